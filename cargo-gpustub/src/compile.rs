@@ -41,18 +41,20 @@ pub fn library(
     product: Product<'_>,
 ) -> Result<Vec<u8>> {
     let scratch = scratch()?;
-    let folder = scratch.path();
-    write_sources(folder, sources).map_err(engine_error)?;
-    let tools = Toolchain::find(target, host, folder, None, None).map_err(engine_error)?;
+    let directory = scratch.path();
+    write_sources(directory, sources).map_err(engine_error)?;
+    let tools = Toolchain::find(target, host, directory, None, None).map_err(engine_error)?;
     let file = match product {
-        Product::Archive => folder.join("libgpustub_stubs.a"),
-        Product::Shared(name) => folder.join(name),
+        Product::Archive => directory.join("libgpustub_stubs.a"),
+        Product::Shared(name) => directory.join(name),
     };
     match product {
         Product::Archive => tools
-            .static_library(folder, &file, Index::Write)
+            .static_library(directory, &file, Index::Write)
             .map_err(engine_error)?,
-        Product::Shared(_) => tools.shared_library(folder, &file).map_err(engine_error)?,
+        Product::Shared(_) => tools
+            .shared_library(directory, &file)
+            .map_err(engine_error)?,
     }
     fs::read(&file).map_err(|e| Error::io("read", &file, &e))
 }
@@ -93,14 +95,16 @@ pub fn run_with_stubs(
     environment: &[(&str, &str)],
 ) -> Result<Output> {
     let scratch = scratch()?;
-    let folder = scratch.path();
+    let directory = scratch.path();
     let archive = library(sources, target, &target.triple, Product::Archive)?;
     for (name, bytes) in [("main.c", main.as_bytes()), ("stubs.a", &archive)] {
-        fs::write(folder.join(name), bytes).map_err(|e| Error::io("write", folder, &e))?;
+        fs::write(directory.join(name), bytes).map_err(|e| Error::io("write", directory, &e))?;
     }
-    write_sources(folder, sources).map_err(engine_error)?;
-    let (mut command, _) = compiler(target, folder)?;
-    command.current_dir(folder).args(["-o", "main", "main.c"]);
+    write_sources(directory, sources).map_err(engine_error)?;
+    let (mut command, _) = compiler(target, directory)?;
+    command
+        .current_dir(directory)
+        .args(["-o", "main", "main.c"]);
     command.args(["-Wl,--whole-archive", "stubs.a", "-Wl,--no-whole-archive"]);
     if target.os == "linux" {
         command.arg("-ldl"); // a separate library up to glibc 2.33
@@ -116,7 +120,7 @@ pub fn run_with_stubs(
             text.trim()
         )));
     }
-    let program = folder.join("main");
+    let program = directory.join("main");
     Command::new(&program)
         .envs(environment.iter().copied())
         .output()

@@ -55,10 +55,10 @@ fn tree(
     toolkit: &Toolkit,
     headers: &Headers,
 ) -> Result<Vec<Operation>> {
-    let folder = workspace.root().join(&toolkit.path);
+    let directory = workspace.root().join(&toolkit.path);
     let mut operations = Vec::new();
     for file in layout.files(toolkit) {
-        let path = folder.join(&file.path);
+        let path = directory.join(&file.path);
         // A header that the user copied there is kept.
         let is_kept = file.is_header
             && (headers.contains_key(&file.path)
@@ -73,14 +73,14 @@ fn tree(
         }
     }
     for (name, bytes) in headers {
-        let path = folder.join(name);
+        let path = directory.join(name);
         operations.push(Operation::write(
             path.clone(),
             display_path(&path),
             bytes.clone(),
         )?);
     }
-    let readme = fs::read(folder.join("README.md"));
+    let readme = fs::read(directory.join("README.md"));
     let is_ours = readme.is_ok_and(|text| text.starts_with(layout::TITLE.as_bytes()));
     let help =
         "choose another directory: `path` in `[toolkit]` of GpuStub.toml, or `--toolkit-dir`";
@@ -95,13 +95,13 @@ fn configuration(
     toolkit: &Toolkit,
     found: &mut Vec<Diagnostic>,
 ) -> Result<Option<Operation>> {
-    let folder = workspace.root().join(".cargo");
+    let directory = workspace.root().join(".cargo");
     // If both exist, cargo reads the one without an extension.
-    let old = folder.join("config");
+    let old = directory.join("config");
     let path = if old.is_file() {
         old
     } else {
-        folder.join("config.toml")
+        directory.join("config.toml")
     };
     let shown = display_path(&path);
     let text = if path.exists() {
@@ -157,14 +157,14 @@ fn check_headers(
     headers: &Headers,
     found: &mut Vec<Diagnostic>,
 ) {
-    let folder = workspace.root().join(&toolkit.path);
+    let directory = workspace.root().join(&toolkit.path);
     let families = [
         ("cuda", "CUDA", "cuda", &toolkit.cuda),
         ("hip", "HIP", "rocm", &toolkit.hip),
     ];
     for (key, title, family, says) in families {
         let Some(says) = says else { continue };
-        let Some((version, name)) = version_of(family, &folder, headers) else {
+        let Some((version, name)) = version_of(family, &directory, headers) else {
             continue;
         };
         if version != says.value {
@@ -187,13 +187,17 @@ fn check_headers(
 }
 
 /// The version of the real header among `headers`, or in the tree, and its path there.
-fn version_of(family: &str, folder: &Path, headers: &Headers) -> Option<(Version, &'static str)> {
+fn version_of(
+    family: &str,
+    directory: &Path,
+    headers: &Headers,
+) -> Option<(Version, &'static str)> {
     let name = installed::header(family)?;
     let on_disk;
     let bytes = match headers.get(name) {
         Some(bytes) => bytes,
         None => {
-            on_disk = fs::read(folder.join(name)).ok()?;
+            on_disk = fs::read(directory.join(name)).ok()?;
             &on_disk
         }
     };

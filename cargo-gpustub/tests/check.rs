@@ -28,7 +28,7 @@ type Result<T> = std::result::Result<T, Box<dyn Error>>;
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct Case {
     /// Name of the checked directory or archive (`*.whl`, `*.zip`, `*.crate`, `*.a`, `*.rlib`).
-    #[serde(default = "folder")]
+    #[serde(default = "directory")]
     name: String,
     /// Output with `--message-format short`.
     #[serde(default)]
@@ -75,7 +75,7 @@ struct Recipe {
     flags: Vec<String>,
 }
 
-fn folder() -> String {
+fn directory() -> String {
     "demo".into()
 }
 
@@ -99,14 +99,14 @@ fn main() {
 }
 
 fn cases(root: &Path) -> Vec<PathBuf> {
-    let list = |folder: &Path| {
-        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let list = |directory: &Path| {
+        let entries = fs::read_dir(directory).into_iter().flatten().flatten();
         let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
         paths.sort();
         paths
     };
-    let folders = list(root).into_iter().filter(|path| path.is_dir());
-    folders.flat_map(|folder| list(&folder)).collect()
+    let directories = list(root).into_iter().filter(|path| path.is_dir());
+    directories.flat_map(|directory| list(&directory)).collect()
 }
 
 fn every_rule_has_its_cases(root: &Path) -> std::result::Result<(), Failed> {

@@ -153,18 +153,21 @@ fn errors_have_the_line_of_their_cause() {
 #[test]
 fn patterns_in_a_directory_that_is_not_utf8_are_rejected() {
     let package = package("text", TABLE);
-    let folder = package.dir.join(OsStr::from_bytes(b"a\xff"));
-    fs::create_dir(&folder).unwrap();
-    fs::write(folder.join("a.o"), "").unwrap();
+    let directory = package.dir.join(OsStr::from_bytes(b"a\xff"));
+    fs::create_dir(&directory).unwrap();
+    fs::write(directory.join("a.o"), "").unwrap();
     let found = |file: &str| {
         let text = format!(
             "schema = 1\n[archive.one]\nlayers = {{ a = [{file:?}] }}\nviews = {{ a = [\"a\"] }}\n"
         );
         let (manifest, wrong) = Manifest::parse("GpuStub.toml", &text);
         assert_eq!(wrong, []);
-        gpustub_engine::archive::find(&manifest.archives[0], "GpuStub.toml", &folder, None)
+        gpustub_engine::archive::find(&manifest.archives[0], "GpuStub.toml", &directory, None)
     };
-    assert_eq!(found("a.o").unwrap().layers[0].paths, [folder.join("a.o")]);
+    assert_eq!(
+        found("a.o").unwrap().layers[0].paths,
+        [directory.join("a.o")]
+    );
     let wrong = found("*.o").unwrap_err();
     assert!(
         wrong[0]
@@ -217,13 +220,13 @@ default-view = false
 ";
     let package = package("canonical", table);
     for (layer, name) in [("gfx9", "one.c"), ("gfx11", "another.c")] {
-        let folder = package.dir.join(layer);
-        fs::create_dir_all(&folder).unwrap();
-        fs::write(folder.join(name), "int f(int x) { return x + 1; }").unwrap();
+        let directory = package.dir.join(layer);
+        fs::create_dir_all(&directory).unwrap();
+        fs::write(directory.join(name), "int f(int x) { return x + 1; }").unwrap();
         let mut clang = Command::new("clang");
         clang.args(["-c", "-emit-llvm", "-nogpulib"]);
         clang.args(["-target", "amdgcn-amd-amdhsa", "-mcpu=gfx900"]);
-        clang.args([name, "-o", "f.bc"]).current_dir(&folder);
+        clang.args([name, "-o", "f.bc"]).current_dir(&directory);
         assert!(clang.status().unwrap().success(), "{clang:?}");
     }
     let members = |form: &str| {

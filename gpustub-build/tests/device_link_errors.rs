@@ -155,8 +155,8 @@ fn only_files_are_compiled() {
 #[test]
 fn names_that_nvcc_alters_are_rejected() {
     let package = package("names", &format!("{MANIFEST}include-dirs = [\"in\"]\n"));
-    for folder in ["in", "a,b"] {
-        fs::create_dir(package.dir.join(folder)).unwrap();
+    for directory in ["in", "a,b"] {
+        fs::create_dir(package.dir.join(directory)).unwrap();
     }
     let cuda = package.dir.join("cuda");
     for (name, said) in [

@@ -92,11 +92,11 @@ fn rows(commands: &mut [(&str, Command)]) -> Result<Vec<f64>> {
 }
 
 /// `sync` with nothing to do.
-fn sync(program: &Path, folder: &Path) -> Result<()> {
+fn sync(program: &Path, directory: &Path) -> Result<()> {
     const PACKAGES: usize = 200;
-    let _ = fs::remove_dir_all(folder);
+    let _ = fs::remove_dir_all(directory);
     for i in 0..PACKAGES {
-        let package = folder.join(format!("p{i}"));
+        let package = directory.join(format!("p{i}"));
         fs::create_dir_all(package.join("src"))?;
         let head = format!("[package]\nname = \"p{i}\"\nversion = \"0.1.0\"\nedition = \"2024\"\n");
         fs::write(package.join("Cargo.toml"), head)?;
@@ -106,18 +106,18 @@ fn sync(program: &Path, folder: &Path) -> Result<()> {
         fs::write(package.join("GpuStub.toml"), stubs)?;
     }
     fs::write(
-        folder.join("Cargo.toml"),
+        directory.join("Cargo.toml"),
         "[workspace]\nresolver = \"3\"\nmembers = [\"p*\"]\n",
     )?;
     let sync = || {
         let mut command = Command::new(program);
         command
-            .current_dir(folder)
+            .current_dir(directory)
             .args(["gpustub", "sync", "--workspace"]);
         command
     };
     run(&mut sync())?;
-    let mut metadata = cargo(folder);
+    let mut metadata = cargo(directory);
     metadata.args(["metadata", "--no-deps", "--format-version", "1"]);
     println!(
         "## `cargo gpustub sync`, nothing to do, {PACKAGES} packages with stubs for cuda and cudart\n"
@@ -140,7 +140,7 @@ fn sync(program: &Path, folder: &Path) -> Result<()> {
 fn symbols(program: &Path) -> Result<()> {
     println!("\n## The exported symbols of libcublasLt\n");
     let library = match components::wheel_libraries("cublas") {
-        Ok(folder) => folder.join("libcublasLt.so.12"),
+        Ok(directory) => directory.join("libcublasLt.so.12"),
         Err(error) => {
             println!("not measured: {error:?}");
             return Ok(());
@@ -167,24 +167,27 @@ fn symbols(program: &Path) -> Result<()> {
 }
 
 /// `check` of the contents of unpacked wheels, more than 1 GB.
-fn check(program: &Path, folder: &Path) -> Result<()> {
+fn check(program: &Path, directory: &Path) -> Result<()> {
     println!("\n## `cargo gpustub check` of unpacked wheels\n");
-    let _ = fs::remove_dir_all(folder);
+    let _ = fs::remove_dir_all(directory);
     for wheel in ["cublas", "cusparse-12.9", "cusolver-12.9", "nvrtc-12.9"] {
         match components::component(&format!("wheels/{wheel}")) {
             // Hard links: the bytes are read from the original files.
-            Ok(from) => link_tree(&from, &folder.join(wheel))?,
+            Ok(from) => link_tree(&from, &directory.join(wheel))?,
             Err(error) => {
                 println!("not measured: {error:?}");
                 return Ok(());
             }
         }
     }
-    let (files, bytes) = size(folder)?;
+    let (files, bytes) = size(directory)?;
     println!("{} MB in {files} files\n", bytes / 1_000_000);
     let shell = |script: &str| {
         let mut command = Command::new("sh");
-        command.args(["-c", script, "sh"]).arg(program).arg(folder);
+        command
+            .args(["-c", script, "sh"])
+            .arg(program)
+            .arg(directory);
         command
     };
     // The findings do not matter here; a denied rule makes the exit code 1.
@@ -202,7 +205,7 @@ fn check(program: &Path, folder: &Path) -> Result<()> {
             shell("find \"$2\" -name '*.so*' -type f -exec readelf -dVW -p .rodata {} +"),
         ),
     ])?;
-    print_memory(program, &[folder.to_owned()]);
+    print_memory(program, &[directory.to_owned()]);
     Ok(())
 }
 
@@ -211,9 +214,9 @@ fn check_packed(program: &Path) -> Result<()> {
     println!("\n## `cargo gpustub check` of packed wheels\n");
     let mut wheels = Vec::new();
     let mut bytes = 0;
-    if let Ok(folder) = components::component("wheels-check") {
-        for folder in fs::read_dir(folder)? {
-            let wheel = components::only_entry(&folder?.path())?;
+    if let Ok(directory) = components::component("wheels-check") {
+        for directory in fs::read_dir(directory)? {
+            let wheel = components::only_entry(&directory?.path())?;
             bytes += wheel.metadata()?.len();
             wheels.push(wheel);
         }
@@ -279,9 +282,9 @@ fn link_tree(from: &Path, to: &Path) -> Result<()> {
 }
 
 /// Number of files and bytes in a directory.
-fn size(folder: &Path) -> Result<(u64, u64)> {
+fn size(directory: &Path) -> Result<(u64, u64)> {
     let mut sum = (0, 0);
-    for entry in fs::read_dir(folder)? {
+    for entry in fs::read_dir(directory)? {
         let entry = entry?;
         let (files, bytes) = if entry.file_type()?.is_dir() {
             size(&entry.path())?
@@ -294,10 +297,10 @@ fn size(folder: &Path) -> Result<(u64, u64)> {
 }
 
 /// A package with `gpustub-build` among its build dependencies.
-fn dependency(folder: &Path) -> Result<()> {
+fn dependency(directory: &Path) -> Result<()> {
     let helper = repository().join("gpustub-build");
     let package = |name: &str, dependencies: &str| -> Result<PathBuf> {
-        let package = folder.join(name);
+        let package = directory.join(name);
         fs::create_dir_all(package.join("src"))?;
         let head = format!(
             "[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[workspace]\n\
@@ -309,7 +312,7 @@ fn dependency(folder: &Path) -> Result<()> {
         fs::copy(repository().join("Cargo.lock"), package.join("Cargo.lock"))?;
         Ok(package)
     };
-    let _ = fs::remove_dir_all(folder);
+    let _ = fs::remove_dir_all(directory);
     let with_helper = package(
         "stubbed",
         &format!("gpustub-build = {{ path = {helper:?} }}\n"),

@@ -279,7 +279,7 @@ impl Bench {
     fn bind(&self) {
         println!("\n## Binding all functions of a loaded library\n");
         let library = match components::wheel_libraries("cublas") {
-            Ok(folder) => folder.join("libcublas.so.12"),
+            Ok(directory) => directory.join("libcublas.so.12"),
             Err(error) => return println!("not measured: {error:?}"),
         };
         let list =
@@ -370,8 +370,8 @@ impl Bench {
     /// Starting a program with five functions of cublas, by stubs and linked directly.
     fn linked(&self) {
         println!("\n## Start-up of a program with five functions of cublas, in turn\n");
-        let folder = match components::wheel_libraries("cublas") {
-            Ok(folder) => folder,
+        let directory = match components::wheel_libraries("cublas") {
+            Ok(directory) => directory,
             Err(error) => return println!("not measured: {error:?}"),
         };
         let names = [
@@ -390,8 +390,8 @@ impl Bench {
         let direct = self.work.join("linked-direct");
         let mut cc = Command::new("cc");
         cc.args(["-O2", "-s", "-fuse-ld=lld", "-o"]).arg(&direct);
-        cc.arg(&source).arg(folder.join("libcublas.so.12"));
-        cc.arg(format!("-Wl,-rpath,{}", folder.display()));
+        cc.arg(&source).arg(directory.join("libcublas.so.12"));
+        cc.arg(format!("-Wl,-rpath,{}", directory.display()));
         output(&mut cc);
         let spawn = self.work.join("spawn");
         let lines = output(Command::new(spawn).arg(&stubbed).arg(&direct).arg("20"));

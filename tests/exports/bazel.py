@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 
-folder, out = map(pathlib.Path, sys.argv[1:])
+directory, out = map(pathlib.Path, sys.argv[1:])
 rules = {}
 loaded = {}
 
@@ -35,7 +35,7 @@ def cc_library(name, srcs=(), hdrs=(), textual_hdrs=(), copts=(), includes=(), l
 
 
 scope = {"load": load, "package": package}
-text = (folder / "BUILD.bazel").read_text()
+text = (directory / "BUILD.bazel").read_text()
 exec(compile(text, "BUILD.bazel", "exec"), scope)
 assert loaded, "what is not loaded is gone from Bazel 9 on"
 
@@ -48,7 +48,7 @@ sandbox = out / "sandbox"
 for file in stubs["files"]:
     place = sandbox / "external" / file
     place.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(folder / file, place)
+    shutil.copyfile(directory / file, place)
 objects = []
 for source in stubs["srcs"]:
     objects.append(f"{source}.o".replace("/", "_"))

@@ -33,7 +33,7 @@ char *LLVMGetErrorMessage(void *);
 int LLVMWriteBitcodeToFile(Module, const char *);
 
 static void *options;
-static const char *folder;
+static const char *directory;
 static int written;
 
 static void die(const char *what, const char *why) {
@@ -95,7 +95,7 @@ static void keep(Module module, int from, int to) {
 
 static void save(Module module, const char *below, const char *symbol) {
     char file[4096];
-    if (snprintf(file, sizeof file, "%s/%s%s.bc", folder, below, symbol) >= (int)sizeof file)
+    if (snprintf(file, sizeof file, "%s/%s%s.bc", directory, below, symbol) >= (int)sizeof file)
         die(symbol, "the name is too long");
     if (LLVMWriteBitcodeToFile(module, file))
         die(file, "cannot be written");
@@ -127,7 +127,7 @@ int main(int number, char **words) {
     if (number != 3 && number != 4)
         die("usage", "split-bitcode MODULE DIRECTORY [REGEX]");
     const char *expression = number == 4 ? words[3] : NULL;
-    folder = words[2];
+    directory = words[2];
     options = LLVMCreatePassBuilderOptions();
 
     void *buffer;

@@ -45,8 +45,9 @@ pub struct Layer {
 
 impl Layer {
     /// All files of a directory.
-    pub fn from_directory(name: &str, folder: &Path) -> Result<Self> {
-        let entries = fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    pub fn from_directory(name: &str, directory: &Path) -> Result<Self> {
+        let entries =
+            fs::read_dir(directory).map_err(|e| format!("{}: {e}", directory.display()))?;
         let mut files = Vec::new();
         for entry in entries {
             let path = entry?.path();
@@ -62,14 +63,14 @@ impl Layer {
     }
 
     /// Creates `NAME.a` in a directory with LLVM's own tool.
-    pub fn archive(&self, folder: &Path) -> Result<PathBuf> {
-        let file = folder.join(format!("{}.a", self.name));
+    pub fn archive(&self, directory: &Path) -> Result<PathBuf> {
+        let file = directory.join(format!("{}.a", self.name));
         // The tool would add to an existing file.
         if file.exists() {
             fs::remove_file(&file)?;
         }
         // Longer than a command line may be.
-        let words = folder.join(format!("{}.members", self.name));
+        let words = directory.join(format!("{}.members", self.name));
         let quoted = self
             .files
             .iter()
@@ -87,8 +88,8 @@ pub struct Splitter(PathBuf);
 
 impl Splitter {
     /// Compiles the program in a directory.
-    pub fn new(folder: &Path) -> Result<Self> {
-        let program = folder.join("split-bitcode");
+    pub fn new(directory: &Path) -> Result<Self> {
+        let program = directory.join("split-bitcode");
         let mut cc = Command::new("cc");
         cc.args(["-O1", "-o"]).arg(&program);
         cc.arg(repository().join("tests/programs/split-bitcode.c"));
@@ -96,36 +97,36 @@ impl Splitter {
         Ok(Self(program))
     }
 
-    /// Writes a file into `folder` for each symbol of a module, or for those that match a regular
+    /// Writes a file into `directory` for each symbol of a module, or for those that match a regular
     /// expression, and the variants without processor attributes into its directory `plain`.
-    pub fn split(&self, module: &Path, folder: &Path, some: Option<&str>) -> Result<()> {
-        fs::create_dir_all(folder.join("plain"))?;
+    pub fn split(&self, module: &Path, directory: &Path, some: Option<&str>) -> Result<()> {
+        fs::create_dir_all(directory.join("plain"))?;
         let mut split = Command::new(&self.0);
-        split.arg(module).arg(folder).args(some);
+        split.arg(module).arg(directory).args(some);
         succeed(&mut split)?;
         Ok(())
     }
 }
 
 /// Splits each family of a chain into a directory of its name.
-pub fn split_chain(chain: &[&str], folder: &Path, some: Option<&str>) -> Result<()> {
-    let splitter = Splitter::new(folder)?;
+pub fn split_chain(chain: &[&str], directory: &Path, some: Option<&str>) -> Result<()> {
+    let splitter = Splitter::new(directory)?;
     for family in chain {
-        splitter.split(&libclc(family)?, &folder.join(family), some)?;
+        splitter.split(&libclc(family)?, &directory.join(family), some)?;
     }
     Ok(())
 }
 
 /// The layers of a split chain, newest first, then `common`, named after the oldest family: a
 /// member that is the same for any processor is only in the last layer that can have it.
-pub fn layers(chain: &[&str], folder: &Path) -> Result<Vec<Layer>> {
+pub fn layers(chain: &[&str], directory: &Path) -> Result<Vec<Layer>> {
     let oldest = *chain.last().ok_or("no family")?;
     let plain = |family: &str, file: &Path| -> Option<Vec<u8>> {
-        fs::read(folder.join(family).join("plain").join(file.file_name()?)).ok()
+        fs::read(directory.join(family).join("plain").join(file.file_name()?)).ok()
     };
     let mut layers = Vec::new();
     for (at, family) in chain.iter().enumerate() {
-        let mut layer = Layer::from_directory(family, &folder.join(family))?;
+        let mut layer = Layer::from_directory(family, &directory.join(family))?;
         if let Some(next) = chain.get(at + 1) {
             layer
                 .files

@@ -7,10 +7,10 @@ use crate::command::succeed;
 use crate::components::target_dir;
 use crate::{Result, repository};
 
-/// Cargo in `folder`, without the environment variables of this test's own cargo.
-pub fn cargo(folder: &Path) -> Command {
+/// Cargo in `directory`, without the environment variables of this test's own cargo.
+pub fn cargo(directory: &Path) -> Command {
     let mut command = Command::new(env!("CARGO"));
-    without_own_cargo(command.current_dir(folder));
+    without_own_cargo(command.current_dir(directory));
     command
 }
 

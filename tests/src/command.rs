@@ -87,8 +87,8 @@ pub fn which(name: &str) -> Result<PathBuf> {
 }
 
 /// `PATH` with one more directory in front.
-pub fn path_with(folder: &Path) -> Result<OsString> {
+pub fn path_with(directory: &Path) -> Result<OsString> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::iter::once(folder.to_owned()).chain(std::env::split_paths(&path));
-    Ok(std::env::join_paths(folders)?)
+    let directories = std::iter::once(directory.to_owned()).chain(std::env::split_paths(&path));
+    Ok(std::env::join_paths(directories)?)
 }

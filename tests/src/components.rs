@@ -32,9 +32,10 @@ pub fn component(path: &str) -> Result<PathBuf> {
 /// Directory of a wheel's shared libraries: its only directory named `lib`.
 pub fn wheel_libraries(name: &str) -> Result<PathBuf> {
     let nvidia = component(&format!("wheels/{name}/nvidia"))?;
-    let folders = std::fs::read_dir(&nvidia).map_err(|e| format!("{}: {e}", nvidia.display()))?;
-    let found: Vec<PathBuf> = folders
-        .filter_map(|folder| Some(folder.ok()?.path().join("lib")))
+    let directories =
+        std::fs::read_dir(&nvidia).map_err(|e| format!("{}: {e}", nvidia.display()))?;
+    let found: Vec<PathBuf> = directories
+        .filter_map(|directory| Some(directory.ok()?.path().join("lib")))
         .filter(|lib| lib.is_dir())
         .collect();
     match &found[..] {
@@ -55,12 +56,18 @@ pub fn wheel_library_dir(name: &str) -> Result<PathBuf> {
 }
 
 /// The only file or directory in a directory.
-pub fn only_entry(folder: &Path) -> Result<PathBuf> {
-    let entries = std::fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+pub fn only_entry(directory: &Path) -> Result<PathBuf> {
+    let entries =
+        std::fs::read_dir(directory).map_err(|e| format!("{}: {e}", directory.display()))?;
     let found = entries.collect::<Result<Vec<_>, _>>()?;
     match &found[..] {
         [entry] => Ok(entry.path()),
-        _ => Err(format!("{} contains {} files, not 1", folder.display(), found.len()).into()),
+        _ => Err(format!(
+            "{} contains {} files, not 1",
+            directory.display(),
+            found.len()
+        )
+        .into()),
     }
 }
 

@@ -20,8 +20,8 @@ impl Isolated {
     /// A machine without any files.
     pub fn new() -> Result<Self> {
         let root = scratch()?;
-        for folder in ["proc", "tmp"] {
-            fs::create_dir(root.path().join(folder))?;
+        for directory in ["proc", "tmp"] {
+            fs::create_dir(root.path().join(directory))?;
         }
         Ok(Self { root })
     }
@@ -36,8 +36,8 @@ impl Isolated {
     }
 
     /// Copies all shared libraries of a directory into the directory `place`, under their names.
-    pub fn install_all(&self, folder: &Path, place: &str) -> Result<()> {
-        for entry in fs::read_dir(folder)? {
+    pub fn install_all(&self, directory: &Path, place: &str) -> Result<()> {
+        for entry in fs::read_dir(directory)? {
             let file = entry?.path();
             if file.is_file() && file.to_string_lossy().contains(".so") {
                 let name = file
@@ -134,6 +134,6 @@ pub fn system_libraries(file: &Path) -> Result<BTreeSet<PathBuf>> {
     });
     let system = ["/lib", "/lib64", "/usr/lib", "/usr/lib64"];
     Ok(paths
-        .filter(|path| system.iter().any(|folder| path.starts_with(folder)))
+        .filter(|path| system.iter().any(|directory| path.starts_with(directory)))
         .collect())
 }

@@ -49,7 +49,7 @@ pub const TOOLKIT_11: Toolkit = Toolkit {
 /// Files that a toolkit compiled from `tests/startup`, below the target directory.
 #[derive(Debug)]
 pub struct Compiled {
-    folder: PathBuf,
+    directory: PathBuf,
 }
 
 /// Library that a program or library is linked with.
@@ -77,11 +77,11 @@ impl Toolkit {
     /// process, for all of its tests.
     pub fn compiled(&self) -> Result<Compiled> {
         static DONE: Mutex<BTreeMap<&str, Result<(), String>>> = Mutex::new(BTreeMap::new());
-        let folder = target_dir().join(format!("startup-{}", self.version));
+        let directory = target_dir().join(format!("startup-{}", self.version));
         let mut done = DONE.lock().unwrap_or_else(PoisonError::into_inner);
-        let compile = || self.compile(&folder).map_err(|failure| failure.0);
+        let compile = || self.compile(&directory).map_err(|failure| failure.0);
         done.entry(self.version).or_insert_with(compile).clone()?;
-        Ok(Compiled { folder })
+        Ok(Compiled { directory })
     }
 
     /// The toolkit's compiler, which finds headers and libraries; without architectures.
@@ -99,8 +99,8 @@ impl Toolkit {
         Ok(Command::new(component(self.compiler)?.with_file_name(name)))
     }
 
-    fn compile(&self, folder: &Path) -> Result<()> {
-        fs::create_dir_all(folder)?;
+    fn compile(&self, directory: &Path) -> Result<()> {
+        fs::create_dir_all(directory)?;
         for source in ["first", "second", "plugin"] {
             let mut nvcc = self.nvcc()?;
             nvcc.args(["-cudart", "shared", "-Xcompiler", "-fPIC,-g1"]);
@@ -108,7 +108,7 @@ impl Toolkit {
             nvcc.arg("-c")
                 .arg(sources().join(source).with_extension("cu"))
                 .arg("-o")
-                .arg(folder.join(source).with_extension("o"));
+                .arg(directory.join(source).with_extension("o"));
             succeed(&mut nvcc)?;
         }
         let manifest = format!(
@@ -116,7 +116,7 @@ impl Toolkit {
             self.version
         );
         let plan = plan_or_fail(&manifest, &[], &Machine::X86_64.target())?;
-        Stubs::write(folder, &plan, "cc", &[])?.archive()?;
+        Stubs::write(directory, &plan, "cc", &[])?.archive()?;
         Ok(())
     }
 }
@@ -134,7 +134,7 @@ impl Compiled {
 
     fn link(&self, output: &Path, words: &[&str], with: With<'_>) -> Result<()> {
         let mut link = Command::new("c++");
-        link.current_dir(&self.folder).args(words);
+        link.current_dir(&self.directory).args(words);
         match with {
             With::Stubs => link.arg("gpustub/libgpustub_stubs.a"),
             With::Library(library) => link.arg(library),
@@ -171,9 +171,9 @@ pub fn hip_recorder(dir: &Path) -> Result<PathBuf> {
 }
 
 /// Compiles a recorder, never unloaded with a plugin that needs it, as if stubs had loaded it.
-fn record(folder: &Path, soname: &str, definitions: &[String]) -> Result<PathBuf> {
-    fs::create_dir_all(folder)?;
-    let library = folder.join(soname);
+fn record(directory: &Path, soname: &str, definitions: &[String]) -> Result<PathBuf> {
+    fs::create_dir_all(directory)?;
+    let library = directory.join(soname);
     let mut cc = Command::new("cc");
     cc.args([
         "-shared",

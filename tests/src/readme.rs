@@ -31,7 +31,7 @@ pub fn commands(page: &str) -> Result<Vec<(String, Vec<String>)>> {
 /// variables are set for the commands that follow.
 pub fn shows(
     commands: &[(String, Vec<String>)],
-    folder: &Path,
+    directory: &Path,
     variables: &[(&str, &str)],
 ) -> Result<()> {
     let subcommand = program("cargo-gpustub")?;
@@ -40,7 +40,7 @@ pub fn shows(
     for (command, expected) in commands {
         let line = command.replace("cargo gpustub", "cargo-gpustub gpustub");
         let mut bash = Command::new("bash");
-        without_own_cargo(bash.current_dir(folder));
+        without_own_cargo(bash.current_dir(directory));
         bash.args(["-c", &format!("exec 2>&1; {exports}{line}")]);
         bash.env("PATH", &path).envs(variables.iter().copied());
         let ran = succeed(&mut bash)?;

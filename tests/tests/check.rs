@@ -12,9 +12,9 @@ use gpustub_tests::stubs::{Machine, Stubs, plan_or_fail};
 use gpustub_tests::{Result, scratch};
 
 /// Findings of `check` in a directory, one per line, with relative paths.
-fn check(folder: &Path) -> Result<Vec<String>> {
+fn check(directory: &Path) -> Result<Vec<String>> {
     let mut command = gpustub(&["check", "--message-format", "short", "."])?;
-    let ran = run(command.current_dir(folder))?;
+    let ran = run(command.current_dir(directory))?;
     let lines = ran.stderr.lines();
     Ok(lines
         .map(|line| line.trim_start_matches("./").to_owned())
@@ -122,10 +122,10 @@ fn a_cudart_that_is_linked_in_is_found_in_stripped_images() -> Result<()> {
 fn heavy_vendor_libraries_have_no_findings() -> Result<()> {
     let mut found = Vec::new();
     for entry in fs::read_dir(component("wheels")?.join(".."))? {
-        let folder = entry?.path();
+        let directory = entry?.path();
         // Third-party wheels: `tests/wheels` has the findings of each.
-        if folder.is_dir() && !folder.ends_with("wheels-check") {
-            found.extend(check(&folder)?);
+        if directory.is_dir() && !directory.ends_with("wheels-check") {
+            found.extend(check(&directory)?);
         }
     }
     assert_eq!(found, Vec::<String>::new());

@@ -18,12 +18,12 @@ fn every_input_of_the_corpus_is_read_without_a_panic() {
         ("symbols", gpustub_core::fuzz::symbols),
     ];
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus");
-    let mut folders: Vec<_> = fs::read_dir(&corpus)
+    let mut directories: Vec<_> = fs::read_dir(&corpus)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
-    folders.sort();
-    assert_eq!(folders, bodies.map(|(name, _)| name));
+    directories.sort();
+    assert_eq!(directories, bodies.map(|(name, _)| name));
     for (name, body) in bodies {
         let mut inputs = 0;
         for entry in fs::read_dir(corpus.join(name)).unwrap() {

@@ -38,7 +38,7 @@ fn read(path: &Path) -> Result<DeviceCode> {
 }
 
 /// All facts that were read, as one line.
-fn told(code: &DeviceCode) -> String {
+fn reported(code: &DeviceCode) -> String {
     let archs = |archs: &std::collections::BTreeSet<gpustub_core::gpu_arch::Arch>| {
         let names: Vec<String> = archs.iter().map(ToString::to_string).collect();
         names.join("+")
@@ -90,9 +90,9 @@ fn device_code_is_equal_in_every_kind_of_image() -> Result<()> {
     ] {
         let image = compile(dir.path(), code, flags, "image")?;
         let expected = format!("{FOUND} {} takes {}", seen[0], seen[1]);
-        assert_eq!(told(&read(&image)?), expected, "{flags:?}");
+        assert_eq!(reported(&read(&image)?), expected, "{flags:?}");
         succeed(Command::new("strip").arg(&image))?;
-        assert_eq!(told(&read(&image)?), expected, "{flags:?}, stripped");
+        assert_eq!(reported(&read(&image)?), expected, "{flags:?}, stripped");
     }
     Ok(())
 }
@@ -107,7 +107,7 @@ fn addresses_are_read_from_relocations() -> Result<()> {
     let at = bytes.windows(8).position(|window| window == head);
     let field = at.ok_or("no wrapper of a device link")? + head.len();
     bytes[field..field + 8].fill(0);
-    assert!(told(&read_device_code(&bytes)?).starts_with(FOUND));
+    assert!(reported(&read_device_code(&bytes)?).starts_with(FOUND));
     Ok(())
 }
 
@@ -118,7 +118,7 @@ fn empty_containers_end_the_reading() -> Result<()> {
     let code = "__attribute__((section(\"__nv_relfatbin\"))) unsigned long long empty[8] = { 0xBA55ED50 };\n\
         ID(id, \"_a\")";
     let image = compile(dir.path(), code, &["-c"], "object.o")?;
-    assert!(told(&read(&image)?).starts_with(r#"["_a:"] "#));
+    assert!(reported(&read(&image)?).starts_with(r#"["_a:"] "#));
     Ok(())
 }
 
@@ -142,14 +142,14 @@ fn archive_has_the_device_code_of_its_objects() -> Result<()> {
     let objects = archive_device_code_file(&archive("objects.a", &[a, host, b])?)?;
     let all = r#"["_a:sm_80+compute_90", "_b:sm_80+sm_90a"] links"#;
     assert_eq!(
-        told(&objects),
+        reported(&objects),
         format!("{all} {{}} for  exports {{}} takes {{}}")
     );
     assert!(!objects.is_device_linked());
     let common: Vec<String> = objects.archs().iter().map(ToString::to_string).collect();
     assert_eq!(common, ["sm_80"]);
     let linked = archive_device_code_file(&archive("linked.a", &[a, b, link])?)?;
-    assert!(told(&linked).starts_with(&format!(r#"{all} {{"_a", "_b"}} for sm_80"#)));
+    assert!(reported(&linked).starts_with(&format!(r#"{all} {{"_a", "_b"}} for sm_80"#)));
     assert!(linked.is_device_linked());
     let alone = archive_device_code_file(&archive("link.a", &[link, host])?)?;
     assert!(!alone.is_device_linked() && alone.archs().is_empty());
@@ -162,11 +162,11 @@ fn archive_has_the_device_code_of_its_objects() -> Result<()> {
 #[test]
 fn check_reports_no_missing_device_link_for_a_single_library() -> Result<()> {
     let dir = scratch()?;
-    let folder = dir.path().join("folder");
-    fs::create_dir(&folder)?;
+    let directory = dir.path().join("folder");
+    fs::create_dir(&directory)?;
     let code = "OBJECT(_a, SM(80))";
     let library = compile(dir.path(), code, &["-shared", "-fPIC"], "folder/liba.so")?;
-    for (path, expected) in [(&library, 0), (&folder, 1)] {
+    for (path, expected) in [(&library, 0), (&directory, 1)] {
         let mut check = gpustub(&["check", "--message-format", "short"])?;
         let printed = run(check.arg(path))?.stderr;
         assert_eq!(
@@ -183,7 +183,7 @@ fn code_without_an_id_of_its_own_has_no_architectures() -> Result<()> {
     let dir = scratch()?;
     let code = "OBJECT(_a, SM(80)) CONTAINER(other, \"__nv_relfatbin\", SM(90))";
     let image = compile(dir.path(), code, &["-shared", "-fPIC"], "image")?;
-    assert!(told(&read(&image)?).starts_with(r#"["_a:"] "#));
+    assert!(reported(&read(&image)?).starts_with(r#"["_a:"] "#));
     Ok(())
 }
 

@@ -36,12 +36,14 @@ const SOURCES: [(&str, &str); 3] = [
 
 /// Directory of the objects and links.
 struct Work {
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl Work {
     fn new() -> Result<Self> {
-        let work = Self { folder: scratch()? };
+        let work = Self {
+            directory: scratch()?,
+        };
         for (name, code) in SOURCES {
             fs::write(work.path(&format!("{name}.cu")), code)?;
         }
@@ -49,7 +51,7 @@ impl Work {
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.directory.path().join(name)
     }
 
     /// Compiles an object of relocatable device code.
@@ -73,40 +75,40 @@ impl Work {
     }
 
     /// Links an image in a directory, with `DT_NEEDED` entries for all named libraries.
-    fn link(&self, folder: &str, words: &str, output: &str) -> Result<()> {
-        let folder = self.path(folder);
-        fs::create_dir_all(&folder)?;
-        let library = folder.join("libcudart.so.13");
+    fn link(&self, directory: &str, words: &str, output: &str) -> Result<()> {
+        let directory = self.path(directory);
+        fs::create_dir_all(&directory)?;
+        let library = directory.join("libcudart.so.13");
         if !library.exists() {
             fs::copy(runtime("13.5")?, &library)?;
         }
         let mut link = Command::new("c++");
-        link.current_dir(self.folder.path())
+        link.current_dir(self.directory.path())
             .arg("-Wl,--no-as-needed");
         for word in words.split(' ') {
             if word.ends_with(".so") {
-                link.arg(folder.join(word))
+                link.arg(directory.join(word))
             } else {
                 link.arg(word)
             };
         }
-        link.arg("-Wl,-rpath-link").arg(&folder).arg(library);
+        link.arg("-Wl,-rpath-link").arg(&directory).arg(library);
         if output.ends_with(".so") {
             link.arg("-shared").arg(format!("-Wl,-soname,{output}"));
         }
         succeed(
             link.args(["-pthread", "-ldl", "-o"])
-                .arg(folder.join(output)),
+                .arg(directory.join(output)),
         )?;
         Ok(())
     }
 
     /// Links the libraries in the middle: objects without a device link.
-    fn middles(&self, folder: &str, names: &[&str]) -> Result<()> {
-        self.link(folder, "b.o", "libb.so")?;
+    fn middles(&self, directory: &str, names: &[&str]) -> Result<()> {
+        self.link(directory, "b.o", "libb.so")?;
         for name in names {
             self.link(
-                folder,
+                directory,
                 &format!("{name}.o libb.so"),
                 &format!("lib{name}.so"),
             )?;
@@ -115,9 +117,9 @@ impl Work {
     }
 
     /// Findings of `check` in a directory, with names for ids.
-    fn check(&self, folder: &str) -> Result<Vec<String>> {
+    fn check(&self, directory: &str) -> Result<Vec<String>> {
         let mut command = gpustub(&["check", "--message-format", "short", "."])?;
-        let ran = run(command.current_dir(self.path(folder)))?;
+        let ran = run(command.current_dir(self.path(directory)))?;
         let mut text = ran.stderr;
         for (name, _) in SOURCES {
             let id = &read(&self.path(&format!("{name}.o")))?.modules[0].id;

@@ -109,9 +109,9 @@ fn configure(dir: &Path, project: &str, options: &[String]) -> Result<Ran> {
 
 /// Configures and builds; returns CMake's output.
 fn build(dir: &Path, project: &str, options: &[String]) -> Result<Ran> {
-    let told = configure(dir, project, options)?.success()?;
+    let reported = configure(dir, project, options)?.success()?;
     succeed(Command::new("cmake").arg("--build").arg(dir.join("build")))?;
-    Ok(told)
+    Ok(reported)
 }
 
 /// `-D<variable>=<path>`.
@@ -190,9 +190,13 @@ fn cmake_reports_libraries_without_stubs() -> Result<()> {
     ])?;
     succeed(command.arg(dir.path().join("stubs")))?;
     let prefix = define("CMAKE_PREFIX_PATH", &dir.path().join("stubs"));
-    let told = configure(dir.path(), "gpustub", &[prefix])?;
-    assert!(!told.status.success());
-    let text = told.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    let reported = configure(dir.path(), "gpustub", &[prefix])?;
+    assert!(!reported.status.success());
+    let text = reported
+        .stderr
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
     assert!(text.contains("no stubs for nvrtc"), "{text}");
     assert!(text.contains("only for cuda: generate"), "{text}");
     Ok(())
@@ -249,20 +253,24 @@ fn cmake_takes_headers_from_a_real_toolkit_and_libraries_from_the_stubs() -> Res
     for wanted in [None, Some("-DWANTED=13.5"), Some("-DWANTED=12")] {
         let mut options = vec![injected(&stubs), root.clone()];
         options.extend(wanted.map(str::to_owned));
-        let told = build(dir.path(), "toolkit", &options)?;
-        assert!(!told.stderr.contains("--header-version"), "{}", told.stderr);
-        told.expect_in_order(&["stubs for cuda, cudart, nvrtc", "version 13.5 of 13.5.37"])?;
+        let reported = build(dir.path(), "toolkit", &options)?;
+        assert!(
+            !reported.stderr.contains("--header-version"),
+            "{}",
+            reported.stderr
+        );
+        reported.expect_in_order(&["stubs for cuda, cudart, nvrtc", "version 13.5 of 13.5.37"])?;
         for program in ["build/program", "build/variables"] {
             works(&dir.path().join(program), "13")?;
         }
     }
-    let told = configure(
+    let reported = configure(
         dir.path(),
         "toolkit",
         &[injected(&stubs), root, "-DWANTED=99".into()],
     )?;
-    assert!(!told.status.success());
-    assert!(told.stderr.contains("99"), "{}", told.stderr);
+    assert!(!reported.status.success());
+    assert!(reported.stderr.contains("99"), "{}", reported.stderr);
     Ok(())
 }
 
@@ -272,7 +280,7 @@ fn cmake_takes_headers_from_a_real_toolkit_and_libraries_from_the_stubs() -> Res
 fn cmake_takes_headers_of_wheels() -> Result<()> {
     let dir = scratch()?;
     let root = define("CUDAToolkit_ROOT", &headers(dir.path())?);
-    for (header, told) in [
+    for (header, reported) in [
         (None, "are refused"),
         (Some("12"), "generate them with"),
         (Some("13.5"), ""),
@@ -283,10 +291,10 @@ fn cmake_takes_headers_of_wheels() -> Result<()> {
         let text = format!("{}{}", ran.stdout, ran.stderr);
         assert_eq!(
             text.contains("--header-version"),
-            !told.is_empty(),
+            !reported.is_empty(),
             "{text}"
         );
-        assert!(text.contains(told), "{text}");
+        assert!(text.contains(reported), "{text}");
         ran.expect_in_order(&["version 13.5 of 13.5.0"])?;
         works(&dir.path().join("build/program"), "13")?;
         fs::remove_dir_all(stubs)?;
@@ -337,9 +345,9 @@ fn meson_builds_the_subproject() -> Result<()> {
             .current_dir(&project)
             .args(["setup", "build"])
             .env_remove("PKG_CONFIG_PATH");
-        let told = succeed(&mut setup)?;
-        assert!(!told.stdout.contains("WARNING"), "{}", told.stdout);
-        told.expect_in_order(&["gpustub-cuda found: YES 0.1.0 (overridden)"])?;
+        let reported = succeed(&mut setup)?;
+        assert!(!reported.stdout.contains("WARNING"), "{}", reported.stdout);
+        reported.expect_in_order(&["gpustub-cuda found: YES 0.1.0 (overridden)"])?;
         succeed(Command::new("ninja").arg("-C").arg(project.join("build")))?;
         works(&project.join("build/program"), "0").map_err(|e| format!("{form:?}: {e:?}"))?;
     }
@@ -383,8 +391,8 @@ fn bazel_rules_name_all_that_they_need() -> Result<()> {
     let out = dir.path().join("out");
     fs::create_dir(&out)?;
     let rules = repository().join("tests/exports/bazel.py");
-    let told = succeed(Command::new("python3").arg(rules).arg(&stubs).arg(&out))?.stdout;
-    assert_eq!(told, "cuda cudart nvrtc -ldl include\n");
+    let reported = succeed(Command::new("python3").arg(rules).arg(&stubs).arg(&out))?.stdout;
+    assert_eq!(reported, "cuda cudart nvrtc -ldl include\n");
     let program = dir.path().join("program");
     let mut cc = Command::new("cc");
     cc.arg(repository().join("tests/exports/program.c"))

@@ -41,12 +41,15 @@ fn data_and_thread_local_data_are_errors_that_name_the_symbols() -> Result<()> {
     let list = read_symbols_file(&library(dir.path())?, Options::default())?;
     let lists = [("trap.symbols", list.to_text())];
     let (_, diagnostics) = plan_of(&trap_manifest(""), &lists, &Machine::X86_64.target());
-    let told = text(&diagnostics);
-    assert!(has_errors(&diagnostics), "{told}");
+    let reported = text(&diagnostics);
+    assert!(has_errors(&diagnostics), "{reported}");
     for part in ["trap_data", "trap_thread_local", "help: "] {
-        assert!(told.contains(part), "{part} is missing from:\n{told}");
+        assert!(
+            reported.contains(part),
+            "{part} is missing from:\n{reported}"
+        );
     }
-    assert!(!told.contains("trap_function"), "{told}");
+    assert!(!reported.contains("trap_function"), "{reported}");
     Ok(())
 }
 
@@ -93,10 +96,10 @@ fn static_musl_and_unknown_targets_are_errors() -> Result<()> {
     ] {
         let target = Target::from_triple(triple).ok_or("a triple of rustc")?;
         let (_, diagnostics) = plan_of(&trap_manifest(""), &lists, &target);
-        let told = text(&diagnostics);
+        let reported = text(&diagnostics);
         assert!(
-            has_errors(&diagnostics) && told.contains(expected),
-            "{triple}: {told}"
+            has_errors(&diagnostics) && reported.contains(expected),
+            "{triple}: {reported}"
         );
     }
     Ok(())

@@ -16,9 +16,9 @@ const ERROR: &str =
 fn stubs(dir: &Path, header: &str) -> Result<Stubs> {
     let manifest = format!("schema = 1\n[stub.cuda]\n{header}\n");
     let plan = plan_or_fail(&manifest, &[], &Machine::X86_64.target())?;
-    let folder = dir.join("stubs");
-    fs::create_dir_all(&folder)?;
-    Stubs::write(&folder, &plan, "cc", &[])
+    let directory = dir.join("stubs");
+    fs::create_dir_all(&directory)?;
+    Stubs::write(&directory, &plan, "cc", &[])
 }
 
 /// An object compiled against the real `cuda.h` of this version.
@@ -55,7 +55,7 @@ fn link(dir: &Path, inputs: &[&Path], linker: &str) -> Result<Ran> {
 
 const MAIN: &str = "int main(void) { return cuInit(0) == CUDA_SUCCESS; }";
 
-fn majors_are_told_apart(linker: &str) -> Result<()> {
+fn majors_are_reported_apart(linker: &str) -> Result<()> {
     let dir = scratch()?;
     let dir = dir.path();
     for (header, version, links) in [
@@ -92,23 +92,23 @@ fn majors_are_told_apart(linker: &str) -> Result<()> {
 #[test]
 #[ignore = "needs the headers of three majors: ./tests/run"]
 fn two_majors_do_not_link() -> Result<()> {
-    majors_are_told_apart("bfd")
+    majors_are_reported_apart("bfd")
 }
 
 #[test]
 #[ignore = "needs lld and the headers of three majors: ./tests/run"]
 fn two_majors_do_not_link_with_lld() -> Result<()> {
-    majors_are_told_apart("lld")
+    majors_are_reported_apart("lld")
 }
 
 #[test]
 #[ignore = "needs mold and the headers of three majors: ./tests/run"]
 fn two_majors_do_not_link_with_mold() -> Result<()> {
-    majors_are_told_apart("mold")
+    majors_are_reported_apart("mold")
 }
 
 #[test]
 #[ignore = "needs the headers of three majors: ./tests/run"]
 fn two_majors_do_not_link_with_gold() -> Result<()> {
-    majors_are_told_apart("gold")
+    majors_are_reported_apart("gold")
 }

@@ -56,11 +56,11 @@ fn environment(place: &Path, wheels: &[&str]) -> Result<()> {
     succeed(pip.arg(wheel()?))?;
     for name in wheels {
         let libraries = wheel_libraries(name)?;
-        let folder = site_packages(place)?.join(wheel_library_dir(name)?);
-        fs::create_dir_all(&folder)?;
+        let directory = site_packages(place)?.join(wheel_library_dir(name)?);
+        fs::create_dir_all(&directory)?;
         for entry in fs::read_dir(&libraries)? {
             let file = entry?.path();
-            let to = folder.join(file.file_name().unwrap_or_default());
+            let to = directory.join(file.file_name().unwrap_or_default());
             if fs::hard_link(&file, &to).is_err() {
                 fs::copy(&file, &to)?;
             }
@@ -158,17 +158,17 @@ fn wheel_tag_is_consistent_and_no_library_is_bundled() -> Result<()> {
         .next()
         .unwrap_or_default();
     assert!(tag.starts_with("manylinux_2_"), "{name}");
-    let told = succeed(auditwheel(&["show"])?.arg(&wheel))?.stdout;
-    let words = told.split_whitespace().collect::<Vec<_>>().join(" ");
+    let reported = succeed(auditwheel(&["show"])?.arg(&wheel))?.stdout;
+    let words = reported.split_whitespace().collect::<Vec<_>>().join(" ");
     let consistent = format!("{name} is consistent with the following platform tag: \"{tag}\".");
-    assert!(words.contains(&consistent), "{told}");
+    assert!(words.contains(&consistent), "{reported}");
 
     let check = || gpustub(&["check", "--deny", "all"]);
-    let told = succeed(check()?.current_dir(example()).arg(&wheel))?.stderr;
+    let reported = succeed(check()?.current_dir(example()).arg(&wheel))?.stderr;
     let readme = fs::read_to_string(example().join("README.md"))?;
     assert!(
-        told.contains("nothing found") && readme.contains(&told),
-        "{told}"
+        reported.contains("nothing found") && readme.contains(&reported),
+        "{reported}"
     );
     succeed(check()?.current_dir(example()))?;
 

@@ -10,15 +10,15 @@ use gpustub_tests::components::target_dir;
 use gpustub_tests::{Result, repository, scratch};
 
 /// All files below a directory, by relative path.
-fn files(folder: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
+fn files(directory: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
     let listed = succeed(
         Command::new("find")
-            .current_dir(folder)
+            .current_dir(directory)
             .args([".", "-type", "f"]),
     )?;
     let mut files = BTreeMap::new();
     for path in listed.stdout.lines() {
-        files.insert(path.to_owned(), std::fs::read(folder.join(path))?);
+        files.insert(path.to_owned(), std::fs::read(directory.join(path))?);
     }
     Ok(files)
 }

@@ -53,7 +53,7 @@ fn shell(line: &str, dir: &Path) -> Result<Ran> {
 }
 
 /// A directory in which cargo uses gpustub's packages from this tree.
-fn patched_folder() -> Result<tempfile::TempDir> {
+fn patched_directory() -> Result<tempfile::TempDir> {
     let dir = tempfile::tempdir()?;
     let mut config = String::from("[patch.crates-io]\n");
     for (name, path) in [
@@ -104,7 +104,7 @@ fn readme_test_command_exists() -> Result<()> {
 
 #[test]
 fn a_project_from_zero() -> Result<()> {
-    let dir = patched_folder()?;
+    let dir = patched_directory()?;
     let mut script = String::new();
     let mut expected = Vec::new();
     for (command, output) in console_block("cargo new")? {

@@ -347,14 +347,14 @@ fn answers(version: &str, code: i32, late: i32, mode: &str, early: bool) -> Resu
     }
     if mode == "calls" {
         // The version query needs no driver from 12 on.
-        let told = match major(version)? {
+        let reported = match major(version)? {
             11 => format!("{code} -7"),
             major => format!(
                 "0 {major}0{}0",
                 version.split('.').nth(1).unwrap_or_default()
             ),
         };
-        text += &format!("count {code} -7\nversion {told}\nmalloc {code} set\ncopy {code}\n");
+        text += &format!("count {code} -7\nversion {reported}\nmalloc {code} set\ncopy {code}\n");
         text += &format!("first launch {code}\nsecond launch {code}\n");
     }
     // Without an earlier call, the first destructor's call loads the library and gets its code.

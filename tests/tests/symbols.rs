@@ -66,8 +66,8 @@ fn same(file: &Path) -> Result<BTreeSet<Entry>> {
 
 /// The file in the wheel's library directory whose name has this prefix.
 fn in_wheel(wheel: &str, start: &str) -> Result<PathBuf> {
-    let folder = wheel_libraries(wheel)?;
-    let mut found: Vec<PathBuf> = std::fs::read_dir(&folder)?
+    let directory = wheel_libraries(wheel)?;
+    let mut found: Vec<PathBuf> = std::fs::read_dir(&directory)?
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| {
             path.file_name()
@@ -78,7 +78,7 @@ fn in_wheel(wheel: &str, start: &str) -> Result<PathBuf> {
     Ok(found
         .into_iter()
         .next()
-        .ok_or_else(|| format!("no {start}* in {}", folder.display()))?)
+        .ok_or_else(|| format!("no {start}* in {}", directory.display()))?)
 }
 
 fn nodes(entries: &BTreeSet<Entry>) -> BTreeSet<&str> {

@@ -131,16 +131,16 @@ fn fail_reaches_functions_that_return_a_fixed_value() -> Result<()> {
     let program = dir.path().join("values");
     let mut cc = Command::new("cc");
     succeed(cc.arg(source).arg(stubs).args(["-ldl", "-o"]).arg(&program))?;
-    let told = |fail: &str| -> Result<String> {
+    let reported = |fail: &str| -> Result<String> {
         let mut command = Command::new(&program);
         command
             .env("GPUSTUB_CUDART_PATH", "off")
             .env("GPUSTUB_HIPRTC_PATH", "off");
         Ok(succeed(command.env("GPUSTUB_FAIL", fail))?.stdout)
     };
-    assert_eq!(told("other=1")?, "0 0 11 0 0\n");
+    assert_eq!(reported("other=1")?, "0 0 11 0 0\n");
     assert_eq!(
-        told("cudaDriverGetVersion=3,hiprtcVersion=5")?,
+        reported("cudaDriverGetVersion=3,hiprtcVersion=5")?,
         "3 0 5 0 0\n"
     );
     Ok(())

@@ -103,8 +103,8 @@ fn passed() -> Vec<String> {
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
-    let folder = repository().join("tests/traps");
-    let text = fs::read_to_string(folder.join("cases.toml")).expect("tests/traps/cases.toml");
+    let directory = repository().join("tests/traps");
+    let text = fs::read_to_string(directory.join("cases.toml")).expect("tests/traps/cases.toml");
     let cases: BTreeMap<String, Case> = match toml::from_str(&text) {
         Ok(cases) => cases,
         Err(error) => {
@@ -115,15 +115,15 @@ fn main() -> ExitCode {
     let mut trials = Vec::new();
     for (name, case) in cases {
         for &machine in &case.machines {
-            trials.push(trial(&folder, &name, &case, machine));
+            trials.push(trial(&directory, &name, &case, machine));
         }
     }
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
-fn trial(folder: &Path, name: &str, case: &Case, machine: Machine) -> Trial {
+fn trial(directory: &Path, name: &str, case: &Case, machine: Machine) -> Trial {
     let work = Work {
-        source: folder.join(name.split('/').next().unwrap_or(name)),
+        source: directory.join(name.split('/').next().unwrap_or(name)),
         case: case.clone(),
         machine,
     };
@@ -171,14 +171,14 @@ impl Work {
                 "only root can make such a program",
             ));
         }
-        let dir = self.folder()?;
+        let dir = self.directory()?;
         self.build_and_run(dir.path())
             .map_err(|failure| format!("{failure:?}\n  trap: {}", self.case.trap))?;
         Ok(Completion::Completed)
     }
 
     /// Directory of all built files.
-    fn folder(&self) -> Result<tempfile::TempDir> {
+    fn directory(&self) -> Result<tempfile::TempDir> {
         if !self.case.set_user_id {
             return scratch();
         }
@@ -399,14 +399,15 @@ fn is_root() -> Result<bool> {
 /// Directory of the linkers for all machines: a cross compiler searches for them under its own
 /// prefix, and in directories that `-B` names.
 fn linkers(dir: &Path) -> Result<PathBuf> {
-    let folder = dir.join("linkers");
-    fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let directory = dir.join("linkers");
+    fs::create_dir_all(&directory).map_err(|e| format!("{}: {e}", directory.display()))?;
     for name in ["ld.lld", "ld.mold"] {
         if let Ok(found) = which(name) {
-            symlink(found, folder.join(name)).map_err(|e| format!("{}: {e}", folder.display()))?;
+            symlink(found, directory.join(name))
+                .map_err(|e| format!("{}: {e}", directory.display()))?;
         }
     }
-    Ok(folder)
+    Ok(directory)
 }
 
 /// Returns whether this processor has a feature that cases name.

@@ -44,14 +44,14 @@ pub fn compare(id: &str, recipe: &Recipe, components: &Path) -> Result<Report, S
     let mut declared: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let (mut all, mut claims_made) = (true, 0);
     for headers in &recipe.headers {
-        let Some(folders) = include_folders(headers, components)? else {
+        let Some(directories) = include_directories(headers, components)? else {
             all = false;
             continue;
         };
         let version = headers.version.to_string();
         for (include, macros) in readings(recipe) {
             let source = declarations::source(include, macros);
-            let functions = declarations::read(&source, &folders)
+            let functions = declarations::read(&source, &directories)
                 .map_err(|e| format!("{id} {version}: {e}"))?;
             let mut claims = claims::Claims::new(source, &recipe.status);
             for symbol in library.symbols.functions() {
@@ -67,7 +67,7 @@ pub fn compare(id: &str, recipe: &Recipe, components: &Path) -> Result<Report, S
             }
             claims_made += claims.len();
             problems.extend(
-                (claims.check(&folders)?.into_iter())
+                (claims.check(&directories)?.into_iter())
                     .map(|problem| format!("{version}: {problem}")),
             );
         }
@@ -98,19 +98,22 @@ fn readings(recipe: &Recipe) -> impl Iterator<Item = (&[String], &[String])> {
 }
 
 /// Include directories; `None` if a component is missing.
-fn include_folders(headers: &Headers, components: &Path) -> Result<Option<Vec<PathBuf>>, String> {
-    let mut folders = Vec::new();
-    for folder in &headers.folders {
-        let folder = components.join(folder);
-        if !folder.is_dir() {
+fn include_directories(
+    headers: &Headers,
+    components: &Path,
+) -> Result<Option<Vec<PathBuf>>, String> {
+    let mut directories = Vec::new();
+    for directory in &headers.directories {
+        let directory = components.join(directory);
+        if !directory.is_dir() {
             return Ok(None);
         }
-        folders.extend(walk(&folder, |path| {
+        directories.extend(walk(&directory, |path| {
             path.is_dir() && path.ends_with("include")
         })?);
     }
-    folders.push(root().join("xtask/include"));
-    Ok(Some(folders))
+    directories.push(root().join("xtask/include"));
+    Ok(Some(directories))
 }
 
 /// Declaration of a function, or of one with an equivalent name.
@@ -228,10 +231,10 @@ mod tests {
         reason = "the test says where the packages are"
     )]
     fn shipped_fallbacks_fit_the_headers_that_are_there() {
-        let folder = std::env::var_os("GPUSTUB_TEST_COMPONENTS")
+        let directory = std::env::var_os("GPUSTUB_TEST_COMPONENTS")
             .expect("GPUSTUB_TEST_COMPONENTS names the directory of unpacked packages");
         for (id, recipe) in crate::recipes::read().unwrap() {
-            let report = compare(&id, &recipe, folder.as_ref()).unwrap();
+            let report = compare(&id, &recipe, directory.as_ref()).unwrap();
             assert_eq!(report.problems, Vec::<String>::new(), "{id}");
         }
     }

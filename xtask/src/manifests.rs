@@ -57,11 +57,16 @@ fn generate(recipe: &Recipe, components: &Path) -> Result<String, String> {
 
 /// Names of one version that the list accepts.
 fn evidence(recipe: &Recipe, from: &Exports, components: &Path) -> Result<Evidence, String> {
-    let library = match (&from.installed, &from.folder, &from.file, &from.cuda_header) {
+    let library = match (
+        &from.installed,
+        &from.directory,
+        &from.file,
+        &from.cuda_header,
+    ) {
         (Some(file), None, None, None) => installed(file)?,
-        (None, Some(folder), Some(file), None) => find(&components.join(folder), file)?,
-        (None, None, None, Some(folder)) => {
-            let header = find(&components.join(folder), "cuda.h")?;
+        (None, Some(directory), Some(file), None) => find(&components.join(directory), file)?,
+        (None, None, None, Some(directory)) => {
+            let header = find(&components.join(directory), "cuda.h")?;
             return Ok(Evidence::Declared(header::functions(&header)?));
         }
         _ => {
@@ -104,9 +109,9 @@ mod tests {
         reason = "the test says where the packages are"
     )]
     fn components() -> std::path::PathBuf {
-        let folder = std::env::var_os("GPUSTUB_TEST_COMPONENTS")
+        let directory = std::env::var_os("GPUSTUB_TEST_COMPONENTS")
             .expect("GPUSTUB_TEST_COMPONENTS names the directory of unpacked packages");
-        folder.into()
+        directory.into()
     }
 
     /// Differences between a shipped list and one version of the library: enough to find a wrong list
@@ -117,7 +122,7 @@ mod tests {
         from: &Exports,
         components: &Path,
     ) -> Result<Option<Vec<String>>, String> {
-        if (from.folder.iter()).any(|folder| !components.join(folder).is_dir()) {
+        if (from.directory.iter()).any(|directory| !components.join(directory).is_dir()) {
             return Ok(None);
         }
         let Evidence::Exports(exports) = evidence(recipe, from, components)? else {

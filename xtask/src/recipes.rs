@@ -45,7 +45,7 @@ pub struct Exports {
     #[serde(deserialize_with = "version")]
     pub version: Version,
     #[serde(rename = "in")]
-    pub folder: Option<String>,
+    pub directory: Option<String>,
     pub file: Option<String>,
     pub installed: Option<String>,
     pub cuda_header: Option<String>,
@@ -58,7 +58,7 @@ pub struct Headers {
     #[serde(deserialize_with = "version")]
     pub version: Version,
     #[serde(rename = "in")]
-    pub folders: Vec<String>,
+    pub directories: Vec<String>,
 }
 
 fn version<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Version, D::Error> {
@@ -144,23 +144,23 @@ pub fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
 }
 
-/// All wanted files and directories below `folder`, sorted by path.
-pub fn walk(folder: &Path, wanted: impl Fn(&Path) -> bool) -> Result<Vec<PathBuf>, String> {
-    let mut folders = vec![folder.to_owned()];
+/// All wanted files and directories below `directory`, sorted by path.
+pub fn walk(directory: &Path, wanted: impl Fn(&Path) -> bool) -> Result<Vec<PathBuf>, String> {
+    let mut directories = vec![directory.to_owned()];
     let mut found = Vec::new();
-    while let Some(folder) = folders.pop() {
-        let entries = std::fs::read_dir(&folder).map_err(|e| {
+    while let Some(directory) = directories.pop() {
+        let entries = std::fs::read_dir(&directory).map_err(|e| {
             format!(
                 "`{}`: {e}\n  help: `tests/run --all --components-only` unpacks the packages",
-                folder.display()
+                directory.display()
             )
         })?;
         for entry in entries {
             let path = entry
-                .map_err(|e| format!("`{}`: {e}", folder.display()))?
+                .map_err(|e| format!("`{}`: {e}", directory.display()))?
                 .path();
             if path.is_dir() && !path.is_symlink() {
-                folders.push(path.clone());
+                directories.push(path.clone());
             }
             if wanted(&path) {
                 found.push(path);
@@ -171,16 +171,16 @@ pub fn walk(folder: &Path, wanted: impl Fn(&Path) -> bool) -> Result<Vec<PathBuf
     Ok(found)
 }
 
-/// The first file, by path, whose name starts with `prefix`, below `folder`.
-pub fn find(folder: &Path, prefix: &str) -> Result<PathBuf, String> {
+/// The first file, by path, whose name starts with `prefix`, below `directory`.
+pub fn find(directory: &Path, prefix: &str) -> Result<PathBuf, String> {
     let named = |path: &Path| {
         !path.is_dir()
             && path
                 .file_name()
                 .is_some_and(|name| name.to_string_lossy().starts_with(prefix))
     };
-    let first = walk(folder, named)?.into_iter().next();
-    first.ok_or_else(|| format!("no `{prefix}…` below `{}`", folder.display()))
+    let first = walk(directory, named)?.into_iter().next();
+    first.ok_or_else(|| format!("no `{prefix}…` below `{}`", directory.display()))
 }
 
 /// Path at which the C compiler finds a library.

@@ -17,7 +17,7 @@ use gpustub_report::report::Sources;
 use gpustub_report::shell::Shell;
 use gpustub_workspace::selection::Selection;
 use gpustub_workspace::tables::{Declared, FILE};
-use gpustub_workspace::workspace::{Depth, Workspace, folder, target};
+use gpustub_workspace::workspace::{Depth, Workspace, directory, target};
 use toml_edit::{DocumentMut, Item, Table};
 
 use crate::cli;
@@ -78,14 +78,14 @@ fn add_libraries(options: &cli::Add, shell: &mut Shell) -> Result<bool> {
         text = insert(&text, &library.id, header.as_deref())
             .map_err(|why| Error::new(format!("could not edit `{}`: {why}", declared.shown)))?;
     }
-    let added = Declared::from_text(folder(package), text.clone())?;
+    let added = Declared::from_text(directory(package), text.clone())?;
     let found = refused(added, &requests, &command)?;
     shell.diagnostics(&found, &Sources::new())?;
     if has_errors(&found) {
         return Ok(false);
     }
     report(&requests, &declared.shown, shell);
-    let operation = Operation::write(folder(package).join(FILE), declared.shown.clone(), text)?;
+    let operation = Operation::write(directory(package).join(FILE), declared.shown.clone(), text)?;
     let is_done = operation.is_done();
     if !is_done {
         ops::apply(&[operation], |o| shell.status(o.verb(), &o.shown))?;

@@ -210,6 +210,6 @@ fn print_reports(title: &str, output: &str, shell: &mut Shell) -> Result<()> {
 fn in_path(name: &str) -> Option<PathBuf> {
     let path = variable("PATH")?;
     env::split_paths(&path)
-        .map(|folder| folder.join(name))
+        .map(|directory| directory.join(name))
         .find(|file| file.is_file())
 }

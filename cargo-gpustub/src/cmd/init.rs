@@ -7,7 +7,7 @@ use gpustub_report::error::{Error, Result};
 use gpustub_report::ops::{self, Operation};
 use gpustub_report::shell::Shell;
 use gpustub_workspace::tables::FILE;
-use gpustub_workspace::workspace::{Depth, Workspace, folder};
+use gpustub_workspace::workspace::{Depth, Workspace, directory};
 use serde_json::json;
 
 use crate::cli;
@@ -16,7 +16,7 @@ use crate::cli;
 pub fn run(options: &cli::Init, shell: &mut Shell) -> Result<bool> {
     let workspace = Workspace::load(&options.cargo, Depth::Members)?;
     let package = workspace.selected_one(|_| true)?;
-    let path = folder(package).join(FILE);
+    let path = directory(package).join(FILE);
     let shown = display_path(&path);
     if path.exists() {
         return Err(Error::new(format!("`{shown}` already exists"))

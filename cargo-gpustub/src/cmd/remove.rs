@@ -7,7 +7,7 @@ use gpustub_report::error::{Error, Result};
 use gpustub_report::ops::{self, Operation};
 use gpustub_report::shell::Shell;
 use gpustub_workspace::tables::{Declared, FILE};
-use gpustub_workspace::workspace::{Depth, Workspace, folder};
+use gpustub_workspace::workspace::{Depth, Workspace, directory};
 use toml_edit::{DocumentMut, Item, Table};
 
 use crate::cli;
@@ -31,7 +31,7 @@ pub fn run(options: &cli::Remove, shell: &mut Shell) -> Result<bool> {
         }
     }
     let after = Manifest::parse(&declared.shown, &text).0;
-    let operation = Operation::write(folder(package).join(FILE), declared.shown.clone(), text)?;
+    let operation = Operation::write(directory(package).join(FILE), declared.shown.clone(), text)?;
     if options.dry_run {
         shell.diff(&operation.diff())?;
         shell.note("nothing was written (--dry-run)");

@@ -75,7 +75,10 @@ pub fn run(options: &cli::Sync, shell: &mut Shell) -> Result<bool> {
     if let Some(shared) = &shared {
         // The file may be that of a package that is not selected, whose errors were not reported.
         let seen = declared.iter().map(|(_, one)| one).chain(&root);
-        if !seen.into_iter().any(|one| one.folder == shared.folder) {
+        if !seen
+            .into_iter()
+            .any(|one| one.directory == shared.directory)
+        {
             found.extend(shared.diagnostics.clone());
         }
         sources = shared.sources();
@@ -126,12 +129,12 @@ pub fn refuse_locked(options: &Selection, operations: &[Operation]) -> Result<()
 }
 
 /// Reports the errors of `plan`, `check` and the build in a workspace with device links, which cargo has
-/// resolved completely, except codes in `told`. Returns whether there are none.
+/// resolved completely, except codes in `reported`. Returns whether there are none.
 fn refused(
     options: &Selection,
     triple: &str,
     is_stale: bool,
-    told: &[Diagnostic],
+    reported: &[Diagnostic],
     shell: &mut Shell,
 ) -> Result<bool> {
     let workspace = Workspace::load(options, Depth::Graph(triple))?;
@@ -139,9 +142,9 @@ fn refused(
     let graph = Graph::read_selected(&workspace, &selected, options, triple)?;
     let mut found = plan::refused(&graph, &selected);
     found.retain(|one| {
-        let is_told = told.iter().any(|other| other.code.id == one.code.id);
+        let is_reported = reported.iter().any(|other| other.code.id == one.code.id);
         let is_due = is_stale && one.code.id == INDIRECT_DEVICE_LIBRARY.id;
-        !is_told && !is_due
+        !is_reported && !is_due
     });
     shell.diagnostics(&found, &graph.sources())?;
     Ok(!has_errors(&found))
@@ -244,7 +247,7 @@ fn extract(
         let Some(symbols) = stub.and_then(|stub| stub.custom.symbols.as_ref()) else {
             continue;
         };
-        let path = one.folder.join(&symbols.value);
+        let path = one.directory.join(&symbols.value);
         one.inputs.symbol_files.insert(&symbols.value, text.clone());
         operations.push(Operation::write(
             path.clone(),

@@ -22,8 +22,8 @@ pub fn read(path: &Path) -> Result<Headers> {
     let mut copied = CopiedHeaders::default();
     if path.is_dir() {
         let include = path.join("include");
-        let folder = if include.is_dir() { &include } else { path };
-        copied.add_directory(folder, "include", 0)?;
+        let directory = if include.is_dir() { &include } else { path };
+        copied.add_directory(directory, "include", 0)?;
     } else {
         copied.add_wheel(path)?;
     }
@@ -43,10 +43,10 @@ struct CopiedHeaders {
 }
 
 impl CopiedHeaders {
-    fn add_directory(&mut self, folder: &Path, name: &str, depth: usize) -> Result<()> {
-        let failed = |e| Error::io("read", folder, &e);
+    fn add_directory(&mut self, directory: &Path, name: &str, depth: usize) -> Result<()> {
+        let failed = |e| Error::io("read", directory, &e);
         let mut entries: Vec<PathBuf> = Vec::new();
-        for entry in fs::read_dir(folder).map_err(failed)? {
+        for entry in fs::read_dir(directory).map_err(failed)? {
             entries.push(entry.map_err(failed)?.path());
         }
         for path in entries {

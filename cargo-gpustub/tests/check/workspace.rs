@@ -30,35 +30,39 @@ pub struct Workspace {
 
 impl Workspace {
     /// Adds the missing files.
-    pub fn prepare(&self, folder: &Path) -> Result<()> {
+    pub fn prepare(&self, directory: &Path) -> Result<()> {
         let mut manifest = package("demo") + "[dependencies]\n";
         let mut helper = package("gpustub-build");
         helper += "[workspace]\n";
-        write(folder, "../gpustub-build/Cargo.toml", &helper)?;
-        write(folder, "../gpustub-build/src/lib.rs", "pub fn build() {}\n")?;
+        write(directory, "../gpustub-build/Cargo.toml", &helper)?;
+        write(
+            directory,
+            "../gpustub-build/src/lib.rs",
+            "pub fn build() {}\n",
+        )?;
         for (name, features) in &self.crates {
             let list: Vec<String> = features
                 .iter()
                 .map(|name| format!("{name} = []\n"))
                 .collect();
             let text = package(name) + "[workspace]\n[features]\n" + &list.concat();
-            write(folder, &format!("../{name}/Cargo.toml"), &text)?;
-            write(folder, &format!("../{name}/src/lib.rs"), "")?;
+            write(directory, &format!("../{name}/Cargo.toml"), &text)?;
+            write(directory, &format!("../{name}/src/lib.rs"), "")?;
             manifest += &format!("{name} = {{ path = \"../{name}\", features = {features:?} }}\n");
         }
         manifest += "[build-dependencies]\ngpustub-build = { path = \"../gpustub-build\" }\n";
-        if !folder.join("Cargo.toml").exists() {
-            write(folder, "Cargo.toml", &manifest)?;
-            if !folder.join("src/lib.rs").exists() {
-                write(folder, "src/main.rs", "fn main() {}\n")?;
+        if !directory.join("Cargo.toml").exists() {
+            write(directory, "Cargo.toml", &manifest)?;
+            if !directory.join("src/lib.rs").exists() {
+                write(directory, "src/main.rs", "fn main() {}\n")?;
             }
         }
         for (archive, from) in &self.pack {
-            pack::pack(&folder.join(from), &[], &folder.join(archive))?;
+            pack::pack(&directory.join(from), &[], &directory.join(archive))?;
         }
         if !self.stale {
             let mut sync = Command::new(env!("CARGO_BIN_EXE_cargo-gpustub"));
-            self.run_in(sync.args(["gpustub", "sync", "--workspace"]), folder);
+            self.run_in(sync.args(["gpustub", "sync", "--workspace"]), directory);
             let output = sync.output()?;
             let nothing = "has no GpuStub.toml";
             let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -70,12 +74,12 @@ impl Workspace {
     }
 
     /// Sets the environment of a command, and the arguments if it is the check.
-    pub fn run_in(&self, command: &mut Command, folder: &Path) {
+    pub fn run_in(&self, command: &mut Command, directory: &Path) {
         if command.get_args().any(|argument| argument == "check") {
             command.args(&self.arguments);
         }
         command
-            .current_dir(folder)
+            .current_dir(directory)
             .env("CARGO_NET_OFFLINE", "true")
             .env("CUDA_HOME", "/nonexistent")
             .env("ROCM_PATH", "/nonexistent");
@@ -86,8 +90,8 @@ fn package(name: &str) -> String {
     format!("[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2024\"\n")
 }
 
-fn write(folder: &Path, name: &str, text: &str) -> Result<()> {
-    let path = folder.join(name);
+fn write(directory: &Path, name: &str, text: &str) -> Result<()> {
+    let path = directory.join(name);
     fs::create_dir_all(path.parent().ok_or("no folder")?)?;
     Ok(fs::write(path, text)?)
 }

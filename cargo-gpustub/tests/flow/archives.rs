@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use super::{cc, ends, gpustub, write};
 
 /// Creates directories with objects: a function of one line each.
-fn objects(folder: &Path) {
+fn objects(directory: &Path) {
     for (path, text) in [
         ("gfx9/cos1", "float cos1(float x) { return 9 * x; }"),
         ("gfx11/cos1", "float cos1(float x) { return 11 * x; }"),
@@ -23,9 +23,9 @@ fn objects(folder: &Path) {
         ),
         ("gfx11/kind", "int kind(void) { return 11; }"),
     ] {
-        write(folder, &format!("{path}.c"), text);
+        write(directory, &format!("{path}.c"), text);
         cc(
-            folder,
+            directory,
             &[
                 "-c",
                 "-O1",
@@ -34,7 +34,7 @@ fn objects(folder: &Path) {
                 &format!("{path}.o"),
             ],
         );
-        fs::remove_file(folder.join(format!("{path}.c"))).unwrap();
+        fs::remove_file(directory.join(format!("{path}.c"))).unwrap();
     }
 }
 
@@ -51,10 +51,10 @@ const BUILD: [&str; 8] = [
 
 #[test]
 fn a_view_has_the_first_definition_of_each_symbol() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    objects(folder);
-    let (out, err) = ends(0, folder, &[&BUILD[..], &["--print-overrides"]].concat());
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    objects(directory);
+    let (out, err) = ends(0, directory, &[&BUILD[..], &["--print-overrides"]].concat());
     assert_eq!(
         out,
         "gfx900: `cos1` of `cos1.o` (gfx9) overrides that of `cos1.o` (common)\n\
@@ -62,10 +62,10 @@ fn a_view_has_the_first_definition_of_each_symbol() {
          gfx1100: `kind` of `kind.o` (gfx11) overrides that of `weak.o` (common), one is weak\n"
     );
     assert!(err.contains("Built all.a: 2 views, "), "{err}");
-    let (_, err) = ends(0, folder, &BUILD);
+    let (_, err) = ends(0, directory, &BUILD);
     assert!(err.contains("Fresh all.a"), "{err}");
 
-    let archive = |words: &[&str]| ends(0, folder, &[&["archive"], words].concat()).0;
+    let archive = |words: &[&str]| ends(0, directory, &[&["archive"], words].concat()).0;
     assert_eq!(
         archive(&["list", "all.a"]),
         "VIEW     MEMBERS  SYMBOLS  LAYERS\n\
@@ -83,20 +83,20 @@ fn a_view_has_the_first_definition_of_each_symbol() {
         archive(&["nm", "all.a", "--view", "gfx1100"]),
         "cos1 in cos1.o\ncos4 in cos4.o\nkind in kind.o\nmore in weak.o\n"
     );
-    let (_, err) = ends(0, folder, &["archive", "verify", "all.a"]);
+    let (_, err) = ends(0, directory, &["archive", "verify", "all.a"]);
     assert!(err.contains("Verified all.a: 2 views"), "{err}");
 
     // The extracted archive links, and has the family's own definitions.
     archive(&["extract", "all.a", "--view", "gfx1100", "-o", "gfx1100.a"]);
     write(
-        folder,
+        directory,
         "main.c",
         "float cos4(float); int kind(void); int more(void);\n\
          int main(void) { return (int)cos4(2) + kind() + more(); }",
     );
-    cc(folder, &["main.c", "gfx1100.a", "-o", "gfx1100.exe"]);
-    cc(folder, &["main.c", "all.a", "-o", "default.exe"]);
-    let status = |name: &str| Command::new(folder.join(name)).status().unwrap().code();
+    cc(directory, &["main.c", "gfx1100.a", "-o", "gfx1100.exe"]);
+    cc(directory, &["main.c", "all.a", "-o", "default.exe"]);
+    let status = |name: &str| Command::new(directory.join(name)).status().unwrap().code();
     assert_eq!(status("gfx1100.exe"), Some(22 + 11 + 1));
     assert_eq!(status("default.exe"), Some(18 + 1));
 
@@ -114,12 +114,12 @@ fn a_view_has_the_first_definition_of_each_symbol() {
         ("cos4.o", "common"),
         ("kind.o", "gfx11"),
     ] {
-        let read = |folder_of: &str| fs::read(folder.join(folder_of).join(name)).unwrap();
+        let read = |directory_of: &str| fs::read(directory.join(directory_of).join(name)).unwrap();
         assert_eq!(read("files"), read(of), "{name}");
     }
     let (_, err) = ends(
         101,
-        folder,
+        directory,
         &[
             "archive",
             "extract",
@@ -136,18 +136,18 @@ fn a_view_has_the_first_definition_of_each_symbol() {
 
 #[test]
 fn json_output_equals_text_output() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    objects(folder);
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    objects(directory);
     ends(
         0,
-        folder,
+        directory,
         &[&BUILD[..], &["--default-view", "gfx1100"]].concat(),
     );
     let json = |words: &[&str]| {
         let (out, _) = ends(
             0,
-            folder,
+            directory,
             &[&["archive"], words, &["--format", "json"]].concat(),
         );
         let value: serde_json::Value = serde_json::from_str(&out).unwrap();
@@ -166,51 +166,56 @@ fn json_output_equals_text_output() {
     assert_eq!(stats["total"]["members"], 7);
     // Both families override the common `cos1`, so that no view has it.
     assert_eq!(stats["unique"]["members"], 5);
-    let size = fs::metadata(folder.join("all.a")).unwrap().len();
+    let size = fs::metadata(directory.join("all.a")).unwrap().len();
     assert_eq!(stats["file_bytes"], size);
 }
 
 #[test]
 fn each_input_becomes_a_view_by_default() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    objects(folder);
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    objects(directory);
     for name in ["gfx9", "gfx11"] {
         let mut ar = Command::new("ar");
-        ar.current_dir(folder).args(["rcs", &format!("{name}.a")]);
+        ar.current_dir(directory)
+            .args(["rcs", &format!("{name}.a")]);
         assert!(ar.arg(format!("{name}/cos1.o")).status().unwrap().success());
     }
     ends(
         0,
-        folder,
+        directory,
         &["archive", "build", "-o", "all.a", "gfx9.a", "gfx11.a"],
     );
-    let (out, _) = ends(0, folder, &["archive", "list", "all.a", "--view", "gfx11"]);
+    let (out, _) = ends(
+        0,
+        directory,
+        &["archive", "list", "all.a", "--view", "gfx11"],
+    );
     assert!(
         out.starts_with("cos1.o  ") && out.trim_end().ends_with("  gfx11"),
         "{out}"
     );
     let (_, err) = ends(
         101,
-        folder,
+        directory,
         &["archive", "build", "-o", "gfx9.a", "gfx9.a", "gfx11.a"],
     );
     assert!(err.contains("`gfx9.a` is one of the inputs"), "{err}");
     let (_, err) = ends(
         101,
-        folder,
+        directory,
         &["archive", "build", "-o", "gfx9/all.a", "gfx9"],
     );
     assert!(err.contains("the output is in `gfx9`"), "{err}");
     let (_, err) = ends(
         101,
-        folder,
+        directory,
         &["archive", "build", "-o", "b.a", "gfx9.a", "./gfx9.a"],
     );
     assert!(err.contains("two views have the name `gfx9`"), "{err}");
     ends(
         0,
-        folder,
+        directory,
         &[
             "archive",
             "build",
@@ -220,86 +225,90 @@ fn each_input_becomes_a_view_by_default() {
             "--no-default-view",
         ],
     );
-    let (out, _) = ends(0, folder, &["archive", "list", "none.a"]);
+    let (out, _) = ends(0, directory, &["archive", "list", "none.a"]);
     assert!(!out.contains("default"), "{out}");
 }
 
 #[test]
 fn archive_build_rejects_views_that_cannot_link() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    objects(folder);
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    objects(directory);
     write(
-        folder,
+        directory,
         "both.c",
         "int kind(void) { return 0; } int other(void) { return 1; }",
     );
-    cc(folder, &["-c", "both.c"]);
+    cc(directory, &["-c", "both.c"]);
     let (_, err) = ends(
         1,
-        folder,
+        directory,
         &["archive", "build", "-o", "b.a", "--view", "v=gfx11,both.o"],
     );
-    let told = "error[layer-conflict]: view `v`: `both.o` of layer `both` is needed for `other`, and defines \
+    let reported = "error[layer-conflict]: view `v`: `both.o` of layer `both` is needed for `other`, and defines \
                 `kind`, which `kind.o` of layer `gfx11` overrides";
-    assert!(err.contains(told), "{err}");
+    assert!(err.contains(reported), "{err}");
     assert!(
         err.contains("help: put `kind` and `other` into members of their own"),
         "{err}"
     );
-    assert!(!folder.join("b.a").exists());
+    assert!(!directory.join("b.a").exists());
 
-    ends(0, folder, &BUILD);
-    let (_, err) = ends(1, folder, &["archive", "find", "all.a", "kin", "cos1"]);
+    ends(0, directory, &BUILD);
+    let (_, err) = ends(1, directory, &["archive", "find", "all.a", "kin", "cos1"]);
     assert!(err.contains("no view has a symbol `kin`"), "{err}");
     assert!(err.contains("did you mean `kind`?"), "{err}");
-    let (_, err) = ends(101, folder, &["archive", "nm", "all.a", "--view", "gfx110"]);
+    let (_, err) = ends(
+        101,
+        directory,
+        &["archive", "nm", "all.a", "--view", "gfx110"],
+    );
     assert!(err.contains("did you mean `gfx1100`?"), "{err}");
-    let (_, err) = ends(1, folder, &["archive", "list", "both.o"]);
+    let (_, err) = ends(1, directory, &["archive", "list", "both.o"]);
     assert!(
         err.contains("error[malformed-super-archive]: `both.o`: not an archive"),
         "{err}"
     );
-    ends(101, folder, &["archive", "list", "nothing.a"]);
+    ends(101, directory, &["archive", "list", "nothing.a"]);
 
     // One bit of the last member, which has no header that would show it.
-    let mut bytes = fs::read(folder.join("all.a")).unwrap();
+    let mut bytes = fs::read(directory.join("all.a")).unwrap();
     *bytes.iter_mut().rev().nth(40).unwrap() ^= 1;
-    fs::write(folder.join("all.a"), &bytes).unwrap();
-    let (_, err) = ends(1, folder, &["archive", "verify", "all.a"]);
+    fs::write(directory.join("all.a"), &bytes).unwrap();
+    let (_, err) = ends(1, directory, &["archive", "verify", "all.a"]);
     assert!(err.contains("do not match their hash"), "{err}");
-    fs::write(folder.join("all.a"), &bytes[..bytes.len() - 2]).unwrap();
-    let (_, err) = ends(1, folder, &["archive", "list", "all.a"]);
+    fs::write(directory.join("all.a"), &bytes[..bytes.len() - 2]).unwrap();
+    let (_, err) = ends(1, directory, &["archive", "list", "all.a"]);
     assert!(err.contains("super-archive changed: "), "{err}");
 }
 
 /// A table of `GpuStub.toml`, which `sync` adds to the package.
 #[test]
 fn a_table_is_wired_and_built() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    objects(folder);
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    objects(directory);
     write(
-        folder,
+        directory,
         "Cargo.toml",
         "[package]\nname = \"embeds\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n[workspace]\n",
     );
-    write(folder, "src/main.rs", "fn main() {}\n");
+    write(directory, "src/main.rs", "fn main() {}\n");
     let table = "schema = 1\n\n[archive.builtins]\nlayers = { gfx11 = [\"gfx11/*.o\"], common = [\"common\"] }\n\
                  views = { gfx1100 = [\"gfx11\", \"common\"] }\nrequired-features = [\"gpu\"]\n";
-    write(folder, "GpuStub.toml", table);
-    let (_, err) = ends(1, folder, &["sync"]);
+    write(directory, "GpuStub.toml", table);
+    let (_, err) = ends(1, directory, &["sync"]);
     assert!(
         err.contains("unknown feature `gpu` in `archive.builtins.required-features`"),
         "{err}"
     );
     write(
-        folder,
+        directory,
         "GpuStub.toml",
         table.split("required-features").next().unwrap(),
     );
-    ends(0, folder, &["sync"]);
-    let text = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
+    ends(0, directory, &["sync"]);
+    let text = |name: &str| fs::read_to_string(directory.join(name)).unwrap();
     let helper = "gpustub-build = { version = \"0.1\", features = [\"archive\"] }";
     assert!(
         text("Cargo.toml").contains(helper),
@@ -316,8 +325,8 @@ fn a_table_is_wired_and_built() {
 
     // The helper is in no registry here, so that cargo can no longer read the package.
     let without = text("Cargo.toml").replace(helper, "");
-    write(folder, "Cargo.toml", &without);
-    let (out, _) = ends(0, folder, &["plan"]);
+    write(directory, "Cargo.toml", &without);
+    let (out, _) = ends(0, directory, &["plan"]);
     let planned = "\
 embeds 0.1.0 (GpuStub.toml)
   archive.builtins: $OUT_DIR/builtins.a as GPUSTUB_ARCHIVE_BUILTINS
@@ -328,7 +337,7 @@ embeds 0.1.0 (GpuStub.toml)
     assert_eq!(out, planned);
     ends(
         0,
-        folder,
+        directory,
         &[
             "archive",
             "build",
@@ -338,14 +347,14 @@ embeds 0.1.0 (GpuStub.toml)
             "t.a",
         ],
     );
-    let (out, _) = ends(0, folder, &["archive", "list", "t.a"]);
+    let (out, _) = ends(0, directory, &["archive", "list", "t.a"]);
     assert!(
         out.contains("gfx1100        4        4  gfx11, common (default)"),
         "{out}"
     );
     let (_, err) = ends(
         101,
-        folder,
+        directory,
         &[
             "archive",
             "build",
@@ -357,13 +366,13 @@ embeds 0.1.0 (GpuStub.toml)
     );
     assert!(err.contains("did you mean `builtins`?"), "{err}");
     write(
-        folder,
+        directory,
         "GpuStub.toml",
         &table.replace("gfx11/*.o", "gfx12/*.o"),
     );
     let (_, err) = ends(
         1,
-        folder,
+        directory,
         &[
             "archive",
             "build",
@@ -375,7 +384,7 @@ embeds 0.1.0 (GpuStub.toml)
     );
     assert!(err.contains("error[unknown-feature]"), "{err}");
     write(
-        folder,
+        directory,
         "GpuStub.toml",
         &table
             .replace("gfx11/*.o", "gfx12/*.o")
@@ -383,7 +392,7 @@ embeds 0.1.0 (GpuStub.toml)
     );
     let (_, err) = ends(
         1,
-        folder,
+        directory,
         &[
             "archive",
             "build",
@@ -401,32 +410,32 @@ embeds 0.1.0 (GpuStub.toml)
 #[cfg(unix)]
 #[test]
 fn an_archive_may_come_through_a_pipe() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    objects(folder);
-    ends(0, folder, &BUILD);
-    let mut child = gpustub(folder, &["archive", "find", "/dev/stdin", "cos1"])
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    objects(directory);
+    ends(0, directory, &BUILD);
+    let mut child = gpustub(directory, &["archive", "find", "/dev/stdin", "cos1"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let bytes = fs::read(folder.join("all.a")).unwrap();
+    let bytes = fs::read(directory.join("all.a")).unwrap();
     child.stdin.take().unwrap().write_all(&bytes).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0));
-    let (out, _) = ends(0, folder, &["archive", "find", "all.a", "cos1"]);
+    let (out, _) = ends(0, directory, &["archive", "find", "all.a", "cos1"]);
     assert_eq!(String::from_utf8(output.stdout).unwrap(), out);
 }
 
 /// A closed pipe is no error.
 #[test]
 fn a_list_into_a_closed_pipe_is_no_error() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    objects(folder);
-    ends(0, folder, &BUILD);
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    objects(directory);
+    ends(0, directory, &BUILD);
     for command in ["list", "nm", "stats"] {
-        let mut child = gpustub(folder, &["archive", command, "all.a"])
+        let mut child = gpustub(directory, &["archive", command, "all.a"])
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -441,14 +450,14 @@ fn a_list_into_a_closed_pipe_is_no_error() {
 /// One function for two processors, which share it, and one that stays unchanged.
 #[test]
 fn canonical_bitcode_is_shared() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    write(folder, "f.c", "int f(int x) { return x + 1; }");
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    write(directory, "f.c", "int f(int x) { return x + 1; }");
     for (file, flags) in [
         ("gfx900/f.bc", &["-mcpu=gfx900", "-emit-llvm"][..]),
         ("gfx906/f.bc", &["-mcpu=gfx906", "-emit-llvm"]),
     ] {
-        fs::create_dir_all(folder.join(file).parent().unwrap()).unwrap();
+        fs::create_dir_all(directory.join(file).parent().unwrap()).unwrap();
         let mut clang = Command::new("clang");
         clang.args([
             "-c",
@@ -462,31 +471,39 @@ fn canonical_bitcode_is_shared() {
         assert!(
             clang
                 .args(flags)
-                .current_dir(folder)
+                .current_dir(directory)
                 .status()
                 .unwrap()
                 .success()
         );
     }
     let build = ["archive", "build", "-o", "all.a", "gfx900", "gfx906"];
-    let (_, err) = ends(0, folder, &build);
+    let (_, err) = ends(0, directory, &build);
     assert!(err.contains("all.a: 2 views, 2 members"), "{err}");
-    let (_, err) = ends(0, folder, &[&build[..], &["--canonical-bitcode"]].concat());
+    let (_, err) = ends(
+        0,
+        directory,
+        &[&build[..], &["--canonical-bitcode"]].concat(),
+    );
     assert!(err.contains("all.a: 2 views, 1 members"), "{err}");
-    let told =
+    let reported =
         "note: 2 bitcode modules contain no processor name: compile them with -mcpu and -mattr";
-    assert!(err.contains(told), "{err}");
+    assert!(err.contains(reported), "{err}");
 
     // In a wrapper: its magic, its version, offset and size of the module, and a processor.
-    let module = fs::read(folder.join("gfx906/f.bc")).unwrap();
+    let module = fs::read(directory.join("gfx906/f.bc")).unwrap();
     let head = [0x0B17_C0DE, 0, 20, module.len() as u32, 0].map(u32::to_le_bytes);
     fs::write(
-        folder.join("gfx906/f.bc"),
+        directory.join("gfx906/f.bc"),
         [&head.concat()[..], &module].concat(),
     )
     .unwrap();
-    let (_, err) = ends(0, folder, &[&build[..], &["--canonical-bitcode"]].concat());
-    let told = "warning[noncanonical-bitcode]: layer `gfx906`: `f.bc` stays as it is: module is in a wrapper";
-    assert!(err.contains(told), "{err}");
+    let (_, err) = ends(
+        0,
+        directory,
+        &[&build[..], &["--canonical-bitcode"]].concat(),
+    );
+    let reported = "warning[noncanonical-bitcode]: layer `gfx906`: `f.bc` stays as it is: module is in a wrapper";
+    assert!(err.contains(reported), "{err}");
     assert!(err.contains("note: 1 bitcode modules"), "{err}");
 }

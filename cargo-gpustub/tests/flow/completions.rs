@@ -11,10 +11,10 @@ use snapbox::cmd::cargo_bin;
 use super::{package, write};
 
 /// A package `user`, in a workspace with `kernels`.
-fn workspace(folder: &Path) {
-    package(folder, "user", "[workspace]\nmembers = [\"kernels\"]\n");
-    package(&folder.join("kernels"), "kernels", "");
-    write(folder, "GpuStub.toml", "schema = 1\n\n[stub.nvrtc]\n");
+fn workspace(directory: &Path) {
+    package(directory, "user", "[workspace]\nmembers = [\"kernels\"]\n");
+    package(&directory.join("kernels"), "kernels", "");
+    write(directory, "GpuStub.toml", "schema = 1\n\n[stub.nvrtc]\n");
 }
 
 /// Typed words, and candidates of which some must be offered.
@@ -52,17 +52,17 @@ const CASES: &[(&[&str], &[&str])] = &[
 
 /// Runs a shell on a script in a workspace, with the tool in PATH; returns its output words.
 fn ask(shell: &str, arguments: &[&str], script: &str) -> Vec<String> {
-    let folder = tempfile::tempdir().unwrap();
-    workspace(folder.path());
+    let directory = tempfile::tempdir().unwrap();
+    workspace(directory.path());
     let mut path = OsString::from(cargo_bin!("cargo-gpustub").parent().unwrap());
     path.push(":");
     path.push(std::env::var_os("PATH").unwrap());
     let output = Command::new(shell)
         .args(arguments)
         .args(["-c", script])
-        .current_dir(folder.path())
+        .current_dir(directory.path())
         .env("PATH", path)
-        .env("HOME", folder.path())
+        .env("HOME", directory.path())
         .env(
             "CARGO_HOME",
             std::env::var_os("CARGO_HOME").unwrap_or_else(|| "/root/.cargo".into()),

@@ -6,36 +6,36 @@ use std::path::Path;
 use super::{ends, package, write};
 
 /// Creates a workspace whose members are its directories, and an empty helper.
-pub fn workspace(folder: &Path) {
+pub fn workspace(directory: &Path) {
     let root = "[workspace]\nresolver = \"3\"\nmembers = [\"*\"]\nexclude = [\"others\"]\n\
                 [workspace.dependencies]\ngpustub-build = { path = \"helper\" }\n";
-    write(folder, "Cargo.toml", root);
-    let helper = folder.join("helper");
+    write(directory, "Cargo.toml", root);
+    let helper = directory.join("helper");
     package(&helper, "gpustub-build", "[features]\ndevice-link = []\n");
     let code = "pub fn build() {}\npub fn finalize() {}\npub fn build_finalizer() {}\n";
     write(&helper, "src/lib.rs", code);
 }
 
 /// Adds a crate without CUDA code; `more` ends its Cargo.toml.
-pub fn plain(folder: &Path, name: &str, more: &str) {
-    package(&folder.join(name), name, more);
+pub fn plain(directory: &Path, name: &str, more: &str) {
+    package(&directory.join(name), name, more);
 }
 
 /// Adds a crate with a program.
-pub fn program(folder: &Path, name: &str, more: &str) {
-    let folder = folder.join(name);
-    package(&folder, name, more);
-    fs::remove_file(folder.join("src/lib.rs")).unwrap();
-    write(&folder, "src/main.rs", "fn main() {}\n");
+pub fn program(directory: &Path, name: &str, more: &str) {
+    let directory = directory.join(name);
+    package(&directory, name, more);
+    fs::remove_file(directory.join("src/lib.rs")).unwrap();
+    write(&directory, "src/main.rs", "fn main() {}\n");
 }
 
 /// Adds a crate with an RDC library of its name, and the lines that `sync` would add.
-pub fn rdc(folder: &Path, name: &str, cargo: &str, table: &str) {
+pub fn rdc(directory: &Path, name: &str, cargo: &str, table: &str) {
     let links = format!(
         "links = \"gpustub-{name}\"\n{cargo}\n[build-dependencies]\n\
          gpustub-build = {{ workspace = true, features = [\"device-link\"] }}\n"
     );
-    let dir = folder.join(name);
+    let dir = directory.join(name);
     package(&dir, name, &links);
     write(
         &dir,
@@ -57,24 +57,24 @@ pub fn dependencies_on(names: &[&str]) -> String {
 }
 
 /// base ◀ left, right ◀ app.
-pub fn diamond(folder: &Path) {
-    workspace(folder);
-    rdc(folder, "base", "", "");
+pub fn diamond(directory: &Path) {
+    workspace(directory);
+    rdc(directory, "base", "", "");
     for name in ["left", "right"] {
         rdc(
-            folder,
+            directory,
             name,
             &dependencies_on(&["base"]),
             "requires = [\"base\"]\n",
         );
     }
-    program(folder, "app", &dependencies_on(&["left", "right"]));
+    program(directory, "app", &dependencies_on(&["left", "right"]));
 }
 
 /// [`diamond`], in sync, and a package `unit` with these dependencies, whose tests alone have CUDA code.
-pub fn synced(folder: &Path, unit: &str) {
-    diamond(folder);
-    plain(folder, "unit", unit);
-    write(folder, "unit/tests/it.rs", "#[test]\nfn it() {}\n");
-    ends(0, folder, &["sync", "--workspace"]);
+pub fn synced(directory: &Path, unit: &str) {
+    diamond(directory);
+    plain(directory, "unit", unit);
+    write(directory, "unit/tests/it.rs", "#[test]\nfn it() {}\n");
+    ends(0, directory, &["sync", "--workspace"]);
 }

@@ -13,18 +13,19 @@ pub fn lines(out: &str, of: &str) -> Vec<String> {
 
 #[test]
 fn a_diamond_has_one_link_over_all() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    diamond(folder);
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    diamond(directory);
     // No device link of the program yet.
-    let (_, err) = ends(1, folder, &["plan"]);
+    let (_, err) = ends(1, directory, &["plan"]);
     assert!(err.contains("error[indirect-device-library]"), "{err}");
-    let told = "device link of app/bin/app, app/bin-tests/app does not receive left, right, base";
-    assert!(err.contains(told), "{err}");
+    let reported =
+        "device link of app/bin/app, app/bin-tests/app does not receive left, right, base";
+    assert!(err.contains(reported), "{err}");
     assert!(err.contains("--> app/Cargo.toml"), "{err}");
 
-    ends(0, folder, &["sync", "--workspace"]);
-    let (out, err) = ends(0, folder, &["plan"]);
+    ends(0, directory, &["sync", "--workspace"]);
+    let (out, err) = ends(0, directory, &["plan"]);
     assert!(err.is_empty(), "{err}");
     let link = |over: &str, why: &str, archives: &str| {
         format!("device link: {over} ({why}); links {archives}; for sm_80")
@@ -57,29 +58,29 @@ fn a_diamond_has_one_link_over_all() {
         ]
     );
     // One program needs no more than its own packages.
-    let (out, _) = ends(0, folder, &["plan", "-p", "base"]);
+    let (out, _) = ends(0, directory, &["plan", "-p", "base"]);
     assert_eq!(lines(&out, "").len(), 3, "{out}");
-    ends(0, folder, &["check", "--workspace"]);
+    ends(0, directory, &["check", "--workspace"]);
 }
 
 #[test]
 fn code_is_found_through_crates_without_device_code() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    workspace(folder);
-    rdc(folder, "base", "", "");
-    plain(folder, "inner", &dependencies_on(&["base"]));
-    plain(folder, "outer", &dependencies_on(&["inner"]));
-    plain(folder, "aside", "");
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    workspace(directory);
+    rdc(directory, "base", "", "");
+    plain(directory, "inner", &dependencies_on(&["base"]));
+    plain(directory, "outer", &dependencies_on(&["inner"]));
+    plain(directory, "aside", "");
     let lib = "[lib]\ncrate-type = [\"cdylib\", \"staticlib\"]\n";
     plain(
-        folder,
+        directory,
         "c",
         &(lib.to_owned() + &dependencies_on(&["outer"])),
     );
-    program(folder, "app", &dependencies_on(&["outer", "aside"]));
-    ends(0, folder, &["sync", "--workspace"]);
-    let (out, _) = ends(0, folder, &["plan"]);
+    program(directory, "app", &dependencies_on(&["outer", "aside"]));
+    ends(0, directory, &["sync", "--workspace"]);
+    let (out, _) = ends(0, directory, &["plan"]);
     assert!(!out.contains("aside"), "{out}");
     assert_eq!(
         lines(&out, "outer"),
@@ -99,13 +100,13 @@ fn code_is_found_through_crates_without_device_code() {
         ]
     );
 
-    let (out, _) = ends(0, folder, &["plan", "--why", "app/bin/app"]);
+    let (out, _) = ends(0, directory, &["plan", "--why", "app/bin/app"]);
     assert!(out.contains("base (static), through base/rlib\n"), "{out}");
-    let (_, err) = ends(101, folder, &["plan", "--why", "app"]);
+    let (_, err) = ends(101, directory, &["plan", "--why", "app"]);
     assert!(err.contains("app/bin/app, app/bin-tests/app"), "{err}");
-    let (_, err) = ends(101, folder, &["plan", "--why", "app/bin/ap"]);
+    let (_, err) = ends(101, directory, &["plan", "--why", "app/bin/ap"]);
     assert!(err.contains("did you mean `app/bin/app`?"), "{err}");
-    let (out, _) = ends(0, folder, &["plan", "--format", "dot"]);
+    let (out, _) = ends(0, directory, &["plan", "--format", "dot"]);
     assert!(
         out.starts_with("digraph device_link {") && out.contains("app/bin/app"),
         "{out}"
@@ -115,39 +116,39 @@ fn code_is_found_through_crates_without_device_code() {
 /// A finalizer that was written before a dependency was added.
 #[test]
 fn plan_reports_a_stale_finalizer() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    diamond(folder);
-    rdc(folder, "late", "", "");
-    plain(folder, "between", "");
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    diamond(directory);
+    rdc(directory, "late", "", "");
+    plain(directory, "between", "");
     let text = dependencies_on(&["left", "right", "between"]);
-    program(folder, "app", &text);
-    ends(0, folder, &["sync", "--workspace"]);
-    ends(0, folder, &["plan"]);
-    plain(folder, "between", &dependencies_on(&["late"]));
+    program(directory, "app", &text);
+    ends(0, directory, &["sync", "--workspace"]);
+    ends(0, directory, &["plan"]);
+    plain(directory, "between", &dependencies_on(&["late"]));
     for command in ["plan", "check"] {
-        let (_, err) = ends(1, folder, &[command]);
-        let told = "device link of app/bin/app, app/bin-tests/app does not receive late";
-        assert!(err.contains(told), "{err}");
+        let (_, err) = ends(1, directory, &[command]);
+        let reported = "device link of app/bin/app, app/bin-tests/app does not receive late";
+        assert!(err.contains(reported), "{err}");
     }
-    ends(1, folder, &["sync", "--check", "--workspace"]);
-    ends(0, folder, &["sync", "--workspace"]);
-    ends(0, folder, &["plan"]);
+    ends(1, directory, &["sync", "--check", "--workspace"]);
+    ends(0, directory, &["sync", "--workspace"]);
+    ends(0, directory, &["plan"]);
 }
 
 #[test]
 fn dev_dependencies_are_in_tests_alone() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    workspace(folder);
-    rdc(folder, "base", "", "");
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    workspace(directory);
+    rdc(directory, "base", "", "");
     let dev = dependencies_on(&["base"]).replace("[dep", "[dev-dep");
-    program(folder, "app", &dev);
+    program(directory, "app", &dev);
     let code = "#[test]\nfn it() {}\n";
-    write(folder, "app/tests/it.rs", code);
-    write(folder, "app/examples/ex.rs", "fn main() {}\n");
-    ends(0, folder, &["sync", "--workspace"]);
-    let (out, err) = ends(0, folder, &["plan"]);
+    write(directory, "app/tests/it.rs", code);
+    write(directory, "app/examples/ex.rs", "fn main() {}\n");
+    ends(0, directory, &["sync", "--workspace"]);
+    let (out, err) = ends(0, directory, &["plan"]);
     assert!(err.is_empty(), "{err}");
     let names = lines(&out, "app/");
     let names: Vec<&str> = names.iter().filter_map(|l| l.split(':').next()).collect();
@@ -157,41 +158,41 @@ fn dev_dependencies_are_in_tests_alone() {
     );
     // The tests of a dependency are not built.
     program(
-        folder,
+        directory,
         "user",
         "[dependencies]\nlib = { path = \"../lib\" }\n",
     );
-    plain(folder, "lib", &dev);
-    write(folder, "user/GpuStub.toml", "schema = 1\n");
-    let (out, _) = ends(0, folder, &["plan", "-p", "user"]);
+    plain(directory, "lib", &dev);
+    write(directory, "user/GpuStub.toml", "schema = 1\n");
+    let (out, _) = ends(0, directory, &["plan", "-p", "user"]);
     assert!(!out.contains("device links"), "{out}");
 }
 
 #[test]
 fn build_scripts_and_macros_cannot_have_device_code() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    workspace(folder);
-    rdc(folder, "base", "", "");
-    plain(folder, "middle", &dependencies_on(&["base"]));
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    workspace(directory);
+    rdc(directory, "base", "", "");
+    plain(directory, "middle", &dependencies_on(&["base"]));
     program(
-        folder,
+        directory,
         "app",
         &dependencies_on(&["middle"]).replace("[dep", "[build-dep"),
     );
-    write(folder, "app/build.rs", "fn main() {}\n");
+    write(directory, "app/build.rs", "fn main() {}\n");
     plain(
-        folder,
+        directory,
         "mac",
         &format!("[lib]\nproc-macro = true\n{}", dependencies_on(&["base"])),
     );
-    program(folder, "user", &dependencies_on(&["mac"]));
-    let (out, err) = ends(1, folder, &["plan"]);
+    program(directory, "user", &dependencies_on(&["mac"]));
+    let (out, err) = ends(1, directory, &["plan"]);
     for name in ["app/build-script", "mac/proc-macro"] {
-        let told = format!(
+        let reported = format!(
             "`{name}` is a build script or procedural macro and reaches relocatable code: base"
         );
-        assert!(err.contains(&told), "{err}");
+        assert!(err.contains(&reported), "{err}");
     }
     assert!(err.contains("error[device-code-in-build-script]"), "{err}");
     // Code that runs at build time is not in the program.
@@ -199,27 +200,31 @@ fn build_scripts_and_macros_cannot_have_device_code() {
         lines(&out, "app/bin").is_empty() && lines(&out, "user").is_empty(),
         "{out}"
     );
-    let (_, err) = ends(1, folder, &["check"]);
+    let (_, err) = ends(1, directory, &["check"]);
     assert!(err.contains("error[device-code-in-build-script]"), "{err}");
 }
 
 #[test]
 fn features_select_device_libraries() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    workspace(folder);
-    rdc(folder, "base", "[features]\nmore = []\n", "");
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    workspace(directory);
+    rdc(directory, "base", "[features]\nmore = []\n", "");
     let table = "[device-link.more]\nsources = [\"*.cu\"]\narchs = [\"sm_80\"]\n\
                  requires = [\"base\"]\nrequired-features = [\"more\"]\n";
-    let text = std::fs::read_to_string(folder.join("base/GpuStub.toml")).unwrap();
-    write(folder, "base/GpuStub.toml", &(text + table));
-    rdc(folder, "extra", "", "");
+    let text = std::fs::read_to_string(directory.join("base/GpuStub.toml")).unwrap();
+    write(directory, "base/GpuStub.toml", &(text + table));
+    rdc(directory, "extra", "", "");
     let app = "[features]\nmore = [\"base/more\"]\nextra = [\"dep:extra\"]\n[dependencies]\n\
                base = { path = \"../base\" }\nextra = { path = \"../extra\", optional = true }\n";
-    program(folder, "app", app);
-    ends(0, folder, &["sync", "--workspace"]);
+    program(directory, "app", app);
+    ends(0, directory, &["sync", "--workspace"]);
     let link = |features: &[&'static str]| {
-        let (out, _) = ends(0, folder, &[&["plan", "-p", "app"][..], features].concat());
+        let (out, _) = ends(
+            0,
+            directory,
+            &[&["plan", "-p", "app"][..], features].concat(),
+        );
         let line = lines(&out, "app/bin/").concat();
         let (_, over) = line.split_once("device link: ").unwrap();
         over.split_once(" (").unwrap().0.to_owned()
@@ -232,32 +237,32 @@ fn features_select_device_libraries() {
 
 #[test]
 fn one_name_in_two_packages_is_refused_in_one_program() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    workspace(folder);
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    workspace(directory);
     for (name, more) in [("one", ""), ("two", "")] {
-        rdc(folder, name, more, "");
+        rdc(directory, name, more, "");
         let path = format!("{name}/GpuStub.toml");
-        let text = std::fs::read_to_string(folder.join(&path)).unwrap();
+        let text = std::fs::read_to_string(directory.join(&path)).unwrap();
         write(
-            folder,
+            directory,
             &path,
             &text.replace(&format!("device-link.{name}"), "device-link.same"),
         );
     }
-    program(folder, "app", &dependencies_on(&["one"]));
-    program(folder, "other", &dependencies_on(&["two"]));
-    ends(0, folder, &["sync", "--workspace"]);
-    let (out, _) = ends(0, folder, &["plan"]);
+    program(directory, "app", &dependencies_on(&["one"]));
+    program(directory, "other", &dependencies_on(&["two"]));
+    ends(0, directory, &["sync", "--workspace"]);
+    let (out, _) = ends(0, directory, &["plan"]);
     assert!(
         lines(&out, "app/bin/")[0].contains("device link: one/same"),
         "{out}"
     );
-    program(folder, "app", &dependencies_on(&["one", "two"]));
-    let (_, err) = ends(1, folder, &["plan"]);
-    let told = "`one/same` and `two/same` are both `device-link.same`";
+    program(directory, "app", &dependencies_on(&["one", "two"]));
+    let (_, err) = ends(1, directory, &["plan"]);
+    let reported = "`one/same` and `two/same` are both `device-link.same`";
     assert!(
-        err.contains("error[duplicate-device-symbol]") && err.contains(told),
+        err.contains("error[duplicate-device-symbol]") && err.contains(reported),
         "{err}"
     );
     assert!(err.contains("--> two/GpuStub.toml:2:14"), "{err}");
@@ -266,70 +271,71 @@ fn one_name_in_two_packages_is_refused_in_one_program() {
 /// Cargo allows two versions if they have different `links` keys.
 #[test]
 fn plan_distinguishes_two_versions_of_a_package() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    workspace(folder);
-    rdc(folder, "base", "", "");
-    let other = folder.join("others");
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    workspace(directory);
+    rdc(directory, "base", "", "");
+    let other = directory.join("others");
     rdc(&other, "base", "", "");
     let path = "others/base/Cargo.toml";
-    let text = std::fs::read_to_string(folder.join(path)).unwrap();
+    let text = std::fs::read_to_string(directory.join(path)).unwrap();
     let text = text
         .replace("version = \"0.1.0\"", "version = \"0.2.0\"")
         .replace("gpustub-base", "gpustub-base-2")
         .replace("workspace = true", "path = \"../../helper\"");
-    write(folder, path, &format!("{text}[workspace]\n"));
-    plain(folder, "a", &dependencies_on(&["base"]));
+    write(directory, path, &format!("{text}[workspace]\n"));
+    plain(directory, "a", &dependencies_on(&["base"]));
     let b = "[dependencies]\nbase = { path = \"../others/base\" }\n";
-    plain(folder, "b", b);
-    program(folder, "app", &dependencies_on(&["a", "b"]));
-    let (out, err) = ends(1, folder, &["plan"]);
-    let told = "`base@0.1.0/base` and `base@0.2.0/base` are both `device-link.base`";
-    assert!(err.contains(told), "{err}");
+    plain(directory, "b", b);
+    program(directory, "app", &dependencies_on(&["a", "b"]));
+    let (out, err) = ends(1, directory, &["plan"]);
+    let reported = "`base@0.1.0/base` and `base@0.2.0/base` are both `device-link.base`";
+    assert!(err.contains(reported), "{err}");
     assert_eq!(lines(&out, "base@0.2.0/rlib").len(), 1, "{out}");
     // `sync` writes no files that cargo could not read.
-    let (_, err) = ends(1, folder, &["sync", "--workspace"]);
-    let told = "one program links two versions of `base`, 0.1.0 and 0.2.0";
-    assert!(err.contains(told), "{err}");
-    assert!(!folder.join("app/gpustub-final").exists());
+    let (_, err) = ends(1, directory, &["sync", "--workspace"]);
+    let reported = "one program links two versions of `base`, 0.1.0 and 0.2.0";
+    assert!(err.contains(reported), "{err}");
+    assert!(!directory.join("app/gpustub-final").exists());
 }
 
 #[test]
 fn architectures_and_runtimes_must_fit() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    diamond(folder);
-    ends(0, folder, &["sync", "--workspace"]);
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    diamond(directory);
+    ends(0, directory, &["sync", "--workspace"]);
     let path = "left/GpuStub.toml";
-    let text = std::fs::read_to_string(folder.join(path)).unwrap();
-    write(folder, path, &text.replace("sm_80", "sm_90"));
-    let (_, err) = ends(1, folder, &["plan", "-p", "app"]);
+    let text = std::fs::read_to_string(directory.join(path)).unwrap();
+    write(directory, path, &text.replace("sm_80", "sm_90"));
+    let (_, err) = ends(1, directory, &["plan", "-p", "app"]);
     assert!(err.contains("error[missing-arch]"), "{err}");
-    let told = "`left` has sm_90; the device link of app/bin/app, app/bin-tests/app wants sm_80";
-    assert!(err.contains(told), "{err}");
+    let reported =
+        "`left` has sm_90; the device link of app/bin/app, app/bin-tests/app wants sm_80";
+    assert!(err.contains(reported), "{err}");
     assert!(err.contains("--> left/GpuStub.toml:2:14"), "{err}");
 
-    write(folder, path, &(text + "cudart = \"static\"\n"));
-    let (_, err) = ends(1, folder, &["plan", "-p", "app"]);
+    write(directory, path, &(text + "cudart = \"static\"\n"));
+    let (_, err) = ends(1, directory, &["plan", "-p", "app"]);
     assert!(err.contains("error[mixed-cudart]"), "{err}");
-    let (_, err) = ends(1, folder, &["check", "-p", "app"]);
+    let (_, err) = ends(1, directory, &["check", "-p", "app"]);
     assert!(err.contains("error[mixed-cudart]"), "{err}");
 }
 
 #[test]
 fn required_libraries_must_be_dependencies() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    diamond(folder);
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    diamond(directory);
     let path = "left/GpuStub.toml";
-    let text = std::fs::read_to_string(folder.join(path)).unwrap();
+    let text = std::fs::read_to_string(directory.join(path)).unwrap();
     let requires = |name: &str| {
         write(
-            folder,
+            directory,
             path,
             &text.replace("[\"base\"]", &format!("[\"{name}\"]")),
         );
-        ends(1, folder, &["plan"]).1
+        ends(1, directory, &["plan"]).1
     };
     let err = requires("bas");
     assert!(
@@ -344,10 +350,10 @@ fn required_libraries_must_be_dependencies() {
         err.contains("add the package that declares it to [dependencies] of `left`"),
         "{err}"
     );
-    write(folder, path, &text);
+    write(directory, path, &text);
     let off = "required-features = [\"gpu\"]\n";
-    rdc(folder, "base", "[features]\ngpu = []\n", off);
-    let (_, err) = ends(1, folder, &["plan"]);
+    rdc(directory, "base", "[features]\ngpu = []\n", off);
+    let (_, err) = ends(1, directory, &["plan"]);
     assert!(
         err.contains("the library requires a cargo feature that is off"),
         "{err}"
@@ -357,39 +363,39 @@ fn required_libraries_must_be_dependencies() {
 /// The script has not run yet.
 #[test]
 fn generated_sources_may_be_missing() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    workspace(folder);
-    rdc(folder, "app", "", "");
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    workspace(directory);
+    rdc(directory, "app", "", "");
     let path = "app/GpuStub.toml";
-    let text = std::fs::read_to_string(folder.join(path)).unwrap();
+    let text = std::fs::read_to_string(directory.join(path)).unwrap();
     let generated = "[\"*.cu\", \"$OUT_DIR/*.cu\"]\ninclude-dirs = [\"$OUT_DIR\"]";
-    write(folder, path, &text.replace("[\"*.cu\"]", generated));
-    ends(0, folder, &["plan"]);
+    write(directory, path, &text.replace("[\"*.cu\"]", generated));
+    ends(0, directory, &["plan"]);
 }
 
 /// Prebuilt archives are read in place.
 #[test]
 fn plan_reads_prebuilt_archives() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    workspace(folder);
-    rdc(folder, "base", "", "");
-    rdc(folder, "app", &dependencies_on(&["base"]), "");
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    workspace(directory);
+    rdc(directory, "base", "", "");
+    rdc(directory, "app", &dependencies_on(&["base"]), "");
     write(
-        &folder.join("app"),
+        &directory.join("app"),
         "src/main.rs",
         "use app as _;\nfn main() {}\n",
     );
     let path = "app/GpuStub.toml";
-    let text = std::fs::read_to_string(folder.join(path)).unwrap();
+    let text = std::fs::read_to_string(directory.join(path)).unwrap();
     write(
-        folder,
+        directory,
         path,
         &text.replace("sources = [\"*.cu\"]", "prebuilt = \"libacme.a\""),
     );
     // Not built yet.
-    ends(0, folder, &["plan"]);
+    ends(0, directory, &["plan"]);
 
     let include = format!(
         "-I{}",
@@ -397,61 +403,61 @@ fn plan_reads_prebuilt_archives() {
     );
     let archive = |code: &str| {
         write(
-            folder,
+            directory,
             "a.c",
             &format!("#include \"device-code.h\"\n{code}\n"),
         );
-        cc(folder, &["-w", &include, "-c", "-o", "a.o", "a.c"]);
-        let _ = std::fs::remove_file(folder.join("app/libacme.a"));
+        cc(directory, &["-w", &include, "-c", "-o", "a.o", "a.c"]);
+        let _ = std::fs::remove_file(directory.join("app/libacme.a"));
         let ar = std::process::Command::new("ar")
-            .current_dir(folder)
+            .current_dir(directory)
             .args(["crs", "app/libacme.a", "a.o"])
             .status();
         assert!(ar.expect("these tests need an archiver `ar`").success());
     };
     archive("OBJECT(_a, SM(80))");
-    ends(0, folder, &["plan"]);
+    ends(0, directory, &["plan"]);
     // The archive has less code than declared.
     archive("OBJECT(_a, SM(90))");
-    let (_, err) = ends(1, folder, &["plan"]);
+    let (_, err) = ends(1, directory, &["plan"]);
     assert!(
         err.contains("`app` has sm_90; the device link of") && err.contains("wants sm_80"),
         "{err}"
     );
     // Reported even if no other library needs it: builds rely on the declaration.
-    let told =
+    let reported =
         "error[missing-arch]: `archs` of device-link.app says sm_80, and libacme.a has only sm_90";
-    assert!(err.contains(told), "{err}");
+    assert!(err.contains(reported), "{err}");
     assert!(err.contains("--> app/GpuStub.toml:4:10"), "{err}");
     for command in ["plan", "check"] {
-        let (_, err) = ends(1, folder, &[command, "-p", "app"]);
-        assert!(err.contains(told), "{err}");
+        let (_, err) = ends(1, directory, &[command, "-p", "app"]);
+        assert!(err.contains(reported), "{err}");
     }
     archive("OBJECT(_a, SM(80)) LINK(SM(80)) LINKS(_a)");
-    let told = "[device-linked-archive]: the archive of `app`";
-    let (_, err) = ends(1, folder, &["plan"]);
-    assert!(err.contains(&format!("error{told}")), "{err}");
+    let reported = "[device-linked-archive]: the archive of `app`";
+    let (_, err) = ends(1, directory, &["plan"]);
+    assert!(err.contains(&format!("error{reported}")), "{err}");
     assert!(err.contains("--> app/GpuStub.toml:2:14"), "{err}");
     // Default level of the rule: other archives of this kind may be no input of a device link.
-    let (_, err) = ends(1, folder, &["check"]);
-    assert!(err.contains(&format!("warning{told}")), "{err}");
-    let (_, err) = ends(1, folder, &["check", "-D", "device-linked-archive"]);
-    assert!(err.contains(&format!("error{told}")), "{err}");
-    write(folder, "app/libacme.a", "no archive");
-    let (_, err) = ends(1, folder, &["plan"]);
+    let (_, err) = ends(1, directory, &["check"]);
+    assert!(err.contains(&format!("warning{reported}")), "{err}");
+    let (_, err) = ends(1, directory, &["check", "-D", "device-linked-archive"]);
+    assert!(err.contains(&format!("error{reported}")), "{err}");
+    write(directory, "app/libacme.a", "no archive");
+    let (_, err) = ends(1, directory, &["plan"]);
     assert!(err.contains("libacme.a`"), "{err}");
 }
 
 /// A circle of libraries, and a library that requires itself.
 #[test]
 fn circles_are_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    workspace(folder);
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    workspace(directory);
     let table = "requires = [\"b\"]\n[device-link.b]\nsources = [\"*.cu\"]\narchs = [\"sm_80\"]\n\
                  requires = [\"a\"]\n";
-    rdc(folder, "a", "", table);
-    let (_, err) = ends(1, folder, &["plan"]);
+    rdc(directory, "a", "", table);
+    let (_, err) = ends(1, directory, &["plan"]);
     assert!(
         err.contains("libraries require each other: a → b → a"),
         "{err}"
@@ -460,11 +466,11 @@ fn circles_are_refused() {
 
 #[test]
 fn json_plan_has_cargo_targets_of_nodes() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    diamond(folder);
-    ends(0, folder, &["sync", "--workspace"]);
-    let (out, _) = ends(0, folder, &["plan", "--format", "json"]);
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    diamond(directory);
+    ends(0, directory, &["sync", "--workspace"]);
+    let (out, _) = ends(0, directory, &["plan", "--format", "json"]);
     let document: serde_json::Value = serde_json::from_str(&out).unwrap();
     let nodes = document["device_link"]["nodes"].as_array().unwrap();
     let app = nodes
@@ -481,8 +487,12 @@ fn json_plan_has_cargo_targets_of_nodes() {
     );
     assert_eq!(nodes[0]["cargo"]["what"], "library");
     // Without such code the key exists and is empty.
-    plain(folder, "aside", "");
-    write(folder, "aside/GpuStub.toml", "schema = 1\n[stub.opencl]\n");
-    let (out, _) = ends(0, folder, &["plan", "-p", "aside", "--format", "json"]);
+    plain(directory, "aside", "");
+    write(
+        directory,
+        "aside/GpuStub.toml",
+        "schema = 1\n[stub.opencl]\n",
+    );
+    let (out, _) = ends(0, directory, &["plan", "-p", "aside", "--format", "json"]);
     assert!(out.ends_with("\"device_link\":{\"nodes\":[]}}\n"), "{out}");
 }

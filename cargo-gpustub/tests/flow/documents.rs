@@ -12,22 +12,26 @@ use std::process::Command;
 use super::{cc, ends, pack, package, repository, write};
 
 /// Creates a package `demo` with an empty build helper in place of the published one.
-fn demo(folder: &Path) {
+fn demo(directory: &Path) {
     package(
-        &folder.join("../gpustub-build"),
+        &directory.join("../gpustub-build"),
         "gpustub-build",
         "[workspace]\n",
     );
-    write(folder, "../gpustub-build/src/lib.rs", "pub fn build() {}\n");
+    write(
+        directory,
+        "../gpustub-build/src/lib.rs",
+        "pub fn build() {}\n",
+    );
     let helper = "[build-dependencies]\ngpustub-build = { path = \"../gpustub-build\" }\n";
-    package(folder, "demo", helper);
-    fs::remove_file(folder.join("src/lib.rs")).unwrap();
-    write(folder, "src/main.rs", "fn main() {}\n");
+    package(directory, "demo", helper);
+    fs::remove_file(directory.join("src/lib.rs")).unwrap();
+    write(directory, "src/main.rs", "fn main() {}\n");
 }
 
 /// Creates a wheel with an extension module that was linked as compilers do by default, to
 /// libraries that only the linker sees.
-fn wheel(folder: &Path) {
+fn wheel(directory: &Path) {
     let linker = tempfile::tempdir().unwrap();
     let at = |name: &str| linker.path().join(name).display().to_string();
     for (soname, function) in [
@@ -55,14 +59,14 @@ fn wheel(folder: &Path) {
     arguments.extend([&cuda, &cudart, "-o", "wheel/demo/_core.so"]);
     cc(linker.path(), &arguments);
     let name = "demo-1.0-py3-none-manylinux_2_28_x86_64.whl";
-    fs::create_dir_all(folder.join("dist")).unwrap();
-    let output = folder.join("dist").join(name);
+    fs::create_dir_all(directory.join("dist")).unwrap();
+    let output = directory.join("dist").join(name);
     pack::pack(&linker.path().join("wheel"), &[], &output).unwrap();
 }
 
 /// Runs a line in a shell whose `cargo gpustub` is the one of this tree; returns the exit code and
 /// the output, standard output first.
-fn shell(folder: &Path, line: &str) -> (Option<i32>, String) {
+fn shell(directory: &Path, line: &str) -> (Option<i32>, String) {
     let own = Path::new(snapbox::cmd::cargo_bin!("cargo-gpustub"))
         .parent()
         .unwrap()
@@ -70,7 +74,7 @@ fn shell(folder: &Path, line: &str) -> (Option<i32>, String) {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let places = std::iter::once(own).chain(std::env::split_paths(&path));
     let mut bash = Command::new("bash");
-    bash.current_dir(folder)
+    bash.current_dir(directory)
         .args(["-c", line])
         .env("PATH", std::env::join_paths(places).unwrap())
         .env("CUDA_HOME", "/nonexistent")
@@ -87,9 +91,9 @@ fn shell(folder: &Path, line: &str) -> (Option<i32>, String) {
 #[test]
 fn check_page_shows_the_real_output() {
     let work = tempfile::tempdir().unwrap();
-    let folder = work.path().join("demo");
-    demo(&folder);
-    wheel(&folder);
+    let directory = work.path().join("demo");
+    demo(&directory);
+    wheel(&directory);
     let path = repository().join("docs/check.md");
     let page = fs::read_to_string(&path).unwrap();
     let (mut new, mut commands) = (String::new(), 0);
@@ -99,7 +103,7 @@ fn check_page_shows_the_real_output() {
                 let mut shown = String::from("console\n");
                 for line in block.lines().filter(|line| line.starts_with("$ ")) {
                     commands += 1;
-                    let (_, printed) = shell(&folder, &line[2..]);
+                    let (_, printed) = shell(&directory, &line[2..]);
                     shown += &format!("{line}\n{}\n", printed.trim_end());
                 }
                 shown
@@ -108,7 +112,7 @@ fn check_page_shows_the_real_output() {
                 let file = info
                     .strip_prefix("toml ")
                     .unwrap_or_else(|| panic!("{info}"));
-                write(&folder, file, text);
+                write(&directory, file, text);
                 part.to_owned()
             }
             _ => part.to_owned(),
@@ -139,14 +143,14 @@ fn lines(recipe: &str, key: &str) -> Vec<String> {
 #[test]
 fn recipes_for_ci_run() {
     let work = tempfile::tempdir().unwrap();
-    let folder = work.path().join("demo");
-    demo(&folder);
+    let directory = work.path().join("demo");
+    demo(&directory);
     write(
-        &folder,
+        &directory,
         "GpuStub.toml",
         "schema = 1\n[stub.cudart]\nheader-version = \"12\"\n",
     );
-    ends(0, &folder, &["sync"]);
+    ends(0, &directory, &["sync"]);
     let mut commands = lines("github.yml", "run");
     let page = fs::read_to_string(repository().join("docs/install.md")).unwrap();
     let install = format!("$ {}\n", commands.remove(0));
@@ -158,10 +162,10 @@ fn recipes_for_ci_run() {
     let hook = lines("pre-commit.yaml", "entry");
     assert_eq!(hook.len(), 1);
     for line in commands.iter().chain(&hook) {
-        let (code, printed) = shell(&folder, line);
+        let (code, printed) = shell(&directory, line);
         assert_eq!(code, Some(0), "{line}: {printed}");
     }
-    let sarif = fs::read_to_string(folder.join("gpustub.sarif")).unwrap();
+    let sarif = fs::read_to_string(directory.join("gpustub.sarif")).unwrap();
     assert!(sarif.contains("\"version\": \"2.1.0\""), "{sarif}");
     // A step that may fail must not prevent the step after it.
     let text = fs::read_to_string(repository().join("docs/ci/github.yml")).unwrap();
@@ -170,8 +174,8 @@ fn recipes_for_ci_run() {
         assert!(after.trim_start().starts_with("if: always()"), "{step}");
     }
     // The recipes fail if there are findings.
-    write(&folder, "GpuStub.toml", "schema = 1\n[stub.cudart]\n");
+    write(&directory, "GpuStub.toml", "schema = 1\n[stub.cudart]\n");
     for line in [&commands[0], &hook[0]] {
-        assert_eq!(shell(&folder, line).0, Some(1), "{line}");
+        assert_eq!(shell(&directory, line).0, Some(1), "{line}");
     }
 }

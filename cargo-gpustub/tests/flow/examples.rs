@@ -41,7 +41,7 @@ fn examples(path: &[&str], found: &mut Vec<(Vec<String>, String)>) {
 }
 
 /// Package with members `kernels` and `physics`, a library, a wheel, a program and archives.
-fn prepare(folder: &Path) {
+fn prepare(directory: &Path) {
     let package = |name: &str, more: &str| {
         let build = "[build-dependencies]\ngpustub-build = { workspace = true }\n";
         format!(
@@ -53,61 +53,68 @@ fn prepare(folder: &Path) {
                      [dependencies]\ncudarc = { path = \"cudarc\", features = [\"nvrtc\"] }\n";
     let cudarc = "[package]\nname = \"cudarc\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\
                   [features]\ndefault = [\"dynamic-linking\"]\ndynamic-linking = []\nnvrtc = []\n";
-    write(folder, "cudarc/Cargo.toml", cudarc);
-    write(folder, "cudarc/src/lib.rs", "");
-    write(folder, "Cargo.toml", &package("app", workspace));
+    write(directory, "cudarc/Cargo.toml", cudarc);
+    write(directory, "cudarc/src/lib.rs", "");
+    write(directory, "Cargo.toml", &package("app", workspace));
     let helper = "[package]\nname = \"gpustub-build\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\
                   [features]\narchive = []\ndevice-link = []\n";
-    write(folder, "helper/Cargo.toml", helper);
-    write(folder, "kernels/Cargo.toml", &package("kernels", ""));
+    write(directory, "helper/Cargo.toml", helper);
+    write(directory, "kernels/Cargo.toml", &package("kernels", ""));
     write(
-        folder,
+        directory,
         "physics/Cargo.toml",
         &package("physics", "links = \"gpustub-physics\"\n"),
     );
-    write(folder, "helper/src/lib.rs", HELPER);
+    write(directory, "helper/src/lib.rs", HELPER);
     for source in ["src/lib.rs", "kernels/src/lib.rs", "physics/src/lib.rs"] {
-        write(folder, source, "");
+        write(directory, source, "");
     }
     let archive = "\n[archive.builtins]\nlayers = { gfx900 = [\"gfx900.a\"] }\nviews = { gfx900 = [\"gfx900\"] }\n";
     let stubs =
         "\n[stub.nvrtc]\nheader-version = \"12\"\n\n[stub.cudart]\nheader-version = \"12\"\n";
-    write(folder, "GpuStub.toml", &format!("{ACME}{stubs}{archive}"));
     write(
-        folder,
+        directory,
+        "GpuStub.toml",
+        &format!("{ACME}{stubs}{archive}"),
+    );
+    write(
+        directory,
         "kernels/GpuStub.toml",
         &format!("schema = 1\n{stubs}"),
     );
     write(
-        folder,
+        directory,
         "physics/build.rs",
         "fn main() { gpustub_build::finalize() }\n",
     );
     let code = "schema = 1\n\n[device-link.physics]\ninclude-dirs = [\"include\"]\n";
-    write(folder, "physics/GpuStub.toml", code);
-    write(folder, "physics/include/physics.cuh", "#pragma once\n");
+    write(directory, "physics/GpuStub.toml", code);
+    write(directory, "physics/include/physics.cuh", "#pragma once\n");
 
-    acme(folder);
-    let (list, _) = ends(0, folder, &["symbols", "libacme.so.3"]);
-    write(folder, "symbols/acme.symbols", &list);
+    acme(directory);
+    let (list, _) = ends(0, directory, &["symbols", "libacme.so.3"]);
+    write(directory, "symbols/acme.symbols", &list);
     for name in ["gfx900", "gfx1100", "common"] {
         let source = format!(
             "int {}(void) {{ return 1; }}\n",
             if name == "common" { "shared" } else { "scale" }
         );
-        write(folder, "one.c", &source);
-        cc(folder, &["-c", "one.c", "-o", "one.o"]);
-        let member = (format!("{name}.o"), fs::read(folder.join("one.o")).unwrap());
+        write(directory, "one.c", &source);
+        cc(directory, &["-c", "one.c", "-o", "one.o"]);
+        let member = (
+            format!("{name}.o"),
+            fs::read(directory.join("one.o")).unwrap(),
+        );
         pack(
-            &folder.join("none"),
+            &directory.join("none"),
             &[member],
-            &folder.join(format!("{name}.a")),
+            &directory.join(format!("{name}.a")),
         )
         .unwrap();
     }
     ends(
         0,
-        folder,
+        directory,
         &[
             "archive",
             "build",
@@ -117,23 +124,23 @@ fn prepare(folder: &Path) {
             "gfx1100.a",
         ],
     );
-    write(folder, "main.c", "int main(void) { return 0; }\n");
-    fs::create_dir_all(folder.join("target/release")).unwrap();
-    cc(folder, &["main.c", "-o", "target/release/app"]);
-    fs::create_dir(folder.join("dist")).unwrap();
+    write(directory, "main.c", "int main(void) { return 0; }\n");
+    fs::create_dir_all(directory.join("target/release")).unwrap();
+    cc(directory, &["main.c", "-o", "target/release/app"]);
+    fs::create_dir(directory.join("dist")).unwrap();
     let members = [(
         "demo-1.0.dist-info/METADATA",
         "Metadata-Version: 2.1\nName: demo\nVersion: 1.0\n",
     )];
     let members = members.map(|(name, text)| (name.to_owned(), text.as_bytes().to_vec()));
     pack(
-        &folder.join("none"),
+        &directory.join("none"),
         &members,
-        &folder.join("dist/demo-1.0-py3-none-any.whl"),
+        &directory.join("dist/demo-1.0-py3-none-any.whl"),
     )
     .unwrap();
     let git = Command::new("git")
-        .current_dir(folder)
+        .current_dir(directory)
         .args(["init", "--quiet"])
         .status();
     assert!(git.expect("this test needs git").success());
@@ -173,21 +180,21 @@ fn each_example_runs() {
     examples(&[], &mut all);
     assert!(all.len() > 40, "{all:?}");
     for (command, line) in all {
-        let folder = bin.path().join("work");
+        let directory = bin.path().join("work");
         let copied = Command::new("cp")
             .arg("-R")
             .arg(template.path())
-            .arg(&folder)
+            .arg(&directory)
             .status();
         assert!(copied.unwrap().success());
         if command == ["init"] {
-            fs::remove_file(folder.join("GpuStub.toml")).unwrap();
-            fs::remove_file(folder.join("kernels/GpuStub.toml")).unwrap();
+            fs::remove_file(directory.join("GpuStub.toml")).unwrap();
+            fs::remove_file(directory.join("kernels/GpuStub.toml")).unwrap();
         }
-        let library = folder.join("libacme.so.3").display().to_string();
+        let library = directory.join("libacme.so.3").display().to_string();
         let script = line.replace("/opt/acme/lib/libacme.so", &library);
         let output = Command::new("bash")
-            .current_dir(&folder)
+            .current_dir(&directory)
             .args(["-c", &script])
             .env("PATH", &path)
             .env("CUDA_HOME", "/nonexistent")
@@ -199,6 +206,6 @@ fn each_example_runs() {
         let code = output.status.code();
         let is_right = code == Some(0) || code == Some(1) && may_have_findings(&line);
         assert!(is_right, "{line}\n{code:?}\n{text}");
-        fs::remove_dir_all(&folder).unwrap();
+        fs::remove_dir_all(&directory).unwrap();
     }
 }

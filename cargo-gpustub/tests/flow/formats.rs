@@ -27,8 +27,8 @@ fn schema() -> Validator {
         .packages
         .iter()
         .find(|p| p.name.as_str() == "serde-sarif");
-    let folder = holder.unwrap().manifest_path.parent().unwrap();
-    let text = fs::read_to_string(folder.join("src/schema.json")).unwrap();
+    let directory = holder.unwrap().manifest_path.parent().unwrap();
+    let text = fs::read_to_string(directory.join("src/schema.json")).unwrap();
     // The pattern of languages has a bracket that only JavaScript accepts unescaped.
     let text = text.replace("{2}]?$", r"{2}\\]?$");
     let schema: Value = serde_json::from_str(&text).unwrap();
@@ -44,10 +44,10 @@ fn schema() -> Validator {
 }
 
 /// Runs with `--message-format sarif`, which always prints one valid document. Returns its run.
-fn sarif(code: i32, folder: &Path, arguments: &[&str]) -> Value {
+fn sarif(code: i32, directory: &Path, arguments: &[&str]) -> Value {
     let all = [arguments, &["--message-format", "sarif"]].concat();
-    let (out, _) = ends(code, folder, &all);
-    let (again, _) = ends(code, folder, &all);
+    let (out, _) = ends(code, directory, &all);
+    let (again, _) = ends(code, directory, &all);
     assert_eq!(out, again);
     let document: Value = serde_json::from_str(&out).unwrap();
     let wrong: Vec<String> = schema()
@@ -59,12 +59,12 @@ fn sarif(code: i32, folder: &Path, arguments: &[&str]) -> Value {
 }
 
 /// Package with findings of all levels in `GpuStub.toml`, files with odd names, and no `sync`.
-fn demo(folder: &Path) {
-    package(folder, "demo", "");
+fn demo(directory: &Path) {
+    package(directory, "demo", "");
     let text = "schema = 1\n[stub.cudart]\nmajors = [\"12\", \"11\"]\nmin-version = \"12.2\"\n\
                 header-version = \"13.77\"\n[policy]\nrules = { no-heder = \"deny\" }\n";
-    write(folder, "GpuStub.toml", text);
-    write(folder, "dist/a b%ü.so", "\x7fELF");
+    write(directory, "GpuStub.toml", text);
+    write(directory, "dist/a b%ü.so", "\x7fELF");
 }
 
 fn ids(run: &Value) -> Vec<&str> {
@@ -77,10 +77,10 @@ fn ids(run: &Value) -> Vec<&str> {
 
 #[test]
 fn sarif_is_valid_against_its_schema() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    demo(folder);
-    let run = sarif(1, folder, &["check"]);
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    demo(directory);
+    let run = sarif(1, directory, &["check"]);
     let expected = [
         "out-of-sync",
         "unsupported-header-version",
@@ -104,8 +104,8 @@ fn sarif_is_valid_against_its_schema() {
     assert_eq!(place["region"]["startLine"], 3);
 
     // An invalid file, by a relative and an absolute path.
-    for path in ["dist", folder.join("dist").to_str().unwrap()] {
-        sarif(1, folder, &["check", path]);
+    for path in ["dist", directory.join("dist").to_str().unwrap()] {
+        sarif(1, directory, &["check", path]);
     }
     // No findings; and a command that could not run, with the reason.
     let clean = tempfile::tempdir().unwrap();
@@ -115,37 +115,37 @@ fn sarif_is_valid_against_its_schema() {
     let invocation = &run["invocations"][0];
     assert_eq!(invocation["executionSuccessful"], false);
     // Other commands support it, too.
-    assert_eq!(ids(&sarif(1, folder, &["sync", "--check"])).len(), 3);
+    assert_eq!(ids(&sarif(1, directory, &["sync", "--check"])).len(), 3);
 }
 
 /// Only the human-readable format ends with a summary.
 #[test]
 fn summary_is_only_in_human_output() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    demo(folder);
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    demo(directory);
     let last = |arguments: &[&str]| {
-        let (_, err) = ends(1, folder, &[&["check"], arguments].concat());
+        let (_, err) = ends(1, directory, &[&["check"], arguments].concat());
         err.lines().last().unwrap_or_default().to_owned()
     };
     assert_eq!(last(&[]), "     Checked 1 package: 5 errors, 1 warning");
     for format in ["short", "json", "github", "sarif"] {
-        let (_, err) = ends(1, folder, &["check", "--message-format", format]);
+        let (_, err) = ends(1, directory, &["check", "--message-format", format]);
         assert!(!err.contains("Checked"), "{format}: {err}");
     }
-    let (_, err) = ends(1, folder, &["check", "-q"]);
+    let (_, err) = ends(1, directory, &["check", "-q"]);
     assert!(err.contains("error[") && !err.contains("warning["), "{err}");
-    let (_, err) = ends(1, folder, &["check", "-v"]);
+    let (_, err) = ends(1, directory, &["check", "-v"]);
     assert!(
         err.contains("    Checking the workspace: build-time-toolkit, "),
         "{err}"
     );
-    write(folder, "other/text", "nothing");
-    fs::remove_file(folder.join("GpuStub.toml")).unwrap();
-    let (_, err) = ends(0, folder, &["check", "other"]);
+    write(directory, "other/text", "nothing");
+    fs::remove_file(directory.join("GpuStub.toml")).unwrap();
+    let (_, err) = ends(0, directory, &["check", "other"]);
     assert_eq!(err, "     Checked 1 file: nothing found\n");
     // A file named on the command line is expected to be checkable.
-    let (_, err) = ends(0, folder, &["check", "other/text"]);
+    let (_, err) = ends(0, directory, &["check", "other/text"]);
     let skipped = "     Skipped other/text: not an ELF file, wheel, crate, zip or tar.gz archive\n";
     assert_eq!(
         err,
@@ -153,18 +153,18 @@ fn summary_is_only_in_human_output() {
     );
     let (_, err) = ends(
         0,
-        folder,
+        directory,
         &["check", "--message-format", "short", "other/text"],
     );
     assert_eq!(err, "");
     for name in ["a.dylib", "b.dylib"] {
         fs::write(
-            folder.join("other").join(name),
+            directory.join("other").join(name),
             b"\xcf\xfa\xed\xfe\x0c\0\0\x01",
         )
         .unwrap();
     }
-    let (_, err) = ends(0, folder, &["check", "other"]);
+    let (_, err) = ends(0, directory, &["check", "other"]);
     let skipped = "other/a.dylib and 1 more: programs and libraries of macOS are not checked";
     assert!(
         err.starts_with(&format!("     Skipped {skipped}\n")),
@@ -175,28 +175,28 @@ fn summary_is_only_in_human_output() {
 /// Copies and siblings of a file have the same fault, which is fixed once.
 #[test]
 fn human_output_groups_equal_findings() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
     for name in ["a.so", "b.so", "c.so"] {
-        write(folder, &format!("lib/{name}"), "\x7fELF");
+        write(directory, &format!("lib/{name}"), "\x7fELF");
     }
     // An ELF header alone, whose segments would follow it (e_phoff, e_phentsize, e_phnum).
     let mut header = [0; 64];
     header[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
     (header[16], header[18], header[20]) = (3, 62, 1);
     (header[32], header[52], header[54], header[56]) = (64, 64, 56, 5);
-    fs::write(folder.join("lib/c.so"), header).unwrap();
-    let (_, err) = ends(1, folder, &["check", "lib"]);
+    fs::write(directory.join("lib/c.so"), header).unwrap();
+    let (_, err) = ends(1, directory, &["check", "lib"]);
     let both = " --> lib/a.so\n ::: lib/b.so\n  = help: ";
     assert!(err.contains(both), "{err}");
     assert!(err.contains(" --> lib/c.so\n"), "{err}");
     assert!(err.ends_with("Checked 3 files: 3 errors\n"), "{err}");
-    let (_, err) = ends(1, folder, &["check", "--message-format", "short", "lib"]);
+    let (_, err) = ends(1, directory, &["check", "--message-format", "short", "lib"]);
     assert_eq!(err.lines().count(), 3, "{err}");
     // A file that is named twice is checked once.
     let (_, err) = ends(
         1,
-        folder,
+        directory,
         &["check", "--message-format", "short", "lib", "lib"],
     );
     assert_eq!(err.lines().count(), 3, "{err}");
@@ -216,12 +216,12 @@ fn check_has_no_findings_in_its_own_program() {
 /// A file without a line is named alone.
 #[test]
 fn findings_without_a_line_name_the_file() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    demo(folder);
-    let (out, _) = ends(1, folder, &["check", "--message-format", "github"]);
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    demo(directory);
+    let (out, _) = ends(1, directory, &["check", "--message-format", "github"]);
     let line = "::error file=build.rs,title=gpustub out-of-sync::";
     assert!(out.lines().any(|one| one.starts_with(line)), "{out}");
-    let (_, err) = ends(1, folder, &["check"]);
+    let (_, err) = ends(1, directory, &["check"]);
     assert!(err.contains("\n --> build.rs\n"), "{err}");
 }

@@ -12,8 +12,8 @@ use super::{ends, gpustub, repository, write};
 
 /// Graphs of core's tests, each with its expected plan.
 fn graphs() -> Vec<PathBuf> {
-    let folder = repository().join("crates/core/tests/device_link");
-    let entries = fs::read_dir(folder).unwrap();
+    let directory = repository().join("crates/core/tests/device_link");
+    let entries = fs::read_dir(directory).unwrap();
     let mut graphs: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
     graphs.sort();
     assert!(graphs.len() >= 69, "only {} graphs", graphs.len());
@@ -21,9 +21,9 @@ fn graphs() -> Vec<PathBuf> {
 }
 
 /// Standard output of a run, the diagnostics in the format of core's own tests, and the exit code.
-fn planned(folder: &Path, graph: &str, arguments: &[&str]) -> (String, String, Option<i32>) {
+fn planned(directory: &Path, graph: &str, arguments: &[&str]) -> (String, String, Option<i32>) {
     let json = ["plan", "--graph", "-", "--message-format", "json"];
-    let mut child = gpustub(folder, &[&json[..], arguments].concat())
+    let mut child = gpustub(directory, &[&json[..], arguments].concat())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -57,12 +57,12 @@ fn planned(folder: &Path, graph: &str, arguments: &[&str]) -> (String, String, O
 /// The command plans every graph of core's tests as core does.
 #[test]
 fn every_graph_gives_the_plan_of_core() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let (mut explained, mut drawn) = (0, 0);
     for file in graphs() {
         let text = fs::read_to_string(&file).unwrap();
         let (graph, expected) = text.split_once("---\n").unwrap();
-        let (mut shown, found, code) = planned(folder.path(), graph, &[]);
+        let (mut shown, found, code) = planned(directory.path(), graph, &[]);
         shown += &found;
         let fails = expected.contains(": error[");
         assert_eq!(code, Some(i32::from(fails)), "{}", file.display());
@@ -70,10 +70,10 @@ fn every_graph_gives_the_plan_of_core() {
             let (more, found_again, code_again) =
                 if let Some(node) = line.strip_prefix("# explain ") {
                     explained += 1;
-                    planned(folder.path(), graph, &["--why", node])
+                    planned(directory.path(), graph, &["--why", node])
                 } else if line == "# dot" {
                     drawn += 1;
-                    planned(folder.path(), graph, &["--format", "dot"])
+                    planned(directory.path(), graph, &["--format", "dot"])
                 } else {
                     continue;
                 };
@@ -87,10 +87,10 @@ fn every_graph_gives_the_plan_of_core() {
 
 #[test]
 fn a_graph_as_json() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let graph = "B*:shared archs=sm_80 cudart=shared; A*:static -> B; p:plugin -> B; \
                  exe:bin -> A opens p\n";
-    let (text, found, code) = planned(folder.path(), graph, &["--format", "json"]);
+    let (text, found, code) = planned(directory.path(), graph, &["--format", "json"]);
     assert_eq!(code, Some(1));
     let document: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(document["reason"], "plan");
@@ -121,22 +121,22 @@ fn a_graph_as_json() {
 
 #[test]
 fn invalid_graphs_are_reported_with_spans() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    write(folder, "g.txt", "B*:shared\napp:bin -> B\n");
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    write(directory, "g.txt", "B*:shared\napp:bin -> B\n");
     let plan = |more: &[&'static str]| [&["plan", "--graph", "g.txt"][..], more].concat();
-    let (out, _) = ends(0, folder, &plan(&[]));
+    let (out, _) = ends(0, directory, &plan(&[]));
     assert!(
         out.ends_with("app: uses B_final, then middles B\n"),
         "{out}"
     );
 
-    let (out, err) = ends(101, folder, &plan(&["--why", "ap"]));
+    let (out, err) = ends(101, directory, &plan(&["--why", "ap"]));
     assert!(
         out.is_empty() && err.contains("did you mean `app`?"),
         "{err}"
     );
-    let (_, err) = ends(101, folder, &plan(&["--why", "nothing-like-it"]));
+    let (_, err) = ends(101, directory, &plan(&["--why", "nothing-like-it"]));
     assert!(err.contains("unknown target `nothing-like-it`"), "{err}");
     for more in [
         &["-p", "x"][..],
@@ -145,34 +145,34 @@ fn invalid_graphs_are_reported_with_spans() {
         &["--manifest-path", "x"],
         &["--all-features"],
     ] {
-        let (_, err) = ends(2, folder, &plan(more));
+        let (_, err) = ends(2, directory, &plan(more));
         assert!(err.contains("cannot be used with"), "{err}");
     }
-    let (_, err) = ends(2, folder, &plan(&["--why", "B", "--format", "dot"]));
+    let (_, err) = ends(2, directory, &plan(&["--why", "B", "--format", "dot"]));
     assert!(err.contains("cannot be used with"), "{err}");
-    let (_, err) = ends(101, folder, &["plan", "--graph", "none.txt"]);
+    let (_, err) = ends(101, directory, &["plan", "--graph", "none.txt"]);
     assert!(err.contains("could not read `none.txt`"), "{err}");
 
-    write(folder, "g.txt", "B*:shard\n");
-    let (out, err) = ends(1, folder, &plan(&[]));
+    write(directory, "g.txt", "B*:shard\n");
+    let (out, err) = ends(1, directory, &plan(&[]));
     assert!(out.is_empty(), "{out}");
     assert!(
         err.contains("--> g.txt:1:4") && err.contains("did you mean `shared`?"),
         "{err}"
     );
     // Same as with a graph that is parsed and cannot be planned.
-    write(folder, "g.txt", "B*:shared -> C\n");
-    let (_, err) = ends(1, folder, &plan(&[]));
+    write(directory, "g.txt", "B*:shared -> C\n");
+    let (_, err) = ends(1, directory, &plan(&[]));
     assert!(
         err.contains("error[unknown-device-library]: unknown device library `C` in `B`"),
         "{err}"
     );
-    fs::write(folder.join("g.txt"), b"B*:shared \xff").unwrap();
-    let (_, err) = ends(101, folder, &plan(&[]));
+    fs::write(directory.join("g.txt"), b"B*:shared \xff").unwrap();
+    let (_, err) = ends(101, directory, &plan(&[]));
     assert!(err.contains("UTF-8"), "{err}");
     let long = "# a comment of sixteen\n".repeat((16 << 20) / 23 + 1);
-    fs::write(folder.join("g.txt"), long).unwrap();
-    let (_, err) = ends(101, folder, &plan(&[]));
+    fs::write(directory.join("g.txt"), long).unwrap();
+    let (_, err) = ends(101, directory, &plan(&[]));
     assert!(err.contains("`g.txt` is longer than 16 MiB"), "{err}");
 }
 
@@ -201,15 +201,15 @@ fn device_link_page_shows_the_real_output() {
     let (echo, command) = command.split_once(" | ").unwrap();
     assert_eq!(command, "cargo gpustub plan --graph -");
     let text = echo.trim_start_matches("echo '").trim_end_matches('\'');
-    let folder = tempfile::tempdir().unwrap();
-    let (out, found, code) = planned(folder.path(), text, &[]);
+    let directory = tempfile::tempdir().unwrap();
+    let (out, found, code) = planned(directory.path(), text, &[]);
     assert_eq!((out.as_str(), found.as_str(), code), (shown, "", Some(0)));
     // Every code that the page names exists.
     let table = page.split("| code | fault |").nth(1).unwrap();
     for row in table.lines().filter(|line| line.starts_with("| `")) {
         let codes = row.split('|').nth(1).unwrap();
         for code in codes.split('`').skip(1).step_by(2) {
-            ends(0, folder.path(), &["explain", code]);
+            ends(0, directory.path(), &["explain", code]);
         }
     }
 }

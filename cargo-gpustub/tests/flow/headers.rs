@@ -24,9 +24,9 @@ fn wheel(version: Version) -> PathBuf {
 }
 
 /// First file below a directory with this name prefix.
-fn find(folder: &Path, start: &str) -> Option<PathBuf> {
-    let mut entries: Vec<PathBuf> = std::fs::read_dir(folder)
-        .unwrap_or_else(|e| panic!("{}: {e}", folder.display()))
+fn find(directory: &Path, start: &str) -> Option<PathBuf> {
+    let mut entries: Vec<PathBuf> = std::fs::read_dir(directory)
+        .unwrap_or_else(|e| panic!("{}: {e}", directory.display()))
         .map(|entry| entry.unwrap().path())
         .collect();
     entries.sort();
@@ -44,16 +44,16 @@ fn find(folder: &Path, start: &str) -> Option<PathBuf> {
 fn diff(old: Version, new: Version, format: &str) -> String {
     let library = |version| find(&wheel(version), "libcudart.so.").unwrap();
     let include = |version| find(&wheel(version), "cuda_runtime_api.h").unwrap();
-    let folder = |version| include(version).parent().unwrap().to_owned();
+    let directory = |version| include(version).parent().unwrap().to_owned();
     let stand_ins = repository().join("xtask/headers");
     let arguments = [
         "diff".into(),
         library(old),
         library(new),
         "--old-headers".into(),
-        folder(old),
+        directory(old),
         "--new-headers".into(),
-        folder(new),
+        directory(new),
         format!("--clang-arg=-I{}", stand_ins.display()).into(),
         "--format".into(),
         format.into(),
@@ -129,7 +129,7 @@ fn headers_differ_only_as_the_shipped_abi_tables_state() {
 #[ignore = "needs the real packages: GPUSTUB_TEST_COMPONENTS names their directory (tests/run)"]
 fn headers_of_shipped_libraries_are_read() {
     let mut more: Vec<PathBuf> = ["xtask/headers", "xtask/include"]
-        .map(|folder| repository().join(folder))
+        .map(|directory| repository().join(directory))
         .into();
     for (name, header) in [
         ("wheels/crt", "host_defines.h"),
@@ -156,16 +156,16 @@ fn headers_of_shipped_libraries_are_read() {
         ("rocfft-6.1", "librocfft.so.", 20),
         ("rocrand-5.3", "librocrand.so.", 20),
     ] {
-        let folder = component(name);
-        let library = find(&folder, library).unwrap();
+        let directory = component(name);
+        let library = find(&directory, library).unwrap();
         let library = library.to_str().unwrap();
-        let include = folders(&folder);
+        let include = directories(&directory);
         let include = include.iter().find(|f| f.ends_with("include")).unwrap();
         let include = include.to_str().unwrap();
         let mut arguments = vec!["diff", library, library, "--format=json"];
         arguments.extend(["--old-headers", include, "--new-headers", include]);
         let more: Vec<String> = (more.iter())
-            .map(|folder| format!("--clang-arg=-I{}", folder.display()))
+            .map(|directory| format!("--clang-arg=-I{}", directory.display()))
             .collect();
         arguments.extend(more.iter().map(String::as_str));
         let (found, _) = ends(0, &repository(), &arguments);
@@ -176,11 +176,13 @@ fn headers_of_shipped_libraries_are_read() {
 }
 
 /// A directory and all directories below it.
-fn folders(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).unwrap();
+fn directories(directory: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).unwrap();
     let paths = entries.map(|entry| entry.unwrap().path());
-    let below = paths.filter(|path| path.is_dir()).flat_map(|p| folders(&p));
-    [folder.to_owned()].into_iter().chain(below).collect()
+    let below = paths
+        .filter(|path| path.is_dir())
+        .flat_map(|p| directories(&p));
+    [directory.to_owned()].into_iter().chain(below).collect()
 }
 
 /// Output of the real headers, as `docs/diff.md` shows it.

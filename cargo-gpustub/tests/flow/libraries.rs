@@ -8,22 +8,22 @@ use super::{ACME, acme, cc, ends, gpustub, package, write};
 
 #[test]
 fn doctor_runs_the_real_run_time() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    package(folder, "user", "");
-    acme(folder);
-    write(folder, "GpuStub.toml", ACME);
-    ends(0, folder, &["sync", "--from", "acme=libacme.so.3"]);
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    package(directory, "user", "");
+    acme(directory);
+    write(directory, "GpuStub.toml", ACME);
+    ends(0, directory, &["sync", "--from", "acme=libacme.so.3"]);
 
-    let (out, _) = ends(0, folder, &["doctor"]);
+    let (out, _) = ends(0, directory, &["doctor"]);
     assert!(out.starts_with("host        "), "{out}");
     assert!(
         out.contains("\nGpuStub.toml\n  acme: unavailable: "),
         "{out}"
     );
 
-    let library = folder.join("libacme.so.3");
-    let json = gpustub(folder, &["doctor", "--message-format", "json"])
+    let library = directory.join("libacme.so.3");
+    let json = gpustub(directory, &["doctor", "--message-format", "json"])
         .env("GPUSTUB_ACME_PATH", &library)
         .output()
         .unwrap();
@@ -48,8 +48,8 @@ fn doctor_runs_the_real_run_time() {
 
 #[test]
 fn the_doctor_without_a_compiler_names_the_remedy() {
-    let folder = tempfile::tempdir().unwrap();
-    let output = gpustub(folder.path(), &["doctor"])
+    let directory = tempfile::tempdir().unwrap();
+    let output = gpustub(directory.path(), &["doctor"])
         .env("CC", "/nonexistent/cc")
         .output()
         .unwrap();
@@ -68,22 +68,22 @@ fn the_doctor_without_a_compiler_names_the_remedy() {
 
 #[test]
 fn symbols_of_a_library() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    acme(folder);
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    acme(directory);
     let library = "libacme.so.3";
-    let (list, err) = ends(0, folder, &["symbols", library]);
+    let (list, err) = ends(0, directory, &["symbols", library]);
     assert!(
         list.starts_with("@gpustub-symbols 1\n@soname libacme.so.3\n"),
         "{list}"
     );
     assert_eq!(err, "");
-    let (ifs, _) = ends(0, folder, &["symbols", library, "--format", "ifs"]);
+    let (ifs, _) = ends(0, directory, &["symbols", library, "--format", "ifs"]);
     assert!(
         ifs.starts_with("--- !ifs-v1\n") && ifs.contains("acmeWeak"),
         "{ifs}"
     );
-    let (json, _) = ends(0, folder, &["symbols", library, "--format", "json"]);
+    let (json, _) = ends(0, directory, &["symbols", library, "--format", "json"]);
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["soname"], "libacme.so.3");
     let find = |name| {
@@ -98,7 +98,7 @@ fn symbols_of_a_library() {
 
     ends(
         0,
-        folder,
+        directory,
         &[
             "symbols",
             library,
@@ -108,7 +108,7 @@ fn symbols_of_a_library() {
             "acmeWeak",
         ],
     );
-    let (out, err) = ends(1, folder, &["symbols", library, "--require", "acmeOpne"]);
+    let (out, err) = ends(1, directory, &["symbols", library, "--require", "acmeOpne"]);
     assert!(
         out.is_empty() && err.contains("did you mean `acmeOpen`?"),
         "{err}"
@@ -118,9 +118,9 @@ fn symbols_of_a_library() {
     } else {
         "aarch64"
     };
-    let (_, err) = ends(1, folder, &["symbols", library, "--machine", other]);
+    let (_, err) = ends(1, directory, &["symbols", library, "--machine", other]);
     assert!(err.contains(&format!("not for {other}")), "{err}");
-    let (_, err) = ends(1, folder, &["symbols", "nothing.so"]);
+    let (_, err) = ends(1, directory, &["symbols", "nothing.so"]);
     assert!(err.contains("`nothing.so` cannot be read"), "{err}");
 }
 
@@ -131,23 +131,23 @@ const PROGRAM: &str = "int cuInit(unsigned); int cudaGetDeviceCount(int *);\n\
     && nvrtcVersion(&a, &b) == 11); }\n";
 
 /// Fakes a toolkit in the directory `toolkit`, which the compiler finds by default.
-fn install_toolkit(folder: &Path) {
+fn install_toolkit(directory: &Path) {
     let source = "int cuInit(void) { return 0; } int cudaGetDeviceCount(void) { return 0; }\n\
                   int nvrtcVersion(void) { return 0; }\n";
-    write(folder, "toolkit/all.c", source);
+    write(directory, "toolkit/all.c", source);
     for name in ["cuda", "cudart", "nvrtc"] {
         let file = format!("toolkit/lib{name}.so");
         let soname = format!("-Wl,-soname,lib{name}.so.1");
         let arguments = ["-shared", "-fPIC", &soname, "toolkit/all.c", "-o", &file];
-        cc(folder, &arguments);
+        cc(directory, &arguments);
     }
 }
 
 /// Links with every installed linker where a toolkit is, and runs without one: the results are
 /// those of the stubs.
-fn link_and_run(folder: &Path, arguments: &[&str]) {
+fn link_and_run(directory: &Path, arguments: &[&str]) {
     let mut tried = 0;
-    install_toolkit(folder);
+    install_toolkit(directory);
     for linker in ["bfd", "lld", "mold", "gold"] {
         let option = format!("-fuse-ld={linker}");
         let probe = Command::new("cc")
@@ -158,7 +158,7 @@ fn link_and_run(folder: &Path, arguments: &[&str]) {
             continue;
         }
         cc(
-            folder,
+            directory,
             &[
                 &["prog.c", "-o", "prog", &option],
                 arguments,
@@ -167,7 +167,7 @@ fn link_and_run(folder: &Path, arguments: &[&str]) {
             .concat(),
         );
         let readelf = Command::new("readelf")
-            .args(["-dW".as_ref(), folder.join("prog").as_os_str()])
+            .args(["-dW".as_ref(), directory.join("prog").as_os_str()])
             .output()
             .unwrap();
         let dynamic = String::from_utf8(readelf.stdout).unwrap();
@@ -177,7 +177,7 @@ fn link_and_run(folder: &Path, arguments: &[&str]) {
             !["cuda", "cudart", "nvrtc"].iter().any(asks),
             "{linker}: {dynamic}"
         );
-        let status = Command::new(folder.join("prog"))
+        let status = Command::new(directory.join("prog"))
             .envs(["CUDART", "NVRTC", "CUDA"].map(|id| (format!("GPUSTUB_{id}_PATH"), "off")))
             .status()
             .unwrap();
@@ -189,8 +189,8 @@ fn link_and_run(folder: &Path, arguments: &[&str]) {
 
 #[test]
 fn export_stubs_keeps_foreign_files() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
     let generate = [
         "export",
         "stubs",
@@ -200,28 +200,28 @@ fn export_stubs_keeps_foreign_files() {
         "--out-dir",
         ".",
     ];
-    write(folder, "meson.build", "project('ours')\n");
-    let (_, err) = ends(101, folder, &generate);
+    write(directory, "meson.build", "project('ours')\n");
+    let (_, err) = ends(101, directory, &generate);
     assert!(
         err.contains("meson.build` already exists and was not generated by gpustub"),
         "{err}"
     );
-    assert!(!folder.join("src").exists());
-    fs::remove_file(folder.join("meson.build")).unwrap();
-    ends(0, folder, &generate);
-    write(folder, "meson.build", "changed\n");
-    ends(0, folder, &generate);
+    assert!(!directory.join("src").exists());
+    fs::remove_file(directory.join("meson.build")).unwrap();
+    ends(0, directory, &generate);
+    write(directory, "meson.build", "changed\n");
+    ends(0, directory, &generate);
     assert_ne!(
-        fs::read_to_string(folder.join("meson.build")).unwrap(),
+        fs::read_to_string(directory.join("meson.build")).unwrap(),
         "changed\n"
     );
 }
 
 #[test]
 fn generated_archives_link() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    write(folder, "prog.c", PROGRAM);
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    write(directory, "prog.c", PROGRAM);
     let command = [
         "export",
         "stubs",
@@ -232,18 +232,18 @@ fn generated_archives_link() {
         "--out-dir",
         "stubs",
     ];
-    let (out, err) = ends(0, folder, &command);
+    let (out, err) = ends(0, directory, &command);
     assert_eq!(out, "");
     assert!(
         err.contains("cc prog.c -L stubs/link -lcuda -lcudart -lnvrtc"),
         "{err}"
     );
     link_and_run(
-        folder,
+        directory,
         &["-L", "stubs/link", "-lcuda", "-lcudart", "-lnvrtc"],
     );
     link_and_run(
-        folder,
+        directory,
         &[
             "-L",
             "stubs/link",
@@ -254,12 +254,12 @@ fn generated_archives_link() {
         ],
     );
     write(
-        folder,
+        directory,
         "asks.c",
         "#include <gpustub.h>\nint main(void) { return gpustub_has_function(\"cudart\", \"x\"); }",
     );
     cc(
-        folder,
+        directory,
         &[
             "asks.c",
             "-I",
@@ -271,18 +271,18 @@ fn generated_archives_link() {
             "asks",
         ],
     );
-    let (_, err) = ends(0, folder, &command);
+    let (_, err) = ends(0, directory, &command);
     assert!(err.contains("Fresh stubs"), "{err}");
 }
 
 #[test]
 fn generated_shared_libraries_link() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    write(folder, "prog.c", PROGRAM);
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    write(directory, "prog.c", PROGRAM);
     ends(
         0,
-        folder,
+        directory,
         &[
             "export",
             "stubs",
@@ -297,7 +297,7 @@ fn generated_shared_libraries_link() {
         ],
     );
     let file = "libgpustub_cuda_cudart_nvrtc.so";
-    let lib = folder.join("stubs/lib");
+    let lib = directory.join("stubs/lib");
     let shipped: Vec<_> = fs::read_dir(&lib)
         .unwrap()
         .map(|entry| entry.unwrap().file_name())
@@ -305,10 +305,10 @@ fn generated_shared_libraries_link() {
     assert_eq!(shipped, [file]);
     let rpath = format!("-Wl,-rpath,{}", lib.display());
     link_and_run(
-        folder,
+        directory,
         &["-L", "stubs/link", "-lnvrtc", "-lcudart", "-lcuda", &rpath],
     );
-    let (list, _) = ends(0, folder, &["symbols", &format!("stubs/lib/{file}")]);
+    let (list, _) = ends(0, directory, &["symbols", &format!("stubs/lib/{file}")]);
     assert!(list.contains(&format!("@soname {file}\n")), "{list}");
     assert!(
         list.contains("\ncudaMalloc\n") && list.contains("\nnvrtcVersion\n"),
@@ -318,12 +318,12 @@ fn generated_shared_libraries_link() {
 
 #[test]
 fn sources_alone_compile() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    write(folder, "prog.c", PROGRAM);
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    write(directory, "prog.c", PROGRAM);
     ends(
         0,
-        folder,
+        directory,
         &[
             "export",
             "stubs",
@@ -343,9 +343,13 @@ fn sources_alone_compile() {
         ("meson.build", true),
         ("BUILD.bazel", true),
     ] {
-        assert_eq!(folder.join("stubs").join(path).exists(), is_there, "{path}");
+        assert_eq!(
+            directory.join("stubs").join(path).exists(),
+            is_there,
+            "{path}"
+        );
     }
     let flags = ["-std=gnu11", "-fPIC", "-fvisibility=hidden"];
     let sources = ["stubs/src/runtime.c", "stubs/src/stubs.S", "-ldl"];
-    link_and_run(folder, &[&flags[..], &sources].concat());
+    link_and_run(directory, &[&flags[..], &sources].concat());
 }

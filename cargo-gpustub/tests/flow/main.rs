@@ -41,10 +41,10 @@ fn repository() -> PathBuf {
         .to_owned()
 }
 
-fn gpustub(folder: &Path, arguments: &[&str]) -> Command {
+fn gpustub(directory: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(cargo_bin!("cargo-gpustub"));
     command
-        .current_dir(folder)
+        .current_dir(directory)
         .args(arguments)
         .env("CUDA_HOME", "/nonexistent")
         .env("CARGO_NET_OFFLINE", "true")
@@ -52,13 +52,13 @@ fn gpustub(folder: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-fn run(folder: &Path, arguments: &[&str]) -> Output {
-    gpustub(folder, arguments).output().unwrap()
+fn run(directory: &Path, arguments: &[&str]) -> Output {
+    gpustub(directory, arguments).output().unwrap()
 }
 
 /// Runs the subcommand, which must exit with this code; returns standard output and standard error.
-fn ends(code: i32, folder: &Path, arguments: &[&str]) -> (String, String) {
-    let output = run(folder, arguments);
+fn ends(code: i32, directory: &Path, arguments: &[&str]) -> (String, String) {
+    let output = run(directory, arguments);
     let text = |bytes| String::from_utf8(bytes).unwrap();
     let (out, err) = (text(output.stdout), text(output.stderr));
     assert_eq!(
@@ -69,9 +69,9 @@ fn ends(code: i32, folder: &Path, arguments: &[&str]) -> (String, String) {
     (out, err)
 }
 
-fn cc(folder: &Path, arguments: &[&str]) {
+fn cc(directory: &Path, arguments: &[&str]) {
     let output = Command::new("cc")
-        .current_dir(folder)
+        .current_dir(directory)
         .args(arguments)
         .output();
     let output = output.expect("these tests need a C compiler `cc`");
@@ -82,30 +82,30 @@ fn cc(folder: &Path, arguments: &[&str]) {
     );
 }
 
-fn write(folder: &Path, name: &str, text: &str) {
-    let path = folder.join(name);
+fn write(directory: &Path, name: &str, text: &str) {
+    let path = directory.join(name);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, text).unwrap();
 }
 
-fn package(folder: &Path, name: &str, more: &str) {
+fn package(directory: &Path, name: &str, more: &str) {
     let text =
         format!("[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2024\"\n{more}");
-    write(folder, "Cargo.toml", &text);
-    write(folder, "src/lib.rs", "");
+    write(directory, "Cargo.toml", &text);
+    write(directory, "src/lib.rs", "");
 }
 
 /// Compiles a user-defined library: two functions and a weak one.
-fn acme(folder: &Path) {
+fn acme(directory: &Path) {
     write(
-        folder,
+        directory,
         "acme.c",
         "int acmeOpen(void **h) { *h = &h; return 0; }\n\
          int acmeCount(int *n) { *n = 42; return 0; }\n\
          __attribute__((weak)) int acmeWeak(void) { return 1; }\n",
     );
     cc(
-        folder,
+        directory,
         &[
             "-shared",
             "-fPIC",

@@ -7,25 +7,25 @@ use super::{ends, write};
 /// Cargo builds a package without the features that other members enable.
 #[test]
 fn a_package_has_its_own_features() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    workspace(folder);
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    workspace(directory);
     let features = "[features]\nmore = []\nextra = [\"dep:extra\"]\n\
                     [dependencies]\nextra = { path = \"../extra\", optional = true }\n";
-    rdc(folder, "base", features, "");
+    rdc(directory, "base", features, "");
     let table = "[device-link.more]\nsources = [\"*.cu\"]\narchs = [\"sm_90\"]\n\
                  requires = [\"base\"]\nrequired-features = [\"more\"]\n";
-    let text = std::fs::read_to_string(folder.join("base/GpuStub.toml")).unwrap();
-    write(folder, "base/GpuStub.toml", &(text + table));
-    rdc(folder, "extra", "", "");
+    let text = std::fs::read_to_string(directory.join("base/GpuStub.toml")).unwrap();
+    write(directory, "base/GpuStub.toml", &(text + table));
+    rdc(directory, "extra", "", "");
     let with = |feature: &str| {
         format!("[dependencies]\nbase = {{ path = \"../base\", features = [\"{feature}\"] }}\n")
     };
-    program(folder, "one", &with("more"));
-    program(folder, "two", &with("extra"));
-    program(folder, "none", &dependencies_on(&["base"]));
+    program(directory, "one", &with("more"));
+    program(directory, "two", &with("extra"));
+    program(directory, "none", &dependencies_on(&["base"]));
     // `more` has no code for the architecture of `base`.
-    let (_, err) = ends(1, folder, &["sync", "--workspace"]);
+    let (_, err) = ends(1, directory, &["sync", "--workspace"]);
     assert!(err.contains("error[missing-arch]"), "{err}");
     let over = |name: &str, out: &str| {
         let line = lines(out, &format!("{name}/bin/")).concat();
@@ -37,44 +37,48 @@ fn a_package_has_its_own_features() {
         ("two", 0, "base extra"),
         ("none", 0, "base"),
     ] {
-        let (out, err) = ends(code, folder, &["plan", "-p", name]);
+        let (out, err) = ends(code, directory, &["plan", "-p", name]);
         assert_eq!(over(name, &out), expected, "{out}{err}");
-        ends(code, folder, &["check", "-p", name]);
-        ends(code, folder, &["sync", "-p", name]);
+        ends(code, directory, &["check", "-p", name]);
+        ends(code, directory, &["sync", "-p", name]);
     }
     // Code that only other packages enable in `base` is not in its own plan.
-    let (out, _) = ends(0, folder, &["plan", "-p", "base"]);
+    let (out, _) = ends(0, directory, &["plan", "-p", "base"]);
     assert!(!out.contains("extra") && !out.contains("more"), "{out}");
     // Together, and without a selection, they have the code that each enables.
-    let (out, _) = ends(0, folder, &["plan", "-p", "two", "-p", "none"]);
+    let (out, _) = ends(0, directory, &["plan", "-p", "two", "-p", "none"]);
     assert_eq!(over("none", &out), "base extra");
-    let (out, _) = ends(1, folder, &["plan"]);
+    let (out, _) = ends(1, directory, &["plan"]);
     assert_eq!(over("none", &out), "more base extra");
     // Features of the command line are those of the selected packages.
-    let (_, err) = ends(101, folder, &["plan", "-p", "two", "--features", "nothing"]);
+    let (_, err) = ends(
+        101,
+        directory,
+        &["plan", "-p", "two", "--features", "nothing"],
+    );
     assert!(err.contains("nothing"), "{err}");
 }
 
 /// `sync` does not report graphs as fresh that `plan`, `check` and the build reject.
 #[test]
 fn sync_refuses_what_plan_refuses() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    diamond(folder);
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    diamond(directory);
     let path = "left/GpuStub.toml";
-    let good = std::fs::read_to_string(folder.join(path)).unwrap();
-    let app = std::fs::read_to_string(folder.join("app/Cargo.toml")).unwrap();
+    let good = std::fs::read_to_string(directory.join(path)).unwrap();
+    let app = std::fs::read_to_string(directory.join("app/Cargo.toml")).unwrap();
     // Writes the valid files, and also reports the error of `plan`.
-    write(folder, path, &good.replace("sm_80", "sm_90"));
-    let (_, err) = ends(1, folder, &["sync", "--workspace"]);
+    write(directory, path, &good.replace("sm_80", "sm_90"));
+    let (_, err) = ends(1, directory, &["sync", "--workspace"]);
     assert!(
         err.contains("Created app/gpustub-final/Cargo.toml"),
         "{err}"
     );
     assert!(!err.contains("indirect-device-library"), "{err}");
     assert!(err.contains("error[missing-arch]"), "{err}");
-    write(folder, path, &good);
-    let (_, err) = ends(0, folder, &["sync", "--workspace"]);
+    write(directory, path, &good);
+    let (_, err) = ends(0, directory, &["sync", "--workspace"]);
     assert!(err.contains("Fresh"), "{err}");
 
     let two = "[stub.cuda]\nheader-version = \"12\"\n";
@@ -92,14 +96,14 @@ fn sync_refuses_what_plan_refuses() {
         ),
         ("multiple-providers", format!("{good}{two}")),
     ] {
-        write(folder, path, &text);
+        write(directory, path, &text);
         if code == "multiple-providers" {
-            let right = std::fs::read_to_string(folder.join("right/GpuStub.toml")).unwrap();
-            write(folder, "right/GpuStub.toml", &format!("{right}{two}"));
-            let (_, err) = ends(1, folder, &["sync", "--workspace"]);
+            let right = std::fs::read_to_string(directory.join("right/GpuStub.toml")).unwrap();
+            write(directory, "right/GpuStub.toml", &format!("{right}{two}"));
+            let (_, err) = ends(1, directory, &["sync", "--workspace"]);
             assert!(err.contains("Updated GpuStub.lock"), "{err}");
         }
-        let told = format!("error[{code}]");
+        let reported = format!("error[{code}]");
         for command in [
             &["sync", "--workspace"][..],
             &["sync", "--workspace", "--check"],
@@ -107,8 +111,8 @@ fn sync_refuses_what_plan_refuses() {
             &["plan"],
             &["check"],
         ] {
-            let (_, err) = ends(1, folder, command);
-            assert!(err.contains(&told), "{command:?}: {err}");
+            let (_, err) = ends(1, directory, command);
+            assert!(err.contains(&reported), "{command:?}: {err}");
             if code == "unmatched-sources" {
                 assert!(err.contains("--> left/GpuStub.toml:3:12"), "{err}");
             }
@@ -116,9 +120,9 @@ fn sync_refuses_what_plan_refuses() {
         }
     }
     // A file that is not yet written is not reported as an error.
-    write(folder, path, &good);
-    write(folder, "app/Cargo.toml", &app);
-    let (out, err) = ends(1, folder, &["sync", "--workspace", "--check"]);
+    write(directory, path, &good);
+    write(directory, "app/Cargo.toml", &app);
+    let (out, err) = ends(1, directory, &["sync", "--workspace", "--check"]);
     assert!(out.contains("gpustub-final-app"), "{out}");
     assert!(!err.contains("indirect-device-library"), "{err}");
 }
@@ -126,21 +130,21 @@ fn sync_refuses_what_plan_refuses() {
 /// With errors a plan is shown only if it is complete, and programs can detect that.
 #[test]
 fn incomplete_plan_is_not_shown() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    diamond(folder);
-    ends(0, folder, &["sync", "--workspace"]);
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    diamond(directory);
+    ends(0, directory, &["sync", "--workspace"]);
     let path = "left/GpuStub.toml";
-    let good = std::fs::read_to_string(folder.join(path)).unwrap();
+    let good = std::fs::read_to_string(directory.join(path)).unwrap();
     let json = ["plan", "--format", "json"];
     let refused = |out: &str| {
         let document: serde_json::Value = serde_json::from_str(out).unwrap();
         document["has_errors"].as_bool().unwrap()
     };
-    assert!(!refused(&ends(0, folder, &json).0));
-    write(folder, path, &good.replace("sm_80", "sm_90"));
-    assert!(refused(&ends(1, folder, &json).0));
-    let (out, err) = ends(1, folder, &["plan"]);
+    assert!(!refused(&ends(0, directory, &json).0));
+    write(directory, path, &good.replace("sm_80", "sm_90"));
+    assert!(refused(&ends(1, directory, &json).0));
+    let (out, err) = ends(1, directory, &["plan"]);
     assert!(!lines(&out, "app/bin/").is_empty(), "{out}");
     assert!(!err.contains("note: no plan"), "{err}");
     for half in [
@@ -149,13 +153,13 @@ fn incomplete_plan_is_not_shown() {
         good.replace("schema = 1", "schema = 1\nschema = 2"),
         good.replace("*.cu", "cuda/*.cu"),
     ] {
-        write(folder, path, &half);
+        write(directory, path, &half);
         for command in [&["plan"][..], &json, &["plan", "--why", "app/bin/app"]] {
-            let (out, err) = ends(1, folder, command);
+            let (out, err) = ends(1, directory, command);
             assert!(out.is_empty(), "{out}");
             assert!(err.contains("note: plan not shown"), "{err}");
         }
-        let (out, err) = ends(1, folder, &["plan", "--message-format", "json"]);
+        let (out, err) = ends(1, directory, &["plan", "--message-format", "json"]);
         assert!(err.is_empty() && !out.contains("\"plan\""), "{out}{err}");
     }
 }
@@ -163,15 +167,15 @@ fn incomplete_plan_is_not_shown() {
 /// A runtime that the build would reject for a shared library is rejected before it.
 #[test]
 fn a_shared_library_needs_shared_stubs() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    diamond(folder);
-    ends(0, folder, &["sync", "--workspace"]);
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    diamond(directory);
+    ends(0, directory, &["sync", "--workspace"]);
     let path = "left/GpuStub.toml";
-    let good = std::fs::read_to_string(folder.join(path)).unwrap() + "type = \"shared\"\n";
-    let right = std::fs::read_to_string(folder.join("right/GpuStub.toml")).unwrap();
+    let good = std::fs::read_to_string(directory.join(path)).unwrap() + "type = \"shared\"\n";
+    let right = std::fs::read_to_string(directory.join("right/GpuStub.toml")).unwrap();
     let stub = |rest: &str| format!("{good}[stub.cudart]\n{rest}");
-    for (text, provider, told) in [
+    for (text, provider, reported) in [
         (good.clone(), "", ""),
         (stub("header-version = \"12\"\ntype = \"shared\"\n"), "", ""),
         (
@@ -203,27 +207,28 @@ fn a_shared_library_needs_shared_stubs() {
             "",
         ),
     ] {
-        write(folder, path, &text);
-        write(folder, "right/GpuStub.toml", &(right.clone() + provider));
-        let told = format!("error[invalid-value]: device-link.left has type = \"shared\"{told}");
-        ends_with_or_without(folder, &told, !told.ends_with("\"shared\""));
+        write(directory, path, &text);
+        write(directory, "right/GpuStub.toml", &(right.clone() + provider));
+        let reported =
+            format!("error[invalid-value]: device-link.left has type = \"shared\"{reported}");
+        ends_with_or_without(directory, &reported, !reported.ends_with("\"shared\""));
     }
 }
 
 /// Checks that all commands reject the runtime, with its span, or that none does.
-fn ends_with_or_without(folder: &std::path::Path, told: &str, refused: bool) {
+fn ends_with_or_without(directory: &std::path::Path, reported: &str, refused: bool) {
     for command in [
         &["sync", "--workspace"][..],
         &["sync", "--workspace", "--check"],
         &["plan"],
         &["check"],
     ] {
-        let output = super::run(folder, command);
+        let output = super::run(directory, command);
         let err = String::from_utf8(output.stderr).unwrap();
         let is_there = err.contains("error[invalid-value]");
         assert_eq!(is_there, refused, "{command:?}: {err}");
         if refused {
-            assert!(err.contains(told), "{err}");
+            assert!(err.contains(reported), "{err}");
             assert!(err.contains("--> left/GpuStub.toml:2:14"), "{err}");
             assert_eq!(output.status.code(), Some(1));
         }
@@ -233,12 +238,12 @@ fn ends_with_or_without(folder: &std::path::Path, told: &str, refused: bool) {
 /// For two versions of a package only the device code is reported first, not its consequences.
 #[test]
 fn device_code_of_two_package_versions_is_reported_first() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    workspace(folder);
-    let old = folder.join("others");
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    workspace(directory);
+    let old = directory.join("others");
     rdc(
-        folder,
+        directory,
         "vec",
         "",
         "[stub.cudart]\nheader-version = \"12\"\n",
@@ -253,15 +258,15 @@ fn device_code_of_two_package_versions_is_reported_first() {
         ),
         ("others/vec/Cargo.toml", "gpustub-vec", "gpustub-old-vec"),
     ] {
-        let text = std::fs::read_to_string(folder.join(name)).unwrap();
+        let text = std::fs::read_to_string(directory.join(name)).unwrap();
         assert!(text.contains(old), "{text}");
-        write(folder, name, &text.replacen(old, new, 1));
+        write(directory, name, &text.replacen(old, new, 1));
     }
     let both = "[dependencies]\nvec = { path = \"../vec\" }\n\
                 old = { path = \"../others/vec\", package = \"vec\" }\n";
-    program(folder, "app", both);
+    program(directory, "app", both);
     for command in [&["sync", "--workspace"][..], &["plan"], &["check"]] {
-        let (_, err) = ends(1, folder, command);
+        let (_, err) = ends(1, directory, command);
         let first = err.split("error[").nth(1).unwrap();
         assert!(first.starts_with("duplicate-device-symbol]"), "{err}");
         assert!(first.contains("--> "), "{err}");
@@ -272,26 +277,26 @@ fn device_code_of_two_package_versions_is_reported_first() {
     // Without the code the stubs still exist twice.
     for name in ["vec", "others/vec"] {
         write(
-            folder,
+            directory,
             &format!("{name}/GpuStub.toml"),
             "schema = 1\n[stub.cudart]\nheader-version = \"12\"\n",
         );
     }
-    let (_, err) = ends(1, folder, &["plan"]);
-    let told = "`vec 0.1.0` (cudart), `vec 0.2.0` (cudart)";
+    let (_, err) = ends(1, directory, &["plan"]);
+    let reported = "`vec 0.1.0` (cudart), `vec 0.2.0` (cudart)";
     let turned = "`vec 0.2.0` (cudart), `vec 0.1.0` (cudart)";
-    assert!(err.contains(told) || err.contains(turned), "{err}");
+    assert!(err.contains(reported) || err.contains(turned), "{err}");
 }
 
 /// A list of the files to install needs no prefix, and only libraries can be installed.
 #[test]
 fn a_list_of_files_needs_no_prefix() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    diamond(folder);
-    let (_, err) = ends(2, folder, &["export", "device-link", "-p", "base"]);
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    diamond(directory);
+    let (_, err) = ends(2, directory, &["export", "device-link", "-p", "base"]);
     assert!(err.contains("--prefix"), "{err}");
-    let (_, err) = ends(101, folder, &["export", "device-link", "--list"]);
+    let (_, err) = ends(101, directory, &["export", "device-link", "--list"]);
     assert!(
         err.contains("select one with `-p`: base, left, right\n"),
         "{err}"
@@ -299,7 +304,7 @@ fn a_list_of_files_needs_no_prefix() {
     // The helper of these tests builds nothing.
     let (_, err) = ends(
         101,
-        folder,
+        directory,
         &["export", "device-link", "-p", "base", "--list"],
     );
     assert!(err.contains("built no [device-link.*]"), "{err}");

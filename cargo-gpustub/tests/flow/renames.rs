@@ -9,18 +9,18 @@ use super::{ends, write};
 /// The finalizer has the name of its package, everywhere.
 #[test]
 fn a_finalizer_follows_the_name_of_its_package() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
     let features = "\n[features]\nmore = [\"dep:extra\"]\n";
-    rdc(folder, "extra", "", "");
+    rdc(directory, "extra", "", "");
     let extra = "extra = { path = \"../extra\", optional = true }\n";
     synced(
-        folder,
+        directory,
         &format!("{}{extra}{features}", dependencies_on(&["base"])),
     );
     for name in ["app", "unit"] {
         let path = format!("{name}/Cargo.toml");
-        let text = read(folder, &path);
+        let text = read(directory, &path);
         let text = text
             .replace(
                 &format!("name = \"{name}\""),
@@ -31,70 +31,70 @@ fn a_finalizer_follows_the_name_of_its_package() {
         let text = text
             .replace("\"# Ours.\n", "\"")
             .replace("{ # Ours.\n", "{ ");
-        write(folder, &path, &text);
+        write(directory, &path, &text);
     }
     write(
-        folder,
+        directory,
         "unit/tests/it.rs",
         "use gpustub_final_unit as _; // the device link of its CUDA code\n\n\
          /* use gpustub_final_unit as _; // the device link of its CUDA code\n*/\n\
          #[test]\nfn it() {}\n",
     );
-    ends(0, folder, &["sync", "--workspace"]);
-    cargo(folder, &["check", "--workspace", "--all-targets"]);
-    let (_, err) = ends(0, folder, &["sync", "--workspace", "--check"]);
+    ends(0, directory, &["sync", "--workspace"]);
+    cargo(directory, &["check", "--workspace", "--all-targets"]);
+    let (_, err) = ends(0, directory, &["sync", "--workspace", "--check"]);
     assert!(err.contains("Fresh"), "{err}");
     for name in ["app", "unit"] {
-        let text = read(folder, &format!("{name}/Cargo.toml"));
+        let text = read(directory, &format!("{name}/Cargo.toml"));
         let line = format!("# Ours.\ngpustub-final-{name}-new = {{ path = \"gpustub-final\"");
         assert!(text.contains(&line), "{text}");
         assert!(!text.contains(&format!("gpustub-final-{name} ")), "{text}");
     }
-    let text = read(folder, "unit/Cargo.toml");
+    let text = read(directory, "unit/Cargo.toml");
     assert!(
         text.contains("[\"dep:extra\", \"gpustub-final-unit-new/more\"]"),
         "{text}"
     );
     assert_eq!(
-        read(folder, "app/src/main.rs"),
+        read(directory, "app/src/main.rs"),
         "use gpustub_final_app_new as _; // the device link of its CUDA code\n\nfn main() {}\n"
     );
     assert_eq!(
-        read(folder, "unit/src/lib.rs"),
+        read(directory, "unit/src/lib.rs"),
         "#[cfg(test)]\nuse gpustub_final_unit_new as _; // the device link of its CUDA code\n"
     );
     // Text in comments is unchanged.
-    let test = read(folder, "unit/tests/it.rs");
+    let test = read(directory, "unit/tests/it.rs");
     assert!(test.contains("/* use gpustub_final_unit as _;"), "{test}");
 }
 
 /// Renamed, and no longer with CUDA code: no file remains.
 #[test]
 fn a_finalizer_of_a_former_name_is_removed() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    diamond(folder);
-    ends(0, folder, &["sync", "--workspace"]);
-    let text = read(folder, "app/Cargo.toml")
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    diamond(directory);
+    ends(0, directory, &["sync", "--workspace"]);
+    let text = read(directory, "app/Cargo.toml")
         .replace("name = \"app\"", "name = \"new\"")
         .replace("left = ", "# left = ")
         .replace("right = ", "# right = ");
-    write(folder, "app/Cargo.toml", &text);
-    ends(0, folder, &["sync", "--workspace"]);
-    assert!(!folder.join("app/gpustub-final").exists());
-    assert_eq!(read(folder, "app/src/main.rs"), "fn main() {}\n");
-    assert!(!read(folder, "app/Cargo.toml").contains("gpustub-final"));
-    cargo(folder, &["check", "--workspace"]);
+    write(directory, "app/Cargo.toml", &text);
+    ends(0, directory, &["sync", "--workspace"]);
+    assert!(!directory.join("app/gpustub-final").exists());
+    assert_eq!(read(directory, "app/src/main.rs"), "fn main() {}\n");
+    assert!(!read(directory, "app/Cargo.toml").contains("gpustub-final"));
+    cargo(directory, &["check", "--workspace"]);
 }
 
 /// A hand-written name stays valid.
 #[test]
 fn a_finalizer_that_is_named_by_hand_keeps_its_name() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    diamond(folder);
-    ends(0, folder, &["sync", "--workspace"]);
-    let app = read(folder, "app/Cargo.toml").replace("name = \"app\"", "name = \"new\"");
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    diamond(directory);
+    ends(0, directory, &["sync", "--workspace"]);
+    let app = read(directory, "app/Cargo.toml").replace("name = \"app\"", "name = \"new\"");
     let named = "gpustub-final-app = { path = \"gpustub-final\", ";
     assert!(app.contains(named));
     let renamed = "last = { path = \"gpustub-final\", package = \"gpustub-final-app\", ";
@@ -103,111 +103,115 @@ fn a_finalizer_that_is_named_by_hand_keeps_its_name() {
         ("new", app.replace(named, renamed), ""),
         ("tool", app.clone(), other),
     ] {
-        write(folder, "app/Cargo.toml", &app);
-        plain(folder, "tool", tool);
-        let (_, err) = ends(1, folder, &["sync", "--workspace"]);
-        let told = format!("becomes `gpustub-final-new`, and `{who}` names it by hand");
-        assert!(err.contains(&told) && !err.contains("Fresh"), "{err}");
-        assert_eq!(read(folder, "app/Cargo.toml"), app);
-        cargo(folder, &["metadata", "--format-version", "1"]);
+        write(directory, "app/Cargo.toml", &app);
+        plain(directory, "tool", tool);
+        let (_, err) = ends(1, directory, &["sync", "--workspace"]);
+        let reported = format!("becomes `gpustub-final-new`, and `{who}` names it by hand");
+        assert!(err.contains(&reported) && !err.contains("Fresh"), "{err}");
+        assert_eq!(read(directory, "app/Cargo.toml"), app);
+        cargo(directory, &["metadata", "--format-version", "1"]);
     }
-    plain(folder, "tool", "");
-    ends(0, folder, &["sync", "--workspace"]);
-    cargo(folder, &["check", "--workspace"]);
+    plain(directory, "tool", "");
+    ends(0, directory, &["sync", "--workspace"]);
+    cargo(directory, &["check", "--workspace"]);
 }
 
 /// Lines about crates that a package no longer has are removed, and no others.
 #[test]
 fn lines_about_crates_follow_their_names() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    workspace(folder);
-    rdc(folder, "solve", "", "");
-    rdc(folder, "vec", "", "");
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    workspace(directory);
+    rdc(directory, "solve", "", "");
+    rdc(directory, "vec", "", "");
     rdc(
-        folder,
+        directory,
         "other",
         &dependencies_on(&["solve", "vec"]),
         "requires = [\"solve\"]\n",
     );
-    ends(0, folder, &["sync", "--workspace"]);
+    ends(0, directory, &["sync", "--workspace"]);
     let line =
         |name: &str| format!("use {name} as _; // its CUDA code, and what that is linked with\n");
-    let lib = || read(folder, "other/src/lib.rs");
+    let lib = || read(directory, "other/src/lib.rs");
     assert!(lib().contains(&line("solve")) && lib().contains(&line("vec")));
     let mine = "use vec as mine;\n";
-    write(folder, "other/src/lib.rs", &format!("{}{mine}", lib()));
-    let manifest = read(folder, "other/Cargo.toml");
+    write(directory, "other/src/lib.rs", &format!("{}{mine}", lib()));
+    let manifest = read(directory, "other/Cargo.toml");
     let renamed = "slv = { path = \"../solve\", package = \"solve\" }";
     let renamed = manifest.replace("solve = { path = \"../solve\" }", renamed);
     assert_ne!(renamed, manifest);
-    write(folder, "other/Cargo.toml", &renamed);
-    let (out, _) = ends(1, folder, &["sync", "--workspace", "--check"]);
+    write(directory, "other/Cargo.toml", &renamed);
+    let (out, _) = ends(1, directory, &["sync", "--workspace", "--check"]);
     assert!(out.contains("-use solve as _;"), "{out}");
-    ends(0, folder, &["sync", "--workspace"]);
+    ends(0, directory, &["sync", "--workspace"]);
     assert!(!lib().contains(&line("solve")), "{}", lib());
     assert!(lib().contains(&line("slv")) && lib().contains(&line("vec")));
     assert!(lib().contains(mine));
-    cargo(folder, &["check", "--workspace"]);
+    cargo(directory, &["check", "--workspace"]);
 
     // Without the dependency, and then without any code in the package.
     let slv = renamed
         .lines()
         .find(|line| line.starts_with("slv"))
         .unwrap();
-    write(folder, "other/Cargo.toml", &renamed.replace(slv, ""));
-    let table = read(folder, "other/GpuStub.toml").replace("requires = [\"solve\"]\n", "");
-    write(folder, "other/GpuStub.toml", &table);
-    ends(0, folder, &["sync", "--workspace"]);
+    write(directory, "other/Cargo.toml", &renamed.replace(slv, ""));
+    let table = read(directory, "other/GpuStub.toml").replace("requires = [\"solve\"]\n", "");
+    write(directory, "other/GpuStub.toml", &table);
+    ends(0, directory, &["sync", "--workspace"]);
     assert_eq!(lib(), format!("{}{mine}", line("vec")));
-    cargo(folder, &["check", "--workspace"]);
-    fs::remove_file(folder.join("other/GpuStub.toml")).unwrap();
-    ends(0, folder, &["sync", "--workspace"]);
+    cargo(directory, &["check", "--workspace"]);
+    fs::remove_file(directory.join("other/GpuStub.toml")).unwrap();
+    ends(0, directory, &["sync", "--workspace"]);
     assert_eq!(lib(), mine);
 }
 
 /// A program names the library of its package, under any name.
 #[test]
 fn lines_about_the_package_library_follow_its_name() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    workspace(folder);
-    plain(folder, "one", "");
-    write(folder, "one/src/main.rs", "fn main() {}\n");
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    workspace(directory);
+    plain(directory, "one", "");
+    write(directory, "one/src/main.rs", "fn main() {}\n");
     write(
-        folder,
+        directory,
         "one/GpuStub.toml",
         "schema = 1\n[stub.cudart]\nheader-version = \"12\"\n",
     );
-    ends(0, folder, &["sync", "--workspace"]);
-    assert!(read(folder, "one/src/main.rs").starts_with("use one as _;"));
-    let text = read(folder, "one/Cargo.toml").replace("\"one\"", "\"two\"");
-    write(folder, "one/Cargo.toml", &text);
-    ends(0, folder, &["sync", "--workspace"]);
+    ends(0, directory, &["sync", "--workspace"]);
+    assert!(read(directory, "one/src/main.rs").starts_with("use one as _;"));
+    let text = read(directory, "one/Cargo.toml").replace("\"one\"", "\"two\"");
+    write(directory, "one/Cargo.toml", &text);
+    ends(0, directory, &["sync", "--workspace"]);
     assert_eq!(
-        read(folder, "one/src/main.rs"),
+        read(directory, "one/src/main.rs"),
         "use two as _; // its build script has the GPU stubs\n\nfn main() {}\n"
     );
-    cargo(folder, &["check", "--workspace"]);
+    cargo(directory, &["check", "--workspace"]);
 }
 
 /// Under `--locked`, `sync` writes no file if Cargo.lock would change.
 #[test]
 fn a_locked_sync_writes_all_or_nothing() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    diamond(folder);
-    cargo(folder, &["generate-lockfile"]);
-    let lock = read(folder, "Cargo.lock");
-    ends(1, folder, &["sync", "--workspace", "--locked", "--check"]);
-    let (_, err) = ends(101, folder, &["sync", "--workspace", "--locked"]);
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    diamond(directory);
+    cargo(directory, &["generate-lockfile"]);
+    let lock = read(directory, "Cargo.lock");
+    ends(
+        1,
+        directory,
+        &["sync", "--workspace", "--locked", "--check"],
+    );
+    let (_, err) = ends(101, directory, &["sync", "--workspace", "--locked"]);
     assert!(err.contains("`--locked` was passed"), "{err}");
-    assert!(!folder.join("app/gpustub-final").exists());
-    assert!(!folder.join("GpuStub.lock").exists());
-    assert_eq!(read(folder, "Cargo.lock"), lock);
-    ends(0, folder, &["sync", "--workspace"]);
+    assert!(!directory.join("app/gpustub-final").exists());
+    assert!(!directory.join("GpuStub.lock").exists());
+    assert_eq!(read(directory, "Cargo.lock"), lock);
+    ends(0, directory, &["sync", "--workspace"]);
     // Files that cargo does not resolve are written.
-    write(folder, "app/src/main.rs", "fn main() {}\n");
-    let (_, err) = ends(0, folder, &["sync", "--workspace", "--locked"]);
+    write(directory, "app/src/main.rs", "fn main() {}\n");
+    let (_, err) = ends(0, directory, &["sync", "--workspace", "--locked"]);
     assert!(err.contains("Updated app/src/main.rs"), "{err}");
 }

@@ -9,53 +9,53 @@ use super::{ACME, acme, ends, gpustub, package, repository, write};
 
 #[test]
 fn user_defined_library_is_added_and_synced() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    package(folder, "user", "");
-    acme(folder);
-    write(folder, "GpuStub.toml", ACME);
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    package(directory, "user", "");
+    acme(directory);
+    write(directory, "GpuStub.toml", ACME);
 
-    let (_, err) = ends(1, folder, &["sync"]);
+    let (_, err) = ends(1, directory, &["sync"]);
     assert!(err.contains("error[missing-symbol-list]"), "{err}");
     assert!(err.contains("--from acme="), "{err}");
-    let (_, err) = ends(101, folder, &["sync", "--from", "acne=libacme.so.3"]);
+    let (_, err) = ends(101, directory, &["sync", "--from", "acne=libacme.so.3"]);
     assert!(err.contains("did you mean `acme`?"), "{err}");
-    let (_, err) = ends(1, folder, &["sync", "--from", "acme=acme.c"]);
+    let (_, err) = ends(1, directory, &["sync", "--from", "acme=acme.c"]);
     assert!(err.contains("error[malformed-library]: `acme.c`"), "{err}");
-    assert!(!folder.join("symbols").exists() && !folder.join("GpuStub.lock").exists());
+    assert!(!directory.join("symbols").exists() && !directory.join("GpuStub.lock").exists());
 
     let from = ["sync", "--from", "acme=libacme.so.3"];
-    let (_, err) = ends(0, folder, &from);
+    let (_, err) = ends(0, directory, &from);
     assert!(err.contains("Created symbols/acme.symbols"), "{err}");
-    let list = fs::read_to_string(folder.join("symbols/acme.symbols")).unwrap();
+    let list = fs::read_to_string(directory.join("symbols/acme.symbols")).unwrap();
     assert!(
         list.contains("\nacmeCount\nacmeOpen\nacmeWeak weak\n"),
         "{list}"
     );
-    let lock = fs::read_to_string(folder.join("GpuStub.lock")).unwrap();
+    let lock = fs::read_to_string(directory.join("GpuStub.lock")).unwrap();
     assert!(
         lock.contains("name = \"acme\"\nchecksum = \"sha256:"),
         "{lock}"
     );
     for again in [&from[..], &["sync"], &["sync", "--check"]] {
-        let (out, err) = ends(0, folder, again);
+        let (out, err) = ends(0, directory, again);
         assert!(out.is_empty() && err.contains("Fresh"), "{out}{err}");
     }
 
     // An edit of the list is detected and shown.
     fs::write(
-        folder.join("symbols/acme.symbols"),
+        directory.join("symbols/acme.symbols"),
         list.replace("acmeWeak weak\n", ""),
     )
     .unwrap();
-    let (diff, _) = ends(1, folder, &["sync", "--check"]);
+    let (diff, _) = ends(1, directory, &["sync", "--check"]);
     assert!(
         diff.contains("--- a/GpuStub.lock") && diff.contains("\n-checksum = "),
         "{diff}"
     );
     let (diff, _) = ends(
         1,
-        folder,
+        directory,
         &["sync", "--check", "--from", "acme=libacme.so.3"],
     );
     assert!(
@@ -67,28 +67,32 @@ fn user_defined_library_is_added_and_synced() {
 /// The steps of a new user, up to a program that runs on a machine without the library.
 #[test]
 fn a_fresh_project_builds_and_runs() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    package(folder, "fresh", "");
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    package(directory, "fresh", "");
     // The crates come from this tree, and their dependencies from the source of this build.
     let helper = repository().join("gpustub-build");
     let patch = format!(
         "[patch.crates-io]\ngpustub-build = {{ path = '{}' }}\n",
         helper.display()
     );
-    write(folder, ".cargo/config.toml", &patch);
-    fs::copy(repository().join("Cargo.lock"), folder.join("Cargo.lock")).unwrap();
+    write(directory, ".cargo/config.toml", &patch);
+    fs::copy(
+        repository().join("Cargo.lock"),
+        directory.join("Cargo.lock"),
+    )
+    .unwrap();
     write(
-        folder,
+        directory,
         "src/main.rs",
         "unsafe extern \"C\" { fn cudaGetDeviceCount(n: *mut i32) -> i32; }\n\
          fn main() { let mut n = -7; let r = unsafe { cudaGetDeviceCount(&mut n) }; println!(\"{r} {n}\"); }\n",
     );
-    ends(0, folder, &["init"]);
-    ends(0, folder, &["add", "cudart", "--header-version", "12"]);
-    ends(0, folder, &["sync"]);
+    ends(0, directory, &["init"]);
+    ends(0, directory, &["add", "cudart", "--header-version", "12"]);
+    ends(0, directory, &["sync"]);
     let output = Command::new(env!("CARGO"))
-        .current_dir(folder)
+        .current_dir(directory)
         .args(["run", "--offline", "--quiet"])
         .env(
             "CARGO_TARGET_DIR",
@@ -99,8 +103,8 @@ fn a_fresh_project_builds_and_runs() {
         .unwrap();
     let err = String::from_utf8_lossy(&output.stderr);
     assert_eq!(String::from_utf8_lossy(&output.stdout), "35 0\n", "{err}");
-    ends(0, folder, &["sync", "--check"]);
-    let (plan, _) = ends(0, folder, &["plan"]);
+    ends(0, directory, &["sync", "--check"]);
+    let (plan, _) = ends(0, directory, &["plan"]);
     assert!(
         plan.starts_with("fresh 0.1.0 (GpuStub.toml)\n  cudart: "),
         "{plan}"
@@ -110,11 +114,15 @@ fn a_fresh_project_builds_and_runs() {
 /// Output of `--check` and `--dry-run` for programs and people; neither writes a file.
 #[test]
 fn a_check_shows_and_writes_nothing() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    package(folder, "user", "");
-    write(folder, "GpuStub.toml", "schema = 1\n[stub.opencl]\n");
-    let (json, _) = ends(1, folder, &["sync", "--check", "--message-format", "json"]);
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    package(directory, "user", "");
+    write(directory, "GpuStub.toml", "schema = 1\n[stub.opencl]\n");
+    let (json, _) = ends(
+        1,
+        directory,
+        &["sync", "--check", "--message-format", "json"],
+    );
     let lines: Vec<serde_json::Value> = json
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
@@ -138,66 +146,66 @@ fn a_check_shows_and_writes_nothing() {
     );
     assert_eq!(lines[3]["code"], "out-of-sync");
 
-    let (check, _) = ends(1, folder, &["sync", "--check"]);
-    let (dry, err) = ends(0, folder, &["sync", "--dry-run"]);
+    let (check, _) = ends(1, directory, &["sync", "--check"]);
+    let (dry, err) = ends(0, directory, &["sync", "--dry-run"]);
     assert_eq!(check, dry);
     assert!(err.contains("nothing was written"), "{err}");
-    assert!(!folder.join("build.rs").exists() && !folder.join("GpuStub.lock").exists());
+    assert!(!directory.join("build.rs").exists() && !directory.join("GpuStub.lock").exists());
 }
 
 #[test]
 fn add_without_a_known_header_version_writes_nothing() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    package(folder, "user", "");
-    write(folder, "GpuStub.toml", "schema = 1\n");
-    let (_, err) = ends(1, folder, &["add", "cudart", "opencl", "cudart"]);
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    package(directory, "user", "");
+    write(directory, "GpuStub.toml", "schema = 1\n");
+    let (_, err) = ends(1, directory, &["add", "cudart", "opencl", "cudart"]);
     assert_eq!(err.matches("error[").count(), 1, "{err}");
     assert!(err.contains("header version of `cudart` unknown"), "{err}");
     let command = "`cargo gpustub add cudart opencl --header-version 13`";
     assert!(err.contains(command), "{err}");
-    let text = || fs::read_to_string(folder.join("GpuStub.toml")).unwrap();
+    let text = || fs::read_to_string(directory.join("GpuStub.toml")).unwrap();
     assert_eq!(text(), "schema = 1\n");
 
     let none = ["add", "cudart", "opencl", "--header-version", "none"];
-    let (_, err) = ends(0, folder, &none);
+    let (_, err) = ends(0, directory, &none);
     assert_eq!(err.matches("Adding").count(), 2, "{err}");
     let chosen = "schema = 1\n\n[stub.cudart]\nheader-version = \"none\"\n\n[stub.opencl]\n";
     assert_eq!(text(), chosen);
-    ends(0, folder, &["sync"]);
+    ends(0, directory, &["sync"]);
 
     // The file as it was committed before there was an error for it.
-    write(folder, "GpuStub.toml", "schema = 1\n[stub.cudart]\n");
+    write(directory, "GpuStub.toml", "schema = 1\n[stub.cudart]\n");
     for command in [&["sync"][..], &["sync", "--check"]] {
-        let (_, err) = ends(1, folder, command);
+        let (_, err) = ends(1, directory, command);
         assert!(err.contains("error[missing-header-version]"), "{err}");
         assert!(err.contains("--> GpuStub.toml:2:7"), "{err}");
     }
-    ends(1, folder, &["add", "cudart"]);
-    let (_, err) = ends(0, folder, &["add", "cudart", "--toolkit", "cuda=12.8"]);
+    ends(1, directory, &["add", "cudart"]);
+    let (_, err) = ends(0, directory, &["add", "cudart", "--toolkit", "cuda=12.8"]);
     assert!(
         err.contains("Found header version 12.8 (`--toolkit`)"),
         "{err}"
     );
     assert!(err.contains("Changing cudart"), "{err}");
-    let (_, err) = ends(0, folder, &["add", "cuda"]);
+    let (_, err) = ends(0, directory, &["add", "cuda"]);
     let found = "Found header version 12.8 (`[toolkit]` of GpuStub.toml)";
     assert!(err.contains(found), "{err}");
-    ends(0, folder, &["sync"]);
+    ends(0, directory, &["sync"]);
 }
 
 #[test]
 fn add_proposes_a_known_header_version() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
     write(
-        folder,
+        directory,
         "toolkit/include/cuda.h",
         "#define CUDA_VERSION 12080\n",
     );
-    write(folder, "cudarc/src/lib.rs", "");
+    write(directory, "cudarc/src/lib.rs", "");
     write(
-        folder,
+        directory,
         "cudarc/Cargo.toml",
         "[package]\nname = \"cudarc\"\nversion = \"0.17.0\"\n[features]\ncuda-12080 = []\ncuda-11080 = []\n",
     );
@@ -205,16 +213,16 @@ fn add_proposes_a_known_header_version() {
         let more = format!(
             "[workspace]\n[dependencies]\ncudarc = {{ path = \"cudarc\", features = [\"{feature}\"] }}\n"
         );
-        package(folder, "user", &more);
-        write(folder, "GpuStub.toml", "schema = 1\n");
-        let output = gpustub(folder, &["add", "cudart"])
-            .env("CUDA_HOME", folder.join("toolkit"))
+        package(directory, "user", &more);
+        write(directory, "GpuStub.toml", "schema = 1\n");
+        let output = gpustub(directory, &["add", "cudart"])
+            .env("CUDA_HOME", directory.join("toolkit"))
             .output()
             .unwrap();
         let err = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(code), "{err}");
         (
-            fs::read_to_string(folder.join("GpuStub.toml")).unwrap(),
+            fs::read_to_string(directory.join("GpuStub.toml")).unwrap(),
             err,
         )
     };
@@ -239,18 +247,18 @@ fn add_proposes_a_known_header_version() {
 
 #[test]
 fn the_header_of_rocm_is_found_by_its_own_variable() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    package(folder, "user", "");
-    write(folder, "GpuStub.toml", "schema = 1\n");
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    package(directory, "user", "");
+    write(directory, "GpuStub.toml", "schema = 1\n");
     let version = "#define HIP_VERSION_MAJOR 6\n#define HIP_VERSION_MINOR 4\n";
-    write(folder, "rocm/include/hip/hip_version.h", version);
-    let output = gpustub(folder, &["add", "hip"])
-        .env("ROCM_PATH", folder.join("rocm"))
+    write(directory, "rocm/include/hip/hip_version.h", version);
+    let output = gpustub(directory, &["add", "hip"])
+        .env("ROCM_PATH", directory.join("rocm"))
         .output()
         .unwrap();
     assert!(output.status.success());
-    let text = fs::read_to_string(folder.join("GpuStub.toml")).unwrap();
+    let text = fs::read_to_string(directory.join("GpuStub.toml")).unwrap();
     assert!(
         text.ends_with("[stub.hip]\nheader-version = \"6.4\"\n"),
         "{text}"
@@ -263,23 +271,23 @@ fn the_header_of_rocm_is_found_by_its_own_variable() {
 #[test]
 fn a_killed_sync_leaves_whole_files() {
     const EXAMPLES: usize = 12;
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
     let old = "fn main() {}\n";
     let new = "use user as _; // its build script has the GPU stubs\n\nfn main() {}\n";
-    let example = |n: usize| folder.join(format!("examples/e{n}.rs"));
+    let example = |n: usize| directory.join(format!("examples/e{n}.rs"));
     for lines in 0..EXAMPLES {
-        package(folder, "user", "");
-        write(folder, "GpuStub.toml", "schema = 1\n[stub.opencl]\n");
+        package(directory, "user", "");
+        write(directory, "GpuStub.toml", "schema = 1\n[stub.opencl]\n");
         for n in 0..EXAMPLES {
-            write(folder, example(n).to_str().unwrap(), old);
+            write(directory, example(n).to_str().unwrap(), old);
         }
         for file in ["build.rs", "GpuStub.lock"] {
-            if folder.join(file).exists() {
-                fs::remove_file(folder.join(file)).unwrap();
+            if directory.join(file).exists() {
+                fs::remove_file(directory.join(file)).unwrap();
             }
         }
-        let mut child = gpustub(folder, &["sync"])
+        let mut child = gpustub(directory, &["sync"])
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
@@ -293,16 +301,16 @@ fn a_killed_sync_leaves_whole_files() {
             let text = fs::read_to_string(example(n)).unwrap();
             assert!(text == old || text == new, "{text:?}");
         }
-        let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+        let manifest = fs::read_to_string(directory.join("Cargo.toml")).unwrap();
         assert!(
             lines == 0 || manifest.ends_with("gpustub-build = \"0.1\"\n"),
             "{manifest}"
         );
-        ends(0, folder, &["sync"]);
-        ends(0, folder, &["sync", "--check"]);
-        let left: Vec<_> = [folder, &folder.join("examples")]
+        ends(0, directory, &["sync"]);
+        ends(0, directory, &["sync", "--check"]);
+        let left: Vec<_> = [directory, &directory.join("examples")]
             .into_iter()
-            .flat_map(|folder| fs::read_dir(folder).unwrap())
+            .flat_map(|directory| fs::read_dir(directory).unwrap())
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
             .filter(|name| name.starts_with('.'))
             .collect();

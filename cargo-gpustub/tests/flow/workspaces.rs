@@ -7,98 +7,98 @@ use std::process::Command;
 use super::{ACME, cc, ends, gpustub, package, write};
 
 /// Creates a workspace without a package at its root.
-fn virtual_workspace(folder: &Path) {
+fn virtual_workspace(directory: &Path) {
     write(
-        folder,
+        directory,
         "Cargo.toml",
         "[workspace]\nresolver = \"3\"\nmembers = [\"a\", \"b\"]\n",
     );
     for name in ["a", "b"] {
-        package(&folder.join(name), name, "");
+        package(&directory.join(name), name, "");
     }
 }
 
 #[test]
 fn the_file_at_a_virtual_root_is_read() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    virtual_workspace(folder);
-    write(folder, "a/GpuStub.toml", "schema = 1\n[stub.opencl]\n");
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    virtual_workspace(directory);
+    write(directory, "a/GpuStub.toml", "schema = 1\n[stub.opencl]\n");
     write(
-        folder,
+        directory,
         "GpuStub.toml",
         "schema = 1\n[stub.cudart]\n[policy]\nplatform-tg = \"x\"\n",
     );
     for command in ["sync", "plan"] {
-        let (_, err) = ends(1, folder, &[command]);
+        let (_, err) = ends(1, directory, &[command]);
         assert!(err.contains("did you mean `platform-tag`?"), "{err}");
         assert!(err.contains("error[misplaced-table]"), "{err}");
         assert!(err.contains("GpuStub.toml:2:7"), "{err}");
     }
     write(
-        folder,
+        directory,
         "GpuStub.toml",
         "schema = 1\n[policy]\nplatform-tag = \"manylinux_2_28\"\n",
     );
-    ends(0, folder, &["sync"]);
+    ends(0, directory, &["sync"]);
     ends(
         0,
-        &folder.join("b/src"),
+        &directory.join("b/src"),
         &["sync", "--workspace", "--check"],
     );
 }
 
 #[test]
 fn a_feature_that_the_package_lacks_is_an_error() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    package(folder, "user", "[features]\nnvrtc = []\n");
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    package(directory, "user", "[features]\nnvrtc = []\n");
     let text = "schema = 1\n[stub.nvrtc]\nrequired-features = [\"nvrct\"]\n";
-    write(folder, "GpuStub.toml", text);
-    let (_, err) = ends(1, folder, &["sync"]);
+    write(directory, "GpuStub.toml", text);
+    let (_, err) = ends(1, directory, &["sync"]);
     assert!(err.contains("error[unknown-feature]"), "{err}");
     assert!(err.contains("did you mean `nvrtc`?"), "{err}");
-    write(folder, "GpuStub.toml", &text.replace("nvrct", "nvrtc"));
-    ends(0, folder, &["sync"]);
+    write(directory, "GpuStub.toml", &text.replace("nvrct", "nvrtc"));
+    ends(0, directory, &["sync"]);
 }
 
 /// Each package has its own list, and data is left out of both, with a warning.
 #[test]
 fn two_packages_declare_one_user_defined_library() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    virtual_workspace(folder);
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    virtual_workspace(directory);
     for name in ["a", "b"] {
-        write(folder, &format!("{name}/GpuStub.toml"), ACME);
+        write(directory, &format!("{name}/GpuStub.toml"), ACME);
     }
     let code = "int acmeOpen(void) { return 0; }\nint acmeLevel = 3;\n";
-    write(folder, "acme.c", code);
+    write(directory, "acme.c", code);
     cc(
-        folder,
+        directory,
         &["-shared", "-fPIC", "-o", "libacme.so.3", "acme.c"],
     );
-    let (_, err) = ends(0, folder, &["sync", "--from", "acme=libacme.so.3"]);
+    let (_, err) = ends(0, directory, &["sync", "--from", "acme=libacme.so.3"]);
     assert!(
         err.contains("warning[data-symbol]") && err.contains("acmeLevel"),
         "{err}"
     );
     for name in ["a", "b"] {
-        let list = fs::read_to_string(folder.join(name).join("symbols/acme.symbols")).unwrap();
+        let list = fs::read_to_string(directory.join(name).join("symbols/acme.symbols")).unwrap();
         assert!(list.ends_with("\nacmeOpen\n"), "{list}");
     }
-    ends(0, folder, &["sync", "--check"]);
+    ends(0, directory, &["sync", "--check"]);
 }
 
 /// A message about a list has a span in it, in any working directory.
 #[test]
 fn a_broken_list_of_a_member_is_shown() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    virtual_workspace(folder);
-    write(folder, "a/GpuStub.toml", ACME);
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    virtual_workspace(directory);
+    write(directory, "a/GpuStub.toml", ACME);
     let list = "@gpustub-symbols 1\nacmeOpen\nacmeClose weak weak\n";
-    write(folder, "a/symbols/acme.symbols", list);
-    let (_, err) = ends(1, folder, &["sync"]);
+    write(directory, "a/symbols/acme.symbols", list);
+    let (_, err) = ends(1, directory, &["sync"]);
     assert!(err.contains("--> a/symbols/acme.symbols:3:16"), "{err}");
     assert!(err.contains("acmeClose weak weak"), "{err}");
 }
@@ -106,18 +106,18 @@ fn a_broken_list_of_a_member_is_shown() {
 /// Build scripts see `ON_GPU` whether the feature is `on-gpu` or `on_gpu`.
 #[test]
 fn feature_names_may_use_underscores() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    virtual_workspace(folder);
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    virtual_workspace(directory);
     let features = "[features]\ndefault = [\"on-gpu\"]\non-gpu = []\n";
-    package(&folder.join("a"), "a", features);
+    package(&directory.join("a"), "a", features);
     let text = "schema = 1\n[stub.cudart]\nprovide = false\nrequired-features = [\"on_gpu\"]\n";
-    write(folder, "a/GpuStub.toml", text);
-    let b = folder.join("b");
+    write(directory, "a/GpuStub.toml", text);
+    let b = directory.join("b");
     package(&b, "b", "[dependencies]\na = { path = \"../a\" }\n");
     write(&b, "src/main.rs", "fn main() {}\n");
 
-    let (out, err) = ends(0, folder, &["plan", "-p", "b"]);
+    let (out, err) = ends(0, directory, &["plan", "-p", "b"]);
     assert!(out.contains("from another package: cudart"), "{out}");
     assert!(err.contains("warning[missing-provider]"), "{err}");
 }
@@ -125,48 +125,48 @@ fn feature_names_may_use_underscores() {
 /// The root's policy applies everywhere, a package's own there, and the command line above both.
 #[test]
 fn policies_of_root_and_package() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    virtual_workspace(folder);
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    virtual_workspace(directory);
     for name in ["a", "b"] {
         let own = match name {
             "a" => "",
             _ => "[policy.rules]\nunsupported-header-version = \"allow\"\n",
         };
         let text = format!("schema = 1\n[stub.cudart]\nheader-version = \"13.77\"\n{own}");
-        write(folder, &format!("{name}/GpuStub.toml"), &text);
-        helper(folder, name);
+        write(directory, &format!("{name}/GpuStub.toml"), &text);
+        helper(directory, name);
     }
     let rules = "schema = 1\n[policy.rules]\nunsupported-header-version = \"deny\"\n";
-    write(folder, "GpuStub.toml", rules);
-    let (_, err) = ends(0, folder, &["sync", "--workspace"]);
+    write(directory, "GpuStub.toml", rules);
+    let (_, err) = ends(0, directory, &["sync", "--workspace"]);
     assert!(!err.contains("misplaced-table"), "{err}");
 
     let short = ["check", "--workspace", "--message-format", "short"];
     let found = "a/GpuStub.toml:3:18: error[unsupported-header-version]";
-    let (_, err) = ends(1, folder, &short);
+    let (_, err) = ends(1, directory, &short);
     assert!(
         err.contains(found) && !err.contains("b/GpuStub.toml"),
         "{err}"
     );
     let (_, err) = ends(
         1,
-        &folder.join("a"),
+        &directory.join("a"),
         &["check", "--message-format", "short"],
     );
     assert!(
         err.starts_with("GpuStub.toml:3:18: error[unsupported-header-version]"),
         "{err}"
     );
-    ends(0, &folder.join("b"), &["check"]);
+    ends(0, &directory.join("b"), &["check"]);
     ends(
         0,
-        folder,
+        directory,
         &[&short[..], &["--warn", "unsupported-header-version"]].concat(),
     );
     let (_, err) = ends(
         1,
-        folder,
+        directory,
         &[&short[..], &["-D", "unsupported-header-version"]].concat(),
     );
     assert!(
@@ -176,11 +176,11 @@ fn policies_of_root_and_package() {
 
     // The policy applies to files, too; errors in it are reported with their span.
     write(
-        folder,
+        directory,
         "GpuStub.toml",
         &rules.replace("unsupported-header", "unsupported-haeder"),
     );
-    let (_, err) = ends(1, folder, &["check", "a/src/lib.rs"]);
+    let (_, err) = ends(1, directory, &["check", "a/src/lib.rs"]);
     assert!(
         err.contains("error[unknown-rule]: unknown rule `unsupported-haeder-version`"),
         "{err}"
@@ -194,58 +194,58 @@ fn policies_of_root_and_package() {
 
 #[test]
 fn errors_in_a_policy_are_reported_once() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    package(folder, "demo", "");
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    package(directory, "demo", "");
     let text = "schema = 1\n[policy]\nplatform-tag = \"manylinux_9\"\n[policy.rules]\nunsupported-header-version = \"forbid\"\n";
-    write(folder, "GpuStub.toml", text);
+    write(directory, "GpuStub.toml", text);
     let wrong = [
         "GpuStub.toml:3:16: error[invalid-value]: invalid value \"manylinux_9\" of `policy.platform-tag`",
         "GpuStub.toml:5:30: error[invalid-value]: `policy.rules.unsupported-header-version` does not take \"forbid\"",
     ];
     for paths in [&[][..], &["src"]] {
         let words = [&["check", "--message-format", "short"], paths].concat();
-        let (_, err) = ends(1, folder, &words);
-        let told: Vec<&str> = err
+        let (_, err) = ends(1, directory, &words);
+        let reported: Vec<&str> = err
             .lines()
             .filter(|line| line.contains("invalid-value"))
             .collect();
-        assert_eq!(told, wrong, "{err}");
+        assert_eq!(reported, wrong, "{err}");
     }
 }
 
 /// An expired exception does not apply, and is reported.
 #[test]
 fn expired_exceptions_do_not_apply() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    virtual_workspace(folder);
-    helper(folder, "a");
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    virtual_workspace(directory);
+    helper(directory, "a");
     let text = "schema = 1\n[stub.cudart]\nheader-version = \"13.77\"\n[[policy.allow]]\nrule = \"unsupported-header-version\"\n\
                 reason = \"soon\"\nuntil = \"2027-01-31\"\n";
-    write(folder, "a/GpuStub.toml", text);
-    ends(0, folder, &["sync"]);
+    write(directory, "a/GpuStub.toml", text);
+    ends(0, directory, &["sync"]);
     let on = |day| ["check", "-D", "all", "--today", day];
-    ends(0, folder, &on("2027-01-31"));
-    let (_, err) = ends(1, folder, &on("2027-02-01"));
+    ends(0, directory, &on("2027-01-31"));
+    let (_, err) = ends(1, directory, &on("2027-02-01"));
     assert!(
         err.contains("`[[policy.allow]]` in a/GpuStub.toml expired on 2027-01-31"),
         "{err}"
     );
     assert!(!err.contains("unused-allow"), "{err}");
-    ends(2, folder, &on("2027-02-30"));
+    ends(2, directory, &on("2027-02-30"));
 }
 
 /// Creates an empty build helper in place of the published one.
-fn helper(folder: &Path, member: &str) {
-    package(&folder.join("helper"), "gpustub-build", "");
+fn helper(directory: &Path, member: &str) {
+    package(&directory.join("helper"), "gpustub-build", "");
     let needs = "[build-dependencies]\ngpustub-build = { path = \"../helper\" }\n";
-    package(&folder.join(member), member, needs);
+    package(&directory.join(member), member, needs);
 }
 
-fn git(folder: &Path, arguments: &[&str]) {
+fn git(directory: &Path, arguments: &[&str]) {
     let mut git = Command::new("git");
-    git.current_dir(folder)
+    git.current_dir(directory)
         .args(["-c", "user.name=x", "-c", "user.email=x@example.org"]);
     let output = git.args(arguments).output().expect("these tests need git");
     assert!(
@@ -257,15 +257,15 @@ fn git(folder: &Path, arguments: &[&str]) {
 
 #[test]
 fn fix_applies_safe_fixes_and_requires_a_clean_git_state() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    virtual_workspace(folder);
-    helper(folder, "a");
-    let toolkit = folder.join("toolkit");
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    virtual_workspace(directory);
+    helper(directory, "a");
+    let toolkit = directory.join("toolkit");
     write(&toolkit, "include/cuda.h", "#define CUDA_VERSION 12080\n");
     let fix = |more: &[&str]| {
         let arguments = [&["check", "--fix"][..], more].concat();
-        let output = gpustub(folder, &arguments)
+        let output = gpustub(directory, &arguments)
             .env("CUDA_HOME", &toolkit)
             .output()
             .unwrap();
@@ -275,7 +275,7 @@ fn fix_applies_safe_fixes_and_requires_a_clean_git_state() {
     let text = "schema = 1\n\n# the runtime\n[stub.cudart] # one\n\n[stub.nvrtc]\nheader-version = \"12.8\"\n\
                 load-names = { linux = [\"libnvrtc.so.12\", \"libnvrtc.so.11\"] }\n\n\
                 [[policy.allow]]\nrule = \"mixed-header-versions\"\nreason = \"it was so\"\n";
-    write(folder, "a/GpuStub.toml", text);
+    write(directory, "a/GpuStub.toml", text);
 
     let (code, err) = fix(&[]);
     assert_eq!(code, Some(101), "{err}");
@@ -283,17 +283,17 @@ fn fix_applies_safe_fixes_and_requires_a_clean_git_state() {
         err.contains("a/GpuStub.toml would be changed by --fix without version control"),
         "{err}"
     );
-    git(folder, &["init", "-q"]);
+    git(directory, &["init", "-q"]);
     let (code, err) = fix(&[]);
     assert_eq!(code, Some(101), "{err}");
     assert!(err.contains("uncommitted changes: a/GpuStub.toml"), "{err}");
     assert_eq!(
-        fs::read_to_string(folder.join("a/GpuStub.toml")).unwrap(),
+        fs::read_to_string(directory.join("a/GpuStub.toml")).unwrap(),
         text
     );
 
-    git(folder, &["add", "-A"]);
-    git(folder, &["commit", "-qm", "x"]);
+    git(directory, &["add", "-A"]);
+    git(directory, &["commit", "-qm", "x"]);
     let (code, err) = fix(&[]);
     assert_eq!(code, Some(0), "{err}");
     let fixed = text
@@ -307,18 +307,18 @@ fn fix_applies_safe_fixes_and_requires_a_clean_git_state() {
         );
     let fixed = fixed.split("\n[[policy").next().unwrap();
     assert_eq!(
-        fs::read_to_string(folder.join("a/GpuStub.toml")).unwrap(),
+        fs::read_to_string(directory.join("a/GpuStub.toml")).unwrap(),
         fixed
     );
     for file in ["a/GpuStub.toml", "a/build.rs", "GpuStub.lock"] {
         assert!(err.contains(&format!("Fixed {file}\n")), "{err}");
     }
-    ends(0, folder, &["sync", "--check"]);
+    ends(0, directory, &["sync", "--check"]);
 
     // Uncommitted now, and completely fixed.
     let (code, err) = fix(&[]);
     assert!(code == Some(0) && !err.contains("Fixed"), "{err}");
-    write(folder, "a/GpuStub.toml", &format!("{text}# more\n"));
+    write(directory, "a/GpuStub.toml", &format!("{text}# more\n"));
     assert_eq!(fix(&[]).0, Some(101));
     assert_eq!(fix(&["--allow-dirty"]).0, Some(0));
 }

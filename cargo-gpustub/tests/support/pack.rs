@@ -31,11 +31,11 @@ pub fn pack(content: &Path, raw: &[Member], output: &Path) -> Result<()> {
     write(&members, output)
 }
 
-fn files(folder: &Path, inside: &str, members: &mut Vec<Member>) -> Result<()> {
-    if !folder.is_dir() {
+fn files(directory: &Path, inside: &str, members: &mut Vec<Member>) -> Result<()> {
+    if !directory.is_dir() {
         return Ok(());
     }
-    let mut entries = fs::read_dir(folder)?.collect::<std::io::Result<Vec<_>>>()?;
+    let mut entries = fs::read_dir(directory)?.collect::<std::io::Result<Vec<_>>>()?;
     entries.sort_by_key(|entry| entry.file_name());
     for entry in entries {
         let name = entry.file_name().into_string().map_err(|_| "a name")?;
@@ -85,12 +85,12 @@ fn tar(members: &[Member], output: &Path) -> Result<()> {
 
 /// Uses the system's `ar`; its members have no directories.
 fn ar(members: &[Member], output: &Path) -> Result<()> {
-    let folder = tempfile::tempdir()?;
+    let directory = tempfile::tempdir()?;
     let mut command = Command::new("ar");
     // No index: some of the objects are invalid.
-    command.arg("qcS").arg(output).current_dir(folder.path());
+    command.arg("qcS").arg(output).current_dir(directory.path());
     for (path, data) in members {
-        fs::write(folder.path().join(path), data)?;
+        fs::write(directory.path().join(path), data)?;
         command.arg(path);
     }
     match command.output()? {

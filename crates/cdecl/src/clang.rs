@@ -134,8 +134,8 @@ impl Clang {
     }
 
     /// Adds a header directory; those that were added before are searched first.
-    pub fn folder(self, folder: impl AsRef<Path>) -> Self {
-        self.argument("-I").argument(folder.as_ref())
+    pub fn directory(self, directory: impl AsRef<Path>) -> Self {
+        self.argument("-I").argument(directory.as_ref())
     }
 
     /// Adds an argument.

@@ -10,8 +10,8 @@
 //! use gpustub_cdecl::{Clang, Headers, same};
 //!
 //! let headers = Headers::including(["acme.h"]);
-//! let read = |folder: &str| {
-//!     headers.read(&Clang::new("clang").folder(folder), &|name| name.starts_with("acme"))
+//! let read = |directory: &str| {
+//!     headers.read(&Clang::new("clang").directory(directory), &|name| name.starts_with("acme"))
 //! };
 //! let (old, new) = (read("acme-1/include")?, read("acme-2/include")?);
 //! for (name, declared) in &old.functions {

@@ -166,44 +166,45 @@ mod tests {
     #[test]
     fn gpu_file_parses_file_names() {
         let file = |name| gpu_file(name).map(|f| (f.stem, f.role, f.major, f.hashed));
-        let told = |stem: &str, role, major, hashed| Some((stem.to_owned(), role, major, hashed));
+        let reported =
+            |stem: &str, role, major, hashed| Some((stem.to_owned(), role, major, hashed));
         for (name, expected) in [
             (
                 "libcudart.so.12",
-                told("cudart", Role::Toolkit, Some(12), false),
+                reported("cudart", Role::Toolkit, Some(12), false),
             ),
             (
                 "libcudart.so.11.0",
-                told("cudart", Role::Toolkit, Some(11), false),
+                reported("cudart", Role::Toolkit, Some(11), false),
             ),
             (
                 "libcudart-5ad2a8f1.so.12.4.99",
-                told("cudart", Role::Toolkit, Some(12), true),
+                reported("cudart", Role::Toolkit, Some(12), true),
             ),
             (
                 "libcudart.41118559.so.12",
-                told("cudart", Role::Toolkit, Some(12), true),
+                reported("cudart", Role::Toolkit, Some(12), true),
             ),
-            ("libcuda.so", told("cuda", Role::Driver, None, false)),
+            ("libcuda.so", reported("cuda", Role::Driver, None, false)),
             (
                 "libcuda-1234abcd.so.1",
-                told("cuda", Role::Driver, Some(1), true),
+                reported("cuda", Role::Driver, Some(1), true),
             ),
             (
                 "libnvidia-ml.so.1",
-                told("nvidia-ml", Role::Driver, Some(1), false),
+                reported("nvidia-ml", Role::Driver, Some(1), false),
             ),
             (
                 "libOpenCL.so.1",
-                told("OpenCL", Role::Loader, Some(1), false),
+                reported("OpenCL", Role::Loader, Some(1), false),
             ),
             (
                 "libamdhip64.so.6",
-                told("amdhip64", Role::Toolkit, Some(6), false),
+                reported("amdhip64", Role::Toolkit, Some(6), false),
             ),
             (
                 "libcudnn_ops.so.9",
-                told("cudnn_ops", Role::Toolkit, Some(9), false),
+                reported("cudnn_ops", Role::Toolkit, Some(9), false),
             ),
             ("libcudart.sox", None),
             ("libcudart-hot.so", None),

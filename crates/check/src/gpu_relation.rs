@@ -103,8 +103,8 @@ impl<'a> LoadGraph<'a> {
     /// directory, otherwise none, as the loader's choice is unknown.
     pub fn find(&self, id: ImageId, name: &str) -> Option<ImageId> {
         let all = self.by_name.get(name)?;
-        let folder = self.image(id).member.folder();
-        let mut beside = (all.iter()).filter(|&&i| self.image(i).member.folder() == folder);
+        let directory = self.image(id).member.directory();
+        let mut beside = (all.iter()).filter(|&&i| self.image(i).member.directory() == directory);
         match (all.len(), beside.next()) {
             (1, _) => all.first().copied(),
             (_, found) => found.copied(),

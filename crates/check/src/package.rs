@@ -142,8 +142,10 @@ impl Member {
     }
 
     /// Directory of the member; empty for the top directory of the package.
-    pub fn folder(&self) -> &str {
-        self.path.rsplit_once('/').map_or("", |(folder, _)| folder)
+    pub fn directory(&self) -> &str {
+        self.path
+            .rsplit_once('/')
+            .map_or("", |(directory, _)| directory)
     }
 }
 

@@ -81,7 +81,7 @@ enum Format {
 
 /// Detects the format. `named`: named on the command line, where a zip file may have any name.
 fn format(head: &[u8], path: &str, named: bool) -> Format {
-    let (folder, file) = path.rsplit_once('/').unwrap_or(("", path));
+    let (directory, file) = path.rsplit_once('/').unwrap_or(("", path));
     let ends = |end: &str| file.ends_with(end);
     let is_zip = [&b"PK\x03\x04"[..], b"PK\x05\x06"]
         .iter()
@@ -103,7 +103,7 @@ fn format(head: &[u8], path: &str, named: bool) -> Format {
         Format::Tar
     } else if file == "Cargo.toml" {
         Format::Text(TEXT)
-    } else if folder.ends_with(".dist-info") {
+    } else if directory.ends_with(".dist-info") {
         match file {
             "METADATA" | "WHEEL" | "top_level.txt" => Format::Text(TEXT),
             "RECORD" => Format::Text(RECORD),
@@ -209,7 +209,7 @@ impl Reader {
             let name = printable(entry.file_name().as_encoded_bytes());
             let inside = match inside {
                 "" => name,
-                folder => format!("{folder}/{name}"),
+                directory => format!("{directory}/{name}"),
             };
             let mut read = || -> io::Result<()> {
                 let kind = entry.file_type()?;

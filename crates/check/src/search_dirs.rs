@@ -20,7 +20,7 @@ pub enum SearchDir {
 /// Paths of a package's files after installation.
 pub struct Layout<'a> {
     files: BTreeMap<&'a str, &'a Member>,
-    folders: BTreeSet<&'a str>,
+    directories: BTreeSet<&'a str>,
     /// Directories with files of the package: not only directories, nor the `__init__.py` of a
     /// directory that packages share.
     owned: BTreeSet<&'a str>,
@@ -31,21 +31,21 @@ impl<'a> Layout<'a> {
     pub fn from_package(package: &'a Package) -> Self {
         let mut layout = Self {
             files: BTreeMap::new(),
-            folders: BTreeSet::from([""]),
+            directories: BTreeSet::from([""]),
             owned: BTreeSet::new(),
         };
         for member in &package.members {
             let path = installed(&member.path);
-            let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+            let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
             if name != "__init__.py" {
-                layout.owned.insert(folder);
+                layout.owned.insert(directory);
             }
-            let mut folder = path;
-            while let Some((parent, _)) = folder.rsplit_once('/') {
-                if !layout.folders.insert(parent) {
+            let mut directory = path;
+            while let Some((parent, _)) = directory.rsplit_once('/') {
+                if !layout.directories.insert(parent) {
                     break;
                 }
-                folder = parent;
+                directory = parent;
             }
             layout.files.insert(path, member);
         }
@@ -54,21 +54,21 @@ impl<'a> Layout<'a> {
 
     /// Whether the package has this directory.
     pub fn has_directory(&self, path: &str) -> bool {
-        self.folders.contains(path)
+        self.directories.contains(path)
     }
 
     /// Whether a missing directory would belong to the package: its nearest existing parent has files
     /// of the package. Other wheels put directories beside a wheel's own, and into directories
     /// that wheels share (`nvidia`), which contain no files.
     pub fn is_owned(&self, path: &str, is_wheel: bool) -> bool {
-        let mut folder = path;
-        while !self.has_directory(folder) {
-            folder = folder.rsplit_once('/').map_or("", |(parent, _)| parent);
+        let mut directory = path;
+        while !self.has_directory(directory) {
+            directory = directory.rsplit_once('/').map_or("", |(parent, _)| parent);
         }
-        if is_wheel && folder.is_empty() {
+        if is_wheel && directory.is_empty() {
             return false;
         }
-        self.owned.contains(folder)
+        self.owned.contains(directory)
     }
 }
 
@@ -85,10 +85,10 @@ fn installed(path: &str) -> &str {
         .unwrap_or(path)
 }
 
-fn join(folder: &str, name: &str) -> String {
-    match folder {
+fn join(directory: &str, name: &str) -> String {
+    match directory {
         "" => name.to_owned(),
-        folder => format!("{folder}/{name}"),
+        directory => format!("{directory}/{name}"),
     }
 }
 
@@ -125,7 +125,7 @@ pub fn resolve_entry(image: &Image<'_>, entry: &str) -> SearchDir {
 pub struct Loads<'a> {
     layout: Layout<'a>,
     /// Directories of the package in the run path of each image.
-    folders: BTreeMap<&'a str, Vec<String>>,
+    directories: BTreeMap<&'a str, Vec<String>>,
     /// Pairs of an image and a name that it needs.
     needs: BTreeSet<(&'a str, &'a str)>,
     /// Images that load each library.
@@ -135,7 +135,7 @@ pub struct Loads<'a> {
 /// Maximum number of images, directly or indirectly loading a library, that are examined.
 const LOADERS: usize = 64;
 /// Maximum number of directories of a run path that are searched.
-const FOLDERS: usize = 64;
+const DIRECTORIES: usize = 64;
 /// Maximum number of rounds that follow libraries found through their loaders' DT_RPATH.
 const ROUNDS: usize = 8;
 
@@ -144,23 +144,23 @@ impl<'a> Loads<'a> {
     pub fn from_package(package: &'a Package) -> Self {
         let mut loads = Self {
             layout: Layout::from_package(package),
-            folders: BTreeMap::new(),
+            directories: BTreeMap::new(),
             needs: BTreeSet::new(),
             loaders: BTreeMap::new(),
         };
         for image in package.images() {
             let path = image.member.path.as_str();
-            let mut folders: Vec<String> = Vec::new();
+            let mut directories: Vec<String> = Vec::new();
             for entry in image.runpath() {
-                let SearchDir::Inside(folder) = resolve_entry(&image, entry) else {
+                let SearchDir::Inside(directory) = resolve_entry(&image, entry) else {
                     continue;
                 };
-                let known = loads.layout.has_directory(&folder);
-                if known && folders.len() < FOLDERS && !folders.contains(&folder) {
-                    folders.push(folder);
+                let known = loads.layout.has_directory(&directory);
+                if known && directories.len() < DIRECTORIES && !directories.contains(&directory) {
+                    directories.push(directory);
                 }
             }
-            loads.folders.insert(path, folders);
+            loads.directories.insert(path, directories);
             let names = image.needed().iter().map(|name| (path, name.as_str()));
             loads.needs.extend(names);
         }
@@ -219,7 +219,12 @@ impl<'a> Loads<'a> {
     }
 
     fn in_path_of(&self, image: &Image<'_>, name: &str) -> Option<&'a Member> {
-        let mut folders = self.folders.get(image.member.path.as_str())?.iter();
-        folders.find_map(|folder| self.layout.files.get(join(folder, name).as_str()).copied())
+        let mut directories = self.directories.get(image.member.path.as_str())?.iter();
+        directories.find_map(|directory| {
+            self.layout
+                .files
+                .get(join(directory, name).as_str())
+                .copied()
+        })
     }
 }

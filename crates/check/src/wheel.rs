@@ -75,8 +75,8 @@ impl Wheel {
 
 /// Whether a path is that of a wheel's metadata file: `x-1.dist-info/WHEEL`.
 pub fn is_dist_info(path: &str, name: &str) -> bool {
-    let folder = path.split_once('/').filter(|(_, file)| *file == name);
-    folder.is_some_and(|(folder, _)| folder.ends_with(".dist-info"))
+    let directory = path.split_once('/').filter(|(_, file)| *file == name);
+    directory.is_some_and(|(directory, _)| directory.ends_with(".dist-info"))
 }
 
 /// The values of a header, up to the empty line that ends them.

@@ -15,7 +15,7 @@ use tar::EntryType;
 const WHEEL: &str = "demo-1.0-py3-none-any.whl";
 
 /// A line for each package, member and fault, with a summary of the contents.
-fn told(packages: &[Package]) -> Vec<String> {
+fn reported(packages: &[Package]) -> Vec<String> {
     let mut lines = Vec::new();
     for package in packages {
         lines.push(format!("{:?} {}", package.kind, package.name));
@@ -68,7 +68,7 @@ fn read_finds_members_of_a_wheel() {
         entry("demo-1.0.dist-info/LICENSE", "long"),
     ]);
     assert_eq!(
-        told(&read_bytes(&bytes, WHEEL)),
+        reported(&read_bytes(&bytes, WHEEL)),
         [
             "Wheel demo-1.0-py3-none-any.whl",
             "  demo-1.0.dist-info/LICENSE other",
@@ -86,8 +86,8 @@ fn read_finds_members_of_a_wheel() {
 
 #[test]
 fn read_finds_members_of_a_crate_and_a_static_library() {
-    let folder = tempfile::tempdir().unwrap();
-    let objects = static_library(folder.path());
+    let directory = tempfile::tempdir().unwrap();
+    let objects = static_library(directory.path());
     let name = "demo-1.0/".to_owned() + &"long/".repeat(60) + "x.txt";
     let mut builder = tar::Builder::new(Vec::new());
     for (name, data) in [
@@ -107,17 +107,17 @@ fn read_finds_members_of_a_crate_and_a_static_library() {
         "  demo-1.0/libx.a!x.o object cudaFree -> cudaMalloc",
         &format!("  {name} other"),
     ];
-    assert_eq!(told(&read_bytes(&bytes, "demo-1.0.crate")), expected);
+    assert_eq!(reported(&read_bytes(&bytes, "demo-1.0.crate")), expected);
     assert_eq!(
-        told(&read_bytes(&objects, "libx.a")),
+        reported(&read_bytes(&objects, "libx.a")),
         ["Archive libx.a", "  x.o object cudaFree -> cudaMalloc"]
     );
 }
 
 #[test]
 fn read_sorts_directories_and_follows_no_links() {
-    let folder = tempfile::tempdir().unwrap();
-    let at = |name: &str| folder.path().join(name);
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
     fs::create_dir_all(at("b/c")).unwrap();
     fs::write(at("b/c/x.so"), library()).unwrap();
     fs::write(at("a.so"), "no library").unwrap();
@@ -141,9 +141,9 @@ fn read_sorts_directories_and_follows_no_links() {
     let deepest = zip(&[entry("three.whl", zip(&[entry("two.whl", &inner)]))]);
     fs::write(at("b/demo.whl"), deep).unwrap();
     fs::write(at("b/deep.whl"), deepest).unwrap();
-    let packages = read(folder.path(), "d").unwrap();
+    let packages = read(directory.path(), "d").unwrap();
     assert_eq!(
-        told(&packages),
+        reported(&packages),
         [
             "Directory d",
             "  a.so other",
@@ -165,7 +165,7 @@ fn read_sorts_directories_and_follows_no_links() {
             "  x.so image cudaMalloc",
         ]
     );
-    assert_eq!(packages, read(folder.path(), "d").unwrap());
+    assert_eq!(packages, read(directory.path(), "d").unwrap());
     assert!(read(Path::new("/no/such/file"), "x").is_err());
     for named in [at("pipe"), "/dev/zero".into()] {
         let error = read(&named, "x").unwrap_err().to_string();
@@ -222,7 +222,7 @@ fn gpu_code_and_separate_debug_files_are_no_libraries() {
     let mut cut = library();
     cut.truncate(200);
     let packages = read_bytes(&cut, "x.so");
-    assert_eq!(told(&packages), ["File x.so", "  x.so damaged"]);
+    assert_eq!(reported(&packages), ["File x.so", "  x.so damaged"]);
     let found = check(&packages[0], &Policy::default());
     assert_eq!(found[0].code.id, "malformed-image");
 }
@@ -461,8 +461,8 @@ fn zip_files_returns_verified_contents() {
         ..entry("a/link.h", "packed.h")
     };
     let given = |entries: &[Entry]| -> std::io::Result<Vec<(String, String)>> {
-        let folder = tempfile::tempdir()?;
-        let path = folder.path().join("x.whl");
+        let directory = tempfile::tempdir()?;
+        let path = directory.path().join("x.whl");
         fs::write(&path, zip(entries))?;
         let mut found = Vec::new();
         for file in Zip::new(File::open(&path)?)?.files() {

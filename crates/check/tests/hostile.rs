@@ -14,7 +14,7 @@ use proptest::prelude::*;
 
 /// Small archives of each kind; most of their bytes are headers.
 static SEEDS: LazyLock<Vec<(&str, Vec<u8>)>> = LazyLock::new(|| {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let mut stored = entry("demo/_core.so", library());
     stored.method = 0;
     let mut link = entry("demo/link", "x.so");
@@ -37,7 +37,7 @@ static SEEDS: LazyLock<Vec<(&str, Vec<u8>)>> = LazyLock::new(|| {
         ("x.whl", wheel),
         ("x.tar", plain.clone()),
         ("x.crate", gzip(&plain)),
-        ("libx.a", static_library(folder.path())),
+        ("libx.a", static_library(directory.path())),
         ("x.so", library()),
     ];
     for (name, bytes) in &seeds {

@@ -267,14 +267,14 @@ pub fn rename_dependency(
 }
 
 /// Whether the workspace's root manifest names a directory of this name as a member.
-pub fn has_member(root: &str, folder: &str) -> bool {
+pub fn has_member(root: &str, directory: &str) -> bool {
     let document: DocumentMut = root.parse().unwrap_or_default();
     let members = document
         .get("workspace")
         .and_then(|item| item.get("members"));
     let members = members.and_then(Item::as_array).into_iter().flatten();
     let mut members = members.filter_map(Value::as_str);
-    members.any(|path| path.rsplit('/').next() == Some(folder))
+    members.any(|path| path.rsplit('/').next() == Some(directory))
 }
 
 /// Adds a dependency to the table `kind`, unless the table has one of that name.

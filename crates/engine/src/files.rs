@@ -68,7 +68,7 @@ pub(crate) fn fixed_part(pattern: &str) -> &str {
     let end = pattern.find(WILDCARDS).unwrap_or(pattern.len());
     pattern[..end]
         .rsplit_once('/')
-        .map_or("", |(folder, _)| folder)
+        .map_or("", |(directory, _)| directory)
 }
 
 /// Files that a pattern matches below a directory, sorted: at least one. `refuse` creates the error
@@ -119,14 +119,14 @@ pub(crate) fn unread(path: &Path, why: &std::io::Error) -> Diagnostic {
 /// may contain the target directory.
 #[cfg(any(feature = "archive", feature = "device-link"))]
 pub(crate) fn watched<'a>(patterns: impl Iterator<Item = &'a str>) -> Vec<String> {
-    let mut folders: Vec<_> = patterns
+    let mut directories: Vec<_> = patterns
         .filter(|pattern| is_pattern(pattern))
         .map(|pattern| fixed_part(pattern).to_owned())
-        .filter(|folder| !folder.is_empty())
+        .filter(|directory| !directory.is_empty())
         .collect();
-    folders.sort();
-    folders.dedup();
-    folders
+    directories.sort();
+    directories.dedup();
+    directories
 }
 
 /// A path as one line of UTF-8, the only form that cargo accepts.

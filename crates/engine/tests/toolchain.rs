@@ -14,7 +14,7 @@ use gpustub_engine::write_sources;
 use tools::{host, of_file};
 
 /// An empty directory for one test.
-fn folder(name: &str) -> PathBuf {
+fn directory(name: &str) -> PathBuf {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR"))
         .join("toolchain")
         .join(name);
@@ -73,7 +73,7 @@ fn calls(dir: &Path, name: &str, word: &str) -> Vec<String> {
 
 #[test]
 fn an_archive_holds_two_members_under_fixed_names() {
-    let dir = folder("archive");
+    let dir = directory("archive");
     sources(&dir);
     let library = dir.join("libx.a");
     find(&dir, None, None)
@@ -103,7 +103,7 @@ fn an_archive_holds_two_members_under_fixed_names() {
 fn output_is_identical_in_two_directories_with_debug_information() {
     for flags in ["", "-g"] {
         let archives = ["one", "another/deeper"].map(|name| {
-            let dir = folder(&format!("same{flags}/{name}"));
+            let dir = directory(&format!("same{flags}/{name}"));
             sources(&dir);
             // CFLAGS belong to the whole process: the flag is passed as part of the compiler instead.
             let cc = shim(&dir, "cc", &format!("exec cc {flags} \"$@\""));
@@ -120,7 +120,7 @@ fn output_is_identical_in_two_directories_with_debug_information() {
 
 #[test]
 fn a_shared_library_has_the_soname_of_its_file_and_exports_marked_symbols() {
-    let dir = folder("shared");
+    let dir = directory("shared");
     sources(&dir);
     let library = dir.join("libgpustub_x.so");
     find(&dir, None, None)
@@ -137,7 +137,7 @@ fn a_shared_library_has_the_soname_of_its_file_and_exports_marked_symbols() {
 
 #[test]
 fn the_compiler_runs_inside_the_directory_with_relative_names() {
-    let dir = folder("argv");
+    let dir = directory("argv");
     sources(&dir);
     let cc = shim(&dir, "cc", "exec cc \"$@\"");
     let ar = shim(&dir, "ar", "exec ar \"$@\"");
@@ -163,7 +163,7 @@ fn the_compiler_runs_inside_the_directory_with_relative_names() {
 
 #[test]
 fn older_tools_get_fewer_options() {
-    let dir = folder("old");
+    let dir = directory("old");
     sources(&dir);
     let refuse =
         r#"for a; do case $a in -fcf-*|-mbranch-*|-ffile-prefix-map*) exit 1;; esac; done"#;
@@ -182,7 +182,7 @@ fn older_tools_get_fewer_options() {
 
 #[test]
 fn a_missing_compiler_is_reported_with_help() {
-    let dir = folder("missing");
+    let dir = directory("missing");
     sources(&dir);
     let tools = find(&dir, Some(Path::new("/nonexistent/cc")), None);
     let error = tools
@@ -235,7 +235,7 @@ fn a_missing_compiler_is_reported_with_help() {
 
 #[test]
 fn a_failing_compiler_is_quoted() {
-    let dir = folder("failing");
+    let dir = directory("failing");
     sources(&dir);
     fs::write(dir.join("runtime.c"), "#error not today\n").unwrap();
     let error = find(&dir, None, None)
@@ -251,7 +251,7 @@ fn a_failing_compiler_is_quoted() {
 
 #[test]
 fn a_compiler_for_another_machine_is_rejected() {
-    let dir = folder("machine");
+    let dir = directory("machine");
     sources(&dir);
     // Machine 243 is RISC-V, which neither supported architecture is.
     let header = r"\177ELF\2\1\1\0\0\0\0\0\0\0\0\0\1\0\363\0";

@@ -146,7 +146,7 @@ impl Operation {
         let Some(after) = &self.after else {
             fs::remove_file(&self.path).map_err(|e| Error::io("remove", &self.path, &e))?;
             // Fails if the directory is not empty.
-            let _ = fs::remove_dir(folder_of(&self.path));
+            let _ = fs::remove_dir(directory_of(&self.path));
             return Ok(());
         };
         // A link is kept: its target is replaced.
@@ -157,8 +157,8 @@ impl Operation {
         } else {
             self.path.clone()
         };
-        let folder = folder_of(&path);
-        fs::create_dir_all(folder).map_err(|e| Error::io("create", folder, &e))?;
+        let directory = directory_of(&path);
+        fs::create_dir_all(directory).map_err(|e| Error::io("create", directory, &e))?;
         remove_leftovers(&path);
         let neighbour = neighbour(&path);
         replace(&path, &neighbour, after, self.becomes_program).map_err(|e| {
@@ -251,7 +251,7 @@ fn replace(path: &Path, neighbour: &Path, after: &[u8], is_program: bool) -> io:
     fs::rename(neighbour, path)?;
     // The directory entry must be synced as well; only Unix can open a directory for that.
     if cfg!(unix) {
-        File::open(folder_of(path))?.sync_all()?;
+        File::open(directory_of(path))?.sync_all()?;
     }
     Ok(())
 }
@@ -283,9 +283,9 @@ fn make_program(_file: &File) -> io::Result<()> {
     Ok(())
 }
 
-fn folder_of(path: &Path) -> &Path {
+fn directory_of(path: &Path) -> &Path {
     path.parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
+        .filter(|directory| !directory.as_os_str().is_empty())
         .unwrap_or(Path::new("."))
 }
 
@@ -306,7 +306,7 @@ fn prefix(path: &Path) -> String {
 /// error and leaves its file unchanged.
 fn remove_leftovers(path: &Path) {
     let prefix = prefix(path);
-    for entry in fs::read_dir(folder_of(path))
+    for entry in fs::read_dir(directory_of(path))
         .into_iter()
         .flatten()
         .flatten()
@@ -323,12 +323,12 @@ fn remove_leftovers(path: &Path) {
 mod tests {
     use super::*;
 
-    fn operation(folder: &Path, name: &str, after: &str) -> Operation {
-        Operation::write(folder.join(name), name.into(), after).unwrap()
+    fn operation(directory: &Path, name: &str, after: &str) -> Operation {
+        Operation::write(directory.join(name), name.into(), after).unwrap()
     }
 
-    fn names(folder: &Path) -> Vec<String> {
-        let mut names: Vec<String> = fs::read_dir(folder)
+    fn names(directory: &Path) -> Vec<String> {
+        let mut names: Vec<String> = fs::read_dir(directory)
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
             .collect();
@@ -338,8 +338,8 @@ mod tests {
 
     #[test]
     fn apply_creates_and_updates_files() {
-        let folder = tempfile::tempdir().unwrap();
-        let create = operation(folder.path(), "sub/a.toml", "one\n");
+        let directory = tempfile::tempdir().unwrap();
+        let create = operation(directory.path(), "sub/a.toml", "one\n");
         assert_eq!(create.verb(), "Created");
         assert_eq!(
             create.diff(),
@@ -347,7 +347,7 @@ mod tests {
         );
         create.apply().unwrap();
 
-        let update = operation(folder.path(), "sub/a.toml", "two\n");
+        let update = operation(directory.path(), "sub/a.toml", "two\n");
         assert_eq!(update.verb(), "Updated");
         assert_eq!(
             update.diff(),
@@ -355,18 +355,23 @@ mod tests {
         );
         update.apply().unwrap();
 
-        let same = operation(folder.path(), "sub/a.toml", "two\n");
+        let same = operation(directory.path(), "sub/a.toml", "two\n");
         assert!(same.is_done());
         assert_eq!(same.diff(), "");
-        assert_eq!(names(&folder.path().join("sub")), ["a.toml"]);
+        assert_eq!(names(&directory.path().join("sub")), ["a.toml"]);
     }
 
     #[test]
     fn remove_deletes_the_empty_directory() {
-        let folder = tempfile::tempdir().unwrap();
-        operation(folder.path(), "sub/a", "one\n").apply().unwrap();
-        operation(folder.path(), "sub/b", "two\n").apply().unwrap();
-        let remove = |name: &str| Operation::remove(folder.path().join(name), name.into()).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        operation(directory.path(), "sub/a", "one\n")
+            .apply()
+            .unwrap();
+        operation(directory.path(), "sub/b", "two\n")
+            .apply()
+            .unwrap();
+        let remove =
+            |name: &str| Operation::remove(directory.path().join(name), name.into()).unwrap();
         let first = remove("sub/a");
         assert_eq!(first.verb(), "Removed");
         assert_eq!(
@@ -374,16 +379,16 @@ mod tests {
             "--- a/sub/a\n+++ /dev/null\n@@ -1 +0,0 @@\n-one\n"
         );
         first.apply().unwrap();
-        assert_eq!(names(&folder.path().join("sub")), ["b"]);
+        assert_eq!(names(&directory.path().join("sub")), ["b"]);
         assert!(remove("sub/a").is_done());
         remove("sub/b").apply().unwrap();
-        assert!(names(folder.path()).is_empty());
+        assert!(names(directory.path()).is_empty());
     }
 
     #[test]
     fn pending_reads_earlier_changes() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a");
         fs::write(&path, "one\n").unwrap();
         let mut pending = Pending::default();
         pending.write(&path, "one\n").unwrap();
@@ -399,55 +404,64 @@ mod tests {
 
     #[test]
     fn failed_operation_leaves_complete_files() {
-        let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("c"), "old").unwrap();
-        fs::create_dir(folder.path().join("b")).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("c"), "old").unwrap();
+        fs::create_dir(directory.path().join("b")).unwrap();
         // The second operation cannot replace a directory.
         let blocked = Operation {
-            path: folder.path().join("b"),
+            path: directory.path().join("b"),
             shown: "b".into(),
             before: None,
             after: Some("new".into()),
             becomes_program: false,
         };
         let operations = [
-            operation(folder.path(), "a", "new"),
+            operation(directory.path(), "a", "new"),
             blocked,
-            operation(folder.path(), "c", "new"),
+            operation(directory.path(), "c", "new"),
         ];
         let mut done = Vec::new();
         let error = apply(&operations, |o| done.push(o.shown.clone())).unwrap_err();
         assert!(error.message.contains("could not write"), "{error}");
         assert_eq!(done, ["a"]);
-        assert_eq!(names(folder.path()), ["a", "b", "c"]);
-        assert_eq!(fs::read_to_string(folder.path().join("a")).unwrap(), "new");
-        assert_eq!(fs::read_to_string(folder.path().join("c")).unwrap(), "old");
+        assert_eq!(names(directory.path()), ["a", "b", "c"]);
+        assert_eq!(
+            fs::read_to_string(directory.path().join("a")).unwrap(),
+            "new"
+        );
+        assert_eq!(
+            fs::read_to_string(directory.path().join("c")).unwrap(),
+            "old"
+        );
     }
 
     #[test]
     fn apply_removes_leftovers_of_killed_runs() {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         for name in [
             ".a.gpustub-1",
             ".a.gpustub-4000000000",
             ".a.gpustub-",
             ".a.gpustub-x",
         ] {
-            fs::write(folder.path().join(name), "half").unwrap();
+            fs::write(directory.path().join(name), "half").unwrap();
         }
-        operation(folder.path(), "a", "whole").apply().unwrap();
-        assert_eq!(names(folder.path()), [".a.gpustub-", ".a.gpustub-x", "a"]);
+        operation(directory.path(), "a", "whole").apply().unwrap();
+        assert_eq!(
+            names(directory.path()),
+            [".a.gpustub-", ".a.gpustub-x", "a"]
+        );
     }
 
     #[cfg(unix)]
     #[test]
     fn executable_sets_execute_permission() {
         use std::os::unix::fs::PermissionsExt;
-        let folder = tempfile::tempdir().unwrap();
-        let program = || operation(folder.path(), "p", "#!/bin/sh\n").executable();
+        let directory = tempfile::tempdir().unwrap();
+        let program = || operation(directory.path(), "p", "#!/bin/sh\n").executable();
         program().apply().unwrap();
         assert!(program().is_done());
-        let path = folder.path().join("p");
+        let path = directory.path().join("p");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
         assert_eq!(program().diff(), "new mode 100755: p\n");
         program().apply().unwrap();
@@ -462,13 +476,13 @@ mod tests {
     #[test]
     fn apply_keeps_permissions_and_links() {
         use std::os::unix::fs::{PermissionsExt, symlink};
-        let folder = tempfile::tempdir().unwrap();
-        let real = folder.path().join("real");
+        let directory = tempfile::tempdir().unwrap();
+        let real = directory.path().join("real");
         fs::write(&real, "old").unwrap();
         fs::set_permissions(&real, fs::Permissions::from_mode(0o640)).unwrap();
-        symlink("real", folder.path().join("link")).unwrap();
-        operation(folder.path(), "link", "new").apply().unwrap();
-        assert!(folder.path().join("link").is_symlink());
+        symlink("real", directory.path().join("link")).unwrap();
+        operation(directory.path(), "link", "new").apply().unwrap();
+        assert!(directory.path().join("link").is_symlink());
         assert_eq!(fs::read_to_string(&real).unwrap(), "new");
         assert_eq!(
             fs::metadata(&real).unwrap().permissions().mode() & 0o777,

@@ -210,8 +210,8 @@ fn members(bytes: &[u8]) -> Result<Vec<ArchiveMember<'_>>, Error> {
         let data = member
             .data(bytes)
             .map_err(|_| malformed_member().in_member(name))?;
-        let folder = |&byte: &u8| windows && byte == b'\\';
-        let end = name.iter().rposition(folder).map_or(0, |at| at + 1);
+        let directory = |&byte: &u8| windows && byte == b'\\';
+        let end = name.iter().rposition(directory).map_or(0, |at| at + 1);
         let name = &name[end..];
         members.push(ArchiveMember { name, data });
     }

@@ -22,10 +22,10 @@ const LONG: &str = "a-name-that-is-too-long-for-a-header.o";
 /// Objects `one.o`, which defines `one`, and one with a long name, which defines `two` and weakly
 /// `three`; in a separate directory.
 fn objects(dir: &TempDir) -> [PathBuf; 2] {
-    let folder = dir.path().join("objects");
-    fs::create_dir(&folder).unwrap();
+    let directory = dir.path().join("objects");
+    fs::create_dir(&directory).unwrap();
     let object = |name: &str, code: &str| {
-        let (source, output) = (dir.path().join("code.c"), folder.join(name));
+        let (source, output) = (dir.path().join("code.c"), directory.join(name));
         fs::write(&source, code).unwrap();
         let mut cc = Command::new("cc");
         run(cc.arg("-c").arg(&source).arg("-o").arg(&output));
@@ -66,8 +66,8 @@ fn refused(path: &Path) -> String {
     let source = Source::open(path);
     let error = source.and_then(|source| source.layer().map(|layer| describe(&layer)));
     let error = error.unwrap_err();
-    let folder = format!("{}/", path.parent().unwrap().display());
-    format!("{error}; {}", error.help()).replace(&folder, "")
+    let directory = format!("{}/", path.parent().unwrap().display());
+    format!("{error}; {}", error.help()).replace(&directory, "")
 }
 
 #[test]
@@ -130,14 +130,14 @@ fn archives_of_windows() {
 fn archives_and_directories_may_contain_any_files() {
     let dir = tempfile::tempdir().unwrap();
     let [one, two] = objects(&dir);
-    let folder = one.parent().unwrap();
-    fs::write(folder.join("notes.txt"), "int one;").unwrap();
-    fs::write(folder.join("empty"), "").unwrap();
-    fs::create_dir(folder.join("not-searched")).unwrap();
+    let directory = one.parent().unwrap();
+    fs::write(directory.join("notes.txt"), "int one;").unwrap();
+    fs::write(directory.join("empty"), "").unwrap();
+    fs::create_dir(directory.join("not-searched")).unwrap();
     let all = format!("{LONG}: two ~three; empty:; notes.txt:; one.o: one");
-    assert_eq!(read(folder), (all, "objects".into()));
+    assert_eq!(read(directory), (all, "objects".into()));
     let archive = dir.path().join("lib.a");
-    let files = ["notes.txt", "empty"].map(|name| folder.join(name));
+    let files = ["notes.txt", "empty"].map(|name| directory.join(name));
     run(Command::new("ar")
         .arg("rc")
         .arg(&archive)

@@ -35,7 +35,7 @@ pub use files::FEATURE;
 pub use lines::remove_lines;
 use lines::remove_stale_lines;
 use naming::crate_name;
-pub use naming::{FOLDER, is_one, name};
+pub use naming::{DIRECTORY, is_one, name};
 use programs::{Programs, has_rdc};
 
 /// Adds the operations for the programs of the selected packages, if finalizers may be needed.

@@ -14,7 +14,7 @@ use crate::package_index::PackageIndex;
 use crate::providers::{Image, Node};
 use crate::selection::Selection;
 use crate::tables::{Declared, Members};
-use crate::workspace::{Workspace, folder, library};
+use crate::workspace::{Workspace, directory, library};
 
 /// Resolved dependency of a package.
 #[derive(Debug)]
@@ -192,8 +192,8 @@ impl<'a> Graph<'a> {
         let fitting: Vec<PackageIndex> = all.filter(|&at| fits(self.packages[at])).collect();
         // Two sources, with one name and version.
         let from_there = |&&at: &&PackageIndex| {
-            let folder = folder(self.packages[at]).display().to_string();
-            line.place.contains(&format!("({folder})"))
+            let directory = directory(self.packages[at]).display().to_string();
+            line.place.contains(&format!("({directory})"))
         };
         match fitting.as_slice() {
             [_, _, ..] => fitting.iter().find(from_there).or(fitting.first()).copied(),

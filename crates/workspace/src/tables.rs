@@ -17,7 +17,7 @@ use gpustub_report::error::{Error, Result};
 use gpustub_report::report::Sources;
 
 use crate::directories::Directories;
-use crate::workspace::{Workspace, folder};
+use crate::workspace::{Workspace, directory};
 
 /// Name of the file.
 pub const FILE: &str = "GpuStub.toml";
@@ -26,7 +26,7 @@ pub const FILE: &str = "GpuStub.toml";
 #[derive(Debug)]
 pub struct Declared {
     /// Directory of the package.
-    pub folder: PathBuf,
+    pub directory: PathBuf,
     /// Path of the file in messages.
     pub shown: String,
     /// Text of the file.
@@ -42,7 +42,7 @@ pub struct Declared {
 impl Declared {
     /// Reads a package's file; `None` if there is none.
     pub fn read(workspace: &Workspace, package: &Package) -> Result<Option<Self>> {
-        let mut declared = Self::read_in(folder(package))?;
+        let mut declared = Self::read_in(directory(package))?;
         if let Some(declared) = &mut declared {
             let unknown = unknown_features(package, declared);
             let unused = misplaced(workspace, package, declared);
@@ -55,7 +55,7 @@ impl Declared {
     /// Reads the file at the root of a workspace without a package at the root.
     pub fn read_root(workspace: &Workspace) -> Result<Option<Self>> {
         let root = workspace.root();
-        if workspace.members().iter().any(|p| folder(p) == root) {
+        if workspace.members().iter().any(|p| directory(p) == root) {
             return Ok(None);
         }
         Self::read_virtual_root(root)
@@ -100,26 +100,26 @@ impl Declared {
         Self::read_in(workspace.root())
     }
 
-    fn read_in(folder: &Path) -> Result<Option<Self>> {
-        let path = folder.join(FILE);
+    fn read_in(directory: &Path) -> Result<Option<Self>> {
+        let path = directory.join(FILE);
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(e) => return Err(Error::io("read", &path, &e)),
         };
-        Self::from_text(folder, text).map(Some)
+        Self::from_text(directory, text).map(Some)
     }
 
     /// Decodes a text that is, or will become, the file of a directory.
-    pub fn from_text(folder: &Path, text: String) -> Result<Self> {
-        let shown = display_path(&folder.join(FILE));
+    pub fn from_text(directory: &Path, text: String) -> Result<Self> {
+        let shown = display_path(&directory.join(FILE));
         let (manifest, diagnostics) = Manifest::parse(&shown, &text);
         let mut inputs = Inputs::default();
         for stub in &manifest.stubs {
             let Some(symbols) = &stub.custom.symbols else {
                 continue;
             };
-            let path = folder.join(&symbols.value);
+            let path = directory.join(&symbols.value);
             match fs::read_to_string(&path) {
                 Ok(text) => drop(inputs.symbol_files.insert(&symbols.value, text)),
                 // The planner reports a missing list, with the location of its name.
@@ -128,7 +128,7 @@ impl Declared {
             }
         }
         Ok(Self {
-            folder: folder.to_owned(),
+            directory: directory.to_owned(),
             shown,
             text,
             manifest,
@@ -287,7 +287,7 @@ fn unknown_features(package: &Package, declared: &Declared) -> Vec<Diagnostic> {
 /// Reports a `[toolkit]` outside of the workspace's root, where it is read. A package from
 /// elsewhere has its own in the root of its own workspace.
 fn misplaced(workspace: &Workspace, package: &Package, declared: &Declared) -> Option<Diagnostic> {
-    if !workspace.has(package) || declared.folder == workspace.root() {
+    if !workspace.has(package) || declared.directory == workspace.root() {
         return None;
     }
     let table = declared.manifest.toolkit.as_ref()?;

@@ -140,11 +140,11 @@ impl Workspace {
 }
 
 /// Directory of a package.
-pub fn folder(package: &Package) -> &Path {
+pub fn directory(package: &Package) -> &Path {
     package
         .manifest_path
         .parent()
-        .map_or(Path::new("."), |folder| folder.as_std_path())
+        .map_or(Path::new("."), |directory| directory.as_std_path())
 }
 
 /// Library target of a package, if it has one.

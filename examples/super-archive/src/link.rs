@@ -77,13 +77,13 @@ fn undefined(data: &[u8]) -> Result<Vec<String>, Box<dyn Error>> {
 /// Links only these members into a module. `ld` is the host's linker; for AMD's GPUs it is
 /// `ld.lld`.
 pub fn link(closure: &[Found<'_>]) -> Result<NamedTempFile, Box<dyn Error>> {
-    let folder = tempfile::tempdir()?;
+    let directory = tempfile::tempdir()?;
     let module = NamedTempFile::new()?;
     let mut ld = Command::new(std::env::var_os("LD").unwrap_or("ld".into()));
     ld.args(["-shared", "-o"]).arg(module.path());
     for (number, found) in closure.iter().enumerate() {
         // Members of two layers may have the same name.
-        let object = folder.path().join(format!("{number}.o"));
+        let object = directory.path().join(format!("{number}.o"));
         fs::write(&object, found.data)?;
         ld.arg(object);
     }

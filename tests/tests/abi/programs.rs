@@ -129,11 +129,11 @@ pub const HIP: Programs = Programs {
 impl Programs {
     /// Writes the sources of callers, and the fake libraries.
     pub fn write(&self, dir: &Path) -> Result<()> {
-        let (folder, _) = self.headers;
-        let components = components::component(&format!("{folder}{}", self.versions[0].0))?;
+        let (directory, _) = self.headers;
+        let components = components::component(&format!("{directory}{}", self.versions[0].0))?;
         let root = components
             .ancestors()
-            .nth(Path::new(folder).components().count());
+            .nth(Path::new(directory).components().count());
         let mut cargo = Command::new(env!("CARGO"));
         cargo
             .current_dir(repository())
@@ -145,14 +145,14 @@ impl Programs {
             .arg(root.unwrap_or(&components));
         succeed(&mut cargo)?;
         for (version, soname) in self.versions {
-            let folder = dir.join(version);
-            fs::create_dir_all(&folder)?;
+            let directory = dir.join(version);
+            fs::create_dir_all(&directory)?;
             let mut cc = Command::new("cc");
             cc.current_dir(dir.join(self.id))
                 .args(["-O1", "-shared", "-fPIC"]);
             cc.arg(format!("-Wl,-soname,{soname}"));
             cc.arg(format!("-Wl,--version-script=fake-{version}.map"));
-            cc.arg("-o").arg(folder.join(soname));
+            cc.arg("-o").arg(directory.join(soname));
             succeed(cc.arg(format!("fake-{version}.c")))?;
         }
         Ok(())
@@ -174,8 +174,8 @@ impl Programs {
 
     /// Directory of the real headers of a version.
     fn include(&self, version: &str) -> Result<PathBuf> {
-        let (folder, header) = self.headers;
-        let component = components::component(&format!("{folder}{version}"))?;
+        let (directory, header) = self.headers;
+        let component = components::component(&format!("{directory}{version}"))?;
         let mut find = Command::new("find");
         find.arg(&component).arg("-path").arg(format!("*/{header}"));
         let found = succeed(&mut find)?.stdout;
@@ -197,8 +197,8 @@ impl Programs {
         symbols: &SymbolList,
     ) -> Result<PathBuf> {
         let (end, flags) = mode;
-        let folder = dir.join(format!("stubs-{version}{end}-{declared}"));
-        fs::create_dir_all(&folder)?;
+        let directory = dir.join(format!("stubs-{version}{end}-{declared}"));
+        fs::create_dir_all(&directory)?;
         let header = if declared {
             format!("header-version = \"{version}\"\n")
         } else {
@@ -210,8 +210,8 @@ impl Programs {
         );
         let lists = [("symbols", symbols.to_text())];
         let plan = plan_or_fail(&manifest, &lists, &Machine::X86_64.target())?;
-        let archive = Stubs::write(&folder, &plan, "cc", &[])?.archive()?;
-        let object = folder.join("caller.o");
+        let archive = Stubs::write(&directory, &plan, "cc", &[])?.archive()?;
+        let object = directory.join("caller.o");
         let mut cc = Command::new("cc");
         cc.current_dir(dir.join(self.id))
             .args(["-O1", "-c", "-Wno-deprecated-declarations"])
@@ -222,7 +222,7 @@ impl Programs {
         cc.arg("-o").arg(&object);
         cc.arg(format!("caller-{version}{end}.c"));
         succeed(&mut cc)?;
-        let program = folder.join("caller");
+        let program = directory.join("caller");
         let mut cc = Command::new("cc");
         succeed(cc.arg("-o").arg(&program).arg(&object).arg(archive))?;
         Ok(program)

@@ -56,10 +56,16 @@ fn scalar(layer: &str, name: &str, value: &str) -> String {
     )
 }
 
-fn compile(folder: &Path, layer: &str, cpu: Option<&str>, name: &str, source: &str) -> Result<()> {
-    let folder = folder.join(layer);
-    fs::create_dir_all(&folder)?;
-    let file = folder.with_extension("cl");
+fn compile(
+    directory: &Path,
+    layer: &str,
+    cpu: Option<&str>,
+    name: &str,
+    source: &str,
+) -> Result<()> {
+    let directory = directory.join(layer);
+    fs::create_dir_all(&directory)?;
+    let file = directory.with_extension("cl");
     fs::write(&file, source)?;
     let mut clang = Command::new("clang-19");
     clang.args([
@@ -77,7 +83,7 @@ fn compile(folder: &Path, layer: &str, cpu: Option<&str>, name: &str, source: &s
         clang
             .arg(&file)
             .arg("-o")
-            .arg(folder.join(format!("{name}.bc"))),
+            .arg(directory.join(format!("{name}.bc"))),
     )?;
     Ok(())
 }
@@ -98,8 +104,8 @@ fn symbols(file: &Path) -> Result<Vec<(char, String)>> {
 }
 
 /// Files of all members that a symbol needs. The search begins at the top layer for each symbol.
-fn closure(view: &View<'_>, symbol: &str, folder: &Path) -> Result<BTreeMap<String, PathBuf>> {
-    fs::create_dir_all(folder)?;
+fn closure(view: &View<'_>, symbol: &str, directory: &Path) -> Result<BTreeMap<String, PathBuf>> {
+    fs::create_dir_all(directory)?;
     let (mut files, mut taken) = (BTreeMap::new(), BTreeSet::new());
     let mut wanted = VecDeque::from([symbol.to_owned()]);
     while let Some(symbol) = wanted.pop_front() {
@@ -110,7 +116,7 @@ fn closure(view: &View<'_>, symbol: &str, folder: &Path) -> Result<BTreeMap<Stri
         if !taken.insert(member.index()) {
             continue;
         }
-        let file = folder.join(format!("{}.bc", member.index()));
+        let file = directory.join(format!("{}.bc", member.index()));
         fs::write(&file, member.data().map_err(|e| e.to_string())?)?;
         let undefined = symbols(&file)?.into_iter().filter(|(kind, _)| *kind == 'U');
         wanted.extend(undefined.map(|(_, name)| name));
@@ -123,10 +129,10 @@ fn closure(view: &View<'_>, symbol: &str, folder: &Path) -> Result<BTreeMap<Stri
 #[ignore = "needs clang, libclc, llvm: ./tests/run"]
 fn cos_of_float16_resolves_to_cos_of_the_family() -> Result<()> {
     let dir = scratch()?;
-    let folder = dir.path();
+    let directory = dir.path();
     for width in [16, 8, 4, 2] {
         compile(
-            folder,
+            directory,
             "common",
             None,
             &format!("cos{width}"),
@@ -134,14 +140,14 @@ fn cos_of_float16_resolves_to_cos_of_the_family() -> Result<()> {
         )?;
     }
     compile(
-        folder,
+        directory,
         "common",
         None,
         "cos",
         &scalar("common", "cos", "1 - x * x / 2"),
     )?;
     compile(
-        folder,
+        directory,
         "common",
         None,
         "sin",
@@ -158,21 +164,21 @@ fn cos_of_float16_resolves_to_cos_of_the_family() -> Result<()> {
         ),
     ] {
         compile(
-            folder,
+            directory,
             family,
             Some(family),
             own,
             &scalar(family, own, value),
         )?;
     }
-    let splitter = Splitter::new(folder)?;
+    let splitter = Splitter::new(directory)?;
     splitter.split(
         &libclc("amdgcn--amdhsa")?,
-        &folder.join("libclc"),
+        &directory.join("libclc"),
         Some("^_Z3cosf$"),
     )?;
     for layer in ["common", "gfx906", "gfx90a", "gfx1100", "libclc"] {
-        Layer::from_directory(layer, &folder.join(layer))?.archive(folder)?;
+        Layer::from_directory(layer, &directory.join(layer))?.archive(directory)?;
     }
     let views = vec![
         ("gfx1100", vec!["gfx1100", "gfx90a", "gfx906", "common"]),
@@ -181,8 +187,8 @@ fn cos_of_float16_resolves_to_cos_of_the_family() -> Result<()> {
         ("libclc", vec!["libclc", "common"]),
         ("generic", vec!["common"]),
     ];
-    let file = build(folder, &views)?;
-    assert_eq!(compare(folder, &views)?, views.len() * (COS.len() + 2));
+    let file = build(directory, &views)?;
+    assert_eq!(compare(directory, &views)?, views.len() * (COS.len() + 2));
 
     let bytes = fs::read(file)?;
     let archive = SuperArchive::parse(&bytes).map_err(|e| e.to_string())?;
@@ -197,9 +203,9 @@ fn cos_of_float16_resolves_to_cos_of_the_family() -> Result<()> {
             .view(family)
             .map_err(|e| e.to_string())?
             .ok_or(family)?;
-        let files = closure(&view, COS[0], &folder.join("closure").join(family))?;
+        let files = closure(&view, COS[0], &directory.join("closure").join(family))?;
         assert_eq!(files.len(), COS.len(), "{family}");
-        let linked = folder.join(format!("{family}.bc"));
+        let linked = directory.join(format!("{family}.bc"));
         let mut link = Command::new("llvm-link-19");
         let ran = succeed(link.args(files.values()).arg("-o").arg(&linked))?;
         if !ran.stderr.is_empty() {

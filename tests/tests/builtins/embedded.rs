@@ -46,8 +46,8 @@ unsafe extern "C" {
 }
 
 /// A shared library with an archive in its constants, at an odd address.
-fn embed(archive: &Path, folder: &Path) -> Result<&'static [u8]> {
-    let (source, library) = (folder.join("embed.s"), folder.join("libbuiltins.so"));
+fn embed(archive: &Path, directory: &Path) -> Result<&'static [u8]> {
+    let (source, library) = (directory.join("embed.s"), directory.join("libbuiltins.so"));
     let archive = archive.display();
     let text = format!(
         ".section .note.GNU-stack,\"\",%progbits\n.section .rodata\n.globl builtins, builtins_end\n.balign 16\n\
@@ -109,12 +109,12 @@ fn resolve(archive: &[u8], wanted: &[(&str, Vec<String>)]) -> Result<u64, Error>
 
 fn embedded(some: Option<&str>, least: usize) -> Result<()> {
     let dir = scratch()?;
-    let folder = dir.path();
+    let directory = dir.path();
     let chain = &CHAINS[0][1..];
-    split_chain(chain, folder, some)?;
-    let layers = layers(chain, folder)?;
+    split_chain(chain, directory, some)?;
+    let layers = layers(chain, directory)?;
     for layer in &layers {
-        layer.archive(folder)?;
+        layer.archive(directory)?;
     }
     let mut views = Views::new();
     let mut wanted = Vec::new();
@@ -123,7 +123,7 @@ fn embedded(some: Option<&str>, least: usize) -> Result<()> {
             *family,
             layers[at..].iter().map(|layer| &layer.name[..]).collect(),
         ));
-        let files = Layer::from_directory(family, &folder.join(family))?.files;
+        let files = Layer::from_directory(family, &directory.join(family))?.files;
         let symbols = files.iter().filter_map(|file| file.file_stem());
         let symbols: Vec<_> = symbols
             .map(|stem| stem.to_string_lossy().into_owned())
@@ -131,7 +131,7 @@ fn embedded(some: Option<&str>, least: usize) -> Result<()> {
         assert!(symbols.len() >= least, "{} symbols", symbols.len());
         wanted.push((*family, symbols));
     }
-    let bytes = embed(&build(folder, &views)?, folder)?;
+    let bytes = embed(&build(directory, &views)?, directory)?;
 
     let before = ALLOCATIONS.get();
     let seen = resolve(bytes, &wanted);

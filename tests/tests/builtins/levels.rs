@@ -41,29 +41,29 @@ const FUNCTIONS: [(&str, &str); 5] = [
 #[ignore = "needs clang, llvm: ./tests/run"]
 fn levels_of_x86_64_have_what_they_override() -> Result<()> {
     let dir = scratch()?;
-    let folder = dir.path();
+    let directory = dir.path();
     for level in LEVELS {
-        fs::create_dir(folder.join(level))?;
+        fs::create_dir(directory.join(level))?;
         for (name, source) in FUNCTIONS {
-            let file = folder.join(format!("{name}.c"));
+            let file = directory.join(format!("{name}.c"));
             fs::write(&file, source)?;
             let mut clang = Command::new("clang-19");
             clang.args(["--target=x86_64-linux-gnu", "-O2", "-ffreestanding", "-c"]);
             clang.arg(format!("-march={level}")).arg(&file).arg("-o");
-            succeed(clang.arg(folder.join(level).join(format!("{name}.o"))))?;
+            succeed(clang.arg(directory.join(level).join(format!("{name}.o"))))?;
         }
     }
     let mut overridden = Vec::new();
     for (at, level) in LEVELS.iter().enumerate() {
-        let mut layer = Layer::from_directory(level, &folder.join(level))?;
+        let mut layer = Layer::from_directory(level, &directory.join(level))?;
         if let Some(next) = LEVELS.get(at + 1) {
             let bytes =
-                |level, file: &Path| fs::read(folder.join(level).join(file.file_name()?)).ok();
+                |level, file: &Path| fs::read(directory.join(level).join(file.file_name()?)).ok();
             layer
                 .files
                 .retain(|file| bytes(level, file) != bytes(next, file));
         }
-        layer.archive(folder)?;
+        layer.archive(directory)?;
         overridden.push(layer.files.len());
     }
     assert_eq!(overridden, [2, 2, 5]);
@@ -71,8 +71,8 @@ fn levels_of_x86_64_have_what_they_override() -> Result<()> {
     let views: Vec<_> = (0..3)
         .map(|at| (LEVELS[at], LEVELS[at..].to_vec()))
         .collect();
-    let file = build(folder, &views)?;
-    assert_eq!(compare(folder, &views)?, 3 * FUNCTIONS.len());
+    let file = build(directory, &views)?;
+    assert_eq!(compare(directory, &views)?, 3 * FUNCTIONS.len());
     let bytes = fs::read(file)?;
     let archive = SuperArchive::parse(&bytes).map_err(|e| e.to_string())?;
     assert_eq!(archive.member_count(), 9);

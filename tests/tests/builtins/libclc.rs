@@ -13,20 +13,20 @@ use gpustub_tests::{Result, scratch};
 use crate::naive::{Views, build, build_with, compare};
 
 /// Each family with all its functions; a view is its archive, and those of the families before it.
-fn whole(chains: &[&[&str]], folder: &Path, least: usize) -> Result<Whole> {
+fn whole(chains: &[&[&str]], directory: &Path, least: usize) -> Result<Whole> {
     let mut views = Views::new();
     for chain in chains {
         for (at, family) in chain.iter().enumerate() {
-            Layer::from_directory(family, &folder.join(family))?.archive(folder)?;
+            Layer::from_directory(family, &directory.join(family))?.archive(directory)?;
             views.push((*family, chain[at..].to_vec()));
         }
     }
-    let all = build(folder, &views)?;
-    let compared = compare(folder, &views)?;
+    let all = build(directory, &views)?;
+    let compared = compare(directory, &views)?;
     assert!(compared >= least, "{compared} symbols");
 
-    let canonical = folder.join("canonical.a");
-    build_with(folder, &views, &canonical, &["--canonical-bitcode"])?;
+    let canonical = directory.join("canonical.a");
+    build_with(directory, &views, &canonical, &["--canonical-bitcode"])?;
     let defined = |file: &Path| -> Result<Vec<usize>> {
         let bytes = fs::read(file)?;
         let failed = |e: gpustub_archive::Error| e.to_string();
@@ -38,7 +38,7 @@ fn whole(chains: &[&[&str]], folder: &Path, least: usize) -> Result<Whole> {
         views.collect()
     };
     assert_eq!(defined(&canonical)?, defined(&all)?);
-    let sizes = Sizes::measure(&all, chains.concat().into_iter(), folder)?;
+    let sizes = Sizes::measure(&all, chains.concat().into_iter(), directory)?;
     Ok(Whole {
         canonical: fs::metadata(&canonical)?.len(),
         sizes,
@@ -47,12 +47,12 @@ fn whole(chains: &[&[&str]], folder: &Path, least: usize) -> Result<Whole> {
 
 /// Each family with the functions that it overrides, and the functions common to all once. Each
 /// view has its family's definition of each symbol.
-fn overriding(chains: &[&[&str]], folder: &Path, least: usize) -> Result<Sizes> {
+fn overriding(chains: &[&[&str]], directory: &Path, least: usize) -> Result<Sizes> {
     let mut names = Vec::new();
     for chain in chains {
-        let layers = layers(chain, folder)?;
+        let layers = layers(chain, directory)?;
         for layer in &layers {
-            layer.archive(folder)?;
+            layer.archive(directory)?;
         }
         names.push(
             layers
@@ -71,8 +71,8 @@ fn overriding(chains: &[&[&str]], folder: &Path, least: usize) -> Result<Sizes> 
         }
         origins.insert(names[chain.len()].as_bytes(), chain[chain.len() - 1]);
     }
-    let all = build(folder, &views)?;
-    let compared = compare(folder, &views)?;
+    let all = build(directory, &views)?;
+    let compared = compare(directory, &views)?;
     assert!(compared >= least, "{compared} symbols");
 
     let bytes = fs::read(&all)?;
@@ -86,7 +86,7 @@ fn overriding(chains: &[&[&str]], folder: &Path, least: usize) -> Result<Sizes> 
             let (member, layer) = member.map_err(failed)?;
             layer_of.insert(member.index(), layers[layer].name);
         }
-        let own = Layer::from_directory(family, &folder.join(family))?;
+        let own = Layer::from_directory(family, &directory.join(family))?;
         assert_eq!(view.symbol_count(), own.files.len(), "{family}");
         for file in &own.files {
             let symbol = file.file_stem().unwrap_or_default().to_string_lossy();
@@ -96,10 +96,10 @@ fn overriding(chains: &[&[&str]], folder: &Path, least: usize) -> Result<Sizes> 
                 .ok_or(&*symbol)?;
             let origin = origins[layer_of[&member.index()]];
             let name = file.file_name().unwrap_or_default();
-            let plain = |family: &str| fs::read(folder.join(family).join("plain").join(name));
+            let plain = |family: &str| fs::read(directory.join(family).join("plain").join(name));
             assert_eq!(
                 member.data().map_err(failed)?,
-                fs::read(folder.join(origin).join(name))?
+                fs::read(directory.join(origin).join(name))?
             );
             assert!(
                 plain(family)? == plain(origin)?,
@@ -108,7 +108,7 @@ fn overriding(chains: &[&[&str]], folder: &Path, least: usize) -> Result<Sizes> 
         }
     }
     let names = names.iter().flatten().map(|name| &name[..]);
-    Sizes::measure(&all, names, folder)
+    Sizes::measure(&all, names, directory)
 }
 
 #[test]
@@ -129,11 +129,11 @@ fn heavy_views_of_all_of_libclc_are_what_the_layers_have() -> Result<()> {
     for chain in CHAINS {
         split_chain(chain, dir.path(), None)?;
     }
-    let folder = dir.path();
-    let whole = whole(&CHAINS, folder, 100_000)?;
-    let zip = zip(&CHAINS.concat(), folder)?;
-    let plain = plain(&CHAINS.concat(), folder)?;
-    let overriding = overriding(&CHAINS, folder, 100_000)?;
+    let directory = dir.path();
+    let whole = whole(&CHAINS, directory, 100_000)?;
+    let zip = zip(&CHAINS.concat(), directory)?;
+    let plain = plain(&CHAINS.concat(), directory)?;
+    let overriding = overriding(&CHAINS, directory, 100_000)?;
     // Row for BENCHMARKS.md.
     let row = |what: &str, bytes: u64| println!("{:7.1} MB  {what}", bytes as f64 / 1e6);
     row(
@@ -181,11 +181,11 @@ impl Sizes {
     fn measure<'a>(
         all: &Path,
         names: impl Iterator<Item = &'a str>,
-        folder: &Path,
+        directory: &Path,
     ) -> Result<Self> {
         let mut archives = 0;
         for name in names {
-            archives += fs::metadata(folder.join(format!("{name}.a")))?.len();
+            archives += fs::metadata(directory.join(format!("{name}.a")))?.len();
         }
         let all = fs::metadata(all)?.len();
         Ok(Self { all, archives })
@@ -193,11 +193,11 @@ impl Sizes {
 }
 
 /// Each family without processor attributes: equal members are stored once, without layers.
-fn plain(families: &[&str], folder: &Path) -> Result<Sizes> {
-    let plain = folder.join("plain");
+fn plain(families: &[&str], directory: &Path) -> Result<Sizes> {
+    let plain = directory.join("plain");
     fs::create_dir(&plain)?;
     for family in families {
-        Layer::from_directory(family, &folder.join(family).join("plain"))?.archive(&plain)?;
+        Layer::from_directory(family, &directory.join(family).join("plain"))?.archive(&plain)?;
     }
     let views = families
         .iter()
@@ -208,12 +208,12 @@ fn plain(families: &[&str], folder: &Path) -> Result<Sizes> {
 }
 
 /// Size of the packed archives, one for each family.
-fn zip(families: &[&str], folder: &Path) -> Result<u64> {
+fn zip(families: &[&str], directory: &Path) -> Result<u64> {
     let mut python = Command::new("python3");
-    python.current_dir(folder).args(["-c", ZIP]);
+    python.current_dir(directory).args(["-c", ZIP]);
     python.args(families.iter().map(|family| format!("{family}.a")));
     succeed(&mut python)?;
-    Ok(fs::metadata(folder.join("all.zip"))?.len())
+    Ok(fs::metadata(directory.join("all.zip"))?.len())
 }
 
 const ZIP: &str = "import sys, zipfile

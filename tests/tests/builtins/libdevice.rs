@@ -25,10 +25,10 @@ const RELEASES: [(&str, &str); 4] = [
     ("11.8", "toolkit-11.8/nvvm/libdevice/libdevice.10.bc"),
 ];
 
-fn split(releases: &[(&str, &str)], folder: &Path) -> Result<()> {
-    let splitter = Splitter::new(folder)?;
+fn split(releases: &[(&str, &str)], directory: &Path) -> Result<()> {
+    let splitter = Splitter::new(directory)?;
     for (release, path) in releases {
-        splitter.split(&component(path)?, &folder.join(release), None)?;
+        splitter.split(&component(path)?, &directory.join(release), None)?;
     }
     Ok(())
 }
@@ -37,12 +37,16 @@ fn split(releases: &[(&str, &str)], folder: &Path) -> Result<()> {
 #[ignore = "needs libdevice, libclc, clang, llvm: ./tests/run"]
 fn libdevice_is_found_under_and_beside_other_layers() -> Result<()> {
     let dir = scratch()?;
-    let folder = dir.path();
-    split(&RELEASES[..1], folder)?;
-    Splitter::new(folder)?.split(&libclc("nvptx64--")?, &folder.join("nvptx64"), Some(SOME))?;
+    let directory = dir.path();
+    split(&RELEASES[..1], directory)?;
+    Splitter::new(directory)?.split(
+        &libclc("nvptx64--")?,
+        &directory.join("nvptx64"),
+        Some(SOME),
+    )?;
     // A family that defines one function.
-    fs::create_dir(folder.join("sm_90"))?;
-    let source = folder.join("sm_90.c");
+    fs::create_dir(directory.join("sm_90"))?;
+    let source = directory.join("sm_90.c");
     fs::write(
         &source,
         "float __nv_sinf(float x) { return __nvvm_sin_approx_f(x); }\n",
@@ -53,10 +57,10 @@ fn libdevice_is_found_under_and_beside_other_layers() -> Result<()> {
         clang
             .arg(&source)
             .arg("-o")
-            .arg(folder.join("sm_90/sin.bc")),
+            .arg(directory.join("sm_90/sin.bc")),
     )?;
     for name in ["13.5", "nvptx64", "sm_90"] {
-        Layer::from_directory(name, &folder.join(name))?.archive(folder)?;
+        Layer::from_directory(name, &directory.join(name))?.archive(directory)?;
     }
     let views = vec![
         ("cuda", vec!["13.5"]),
@@ -64,8 +68,8 @@ fn libdevice_is_found_under_and_beside_other_layers() -> Result<()> {
         ("opencl", vec!["nvptx64"]),
         ("both", vec!["nvptx64", "13.5"]),
     ];
-    build(folder, &views)?;
-    let compared = compare(folder, &views)?;
+    build(directory, &views)?;
+    let compared = compare(directory, &views)?;
     assert!(compared > 3 * 300 + 2 * 200, "{compared} symbols");
     Ok(())
 }
@@ -74,13 +78,13 @@ fn libdevice_is_found_under_and_beside_other_layers() -> Result<()> {
 #[ignore = "needs libdevice of four releases, llvm: ./tests/run --all"]
 fn heavy_libdevice_of_each_release_is_what_the_layers_have() -> Result<()> {
     let dir = scratch()?;
-    let folder = dir.path();
-    split(&RELEASES, folder)?;
+    let directory = dir.path();
+    split(&RELEASES, directory)?;
     let names = RELEASES.map(|(release, _)| release);
-    let layers = layers(&names, folder)?;
+    let layers = layers(&names, directory)?;
     let mut views = Views::new();
     for layer in &layers {
-        layer.archive(folder)?;
+        layer.archive(directory)?;
     }
     for (at, name) in names.iter().enumerate() {
         views.push((
@@ -88,8 +92,8 @@ fn heavy_libdevice_of_each_release_is_what_the_layers_have() -> Result<()> {
             layers[at..].iter().map(|layer| &layer.name[..]).collect(),
         ));
     }
-    build(folder, &views)?;
-    let compared = compare(folder, &views)?;
+    build(directory, &views)?;
+    let compared = compare(directory, &views)?;
     assert!(compared > 4 * 300, "{compared} symbols");
     Ok(())
 }

@@ -14,16 +14,21 @@ use gpustub_tests::command::succeed;
 pub type Views<'a> = Vec<(&'a str, Vec<&'a str>)>;
 
 /// Builds `all.a` from the archives `LAYER.a` in a directory.
-pub fn build(folder: &Path, views: &Views<'_>) -> Result<PathBuf> {
-    let file = folder.join("all.a");
-    build_with(folder, views, &file, &[])?;
+pub fn build(directory: &Path, views: &Views<'_>) -> Result<PathBuf> {
+    let file = directory.join("all.a");
+    build_with(directory, views, &file, &[])?;
     Ok(file)
 }
 
 /// Builds a file from the archives `LAYER.a` in a directory.
-pub fn build_with(folder: &Path, views: &Views<'_>, file: &Path, options: &[&str]) -> Result<()> {
+pub fn build_with(
+    directory: &Path,
+    views: &Views<'_>,
+    file: &Path,
+    options: &[&str],
+) -> Result<()> {
     let mut build = gpustub(&["archive", "build", "-q", "-o"])?;
-    build.arg(file).args(options).current_dir(folder);
+    build.arg(file).args(options).current_dir(directory);
     for (view, layers) in views {
         let layers: Vec<_> = layers.iter().map(|layer| format!("{layer}.a")).collect();
         build
@@ -42,8 +47,8 @@ struct Archive {
 }
 
 impl Archive {
-    fn read(folder: &Path, name: &str) -> Result<Self> {
-        let file = folder.join(format!("{name}.a"));
+    fn read(directory: &Path, name: &str) -> Result<Self> {
+        let file = directory.join(format!("{name}.a"));
         let mut nm = Command::new("llvm-nm-19");
         let ran = succeed(nm.args(["--print-armap", "--just-symbol-name"]).arg(&file))?;
         let mut index = BTreeMap::new();
@@ -54,7 +59,7 @@ impl Archive {
             // The first member that defines a symbol counts.
             index.entry(symbol.to_owned()).or_insert(member.to_owned());
         }
-        let members = folder.join(format!("{name}.extracted"));
+        let members = directory.join(format!("{name}.extracted"));
         fs::create_dir_all(&members)?;
         let mut ar = Command::new("llvm-ar-19");
         succeed(ar.arg("x").arg(&file).current_dir(&members))?;
@@ -70,8 +75,8 @@ impl Archive {
 }
 
 /// Compares all symbols of all views of `all.a`. Returns their number.
-pub fn compare(folder: &Path, views: &Views<'_>) -> Result<usize> {
-    let bytes = fs::read(folder.join("all.a"))?;
+pub fn compare(directory: &Path, views: &Views<'_>) -> Result<usize> {
+    let bytes = fs::read(directory.join("all.a"))?;
     let archive = SuperArchive::parse(&bytes).map_err(|e| e.to_string())?;
     archive.verify().map_err(|e| e.to_string())?;
     assert_eq!(archive.view_count(), views.len());
@@ -79,7 +84,7 @@ pub fn compare(folder: &Path, views: &Views<'_>) -> Result<usize> {
     let mut archives = BTreeMap::new();
     for layer in views.iter().flat_map(|(_, layers)| layers) {
         if !archives.contains_key(layer) {
-            archives.insert(*layer, Archive::read(folder, layer)?);
+            archives.insert(*layer, Archive::read(directory, layer)?);
         }
     }
     let symbols = archives.values().flat_map(|archive| archive.index.keys());

@@ -29,13 +29,13 @@ fn all_calls() -> Vec<Call> {
     ]
 }
 
-/// Runs the application in `folder`, with the plugin beside it: without CUDA, and with a recording
+/// Runs the application in `directory`, with the plugin beside it: without CUDA, and with a recording
 /// runtime.
-fn runs(project: &Project, toolkit: Toolkit, folder: &str) -> Result<()> {
-    let folder = project.target().join(folder);
+fn runs(project: &Project, toolkit: Toolkit, directory: &str) -> Result<()> {
+    let directory = project.target().join(directory);
     let app = || {
-        let mut app = Command::new(folder.join("app"));
-        app.arg(folder.join("libplugin.so"));
+        let mut app = Command::new(directory.join("app"));
+        app.arg(directory.join("libplugin.so"));
         app
     };
     let ran = succeed(app().env("GPUSTUB_CUDART_PATH", "off"))?;

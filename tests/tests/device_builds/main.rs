@@ -23,9 +23,9 @@ struct Record {
 impl Record {
     /// Runs a command with the runtime of this file.
     fn run(command: &mut Command, runtime: &Path) -> Result<Self> {
-        let folder = runtime.parent().unwrap_or(runtime);
+        let directory = runtime.parent().unwrap_or(runtime);
         command.env("GPUSTUB_CUDART_PATH", runtime);
-        command.env("LD_LIBRARY_PATH", folder);
+        command.env("LD_LIBRARY_PATH", directory);
         let ran = succeed(command)?;
         let lines = ran.stderr.lines();
         let lines = lines.filter_map(|line| Some(line.strip_prefix("record ")?.to_owned()));

@@ -9,9 +9,9 @@ use gpustub_tests::{Failure, Result};
 
 use crate::{Project, TRIPLE, alone};
 
-/// Lists the outputs below `folder` by path.
-fn outputs(folder: &Path, found: &mut Vec<(PathBuf, SystemTime)>) -> Result<()> {
-    for entry in fs::read_dir(folder)? {
+/// Lists the outputs below `directory` by path.
+fn outputs(directory: &Path, found: &mut Vec<(PathBuf, SystemTime)>) -> Result<()> {
+    for entry in fs::read_dir(directory)? {
         let path = entry?.path();
         let name = path.to_string_lossy().into_owned();
         if path.is_symlink() {
@@ -31,10 +31,10 @@ fn outputs(folder: &Path, found: &mut Vec<(PathBuf, SystemTime)>) -> Result<()> 
 fn rebuilt(project: &Project) -> Result<Vec<String>> {
     let list = || {
         let mut found = Vec::new();
-        let folder = project.target().join(TRIPLE).join("debug/build");
+        let directory = project.target().join(TRIPLE).join("debug/build");
         // Before the very first build the directory does not exist.
-        if folder.exists() {
-            outputs(&folder, &mut found)?;
+        if directory.exists() {
+            outputs(&directory, &mut found)?;
         }
         Ok::<_, Failure>(found)
     };
@@ -80,8 +80,8 @@ fn only_changed_shared_libraries_are_rebuilt() -> Result<()> {
     // Cargo does not wait for a file that did not exist.
     project.append("two/Cargo.toml", "\n")?;
     let ran = run(&mut project.cargo(&["build", "-p", "two"]))?;
-    let told = "is shared and calls the CUDA runtime itself";
-    if ran.status.success() || !ran.stderr.contains(told) {
+    let reported = "is shared and calls the CUDA runtime itself";
+    if ran.status.success() || !ran.stderr.contains(reported) {
         return Err(ran.error("own stubs and shared libraries without them"));
     }
     succeed(&mut project.cargo(&["build", "-p", "one"]))?;

@@ -146,8 +146,8 @@ fn a_program_may_device_link_the_installed_archives_itself() -> Result<()> {
 fn another_workspace_declares_the_installed_files() -> Result<()> {
     let _alone = alone();
     let project = Project::new("external", "external")?;
-    let prefix = installed("area", &project.folder)?;
-    fs::rename(prefix, project.folder.join("installed"))?;
+    let prefix = installed("area", &project.directory)?;
+    fs::rename(prefix, project.directory.join("installed"))?;
     // Links of an earlier run would hide errors.
     succeed(&mut project.cargo(&["clean", "--quiet", "-p", "acme", "-p", "user"]))?;
     let ran = run(&mut project.cargo(&["run", "--quiet", "-p", "user"]))?;

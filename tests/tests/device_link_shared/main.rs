@@ -29,7 +29,7 @@ fn alone() -> MutexGuard<'static, ()> {
 
 /// A copy of a workspace, and its toolkit and runtime.
 struct Project {
-    folder: PathBuf,
+    directory: PathBuf,
     toolkit: PathBuf,
     /// Directory of the recording runtime.
     runtime: PathBuf,
@@ -42,31 +42,31 @@ impl Project {
     fn new(source: &str, name: &str) -> Result<Self> {
         let place = target_dir().join("device-link-shared");
         fs::create_dir_all(&place)?;
-        let folder = place.join(name);
-        if folder.exists() {
-            fs::remove_dir_all(&folder)?;
+        let directory = place.join(name);
+        if directory.exists() {
+            fs::remove_dir_all(&directory)?;
         }
-        copy_source(source, &folder)?;
+        copy_source(source, &directory)?;
         // Members of two workspaces with equal names and versions share a directory of cargo's.
         let number: u32 = name.bytes().map(u32::from).sum();
-        let path = folder.join("Cargo.toml");
+        let path = directory.join("Cargo.toml");
         let text = fs::read_to_string(&path)?;
         fs::write(
             &path,
             text.replace("\"0.1.0\"\n", &format!("\"0.1.{number}\"\n")),
         )?;
-        let runtime = recorder(&folder, 13)?;
+        let runtime = recorder(&directory, 13)?;
         Ok(Self {
             toolkit: TOOLKIT_13.root()?,
-            runtime: runtime.parent().unwrap_or(&folder).to_owned(),
-            folder,
+            runtime: runtime.parent().unwrap_or(&directory).to_owned(),
+            directory,
             preloads: true,
         })
     }
 
     /// Appends lines to a file.
     fn append(&self, file: &str, text: &str) -> Result<()> {
-        let path = self.folder.join(file);
+        let path = self.directory.join(file);
         let old = fs::read_to_string(&path).unwrap_or_default();
         Ok(fs::write(path, old + text)?)
     }
@@ -109,7 +109,7 @@ impl Project {
     }
 
     fn cargo(&self, words: &[&str]) -> Command {
-        let mut command = cargo(&self.folder);
+        let mut command = cargo(&self.directory);
         self.environment(&mut command);
         command.args(words).arg("--offline");
         // With a target, rustc's flags do not reach the build scripts, which are thus built once.
@@ -128,7 +128,7 @@ impl Project {
     fn gpustub(&self, words: &[&str]) -> Result<Command> {
         let mut command = gpustub(words)?;
         self.environment(&mut command);
-        command.current_dir(&self.folder);
+        command.current_dir(&self.directory);
         command.env("CARGO_TARGET_DIR", self.target());
         Ok(command)
     }

@@ -27,7 +27,7 @@ fn libraries_call_the_shared_stubs_of_one_of_them() -> Result<()> {
 fn invalid_runtime_combinations_are_refused() -> Result<()> {
     let _alone = alone();
     let hidden = PROVIDED.replace("shared", "static");
-    for (name, file, text, told) in [
+    for (name, file, text, reported) in [
         (
             "hidden",
             "base/GpuStub.toml",
@@ -56,8 +56,8 @@ fn invalid_runtime_combinations_are_refused() -> Result<()> {
         let project = Project::new("workspace", &format!("refused-{name}"))?;
         project.append(file, text)?;
         let ran = run(&mut project.cargo(&["check", "-p", "base"]))?;
-        if ran.status.success() || !ran.stderr.contains(told) {
-            return Err(ran.error(&format!("{name}: {told:?} is not reported")));
+        if ran.status.success() || !ran.stderr.contains(reported) {
+            return Err(ran.error(&format!("{name}: {reported:?} is not reported")));
         }
     }
     Ok(())

@@ -386,13 +386,13 @@ fn timeout_reports_open_calls() -> Result<()> {
         drop(input);
         let said = String::from_utf8_lossy(&ended.stderr);
         assert_eq!(ended.status.code(), Some(124), "{said}");
-        let told = |calls| {
+        let reported = |calls| {
             format!("`_start` was still running after {seconds} s, with {calls} of the host open\n")
         };
-        if said.contains(&told("1 call")) {
+        if said.contains(&reported("1 call")) {
             return Ok(());
         }
-        assert!(said.contains(&told("0 calls")), "{said}");
+        assert!(said.contains(&reported("0 calls")), "{said}");
     }
     Err("the call was never open".into())
 }

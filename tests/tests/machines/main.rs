@@ -72,12 +72,17 @@ fn machine_without_any_gpu_library() -> Result<()> {
         }
     }
 
-    let told = machine
+    let reported = machine
         .run("/hello-gpu", &[("GPUSTUB_LOG", "1")])?
         .success()?;
     for library in LIBRARIES {
         let head = format!("gpustub: {library}: unavailable: ");
-        assert_eq!(told.stderr.matches(&head).count(), 1, "{}", told.stderr);
+        assert_eq!(
+            reported.stderr.matches(&head).count(),
+            1,
+            "{}",
+            reported.stderr
+        );
     }
     let json = machine.run("/hello-gpu", &[JSON])?.success()?;
     let named: Vec<_> = reports(&json)?

@@ -22,15 +22,15 @@ fn compiles_with(
     program: &str,
     variables: &[(&str, &str)],
     version: u64,
-    folder: &str,
+    directory: &str,
 ) -> Result<Ran> {
     let variables = [&[JSON], variables].concat();
     let ran = machine.run(program, &variables)?.success()?;
     let report = report(&ran, "nvrtc")?;
     let path = report["path"].as_str().unwrap_or_default();
     assert!(
-        path.starts_with(folder),
-        "{path} is not in {folder}: {}",
+        path.starts_with(directory),
+        "{path} is not in {directory}: {}",
         ran.stderr
     );
     assert_eq!(report["version"], version, "{}", ran.stderr);

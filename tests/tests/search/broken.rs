@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use gpustub_core::library::VersionProbe;
 use gpustub_tests::{Result, scratch};
 
-use crate::built::{reader, told};
+use crate::built::{reader, reported};
 use crate::shared::library;
 
 /// A library whose `DT_NEEDED` names identify major 13, and a constant major 12. The constant
@@ -64,11 +64,11 @@ fn breaks(
         add(&broken)?;
     }
     for files in files.chunks(500) {
-        for told in told(&reader, rule, files)? {
-            assert!(told < 10_000, "{told}");
+        for reported in reported(&reader, rule, files)? {
+            assert!(reported < 10_000, "{reported}");
         }
     }
-    assert_eq!(told(&reader, rule, &files[..3])?, [major, 0, 0]);
+    assert_eq!(reported(&reader, rule, &files[..3])?, [major, 0, 0]);
     Ok(())
 }
 
@@ -121,7 +121,7 @@ fn constant_is_found_at_any_offset() -> Result<()> {
             text.len() + 1
         );
         library(&file, &source, &[])?;
-        Ok(told(&reader, &rule, std::slice::from_ref(&file))?[0])
+        Ok(reported(&reader, &rule, std::slice::from_ref(&file))?[0])
     };
     for before in (4096 - 16..4096 + 4).chain([1, 8 << 10, (8 << 20) - 16]) {
         assert_eq!(whole(before, "+cuda12.9")?, 12, "after {before} bytes");

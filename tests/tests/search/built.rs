@@ -39,21 +39,21 @@ fn program(dir: &Path) -> Result<PathBuf> {
 
 /// A library with a constant, which prints its name when it is loaded.
 fn build(dir: &Path, name: &str, text: &str) -> Result<PathBuf> {
-    let folder = dir.join(name);
+    let directory = dir.join(name);
     let source = format!(
         "#include <stdio.h>\nconst char *acme_function(void) {{ return \"{text}\"; }}\n\
          __attribute__((constructor)) static void say(void) {{ puts(\"loaded {name}\"); }}\n"
     );
-    library(&folder.join("libacme.so.9"), &source, &[])?;
-    Ok(folder)
+    library(&directory.join("libacme.so.9"), &source, &[])?;
+    Ok(directory)
 }
 
 /// A driver that supports CUDA 12.2.
 fn driver(dir: &Path) -> Result<PathBuf> {
-    let folder = dir.join("driver");
+    let directory = dir.join("driver");
     let source = "int cuDriverGetVersion(int *version) { *version = 12020; return 0; }\n";
-    library(&folder.join("libcuda.so.1"), source, &[])?;
-    Ok(folder)
+    library(&directory.join("libcuda.so.1"), source, &[])?;
+    Ok(directory)
 }
 
 /// Files with their directories, order of the requests, directory of the accepted file, loaded
@@ -179,8 +179,8 @@ fn toolkit_of_a_build_is_read_before_loading() -> Result<()> {
     for case in cases {
         let machine = Isolated::new()?;
         machine.install(&program, "/site-packages/pkg/program")?;
-        for (folder, place) in case.files {
-            machine.install_all(folder, place)?;
+        for (directory, place) in case.files {
+            machine.install_all(directory, place)?;
         }
         let variables = [("GPUSTUB_LOG", "json"), ("LD_LIBRARY_PATH", "/ld")];
         let ran = machine.run_with("/site-packages/pkg/program", case.order, &variables)?;
@@ -242,7 +242,7 @@ pub fn reader(dir: &Path, flags: &[&str]) -> Result<PathBuf> {
 }
 
 /// The major that each file has by a rule.
-pub fn told(reader: &Path, rule: &VersionProbe, files: &[PathBuf]) -> Result<Vec<u32>> {
+pub fn reported(reader: &Path, rule: &VersionProbe, files: &[PathBuf]) -> Result<Vec<u32>> {
     let rule = match rule {
         VersionProbe::Needed(prefix) => ["needed", prefix, "-"],
         VersionProbe::Constant { prefix, sibling } => {
@@ -269,7 +269,7 @@ fn real(id: &str, builds: &[(&str, &str, &[u32])]) -> Result<()> {
         let file = wheel_libraries(wheel)?.join(file);
         let majors = rules
             .iter()
-            .map(|rule| Ok(told(&reader, rule, std::slice::from_ref(&file))?[0]));
+            .map(|rule| Ok(reported(&reader, rule, std::slice::from_ref(&file))?[0]));
         let majors: Result<Vec<u32>> = majors.collect();
         assert_eq!(majors?, *expected, "{}", file.display());
     }

@@ -264,10 +264,10 @@ pub fn is_link_stub(process: &Process<'_>, path: &str) -> bool {
 
 /// Root directory of a file, by the layouts of the manifest.
 pub fn root_of(layout: &SearchLayout, path: &str) -> Option<String> {
-    let folder = parent(path);
+    let directory = parent(path);
     let mut below = layout.wheels.iter().chain(&layout.root_dirs);
     below.find_map(|below| {
-        let root = folder.strip_suffix(below.as_str())?.strip_suffix('/')?;
+        let root = directory.strip_suffix(below.as_str())?.strip_suffix('/')?;
         (!root.is_empty()).then(|| root.to_owned())
     })
 }

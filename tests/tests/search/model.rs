@@ -203,9 +203,9 @@ impl<'w> Process<'w> {
             add(root, &known.wheels, "same toolkit");
             add(root, &known.root_dirs, "same toolkit");
         }
-        let folder = parent(&self.world.program);
+        let directory = parent(&self.world.program);
         for dir in &wanted.choice.search_dirs {
-            add(&dir.replace("$ORIGIN", folder), &here, "search-dirs");
+            add(&dir.replace("$ORIGIN", directory), &here, "search-dirs");
         }
         if is_toolkit {
             for name in ["/site-packages/", "/dist-packages/"] {
@@ -265,18 +265,18 @@ impl<'w> Process<'w> {
     }
 
     /// Entries of a directory with a prefix, the highest version first.
-    pub fn newest_first(&self, folder: &str, prefix: &str) -> Vec<String> {
-        if !folder.starts_with('/') {
+    pub fn newest_first(&self, directory: &str, prefix: &str) -> Vec<String> {
+        if !directory.starts_with('/') {
             return Vec::new();
         }
-        let entries = self.world.entries(&self.world.canonical(folder));
+        let entries = self.world.entries(&self.world.canonical(directory));
         let mut entries: Vec<_> = entries.iter().filter(|e| e.starts_with(prefix)).collect();
         let version = |entry: &str| -> Vec<u32> {
             let digits = entry.split(|c: char| !c.is_ascii_digit());
             digits.filter_map(|part| part.parse().ok()).collect()
         };
         entries.sort_by_key(|entry| std::cmp::Reverse(version(entry)));
-        let paths = entries.iter().map(|entry| format!("{folder}/{entry}"));
+        let paths = entries.iter().map(|entry| format!("{directory}/{entry}"));
         paths.collect()
     }
 }

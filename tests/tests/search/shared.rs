@@ -60,9 +60,9 @@ pub fn program_with(dir: &Path, says: impl Fn(&mut LibraryPlan)) -> Result<PathB
 
 /// Compiles a library, which gets the file's name as its soname.
 pub fn library(file: &Path, source: &str, more: &[String]) -> Result<()> {
-    let folder = file.parent().ok_or("a file in a directory")?;
-    fs::create_dir_all(folder)?;
-    let text = folder.join("source.c");
+    let directory = file.parent().ok_or("a file in a directory")?;
+    fs::create_dir_all(directory)?;
+    let text = directory.join("source.c");
     fs::write(&text, source)?;
     let mut command = Command::new("cc");
     command.args([
@@ -79,18 +79,18 @@ pub fn library(file: &Path, source: &str, more: &[String]) -> Result<()> {
 
 /// A library that prints its name when it is loaded, and needs another one beside it.
 pub fn fake(dir: &Path, name: &str, soname: &str, needs: Option<&str>) -> Result<PathBuf> {
-    let folder = dir.join(name);
+    let directory = dir.join(name);
     let mut more = Vec::new();
     if let Some(needs) = needs {
-        library(&folder.join(needs), "int base_function;\n", &[])?;
-        more.push(folder.join(needs).display().to_string());
+        library(&directory.join(needs), "int base_function;\n", &[])?;
+        more.push(directory.join(needs).display().to_string());
     }
     let source = format!(
         "#include <stdio.h>\nint acme_function(void) {{ return 0; }}\n\
          __attribute__((constructor)) static void say(void) {{ puts(\"loaded {name}\"); }}\n"
     );
-    library(&folder.join(soname), &source, &more)?;
-    Ok(folder)
+    library(&directory.join(soname), &source, &more)?;
+    Ok(directory)
 }
 
 /// Files and their directories, requests, accepted directory and its major, and loaded files.
@@ -177,8 +177,8 @@ fn majors_of_one_name_are_distinguished_before_loading() -> Result<()> {
     for (files, order, place, major, loaded) in cases {
         let machine = Isolated::new()?;
         machine.install(&program, "/site-packages/pkg/program")?;
-        for (folder, place) in files {
-            machine.install_all(folder, place)?;
+        for (directory, place) in files {
+            machine.install_all(directory, place)?;
         }
         let variables = [("GPUSTUB_LOG", "json")];
         let ran = machine.run_with("/site-packages/pkg/program", order, &variables)?;

@@ -170,8 +170,8 @@ impl World {
     }
 
     /// Names of a directory's entries.
-    pub fn entries(&self, folder: &str) -> BTreeSet<String> {
-        let inside = format!("{folder}/");
+    pub fn entries(&self, directory: &str) -> BTreeSet<String> {
+        let inside = format!("{directory}/");
         let paths = self.files.iter().map(|(path, _)| self.canonical(path));
         let paths = paths.chain(self.links.iter().map(|(link, _)| link.clone()));
         paths

@@ -13,8 +13,8 @@ impl Project {
     fn existing() -> Result<Self> {
         let project = Self::new("existing", false)?;
         for made in ["GpuStub.toml", "GpuStub.lock", "build.rs"] {
-            if project.folder().join(made).exists() {
-                fs::remove_file(project.folder().join(made))?;
+            if project.directory().join(made).exists() {
+                fs::remove_file(project.directory().join(made))?;
             }
         }
         Ok(project)
@@ -22,7 +22,7 @@ impl Project {
 
     fn gpustub(&self, words: &[&str]) -> Result<Ran> {
         let mut command = gpustub(words)?;
-        run(clean(command.current_dir(self.folder())))
+        run(clean(command.current_dir(self.directory())))
     }
 }
 
@@ -47,7 +47,7 @@ fn add_offers_what_cudarc_links() -> Result<()> {
         let ran = project.gpustub(words)?;
         assert!(ran.status.success(), "{ran:?}");
     }
-    let text = fs::read_to_string(project.folder().join("GpuStub.toml"))?;
+    let text = fs::read_to_string(project.directory().join("GpuStub.toml"))?;
     assert_eq!(
         text.matches("\nheader-version = \"12.8\"\n").count(),
         6,
@@ -73,7 +73,7 @@ fn add_offers_what_cudarc_links() -> Result<()> {
 #[ignore = "needs crates from the registry: ./tests/run"]
 fn stubs_that_cudarc_never_calls_are_reported() -> Result<()> {
     let project = Project::existing()?;
-    let path = project.folder().join("Cargo.toml");
+    let path = project.directory().join("Cargo.toml");
     let text = fs::read_to_string(&path)?;
     fs::write(&path, text.replace("\"dynamic-linking\", ", ""))?;
     project.gpustub(&["init"])?;

@@ -93,10 +93,10 @@ impl Project {
             _turn: turn,
         };
         let fixtures = repository().join("tests/fixtures/third-party");
-        copy(&fixtures.join(name), &project.folder())?;
+        copy(&fixtures.join(name), &project.directory())?;
         if offline {
             let lock = fs::read(repository().join("Cargo.lock"))?;
-            write_if_changed(&project.folder().join("Cargo.lock"), &lock)?;
+            write_if_changed(&project.directory().join("Cargo.lock"), &lock)?;
         }
         let mut cc = Command::new("cc");
         cc.arg(fixtures.join("host.c"))
@@ -107,7 +107,7 @@ impl Project {
         Ok(project)
     }
 
-    fn folder(&self) -> PathBuf {
+    fn directory(&self) -> PathBuf {
         self.work.join(self.name)
     }
 
@@ -122,8 +122,8 @@ impl Project {
 
     /// Creates a directory with the layout of a toolkit, driver included.
     fn install_toolkit(&self, source: &Path) -> Result<()> {
-        let folder = self.toolkit().join("lib64");
-        fs::create_dir_all(folder.join("stubs"))?;
+        let directory = self.toolkit().join("lib64");
+        fs::create_dir_all(directory.join("stubs"))?;
         for (name, soname) in [
             ("libcuda.so", "libcuda.so.1"),
             ("libcudart.so", "libcudart.so.12"),
@@ -136,11 +136,11 @@ impl Project {
             let mut cc = Command::new("cc");
             cc.args(["-shared", "-fPIC"])
                 .arg(format!("-Wl,-soname,{soname}"));
-            succeed(cc.arg(source).arg("-o").arg(folder.join(soname)))?;
-            fs::copy(folder.join(soname), folder.join(name))?;
-            fs::copy(folder.join(soname), folder.join("stubs").join(name))?;
+            succeed(cc.arg(source).arg("-o").arg(directory.join(soname)))?;
+            fs::copy(directory.join(soname), directory.join(name))?;
+            fs::copy(directory.join(soname), directory.join("stubs").join(name))?;
         }
-        let object = folder.join("toolkit.o");
+        let object = directory.join("toolkit.o");
         let mut cc = Command::new("cc");
         succeed(cc.args(["-c", "-fPIC"]).arg(source).arg("-o").arg(&object))?;
         for name in [
@@ -150,7 +150,7 @@ impl Project {
             "culibos",
         ] {
             let mut ar = Command::new("ar");
-            ar.arg("rcs").arg(folder.join(format!("lib{name}.a")));
+            ar.arg("rcs").arg(directory.join(format!("lib{name}.a")));
             succeed(ar.arg(&object))?;
         }
         Ok(())
@@ -162,7 +162,7 @@ impl Project {
         let kind = if toolkit { "toolkit" } else { "bare" };
         let target = self.work.join(format!("target-{kind}"));
         fs::create_dir_all(&target)?;
-        let mut cargo = cargo(&self.folder());
+        let mut cargo = cargo(&self.directory());
         cargo.args(words);
         cargo.arg("--quiet").arg("--target-dir").arg(&target);
         if self.offline {

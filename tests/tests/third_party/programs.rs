@@ -26,14 +26,14 @@ struct Printed {
 /// Workspace of these programs, with the toolkit directory written.
 fn laid_out() -> Result<(Project, BTreeMap<String, Printed>)> {
     let project = Project::new("toolkit", false)?;
-    let folder = project.folder();
+    let directory = project.directory();
     for made in ["gpustub-toolkit", ".cargo"] {
-        if folder.join(made).exists() {
-            fs::remove_dir_all(folder.join(made))?;
+        if directory.join(made).exists() {
+            fs::remove_dir_all(directory.join(made))?;
         }
     }
-    succeed(gpustub(&["add", "--toolkit", "cuda=12.8"])?.current_dir(&folder))?;
-    let programs = toml::from_str(&fs::read_to_string(folder.join("programs.toml"))?)?;
+    succeed(gpustub(&["add", "--toolkit", "cuda=12.8"])?.current_dir(&directory))?;
+    let programs = toml::from_str(&fs::read_to_string(directory.join("programs.toml"))?)?;
     Ok((project, programs))
 }
 
@@ -49,7 +49,7 @@ fn check(
         let words = [words, &["--profile", profile]].concat();
         let mut cargo = project.cargo(&words, linker, toolkit)?;
         // cudarc's build script queries the first nvcc in PATH for its version.
-        let shims = project.folder().join("gpustub-toolkit/bin");
+        let shims = project.directory().join("gpustub-toolkit/bin");
         cargo.env("PATH", path_with(&shims)?);
         Ok(cargo)
     };
@@ -105,10 +105,10 @@ fn command_without_libraries(project: &Project, program: &Path) -> Command {
 
 /// Command of a program as on a machine with these real libraries.
 fn command_with_libraries(program: &Path, printed: &Printed) -> Result<Command> {
-    let folders = printed.libraries.iter().map(|name| component(name));
-    let folders = folders.collect::<Result<Vec<_>>>()?;
+    let directories = printed.libraries.iter().map(|name| component(name));
+    let directories = directories.collect::<Result<Vec<_>>>()?;
     let mut command = Command::new(program);
-    clean(&mut command).env("LD_LIBRARY_PATH", join_paths(folders)?);
+    clean(&mut command).env("LD_LIBRARY_PATH", join_paths(directories)?);
     command.env("NVML_LIBRARY", "libnvidia-ml.so.1");
     Ok(command)
 }
@@ -149,7 +149,7 @@ fn heavy_programs_of_crates_that_require_a_toolkit() -> Result<()> {
 #[ignore = "needs crates from the registry: ./tests/run"]
 fn build_scripts_fail_without_toolkit_directory() -> Result<()> {
     let (project, _) = laid_out()?;
-    fs::remove_dir_all(project.folder().join(".cargo"))?;
+    fs::remove_dir_all(project.directory().join(".cargo"))?;
     let packages = ["uses-cust", "uses-hip-runtime-sys", "uses-cmake"];
     for package in packages {
         let build = ["check", "--package", package];

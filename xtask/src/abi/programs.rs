@@ -78,8 +78,8 @@ const CUDA_MODES: &[(&str, &[&str])] = &[
 
 /// `cargo xtask abi-programs`.
 pub fn run(arguments: &[String]) -> Result<bool, String> {
-    let (folder, rest) = match arguments {
-        [folder, rest @ ..] if !folder.starts_with("--") => (folder, rest),
+    let (directory, rest) = match arguments {
+        [directory, rest @ ..] if !directory.starts_with("--") => (directory, rest),
         _ => return Err("usage: cargo xtask abi-programs DIR".into()),
     };
     let options = crate::recipes::Options::parse("abi-programs", rest)?;
@@ -93,8 +93,8 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
     }
     for programs in PROGRAMS {
         if options.only.is_empty() || options.only.iter().any(|id| programs.id == id) {
-            let folder = Path::new(folder).join(programs.id);
-            programs.write(&folder, &options.components)?;
+            let directory = Path::new(directory).join(programs.id);
+            programs.write(&directory, &options.components)?;
         }
     }
     Ok(true)
@@ -112,7 +112,7 @@ impl Programs {
     }
 
     /// Writes the fake libraries and their callers into a directory.
-    fn write(&self, folder: &Path, components: &Path) -> Result<(), String> {
+    fn write(&self, directory: &Path, components: &Path) -> Result<(), String> {
         let recipe = self.recipe()?;
         let library = Library::builtin(self.id);
         let library = library.ok_or_else(|| format!("{} is no library", self.id))?;
@@ -203,9 +203,9 @@ impl Programs {
             }
         }
         let failed = |path: &Path, e| format!("`{}`: {e}", path.display());
-        std::fs::create_dir_all(folder).map_err(|e| failed(folder, e))?;
+        std::fs::create_dir_all(directory).map_err(|e| failed(directory, e))?;
         for (name, text) in files {
-            let path = folder.join(name);
+            let path = directory.join(name);
             std::fs::write(&path, text).map_err(|e| failed(&path, e))?;
         }
         Ok(())
@@ -279,7 +279,7 @@ fn nodes(
 ) -> Result<BTreeMap<String, String>, String> {
     let mut nodes = BTreeMap::new();
     for library in recipe.libraries {
-        let list = read(&find(&recipe.folder(components, version), library)?)?;
+        let list = read(&find(&recipe.directory(components, version), library)?)?;
         let named = list.functions().filter(|symbol| !symbol.compat);
         nodes.extend(
             named.filter_map(|symbol| Some((symbol.name.clone(), symbol.version.clone()?))),
@@ -327,11 +327,12 @@ mod tests {
         let programs = PROGRAMS.iter().find(|programs| programs.id == id).unwrap();
         let recipe = programs.recipe().unwrap();
         let table = AbiTable::parse(&shipped(recipe)).unwrap();
-        let folder = std::env::temp_dir().join(format!("gpustub-abi-{id}-{}", std::process::id()));
-        programs.write(&folder, &components).unwrap();
+        let directory =
+            std::env::temp_dir().join(format!("gpustub-abi-{id}-{}", std::process::id()));
+        programs.write(&directory, &components).unwrap();
         let cc = || {
             let mut cc = Command::new("cc");
-            cc.current_dir(&folder)
+            cc.current_dir(&directory)
                 .args(["-O1", "-Wall", "-Wextra", "-Werror"]);
             cc
         };
@@ -364,11 +365,11 @@ mod tests {
             .flat_map(|of| versions.iter().map(|library| (*of, *library)))
         {
             for (end, _) in programs.modes {
-                let log = folder.join("log");
+                let log = directory.join("log");
                 std::fs::write(&log, "").unwrap();
                 let printed = output(
-                    Command::new(folder.join(format!("caller-{of}{end}")))
-                        .env("LD_PRELOAD", folder.join(format!("fake-{library}.so")))
+                    Command::new(directory.join(format!("caller-{of}{end}")))
+                        .env("LD_PRELOAD", directory.join(format!("fake-{library}.so")))
                         .env("GPUSTUB_TEST_FAKE_LOG", &log),
                 );
                 let seen = std::fs::read_to_string(&log).unwrap();
@@ -405,7 +406,7 @@ mod tests {
                 shapes.entry(end).or_default().insert(called);
             }
         }
-        std::fs::remove_dir_all(&folder).unwrap();
+        std::fs::remove_dir_all(&directory).unwrap();
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
         for (end, of_pairs) in shapes {
             // No pair has fewer than another.

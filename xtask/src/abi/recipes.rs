@@ -20,7 +20,7 @@ pub struct Recipe {
     /// The header that identifies the include directory.
     pub header: &'static str,
     /// Directories of the components, with `{}` for the version.
-    pub folder: &'static str,
+    pub directory: &'static str,
     /// Prefixes of the names of the libraries that export the functions.
     pub libraries: &'static [&'static str],
     pub versions: &'static [(u32, u32)],
@@ -58,7 +58,7 @@ pub const RECIPES: &[Recipe] = &[
         comment: "cuda.h of NVIDIA's wheels; a driver exports what the headers up to its version declare.",
         prefixes: &["cu"],
         header: "cuda.h",
-        folder: "wheels/cudart-{}",
+        directory: "wheels/cudart-{}",
         libraries: &[],
         versions: CUDA_VERSIONS,
         elsewhere: &[
@@ -72,7 +72,7 @@ pub const RECIPES: &[Recipe] = &[
         comment: "cuda_runtime_api.h of NVIDIA's wheels, and the exports of libcudart beside it.",
         prefixes: &["cuda", "__cuda"],
         header: "cuda_runtime_api.h",
-        folder: "wheels/cudart-{}",
+        directory: "wheels/cudart-{}",
         libraries: &["libcudart.so."],
         versions: CUDA_VERSIONS,
         elsewhere: &[],
@@ -83,7 +83,7 @@ pub const RECIPES: &[Recipe] = &[
         comment: "hip_runtime_api.h of Debian's packages, and the exports of libamdhip64 beside it.",
         prefixes: &["hip", "__hip"],
         header: "hip/hip_runtime_api.h",
-        folder: "hip-headers-{}",
+        directory: "hip-headers-{}",
         libraries: &["libamdhip64.so."],
         versions: &[(5, 2), (5, 7), (6, 4), (7, 2)],
         elsewhere: &[],
@@ -94,7 +94,7 @@ pub const RECIPES: &[Recipe] = &[
         comment: "hiprtc.h of Debian's packages.",
         prefixes: &["hiprtc"],
         header: "hip/hiprtc.h",
-        folder: "hip-headers-{}",
+        directory: "hip-headers-{}",
         libraries: &[],
         versions: &[(5, 2), (5, 7), (6, 4), (7, 2)],
         elsewhere: &[],
@@ -105,7 +105,7 @@ pub const RECIPES: &[Recipe] = &[
         comment: "nvrtc.h of NVIDIA's wheels, and the exports of libnvrtc beside it.",
         prefixes: &["nvrtc"],
         header: "nvrtc.h",
-        folder: "wheels/nvrtc-{}",
+        directory: "wheels/nvrtc-{}",
         libraries: &["libnvrtc.so."],
         versions: &[
             (11, 7),
@@ -130,10 +130,16 @@ impl Recipe {
     }
 
     /// Reads headers below a directory.
-    pub fn declared(&self, headers: &Headers, folder: &Path) -> Result<headers::Version, String> {
-        let clang = Clang::new("clang").folder(STAND_INS).folder(folder);
+    pub fn declared(
+        &self,
+        headers: &Headers,
+        directory: &Path,
+    ) -> Result<headers::Version, String> {
+        let clang = Clang::new("clang")
+            .directory(STAND_INS)
+            .directory(directory);
         let read = headers.read(&clang, &|name| self.is_name(name));
-        let mut read = read.map_err(|e| format!("`{}`: {e}", folder.display()))?;
+        let mut read = read.map_err(|e| format!("`{}`: {e}", directory.display()))?;
         read.meant.retain(|source, _| self.is_name(source));
         Ok(read)
     }
@@ -160,7 +166,10 @@ impl Recipe {
     /// Include directory of a version.
     pub fn include(&self, components: &Path, version: Version) -> Result<PathBuf, String> {
         let file = Path::new(self.header).file_name().unwrap_or_default();
-        let header = find(&self.folder(components, version), &file.to_string_lossy())?;
+        let header = find(
+            &self.directory(components, version),
+            &file.to_string_lossy(),
+        )?;
         let below = Path::new(self.header).components().count();
         Ok(header
             .ancestors()
@@ -169,8 +178,8 @@ impl Recipe {
             .to_owned())
     }
 
-    pub fn folder(&self, components: &Path, version: Version) -> PathBuf {
-        components.join(self.folder.replace("{}", &version.to_string()))
+    pub fn directory(&self, components: &Path, version: Version) -> PathBuf {
+        components.join(self.directory.replace("{}", &version.to_string()))
     }
 
     pub fn evidence(
@@ -184,17 +193,17 @@ impl Recipe {
             if !wanted(version) {
                 continue;
             }
-            let folder = self.folder(components, version);
+            let directory = self.directory(components, version);
             let include = self.include(components, version)?;
             let mut exports: Option<BTreeSet<String>> = None;
             for library in self.libraries {
-                let names = self.exports(&find(&folder, library)?)?;
+                let names = self.exports(&find(&directory, library)?)?;
                 exports.get_or_insert_default().extend(names);
             }
             let headers = self.declared(self.headers()?, &include)?;
-            for (of, folder, library) in self.elsewhere {
+            for (of, directory, library) in self.elsewhere {
                 if *of == (major, minor) {
-                    let names = self.exports(&find(&components.join(folder), library)?)?;
+                    let names = self.exports(&find(&components.join(directory), library)?)?;
                     exports
                         .get_or_insert_with(|| headers.functions.keys().cloned().collect())
                         .extend(names);

@@ -132,8 +132,8 @@ impl<'s> Claims<'s> {
     }
 
     /// The claims that are wrong.
-    pub fn check(mut self, folders: &[PathBuf]) -> Result<Vec<String>, String> {
-        let output = clang(&self.source, folders, &[])?;
+    pub fn check(mut self, directories: &[PathBuf]) -> Result<Vec<String>, String> {
+        let output = clang(&self.source, directories, &[])?;
         let said = String::from_utf8_lossy(&output.stderr);
         for line in said.lines().filter(|line| line.contains("error: ")) {
             let message = line.split_once(MARK).map_or(line, |(_, message)| message);

@@ -59,15 +59,15 @@ pub fn source(include: &[String], macros: &[String]) -> String {
 }
 
 /// Runs clang over a source, with more arguments.
-pub fn clang(source: &str, folders: &[PathBuf], arguments: &[&str]) -> Result<Output, String> {
+pub fn clang(source: &str, directories: &[PathBuf], arguments: &[&str]) -> Result<Output, String> {
     let failed = |reason: std::io::Error| format!("`clang`: {reason}");
     let mut child = Command::new("clang")
         .args(["-x", "c", "-fsyntax-only", "-w", "-ferror-limit=0"])
         .args(arguments)
         .args(
-            folders
+            directories
                 .iter()
-                .flat_map(|folder| ["-I".as_ref(), folder.as_os_str()]),
+                .flat_map(|directory| ["-I".as_ref(), directory.as_os_str()]),
         )
         .arg("-")
         .stdin(Stdio::piped())
@@ -86,8 +86,8 @@ pub fn clang(source: &str, folders: &[PathBuf], arguments: &[&str]) -> Result<Ou
 }
 
 /// The functions that a source declares and that a library may export.
-pub fn read(source: &str, folders: &[PathBuf]) -> Result<BTreeMap<String, Function>, String> {
-    let output = clang(source, folders, &["-Xclang", "-ast-dump=json"])?;
+pub fn read(source: &str, directories: &[PathBuf]) -> Result<BTreeMap<String, Function>, String> {
+    let output = clang(source, directories, &["-Xclang", "-ast-dump=json"])?;
     if !output.status.success() {
         return Err(String::from_utf8_lossy(&output.stderr).into_owned());
     }

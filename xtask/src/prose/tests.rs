@@ -40,7 +40,6 @@ fn rules_find_what_the_cases_say() {
 }
 
 #[test]
-#[ignore = "issue 17: the tree is being rewritten"]
 fn tree_has_no_findings() {
     let found = findings(&Rules::read().unwrap(), &[]).unwrap();
     let found: Vec<String> = found.iter().map(ToString::to_string).collect();

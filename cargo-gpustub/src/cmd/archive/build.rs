@@ -139,7 +139,7 @@ fn from_manifest(name: &str, options: &ArchiveBuild, shell: &mut Shell) -> Resul
     let Some(archive) = archive.filter(|_| !has_errors(found)).cloned() else {
         return Ok(None);
     };
-    match archive::find(&archive, &declared.shown, &declared.folder, None) {
+    match archive::find(&archive, &declared.shown, &declared.directory, None) {
         Ok(found) => Ok(Some(Wanted {
             layers: found.layers,
             views: archive::request(&archive, Vec::new()).views,
@@ -247,9 +247,9 @@ fn refuse_input(output: &Path, inputs: &Inputs) -> Result<()> {
     } else {
         parent
     };
-    let folder = parent.canonicalize().ok();
+    let directory = parent.canonicalize().ok();
     // A file in an input directory is an input of the next run.
-    let same = |path: &PathBuf| Some(path) == file.as_ref() || Some(path) == folder.as_ref();
+    let same = |path: &PathBuf| Some(path) == file.as_ref() || Some(path) == directory.as_ref();
     let mut paths = inputs.paths();
     match paths.find(|path| path.canonicalize().as_ref().is_ok_and(same)) {
         None => Ok(()),

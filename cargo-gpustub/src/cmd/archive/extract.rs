@@ -28,9 +28,12 @@ pub fn run(
             let written = as_archive(&members, path, &options.file)?;
             let verb = if written { "Extracted" } else { "Fresh" };
             shell.status(verb, format!("{}: {count} members", path.display()));
-        } else if let Some(folder) = &options.out_dir {
-            as_files(&members, folder)?;
-            shell.status("Extracted", format!("{}: {count} files", folder.display()));
+        } else if let Some(directory) = &options.out_dir {
+            as_files(&members, directory)?;
+            shell.status(
+                "Extracted",
+                format!("{}: {count} files", directory.display()),
+            );
         }
     }
     Ok(true)
@@ -76,7 +79,7 @@ fn as_archive(members: &[Input<'_>], path: &Path, from: &Path) -> Result<bool> {
 }
 
 /// Writes members as files, without overwriting files or writing outside of the directory.
-fn as_files(members: &[Input<'_>], folder: &Path) -> Result<()> {
+fn as_files(members: &[Input<'_>], directory: &Path) -> Result<()> {
     let mut names = HashSet::new();
     let mut files = Vec::new();
     for member in members {
@@ -99,9 +102,9 @@ fn as_files(members: &[Input<'_>], folder: &Path) -> Result<()> {
             };
             number += 1;
         }
-        files.push((folder.join(own), member.data));
+        files.push((directory.join(own), member.data));
     }
-    fs::create_dir_all(folder).map_err(|e| Error::io("create", folder, &e))?;
+    fs::create_dir_all(directory).map_err(|e| Error::io("create", directory, &e))?;
     for (path, data) in files {
         let new = OpenOptions::new().write(true).create_new(true).open(&path);
         new.and_then(|mut file| file.write_all(data))

@@ -79,7 +79,7 @@ fn manifests(options: &cli::Check, here: &str) -> Result<Vec<Operation>> {
             &text,
             &unused_allowances(declared, &mine(UNUSED_ALLOW.code.id)),
         )?;
-        let path = declared.folder.join(FILE);
+        let path = declared.directory.join(FILE);
         operations.push(Operation::write(path, declared.shown.clone(), text)?);
     }
     operations.retain(|operation| !operation.is_done());
@@ -195,17 +195,17 @@ fn tree(options: &cli::Check, here: &str) -> Result<Vec<Operation>> {
 /// Rejects changes that version control could not undo, like `cargo fix`.
 fn guard(options: &cli::Check, operations: &[Operation]) -> Result<()> {
     let existing: Vec<&Operation> = operations.iter().filter(|o| !o.creates()).collect();
-    let mut folders: BTreeMap<PathBuf, Vec<&Operation>> = BTreeMap::new();
+    let mut directories: BTreeMap<PathBuf, Vec<&Operation>> = BTreeMap::new();
     for operation in existing {
-        let folder = operation.path.parent().unwrap_or(Path::new("."));
-        folders
-            .entry(folder.to_owned())
+        let directory = operation.path.parent().unwrap_or(Path::new("."));
+        directories
+            .entry(directory.to_owned())
             .or_default()
             .push(operation);
     }
-    for (folder, operations) in folders {
+    for (directory, operations) in directories {
         let mut git = Command::new("git");
-        git.current_dir(&folder)
+        git.current_dir(&directory)
             .args(["status", "--porcelain=v1", "-z", "--ignored", "--"]);
         git.args(operations.iter().map(|operation| &operation.path));
         let output = git.output().ok().filter(|output| output.status.success());

@@ -29,7 +29,7 @@ pub struct Policies {
 
 struct File {
     declared: Declared,
-    folder: String,
+    directory: String,
     /// Whether the file is at the workspace root.
     root: bool,
 }
@@ -68,13 +68,13 @@ impl Policies {
         let mut files: Vec<File> = all
             .into_iter()
             .map(|declared| File {
-                folder: slashes(&declared.folder),
-                root: declared.folder == root,
+                directory: slashes(&declared.directory),
+                root: declared.directory == root,
                 declared,
             })
             .collect();
         // The policy of a nested package takes precedence.
-        files.sort_by_key(|file| (!file.root, file.folder.len()));
+        files.sort_by_key(|file| (!file.root, file.directory.len()));
         Self { files }
     }
 
@@ -109,7 +109,7 @@ impl Policies {
     pub fn layers(&self) -> Vec<Layer<'_>> {
         let layers = self.files.iter().filter_map(|file| {
             Some(Layer {
-                directory: &file.folder,
+                directory: &file.directory,
                 everywhere: file.root,
                 file: &file.declared.shown,
                 policy: &file.declared.manifest.policy.as_ref()?.value,

@@ -67,23 +67,23 @@ fn read(
     let program = variable("CLANG").unwrap_or_else(|| "clang".into());
     let mut clang = Clang::new(program);
     let mut named = options.include.clone();
-    let mut folders: Vec<&Path> = Vec::new();
+    let mut directories: Vec<&Path> = Vec::new();
     for path in paths {
         let data = std::fs::metadata(path).map_err(|e| Error::io("read", path, &e))?;
-        let folder = match path.parent().filter(|_| !data.is_dir()) {
-            Some(folder) => {
+        let directory = match path.parent().filter(|_| !data.is_dir()) {
+            Some(directory) => {
                 let name = path.file_name().unwrap_or_default();
                 named.push(name.to_string_lossy().into_owned());
-                if folder == Path::new("") {
+                if directory == Path::new("") {
                     Path::new(".")
                 } else {
-                    folder
+                    directory
                 }
             }
             None => path,
         };
-        folders.push(folder);
-        clang = clang.folder(folder);
+        directories.push(directory);
+        clang = clang.directory(directory);
     }
     for argument in &options.clang_arg {
         clang = clang.argument(argument);
@@ -95,7 +95,10 @@ fn read(
             return Err(Error::new(format!("`{name}` cannot be included")));
         }
         // clang would also search its own directories.
-        if !folders.iter().any(|folder| folder.join(name).is_file()) {
+        if !directories
+            .iter()
+            .any(|directory| directory.join(name).is_file())
+        {
             let message = format!("`{name}` is not in {shown}");
             let help = "`--include` accepts a name as in `#include`, such as `hip/hiprtc.h`";
             return Err(Error::new(message).help(help));

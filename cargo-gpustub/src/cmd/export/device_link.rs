@@ -223,10 +223,10 @@ fn add(files: &mut Files, name: String, from: &Path) -> Result<()> {
 fn headers(files: &mut Files, library: &str, dir: &Path) -> Result<()> {
     let mut waiting = vec![dir.to_owned()];
     let mut count = 0;
-    while let Some(folder) = waiting.pop() {
-        let entries = fs::read_dir(&folder).map_err(|e| Error::io("read", &folder, &e))?;
+    while let Some(directory) = waiting.pop() {
+        let entries = fs::read_dir(&directory).map_err(|e| Error::io("read", &directory, &e))?;
         for entry in entries {
-            let entry = entry.map_err(|e| Error::io("read", &folder, &e))?;
+            let entry = entry.map_err(|e| Error::io("read", &directory, &e))?;
             let path = entry.path();
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 waiting.push(path);

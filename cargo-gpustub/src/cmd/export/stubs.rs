@@ -74,7 +74,7 @@ pub fn run(options: &cli::ExportStubs, shell: &mut Shell) -> Result<bool> {
             .as_bytes(),
     )?;
     if !options.sources_only {
-        link_folder(&mut files, &plan, &sources, &target, name.as_deref())?;
+        link_directory(&mut files, &plan, &sources, &target, name.as_deref())?;
     }
     for (path, text) in build_files::render(
         &plan,
@@ -202,7 +202,7 @@ impl Files<'_> {
 }
 
 /// Adds the libraries, and linker scripts with the names of the real ones.
-fn link_folder(
+fn link_directory(
     files: &mut Files<'_>,
     plan: &Plan,
     sources: &SourceSet,

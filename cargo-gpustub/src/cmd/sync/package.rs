@@ -15,7 +15,7 @@ use gpustub_report::ops::Pending;
 use gpustub_workspace::finalizer;
 use gpustub_workspace::helper_source::HelperSource;
 use gpustub_workspace::tables::{Declared, FILE, Members};
-use gpustub_workspace::workspace::{Workspace, folder, library};
+use gpustub_workspace::workspace::{Workspace, directory, library};
 
 /// Adds the changes to one package, in an order in which each intermediate state builds.
 pub(super) fn edits(
@@ -41,7 +41,7 @@ pub(super) fn edits(
         if helper.is_none() {
             let members = workspace.members().into_iter();
             let source = HelperSource::choose(workspace, &root, members)?;
-            text = cargo_toml::add_helper(&text, source.dependency(folder(package)))?;
+            text = cargo_toml::add_helper(&text, source.dependency(directory(package)))?;
         }
         let features = [
             (declared.has_rdc(), finalizer::FEATURE),
@@ -316,7 +316,7 @@ fn build_script(
             )));
             return Ok(());
         }
-        None => folder(package).join("build.rs"),
+        None => directory(package).join("build.rs"),
     };
     let new = match fs::read_to_string(&path) {
         Ok(text) => match build_rs::add_call(&text, helper, call) {

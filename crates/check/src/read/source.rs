@@ -182,8 +182,8 @@ impl<'a> Source<'a> {
     }
 }
 
-fn exact(found: u64, told: u64) -> io::Result<()> {
-    if found == told {
+fn exact(found: u64, reported: u64) -> io::Result<()> {
+    if found == reported {
         Ok(())
     } else {
         Err(io::Error::other(

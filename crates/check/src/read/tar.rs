@@ -75,7 +75,7 @@ pub(super) fn read<'a>(
         let path = printable(name);
         names.check(name, &path, package);
         if package.kind == Kind::Crate {
-            folder(&path, &mut top, package);
+            directory(&path, &mut top, package);
         }
         if let Some(message) = link(&entry, name, package.kind) {
             package.flaw(&path, FlawKind::Path, message.into());
@@ -95,7 +95,7 @@ pub(super) fn read<'a>(
 }
 
 /// Validates that a crate has one top directory.
-fn folder(path: &str, top: &mut Option<String>, package: &mut Package) {
+fn directory(path: &str, top: &mut Option<String>, package: &mut Package) {
     let first = path.split('/').next().unwrap_or_default();
     let top = top.get_or_insert_with(|| first.to_owned());
     if top != first {

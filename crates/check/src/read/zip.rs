@@ -198,7 +198,7 @@ fn disagreement(
 struct Once<'a> {
     data: &'a [u8],
     /// Number of bytes that `passed` has received.
-    told: usize,
+    reported: usize,
     read: usize,
     passed: ConsumedFn<'a>,
 }
@@ -208,9 +208,9 @@ impl Read for Once<'_> {
         const STEP: usize = 1 << 20;
         let count = (&self.data[self.read..]).read(buffer)?;
         self.read += count;
-        if self.read - self.told >= STEP {
-            (self.passed)(&self.data[self.told..self.read]);
-            self.told = self.read;
+        if self.read - self.reported >= STEP {
+            (self.passed)(&self.data[self.reported..self.read]);
+            self.reported = self.read;
         }
         Ok(count)
     }
@@ -257,7 +257,7 @@ fn unpacked<'a>(
         CompressionMethod::DEFLATE => {
             let once = Once {
                 data,
-                told: 0,
+                reported: 0,
                 read: 0,
                 passed,
             };

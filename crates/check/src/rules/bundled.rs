@@ -90,8 +90,8 @@ fn bundled_driver(package: &Package, findings: &mut Findings) {
     }
     let may_be_system = package.kind == Kind::Directory && Wheel::from_package(package).is_none();
     for image in package.images() {
-        let folders = image.member.folder();
-        let is_stub = folders.split('/').any(|part| part == "stubs") || has_gpustub(&image);
+        let directories = image.member.directory();
+        let is_stub = directories.split('/').any(|part| part == "stubs") || has_gpustub(&image);
         let Some(gpu) = identity(&image) else {
             continue;
         };
@@ -116,19 +116,19 @@ fn missing_nvrtc_builtins(package: &Package, findings: &mut Findings) {
     if package.kind == Kind::File {
         return;
     }
-    let mut folders: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    let mut directories: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for image in package.images() {
         let Some(gpu) = identity(&image).filter(|gpu| gpu.stem == "nvrtc") else {
             continue;
         };
         let prefixes = gpu.library.map_or(&[][..], |library| &library.preload);
         for prefix in prefixes {
-            let having = folders.entry(prefix).or_insert_with(|| {
+            let having = directories.entry(prefix).or_insert_with(|| {
                 let members = package.members.iter();
                 let named = members.filter(|m| m.file_name().starts_with(prefix.as_str()));
-                named.map(Member::folder).collect()
+                named.map(Member::directory).collect()
             });
-            if !having.contains(image.member.folder()) {
+            if !having.contains(image.member.directory()) {
                 let message =
                     format!("`{prefix}*`, opened at run time, is missing beside this library");
                 let help = "bundle the file under its own name, or require the vendor's wheel";

@@ -136,11 +136,11 @@ fn versions(package: &Package, policy: &Policy, findings: &mut Findings) {
             continue;
         }
         // The first nodes are shown with symbols that require them.
-        let told = nodes.iter().enumerate().map(|(at, node)| match at {
+        let reported = nodes.iter().enumerate().map(|(at, node)| match at {
             0..SHOWN => used(&image, node),
             _ => (*node).to_owned(),
         });
-        let told: Vec<String> = told.collect();
+        let reported: Vec<String> = reported.collect();
         let base = tag.base();
         let mut help = format!("build in an image of {base}, or with cargo-zigbuild");
         if let Some(first) = tag.first_with(&nodes, machine) {
@@ -149,7 +149,7 @@ fn versions(package: &Package, policy: &Policy, findings: &mut Findings) {
                 first.base()
             );
         }
-        let message = format!("symbol versions newer than {base}: {}", listing(&told));
+        let message = format!("symbol versions newer than {base}: {}", listing(&reported));
         findings.on_image(&TAG_TOO_RECENT_SYMBOL, &image, message, &help);
     }
 }
@@ -242,10 +242,10 @@ fn advice(image: &Image<'_>, names: &[&str], wheel: &Wheel) -> String {
 
 /// The required project whose directory, beside the wheel's own, a runpath entry names.
 fn sibling(image: &Image<'_>, entry: &str, wheel: &Wheel) -> Option<String> {
-    let SearchDir::Inside(folder) = resolve_entry(image, entry) else {
+    let SearchDir::Inside(directory) = resolve_entry(image, entry) else {
         return None;
     };
-    let top = normal(folder.split('/').next()?);
+    let top = normal(directory.split('/').next()?);
     // `librmm/lib64` belongs to `librmm-cu12`, `nvidia/cublas/lib` to `nvidia-cublas-cu12`,
     // `tvm_ffi/lib` to `apache-tvm-ffi`.
     let top = top.strip_suffix("-libs").unwrap_or(&top);
@@ -358,7 +358,7 @@ mod tests {
     use crate::package::{Content, Kind, Member};
 
     /// Directory with a library and a program that need glibc 2.34.
-    fn folder(name: &str) -> Package {
+    fn directory(name: &str) -> Package {
         let member = |path: &str, kind| {
             let mut facts = ImageFacts {
                 kind,
@@ -397,7 +397,7 @@ mod tests {
             ..Policy::default()
         };
         let mut findings = Findings::default();
-        versions(&folder(name), &policy, &mut findings);
+        versions(&directory(name), &policy, &mut findings);
         let files = findings
             .0
             .into_iter()

@@ -137,9 +137,9 @@ pub fn tar(members: &[(&str, &[u8])]) -> Vec<u8> {
 
 /// Output of the C compiler.
 pub fn compiled(code: &str, flags: &[&str]) -> Vec<u8> {
-    let folder = tempfile::tempdir().unwrap();
-    let source = folder.path().join("x.c");
-    let output = folder.path().join("x");
+    let directory = tempfile::tempdir().unwrap();
+    let source = directory.path().join("x.c");
+    let output = directory.path().join("x");
     std::fs::write(&source, code).unwrap();
     let mut cc = Command::new("cc");
     cc.args(["-w", "-fPIC", "-O1"]).arg(&source).args(flags);
@@ -154,12 +154,13 @@ pub fn library() -> Vec<u8> {
 }
 
 /// A static library of one object file, made by ar.
-pub fn static_library(folder: &Path) -> Vec<u8> {
+pub fn static_library(directory: &Path) -> Vec<u8> {
     let code = "int cudaFree(void); int cudaMalloc(void) { return cudaFree(); }";
-    std::fs::write(folder.join("x.o"), compiled(code, &["-c"])).unwrap();
-    std::fs::write(folder.join("y.o"), compiled("int y;", &["-c"])).unwrap();
+    std::fs::write(directory.join("x.o"), compiled(code, &["-c"])).unwrap();
+    std::fs::write(directory.join("y.o"), compiled("int y;", &["-c"])).unwrap();
     let mut ar = Command::new("ar");
-    ar.args(["rc", "libx.a", "x.o", "y.o"]).current_dir(folder);
+    ar.args(["rc", "libx.a", "x.o", "y.o"])
+        .current_dir(directory);
     assert!(ar.status().unwrap().success());
-    std::fs::read(folder.join("libx.a")).unwrap()
+    std::fs::read(directory.join("libx.a")).unwrap()
 }

@@ -125,8 +125,8 @@ mod tests {
     #[test]
     fn parallel_jobs_are_limited_by_tokens() {
         for tokens in [1, 3] {
-            let folder = tempfile::tempdir().unwrap();
-            let dir = folder.path();
+            let directory = tempfile::tempdir().unwrap();
+            let dir = directory.path();
             let client = Client::new(tokens - 1).unwrap();
             let commands = (0..12).map(|index| counting(dir, index)).collect();
             let outputs = Tokens { client }.run(commands).unwrap();

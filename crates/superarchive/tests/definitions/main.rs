@@ -22,8 +22,8 @@ fn run(command: &mut Command) -> String {
 }
 
 fn source(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/definitions");
-    folder.join(name)
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/definitions");
+    directory.join(name)
 }
 
 /// Names in the index that an archiver writes for one member.

@@ -10,7 +10,7 @@ use gpustub_image::archive_device_code_file;
 
 use super::{Builder, CargoUnit, link, runtime};
 use crate::package_index::PackageIndex;
-use crate::workspace::folder;
+use crate::workspace::directory;
 
 impl Builder<'_> {
     /// Adds the libraries that a package declares.
@@ -74,7 +74,7 @@ impl Builder<'_> {
         archive: &str,
         node: &mut Node,
     ) {
-        let path = folder(self.packages.packages[at]).join(archive);
+        let path = directory(self.packages.packages[at]).join(archive);
         if !path.exists() {
             return;
         }
@@ -96,7 +96,7 @@ impl Builder<'_> {
     /// Reports patterns that match no file, with the message of the build.
     fn sources(&mut self, at: PackageIndex, id: &str, patterns: &[Spanned<String>]) {
         let directories = Directories {
-            package: folder(self.packages.packages[at]),
+            package: directory(self.packages.packages[at]),
             out_dir: None,
         };
         for pattern in patterns {

@@ -15,13 +15,13 @@ use serde_json::json;
 use toml_edit::InlineTable;
 
 use super::closure::{Closure, When};
-use super::naming::{FOLDER, is_one, name, place};
+use super::naming::{DIRECTORY, is_one, name, place};
 use super::renamed;
 use crate::graph::Graph;
 use crate::helper_source::{HelperSource, git, relative};
 use crate::package_index::PackageIndex;
 use crate::tables::FILE;
-use crate::workspace::{Workspace, folder, library};
+use crate::workspace::{Workspace, directory, library};
 
 /// Feature of the helper that RDC libraries need.
 pub const FEATURE: &str = "device-link";
@@ -163,7 +163,7 @@ fn manifest(
         DependencyKind::Development => "dev-dependencies",
         _ => "dependencies",
     };
-    let mut value = InlineTable::from_iter([("path", FOLDER)]);
+    let mut value = InlineTable::from_iter([("path", DIRECTORY)]);
     // Cargo omits a dev-dependency without a version from a published package.
     if !private && (kind == "dependencies" || !features.is_empty()) {
         value.insert("version", format!("={}", package.version).into());
@@ -195,7 +195,7 @@ fn spec(dir: &Path, member: &Package, optional: bool) -> String {
     let mut table = InlineTable::new();
     match &member.source {
         None => {
-            let path = relative(folder(member), dir);
+            let path = relative(directory(member), dir);
             table.insert("path", path.into());
             let private = member.publish.as_ref().is_some_and(Vec::is_empty);
             if !private {

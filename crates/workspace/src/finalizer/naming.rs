@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use cargo_metadata::Package;
 
-use crate::workspace::folder;
+use crate::workspace::directory;
 
 /// Directory of a package's finalizer, relative to the package.
-pub const FOLDER: &str = "gpustub-final";
+pub const DIRECTORY: &str = "gpustub-final";
 
 /// Prefix of the names of all finalizers.
 pub const PREFIX: &str = "gpustub-final-";
@@ -29,5 +29,5 @@ pub fn crate_name(package: &Package) -> String {
 
 /// Path of the directory of a package's finalizer.
 pub fn place(package: &Package) -> PathBuf {
-    folder(package).join(FOLDER)
+    directory(package).join(DIRECTORY)
 }

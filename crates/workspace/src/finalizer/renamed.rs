@@ -8,12 +8,12 @@ use gpustub_report::display_path::display_path;
 
 use super::naming::{PREFIX, name, place};
 use crate::graph::Graph;
-use crate::workspace::folder;
+use crate::workspace::directory;
 
 /// Former names under which a package depends on its finalizer, as `sync` has written them.
 pub fn former(package: &Package) -> BTreeSet<&str> {
     let own = name(package);
-    on_folder(package)
+    on_directory(package)
         .filter(|one| one.rename.is_none() && one.name.starts_with(PREFIX) && one.name != own)
         .map(|one| one.name.as_str())
         .collect()
@@ -25,7 +25,7 @@ pub fn refused(graph: &Graph, package: &Package) -> Option<Diagnostic> {
     let dir = place(package);
     let new = name(package);
     let mut packages = graph.packages.iter();
-    let old = packages.find(|one| folder(one) == dir && *one.name != *new)?;
+    let old = packages.find(|one| directory(one) == dir && *one.name != *new)?;
     let user = named_by_hand(graph, package)?;
     let message = format!(
         "the finalizer of `{}` is called `{}` and becomes `{new}`, and `{}` names it by hand",
@@ -46,7 +46,7 @@ pub fn refused(graph: &Graph, package: &Package) -> Option<Diagnostic> {
 /// A package whose dependency on the finalizer of this one was not written by `sync`.
 pub fn named_by_hand<'a>(graph: &Graph<'a>, package: &Package) -> Option<&'a Package> {
     let dir = place(package);
-    let own = on_folder(package).any(|one| one.rename.is_some() || one.target.is_some());
+    let own = on_directory(package).any(|one| one.rename.is_some() || one.target.is_some());
     let mut all = graph.packages.iter().zip(&graph.edges);
     let (user, _) = all.find(|(user, edges)| {
         if user.id == package.id {
@@ -54,14 +54,14 @@ pub fn named_by_hand<'a>(graph: &Graph<'a>, package: &Package) -> Option<&'a Pac
         } else {
             edges
                 .iter()
-                .any(|edge| folder(graph.packages[edge.to]) == dir)
+                .any(|edge| directory(graph.packages[edge.to]) == dir)
         }
     })?;
     Some(*user)
 }
 
 /// Dependencies of a package on the directory of its finalizer.
-fn on_folder(package: &Package) -> impl Iterator<Item = &Dependency> {
+fn on_directory(package: &Package) -> impl Iterator<Item = &Dependency> {
     let dir = place(package);
     let all = package.dependencies.iter();
     all.filter(move |one| one.path.as_ref().is_some_and(|path| *path == dir))

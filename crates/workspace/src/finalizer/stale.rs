@@ -15,7 +15,7 @@ use gpustub_report::ops::Pending;
 use serde_json::json;
 
 use super::lines::remove_lines;
-use super::naming::{FOLDER, name, place};
+use super::naming::{DIRECTORY, name, place};
 use super::programs::has_rdc;
 use super::{files, renamed};
 use crate::graph::Graph;
@@ -79,7 +79,7 @@ pub fn remove(
 fn is_used(workspace: &Workspace, graph: &Graph, package: &Package) -> bool {
     let by_others = renamed::named_by_hand(graph, package).is_some();
     let root = fs::read_to_string(workspace.root().join("Cargo.toml")).unwrap_or_default();
-    by_others || cargo_toml::has_member(&root, FOLDER)
+    by_others || cargo_toml::has_member(&root, DIRECTORY)
 }
 
 /// Files of a finalizer, `Cargo.toml` last, if they are just those that `sync` writes. `None` also if

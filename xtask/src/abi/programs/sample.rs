@@ -19,8 +19,8 @@ fn is_made_up(name: &str) -> bool {
 
 /// Declarations in [`MADE_UP`].
 pub fn made_up() -> Result<BTreeMap<String, Declared>, String> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs");
-    let clang = Clang::new("clang").folder(folder);
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs");
+    let clang = Clang::new("clang").directory(directory);
     let read = Headers::including(["shapes.h"]).read(&clang, &is_made_up);
     Ok(read.map_err(|e| e.to_string())?.functions)
 }

@@ -224,7 +224,7 @@ struct Header {
 }
 
 fn mixed_header_versions(workspace: &Workspace<'_>, findings: &mut Findings) {
-    let mut told = BTreeSet::new();
+    let mut reported = BTreeSet::new();
     for image in workspace.images() {
         let mut families: BTreeMap<&str, Vec<Header>> = BTreeMap::new();
         for at in workspace.closure(image) {
@@ -248,7 +248,7 @@ fn mixed_header_versions(workspace: &Workspace<'_>, findings: &mut Findings) {
             let mut found = Diagnostic::error(&MIXED_HEADER_VERSIONS.code, message)
                 .help("use one major for both, or keep them in two programs");
             found.origin = first.place.clone().or_else(|| other.place.clone());
-            if told.insert(found.message.clone()) {
+            if reported.insert(found.message.clone()) {
                 findings.push(found);
             }
         }
