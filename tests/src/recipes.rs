@@ -120,9 +120,10 @@ fn block(kind: &str, text: &str, sentence: &str) -> Result<Step> {
     let file = file.ok_or("no file is named before a block")?.to_owned();
     if kind != "diff" {
         let text = text.to_owned();
-        return Ok(match sentence.contains("Append") {
-            true => Step::Append { file, text },
-            false => Step::Write { file, text },
+        return Ok(if sentence.contains("Append") {
+            Step::Append { file, text }
+        } else {
+            Step::Write { file, text }
         });
     }
     let side = |sign: char| {

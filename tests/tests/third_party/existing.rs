@@ -5,6 +5,7 @@ use std::fs;
 
 use gpustub_tests::cargo::gpustub;
 use gpustub_tests::command::{Ran, run};
+use gpustub_tests::readme::commands;
 
 use super::*;
 
@@ -20,10 +21,56 @@ impl Project {
         Ok(project)
     }
 
+    /// Executable of a debug build.
+    fn program(&self) -> PathBuf {
+        self.work.join("target-bare/debug/existing")
+    }
+
     fn gpustub(&self, words: &[&str]) -> Result<Ran> {
         let mut command = gpustub(words)?;
         run(clean(command.current_dir(self.directory())))
     }
+}
+
+/// Commands of the README's quick start, with their output.
+fn quick_start() -> Result<Vec<(String, Vec<String>)>> {
+    let commands = commands("README.md")?;
+    let position = |text: &str| commands.iter().position(|(line, _)| line.starts_with(text));
+    let start = position("cargo add cudarc").ok_or("README.md adds no cudarc")?;
+    let end = position("target/debug/app").ok_or("README.md runs no program")?;
+    Ok(commands[start..=end].to_vec())
+}
+
+#[test]
+#[ignore = "needs crates from the registry: ./tests/run"]
+fn readme_quick_start_leads_to_a_program_without_cuda() -> Result<()> {
+    let project = Project::existing()?;
+    for (line, output) in quick_start()? {
+        let words: Vec<&str> = line.split(' ').collect();
+        let printed = match words[..] {
+            // The fixture has the feature already; its version is that of the lock file.
+            ["cargo", "add", ..] => continue,
+            ["cargo", "gpustub", ref words @ ..] => project.gpustub(words)?.success()?.stderr,
+            ["cargo", ref words @ ..] => {
+                succeed(&mut project.cargo(words, DEFAULT, false)?)?.stderr
+            }
+            ["readelf", ..] => {
+                let mut readelf = Command::new("readelf");
+                succeed(readelf.arg("-dW").arg(project.program()))?.stdout
+            }
+            _ => {
+                let mut program = Command::new(project.program());
+                succeed(project.switch_off(clean(&mut program)))?.stdout
+            }
+        };
+        for expected in output {
+            assert!(printed.contains(&expected), "{line}: {expected}: {printed}");
+        }
+        if line.starts_with("readelf") {
+            assert_eq!(printed.matches("(NEEDED)").count(), 3, "{printed}");
+        }
+    }
+    Ok(())
 }
 
 #[test]

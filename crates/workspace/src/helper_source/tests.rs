@@ -6,7 +6,7 @@ use super::*;
 fn record(source: &str) -> String {
     format!(
         r#"{{"installs":{{
-            "cargo-deny 0.18.4 (registry+https://github.com/rust-lang/crates.io-index)":
+            "cargo-deny 0.18.4 (registry+https://registry.example/index)":
                 {{"version_req":null,"bins":["cargo-deny"],"features":[],"profile":"release"}},
             "cargo-gpustub 0.1.0 ({source})":
                 {{"version_req":null,"bins":["cargo-gpustub"],"features":[],"all_features":false,
@@ -55,7 +55,7 @@ fn recorded_finds_the_source_of_the_program() {
         Some(Installed::Path("/home/a b/gpustub/cargo-gpustub".into()))
     );
     for registry in [
-        "registry+https://github.com/rust-lang/crates.io-index",
+        "registry+https://registry.example/index",
         "sparse+https://host/index/",
     ] {
         assert_eq!(of(registry), Some(Installed::Registry));
