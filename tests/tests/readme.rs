@@ -72,7 +72,7 @@ fn patched_directory() -> Result<tempfile::TempDir> {
 
 #[test]
 fn first_command_prints_the_table() -> Result<()> {
-    let commands = console_block("cargo run")?;
+    let commands = console_block("cargo run -p hello-gpu")?;
     assert_eq!(
         commands,
         [("cargo run -p hello-gpu".to_owned(), Vec::new())]
