@@ -21,7 +21,7 @@ static enum binding_kind binding_kind(const struct slot *slot, const struct libr
     return binding->name == slot_name(slot) ? BOUND_UNCHANGED : BOUND_RENAMED;
 }
 
-/* Appends the functions with this outcome, in one line. */
+/* Appends the functions with the `wanted` kind of binding, in one line. */
 static void append_functions(struct text *text, const char *title, const struct library *library,
                              const struct result *result, enum binding_kind wanted)
 {
