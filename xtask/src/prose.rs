@@ -82,7 +82,8 @@ fn texts(path: &str, source: &str) -> Result<Vec<Text>, String> {
         "rs" => rust::texts(source).map_err(|e| format!("{}: {e}", path.display()))?,
         "c" | "h" | "cc" | "cpp" | "cu" | "S" | "hip" => c::texts(source),
         "md" => markdown::texts(source),
-        "toml" | "sh" | "py" | "cmake" | "yml" | "yaml" | "abi" | "symbols" | "mk" | "json" => {
+        "toml" => hash_comments::toml_texts(source),
+        "sh" | "py" | "cmake" | "yml" | "yaml" | "abi" | "symbols" | "mk" | "json" => {
             hash_comments::texts(source)
         }
         "" if source.starts_with("#!") => hash_comments::texts(source),

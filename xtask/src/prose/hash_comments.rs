@@ -1,6 +1,22 @@
 //! Comments that begin with `#`: TOML, shell, Python, CMake, YAML.
 
-use super::text::{Comments, Text};
+use super::text::{Comments, Kind, Text};
+
+/// Comments, and names of test cases, which are the quoted headers of TOML tables.
+pub fn toml_texts(source: &str) -> Vec<Text> {
+    let mut found = texts(source);
+    for (index, line) in source.lines().enumerate() {
+        let name = line
+            .strip_prefix("[\"")
+            .and_then(|rest| rest.split('"').next());
+        found.extend(name.map(|name| Text {
+            kind: Kind::Prose,
+            line: index + 1,
+            text: name.to_owned(),
+        }));
+    }
+    found
+}
 
 /// Comments that are alone on their lines; elsewhere `#` may be part of a string.
 pub fn texts(source: &str) -> Vec<Text> {
