@@ -39,6 +39,14 @@ use name::with_c_str;
 pub use text::Text;
 
 /// A library's version.
+///
+/// ```
+/// use gpustub::Version;
+///
+/// let version = Version { major: 12, minor: 9 };
+/// assert_eq!(version.to_string(), "12.9");
+/// assert!(version < Version { major: 13, minor: 0 });
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version {
     /// The major number.
@@ -54,6 +62,14 @@ impl fmt::Display for Version {
 }
 
 /// Numbers of the functions used by this image that were bound, refused and missing.
+///
+/// ```no_run
+/// let counts = gpustub::load("cudart")?.counts();
+/// if counts.missing > 0 {
+///     println!("{} of {} functions are missing", counts.missing, counts.bound + counts.missing);
+/// }
+/// # Ok::<(), gpustub::Unavailable>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Counts {
@@ -66,6 +82,12 @@ pub struct Counts {
 }
 
 /// A library that is loaded and bound.
+///
+/// ```no_run
+/// let cudart = gpustub::load("cudart")?;
+/// println!("{}: {} functions", cudart.path(), cudart.counts().bound);
+/// # Ok::<(), gpustub::Unavailable>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Loaded {
     path: Text,
@@ -75,22 +97,49 @@ pub struct Loaded {
 
 impl Loaded {
     /// The file, as the loader names it.
+    ///
+    /// ```no_run
+    /// println!("loaded {}", gpustub::load("cudart")?.path());
+    /// # Ok::<(), gpustub::Unavailable>(())
+    /// ```
     pub fn path(&self) -> Text {
         self.path
     }
 
     /// The version, if known.
+    ///
+    /// ```no_run
+    /// if let Some(version) = gpustub::load("cudart")?.version() {
+    ///     println!("CUDA {version}");
+    /// }
+    /// # Ok::<(), gpustub::Unavailable>(())
+    /// ```
     pub fn version(&self) -> Option<Version> {
         self.version
     }
 
     /// Numbers of functions bound, refused and missing.
+    ///
+    /// ```no_run
+    /// println!("{} functions bound", gpustub::load("cudart")?.counts().bound);
+    /// # Ok::<(), gpustub::Unavailable>(())
+    /// ```
     pub fn counts(&self) -> Counts {
         self.counts
     }
 }
 
 /// Reason why a library cannot be used. Displayed as one line.
+///
+/// ```no_run
+/// use gpustub::Unavailable;
+///
+/// match gpustub::load("cudart") {
+///     Ok(_) => println!("CUDA is available"),
+///     Err(Unavailable::Missing(reason)) => println!("no CUDA: {reason}"),
+///     Err(error) => panic!("{error}"),
+/// }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unavailable {
@@ -114,6 +163,17 @@ impl fmt::Display for Unavailable {
 impl core::error::Error for Unavailable {}
 
 /// Reason why a handle was rejected.
+///
+/// ```no_run
+/// use gpustub::HandleError;
+///
+/// # let handle = std::ptr::NonNull::dangling();
+/// // SAFETY: the handle is that of the CUDA run time, which stays open.
+/// match unsafe { gpustub::set_handle("cudart", handle) } {
+///     Ok(()) | Err(HandleError::AlreadyBound) => {}
+///     Err(error) => panic!("{error}: {}", gpustub::reason("cudart")),
+/// }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HandleError {
@@ -139,6 +199,17 @@ impl core::error::Error for HandleError {}
 
 /// Finds, loads and binds a library, unless that has already happened. `library` is the name in
 /// `GpuStub.toml`. Afterwards its stubs are async-signal-safe.
+///
+/// # Errors
+///
+/// [`Unavailable::Missing`] with the reason if no usable library was found,
+/// [`Unavailable::UnknownLibrary`] if this image has no stubs for the library.
+///
+/// ```no_run
+/// let cudart = gpustub::load("cudart")?;
+/// println!("{}", cudart.path());
+/// # Ok::<(), gpustub::Unavailable>(())
+/// ```
 pub fn load(library: &str) -> Result<Loaded, Unavailable> {
     // SAFETY: the pointer is to a C string that outlives the call.
     match with_c_str(library, |name| unsafe { ffi::gpustub_load(name.as_ptr()) }) {
@@ -154,6 +225,10 @@ pub fn load(library: &str) -> Result<Loaded, Unavailable> {
 }
 
 /// Returns whether the library can be used. Loads it unless that has already happened.
+///
+/// ```no_run
+/// let device = if gpustub::is_available("cudart") { "cuda" } else { "cpu" };
+/// ```
 pub fn is_available(library: &str) -> bool {
     // SAFETY: as in `load`.
     with_c_str(library, |name| unsafe {
@@ -163,6 +238,12 @@ pub fn is_available(library: &str) -> bool {
 
 /// Returns whether a call of this function would reach the real library. Loads the library unless
 /// that has already happened.
+///
+/// ```no_run
+/// if gpustub::has_function("cudart", "cudaMallocAsync") {
+///     // a call of cudaMallocAsync reaches the real library
+/// }
+/// ```
 pub fn has_function(library: &str, function: &str) -> bool {
     let answer = with_c_str(library, |library| {
         with_c_str(function, |function| {
@@ -195,6 +276,13 @@ fn version(library: &str) -> Option<Version> {
 }
 
 /// Reason why the library is unavailable, in one line; empty if it is available.
+///
+/// ```no_run
+/// let reason = gpustub::reason("cudart");
+/// if !reason.is_empty() {
+///     println!("no CUDA: {reason}");
+/// }
+/// ```
 pub fn reason(library: &str) -> Text {
     // SAFETY: as in `load`.
     let reason = with_c_str(library, |name| unsafe {
@@ -205,6 +293,12 @@ pub fn reason(library: &str) -> Text {
 
 /// Report of a few lines: the file that was chosen, the files that were tried and rejected with the
 /// reasons, the functions that were bound. `None` if this image has no stubs for the library.
+///
+/// ```no_run
+/// if let Some(report) = gpustub::report("cudart") {
+///     println!("{report}");
+/// }
+/// ```
 pub fn report(library: &str) -> Option<Text> {
     // SAFETY: as in `load`.
     text(with_c_str(library, |name| unsafe {
@@ -233,6 +327,27 @@ fn counts(library: &str) -> Option<Counts> {
 ///
 /// `handle` was returned by `dlopen` and stays open for the rest of the process. It is the library
 /// that `library` names: its functions will be called with that library's types.
+///
+/// # Errors
+///
+/// [`HandleError::AlreadyBound`] after the first use of the library, [`HandleError::Rejected`] if
+/// its functions cannot be used, [`HandleError::UnknownLibrary`] if this image has no stubs for it.
+///
+/// ```no_run
+/// use core::ffi::{c_char, c_int, c_void};
+/// use core::ptr::NonNull;
+///
+/// # unsafe extern "C" {
+/// #     fn dlopen(file: *const c_char, mode: c_int) -> *mut c_void;
+/// # }
+/// # const RTLD_NOW: c_int = 2;
+/// // SAFETY: the name is a C string; the file is the CUDA run time, which stays open.
+/// let handle = unsafe { dlopen(c"/opt/cuda/lib/libcudart.so.12".as_ptr(), RTLD_NOW) };
+/// let handle = NonNull::new(handle).expect("the CUDA run time");
+/// // SAFETY: as above.
+/// unsafe { gpustub::set_handle("cudart", handle) }?;
+/// # Ok::<(), gpustub::HandleError>(())
+/// ```
 pub unsafe fn set_handle(library: &str, handle: NonNull<c_void>) -> Result<(), HandleError> {
     let status = with_c_str(library, |name| {
         // SAFETY: the name is as in `load`; the caller guarantees the rest.

@@ -5,6 +5,11 @@ use core::fmt::{self, Write as _};
 
 /// A string that stays valid until the process ends. UTF-8 except for file names in other
 /// encodings; when displayed, other bytes become U+FFFD.
+///
+/// ```no_run
+/// let reason: gpustub::Text = gpustub::reason("cudart");
+/// println!("{reason}");
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct Text(&'static CStr);
 
@@ -14,16 +19,33 @@ impl Text {
     }
 
     /// The unchanged string.
+    ///
+    /// ```no_run
+    /// let bytes = gpustub::reason("cudart").as_c_str().to_bytes();
+    /// println!("{} bytes", bytes.len());
+    /// ```
     pub fn as_c_str(self) -> &'static CStr {
         self.0
     }
 
     /// The string, if it is UTF-8.
+    ///
+    /// ```no_run
+    /// if let Some(reason) = gpustub::reason("cudart").to_str() {
+    ///     assert!(!reason.contains('\n'));
+    /// }
+    /// ```
     pub fn to_str(self) -> Option<&'static str> {
         self.0.to_str().ok()
     }
 
     /// Returns whether the string is empty.
+    ///
+    /// ```no_run
+    /// if gpustub::reason("cudart").is_empty() {
+    ///     println!("CUDA is available");
+    /// }
+    /// ```
     pub fn is_empty(self) -> bool {
         self.0.is_empty()
     }
