@@ -6,7 +6,8 @@
  *
  * Functions return a status: GPUSTUB_ARCHIVE_OK, GPUSTUB_ARCHIVE_NONE, or an error, which is less than 0.
  * Outputs are set only on GPUSTUB_ARCHIVE_OK. A null pointer, or a struct that was not opened, results in
- * GPUSTUB_ARCHIVE_ARGUMENT. Names are bytes with a length, without a terminator. */
+ * GPUSTUB_ARCHIVE_ARGUMENT. Names are bytes with a length in bytes, without a terminator; names and contents
+ * that functions return point into the bytes of the archive. */
 #ifndef GPUSTUB_ARCHIVE_H
 #define GPUSTUB_ARCHIVE_H
 
@@ -61,52 +62,57 @@ GPUSTUB_ARCHIVE_ASSERT(sizeof(struct gpustub_archive_member) == 128);
 GPUSTUB_ARCHIVE_ASSERT(sizeof(struct gpustub_archive_symbols) == 384);
 #undef GPUSTUB_ARCHIVE_ASSERT
 
-/* Opens an archive of `size` bytes. Reads a few of them. */
+/* Opens an archive of `size` bytes, which stay the caller's. Reads a few of them. GPUSTUB_ARCHIVE_NOT_AN_ARCHIVE,
+ * GPUSTUB_ARCHIVE_NO_VIEWS, GPUSTUB_ARCHIVE_VERSION, GPUSTUB_ARCHIVE_LENGTH or GPUSTUB_ARCHIVE_DAMAGED. */
 int gpustub_archive_open(struct gpustub_archive *archive, const void *bytes, size_t size);
-/* Checks the whole archive against the hashes that were written with it. */
+/* Checks the whole archive against the hashes that were written with it, in time proportional to its size. The first
+ * wrong part: GPUSTUB_ARCHIVE_DAMAGED for a table, GPUSTUB_ARCHIVE_MOVED or GPUSTUB_ARCHIVE_CONTENTS for a member. */
 int gpustub_archive_verify(const struct gpustub_archive *archive);
 
-/* The number of views. */
+/* Returns the number of views. */
 int gpustub_archive_view_count(const struct gpustub_archive *archive, size_t *count);
-/* The view of that name. */
+/* Finds the view of that name. GPUSTUB_ARCHIVE_NONE without one; GPUSTUB_ARCHIVE_DAMAGED. */
 int gpustub_archive_view(const struct gpustub_archive *archive, const char *name, size_t length, struct gpustub_archive_view *view);
-/* The view of that index, from 0. */
+/* Returns the view of that index, from 0. GPUSTUB_ARCHIVE_NONE after the last; GPUSTUB_ARCHIVE_DAMAGED. */
 int gpustub_archive_view_at(const struct gpustub_archive *archive, size_t index, struct gpustub_archive_view *view);
-/* The view that ordinary tools see. */
+/* Returns the view that ordinary tools see. GPUSTUB_ARCHIVE_NONE without one; GPUSTUB_ARCHIVE_DAMAGED. */
 int gpustub_archive_default_view(const struct gpustub_archive *archive, struct gpustub_archive_view *view);
 
-/* The number of members, each counted once. */
+/* Returns the number of members, each counted once. */
 int gpustub_archive_member_count(const struct gpustub_archive *archive, size_t *count);
-/* The member of that index, from 0. */
+/* Returns the member of that index, from 0. GPUSTUB_ARCHIVE_NONE after the last; GPUSTUB_ARCHIVE_DAMAGED. */
 int gpustub_archive_member_at(const struct gpustub_archive *archive, size_t index, struct gpustub_archive_member *member);
 
-/* The name of a view. */
+/* Returns the name of a view. */
 int gpustub_archive_view_name(const struct gpustub_archive_view *view, const char **name, size_t *length);
-/* The number of symbols of a view. */
+/* Returns the number of symbols of a view. */
 int gpustub_archive_symbol_count(const struct gpustub_archive_view *view, size_t *count);
-/* The member that defines a symbol. */
+/* Finds the member that defines a symbol. GPUSTUB_ARCHIVE_NONE without one; GPUSTUB_ARCHIVE_DAMAGED. */
 int gpustub_archive_find(const struct gpustub_archive_view *view, const char *symbol, size_t length, struct gpustub_archive_member *member);
 /* Starts an iteration over all symbols of a view, in unspecified order. */
 int gpustub_archive_symbols(const struct gpustub_archive_view *view, struct gpustub_archive_symbols *symbols);
-/* The next symbol, and the member that defines it. */
+/* Returns the next symbol, and the member that defines it. GPUSTUB_ARCHIVE_NONE after the last; GPUSTUB_ARCHIVE_DAMAGED
+ * for a malformed symbol, after which the next call continues. */
 int gpustub_archive_next_symbol(struct gpustub_archive_symbols *symbols, const char **name, size_t *length, struct gpustub_archive_member *member);
-/* The number of members of a view. */
+/* Returns the number of members of a view. */
 int gpustub_archive_view_member_count(const struct gpustub_archive_view *view, size_t *count);
-/* The member at that index in the order of the view's layers, and the index of its layer. */
+/* Returns the member at that index, from 0, in the order of the view's layers, and the index of its layer.
+ * GPUSTUB_ARCHIVE_NONE after the last; GPUSTUB_ARCHIVE_DAMAGED. */
 int gpustub_archive_view_member_at(const struct gpustub_archive_view *view, size_t index, struct gpustub_archive_member *member, size_t *layer);
-/* The number of layers of a view. */
+/* Returns the number of layers of a view. */
 int gpustub_archive_layer_count(const struct gpustub_archive_view *view, size_t *count);
-/* The name of a layer of a view. */
+/* Returns the name of the layer of that index, from 0. GPUSTUB_ARCHIVE_NONE after the last; GPUSTUB_ARCHIVE_DAMAGED. */
 int gpustub_archive_layer_name(const struct gpustub_archive_view *view, size_t index, const char **name, size_t *length);
 
-/* The name of a member. */
+/* Returns the name of a member. */
 int gpustub_archive_member_name(const struct gpustub_archive_member *member, const char **name, size_t *length);
-/* The contents of a member. */
+/* Returns the contents of a member and their size in bytes. GPUSTUB_ARCHIVE_MOVED if another tool has moved the member or
+ * changed its header. Only gpustub_archive_verify compares the contents with their hash. */
 int gpustub_archive_member_data(const struct gpustub_archive_member *member, const void **data, size_t *size);
-/* The index of a member: two views share a member if its index is the same. */
+/* Returns the index of a member: two views share a member if its index is the same. */
 int gpustub_archive_member_index(const struct gpustub_archive_member *member, size_t *index);
 
-/* English text of a status. */
+/* Returns the English text of a status, including unknown ones. Never null; static, not to be released. */
 const char *gpustub_archive_strerror(int status);
 
 #ifdef __cplusplus

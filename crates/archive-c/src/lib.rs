@@ -75,7 +75,7 @@ pub unsafe extern "C" fn gpustub_archive_verify(archive: *const CArchive) -> c_i
     })
 }
 
-/// The number of views.
+/// Returns the number of views: [`SuperArchive::view_count`].
 ///
 /// # Safety
 ///
@@ -89,7 +89,7 @@ pub unsafe extern "C" fn gpustub_archive_view_count(
     status(|| unsafe { Ok(put(count, read(archive)?.view_count())) })
 }
 
-/// The view of that name.
+/// Finds the view of that name: [`SuperArchive::view`].
 ///
 /// # Safety
 ///
@@ -108,7 +108,7 @@ pub unsafe extern "C" fn gpustub_archive_view(
     })
 }
 
-/// The view of that index.
+/// Returns the view of that index: [`SuperArchive::view_at`].
 ///
 /// # Safety
 ///
@@ -123,7 +123,7 @@ pub unsafe extern "C" fn gpustub_archive_view_at(
     status(|| unsafe { Ok(fill(view, read(archive)?.view_at(index))) })
 }
 
-/// The view that ordinary tools see.
+/// Returns the view that ordinary tools see: [`SuperArchive::default_view`].
 ///
 /// # Safety
 ///
@@ -137,7 +137,7 @@ pub unsafe extern "C" fn gpustub_archive_default_view(
     status(|| unsafe { Ok(fill(view, read(archive)?.default_view())) })
 }
 
-/// The number of members, each counted once.
+/// Returns the number of members, each counted once: [`SuperArchive::member_count`].
 ///
 /// # Safety
 ///
@@ -151,7 +151,7 @@ pub unsafe extern "C" fn gpustub_archive_member_count(
     status(|| unsafe { Ok(put(count, read(archive)?.member_count())) })
 }
 
-/// The member of that index.
+/// Returns the member of that index: [`SuperArchive::member_at`].
 ///
 /// # Safety
 ///
@@ -166,7 +166,7 @@ pub unsafe extern "C" fn gpustub_archive_member_at(
     status(|| unsafe { Ok(fill(member, read(archive)?.member_at(index))) })
 }
 
-/// The name of a view.
+/// Returns the name of a view: [`View::name`](gpustub_archive::View::name).
 ///
 /// # Safety
 ///
@@ -181,7 +181,7 @@ pub unsafe extern "C" fn gpustub_archive_view_name(
     status(|| unsafe { Ok(text(read(view)?.name(), name, length)) })
 }
 
-/// The number of symbols of a view.
+/// Returns the number of symbols: [`View::symbol_count`](gpustub_archive::View::symbol_count).
 ///
 /// # Safety
 ///
@@ -195,7 +195,7 @@ pub unsafe extern "C" fn gpustub_archive_symbol_count(
     status(|| unsafe { Ok(put(count, read(view)?.symbol_count())) })
 }
 
-/// The member that defines a symbol.
+/// Finds the member that defines a symbol: [`View::find_symbol`](gpustub_archive::View::find_symbol).
 ///
 /// # Safety
 ///
@@ -214,7 +214,7 @@ pub unsafe extern "C" fn gpustub_archive_find(
     })
 }
 
-/// Starts an iteration over all symbols of a view.
+/// Starts an iteration over all symbols: [`View::symbols`](gpustub_archive::View::symbols).
 ///
 /// # Safety
 ///
@@ -228,7 +228,7 @@ pub unsafe extern "C" fn gpustub_archive_symbols(
     status(|| unsafe { Ok(fill(symbols, Ok(Some(read(view)?.symbols())))) })
 }
 
-/// The next symbol, and the member that defines it.
+/// Returns the next symbol, and the member that defines it.
 ///
 /// # Safety
 ///
@@ -255,7 +255,7 @@ pub unsafe extern "C" fn gpustub_archive_next_symbol(
     })
 }
 
-/// The number of members of a view.
+/// Returns the number of members: [`View::member_count`](gpustub_archive::View::member_count).
 ///
 /// # Safety
 ///
@@ -269,7 +269,7 @@ pub unsafe extern "C" fn gpustub_archive_view_member_count(
     status(|| unsafe { Ok(put(count, read(view)?.member_count())) })
 }
 
-/// A member of a view, and the index of its layer.
+/// Returns a member, and the index of its layer: [`View::member_at`](gpustub_archive::View::member_at).
 ///
 /// # Safety
 ///
@@ -290,7 +290,7 @@ pub unsafe extern "C" fn gpustub_archive_view_member_at(
     })
 }
 
-/// The number of layers of a view.
+/// Returns the number of layers: [`View::layer_count`](gpustub_archive::View::layer_count).
 ///
 /// # Safety
 ///
@@ -304,7 +304,7 @@ pub unsafe extern "C" fn gpustub_archive_layer_count(
     status(|| unsafe { Ok(put(count, read(view)?.layer_count())) })
 }
 
-/// The name of a layer of a view.
+/// Returns the name of a layer: [`View::layer_at`](gpustub_archive::View::layer_at).
 ///
 /// # Safety
 ///
@@ -326,7 +326,7 @@ pub unsafe extern "C" fn gpustub_archive_layer_name(
     })
 }
 
-/// The name of a member.
+/// Returns the name of a member: [`Member::name`](gpustub_archive::Member::name).
 ///
 /// # Safety
 ///
@@ -341,7 +341,7 @@ pub unsafe extern "C" fn gpustub_archive_member_name(
     status(|| unsafe { Ok(text(read(member)?.name(), name, length)) })
 }
 
-/// The contents of a member.
+/// Returns the contents of a member: [`Member::data`](gpustub_archive::Member::data).
 ///
 /// # Safety
 ///
@@ -361,7 +361,7 @@ pub unsafe extern "C" fn gpustub_archive_member_data(
     })
 }
 
-/// The index of a member.
+/// Returns the index of a member: [`Member::index`](gpustub_archive::Member::index).
 ///
 /// # Safety
 ///
@@ -375,7 +375,7 @@ pub unsafe extern "C" fn gpustub_archive_member_index(
     status(|| unsafe { Ok(put(index, read(member)?.index())) })
 }
 
-/// A sentence for a status.
+/// Returns the English text of a status.
 #[unsafe(no_mangle)]
 pub extern "C" fn gpustub_archive_strerror(status: c_int) -> *const c_char {
     status::text(status).as_ptr()
