@@ -10,8 +10,9 @@
  * launches the kernel.
  *
  * Statuses. Functions return GPURPC_STATUS_SUCCESS or another status of enum gpurpc_status; gpurpc_strerror
- * returns a message for it. Outputs are set only after success. A null pointer is
- * GPURPC_STATUS_INVALID_ARGUMENT unless a meaning is documented.
+ * returns a message for it. Outputs are set only after success. A null or misaligned pointer is
+ * GPURPC_STATUS_INVALID_ARGUMENT unless a meaning is documented. A function that takes options returns
+ * GPURPC_STATUS_INVALID_STRUCT_SIZE for a wrong `struct_size`.
  *
  * Threads. Any thread may call functions with a server at any time, except gpurpc_server_destroy. Threads in
  * gpurpc_poll or gpurpc_serve call the callbacks: for one device one at a time, for several devices
@@ -253,37 +254,42 @@ gpurpc_status_t gpurpc_server_destroy(gpurpc_server_t *server);
 gpurpc_status_t gpurpc_register_callback(gpurpc_server_t *server, uint32_t opcode, gpurpc_opcode_callback_ty callback, void *data);
 
 /* Registers the callback of an opcode whose calls are one packet of each lane, which `work` turns into the answer in
- * place, like a single gpurpc_recv_and_send. Such a call allocates nothing. */
+ * place, like a single gpurpc_recv_and_send. Such a call allocates nothing. Statuses as for gpurpc_register_callback. */
 gpurpc_status_t gpurpc_register_request(gpurpc_server_t *server, uint32_t opcode, gpurpc_port_callback_ty work, void *data);
 
 /* Registers the services of LLVM's libc, separate for each device: streams and files, printf, memory, exit, commands,
  * functions of the host. Statuses as for gpurpc_register_callback; GPURPC_STATUS_DUPLICATE_OPCODE if one of the
- * opcodes has a callback, GPURPC_STATUS_INVALID_ROOT if `root` cannot be opened, here or in gpurpc_device_add. */
+ * opcodes has a callback, GPURPC_STATUS_INVALID_ROOT if `root` cannot be opened, here or in gpurpc_device_add,
+ * GPURPC_STATUS_INVALID_ARGUMENT for `malloc` without `free` or vice versa. `options` and `root` are copied. */
 gpurpc_status_t gpurpc_register_libc(gpurpc_server_t *server, const gpurpc_libc_options_t *options);
 
 /* Registers the callback that is called once for each dropped call. The port of a dropped call is not served again,
  * because the state of its client is unknown. Statuses as for gpurpc_register_callback; the last callback counts. */
 gpurpc_status_t gpurpc_register_fault_callback(gpurpc_server_t *server, gpurpc_fault_callback_ty callback, void *data);
 
-/* Computes the size in bytes of the memory of a device. */
+/* Computes the size in bytes of the memory of a device. GPURPC_STATUS_INVALID_PORT_COUNT,
+ * GPURPC_STATUS_INVALID_LANE_SIZE. */
 gpurpc_status_t gpurpc_buffer_size(uint32_t ports, uint32_t lanes, uint64_t *size);
 
 /* Adds a device, which is served from now on. GPURPC_STATUS_INVALID_LANE_SIZE, GPURPC_STATUS_INVALID_PORT_COUNT,
- * GPURPC_STATUS_INVALID_MEMORY, or GPURPC_STATUS_OUT_OF_MEMORY if `alloc` returns null. */
+ * GPURPC_STATUS_INVALID_MEMORY, GPURPC_STATUS_INVALID_ROOT (gpurpc_register_libc), GPURPC_STATUS_INVALID_ARGUMENT for
+ * unknown `opcodes`, or GPURPC_STATUS_OUT_OF_MEMORY if `alloc` returns null. `options` is copied. */
 gpurpc_status_t gpurpc_device_add(gpurpc_server_t *server, const gpurpc_device_options_t *options, gpurpc_device_t *device);
 
 /* Removes a device. Its calls are dropped without a fault. A thread that is serving it finishes its poll first: `free`
  * of its options reports that the memory is no longer used. GPURPC_STATUS_NO_DEVICE if it was removed before. */
 gpurpc_status_t gpurpc_device_remove(gpurpc_server_t *server, gpurpc_device_t device);
 
-/* Returns the address on the host and the size in bytes of the memory of a device. Either output may be null. */
+/* Returns the address on the host and the size in bytes of the memory of a device. Either output may be null.
+ * GPURPC_STATUS_NO_DEVICE if it was removed. Memory without a `memory` of the options is valid until then. */
 gpurpc_status_t gpurpc_device_buffer(gpurpc_server_t *server, gpurpc_device_t device, void **buffer, uint64_t *size);
 
 /* Initialises a client (gpurpc_client_t of gpurpc_client.h) in host memory of `size` bytes, GPURPC_CLIENT_SIZE or
  * more. The program copies it to the device before its first call; for LLVM's libc into the object named by the
  * symbol __llvm_rpc_client, or the one that __llvm_libc_rpc_client points to (LLVM 19). `buffer` is the memory of
  * gpurpc_device_buffer, by its address on the device. Each memory has one client, which holds the locks of its ports.
- * GPURPC_STATUS_INVALID_MEMORY if `size` is less, or `buffer` is 0 or not a multiple of 8. */
+ * GPURPC_STATUS_INVALID_MEMORY if `size` is less, or `buffer` is 0 or not a multiple of 8;
+ * GPURPC_STATUS_INVALID_PORT_COUNT. */
 gpurpc_status_t gpurpc_client_init(void *client, size_t size, uint64_t buffer, uint32_t ports);
 
 /* Polls once all devices that no other thread is serving, and sets `any` to 1 if a call was served, else to 0. `any` may
@@ -305,9 +311,9 @@ gpurpc_status_t gpurpc_stop(gpurpc_server_t *server);
 /* The following functions are for callbacks of a call, with its port. A call is a sequence of packets that are received
  * and sent in the order that client and host agreed on; the first is the client's. The functions queue operations, which
  * run in this order, each when the client has reached it; other calls are served in between. Callbacks may queue more.
- * The call ends when no operation is left. */
+ * The call ends when no operation is left; `data` must stay valid until then. */
 
-/* Queues: wait for the packets of the client and call `use`. Null: no callback. */
+/* Queues: wait for the packets of the client and call `use`. Null: no callback, as in the next two. */
 gpurpc_status_t gpurpc_recv(gpurpc_port_t *port, gpurpc_port_callback_ty use, void *data);
 
 /* Queues: wait for ownership of the packets, call `fill`, and send them. The buffers keep their last contents. */
@@ -342,16 +348,16 @@ gpurpc_status_t gpurpc_port_on_close(gpurpc_port_t *port, gpurpc_callback_ty cal
  * no answer, except for packets that gpurpc_send is filling, which are sent. */
 gpurpc_status_t gpurpc_port_fail(gpurpc_port_t *port);
 
-/* Returns the opcode of the call. */
+/* Returns the opcode of the call. 0 if `port` is null. */
 uint32_t gpurpc_port_opcode(const gpurpc_port_t *port);
 
-/* Returns the bit mask of the participating lanes. It may be 0: the device is not trusted. */
+/* Returns the bit mask of the participating lanes. It may be 0: the device is not trusted. 0 if `port` is null. */
 uint64_t gpurpc_port_lane_mask(const gpurpc_port_t *port);
 
-/* Returns the device of the call. */
+/* Returns the device of the call. A `handle` of 0, which is no device, if `port` is null. */
 gpurpc_device_t gpurpc_port_device(const gpurpc_port_t *port);
 
-/* Returns an English message for a status. Never null. */
+/* Returns an English message for a status. Never null; static, not to be freed. */
 const char *gpurpc_strerror(gpurpc_status_t status);
 
 #ifdef __cplusplus

@@ -219,7 +219,7 @@ GPURPC_DETAIL_FN void gpurpc_detail_unlock(gpurpc_client_t *client, uint32_t por
     gpurpc_detail_sync(mask);
 }
 
-/* Waits for a free port and begins a call. */
+/* Waits for a free port and begins a call, which holds the port and uses `client` until gpurpc_call_close. */
 GPURPC_DETAIL_FN gpurpc_call_t gpurpc_client_open(gpurpc_client_t *client, uint32_t opcode) {
     gpurpc_call_t call;
     uint32_t port = 0;
@@ -255,7 +255,7 @@ GPURPC_DETAIL_FN gpurpc_call_t gpurpc_client_open(gpurpc_client_t *client, uint3
     return call;
 }
 
-/* Passes the filled packets to the host. */
+/* Passes the filled packets to the host, which owns them from now on. */
 GPURPC_DETAIL_FN void gpurpc_call_send(gpurpc_call_t *call) {
     call->outbox = !call->outbox;
     call->received = 0;
@@ -273,7 +273,8 @@ GPURPC_DETAIL_FN gpurpc_buffer_t *gpurpc_call_fill(gpurpc_call_t *call) {
     return call->packet;
 }
 
-/* Waits for packets of the host and returns the one of this lane, valid until the next function of the call. */
+/* Waits for packets of the host and returns the one of this lane, valid until the next function of the call. Waits
+ * indefinitely if the host has dropped the call: no function of this header returns a status. */
 GPURPC_DETAIL_FN gpurpc_buffer_t *gpurpc_call_recv(gpurpc_call_t *call) {
     /* Returns the previously received packets first. */
     if (call->received)
@@ -288,7 +289,7 @@ GPURPC_DETAIL_FN void gpurpc_call_close(gpurpc_call_t *call) {
     gpurpc_detail_unlock(call->client, call->port, call->mask);
 }
 
-/* Sends a message of each lane, whose sizes may differ. Counterpart of gpurpc_recv_n. */
+/* Sends a message of `size` bytes of each lane, whose sizes may differ, and copies it. Counterpart of gpurpc_recv_n. */
 GPURPC_DETAIL_FN void gpurpc_call_send_n(gpurpc_call_t *call, const void *message, uint64_t size) {
     const unsigned char *from = (const unsigned char *)message;
     uint64_t at = 0, skip = 8;
@@ -302,7 +303,7 @@ GPURPC_DETAIL_FN void gpurpc_call_send_n(gpurpc_call_t *call, const void *messag
     } while (gpurpc_detail_ballot(call->mask, at < size) != 0);
 }
 
-/* Receives a message for each lane, stores up to `room` bytes of it, and returns its size, which may be larger.
+/* Receives a message for each lane, stores up to `room` bytes of it, and returns its size in bytes, which may be larger.
  * Counterpart of gpurpc_send_n. */
 GPURPC_DETAIL_FN uint64_t gpurpc_call_recv_n(gpurpc_call_t *call, void *message, uint64_t room) {
     unsigned char *to = (unsigned char *)message;
