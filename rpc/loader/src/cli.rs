@@ -183,6 +183,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::{ABORTED, Code};
 
     fn words(text: &str) -> Vec<OsString> {
         text.split(' ').map(OsString::from).collect()
@@ -215,6 +216,52 @@ mod tests {
         for example in examples.lines() {
             let cli = Cli::parse_words(words(example.trim()));
             assert!(cli.is_ok(), "{example}: {:?}", cli.err());
+        }
+    }
+
+    /// The README, and the crate's documentation.
+    const PAGES: [(&str, &str); 2] = [
+        ("README.md", include_str!("../README.md")),
+        ("main.rs", include_str!("main.rs")),
+    ];
+
+    #[test]
+    fn pages_show_each_option_of_the_help() {
+        for (name, page) in PAGES {
+            let lines = page.lines().map(|line| line.trim_start_matches("//! "));
+            let examples = lines.filter(|line| line.starts_with("gpurpc-loader --"));
+            let examples: Vec<_> = examples.collect();
+            for example in &examples {
+                let cli = Cli::parse_words(words(example));
+                assert!(cli.is_ok(), "{name}: {example}: {:?}", cli.err());
+            }
+            let command = Cli::command();
+            let options = command.get_arguments().filter(|one| !one.is_hide_set());
+            let mut count = 0;
+            for option in options.filter_map(|one| one.get_long()) {
+                let option = format!(" --{option} ");
+                let is_shown = examples.iter().any(|example| example.contains(&option));
+                assert!(is_shown, "{name} has no example of{option}");
+                count += 1;
+            }
+            assert!(count >= 10, "{name}: {count}");
+        }
+    }
+
+    #[test]
+    fn pages_and_help_list_all_exit_codes() {
+        let codes = [
+            Code::NoGpu,
+            Code::TimedOut,
+            Code::Failed,
+            Code::NotRunnable,
+            Code::NotFound,
+        ];
+        for code in codes.map(|code| code as u8).into_iter().chain([ABORTED]) {
+            for (name, page) in PAGES {
+                assert!(page.contains(&format!("| {code} | ")), "{name}: {code}");
+            }
+            assert!(AFTER.contains(&format!("{code} ")), "help: {code}");
         }
     }
 

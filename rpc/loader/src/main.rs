@@ -1,6 +1,26 @@
 //! Runs a GPU program, as LLVM's libc builds them, on CUDA or HIP, with host services.
 //!
 //! Stubs of gpustub find the drivers at run time: one binary works with both, and on machines that have neither.
+//!
+//! ```text
+//! gpurpc-loader --blocks 4 --threads 32,2 a.out --verbose
+//! gpurpc-loader --entry test_main --init kernels test.cubin
+//! gpurpc-loader --runtime hip --device 1 a.out
+//! gpurpc-loader --root data --ports 256 --opcodes narrow a.out
+//! gpurpc-loader --timeout 0.5 test.cubin
+//! ```
+//!
+//! # Exit codes
+//!
+//! | | |
+//! |---|---|
+//! | 0 to 255 | the program's own |
+//! | 123 | no GPU can run the image: [`Code::NoGpu`] |
+//! | 124 | the program was still running at the end of `--timeout`: [`Code::TimedOut`] |
+//! | 125 | the loader failed: [`Code::Failed`] |
+//! | 126 | the image cannot be run: [`Code::NotRunnable`] |
+//! | 127 | the image does not exist: [`Code::NotFound`] |
+//! | 134 | the program aborted: [`error::ABORTED`] |
 
 mod arguments;
 mod cli;
