@@ -5,9 +5,9 @@
  * caller, may be copied, and need not be released. No function allocates.
  *
  * Functions return a status: GPUSTUB_ARCHIVE_OK, GPUSTUB_ARCHIVE_NONE, or an error, which is less than 0.
- * Outputs are set only on GPUSTUB_ARCHIVE_OK. A null pointer, or a struct that was not opened, results in
- * GPUSTUB_ARCHIVE_ARGUMENT. Names are bytes with a length in bytes, without a terminator; names and contents
- * that functions return point into the bytes of the archive. */
+ * Outputs are set only on GPUSTUB_ARCHIVE_OK; after another status an output struct may count as not opened.
+ * A null pointer, or a struct that was not opened, results in GPUSTUB_ARCHIVE_ARGUMENT. Names are bytes with a
+ * length in bytes, without a terminator; names and contents point into the bytes of the archive. */
 #ifndef GPUSTUB_ARCHIVE_H
 #define GPUSTUB_ARCHIVE_H
 
@@ -71,23 +71,23 @@ int gpustub_archive_verify(const struct gpustub_archive *archive);
 
 /* Returns the number of views. */
 int gpustub_archive_view_count(const struct gpustub_archive *archive, size_t *count);
-/* Finds the view of that name. GPUSTUB_ARCHIVE_NONE without one; GPUSTUB_ARCHIVE_DAMAGED. */
+/* Finds the view of that name. GPUSTUB_ARCHIVE_NONE without one, GPUSTUB_ARCHIVE_DAMAGED for corrupt tables. */
 int gpustub_archive_view(const struct gpustub_archive *archive, const char *name, size_t length, struct gpustub_archive_view *view);
-/* Returns the view of that index, from 0. GPUSTUB_ARCHIVE_NONE after the last; GPUSTUB_ARCHIVE_DAMAGED. */
+/* Returns the view of that index, from 0. GPUSTUB_ARCHIVE_NONE after the last, GPUSTUB_ARCHIVE_DAMAGED for corrupt tables. */
 int gpustub_archive_view_at(const struct gpustub_archive *archive, size_t index, struct gpustub_archive_view *view);
-/* Returns the view that ordinary tools see. GPUSTUB_ARCHIVE_NONE without one; GPUSTUB_ARCHIVE_DAMAGED. */
+/* Returns the view that ordinary tools see. GPUSTUB_ARCHIVE_NONE without one, GPUSTUB_ARCHIVE_DAMAGED for corrupt tables. */
 int gpustub_archive_default_view(const struct gpustub_archive *archive, struct gpustub_archive_view *view);
 
 /* Returns the number of members, each counted once. */
 int gpustub_archive_member_count(const struct gpustub_archive *archive, size_t *count);
-/* Returns the member of that index, from 0. GPUSTUB_ARCHIVE_NONE after the last; GPUSTUB_ARCHIVE_DAMAGED. */
+/* Returns the member of that index, from 0. GPUSTUB_ARCHIVE_NONE after the last, GPUSTUB_ARCHIVE_DAMAGED for corrupt tables. */
 int gpustub_archive_member_at(const struct gpustub_archive *archive, size_t index, struct gpustub_archive_member *member);
 
 /* Returns the name of a view. */
 int gpustub_archive_view_name(const struct gpustub_archive_view *view, const char **name, size_t *length);
 /* Returns the number of symbols of a view. */
 int gpustub_archive_symbol_count(const struct gpustub_archive_view *view, size_t *count);
-/* Finds the member that defines a symbol. GPUSTUB_ARCHIVE_NONE without one; GPUSTUB_ARCHIVE_DAMAGED. */
+/* Finds the member that defines a symbol. GPUSTUB_ARCHIVE_NONE without one, GPUSTUB_ARCHIVE_DAMAGED for corrupt tables. */
 int gpustub_archive_find(const struct gpustub_archive_view *view, const char *symbol, size_t length, struct gpustub_archive_member *member);
 /* Starts an iteration over all symbols of a view, in unspecified order. */
 int gpustub_archive_symbols(const struct gpustub_archive_view *view, struct gpustub_archive_symbols *symbols);
@@ -97,11 +97,11 @@ int gpustub_archive_next_symbol(struct gpustub_archive_symbols *symbols, const c
 /* Returns the number of members of a view. */
 int gpustub_archive_view_member_count(const struct gpustub_archive_view *view, size_t *count);
 /* Returns the member at that index, from 0, in the order of the view's layers, and the index of its layer.
- * GPUSTUB_ARCHIVE_NONE after the last; GPUSTUB_ARCHIVE_DAMAGED. */
+ * GPUSTUB_ARCHIVE_NONE after the last, GPUSTUB_ARCHIVE_DAMAGED for corrupt tables. */
 int gpustub_archive_view_member_at(const struct gpustub_archive_view *view, size_t index, struct gpustub_archive_member *member, size_t *layer);
 /* Returns the number of layers of a view. */
 int gpustub_archive_layer_count(const struct gpustub_archive_view *view, size_t *count);
-/* Returns the name of the layer of that index, from 0. GPUSTUB_ARCHIVE_NONE after the last; GPUSTUB_ARCHIVE_DAMAGED. */
+/* Returns the name of the layer of that index, from 0. GPUSTUB_ARCHIVE_NONE after the last, GPUSTUB_ARCHIVE_DAMAGED for corrupt tables. */
 int gpustub_archive_layer_name(const struct gpustub_archive_view *view, size_t index, const char **name, size_t *length);
 
 /* Returns the name of a member. */

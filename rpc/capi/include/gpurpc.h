@@ -281,7 +281,7 @@ gpurpc_status_t gpurpc_device_add(gpurpc_server_t *server, const gpurpc_device_o
 gpurpc_status_t gpurpc_device_remove(gpurpc_server_t *server, gpurpc_device_t device);
 
 /* Returns the address on the host and the size in bytes of the memory of a device. Either output may be null.
- * GPURPC_STATUS_NO_DEVICE if it was removed. Memory without a `memory` of the options is valid until then. */
+ * GPURPC_STATUS_NO_DEVICE if it was removed. Memory of this library is valid until then. */
 gpurpc_status_t gpurpc_device_buffer(gpurpc_server_t *server, gpurpc_device_t device, void **buffer, uint64_t *size);
 
 /* Initialises a client (gpurpc_client_t of gpurpc_client.h) in host memory of `size` bytes, GPURPC_CLIENT_SIZE or
