@@ -12,6 +12,15 @@ use crate::memory::{Memory, Side};
 use crate::packets::{ChunkOffsets, FIRST_CHUNK, Lanes, Packets};
 
 /// One lock bit for each port.
+/// ```
+/// use gpurpc::PortIndex;
+/// use gpurpc::client::{HostLocks, Locks};
+///
+/// let (locks, port) = (HostLocks::new(), PortIndex::new(0));
+/// assert!(locks.try_lock(port) && !locks.try_lock(port));
+/// locks.unlock(port);
+/// assert!(locks.try_lock(port));
+/// ```
 pub trait Locks {
     /// Locks a port and returns true, unless it is locked. Acquire ordering.
     fn try_lock(&self, port: PortIndex) -> bool;
@@ -26,6 +35,14 @@ pub trait Locks {
 }
 
 /// Locks in memory of this process.
+/// ```
+/// use gpurpc::Layout;
+/// use gpurpc::client::{Client, HostLocks};
+/// use gpurpc::memory::Region;
+///
+/// let client = Client::new(Region::zeroed(Layout::new(8, 32)?)?, HostLocks::new());
+/// # Ok::<(), gpurpc::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct HostLocks {
     ports: Vec<AtomicU32>,
@@ -74,6 +91,26 @@ impl Locks for HostLocks {
 }
 
 /// A client. Any number of threads, one for each warp, use it at the same time.
+/// ```
+/// use std::sync::Arc;
+///
+/// use gpurpc::Layout;
+/// use gpurpc::client::{Client, HostLocks};
+/// use gpurpc::memory::Region;
+/// use gpurpc::server::{Device, Handlers, Limits, Opcodes};
+///
+/// let memory = Region::zeroed(Layout::new(8, 32)?)?;
+/// let client = Client::new(memory.clone(), HostLocks::new());
+/// let mut handlers = Handlers::new();
+/// handlers.on_request(0x7800_0001, |packets| packets.set_word(0, 0, packets.word(0, 0) ^ 1))?;
+/// let mut device = Device::new(memory, Arc::new(handlers), Limits::default(), Opcodes::Wide);
+///
+/// let mut call = client.open(0x7800_0001, 0b1);
+/// call.send(|packets| packets.set_word(0, 0, 43));
+/// device.poll();
+/// assert_eq!(call.recv(|packets| packets.word(0, 0)), Some(42));
+/// # Ok::<(), gpurpc::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Client<M, L> {
     memory: M,
@@ -132,6 +169,21 @@ impl<M: Memory, L: Locks> Client<M, L> {
 }
 
 /// An open call. It begins with a packet to the server.
+/// The example of [`Client`] sends and receives packets. A call occupies its port until it is dropped:
+///
+/// ```
+/// use gpurpc::Layout;
+/// use gpurpc::client::{Client, HostLocks};
+/// use gpurpc::memory::Region;
+///
+/// let client = Client::new(Region::zeroed(Layout::new(1, 32)?)?, HostLocks::new());
+/// let call = client.open(0x7800_0001, 0b101);
+/// assert!(call.lanes().eq([0, 2]));
+/// assert!(client.try_open(0x7800_0001, 0b1).is_none());
+/// drop(call);
+/// assert!(client.try_open(0x7800_0001, 0b1).is_some());
+/// # Ok::<(), gpurpc::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Call<'c, M: Memory, L: Locks> {
     client: &'c Client<M, L>,

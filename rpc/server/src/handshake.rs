@@ -9,6 +9,19 @@ use crate::packets::Packets;
 /// A call is a sequence of ownership transfers: a side waits until it owns the packets, reads or writes
 /// them, or both, and passes them on by changing its outbox. A received packet is returned unchanged unless
 /// an answer is written into it first.
+/// ```
+/// use gpurpc::handshake::Handshake;
+/// use gpurpc::memory::{Region, Side};
+/// use gpurpc::{Layout, PortIndex};
+///
+/// let memory = Region::zeroed(Layout::new(1, 1)?)?;
+/// let mut client = Handshake::new(Side::Client, PortIndex::new(0), 0, 0b1);
+/// assert!(client.poll_send(&memory).is_some());
+/// client.finish_send(&memory);
+/// // The server has not returned the packets.
+/// assert!(!client.owns() && client.poll_recv(&memory).is_none());
+/// # Ok::<(), gpurpc::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Handshake {
     side: Side,

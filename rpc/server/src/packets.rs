@@ -6,6 +6,17 @@ use crate::memory::Memory;
 /// Packets of the lanes that take part in a call. Packets of other lanes are not touched.
 ///
 /// Any value may be read: a device is not trusted. Two reads of one word may differ.
+/// ```
+/// let mut handlers = gpurpc::server::Handlers::new();
+/// handlers.on_request(0x7800_0001, |packets| {
+///     for lane in packets.lanes() {
+///         let mut name = [0; 16];
+///         packets.read(lane, 0, &mut name);
+///         packets.write(lane, 0, &name.map(|byte| byte.to_ascii_uppercase()));
+///     }
+/// })?;
+/// # Ok::<(), gpurpc::Error>(())
+/// ```
 pub struct Packets<'m, M: Memory> {
     memory: &'m M,
     port: PortIndex,

@@ -10,6 +10,17 @@ use crate::layout::{Layout, PortIndex};
 /// Only accesses to mailboxes are ordered. A side that finds its inbox changed sees all that the other side
 /// wrote before the change. LLVM uses relaxed accesses and fences there; an acquire load and a release
 /// store order no less, and race detectors understand them.
+/// ```
+/// use gpurpc::memory::{Memory, Region, Side};
+/// use gpurpc::{Layout, PortIndex};
+///
+/// let (memory, port) = (Region::zeroed(Layout::new(8, 32)?)?, PortIndex::new(3));
+/// memory.set_word(port, 31, 0, 42);
+/// memory.set_outbox(Side::Client, port, 1);
+/// assert_eq!(memory.inbox(Side::Server, port), 1);
+/// assert_eq!(memory.word(port, 31, 0), 42);
+/// # Ok::<(), gpurpc::Error>(())
+/// ```
 pub trait Memory {
     /// Layout of the memory.
     fn layout(&self) -> Layout;
@@ -93,6 +104,14 @@ impl<P: Deref<Target: Memory>> Memory for P {
 }
 
 /// A side of the protocol.
+/// ```
+/// use gpurpc::memory::Side;
+///
+/// // The client has changed its outbox: the packets are the server's.
+/// let (primary, secondary) = (0, 1);
+/// assert!(!Side::Client.owns(primary, secondary));
+/// assert!(Side::Server.owns(secondary, primary));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Side {
     /// Opens calls, each with a packet of its own first.

@@ -9,6 +9,23 @@ use crate::error::Error;
 use crate::layout::{Layout, PACKET_WORDS, PortIndex};
 
 /// Memory at an address, shared with a device.
+///
+/// ```
+/// use std::alloc::{alloc_zeroed, dealloc};
+/// use std::ptr::NonNull;
+///
+/// use gpurpc::memory::{Region, SharedMemory};
+/// use gpurpc::{Error, Layout};
+///
+/// let layout = Layout::new(8, 32)?;
+/// // Replaces memory that a GPU runtime allocates for the host and the device.
+/// let block = std::alloc::Layout::from_size_align(layout.size(), 64).unwrap();
+/// // SAFETY: the layout is not empty; only the region uses the memory, and releases it once.
+/// let start = NonNull::new(unsafe { alloc_zeroed(block) }).unwrap();
+/// let memory = unsafe { SharedMemory::new(start, layout.size(), layout) }?;
+/// let region = Region::new(memory, move |start| unsafe { dealloc(start.as_ptr(), block) });
+/// # Ok::<(), Error>(())
+/// ```
 // No `Clone`: a clone of the memory that a `Region` lends could outlive the region.
 #[derive(Debug)]
 pub struct SharedMemory {

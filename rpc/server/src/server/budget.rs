@@ -32,6 +32,18 @@ impl Default for Limits {
 }
 
 /// Remaining part of a device's [`Limits::memory`].
+/// ```
+/// let mut handlers = gpurpc::server::Handlers::new();
+/// handlers.on_session(0x7800_0005, |mut port| async move {
+///     let size = port.recv(|packets| packets.word(0, 0) as usize).await;
+///     // Drops the call if the client requests more than the device's calls may hold.
+///     let _reserved = port.budget().reserve(size)?;
+///     let bytes = vec![0; size];
+///     port.send_n(|_| &bytes).await;
+///     Ok(port)
+/// })?;
+/// # Ok::<(), gpurpc::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Budget {
     pub(crate) limits: Limits,
@@ -88,7 +100,8 @@ impl Budget {
     }
 }
 
-/// Bytes of a device's [`Limits::memory`], released when this is dropped.
+/// Bytes of a device's [`Limits::memory`], released when this is dropped. Returned by [`Budget::reserve`]; the
+/// example of [`Budget`] holds one.
 #[derive(Debug)]
 pub struct Reservation {
     budget: Arc<Budget>,

@@ -18,6 +18,13 @@ use crate::opcode;
 use crate::packets::{Lanes, Packets};
 
 /// Encoding of opcodes by the client.
+/// ```
+/// use gpurpc::server::Opcodes;
+///
+/// let llvm_major = 19;
+/// let opcodes = if llvm_major < 20 { Opcodes::Narrow } else { Opcodes::Wide };
+/// assert_eq!(opcodes, Opcodes::Narrow);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Opcodes {
     /// 32 bits; opcodes of LLVM's libc have `'c'` in the upper byte. LLVM 20 and later.

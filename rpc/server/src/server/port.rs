@@ -55,6 +55,18 @@ pub(crate) struct PortState {
 /// on. The first packet is the client's.
 ///
 /// A handler waits only in these functions; meanwhile other calls are served.
+/// ```
+/// use gpurpc::server::{Handlers, Port};
+///
+/// let mut handlers = Handlers::new();
+/// handlers.on_session(0x7800_0003, |mut port: Port| async move {
+///     let largest = port.recv(|packets| packets.lanes().map(|lane| packets.word(lane, 0)).max());
+///     let largest = largest.await.unwrap_or(0);
+///     port.send(|packets| packets.lanes().for_each(|lane| packets.set_word(lane, 0, largest))).await;
+///     Ok(port)
+/// })?;
+/// # Ok::<(), gpurpc::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Port {
     handshake: Handshake,
@@ -199,6 +211,18 @@ impl Port {
 }
 
 /// Messages of all participating lanes.
+/// ```
+/// let mut handlers = gpurpc::server::Handlers::new();
+/// handlers.on_session(0x7800_0004, |mut port| async move {
+///     let mut texts = port.recv_n().await?;
+///     for lane in port.lanes() {
+///         texts.get_mut(lane).unwrap_or_default().make_ascii_uppercase();
+///     }
+///     port.send_n(|lane| texts.get(lane).unwrap_or_default()).await;
+///     Ok(port)
+/// })?;
+/// # Ok::<(), gpurpc::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Messages {
     bytes: Vec<u8>,

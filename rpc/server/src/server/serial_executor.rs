@@ -137,6 +137,20 @@ impl<T> Slot<T> {
 }
 
 /// Result of a job, returned by [`SerialExecutor::spawn`].
+///
+/// ```
+/// use gpurpc::server::{Handlers, JobFuture, SerialExecutor};
+///
+/// let mut handlers = Handlers::new();
+/// handlers.on_session(0x7800_0006, |mut port| async move {
+///     port.recv(|_| {}).await;
+///     let job: JobFuture<Vec<u8>> = SerialExecutor::default().spawn(|| b"slow".to_vec());
+///     let text = job.await?;
+///     port.send_n(|_| &text).await;
+///     Ok(port)
+/// })?;
+/// # Ok::<(), gpurpc::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct JobFuture<T>(Arc<Slot<T>>);
 

@@ -12,6 +12,19 @@ use crate::server::{Budget, Fault, Messages, Port};
 /// Formats, arguments and strings of all lanes of a call. Another thread may print them.
 ///
 /// They count as messages ([`Limits::memory`](crate::server::Limits::memory)), as does the printed text.
+/// ```
+/// use gpurpc::libc::printf;
+/// use gpurpc::{opcode, server::Handlers};
+///
+/// let mut handlers = Handlers::new();
+/// handlers.on_session(opcode::PRINTF_TO_STDOUT, |mut port| async move {
+///     let texts = printf::receive(&mut port, false, 1 << 20).await?.texts(1 << 20)?;
+///     let size = |lane| texts.get(lane).map_or(-1, |text| text.len() as i32);
+///     printf::finish(&mut port, size).await;
+///     Ok(port)
+/// })?;
+/// # Ok::<(), gpurpc::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Received {
     lanes: Lanes,
@@ -28,8 +41,8 @@ pub struct Received {
 ///
 /// # Errors
 ///
-/// If a format contains `%n`, or the strings of all lanes together have more than `limit` bytes; or as for
-/// [`Port::recv_n`]. The call cannot continue then.
+/// [`Fault::Other`] if a format contains `%n`, or the strings of all lanes together have more than `limit` bytes;
+/// [`Fault::MessageTooLarge`] or [`Fault::OutOfMemory`] as for [`Port::recv_n`]. The call cannot continue then.
 pub async fn receive(port: &mut Port, packed: bool, limit: usize) -> Result<Received, Fault> {
     let formats = port.recv_n().await?;
     let mut sizes = BTreeMap::new();
@@ -120,8 +133,8 @@ impl Received {
     ///
     /// # Errors
     ///
-    /// If arguments are missing, all texts together have more than `limit` bytes, or they exceed the memory
-    /// budget of the device.
+    /// [`Fault::Other`] if arguments are missing, or all texts together have more than `limit` bytes;
+    /// [`Fault::OutOfMemory`] if they exceed the memory budget of the device.
     pub fn texts(&self, limit: usize) -> Result<Texts, Fault> {
         let mut texts = BTreeMap::new();
         let mut left = limit;
@@ -142,7 +155,7 @@ impl Received {
     }
 }
 
-/// Printed texts by lane.
+/// Printed texts by lane. Returned by [`Received::texts`]; the example of [`Received`] reads them.
 #[derive(Debug)]
 pub struct Texts(BTreeMap<u32, BudgetedBuffer>);
 

@@ -10,6 +10,14 @@ use super::{float, integer};
 use crate::server::Fault;
 
 /// A parsed format.
+/// ```
+/// use gpurpc::libc::printf::Format;
+///
+/// let format = Format::parse(b"%5.2f%%", false)?;
+/// assert_eq!(format.arguments_size(), 8);
+/// assert_eq!(format.print(&2.5_f64.to_ne_bytes(), &[], 16)?, b" 2.50%");
+/// # Ok::<(), gpurpc::server::Fault>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Format<'t> {
     text: &'t [u8],
@@ -24,7 +32,7 @@ impl<'t> Format<'t> {
     ///
     /// # Errors
     ///
-    /// If the format contains `%n`.
+    /// [`Fault::Other`] if the format contains `%n`.
     pub fn parse(text: &'t [u8], packed: bool) -> Result<Self, Fault> {
         let text = until_nul(text);
         let mut layout = ArgumentLayout::new(packed);
@@ -88,8 +96,8 @@ impl<'t> Format<'t> {
     ///
     /// # Errors
     ///
-    /// If arguments or strings are missing, or the text is longer than `limit` bytes, which bounds the
-    /// allocated memory for any widths and precisions.
+    /// [`Fault::Other`] if arguments or strings are missing, or the text is longer than `limit` bytes, which
+    /// bounds the allocated memory for any widths and precisions.
     pub fn print(
         &self,
         arguments: &[u8],
