@@ -61,7 +61,7 @@ fn row(symbol: &Symbol) -> serde_json::Value {
         row["weak"] = true.into();
     }
     if let Some(version) = &symbol.version {
-        row["node"] = version.as_str().into();
+        row["version"] = version.as_str().into();
         row["default"] = (!symbol.compat).into();
     }
     if symbol.size > 0 {

@@ -96,6 +96,34 @@ fn symbols_of_a_library() {
     assert_eq!(find("acmeOpen").unwrap()["kind"], "function");
     assert_eq!(find("acmeWeak").unwrap()["weak"], true);
 
+    write(
+        directory,
+        "acme.map",
+        "ACME_3 { global: acmeOpen; local: *; };\n",
+    );
+    let script = "-Wl,--version-script=acme.map";
+    let words = [
+        "-shared",
+        "-fPIC",
+        script,
+        "-o",
+        "libversioned.so",
+        "acme.c",
+    ];
+    cc(directory, &words);
+    let (json, _) = ends(
+        0,
+        directory,
+        &["symbols", "libversioned.so", "--format", "json"],
+    );
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let versioned = json["symbols"].as_array().unwrap();
+    let open = versioned.iter().find(|s| s["name"] == "acmeOpen").unwrap();
+    assert_eq!(
+        (&open["version"], &open["default"]),
+        (&"ACME_3".into(), &true.into())
+    );
+
     ends(
         0,
         directory,
