@@ -16,7 +16,7 @@ use gpustub_archive::SuperArchive;
 use gpustub_build::Output;
 use gpustub_core::manifest::Manifest;
 use package::Package;
-use tools::of_file;
+use tools::tool_output;
 
 /// Compiles functions, each of which is a line of C, into an object file.
 fn object(path: &Path, functions: &[&str]) {
@@ -95,7 +95,7 @@ fn an_archive_is_written_once_with_directives_for_cargo() {
     assert_eq!(find("gfx900", "sin1"), read("extra.o"));
     let default = archive.default_view().unwrap().unwrap();
     assert_eq!(default.name(), b"gfx900");
-    let index = of_file("nm", &["-s"], &file);
+    let index = tool_output("nm", &["-s"], &file);
     assert!(
         index.contains("cos1 in cos.o\nsin1 in extra.o\n"),
         "{index}"

@@ -14,7 +14,7 @@ use std::process::Command;
 use gpustub_build::{Build, Env, Output};
 use gpustub_core::library::Library;
 use package::Package;
-use tools::of_file;
+use tools::tool_output;
 
 impl Package {
     fn link(&self, file: &str) -> PathBuf {
@@ -91,17 +91,17 @@ fn static_stubs_are_an_archive_with_empty_stand_ins() {
 
     let archive = output.stub_library.unwrap();
     assert_eq!(
-        of_file("ar", &["t"], &archive),
+        tool_output("ar", &["t"], &archive),
         "gpustub_stubs.o\ngpustub_runtime.o\n"
     );
-    let nm = of_file("nm", &["--defined-only"], &archive);
+    let nm = tool_output("nm", &["--defined-only"], &archive);
     let defined = names(&nm);
     for name in ["cuInit", "nvrtcVersion", "clGetPlatformIDs", "gpustub_load"] {
         assert!(defined.contains(&name), "{name}");
     }
     assert!(!defined.contains(&"cudaFree"));
     // Global definitions are hidden in the image that contains them.
-    let symbols = of_file("readelf", &["-sW"], &archive);
+    let symbols = tool_output("readelf", &["-sW"], &archive);
     let global = symbols
         .lines()
         .filter(|l| l.contains(" GLOBAL ") && !l.contains(" UND "));
@@ -127,9 +127,9 @@ fn shared_stubs_are_a_library_with_linker_scripts() {
     );
 
     let library = output.stub_library.unwrap();
-    let dynamic = of_file("readelf", &["-dW"], &library);
+    let dynamic = tool_output("readelf", &["-dW"], &library);
     assert!(dynamic.contains("[libgpustub_my_package.so]"), "{dynamic}");
-    let nm = of_file("nm", &["-D", "--defined-only"], &library);
+    let nm = tool_output("nm", &["-D", "--defined-only"], &library);
     let listed = &Library::builtin("nvrtc").unwrap().symbols;
     let listed: Vec<&str> = listed.functions().map(|s| s.name.as_str()).collect();
     assert_eq!(names(&nm), listed);
@@ -152,7 +152,7 @@ fn shared_stubs_are_a_library_with_linker_scripts() {
         .status()
         .unwrap();
     assert!(status.success());
-    let needed = of_file("readelf", &["-dW"], &program);
+    let needed = tool_output("readelf", &["-dW"], &program);
     assert!(
         needed.contains("(NEEDED)") && needed.contains("libgpustub_my_package.so"),
         "{needed}"
@@ -190,7 +190,7 @@ fn files_of_a_library_that_is_no_longer_declared_are_removed() {
         package.link_files(),
         ["libOpenCL.a", "libgpustub_my_package.a"]
     );
-    let nm = of_file("nm", &["--defined-only"], &output.stub_library.unwrap());
+    let nm = tool_output("nm", &["--defined-only"], &output.stub_library.unwrap());
     assert!(!names(&nm).contains(&"nvrtcVersion"));
 }
 
@@ -260,7 +260,7 @@ fn a_user_defined_library_reads_its_symbol_list() {
     let output = package.output();
     let line = "cargo::rerun-if-changed=symbols/acme.symbols";
     assert!(lines(&output).iter().any(|l| l == line), "{output:?}");
-    let nm = of_file("nm", &["--defined-only"], &output.stub_library.unwrap());
+    let nm = tool_output("nm", &["--defined-only"], &output.stub_library.unwrap());
     assert!(names(&nm).contains(&"acmeOpen"), "{nm}");
     assert_eq!(
         package.link_files(),

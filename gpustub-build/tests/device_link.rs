@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use package::Package;
 use toolkit::{MANIFEST, directives, executable, expect, log, package};
-use tools::{of_file, output};
+use tools::{output, tool_output};
 
 /// Whether a toolkit is installed in a default directory, so that no environment hides it.
 fn is_installed() -> bool {
@@ -360,7 +360,7 @@ fn compiles_use_the_cache_of_cargo() {
     );
 
     let out = package.dir.join("out/gpustub/device-link/lib");
-    let members = of_file("ar", &["t"], &out.join("libgpustub_rdc_my_package_waves.a"));
+    let members = tool_output("ar", &["t"], &out.join("libgpustub_rdc_my_package_waves.a"));
     assert_eq!(members, "cuda-waves.cu.o\n", "objects and nothing else");
 
     // Other wrappers of rustc do not support nvcc.

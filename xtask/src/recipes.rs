@@ -71,7 +71,7 @@ pub fn read() -> Result<BTreeMap<String, Recipe>, String> {
     let mut recipes: BTreeMap<String, Recipe> = toml::from_str(include_str!("../recipes.toml"))
         .map_err(|e| format!("recipes.toml: {e}"))?;
     for (id, recipe) in &mut recipes {
-        if let Some(known) = gpustub_cdecl::Headers::of_library(id) {
+        if let Some(known) = gpustub_cdecl::Headers::for_library(id) {
             let default = |own: &mut Vec<Vec<String>>, known: &[Vec<String>]| {
                 if own.is_empty() {
                     *own = known.to_vec();

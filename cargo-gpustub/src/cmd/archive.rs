@@ -26,22 +26,22 @@ use crate::cli::{Archive, ArchiveCommand};
 pub fn run(options: &Archive, shell: &mut Shell) -> Result<bool> {
     match &options.command {
         ArchiveCommand::Build(options) => build::run(options, shell),
-        ArchiveCommand::List(options) => of_file(&options.file, shell, |all, shell| {
+        ArchiveCommand::List(options) => with_archive(&options.file, shell, |all, shell| {
             list::run(all, options, shell)
         }),
-        ArchiveCommand::Nm(options) => of_file(&options.file, shell, |all, shell| {
+        ArchiveCommand::Nm(options) => with_archive(&options.file, shell, |all, shell| {
             list::symbols(all, options, shell)
         }),
-        ArchiveCommand::Find(options) => of_file(&options.file, shell, |all, shell| {
+        ArchiveCommand::Find(options) => with_archive(&options.file, shell, |all, shell| {
             find::run(all, options, shell)
         }),
-        ArchiveCommand::Extract(options) => of_file(&options.file, shell, |all, shell| {
+        ArchiveCommand::Extract(options) => with_archive(&options.file, shell, |all, shell| {
             extract::run(all, options, shell)
         }),
-        ArchiveCommand::Stats(options) => of_file(&options.file, shell, |all, shell| {
+        ArchiveCommand::Stats(options) => with_archive(&options.file, shell, |all, shell| {
             stats::run(all, options, shell)
         }),
-        ArchiveCommand::Verify(options) => of_file(&options.file, shell, |all, shell| {
+        ArchiveCommand::Verify(options) => with_archive(&options.file, shell, |all, shell| {
             all.verify()?;
             let (views, members) = (all.view_count(), all.member_count());
             let shown = options.file.display();
@@ -77,7 +77,7 @@ impl From<Error> for Failure {
 type ArchiveResult<T> = std::result::Result<T, Failure>;
 
 /// Opens a super-archive and runs a command on it.
-fn of_file(
+fn with_archive(
     path: &Path,
     shell: &mut Shell,
     command: impl FnOnce(&SuperArchive<'_>, &mut Shell) -> ArchiveResult<bool>,

@@ -31,7 +31,7 @@ use crate::cli::{self, PlanFormat};
 /// Runs the command.
 pub fn run(options: &cli::Plan, shell: &mut Shell) -> Result<bool> {
     if let Some(file) = &options.graph {
-        return device_link::of_file(options, file, shell);
+        return device_link::plan_graph_file(options, file, shell);
     }
     let target = target(options.target.as_deref())?;
     let workspace = Workspace::load(&options.cargo, Depth::Graph(&target.triple))?;

@@ -38,7 +38,7 @@ impl SuperArchive<'_> {
             let view = view?;
             let rest = left.checked_sub(view.tables_size());
             left = rest.ok_or(Error::Malformed(Part::Views))?;
-            names += view.most_symbols() * MAX_SHARED_NAME;
+            names += view.max_symbols() * MAX_SHARED_NAME;
         }
         for view in self.views() {
             let view = view?;

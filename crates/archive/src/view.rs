@@ -231,7 +231,7 @@ impl<'a> View<'a> {
     }
 
     /// Upper bound of the number of symbols: the stated number, or that of the slots.
-    pub(crate) fn most_symbols(&self) -> u64 {
+    pub(crate) fn max_symbols(&self) -> u64 {
         self.symbols.min(self.slots.slots() / 2).into()
     }
 

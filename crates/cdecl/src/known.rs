@@ -9,7 +9,7 @@ use crate::headers::Headers;
 
 impl Headers {
     /// Headers of a library: `cudart`.
-    pub fn of_library(library: &str) -> Option<&'static Self> {
+    pub fn for_library(library: &str) -> Option<&'static Self> {
         Self::all().get(library)
     }
 
@@ -68,7 +68,7 @@ mod tests {
     fn shipped_data_is_read() {
         let all = Headers::all();
         assert!(all.len() > 20, "libraries.toml is broken");
-        let hip = Headers::of_library("hip").unwrap();
+        let hip = Headers::for_library("hip").unwrap();
         assert_eq!(hip.include, [["hip/hip_runtime_api.h"]]);
         assert_eq!(hip.defines[0], ["__HIP_PLATFORM_AMD__"]);
         for (id, headers) in all {

@@ -180,7 +180,7 @@ impl Reader {
         match format(&head, file, true) {
             Format::Objects => {
                 let mut package = Package::new(name, Kind::Archive);
-                match source.whole(&mut self.left) {
+                match source.read_all(&mut self.left) {
                     Ok(bytes) => self.objects(&bytes, "", &mut package),
                     Err(error) => package.flaw("", FlawKind::Archive, error.to_string()),
                 }
@@ -267,7 +267,7 @@ impl Reader {
         self.left.inflated -= beyond;
         self.depth += 1;
         let result = match what {
-            Format::Zip(_) => source.whole(&mut self.left).and_then(|whole| {
+            Format::Zip(_) => source.read_all(&mut self.left).and_then(|whole| {
                 zip::read(self, &whole, &|part| whole.release(part), &mut package)
             }),
             _ => source
@@ -336,12 +336,12 @@ impl MemberReader for Reader {
         let size = source.size();
         let content = match format(source.head()?, &path, false) {
             Format::Elf => {
-                let whole = source.whole(&mut self.left)?;
+                let whole = source.read_all(&mut self.left)?;
                 let file = path.rsplit('/').next().unwrap_or_default();
                 content(&whole, file, &|part| whole.release(part))
             }
             Format::Objects => {
-                let bytes = source.whole(&mut self.left)?;
+                let bytes = source.read_all(&mut self.left)?;
                 self.objects(&bytes, &path, package);
                 Content::Other
             }

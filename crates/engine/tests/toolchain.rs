@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use gpustub_core::target::Target;
 use gpustub_engine::toolchain::{Index, Toolchain};
 use gpustub_engine::write_sources;
-use tools::{host, of_file};
+use tools::{host, tool_output};
 
 /// An empty directory for one test.
 fn directory(name: &str) -> PathBuf {
@@ -80,10 +80,10 @@ fn an_archive_holds_two_members_under_fixed_names() {
         .static_library(&dir, &library, Index::Write)
         .unwrap();
     assert_eq!(
-        of_file("ar", &["t"], &library),
+        tool_output("ar", &["t"], &library),
         "gpustub_stubs.o\ngpustub_runtime.o\n"
     );
-    let names = of_file("nm", &["--defined-only"], &library);
+    let names = tool_output("nm", &["--defined-only"], &library);
     assert!(
         names.contains(" T inner") && names.contains(" T stub"),
         "{names}"
@@ -93,7 +93,7 @@ fn an_archive_holds_two_members_under_fixed_names() {
         .static_library(&dir, &library, Index::Write)
         .unwrap();
     assert_eq!(
-        of_file("ar", &["t"], &library),
+        tool_output("ar", &["t"], &library),
         "gpustub_stubs.o\ngpustub_runtime.o\n"
     );
     assert!(!dir.join("libx.a.new").exists());
@@ -126,9 +126,9 @@ fn a_shared_library_has_the_soname_of_its_file_and_exports_marked_symbols() {
     find(&dir, None, None)
         .shared_library(&dir, &library)
         .unwrap();
-    let dynamic = of_file("readelf", &["-dW"], &library);
+    let dynamic = tool_output("readelf", &["-dW"], &library);
     assert!(dynamic.contains("[libgpustub_x.so]"), "{dynamic}");
-    let exported = of_file("nm", &["-D", "--defined-only"], &library);
+    let exported = tool_output("nm", &["-D", "--defined-only"], &library);
     assert!(
         exported.contains(" T outer") && !exported.contains("inner"),
         "{exported}"
@@ -175,7 +175,7 @@ fn older_tools_get_fewer_options() {
         .unwrap();
     assert_eq!(calls(&dir, "cc", "-c").len(), 4);
     assert_eq!(
-        of_file("ar", &["t"], &library),
+        tool_output("ar", &["t"], &library),
         "gpustub_stubs.o\ngpustub_runtime.o\n"
     );
 }

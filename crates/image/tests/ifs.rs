@@ -61,7 +61,7 @@ fn text_of_each_kind() {
 
 #[test]
 #[ignore = "needs llvm-ifs (package llvm)"]
-fn llvm_makes_a_library_of_it() {
+fn llvm_ifs_accepts_the_text() {
     let directory = tempfile::tempdir().unwrap();
     let path = build(
         directory.path(),

@@ -73,7 +73,7 @@ pub static UNKNOWN_RULE: Code = Code {
     id: "unknown-rule",
     summary: "policy for a rule that does not exist",
     explanation: "\
-`[policy]` sets the levels of rules of `cargo gpustub check`, and accepts their findings, by the id
+`[policy]` sets the levels of rules of `cargo gpustub check`, and allows their findings, by the id
 that messages show in brackets. No rule has this id, so the line would have no effect.
 Diagnostics of other kinds, such as a file that cannot be read, have no level.
 

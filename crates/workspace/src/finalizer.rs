@@ -77,7 +77,7 @@ pub fn operations(
             found.push(refused);
             continue;
         }
-        found.extend(stands_against(&graph, package, &targets, &closure));
+        found.extend(unwritable_links(&graph, package, &targets, &closure));
         files::operations(&full, &graph, package, &closure, pending)?;
         use_lines(package, &targets, &closure, pending, found)?;
     }
@@ -127,7 +127,7 @@ pub fn is_light(package: &Package) -> bool {
 }
 
 /// Errors that writing every file does not prevent.
-fn stands_against(
+fn unwritable_links(
     graph: &Graph,
     package: &Package,
     programs: &Programs,

@@ -59,7 +59,7 @@ impl HelperSource {
         if patches_helper(root)? {
             return Ok(Self::Registry);
         }
-        Ok(of_tool(workspace.root()))
+        Ok(installed_source(workspace.root()))
     }
 
     /// Value of the dependency in the manifest of `directory`.
@@ -90,7 +90,7 @@ impl HelperSource {
     }
 
     /// Source of a dependency on the helper that a package declares.
-    fn of_dependency(package: &Package, dependency: &Dependency) -> Self {
+    fn from_dependency(package: &Package, dependency: &Dependency) -> Self {
         let origin = package.source.as_ref().map(|source| source.repr.as_str());
         match (&dependency.path, origin) {
             (Some(path), None) => Self::Directory(path.clone().into_std_path_buf()),
@@ -113,7 +113,7 @@ fn declared<'a>(packages: impl Iterator<Item = &'a Package>) -> Option<HelperSou
     for package in packages {
         let dependencies = package.dependencies.iter();
         for dependency in dependencies.filter(|one| one.name == HELPER) {
-            match HelperSource::of_dependency(package, dependency) {
+            match HelperSource::from_dependency(package, dependency) {
                 // A package from a registry says nothing of the local ones.
                 HelperSource::Registry if package.source.is_some() => {}
                 HelperSource::Registry => registry = Some(HelperSource::Registry),
@@ -133,7 +133,7 @@ fn patches_helper(root: &str) -> Result<bool, TomlError> {
 }
 
 /// Source of this program, for a project in `project`.
-fn of_tool(project: &Path) -> HelperSource {
+fn installed_source(project: &Path) -> HelperSource {
     let program = std::env::current_exe().unwrap_or_default();
     // A target directory may be outside of the checkout that this program was built in.
     let built_in = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -126,7 +126,7 @@ pub const RECIPES: &[Recipe] = &[
 impl Recipe {
     /// Headers to include, and their macros.
     pub fn headers(&self) -> Result<&'static Headers, String> {
-        Headers::of_library(self.id).ok_or_else(|| format!("libraries.toml has no `{}`", self.id))
+        Headers::for_library(self.id).ok_or_else(|| format!("libraries.toml has no `{}`", self.id))
     }
 
     /// Reads headers below a directory.

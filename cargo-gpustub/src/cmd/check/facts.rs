@@ -178,15 +178,15 @@ fn ask(
 fn dependency(text: &str, key: &str) -> Option<Range<usize>> {
     let document = Document::parse(text).ok()?;
     let top: &dyn TableLike = document.as_table();
-    of_tables(top, key).or_else(|| {
+    key_in_dependency_tables(top, key).or_else(|| {
         let targets = top.get("target")?.as_table_like()?;
         targets
             .iter()
-            .find_map(|(_, target)| of_tables(target.as_table_like()?, key))
+            .find_map(|(_, target)| key_in_dependency_tables(target.as_table_like()?, key))
     })
 }
 
-fn of_tables(table: &dyn TableLike, key: &str) -> Option<Range<usize>> {
+fn key_in_dependency_tables(table: &dyn TableLike, key: &str) -> Option<Range<usize>> {
     let kinds = ["dependencies", "build-dependencies", "dev-dependencies"];
     kinds.iter().find_map(|kind| {
         let table = table.get(kind).and_then(Item::as_table_like)?;

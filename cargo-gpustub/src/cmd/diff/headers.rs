@@ -30,7 +30,9 @@ pub fn compare(options: &DiffHeaders, old: &Side, new: &Side) -> Result<Option<C
     }
     let known = match (library(old), library(new)) {
         (Some(a), Some(b)) if a.id != b.id => None,
-        (a, b) => a.or(b).and_then(|library| Headers::of_library(&library.id)),
+        (a, b) => a
+            .or(b)
+            .and_then(|library| Headers::for_library(&library.id)),
     };
     let names = |side: &Side| -> BTreeSet<String> {
         let names = side.functions.iter();

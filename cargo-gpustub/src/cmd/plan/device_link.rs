@@ -24,7 +24,7 @@ use crate::cli::{self, PlanFormat};
 const LONGEST: u64 = 16 << 20;
 
 /// Plans the graph of `--graph`, without cargo.
-pub fn of_file(options: &cli::Plan, file: &Path, shell: &mut Shell) -> Result<bool> {
+pub fn plan_graph_file(options: &cli::Plan, file: &Path, shell: &mut Shell) -> Result<bool> {
     let (name, text) = read(file)?;
     let (graph, mut found) = Graph::parse(&name, &text);
     let readable = !has_errors(&found);

@@ -127,8 +127,8 @@ impl<'a> Source<'a> {
         Ok(self.head.as_deref().unwrap_or_default())
     }
 
-    /// Stream of all bytes.
-    fn all(&mut self) -> Box<dyn Read + '_> {
+    /// Reader of all bytes.
+    fn reader(&mut self) -> Box<dyn Read + '_> {
         match &mut self.from {
             From::Bytes(bytes) => Box::new(*bytes),
             From::File(file) => Box::new(file),
@@ -141,7 +141,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Stream of all bytes, if the limits allow it.
+    /// Reader of all bytes, if the limits allow it.
     pub(super) fn read(&mut self, left: &mut Limits) -> io::Result<Box<dyn Read + '_>> {
         if let From::Stream(_) = self.from {
             if self.size > left.member || self.size > left.inflated {
@@ -150,11 +150,11 @@ impl<'a> Source<'a> {
             }
             left.inflated -= self.size;
         }
-        Ok(self.all())
+        Ok(self.reader())
     }
 
     /// All bytes, if the limits allow it.
-    pub(super) fn whole(&mut self, left: &mut Limits) -> io::Result<Whole<'a>> {
+    pub(super) fn read_all(&mut self, left: &mut Limits) -> io::Result<Whole<'a>> {
         match &self.from {
             From::Bytes(bytes) => return Ok(Whole::Bytes(bytes)),
             From::File(_) if self.size == 0 => return Ok(Whole::Bytes(&[])),

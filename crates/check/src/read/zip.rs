@@ -28,7 +28,7 @@ impl Zip {
     pub fn new(file: File) -> io::Result<Self> {
         let size = file.metadata()?.len();
         // A file is mapped, which does not count against the limits.
-        let whole = Source::file(file, size).whole(&mut LIMITS.clone())?;
+        let whole = Source::file(file, size).read_all(&mut LIMITS.clone())?;
         opened(whole).map(Self)
     }
 

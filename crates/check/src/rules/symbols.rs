@@ -92,7 +92,7 @@ fn exported_gpu_symbols(package: &Package, findings: &mut Findings) {
         }
     }
     for image in package.images() {
-        if is_from_vendor(&image) || is_library_of_stubs(&image) {
+        if is_from_vendor(&image) || is_stub_library(&image) {
             continue;
         }
         let exports = image.facts.exports.iter().map(String::as_str);
@@ -111,7 +111,7 @@ fn exported_gpu_symbols(package: &Package, findings: &mut Findings) {
 }
 
 /// Whether the image is a library of `type = "shared"` in GpuStub.toml: its exports are stubs only.
-fn is_library_of_stubs(image: &Image<'_>) -> bool {
+fn is_stub_library(image: &Image<'_>) -> bool {
     let ours = |name: &String| gpu_library_exporting(name).is_some() || name.starts_with("gpustub");
     has_gpustub(image) && image.facts.other_exports == 0 && image.facts.exports.iter().all(ours)
 }

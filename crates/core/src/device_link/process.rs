@@ -15,12 +15,12 @@ use crate::manifest::Cudart;
 /// Kind of a fault, in report order.
 #[derive(PartialEq, Eq, PartialOrd, Ord, Clone, Copy)]
 enum Fault {
-    TwoLinks,
-    DuplicateObjects,
-    NeverLinked,
-    Ghost,
-    Runtime(Cudart, Cudart),
-    Isolated,
+    DuplicateDeviceLink,
+    DuplicateDeviceObjects,
+    MissingDeviceLink,
+    IncompleteDeviceLink,
+    MixedCudart(Cudart, Cudart),
+    UnsharedDeviceGlobals,
 }
 
 /// A fault and the images that it concerns.
@@ -206,10 +206,13 @@ impl Processes<'_, '_> {
         let open = self.open_images(links);
         // The symbols of a closed image are visible to no other image.
         if open.len() > 1 {
-            faults.push(ImageFault::new(Fault::TwoLinks, open.clone()));
+            faults.push(ImageFault::new(Fault::DuplicateDeviceLink, open.clone()));
         }
         if links.len() > open.len() && links.len() > 1 {
-            faults.push(ImageFault::new(Fault::Isolated, links.to_vec()));
+            faults.push(ImageFault::new(
+                Fault::UnsharedDeviceGlobals,
+                links.to_vec(),
+            ));
         }
         let open_holds = !self.open_images(held).is_empty();
         for &link in links {
@@ -219,7 +222,7 @@ impl Processes<'_, '_> {
             } else {
                 !open_holds
             } {
-                faults.push(ImageFault::new(Fault::Ghost, vec![link]));
+                faults.push(ImageFault::new(Fault::IncompleteDeviceLink, vec![link]));
             }
         }
         faults
@@ -235,7 +238,7 @@ impl Processes<'_, '_> {
                 .iter()
                 .all(|image| open_links.binary_search(image).is_ok())
         {
-            faults.push(ImageFault::new(Fault::DuplicateObjects, open));
+            faults.push(ImageFault::new(Fault::DuplicateDeviceObjects, open));
         }
         for &image in images {
             let closed = self.plan.node(image).is_closed();
@@ -244,7 +247,7 @@ impl Processes<'_, '_> {
             } else {
                 open_links.is_empty()
             } {
-                faults.push(ImageFault::new(Fault::NeverLinked, vec![image]));
+                faults.push(ImageFault::new(Fault::MissingDeviceLink, vec![image]));
             }
         }
         faults
@@ -262,7 +265,7 @@ impl Processes<'_, '_> {
                 match first {
                     None => first = Some((id, kind)),
                     Some((one, other)) if other != kind => {
-                        let fault = Fault::Runtime(other, kind);
+                        let fault = Fault::MixedCudart(other, kind);
                         return Some(ImageFault::new(fault, vec![one, id]));
                     }
                     Some(_) => {}
@@ -295,19 +298,19 @@ fn diagnostic(plan: &LinkPlan<'_>, finding: Finding, roots: &[NodeId]) -> Diagno
         quoted(names.iter().map(String::as_str).collect())
     });
     let diagnostic = match fault {
-        Fault::TwoLinks => Diagnostic::error(
+        Fault::DuplicateDeviceLink => Diagnostic::error(
             &DUPLICATE_DEVICE_LINK,
             format!("in {root}, {links} each device-link {m}; a process registers a library once"),
         )
         .help(format!(
             "close all but one of them, or link the middles and device-link all of it in {root}"
         )),
-        Fault::DuplicateObjects => Diagnostic::error(
+        Fault::DuplicateDeviceObjects => Diagnostic::error(
             &DUPLICATE_DEVICE_OBJECTS,
             format!("in {root}, {m} is inside {holders}"),
         )
         .help(format!("make {m} shared, or close all but one of them")),
-        Fault::NeverLinked => Diagnostic::error(
+        Fault::MissingDeviceLink => Diagnostic::error(
             &MISSING_DEVICE_LINK,
             format!("in {root}, {m} (in {holders}) is never device-linked"),
         )
@@ -315,12 +318,12 @@ fn diagnostic(plan: &LinkPlan<'_>, finding: Finding, roots: &[NodeId]) -> Diagno
             "open a library's final or a plugin instead, or let the program link the library: \
              then it is in the program's device link",
         ),
-        Fault::Ghost => Diagnostic::error(
+        Fault::IncompleteDeviceLink => Diagnostic::error(
             &INCOMPLETE_DEVICE_LINK,
             format!("in {root}, {links} device-links {m}, which is not in the process"),
         )
         .help("no kernel of that device link is registered: link the library, or repeat the device link without it"),
-        Fault::Runtime(one, other) => Diagnostic::error(
+        Fault::MixedCudart(one, other) => Diagnostic::error(
             &MIXED_CUDART,
             format!(
                 "in {root}, `{}` uses the {} CUDA runtime, `{}` the {} one",
@@ -331,7 +334,7 @@ fn diagnostic(plan: &LinkPlan<'_>, finding: Finding, roots: &[NodeId]) -> Diagno
             ),
         )
         .help("choose one kind with `cudart` for all libraries of a process"),
-        Fault::Isolated => Diagnostic::warning(
+        Fault::UnsharedDeviceGlobals => Diagnostic::warning(
             &UNSHARED_DEVICE_GLOBALS,
             format!("in {root}, {m} is in {links}, each with device globals of its own"),
         ),

@@ -68,7 +68,7 @@ pub(super) fn units<'a>(
         }
     }
     let mut units: Vec<Unit> = Vec::new();
-    for source in sources::all(build.context, &library.name.value, patterns)? {
+    for source in sources::matching_files(build.context, &library.name.value, patterns)? {
         let text = files::text(&source)?;
         if let Some(bad) = text.chars().find(|c| IN_NAMES.contains(*c)) {
             return Err(unfit(&source, bad));

@@ -197,7 +197,7 @@ impl Nvcc {
         if waived {
             return Ok(named);
         }
-        let Some(most) = self.most_gcc() else {
+        let Some(most) = self.newest_gcc() else {
             return Ok(named);
         };
         let asked = named.clone().unwrap_or_else(|| "gcc".into());
@@ -252,7 +252,7 @@ impl Nvcc {
     }
 
     /// Newest GCC that the toolkit's headers accept (`crt/host_config.h`).
-    fn most_gcc(&self) -> Option<u32> {
+    fn newest_gcc(&self) -> Option<u32> {
         let header = "include/crt/host_config.h";
         let text = fs::read_to_string(self.root.join(header)).ok()?;
         let line = text.lines().find_map(|line| {

@@ -17,7 +17,7 @@ pub(super) fn is_generated(path: &str) -> bool {
 
 /// Files that the patterns match, sorted, each once: relative to the package, or absolute in
 /// `OUT_DIR`.
-pub(super) fn all(
+pub(super) fn matching_files(
     context: &Context,
     library: &str,
     patterns: &[Spanned<String>],

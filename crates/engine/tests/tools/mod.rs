@@ -15,7 +15,7 @@ pub fn output<S: AsRef<OsStr>>(program: &str, words: impl IntoIterator<Item = S>
 }
 
 /// Output of a tool for a file.
-pub fn of_file(program: &str, options: &[&str], file: &std::path::Path) -> String {
+pub fn tool_output(program: &str, options: &[&str], file: &std::path::Path) -> String {
     let options = options.iter().map(OsStr::new);
     output(program, options.chain([file.as_os_str()]))
 }

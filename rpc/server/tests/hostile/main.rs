@@ -15,38 +15,38 @@ use play::{hostile, script_of};
 /// Counts the allocated bytes of the process, and their maximum.
 struct Counting;
 
-static NOW: AtomicUsize = AtomicUsize::new(0);
-static MOST: AtomicUsize = AtomicUsize::new(0);
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
 
-fn more(size: usize) {
-    let now = NOW.fetch_add(size, Ordering::Relaxed) + size;
-    MOST.fetch_max(now, Ordering::Relaxed);
+fn record_allocation(size: usize) {
+    let now = LIVE.fetch_add(size, Ordering::Relaxed) + size;
+    PEAK.fetch_max(now, Ordering::Relaxed);
 }
 
 // SAFETY: forwards all calls to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        more(layout.size());
+        record_allocation(layout.size());
         // SAFETY: as the caller promises.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        more(layout.size());
+        record_allocation(layout.size());
         // SAFETY: as the caller promises.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        NOW.fetch_sub(layout.size(), Ordering::Relaxed);
+        LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
         // SAFETY: as the caller promises.
         unsafe { System.dealloc(memory, layout) }
     }
 
     /// Counts as memory that grows in place.
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        more(size);
-        NOW.fetch_sub(layout.size(), Ordering::Relaxed);
+        record_allocation(size);
+        LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
         // SAFETY: as the caller promises.
         unsafe { System.realloc(memory, layout, size) }
     }
@@ -79,10 +79,10 @@ fn soak(count: u64, storm: bool) -> Result<(), Box<dyn Error>> {
         let _say = Say(seed);
         let directory = tempfile::tempdir()?;
         let data = script_of(seed);
-        let before = NOW.load(Ordering::Relaxed);
-        MOST.store(before, Ordering::Relaxed);
+        let before = LIVE.load(Ordering::Relaxed);
+        PEAK.store(before, Ordering::Relaxed);
         let survived = hostile(&data, Some(directory.path()), storm);
-        let held = MOST.load(Ordering::Relaxed).saturating_sub(before);
+        let held = PEAK.load(Ordering::Relaxed).saturating_sub(before);
         assert!(
             held <= survived.memory + BESIDE,
             "{held} bytes were held, {} are allowed",
