@@ -8,6 +8,7 @@ mod markdown;
 mod rules;
 mod rust;
 mod text;
+mod toml_strings;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -65,28 +66,38 @@ fn findings(rules: &Rules, paths: &[&String]) -> Result<Vec<Finding>, String> {
         let Ok(source) = fs::read_to_string(root.join(path)) else {
             continue;
         };
-        let texts = texts(path, &source)?;
+        let texts = texts(path, &source, rules)?;
         findings.extend(rules.check(path, &texts));
     }
     Ok(findings)
 }
 
 /// Texts of a file, by its type.
-fn texts(path: &str, source: &str) -> Result<Vec<Text>, String> {
+fn texts(path: &str, source: &str, rules: &Rules) -> Result<Vec<Text>, String> {
+    let is_template = path.ends_with(".hbs");
+    let path = path.trim_end_matches(".hbs");
     let path = Path::new(path);
     let extension = path
         .extension()
         .and_then(|e| e.to_str())
         .unwrap_or_default();
     Ok(match extension {
+        // A template is not Rust until it is rendered; its comments are like those of C.
+        "rs" if is_template => c::texts(source),
         "rs" => rust::texts(source).map_err(|e| format!("{}: {e}", path.display()))?,
-        "c" | "h" | "cc" | "cpp" | "cu" | "S" | "hip" => c::texts(source),
+        "c" | "h" | "cc" | "cpp" | "cu" | "S" | "hip" | "dot" => c::texts(source),
         "md" => markdown::texts(source),
-        "toml" => hash_comments::toml_texts(source),
-        "sh" | "py" | "cmake" | "yml" | "yaml" | "abi" | "symbols" | "mk" | "json" => {
-            hash_comments::texts(source)
+        "toml" => {
+            let mut found = hash_comments::toml_texts(source);
+            found.extend(toml_strings::texts(source, rules.toml_keys()));
+            found
         }
-        "" if source.starts_with("#!") => hash_comments::texts(source),
+        "sh" | "py" | "yml" | "yaml" | "abi" | "symbols" | "mk" | "json" | "list" | "zsh"
+        | "map" => hash_comments::texts(source),
+        // Messages of build files and of commands' output, next to comments.
+        "cmake" | "txt" | "trycmd" => hash_comments::line_texts(source),
+        "" if source.starts_with("#!") => hash_comments::line_texts(source),
+        _ if is_template => hash_comments::line_texts(source),
         _ => Vec::new(),
     })
 }

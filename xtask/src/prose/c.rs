@@ -16,7 +16,8 @@ pub fn texts(source: &str) -> Vec<Text> {
             length
         } else if rest.starts_with("//") {
             let length = rest.find('\n').unwrap_or(rest.len());
-            comments.line(at, at + length, "//");
+            let marker = ["//!", "///"].into_iter().find(|doc| rest.starts_with(doc));
+            comments.line(at, at + length, marker.unwrap_or("//"));
             length
         } else if bytes[at] == b'"' {
             let length = string_length(rest);

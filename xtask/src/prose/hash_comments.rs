@@ -18,6 +18,21 @@ pub fn toml_texts(source: &str) -> Vec<Text> {
     found
 }
 
+/// Comments, and every other line as prose.
+pub fn line_texts(source: &str) -> Vec<Text> {
+    let mut found = texts(source);
+    for (index, line) in source.lines().enumerate() {
+        if !line.trim_start().starts_with('#') {
+            found.push(Text {
+                kind: Kind::Prose,
+                line: index + 1,
+                text: line.to_owned(),
+            });
+        }
+    }
+    found
+}
+
 /// Comments that are alone on their lines; elsewhere `#` may be part of a string.
 pub fn texts(source: &str) -> Vec<Text> {
     let mut comments = Comments::new(source);

@@ -12,6 +12,7 @@ struct Data {
     identifier_words: Vec<String>,
     type_words: Vec<String>,
     prepositions: Vec<String>,
+    toml_keys: Vec<String>,
     phrase: Vec<PhraseData>,
 }
 
@@ -30,6 +31,7 @@ pub struct Rules {
     identifier_words: Vec<String>,
     type_words: Vec<String>,
     prepositions: Vec<String>,
+    toml_keys: Vec<String>,
     phrases: Vec<Phrase>,
     code: Regex,
 }
@@ -64,17 +66,23 @@ impl Rules {
             })
         });
         let first = data.first_words.join("|").replace(' ', r"\s+");
-        // Code spans, URLs, and placeholders of formats.
-        let code = r"(?s)```.*?```|`[^`]*`|https?://\S+|\{[^{}]*\}";
+        // Code spans, URLs, placeholders of formats, and escaped white space of string literals.
+        let code = r"(?s)```.*?```|`[^`]*`|https?://\S+|\{[^{}]*\}|\\[nt]";
         Ok(Self {
             first_words: Regex::new(&format!(r"(?i)^(?:{first})\b(?:[^-'’]|$)"))
                 .map_err(|e| e.to_string())?,
             identifier_words: data.identifier_words,
             type_words: data.type_words,
             prepositions: data.prepositions,
+            toml_keys: data.toml_keys,
             phrases: phrases.collect::<Result<_, String>>()?,
             code: Regex::new(code).map_err(|e| e.to_string())?,
         })
+    }
+
+    /// Keys of TOML files whose strings are prose.
+    pub fn toml_keys(&self) -> &[String] {
+        &self.toml_keys
     }
 
     /// Findings in the texts of a file.

@@ -30,7 +30,7 @@ fn rules_find_what_the_cases_say() {
         found: expected,
     } in cases.case
     {
-        let found = rules.check(&file, &texts(&file, &source).unwrap());
+        let found = rules.check(&file, &texts(&file, &source, &rules).unwrap());
         let found = found.iter().map(|finding| {
             let rule = finding.rule.split(": write").next().unwrap_or_default();
             format!("{}: {rule}", finding.line)
