@@ -69,7 +69,7 @@ void append_candidate(struct text *text, const struct candidate *candidate)
         append(text, candidate->name);
     } else if (candidate->kind == CANDIDATE_LOADER) {
         append(text, candidate->name);
-        append(text, ", by the loader's search");
+        append(text, " (dynamic loader)");
     } else {
         append(text, candidate->found_by);
     }

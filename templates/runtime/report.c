@@ -60,7 +60,7 @@ static void append_refusal(struct text *text, const struct library *library,
         append(text, " (ABI unknown for newer majors)");
     } else if (!library->header_version) {
         append(text,
-               " (GpuStub.toml does not say which headers the program uses: header-version = …)");
+               " (GpuStub.toml does not set the version of the program's headers: header-version = …)");
     } else {
         append(text, " (the program's headers are ");
         append_version(text, library->header_version);
@@ -68,7 +68,7 @@ static void append_refusal(struct text *text, const struct library *library,
     }
 }
 
-/* Returns the length of a candidate's directory, and its text; 0: the loader's search. */
+/* Returns the length of a candidate's directory, and its text; 0: the dynamic loader. */
 static size_t candidate_directory(const struct candidate *candidate, const char **directory)
 {
     const char *slash = candidate->file ? strrchr(candidate->file, '/') : NULL;
@@ -90,11 +90,11 @@ static void append_missing_dirs(struct text *text, const struct result *result)
                    (!length || !strncmp(other, directory, length));
         if (seen)
             continue;
-        append(text, count++ ? ", " : "\n  looked in: ");
+        append(text, count++ ? ", " : "\n  searched: ");
         if (length)
             append_bytes(text, directory, length);
         else
-            append(text, "the loader's search");
+            append(text, "dynamic loader");
     }
 }
 
@@ -113,7 +113,7 @@ static void append_text_report(struct text *text, const struct library *library,
                 append_number(text, result->major);
         }
         if (is_newer(library, result)) {
-            append(text, ", newer than this gpustub knows (");
+            append(text, ", newer than the newest known major (");
             append_number(text, library->newest_major);
             append(text, ")");
         }

@@ -186,21 +186,21 @@ static void drop_untried(struct result *result)
 
 /* ---- the loop ---------------------------------------------------------------------------------- */
 
-/* Result of the loader's search for a bare name. */
-enum loader_answer {
-    LOADER_NOT_ASKED,
-    LOADER_HAD_ANOTHER, /* an image with this soname was already loaded, and was rejected */
+/* Use of the dynamic loader for a bare name. */
+enum loader_use {
+    LOADER_UNUSED,
+    LOADER_HOLDS_REJECTED, /* an image with this soname was already loaded, and was rejected */
     LOADER_SEARCHED
 };
 
 /* Lets the loader resolve a name. A rejected library stays loaded: unloading code that started threads or
  * hooks is not safe. The loader then returns it for its soname, so the loader's directories are searched
  * instead. */
-static enum loader_answer ask_loader(struct search *search, struct candidate *candidate)
+static enum loader_use open_through_loader(struct search *search, struct candidate *candidate)
 {
     int was_there = dlopen(candidate->name, RTLD_LAZY | RTLD_NOLOAD) != NULL;
     open_candidate(search, candidate);
-    return was_there && !search->result->handle ? LOADER_HAD_ANOTHER : LOADER_SEARCHED;
+    return was_there && !search->result->handle ? LOADER_HOLDS_REJECTED : LOADER_SEARCHED;
 }
 
 /* Tries the candidates from `next` on, in order; once a library is found, records the remaining ones that
@@ -208,7 +208,7 @@ static enum loader_answer ask_loader(struct search *search, struct candidate *ca
 static void try_candidates(struct search *search)
 {
     const struct result *result = search->result;
-    enum loader_answer answer = LOADER_NOT_ASKED;
+    enum loader_use loader = LOADER_UNUSED;
     for (; search->next < result->candidates_len; search->next++) {
         struct candidate *candidate = &result->candidates[search->next];
         int late = result->handle || candidate->is_excluded;
@@ -220,15 +220,16 @@ static void try_candidates(struct search *search)
                 open_candidate(search, candidate);
             break;
         case CANDIDATE_LOADER:
-            answer = late ? LOADER_NOT_ASKED : ask_loader(search, candidate);
+            loader = late ? LOADER_UNUSED : open_through_loader(search, candidate);
             break;
         case CANDIDATE_LOADER_DIR:
-            if (answer == LOADER_HAD_ANOTHER && !late)
+            if (loader == LOADER_HOLDS_REJECTED && !late)
                 open_candidate(search, candidate);
             else
                 skip_candidate(search, candidate,
-                               answer == LOADER_NOT_ASKED ? NULL
-                                                          : "not what the loader's search came to");
+                               loader == LOADER_UNUSED
+                                   ? NULL
+                                   : "not the file that the dynamic loader chose");
             break;
         case CANDIDATE_LOADED: open_loaded(search, candidate); break;
         case CANDIDATE_HANDLE:
@@ -274,7 +275,7 @@ static void search_override(struct search *search, const char *value)
             result->reason = join(text ? text : value, ": ", why ? why : "no such file");
             free(text);
         } else if (!result->handle && !first_problem(result)) {
-            result->reason = join(variable, " names a directory without it: ", value);
+            result->reason = join(variable, " names a directory without the library: ", value);
         }
     }
 }
@@ -300,8 +301,8 @@ static char *summarize(const struct search *search)
     append(&text, " not found");
     if (search->library->role == ROLE_LOADER &&
         (count = list_files("/etc/OpenCL/vendors", "", drivers)))
-        append(&text, "; drivers are listed in /etc/OpenCL/vendors, but there is no loader "
-                      "for them (packages ocl-icd-libopencl1, ocl-icd, opencl-icd-loader)");
+        append(&text, "; drivers are listed in /etc/OpenCL/vendors, but no ICD loader was found "
+                      "(packages ocl-icd-libopencl1, ocl-icd, opencl-icd-loader)");
     while (count)
         free(drivers[--count]);
     return text.data;

@@ -236,26 +236,26 @@ static void add_toolkit_roots(struct search_dirs *dirs, const struct library *li
  * list. musl does not list them.) */
 static void add_loader_dirs(struct search_dirs *dirs)
 {
-    static const char found_by[] = "the loader's search";
+    static const char found_by[] = "dynamic loader";
     append_dir(dirs, NULL, (struct search_dir){.kind = DIR_LOADER, .found_by = found_by});
 #if defined(__GLIBC__) || defined(__FreeBSD__)
-    Dl_serinfo size, *places = NULL;
+    Dl_serinfo size, *info = NULL;
     void *program = dlopen(NULL, RTLD_LAZY);
     if (program && !dlinfo(program, RTLD_DI_SERINFOSIZE, &size) &&
-        (places = calloc(1, size.dls_size))) {
-        places->dls_size = size.dls_size;
-        places->dls_cnt = size.dls_cnt;
-        if (dlinfo(program, RTLD_DI_SERINFO, places))
-            places->dls_cnt = 0;
+        (info = calloc(1, size.dls_size))) {
+        info->dls_size = size.dls_size;
+        info->dls_cnt = size.dls_cnt;
+        if (dlinfo(program, RTLD_DI_SERINFO, info))
+            info->dls_cnt = 0;
     }
-    for (unsigned i = 0; places && i < places->dls_cnt; i++) {
-        const char *directory = places->dls_serpath[i].dls_name;
+    for (unsigned i = 0; info && i < info->dls_cnt; i++) {
+        const char *directory = info->dls_serpath[i].dls_name;
         char *path = directory[0] == '/' ? copy_string(directory) : NULL;
         if (path)
             append_dir(dirs, path,
                        (struct search_dir){.kind = DIR_OF_LOADER, .found_by = found_by});
     }
-    free(places);
+    free(info);
 #endif
 }
 

@@ -412,7 +412,7 @@ fn loader_starts_without_a_driver() -> Result<()> {
         let expected = format!("error: no GPU driver found: {library}");
         assert!(ran.stderr.starts_with(&expected), "{}", ran.stderr);
         assert!(
-            ran.stderr.contains("not found\n  looked in: "),
+            ran.stderr.contains("not found\n  searched: "),
             "{}",
             ran.stderr
         );

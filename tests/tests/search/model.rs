@@ -231,7 +231,7 @@ impl<'w> Process<'w> {
         dirs.push(SearchDir {
             directory: None,
             root: None,
-            found: "the loader's search".to_owned(),
+            found: "dynamic loader".to_owned(),
         });
         let add = &mut |root: &str, below: &[String], found: &str| {
             add_below(&mut dirs, root, below, found)

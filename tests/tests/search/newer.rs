@@ -89,7 +89,7 @@ fn newer_major_binds_stable_functions_only() -> Result<()> {
                 };
                 let version = format!("cudaRuntimeGetVersion {code} {version}\n");
                 let newer = format!(
-                    "cudart: /opt/libcudart.so.14, {shown}, newer than this gpustub knows (13), by {found}: "
+                    "cudart: /opt/libcudart.so.14, {shown}, newer than the newest known major (13), by {found}: "
                 );
                 ran.expect_in_order(&[
                     "cudaGetDeviceCount 0 7\ncudaMalloc 0 1\n",
