@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 /// First line of placeholder headers, which declare nothing.
 pub const MARK: &str =
-    "/* Written by cargo gpustub: takes the place of a header that a build script looks for.";
+    "/* Written by cargo gpustub: stands in for a header that build scripts search for.";
 
 /// First line of the tree's `README.md`.
 pub const TITLE: &str = "# A stand-in for a GPU toolkit";

@@ -311,7 +311,7 @@ fn architectures_and_runtimes_must_fit() {
     let (_, err) = ends(1, directory, &["plan", "-p", "app"]);
     assert!(err.contains("error[missing-arch]"), "{err}");
     let reported =
-        "`left` has sm_90; the device link of app/bin/app, app/bin-tests/app wants sm_80";
+        "`left` has sm_90; the device link of app/bin/app, app/bin-tests/app needs sm_80";
     assert!(err.contains(reported), "{err}");
     assert!(err.contains("--> left/GpuStub.toml:2:14"), "{err}");
 
@@ -421,12 +421,12 @@ fn plan_reads_prebuilt_archives() {
     archive("OBJECT(_a, SM(90))");
     let (_, err) = ends(1, directory, &["plan"]);
     assert!(
-        err.contains("`app` has sm_90; the device link of") && err.contains("wants sm_80"),
+        err.contains("`app` has sm_90; the device link of") && err.contains("needs sm_80"),
         "{err}"
     );
     // Reported even if no other library needs it: builds rely on the declaration.
     let reported =
-        "error[missing-arch]: `archs` of device-link.app says sm_80, and libacme.a has only sm_90";
+        "error[missing-arch]: `archs` of device-link.app is sm_80, but libacme.a has only sm_90";
     assert!(err.contains(reported), "{err}");
     assert!(err.contains("--> app/GpuStub.toml:4:10"), "{err}");
     for command in ["plan", "check"] {

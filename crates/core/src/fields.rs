@@ -138,8 +138,8 @@ fields! {
         "required-functions": Type::Strings, false, "[\"cudaMallocAsync\"]",
             "Functions without which a library counts as unavailable. Default: none.";
         "min-version": Type::String, false, "\"11.2\"",
-            "The lowest version that counts as available, for libraries that can be asked for their \
-             version. Default: any.";
+            "The lowest version that counts as available, for libraries whose version can be \
+             queried. Default: any.";
         "search-dirs": Type::Strings, false, "[\"$ORIGIN/../lib\"]",
             "Directories that are searched before all others: absolute, or starting with `$ORIGIN`, \
              the directory of the program or shared library that holds the stubs. Default: none.";

@@ -30,7 +30,7 @@ impl<'d> Strings<'d> {
         let tail = usize::try_from(offset)
             .ok()
             .and_then(|offset| self.bytes.get(offset..))
-            .ok_or(Problem::Malformed("name lies outside the string table"))?;
+            .ok_or(Problem::Malformed("name is outside the string table"))?;
         let head = &tail[..tail.len().min(LONGEST)];
         let length = head
             .iter()
@@ -57,8 +57,8 @@ mod tests {
         for (offset, why) in [
             (5, "name is not UTF-8 text"),
             (7, "name in the string table has no end"),
-            (12, "name lies outside the string table"),
-            (u64::MAX, "name lies outside the string table"),
+            (12, "name is outside the string table"),
+            (u64::MAX, "name is outside the string table"),
         ] {
             assert_eq!(
                 strings.get(offset),

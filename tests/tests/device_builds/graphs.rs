@@ -110,7 +110,7 @@ fn a_missing_architecture_is_refused() -> Result<()> {
         &said,
         &[
             "missing-arch",
-            "`b` has sm_80; the device link of package a wants sm_90",
+            "`b` has sm_80; the device link of package a needs sm_90",
             "compile `b` for sm_90 as well",
         ],
     );

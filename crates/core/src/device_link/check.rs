@@ -204,7 +204,7 @@ impl LinkFaults {
                          once"
                     ),
                     "let all require one version of it, or close the image that holds one; \
-                     libraries of different packages want names of their own",
+                     libraries of different packages need different names",
                 ),
             };
             let error = Diagnostic::error(&DUPLICATE_DEVICE_SYMBOL, message).help(help);
@@ -217,7 +217,7 @@ impl LinkFaults {
         for (MissingArchs { library, missing }, at) in self.archs {
             let node = plan.node(library);
             let message = format!(
-                "`{}` has {}; the device link of {} wants {} (nvlink only warns)",
+                "`{}` has {}; the device link of {} needs {} (nvlink only warns)",
                 node.name,
                 words(&node.archs),
                 links(&at),

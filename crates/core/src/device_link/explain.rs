@@ -78,8 +78,8 @@ impl LinkPlan<'_> {
                 self.walk.graph.name(*top)
             ),
             Role::OwnLink(Why::Closed) => {
-                "closed: the device link over what lies inside it is its \
-                                           own, and meets no other one"
+                "closed: the device link covers only the contents of this image, \
+                                           and joins no other device link"
                     .to_owned()
             }
             Role::OwnLink(Why::DeviceCode) => format!(

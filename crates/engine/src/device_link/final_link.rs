@@ -303,7 +303,7 @@ fn reachable(
         _ => return Ok(()),
     };
     Err(Error::new(&INVALID_VALUE, problem).help(
-        "let one package that all of them depend on provide [stub.cudart] with type = \"shared\", the \
-         others say `provide = false`; or use no stub of cudart here",
+        "let one package that all of them depend on provide [stub.cudart] with type = \"shared\", and \
+         set `provide = false` in the others; or use no stub of cudart here",
     ))
 }

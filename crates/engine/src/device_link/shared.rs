@@ -43,7 +43,7 @@ pub(super) fn check(library: &DeviceLink) -> Result<(), Error> {
             &INVALID_VALUE,
             format!("device-link.{name}: lib{name}.so is the name of another library"),
         )
-        .help("call the table something else: its name is the file's"));
+        .help("rename the table: its name is also the file's"));
     }
     Ok(())
 }

@@ -50,7 +50,7 @@ fn read_definitions<Elf: FileHeader<Endian = Endianness>>(
         }
         let name = symbol
             .name(endian, table.strings())
-            .map_err(|_| Problem::Malformed("symbol name lies outside the string table"))?;
+            .map_err(|_| Problem::Malformed("symbol name is outside the string table"))?;
         let common = symbol.st_shndx(endian) == elf::SHN_COMMON;
         let unique = symbol.st_bind() == elf::STB_GNU_UNIQUE;
         let section = table.symbol_section(endian, symbol, index);
@@ -68,7 +68,7 @@ fn groups<Elf: FileHeader<Endian = Endianness>>(
     endian: Endianness,
     data: &[u8],
 ) -> Result<Vec<bool>, Problem> {
-    let damaged = |_| Problem::Malformed("section group lies outside the file");
+    let damaged = |_| Problem::Malformed("section group is outside the file");
     let mut found = vec![false; sections.len()];
     let mut left = sections.len();
     for section in sections.iter() {

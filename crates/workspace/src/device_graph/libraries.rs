@@ -163,7 +163,7 @@ fn wrong_archs(declared: &DeviceLink, archive: &str, holds: &[Arch]) -> Option<D
     }
     let name = &declared.name.value;
     let message = format!(
-        "`archs` of device-link.{name} says {}, and {archive} has only {}",
+        "`archs` of device-link.{name} is {}, but {archive} has only {}",
         words(&missing),
         words(holds)
     );

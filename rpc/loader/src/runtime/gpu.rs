@@ -222,7 +222,7 @@ impl Gpu {
                     let error = rejected_image(error, status);
                     match log.trim() {
                         "" => error.help(*help),
-                        log => error.help(format!("the driver says:\n{log}")),
+                        log => error.help(format!("log of the driver:\n{log}")),
                     }
                 })?;
                 Ok(Handle(module))

@@ -191,7 +191,7 @@ fn shared_files(
         return Some(None);
     };
     if library_type == LibraryType::Static {
-        let message = format!("`{}` goes with `type = \"shared\"`", value.name);
+        let message = format!("`{}` requires `type = \"shared\"`", value.name);
         let help = "write type = \"shared\", or remove `prebuilt-shared`";
         decoder.error_with_help(&INVALID_VALUE, value.key_span, message, help);
         return None;
@@ -276,7 +276,7 @@ fn compile_options(decoder: &mut Decoder<'_>, table: &Table<'_>) -> Vec<Spanned<
         let key = flag.value.split('=').next().unwrap_or_default();
         let own = OWN_FLAGS.iter().find(|(names, _)| names.contains(&key));
         let (problem, help) = match own {
-            Some((_, help)) => ("gpustub says this to nvcc itself", *help),
+            Some((_, help)) => ("gpustub passes this option to nvcc itself", *help),
             None if flag.value.trim().is_empty() || flag.value.contains(char::is_control) => (
                 "takes arguments without control characters",
                 "write each argument as a string of its own",

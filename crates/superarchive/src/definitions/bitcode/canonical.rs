@@ -91,7 +91,7 @@ pub fn canonical(data: &[u8]) -> Result<Vec<u8>> {
     // The names of the symbol table follow those of the module.
     let texts = usize::try_from(end).ok().and_then(|end| texts.get(..end));
     let texts = texts.ok_or(NotCanonical::UnsupportedForm(
-        "symbol name lies outside the string table",
+        "symbol name is outside the string table",
     ))?;
     let open = out.enter(OUTSIDE, block::STRTAB, 3);
     out.define_blob(3, BLOB);

@@ -333,7 +333,7 @@ fn unknown_forms_have_no_canonical_form() {
     assert_eq!(form(&of_record(77, &[])), record);
     assert_eq!(form(&of_record(7, &[0; 21])), record);
     assert_eq!(form(&of_record(8, &[u64::MAX, 2])), record);
-    let outside = "symbol name lies outside the string table";
+    let outside = "symbol name is outside the string table";
     assert_eq!(form(&of_record(8, &[3, 2])), outside);
     // Groups of sixty texts in three bits each.
     let bytes = unknown(&|w| {

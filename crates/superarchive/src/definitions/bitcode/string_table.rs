@@ -26,6 +26,6 @@ pub fn string_at(texts: &[u8], (at, size): (u64, u64)) -> Result<&[u8], Problem>
         texts.get(at..usize::try_from(end).ok()?)
     })();
     found.ok_or(Problem::Malformed(
-        "symbol name lies outside the string table",
+        "symbol name is outside the string table",
     ))
 }
