@@ -139,7 +139,7 @@ fn run(path: &Path) -> Result<()> {
     let work = tempfile::tempdir()?;
     let content = work.path().join("content");
     for (name, text) in &case.files {
-        fs::create_dir_all(content.join(name).parent().ok_or("no folder")?)?;
+        fs::create_dir_all(content.join(name).parent().ok_or("no parent directory")?)?;
         fs::write(content.join(name), text)?;
     }
     for (name, recipe) in &case.images {
@@ -247,7 +247,7 @@ fn noise(size: usize) -> Vec<u8> {
 fn compile(recipe: &Recipe, output: &Path, work: &Path) -> Result<()> {
     let fakes = work.join("fakes");
     fs::create_dir_all(&fakes)?;
-    fs::create_dir_all(output.parent().ok_or("no folder")?)?;
+    fs::create_dir_all(output.parent().ok_or("no parent directory")?)?;
     let mut code = recipe.code.clone();
     let mut flags = recipe.flags.clone();
     for (soname, functions) in &recipe.needs {

@@ -112,7 +112,7 @@ impl Bench {
 
     fn archive(&self, name: &str, manifest: &str, symbol_files: ByName<String>) -> PathBuf {
         let dir = self.work.join(name);
-        fs::create_dir_all(&dir).expect("a folder");
+        fs::create_dir_all(&dir).expect("no parent directory");
         let target = Target::from_triple(TRIPLE).expect("a known triple");
         let (manifest, diagnostics) = Manifest::parse("GpuStub.toml", manifest);
         assert!(!has_errors(&diagnostics), "{diagnostics:?}");
@@ -253,7 +253,7 @@ impl Bench {
     /// An archive of the same functions with one empty body, to measure the calls.
     fn plain(&self, names: &[String]) -> PathBuf {
         let dir = self.work.join("size-plain");
-        fs::create_dir_all(&dir).expect("a folder");
+        fs::create_dir_all(&dir).expect("no parent directory");
         let mut text = String::from(
             "int gpustub_load(const char *s) { return !s; }\nstatic void body(void) {}\n",
         );

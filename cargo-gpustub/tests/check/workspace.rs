@@ -92,6 +92,6 @@ fn package(name: &str) -> String {
 
 fn write(directory: &Path, name: &str, text: &str) -> Result<()> {
     let path = directory.join(name);
-    fs::create_dir_all(path.parent().ok_or("no folder")?)?;
+    fs::create_dir_all(path.parent().ok_or("no parent directory")?)?;
     Ok(fs::write(path, text)?)
 }

@@ -281,12 +281,12 @@ fn errors_name_the_file_and_the_member() {
         format!("`bad.a(damaged.o)` {outside}")
     );
     assert_eq!(refused(&damaged), format!("`damaged.o` {outside}"));
-    fs::create_dir(at("folder")).unwrap();
-    assert!(refused(&at("folder")).starts_with("`folder` is a directory without files; "));
-    fs::rename(&damaged, at("folder/damaged.o")).unwrap();
+    fs::create_dir(at("directory")).unwrap();
+    assert!(refused(&at("directory")).starts_with("`directory` is a directory without files; "));
+    fs::rename(&damaged, at("directory/damaged.o")).unwrap();
     assert_eq!(
-        refused(&at("folder")),
-        format!("`folder/damaged.o` {outside}")
+        refused(&at("directory")),
+        format!("`directory/damaged.o` {outside}")
     );
     fs::write(at("text"), "int one;").unwrap();
     assert!(refused(&at("text")).starts_with("`text` is neither an archive nor an object file; "));

@@ -43,7 +43,7 @@ struct Phrase {
 }
 
 /// Fewest words of a string that is prose.
-const MIN_WORDS: usize = 3;
+const MIN_WORDS: usize = 2;
 
 fn words(pattern: &str) -> Result<Regex, String> {
     // Not part of a name with hyphens, as of a file or an option.

@@ -117,7 +117,7 @@ impl Locks for Polling<'_> {
     }
 
     fn relax(&self) {
-        assert!(self.0.poll() || self.0.1.get(), "nobody answers");
+        assert!(self.0.poll() || self.0.1.get(), "no answer");
     }
 }
 

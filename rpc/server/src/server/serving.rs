@@ -311,7 +311,7 @@ mod tests {
         let mut handlers = Handlers::new();
         let first = Mutex::new(None);
         handlers.on_session(1, move |port| {
-            let other = first.lock().expect("nobody panics").replace(port);
+            let other = first.lock().expect("no holder panics").replace(port);
             async move {
                 match other {
                     Some(other) => Ok(other),
