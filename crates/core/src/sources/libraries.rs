@@ -1,9 +1,9 @@
 //! `gpustub_libraries.inc`: data of each library, as C data (the structs of `runtime/shared.h`).
 
 use std::fmt::{Display, Write as _};
-use std::ops::Range;
 
 use crate::abi_table::{AbiEntry, MAX_ARGUMENTS};
+use crate::by_name::ByName;
 use crate::decode::{MAX_ARGUMENT, MAX_SIZE};
 use crate::library::{
     HookKind, MAX_HOOK_ARGS, MAX_PREFIX_LENGTH, Out, OutKind, Returns, Role, VersionEncoding,
@@ -95,13 +95,14 @@ fn data(text: &mut String, library: &LibraryPlan) {
     }
     line!(text, "    {{.name = NULL}},\n}};");
     for (list, strings) in lists(library) {
-        let strings: String = strings
-            .iter()
-            .map(|string| format!("{}, ", quote(string)))
-            .collect();
+        let mut elements = String::new();
+        for string in strings {
+            elements += &quote(string);
+            elements += ", ";
+        }
         line!(
             text,
-            "static const char *const {list}_of_{id}[] = {{{strings}NULL}};"
+            "static const char *const {list}_of_{id}[] = {{{elements}NULL}};"
         );
     }
     line!(
@@ -144,39 +145,29 @@ fn lists(library: &LibraryPlan) -> [(&'static str, &[String]); 9] {
     ]
 }
 
-/// Concatenated runs of values, equal ones stored once.
-struct Runs<T> {
-    values: Vec<T>,
-    /// Bounds of the runs, in the order of their contents.
-    runs: Vec<Range<usize>>,
+/// Concatenated runs of rows, equal ones stored once.
+#[derive(Default)]
+struct Runs {
+    rows: String,
+    len: usize,
+    /// Index of the first row of each run, by the run's text.
+    starts: ByName<usize>,
 }
 
-impl<T: Clone + Ord> Runs<T> {
-    const fn new() -> Self {
-        Self {
-            values: Vec::new(),
-            runs: Vec::new(),
-        }
-    }
-
-    /// Index of the run's first value.
-    fn start(&mut self, run: &[T]) -> usize {
-        if run.is_empty() {
+impl Runs {
+    /// Index of the run's first row. `len`: number of its rows.
+    fn start(&mut self, run: &str, len: usize) -> usize {
+        if len == 0 {
             return 0;
         }
-        let values = &self.values;
-        let found = self
-            .runs
-            .binary_search_by(|other| values[other.clone()].cmp(run));
-        match found {
-            Ok(index) => self.runs[index].start,
-            Err(index) => {
-                let start = self.values.len();
-                self.values.extend_from_slice(run);
-                self.runs.insert(index, start..self.values.len());
-                start
-            }
+        if let Some(start) = self.starts.get(run) {
+            return *start;
         }
+        let start = self.len;
+        self.rows += run;
+        self.len += len;
+        self.starts.insert(run, start);
+        start
     }
 }
 
@@ -189,7 +180,7 @@ impl Members {
     }
 
     /// Adds a member with its value.
-    fn set(&mut self, name: &str, value: impl Display) {
+    fn set(&mut self, name: &str, value: &dyn Display) {
         let comma = if self.0.is_empty() { "" } else { ", " };
         // Writing to a String cannot fail.
         let _ = write!(self.0, "{comma}.{name} = {value}");
@@ -198,36 +189,49 @@ impl Members {
     /// Adds a member, unless it has the value of a member that is left out.
     fn set_number(&mut self, name: &str, value: usize) {
         if value != 0 {
-            self.set(name, value);
+            self.set(name, &value);
         }
     }
 
     /// Adds a member with a string, unless `None`.
     fn set_string(&mut self, name: &str, value: Option<&String>) {
         if let Some(value) = value {
-            self.set(name, quote(value));
+            self.set(name, &quote(value));
         }
+    }
+
+    /// Row of an array.
+    fn finish(self) -> String {
+        format!("    {{{}}},\n", self.0)
     }
 }
 
 /// The specs, and the out-parameters and ABI entries that they point to.
 fn specs(text: &mut String, id: &str, library: &LibraryPlan) {
-    let mut outs: Runs<Out> = Runs::new();
-    let mut entries: Runs<AbiEntry> = Runs::new();
+    let mut outs = Runs::default();
+    let mut entries = Runs::default();
     let mut rows = String::new();
     for spec in library.specs.iter() {
         let own = spec.abi_name.as_deref().unwrap_or_default();
         let bound = library.manifest.abi.entries(own, library.header_version);
         // Entries do not overlap, so that their order has no other meaning.
-        let (mut bound, others): (Vec<AbiEntry>, Vec<AbiEntry>) = bound
-            .into_iter()
-            .partition(|entry| entry.null_argument.is_some());
-        bound.extend(others);
-        let nulls: Vec<u8> = bound
-            .iter()
-            .filter_map(|entry| entry.null_argument)
-            .collect();
+        let (mut adapted_rows, mut other_rows) = (String::new(), String::new());
+        let mut adapted = 0;
+        let mut null_argument = 0;
+        for entry in &bound {
+            if let Some(null) = entry.null_argument {
+                adapted += 1;
+                null_argument = usize::from(null);
+                adapted_rows += &abi_entry(entry);
+            } else {
+                other_rows += &abi_entry(entry);
+            }
+        }
         let fallback = &spec.fallback;
+        let mut out_rows = String::new();
+        for out in &fallback.outs {
+            out_rows += &out_param(*out);
+        }
         let (returns, value) = match fallback.returns {
             Returns::Status => ("STATUS", None),
             Returns::Value(value) => ("VALUE", Some(int(value))),
@@ -237,51 +241,39 @@ fn specs(text: &mut String, id: &str, library: &LibraryPlan) {
             Returns::ZeroedStruct(size) => ("ZEROED_STRUCT", Some(size.to_string())),
         };
         let mut row = Members::new();
-        row.set("returns", format_args!("RETURNS_{returns}"));
+        row.set("returns", &format_args!("RETURNS_{returns}"));
         if let Some(value) = value {
-            row.set("value", value);
+            row.set("value", &value);
         }
-        row.set_number("out_params", outs.start(&fallback.outs));
+        row.set_number("out_params", outs.start(&out_rows, fallback.outs.len()));
         row.set_number("out_params_len", fallback.outs.len());
-        row.set_number("abi_entries", entries.start(&bound));
+        let entry_rows = adapted_rows + &other_rows;
+        row.set_number("abi_entries", entries.start(&entry_rows, bound.len()));
         row.set_number("abi_entries_len", bound.len());
-        row.set_number("adapted", nulls.len());
-        row.set_number(
-            "null_argument",
-            nulls.first().map_or(0, |&null| null.into()),
-        );
+        row.set_number("adapted", adapted);
+        row.set_number("null_argument", null_argument);
         if let Some(missing) = fallback.status_if_missing {
-            row.set("has_status_if_missing", 1);
-            row.set("status_if_missing", int(missing));
+            row.set("has_status_if_missing", &1);
+            row.set("status_if_missing", &int(missing));
         }
         if let Some(hook) = spec.hook {
-            row.set("hook", format_args!("HOOK_{}", hook_name(hook.kind)));
-            row.set("hook_args", hook.args);
+            row.set("hook", &format_args!("HOOK_{}", hook_name(hook.kind)));
+            row.set("hook_args", &hook.args);
         }
         row.set_string("symbol_version", spec.symbol_version.as_ref());
         row.set_string("fallback_symbol", spec.fallback_symbol.as_ref());
-        line!(rows, "    {{{}}},", row.0);
+        rows += &row.finish();
     }
     line!(
         text,
         "static const struct out_param out_params_of_{id}[] = {{"
     );
-    for value in &outs.values {
-        line!(text, "    {{{}}},", out_param(*value));
-    }
-    line!(text, "    {{.size = 0}},\n}};");
+    line!(text, "{}    {{.size = 0}},\n}};", outs.rows);
     line!(
         text,
         "static const struct abi_entry abi_entries_of_{id}[] = {{"
     );
-    for entry in &entries.values {
-        let mut members = Members::new();
-        members.set("from", entry.from);
-        members.set("below", entry.below);
-        members.set_string("name", entry.name.as_ref());
-        line!(text, "    {{{}}},", members.0);
-    }
-    line!(text, "    {{.name = NULL}},\n}};");
+    line!(text, "{}    {{.name = NULL}},\n}};", entries.rows);
     line!(
         text,
         "static const struct spec specs_of_{id}[] = {{\n{rows}}};"
@@ -306,12 +298,20 @@ fn out_param(out: Out) -> String {
         OutKind::String => ("STRING", None),
     };
     let mut members = Members::new();
-    members.set("arg", out.arg);
-    members.set("kind", format_args!("OUT_{kind}"));
+    members.set("arg", &out.arg);
+    members.set("kind", &format_args!("OUT_{kind}"));
     if let Some(size) = size {
-        members.set("size", size);
+        members.set("size", &size);
     }
-    members.0
+    members.finish()
+}
+
+fn abi_entry(entry: &AbiEntry) -> String {
+    let mut members = Members::new();
+    members.set("from", &entry.from);
+    members.set("below", &entry.below);
+    members.set_string("name", entry.name.as_ref());
+    members.finish()
 }
 
 /// A library's element of `libraries`.
