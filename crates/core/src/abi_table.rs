@@ -26,7 +26,7 @@ use crate::diag::{Diagnostic, MALFORMED_SYMBOL_LIST};
 use crate::version::{HeaderVersion, Version};
 
 /// ABI variant of a name from a version on; `None`: the name is not exported.
-type AbiVariant = Option<u16>;
+type AbiVariant = Option<u32>;
 
 /// A name, with its variants from the lowest version to the highest.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,8 +44,8 @@ pub const MAX_ARGUMENTS: u8 = 6;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Adapter {
     group: usize,
-    old: u16,
-    new: u16,
+    old: u32,
+    new: u32,
     /// Index of the null argument, from 0.
     argument: u8,
 }
@@ -93,7 +93,9 @@ impl AbiTable {
                     true
                 }
                 Some(word) if word.starts_with('#') => true,
-                Some("@gpustub-abi") => index == 0 && words.eq(["1"]),
+                Some("@gpustub-abi") => {
+                    index == 0 && words.next() == Some("1") && words.next().is_none()
+                }
                 Some("@undeclared") => {
                     for word in words {
                         table.undeclared.insert(word, ());
@@ -142,7 +144,7 @@ impl AbiTable {
         }
         let names = &table.names;
         for a in &table.adapters {
-            let is_known = |variant: u16| {
+            let is_known = |variant: u32| {
                 let mut group = names.iter().filter(|name| name.group == a.group);
                 group.any(|name| name.variants.iter().any(|(_, v)| *v == Some(variant)))
             };
@@ -233,29 +235,42 @@ impl AbiTable {
         let start = Version::new(oldest.major, 0);
         let end = Version::new(newest.major + 1, 0);
         let mut starts: Vec<Version> = vec![start];
-        for (version, _) in group.iter().flat_map(|n| &n.variants) {
-            let place = starts.partition_point(|other| other < version);
-            if *version > start && starts.get(place) != Some(version) {
-                starts.insert(place, *version);
+        for name in &group {
+            for (version, _) in &name.variants {
+                let place = starts.partition_point(|other| other < version);
+                if *version > start && starts.get(place) != Some(version) {
+                    starts.insert(place, *version);
+                }
             }
         }
         let mut entries = Vec::new();
         let mut add = |from: i32, below: i32, bound: Option<(&Name, Option<u8>)>| {
             // A name with a single variant is searched under itself, if no other name fits.
-            if always.is_none() || bound.is_some() {
-                entries.push(AbiEntry {
+            if always.is_some() && bound.is_none() {
+                return;
+            }
+            let name = bound.map(|(name, _)| name.name.clone());
+            let null_argument = bound.and_then(|(_, argument)| argument);
+            match entries.last_mut() {
+                Some(AbiEntry {
+                    below: end,
+                    name: last,
+                    null_argument: argument,
+                    ..
+                }) if *end == from && *last == name && *argument == null_argument => *end = below,
+                _ => entries.push(AbiEntry {
                     from,
                     below,
-                    name: bound.map(|(name, _)| name.name.clone()),
-                    null_argument: bound.and_then(|(_, argument)| argument),
-                });
+                    name,
+                    null_argument,
+                }),
             }
         };
         add(0, code(start), None);
         for (index, &from) in starts.iter().enumerate() {
             let below = starts.get(index + 1).copied().unwrap_or(end);
             let variant = |name: &Name| variant_in(name, from.max(oldest));
-            let with = |wanted: u16| {
+            let with = |wanted: u32| {
                 let mut names = group.iter().copied();
                 names.find(|name| variant(name) == Some(wanted))
             };
@@ -269,23 +284,13 @@ impl AbiTable {
             }
         }
         add(code(end), i32::MAX, None);
-        entries.dedup_by(|next, last| {
-            let binds = |entry: &AbiEntry| (entry.name.clone(), entry.null_argument);
-            let joins = last.below == next.from && binds(last) == binds(next);
-            if joins {
-                last.below = next.below;
-            }
-            joins
-        });
         entries
     }
 }
 
 /// Variant of a name that has the same one wherever it is exported.
 fn only_variant(name: &Name) -> AbiVariant {
-    let mut variants = name.variants.iter().filter_map(|(_, variant)| *variant);
-    let first = variants.next()?;
-    variants.all(|other| other == first).then_some(first)
+    variant_within(name, Version::new(0, 0), Version::new(u32::MAX, 0))
 }
 
 fn code(version: Version) -> i32 {
@@ -308,19 +313,29 @@ fn declared_variant(name: &Name, header: HeaderVersion, oldest: Version) -> AbiV
     } else {
         header.from
     };
-    let later = name.variants.iter();
-    let later = later.filter(|(from, _)| *from > start && *from < header.below);
-    let all = [variant_in(name, start)];
-    let mut all = all.into_iter().chain(later.map(|(_, m)| *m)).flatten();
-    let first = all.next()?;
-    all.all(|other| other == first).then_some(first)
+    variant_within(name, start, header.below)
+}
+
+/// Variant of a name that has the same one in all versions of `start..below` that export it.
+fn variant_within(name: &Name, start: Version, below: Version) -> AbiVariant {
+    let mut found = variant_in(name, start);
+    for (from, variant) in &name.variants {
+        if variant.is_some() && (start..below).contains(from) {
+            if found.is_some() && found != *variant {
+                return None;
+            }
+            found = *variant;
+        }
+    }
+    found
 }
 
 /// Reads `OLD NEW ARGUMENT`.
 fn adapter<'t>(group: usize, mut words: impl Iterator<Item = &'t str>) -> Option<Adapter> {
     let old = words.next()?.parse().ok()?;
     let new = words.next()?.parse().ok()?;
-    let argument = words.next()?.parse().ok()?;
+    let argument: u32 = words.next()?.parse().ok()?;
+    let argument = u8::try_from(argument).ok()?;
     let is_sound = words.next().is_none() && old != new && argument < MAX_ARGUMENTS;
     is_sound.then_some(Adapter {
         group,
