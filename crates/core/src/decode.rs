@@ -76,6 +76,15 @@ impl<'a> Table<'a> {
             .map(|(key, value)| (key.text.as_ref(), self.value(key, value)))
     }
 
+    /// All keys, sorted.
+    pub fn keys(&self) -> Vec<String> {
+        let mut keys = Vec::new();
+        for (key, _) in self.inner.iter() {
+            keys.push(key.text.to_string());
+        }
+        keys
+    }
+
     fn value(&self, key: &Key<'_>, value: &'a Node<'a>) -> Value<'a> {
         let mut name = self.name.clone();
         if !name.is_empty() {
@@ -132,13 +141,14 @@ impl<'f> Decoder<'f> {
     /// Adds a diagnostic that is no error.
     #[cfg(feature = "archive")]
     pub fn report(&mut self, diagnostic: Diagnostic, span: Range<usize>) {
-        self.diagnostics
-            .push(diagnostic.with_origin(self.file, span));
+        diag::insert(
+            &mut self.diagnostics,
+            diagnostic.with_origin(self.file, span),
+        );
     }
 
     /// Diagnostics in the order of the file.
-    pub fn finish(mut self) -> Vec<Diagnostic> {
-        diag::sort(&mut self.diagnostics);
+    pub fn finish(self) -> Vec<Diagnostic> {
         self.diagnostics
     }
 
@@ -149,9 +159,8 @@ impl<'f> Decoder<'f> {
         span: Range<usize>,
         message: impl Into<String>,
     ) -> &mut Diagnostic {
-        self.diagnostics
-            .push(Diagnostic::error(code, message).with_origin(self.file, span));
-        self.diagnostics.last_mut().expect("just pushed")
+        let error = Diagnostic::error(code, message).with_origin(self.file, span);
+        diag::insert(&mut self.diagnostics, error)
     }
 
     /// Adds an error with the next step.
@@ -309,13 +318,16 @@ impl<'f> Decoder<'f> {
             self.mismatch(value, takes);
             return Vec::new();
         };
-        let element = |element: &'a Node<'a>| Value {
-            name: value.name.clone(),
-            span: element.span.clone(),
-            key_span: element.span.clone(),
-            inner: &element.data,
-        };
-        list.iter().map(element).collect()
+        let mut elements = Vec::new();
+        for element in list {
+            elements.push(Value {
+                name: value.name.clone(),
+                span: element.span.clone(),
+                key_span: element.span.clone(),
+                inner: &element.data,
+            });
+        }
+        elements
     }
 
     pub fn string(&mut self, value: &Value<'_>) -> Option<Spanned<String>> {
@@ -334,10 +346,13 @@ impl<'f> Decoder<'f> {
     }
 
     pub fn strings(&mut self, value: &Value<'_>) -> Vec<Spanned<String>> {
-        let list = self.list(value, "a list of strings");
-        list.iter()
-            .filter_map(|element| self.string_as(element, "a list of strings"))
-            .collect()
+        let mut strings = Vec::new();
+        for element in self.list(value, "a list of strings") {
+            if let Some(string) = self.string_as(&element, "a list of strings") {
+                strings.push(string);
+            }
+        }
+        strings
     }
 
     pub fn boolean(&mut self, value: &Value<'_>) -> Option<bool> {
@@ -365,24 +380,31 @@ impl<'f> Decoder<'f> {
 
     /// A string that is one of these names.
     pub fn one_of<T: Copy>(&mut self, value: &Value<'_>, names: &[(&str, T)]) -> Option<T> {
-        let text = self.string(value)?;
-        let mut known = Vec::new();
-        for (name, meaning) in names {
-            if *name == text.value {
-                return Some(*meaning);
-            }
-            known.push(*name);
-        }
-        self.no_such_name(value, &text, &known);
-        None
+        let index = self.index_of(value, names.len(), &|index| names[index].0)?;
+        Some(names[index].1)
     }
 
-    fn no_such_name(&mut self, value: &Value<'_>, text: &Spanned<String>, known: &[&str]) {
+    /// Index of the string among some names. Compiled once, for names of any type.
+    fn index_of<'n>(
+        &mut self,
+        value: &Value<'_>,
+        len: usize,
+        name_at: &dyn Fn(usize) -> &'n str,
+    ) -> Option<usize> {
+        let text = self.string(value)?;
+        let mut known = Vec::new();
+        for index in 0..len {
+            if name_at(index) == text.value {
+                return Some(index);
+            }
+            known.push(name_at(index));
+        }
         let help = match nearest(&text.value, known.iter().copied()) {
             Some(meant) => format!("did you mean {meant:?}?"),
-            None => format!("known are \"{}\"", join(known, "\", \"")),
+            None => format!("known are \"{}\"", join(&known, "\", \"")),
         };
         let message = format!("`{}` does not take {:?}", value.name, text.value);
-        self.error_with_help(&INVALID_VALUE, text.span.clone(), message, help);
+        self.error_with_help(&INVALID_VALUE, text.span, message, help);
+        None
     }
 }

@@ -133,9 +133,12 @@ pub fn has_errors(diagnostics: &[Diagnostic]) -> bool {
     diagnostics.iter().any(|d| d.level == Level::Error)
 }
 
-/// Sorts the diagnostics of one file by location.
-pub(crate) fn sort(diagnostics: &mut [Diagnostic]) {
-    diagnostics.sort_by_key(|d| d.origin.as_ref().map_or(0, |origin| origin.span.start));
+/// Inserts a diagnostic of a file behind those of earlier locations.
+pub(crate) fn insert(diagnostics: &mut Vec<Diagnostic>, diagnostic: Diagnostic) -> &mut Diagnostic {
+    let start = |d: &Diagnostic| d.origin.as_ref().map_or(0, |origin| origin.span.start);
+    let index = diagnostics.partition_point(|other| start(other) <= start(&diagnostic));
+    diagnostics.insert(index, diagnostic);
+    &mut diagnostics[index]
 }
 
 /// A position in a text. Both numbers start at 1.

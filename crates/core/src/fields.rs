@@ -71,11 +71,13 @@ pub const LEVELS: &[&str] = &["allow", "warn", "deny"];
 
 /// Names of a section's fields: the keys that the decoder knows.
 pub fn keys(section: &str) -> Vec<&'static str> {
-    FIELDS
-        .iter()
-        .filter(|field| field.section == section)
-        .map(|field| field.name)
-        .collect()
+    let mut keys = Vec::new();
+    for field in FIELDS {
+        if field.section == section {
+            keys.push(field.name);
+        }
+    }
+    keys
 }
 
 macro_rules! fields {

@@ -3,7 +3,7 @@
 
 mod parse;
 
-pub(crate) use parse::{MAX_HOOK_ARGS, MAX_PREFIX_LENGTH};
+pub(crate) use parse::{MAX_HOOK_ARGS, MAX_PREFIX_LENGTH, plain_load_names};
 
 use std::sync::OnceLock;
 

@@ -15,11 +15,11 @@ pub(crate) const MAX_SIZE: i64 = u16::MAX as i64;
 
 impl Decoder<'_> {
     /// Load names by system; `element` reads one.
-    pub fn load_names<T>(
+    pub fn load_names(
         &mut self,
         value: &Value<'_>,
-        mut element: impl FnMut(&mut Self, &Value<'_>) -> Option<T>,
-    ) -> ByName<Vec<T>> {
+        element: fn(&mut Self, &Value<'_>) -> Option<Spanned<LoadName>>,
+    ) -> ByName<Vec<Spanned<LoadName>>> {
         let Some(systems) = self.table(value, SYSTEMS) else {
             return ByName::new();
         };
@@ -33,7 +33,12 @@ impl Decoder<'_> {
                     format!("`{}` is empty", value.name),
                 );
             }
-            let read = list.iter().filter_map(|one| element(self, one)).collect();
+            let mut read = Vec::new();
+            for one in &list {
+                if let Some(name) = element(self, one) {
+                    read.push(name);
+                }
+            }
             names.insert(system, read);
         }
         names

@@ -10,7 +10,7 @@ use crate::abi_table::AbiTable;
 use crate::by_name::ByName;
 use crate::decode::{Decoder, Table, Value};
 use crate::diag::{Diagnostic, INVALID_VALUE, UNKNOWN_FUNCTION, has_errors};
-use crate::spanned::values;
+use crate::spanned::{Spanned, values};
 use crate::symbols::SymbolList;
 
 const KEYS: [&str; 18] = [
@@ -123,14 +123,18 @@ impl Reader<'_, '_> {
     /// All fields except the symbols. `None` if a mandatory key is missing, which has been reported.
     fn library(&mut self, top: &Table<'_>) -> Option<Library> {
         self.decoder.check_keys(top, &KEYS);
-        let [id, title, role, link_names, load_names, status] =
-            ["id", "title", "role", "link-names", "load-names", "status"]
-                .map(|key| self.decoder.required(top, key, &(0..0)));
+        let mut required = |key: &str| self.decoder.required(top, key, &(0..0));
+        let id = required("id");
+        let title = required("title");
+        let role = required("role");
+        let link_names = required("link-names");
+        let load_names = required("load-names");
+        let status = required("status");
         let title = self.decoder.string(&title?)?.value;
         let role = self.decoder.one_of(&role?, &ROLES)?;
         let id = self.id(&id?)?;
         let link_names = self.strings(link_names);
-        let load_names = self.decoder.load_names(&load_names?, load_name);
+        let load_names = plain_load_names(&self.decoder.load_names(&load_names?, load_name));
         self.check_order(top, &load_names);
         let (codes, string) = self.status(&status?)?;
         let search = match top.get("search") {
@@ -191,10 +195,13 @@ impl Reader<'_, '_> {
         let Some(value) = top.get("toolkit-version-from") else {
             return Vec::new();
         };
-        let list = self.decoder.list(&value, "a list of strings and tables");
-        list.iter()
-            .filter_map(|one| self.version_probe(one))
-            .collect()
+        let mut probes = Vec::new();
+        for one in self.decoder.list(&value, "a list of strings and tables") {
+            if let Some(probe) = self.version_probe(&one) {
+                probes.push(probe);
+            }
+        }
+        probes
     }
 
     fn version_probe(&mut self, value: &Value<'_>) -> Option<VersionProbe> {
@@ -251,8 +258,12 @@ impl Reader<'_, '_> {
 
     fn status(&mut self, value: &Value<'_>) -> Option<(StatusCodes, String)> {
         let table = self.decoder.table(value, &STATUS)?;
-        let [library_missing, missing, refused, unloading, string] =
-            STATUS.map(|key| self.decoder.required(&table, key, &value.key_span));
+        let mut required = |key: &str| self.decoder.required(&table, key, &value.key_span);
+        let library_missing = required("library-missing");
+        let missing = required("missing");
+        let refused = required("refused");
+        let unloading = required("unloading");
+        let string = required("string");
         let codes = StatusCodes {
             library_missing: self.code(&library_missing?)?,
             missing: self.code(&missing?)?,
@@ -294,9 +305,10 @@ impl Reader<'_, '_> {
         let Some(table) = self.decoder.map(&value) else {
             return Vec::new();
         };
-        let entries: Vec<_> = table.entries().collect();
-        for (name, value) in &entries {
+        let mut entries = Vec::new();
+        for (name, value) in table.entries() {
             self.check_function(name, value.key_span.clone());
+            entries.push((name, value));
         }
         entries
     }
@@ -405,15 +417,27 @@ impl Reader<'_, '_> {
 }
 
 /// Reads `{ major = 13, name = "libcudart.so.13" }`.
-fn load_name(decoder: &mut Decoder<'_>, value: &Value<'_>) -> Option<LoadName> {
+fn load_name(decoder: &mut Decoder<'_>, value: &Value<'_>) -> Option<Spanned<LoadName>> {
     let table = decoder.table(value, &["major", "name"])?;
     let name = decoder.required(&table, "name", &value.span)?;
     let major = match table.get("major") {
         Some(major) => u32::try_from(decoder.integer(&major, 1..=9999)?).ok(),
         None => None,
     };
-    Some(LoadName {
-        major,
-        name: decoder.file_name(&name)?,
+    let name = decoder.file_name(&name)?;
+    Some(Spanned {
+        value: LoadName { major, name },
+        span: value.span.clone(),
     })
+}
+
+/// Load names without their locations.
+pub(crate) fn plain_load_names(
+    load_names: &ByName<Vec<Spanned<LoadName>>>,
+) -> ByName<Vec<LoadName>> {
+    let mut plain = ByName::new();
+    for (os, names) in load_names {
+        plain.insert(os, values(names));
+    }
+    plain
 }

@@ -5,11 +5,8 @@ use crate::spanned::Spanned;
 /// Whether two names are one cargo feature in a build script, where features have `_` for `-` and
 /// are in upper case.
 pub fn is_same_feature(a: &str, b: &str) -> bool {
-    let plain = |byte: u8| match byte.to_ascii_lowercase() {
-        b'_' => b'-',
-        byte => byte,
-    };
-    a.bytes().map(plain).eq(b.bytes().map(plain))
+    let plain = |name: &str| name.replace("-", "_");
+    plain(a).eq_ignore_ascii_case(&plain(b))
 }
 
 /// Cargo features of the package that must all be enabled for a table to take effect. Empty: the

@@ -49,23 +49,20 @@ fn read(decoder: &mut Decoder<'_>, top: &Table<'_>, manifest: &mut Manifest) {
             // consequences, while the other tables should be validated in the same run.
             let before = decoder.count();
             let stub = stub(decoder, id, &value);
-            manifest
-                .stubs
-                .extend(stub.filter(|_| decoder.count() == before));
+            if let (Some(stub), true) = (stub, decoder.count() == before) {
+                manifest.stubs.push(stub);
+            }
         }
     }
     if let Some(links) = top.get("device-link").and_then(|value| decoder.map(&value)) {
-        manifest.device_link_names = links.entries().map(|(name, _)| name.to_owned()).collect();
+        manifest.device_link_names = links.keys();
         #[cfg(feature = "device-link")]
         {
             manifest.device_links = device_link::read(decoder, &links);
         }
     }
     if let Some(archives) = top.get("archive").and_then(|value| decoder.map(&value)) {
-        manifest.archive_names = archives
-            .entries()
-            .map(|(name, _)| name.to_owned())
-            .collect();
+        manifest.archive_names = archives.keys();
         #[cfg(feature = "archive")]
         {
             manifest.archives = archive::read(decoder, &archives);
@@ -234,7 +231,7 @@ fn custom(decoder: &mut Decoder<'_>, id: &str, table: &Table<'_>) -> Custom {
         ..Custom::default()
     };
     if let Some(value) = table.get("load-names") {
-        custom.load_names = decoder.load_names(&value, |decoder, value| decoder.load_name(value));
+        custom.load_names = decoder.load_names(&value, Decoder::load_name);
     }
     if let Some(fallback) = table
         .get("fallback")

@@ -278,13 +278,9 @@ impl Planner<'_> {
             }
         }
         if !unspellable.is_empty() {
-            let shown: Vec<String> = unspellable
-                .iter()
-                .map(|name| name.escape_debug().to_string())
-                .collect();
             let message = format!(
                 "`{id}` has names that are not assembler labels: {}",
-                listing(&shown)
+                listing(unspellable).escape_debug()
             );
             let help = "a label has letters, digits, `_`, `$` and `.`: remove these lines";
             let found = Diagnostic {

@@ -39,14 +39,20 @@ impl<'a> Planner<'a> {
 
     pub fn plan(&mut self) -> Plan {
         let manifest = self.manifest;
-        let (provided, required): (Vec<&Stub>, Vec<&Stub>) = manifest
-            .stubs
-            .iter()
-            .filter(|stub| self.wanted(stub))
-            .partition(|stub| stub.provide);
-        let required = required.iter().map(|stub| stub.id.value.clone()).collect();
-        if !provided.is_empty() {
-            self.diagnostics.extend(self.target.check());
+        let mut provided = Vec::new();
+        let mut required = Vec::new();
+        for stub in &manifest.stubs {
+            if !self.wanted(stub) {
+                continue;
+            }
+            if stub.provide {
+                provided.push(stub);
+            } else {
+                required.push(stub.id.value.clone());
+            }
+        }
+        if let (false, Some(found)) = (provided.is_empty(), self.target.check()) {
+            self.diagnostics.push(found);
         }
         self.check_names(&provided);
         let mut libraries = Vec::new();
@@ -107,9 +113,11 @@ impl<'a> Planner<'a> {
     fn unstubbed(&self, library: Cow<'static, Library>) -> LibraryPlan {
         let os = &self.target.os;
         let local = |dirs: &[String]| {
-            dirs.iter()
-                .map(|dir| dir.replace("{arch}", &self.target.arch))
-                .collect::<Vec<_>>()
+            let mut local = Vec::new();
+            for dir in dirs {
+                local.push(dir.replace("{arch}", &self.target.arch));
+            }
+            local
         };
         LibraryPlan {
             stubbed: false,
@@ -133,10 +141,12 @@ impl<'a> Planner<'a> {
     /// Adds driver libraries, stubbed or not: those that limit the majors of a planned one are
     /// queried for their version.
     fn add_drivers(&mut self, libraries: &mut Vec<LibraryPlan>) {
-        let wanted: Vec<String> = libraries
-            .iter()
-            .filter_map(|l| l.manifest.driver.clone())
-            .collect();
+        let mut wanted = Vec::new();
+        for library in libraries.iter() {
+            if let Some(driver) = &library.manifest.driver {
+                wanted.push(driver.clone());
+            }
+        }
         for id in wanted {
             if libraries.iter().all(|library| library.manifest.id != id) {
                 if let Some(driver) = Library::builtin(&id) {
@@ -178,22 +188,25 @@ impl<'a> Planner<'a> {
             return ordered;
         }
         let mut accepted = Vec::new();
+        let mut accept = |major: Option<u32>| {
+            let before = accepted.len();
+            for name in &names {
+                if name.major == major {
+                    accepted.push(name.clone());
+                }
+            }
+            accepted.len() > before
+        };
         for major in &stub.majors {
             let number: Option<u32> = major.value.parse().ok();
-            let before = accepted.len();
-            accepted.extend(
-                names
-                    .iter()
-                    .filter(|n| n.major.is_some() && n.major == number)
-                    .cloned(),
-            );
-            if accepted.len() == before {
-                let known = numbers(
-                    &names
-                        .iter()
-                        .filter_map(|name| name.major)
-                        .collect::<Vec<_>>(),
-                );
+            if number.is_none() || !accept(number) {
+                let mut known = Vec::new();
+                for name in &names {
+                    if let Some(major) = name.major {
+                        known.push(major);
+                    }
+                }
+                let known = numbers(&known);
                 let message = format!("`{id}` has no load name of major {}", major.value);
                 let help = if known.is_empty() {
                     format!("the load names of `{id}` have no majors: remove `majors`")
@@ -206,7 +219,7 @@ impl<'a> Planner<'a> {
                 );
             }
         }
-        accepted.extend(names.into_iter().filter(|name| name.major.is_none()));
+        accept(None);
         accepted
     }
 
@@ -251,10 +264,12 @@ impl<'a> Planner<'a> {
         if stub.header_version.is_some() || library.abi.is_empty() {
             return;
         }
-        let names = functions.iter().map(|function| function.name.as_str());
-        let refused: Vec<&str> = names
-            .filter(|name| library.abi.depends_on_headers(name))
-            .collect();
+        let mut refused = Vec::new();
+        for Function { name, .. } in functions {
+            if library.abi.depends_on_headers(name) {
+                refused.push(name.as_str());
+            }
+        }
         let known = library.majors(&self.target.os);
         let (false, Some(newest)) = (refused.is_empty(), known.first()) else {
             return;
@@ -280,10 +295,10 @@ impl<'a> Planner<'a> {
 
     /// Checks that ids differ as parts of C names as well.
     fn check_names(&mut self, stubs: &[&Stub]) {
-        let mut names: ByName<&str> = ByName::new();
+        let mut names: ByName<String> = ByName::new();
         for stub in stubs {
             let id = &stub.id.value;
-            if let Some(other) = names.insert(&c_name(id), id) {
+            if let Some(other) = names.insert(&c_name(id), id.clone()) {
                 let message = format!("`{other}` and `{id}` are the same name in C");
                 let error =
                     Diagnostic::error(&DUPLICATE_STUB_NAME, message).help("rename one of them");
@@ -299,10 +314,10 @@ impl<'a> Planner<'a> {
     }
 
     fn check_link_names(&mut self, libraries: &[LibraryPlan]) {
-        let mut owners: ByName<&str> = ByName::new();
+        let mut owners: ByName<String> = ByName::new();
         for library in libraries.iter().filter(|library| library.stubbed) {
             for name in &library.manifest.link_names {
-                if let Some(other) = owners.insert(name, &library.manifest.id) {
+                if let Some(other) = owners.insert(name, library.manifest.id.clone()) {
                     let id = &library.manifest.id;
                     let message = format!("`{other}` and `{id}` both have the link name `{name}`");
                     let help = "give one of them other `link-names`, or remove it";

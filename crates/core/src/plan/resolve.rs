@@ -5,14 +5,13 @@ use std::borrow::Cow;
 
 use super::planner::Planner;
 use super::symbol_list_path;
-use crate::by_name::ByName;
 use crate::diag::{
     Diagnostic, MISSING_KEY, MISSING_SYMBOL_LIST, UNKNOWN_FUNCTION, UNKNOWN_LIBRARY, has_errors,
 };
 #[cfg(feature = "tools")]
 use crate::imports::wrong_header;
-use crate::library::{Library, LoadName, Role, StatusCodes};
-use crate::manifest::{Custom, Stub};
+use crate::library::{Library, Role, StatusCodes, plain_load_names};
+use crate::manifest::Stub;
 use crate::spanned::{Spanned, values};
 use crate::suggest::nearest;
 use crate::symbols::SymbolList;
@@ -32,7 +31,7 @@ impl Planner<'_> {
             library.symbols = self.read_symbols(stub, path)?;
         }
         if !custom.load_names.is_empty() {
-            library.load_names = load_names(custom);
+            library.load_names = plain_load_names(&custom.load_names);
         }
         if !custom.link_names.is_empty() {
             library.link_names = values(&custom.link_names);
@@ -187,12 +186,4 @@ fn own(id: &str) -> Library {
         fallback_symbols: Default::default(),
         symbols: SymbolList::default(),
     }
-}
-
-fn load_names(custom: &Custom) -> ByName<Vec<LoadName>> {
-    let mut load_names = ByName::new();
-    for (os, names) in &custom.load_names {
-        load_names.insert(os, values(names));
-    }
-    load_names
 }

@@ -27,8 +27,8 @@ struct Reader<'t> {
     file: &'t str,
     text: &'t str,
     list: SymbolList,
-    /// Symbols in the order of the file, with the locations of their names.
-    symbols: Vec<(Symbol, Range<usize>)>,
+    /// Locations of the symbols' names, in the order of the file.
+    places: Vec<Range<usize>>,
     /// Whether the symbols are sorted and unique.
     ascending: bool,
     diagnostics: Vec<Diagnostic>,
@@ -39,7 +39,7 @@ pub(super) fn list(file: &str, text: &str) -> (SymbolList, Vec<Diagnostic>) {
         file,
         text,
         list: SymbolList::default(),
-        symbols: Vec::new(),
+        places: Vec::new(),
         ascending: true,
         diagnostics: Vec::new(),
     };
@@ -100,8 +100,7 @@ fn words<'t>(line: &Word<'t>) -> impl Iterator<Item = Word<'t>> + use<'t> {
 impl<'t> Reader<'t> {
     fn error(&mut self, span: Range<usize>, message: impl Into<String>) -> &mut Diagnostic {
         let error = Diagnostic::error(&MALFORMED_SYMBOL_LIST, message).with_origin(self.file, span);
-        self.diagnostics.push(error);
-        self.diagnostics.last_mut().expect("just pushed")
+        diag::insert(&mut self.diagnostics, error)
     }
 
     /// Reads the first line; returns whether to continue.
@@ -156,7 +155,7 @@ impl<'t> Reader<'t> {
                 line.span.clone(),
                 format!("`{}` without a usable value", name.text),
             );
-        } else if !self.symbols.is_empty() {
+        } else if !self.places.is_empty() {
             self.error(
                 line.span.clone(),
                 format!("`{}` after the first symbol", name.text),
@@ -314,44 +313,50 @@ impl<'t> Reader<'t> {
 
     /// Adds a symbol that has been read whole.
     fn push(&mut self, symbol: Symbol, place: Range<usize>) {
-        if let Some((last, _)) = self.symbols.last() {
+        if let Some(last) = self.list.symbols.last() {
             self.ascending &= id(last) < id(&symbol);
         }
-        self.symbols.push((symbol, place));
+        self.list.symbols.push(symbol);
+        self.places.push(place);
     }
 
     fn finish(mut self) -> (SymbolList, Vec<Diagnostic>) {
         if !self.ascending {
             self.sort();
         }
-        self.list.symbols = self.symbols.into_iter().map(|(symbol, _)| symbol).collect();
-        diag::sort(&mut self.diagnostics);
         (self.list, self.diagnostics)
     }
 
-    /// Sorts the symbols, and reports duplicates.
     fn sort(&mut self) {
-        self.symbols.sort_by(|(a, _), (b, _)| id(a).cmp(&id(b)));
-        let repeated = self
-            .symbols
-            .windows(2)
-            .filter(|pair| id(&pair[0].0) == id(&pair[1].0));
-        for pair in repeated.take(MAX_ERRORS) {
-            let (symbol, span) = &pair[1];
-            let first = line_column(self.text, pair[0].1.start).line;
+        let mut unsorted = std::mem::take(&mut self.list.symbols);
+        let mut order: Vec<usize> = (0..unsorted.len()).collect();
+        order.sort_by(|&a, &b| id(&unsorted[a]).cmp(&id(&unsorted[b])));
+        let mut last = 0;
+        let mut repeated = 0;
+        for index in order {
+            let symbol = std::mem::take(&mut unsorted[index]);
+            match self.list.symbols.last() {
+                Some(first) if id(first) == id(&symbol) => repeated += 1,
+                _ => {
+                    self.list.symbols.push(symbol);
+                    last = index;
+                    continue;
+                }
+            }
+            if repeated > MAX_ERRORS {
+                continue;
+            }
             let version = symbol
                 .version
-                .as_ref()
                 .map_or(String::new(), |version| format!("@{version}"));
             let message = format!("`{}{version}` is listed a second time", symbol.name);
-            self.diagnostics.push(
-                Diagnostic::error(&DUPLICATE_SYMBOL, message)
-                    .with_origin(self.file, span.clone())
-                    .help(format!("remove this line or line {first}")),
-            );
+            let first = line_column(self.text, self.places[last].start).line;
+            let error = Diagnostic::error(&DUPLICATE_SYMBOL, message)
+                .with_origin(self.file, self.places[index].clone())
+                .help(format!("remove this line or line {first}"));
+            diag::insert(&mut self.diagnostics, error);
+            last = index;
         }
-        self.symbols
-            .dedup_by(|(later, _), (first, _)| id(later) == id(first));
     }
 }
 
