@@ -29,7 +29,8 @@ use crate::version::{HeaderVersion, Version};
 type AbiVariant = Option<u32>;
 
 /// A name, with its variants from the lowest version to the highest.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone)]
+#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
 struct Name {
     name: String,
     group: usize,
@@ -41,7 +42,8 @@ struct Name {
 pub const MAX_ARGUMENTS: u8 = 6;
 
 /// Null-argument adapter: one variant as another that has one more argument, which is null.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
+#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
 struct Adapter {
     group: usize,
     old: u32,
@@ -51,7 +53,8 @@ struct Adapter {
 }
 
 /// ABI table of a library.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Clone, Default)]
+#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
 pub struct AbiTable {
     /// Versions whose headers were read, ascending.
     headers: Vec<Version>,
@@ -66,7 +69,10 @@ pub struct AbiTable {
 
 /// Replacement for a function's own name in the library versions `from..below` (as
 /// [`Version::code`] encodes them).
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(
+    feature = "tools",
+    derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)
+)]
 pub struct AbiEntry {
     /// Lowest version.
     pub from: i32,
@@ -103,8 +109,13 @@ impl AbiTable {
                     true
                 }
                 Some("@headers") => {
-                    table.headers = words.map_while(Version::parse).collect();
-                    !table.headers.is_empty() && table.headers.is_sorted()
+                    table.headers.clear();
+                    let mut ascending = true;
+                    for version in words.map_while(Version::parse) {
+                        ascending &= table.headers.last().is_none_or(|last| *last <= version);
+                        table.headers.push(version);
+                    }
+                    ascending && !table.headers.is_empty()
                 }
                 Some("@null-argument") => match adapter(group, words) {
                     Some(found) => {

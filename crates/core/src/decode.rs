@@ -21,7 +21,6 @@ use document::{Data, Entries, Key, Node};
 const SCHEMA_VERSION: i64 = 1;
 
 /// A value, the full name of its key and its location.
-#[derive(Debug, Clone)]
 pub(crate) struct Value<'a> {
     /// For messages: `stub.cudart.majors`.
     pub name: String,
@@ -55,7 +54,6 @@ impl Value<'_> {
 }
 
 /// A table and the full name of its key.
-#[derive(Debug)]
 pub(crate) struct Table<'a> {
     /// For messages; empty for the file itself.
     pub name: String,

@@ -8,7 +8,8 @@ use std::ops::Range;
 pub use codes::*;
 
 /// Severity of a diagnostic.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "tools", derive(Debug, PartialOrd, Ord))]
 pub enum Level {
     /// Information; the command continues.
     Note,
@@ -19,7 +20,8 @@ pub enum Level {
 }
 
 /// A kind of diagnostic. The table [`CODES`] generates the reference and `explain`.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
+#[cfg_attr(feature = "tools", derive(PartialEq, Eq))]
 pub struct Code {
     /// Stable kebab-case name, for example `unknown-key`.
     pub id: &'static str,
@@ -31,7 +33,8 @@ pub struct Code {
 }
 
 /// A location in a text file that the user wrote.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone)]
+#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
 pub struct Origin {
     /// The file's path as the user would name it.
     pub file: String,
@@ -40,7 +43,7 @@ pub struct Origin {
 }
 
 /// One finding.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "tools", derive(Debug, Clone, PartialEq, Eq))]
 pub struct Diagnostic {
     /// Kind.
     pub code: &'static Code,
@@ -142,7 +145,8 @@ pub(crate) fn insert(diagnostics: &mut Vec<Diagnostic>, diagnostic: Diagnostic) 
 }
 
 /// A position in a text. Both numbers start at 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
+#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
 pub struct LineColumn {
     /// Line number.
     pub line: usize,

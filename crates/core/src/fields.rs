@@ -3,7 +3,8 @@
 
 /// Type of a field's value.
 #[cfg(feature = "tools")]
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
+#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
 pub enum Type {
     /// A string.
     String,
@@ -37,7 +38,8 @@ pub enum Type {
 }
 
 /// A field of a section.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
+#[cfg_attr(feature = "tools", derive(Debug))]
 pub struct Field {
     /// Section that contains it: `""` (the top), `stub`, `policy`, …
     pub section: &'static str,

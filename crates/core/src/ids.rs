@@ -33,7 +33,8 @@ macro_rules! define_id {
 }
 
 /// A list that is indexed by an [`Id`] only.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone)]
+#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
 pub struct IndexVec<I, T> {
     items: Vec<T>,
     id: PhantomData<fn(I)>,

@@ -16,7 +16,8 @@ use crate::symbols::SymbolList;
 use crate::version::{HeaderVersion, Version};
 
 /// Origin of a library, which decides where the run time searches for it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
+#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
 pub enum Role {
     /// Installed with the kernel driver (libcuda, libnvidia-ml): never taken from a toolkit.
     Driver,
@@ -27,7 +28,8 @@ pub enum Role {
 }
 
 /// A file name to request from the loader.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone)]
+#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
 pub struct LoadName {
     /// The toolkit major it belongs to; `None`: an unversioned name.
     pub major: Option<u32>,
@@ -36,7 +38,8 @@ pub struct LoadName {
 }
 
 /// Version probe: a string in a file that the toolkit's major follows.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone)]
+#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
 pub enum VersionProbe {
     /// Prefix of a DT_NEEDED entry: `libcublas.so.`.
     Needed(String),
@@ -51,7 +54,8 @@ pub enum VersionProbe {
 }
 
 /// Query of the library's version after loading.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone)]
+#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
 pub struct VersionQuery {
     /// Function that returns the version.
     pub function: String,
@@ -60,7 +64,8 @@ pub struct VersionQuery {
 }
 
 /// Signature and number format of a version function.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
+#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
 pub enum VersionEncoding {
     /// `int f(int *v)`, `*v = 1000 * major + 10 * minor` (cuDriverGetVersion, cudaRuntimeGetVersion).
     Cuda,
@@ -71,7 +76,8 @@ pub enum VersionEncoding {
 }
 
 /// Return value of a function that cannot be called.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[cfg_attr(feature = "tools", derive(Debug))]
 pub enum Returns {
     /// The library's status code for the reason.
     #[default]
@@ -89,7 +95,8 @@ pub enum Returns {
 }
 
 /// Value written through a pointer argument when the function cannot be called.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(feature = "tools", derive(Debug))]
 pub enum OutKind {
     /// Zeros of this size in bytes. 0 is the size of a pointer.
     Zero(u32),
@@ -100,7 +107,8 @@ pub enum OutKind {
 }
 
 /// An out-parameter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(feature = "tools", derive(Debug))]
 pub struct Out {
     /// Index of the argument among the integer and pointer arguments, from 0.
     pub arg: u8,
@@ -109,7 +117,8 @@ pub struct Out {
 }
 
 /// Behaviour of one function that cannot be called.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[cfg_attr(feature = "tools", derive(Debug))]
 pub struct Fallback {
     /// Return value.
     pub returns: Returns,
@@ -121,7 +130,8 @@ pub struct Fallback {
 
 /// Role of a function in compilers' start-up code, which calls it before main for each module with
 /// device code. The stub answers without the library and replays the call once the library is loaded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(feature = "tools", derive(Debug))]
 pub enum HookKind {
     /// Opens a module: `handle f(fatbin)`.
     Open,
@@ -136,7 +146,8 @@ pub enum HookKind {
 }
 
 /// A function of compilers' start-up code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(feature = "tools", derive(Debug))]
 pub struct Hook {
     /// Role.
     pub kind: HookKind,
@@ -145,7 +156,8 @@ pub struct Hook {
 }
 
 /// Status codes of a library's API, by the reason of the failure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Clone, Copy)]
+#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq, Default))]
 pub struct StatusCodes {
     /// The library cannot be loaded.
     pub library_missing: i32,
@@ -170,7 +182,8 @@ impl StatusCodes {
 }
 
 /// A library manifest. Every list is in order of preference.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone)]
+#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
 pub struct Library {
     /// For example `cudart`.
     pub id: String,
@@ -240,15 +253,20 @@ impl Library {
         // Read once: a workspace requests the same few in each of its packages.
         static READ: [OnceLock<Option<Library>>; LIBRARIES.len()] =
             [const { OnceLock::new() }; LIBRARIES.len()];
-        let index = LIBRARIES.iter().position(|library| library.id == id)?;
+        let index = Self::index(id)?;
         READ[index].get_or_init(|| Self::read_builtin(id)).as_ref()
     }
 
     /// A mutable copy of the shipped library of this id: read again, since a clone would need
     /// `Clone` of all types in it, which every build script would compile.
     pub(crate) fn read_builtin(id: &str) -> Option<Self> {
-        let text = LIBRARIES.iter().find(|library| library.id == id)?;
+        let text = &LIBRARIES[Self::index(id)?];
         Self::parse(&format!("{id}.toml"), text.manifest, text.symbols, text.abi).0
+    }
+
+    /// Index of a shipped library in [`LIBRARIES`].
+    pub(crate) fn index(id: &str) -> Option<usize> {
+        LIBRARIES.iter().position(|library| library.id == id)
     }
 
     /// The ids of all shipped libraries, sorted.

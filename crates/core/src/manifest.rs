@@ -38,7 +38,7 @@ pub fn in_out_dir(path: &str) -> Option<&str> {
 }
 
 /// One `[stub.<id>]` table.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "tools", derive(Debug, Clone, PartialEq, Eq))]
 pub struct Stub {
     /// The library's id.
     pub id: Spanned<String>,
@@ -70,7 +70,8 @@ impl Stub {
 }
 
 /// Keys of a stub table that describe a library.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Default)]
+#[cfg_attr(feature = "tools", derive(Debug, Clone, PartialEq, Eq))]
 pub struct Custom {
     /// Load names by OS.
     pub load_names: ByName<Vec<Spanned<LoadName>>>,
@@ -108,7 +109,8 @@ impl Custom {
 }
 
 /// A decoded `GpuStub.toml`.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Default)]
+#[cfg_attr(feature = "tools", derive(Debug, Clone, PartialEq, Eq))]
 pub struct Manifest {
     /// The file's path as diagnostics name it.
     pub file: String,

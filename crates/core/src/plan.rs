@@ -14,7 +14,8 @@ use crate::target::Target;
 use crate::version::{HeaderVersion, Version};
 
 /// Inputs of the planner in addition to the manifest: no file is read here.
-#[derive(Debug, Clone, Default)]
+#[derive(Default)]
+#[cfg_attr(feature = "tools", derive(Debug, Clone))]
 pub struct Inputs {
     /// The package's active cargo features; `None`: all count as on (commands outside a build).
     pub features: Option<Vec<String>>,
@@ -23,7 +24,8 @@ pub struct Inputs {
 }
 
 /// One function of a library.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone)]
+#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
 pub struct Function {
     /// The exported name.
     pub name: String,
@@ -35,7 +37,8 @@ pub struct Function {
 pub const MAX_LIBRARIES: usize = 127;
 
 /// Properties that several functions of a library share; most share number 0, a plain status function.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[cfg_attr(feature = "tools", derive(Debug))]
 pub struct Spec {
     /// Behaviour when the function cannot be called.
     pub fallback: Fallback,
@@ -52,7 +55,7 @@ pub struct Spec {
 
 /// One library of the plan: its manifest and all decisions about it. `{arch}` is replaced in the
 /// directories here, unlike in those of the manifest.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "tools", derive(Debug, Clone, PartialEq, Eq))]
 pub struct LibraryPlan {
     /// Manifest of the library.
     pub manifest: Cow<'static, Library>,
@@ -96,7 +99,7 @@ pub fn symbol_list_path(file: &str, path: &str) -> String {
 }
 
 /// All libraries of one image, sorted by id.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "tools", derive(Debug, Clone, PartialEq, Eq))]
 pub struct Plan {
     /// Compilation target.
     pub target: Target,

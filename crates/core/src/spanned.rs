@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 /// A value and its byte range in the file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone)]
+#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
 pub struct Spanned<T> {
     /// The value.
     pub value: T,
@@ -13,8 +14,9 @@ pub struct Spanned<T> {
 
 /// The values without their byte ranges.
 pub(crate) fn values<T: Clone>(spanned: &[Spanned<T>]) -> Vec<T> {
-    spanned
-        .iter()
-        .map(|spanned| spanned.value.clone())
-        .collect()
+    let mut values = Vec::new();
+    for spanned in spanned {
+        values.push(spanned.value.clone());
+    }
+    values
 }

@@ -27,7 +27,8 @@ use crate::suggest::nearest;
 use crate::version::Version;
 
 /// Type of a symbol (ELF `st_info` type; gABI, "Symbol Table").
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "tools", derive(Debug, PartialOrd, Ord, Hash))]
 pub enum Kind {
     /// `STT_FUNC`.
     #[default]
@@ -58,7 +59,8 @@ impl Kind {
 }
 
 /// One exported symbol.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Clone, Default)]
+#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
 pub struct Symbol {
     /// Name, without symbol version.
     pub name: String,
@@ -77,7 +79,8 @@ pub struct Symbol {
 }
 
 /// A symbol list.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Clone, Default)]
+#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
 pub struct SymbolList {
     /// The library's soname.
     pub soname: Option<String>,

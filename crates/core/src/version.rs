@@ -3,7 +3,8 @@
 use std::fmt;
 
 /// A version of a GPU library or toolkit, for example 12.9.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(feature = "tools", derive(Debug, Hash))]
 pub struct Version {
     /// The major number.
     pub major: u32,
@@ -60,7 +61,8 @@ impl fmt::Display for Version {
 
 /// Range of versions that a header may have: `"12"` means 12.0 up to but not including 13.0,
 /// `"11.8"` means 11.8 only.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "tools", derive(Debug))]
 pub struct HeaderVersion {
     /// Lowest version in the range.
     pub from: Version,
@@ -82,7 +84,8 @@ impl HeaderVersion {
 }
 
 /// `header-version` of a stub table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
+#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
 pub enum HeaderChoice {
     /// Version of the headers that the program is compiled against.
     Version(HeaderVersion),

@@ -21,14 +21,14 @@ use crate::by_name::search;
 const MAX_DEPTH: usize = 80;
 
 /// A value and its span.
-#[derive(Debug)]
+#[cfg_attr(test, derive(Debug))]
 pub(crate) struct Node<'t> {
     pub span: Range<usize>,
     pub data: Data<'t>,
 }
 
 /// A value. Numbers are kept as their digits, without underscores and prefixes.
-#[derive(Debug)]
+#[cfg_attr(test, derive(Debug))]
 pub(crate) enum Data<'t> {
     String(Cow<'t, str>),
     Integer {
@@ -45,14 +45,16 @@ pub(crate) enum Data<'t> {
 }
 
 /// A key and its span.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
+#[cfg_attr(test, derive(Debug))]
 pub(crate) struct Key<'t> {
     pub text: Cow<'t, str>,
     pub span: Range<usize>,
 }
 
 /// Keys and values of a table, sorted by key, and the ways in which the text may extend it.
-#[derive(Debug, Default)]
+#[derive(Default)]
+#[cfg_attr(test, derive(Debug))]
 pub(crate) struct Entries<'t> {
     entries: Vec<(Key<'t>, Node<'t>)>,
     /// The table has no header or value of its own, only longer names that contain it.
@@ -64,7 +66,7 @@ pub(crate) struct Entries<'t> {
 }
 
 /// The first violation of TOML in a text.
-#[derive(Debug, PartialEq, Eq)]
+#[cfg_attr(test, derive(Debug))]
 pub(crate) struct SyntaxError {
     pub message: String,
     pub span: Range<usize>,

@@ -16,7 +16,8 @@ define_id! {
 }
 
 /// Whether a node has device code of its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "tools", derive(Debug))]
 pub enum Kind {
     /// Relocatable device code.
     Rdc,
@@ -27,7 +28,8 @@ pub enum Kind {
 }
 
 /// Form in which a node is built.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "tools", derive(Debug))]
 pub enum NodeForm {
     /// An archive, or a Rust `rlib`.
     Static,
@@ -58,7 +60,8 @@ impl NodeForm {
 }
 
 /// Edge from a node to a node that it is linked with.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone)]
+#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
 pub struct Link {
     /// Name of the linked node.
     pub to: String,
@@ -67,7 +70,8 @@ pub struct Link {
 }
 
 /// Edge from a node to a shared library that it opens at run time.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone)]
+#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
 pub struct Open {
     /// Name of the library.
     pub to: String,
@@ -76,7 +80,8 @@ pub struct Open {
 }
 
 /// A library, a program or a plugin. Names refer to other nodes of the graph.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone)]
+#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
 pub struct Node {
     /// Unique in its graph.
     pub name: String,
@@ -171,7 +176,8 @@ impl Node {
 }
 
 /// Libraries and programs, in the order in which they are declared.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Clone, Default)]
+#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
 pub struct Graph {
     /// The nodes.
     pub nodes: Vec<Node>,

@@ -130,7 +130,8 @@ fn list(text: &mut String, head: &str, items: impl Iterator<Item = String>, betw
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "tools", derive(Debug))]
 enum Token<'t> {
     Word(&'t str),
     Arrow,

@@ -6,7 +6,8 @@ use crate::gpu_arch::{Arch, ArchKind};
 use crate::manifest::Cudart;
 
 /// Role of a node in the plan.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "tools", derive(Debug))]
 pub enum Role {
     /// K1: an archive of relocatable objects, never with a device link in it.
     Archive,
@@ -44,7 +45,8 @@ impl Role {
 }
 
 /// Reason why no library's final can serve as a node's device link.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "tools", derive(Debug))]
 pub enum Why {
     /// The node is closed: its contents are not shared.
     Closed,
@@ -57,7 +59,8 @@ pub enum Why {
 }
 
 /// A file that is built of a library's device code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "tools", derive(Debug))]
 pub enum Artifact {
     /// The relocatable objects.
     Objects,
@@ -70,7 +73,8 @@ pub enum Artifact {
 }
 
 /// An item of a host link, in the order of the command line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "tools", derive(Debug))]
 pub enum LinkItem {
     /// The node's own objects.
     Objects,
@@ -91,7 +95,8 @@ pub enum LinkItem {
 }
 
 /// Plan of a node.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone)]
+#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
 pub struct Planned {
     /// The node.
     pub node: NodeId,

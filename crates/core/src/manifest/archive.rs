@@ -16,7 +16,8 @@ define_id! {
 }
 
 /// One `[archive.<name>]` table.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone)]
+#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
 pub struct Archive {
     /// Name of its file, without `.a`.
     pub name: Spanned<String>,
@@ -33,7 +34,8 @@ pub struct Archive {
 }
 
 /// Members that are searched together.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone)]
+#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
 pub struct ArchiveLayer {
     /// Name.
     pub name: Spanned<String>,
@@ -43,7 +45,8 @@ pub struct ArchiveLayer {
 }
 
 /// One of the archives in a super-archive.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone)]
+#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
 pub struct ArchiveView {
     /// Name.
     pub name: Spanned<String>,

@@ -8,7 +8,8 @@ use crate::spanned::Spanned;
 
 /// One `[device-link.<name>]` table. `include-dirs`, `defines` and `compile-options` apply to its
 /// own sources and to those of every library that requires it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone)]
+#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
 pub struct DeviceLink {
     /// Name.
     pub name: Spanned<String>,
@@ -36,7 +37,8 @@ pub struct DeviceLink {
 }
 
 /// Origin of a library's code.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone)]
+#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
 pub enum DeviceCode {
     /// Compiled from the `.cu` files that these globs match, relative to `GpuStub.toml`.
     Sources(Vec<Spanned<String>>),
@@ -52,7 +54,8 @@ pub enum DeviceCode {
 }
 
 /// The two shared libraries of an external library, relative to `GpuStub.toml` or absolute.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone)]
+#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
 pub struct SharedFiles {
     /// The objects, not device-linked.
     pub middle: Spanned<String>,

@@ -127,9 +127,7 @@ impl Selection<'static> {
     fn shipped(library: &'static Library) -> &'static Self {
         static MADE: [OnceLock<Selection<'_>>; LIBRARIES.len()] =
             [const { OnceLock::new() }; LIBRARIES.len()];
-        let index = LIBRARIES
-            .iter()
-            .position(|shipped| shipped.id == library.id);
+        let index = Library::index(&library.id);
         MADE[index.expect("a shipped library")].get_or_init(|| Selection::new(library))
     }
 }

@@ -310,7 +310,7 @@ fn archs(
     const HELP: &str = "write the GPUs that it is compiled for, such as archs = [\"sm_80\", \
                         \"sm_90\", \"compute_90\"]";
     let Some(list) = table.get("archs") else {
-        if *code != DeviceCode::Headers {
+        if !matches!(code, DeviceCode::Headers) {
             let message = format!("`{}` has no `archs`", table.name);
             decoder.error_with_help(&MISSING_KEY, value.key_span.clone(), message, HELP);
         }
