@@ -27,8 +27,11 @@ pub fn build(settings: &Settings) -> Result<Output, Error> {
         archive::build_empty_declared(settings, &mut output)?;
     } else {
         let input = Input::read(settings, &mut output.directives)?;
-        let stubbed = input.plan.libraries.iter().filter(|l| l.stubbed);
-        output.stubs = stubbed.map(|l| l.manifest.id.clone()).collect();
+        for library in &input.plan.libraries {
+            if library.stubbed {
+                output.stubs.push(library.manifest.id.clone());
+            }
+        }
         if !output.stubs.is_empty() {
             stubs::build(settings, &input.plan, &mut output)?;
         }

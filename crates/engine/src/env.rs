@@ -132,7 +132,7 @@ impl Env {
     /// Whether this feature of the package is enabled. Cargo upper-cases the names and writes `_`
     /// for `-` (cargo reference, "Environment variables").
     pub(crate) fn has_feature(&self, feature: &str) -> bool {
-        let name = feature.to_uppercase().replace('-', "_");
+        let name = feature.to_uppercase().replace("-", "_");
         self.get(&format!("CARGO_FEATURE_{name}")).is_some()
     }
 

@@ -228,7 +228,9 @@ pub(crate) fn warnings(found: &[Diagnostic], texts: &ByName<String>) -> Vec<Dire
     let mut lines = Vec::new();
     for warning in found.iter().filter(|one| one.level == Level::Warning) {
         let text = located(warning, location(warning, texts).as_ref());
-        lines.extend(text.lines().map(|line| Directive::Warning(line.to_owned())));
+        for line in text.lines() {
+            lines.push(Directive::Warning(line.to_owned()));
+        }
     }
     lines
 }

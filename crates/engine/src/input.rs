@@ -51,18 +51,14 @@ impl Input {
         directives.push(Directive::RerunIfChanged(watched.to_owned()));
 
         let (manifest, mut found) = Manifest::parse(&name, &text);
-        let mut texts = ByName::from_iter([(name.clone(), text)]);
-        let mut inputs = Inputs {
-            features: Some(Vec::new()),
-            ..Inputs::default()
-        };
+        let mut texts = ByName::new();
+        texts.insert(&name, text);
+        let mut features = Vec::new();
+        let mut symbol_files = ByName::new();
         for stub in &manifest.stubs {
             for feature in &stub.required_features.0 {
                 if settings.env.has_feature(&feature.value) {
-                    inputs
-                        .features
-                        .get_or_insert_default()
-                        .push(feature.value.clone());
+                    features.push(feature.value.clone());
                 }
             }
             let Some(symbols) = stub.custom.symbols.as_ref().map(|s| &s.value) else {
@@ -77,9 +73,13 @@ impl Input {
                 Err(e) => return Err(Error::io("read the symbol list", &file, &e)),
             };
             texts.insert(&symbol_list_path(&name, symbols), list.clone());
-            inputs.symbol_files.insert(symbols, list);
+            symbol_files.insert(symbols, list);
         }
 
+        let inputs = Inputs {
+            features: Some(features),
+            symbol_files,
+        };
         let (plan, more) = plan(&manifest, &settings.env.target()?, &inputs);
         found.extend(more);
         if has_errors(&found) {

@@ -85,5 +85,5 @@ pub(crate) fn build(settings: &Settings, plan: &Plan, output: &mut Output) -> Re
 /// package because rustc unpacks the archives of crates into one directory: of two with one name
 /// the second would replace the first, and the link would fail without naming the cause.
 fn link_name(package: &str) -> String {
-    format!("gpustub_{}", package.replace('-', "_"))
+    format!("gpustub_{}", package.replace("-", "_"))
 }

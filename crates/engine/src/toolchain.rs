@@ -33,7 +33,6 @@ use crate::error::Error;
 use crate::files;
 
 /// A program with its first arguments and environment variables.
-#[derive(Debug, Clone)]
 struct Tool {
     program: OsString,
     args: Vec<OsString>,
@@ -41,7 +40,6 @@ struct Tool {
 }
 
 /// A C compiler and an archiver for one target.
-#[derive(Debug, Clone)]
 pub struct Toolchain {
     compiler: Tool,
     archiver: Tool,
@@ -88,23 +86,29 @@ pub fn variables(triple: &str, host: &str) -> Vec<String> {
         "CC_KNOWN_WRAPPER_CUSTOM",
     ];
     let mut all = tool_variables(&["CC", "CFLAGS", "AR", "ARFLAGS"], triple, host);
-    all.extend(others.map(str::to_owned));
+    for other in &others {
+        all.push((*other).to_owned());
+    }
     all
 }
 
 /// Variables that select only the given tools.
 pub(crate) fn tool_variables(tools: &[&str], triple: &str, host: &str) -> Vec<String> {
     let kind = if triple == host { "HOST" } else { "TARGET" };
-    let names = |tool: &str| {
-        let underscores = triple.replace(['-', '.'], "_");
-        [
-            format!("{tool}_{triple}"),
-            format!("{tool}_{underscores}"),
-            format!("{kind}_{tool}"),
-            tool.to_owned(),
-        ]
-    };
-    tools.iter().copied().flat_map(names).collect()
+    let underscores = underscores(triple);
+    let mut names = Vec::new();
+    for tool in tools {
+        names.push(format!("{tool}_{triple}"));
+        names.push(format!("{tool}_{underscores}"));
+        names.push(format!("{kind}_{tool}"));
+        names.push((*tool).to_owned());
+    }
+    names
+}
+
+/// A triple as a part of variables' names.
+fn underscores(triple: &str) -> String {
+    triple.replace("-", "_").replace(".", "_")
 }
 
 /// Option that protects objects against diverted jumps, for compilers that have it. Linking one
@@ -143,12 +147,8 @@ impl Toolchain {
     /// Compiles the sources in `dir` and puts the objects into the archive `library`.
     pub fn static_library(&self, dir: &Path, library: &Path, index: Index) -> Result<(), Error> {
         self.objects(dir, &[])?;
-        self.archive(
-            dir,
-            &OBJECTS.map(|(object, _)| Path::new(object)),
-            library,
-            index,
-        )
+        let [(stubs, _), (runtime, _)] = OBJECTS;
+        self.archive(dir, &[stubs, runtime], library, index)
     }
 
     /// Puts objects, named relative to `dir` or absolute, into the archive `library`.
@@ -215,10 +215,8 @@ impl Toolchain {
                 "-Wl,--build-id=none",
             ])
             .arg(option);
-        command
-            .arg("-o")
-            .arg(&new)
-            .args(OBJECTS.map(|(object, _)| object));
+        let [(stubs, _), (runtime, _)] = OBJECTS;
+        command.arg("-o").arg(&new).args([stubs, runtime]);
         if self.target.os == "linux" {
             command.args(["-Wl,--as-needed", "-ldl"]); // a library of its own up to glibc 2.33
         }
@@ -309,7 +307,7 @@ impl Toolchain {
                  Alpine: apk add gcc musl-dev; FreeBSD: pkg install llvm; or set CC",
             );
         }
-        let variable = triple.replace(['-', '.'], "_");
+        let variable = underscores(triple);
         let short = format!("{}-linux-gnu", self.target.arch);
         if !triple.ends_with("-linux-gnu") {
             return error.help(format!(
@@ -319,7 +317,7 @@ impl Toolchain {
         error.help(format!(
             "install one: Debian, Ubuntu: apt install gcc-{}; Fedora: dnf install gcc-{short}; \
              or set CC_{variable}",
-            short.replace('_', "-"),
+            short.replace("_", "-"),
         ))
     }
 
@@ -378,7 +376,7 @@ impl Toolchain {
         )
         .help(format!(
             "set CC_{} to a compiler for it",
-            self.target.triple.replace(['-', '.'], "_")
+            underscores(&self.target.triple)
         )))
     }
 }
@@ -409,10 +407,7 @@ fn no_tool(target: &Target, error: &cc::Error) -> Error {
         &MISSING_COMPILER,
         format!("no C compiler for {} can be chosen: {error}", target.triple),
     )
-    .help(format!(
-        "set CC_{} to one",
-        target.triple.replace(['-', '.'], "_")
-    ))
+    .help(format!("set CC_{} to one", underscores(&target.triple)))
 }
 
 /// A C++ compiler that links shared libraries of C++ code.
@@ -457,14 +452,18 @@ impl Tool {
         } else {
             absolute(path)?.into()
         };
-        Ok(Self {
+        let mut tool = Self {
             program,
-            args: command.get_args().map(Into::into).collect(),
-            env: command
-                .get_envs()
-                .map(|(k, v)| (k.into(), v.map(Into::into)))
-                .collect(),
-        })
+            args: Vec::new(),
+            env: Vec::new(),
+        };
+        for arg in command.get_args() {
+            tool.args.push(arg.to_owned());
+        }
+        for (name, value) in command.get_envs() {
+            tool.env.push((name.to_owned(), value.map(Into::into)));
+        }
+        Ok(tool)
     }
 
     fn command(&self, dir: &Path) -> Command {
@@ -482,11 +481,14 @@ impl Tool {
 
 /// Error of a tool: its command and its output.
 fn failed(what: &str, command: &Command, output: &Output) -> Error {
-    let words = std::iter::once(command.get_program()).chain(command.get_args());
-    let line: Vec<_> = words.map(|word| word.to_string_lossy()).collect();
+    let mut line = command.get_program().to_string_lossy().into_owned();
+    for word in command.get_args() {
+        line += " ";
+        line += &word.to_string_lossy();
+    }
     Error::new(
         &COMPILER_ERROR,
-        format!("{what} ({}): {}", output.status, join(&line, " ")),
+        format!("{what} ({}): {line}", output.status),
     )
     .output(&output.stderr)
 }
