@@ -75,12 +75,12 @@ impl Env {
         clippy::disallowed_methods,
         reason = "the one place that may read the environment"
     )]
-    pub(crate) fn dependency_metadata(&self, key: &str) -> Vec<(String, OsString)> {
+    pub(crate) fn dependency_metadata(&self, key: &str) -> ByName<OsString> {
         let end = format!("_{key}");
-        let mut found = Vec::new();
+        let mut found = ByName::new();
         let mut take = |name: &str, value: &OsString| {
             if name.starts_with("DEP_") && name.ends_with(&end) {
-                found.push((name.to_owned(), value.clone()));
+                found.insert(name, value.clone());
             }
         };
         match &self.given {
@@ -91,7 +91,6 @@ impl Env {
                 }
             }
         }
-        found.sort();
         found
     }
 

@@ -10,7 +10,7 @@ use crate::error::Error;
 /// dependents first.
 pub(super) fn upstream(env: &Env) -> Result<Vec<Library>, Error> {
     let mut all: Vec<Library> = Vec::new();
-    for (_, path) in env.dependency_metadata(metadata::KEY) {
+    for (_, path) in &env.dependency_metadata(metadata::KEY) {
         let path = PathBuf::from(path);
         let text = std::fs::read_to_string(&path).map_err(|e| Error::io("read", &path, &e))?;
         for library in metadata::parse(&path, &text)? {

@@ -230,7 +230,7 @@ fn require(
         if known(own) || known(foreign) {
             continue;
         }
-        let mut names: Vec<_> = own.iter().chain(foreign).map(|l| l.name.as_str()).collect();
+        let mut names: Vec<_> = own.iter().chain(foreign).map(|l| l.name.clone()).collect();
         names.sort();
         names.dedup();
         let feature = disabled::feature_of(&name.value, context.env, context.disabled);
@@ -238,7 +238,7 @@ fn require(
             format!(
                 "the library requires the cargo feature `{feature}` of its package, which is off"
             )
-        } else if let Some(meant) = nearest(&name.value, names.iter().copied()) {
+        } else if let Some(meant) = nearest(&name.value, names.iter().map(String::as_str)) {
             format!("did you mean `{meant}`?")
         } else {
             format!(
