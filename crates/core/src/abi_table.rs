@@ -238,7 +238,12 @@ impl AbiTable {
                 null_argument: None,
             }];
         };
-        let group: Vec<&Name> = self.names.iter().filter(|n| n.group == own.group).collect();
+        let mut group = Vec::new();
+        for name in &self.names {
+            if name.group == own.group {
+                group.push(name);
+            }
+        }
         let applies = |a: &&Adapter| (a.group, a.old) == (own.group, wanted);
         let adapter = self.adapters.iter().find(applies);
         // A version before the first header is treated as that one, within its major only; one after

@@ -21,15 +21,8 @@ impl<T> ByName<T> {
 
     /// Position of the name, or its insertion point.
     fn find(&self, name: &str) -> Result<usize, usize> {
-        // Names mostly come sorted: then each is appended.
-        match self.entries.last() {
-            Some((last, _)) if last.as_str() >= name => search(
-                self.entries.len(),
-                &|index| self.entries[index].0.as_str(),
-                name,
-            ),
-            _ => Err(self.entries.len()),
-        }
+        let name_at = |index: usize| self.entries[index].0.as_str();
+        search(self.entries.len(), &name_at, name)
     }
 
     /// The value of a name.
@@ -88,6 +81,10 @@ pub(crate) fn search<'a>(
     name_at: &dyn Fn(usize) -> &'a str,
     name: &str,
 ) -> Result<usize, usize> {
+    // Names mostly come sorted: then each is appended.
+    if len == 0 || name_at(len - 1) < name {
+        return Err(len);
+    }
     let (mut start, mut end) = (0, len);
     while start < end {
         let middle = start + (end - start) / 2;

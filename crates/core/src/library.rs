@@ -297,10 +297,13 @@ impl Library {
         if self.family.is_empty() || self.independent_major || !self.abi.headers().is_empty() {
             return self.abi.headers();
         }
-        let with_table = LIBRARIES.iter().filter(|library| !library.abi.is_empty());
-        let mut siblings = with_table.filter_map(|library| Self::builtin(library.id));
-        let sibling = siblings.find(|library| library.family == self.family);
-        sibling.map_or(&[], |library| library.abi.headers())
+        for with_table in LIBRARIES.iter().filter(|library| !library.abi.is_empty()) {
+            match Self::builtin(with_table.id) {
+                Some(sibling) if sibling.family == self.family => return sibling.abi.headers(),
+                _ => {}
+            }
+        }
+        &[]
     }
 
     /// Last release of the major of `header`, if `header` is newer. Of the newest known major the last
