@@ -33,6 +33,7 @@ use crate::error::Error;
 use crate::files;
 
 /// A program with its first arguments and environment variables.
+#[derive(Debug)]
 struct Tool {
     program: OsString,
     args: Vec<OsString>,
@@ -40,6 +41,7 @@ struct Tool {
 }
 
 /// A C compiler and an archiver for one target.
+#[derive(Debug)]
 pub struct Toolchain {
     compiler: Tool,
     archiver: Tool,
