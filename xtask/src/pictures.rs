@@ -77,7 +77,7 @@ fn outdated() -> Result<Vec<Output>, String> {
         let path = format!("{IMAGES}/{}", graph.file);
         let source = read(&root, &format!("{path}.dot"))?;
         let old = read(&root, &format!("{path}.svg")).unwrap_or_default();
-        if graph::source_of(&old).as_deref() != Some(source.trim()) {
+        if !graph::is_current(&old, &source) {
             outputs.push(image(&graph.file, graph::render(&source)?));
         }
     }

@@ -15,17 +15,28 @@ pub struct Graph {
 const SOURCE_START: &str = "<desc><![CDATA[\n";
 const SOURCE_END: &str = "\n]]></desc>";
 
-/// Colours of lines and text outside of nodes on dark pages. Nodes are filled, and keep dark text.
+/// Colours on light and dark pages. Nodes are filled, and keep dark text. Of two outlines of a node, the inner
+/// one comes first and is filled.
 const STYLE: &str = "<style>
-.node [fill=\"none\"] { fill: #ffffff }
+.node title + [fill=\"none\"] { fill: #ffffff }
 @media (prefers-color-scheme: dark) {
+  .node polygon, .node path, .node ellipse { stroke: #8b949e }
   .edge path { stroke: #e6edf3 }
   .edge polygon { stroke: #e6edf3; fill: #e6edf3 }
   .edge text { fill: #e6edf3 }
 }</style>";
 
+/// White rectangle that Graphviz draws below a graph unless its background is transparent.
+const BACKGROUND: &str = "<polygon fill=\"white\"";
+
+/// Whether a picture was drawn from this text, with the colours above.
+pub fn is_current(svg: &str, source: &str) -> bool {
+    let drawn_from = source_of(svg);
+    drawn_from.as_deref() == Some(source.trim()) && svg.contains(STYLE) && !svg.contains(BACKGROUND)
+}
+
 /// Text that a picture was drawn from.
-pub fn source_of(svg: &str) -> Option<String> {
+fn source_of(svg: &str) -> Option<String> {
     let (_, rest) = svg.split_once(SOURCE_START)?;
     let (source, _) = rest.split_once(SOURCE_END)?;
     Some(source.to_owned())
@@ -34,7 +45,7 @@ pub fn source_of(svg: &str) -> Option<String> {
 /// Draws a graph by Graphviz (Debian's package graphviz).
 pub fn render(source: &str) -> Result<String, String> {
     let mut dot = Command::new("dot");
-    dot.arg("-Tsvg")
+    dot.args(["-Tsvg", "-Gbgcolor=transparent"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped());
     let mut dot = dot.spawn().map_err(|e| format!("Graphviz's `dot`: {e}"))?;
