@@ -1,4 +1,5 @@
-//! Sources of pictures that programs print. `cargo xtask pictures` draws them.
+//! Pictures of `docs/images`: sources that programs print, and the pages that show each. `cargo xtask pictures`
+//! draws them.
 
 use std::fs;
 use std::io::Write;
@@ -22,5 +23,28 @@ fn device_link_figure_is_the_graph_that_plan_prints() -> Result<()> {
     let printed = String::from_utf8(plan.wait_with_output()?.stdout)?;
     let figure = fs::read_to_string(repository().join("docs/images/device-link.dot"))?;
     assert_eq!(printed, figure);
+    Ok(())
+}
+
+#[test]
+fn each_picture_is_on_a_page() -> Result<()> {
+    let root = repository();
+    let mut pages = fs::read_to_string(root.join("README.md"))?;
+    pages += &fs::read_to_string(root.join("BENCHMARKS.md"))?;
+    for entry in fs::read_dir(root.join("docs"))? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "md") {
+            pages += &fs::read_to_string(path)?;
+        }
+    }
+    for entry in fs::read_dir(root.join("docs/images"))? {
+        let name = entry?.file_name();
+        let name = name.to_string_lossy();
+        let is_source = name.ends_with(".dot");
+        assert!(
+            is_source || pages.contains(&format!("images/{name})")),
+            "no page shows {name}"
+        );
+    }
     Ok(())
 }
