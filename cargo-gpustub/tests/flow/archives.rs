@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use super::{cc, ends, gpustub, write};
 
 /// Creates directories with objects: a function of one line each.
-fn objects(directory: &Path) {
+pub fn objects(directory: &Path) {
     for (path, text) in [
         ("gfx9/cos1", "float cos1(float x) { return 9 * x; }"),
         ("gfx11/cos1", "float cos1(float x) { return 11 * x; }"),
@@ -280,130 +280,6 @@ fn archive_build_rejects_views_that_cannot_link() {
     fs::write(directory.join("all.a"), &bytes[..bytes.len() - 2]).unwrap();
     let (_, err) = ends(1, directory, &["archive", "list", "all.a"]);
     assert!(err.contains("super-archive changed: "), "{err}");
-}
-
-/// A table of `GpuStub.toml`, which `sync` adds to the package.
-#[test]
-fn a_table_is_wired_and_built() {
-    let directory = tempfile::tempdir().unwrap();
-    let directory = directory.path();
-    objects(directory);
-    write(
-        directory,
-        "Cargo.toml",
-        "[package]\nname = \"embeds\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n[workspace]\n",
-    );
-    write(directory, "src/main.rs", "fn main() {}\n");
-    let table = "schema = 1\n\n[archive.builtins]\nlayers = { gfx11 = [\"gfx11/*.o\"], common = [\"common\"] }\n\
-                 views = { gfx1100 = [\"gfx11\", \"common\"] }\nrequired-features = [\"gpu\"]\n";
-    write(directory, "GpuStub.toml", table);
-    let (_, err) = ends(1, directory, &["sync"]);
-    assert!(
-        err.contains("unknown feature `gpu` in `archive.builtins.required-features`"),
-        "{err}"
-    );
-    write(
-        directory,
-        "GpuStub.toml",
-        table.split("required-features").next().unwrap(),
-    );
-    ends(0, directory, &["sync"]);
-    let text = |name: &str| fs::read_to_string(directory.join(name)).unwrap();
-    let helper = "gpustub-build = { version = \"0.1\", features = [\"archive\"] }";
-    assert!(
-        text("Cargo.toml").contains(helper),
-        "{}",
-        text("Cargo.toml")
-    );
-    assert!(
-        !text("Cargo.toml").contains("links"),
-        "{}",
-        text("Cargo.toml")
-    );
-    assert!(text("build.rs").contains("gpustub_build::build();"));
-    assert_eq!(text("src/main.rs"), "fn main() {}\n");
-
-    // The helper is in no registry here, so that cargo can no longer read the package.
-    let without = text("Cargo.toml").replace(helper, "");
-    write(directory, "Cargo.toml", &without);
-    let (out, _) = ends(0, directory, &["plan"]);
-    let planned = "\
-embeds 0.1.0 (GpuStub.toml)
-  archive.builtins: $OUT_DIR/builtins.a as GPUSTUB_ARCHIVE_BUILTINS
-    view        gfx1100: gfx11, common (default)
-    layer       gfx11: gfx11/*.o
-    layer       common: common
-";
-    assert_eq!(out, planned);
-    ends(
-        0,
-        directory,
-        &[
-            "archive",
-            "build",
-            "--manifest-archive",
-            "builtins",
-            "-o",
-            "t.a",
-        ],
-    );
-    let (out, _) = ends(0, directory, &["archive", "list", "t.a"]);
-    assert!(
-        out.contains("gfx1100        4        4  gfx11, common (default)"),
-        "{out}"
-    );
-    let (_, err) = ends(
-        101,
-        directory,
-        &[
-            "archive",
-            "build",
-            "--manifest-archive",
-            "builtin",
-            "-o",
-            "t.a",
-        ],
-    );
-    assert!(err.contains("did you mean `builtins`?"), "{err}");
-    write(
-        directory,
-        "GpuStub.toml",
-        &table.replace("gfx11/*.o", "gfx12/*.o"),
-    );
-    let (_, err) = ends(
-        1,
-        directory,
-        &[
-            "archive",
-            "build",
-            "--manifest-archive",
-            "builtins",
-            "-o",
-            "t.a",
-        ],
-    );
-    assert!(err.contains("error[unknown-feature]"), "{err}");
-    write(
-        directory,
-        "GpuStub.toml",
-        &table
-            .replace("gfx11/*.o", "gfx12/*.o")
-            .replace("required-features", "# "),
-    );
-    let (_, err) = ends(
-        1,
-        directory,
-        &[
-            "archive",
-            "build",
-            "--manifest-archive",
-            "builtins",
-            "-o",
-            "t.a",
-        ],
-    );
-    assert!(err.contains("`gfx12/*.o` matches no file"), "{err}");
-    assert!(err.contains("--> GpuStub.toml:4:21"), "{err}");
 }
 
 /// A file that cannot be mapped is read.

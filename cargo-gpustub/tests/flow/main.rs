@@ -1,5 +1,6 @@
 //! Complete workflows of the subcommand that need a compiler, a real library or a killed process.
 
+mod archive_tables;
 mod archives;
 mod completions;
 mod cuda;
@@ -7,6 +8,7 @@ mod device_links;
 mod documents;
 mod empty_path;
 mod examples;
+mod finalizer_targets;
 mod finalizers;
 mod formats;
 mod graphs;
