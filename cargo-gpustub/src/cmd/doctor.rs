@@ -138,6 +138,7 @@ fn describe_machine(host: &Target) -> Result<Value> {
     Ok(json!({
         "reason": "machine",
         "format_version": FORMAT_VERSION,
+        "gpustub_version": env!("CARGO_PKG_VERSION"),
         "host": host.triple,
         "compiler": compiler.ok(),
         "linkers": linkers,
@@ -154,7 +155,7 @@ fn print_machine(machine: &Value, shell: &mut Shell) -> Result<()> {
         .flatten()
         .filter_map(Value::as_str)
         .collect();
-    let mut text = String::new();
+    let mut text = concat!("gpustub     ", env!("CARGO_PKG_VERSION"), "\n").to_owned();
     let _ = writeln!(
         text,
         "host        {}",

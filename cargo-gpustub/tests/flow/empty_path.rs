@@ -194,8 +194,10 @@ fn stubs_are_exported_as_sources() {
 fn doctor_reports_a_missing_compiler() {
     let directory = tempfile::tempdir().unwrap();
     let (out, err) = ends(101, directory.path(), &["doctor"]);
-    let host = format!("host        {}-", std::env::consts::ARCH);
-    assert!(out.starts_with(&host), "{out}");
+    let version = env!("CARGO_PKG_VERSION");
+    let architecture = std::env::consts::ARCH;
+    let start = format!("gpustub     {version}\nhost        {architecture}-");
+    assert!(out.starts_with(&start), "{out}");
     assert!(out.contains("C compiler  none\n"), "{out}");
     missing_compiler(&err);
 }

@@ -16,7 +16,7 @@ fn doctor_runs_the_real_run_time() {
     ends(0, directory, &["sync", "--from", "acme=libacme.so.3"]);
 
     let (out, _) = ends(0, directory, &["doctor"]);
-    assert!(out.starts_with("host        "), "{out}");
+    assert!(out.starts_with("gpustub     "), "{out}");
     assert!(
         out.contains("\nGpuStub.toml\n  acme: unavailable: "),
         "{out}"
@@ -34,6 +34,7 @@ fn doctor_runs_the_real_run_time() {
         .collect();
     assert_eq!(lines.len(), 2, "{text}");
     assert_eq!(lines[0]["reason"], "machine");
+    assert_eq!(lines[0]["gpustub_version"], env!("CARGO_PKG_VERSION"));
     assert_eq!(lines[1]["library"], "acme");
     assert_eq!(lines[1]["available"], true);
     assert_eq!(lines[1]["path"], library.to_str().unwrap());
