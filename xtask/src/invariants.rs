@@ -16,6 +16,7 @@ struct Invariants {
     invariant: Vec<Invariant>,
 }
 
+/// A row of `invariants.toml`, whose comment describes the fields.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Invariant {
@@ -32,11 +33,15 @@ struct Invariant {
 ///
 /// A message if `tests/invariants.toml` cannot be read or is invalid.
 pub fn page() -> Result<String, String> {
+    Ok(render(&read()?))
+}
+
+fn read() -> Result<Vec<Invariant>, String> {
     let path = repository().join("tests/invariants.toml");
     let failed = |e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
     let text = fs::read_to_string(&path).map_err(|e| failed(&e))?;
     let invariants: Invariants = toml::from_str(&text).map_err(|e| failed(&e))?;
-    Ok(render(&invariants.invariant))
+    Ok(invariants.invariant)
 }
 
 fn render(invariants: &[Invariant]) -> String {
@@ -75,40 +80,4 @@ fn capitalized(area: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn page_is_current() {
-        let path = repository().join("docs").join(PAGE);
-        let found = fs::read_to_string(path).unwrap_or_default();
-        assert!(found == page().unwrap(), "run `cargo xtask reference`");
-    }
-
-    #[test]
-    fn rows_are_grouped_by_area() {
-        let row = |id: &str, area: &str, note: Option<&str>| Invariant {
-            id: id.to_owned(),
-            area: area.to_owned(),
-            claim: format!("Claim of {id}."),
-            tests: vec!["a.rs::b".to_owned(), "trap c".to_owned()],
-            note: note.map(str::to_owned),
-        };
-        let rows = [
-            row("one", "rpc", None),
-            row("two", "rpc", Some("slow")),
-            row("three", "device links", None),
-        ];
-        let page = render(&rows);
-        let body = page.split_once("\n## ").map_or("", |(_, body)| body);
-        let tests = "- `a.rs::b`\n- `trap c`";
-        assert_eq!(
-            body,
-            format!(
-                "RPC\n\n### one\n\nClaim of one.\n\nTests:\n\n{tests}\n\
-                 \n### two\n\nClaim of two.\n\nTests (slow):\n\n{tests}\n\
-                 \n## Device links\n\n### three\n\nClaim of three.\n\nTests:\n\n{tests}\n"
-            )
-        );
-    }
-}
+mod tests;

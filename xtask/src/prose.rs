@@ -13,9 +13,8 @@ mod toml_strings;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
-use crate::repository;
+use crate::{repository, tracked};
 use rules::Rules;
 use text::{Finding, Text};
 
@@ -45,29 +44,15 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
 
 /// Findings in the tracked files below `paths`, or in all files if there are none.
 fn findings(rules: &Rules, paths: &[&String]) -> Result<Vec<Finding>, String> {
-    let mut list = Command::new("git");
     let root = repository();
-    list.current_dir(&root);
-    list.args([
-        "ls-files",
-        "-z",
-        "--cached",
-        "--others",
-        "--exclude-standard",
-        "--",
-    ]);
-    let listed = list.args(paths).output().map_err(|e| format!("git: {e}"))?;
-    if !listed.status.success() {
-        return Err(String::from_utf8_lossy(&listed.stderr).into_owned());
-    }
     let mut findings = Vec::new();
-    for path in String::from_utf8_lossy(&listed.stdout).split_terminator('\0') {
+    for path in tracked(paths)? {
         // A file that is deleted and not committed yet, or is no text.
-        let Ok(source) = fs::read_to_string(root.join(path)) else {
+        let Ok(source) = fs::read_to_string(root.join(&path)) else {
             continue;
         };
-        let texts = texts(path, &source, rules)?;
-        findings.extend(rules.check(path, &texts));
+        let texts = texts(&path, &source, rules)?;
+        findings.extend(rules.check(&path, &texts));
     }
     Ok(findings)
 }
