@@ -56,7 +56,7 @@ impl Region {
     ///
     /// # Errors
     ///
-    /// None for any valid layout.
+    /// [`Error::InvalidMemory`] if the layout does not fit into the address space of this process.
     pub fn zeroed(layout: Layout) -> Result<Self, Error> {
         let size = layout.size();
         // Aligned to a cache line, so that no other data shares a line with mailboxes.
