@@ -60,6 +60,11 @@ pub use gpustub_engine::{Env, Output};
 
 /// Builds the stubs that `GpuStub.toml` declares, and prints the directives that link them. An error
 /// is printed and ends the build script.
+///
+/// ```no_run
+/// // build.rs
+/// gpustub_build::build();
+/// ```
 pub fn build() {
     Build::new().build();
 }
@@ -82,6 +87,11 @@ pub fn finalize() {
 
 /// The build script of a finalizer crate, which `cargo gpustub sync` writes: the function device-links
 /// the code of its direct dependencies, for every program that uses the crate.
+///
+/// ```no_run
+/// // build.rs of the crate `gpustub-final-app`
+/// gpustub_build::build_finalizer();
+/// ```
 #[cfg(feature = "device-link")]
 pub fn build_finalizer() {
     Build::new().finalizer_crate().build();

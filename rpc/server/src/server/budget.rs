@@ -100,8 +100,24 @@ impl Budget {
     }
 }
 
-/// Bytes of a device's [`Limits::memory`], released when this is dropped. Returned by [`Budget::reserve`]; the
-/// example of [`Budget`] holds one.
+/// Bytes of a device's [`Limits::memory`], released when this is dropped. Returned by [`Budget::reserve`].
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use gpurpc::server::{Budget, Fault, Reservation};
+///
+/// /// A buffer that counts as long as it exists.
+/// struct Buffer {
+///     bytes: Vec<u8>,
+///     reserved: Reservation,
+/// }
+///
+/// fn buffer(budget: &Arc<Budget>, size: usize) -> Result<Buffer, Fault> {
+///     let reserved = budget.reserve(size)?;
+///     Ok(Buffer { bytes: vec![0; size], reserved })
+/// }
+/// ```
 #[derive(Debug)]
 pub struct Reservation {
     budget: Arc<Budget>,

@@ -43,6 +43,19 @@ pub struct Received {
 ///
 /// [`Fault::Other`] if a format contains `%n`, or the strings of all lanes together have more than `limit` bytes;
 /// [`Fault::MessageTooLarge`] or [`Fault::OutOfMemory`] as for [`Port::recv_n`]. The call cannot continue then.
+///
+/// ```
+/// use gpurpc::libc::printf::{self, Texts};
+/// use gpurpc::server::{Fault, Port};
+///
+/// /// Texts of a `fprintf` call, whose first packets contain the stream.
+/// async fn receive(port: &mut Port) -> Result<(u64, Texts), Fault> {
+///     let first = port.lanes().into_iter().next().unwrap_or(0);
+///     let stream = port.recv(|packets| packets.word(first, 0)).await;
+///     let received = printf::receive(port, false, 1 << 20).await?;
+///     Ok((stream, received.texts(1 << 20)?))
+/// }
+/// ```
 pub async fn receive(port: &mut Port, packed: bool, limit: usize) -> Result<Received, Fault> {
     let formats = port.recv_n().await?;
     let mut sizes = BTreeMap::new();
@@ -117,6 +130,16 @@ async fn receive_strings(
 }
 
 /// Ends the exchange: the `printf` of each lane returns its `result`.
+///
+/// ```
+/// use gpurpc::libc::printf;
+/// use gpurpc::server::Port;
+///
+/// /// Makes the `printf` of each lane fail.
+/// async fn fail(port: &mut Port) {
+///     printf::finish(port, |_lane| -1).await;
+/// }
+/// ```
 pub async fn finish(port: &mut Port, result: impl Fn(u32) -> i32) {
     port.send(|packets| {
         for lane in packets.lanes() {
@@ -155,7 +178,19 @@ impl Received {
     }
 }
 
-/// Printed texts by lane. Returned by [`Received::texts`]; the example of [`Received`] reads them.
+/// Printed texts by lane. Returned by [`Received::texts`].
+///
+/// ```
+/// use gpurpc::libc::printf::Texts;
+///
+/// fn print(texts: &Texts) {
+///     for lane in 0..64 {
+///         if let Some(text) = texts.get(lane) {
+///             println!("{lane}: {}", String::from_utf8_lossy(text));
+///         }
+///     }
+/// }
+/// ```
 #[derive(Debug)]
 pub struct Texts(BTreeMap<u32, BudgetedBuffer>);
 
