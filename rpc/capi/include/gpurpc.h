@@ -98,24 +98,45 @@ GPURPC_ASSERT(sizeof(gpurpc_device_t) == 8);
 GPURPC_ASSERT(sizeof(gpurpc_buffer_t) == 64);
 #undef GPURPC_ASSERT
 
-/* Allocates `size` bytes that the device can access, aligned to 8. Returns null on failure. */
+/* Allocates `size` bytes that the device can access, aligned to 8. Returns null on failure.
+ *
+ *     static void *host_memory(uint64_t size, void *data) { return malloc(size); } */
 typedef void *(*gpurpc_alloc_ty)(uint64_t size, void *data);
-/* Releases memory after its last use. */
+/* Releases memory after its last use.
+ *
+ *     static void host_free(void *memory, void *data) { free(memory); } */
 typedef void (*gpurpc_free_ty)(void *memory, void *data);
 /* Begins to serve a call: queues operations and returns. If none is queued, the call ends, and the client receives
- * its packets unchanged. */
+ * its packets unchanged.
+ *
+ *     static void increment(gpurpc_port_t *port, void *data) { gpurpc_recv_and_send(port, add_one, data); } */
 typedef void (*gpurpc_opcode_callback_ty)(gpurpc_port_t *port, void *data);
 /* Reads or fills the packet of a lane. Called for each participating lane, in ascending order. `buffer` is a copy
- * that is valid during the callback and is written to the packet afterwards. */
+ * that is valid during the callback and is written to the packet afterwards.
+ *
+ *     static void add_one(gpurpc_buffer_t *buffer, uint32_t lane, void *data) { buffer->data[0] += 1; } */
 typedef void (*gpurpc_port_callback_ty)(gpurpc_buffer_t *buffer, uint32_t lane, void *data);
 /* Receives the messages of gpurpc_recv_n: sizes[i] bytes at messages[i] from lane i, aligned to 16. Both arrays have
  * 64 elements and are valid during the callback; messages are valid as long as the call, and writable. Lanes that
- * do not participate have null and 0; an empty message is not null. */
+ * do not participate have null and 0; an empty message is not null.
+ *
+ *     static void print(void *const *messages, const uint64_t *sizes, void *data) {
+ *         for (int lane = 0; lane < 64; lane++)
+ *             if (messages[lane])
+ *                 fwrite(messages[lane], 1, sizes[lane], stdout);
+ *     } */
 typedef void (*gpurpc_recv_n_callback_ty)(void *const *messages, const uint64_t *sizes, void *data);
 /* Returns the message of a lane for gpurpc_send_n and stores its size in `size`. The bytes must stay unchanged until
- * the next callback of the call. Null is an empty message, regardless of the size. */
+ * the next callback of the call. Null is an empty message, regardless of the size.
+ *
+ *     static const void *answer(uint32_t lane, uint64_t *size, void *data) {
+ *         *size = 2;
+ *         return "ok";
+ *     } */
 typedef const void *(*gpurpc_send_n_callback_ty)(uint32_t lane, uint64_t *size, void *data);
-/* General callback. */
+/* General callback.
+ *
+ *     static void close_file(void *data) { fclose(data); } */
 typedef void (*gpurpc_callback_ty)(void *data);
 
 /* A dropped call. Members may be added at the end. */
@@ -129,25 +150,56 @@ typedef struct gpurpc_fault {
     /* English message with the numbers, valid during the callback. */
     const char *text;
 } gpurpc_fault_t;
+/* Reports a dropped call.
+ *
+ *     static void report(const gpurpc_fault_t *fault, void *data) { fprintf(stderr, "%s\n", fault->text); } */
 typedef void (*gpurpc_fault_callback_ty)(const gpurpc_fault_t *fault, void *data);
 
-/* Reads up to `size` bytes of standard input. Returns their number, 0 at the end, -1 on error. */
+/* Reads up to `size` bytes of standard input. Returns their number, 0 at the end, -1 on error.
+ *
+ *     static int64_t read_bytes(gpurpc_device_t device, void *bytes, uint64_t size, void *data) {
+ *         return read(0, bytes, size);
+ *     } */
 typedef int64_t (*gpurpc_read_ty)(gpurpc_device_t device, void *bytes, uint64_t size, void *data);
 /* Writes `size` bytes to standard output (`stream` 1) or standard error (2). Returns the number of bytes written, -1
- * on error. */
+ * on error.
+ *
+ *     static int64_t write_bytes(gpurpc_device_t device, int stream, const void *bytes, uint64_t size, void *data) {
+ *         return (int64_t)fwrite(bytes, 1, size, stream == 1 ? stdout : stderr);
+ *     } */
 typedef int64_t (*gpurpc_write_ty)(gpurpc_device_t device, int stream, const void *bytes, uint64_t size, void *data);
-/* Reports that a warp has ended the program with a status. */
+/* Reports that a warp has ended the program with a status.
+ *
+ *     static void ended(gpurpc_device_t device, int status, void *data) { *(int *)data = status; } */
 typedef void (*gpurpc_exit_ty)(gpurpc_device_t device, int status, void *data);
-/* Reports an event of a device. */
+/* Reports an event of a device.
+ *
+ *     static void aborted(gpurpc_device_t device, void *data) { *(bool *)data = true; } */
 typedef void (*gpurpc_device_callback_ty)(gpurpc_device_t device, void *data);
-/* Allocates `size` bytes of memory of the device. Returns its address on the device, or 0. */
+/* Allocates `size` bytes of memory of the device. Returns its address on the device, or 0.
+ *
+ *     static uint64_t device_malloc(gpurpc_device_t device, uint64_t size, void *data) {
+ *         return (uintptr_t)managed_malloc(size);
+ *     } */
 typedef uint64_t (*gpurpc_malloc_ty)(gpurpc_device_t device, uint64_t size, void *data);
-/* Frees memory of the device: an address that gpurpc_malloc_ty has returned, once. */
+/* Frees memory of the device: an address that gpurpc_malloc_ty has returned, once.
+ *
+ *     static void device_free(gpurpc_device_t device, uint64_t address, void *data) {
+ *         managed_free((void *)(uintptr_t)address);
+ *     } */
 typedef void (*gpurpc_malloc_free_ty)(gpurpc_device_t device, uint64_t address, void *data);
-/* Runs a command and returns its status. */
+/* Runs a command and returns its status.
+ *
+ *     static int run_date(gpurpc_device_t device, const char *command, void *data) {
+ *         return strcmp(command, "date") ? -1 : system("date");
+ *     } */
 typedef int (*gpurpc_system_ty)(gpurpc_device_t device, const char *command, void *data);
 /* Calls a function of the host and returns the result. `function` is the device's number for it, which is
- * untrusted; `arguments` is a copy, aligned to 16. */
+ * untrusted; `arguments` is a copy, aligned to 16.
+ *
+ *     static uint64_t call_host(gpurpc_device_t device, uint64_t function, void *arguments, uint64_t size, void *data) {
+ *         return function == 1 && size == 8 ? *(uint64_t *)arguments + 1 : 0;
+ *     } */
 typedef uint64_t (*gpurpc_host_call_ty)(gpurpc_device_t device, uint64_t function, void *arguments, uint64_t size, void *data);
 
 /* Services for programs that are linked with LLVM's libc. Members of 0 have the documented default. `exit` and

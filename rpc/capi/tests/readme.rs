@@ -1,5 +1,6 @@
-//! Compiles the C examples of the README against the headers.
+//! Compiles the C examples of the README and of the header.
 
+use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
 
@@ -38,8 +39,54 @@ fn examples_compile() {
     for name in TYPES {
         assert!(source.contains(&format!("{name} ")), "no example of {name}");
     }
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("capi-readme.c");
-    std::fs::write(&path, &source).unwrap();
+    compile("capi-readme.c", &source);
+}
+
+/// Examples of the header use what a program would declare.
+const HEADER_PREAMBLE: &str = "#include <gpurpc.h>\n#include <stdbool.h>\n#include <stdio.h>\n\
+    #include <stdlib.h>\n#include <string.h>\n#include <unistd.h>\n\
+    void *managed_malloc(uint64_t size);\nvoid managed_free(void *memory);\n";
+
+/// The comment of each callback type ends with a function of that type.
+#[test]
+fn examples_of_callbacks_have_their_types() {
+    let header = include_str!("../include/gpurpc.h");
+    let (mut prototypes, mut functions, mut uses) = (String::new(), String::new(), String::new());
+    let mut before = "";
+    let mut count = 0;
+    for (at, _) in header.match_indices("\ntypedef ") {
+        let (comments, typedef) = (&header[before.len()..at], &header[at + 1..]);
+        before = &header[..at];
+        let line = typedef.lines().next().unwrap();
+        let Some((_, name)) = line.split_once("(*") else {
+            continue;
+        };
+        let name = name.split(')').next().unwrap();
+        let comment = comments.rsplit("/*").next().unwrap();
+        let lines = comment.trim_end_matches(" */").lines();
+        let example: Vec<_> = lines
+            .filter_map(|line| line.strip_prefix(" *     "))
+            .collect();
+        let prototype = example.first().and_then(|line| line.split_once(" {"));
+        let (prototype, _) = prototype.unwrap_or_else(|| panic!("no example of {name}"));
+        let (start, _) = prototype.split_once('(').unwrap();
+        let function = start.rsplit([' ', '*']).next().unwrap();
+        let _ = writeln!(prototypes, "{prototype};");
+        let _ = writeln!(functions, "{}", example.join("\n"));
+        let _ = writeln!(
+            uses,
+            "extern {name} use_{count};\n{name} use_{count} = {function};"
+        );
+        count += 1;
+    }
+    assert!(count >= 16, "{count} types were read");
+    let source = [HEADER_PREAMBLE, &prototypes, &functions, &uses].concat();
+    compile("capi-callbacks.c", &source);
+}
+
+fn compile(name: &str, source: &str) {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::write(&path, source).unwrap();
     let mut compile = Command::new("cc");
     compile.args(["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]);
     // The examples ignore arguments of callbacks, and members that are 0.
