@@ -60,7 +60,8 @@ enum gpurpc_status {
     GPURPC_STATUS_BUSY = 0x100a,
     /* A message of a lane exceeds the limit. */
     GPURPC_STATUS_MESSAGE_TOO_LARGE = 0x100b,
-    /* A callback called gpurpc_port_fail. */
+    /* The handler of the call failed: a callback called gpurpc_port_fail, a service of libc rejected the call, or a
+     * worker thread could not be started. The fault's `text` has the reason. */
     GPURPC_STATUS_HANDLER_FAILED = 0x100c,
     /* The root for files is not a directory or cannot be opened. */
     GPURPC_STATUS_INVALID_ROOT = 0x100d,

@@ -44,7 +44,7 @@ impl Status {
             Fault::UnknownOpcode => UNHANDLED_OPCODE,
             Fault::MessageTooLarge { .. } => MESSAGE_TOO_LARGE,
             Fault::OutOfMemory { .. } => OUT_OF_MEMORY,
-            Fault::Other(_) => HANDLER_FAILED,
+            Fault::HandlerFailed | Fault::Other(_) => HANDLER_FAILED,
             _ => ERROR,
         })
     }
@@ -87,9 +87,29 @@ pub fn message(status: c_int) -> &'static CStr {
         NO_DEVICE => c"the device was removed or belongs to another server",
         BUSY => c"a thread polls or serves: stop it first with gpurpc_drain or gpurpc_stop",
         MESSAGE_TOO_LARGE => c"a message of a lane exceeds the limit",
-        HANDLER_FAILED => c"a callback called gpurpc_port_fail",
+        HANDLER_FAILED => c"the handler of the call failed",
         INVALID_ROOT => c"the root for files is not a directory or cannot be opened",
         INVALID_STRUCT_SIZE => c"struct_size of the options is not the sizeof of their struct",
         _ => c"unknown error",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `ERROR` remains for bugs.
+    #[test]
+    fn each_fault_has_a_status() {
+        let (size, limit) = (2, 1);
+        for (fault, status) in [
+            (Fault::UnknownOpcode, UNHANDLED_OPCODE),
+            (Fault::MessageTooLarge { size, limit }, MESSAGE_TOO_LARGE),
+            (Fault::OutOfMemory { size, limit }, OUT_OF_MEMORY),
+            (Fault::HandlerFailed, HANDLER_FAILED),
+            (Fault::Other("printf: %n is not allowed"), HANDLER_FAILED),
+        ] {
+            assert_eq!(Status::from_fault(&fault), Status(status), "{fault}");
+        }
     }
 }

@@ -32,7 +32,8 @@ pub enum Fault {
     },
     /// The handler panicked or did not return its port, or its thread could not be started.
     HandlerFailed,
-    /// A fault reported by a handler.
+    /// A fault that the handler returned. In C, this and [`Fault::HandlerFailed`] are
+    /// `GPURPC_STATUS_HANDLER_FAILED`.
     Other(&'static str),
 }
 
@@ -47,7 +48,9 @@ impl fmt::Display for Fault {
                 f,
                 "allocation of {size} bytes exceeds the limit of {limit} for all calls of the device"
             ),
-            Self::HandlerFailed => f.write_str("the handler panicked or did not return its port"),
+            Self::HandlerFailed => f.write_str(
+                "the handler panicked or did not return its port, or its thread could not be started",
+            ),
             Self::Other(reason) => f.write_str(reason),
         }
     }
