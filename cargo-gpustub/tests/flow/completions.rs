@@ -39,6 +39,7 @@ const CASES: &[(&[&str], &[&str])] = &[
         &["cargo", "gpustub", "sync", "-p", ""],
         &["kernels", "user"],
     ),
+    (&["cargo-gpustub", "plan", "--package", "u"], &["user"]),
     (
         &["cargo", "gpustub", "sync", "--exclude", "k"],
         &["kernels"],
@@ -123,11 +124,9 @@ fn bash_keeps_the_completion_of_cargo() {
 #[test]
 #[ignore = "needs fish"]
 fn fish_completes_the_tool_and_the_subcommand_of_cargo() {
-    // Names of packages are not offered by `complete --do-complete`.
-    let packages = |words: &[&str]| words.contains(&"-p") || words.contains(&"--exclude");
-    for (words, expected) in CASES.iter().filter(|(words, _)| !packages(words)) {
+    for (words, expected) in CASES {
         let script = format!(
-            "cargo-gpustub completions fish | source\ncomplete --do-complete '{}' | string split --fields 1 \\t",
+            "cargo-gpustub completions fish | source\ncomplete --do-complete '{}' | cut --fields 1",
             words.join(" ")
         );
         let offered = ask("fish", &["--no-config"], &script);
