@@ -8,6 +8,7 @@ use gpustub_core::date::Date;
 use gpustub_core::library::Library;
 use gpustub_core::suggest::nearest;
 use gpustub_core::version::HeaderChoice;
+use gpustub_reference::codes::unknown_rule_help;
 
 /// A version, perhaps of one family of libraries only: `12.8`, `none`, `cuda=12.8`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,14 +63,10 @@ pub fn date(text: &str) -> Result<Date, String> {
 
 /// The id of a rule, or `all`.
 pub fn rule(text: &str) -> Result<String, String> {
-    let ids = || std::iter::once(ALL).chain(RULES.iter().map(|rule| rule.code.id));
-    if ids().any(|id| id == text) {
+    if text == ALL || RULES.iter().any(|rule| rule.code.id == text) {
         return Ok(text.to_owned());
     }
-    Err(match nearest(text, ids()) {
-        Some(near) => format!("unknown rule; did you mean `{near}`?"),
-        None => "unknown rule; `cargo gpustub explain --list` lists them".into(),
-    })
+    Err(format!("unknown rule; {}", unknown_rule_help(text, &[ALL])))
 }
 
 /// `acme=/opt/acme/lib/libacme.so`.

@@ -192,6 +192,28 @@ fn policies_of_root_and_package() {
     );
 }
 
+/// Levels of `missing-header-version` cannot be set, neither in a policy nor by options.
+#[test]
+fn codes_that_are_no_rules_cannot_be_configured() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    package(directory, "demo", "");
+    let no_rule = "`missing-header-version` is the code of a diagnostic that is not a rule; \
+                   only levels of rules can be configured";
+    for policy in [
+        "[policy.rules]\nmissing-header-version = \"allow\"\n",
+        "[[policy.allow]]\nrule = \"missing-header-version\"\npath = \"*\"\nreason = \"old\"\n",
+    ] {
+        write(directory, "GpuStub.toml", &format!("schema = 1\n{policy}"));
+        let (_, err) = ends(1, directory, &["check", "src/lib.rs"]);
+        let expected = "error[unknown-rule]: unknown rule `missing-header-version`";
+        assert!(err.contains(expected) && err.contains(no_rule), "{err}");
+    }
+    let option = ["check", "-A", "missing-header-version", "src/lib.rs"];
+    let (_, err) = ends(2, directory, &option);
+    assert!(err.contains(no_rule), "{err}");
+}
+
 #[test]
 fn errors_in_a_policy_are_reported_once() {
     let directory = tempfile::tempdir().unwrap();

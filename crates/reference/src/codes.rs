@@ -1,6 +1,8 @@
 //! Diagnostics that only a cargo workspace can have; the others are in `gpustub-core`.
 
+use gpustub_check::RULES;
 use gpustub_core::diag::{CODES, Code};
+use gpustub_core::suggest::nearest;
 
 /// A build script that `sync` cannot edit.
 pub static UNEDITABLE_BUILD_SCRIPT: Code = Code {
@@ -75,7 +77,8 @@ pub static UNKNOWN_RULE: Code = Code {
     explanation: "\
 `[policy]` sets the levels of rules of `cargo gpustub check`, and allows their findings, by the id
 that messages show in brackets. No rule has this id, so the line would have no effect.
-Diagnostics of other kinds, such as a file that cannot be read, have no level.
+Diagnostics that are not rules, such as `missing-header-version` or a file that cannot be read, have no
+level that a policy could change.
 
     [policy.rules]
     needed-toolkit = \"deny\"       # error[needed-toolkit]: …",
@@ -94,6 +97,21 @@ staticlib, so the programs would have no stubs. Add `rlib`.
     crate-type = [\"rlib\", \"cdylib\"]",
 };
 
+/// Help for an id that is no rule: the code of another diagnostic, or misspelled. `more` are names that are accepted
+/// in place of a rule.
+pub fn unknown_rule_help(id: &str, more: &[&'static str]) -> String {
+    if all().iter().any(|code| code.id == id) {
+        return format!(
+            "`{id}` is the code of a diagnostic that is not a rule; only levels of rules can be configured"
+        );
+    }
+    let rules = RULES.iter().map(|rule| rule.code.id);
+    match nearest(id, rules.chain(more.iter().copied())) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "`cargo gpustub explain --list` lists the rules".into(),
+    }
+}
+
 /// All codes, sorted by id.
 pub fn all() -> Vec<&'static Code> {
     let mut all = CODES.to_vec();
@@ -106,7 +124,7 @@ pub fn all() -> Vec<&'static Code> {
         &MISSING_RLIB,
         &TEST_ONLY_DEVICE_CODE,
     ]);
-    all.extend(gpustub_check::RULES.iter().map(|rule| &rule.code));
+    all.extend(RULES.iter().map(|rule| &rule.code));
     all.sort_by_key(|code| code.id);
     // Some rules are also diagnostics of other commands.
     all.dedup_by_key(|code| code.id);

@@ -3,15 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use gpustub_check::RULES;
 use gpustub_check::platform_tag::Tag;
 use gpustub_check::policy::{Layer, rule};
 use gpustub_core::diag::{Diagnostic, INVALID_VALUE, Level};
 use gpustub_core::library::Library;
 use gpustub_core::manifest::Policy;
-use gpustub_core::suggest::nearest;
 use gpustub_core::version::HeaderVersion;
-use gpustub_reference::codes::UNKNOWN_RULE;
+use gpustub_reference::codes::{UNKNOWN_RULE, unknown_rule_help};
 use gpustub_report::error::{Error, Result};
 use gpustub_report::report::Sources;
 use gpustub_workspace::directories::Directories;
@@ -144,15 +142,10 @@ impl Policies {
                 .chain(of_allow)
                 .filter(|(id, _)| rule(id).is_none())
             {
-                let ids = RULES.iter().map(|rule| rule.code.id);
-                let help = match nearest(id, ids) {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None => "`cargo gpustub explain --list` lists the rules".into(),
-                };
                 found.push(
                     Diagnostic::error(&UNKNOWN_RULE, format!("unknown rule `{id}`"))
                         .with_origin(&file.declared.shown, span.clone())
-                        .help(help),
+                        .help(unknown_rule_help(id, &[])),
                 );
             }
         }
