@@ -1,0 +1,149 @@
+use super::*;
+
+const FILE: &str = "\
+@gpustub-abi 1
+# Comments and empty lines are allowed anywhere.
+@headers 11.7 11.8 12.0 12.9 13.0
+
+instantiate 11.7=1 12.0=2
+instantiateWithFlags 11.7=2
+
+properties 11.7=1 13.0=3
+properties_v2 12.0=2 13.0=-
+
+grown 11.7=1 11.8=2
+
+stays 11.7=1
+vanished 11.7=1 13.0=-
+
+late 12.0=1 13.0=2
+
+later 12.9=1 13.0=2
+
+@null-argument 1 2 3
+add 11.7=1 13.0=2
+add_v2 12.0=2 13.0=-
+
+@null-argument 1 2 0
+moved 11.7=1 13.0=-
+moved_v2 13.0=2
+";
+
+/// `from..below=name`, or `!` for a refusal, with `+` and the argument that is null; between them
+/// the own name.
+fn entries(name: &str, header: &str) -> String {
+    let (table, wrong) = AbiTable::parse("x.abi", FILE);
+    assert_eq!(wrong, []);
+    let show = |version: i32| match version {
+        i32::MAX => String::new(),
+        version => format!("{}.{}", version / 1000, version % 1000 / 10),
+    };
+    let shown: Vec<String> = table
+        .entries(name, HeaderVersion::parse(header))
+        .iter()
+        .map(|e| {
+            let name = e.name.as_deref().unwrap_or("!");
+            let null = e.null_argument.map_or(String::new(), |at| format!("+{at}"));
+            format!("{}..{}={name}{null}", show(e.from), show(e.below))
+        })
+        .collect();
+    shown.join(" ")
+}
+
+#[test]
+fn only_names_of_the_same_variant_are_bound() {
+    for (name, header, expected) in [
+        ("stable", "12", ""),
+        ("stable", "", ""),
+        // The form of 11 has no other name; that of 12 has.
+        ("instantiate", "11", "0.0..11.0=! 12.0..=!"),
+        (
+            "instantiate",
+            "12.9",
+            "0.0..11.0=! 11.0..12.0=instantiateWithFlags 14.0..=!",
+        ),
+        ("instantiate", "", "0.0..=!"),
+        // A name with a single variant needs no header and is refused nowhere.
+        ("instantiateWithFlags", "11.8", ""),
+        ("instantiateWithFlags", "", ""),
+        ("vanished", "", "13.0..14.0=stays"),
+        ("vanished", "12", "13.0..14.0=stays"),
+        ("stays", "13", ""),
+        ("stays", "", ""),
+        // The library of 12 keeps the old meaning under the plain name.
+        ("properties", "11.8", "0.0..11.0=! 13.0..=!"),
+        ("properties", "12", "0.0..11.0=! 13.0..=!"),
+        ("properties", "13", "0.0..13.0=! 14.0..=!"),
+        ("properties_v2", "12", ""),
+        ("properties_v2", "13", ""),
+        // Headers of 11 have either variant.
+        ("grown", "11", "0.0..=!"),
+        ("grown", "11.8", "0.0..11.8=! 14.0..=!"),
+        ("grown", "11.7", "0.0..11.0=! 11.8..=!"),
+        ("grown", "12", "0.0..11.8=! 14.0..=!"),
+        // A caller has headers of 12 that declare the function, either 12.0 or 12.9.
+        ("late", "11", "0.0..=!"),
+        ("late", "12", "0.0..12.0=! 13.0..=!"),
+        ("later", "12", "0.0..12.9=! 13.0..=!"),
+        // The form of 13 takes one more argument, which may be null; the form of 11 cannot be
+        // derived from its predecessor.
+        ("add", "11", "0.0..11.0=! 13.0..14.0=add+3 14.0..=!"),
+        ("add", "12", "0.0..11.0=! 13.0..14.0=add+3 14.0..=!"),
+        ("add", "13", "0.0..12.0=! 12.0..13.0=add_v2 14.0..=!"),
+        ("add_v2", "12", "13.0..14.0=add"),
+        // Without a header, either variant.
+        ("add", "", "0.0..=!"),
+        ("moved", "", "13.0..14.0=moved_v2+0"),
+        ("moved_v2", "", ""),
+    ] {
+        assert_eq!(
+            entries(name, header),
+            expected,
+            "{name} with headers {header}"
+        );
+    }
+}
+
+#[test]
+fn malformed_lines_are_reported() {
+    for (line, message) in [
+        ("f", "line 3 of x.abi is malformed: f"),
+        ("f 12.0", "line 3 of x.abi is malformed: f 12.0"),
+        ("f 12.0=x", "line 3 of"),
+        ("f 12.0=1 11.8=2", "line 3 of"),
+        ("f 12.0=1 12.0=2", "line 3 of"),
+        ("@headers", "line 3 of"),
+        ("@headers 13.0 12.0", "line 3 of"),
+        ("@other", "line 3 of"),
+        ("@gpustub-abi 1", "line 3 of"),
+        ("f 12.0=1\nf 12.0=1", "x.abi has f twice"),
+        ("@null-argument", "line 3 of"),
+        ("@null-argument 1", "line 3 of"),
+        ("f 11.8=1 12.0=2\n@null-argument 1 2", "line 4 of"),
+        ("f 11.8=1 12.0=2\n@null-argument 1 1 0", "line 4 of"),
+        ("f 11.8=1 12.0=2\n@null-argument 1 2 6", "line 4 of"),
+        ("f 11.8=1 12.0=2\n@null-argument 1 2 -1", "line 4 of"),
+        ("f 11.8=1 12.0=2\n@null-argument 1 2 3 4", "line 4 of"),
+        (
+            "f 11.8=1 12.0=2\n@null-argument 1 2 3\n@null-argument 1 2 4",
+            "line 5 of",
+        ),
+        (
+            "f 11.8=1 12.0=2\n\n@null-argument 1 2 3",
+            "`@null-argument 1 2 3` of x.abi: no name of its group has variant 1",
+        ),
+        (
+            "f 11.8=1 12.0=2\n@null-argument 1 3 0",
+            "`@null-argument 1 3 0` of x.abi: no name of its group has variant 3",
+        ),
+    ] {
+        let text = format!("@gpustub-abi 1\n@headers 11.8 12.0\n{line}\n");
+        let (_, wrong) = AbiTable::parse("x.abi", &text);
+        assert_eq!(wrong.len(), 1, "{line:?}: {wrong:?}");
+        assert!(wrong[0].message.starts_with(message), "{wrong:?}");
+        let explained = wrong[0].help.iter().any(|h| h.contains("0 to 5"));
+        let is_line = wrong[0].message.starts_with("line") && line.contains("@null-argument");
+        assert_eq!(explained, is_line, "{wrong:?}");
+    }
+    assert_eq!(AbiTable::parse("x.abi", "").1, []);
+}
