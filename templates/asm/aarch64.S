@@ -2,7 +2,8 @@
  *
  * AAPCS64 6.8: integer arguments in x0-x7, vectors in q0-q7 (SVE: z0-z7, p0-p3), the indirect
  * result pointer in x8, the return address in x30. x9-x15 are free at every call; the slot is passed
- * in x15, because linkers may insert a veneer, which uses x16 and x17, between thunk and slow path.
+ * in x15 and the part in x14, because linkers may insert a veneer, which uses x16 and x17, between thunk
+ * and slow path.
  * Functions that take scalable vectors preserve z8-z23 and p4-p15 (6.1.3, 6.1.4), functions marked
  * aarch64_vector_pcs q8-q23; C code does not, so the first call has to.
  *
@@ -15,10 +16,11 @@
 #define GPUSTUB_HIDE(name) .hidden name
 #endif
 
-/* One section per trampoline, per slot and per name, connected only by references, so that the linker
- * drops functions that the program does not call. */
-.macro gpustub_function library, index, name, spec
- .section .text.gpustub.\name, "ax", %progbits
+/* The sections of a function are one group: of two packages that have it, the linker keeps one group, so
+ * that trampoline, slot and spec are of one object. It drops the groups of functions that the program does
+ * not call. */
+.macro gpustub_function library, tables, name, spec
+ gpustub_section .text.gpustub.\name, axG, \library, \name
  .p2align 4
  .globl \name
  GPUSTUB_HIDE(\name)
@@ -32,29 +34,39 @@
  hint #34
  adrp x15, .Lslot_\name
  add x15, x15, :lo12:.Lslot_\name
- b gpustub1_slow
+ b .Lenter_\library
  .size \name, . - \name
 
- .section .data.gpustub.b.\library\().b.\name, "aw", %progbits
+ gpustub_section .data.gpustub.b.\library\().\tables\().b.\name, awG, \library, \name
  .p2align 3
 .Lslot_\name:
  .xword .Lthunk_\name
  .word .Linfo_\name - .
  .word .Lthunk_\name - .
 
- .section .rodata.gpustub.\name, "a", %progbits
+ gpustub_section .rodata.gpustub.\name, aG, \library, \name
 .Linfo_\name:
  .hword \spec
- .byte \index
  .asciz "\name"
+.endm
+
+/* Entry of a library's unbound calls: passes the part to gpustub1_slow. */
+.macro gpustub_entry library
+ .section .text.gpustub_enter.\library, "ax", %progbits
+.Lenter_\library:
+ .cfi_startproc
+ adrp x14, .Lpart_\library
+ add x14, x14, :lo12:.Lpart_\library
+ b gpustub1_slow
+ .cfi_endproc
 .endm
 
 /* Adapter thunk: target of the slot of a function with one more argument, which is null; the arguments
  * after it move up. The thunk's own target is written before the slot, but may be read before it: then
  * gpustub1_enter, which orders the two, jumps to this thunk again. */
-.macro gpustub_adapter library, name, argument
- gpustub_adapter_info \library, \name
- .section .text.gpustub.\name, "ax", %progbits
+.macro gpustub_adapter library, tables, name, argument
+ gpustub_adapter_info \library, \tables, \name
+ gpustub_section .text.gpustub.\name, axG, \library, \name
 .Ladapter_\name:
  hint #34
  adrp x16, .Ltarget_\name
@@ -87,7 +99,8 @@
 #define INDIRECT 64
 #define RESULT   80
 #define OBSERVE  88
-#define FPCR     96
+#define PART     96
+#define FPCR     104
 #define VECTORS  112
 #define SLOT     496
 #define SVE      504
@@ -95,7 +108,7 @@
 /* Size of the part of the caller's stack that an observed call receives; see x86_64.S. */
 #define COPIED   256
 
- .section .text.gpustub1_slow, "ax", %progbits
+ .section .text.gpustub1_slow, "axG", %progbits, gpustub1.slow, comdat
  .p2align 4
  .globl gpustub1_slow
  .hidden gpustub1_slow
@@ -119,7 +132,7 @@ gpustub1_slow:
  stp x8, x9, [sp, #INDIRECT]
  // A library's constructor may set the rounding mode, which must not affect the call.
  mrs x10, fpcr
- str x10, [sp, #FPCR]
+ stp x14, x10, [sp, #PART]
  stp xzr, xzr, [sp, #RESULT]
  .irp i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23
  str q\i, [sp, #VECTORS + \i * 16]
@@ -231,6 +244,21 @@ gpustub1_slow:
  ret
  .cfi_endproc
  .size gpustub1_slow, . - gpustub1_slow
+
+/* ---- the exit --------------------------------------------------------------------------------- */
+
+ .section .text.gpustub1_exit, "axG", %progbits, gpustub1.exit, comdat
+.Lexit:
+ hint #34
+ adrp x9, gpustub1_exiting
+ mov w10, #1
+ strb w10, [x9, :lo12:gpustub1_exiting]
+ adrp x9, gpustub1_on_exit
+ ldr x16, [x9, :lo12:gpustub1_on_exit]
+ cbz x16, 1f
+ br x16
+1: ret
+ .word gpustub1_no_part - .     // without it, gold drops all parts and misses their symbols
 
 /* Linking an object without this note switches BTI and PAC off for the whole program (AArch64
  * ELF ABI, "Program Property": GNU_PROPERTY_AARCH64_FEATURE_1_AND = BTI | PAC | GCS; every return

@@ -5,7 +5,7 @@
  * chain in r10, the hidden result pointer in rdi. r11 is free at every call.
  *
  * A warm call is `endbr64; jmp *slot`. An unbound slot points at the thunk after its trampoline, which
- * enters gpustub1_slow with the slot in r11.
+ * passes the slot in r11, and through its library's entry the part in rbp, to gpustub1_slow.
  *
  * Trampolines have no FDE: it would cost 32 of about 96 bytes, and a trampoline is never a frame on the
  * stack, since it only jumps. */
@@ -16,10 +16,11 @@
 #define GPUSTUB_HIDE(name) .hidden name
 #endif
 
-/* One section per trampoline, per slot and per name, connected only by references, so that the linker
- * drops functions that the program does not call. */
-.macro gpustub_function library, index, name, spec
- .section .text.gpustub.\name, "ax", @progbits
+/* The sections of a function are one group: of two packages that have it, the linker keeps one group, so
+ * that trampoline, slot and spec are of one object. It drops the groups of functions that the program does
+ * not call. */
+.macro gpustub_function library, tables, name, spec
+ gpustub_section .text.gpustub.\name, axG, \library, \name
  .p2align 4                     /* the warm path never crosses a cache line */
  .globl \name
  GPUSTUB_HIDE(\name)
@@ -30,29 +31,42 @@
 .Lthunk_\name:
  endbr64
  leaq .Lslot_\name(%rip), %r11
- jmp gpustub1_slow
+ jmp .Lenter_\library
  .size \name, . - \name
 
- .section .data.gpustub.b.\library\().b.\name, "aw", @progbits
+ gpustub_section .data.gpustub.b.\library\().\tables\().b.\name, awG, \library, \name
  .p2align 3
 .Lslot_\name:
  .quad .Lthunk_\name
  .long .Linfo_\name - .
  .long .Lthunk_\name - .
 
- .section .rodata.gpustub.\name, "a", @progbits
+ gpustub_section .rodata.gpustub.\name, aG, \library, \name
 .Linfo_\name:
  .short \spec
- .byte \index
  .asciz "\name"
+.endm
+
+/* Entry of a library's unbound calls: begins the frame of gpustub1_slow, because no register but r11 is
+ * free, and passes the part in rbp. */
+.macro gpustub_entry library
+ .section .text.gpustub_enter.\library, "ax", @progbits
+.Lenter_\library:
+ .cfi_startproc
+ pushq %rbp
+ .cfi_def_cfa_offset 16
+ .cfi_offset %rbp, -16
+ leaq .Lpart_\library(%rip), %rbp
+ jmp gpustub1_slow
+ .cfi_endproc
 .endm
 
 /* Adapter thunk: target of the slot of a function with one more argument, which is null; the arguments
  * after it move up. The thunk's own target is written before the slot, and loads stay in order (Intel SDM
  * vol. 3, 9.2.2). */
-.macro gpustub_adapter library, name, argument
- gpustub_adapter_info \library, \name
- .section .text.gpustub.\name, "ax", @progbits
+.macro gpustub_adapter library, tables, name, argument
+ gpustub_adapter_info \library, \tables, \name
+ gpustub_section .text.gpustub.\name, axG, \library, \name
 .Ladapter_\name:
  endbr64
  gpustub_argument 5, \argument, r9, r8
@@ -81,11 +95,12 @@
 #define STACK    56
 #define RESULT   64
 #define OBSERVE  72
-#define RAX      80
-#define R10      88
-#define RBX      96
-#define MXCSR    104
-#define X87CW    108
+#define PART     80
+#define RAX      88
+#define R10      96
+#define RBX      104
+#define MXCSR    112
+#define X87CW    116
 #define VECTORS  128
 #define FRAME    (VECTORS + 8 * 64)
 /* Size of the part of the caller's stack that an observed call receives: the APIs have at most 16
@@ -94,21 +109,22 @@
 
 /* Vector registers of this CPU that the kernel saves: determined once, at run time, because the flags
  * that the stub was compiled with do not describe the machine that runs it. */
- .section .bss.gpustub1_vectors, "aw", @nobits
+ .section .bss.gpustub1_vectors, "awG", @nobits, gpustub1.slow, comdat
 .Lvectors: .byte 0              /* 0 unknown, 1 xmm, 2 ymm, 3 zmm */
 
- .section .text.gpustub1_slow, "ax", @progbits
+ .section .text.gpustub1_slow, "axG", @progbits, gpustub1.slow, comdat
  .p2align 4
  .globl gpustub1_slow
  .hidden gpustub1_slow
  .type gpustub1_slow, @function
 gpustub1_slow:
  .cfi_startproc
- pushq %rbp
- .cfi_def_cfa_offset 16
+ .cfi_def_cfa_offset 16         /* gpustub_entry has saved rbp */
  .cfi_offset %rbp, -16
- movq %rsp, %rbp
- .cfi_def_cfa_register %rbp
+ pushq %rbp                     /* the part */
+ .cfi_def_cfa_offset 24
+ leaq 8(%rsp), %rbp
+ .cfi_def_cfa %rbp, 16
  subq $FRAME, %rsp
  andq $-64, %rsp
  movq %rdi, 0(%rsp)
@@ -120,6 +136,8 @@ gpustub1_slow:
  movq %rdi, INDIRECT(%rsp)
  movq %rax, RAX(%rsp)
  movq %r10, R10(%rsp)
+ movq -8(%rbp), %rax
+ movq %rax, PART(%rsp)
  leaq 16(%rbp), %rax
  movq %rax, STACK(%rsp)
  movq $0, RESULT(%rsp)
@@ -263,6 +281,19 @@ gpustub1_slow:
  ret
  .cfi_endproc
  .size gpustub1_slow, . - gpustub1_slow
+
+/* ---- the exit --------------------------------------------------------------------------------- */
+
+ .section .text.gpustub1_exit, "axG", @progbits, gpustub1.exit, comdat
+.Lexit:
+ endbr64
+ movb $1, gpustub1_exiting(%rip)
+ movq gpustub1_on_exit(%rip), %rax
+ testq %rax, %rax
+ jz 1f
+ jmpq *%rax
+1: ret
+ .long gpustub1_no_part - .     /* without it, gold drops all parts and misses their symbols */
 
 /* Linking an object without this note switches IBT and shadow stacks off for the whole program
  * (x86-64 psABI, "Program Property": GNU_PROPERTY_X86_FEATURE_1_AND = IBT | SHSTK). */

@@ -4,77 +4,77 @@
 #include <dlfcn.h>
 #include <string.h>
 
-/* Returns the index of the library, or -1. */
-static int library_index(const char *name)
+/* Returns the library of a name, or NULL. */
+static struct library_state *find_state(const char *name)
 {
-    for (int i = 0; name && i < library_count(); i++)
-        if (!strcmp(get_library(i)->id, name))
-            return i;
-    return -1;
+    FOR_EACH_PART (part, NULL)
+        if (name && !strcmp(part->library->id, name))
+            return part->library->state;
+    return NULL;
 }
 
 static struct result *result_of(const char *name)
 {
-    int index = library_index(name);
-    return index < 0 ? NULL : settle_library(index);
+    struct library_state *state = find_state(name);
+    return state ? settle_library(state) : NULL;
 }
 
-HIDDEN int gpustub_load(const char *library)
+MERGED int gpustub_load(const char *library)
 {
     const struct result *result = result_of(library);
     if (!library)
         return GPUSTUB_INVALID_ARGUMENT;
-    if (library_index(library) < 0)
+    if (!find_state(library))
         return GPUSTUB_UNKNOWN_LIBRARY;
     return result && result->handle ? GPUSTUB_OK : GPUSTUB_UNAVAILABLE;
 }
 
-HIDDEN int gpustub_is_available(const char *library)
+MERGED int gpustub_is_available(const char *library)
 {
     return gpustub_load(library) == GPUSTUB_OK;
 }
 
-HIDDEN int gpustub_has_function(const char *library, const char *function)
+MERGED int gpustub_has_function(const char *library, const char *function)
 {
     const struct result *result = result_of(library);
     if (!result || !result->handle || !function)
         return 0;
-    const struct library *known = get_library(library_index(library));
     struct binding binding;
-    for (const struct slot *slot = known->first; slot < known->last; slot++)
-        if (!strcmp(slot_name(slot), function))
-            return resolve_slot(slot, known, result, &binding) != NULL;
+    FOR_EACH_PART (part, find_state(library))
+        for (const struct slot *slot = part->first; slot < part->last; slot++)
+            if (!strcmp(slot_name(slot), function))
+                return resolve_slot(slot, part->library, result, &binding) != NULL;
     /* A function that the program does not call has no slot: dlsym decides. */
     return dlsym(result->handle, function) != NULL;
 }
 
-HIDDEN const char *gpustub_path(const char *library)
+MERGED const char *gpustub_path(const char *library)
 {
     const struct result *result = result_of(library);
     return result && result->handle ? result->path : NULL;
 }
 
-HIDDEN int gpustub_version(const char *library)
+MERGED int gpustub_version(const char *library)
 {
     const struct result *result = result_of(library);
     return result && result->handle ? result->version : 0;
 }
 
-HIDDEN const char *gpustub_reason(const char *library)
+MERGED const char *gpustub_reason(const char *library)
 {
     const struct result *result = result_of(library);
-    if (!library || library_index(library) < 0)
+    if (!find_state(library))
         return "this program has no stubs for a library of that name";
     return !result ? "out of memory" : result->handle ? "" : result->reason;
 }
 
-HIDDEN const char *gpustub_report(const char *library)
+MERGED const char *gpustub_report(const char *library)
 {
     struct result *result = result_of(library);
-    return result ? get_report(library_index(library), result) : NULL;
+    return result ? get_report(find_state(library), result) : NULL;
 }
 
-HIDDEN int gpustub_counts(const char *library, int *bound, int *refused, int *missing)
+MERGED int gpustub_counts(const char *library, int *bound, int *refused, int *missing)
 {
     const struct result *result = result_of(library);
     if (bound)
@@ -86,14 +86,13 @@ HIDDEN int gpustub_counts(const char *library, int *bound, int *refused, int *mi
     return gpustub_load(library);
 }
 
-HIDDEN int gpustub_set_handle(const char *library, void *handle)
+MERGED int gpustub_set_handle(const char *library, void *handle)
 {
-    int index = library_index(library);
+    struct library_state *state = find_state(library);
     if (!library || !handle)
         return GPUSTUB_INVALID_ARGUMENT;
-    if (index < 0)
+    if (!state)
         return GPUSTUB_UNKNOWN_LIBRARY;
-    struct library_state *state = get_state(index);
     if (LOAD_ACQUIRE(&state->result))
         return GPUSTUB_ALREADY_BOUND;
     STORE_RELEASE(&state->handle, handle);

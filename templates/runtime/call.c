@@ -134,10 +134,10 @@ static void insert_null_argument(struct frame *frame, int argument)
 }
 
 /* Returns the jump target for the frame, or NULL and the reason. */
-static void *call_target(int index, const struct slot *slot, struct frame *frame,
-                         enum reason *reason)
+static void *call_target(const struct slot *slot, struct frame *frame, enum reason *reason)
 {
-    const struct result *result = settle_library(index);
+    const struct library *library = frame->part->library;
+    const struct result *result = settle_library(library->state);
     void *target = LOAD_ACQUIRE(&slot->target);
     struct binding binding;
     *reason = LIBRARY_MISSING;
@@ -147,7 +147,7 @@ static void *call_target(int index, const struct slot *slot, struct frame *frame
      * the range that binding scans. */
     if (!result || !result->handle)
         return NULL;
-    target = resolve_slot(slot, get_library(index), result, &binding);
+    target = resolve_slot(slot, library, result, &binding);
     *reason = binding.reason;
     if (target && binding.null_argument >= 0)
         insert_null_argument(frame, binding.null_argument);
@@ -156,8 +156,7 @@ static void *call_target(int index, const struct slot *slot, struct frame *frame
 
 void *gpustub1_enter(struct slot *slot, struct frame *frame)
 {
-    const struct slot_info *info = slot_info(slot);
-    const struct library *library = get_library(info->library);
+    const struct library *library = frame->part->library;
     const struct spec *spec = slot_spec(slot, library);
     enum reason reason = UNLOADING;
     int error = errno; /* a first call preserves errno as later calls do */
@@ -166,12 +165,13 @@ void *gpustub1_enter(struct slot *slot, struct frame *frame)
     int32_t code = 0;
     void *target = NULL;
     frame->observe = 0;
+    register_finish();
     if (mode != TRACE_OFF)
-        forced = observe_call(info->library, slot, frame, &code);
+        forced = observe_call(slot, frame, &code);
     if (!forced && !is_exiting()) {
-        answered = spec->hook && answer_hook(info->library, slot, spec, frame);
+        answered = spec->hook && answer_hook(slot, spec, frame);
         if (!answered) {
-            target = call_target(info->library, slot, frame, &reason);
+            target = call_target(slot, frame, &reason);
             answered = spec->hook &&
                        answer_hook_after_load(spec, target || reason != FUNCTION_MISSING, frame);
         }

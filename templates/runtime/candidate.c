@@ -233,31 +233,41 @@ static void append_other_toolkit(struct text *why, const struct search *search, 
     append_number(why, search->toolkit->major);
 }
 
-/* Returns the reason why a loaded library is unusable, as an allocated string, or NULL. `version`: upper
- * bound of its version; 0: unknown. */
+/* Appends the requirement of a package that a loaded library does not meet; nothing if it meets all. */
+static void append_unmet(struct text *why, const struct library *library, void *handle,
+                         int32_t version)
+{
+    if (library->min_version && version && version < library->min_version) {
+        append(why, "version ");
+        append_version(why, version);
+        append(why, " is older than the required ");
+        append_version(why, library->min_version);
+        return;
+    }
+    for (const char *const *name = library->required_functions; *name; name++)
+        if (!dlsym(handle, *name)) {
+            append(why, "lacks the required ");
+            append(why, *name);
+            return;
+        }
+}
+
+/* Returns the reason why a loaded library is unusable, as an allocated string, or NULL: it must suit every
+ * package that has stubs of it. `version`: upper bound of its version; 0: unknown. */
 static char *find_objection(struct search *search, void *handle, int32_t major, int32_t toolkit,
                             int32_t version)
 {
-    const struct library *library = search->library;
+    const struct library_state *state = search->library->state;
     struct text why = {NULL, 0, 0};
-    if (!accepts_major(library, major)) {
-        append_unaccepted(&why, major);
-    } else if (search->toolkit && toolkit && toolkit != search->toolkit->major &&
-               !search->result->forced) {
+    FOR_EACH_PART (part, state)
+        if (!why.data && !accepts_major(part->library, major))
+            append_unaccepted(&why, major);
+    if (!why.data && search->toolkit && toolkit && toolkit != search->toolkit->major &&
+        !search->result->forced)
         append_other_toolkit(&why, search, toolkit);
-    } else if (library->min_version && version && version < library->min_version) {
-        append(&why, "version ");
-        append_version(&why, version);
-        append(&why, " is older than the required ");
-        append_version(&why, library->min_version);
-    } else {
-        for (const char *const *name = library->required_functions; *name; name++)
-            if (!dlsym(handle, *name)) {
-                append(&why, "lacks the required ");
-                append(&why, *name);
-                break;
-            }
-    }
+    FOR_EACH_PART (part, state)
+        if (!why.data)
+            append_unmet(&why, part->library, handle, version);
     return why.data;
 }
 

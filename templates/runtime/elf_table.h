@@ -1,54 +1,133 @@
-/* elf_table.h: lays out the slots of all libraries; included by each asm/<arch>.S for ELF.
+/* elf_table.h: sections of the slots, parts and exit hook; included by each asm/<arch>.S for ELF.
  *
- * All slots of an image are between gpustub1_slots_first and gpustub1_slots_last, on separate pages,
- * so that they can be made read-only. The slots of one library are between gpustub1_first_<library>
- * and gpustub1_last_<library>; the targets of its adapter thunks follow. Linkers keep the order of the
- * sections of one object file within .data, and sorting by name gives the same order. Start/stop
- * symbols would serve as well, but make bfd and mold keep every slot, used or not. */
+ * The slots of an object are between .Lpages_first and .Lpages_last, on separate pages, so that they can
+ * be made read-only; those of one library between .Lfirst_<library> and .Llast_<library>, and the targets
+ * of its adapter thunks follow. Linkers keep the order of the sections of one object file within .data.
+ * Sorting by name gives the same order: the names contain a hash of the library's tables, so that slots of
+ * several objects mix only if their tables are equal.
+ *
+ * References leave a group, and never enter one: linkers drop groups that another object has, too. So all
+ * labels outside of groups are local, and each object delimits its own slots.
+ *
+ * Start/stop symbols for the slots would serve as well, but make bfd and mold keep every slot, used or
+ * not. For the parts, a reference from each function keeps the section also where these symbols do not
+ * (lld, -z start-stop-gc). */
 
-.macro gpustub_label section, name, align
- .section .data.gpustub\section, "aw", @progbits
- .p2align \align
- .globl \name
- .hidden \name
-\name:
+/* Section of a function, in the function's group. */
+.macro gpustub_section section, flags, library, name
+ .section \section, "\flags", %progbits, gpustub1.\library\().\name, comdat
 .endm
 
-/* Header mark of gpustub.h for the stubs, with the major of GpuStub.toml's `header-version`. */
-.macro gpustub_header library, major
- .section .gpustub.headers.\library\().\major, "G", %progbits, gpustub_headers_\library\()_\major, comdat
- .globl gpustub_error_incompatible_header_versions_of_\library\()__see_header_version_in_GpuStub_toml
- .hidden gpustub_error_incompatible_header_versions_of_\library\()__see_header_version_in_GpuStub_toml
-gpustub_error_incompatible_header_versions_of_\library\()__see_header_version_in_GpuStub_toml:
+/* Label at a bound of a library's slots: a precedes them, c follows. */
+.macro gpustub_bound library, tables, order, label
+ .section .data.gpustub.b.\library\().\tables\().\order, "aw", %progbits
+ .p2align 3
+\label:
 .endm
 
-#define GPUSTUB_HEADER(library, major) gpustub_header library, major
-#define GPUSTUB_LIBRARY(library) gpustub_label .b.library.a, gpustub1_first_##library, 3
-#define GPUSTUB_LIBRARY_END(library) gpustub_label .b.library.c, gpustub1_last_##library, 3
-#define GPUSTUB_FN(library, index, name, spec) gpustub_function library, index, name, spec
-#define GPUSTUB_ADAPTER(library, name, argument) gpustub_adapter library, name, argument
+/* SHF_GNU_RETAIN is in Clang 13 and binutils 2.36; gas defines `.gasversion.` as the latter's number. */
+#if defined(__clang__) && __clang_major__ >= 13
+#define GPUSTUB_HAS_RETAIN 1
+#elif defined(__clang__)
+#define GPUSTUB_HAS_RETAIN 0
+#else
+#define GPUSTUB_HAS_RETAIN .gasversion. >= 23600
+#endif
 
-/* struct adapter of a function, in sections of the function's name, which the linker drops together. The
- * target follows the slots of the library, on the pages that become read-only. */
-.macro gpustub_adapter_info library, name
- .section .rodata.gpustub.\name, "a", %progbits
+/* struct part; `retain`: the linker keeps it even if no function of the library is used. */
+.macro gpustub_part library, tables, first, last, retain
+ .if \retain && GPUSTUB_HAS_RETAIN
+ .section gpustub1_parts, "awR", %progbits
+ .else
+ .section gpustub1_parts, "aw", %progbits
+ .endif
+ .p2align 3
+.Lpart_\library:
+ .quad gpustub1_library_\library\()_\tables, \first, \last, .Lpages_first, .Lpages_last, 0
+.endm
+
+/* A mark: objects with another value of the same mark do not link, because their groups have different
+ * names and define one symbol, whose name is the message. Not loaded. */
+.macro gpustub_mark group, symbol
+ .section .gpustub.\group, "G", %progbits, \group, comdat
+ .globl \symbol
+ .hidden \symbol
+\symbol:
+.endm
+
+/* Mark of the headers' version, as in gpustub.h. */
+.macro gpustub_headers library, version
+ gpustub_mark gpustub_headers_\library\()_\version, gpustub_error_incompatible_header_versions_of_\library\()__see_header_version_in_GpuStub_toml
+.endm
+
+/* Mark whether there is one: without it, functions are refused that the other package calls. */
+.macro gpustub_declares library, answer
+ gpustub_mark gpustub_declares_\library\()_\answer, gpustub_error_some_packages_lack_header_version_of_\library\()__see_header_version_in_GpuStub_toml
+.endm
+
+/* struct adapter of a function. The target follows the slots of the library, on the pages that become
+ * read-only. */
+.macro gpustub_adapter_info library, tables, name
+ gpustub_section .rodata.gpustub.\name, aG, \library, \name
  .long .Ladapter_\name - .
  .long .Ltarget_\name - .
 
- .section .data.gpustub.b.\library\().d.\name, "aw", %progbits
+ gpustub_section .data.gpustub.b.\library\().\tables\().d.\name, awG, \library, \name
  .p2align 3
 .Ltarget_\name:
  .quad 0
 .endm
 
-/* Duplicate symbol that stops the link of two stub archives into one program; its name is the remedy.
- * First symbol of the first member, because lld shows only 20 duplicate symbols; in a section that is
- * not loaded, because mold checks only the symbols that its garbage collection leaves. */
- .section .gpustub.one_provider, "", @progbits
- .globl gpustub_error_two_packages_provide_stubs__set_provide_false_in_the_GpuStub_toml_of_all_but_one
- .hidden gpustub_error_two_packages_provide_stubs__set_provide_false_in_the_GpuStub_toml_of_all_but_one
-gpustub_error_two_packages_provide_stubs__set_provide_false_in_the_GpuStub_toml_of_all_but_one:
+#define GPUSTUB_HEADERS(library, version)                                                          \
+    gpustub_headers library, version;                                                              \
+    gpustub_declares library, yes
+#define GPUSTUB_NO_HEADERS(library) gpustub_declares library, no
+#define GPUSTUB_LIBRARY(library)                                                                   \
+    gpustub_entry library;                                                                         \
+    gpustub_bound library, GPUSTUB_TABLES, a, .Lfirst_##library
+#define GPUSTUB_LIBRARY_END(library)                                                               \
+    gpustub_bound library, GPUSTUB_TABLES, c, .Llast_##library;                                    \
+    gpustub_part library, GPUSTUB_TABLES, .Lfirst_##library, .Llast_##library, GPUSTUB_RETAIN
+#define GPUSTUB_QUERIED(library)                                                                   \
+    gpustub_part library, GPUSTUB_TABLES, .Lpages_first, .Lpages_first, GPUSTUB_RETAIN
+#define GPUSTUB_FN(library, name, spec) gpustub_function library, GPUSTUB_TABLES, name, spec
+#define GPUSTUB_ADAPTER(library, name, argument)                                                   \
+    gpustub_adapter library, GPUSTUB_TABLES, name, argument
 
- gpustub_label .a, gpustub1_slots_first, 12
+/* Mark of the interface's version. The references keep bfd 2.40 from listing both symbols in .dynsym, as it
+ * does if only one object has any. */
+ gpustub_mark gpustub_interface_1, gpustub_error_incompatible_gpustub_versions__update_gpustub_build_in_both_packages
+ .hidden __start_gpustub1_parts
+ .hidden __stop_gpustub1_parts
+ .quad __start_gpustub1_parts, __stop_gpustub1_parts
+
+ .section .data.gpustub.a, "aw", %progbits
+ .p2align 12
+.Lpages_first:
 #include "gpustub_table.inc"
- gpustub_label .c, gpustub1_slots_last, 12
+ .section .data.gpustub.c, "aw", %progbits
+ .p2align 12
+.Lpages_last:
+
+ .section gpustub1_parts, "awG", %progbits, gpustub1.no_part, comdat
+ .p2align 3
+ .globl gpustub1_no_part
+ .hidden gpustub1_no_part
+gpustub1_no_part:
+ .quad 0, 0, 0, 0, 0, 0
+
+/* The exit hook, a root of the linker's garbage collection: each image has one, run time or not. */
+ .section .bss.gpustub1_exit, "awG", %nobits, gpustub1.exit, comdat
+ .p2align 3
+ .globl gpustub1_on_exit
+ .hidden gpustub1_on_exit
+gpustub1_on_exit:
+ .zero 8
+ .globl gpustub1_exiting
+ .hidden gpustub1_exiting
+gpustub1_exiting:
+ .zero 1
+
+ .section .fini_array.00101, "awG", %fini_array, gpustub1.exit, comdat
+ .p2align 3
+ .quad .Lexit

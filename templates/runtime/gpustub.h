@@ -61,16 +61,16 @@ int gpustub_set_handle(const char *library, void *handle);
 }
 #endif
 
-/* Mark of the headers' major: all objects and the stubs of one image must have the same. Each mark is
- * a separate section group, and all define one symbol. So objects that were compiled against two majors
- * do not link, nor do objects whose headers differ from GpuStub.toml's `header-version`. No mark is
- * loaded. */
+/* Mark of the headers: all objects and the stubs of one image must have compatible ones. Each mark is a
+ * separate section group, and all define one symbol. So objects that were compiled against versions in which
+ * a function has different ABI variants do not link, nor do objects whose headers differ so from
+ * GpuStub.toml's `header-version`. No mark is loaded. */
 #if defined(__ELF__) && defined(__GNUC__) && !defined(__CUDA_ARCH__) && !defined(__HIP_DEVICE_COMPILE__)
 #define GPUSTUB_DETAIL_MARK(library)                                                               \
     "gpustub_error_incompatible_header_versions_of_" library "__see_header_version_in_GpuStub_toml"
-#define GPUSTUB_DETAIL_MARK_HEADERS(library, major)                                                \
-    __asm__(".pushsection .gpustub.headers." library "." major ", \"G\", %progbits, "              \
-            "gpustub_headers_" library "_" major ", comdat\n"                                      \
+#define GPUSTUB_DETAIL_MARK_HEADERS(library, version)                                              \
+    __asm__(".pushsection .gpustub.gpustub_headers_" library "_" version ", \"G\", %progbits, "     \
+            "gpustub_headers_" library "_" version ", comdat\n"                                    \
             ".globl " GPUSTUB_DETAIL_MARK(library) "\n"                                            \
             ".hidden " GPUSTUB_DETAIL_MARK(library) "\n"                                           \
             GPUSTUB_DETAIL_MARK(library) ":\n"                                                     \
@@ -78,40 +78,45 @@ int gpustub_set_handle(const char *library, void *handle);
 #endif
 #endif
 
-/* Once per library, not once per include: this header may precede those of the library. */
+/* Once per library, not once per include: this header may precede those of the library. Versions in which
+ * the ABI of a function changed, as in manifests/<library>.abi, and the major after the last known one. */
 #ifdef GPUSTUB_DETAIL_MARK_HEADERS
 #if defined(CUDA_VERSION) && !defined(GPUSTUB_DETAIL_MARKED_CUDA)
 #define GPUSTUB_DETAIL_MARKED_CUDA
-#if CUDA_VERSION / 1000 == 11
-GPUSTUB_DETAIL_MARK_HEADERS("cuda", "11")
-#elif CUDA_VERSION / 1000 == 12
-GPUSTUB_DETAIL_MARK_HEADERS("cuda", "12")
-#elif CUDA_VERSION / 1000 == 13
-GPUSTUB_DETAIL_MARK_HEADERS("cuda", "13")
-#elif CUDA_VERSION / 1000 == 14
-GPUSTUB_DETAIL_MARK_HEADERS("cuda", "14")
+#if CUDA_VERSION >= 14000
+GPUSTUB_DETAIL_MARK_HEADERS("cuda", "14.0")
+#elif CUDA_VERSION >= 11080
+GPUSTUB_DETAIL_MARK_HEADERS("cuda", "11.8")
+#else
+GPUSTUB_DETAIL_MARK_HEADERS("cuda", "0.0")
 #endif
 #endif
 #if defined(CUDART_VERSION) && !defined(GPUSTUB_DETAIL_MARKED_CUDART)
 #define GPUSTUB_DETAIL_MARKED_CUDART
-#if CUDART_VERSION / 1000 == 11
-GPUSTUB_DETAIL_MARK_HEADERS("cudart", "11")
-#elif CUDART_VERSION / 1000 == 12
-GPUSTUB_DETAIL_MARK_HEADERS("cudart", "12")
-#elif CUDART_VERSION / 1000 == 13
-GPUSTUB_DETAIL_MARK_HEADERS("cudart", "13")
-#elif CUDART_VERSION / 1000 == 14
-GPUSTUB_DETAIL_MARK_HEADERS("cudart", "14")
+#if CUDART_VERSION >= 14000
+GPUSTUB_DETAIL_MARK_HEADERS("cudart", "14.0")
+#elif CUDART_VERSION >= 13000
+GPUSTUB_DETAIL_MARK_HEADERS("cudart", "13.0")
+#elif CUDART_VERSION >= 12000
+GPUSTUB_DETAIL_MARK_HEADERS("cudart", "12.0")
+#elif CUDART_VERSION >= 11080
+GPUSTUB_DETAIL_MARK_HEADERS("cudart", "11.8")
+#else
+GPUSTUB_DETAIL_MARK_HEADERS("cudart", "0.0")
 #endif
 #endif
-#if defined(HIP_VERSION_MAJOR) && !defined(GPUSTUB_DETAIL_MARKED_HIP)
+#if defined(HIP_VERSION) && !defined(GPUSTUB_DETAIL_MARKED_HIP)
 #define GPUSTUB_DETAIL_MARKED_HIP
-#if HIP_VERSION_MAJOR == 5
-GPUSTUB_DETAIL_MARK_HEADERS("hip", "5")
-#elif HIP_VERSION_MAJOR == 6
-GPUSTUB_DETAIL_MARK_HEADERS("hip", "6")
-#elif HIP_VERSION_MAJOR == 7
-GPUSTUB_DETAIL_MARK_HEADERS("hip", "7")
+#if HIP_VERSION >= 80000000
+GPUSTUB_DETAIL_MARK_HEADERS("hip", "8.0")
+#elif HIP_VERSION >= 70000000
+GPUSTUB_DETAIL_MARK_HEADERS("hip", "7.0")
+#elif HIP_VERSION >= 60000000
+GPUSTUB_DETAIL_MARK_HEADERS("hip", "6.0")
+#elif HIP_VERSION >= 50300000
+GPUSTUB_DETAIL_MARK_HEADERS("hip", "5.3")
+#else
+GPUSTUB_DETAIL_MARK_HEADERS("hip", "0.0")
 #endif
 #endif
 #endif

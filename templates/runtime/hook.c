@@ -24,6 +24,7 @@ struct module {
 
 struct hook_record {
     struct hook_record *next;
+    const struct library *library; /* as the slot's package declares it */
     const struct slot *slot;
     struct module *module;
     uintptr_t args[MAX_HOOK_ARGS];
@@ -69,6 +70,7 @@ static int enqueue_hook(struct library_state *state, const struct slot *slot,
     struct hook_record *record = calloc(1, sizeof *record);
     if (!record)
         return 0;
+    record->library = frame->part->library;
     record->slot = slot;
     record->module = module;
     for (int i = 0; i < spec->hook_args && i < MAX_HOOK_ARGS; i++)
@@ -86,9 +88,9 @@ static int enqueue_hook(struct library_state *state, const struct slot *slot,
 
 /* First step of a hook. Returns whether it needs no library; otherwise it has replaced the run time's
  * handle among the arguments by the library's. */
-int answer_hook(int index, const struct slot *slot, const struct spec *spec, struct frame *frame)
+int answer_hook(const struct slot *slot, const struct spec *spec, struct frame *frame)
 {
-    struct library_state *state = get_state(index);
+    struct library_state *state = frame->part->library->state;
     struct module *module;
     frame->result = 0;
     if (spec->hook == HOOK_CALL || spec->hook == HOOK_COPY_THROUGH)
@@ -130,16 +132,15 @@ int answer_hook_after_load(const struct spec *spec, int is_there, struct frame *
 
 /* ---- replaying ---------------------------------------------------------------------------------- */
 
-static void replay_hook(const struct hook_record *record, const struct library *library,
-                        const struct result *result)
+static void replay_hook(const struct hook_record *record, const struct result *result)
 {
-    const struct spec *spec = slot_spec(record->slot, library);
+    const struct spec *spec = slot_spec(record->slot, record->library);
     struct module *module = record->module;
     const uintptr_t *a = record->args;
     uintptr_t handle = (uintptr_t)LOAD_ACQUIRE(&module->real), returned;
     struct binding binding;
     hook_function *function;
-    void *target = resolve_slot(record->slot, library, result, &binding);
+    void *target = resolve_slot(record->slot, record->library, result, &binding);
     int opens = spec->hook == HOOK_OPEN;
     if (!target || LOAD_ACQUIRE(&module->is_closed) || (!opens && !handle))
         return;
@@ -154,8 +155,7 @@ static void replay_hook(const struct hook_record *record, const struct library *
 }
 
 /* Replays the queued calls in order if `result` has a library, frees them and closes the queue. */
-static void drain_queue(struct library_state *state, const struct library *library,
-                        const struct result *result)
+static void drain_queue(struct library_state *state, const struct result *result)
 {
     struct hook_record *none, *ordered;
     do {
@@ -169,7 +169,7 @@ static void drain_queue(struct library_state *state, const struct library *libra
         while (ordered) {
             struct hook_record *next = ordered->next;
             if (result->handle)
-                replay_hook(ordered, library, result);
+                replay_hook(ordered, result);
             free(ordered);
             ordered = next;
         }
@@ -182,9 +182,8 @@ static void drain_queue(struct library_state *state, const struct library *libra
  * not come here. Other threads wait, because a kernel must be registered before its launch; in a child of
  * a fork, which lacks the replaying thread, they do not. Returns 0 in the replaying thread itself, called
  * back. */
-int replay_hooks(int index, const struct result *result)
+int replay_hooks(struct library_state *state, const struct result *result)
 {
-    struct library_state *state = get_state(index);
     int32_t me = (int32_t)getpid(), process = 0;
     if (is_queue_closed(state))
         return 1;
@@ -193,7 +192,7 @@ int replay_hooks(int index, const struct result *result)
     if (__atomic_compare_exchange_n(&state->replayer_process, &process, me, 0, __ATOMIC_ACQ_REL,
                                     __ATOMIC_ACQUIRE)) {
         STORE_RELEASE(&state->replayer, (uintptr_t)pthread_self());
-        drain_queue(state, get_library(index), result);
+        drain_queue(state, result);
         return 1;
     }
     if (process != me) /* the rest of the queue is on the stack of a thread that the fork lacks */

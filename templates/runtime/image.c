@@ -38,7 +38,7 @@ const char *read_env(const char *name)
  * is a loop over integers. The call is indirect, because a lazily bound call goes through the loader,
  * which preserves 128 bits of each vector register. (Reading the id register would be shorter, but is an
  * illegal instruction on kernels before 4.11.) */
-HIDDEN int gpustub1_has_sve(void);
+MERGED int gpustub1_has_sve(void);
 __attribute__((target("general-regs-only"))) int gpustub1_has_sve(void)
 {
 #ifdef __linux__
@@ -120,7 +120,7 @@ char *own_image_path(void)
     char *path = NULL;
     if (!own)
         return NULL;
-    own->address = (uintptr_t)&gpustub1_slots_first;
+    own->address = (uintptr_t)&gpustub1_exiting;
     dl_iterate_phdr(visit_own_image, own);
     if (own->found && own->images == 1) { /* the program: nameless in glibc, in musl as invoked */
         ssize_t length = readlink("/proc/self/exe", own->path, sizeof own->path - 1);

@@ -18,9 +18,8 @@
 #include "shared.h"
 
 /* In the one translation unit of runtime.c no internal name has external linkage. So none collides with a
- * name of the program, and for two run times in one link, linkers report only the few names of the
- * interface: lld, which shows 20 errors, reaches the one that names the remedy. Each file also compiles
- * alone, for checks; such an object is not for linking. */
+ * name of the program, and the run times of several packages share the entry points only. Each file also
+ * compiles alone, for checks; such an object is not for linking. */
 #ifdef SINGLE_UNIT
 #define INTERNAL static
 #else
@@ -114,7 +113,7 @@ struct loaded_image {
     char *path;                   /* NULL ends a list of images */
 };
 
-/* State of one library. */
+/* State of one library, for all packages with stubs of it. */
 struct library_state {
     struct result *result; /* atomic */
     struct loaded_image
@@ -123,7 +122,6 @@ struct library_state {
     struct hook_record *queue; /* atomic: calls of hooks, the latest first */
     int32_t replayer_process;  /* atomic: process of the thread that replays the queue */
     uintptr_t replayer;        /* atomic: that thread; 0: not stored yet */
-    uint32_t *counts;          /* atomic: calls of each slot, while tracing */
 };
 
 /* The toolkit that the first library of a family settled for. */
@@ -131,6 +129,9 @@ struct toolkit {
     int32_t major;
     const char *root;       /* or NULL */
     const char *claimed_by; /* id of the library */
+};
+struct family {
+    struct toolkit *toolkit; /* atomic; NULL: none yet */
 };
 
 /* ---- parts of a slot: always inlined, since binding reads them for every function, even without
@@ -204,7 +205,6 @@ INTERNAL int32_t toolkit_major(const struct library *library, const char *path);
 
 /* candidate.c */
 struct search {
-    int index;
     const struct library *library;
     struct result *result;
     const struct toolkit *toolkit; /* toolkit that the library's family settled for, or NULL */
@@ -224,17 +224,21 @@ INTERNAL void open_loaded(struct search *search, struct candidate *candidate);
 INTERNAL void discard_result(struct result *result);
 
 /* search.c */
-INTERNAL struct result *find_library(int library);
+INTERNAL struct result *find_library(const struct library *library);
+
+/* parts.c */
+INTERNAL struct part *next_part(const struct library_state *state, const struct part *after);
+INTERNAL const struct library *first_library(const struct library_state *state);
+INTERNAL int slot_count(const struct library_state *state);
+#define FOR_EACH_PART(part, state)                                                                 \
+    for (struct part *part = next_part((state), NULL); part; part = next_part((state), part))
 
 /* load.c */
-INTERNAL struct library_state *get_state(int library);
-INTERNAL const struct toolkit *get_toolkit(int family);
-INTERNAL const struct toolkit *claim_toolkit(int family, const struct result *result,
+INTERNAL const struct toolkit *claim_toolkit(struct family *family, const struct result *result,
                                              const char *claimed_by);
-INTERNAL const struct library *get_library(int library);
-INTERNAL int library_count(void);
-INTERNAL struct result *settle_library(int library);
+INTERNAL struct result *settle_library(struct library_state *state);
 INTERNAL int is_exiting(void);
+INTERNAL void register_finish(void);
 
 /* call.c */
 enum reason { LIBRARY_MISSING, FUNCTION_MISSING, FUNCTION_REFUSED, UNLOADING };
@@ -247,22 +251,20 @@ INTERNAL void *resolve_slot(const struct slot *slot, const struct library *libra
                             const struct result *result, struct binding *binding);
 
 /* hook.c */
-INTERNAL int answer_hook(int library, const struct slot *slot, const struct spec *spec,
-                         struct frame *frame);
-INTERNAL int replay_hooks(int library, const struct result *result);
+INTERNAL int answer_hook(const struct slot *slot, const struct spec *spec, struct frame *frame);
+INTERNAL int replay_hooks(struct library_state *state, const struct result *result);
 INTERNAL int answer_hook_after_load(const struct spec *spec, int is_there, struct frame *frame);
 
 /* trace.c */
 enum trace_mode { TRACE_UNDECIDED, TRACE_OFF, TRACE_FAILING, TRACE_CALLS };
 INTERNAL enum trace_mode trace_mode(void);
-INTERNAL int observe_call(int library, const struct slot *slot, const struct frame *frame,
-                          int32_t *code);
+INTERNAL int observe_call(const struct slot *slot, const struct frame *frame, int32_t *code);
 INTERNAL void trace_answer(const struct slot *slot, const struct spec *spec, uintptr_t result);
 INTERNAL void report_call_counts(void);
 
 /* report.c */
-INTERNAL const char *get_report(int library, struct result *result);
-INTERNAL void log_report(int library, struct result *result);
+INTERNAL const char *get_report(const struct library_state *state, struct result *result);
+INTERNAL void log_report(const struct library_state *state, struct result *result);
 INTERNAL void write_stderr(const char *data, size_t length);
 
 #endif

@@ -7,44 +7,22 @@
 
 #include "gpustub_libraries.inc"
 
-static struct library_state library_states[LIBRARY_COUNT + 1];
-static struct toolkit *family_toolkits[FAMILY_COUNT + 1]; /* atomic */
-static unsigned active_binders;                           /* atomic */
-static char exiting;                                      /* atomic */
+static unsigned active_binders; /* atomic */
 
 /* Protection of the pages of the slots. */
 enum { PAGES_WRITABLE, PAGES_CHANGING, PAGES_SEALED, PAGES_NEVER_SEALED };
 static int page_state; /* atomic */
 
-int library_count(void)
-{
-    return LIBRARY_COUNT;
-}
-
-const struct library *get_library(int library)
-{
-    return &libraries[library];
-}
-
-struct library_state *get_state(int library)
-{
-    return &library_states[library];
-}
-
 int is_exiting(void)
 {
-    return LOAD_ACQUIRE(&exiting);
-}
-
-const struct toolkit *get_toolkit(int family)
-{
-    return LOAD_ACQUIRE(&family_toolkits[family]);
+    return LOAD_ACQUIRE(&gpustub1_exiting);
 }
 
 /* Makes the result's toolkit that of the family unless it has one. Returns the family's toolkit. */
-const struct toolkit *claim_toolkit(int family, const struct result *result, const char *claimed_by)
+const struct toolkit *claim_toolkit(struct family *family, const struct result *result,
+                                    const char *claimed_by)
 {
-    struct toolkit *theirs = LOAD_ACQUIRE(&family_toolkits[family]);
+    struct toolkit *theirs = LOAD_ACQUIRE(&family->toolkit);
     if (theirs)
         return theirs;
     struct toolkit *mine = malloc(sizeof *mine);
@@ -53,7 +31,7 @@ const struct toolkit *claim_toolkit(int family, const struct result *result, con
     mine->major = result->toolkit;
     mine->root = result->root ? copy_string(result->root) : NULL;
     mine->claimed_by = claimed_by;
-    if (__atomic_compare_exchange_n(&family_toolkits[family], &theirs, mine, 0, __ATOMIC_ACQ_REL,
+    if (__atomic_compare_exchange_n(&family->toolkit, &theirs, mine, 0, __ATOMIC_ACQ_REL,
                                     __ATOMIC_ACQUIRE))
         return mine;
     free((char *)mine->root);
@@ -63,12 +41,12 @@ const struct toolkit *claim_toolkit(int family, const struct result *result, con
 
 /* ---- read-only slots ------------------------------------------------------------------------ */
 
-/* Changes the protection of the pages that contain only slots. */
-static int protect_pages(int protection)
+/* Changes the protection of an object's pages that contain only slots. */
+static int protect_object(const struct part *part, int protection)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    uintptr_t first = ((uintptr_t)gpustub1_slots_first + page - 1) / page * page;
-    uintptr_t last = (uintptr_t)gpustub1_slots_last / page * page;
+    uintptr_t first = ((uintptr_t)part->pages_first + page - 1) / page * page;
+    uintptr_t last = (uintptr_t)part->pages_last / page * page;
     void *start;
     if (first >= last) /* smaller than a page of this machine: stays writable */
         return 1;
@@ -77,15 +55,27 @@ static int protect_pages(int protection)
     return !mprotect(start, last - first, protection);
 }
 
+/* Changes the protection of the slots of all objects. */
+static int protect_pages(int protection)
+{
+    const char *previous = NULL;
+    int done = 1;
+    FOR_EACH_PART (part, NULL) {
+        if (part->pages_last != previous) /* the parts of one object are neighbours */
+            done &= protect_object(part, protection);
+        previous = part->pages_last;
+    }
+    return done;
+}
+
 /* Seals the slots once every library that has any is bound. A thread that starts to bind after
  * active_binders was read as 0 finds is_bound set, and does not write. */
 static void seal_slots(void)
 {
     int open = PAGES_WRITABLE;
-    for (int i = 0; i < LIBRARY_COUNT; i++) {
-        const struct library *library = &libraries[i];
-        const struct result *result = LOAD_ACQUIRE(&library_states[i].result);
-        if (library->first != library->last &&
+    FOR_EACH_PART (part, NULL) {
+        const struct result *result = LOAD_ACQUIRE(&part->library->state->result);
+        if (part->first != part->last &&
             (!result || !__atomic_load_n(&result->is_bound, __ATOMIC_SEQ_CST)))
             return;
     }
@@ -93,42 +83,58 @@ static void seal_slots(void)
         !__atomic_compare_exchange_n(&page_state, &open, PAGES_CHANGING, 0, __ATOMIC_SEQ_CST,
                                      __ATOMIC_SEQ_CST))
         return;
-    STORE_RELEASE(&page_state, protect_pages(PROT_READ) ? PAGES_SEALED : PAGES_NEVER_SEALED);
+    int sealed = protect_pages(PROT_READ);
+    if (!sealed)
+        protect_pages(PROT_READ | PROT_WRITE);
+    STORE_RELEASE(&page_state, sealed ? PAGES_SEALED : PAGES_NEVER_SEALED);
 }
 
 /* ---- binding --------------------------------------------------------------------------------- */
 
+/* Numbers of functions by the outcome of their binding. */
+struct counts {
+    int bound, renamed, adapted, refused;
+};
+
+/* Points every slot of a part at its function. */
+static void bind_part(const struct part *part, const struct result *result, struct counts *counts)
+{
+    const struct library *library = part->library;
+    int watched = trace_mode() != TRACE_OFF;
+    for (struct slot *slot = part->first; slot < part->last; slot++) {
+        struct binding binding = {NULL, -1, FUNCTION_MISSING};
+        void *target = result->handle ? resolve_slot(slot, library, result, &binding) : NULL;
+        counts->refused += binding.reason == FUNCTION_REFUSED;
+        if (!target)
+            continue;
+        counts->bound++;
+        if (binding.null_argument >= 0) {
+            counts->adapted++;
+            target = adapt(slot, target);
+        } else {
+            counts->renamed += binding.name != slot_name(slot);
+        }
+        /* Hooks always pass through gpustub1_enter, as do all calls while tracing. */
+        if (!watched && !slot_spec(slot, library)->hook &&
+            !__atomic_load_n(&gpustub1_exiting, __ATOMIC_SEQ_CST))
+            STORE_RELEASE(&slot->target, target);
+    }
+}
+
 /* Points every slot of the library at its function. Threads may do this at the same time: all
  * write the same values. */
-static void bind_slots(const struct library *library, struct result *result)
+static void bind_slots(const struct library_state *state, struct result *result)
 {
-    int bound = 0, renamed = 0, adapted = 0, refused = 0;
-    int watched = trace_mode() != TRACE_OFF;
     __atomic_add_fetch(&active_binders, 1, __ATOMIC_SEQ_CST);
     if (!__atomic_load_n(&result->is_bound, __ATOMIC_SEQ_CST)) {
-        for (struct slot *slot = library->first; slot < library->last; slot++) {
-            struct binding binding = {NULL, -1, FUNCTION_MISSING};
-            void *target = result->handle ? resolve_slot(slot, library, result, &binding) : NULL;
-            refused += binding.reason == FUNCTION_REFUSED;
-            if (!target)
-                continue;
-            bound++;
-            if (binding.null_argument >= 0) {
-                adapted++;
-                target = adapt(slot, target);
-            } else {
-                renamed += binding.name != slot_name(slot);
-            }
-            /* Hooks always pass through gpustub1_enter, as do all calls while tracing. */
-            if (!watched && !slot_spec(slot, library)->hook &&
-                !__atomic_load_n(&exiting, __ATOMIC_SEQ_CST))
-                STORE_RELEASE(&slot->target, target);
-        }
-        __atomic_store_n(&result->bound, bound, __ATOMIC_RELAXED);
-        __atomic_store_n(&result->renamed, renamed, __ATOMIC_RELAXED);
-        __atomic_store_n(&result->adapted, adapted, __ATOMIC_RELAXED);
-        __atomic_store_n(&result->refused, refused, __ATOMIC_RELAXED);
-        __atomic_store_n(&result->missing, (int)(library->last - library->first) - bound - refused,
+        struct counts counts = {0, 0, 0, 0};
+        FOR_EACH_PART (part, state)
+            bind_part(part, result, &counts);
+        __atomic_store_n(&result->bound, counts.bound, __ATOMIC_RELAXED);
+        __atomic_store_n(&result->renamed, counts.renamed, __ATOMIC_RELAXED);
+        __atomic_store_n(&result->adapted, counts.adapted, __ATOMIC_RELAXED);
+        __atomic_store_n(&result->refused, counts.refused, __ATOMIC_RELAXED);
+        __atomic_store_n(&result->missing, slot_count(state) - counts.bound - counts.refused,
                          __ATOMIC_RELAXED);
         __atomic_store_n(&result->is_bound, 1, __ATOMIC_SEQ_CST);
     }
@@ -138,13 +144,13 @@ static void bind_slots(const struct library *library, struct result *result)
 
 /* Returns the library's result after search, publication and binding; NULL only if memory is short.
  * Recursive to one level: the search for a toolkit's library first settles its driver. */
-struct result *settle_library(int index)
+struct result *settle_library(struct library_state *state)
 {
-    struct library_state *state = &library_states[index];
     struct result *result = LOAD_ACQUIRE(&state->result);
     int mine = 0;
+    register_finish();
     if (!result) {
-        struct result *found = find_library(index);
+        struct result *found = find_library(first_library(state));
         if (!found)
             return NULL;
         mine = __atomic_compare_exchange_n(&state->result, &result, found, 0, __ATOMIC_SEQ_CST,
@@ -154,42 +160,47 @@ struct result *settle_library(int index)
         else
             discard_result(found);
     }
-    if (replay_hooks(index, result) && !LOAD_ACQUIRE(&result->is_bound))
-        bind_slots(&libraries[index], result);
+    if (replay_hooks(state, result) && !LOAD_ACQUIRE(&result->is_bound))
+        bind_slots(state, result);
     if (mine)
-        log_report(index, result);
+        log_report(state, result);
     return result;
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-/* Points every slot of a library at its thunk again. A library without a published result stays
- * unbound: a thread publishes first, then reads `exiting`. */
-static void unbind_slots(int index)
+/* Points every slot of a part at its thunk again. A library without a published result stays
+ * unbound: a thread publishes first, then reads `gpustub1_exiting`. */
+static void unbind_part(const struct part *part)
 {
-    const struct library *library = &libraries[index];
-    const struct result *result = __atomic_load_n(&library_states[index].result, __ATOMIC_SEQ_CST);
+    const struct result *result = __atomic_load_n(&part->library->state->result, __ATOMIC_SEQ_CST);
     if (!result || !result->handle)
         return;
-    for (struct slot *slot = library->first; slot < library->last; slot++) {
+    for (struct slot *slot = part->first; slot < part->last; slot++) {
         void *thunk = slot_thunk(slot);
         if (LOAD_ACQUIRE(&slot->target) != thunk)
             STORE_RELEASE(&slot->target, thunk);
     }
 }
 
-/* Stops stubs from loading libraries, and from calling libraries that are being torn down. Runs after the
- * image's other destructors (101 is the last priority open to programs), which may still call. */
-__attribute__((destructor(101))) static void finish(void)
+/* Stops stubs from calling libraries that are being torn down, after the image's other destructors, which
+ * may still call. */
+static void finish(void)
 {
     int state = PAGES_WRITABLE;
-    __atomic_store_n(&exiting, 1, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&gpustub1_exiting, 1, __ATOMIC_SEQ_CST);
     if (!__atomic_compare_exchange_n(&page_state, &state, PAGES_NEVER_SEALED, 0, __ATOMIC_SEQ_CST,
                                      __ATOMIC_SEQ_CST) &&
         (state == PAGES_CHANGING ||
          (state == PAGES_SEALED && !protect_pages(PROT_READ | PROT_WRITE))))
         return;
-    for (int i = 0; i < LIBRARY_COUNT; i++)
-        unbind_slots(i);
+    FOR_EACH_PART (part, NULL)
+        unbind_part(part);
     report_call_counts();
+}
+
+void register_finish(void)
+{
+    if (!LOAD_RELAXED(&gpustub1_on_exit))
+        STORE_RELEASE(&gpustub1_on_exit, finish);
 }

@@ -21,31 +21,39 @@ static enum binding_kind binding_kind(const struct slot *slot, const struct libr
     return binding->name == slot_name(slot) ? BOUND_UNCHANGED : BOUND_RENAMED;
 }
 
+static void append_function(struct text *text, const struct slot *slot,
+                            const struct binding *binding, enum binding_kind kind)
+{
+    const char *own = slot_name(slot);
+    append(text, own);
+    if (kind == BOUND_RENAMED || (kind == BOUND_ADAPTED && strcmp(binding->name, own))) {
+        append(text, " as ");
+        append(text, binding->name);
+    }
+    if (kind == BOUND_ADAPTED) {
+        append(text, " with NULL as argument ");
+        append_number(text, binding->null_argument);
+    }
+}
+
 /* Appends the functions with the `wanted` kind of binding, in one line. */
-static void append_functions(struct text *text, const char *title, const struct library *library,
-                             const struct result *result, enum binding_kind wanted)
+static void append_functions(struct text *text, const char *title,
+                             const struct library_state *state, const struct result *result,
+                             enum binding_kind wanted)
 {
     int count = 0;
-    for (const struct slot *slot = library->first; slot < library->last; slot++) {
-        struct binding binding;
-        const char *own = slot_name(slot);
-        if (binding_kind(slot, library, result, &binding) != wanted)
-            continue;
-        if (count == MAX_NAMES) {
-            append(text, ", …");
-            break;
+    FOR_EACH_PART (part, state)
+        for (const struct slot *slot = part->first; slot < part->last; slot++) {
+            struct binding binding;
+            if (binding_kind(slot, part->library, result, &binding) != wanted)
+                continue;
+            if (count == MAX_NAMES) {
+                append(text, ", …");
+                return;
+            }
+            append(text, count++ ? ", " : title);
+            append_function(text, slot, &binding, wanted);
         }
-        append(text, count++ ? ", " : title);
-        append(text, own);
-        if (wanted == BOUND_RENAMED || (wanted == BOUND_ADAPTED && strcmp(binding.name, own))) {
-            append(text, " as ");
-            append(text, binding.name);
-        }
-        if (wanted == BOUND_ADAPTED) {
-            append(text, " with NULL as argument ");
-            append_number(text, binding.null_argument);
-        }
-    }
 }
 
 static int is_newer(const struct library *library, const struct result *result)
@@ -98,9 +106,10 @@ static void append_missing_dirs(struct text *text, const struct result *result)
     }
 }
 
-static void append_text_report(struct text *text, const struct library *library,
+static void append_text_report(struct text *text, const struct library_state *state,
                                const struct result *result)
 {
+    const struct library *library = first_library(state);
     append(text, library->id);
     if (result->handle) {
         append(text, ": ");
@@ -127,15 +136,15 @@ static void append_text_report(struct text *text, const struct library *library,
         append_number(text, LOAD_RELAXED(&result->missing));
         append(text, " missing");
         if (LOAD_RELAXED(&result->renamed))
-            append_functions(text, "\n  bound: ", library, result, BOUND_RENAMED);
+            append_functions(text, "\n  bound: ", state, result, BOUND_RENAMED);
         if (LOAD_RELAXED(&result->adapted))
-            append_functions(text, "\n  adapted: ", library, result, BOUND_ADAPTED);
+            append_functions(text, "\n  adapted: ", state, result, BOUND_ADAPTED);
         if (LOAD_RELAXED(&result->refused)) {
-            append_functions(text, "\n  refused: ", library, result, ABI_MISMATCH);
+            append_functions(text, "\n  refused: ", state, result, ABI_MISMATCH);
             append_refusal(text, library, result);
         }
         if (LOAD_RELAXED(&result->missing))
-            append_functions(text, "\n  missing: ", library, result, MISSING);
+            append_functions(text, "\n  missing: ", state, result, MISSING);
     } else {
         append(text, ": unavailable: ");
         append(text, result->reason);
@@ -207,13 +216,13 @@ static void append_json_report(struct text *text, const struct library *library,
 }
 
 /* Returns the report as text, built by the first call; NULL if memory is short. */
-const char *get_report(int index, struct result *result)
+const char *get_report(const struct library_state *state, struct result *result)
 {
     char *theirs = LOAD_ACQUIRE(&result->report);
     struct text text = {NULL, 0, 0};
     if (theirs)
         return theirs;
-    append_text_report(&text, get_library(index), result);
+    append_text_report(&text, state, result);
     if (!text.data || __atomic_compare_exchange_n(&result->report, &theirs, text.data, 0,
                                                   __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
         return text.data;
@@ -235,17 +244,17 @@ void write_stderr(const char *data, size_t length)
 }
 
 /* Prints one report per library, in one write, if GPUSTUB_LOG requests it. */
-void log_report(int index, struct result *result)
+void log_report(const struct library_state *state, struct result *result)
 {
     const char *wanted = read_env("GPUSTUB_LOG");
     struct text text = {NULL, 0, 0};
     if (!wanted)
         return;
     if (!strcmp(wanted, "json")) {
-        append_json_report(&text, get_library(index), result);
+        append_json_report(&text, first_library(state), result);
     } else if (!strcmp(wanted, "1") || !strcmp(wanted, "text")) {
         append(&text, "gpustub: ");
-        append_text_report(&text, get_library(index), result);
+        append_text_report(&text, state, result);
     }
     if (text.data)
         write_stderr(text.data, text.length);

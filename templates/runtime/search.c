@@ -91,7 +91,7 @@ static void add_round(struct search *search, enum round round)
 /* Returns the images that were loaded before any thread searched. NULL if memory is short. */
 static const struct loaded_image *loaded_before(const struct search *search)
 {
-    struct library_state *state = get_state(search->index);
+    struct library_state *state = search->library->state;
     struct loaded_image *loaded = LOAD_ACQUIRE(&state->loaded_images);
     struct loaded_image *mine = loaded ? NULL : list_loaded_images(search->library);
     if (!mine)
@@ -233,7 +233,7 @@ static void try_candidates(struct search *search)
             break;
         case CANDIDATE_LOADED: open_loaded(search, candidate); break;
         case CANDIDATE_HANDLE:
-            accept_library(search, candidate, LOAD_ACQUIRE(&get_state(search->index)->handle));
+            accept_library(search, candidate, LOAD_ACQUIRE(&search->library->state->handle));
             break;
         }
     }
@@ -308,16 +308,14 @@ static char *summarize(const struct search *search)
     return text.data;
 }
 
-static struct result *search_once(int index, const struct toolkit *toolkit)
+static struct result *search_once(const struct library *library, const struct toolkit *toolkit)
 {
-    const struct library *library = get_library(index);
     struct result *result = calloc(1, sizeof *result);
-    struct search search = {
-        .index = index, .library = library, .result = result, .toolkit = toolkit};
+    struct search search = {.library = library, .result = result, .toolkit = toolkit};
     const char *value = read_env(library->override_env);
     if (!result)
         return NULL;
-    if (LOAD_ACQUIRE(&get_state(index)->handle)) {
+    if (LOAD_ACQUIRE(&library->state->handle)) {
         result->forced = 1;
         add_candidate(&search, (struct candidate){.kind = CANDIDATE_HANDLE,
                                                   .found_by = "handle set by the program"});
@@ -327,7 +325,7 @@ static struct result *search_once(int index, const struct toolkit *toolkit)
     } else {
         add_loaded(&search);
         try_candidates(&search);
-        if (!result->handle && library->driver >= 0) {
+        if (!result->handle && library->driver) {
             const struct result *driver = settle_library(library->driver); /* recursion: the driver */
             search.driver = driver && driver->handle ? driver->version : 0;
         }
@@ -350,13 +348,12 @@ static int same_toolkit(const struct toolkit *toolkit, const struct result *resu
 }
 
 /* Returns the result of a search, not yet published; NULL if memory is short. */
-struct result *find_library(int index)
+struct result *find_library(const struct library *library)
 {
-    const struct library *library = get_library(index);
     int shares = library->role == ROLE_TOOLKIT && library->family;
     for (;;) {
-        const struct toolkit *toolkit = shares ? get_toolkit(library->family) : NULL;
-        struct result *result = search_once(index, toolkit);
+        const struct toolkit *toolkit = shares ? LOAD_ACQUIRE(&library->family->toolkit) : NULL;
+        struct result *result = search_once(library, toolkit);
         if (!result || !result->handle || !result->toolkit || !shares)
             return result;
         const struct toolkit *agreed = claim_toolkit(library->family, result, library->id);

@@ -3,8 +3,15 @@
  * gpustub_table.inc       functions, as X-macros, included by asm/<arch>.S
  * gpustub_libraries.inc   description of each library, as C data, included by runtime.c
  *
- * Names with external linkage start with gpustub1_: the 1 is the version of this interface. All
- * other names belong to the one translation unit of runtime.c, and have no prefix. */
+ * Several packages may bring stubs into one image. Linkers merge their objects: of each function, the first
+ * section group remains; of each name with external linkage, the first weak definition. The rest is
+ * static, and is dropped with the entry points that used it. So what runs is one run time, over the parts
+ * of all objects.
+ *
+ * Names with external linkage start with gpustub1_: the 1 is the version of this interface, which
+ * comprises the structs of this file, `struct library_state` and `struct family`, and the entry points. A
+ * link with another version fails (elf_table.h). All other names belong to the one translation unit of
+ * runtime.c, and have no prefix. */
 #ifndef GPUSTUB_SHARED_H
 #define GPUSTUB_SHARED_H
 
@@ -14,6 +21,9 @@
 #include "gpustub.h"
 
 #define HIDDEN __attribute__((visibility("hidden")))
+
+/* An entry point, or data that an image has once: linkers keep the first definition. */
+#define MERGED __attribute__((weak, visibility("hidden")))
 
 /* ---- functions: written by the trampolines -------------------------------------------------- */
 
@@ -27,10 +37,22 @@ struct slot {
 
 /* Not aligned: read the spec with slot_spec(). */
 struct slot_info {
-    uint8_t spec[2]; /* index into the library's specs, in the target's byte order */
-    uint8_t library; /* index into libraries */
+    uint8_t spec[2]; /* index into the specs of the part's library, in the target's byte order */
     char name[];     /* followed by a struct adapter, for functions with an adapter thunk */
 };
+
+/* Slots of one library in one object. Linkers concatenate the parts of all objects. */
+struct part {
+    const struct library *library;  /* NULL: a placeholder */
+    struct slot *first, *last;      /* bounds of the slots; equal if there are none */
+    char *pages_first, *pages_last; /* bounds of the object's slots; no other data shares their pages */
+    uint32_t *counts;               /* atomic: calls of each slot, while tracing */
+};
+extern struct part __start_gpustub1_parts[] HIDDEN, __stop_gpustub1_parts[] HIDDEN;
+
+/* The placeholder: an image in which no function is used has no other part, and linkers define the two
+ * symbols above for an existing section only. */
+extern struct part gpustub1_no_part[] HIDDEN;
 
 /* Adapter thunk of a function that takes one more argument in some versions of the library. Both
  * offsets are relative to their own address, which is not aligned. */
@@ -51,30 +73,33 @@ struct frame {
     uintptr_t *stack;             /* the first argument on the caller's stack */
     uintptr_t result;             /* returned if there is no function to jump to */
     uintptr_t observe;            /* not 0: call the function from gpustub1_slow, report its result */
+    struct part *part;            /* the part of the slot */
 };
 
 /* Called by gpustub1_slow with every argument register saved. Returns the jump target, or NULL
  * after storing frame->result. */
-HIDDEN void *gpustub1_enter(struct slot *slot, struct frame *frame);
+MERGED void *gpustub1_enter(struct slot *slot, struct frame *frame);
 
 /* Called by gpustub1_slow when an observed function has returned. */
-HIDDEN void gpustub1_returned(const struct frame *frame, uintptr_t result);
+MERGED void gpustub1_returned(const struct frame *frame, uintptr_t result);
 
-/* All slots of the image; no other data shares their pages. */
-extern struct slot gpustub1_slots_first[] HIDDEN, gpustub1_slots_last[] HIDDEN;
+/* At exit, after the image's other destructors (101 is the last priority open to programs), the
+ * assembly sets gpustub1_exiting and calls gpustub1_on_exit unless it is NULL. A pointer, because the table
+ * of destructors is a root of the linker's garbage collection: a program that uses no stub then contains
+ * no run time. */
+extern char gpustub1_exiting HIDDEN;            /* atomic */
+extern void (*gpustub1_on_exit)(void) HIDDEN; /* atomic */
 
 /* ---- libraries: written by the generator ---------------------------------------------------- */
 
 /* Limits that the generator also keeps: gpustub_libraries.inc asserts that both sides agree. */
 enum {
-    MAX_LIBRARIES = 127,
     MAX_PREFIX_LENGTH = 64,  /* version_probe.prefix */
     MAX_HOOK_ARGS = 12,      /* spec.hook_args */
     MAX_ADAPTER_ARGS = 6,    /* arguments of a function with an adapter; all are in registers */
     MAX_OUT_PARAM_ARG = 63,  /* out_param.arg */
     MAX_OUT_PARAM_SIZE = 65535
 };
-_Static_assert(MAX_LIBRARIES <= INT8_MAX, "slot_info.library and library.driver hold any index");
 _Static_assert(MAX_ADAPTER_ARGS <= REGISTER_ARGS, "adapters move registers only");
 _Static_assert(MAX_OUT_PARAM_SIZE <= UINT16_MAX, "out_param.size holds any size");
 
@@ -152,16 +177,19 @@ struct spec {
     const char *fallback_symbol;   /* bound where the library lacks the function; NULL: nothing */
 };
 
+/* A library as one package declares it. The library itself is `state`: all packages share it. */
 struct library {
+    struct library_state *state;  /* internal.h; never NULL */
+    struct library_state *driver; /* driver that limits the majors, or NULL */
+    struct family *family;        /* libraries of one family share one major and root; or NULL */
     const char *id;           /* "cudart" */
     const char *title;        /* "CUDA runtime" */
     const char *override_env; /* "GPUSTUB_CUDART_PATH" */
     const char *string;       /* result of string functions when unavailable */
     uint8_t role;
-    uint8_t family;           /* libraries of one family share one major and root; 0: none */
     uint8_t version_encoding; /* encoding of version_function's result */
     uint8_t independent_major; /* majors of load names are the library's own, not its toolkit's */
-    int8_t driver;            /* index of the driver that limits the majors; -1: none */
+    uint8_t stubbed;          /* 0: only its version is queried */
     int32_t library_missing, missing, refused, unloading; /* status codes */
     int32_t header_version;   /* version of the program's headers, as 1000 * major + 10 * minor;
                                  0: not declared */
@@ -184,7 +212,6 @@ struct library {
     const struct spec *specs;
     const struct out_param *out_params;
     const struct abi_entry *abi_entries;
-    struct slot *first, *last; /* slots; both NULL for a library that only its version is queried from */
 };
 
 #endif

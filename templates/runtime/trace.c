@@ -142,28 +142,30 @@ static void trace_result(const struct slot *slot, const struct spec *spec, uintp
 /* ---- one call -------------------------------------------------------------------------------------- */
 
 /* Increments and returns the number of calls of a function. */
-static uint32_t count_call(int index, const struct slot *slot)
+static uint32_t count_call(const struct library_state *state, const struct slot *slot)
 {
-    const struct library *library = get_library(index);
-    uint32_t **shared = &get_state(index)->counts, *counts = LOAD_ACQUIRE(shared);
-    if (slot < library->first || slot >= library->last)
+    struct part *part = next_part(state, NULL);
+    while (part && (slot < part->first || slot >= part->last))
+        part = next_part(state, part);
+    if (!part)
         return 0;
+    uint32_t *counts = LOAD_ACQUIRE(&part->counts);
     if (!counts) {
-        uint32_t *mine = calloc((size_t)(library->last - library->first), sizeof *mine);
-        if (mine && !__atomic_compare_exchange_n(shared, &counts, mine, 0, __ATOMIC_ACQ_REL,
+        uint32_t *mine = calloc((size_t)(part->last - part->first), sizeof *mine);
+        if (mine && !__atomic_compare_exchange_n(&part->counts, &counts, mine, 0, __ATOMIC_ACQ_REL,
                                                  __ATOMIC_ACQUIRE))
             free(mine);
         else
             counts = mine;
     }
-    return counts ? __atomic_add_fetch(&counts[slot - library->first], 1, __ATOMIC_RELAXED) : 0;
+    return counts ? __atomic_add_fetch(&counts[slot - part->first], 1, __ATOMIC_RELAXED) : 0;
 }
 
 /* Counts and traces a call. Returns whether a rule makes it fail, and the code. */
-int observe_call(int index, const struct slot *slot, const struct frame *frame, int32_t *code)
+int observe_call(const struct slot *slot, const struct frame *frame, int32_t *code)
 {
     const char *name = slot_name(slot), *text = failure_rules;
-    uint32_t count = count_call(index, slot);
+    uint32_t count = count_call(frame->part->library->state, slot);
     struct failure_rule rule;
     if (is_tracing()) {
         struct text line = {NULL, 0, 0};
@@ -196,8 +198,7 @@ void gpustub1_returned(const struct frame *frame, uintptr_t result)
     const struct slot *slot;
     int error = errno;
     memcpy(&slot, &frame->observe, sizeof slot);
-    const struct library *library = get_library(slot_info(slot)->library);
-    trace_result(slot, slot_spec(slot, library), result);
+    trace_result(slot, slot_spec(slot, frame->part->library), result);
     errno = error;
 }
 
@@ -207,14 +208,13 @@ void report_call_counts(void)
     struct text text = {NULL, 0, 0};
     if (!is_tracing())
         return;
-    for (int i = 0; i < library_count(); i++) {
-        const struct library *library = get_library(i);
-        const uint32_t *counts = LOAD_ACQUIRE(&get_state(i)->counts);
-        for (const struct slot *slot = library->first; counts && slot < library->last; slot++)
-            if (counts[slot - library->first]) {
+    FOR_EACH_PART (part, NULL) {
+        const uint32_t *counts = LOAD_ACQUIRE(&part->counts);
+        for (const struct slot *slot = part->first; counts && slot < part->last; slot++)
+            if (counts[slot - part->first]) {
                 append(&text, "gpustub: called ");
-                append_number(&text, counts[slot - library->first]);
-                append(&text, counts[slot - library->first] == 1 ? " time " : " times ");
+                append_number(&text, counts[slot - part->first]);
+                append(&text, counts[slot - part->first] == 1 ? " time " : " times ");
                 append(&text, slot_name(slot));
                 append(&text, "\n");
             }

@@ -117,8 +117,8 @@ impl Bench {
         let (manifest, diagnostics) = Manifest::parse("GpuStub.toml", manifest);
         assert!(!has_errors(&diagnostics), "{diagnostics:?}");
         let inputs = Inputs {
-            features: None,
             symbol_files,
+            ..Inputs::default()
         };
         let (plan, diagnostics) = plan(&manifest, &target, &inputs);
         assert!(!has_errors(&diagnostics), "{diagnostics:?}");

@@ -10,7 +10,7 @@ use gpustub_core::diag::{Diagnostic, has_errors};
 use gpustub_core::library::{VersionEncoding, VersionQuery};
 use gpustub_core::manifest::Manifest;
 use gpustub_core::plan::{Inputs, Plan, plan};
-use gpustub_core::sources::render;
+use gpustub_core::sources::{SourceSet, render, render_for_c};
 use gpustub_core::symbols::{Symbol, SymbolList};
 use gpustub_core::target::Target;
 use gpustub_engine::toolchain::{Index, Toolchain};
@@ -66,11 +66,11 @@ pub fn plan_of(
 ) -> (Plan, Vec<Diagnostic>) {
     let (manifest, mut diagnostics) = Manifest::parse("GpuStub.toml", manifest);
     let inputs = Inputs {
-        features: None,
         symbol_files: lists
             .iter()
             .map(|(path, text)| ((*path).to_owned(), text.clone()))
             .collect(),
+        ..Inputs::default()
     };
     let (plan, more) = plan(&manifest, target, &inputs);
     diagnostics.extend(more);
@@ -156,11 +156,26 @@ pub struct Stubs {
 }
 
 impl Stubs {
-    /// Writes the sources of `plan` below `dir`. `compiler` and `flags` compile them.
+    /// Writes the sources of `plan` for C projects below `dir`. `compiler` and `flags` compile them.
     pub fn write(dir: &Path, plan: &Plan, compiler: &str, flags: &[String]) -> Result<Self> {
+        Self::write_sources(dir, plan, &render_for_c(plan), compiler, flags)
+    }
+
+    /// As [`Self::write`], for the sources of a cargo build.
+    pub fn write_for_cargo(dir: &Path, plan: &Plan) -> Result<Self> {
+        Self::write_sources(dir, plan, &render(plan), "cc", &[])
+    }
+
+    fn write_sources(
+        dir: &Path,
+        plan: &Plan,
+        files: &SourceSet,
+        compiler: &str,
+        flags: &[String],
+    ) -> Result<Self> {
         let sources = dir.join("gpustub");
         fs::create_dir_all(&sources).map_err(|e| format!("{}: {e}", sources.display()))?;
-        gpustub_engine::write_sources(&sources, &render(plan))?;
+        gpustub_engine::write_sources(&sources, files)?;
         let compiler = wrapper(dir, compiler, flags)?;
         let tools = Toolchain::find(&plan.target, HOST, dir, Some(&compiler), None)?;
         Ok(Self { sources, tools })

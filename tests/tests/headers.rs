@@ -1,5 +1,5 @@
-//! Objects contain a mark of the headers that they were compiled against: objects of two majors do
-//! not link, nor objects that contradict `header-version` of GpuStub.toml.
+//! Objects contain a mark of the headers that they were compiled against: objects of incompatible versions
+//! do not link, nor objects that contradict `header-version` of GpuStub.toml.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,18 +10,18 @@ use gpustub_tests::stubs::{Machine, Stubs, plan_or_fail};
 use gpustub_tests::{Result, components, scratch};
 
 const ERROR: &str =
-    "gpustub_error_incompatible_header_versions_of_cuda__see_header_version_in_GpuStub_toml";
+    "gpustub_error_incompatible_header_versions_of_cudart__see_header_version_in_GpuStub_toml";
 
-/// Stubs of the CUDA driver for headers of this major.
-fn stubs(dir: &Path, header: &str) -> Result<Stubs> {
-    let manifest = format!("schema = 1\n[stub.cuda]\n{header}\n");
+/// Stubs of a library for headers of this version.
+fn stubs(dir: &Path, library: &str, header: &str) -> Result<Stubs> {
+    let manifest = format!("schema = 1\n[stub.{library}]\nheader-version = \"{header}\"\n");
     let plan = plan_or_fail(&manifest, &[], &Machine::X86_64.target())?;
     let directory = dir.join("stubs");
     fs::create_dir_all(&directory)?;
     Stubs::write(&directory, &plan, "cc", &[])
 }
 
-/// An object compiled against the real `cuda.h` of this version.
+/// An object compiled against the real `cuda_runtime_api.h` and `cuda.h` of this version.
 fn object(dir: &Path, stubs: &Stubs, version: &str, text: &str) -> Result<PathBuf> {
     let wheel = components::component(&format!("wheels/cudart-{version}"))?;
     let found = succeed(Command::new("find").arg(&wheel).args(["-name", "cuda.h"]))?.stdout;
@@ -31,7 +31,7 @@ fn object(dir: &Path, stubs: &Stubs, version: &str, text: &str) -> Result<PathBu
         .to_owned();
     let source = dir.join(format!("headers-{version}.c"));
     // Included before and after: neither order loses the mark, and twice makes no second.
-    let includes = "#include \"gpustub.h\"\n#include <cuda.h>\n#include \"gpustub.h\"\n";
+    let includes = "#include \"gpustub.h\"\n#include <cuda_runtime_api.h>\n#include <cuda.h>\n#include \"gpustub.h\"\n";
     fs::write(&source, format!("{includes}{text}\n"))?;
     let object = source.with_extension("o");
     let mut command = Command::new("cc");
@@ -39,6 +39,9 @@ fn object(dir: &Path, stubs: &Stubs, version: &str, text: &str) -> Result<PathBu
         .args(["-O1", "-Wall", "-Werror", "-c", "-o"])
         .arg(&object);
     command.arg("-I").arg(&stubs.sources).arg("-I").arg(headers);
+    // `crt/host_defines.h`, which is in the compiler's wheel.
+    let compiler = components::component("wheels/crt")?;
+    command.arg("-I").arg(compiler.join("nvidia/cu13/include"));
     succeed(command.arg(&source))?;
     Ok(object)
 }
@@ -53,26 +56,35 @@ fn link(dir: &Path, inputs: &[&Path], linker: &str) -> Result<Ran> {
     run(command.arg(format!("-fuse-ld={linker}")))
 }
 
-const MAIN: &str = "int main(void) { return cuInit(0) == CUDA_SUCCESS; }";
+const MAIN: &str = "int main(void) { return cudaFree(0) == cudaSuccess; }";
+const DRIVER: &str = "int main(void) { return cuInit(0) == CUDA_SUCCESS; }";
 
-fn majors_are_reported_apart(linker: &str) -> Result<()> {
+fn incompatible_headers_are_reported(linker: &str) -> Result<()> {
     let dir = scratch()?;
     let dir = dir.path();
-    for (header, version, links) in [
-        ("header-version = \"12\"", "12.9", true),
-        ("header-version = \"12.4\"", "12.9", true),
-        ("header-version = \"13\"", "12.9", false),
-        ("header-version = \"12\"", "13.0", false),
-        ("header-version = \"12\"", "11.8", false),
-        ("header-version = \"none\"", "13.0", true),
+    for (library, header, version, links) in [
+        ("cudart", "12", "12.9", true),
+        ("cudart", "12.4", "12.9", true),
+        ("cudart", "13", "12.9", false),
+        ("cudart", "12", "13.0", false),
+        ("cudart", "12", "11.8", false),
+        ("cudart", "none", "13.0", true),
+        // No function of the driver has another ABI variant.
+        ("cuda", "12", "13.0", true),
+        ("cuda", "13", "12.9", true),
     ] {
-        let stubs = stubs(dir, header)?;
-        let main = object(dir, &stubs, version, MAIN)?;
+        let stubs = stubs(dir, library, header)?;
+        let text = if library == "cuda" { DRIVER } else { MAIN };
+        let main = object(dir, &stubs, version, text)?;
         let ran = link(dir, &[&main, &stubs.archive()?], linker)?;
-        assert_eq!(ran.status.success(), links, "{header} {version}: {ran:?}");
+        assert_eq!(
+            ran.status.success(),
+            links,
+            "{library} {header} {version}: {ran:?}"
+        );
         assert!(links || ran.stderr.contains(ERROR), "{ran:?}");
     }
-    let stubs = stubs(dir, "header-version = \"none\"")?;
+    let stubs = stubs(dir, "cudart", "none")?;
     let main = object(dir, &stubs, "12.9", MAIN)?;
     let other = object(dir, &stubs, "13.0", "int other;")?;
     let archive = stubs.archive()?;
@@ -91,24 +103,24 @@ fn majors_are_reported_apart(linker: &str) -> Result<()> {
 
 #[test]
 #[ignore = "needs the headers of three majors: ./tests/run"]
-fn two_majors_do_not_link() -> Result<()> {
-    majors_are_reported_apart("bfd")
+fn incompatible_headers_do_not_link() -> Result<()> {
+    incompatible_headers_are_reported("bfd")
 }
 
 #[test]
 #[ignore = "needs lld and the headers of three majors: ./tests/run"]
-fn two_majors_do_not_link_with_lld() -> Result<()> {
-    majors_are_reported_apart("lld")
+fn incompatible_headers_do_not_link_with_lld() -> Result<()> {
+    incompatible_headers_are_reported("lld")
 }
 
 #[test]
 #[ignore = "needs mold and the headers of three majors: ./tests/run"]
-fn two_majors_do_not_link_with_mold() -> Result<()> {
-    majors_are_reported_apart("mold")
+fn incompatible_headers_do_not_link_with_mold() -> Result<()> {
+    incompatible_headers_are_reported("mold")
 }
 
 #[test]
 #[ignore = "needs the headers of three majors: ./tests/run"]
-fn two_majors_do_not_link_with_gold() -> Result<()> {
-    majors_are_reported_apart("gold")
+fn incompatible_headers_do_not_link_with_gold() -> Result<()> {
+    incompatible_headers_are_reported("gold")
 }

@@ -3,16 +3,17 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "gpustub.h"
+#include "shared.h"
 
 int trap_value(void);
 int other_value(void);
 
-extern char gpustub1_first_trap[] __attribute__((visibility("hidden")));
-
 static void permissions(char *result)
 {
-    unsigned long start, end, slot = (unsigned long)(uintptr_t)gpustub1_first_trap;
+    const struct part *part = __start_gpustub1_parts;
+    while (!part->library || part->first == part->last)
+        part++;
+    unsigned long start, end, slot = (unsigned long)(uintptr_t)part->first;
     char line[512];
     FILE *maps = fopen("/proc/self/maps", "r");
     strcpy(result, "none");

@@ -94,12 +94,13 @@ fn sync_refuses_what_plan_refuses() {
             "duplicate-device-symbol",
             good.replace("device-link.left", "device-link.right"),
         ),
-        ("multiple-providers", format!("{good}{two}")),
+        ("incompatible-stubs", format!("{good}{two}")),
     ] {
         write(directory, path, &text);
-        if code == "multiple-providers" {
+        if code == "incompatible-stubs" {
             let right = std::fs::read_to_string(directory.join("right/GpuStub.toml")).unwrap();
-            write(directory, "right/GpuStub.toml", &format!("{right}{two}"));
+            let old = two.replace("12", "11.7");
+            write(directory, "right/GpuStub.toml", &format!("{right}{old}"));
             let (_, err) = ends(1, directory, &["sync", "--workspace"]);
             assert!(err.contains("Updated GpuStub.lock"), "{err}");
         }
@@ -270,11 +271,12 @@ fn device_code_of_two_package_versions_is_reported_first() {
         let first = err.split("error[").nth(1).unwrap();
         assert!(first.starts_with("duplicate-device-symbol]"), "{err}");
         assert!(first.contains("--> "), "{err}");
-        for follows in ["multiple-providers", "indirect-device-library"] {
-            assert!(!err.contains(follows), "{command:?}: {err}");
-        }
+        assert!(
+            !err.contains("indirect-device-library"),
+            "{command:?}: {err}"
+        );
     }
-    // Without the code the stubs still exist twice.
+    // Without the code both versions bring stubs, which is accepted.
     for name in ["vec", "others/vec"] {
         write(
             directory,
@@ -282,10 +284,7 @@ fn device_code_of_two_package_versions_is_reported_first() {
             "schema = 1\n[stub.cudart]\nheader-version = \"12\"\n",
         );
     }
-    let (_, err) = ends(1, directory, &["plan"]);
-    let reported = "`vec 0.1.0` (cudart), `vec 0.2.0` (cudart)";
-    let turned = "`vec 0.2.0` (cudart), `vec 0.1.0` (cudart)";
-    assert!(err.contains(reported) || err.contains(turned), "{err}");
+    ends(0, directory, &["plan"]);
 }
 
 /// A list of the files to install needs no prefix, and only libraries can be installed.

@@ -53,7 +53,8 @@ fn a_feature_that_the_package_lacks_is_an_error() {
     let directory = tempfile::tempdir().unwrap();
     let directory = directory.path();
     package(directory, "user", "[features]\nnvrtc = []\n");
-    let text = "schema = 1\n[stub.nvrtc]\nrequired-features = [\"nvrct\"]\n";
+    let text =
+        "schema = 1\n[stub.nvrtc]\nheader-version = \"12\"\nrequired-features = [\"nvrct\"]\n";
     write(directory, "GpuStub.toml", text);
     let (_, err) = ends(1, directory, &["sync"]);
     assert!(err.contains("error[unknown-feature]"), "{err}");

@@ -21,7 +21,10 @@
 //! undeclared function do not say which headers have it: no header declares the function, or one
 //! whose library lacks it.
 
+mod headers;
 mod read;
+
+pub use headers::HeadersMark;
 
 use crate::by_name::ByName;
 use crate::version::{HeaderVersion, Version};

@@ -21,6 +21,9 @@ pub struct Inputs {
     pub features: Option<Vec<String>>,
     /// Texts of the symbol lists that `GpuStub.toml` names, by the path given there.
     pub symbol_files: ByName<String>,
+    /// Whether all libraries of toolkits need a header version, not only those with functions that depend on
+    /// it: packages that share stubs must agree on it.
+    pub require_header_versions: bool,
 }
 
 /// One function of a library.
@@ -32,9 +35,6 @@ pub struct Function {
     /// Index into [`LibraryPlan::specs`].
     pub spec: u16,
 }
-
-/// Maximum number of libraries of a plan: the run time stores the index of one in a signed byte.
-pub const MAX_LIBRARIES: usize = 127;
 
 /// Properties that several functions of a library share; most share number 0, a plain status function.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Default)]

@@ -79,6 +79,7 @@ impl Input {
         let inputs = Inputs {
             features: Some(features),
             symbol_files,
+            require_header_versions: false,
         };
         let (plan, more) = plan(&manifest, &settings.env.target()?, &inputs);
         found.extend(more);

@@ -3,15 +3,17 @@
 use std::collections::{HashMap, HashSet};
 
 use cargo_metadata::{CrateType, DependencyKind, Package, PackageId, TargetKind};
+use gpustub_core::abi_table::HeadersMark;
 use gpustub_core::diag::Origin;
 use gpustub_core::ids::IndexVec;
-use gpustub_core::manifest::DeviceLink;
+use gpustub_core::library::Library;
+use gpustub_core::manifest::{DeviceLink, Stub};
 use gpustub_report::error::Result;
 use gpustub_report::report::Sources;
 
 use crate::cargo_tree::{self, Features, Line, Query};
 use crate::package_index::PackageIndex;
-use crate::providers::{Image, Node};
+use crate::providers::{Image, Node, Provided};
 use crate::selection::Selection;
 use crate::tables::{Declared, Members};
 use crate::workspace::{Workspace, directory, library};
@@ -221,19 +223,6 @@ impl<'a> Graph<'a> {
                 }
             }
         }
-        let mut with_code: HashMap<&str, Vec<PackageIndex>> = HashMap::new();
-        for (at, package) in self.packages.ids().zip(&self.packages) {
-            if !self.rdc(at).is_empty() {
-                with_code.entry(&package.name).or_default().push(at);
-            }
-        }
-        for at in with_code
-            .into_values()
-            .filter(|all| all.len() > 1)
-            .flatten()
-        {
-            self.nodes[at].twice = true;
-        }
         for (at, declared) in self.declared.ids().zip(&self.declared) {
             let Some(declared) = declared else { continue };
             for stub in &declared.manifest.stubs {
@@ -247,12 +236,12 @@ impl<'a> Graph<'a> {
                     span: stub.id.span.clone(),
                 });
                 let node = &mut self.nodes[at];
-                let side = if stub.provide {
-                    &mut node.provides
+                let id = stub.id.value.clone();
+                if stub.provide {
+                    node.provides.insert(id, provided(stub, origin));
                 } else {
-                    &mut node.requires
-                };
-                side.insert(stub.id.value.clone(), origin);
+                    node.requires.insert(id, origin);
+                }
             }
         }
     }
@@ -358,5 +347,15 @@ impl<'a> Graph<'a> {
             }
         }
         images
+    }
+}
+
+/// Stubs that a package provides, by their table.
+fn provided(stub: &Stub, origin: Option<Origin>) -> Provided {
+    let header = stub.header_version();
+    Provided {
+        headers: HeadersMark::new(Library::builtin(&stub.id.value), header),
+        header_version: header.map_or("none".to_owned(), |header| header.to_string()),
+        origin,
     }
 }

@@ -1,16 +1,27 @@
-//! Providers of stubs: exactly one in each linked image.
+//! Providers of stubs in each linked image.
 //!
-//! Two archives of stubs in one image would both define the run time, and the linker would reject
-//! them or, worse, use the first of each. No archive is a link error, or a cdylib with missing
-//! symbols. Both are detected here before the build.
+//! Linkers merge the stubs of several packages, but reject those for incompatible headers. No archive is
+//! a link error as well, or a cdylib with missing symbols. Both are detected here before the build.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use gpustub_check::MISSING_PROVIDER;
-use gpustub_core::diag::{DYLIB_CRATE, Diagnostic, MULTIPLE_PROVIDERS, Origin};
+use gpustub_core::abi_table::HeadersMark;
+use gpustub_core::diag::{DYLIB_CRATE, Diagnostic, INCOMPATIBLE_STUBS, Origin};
 use gpustub_core::ids::IndexVec;
 
 use crate::package_index::PackageIndex;
+
+/// Stubs that a package provides.
+#[derive(Debug, Clone)]
+pub struct Provided {
+    /// Mark of the headers.
+    pub headers: HeadersMark,
+    /// Declared version of the headers, human-readable.
+    pub header_version: String,
+    /// Location of the declaration.
+    pub origin: Option<Origin>,
+}
 
 /// A package of the graph.
 #[derive(Debug, Clone, Default)]
@@ -19,10 +30,8 @@ pub struct Node {
     pub name: String,
     /// Version, which distinguishes it from another package of its name.
     pub version: String,
-    /// Whether another version with device code exists, which is a separate error.
-    pub twice: bool,
-    /// Libraries whose stubs the package provides, with the location of the declaration.
-    pub provides: BTreeMap<String, Option<Origin>>,
+    /// Libraries whose stubs the package provides.
+    pub provides: BTreeMap<String, Provided>,
     /// Libraries whose stubs another package has to provide.
     pub requires: BTreeMap<String, Option<Origin>>,
     /// Packages that its own code links; no build scripts, no procedural macros.
@@ -49,8 +58,8 @@ pub struct Image {
 
 /// Reports errors in the images of a workspace.
 pub fn analyse(nodes: &IndexVec<PackageIndex, Node>, images: &[Image]) -> Vec<Diagnostic> {
-    // Findings by their providers, with the images that they concern.
-    let mut two: BTreeMap<Vec<PackageIndex>, Vec<&str>> = BTreeMap::new();
+    // Findings by library and providers, with the images that they concern.
+    let mut differ: BTreeMap<(&str, [PackageIndex; 2]), Vec<&str>> = BTreeMap::new();
     let mut none: BTreeMap<(PackageIndex, &str), Vec<&str>> = BTreeMap::new();
     let mut dylibs = Vec::new();
     for image in images {
@@ -74,24 +83,17 @@ pub fn analyse(nodes: &IndexVec<PackageIndex, Node>, images: &[Image]) -> Vec<Di
                 }
             }
         }
-        let mut all = providers.iter().map(|&p| &nodes[p]);
-        let first = all.next();
-        let is_reported =
-            all.all(|node| node.twice && first.is_some_and(|one| one.name == node.name));
-        if !is_reported {
-            two.entry(providers).or_default().push(&image.name);
+        for found in incompatible(nodes, &providers) {
+            differ.entry(found).or_default().push(&image.name);
         }
     }
-    let two = two.iter().map(|(providers, images)| {
-        two_providers(
-            &providers.iter().map(|&p| &nodes[p]).collect::<Vec<_>>(),
-            images,
-        )
+    let differ = differ.iter().map(|((library, pair), images)| {
+        incompatible_stubs(library, pair.map(|package| &nodes[package]), images)
     });
     let none = none
         .iter()
         .map(|((node, library), images)| no_provider(&nodes[*node], library, images));
-    dylibs.into_iter().chain(two).chain(none).collect()
+    dylibs.into_iter().chain(differ).chain(none).collect()
 }
 
 /// Packages whose code is in the image.
@@ -112,56 +114,46 @@ fn closure(nodes: &IndexVec<PackageIndex, Node>, image: &Image) -> BTreeSet<Pack
     seen
 }
 
-fn two_providers(providers: &[&Node], images: &[&str]) -> Diagnostic {
-    let called = |node: &Node| {
-        let same = providers.iter().filter(|other| other.name == node.name);
-        match same.count() {
-            0 | 1 => format!("`{}`", node.name),
-            _ => format!("`{} {}`", node.name, node.version),
+/// Libraries for which a package's stubs are incompatible with those of the first package that has any.
+fn incompatible<'n>(
+    nodes: &'n IndexVec<PackageIndex, Node>,
+    providers: &[PackageIndex],
+) -> Vec<(&'n str, [PackageIndex; 2])> {
+    let mut first: BTreeMap<&str, PackageIndex> = BTreeMap::new();
+    let mut found = Vec::new();
+    for &package in providers {
+        for (library, stubs) in &nodes[package].provides {
+            let other = *first.entry(library).or_insert(package);
+            if !stubs
+                .headers
+                .is_compatible(&nodes[other].provides[library].headers)
+            {
+                found.push((library.as_str(), [other, package]));
+            }
         }
-    };
-    let who: Vec<String> = providers
-        .iter()
-        .map(|node| format!("{} ({})", called(node), names(node.provides.keys())))
-        .collect();
-    let message = format!(
-        "{} packages provide stubs to {}: {}",
-        who.len(),
-        list(images),
-        who.join(", ")
-    );
-    // Libraries that only the others provide would lose their stubs, so all move to one package.
-    let (keep, others) = (providers[0], &providers[1..]);
-    let missing: BTreeSet<&String> = others
-        .iter()
-        .flat_map(|node| node.provides.keys())
-        .filter(|library| !keep.provides.contains_key(*library))
-        .collect();
-    let mut help = format!(
-        "let one do it, for example {}, and set `provide = false` for each library of {}",
-        called(keep),
-        others
-            .iter()
-            .map(|node| called(node))
-            .collect::<Vec<_>>()
-            .join(" and "),
-    );
-    if !missing.is_empty() {
-        help.push_str(&format!(
-            "; {} then has to declare {}, too",
-            called(keep),
-            names(missing)
-        ));
     }
-    let origin = others
-        .iter()
-        .flat_map(|node| node.provides.values())
-        .find_map(Option::clone);
-    with_origin(
-        Diagnostic::error(&MULTIPLE_PROVIDERS, message).help(help),
-        origin,
-        "provided a second time",
-    )
+    found
+}
+
+fn incompatible_stubs(library: &str, pair: [&Node; 2], images: &[&str]) -> Diagnostic {
+    let [one, other] = pair.map(|node| {
+        let version = &node.provides[library].header_version;
+        let shown = if pair[0].name == pair[1].name {
+            format!("{} {}", node.name, node.version)
+        } else {
+            node.name.clone()
+        };
+        format!("`{shown}` (header version {version})")
+    });
+    let message = format!(
+        "{one} and {other} bring incompatible stubs of {library} into {}",
+        list(images)
+    );
+    let help =
+        "compile both packages against compatible headers or bindings, and declare their version";
+    let error = Diagnostic::error(&INCOMPATIBLE_STUBS, message).help(help);
+    let declared = pair[1].provides[library].origin.clone();
+    with_origin(error, declared, &format!("incompatible with {one}"))
 }
 
 fn no_provider(node: &Node, library: &str, images: &[&str]) -> Diagnostic {
@@ -185,7 +177,10 @@ fn dylib(owner: &Node, provider: &Node) -> Diagnostic {
         owner.name, provider.name
     );
     let help = "use `crate-type = [\"rlib\"]` for Rust dependents, `[\"cdylib\"]` for others";
-    let origin = provider.provides.values().find_map(Option::clone);
+    let origin = provider
+        .provides
+        .values()
+        .find_map(|stubs| stubs.origin.clone());
     let error = Diagnostic::error(&DYLIB_CRATE, message).help(help);
     with_origin(error, origin, "provided here")
 }
@@ -196,13 +191,6 @@ fn with_origin(mut diagnostic: Diagnostic, origin: Option<Origin>, label: &str) 
     }
     diagnostic.origin = origin;
     diagnostic
-}
-
-fn names<'a>(ids: impl IntoIterator<Item = &'a String>) -> String {
-    ids.into_iter()
-        .map(String::as_str)
-        .collect::<Vec<_>>()
-        .join(", ")
 }
 
 /// A few images by name, many by number.
@@ -218,10 +206,13 @@ fn list(images: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use gpustub_core::ids::Id;
+    use gpustub_core::library::Library;
+    use gpustub_core::version::HeaderVersion;
 
     use super::*;
 
-    /// Packages as `name provides requires dependencies dev-dependencies`, `-` for none.
+    /// Packages as `name provides requires dependencies dev-dependencies`, `-` for none. A provided
+    /// library is `cudart=12` with the version of its headers.
     fn nodes(rows: &[&str]) -> IndexVec<PackageIndex, Node> {
         let words = |text: &str| -> Vec<String> {
             text.split(',')
@@ -232,12 +223,20 @@ mod tests {
         let all: Vec<Vec<&str>> = rows.iter().map(|row| row.split(' ').collect()).collect();
         let position = |name: &String| all.iter().position(|row| row[0] == name).unwrap();
         let index = |name: &String| PackageIndex::from_index(position(name));
-        let stubs = |text: &str| words(text).into_iter().map(|id| (id, None)).collect();
+        let provided = |word: String| {
+            let (id, header) = word.split_once('=').unwrap_or((&word, "none"));
+            let stubs = Provided {
+                headers: HeadersMark::new(Library::builtin(id), HeaderVersion::parse(header)),
+                header_version: header.to_owned(),
+                origin: None,
+            };
+            (id.to_owned(), stubs)
+        };
         all.iter()
             .map(|row| Node {
                 name: row[0].into(),
-                provides: stubs(row[1]),
-                requires: stubs(row[2]),
+                provides: words(row[1]).into_iter().map(provided).collect(),
+                requires: words(row[2]).into_iter().map(|id| (id, None)).collect(),
                 dependencies: words(row[3]).iter().map(index).collect(),
                 dev_dependencies: words(row[4]).iter().map(index).collect(),
                 ..Node::default()
@@ -264,51 +263,58 @@ mod tests {
     }
 
     #[test]
-    fn one_provider_is_accepted_anywhere() {
+    fn compatible_providers_are_accepted_anywhere() {
         for rows in [
-            ["app cudart - lib -", "lib - cudart - -"],
+            ["app cudart=12 - lib -", "lib - cudart - -"],
             ["app - cudart lib -", "lib cudart - - -"],
             ["app - - lib -", "lib cudart - app -"],
+            ["app cudart=12 - lib -", "lib cudart=12.4 - - -"],
+            // No function of the driver has another ABI variant.
+            ["app cuda=12 - lib -", "lib cuda=13,nvml - - -"],
+            // Neither in a toolkit nor with an ABI table.
+            ["app opencl - lib -", "lib opencl=3 - - -"],
         ] {
-            assert_eq!(found(&nodes(&rows), &[image(0)]), [""; 0]);
+            assert_eq!(found(&nodes(&rows), &[image(0)]), [""; 0], "{rows:?}");
         }
     }
 
     #[test]
-    fn two_providers_are_one_error_for_all_their_images() {
+    fn incompatible_stubs_are_one_error_for_all_their_images() {
         let nodes = nodes(&[
-            "app cuda - lib -",
-            "lib cudart,nvrtc - - -",
+            "app cudart=12 - lib -",
+            "lib cudart=13,nvrtc=13 - - -",
             "tool - - app -",
         ]);
         let images = [image(0), image(1), image(2)];
-        let found = analyse(&nodes, &images);
-        assert_eq!(found.len(), 1);
         assert_eq!(
-            found[0].message,
-            "2 packages provide stubs to bin `0` and bin `2`: `app` (cuda), `lib` (cudart, nvrtc)"
+            found(&nodes, &images),
+            [
+                "incompatible-stubs: `app` (header version 12) and `lib` (header version 13) bring \
+                 incompatible stubs of cudart into bin `0` and bin `2`"
+            ]
         );
-        assert_eq!(
-            found[0].help.as_deref().unwrap(),
-            "let one do it, for example `app`, and set `provide = false` for each library of \
-             `lib`; `app` then has to declare cudart, nvrtc, too"
+    }
+
+    #[test]
+    fn headers_that_are_declared_once_are_an_error() {
+        let nodes = nodes(&["app cudart=12 - lib -", "lib cudart - - -"]);
+        let found = found(&nodes, &[image(0)]);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(
+            found[0].contains("`lib` (header version none)"),
+            "{found:?}"
         );
     }
 
     #[test]
     fn dev_dependencies_count_in_tests_only() {
-        let nodes = nodes(&["app cuda - - fake", "fake cuda - - -"]);
+        let nodes = nodes(&["app cudart=12 - - fake", "fake cudart=13 - - -"]);
         assert_eq!(found(&nodes, &[image(0)]), [""; 0]);
         let test = Image {
             with_dev: true,
             ..image(0)
         };
-        assert_eq!(
-            found(&nodes, &[test]),
-            [
-                "multiple-providers: 2 packages provide stubs to bin `0`: `app` (cuda), `fake` (cuda)"
-            ]
-        );
+        assert_eq!(found(&nodes, &[test]).len(), 1);
     }
 
     #[test]

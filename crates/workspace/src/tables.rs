@@ -114,7 +114,10 @@ impl Declared {
     pub fn from_text(directory: &Path, text: String) -> Result<Self> {
         let shown = display_path(&directory.join(FILE));
         let (manifest, diagnostics) = Manifest::parse(&shown, &text);
-        let mut inputs = Inputs::default();
+        let mut inputs = Inputs {
+            require_header_versions: true,
+            ..Inputs::default()
+        };
         for stub in &manifest.stubs {
             let Some(symbols) = &stub.custom.symbols else {
                 continue;

@@ -1,12 +1,13 @@
 //! Objects of the stubs, as linkers, loaders and `readelf` see them.
 
+mod merged;
 mod size;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gpustub_tests::command::{run, succeed};
+use gpustub_tests::command::succeed;
 use gpustub_tests::elf::{readelf, symbols};
 use gpustub_tests::stubs::{
     Machine, Stubs, list_of, plan_functions, plan_or_fail, trap_manifest, with_abi_table,
@@ -377,39 +378,5 @@ fn header_compiles_as_c_and_cpp() -> Result<()> {
                 .arg(stubs.sources.join("gpustub.h")),
         )?;
     }
-    Ok(())
-}
-
-// ---- two providers -------------------------------------------------------------------------------
-
-/// Two archives in one program: the linker's own message contains the remedy.
-#[test]
-fn linker_error_for_two_providers_contains_the_remedy() -> Result<()> {
-    let dir = scratch()?;
-    let mut archives = Vec::new();
-    for name in ["one", "two"] {
-        let own = dir.path().join(name);
-        fs::create_dir(&own)?;
-        let plan = plan_functions([format!("trap_{name}")], Machine::X86_64)?;
-        archives.push(Stubs::write(&own, &plan, "cc", &[])?.archive()?);
-    }
-    let main = dir.path().join("main.c");
-    fs::write(
-        &main,
-        "int trap_one(void); int trap_two(void); int main(void) { return trap_one() + trap_two(); }",
-    )?;
-    let mut command = Command::new("cc");
-    command
-        .arg(main)
-        .args(&archives)
-        .arg("-o")
-        .arg(dir.path().join("program"));
-    let ran = run(&mut command)?;
-    assert!(!ran.status.success(), "two providers linked");
-    assert!(
-        ran.stderr.contains("set_provide_false_in_the_GpuStub_toml"),
-        "{}",
-        ran.stderr
-    );
     Ok(())
 }

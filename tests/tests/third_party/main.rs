@@ -16,9 +16,9 @@ use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use gpustub_tests::cargo::cargo;
-use gpustub_tests::command::{run, succeed};
+use gpustub_tests::command::succeed;
 use gpustub_tests::components::target_dir;
-use gpustub_tests::elf::{needed, readelf};
+use gpustub_tests::elf::{needed, readelf, symbols};
 use gpustub_tests::{Result, repository, scratch};
 use serde_json::Value;
 
@@ -237,6 +237,28 @@ impl Project {
         }
     }
 
+    /// Checks that a program with the stubs of two crates has one run time.
+    fn has_one_run_time(&self) -> Result<()> {
+        let build = ["build", "--package", "app", "--message-format", "json"];
+        let built = succeed(&mut self.cargo(&build, DEFAULT, false)?)?;
+        let images = images(&built.stdout, "app")?;
+        let (_, program) = images
+            .iter()
+            .find(|(kind, _)| kind == "bin")
+            .ok_or("no program")?;
+        let rows = symbols("--symbols", program)?;
+        for name in [
+            "find_library",
+            "gpustub1_slow",
+            "gpustub1_on_exit",
+            "cuInit",
+        ] {
+            let count = rows.iter().filter(|row| row.name == name).count();
+            assert_eq!(count, 1, "{name}");
+        }
+        Ok(())
+    }
+
     /// Makes stubs find no library.
     fn switch_off<'c>(&self, command: &'c mut Command) -> &'c mut Command {
         for library in [
@@ -245,17 +267,6 @@ impl Project {
             command.env(format!("GPUSTUB_{library}_PATH"), "off");
         }
         command.env("LD_LIBRARY_PATH", self.toolkit().join("lib64"))
-    }
-
-    /// Checks the linker's error message for two packages that provide stubs.
-    fn check_two_providers(&self, linker: Linker) -> Result<()> {
-        let ran = run(&mut self.cargo(&["build"], linker, false)?)?;
-        let remedy =
-            "gpustub_error_two_packages_provide_stubs__set_provide_false_in_the_GpuStub_toml";
-        if ran.status.success() || !ran.stderr.contains(remedy) {
-            return Err(ran.error(&format!("{} should say what to do", linker.name)));
-        }
-        Ok(())
     }
 }
 
@@ -385,19 +396,26 @@ fn heavy_a_hostile_crate_with_link_time_optimisation() -> Result<()> {
     Project::new("local", true)?.check(&["app"], DEFAULT, true, &["--release"])
 }
 
+/// Two crates that bring stubs, one library both of them, in an application without a `GpuStub.toml`.
 #[test]
-fn linker_reports_two_providers_with_the_remedy() -> Result<()> {
-    let project = Project::new("multiple-providers", true)?;
+fn two_crates_bring_stubs() -> Result<()> {
+    let project = Project::new("merged", true)?;
     for linker in [DEFAULT, BFD] {
-        project.check_two_providers(linker)?;
+        project.check(&["app"], linker, false, &[])?;
     }
-    Ok(())
+    project.has_one_run_time()
 }
 
 #[test]
 #[ignore = "needs mold: ./tests/run"]
-fn mold_reports_two_providers_with_the_remedy() -> Result<()> {
-    Project::new("multiple-providers", true)?.check_two_providers(MOLD)
+fn two_crates_bring_stubs_with_mold() -> Result<()> {
+    Project::new("merged", true)?.check(&["app"], MOLD, true, &[])
+}
+
+#[test]
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_two_crates_bring_stubs_with_link_time_optimisation() -> Result<()> {
+    Project::new("merged", true)?.check(&["app"], DEFAULT, true, &["--release"])
 }
 
 #[test]

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "check.h"
-#include "gpustub.h"
+#include "shared.h"
 
 long trap_at0(long, long, long, long, long);
 long trap_at1(long, long, long, long, long);
@@ -20,13 +20,23 @@ int trap_refused(void);
 
 #ifdef STATIC
 /* Targets of the adapter thunks, which follow the library's slots on the pages made read-only. */
-extern void *gpustub1_last_trap[] __attribute__((visibility("hidden")));
-extern void *gpustub1_slots_last[] __attribute__((visibility("hidden")));
+static const struct part *the_part(void)
+{
+    const struct part *part = __start_gpustub1_parts;
+    while (!part->library)
+        part++;
+    return part;
+}
 
-static int words(void)
+static void **first_target(void)
+{
+    return (void **)(void *)the_part()->last;
+}
+
+static int count_targets(void)
 {
     int count = 0;
-    for (void **word = gpustub1_last_trap; word < gpustub1_slots_last; word++)
+    for (void **word = first_target(); (char *)word < the_part()->pages_last; word++)
         count += *word != NULL;
     return count;
 }
@@ -81,11 +91,11 @@ int main(void)
     CHECK(strstr(report, "\n  refused: trap_refused ("));
 #endif
 #ifdef STATIC
-    CHECK(words() == STATIC);
+    CHECK(count_targets() == STATIC);
     pid_t child = fork();
     if (child == 0) {
         signal(SIGSEGV, cannot_be_written);
-        *gpustub1_last_trap = NULL;
+        *first_target() = NULL;
         _exit(1);
     }
     check_child(child);

@@ -14,7 +14,7 @@ use gpustub_core::diag::{Diagnostic, has_errors};
 use gpustub_core::library::Library;
 use gpustub_core::manifest::LibraryType;
 use gpustub_core::plan::{Inputs, Plan, plan};
-use gpustub_core::sources::{SourceSet, render};
+use gpustub_core::sources::{SourceSet, render_for_c};
 use gpustub_core::target::Target;
 use gpustub_edit::templates;
 use gpustub_report::error::{Error, Result};
@@ -58,7 +58,7 @@ pub fn run(options: &cli::ExportStubs, shell: &mut Shell) -> Result<bool> {
         LibraryType::Static => None,
     };
 
-    let sources = render(&plan);
+    let sources = render_for_c(&plan);
     let mut files = Files {
         options,
         operations: Vec::new(),

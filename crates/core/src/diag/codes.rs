@@ -123,6 +123,15 @@ all objects against the same headers.
 
     [stub.cuda]
     header-version = \"13.0\"";
+    INCOMPATIBLE_STUBS "incompatible-stubs": "stubs of one library for incompatible headers in one image",
+        "Packages that bring stubs of one library into an image share them. So no function may have different
+ABI variants in the headers that they declare, and none of the packages may leave `header-version`
+out if another one has it. The linker would report the duplicate symbol
+gpustub_error_incompatible_header_versions_of_…, which both packages define. Compile both against
+compatible headers or bindings, and declare them.
+
+    [stub.cudart]
+    header-version = \"12\"          # in the GpuStub.toml of both packages";
     INCOMPLETE_DEVICE_LINK "incomplete-device-link": "device link over a library missing from the process",
         "A device link registers its kernels once all of its libraries have registered. If one is missing
 from the process, no kernel of the device link is registered. Link the library, or repeat the device
@@ -302,12 +311,6 @@ other: \"invalid device function\". gpustub's stub of cudart counts as shared
 
     [device-link.physics]
     cudart = \"shared\"";
-    MULTIPLE_PROVIDERS "multiple-providers": "two packages that provide stubs of one library",
-        "Each linked image holds the stubs of a library once: in the package that owns the image, or in one
-library below it. All other packages declare that they require the stubs and do not provide them.
-
-    [stub.cudart]
-    provide = false";
     NONCANONICAL_BITCODE "noncanonical-bitcode": "bitcode that keeps the name of its processor",
         "With `canonical-bitcode = true`, or `--canonical-bitcode`, LLVM bitcode modules are written without
 their processor, source file name and producer. This module has a form that is not supported, and is

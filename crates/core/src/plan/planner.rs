@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::{Function, Inputs, LibraryPlan, MAX_LIBRARIES, Plan, Spec};
+use super::{Function, Inputs, LibraryPlan, Plan, Spec};
 use crate::by_name::ByName;
 use crate::diag::{
-    DUPLICATE_FUNCTION, DUPLICATE_STUB_NAME, Diagnostic, INVALID_VALUE, LIMIT_EXCEEDED,
-    MISSING_HEADER_VERSION, MISSING_LOAD_NAME, UNKNOWN_VERSION, listing,
+    DUPLICATE_FUNCTION, DUPLICATE_STUB_NAME, Diagnostic, INVALID_VALUE, MISSING_HEADER_VERSION,
+    MISSING_LOAD_NAME, UNKNOWN_VERSION, listing,
 };
 use crate::library::{Library, LoadName, c_name};
 use crate::manifest::{LibraryType, Manifest, Stub};
@@ -64,11 +64,6 @@ impl<'a> Planner<'a> {
         self.add_drivers(&mut libraries);
         self.check_functions(&libraries);
         self.check_link_names(&libraries);
-        if libraries.len() > MAX_LIBRARIES {
-            let message = format!("more than {MAX_LIBRARIES} libraries in one image");
-            self.diagnostics
-                .push(Diagnostic::error(&LIMIT_EXCEEDED, message));
-        }
         Plan {
             target: self.target.clone(),
             libraries,
@@ -261,7 +256,7 @@ impl<'a> Planner<'a> {
     /// Without a header version, functions whose ABI depends on the headers would be refused on every
     /// machine: declaring none is a choice, never a default.
     fn check_headers(&mut self, stub: &Stub, library: &Library, functions: &[Function]) {
-        if stub.header_version.is_some() || library.abi.is_empty() {
+        if stub.header_version.is_some() {
             return;
         }
         let mut refused = Vec::new();
@@ -270,8 +265,9 @@ impl<'a> Planner<'a> {
                 refused.push(name.as_str());
             }
         }
+        let is_required = self.inputs.require_header_versions && !library.family.is_empty();
         let known = library.majors(&self.target.os);
-        let (false, Some(newest)) = (refused.is_empty(), known.first()) else {
+        let Some(newest) = known.first().filter(|_| is_required || !refused.is_empty()) else {
             return;
         };
         let message = format!(
@@ -279,15 +275,21 @@ impl<'a> Planner<'a> {
             library.id,
             numbers(&known)
         );
-        let label = format!(
-            "{} functions depend on it, such as {}",
-            refused.len(),
-            listing(&refused[..refused.len().min(3)])
-        );
+        let label = match refused.as_slice() {
+            [] => "packages share its stubs only if their headers are compatible".to_owned(),
+            names => format!(
+                "{} functions depend on it, such as {}",
+                names.len(),
+                listing(&names[..names.len().min(3)])
+            ),
+        };
+        let none = match refused.len() {
+            0 => "\"none\" leaves it undeclared".to_owned(),
+            count => format!("\"none\" refuses {count} functions on every machine"),
+        };
         let help = format!(
             "add the version of the headers or bindings that the program is compiled against, such as \
-             `header-version = \"{newest}\"`; \"none\" refuses {} functions on every machine",
-            refused.len()
+             `header-version = \"{newest}\"`; {none}"
         );
         let error = Diagnostic::error(&MISSING_HEADER_VERSION, message);
         self.add(error.label(label).help(help), &stub.id.span);

@@ -30,6 +30,7 @@ fn plan_for(triple: &str, body: &str, features: Option<&[&str]>) -> (Plan, Vec<D
         symbol_files: [("acme.symbols".to_owned(), LIST.to_owned())]
             .into_iter()
             .collect(),
+        ..Inputs::default()
     };
     plan(&manifest, &Target::from_triple(triple).unwrap(), &inputs)
 }

@@ -20,7 +20,7 @@ const fn row(code: &'static Code, level: RuleLevel) -> Rule {
 
 /// Files that do not agree with `GpuStub.toml`.
 pub static OUT_OF_SYNC: Rule = row(&diag::OUT_OF_SYNC, RuleLevel::Deny);
-pub static MULTIPLE_PROVIDERS: Rule = row(&diag::MULTIPLE_PROVIDERS, RuleLevel::Deny);
+pub static INCOMPATIBLE_STUBS: Rule = row(&diag::INCOMPATIBLE_STUBS, RuleLevel::Deny);
 pub static HEADER_VERSION_MISMATCH: Rule = row(&diag::HEADER_VERSION_MISMATCH, RuleLevel::Warn);
 pub static DYLIB_CRATE: Rule = row(&diag::DYLIB_CRATE, RuleLevel::Deny);
 

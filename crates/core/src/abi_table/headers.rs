@@ -1,0 +1,75 @@
+//! Compatible versions of headers.
+
+use super::AbiTable;
+use crate::library::Library;
+use crate::version::{HeaderVersion, Version};
+
+/// Mark of the headers in stubs: packages whose marks differ cannot share the stubs of a library.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HeadersMark {
+    /// No mark: the library is in no toolkit, has no ABI table, and its package declares no version.
+    Unmarked,
+    /// No declared version: functions that depend on it are refused.
+    Undeclared,
+    /// Equal for all versions in which every function has the same ABI variant.
+    Version(String),
+}
+
+impl HeadersMark {
+    /// Mark of a library's stubs in a package that declares these headers.
+    /// A user-defined library is `None`.
+    pub fn new(library: Option<&Library>, header: Option<HeaderVersion>) -> Self {
+        let depends = |library: &Library| !library.abi.is_empty() || !library.family.is_empty();
+        match (header, library) {
+            (Some(header), Some(library)) => Self::Version(library.abi.headers_mark(header)),
+            (Some(header), None) => Self::Version(AbiTable::default().headers_mark(header)),
+            (None, Some(library)) if depends(library) => Self::Undeclared,
+            (None, _) => Self::Unmarked,
+        }
+    }
+
+    /// Whether packages with these marks can share stubs.
+    pub fn is_compatible(&self, other: &Self) -> bool {
+        *self == Self::Unmarked || *other == Self::Unmarked || self == other
+    }
+}
+
+impl AbiTable {
+    /// Version from which on no function has another ABI variant than in these headers, or the headers'
+    /// version itself if variants differ within its range.
+    fn headers_mark(&self, header: HeaderVersion) -> String {
+        let newest = self.headers.last().map_or(0, |version| version.major);
+        let changes = self.variant_changes();
+        if header.from.major > newest {
+            // Unknown headers are compatible with those of their major only.
+            Version::new(header.from.major, 0).to_string()
+        } else if changes
+            .iter()
+            .any(|c| *c > header.from && *c < header.below)
+        {
+            header.to_string()
+        } else {
+            let last = changes.into_iter().rfind(|c| *c <= header.from);
+            last.unwrap_or(Version::new(0, 0)).to_string()
+        }
+    }
+
+    /// Versions in which a function has another ABI variant than before, ascending.
+    pub(crate) fn variant_changes(&self) -> Vec<Version> {
+        let mut changes = Vec::new();
+        for name in &self.names {
+            let mut last = None;
+            for (version, variant) in &name.variants {
+                if let (Some(old), Some(new)) = (last, *variant) {
+                    if old != new {
+                        changes.push(*version);
+                    }
+                }
+                last = variant.or(last);
+            }
+        }
+        changes.sort_unstable();
+        changes.dedup();
+        changes
+    }
+}
