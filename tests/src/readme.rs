@@ -1,11 +1,13 @@
 //! Commands of READMEs, and the outputs that they show.
 
 use std::fs;
-use std::path::Path;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::cargo::{program, without_own_cargo};
 use crate::command::{path_with, succeed};
+use crate::components::target_dir;
 use crate::{Result, repository};
 
 /// Commands in the `console` blocks of a page of this repository, with the output lines shown for
@@ -25,6 +27,26 @@ pub fn commands(page: &str) -> Result<Vec<(String, Vec<String>)>> {
         }
     }
     Ok(found)
+}
+
+/// Copies an example below a directory whose name has a space, with `links` relative paths out of it. Its
+/// dependencies are compiled once.
+pub fn copy_example(name: &str, links: usize, directory: &Path) -> Result<PathBuf> {
+    let root = directory.join("the example");
+    let mut copy = Command::new("cp");
+    copy.arg("-r").arg(repository().join("examples").join(name));
+    succeed(copy.arg(&root))?;
+    // Without outputs of an earlier build in the source directory.
+    let _ = fs::remove_dir_all(root.join("target"));
+    let text = fs::read_to_string(root.join("Cargo.toml"))?;
+    let here = format!("{}/", repository().display());
+    assert_eq!(text.matches("../../").count(), links);
+    fs::write(root.join("Cargo.toml"), text.replace("../../", &here))?;
+    let target = target_dir().join(format!("example-{name}"));
+    let _ = fs::remove_dir_all(target.join("debug/build"));
+    fs::create_dir_all(&target)?;
+    symlink(&target, root.join("target"))?;
+    Ok(root)
 }
 
 /// Runs commands one after another in a directory: each prints exactly the lines shown. Exported
