@@ -102,7 +102,7 @@ fn recipes_work() -> Result<()> {
                 page.expect_in_order(&["CUDA source in a package", "never read its source"])?;
                 // Built with the library of the first recipe.
                 let package = scratch()?;
-                let table = "schema = 1\n[stub.hsa]\n";
+                let table = "schema = 1\n[stub.hsa]\nheader-version = \"5\"\n";
                 fs::write(package.path().join("GpuStub.toml"), table)?;
                 fs::create_dir(package.path().join("src"))?;
                 fs::write(package.path().join("src/lib.rs"), "")?;

@@ -49,6 +49,9 @@ struct Case {
     /// Builds the stubs as a shared library that exports them.
     #[serde(default)]
     shared: bool,
+    /// Links the stubs of two packages: the first has every other function, the second all.
+    #[serde(default)]
+    merged: bool,
     /// Makes the program root's and runs it with root's rights for another user. Without root the
     /// trial is reported as skipped.
     #[serde(default)]
@@ -191,19 +194,20 @@ impl Work {
     fn build_and_run(&self, dir: &Path) -> Result<()> {
         let library = self.library(dir)?;
         let list = self.symbols(&library)?;
-        let lists = [("trap.symbols", list.to_text())];
-        let target = self.machine.target();
-        let abi = self.source.join("trap.abi");
-        let plan = if abi.exists() {
-            let manifest = trap_manifest("header-version = \"1.0\"");
-            let mut plan = plan_or_fail(&manifest, &lists, &target)?;
-            with_abi_table(&mut plan, &fs::read_to_string(abi)?)?;
-            plan
+        let mut archives = Vec::new();
+        if self.case.merged {
+            let mut half = list.clone();
+            half.symbols = half.symbols.into_iter().step_by(2).collect();
+            let first = dir.join("first");
+            fs::create_dir(&first)?;
+            archives.push(self.stubs(&first, &half)?.archive()?);
+        }
+        let stubs = self.stubs(dir, &list)?;
+        archives.push(if self.case.shared {
+            stubs.shared(dir)?
         } else {
-            plan_or_fail(&trap_manifest(""), &lists, &target)?
-        };
-        let compiler = self.compiler("c");
-        let stubs = Stubs::write(dir, &plan, &compiler, &self.case.stub_flags)?;
+            stubs.archive()?
+        });
         for other in &self.case.others {
             let output = dir.join(&other.output);
             fs::create_dir_all(output.parent().unwrap_or(dir))?;
@@ -216,7 +220,7 @@ impl Work {
                 .args(self.placed(&other.flags, dir));
             succeed(&mut command)?;
         }
-        let program = self.program(dir, &stubs)?;
+        let program = self.program(dir, &archives)?;
         if self.case.set_user_id {
             fs::set_permissions(&program, fs::Permissions::from_mode(0o4755))?;
         }
@@ -227,6 +231,22 @@ impl Work {
             self.check(run(&mut self.command(dir, &program))?)?;
         }
         Ok(())
+    }
+
+    /// Stubs of the library, with these functions.
+    fn stubs(&self, dir: &Path, list: &SymbolList) -> Result<Stubs> {
+        let lists = [("trap.symbols", list.to_text())];
+        let target = self.machine.target();
+        let abi = self.source.join("trap.abi");
+        let plan = if abi.exists() {
+            let manifest = trap_manifest("header-version = \"1.0\"");
+            let mut plan = plan_or_fail(&manifest, &lists, &target)?;
+            with_abi_table(&mut plan, &fs::read_to_string(abi)?)?;
+            plan
+        } else {
+            plan_or_fail(&trap_manifest(""), &lists, &target)?
+        };
+        Stubs::write(dir, &plan, &self.compiler("c"), &self.case.stub_flags)
     }
 
     fn check(&self, ran: Ran) -> Result<()> {
@@ -316,21 +336,15 @@ impl Work {
         Ok(list)
     }
 
-    fn program(&self, dir: &Path, stubs: &Stubs) -> Result<PathBuf> {
+    fn program(&self, dir: &Path, stubs: &[PathBuf]) -> Result<PathBuf> {
         let language = self.language();
         let source = self
             .source
             .join(if language == "c" { "main.c" } else { "main.cc" });
-        let library = if self.case.shared {
-            stubs.shared(dir)?
-        } else {
-            stubs.archive()?
-        };
         let mut command = self.compile(dir, language);
-        command
-            .arg(source)
-            .arg(library)
-            .args(["-o", "program", "-pthread"]);
+        // All members of all packages, as cargo links them.
+        command.arg(source).arg("-Wl,--whole-archive").args(stubs);
+        command.args(["-Wl,--no-whole-archive", "-o", "program", "-pthread"]);
         if self.case.shared || !self.case.others.is_empty() {
             command.arg("-Wl,-rpath,$ORIGIN");
         }

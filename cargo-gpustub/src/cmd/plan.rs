@@ -12,7 +12,7 @@ use gpustub_core::diag::{
     Code, DUPLICATE_DEVICE_SYMBOL, Diagnostic, INDIRECT_DEVICE_LIBRARY, has_errors,
 };
 use gpustub_core::library::Role;
-use gpustub_core::manifest::{Archive, LibraryType};
+use gpustub_core::manifest::{Archive, LibraryType, Stub};
 use gpustub_core::plan::{LibraryPlan, Plan};
 use gpustub_core::version::{HeaderVersion, Version};
 use gpustub_report::error::{Error, Result};
@@ -200,6 +200,12 @@ fn describe(
     }
     if !plan.required.is_empty() {
         let _ = writeln!(text, "  from another package: {}", plan.required.join(", "));
+        let is_unneeded = |stub: &Stub| !stub.provide && stub.library_type == LibraryType::Static;
+        let mut stubs = declared.manifest.stubs.iter();
+        // Packages with device links say so which runtime their host code calls.
+        if declared.manifest.device_links.is_empty() && stubs.any(is_unneeded) {
+            text.push_str("    note        several packages may bring static stubs: `provide = false` is unneeded\n");
+        }
     }
     for archive in archives {
         archive::describe(text, archive);

@@ -151,8 +151,9 @@ fields! {
             "`\"static\"` puts the stubs, hidden, into the program that links them; `\"shared\"` makes \
              a shared library that exports them. Default: `\"static\"`.";
         "provide": Type::Bool, false, "true",
-            "Whether this package holds the stubs. `false`: it only requires them, and another package \
-             of the same program provides them. Default: `true`.";
+            "Whether this package brings the stubs. `false`: the stubs in the image come from elsewhere, \
+             as with `type = \"shared\"` in another package. For static stubs it is unnecessary: several \
+             packages may bring stubs of one library. Default: `true`.";
         "required-features": Type::Strings, false, "[\"nvrtc\"]",
             "Cargo features of this package: the stub exists when all of them are enabled. Default: \
              none, it always exists.";

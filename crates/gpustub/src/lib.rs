@@ -17,7 +17,7 @@
 //!
 //! # Provider of the stubs
 //!
-//! The stub archive defines the functions behind this crate. Some package of the program has to
+//! The stub archive defines the functions behind this crate. At least one package of the program has to
 //! provide stubs, that is, have a `GpuStub.toml` with a `[stub]` table and call
 //! `gpustub_build::build()` in its `build.rs`. If none does, the linker reports
 //! `undefined symbol: gpustub_load`. Each linked image (program, shared library) queries its own

@@ -160,7 +160,7 @@ impl Rig {
     }
 }
 
-/// What the image prints.
+/// Output of the image.
 fn expected(packages: &[&str], calls: &[&str], collect: bool) -> String {
     let mut text: String = calls
         .iter()

@@ -4,7 +4,7 @@
 use std::fs;
 
 use gpustub_tests::cargo::gpustub;
-use gpustub_tests::command::{Ran, run};
+use gpustub_tests::command::Ran;
 use gpustub_tests::readme::commands;
 
 use super::*;

@@ -8,6 +8,7 @@
 
 mod existing;
 mod programs;
+mod published;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -16,7 +17,7 @@ use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use gpustub_tests::cargo::cargo;
-use gpustub_tests::command::succeed;
+use gpustub_tests::command::{run, succeed};
 use gpustub_tests::components::target_dir;
 use gpustub_tests::elf::{needed, readelf, symbols};
 use gpustub_tests::{Result, repository, scratch};

@@ -7,7 +7,7 @@ use std::env::join_paths;
 use std::fs;
 
 use gpustub_tests::cargo::gpustub;
-use gpustub_tests::command::{path_with, run};
+use gpustub_tests::command::path_with;
 use gpustub_tests::components::component;
 use serde::Deserialize;
 
