@@ -91,7 +91,7 @@ static void seal_slots(void)
 
 /* ---- binding --------------------------------------------------------------------------------- */
 
-/* Numbers of functions by the outcome of their binding. */
+/* Numbers of functions by the result of their binding. */
 struct counts {
     int bound, renamed, adapted, refused;
 };

@@ -8,7 +8,7 @@
 
 mod existing;
 mod programs;
-mod published;
+mod registry_crates;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -411,6 +411,55 @@ fn two_crates_bring_stubs() -> Result<()> {
 #[ignore = "needs mold: ./tests/run"]
 fn two_crates_bring_stubs_with_mold() -> Result<()> {
     Project::new("merged", true)?.check(&["app"], MOLD, true, &[])
+}
+
+/// A C program with the static library of a crate whose dependencies bring stubs.
+fn staticlib_contains_both_stubs(linkers: &[&str]) -> Result<()> {
+    let project = Project::new("merged", true)?;
+    let words = [
+        "rustc",
+        "--package",
+        "app",
+        "--lib",
+        "--crate-type",
+        "staticlib",
+    ];
+    succeed(&mut project.cargo(&words, DEFAULT, false)?)?;
+    let main = project.work.join("staticlib.c");
+    write_if_changed(
+        &main,
+        b"int check(void);\nint main(void) { return check(); }\n",
+    )?;
+    let program = project.work.join("staticlib");
+    for linker in linkers {
+        for collect in [true, false] {
+            let mut cc = Command::new("cc");
+            cc.arg(&main)
+                .arg(project.work.join("target-bare/debug/libapp.a"));
+            cc.args(["-lpthread", "-ldl", "-lm", "-lgcc_s", "-o"])
+                .arg(&program);
+            cc.arg(format!("-fuse-ld={linker}"));
+            cc.args(collect.then_some("-Wl,--gc-sections"));
+            succeed(&mut cc)?;
+            project.start(&mut Command::new(&program))?;
+            let rows = symbols("--symbols", &program)?;
+            let run_times = rows.iter().filter(|row| row.name == "find_library");
+            let expected = if collect { 1 } else { 2 };
+            assert_eq!(run_times.count(), expected, "{linker}, {collect}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn staticlib_contains_the_stubs_of_two_crates() -> Result<()> {
+    staticlib_contains_both_stubs(&["bfd"])
+}
+
+#[test]
+#[ignore = "needs lld, mold and gold: ./tests/run"]
+fn staticlib_contains_the_stubs_of_two_crates_with_other_linkers() -> Result<()> {
+    staticlib_contains_both_stubs(&["gold", "lld", "mold"])
 }
 
 #[test]

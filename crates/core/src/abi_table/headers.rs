@@ -56,20 +56,18 @@ impl AbiTable {
 
     /// Versions in which a function has another ABI variant than before, ascending.
     pub(crate) fn variant_changes(&self) -> Vec<Version> {
-        let mut changes = Vec::new();
+        let mut changes: Vec<Version> = Vec::new();
         for name in &self.names {
             let mut last = None;
             for (version, variant) in &name.variants {
-                if let (Some(old), Some(new)) = (last, *variant) {
-                    if old != new {
-                        changes.push(*version);
-                    }
+                let index = changes.partition_point(|change| change < version);
+                let is_change = last.is_some() && variant.is_some() && last != *variant;
+                if is_change && changes.get(index) != Some(version) {
+                    changes.insert(index, *version);
                 }
                 last = variant.or(last);
             }
         }
-        changes.sort_unstable();
-        changes.dedup();
         changes
     }
 }

@@ -24,7 +24,7 @@ const BUILD: &str = "    gpustub_build::build();\n";
 
 impl Project {
     /// The application, with the crates of the registry patched for these headers of cudarc.
-    fn published(header: &str) -> Result<Self> {
+    fn registry_crates(header: &str) -> Result<Self> {
         let project = Self::new("published", false)?;
         let sources = project.sources()?;
         for (crate_name, script, libraries) in CRATES {
@@ -100,7 +100,7 @@ fn with_helper(manifest: &str, helper: bool) -> Result<String> {
 #[test]
 #[ignore = "needs crates from the registry, PoCL and mold: ./tests/run"]
 fn published_crates_bring_stubs() -> Result<()> {
-    let project = Project::published("11.4")?;
+    let project = Project::registry_crates("11.4")?;
     let driver = project.work.join("libcuda.so.1");
     let mut cc = Command::new("cc");
     cc.args(["-shared", "-fPIC", "-o"]).arg(&driver);
@@ -142,7 +142,7 @@ fn published_crates_bring_stubs() -> Result<()> {
 #[test]
 #[ignore = "needs crates from the registry and mold: ./tests/run"]
 fn published_crates_with_incompatible_bindings_do_not_link() -> Result<()> {
-    let project = Project::published("12.8")?;
+    let project = Project::registry_crates("12.8")?;
     for linker in [DEFAULT, BFD, MOLD] {
         let words = ["build", "--no-default-features", "--features", "cuda-12"];
         let ran = run(&mut project.cargo(&words, linker, false)?)?;
