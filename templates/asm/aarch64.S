@@ -20,7 +20,7 @@
  * that trampoline, slot and spec are of one object. It drops the groups of functions that the program does
  * not call. */
 .macro gpustub_function library, tables, name, spec
- gpustub_section .text.gpustub.\name, axG, \library, \name
+ .section .text.gpustub.\name, "axG", %progbits, gpustub1.\library\().\name, comdat
  .p2align 4
  .globl \name
  GPUSTUB_HIDE(\name)
@@ -36,18 +36,7 @@
  add x15, x15, :lo12:.Lslot_\name
  b .Lenter_\library
  .size \name, . - \name
-
- gpustub_section .data.gpustub.b.\library\().\tables\().b.\name, awG, \library, \name
- .p2align 3
-.Lslot_\name:
- .xword .Lthunk_\name
- .word .Linfo_\name - .
- .word .Lthunk_\name - .
-
- gpustub_section .rodata.gpustub.\name, aG, \library, \name
-.Linfo_\name:
- .hword \spec
- .asciz "\name"
+ gpustub_slot \library, \tables, \name, \spec
 .endm
 
 /* Entry of a library's unbound calls: passes the part to gpustub1_slow. */

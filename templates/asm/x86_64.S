@@ -20,7 +20,7 @@
  * that trampoline, slot and spec are of one object. It drops the groups of functions that the program does
  * not call. */
 .macro gpustub_function library, tables, name, spec
- gpustub_section .text.gpustub.\name, axG, \library, \name
+ .section .text.gpustub.\name, "axG", %progbits, gpustub1.\library\().\name, comdat
  .p2align 4                     /* the warm path never crosses a cache line */
  .globl \name
  GPUSTUB_HIDE(\name)
@@ -33,18 +33,7 @@
  leaq .Lslot_\name(%rip), %r11
  jmp .Lenter_\library
  .size \name, . - \name
-
- gpustub_section .data.gpustub.b.\library\().\tables\().b.\name, awG, \library, \name
- .p2align 3
-.Lslot_\name:
- .quad .Lthunk_\name
- .long .Linfo_\name - .
- .long .Lthunk_\name - .
-
- gpustub_section .rodata.gpustub.\name, aG, \library, \name
-.Linfo_\name:
- .short \spec
- .asciz "\name"
+ gpustub_slot \library, \tables, \name, \spec
 .endm
 
 /* Entry of a library's unbound calls: begins the frame of gpustub1_slow, because no register but r11 is

@@ -13,9 +13,25 @@
  * not. For the parts, a reference from each function keeps the section also where these symbols do not
  * (lld, -z start-stop-gc). */
 
-/* Section of a function, in the function's group. */
+/* Section of a function, in the function's group. Not used for the sections that every function has: a
+ * macro in a macro takes the assembler a quarter of its time. */
 .macro gpustub_section section, flags, library, name
  .section \section, "\flags", %progbits, gpustub1.\library\().\name, comdat
+.endm
+
+/* Slot and name of a function: struct slot, struct slot_info. */
+.macro gpustub_slot library, tables, name, spec
+ .section .data.gpustub.b.\library\().\tables\().b.\name, "awG", %progbits, gpustub1.\library\().\name, comdat
+ .p2align 3
+.Lslot_\name:
+ .quad .Lthunk_\name
+ .long .Linfo_\name - .
+ .long .Lthunk_\name - .
+
+ .section .rodata.gpustub.\name, "aG", %progbits, gpustub1.\library\().\name, comdat
+.Linfo_\name:
+ .short \spec
+ .asciz "\name"
 .endm
 
 /* Label at a bound of a library's slots: a precedes them, c follows. */

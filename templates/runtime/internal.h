@@ -134,6 +134,15 @@ struct family {
     struct toolkit *toolkit; /* atomic; NULL: none yet */
 };
 
+/* Archives of different packages share these: another layout needs another version of the interface. */
+_Static_assert(sizeof(struct slot) == 16 && sizeof(struct part) == 48, "layout of slots");
+_Static_assert(sizeof(struct library) == 208 && sizeof(struct spec) == 40 &&
+                   sizeof(struct load_name) == 16 && sizeof(struct version_probe) == 24 &&
+                   sizeof(struct out_param) == 4 && sizeof(struct abi_entry) == 16,
+               "layout of tables");
+_Static_assert(sizeof(struct library_state) == 48 && sizeof(struct family) == 8,
+               "layout of states");
+
 /* ---- parts of a slot: always inlined, since binding reads them for every function, even without
  * optimisation ---------------------------------------------------------------------------- */
 
