@@ -86,7 +86,7 @@ fn main() {
         let root = root.clone();
         move || every_rule_has_its_cases(&root)
     })];
-    trials.push(Trial::test("a_file_that_cannot_be_read_is_told", || {
+    trials.push(Trial::test("a_file_that_cannot_be_read_is_reported", || {
         unreadable().map_err(|e| Failed::from(e.to_string()))
     }));
     for path in cases(&root) {
