@@ -2,11 +2,13 @@
 #include "internal.h"
 
 /* Returns whether an earlier part has the same slots. A linker that sorts sections by name moves the slots
- * of objects with equal tables together (elf_table.h). */
+ * of objects with equal tables together (elf_table.h). Both bounds count: an empty range may begin where
+ * the next object's does. */
 static int is_repeated(const struct part *part)
 {
     for (const struct part *other = __start_gpustub1_parts; other < part; other++)
-        if (other->library == part->library && other->first == part->first)
+        if (other->library == part->library && other->first == part->first &&
+            other->last == part->last)
             return 1;
     return 0;
 }

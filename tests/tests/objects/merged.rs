@@ -18,7 +18,7 @@ const PACKAGES: [(&str, &[&str], &[&str]); 3] = [
 ];
 
 /// Names, the packages in the linker's order, and the functions that the image calls.
-const CASES: [(&str, &[&str], &[&str]); 6] = [
+const CASES: [(&str, &[&str], &[&str]); 7] = [
     ("one package", &["a"], &["trap1", "trap2"]),
     ("two libraries", &["a", "b"], &["trap1", "other1"]),
     (
@@ -32,6 +32,8 @@ const CASES: [(&str, &[&str], &[&str]); 6] = [
         &["trap1", "trap2", "trap4", "other1", "other2", "other3"],
     ),
     ("the second only", &["a", "b"], &["other1"]),
+    // The first package's range of slots is empty, and begins where the second's does.
+    ("the second of one library", &["a", "c"], &["trap4", "trap5"]),
     ("no function", &["a", "b"], &[]),
 ];
 
