@@ -86,9 +86,10 @@ fn main() {
         let root = root.clone();
         move || every_rule_has_its_cases(&root)
     })];
-    trials.push(Trial::test("a_file_that_cannot_be_read_is_reported", || {
-        unreadable().map_err(|e| Failed::from(e.to_string()))
-    }));
+    trials.push(Trial::test(
+        "a_file_that_cannot_be_read_is_reported",
+        || unreadable().map_err(|e| Failed::from(e.to_string())),
+    ));
     for path in cases(&root) {
         let name = path.strip_prefix(&root).unwrap_or(&path).with_extension("");
         trials.push(Trial::test(name.display().to_string(), move || {

@@ -5,6 +5,15 @@ use std::fs;
 use super::archives::objects;
 use super::{ends, write};
 
+const BUILD: [&str; 6] = [
+    "archive",
+    "build",
+    "--manifest-archive",
+    "builtins",
+    "-o",
+    "t.a",
+];
+
 /// A table of `GpuStub.toml`, which `sync` adds to the package.
 #[test]
 fn a_table_is_wired_and_built() {
@@ -93,18 +102,7 @@ embeds 0.1.0 (GpuStub.toml)
         "GpuStub.toml",
         &table.replace("gfx11/*.o", "gfx12/*.o"),
     );
-    let (_, err) = ends(
-        1,
-        directory,
-        &[
-            "archive",
-            "build",
-            "--manifest-archive",
-            "builtins",
-            "-o",
-            "t.a",
-        ],
-    );
+    let (_, err) = ends(1, directory, &BUILD);
     assert!(err.contains("error[unknown-feature]"), "{err}");
     write(
         directory,
@@ -113,18 +111,7 @@ embeds 0.1.0 (GpuStub.toml)
             .replace("gfx11/*.o", "gfx12/*.o")
             .replace("required-features", "# "),
     );
-    let (_, err) = ends(
-        1,
-        directory,
-        &[
-            "archive",
-            "build",
-            "--manifest-archive",
-            "builtins",
-            "-o",
-            "t.a",
-        ],
-    );
+    let (_, err) = ends(1, directory, &BUILD);
     assert!(err.contains("`gfx12/*.o` matches no file"), "{err}");
     assert!(err.contains("--> GpuStub.toml:4:21"), "{err}");
 }

@@ -33,7 +33,11 @@ const CASES: [(&str, &[&str], &[&str]); 7] = [
     ),
     ("the second only", &["a", "b"], &["other1"]),
     // The first package's range of slots is empty, and begins where the second's does.
-    ("the second of one library", &["a", "c"], &["trap4", "trap5"]),
+    (
+        "the second of one library",
+        &["a", "c"],
+        &["trap4", "trap5"],
+    ),
     ("no function", &["a", "b"], &[]),
 ];
 
