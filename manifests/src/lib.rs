@@ -2,7 +2,8 @@
 //!
 //! Each GPU library has `<id>.toml` (load names, directories, fall-back values) and
 //! `<id>.symbols` (its functions, and the versions that have them); a library whose functions
-//! changed their ABI also has `<id>.abi`. `gpustub-core` reads the formats.
+//! changed their ABI also has `<id>.abi`, one with functions that name status codes `<id>.errors`.
+//! `gpustub-core` reads the formats.
 
 /// One library: its id, its manifest and its symbol list.
 #[derive(Debug, Clone, Copy)]
@@ -15,53 +16,62 @@ pub struct LibraryText {
     pub symbols: &'static str,
     /// The text of `<id>.abi`; empty: no function ever changed its ABI.
     pub abi: &'static str,
+    /// The text of `<id>.errors`; empty: no function names status codes.
+    pub errors: &'static str,
 }
 
 /// The version of this package, which lock files name.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 macro_rules! libraries {
-    ($($id:literal $($abi:ident)?),* $(,)?) => {
+    ($($id:literal $($more:ident)*),* $(,)?) => {
         /// All libraries, sorted by id.
         pub const LIBRARIES: &[LibraryText] = &[$(LibraryText {
             id: $id,
             manifest: include_str!(concat!("../", $id, ".toml")),
             symbols: include_str!(concat!("../", $id, ".symbols")),
-            abi: concat!($(libraries!(@$abi $id),)?),
+            abi: concat!($(libraries!(@abi $more $id),)*),
+            errors: concat!($(libraries!(@errors $more $id),)*),
         }),*];
     };
-    (@abi $id:literal) => {
+    (@abi abi $id:literal) => {
         include_str!(concat!("../", $id, ".abi"))
+    };
+    (@errors errors $id:literal) => {
+        include_str!(concat!("../", $id, ".errors"))
+    };
+    (@$kind:ident $other:ident $id:literal) => {
+        ""
     };
 }
 
 // Written by `cargo xtask manifests`.
 libraries![
-    "cublas",
-    "cublaslt",
-    "cuda" abi,
-    "cudart" abi,
-    "cudnn",
+    "cublas" errors,
+    "cublaslt" errors,
+    "cuda" abi errors,
+    "cudart" abi errors,
+    "cudnn" errors,
     "cufft",
     "cufile",
-    "cupti",
+    "cupti" errors,
     "curand",
     "cusolver",
-    "cusparse",
-    "hip" abi,
-    "hipblas",
+    "cusparse" errors,
+    "hip" abi errors,
+    "hipblas" errors,
     "hipfft",
     "hiprand",
-    "hiprtc" abi,
+    "hiprtc" abi errors,
     "hipsolver",
     "hipsparse",
-    "nccl",
+    "nccl" errors,
     "nvjitlink",
-    "nvml",
-    "nvrtc" abi,
+    "nvml" errors,
+    "nvrtc" abi errors,
     "nvtx",
     "opencl",
-    "rocblas",
+    "rocblas" errors,
     "rocfft",
     "rocrand",
 ];

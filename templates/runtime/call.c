@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- which function of the library ----------------------------------------------------------- */
@@ -88,9 +89,29 @@ static void *to_pointer(uintptr_t address)
     return pointer;
 }
 
-static void write_out_param(const struct library *library, const struct out_param *out,
-                            int32_t code, const struct frame *frame)
+/* Returns the name of a status code, or its text: number and name. For the code of a missing library the
+ * text says so while it is missing. NULL: the headers have no such code. */
+static const char *describe_error(const struct library *library, int32_t code, int as_text,
+                                  enum reason reason)
 {
+    if (as_text && reason == LIBRARY_MISSING && code == library->library_missing)
+        return library->string;
+    for (const char *text = library->errors; *text; text += strlen(text) + 1)
+        if (atoi(text) == code)
+            return as_text ? text : strchr(text, ' ') + 1;
+    return NULL;
+}
+
+static uintptr_t returned_error(const char *description)
+{
+    return (uintptr_t)(description ? description : "unknown error code");
+}
+
+static void write_out_param(const struct library *library, const struct out_param *out,
+                            int32_t code, enum reason reason, const struct frame *frame)
+{
+    int as_text = out->kind == OUT_ERROR_TEXT;
+    const char *description;
     uintptr_t argument =
         out->arg < REGISTER_ARGS ? frame->reg[out->arg] : frame->stack[out->arg - REGISTER_ARGS];
     void *target = to_pointer(argument);
@@ -100,15 +121,21 @@ static void write_out_param(const struct library *library, const struct out_para
     case OUT_ZERO: memset(target, 0, out->size); break;
     case OUT_STATUS: memcpy(target, &code, sizeof code); break;
     case OUT_STRING: memcpy(target, &library->string, sizeof library->string); break;
+    case OUT_ERROR_NAME:
+    case OUT_ERROR_TEXT:
+        description = describe_error(library, (int32_t)frame->reg[0], as_text, reason);
+        memcpy(target, &description, sizeof description);
+        break;
     }
 }
 
 /* Writes out parameters and the result in the library's place. Async-signal-safe. */
 static void answer(const struct library *library, const struct spec *spec, int32_t code,
-                   struct frame *frame)
+                   enum reason reason, struct frame *frame)
 {
+    int32_t asked = (int32_t)frame->reg[0];
     for (int i = 0; i < spec->out_params_len; i++)
-        write_out_param(library, &library->out_params[spec->out_params + i], code, frame);
+        write_out_param(library, &library->out_params[spec->out_params + i], code, reason, frame);
     switch (spec->returns) {
     case RETURNS_STATUS: frame->result = (uintptr_t)(intptr_t)code; break;
     case RETURNS_VALUE: frame->result = (uintptr_t)(intptr_t)spec->value; break;
@@ -117,6 +144,15 @@ static void answer(const struct library *library, const struct spec *spec, int32
         if (frame->indirect)
             memset(to_pointer(frame->indirect), 0, (size_t)spec->value);
         frame->result = frame->indirect;
+        break;
+    case RETURNS_ERROR_NAME:
+        frame->result = returned_error(describe_error(library, asked, 0, reason));
+        break;
+    case RETURNS_ERROR_TEXT:
+        frame->result = returned_error(describe_error(library, asked, 1, reason));
+        break;
+    case RETURNS_UNKNOWN_ERROR:
+        frame->result = describe_error(library, asked, 0, reason) ? 0 : (uintptr_t)(intptr_t)spec->value;
         break;
     default: frame->result = 0;
     }
@@ -179,8 +215,9 @@ void *gpustub1_enter(struct slot *slot, struct frame *frame)
     if (answered)
         target = NULL;
     else if (!target)
-        answer(library, spec, forced ? code : status_code(library, spec, reason), frame);
-    if (forced && spec->returns == RETURNS_VALUE) /* the rule's code replaces the fixed value */
+        answer(library, spec, forced ? code : status_code(library, spec, reason), reason, frame);
+    /* the rule's code replaces the fixed value */
+    if (forced && (spec->returns == RETURNS_VALUE || spec->returns == RETURNS_UNKNOWN_ERROR))
         frame->result = (uintptr_t)(intptr_t)code;
     if (!target) {
         if (mode == TRACE_CALLS)

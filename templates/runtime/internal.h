@@ -136,7 +136,7 @@ struct family {
 
 /* Archives of different packages share these: another layout needs another version of the interface. */
 _Static_assert(sizeof(struct slot) == 16 && sizeof(struct part) == 48, "layout of slots");
-_Static_assert(sizeof(struct library) == 208 && sizeof(struct spec) == 40 &&
+_Static_assert(sizeof(struct library) == 216 && sizeof(struct spec) == 40 &&
                    sizeof(struct load_name) == 16 && sizeof(struct version_probe) == 24 &&
                    sizeof(struct out_param) == 4 && sizeof(struct abi_entry) == 16,
                "layout of tables");

@@ -131,10 +131,19 @@ enum returns {
     RETURNS_STRING,       /* library.string */
     RETURNS_NULL,
     RETURNS_VOID,
-    RETURNS_ZEROED_STRUCT /* spec.value bytes of zero through the hidden result pointer */
+    RETURNS_ZEROED_STRUCT, /* spec.value bytes of zero through the hidden result pointer */
+    RETURNS_ERROR_NAME,    /* name of the status code in argument 0 */
+    RETURNS_ERROR_TEXT,    /* number and name of that code */
+    RETURNS_UNKNOWN_ERROR  /* 0; spec.value if that code is unknown */
 };
 
-enum out_kind { OUT_ZERO, OUT_STATUS, OUT_STRING };
+enum out_kind {
+    OUT_ZERO,
+    OUT_STATUS,
+    OUT_STRING,
+    OUT_ERROR_NAME, /* as RETURNS_ERROR_NAME, but NULL if the code is unknown */
+    OUT_ERROR_TEXT
+};
 
 struct out_param {
     uint8_t arg;
@@ -186,6 +195,8 @@ struct library {
     const char *title;        /* "CUDA runtime" */
     const char *override_env; /* "GPUSTUB_CUDART_PATH" */
     const char *string;       /* result of string functions when unavailable */
+    const char *errors;       /* "35: cudaErrorInsufficientDriver", ...: status codes as strings, "" ends
+                                 them; NULL if no function needs them */
     uint8_t role;
     uint8_t version_encoding; /* encoding of version_function's result */
     uint8_t independent_major; /* majors of load names are the library's own, not its toolkit's */

@@ -132,7 +132,8 @@ static void trace_result(const struct slot *slot, const struct spec *spec, uintp
     struct text line = {NULL, 0, 0};
     start_line(&line, slot);
     append(&line, " = ");
-    if (spec->returns == RETURNS_STATUS || spec->returns == RETURNS_VALUE)
+    if (spec->returns == RETURNS_STATUS || spec->returns == RETURNS_VALUE ||
+        spec->returns == RETURNS_UNKNOWN_ERROR)
         append_number(&line, (int32_t)(uint32_t)result);
     else
         append_hex(&line, result);

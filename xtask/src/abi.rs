@@ -14,7 +14,9 @@ mod table;
 use crate::manifests::diff;
 use crate::recipes::{Options, root};
 use history::History;
-use recipes::{RECIPES, Recipe};
+use recipes::Recipe;
+
+pub use recipes::RECIPES;
 
 /// Header comment of every file.
 const HEAD: &str = "\
@@ -80,7 +82,7 @@ impl Recipe {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use std::collections::BTreeSet;
     use std::path::PathBuf;
 

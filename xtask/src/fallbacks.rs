@@ -5,7 +5,7 @@
 //! assertions, in C, lets the compiler itself check sizes and classes of types.
 
 mod claims;
-mod declarations;
+pub mod declarations;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -98,7 +98,7 @@ fn readings(recipe: &Recipe) -> impl Iterator<Item = (&[String], &[String])> {
 }
 
 /// Include directories; `None` if a component is missing.
-fn include_directories(
+pub fn include_directories(
     headers: &Headers,
     components: &Path,
 ) -> Result<Option<Vec<PathBuf>>, String> {

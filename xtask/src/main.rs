@@ -1,6 +1,7 @@
 //! Maintenance of this repository: `cargo xtask <task>`.
 
 mod abi;
+mod errors;
 mod fallbacks;
 mod invariants;
 mod manifests;
@@ -42,6 +43,12 @@ const TASKS: &[Task] = &[
         about: "regenerate manifests/*.abi from the real headers, or compare them",
         usage: "[--check] [--components DIR]",
         run: abi::run,
+    },
+    Task {
+        name: "errors",
+        about: "regenerate manifests/*.errors from the real headers, or compare them",
+        usage: "[--check] [--components DIR] [LIBRARY...]",
+        run: errors::run,
     },
     Task {
         name: "abi-programs",

@@ -19,7 +19,7 @@ pub struct Recipe {
     #[serde(default)]
     pub without_versions: bool,
     pub exports: Vec<Exports>,
-    /// Read by `tests/tests/libraries.rs`, as `bound`.
+    /// Read by `tests/tests/libraries/main.rs`, as `bound`.
     #[serde(default, rename = "call")]
     pub _call: serde::de::IgnoredAny,
     #[serde(default, rename = "bound")]

@@ -184,7 +184,7 @@ fields! {
              manifest's codes; for a user-defined library, -1.";
         "string": Type::String, false, "\"acme is not installed\"",
             "Text of functions that return one. Default: the manifest's; for a user-defined \
-             library, \"ID is not available\".";
+             library, \"ID is not available; GPUSTUB_LOG=1 shows why\".";
     }
     "stub.zero-out" {
         "arg": Type::Integer, true, "0",

@@ -92,6 +92,12 @@ pub enum Returns {
     Void,
     /// A zeroed struct of this size in bytes, through the hidden result pointer.
     ZeroedStruct(u32),
+    /// The name of the status code in the first argument, as a C string.
+    ErrorName,
+    /// Number and name of that code, as a C string.
+    ErrorText,
+    /// 0, or this number if that code is unknown.
+    UnknownError(i32),
 }
 
 /// Value written through a pointer argument when the function cannot be called.
@@ -104,6 +110,10 @@ pub enum OutKind {
     Status,
     /// The library's fall-back string (`char **`).
     String,
+    /// The name of the status code in the first argument (`char **`); NULL if it is unknown.
+    ErrorName,
+    /// Number and name of that code, in the same way.
+    ErrorText,
 }
 
 /// An out-parameter.
@@ -126,6 +136,14 @@ pub struct Fallback {
     pub outs: Vec<Out>,
     /// Status code for a missing library, if it differs from the library's.
     pub status_if_missing: Option<i32>,
+}
+
+impl Fallback {
+    /// Whether the function names a status code.
+    pub fn names_error(&self) -> bool {
+        let out = |out: &Out| matches!(out.kind, OutKind::ErrorName | OutKind::ErrorText);
+        matches!(self.returns, Returns::ErrorName | Returns::ErrorText) || self.outs.iter().any(out)
+    }
 }
 
 /// Role of a function in compilers' start-up code, which calls it before main for each module with
@@ -224,6 +242,8 @@ pub struct Library {
     pub codes: StatusCodes,
     /// Result of string functions; `{title}` has been replaced.
     pub string: String,
+    /// Names of the status codes: lines such as `35 cudaErrorInsufficientDriver`, and comments.
+    pub errors: &'static str,
     /// Fall-backs of functions other than plain status functions, by name.
     pub fallbacks: ByName<Fallback>,
     /// Functions whose ABI differs between versions.
@@ -261,7 +281,10 @@ impl Library {
     /// `Clone` of all types in it, which every build script would compile.
     pub(crate) fn read_builtin(id: &str) -> Option<Self> {
         let text = &LIBRARIES[Self::index(id)?];
-        Self::parse(&format!("{id}.toml"), text.manifest, text.symbols, text.abi).0
+        let file = format!("{id}.toml");
+        let mut library = Self::parse(&file, text.manifest, text.symbols, text.abi).0?;
+        library.errors = text.errors;
+        Some(library)
     }
 
     /// Index of a shipped library in [`LIBRARIES`].

@@ -176,7 +176,7 @@ fn string_functions_give_text() -> Result<()> {
     machine.install(&program_with_all_stubs(dir.path(), &source)?, "/program")?;
     let ran = machine.run("/program", &[])?.success()?;
     assert!(
-        expected.contains("cudaGetErrorString the CUDA runtime"),
+        expected.contains("hipApiName the HIP runtime"),
         "{expected}"
     );
     assert_eq!(ran.stdout, expected);

@@ -175,8 +175,7 @@ fn heavy_candle_starts_without_a_gpu() -> Result<()> {
     build.env("PATH", path_with(&toolkit.join("bin"))?);
     let program = image(&succeed(&mut build)?.stdout, "uses-candle", "bin")?;
     check_image_with(&program, DEFAULT, &["libstdc++.so.6"])?;
-    let absent =
-        "DriverError(CUDA_ERROR_NO_DEVICE, \"the CUDA driver (libcuda) is not available\")";
+    let absent = "DriverError(CUDA_ERROR_NO_DEVICE, \"the CUDA driver (libcuda) is not available; GPUSTUB_LOG=1 shows why\")";
     let mut command = command_without_libraries(&project, &program);
     // With RUST_BACKTRACE, candle's errors print their origin.
     command.env_remove("RUST_BACKTRACE");

@@ -122,7 +122,7 @@ fn published_crates_bring_stubs() -> Result<()> {
         let none = succeed(project.switch_off(clean(&mut none)))?;
         assert_eq!(
             none.stdout,
-            "cudarc: Err(DriverError(CUDA_ERROR_NO_DEVICE, \"the CUDA driver (libcuda) is not available\"))\n\
+            "cudarc: Err(DriverError(CUDA_ERROR_NO_DEVICE, \"the CUDA driver (libcuda) is not available; GPUSTUB_LOG=1 shows why\"))\n\
              cust: Err(NoDevice)\nopencl3: -1001\n"
         );
         let mut found = Command::new(&program);

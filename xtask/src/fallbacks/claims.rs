@@ -44,7 +44,7 @@ impl<'s> Claims<'s> {
         self.returns(name, &function.returns, &fallback.returns);
         for out in &fallback.outs {
             let size = match out.kind {
-                OutKind::Zero(0) | OutKind::String => 8,
+                OutKind::Zero(0) | OutKind::String | OutKind::ErrorName | OutKind::ErrorText => 8,
                 OutKind::Zero(bytes) => bytes,
                 OutKind::Status => 4,
             };
@@ -66,7 +66,7 @@ impl<'s> Claims<'s> {
             Returns::Void if declared == "void" => self.assertions += 1,
             Returns::Void => self.problems.push(format!("{said}, not nothing")),
             _ if declared == "void" => self.problems.push(format!("{said}, not a value")),
-            Returns::String => {
+            Returns::String | Returns::ErrorName | Returns::ErrorText => {
                 let is_text =
                     format!("_Generic(({declared})0, char *: 1, const char *: 1, default: 0)");
                 self.assert(&is_text, &format!("{said}, not text"));
@@ -78,7 +78,7 @@ impl<'s> Claims<'s> {
                 );
             }
             // Two registers, of integers or vectors: x86-64 and AArch64 alike.
-            Returns::Value(_) => {
+            Returns::Value(_) | Returns::UnknownError(_) => {
                 let fits = format!("{class} != {POINTER} && {size} <= 16");
                 self.assert(&fits, &format!("{said}, not a number or small struct"));
             }

@@ -27,6 +27,8 @@ pub struct Parameter {
 #[derive(Deserialize)]
 struct Node {
     #[serde(default)]
+    id: String,
+    #[serde(default)]
     kind: String,
     #[serde(default)]
     name: String,
@@ -36,6 +38,10 @@ struct Node {
     storage: Option<String>,
     #[serde(default)]
     inline: bool,
+    /// Declaration that a type names.
+    decl: Option<Box<Node>>,
+    /// Value of a constant expression.
+    value: Option<serde_json::Value>,
     #[serde(default)]
     inner: Vec<Node>,
 }
@@ -85,14 +91,65 @@ pub fn clang(source: &str, directories: &[PathBuf], arguments: &[&str]) -> Resul
     Ok(output)
 }
 
-/// The functions that a source declares and that a library may export.
-pub fn read(source: &str, directories: &[PathBuf]) -> Result<BTreeMap<String, Function>, String> {
+/// Clang's tree of a source.
+fn tree(source: &str, directories: &[PathBuf]) -> Result<Node, String> {
     let output = clang(source, directories, &["-Xclang", "-ast-dump=json"])?;
     if !output.status.success() {
         return Err(String::from_utf8_lossy(&output.stderr).into_owned());
     }
-    let tree: Node =
-        serde_json::from_slice(&output.stdout).map_err(|e| format!("clang's tree: {e}"))?;
+    serde_json::from_slice(&output.stdout).map_err(|e| format!("clang's tree: {e}"))
+}
+
+/// The enumerators of an enumeration with their numbers, in the order of the header. `name`: its tag, or
+/// of its typedef.
+pub fn enumerators(
+    source: &str,
+    directories: &[PathBuf],
+    name: &str,
+) -> Result<Vec<(String, i32)>, String> {
+    let tree = tree(source, directories)?;
+    let typedef = (tree.inner.iter())
+        .rfind(|node| node.kind == "TypedefDecl" && node.name == name)
+        .and_then(named_enumeration);
+    let enumeration = (tree.inner.iter()).rfind(|node| {
+        node.kind == "EnumDecl"
+            && !node.inner.is_empty()
+            && typedef.map_or(node.name == name, |id| node.id == id)
+    });
+    let enumeration = enumeration.ok_or_else(|| format!("no enumeration `{name}`"))?;
+    let mut found = Vec::new();
+    let mut next = 0;
+    for node in &enumeration.inner {
+        if node.kind != "EnumConstantDecl" {
+            continue;
+        }
+        let value = node
+            .inner
+            .iter()
+            .find_map(|node| node.value.as_ref()?.as_str());
+        let value: i32 = match value {
+            Some(text) => text
+                .parse()
+                .map_err(|e| format!("{} = {text}: {e}", node.name))?,
+            None => next,
+        };
+        found.push((node.name.clone(), value));
+        next = value.wrapping_add(1);
+    }
+    Ok(found)
+}
+
+/// Id of the enumeration that a typedef names.
+fn named_enumeration(node: &Node) -> Option<&str> {
+    match &node.decl {
+        Some(decl) if decl.kind == "EnumDecl" => Some(&decl.id),
+        _ => node.inner.iter().find_map(named_enumeration),
+    }
+}
+
+/// The functions that a source declares and that a library may export.
+pub fn read(source: &str, directories: &[PathBuf]) -> Result<BTreeMap<String, Function>, String> {
+    let tree = tree(source, directories)?;
     let exported = |node: &Node| {
         node.kind == "FunctionDecl" && node.storage.as_deref() != Some("static") && !node.inline
     };

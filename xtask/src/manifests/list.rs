@@ -35,9 +35,16 @@ fn entries() -> Result<Vec<String>, String> {
     });
     let mut entries: Vec<String> = libraries
         .filter_map(|path| {
-            let abi = path.with_extension("abi").is_file();
             let id = path.file_stem()?.to_str()?;
-            Some(format!("    \"{id}\"{},\n", if abi { " abi" } else { "" }))
+            let more = ["abi", "errors"].map(|kind| {
+                let exists = path.with_extension(kind).is_file();
+                if exists {
+                    format!(" {kind}")
+                } else {
+                    String::new()
+                }
+            });
+            Some(format!("    \"{id}\"{},\n", more.concat()))
         })
         .collect();
     entries.sort();

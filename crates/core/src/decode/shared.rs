@@ -118,7 +118,14 @@ impl Decoder<'_> {
             return None;
         }
         let known: &[&str] = if kinds {
-            &["arg", "size", "status", "string"]
+            &[
+                "arg",
+                "size",
+                "status",
+                "string",
+                "error-name",
+                "error-text",
+            ]
         } else {
             &["arg", "size"]
         };
@@ -129,13 +136,19 @@ impl Decoder<'_> {
         if let Some(size) = table.get("size") {
             kind = OutKind::Zero(u32::try_from(self.integer(&size, 1..=MAX_SIZE)?).ok()?);
         }
-        for (key, other) in [("status", OutKind::Status), ("string", OutKind::String)] {
+        for (key, other) in [
+            ("status", OutKind::Status),
+            ("string", OutKind::String),
+            ("error-name", OutKind::ErrorName),
+            ("error-text", OutKind::ErrorText),
+        ] {
             let Some(flag) = table.get(key).filter(|_| kinds) else {
                 continue;
             };
             if kind != OutKind::Zero(0) || !self.boolean(&flag)? {
                 let message = format!(
-                    "`{}` takes one of size = N, status = true, string = true",
+                    "`{}` takes one of size = N, status = true, string = true, error-name = true, \
+                     error-text = true",
                     value.name
                 );
                 self.error(&INVALID_VALUE, flag.span, message);

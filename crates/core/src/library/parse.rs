@@ -172,6 +172,7 @@ impl Reader<'_, '_> {
             hooks: self.hooks(top),
             fallback_symbols: self.fallback_symbols(top),
             string: string.replace("{title}", &title),
+            errors: "",
             id,
             title,
             role,
@@ -355,17 +356,31 @@ impl Reader<'_, '_> {
 
     fn returns(&mut self, value: &Value<'_>) -> Option<Returns> {
         if value.is_string() {
-            let names = [("string", 0), ("null", 1), ("void", 2)];
-            let kinds = [Returns::String, Returns::Null, Returns::Void];
+            let names = [
+                ("string", 0),
+                ("null", 1),
+                ("void", 2),
+                ("error-name", 3),
+                ("error-text", 4),
+            ];
+            let kinds = [
+                Returns::String,
+                Returns::Null,
+                Returns::Void,
+                Returns::ErrorName,
+                Returns::ErrorText,
+            ];
             return self
                 .decoder
                 .one_of(value, &names)
                 .map(|index: usize| kinds[index].clone());
         }
-        let table = self.decoder.table(value, &["value", "zeroed-struct"])?;
-        match (table.get("value"), table.get("zeroed-struct")) {
-            (Some(value), None) => self.code(&value).map(Returns::Value),
-            (None, Some(size)) => {
+        let keys = ["value", "zeroed-struct", "unknown-error"];
+        let table = self.decoder.table(value, &keys)?;
+        match keys.map(|key| table.get(key)) {
+            [Some(value), None, None] => self.code(&value).map(Returns::Value),
+            [None, None, Some(code)] => self.code(&code).map(Returns::UnknownError),
+            [None, Some(size), None] => {
                 let size = self
                     .decoder
                     .integer(&size, MIN_STRUCT_SIZE..=MAX_STRUCT_SIZE)?;
@@ -373,7 +388,7 @@ impl Reader<'_, '_> {
             }
             _ => {
                 let message = format!(
-                    "`{}` takes one of value = N, zeroed-struct = SIZE",
+                    "`{}` takes one of value = N, zeroed-struct = SIZE, unknown-error = N",
                     value.name
                 );
                 self.decoder

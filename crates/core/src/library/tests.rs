@@ -37,6 +37,7 @@ string = "{title} is not installed"
 
 [fallback]
 acmeName = { returns = "string" }
+acmeOpen = { returns = { unknown-error = 1 }, out = [{ arg = 1, error-text = true }] }
 acmeSize = { returns = { zeroed-struct = 20 }, status-if-missing = -1001 }
 acmeVersion = { returns = { value = 0 }, out = [{ arg = 1, string = true }, { arg = 0, status = true }] }
 
@@ -92,6 +93,12 @@ fn reads_a_whole_manifest() {
             None,
         ),
         ("acmeName", Returns::String, outs(&[]), None),
+        (
+            "acmeOpen",
+            Returns::UnknownError(1),
+            outs(&[(1, OutKind::ErrorText)]),
+            None,
+        ),
         (
             "acmeSize",
             Returns::ZeroedStruct(20),
@@ -323,6 +330,18 @@ fn all_shipped_manifests_read() {
             text.id
         );
         assert!(library.symbols.functions().count() > 10, "{}", text.id);
+        let names_errors = library.fallbacks.iter().any(|(_, f)| f.names_error());
+        assert_eq!(names_errors, !text.errors.is_empty(), "{}", text.id);
+        let errors = text.errors.lines().filter(|line| !line.starts_with('#'));
+        let codes: Vec<i32> = errors
+            .map(|line| {
+                let (code, name) = line.split_once(' ').unwrap();
+                let in_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+                assert!(name.chars().all(in_name), "{}: {name}", text.id);
+                code.parse().unwrap()
+            })
+            .collect();
+        assert!(codes.is_sorted_by(|a, b| a < b), "{}", text.id);
         assert!(library.load_names.contains_key("linux"), "{}", text.id);
     }
     assert_eq!(Library::builtin("no-such-library"), None);

@@ -179,7 +179,8 @@ fn own(id: &str) -> Library {
         version_query: None,
         // No library's success: 0 would claim that the call was made.
         codes: StatusCodes::all(-1),
-        string: format!("{id} is not available"),
+        string: format!("{id} is not available; GPUSTUB_LOG=1 shows why"),
+        errors: "",
         fallbacks: Default::default(),
         abi: Default::default(),
         hooks: Default::default(),

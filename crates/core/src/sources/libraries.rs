@@ -145,7 +145,38 @@ fn data(library: &LibraryPlan) -> String {
     }
     line!(text, "    {{.prefix = NULL}},\n}};");
     specs(&mut text, &id, library);
+    if names_errors(library) {
+        errors(&mut text, &id, library.manifest.errors);
+    }
     text
+}
+
+/// Whether one of the library's functions names status codes.
+fn names_errors(library: &LibraryPlan) -> bool {
+    library.specs.iter().any(|spec| spec.fallback.names_error())
+}
+
+/// The status codes as consecutive strings, `35: cudaErrorInsufficientDriver`: the name is a part of the
+/// text. Members of a struct, since compilers need not take string literals of more than 4095 characters
+/// (C11 5.2.4.1).
+fn errors(text: &mut String, id: &str, codes: &str) {
+    let (mut members, mut values) = (String::new(), String::new());
+    let mut number = 0;
+    for line in codes.lines() {
+        if let Some((code, name)) = line.split_once(' ').filter(|_| !line.starts_with('#')) {
+            line!(
+                members,
+                "    char e{number}[{}];",
+                code.len() + name.len() + 3
+            );
+            line!(values, "    \"{code}: {name}\",");
+            number += 1;
+        }
+    }
+    line!(
+        text,
+        "static const struct {{\n{members}    char end[1];\n}} errors_of_{id} = {{\n{values}    \"\",\n}};"
+    );
 }
 
 fn version_probe(probe: &VersionProbe) -> String {
@@ -271,6 +302,9 @@ fn specs(text: &mut String, id: &str, library: &LibraryPlan) {
             Returns::Null => ("NULL", None),
             Returns::Void => ("VOID", None),
             Returns::ZeroedStruct(size) => ("ZEROED_STRUCT", Some(size.to_string())),
+            Returns::ErrorName => ("ERROR_NAME", None),
+            Returns::ErrorText => ("ERROR_TEXT", None),
+            Returns::UnknownError(code) => ("UNKNOWN_ERROR", Some(int(code))),
         };
         let mut row = Members::new();
         row.set("returns", &format_args!("RETURNS_{returns}"));
@@ -328,6 +362,8 @@ fn out_param(out: Out) -> String {
         OutKind::Zero(size) => ("ZERO", Some(size.to_string())),
         OutKind::Status => ("STATUS", None),
         OutKind::String => ("STRING", None),
+        OutKind::ErrorName => ("ERROR_NAME", None),
+        OutKind::ErrorText => ("ERROR_TEXT", None),
     };
     let mut members = Members::new();
     members.set("arg", &out.arg);
@@ -392,6 +428,9 @@ fn members(library: &LibraryPlan, plan: &Plan) -> String {
         quote(&override_variable(&library.manifest.id))
     );
     line!(text, "    .string = {},", quote(&library.manifest.string));
+    if names_errors(library) {
+        line!(text, "    .errors = (const char *)&errors_of_{id},");
+    }
     line!(
         text,
         "    .role = ROLE_{role}, .library_missing = {}, .missing = {}, .refused = {}, .unloading = {},",

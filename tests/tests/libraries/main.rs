@@ -1,5 +1,7 @@
 //! Stubs of each shipped library, bound to the real one.
 
+mod error_names;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -317,6 +319,8 @@ fn row(library: &Library, name: &str) -> Option<String> {
         Returns::String => ("TEXT", missing),
         Returns::Null => ("POINTER", missing),
         Returns::Void => ("NOTHING", missing),
+        Returns::ErrorName | Returns::ErrorText => ("UNKNOWN", missing),
+        Returns::UnknownError(code) => ("VALUE", code),
         Returns::ZeroedStruct(_) => return None,
     };
     let outs = fallback.outs.iter().map(|out| {
@@ -325,6 +329,7 @@ fn row(library: &Library, name: &str) -> Option<String> {
             OutKind::Zero(size) => (size, "ZERO"),
             OutKind::Status => (4, "CODE"),
             OutKind::String => (8, "STRING"),
+            OutKind::ErrorName | OutKind::ErrorText => (8, "ZERO"),
         };
         format!("{{{}, {bytes}, {kind}}}, ", out.arg)
     });
