@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use proc_macro2::{Delimiter, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 
 /// A Rust file's tokens, with positions in its text.
 pub struct File {
@@ -39,6 +39,47 @@ impl File {
     /// Whether `name` is used as a crate anywhere: `name::x`, `use name`, `extern crate name`.
     pub fn mentions_crate(&self, name: &str) -> bool {
         mentions(&self.tokens, name)
+    }
+
+    /// Whether an item at the root of the file links a crate: `use name…;` or `extern crate name…;`
+    /// without a `cfg`, or with `#[cfg(condition)]`. An item in a module or function, which may be
+    /// conditional as a whole, does not count.
+    pub fn links_crate(&self, name: &str, condition: &str) -> bool {
+        let condition = condition.parse().map(|one: TokenStream| one.to_string());
+        let condition = condition.unwrap_or_default();
+        let shadowed = self.shadows_crate(name);
+        items(&self.tokens).any(|item| {
+            let has_effect = |group: &&Group| is_unconditional(group, &condition);
+            item.attributes.iter().all(has_effect)
+                && match item.tokens {
+                    [first, tree @ ..] if is_word(first, "use") => {
+                        !shadowed && leads_with(tree, name)
+                    }
+                    [first, second, third, ..] => {
+                        is_word(first, "extern") && is_word(second, "crate") && is_word(third, name)
+                    }
+                    _ => false,
+                }
+        })
+    }
+
+    /// Whether `name` in a path may be an item of this file instead of the crate: a module, a type,
+    /// or another import.
+    pub fn shadows_crate(&self, name: &str) -> bool {
+        const KEYWORDS: [&str; 6] = ["enum", "mod", "struct", "trait", "type", "union"];
+        items(&self.tokens).any(|item| match item.tokens {
+            [first, tree @ ..] if is_word(first, "use") => {
+                contains_word(tree, name) && (!leads_with(tree, name) || renames_to(tree, name))
+            }
+            [first, second, third, rest @ ..]
+                if is_word(first, "extern") && is_word(second, "crate") =>
+            {
+                !is_word(third, name) && renames_to(rest, name)
+            }
+            tokens => (tokens.windows(2)).any(|two| {
+                KEYWORDS.iter().any(|word| is_word(&two[0], word)) && is_word(&two[1], name)
+            }),
+        })
     }
 
     /// End of the inner attributes and inner doc comments at the top.
@@ -86,6 +127,108 @@ impl File {
     }
 }
 
+/// An item at the root of a file.
+struct Item<'t> {
+    /// Contents of its outer attributes.
+    attributes: Vec<&'t Group>,
+    /// The item after its attributes and visibility, up to its `;` or `{…}`.
+    tokens: &'t [TokenTree],
+}
+
+/// Items of a file. What follows the braces of an item up to a `;` is returned as a further item,
+/// which begins with neither `use` nor `extern`.
+fn items(tokens: &[TokenTree]) -> impl Iterator<Item = Item<'_>> {
+    let mut rest = &tokens[inner_attributes(tokens)..];
+    std::iter::from_fn(move || {
+        let mut attributes = Vec::new();
+        while let [hash, TokenTree::Group(group), after @ ..] = rest {
+            if !is_punct(hash, '#') || group.delimiter() != Delimiter::Bracket {
+                break;
+            }
+            attributes.push(group);
+            rest = after;
+        }
+        if let [first, after @ ..] = rest
+            && is_word(first, "pub")
+        {
+            rest = match after {
+                [TokenTree::Group(group), after @ ..]
+                    if group.delimiter() == Delimiter::Parenthesis =>
+                {
+                    after
+                }
+                _ => after,
+            };
+        }
+        let is_import = rest.first().is_some_and(|first| is_word(first, "use"));
+        let is_end = |token: &TokenTree| {
+            let is_body = |group: &Group| !is_import && group.delimiter() == Delimiter::Brace;
+            is_punct(token, ';') || matches!(token, TokenTree::Group(group) if is_body(group))
+        };
+        let length = rest.iter().position(is_end).map_or(rest.len(), |at| at + 1);
+        let (tokens, after) = rest.split_at(length);
+        rest = after;
+        (length > 0).then_some(Item { attributes, tokens })
+    })
+}
+
+/// Whether an attribute of an item leaves it in the crate: lint levels and documentation do, and a
+/// `cfg` with the expected condition. Macros and `cfg_attr` may not.
+fn is_unconditional(attribute: &Group, condition: &str) -> bool {
+    const INERT: [&str; 7] = [
+        "allow",
+        "deny",
+        "doc",
+        "expect",
+        "forbid",
+        "macro_use",
+        "warn",
+    ];
+    let tokens: Vec<TokenTree> = attribute.stream().into_iter().collect();
+    match tokens.as_slice() {
+        [first, TokenTree::Group(of)] if is_word(first, "cfg") => {
+            of.stream().to_string() == condition
+        }
+        [first, ..] => INERT.iter().any(|word| is_word(first, word)),
+        [] => false,
+    }
+}
+
+/// Whether the tree of a `use` item, or one in its braces, begins with `name` or `::name`.
+fn leads_with(tree: &[TokenTree], name: &str) -> bool {
+    let tree = match tree {
+        [one, two, rest @ ..] if is_punct(one, ':') && is_punct(two, ':') => rest,
+        _ => tree,
+    };
+    match tree.first() {
+        Some(TokenTree::Group(group)) => {
+            let trees: Vec<TokenTree> = group.stream().into_iter().collect();
+            let mut trees = trees.split(|token| is_punct(token, ','));
+            trees.any(|tree| leads_with(tree, name))
+        }
+        Some(first) => is_word(first, name),
+        None => false,
+    }
+}
+
+/// Whether tokens contain a word, at any depth.
+fn contains_word(tokens: &[TokenTree], name: &str) -> bool {
+    tokens.iter().any(|token| match token {
+        TokenTree::Group(group) => contains_word(&Vec::from_iter(group.stream()), name),
+        _ => is_word(token, name),
+    })
+}
+
+/// Whether tokens contain `as name`, at any depth.
+fn renames_to(tokens: &[TokenTree], name: &str) -> bool {
+    let is_it = |two: &[TokenTree]| is_word(&two[0], "as") && is_word(&two[1], name);
+    tokens.windows(2).any(is_it)
+        || tokens.iter().any(|token| match token {
+            TokenTree::Group(group) => renames_to(&Vec::from_iter(group.stream()), name),
+            _ => false,
+        })
+}
+
 fn mentions(tokens: &[TokenTree], name: &str) -> bool {
     tokens.iter().enumerate().any(|(at, token)| match token {
         TokenTree::Group(group) => mentions(&group.stream().into_iter().collect::<Vec<_>>(), name),
@@ -94,10 +237,15 @@ fn mentions(tokens: &[TokenTree], name: &str) -> bool {
             // A path that begins with the name, optionally after a leading `::`.
             let colons =
                 at >= 2 && is_punct(&tokens[at - 1], ':') && is_punct(&tokens[at - 2], ':');
-            let tail = colons && at >= 3 && matches!(&tokens[at - 3], TokenTree::Ident(_));
-            let word = at.checked_sub(1).map(|before| &tokens[before]);
+            let is_path = |token: &TokenTree| matches!(token, TokenTree::Ident(_));
+            let is_path = |token: &TokenTree| is_path(token) && !is_word(token, "use");
+            let tail = colons && at >= 3 && is_path(&tokens[at - 3]);
+            let before = |n: usize| at.checked_sub(n).map(|before| &tokens[before]);
+            let is_after = |n, word| before(n).is_some_and(|token| is_word(token, word));
             (next(1) && next(2) && !tail)
-                || word.is_some_and(|word| is_word(word, "use") || is_word(word, "crate"))
+                || is_after(1, "use")
+                || is_after(1, "crate")
+                || (colons && is_after(3, "use"))
         }
         _ => false,
     })

@@ -19,71 +19,102 @@ pub struct Line {
     why: &'static str,
     /// Condition in `#[cfg(…)]`; empty: none.
     condition: Cow<'static, str>,
-    /// Whether the condition is copied from a dependency, and follows its changes.
+    /// Whether another condition of an existing line is replaced. Users may make the line of a
+    /// finalizer conditional.
     follows: bool,
 }
 
 impl Line {
-    const fn new(why: &'static str) -> Self {
+    const fn new(why: &'static str, condition: &'static str, follows: bool) -> Self {
         Self {
             why,
-            condition: Cow::Borrowed(""),
-            follows: false,
+            condition: Cow::Borrowed(condition),
+            follows,
         }
     }
 
     /// Text of the line for `library`, with its attribute.
-    fn text(&self, library: &str, edition: Edition) -> String {
+    fn text(&self, library: &str, form: Form) -> String {
         let data = json!({
             "library": library,
-            "edition_2015": edition == Edition::E2015,
+            "extern_crate": form == Form::ExternCrate,
             "why": self.why,
             "condition": self.condition,
         });
         templates::render("use-line", &data).trim_end().to_owned()
     }
+
+    /// The line without its condition.
+    fn unconditional(&self) -> Self {
+        Self {
+            condition: Cow::Borrowed(""),
+            ..self.clone()
+        }
+    }
+}
+
+/// Item that names the crate.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// `use x as _;`
+    Use,
+    /// `extern crate x as _;`: in the 2015 edition, and in a file with an item `x` of its own,
+    /// which a path would name.
+    ExternCrate,
+}
+
+impl Form {
+    fn choose(file: &rust::File, library: &str, edition: Edition) -> Self {
+        if edition == Edition::E2015 || file.shadows_crate(library) {
+            Self::ExternCrate
+        } else {
+            Self::Use
+        }
+    }
 }
 
 /// Names the package's own library in a program.
-pub static STUBS: Line = Line::new("its build script has the GPU stubs");
+pub static STUBS: Line = Line::new("its build script has the GPU stubs", "", true);
 
 /// Names a finalizer in a program.
-pub static DEVICE_LINK: Line = Line::new("the device link of its CUDA code");
+pub static DEVICE_LINK: Line = Line::new("the device link of its CUDA code", "", false);
 
 /// Names a finalizer in a library's unit tests.
-pub static UNIT_TESTS: Line = Line {
-    why: "the device link of its CUDA code",
-    condition: Cow::Borrowed("test"),
-    follows: false,
-};
+pub static UNIT_TESTS: Line = Line::new("the device link of its CUDA code", "test", false);
 
 /// Names dependencies whose device code the package calls, under their condition.
 pub fn device_code(condition: String) -> Line {
     Line {
         condition: condition.into(),
-        follows: true,
-        ..Line::new("its CUDA code, and what that is linked with")
+        ..Line::new("its CUDA code, and what that is linked with", "", true)
     }
 }
 
-/// Adds the line after the inner attributes, before the first item, unless the file already names
-/// the library.
+/// Adds the line after the inner attributes, before the first item, unless an item at the root of
+/// the file links the library already. A second one costs nothing: a use in a module, in a function
+/// or behind a `cfg` may not be compiled, so it does not count.
 pub fn add(text: &str, library: &str, edition: Edition, line: &Line) -> Edit {
     let Some(file) = rust::File::parse(text) else {
         return Edit::Impossible("the file is not valid Rust");
     };
     let newline = line_break(text);
-    let line = (line.text(library, edition).replace('\n', newline), line);
-    if file.mentions_crate(library) {
-        return match written(text, library, edition, line.1) {
-            Some(old) if line.1.follows && text[old.clone()] != line.0 => Edit::Changed(format!(
-                "{}{}{}",
-                &text[..old.start],
-                line.0,
-                &text[old.end..]
-            )),
-            _ => Edit::Same,
+    let form = Form::choose(&file, library, edition);
+    let wanted = line.text(library, form).replace('\n', newline);
+    let old = written(text, &file, library, line);
+    if let Some(old) = &old {
+        let (range, wanted) = if line.follows {
+            (old.clone(), wanted.clone())
+        } else {
+            let plain = line.unconditional().text(library, form);
+            (statement(text, old), plain)
         };
+        if text[range.clone()] != wanted {
+            let (before, after) = (&text[..range.start], &text[range.end..]);
+            return Edit::Changed(format!("{before}{wanted}{after}"));
+        }
+    }
+    if file.links_crate(library, &line.condition) || (old.is_some() && !line.follows) {
+        return Edit::Same;
     }
     let after = file.after_inner_attributes().unwrap_or(file.head());
     let (at, word) = match file.first_item() {
@@ -98,7 +129,7 @@ pub fn add(text: &str, library: &str, edition: Edition, line: &Line) -> Edit {
     if !blank_above(before, file.head()) {
         new.push_str(newline);
     }
-    new.push_str(&line.0);
+    new.push_str(&wanted);
     new.push_str(newline);
     // Imports are adjacent; other items keep their distance.
     if !word.is_empty() && !matches!(word.as_str(), "use" | "extern") {
@@ -108,7 +139,7 @@ pub fn add(text: &str, library: &str, edition: Edition, line: &Line) -> Edit {
 }
 
 /// Removes a line in the form written by `add`; other uses of the library must be removed manually.
-pub fn remove(text: &str, library: &str, edition: Edition, line: &Line) -> Edit {
+pub fn remove(text: &str, library: &str, line: &Line) -> Edit {
     let Some(file) = rust::File::parse(text) else {
         return Edit::Impossible("the file is not valid Rust");
     };
@@ -116,9 +147,12 @@ pub fn remove(text: &str, library: &str, edition: Edition, line: &Line) -> Edit 
         return Edit::Same;
     }
     let newline = line_break(text);
-    let wanted = line.text(library, edition).replace('\n', newline);
-    let Some(range) = written(text, library, edition, line).filter(|at| text[at.clone()] == wanted)
-    else {
+    let is_whole = |range: &Range<usize>| {
+        let forms = [Form::Use, Form::ExternCrate];
+        let texts = forms.map(|form| line.text(library, form).replace('\n', newline));
+        texts.contains(&text[range.clone()].to_owned())
+    };
+    let Some(range) = written(text, &file, library, line).filter(is_whole) else {
         return Edit::Impossible("the file names the crate in another way");
     };
     let new = cut(text, range, file.head());
@@ -185,21 +219,29 @@ fn cut(text: &str, range: Range<usize>, head: usize) -> String {
     format!("{before}{after}")
 }
 
-/// Range of the line as `add` wrote it, including a condition above it, possibly a changed one.
-fn written(text: &str, library: &str, edition: Edition, line: &Line) -> Option<Range<usize>> {
-    let plain = Line {
-        condition: Cow::Borrowed(""),
-        ..line.clone()
-    };
-    let plain = plain.text(library, edition);
-    let at = text.find(&plain)?;
-    let end = at + plain.len();
-    let whole =
-        line_start(text, at) == at && text[end..].trim_start_matches('\r').starts_with('\n');
-    if !whole {
-        return None;
+/// Range of the line as `add` wrote it, in either form, including a condition above it, possibly a
+/// changed one.
+fn written(text: &str, file: &rust::File, library: &str, line: &Line) -> Option<Range<usize>> {
+    let plain = [Form::Use, Form::ExternCrate].map(|form| {
+        let line = line.unconditional();
+        line.text(library, form)
+    });
+    let mut at = 0;
+    for whole in text.split_inclusive('\n') {
+        let start = at;
+        at += whole.len();
+        let is_it = plain.iter().any(|plain| whole.trim_end() == plain);
+        // Ignores the same text in a comment, a string or a module.
+        if is_it && file.has_item_at(start) {
+            return Some(with_condition(text, start)..start + whole.trim_end().len());
+        }
     }
-    Some(with_condition(text, at)..end)
+    None
+}
+
+/// Range of a written line without the condition above it.
+fn statement(text: &str, range: &Range<usize>) -> Range<usize> {
+    line_start(text, range.end)..range.end
 }
 
 /// Start of the line at `at`, including its condition, if it has one.
@@ -241,189 +283,4 @@ fn blank_above(before: &str, head: usize) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn changed(text: &str) -> String {
-        match add(text, "hello", Edition::E2024, &STUBS) {
-            Edit::Changed(text) => text,
-            other => panic!("{other:?} for {text}"),
-        }
-    }
-
-    #[test]
-    fn adds_the_line_before_the_first_item() {
-        for (before, after) in [
-            ("", "@"),
-            ("fn main() {}\n", "@\nfn main() {}\n"),
-            ("use std::env;\n", "@use std::env;\n"),
-            ("//! Doc.\n", "//! Doc.\n\n@"),
-            ("//! Doc.", "//! Doc.\n\n@"),
-            ("//! Doc.\nfn main() {}\n", "//! Doc.\n\n@\nfn main() {}\n"),
-            ("#![allow(x)]\n\nuse a;\n", "#![allow(x)]\n\n@use a;\n"),
-            (
-                "// Licence.\n\n/// Doc.\nfn main() {}",
-                "// Licence.\n\n@\n/// Doc.\nfn main() {}",
-            ),
-            (
-                "// Licence.\nfn main() {}",
-                "// Licence.\n\n@\nfn main() {}",
-            ),
-            (
-                "// L.\n\n// The main.\nfn main() {}",
-                "// L.\n\n@\n// The main.\nfn main() {}",
-            ),
-            (
-                "#![a]\n// std\nuse std::env;\n",
-                "#![a]\n\n@// std\nuse std::env;\n",
-            ),
-            ("#!/bin/x\nfn main() {}\n", "#!/bin/x\n@\nfn main() {}\n"),
-            ("/* a */ fn main() {}\n", "/* a */ \n\n@\nfn main() {}\n"),
-            ("// only\n", "// only\n\n@"),
-            (
-                "fn f() { let hello = 1; a::hello::b(); }",
-                "@\nfn f() { let hello = 1; a::hello::b(); }",
-            ),
-            (
-                "// hello::x\r\n\r\nfn f() {}\r\n",
-                "// hello::x\r\n\r\n@\r\nfn f() {}\r\n",
-            ),
-        ] {
-            let newline = if before.contains('\r') { "\r\n" } else { "\n" };
-            let after = after.replace(
-                '@',
-                &format!("use hello as _; // its build script has the GPU stubs{newline}"),
-            );
-            let once = changed(before);
-            assert_eq!(once, after);
-            assert_eq!(add(&once, "hello", Edition::E2024, &STUBS), Edit::Same);
-        }
-    }
-
-    #[test]
-    fn removing_the_line_restores_the_file() {
-        for before in [
-            "",
-            "fn main() {}\n",
-            "use std::env;\n",
-            "//! Doc.\n\nfn main() {}\n",
-            "// L.\r\n\r\nfn f() {}\r\n",
-        ] {
-            for line in [&DEVICE_LINK, &UNIT_TESTS] {
-                let Edit::Changed(with) = add(before, "last", Edition::E2024, line) else {
-                    panic!("{before}");
-                };
-                let gone = remove(&with, "last", Edition::E2024, line);
-                assert_eq!(gone, Edit::Changed(before.to_owned()), "{with}");
-            }
-            assert_eq!(remove(before, "last", Edition::E2024, &STUBS), Edit::Same);
-        }
-        let own = "use last as _; // mine\n";
-        assert!(matches!(
-            remove(own, "last", Edition::E2024, &DEVICE_LINK),
-            Edit::Impossible(_)
-        ));
-        let Edit::Changed(with) = add("fn f() {}\n", "last", Edition::E2024, &DEVICE_LINK) else {
-            panic!()
-        };
-        // A condition, or a use, that the user has written.
-        for own in [
-            format!("#[cfg(x)]\n{with}"),
-            format!("{with}use last::x;\n"),
-        ] {
-            let edit = remove(&own, "last", Edition::E2024, &DEVICE_LINK);
-            assert!(matches!(edit, Edit::Impossible(_)), "{own}");
-        }
-    }
-
-    #[test]
-    fn a_condition_follows_the_dependency() {
-        let with = |text: &str, condition: &str| {
-            add(
-                text,
-                "b",
-                Edition::E2024,
-                &device_code(condition.to_owned()),
-            )
-        };
-        let line = "use b as _; // its CUDA code, and what that is linked with\n";
-        let one = format!("#[cfg(feature = \"x\")]\n{line}");
-        let two = format!("#[cfg(unix)]\n{line}");
-        assert_eq!(with("", "feature = \"x\""), Edit::Changed(one.clone()));
-        assert_eq!(with(&one, "feature = \"x\""), Edit::Same);
-        assert_eq!(with(&one, "unix"), Edit::Changed(two.clone()));
-        assert_eq!(with(&two, ""), Edit::Changed(line.to_owned()));
-        // Other lines, and those of a program on its finalizer, stay unchanged.
-        assert_eq!(with("use b as _;\n", "unix"), Edit::Same);
-        let own = "#[cfg(x)]\nuse b as _; // the device link of its CUDA code\n";
-        assert_eq!(add(own, "b", Edition::E2024, &DEVICE_LINK), Edit::Same);
-    }
-
-    #[test]
-    fn a_file_that_names_the_library_stays_unchanged() {
-        for same in [
-            "use hello;",
-            "use hello as h;",
-            "use hello::{a, b};",
-            "extern crate hello;",
-            "fn main() { hello::run() }",
-            "fn main() { ::hello::run() }",
-            "fn main() { println!(\"{}\", hello::VERSION) }",
-        ] {
-            assert_eq!(
-                add(same, "hello", Edition::E2024, &STUBS),
-                Edit::Same,
-                "{same}"
-            );
-        }
-    }
-
-    #[test]
-    fn edition_2015_uses_extern_crate() {
-        let Edit::Changed(text) = add("fn main() {}\n", "hello", Edition::E2015, &STUBS) else {
-            panic!()
-        };
-        assert!(text.starts_with("extern crate hello as _;"), "{text}");
-    }
-
-    #[test]
-    fn required_and_foreign_lines_are_kept() {
-        let line = |name: &str| format!("use {name} as _; // its build script has the GPU stubs\n");
-        let gone = line("gone");
-        for (before, after) in [
-            (
-                format!("{gone}\nfn main() {{}}\n"),
-                "fn main() {}\n".to_owned(),
-            ),
-            (
-                format!("{}{gone}use b;\n", line("kept")),
-                format!("{}use b;\n", line("kept")),
-            ),
-            (
-                format!("//! Doc.\n\n{gone}\nfn f() {{}}\n"),
-                "//! Doc.\n\nfn f() {}\n".into(),
-            ),
-            (format!("#[cfg(unix)]\n{gone}use b;\n"), "use b;\n".into()),
-            (gone.replace("use ", "extern crate "), String::new()),
-            (
-                gone.replace('\n', "\r\n") + "\r\nfn f() {}\r\n",
-                "fn f() {}\r\n".into(),
-            ),
-        ] {
-            assert_eq!(retain(&before, &STUBS, |name| name == "kept"), after);
-        }
-        for same in [
-            format!("/*\n{gone}*/\n"),
-            format!("const X: &str = \"\n{gone}\";\n"),
-            format!("mod m {{\n{gone}}}\n"),
-            format!("#[allow(unused)]\n{gone}"),
-            gone.replace("use gone", "pub use gone"),
-            gone.replace("as _", "as other"),
-            gone.replace("the GPU", "my GPU"),
-            "use gone as _;\n".to_owned(),
-            format!("{gone}}}"),
-        ] {
-            assert_eq!(retain(&same, &STUBS, |_| false), same);
-        }
-    }
-}
+mod tests;

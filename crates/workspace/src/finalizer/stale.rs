@@ -141,7 +141,7 @@ fn lines<'a>(
         for name in names.iter().map(|name| name.replace('-', "_")) {
             // A library has the line for its tests, or, if it is a C library, the other line.
             let lines = [&use_line::DEVICE_LINK, &use_line::UNIT_TESTS];
-            let all = lines.map(|line| use_line::remove(&text, &name, target.edition, line));
+            let all = lines.map(|line| use_line::remove(&text, &name, line));
             match all {
                 [Edit::Same, _] => {}
                 [Edit::Changed(new), _] | [_, Edit::Changed(new)] => text = new,
