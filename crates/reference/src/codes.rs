@@ -58,6 +58,20 @@ library an ordinary dependency.
     geometry = { path = \"../geometry\" }",
 };
 
+/// A source file that several packages compile as the root of a target.
+pub static SHARED_ROOT: Code = Code {
+    id: "shared-root-file",
+    summary: "root file of two packages, of which one needs a `use` line",
+    explanation: "\
+A program of a package with a library gets the stubs, or the device link of its CUDA code, by naming a
+crate: `sync` adds `use <crate> as _;` to the root file of the program. If the file is also the root
+of a program of another package, which does not depend on that crate, one of the two would not
+compile. Write a root file for each package and include the shared code.
+
+    // src/main.rs of each package
+    include!(\"../../common/main.rs\");",
+};
+
 /// A cargo feature that the package does not have.
 pub static UNKNOWN_FEATURE: Code = Code {
     id: "unknown-feature",
@@ -122,6 +136,7 @@ pub fn all() -> Vec<&'static Code> {
         &UNKNOWN_FEATURE,
         &UNKNOWN_RULE,
         &MISSING_RLIB,
+        &SHARED_ROOT,
         &TEST_ONLY_DEVICE_CODE,
     ]);
     all.extend(RULES.iter().map(|rule| &rule.code));

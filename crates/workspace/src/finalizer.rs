@@ -27,6 +27,7 @@ use gpustub_report::ops::Pending;
 
 use crate::graph::Graph;
 use crate::selection::Selection;
+use crate::shared_root;
 use crate::tables::Members;
 use crate::workspace::{Depth, Workspace, host_triple};
 
@@ -79,7 +80,7 @@ pub fn operations(
         }
         found.extend(unwritable_links(&graph, package, &targets, &closure));
         files::operations(&full, &graph, package, &closure, pending)?;
-        use_lines(package, &targets, &closure, pending, found)?;
+        use_lines(&full, package, &targets, &closure, pending, found)?;
     }
     Ok(())
 }
@@ -207,6 +208,7 @@ fn several_finals(graph: &Graph, package: &Package, closure: &Closure) -> Option
 
 /// Adds the `use … as _` lines of the programs.
 fn use_lines(
+    workspace: &Workspace,
     package: &Package,
     programs: &Programs,
     closure: &Closure,
@@ -229,7 +231,12 @@ fn use_lines(
         }
         match use_line::add(&pending.read(path)?, &crate_name, edition, line) {
             Edit::Same => {}
-            Edit::Changed(text) => pending.write(path, text)?,
+            Edit::Changed(text) => {
+                match shared_root::refused(&workspace.members(), package, path, &crate_name) {
+                    Some(refused) => found.push(refused),
+                    None => pending.write(path, text)?,
+                }
+            }
             Edit::Impossible(why) => {
                 let message = format!("`{}` cannot be edited: {why}", display_path(path));
                 let help = format!("add this line before its first item: `use {crate_name} as _;`");

@@ -13,5 +13,6 @@ pub mod lock;
 pub mod package_index;
 pub mod providers;
 pub mod selection;
+pub mod shared_root;
 pub mod tables;
 pub mod workspace;

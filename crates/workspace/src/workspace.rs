@@ -9,6 +9,7 @@ use gpustub_core::target::{SUPPORTED, Target};
 use gpustub_report::error::{Error, Result};
 
 use crate::selection::Selection;
+use crate::shared_root;
 
 /// Extent of the query to cargo.
 #[derive(Debug, Clone, Copy)]
@@ -42,7 +43,9 @@ impl Workspace {
                 other.extend(["--filter-platform".to_owned(), triple.to_owned()]);
             }
         }
-        let metadata = command.other_options(other).exec().map_err(from_cargo)?;
+        let metadata = command.other_options(other).exec();
+        let mut metadata = metadata.map_err(from_cargo)?;
+        shared_root::normalize_targets(&mut metadata);
         Ok(Self {
             metadata,
             selection: options.workspace.clone(),

@@ -14,6 +14,7 @@ use gpustub_report::error::{Error, Result};
 use gpustub_report::ops::Pending;
 use gpustub_workspace::finalizer;
 use gpustub_workspace::helper_source::HelperSource;
+use gpustub_workspace::shared_root;
 use gpustub_workspace::tables::{Declared, FILE, Members};
 use gpustub_workspace::workspace::{Workspace, directory, library};
 
@@ -72,7 +73,7 @@ pub(super) fn edits(
         use_lines(workspace, package, pending, found)?;
     }
     if declared.has_rdc() {
-        dependency_lines(members, package, pending, found)?;
+        dependency_lines(workspace, members, package, pending, found)?;
     }
     Ok(())
 }
@@ -98,7 +99,8 @@ pub(super) fn remove_stale_lines(
         // Crates outside of the workspace are kept: their tables are unknown.
         called.extend(others.into_iter().map(crate_name));
     }
-    let own = library(package).map(|library| library.name.replace('-', "_"));
+    let packages = workspace.members();
+    let crate_of = |package: &Package| library(package).map(|one| one.name.replace('-', "_"));
     for (path, _) in roots(package, |path| path.starts_with(workspace.root())) {
         // Cargo reports unreadable files.
         let Ok(text) = pending.read(path) else {
@@ -106,7 +108,11 @@ pub(super) fn remove_stale_lines(
         };
         let code = use_line::device_code(String::new());
         let new = use_line::retain(&text, &code, |name| called.contains(name));
-        let new = use_line::retain(&new, &use_line::STUBS, |name| Some(name) == own.as_deref());
+        let others = shared_root::others(&packages, package, path);
+        let owners: Vec<_> = others.chain([package]).filter_map(crate_of).collect();
+        let new = use_line::retain(&new, &use_line::STUBS, |name| {
+            owners.iter().any(|owner| owner == name)
+        });
         if new != text {
             pending.write(path, new)?;
         }
@@ -189,6 +195,7 @@ fn called_crates(members: &Members, package: &Package) -> Vec<(String, Option<St
 /// one, to its programs. rustc would omit a crate that only device code calls, together with the stubs
 /// that its build script links.
 fn dependency_lines(
+    workspace: &Workspace,
     members: &Members,
     package: &Package,
     pending: &mut Pending,
@@ -201,7 +208,8 @@ fn dependency_lines(
     let own = library(package).map(|library| &library.src_path);
     for (path, edition) in roots(package, |path| own.is_none_or(|own| own == path)) {
         for (name, line) in lines.iter().filter(|_| path.exists()) {
-            name_crate(path, name, edition, line, pending, found)?;
+            let line = (name.as_str(), line);
+            name_crate(workspace, package, (path, edition), line, pending, found)?;
         }
     }
     Ok(())
@@ -267,16 +275,21 @@ fn roots(package: &Package, wanted: impl Fn(&Path) -> bool) -> BTreeSet<(&Path, 
 
 /// Adds a `use … as _` line to a file.
 fn name_crate(
-    path: &Path,
-    name: &str,
-    edition: Edition,
-    line: &use_line::Line,
+    workspace: &Workspace,
+    package: &Package,
+    (path, edition): (&Path, Edition),
+    (name, line): (&str, &use_line::Line),
     pending: &mut Pending,
     found: &mut Vec<Diagnostic>,
 ) -> Result<()> {
     match use_line::add(&pending.read(path)?, name, edition, line) {
         Edit::Same => {}
-        Edit::Changed(text) => pending.write(path, text)?,
+        Edit::Changed(text) => {
+            match shared_root::refused(&workspace.members(), package, path, name) {
+                Some(refused) => found.push(refused),
+                None => pending.write(path, text)?,
+            }
+        }
         Edit::Impossible(why) => found.push(no_place(path, why, name)),
     }
     Ok(())
@@ -363,7 +376,8 @@ fn use_lines(
     for (path, edition) in roots {
         // Cargo reports a missing file; files outside of the workspace are not edited.
         if path.starts_with(workspace.root()) && path.exists() {
-            name_crate(path, &name, edition, &use_line::STUBS, pending, found)?;
+            let line = (name.as_str(), &use_line::STUBS);
+            name_crate(workspace, package, (path, edition), line, pending, found)?;
         }
     }
     Ok(())
