@@ -37,6 +37,7 @@ pub const EXAMPLES: &[(&[&str], &[&str])] = &[
         &[
             "cargo gpustub sync",
             "cargo gpustub sync --check",
+            "cargo gpustub sync --print-use-lines",
             "cargo gpustub sync --from acme=/opt/acme/lib/libacme.so",
         ],
     ),

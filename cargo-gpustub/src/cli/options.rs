@@ -108,6 +108,12 @@ pub struct Sync {
     /// Print the changes without writing them
     #[arg(long)]
     pub dry_run: bool,
+    /// Print the `use` lines of source files instead of writing them
+    ///
+    /// For sources that are read-only or generated. Each line is printed as `FILE:LINE: TEXT`; other
+    /// files are written.
+    #[arg(long)]
+    pub print_use_lines: bool,
     /// Extract the symbol list of a user-defined library from FILE
     #[arg(long, value_name = "NAME=FILE", value_parser = name_and_path)]
     pub from: Vec<(String, PathBuf)>,

@@ -1,6 +1,7 @@
 //! `cargo gpustub sync`: updates files from `GpuStub.toml`.
 
 mod package;
+mod show;
 
 use std::path::Path;
 
@@ -12,8 +13,7 @@ use gpustub_core::suggest::nearest;
 use gpustub_report::display_path::display_path;
 use gpustub_report::error::{Error, Result};
 use gpustub_report::ops::{self, Operation, Pending};
-use gpustub_report::output::MessageFormat;
-use gpustub_report::report::{self, Sources};
+use gpustub_report::report::Sources;
 use gpustub_report::shell::Shell;
 use gpustub_workspace::finalizer;
 use gpustub_workspace::graph::Graph;
@@ -85,6 +85,10 @@ pub fn run(options: &cli::Sync, shell: &mut Shell) -> Result<bool> {
     }
     operations.retain(|operation| !operation.is_done());
     operations.extend(more);
+    let mut sources_to_print = Vec::new();
+    if options.print_use_lines {
+        (operations, sources_to_print) = show::split_sources(&workspace, operations);
+    }
 
     shell.diagnostics(&found, &sources)?;
     let read_only = options.check || options.dry_run;
@@ -94,19 +98,21 @@ pub fn run(options: &cli::Sync, shell: &mut Shell) -> Result<bool> {
         ops::apply(&operations, |operation| progress.report(operation))?;
         progress.finish();
     }
+    show::lines(&sources_to_print, shell)?;
     let mut clean = !has_errors(&found);
     if has_links {
         // Errors that pending changes would fix are not reported for the device link.
-        let is_stale = !clean || read_only && !operations.is_empty();
+        let is_written = !read_only || operations.is_empty();
+        let is_stale = !clean || !is_written || !sources_to_print.is_empty();
         clean &= refused(&options.cargo, &target.triple, is_stale, &found, shell)?;
     }
     let left_over = found.iter().any(|one| one.code.id == OUT_OF_SYNC.id);
-    if operations.is_empty() && clean && !left_over {
+    let is_due = !operations.is_empty() || !sources_to_print.is_empty() || left_over;
+    if clean && !is_due {
         shell.status("Fresh", "everything agrees with GpuStub.toml");
     }
     if read_only {
-        show(&operations, options.check, shell)?;
-        let is_due = !operations.is_empty() || left_over;
+        show::changes(&operations, &sources_to_print, options.check, shell)?;
         return Ok(clean && (!is_due || options.dry_run));
     }
     Ok(clean)
@@ -256,32 +262,4 @@ fn extract(
         )?);
     }
     Ok((operations, found))
-}
-
-/// Prints the pending changes.
-fn show(operations: &[Operation], check: bool, shell: &mut Shell) -> Result<()> {
-    for operation in operations {
-        match shell.format() {
-            MessageFormat::Human | MessageFormat::Short => shell.diff(&operation.diff())?,
-            MessageFormat::Json => shell.json(&report::json::change(operation, "planned"))?,
-            MessageFormat::Github | MessageFormat::Sarif => {
-                shell.diagnostics(&[drift(operation)], &Sources::new())?;
-            }
-        }
-    }
-    match operations {
-        [] => {}
-        _ if check => {
-            let what = match operations {
-                [one] => format!("`{}` does not agree with {}", one.shown, tables::FILE),
-                many => format!("{} files do not agree with {}", many.len(), tables::FILE),
-            };
-            let one = Diagnostic::error(&OUT_OF_SYNC, what).help("run `cargo gpustub sync`");
-            if ![MessageFormat::Github, MessageFormat::Sarif].contains(&shell.format()) {
-                shell.diagnostics(&[one], &Sources::new())?;
-            }
-        }
-        _ => shell.note("nothing was written (--dry-run)"),
-    }
-    Ok(())
 }

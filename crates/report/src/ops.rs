@@ -8,7 +8,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use diffy::{DiffOptions, PatchFormatter};
+use diffy::{DiffOptions, Line, PatchFormatter};
 
 use crate::display_path::display_path;
 use crate::error::{Error, Result};
@@ -138,6 +138,33 @@ impl Operation {
         }
     }
 
+    /// Lines that the change inserts, with their numbers in the new contents, and `remove …` for
+    /// lines that it removes. Empty lines are left out.
+    pub fn changed_lines(&self) -> Vec<(usize, String)> {
+        let before = String::from_utf8_lossy(self.before.as_deref().unwrap_or_default());
+        let after = String::from_utf8_lossy(self.after.as_deref().unwrap_or_default());
+        let patch = DiffOptions::new().create_patch(&before, &after);
+        let mut changed = Vec::new();
+        for hunk in patch.hunks() {
+            let mut number = hunk.new_range().start();
+            for line in hunk.lines() {
+                match line {
+                    Line::Context(_) => number += 1,
+                    Line::Delete(text) => changed.push((number, text.trim(), "remove ")),
+                    Line::Insert(text) => {
+                        changed.push((number, text.trim_end(), ""));
+                        number += 1;
+                    }
+                }
+            }
+        }
+        changed.retain(|(_, text, _)| !text.is_empty());
+        let shown = changed.into_iter();
+        shown
+            .map(|(number, text, verb)| (number, format!("{verb}{text}")))
+            .collect()
+    }
+
     /// Writes or removes the file, unless it needs no change.
     pub fn apply(&self) -> Result<()> {
         if self.is_done() {
@@ -216,6 +243,18 @@ impl Pending {
         let last = all.find(|operation| operation.path == path)?;
         Some(last.after.as_ref())
     }
+}
+
+/// Combines consecutive changes of one file.
+pub fn merge(operations: Vec<Operation>) -> Vec<Operation> {
+    let mut merged: Vec<Operation> = Vec::new();
+    for operation in operations {
+        match merged.iter_mut().find(|one| one.path == operation.path) {
+            Some(one) => one.after = operation.after,
+            None => merged.push(operation),
+        }
+    }
+    merged
 }
 
 /// Applies operations in order and calls `done` for each one that changed a file.
@@ -320,173 +359,4 @@ fn remove_leftovers(path: &Path) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn operation(directory: &Path, name: &str, after: &str) -> Operation {
-        Operation::write(directory.join(name), name.into(), after).unwrap()
-    }
-
-    fn names(directory: &Path) -> Vec<String> {
-        let mut names: Vec<String> = fs::read_dir(directory)
-            .unwrap()
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .collect();
-        names.sort();
-        names
-    }
-
-    #[test]
-    fn apply_creates_and_updates_files() {
-        let directory = tempfile::tempdir().unwrap();
-        let create = operation(directory.path(), "sub/a.toml", "one\n");
-        assert_eq!(create.verb(), "Created");
-        assert_eq!(
-            create.diff(),
-            "--- /dev/null\n+++ b/sub/a.toml\n@@ -0,0 +1 @@\n+one\n"
-        );
-        create.apply().unwrap();
-
-        let update = operation(directory.path(), "sub/a.toml", "two\n");
-        assert_eq!(update.verb(), "Updated");
-        assert_eq!(
-            update.diff(),
-            "--- a/sub/a.toml\n+++ b/sub/a.toml\n@@ -1 +1 @@\n-one\n+two\n"
-        );
-        update.apply().unwrap();
-
-        let same = operation(directory.path(), "sub/a.toml", "two\n");
-        assert!(same.is_done());
-        assert_eq!(same.diff(), "");
-        assert_eq!(names(&directory.path().join("sub")), ["a.toml"]);
-    }
-
-    #[test]
-    fn remove_deletes_the_empty_directory() {
-        let directory = tempfile::tempdir().unwrap();
-        operation(directory.path(), "sub/a", "one\n")
-            .apply()
-            .unwrap();
-        operation(directory.path(), "sub/b", "two\n")
-            .apply()
-            .unwrap();
-        let remove =
-            |name: &str| Operation::remove(directory.path().join(name), name.into()).unwrap();
-        let first = remove("sub/a");
-        assert_eq!(first.verb(), "Removed");
-        assert_eq!(
-            first.diff(),
-            "--- a/sub/a\n+++ /dev/null\n@@ -1 +0,0 @@\n-one\n"
-        );
-        first.apply().unwrap();
-        assert_eq!(names(&directory.path().join("sub")), ["b"]);
-        assert!(remove("sub/a").is_done());
-        remove("sub/b").apply().unwrap();
-        assert!(names(directory.path()).is_empty());
-    }
-
-    #[test]
-    fn pending_reads_earlier_changes() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("a");
-        fs::write(&path, "one\n").unwrap();
-        let mut pending = Pending::default();
-        pending.write(&path, "one\n").unwrap();
-        pending.write(&path, "one\ntwo\n").unwrap();
-        let text = pending.read(&path).unwrap() + "three\n";
-        pending.write(&path, text).unwrap();
-        let operations = pending.into_operations();
-        assert_eq!(operations.len(), 2);
-        assert!(operations[1].diff().contains(" one\n two\n+three\n"));
-        apply(&operations, |_| {}).unwrap();
-        assert_eq!(fs::read_to_string(&path).unwrap(), "one\ntwo\nthree\n");
-    }
-
-    #[test]
-    fn failed_operation_leaves_complete_files() {
-        let directory = tempfile::tempdir().unwrap();
-        fs::write(directory.path().join("c"), "old").unwrap();
-        fs::create_dir(directory.path().join("b")).unwrap();
-        // The second operation cannot replace a directory.
-        let blocked = Operation {
-            path: directory.path().join("b"),
-            shown: "b".into(),
-            before: None,
-            after: Some("new".into()),
-            becomes_program: false,
-        };
-        let operations = [
-            operation(directory.path(), "a", "new"),
-            blocked,
-            operation(directory.path(), "c", "new"),
-        ];
-        let mut done = Vec::new();
-        let error = apply(&operations, |o| done.push(o.shown.clone())).unwrap_err();
-        assert!(error.message.contains("could not write"), "{error}");
-        assert_eq!(done, ["a"]);
-        assert_eq!(names(directory.path()), ["a", "b", "c"]);
-        assert_eq!(
-            fs::read_to_string(directory.path().join("a")).unwrap(),
-            "new"
-        );
-        assert_eq!(
-            fs::read_to_string(directory.path().join("c")).unwrap(),
-            "old"
-        );
-    }
-
-    #[test]
-    fn apply_removes_leftovers_of_killed_runs() {
-        let directory = tempfile::tempdir().unwrap();
-        for name in [
-            ".a.gpustub-1",
-            ".a.gpustub-4000000000",
-            ".a.gpustub-",
-            ".a.gpustub-x",
-        ] {
-            fs::write(directory.path().join(name), "half").unwrap();
-        }
-        operation(directory.path(), "a", "whole").apply().unwrap();
-        assert_eq!(
-            names(directory.path()),
-            [".a.gpustub-", ".a.gpustub-x", "a"]
-        );
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn executable_sets_execute_permission() {
-        use std::os::unix::fs::PermissionsExt;
-        let directory = tempfile::tempdir().unwrap();
-        let program = || operation(directory.path(), "p", "#!/bin/sh\n").executable();
-        program().apply().unwrap();
-        assert!(program().is_done());
-        let path = directory.path().join("p");
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
-        assert_eq!(program().diff(), "new mode 100755: p\n");
-        program().apply().unwrap();
-        assert_eq!(
-            fs::metadata(&path).unwrap().permissions().mode() & 0o777,
-            0o750
-        );
-        assert!(program().is_done());
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn apply_keeps_permissions_and_links() {
-        use std::os::unix::fs::{PermissionsExt, symlink};
-        let directory = tempfile::tempdir().unwrap();
-        let real = directory.path().join("real");
-        fs::write(&real, "old").unwrap();
-        fs::set_permissions(&real, fs::Permissions::from_mode(0o640)).unwrap();
-        symlink("real", directory.path().join("link")).unwrap();
-        operation(directory.path(), "link", "new").apply().unwrap();
-        assert!(directory.path().join("link").is_symlink());
-        assert_eq!(fs::read_to_string(&real).unwrap(), "new");
-        assert_eq!(
-            fs::metadata(&real).unwrap().permissions().mode() & 0o777,
-            0o640
-        );
-    }
-}
+mod tests;
