@@ -317,3 +317,28 @@ fn a_killed_sync_leaves_whole_files() {
         assert_eq!(left, [""; 0]);
     }
 }
+
+/// Several runs at once, as by an editor and a commit hook: each of them succeeds.
+#[test]
+fn concurrent_syncs_succeed() {
+    const RUNS: usize = 12;
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    package(directory, "user", "");
+    write(directory, "GpuStub.toml", "schema = 1\n[stub.opencl]\n");
+    for n in 0..RUNS {
+        write(directory, &format!("examples/e{n}.rs"), "fn main() {}\n");
+    }
+    let run = || {
+        let mut command = gpustub(directory, &["sync"]);
+        command.stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let runs: Vec<_> = (0..RUNS).map(|_| run()).collect();
+    for run in runs {
+        let output = run.wait_with_output().unwrap();
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{err}");
+    }
+    let (_, err) = ends(0, directory, &["sync", "--check"]);
+    assert!(err.contains("Fresh"), "{err}");
+}

@@ -2,11 +2,12 @@
 //!
 //! A file is replaced atomically: its new text is written to a hidden neighbour and synced, then the
 //! neighbour is renamed. A killed run leaves the old file or the new one, and at most a neighbour,
-//! which the next run that writes the file removes.
+//! which the next run that writes the file removes. Concurrent runs leave each other's neighbours.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use diffy::{DiffOptions, Line, PatchFormatter};
 
@@ -171,7 +172,11 @@ impl Operation {
             return Ok(());
         }
         let Some(after) = &self.after else {
-            fs::remove_file(&self.path).map_err(|e| Error::io("remove", &self.path, &e))?;
+            match fs::remove_file(&self.path) {
+                // A concurrent run has removed the file.
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                removed => removed.map_err(|e| Error::io("remove", &self.path, &e))?,
+            }
             // Fails if the directory is not empty.
             let _ = fs::remove_dir(directory_of(&self.path));
             return Ok(());
@@ -188,7 +193,18 @@ impl Operation {
         fs::create_dir_all(directory).map_err(|e| Error::io("create", directory, &e))?;
         remove_leftovers(&path);
         let neighbour = neighbour(&path);
-        replace(&path, &neighbour, after, self.becomes_program).map_err(|e| {
+        let write = || replace(&path, &neighbour, after, self.becomes_program);
+        let is_lost = |e: &io::Error| e.kind() == io::ErrorKind::NotFound;
+        let mut written = write();
+        // A concurrent run that does not see this process, as in another container, may remove the
+        // neighbour as a leftover.
+        for _ in 0..MAX_LOST_NEIGHBOURS {
+            match &written {
+                Err(e) if is_lost(e) && directory.is_dir() => written = write(),
+                _ => break,
+            }
+        }
+        written.map_err(|e| {
             let _ = fs::remove_file(&neighbour);
             Error::io("write", &self.path, &e)
         })
@@ -341,8 +357,14 @@ fn prefix(path: &Path) -> String {
     )
 }
 
-/// Removes the neighbours of killed runs. A running process whose neighbour is removed fails with an
-/// error and leaves its file unchanged.
+/// Maximum number of times that a removed neighbour is written again.
+const MAX_LOST_NEIGHBOURS: usize = 10;
+
+/// Age from which a neighbour counts as a leftover on systems without `/proc`: far more than
+/// writing one file takes.
+const LEFTOVER_AGE: Duration = Duration::from_secs(60);
+
+/// Removes the neighbours of killed runs, but not those of concurrent runs.
 fn remove_leftovers(path: &Path) {
     let prefix = prefix(path);
     for entry in fs::read_dir(directory_of(path))
@@ -352,10 +374,24 @@ fn remove_leftovers(path: &Path) {
     {
         let name = entry.file_name();
         let number = name.to_str().and_then(|name| name.strip_prefix(&prefix));
-        if number.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit())) {
+        let number = number.filter(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
+        if number.is_some_and(|number| is_leftover(&entry, number)) {
             let _ = fs::remove_file(entry.path());
         }
     }
+}
+
+/// Whether the process that wrote a neighbour has ended. A neighbour with the number of this process
+/// is that of an earlier one.
+fn is_leftover(entry: &fs::DirEntry, process: &str) -> bool {
+    if process == std::process::id().to_string() {
+        return true;
+    }
+    if Path::new("/proc/self").exists() {
+        return !Path::new("/proc").join(process).exists();
+    }
+    let modified = entry.metadata().and_then(|metadata| metadata.modified());
+    modified.is_ok_and(|modified| modified.elapsed().is_ok_and(|age| age >= LEFTOVER_AGE))
 }
 
 #[cfg(test)]

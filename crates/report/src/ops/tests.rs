@@ -115,8 +115,8 @@ fn failed_operation_leaves_complete_files() {
 fn apply_removes_leftovers_of_killed_runs() {
     let directory = tempfile::tempdir().unwrap();
     for name in [
-        ".a.gpustub-1",
         ".a.gpustub-4000000000",
+        &format!(".a.gpustub-{}", std::process::id()),
         ".a.gpustub-",
         ".a.gpustub-x",
     ] {
@@ -127,6 +127,24 @@ fn apply_removes_leftovers_of_killed_runs() {
         names(directory.path()),
         [".a.gpustub-", ".a.gpustub-x", "a"]
     );
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn apply_keeps_the_neighbours_of_running_processes() {
+    use std::process::{Command, Stdio};
+    let directory = tempfile::tempdir().unwrap();
+    // Reads until its standard input is closed.
+    let mut other = Command::new("cat");
+    let mut other = other.stdin(Stdio::piped()).spawn().unwrap();
+    let neighbour = format!(".a.gpustub-{}", other.id());
+    fs::write(directory.path().join(&neighbour), "half").unwrap();
+    operation(directory.path(), "a", "one").apply().unwrap();
+    assert_eq!(names(directory.path()), [neighbour.as_str(), "a"]);
+    drop(other.stdin.take());
+    other.wait().unwrap();
+    operation(directory.path(), "a", "two").apply().unwrap();
+    assert_eq!(names(directory.path()), ["a"]);
 }
 
 #[cfg(unix)]
