@@ -19,6 +19,7 @@ use gpustub_workspace::workspace::NO_PACKAGE;
 use crate::cli;
 
 use apply::apply_policies;
+pub(super) use facts::{Texts, gather};
 use policies::Policies;
 use report::{number, slashes};
 

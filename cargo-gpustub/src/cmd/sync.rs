@@ -1,14 +1,13 @@
 //! `cargo gpustub sync`: updates files from `GpuStub.toml`.
 
 mod package;
+mod refused;
 mod show;
 
 use std::path::Path;
 
 use cargo_metadata::Package;
-use gpustub_core::diag::{
-    DATA_SYMBOL, Diagnostic, INDIRECT_DEVICE_LIBRARY, OUT_OF_SYNC, has_errors, listing,
-};
+use gpustub_core::diag::{DATA_SYMBOL, Diagnostic, OUT_OF_SYNC, has_errors, listing};
 use gpustub_core::suggest::nearest;
 use gpustub_report::display_path::display_path;
 use gpustub_report::error::{Error, Result};
@@ -16,14 +15,12 @@ use gpustub_report::ops::{self, Operation, Pending};
 use gpustub_report::report::Sources;
 use gpustub_report::shell::Shell;
 use gpustub_workspace::finalizer;
-use gpustub_workspace::graph::Graph;
 use gpustub_workspace::lock;
 use gpustub_workspace::selection::Selection;
 use gpustub_workspace::tables::{self, Declared, Members};
 use gpustub_workspace::workspace::{Depth, Workspace, target};
 
 use crate::cli;
-use crate::cmd::plan;
 use crate::toolkit::headers::Headers;
 use crate::toolkit::{self, SyncProgress};
 
@@ -100,11 +97,12 @@ pub fn run(options: &cli::Sync, shell: &mut Shell) -> Result<bool> {
     }
     show::lines(&sources_to_print, shell)?;
     let mut clean = !has_errors(&found);
-    if has_links {
+    if has_links || refused::may_conflict(&workspace, &members) {
         // Errors that pending changes would fix are not reported for the device link.
         let is_written = !read_only || operations.is_empty();
         let is_stale = !clean || !is_written || !sources_to_print.is_empty();
-        clean &= refused(&options.cargo, &target.triple, is_stale, &found, shell)?;
+        let (options, triple) = (&options.cargo, &target.triple);
+        clean &= refused::report_graph(options, triple, has_links, is_stale, &found, shell)?;
     }
     let left_over = found.iter().any(|one| one.code.id == OUT_OF_SYNC.id);
     let is_due = !operations.is_empty() || !sources_to_print.is_empty() || left_over;
@@ -134,28 +132,6 @@ pub fn refuse_locked(options: &Selection, operations: &[Operation]) -> Result<()
     }
 }
 
-/// Reports the errors of `plan`, `check` and the build in a workspace with device links, which cargo has
-/// resolved completely, except codes in `reported`. Returns whether there are none.
-fn refused(
-    options: &Selection,
-    triple: &str,
-    is_stale: bool,
-    reported: &[Diagnostic],
-    shell: &mut Shell,
-) -> Result<bool> {
-    let workspace = Workspace::load(options, Depth::Graph(triple))?;
-    let selected = workspace.selected()?;
-    let graph = Graph::read_selected(&workspace, &selected, options, triple)?;
-    let mut found = plan::refused(&graph, &selected);
-    found.retain(|one| {
-        let is_reported = reported.iter().any(|other| other.code.id == one.code.id);
-        let is_due = is_stale && one.code.id == INDIRECT_DEVICE_LIBRARY.id;
-        !is_reported && !is_due
-    });
-    shell.diagnostics(&found, &graph.sources())?;
-    Ok(!has_errors(&found))
-}
-
 /// Changes that make the files agree with these declarations, and diagnostics. `has_links`: finalizers
 /// may be needed.
 pub fn pending(
@@ -177,6 +153,7 @@ pub fn pending(
         }
     }
     for (package, one) in &members.selected {
+        found.extend(refused::declarations(one));
         if one.provides() || one.has_rdc() || one.has_archives() {
             package::edits(workspace, members, package, one, &mut pending, &mut found)?;
         }

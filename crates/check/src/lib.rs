@@ -30,7 +30,7 @@ pub use imports::imports;
 pub use package::{Content, Flaw, FlawKind, Image, Kind, Member, Package};
 pub use rule::{Check, Findings, Rule};
 pub use rules::workspace::{
-    DLOPENING_DEPENDENCY, MISSING_PROVIDER, OUT_OF_SYNC, UNKNOWN_LOAD_NAME, UNUSED_ALLOW,
-    real_names,
+    DLOPENING_DEPENDENCY, MISSING_PROVIDER, MIXED_HEADER_VERSIONS, OUT_OF_SYNC, UNKNOWN_LOAD_NAME,
+    UNUSED_ALLOW, real_names,
 };
 pub use rules::{RULES, check, check_workspace, sorted};

@@ -316,7 +316,7 @@ impl Library {
 
     /// Releases of the library's toolkit whose headers were read, ascending: those of its own ABI table,
     /// or of another library of the family. Empty where the majors are the library's own.
-    fn toolkit_releases(&self) -> &[Version] {
+    pub fn toolkit_releases(&self) -> &[Version] {
         if self.family.is_empty() || self.independent_major || !self.abi.headers().is_empty() {
             return self.abi.headers();
         }

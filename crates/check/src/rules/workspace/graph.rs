@@ -61,6 +61,7 @@ the program; `cargo gpustub add` without a library lists those that dependencies
     check: Check::Workspace(unstubbed_library),
 };
 
+/// Libraries of one family whose headers are of two majors.
 pub static MIXED_HEADER_VERSIONS: Rule = Rule {
     code: Code {
         id: "mixed-header-versions",

@@ -1,0 +1,150 @@
+//! Errors of the next build, `plan` or `check`, which `sync` reports in advance.
+
+use std::collections::BTreeMap;
+
+use cargo_metadata::{CrateType, Package};
+use gpustub_check::{MIXED_HEADER_VERSIONS, check_workspace};
+use gpustub_core::abi_table::HeadersMark;
+use gpustub_core::diag::{Diagnostic, INDIRECT_DEVICE_LIBRARY, INVALID_VALUE, Level, has_errors};
+use gpustub_core::library::Library;
+use gpustub_core::manifest::{Archive, Stub, in_out_dir};
+use gpustub_edit::cargo_toml;
+use gpustub_engine::archive;
+use gpustub_report::error::Result;
+use gpustub_report::shell::Shell;
+use gpustub_workspace::graph::Graph;
+use gpustub_workspace::selection::Selection;
+use gpustub_workspace::tables::{Declared, Members};
+use gpustub_workspace::workspace::{Depth, Workspace};
+
+use crate::cmd::{check, plan};
+
+/// Errors of a package's build script that its tables show, whatever features are enabled: tables
+/// with `required-features` are left out.
+pub(super) fn declarations(declared: &Declared) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    let manifest = &declared.manifest;
+    let is_built = |archive: &&Archive| archive.required_features.0.is_empty();
+    for archive in manifest.archives.iter().filter(is_built) {
+        let mut known = archive.clone();
+        let existing = archive.layers.iter().cloned().map(|mut layer| {
+            // The build script writes the others.
+            layer.files.retain(|file| in_out_dir(&file.value).is_none());
+            layer
+        });
+        known.layers = existing.collect();
+        let files = archive::find(&known, &declared.shown, &declared.directory, None);
+        found.extend(files.err().into_iter().flatten());
+    }
+    let stubs = manifest.stubs.iter();
+    let mut stubs = stubs.filter(|stub| stub.provide && stub.required_features.0.is_empty());
+    if let Some(first) = stubs.next()
+        && let Some(other) = stubs.find(|stub| stub.library_type != first.library_type)
+    {
+        let message = format!(
+            "the stubs of `{}` and `{}` differ in `type`: those of one package are one library",
+            first.id.value, other.id.value
+        );
+        let error = Diagnostic::error(&INVALID_VALUE, message)
+            .with_origin(&declared.shown, other.id.span.clone());
+        found.push(error.help("give every [stub] table of this package the same `type`"));
+    }
+    found
+}
+
+/// Whether stubs of several packages may be refused in one program: then the dependency graph is
+/// read, which takes longer than everything else. A dependency from elsewhere with stubs uses the
+/// helper, and `Cargo.lock` lists both.
+pub(super) fn may_conflict(workspace: &Workspace, declared: &Members) -> bool {
+    let all = || declared.all().flat_map(|(_, one)| &one.manifest.stubs);
+    let mut targets = workspace.members().into_iter().flat_map(|one| &one.targets);
+    let is_dylib = |target: &cargo_metadata::Target| target.crate_types.contains(&CrateType::DyLib);
+    all().next().is_some()
+        && (all().any(|stub| !stub.provide)
+            || differ(all())
+            || targets.any(is_dylib)
+            || has_foreign_helper(workspace))
+}
+
+/// Whether stubs of one library are for incompatible headers, or those of one family for headers of
+/// several majors.
+fn differ<'s>(stubs: impl Iterator<Item = &'s Stub>) -> bool {
+    let mut marks: BTreeMap<&str, HeadersMark> = BTreeMap::new();
+    let mut majors: BTreeMap<&str, u32> = BTreeMap::new();
+    for stub in stubs {
+        let library = Library::builtin(&stub.id.value);
+        let mark = HeadersMark::new(library, stub.header_version());
+        let first = marks.entry(&stub.id.value).or_insert_with(|| mark.clone());
+        let mut differs = !mark.is_compatible(first);
+        // Versions of libraries without an ABI table do not follow those of the toolkit.
+        let library = library.filter(|one| !one.abi.headers().is_empty() && !one.family.is_empty());
+        if let (Some(library), Some(version)) = (library, stub.header_version()) {
+            let major = version.from.major;
+            differs |= *majors.entry(&library.family).or_insert(major) != major;
+        }
+        if differs {
+            return true;
+        }
+    }
+    false
+}
+
+/// Whether a package from elsewhere uses the helper.
+fn has_foreign_helper(workspace: &Workspace) -> bool {
+    let lock = std::fs::read_to_string(workspace.root().join("Cargo.lock")).unwrap_or_default();
+    let members = workspace.members();
+    let is_member = |name: &String| members.iter().any(|member| member.name == *name);
+    let mut users = cargo_toml::users_of_helper(&lock).into_iter();
+    users.any(|user| !is_member(&user))
+}
+
+/// Reports the errors of `plan`, `check` and the build in the dependency graph, except codes in
+/// `reported`. Returns whether there are none. `has_links`: the graph is required, for device links.
+pub(super) fn report_graph(
+    options: &Selection,
+    triple: &str,
+    has_links: bool,
+    is_stale: bool,
+    reported: &[Diagnostic],
+    shell: &mut Shell,
+) -> Result<bool> {
+    let workspace = match Workspace::load(options, Depth::Graph(triple)) {
+        Err(error) if !has_links => {
+            // Such as a dependency that is not downloaded yet: the files themselves are up to date.
+            let why = error.message.lines().next().unwrap_or_default();
+            shell.note(format!(
+                "header versions and stubs of the program were not compared, because cargo cannot \
+                 resolve the dependencies: {why}"
+            ));
+            return Ok(true);
+        }
+        loaded => loaded?,
+    };
+    let selected = workspace.selected()?;
+    let graph = Graph::read_selected(&workspace, &selected, options, triple)?;
+    let mut found = plan::refused(&graph, &selected);
+    found.extend(mixed_headers(&workspace, &graph, &selected)?);
+    found.retain(|one| {
+        let is_reported = reported.iter().any(|other| other.code.id == one.code.id);
+        let is_due = is_stale && one.code.id == INDIRECT_DEVICE_LIBRARY.id;
+        !is_reported && !is_due
+    });
+    shell.diagnostics(&found, &graph.sources())?;
+    Ok(!has_errors(&found))
+}
+
+/// Findings of the rule about header versions, as warnings: `[policy]` decides about them in `check`.
+fn mixed_headers(
+    workspace: &Workspace,
+    graph: &Graph<'_>,
+    selected: &[&Package],
+) -> Result<Vec<Diagnostic>> {
+    let texts = check::Texts::read(workspace, selected)?;
+    let facts = check::gather(workspace, graph, selected, &texts);
+    let mut found = check_workspace(&facts);
+    found.retain(|one| one.code.id == MIXED_HEADER_VERSIONS.code.id);
+    for one in &mut found {
+        one.level = Level::Warning;
+    }
+    Ok(found)
+}
