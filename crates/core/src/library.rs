@@ -300,16 +300,25 @@ impl Library {
     /// Majors for which the library has a load name on `os`, a symbol list or an ABI table, newest first.
     pub fn majors(&self, os: &str) -> Vec<u32> {
         let mut majors = Vec::new();
-        let mut add = |major: u32| {
-            if let Err(index) = majors.binary_search_by(|other| major.cmp(other)) {
-                majors.insert(index, major);
-            }
-        };
         for name in self.load_names.get(os).map_or(&[][..], Vec::as_slice) {
-            name.major.map(&mut add);
+            name.major.map(|major| add_major(&mut majors, major));
         }
         for version in self.symbols.releases.iter().chain(self.abi.headers()) {
-            add(version.major);
+            add_major(&mut majors, version.major);
+        }
+        majors
+    }
+
+    /// Majors that headers of the library can have, newest first. A library whose load names have no
+    /// major, such as NVML, comes with every release of its toolkit, also with those whose symbols
+    /// were not read.
+    pub fn header_majors(&self, os: &str) -> Vec<u32> {
+        let mut majors = self.majors(os);
+        let names = self.load_names.get(os).map_or(&[][..], Vec::as_slice);
+        if !names.iter().any(|name| name.major.is_some()) {
+            for version in self.toolkit_releases() {
+                add_major(&mut majors, version.major);
+            }
         }
         majors
     }
@@ -341,6 +350,13 @@ impl Library {
         let is_complete = releases.last()?.major > version.major;
         let last = releases.iter().rfind(|one| one.major == version.major)?;
         (is_complete && *last < version).then_some(*last)
+    }
+}
+
+/// Adds a major to a list in descending order.
+fn add_major(majors: &mut Vec<u32>, major: u32) {
+    if let Err(index) = majors.binary_search_by(|other| major.cmp(other)) {
+        majors.insert(index, major);
     }
 }
 

@@ -223,7 +223,7 @@ impl<'a> Planner<'a> {
         if let (Some(header), Some(place)) = (stub.header_version(), &stub.header_version) {
             let major = header.from.major;
             // Headers may be older than any library whose symbols were available.
-            let known = library.majors(&self.target.os);
+            let known = library.header_majors(&self.target.os);
             if !known.is_empty() && !known.contains(&major) {
                 let message = format!("unknown major {major} of `{id}`");
                 let help = format!("known majors are {}", numbers(&known));

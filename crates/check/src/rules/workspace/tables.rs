@@ -105,16 +105,12 @@ fn unsupported_header_version(workspace: &Workspace<'_>, findings: &mut Findings
         ) else {
             continue;
         };
-        let versions = library
-            .abi
-            .headers()
-            .iter()
-            .chain(&library.symbols.releases);
-        let Some(newest) = versions.max() else {
+        let toolkit = library.toolkit_releases();
+        let Some(newest) = toolkit.iter().chain(&library.symbols.releases).max() else {
             continue;
         };
         // An unknown major is an error of the plan.
-        if library.abi.is_empty() || header.from <= *newest || header.from.minor == 0 {
+        if toolkit.is_empty() || header.from <= *newest || header.from.minor == 0 {
             continue;
         }
         let message = format!(
