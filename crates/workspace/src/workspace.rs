@@ -1,5 +1,6 @@
 //! The workspace, as `cargo metadata` reports it.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 
@@ -96,32 +97,49 @@ impl Workspace {
         Ok(selected)
     }
 
-    /// Rejects a feature of the command line that no selected package has: `name`, `package/name`.
+    /// Rejects a feature of the command line that no selected package has, in cargo's words: `name`,
+    /// `package/name`, `dependency/name`.
     fn check_feature(&self, feature: &str, selected: &[&Package]) -> Result<()> {
-        let members = self.members();
         let (packages, name): (Vec<&Package>, _) = match feature.split_once('/') {
             None => (selected.to_vec(), feature),
-            Some((package, name)) => {
-                let mut members = members.into_iter();
-                match members.find(|member| member.name.as_str() == package) {
-                    Some(member) => (vec![member], name),
-                    // A feature of a dependency, which cargo checks.
-                    None => return Ok(()),
+            Some((first, name)) => {
+                let has = |package: &&&Package| {
+                    let mut all = package.dependencies.iter();
+                    all.any(|one| one.rename.as_ref().unwrap_or(&one.name) == first)
+                };
+                let first = first.trim_end_matches('?');
+                // Cargo checks the features of a dependency when it resolves it.
+                if selected.iter().find(has).is_some() {
+                    return Ok(());
                 }
+                let members = selected.iter().copied();
+                (members.filter(|one| one.name == first).collect(), name)
             }
         };
         let known = packages.iter().flat_map(|package| package.features.keys());
-        let known: Vec<&str> = known.map(String::as_str).collect();
-        if known.contains(&name) {
+        let known: BTreeSet<&str> = known.map(String::as_str).collect();
+        if known.contains(name) {
             return Ok(());
         }
-        let error = Error::new(format!(
-            "unknown feature `{feature}` of the selected packages"
-        ));
+        let error = match selected {
+            [one] => Error::new(format!(
+                "the package '{}' does not contain this feature: {feature}",
+                one.name
+            )),
+            several => {
+                let names: Vec<&str> = several.iter().map(|one| one.name.as_str()).collect();
+                Error::new(format!(
+                    "none of the selected packages contains this feature: {feature}\n\
+                     selected packages: {}",
+                    names.join(", ")
+                ))
+            }
+        };
+        let listed = || Vec::from_iter(known.iter().copied()).join(", ");
         Err(match nearest(name, known.iter().copied()) {
-            Some(near) => error.help(format!("did you mean `{near}`?")),
-            None if known.is_empty() => error.help("the packages have no features"),
-            None => error.help(format!("known features are {}", known.join(", "))),
+            Some(near) => error.help(format!("there is a similarly named feature: {near}")),
+            None if known.is_empty() => error,
+            None => error.help(format!("available features: {}", listed())),
         })
     }
 
