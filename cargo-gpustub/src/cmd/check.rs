@@ -17,11 +17,12 @@ use gpustub_report::shell::Shell;
 use gpustub_workspace::workspace::NO_PACKAGE;
 
 use crate::cli;
+use crate::cmd::number;
 
 use apply::apply_policies;
 pub(super) use facts::{Texts, gather};
 use policies::Policies;
-use report::{number, slashes};
+use report::slashes;
 
 /// Runs the command. Returns whether no finding is denied.
 pub fn run(options: &cli::Check, shell: &mut Shell) -> Result<bool> {

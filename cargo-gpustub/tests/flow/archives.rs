@@ -361,7 +361,7 @@ fn canonical_bitcode_is_shared() {
         directory,
         &[&build[..], &["--canonical-bitcode"]].concat(),
     );
-    assert!(err.contains("all.a: 2 views, 1 members"), "{err}");
+    assert!(err.contains("all.a: 2 views, 1 member, "), "{err}");
     let reported =
         "note: 2 bitcode modules contain no processor name: compile them with -mcpu and -mattr";
     assert!(err.contains(reported), "{err}");

@@ -17,6 +17,7 @@ use gpustub_workspace::tables::{Declared, FILE};
 use gpustub_workspace::workspace::{Depth, Workspace};
 
 use crate::cli::ArchiveBuild;
+use crate::cmd::number;
 
 /// Runs the command.
 pub fn run(options: &ArchiveBuild, shell: &mut Shell) -> Result<bool> {
@@ -65,10 +66,10 @@ pub fn run(options: &ArchiveBuild, shell: &mut Shell) -> Result<bool> {
     let written = archive::replace(&options.output, &content)
         .map_err(|e| Error::io("write", &options.output, &e))?;
     let what = format!(
-        "{}: {} views, {} members, {} bytes",
+        "{}: {}, {}, {} bytes",
         options.output.display(),
-        request.views.len(),
-        plan.members().len(),
+        number(request.views.len(), "view"),
+        number(plan.members().len(), "member"),
         plan.size()
     );
     shell.status(if written { "Built" } else { "Fresh" }, what);

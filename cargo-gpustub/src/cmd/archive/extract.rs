@@ -14,6 +14,7 @@ use gpustub_superarchive::{Definition, Input, write_archive};
 
 use super::{ArchiveResult, text, views};
 use crate::cli::ArchiveExtract;
+use crate::cmd::number;
 
 /// Runs the command.
 pub fn run(
@@ -27,12 +28,15 @@ pub fn run(
         if let Some(path) = &options.output {
             let written = as_archive(&members, path, &options.file)?;
             let verb = if written { "Extracted" } else { "Fresh" };
-            shell.status(verb, format!("{}: {count} members", path.display()));
+            shell.status(
+                verb,
+                format!("{}: {}", path.display(), number(count, "member")),
+            );
         } else if let Some(directory) = &options.out_dir {
             as_files(&members, directory)?;
             shell.status(
                 "Extracted",
-                format!("{}: {count} files", directory.display()),
+                format!("{}: {}", directory.display(), number(count, "file")),
             );
         }
     }

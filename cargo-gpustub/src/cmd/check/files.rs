@@ -12,7 +12,8 @@ use gpustub_report::error::Error;
 use gpustub_workspace::imports::misfits;
 
 use super::policies::Policies;
-use super::report::{Report, number, slashes};
+use super::report::{Report, slashes};
+use crate::cmd::number;
 
 /// Checks the named files and directories.
 pub fn check_paths(paths: &[PathBuf], policies: &Policies) -> Report {

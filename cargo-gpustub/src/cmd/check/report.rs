@@ -20,11 +20,6 @@ pub struct Report {
     pub skipped: Vec<String>,
 }
 
-/// `1 file`, `2 files`.
-pub fn number(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
-}
-
 /// A path with `/` between its parts.
 pub fn slashes(path: &Path) -> String {
     let text = path.display().to_string();

@@ -8,9 +8,9 @@ use gpustub_workspace::workspace::{Depth, Workspace, target};
 
 use super::facts::{self, Texts};
 use super::policies::Policies;
-use super::report::{Report, number};
+use super::report::Report;
 use crate::cli;
-use crate::cmd::{plan, sync};
+use crate::cmd::{number, plan, sync};
 
 /// Checks the selected packages.
 pub fn check(options: &cli::Check) -> Result<(Report, Policies)> {

@@ -22,7 +22,7 @@ use gpustub_report::ops::{self, Operation};
 use gpustub_report::report::Sources;
 use gpustub_report::shell::Shell;
 use gpustub_workspace::tables::Declared;
-use gpustub_workspace::workspace::{Depth, Workspace, host_triple, target};
+use gpustub_workspace::workspace::{Depth, NO_PACKAGE, Workspace, host_triple, target};
 use serde_json::json;
 
 use crate::cli;
@@ -107,7 +107,7 @@ fn planned(
 ) -> Result<(Plan, Vec<Diagnostic>, Sources)> {
     let versions = &options.header_version;
     if options.libraries.is_empty() {
-        let workspace = Workspace::load(&options.cargo, Depth::Members)?;
+        let workspace = Workspace::load(&options.cargo, Depth::Members).map_err(or_library)?;
         let declared = Declared::read_all(&workspace, &[workspace.selected_one(|_| true)?])?
             .remove(0)
             .1;
@@ -235,6 +235,26 @@ fn link_directory(
     Ok(())
 }
 
+/// Outside of a package, libraries have to be named.
+fn or_library(mut error: Error) -> Error {
+    if error.help.as_deref() == Some(NO_PACKAGE) {
+        error.help = Some(
+            "name libraries, such as `cargo gpustub export stubs cudart --out-dir stubs`, or run this \
+             inside a package with a GpuStub.toml"
+                .to_owned(),
+        );
+    }
+    error
+}
+
+/// C compiler in a command for people: `cc` compiles for the host only.
+fn compiler(target: Option<&str>) -> String {
+    match target {
+        Some(triple) if triple != host_triple() => format!("<C compiler for {triple}>"),
+        _ => "cc".to_owned(),
+    }
+}
+
 fn next_step(options: &cli::ExportStubs, plan: &Plan, shared: Option<&str>) -> String {
     let out = options.out_dir.display();
     let names: Vec<String> = plan
@@ -250,15 +270,29 @@ fn next_step(options: &cli::ExportStubs, plan: &Plan, shared: Option<&str>) -> S
         })
         .collect();
     let names = names.join(" ");
+    let compiler = compiler(options.target.as_deref());
     match shared {
         _ if options.sources_only => format!(
             "next: compile {out}/src/runtime.c and {out}/src/stubs.S with \
              `-std=gnu11 -fPIC -fvisibility=hidden` and link both into the program"
         ),
-        None => format!("next: `cc prog.c -L {out}/link {names}`"),
+        None => format!("next: `{compiler} prog.c -L {out}/link {names}`"),
         Some(name) => format!(
-            "next: `cc prog.c -L {out}/link {names} -Wl,-rpath,'$ORIGIN'`, and ship \
+            "next: `{compiler} prog.c -L {out}/link {names} -Wl,-rpath,'$ORIGIN'`, and ship \
              {out}/lib/lib{name}.so beside the program (never the files of {out}/link)"
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cc_compiles_for_the_host_only() {
+        assert_eq!(compiler(None), "cc");
+        assert_eq!(compiler(Some(&host_triple())), "cc");
+        let other = "riscv64gc-unknown-linux-gnu";
+        assert_eq!(compiler(Some(other)), format!("<C compiler for {other}>"));
     }
 }
