@@ -80,6 +80,9 @@ pub fn run(options: &cli::Sync, shell: &mut Shell) -> Result<bool> {
         }
         sources = shared.sources();
     }
+    for (_, one) in &declared {
+        sources.extend(one.sources());
+    }
     operations.retain(|operation| !operation.is_done());
     operations.extend(more);
     let mut sources_to_print = Vec::new();

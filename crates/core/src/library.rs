@@ -301,7 +301,9 @@ impl Library {
     pub fn majors(&self, os: &str) -> Vec<u32> {
         let mut majors = Vec::new();
         for name in self.load_names.get(os).map_or(&[][..], Vec::as_slice) {
-            name.major.map(|major| add_major(&mut majors, major));
+            if let Some(major) = name.major {
+                add_major(&mut majors, major);
+            }
         }
         for version in self.symbols.releases.iter().chain(self.abi.headers()) {
             add_major(&mut majors, version.major);

@@ -103,13 +103,10 @@ impl Workspace {
         let (packages, name): (Vec<&Package>, _) = match feature.split_once('/') {
             None => (selected.to_vec(), feature),
             Some((first, name)) => {
-                let has = |package: &&&Package| {
-                    let mut all = package.dependencies.iter();
-                    all.any(|one| one.rename.as_ref().unwrap_or(&one.name) == first)
-                };
                 let first = first.trim_end_matches('?');
+                let mut dependencies = selected.iter().flat_map(|one| &one.dependencies);
                 // Cargo checks the features of a dependency when it resolves it.
-                if selected.iter().find(has).is_some() {
+                if dependencies.any(|one| one.rename.as_ref().unwrap_or(&one.name) == first) {
                     return Ok(());
                 }
                 let members = selected.iter().copied();
