@@ -30,6 +30,9 @@ struct Case {
     /// Name of the checked directory or archive (`*.whl`, `*.zip`, `*.crate`, `*.a`, `*.rlib`).
     #[serde(default = "directory")]
     name: String,
+    /// Checks these paths instead, which begin with `name`.
+    #[serde(default)]
+    paths: Vec<String>,
     /// Output with `--message-format short`.
     #[serde(default)]
     expect: Vec<String>,
@@ -162,7 +165,8 @@ fn run(path: &Path) -> Result<()> {
             workspace.prepare(&work.path().join(&case.name))?;
             workspace.run_in(&mut command, &work.path().join(&case.name));
         }
-        None => drop(command.arg(&case.name).current_dir(work.path())),
+        None if case.paths.is_empty() => drop(command.arg(&case.name).current_dir(work.path())),
+        None => drop(command.args(&case.paths).current_dir(work.path())),
     }
     let output = command.output()?;
     let printed = String::from_utf8(output.stderr)?;

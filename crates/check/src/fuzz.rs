@@ -2,7 +2,7 @@
 
 use gpustub_core::manifest::Policy;
 
-use crate::{Kind, check, read};
+use crate::{Kind, check, check_process, read};
 
 /// Reads `data` as a file of this name and checks it. Panics if a property does not hold. Returns the
 /// number of members.
@@ -15,7 +15,8 @@ pub fn file(data: &[u8], name: &str) -> usize {
         let sorted = package.members.is_sorted_by(|a, b| a.path <= b.path);
         assert!(sorted, "members are sorted");
         assert!(package.kind != Kind::Directory);
-        for found in check(package, &Policy::default()) {
+        let found = check(package, &Policy::default()).into_iter();
+        for found in found.chain(check_process(package)) {
             let text = format!("{found}{:?}", found.origin);
             let harmful = |c: char| c.is_control() && c != '\n';
             assert!(!text.contains(harmful), "{text:?}");

@@ -9,6 +9,7 @@ use gpustub_core::ids::IndexVec;
 use crate::evidence::image_names;
 use crate::gpu_file::{impersonated_library, is_vendor_file};
 use crate::package::{Image, Package};
+use crate::search_dirs::{SearchDir, resolve_entry};
 use crate::symbol_names::{is_gpu, is_support};
 
 /// Words in names of GPU files and directories: `libc10_cuda.so`, `/opt/rocm/lib`.
@@ -99,16 +100,24 @@ impl<'a> LoadGraph<'a> {
         self.images[id]
     }
 
-    /// The image that another needs by this name: of several with one name the one in the same
-    /// directory, otherwise none, as the loader's choice is unknown.
+    /// The image that another needs by this name: of several with one name the one in its run path, or
+    /// else in the same directory, otherwise none, as the loader's choice is unknown.
     pub fn find(&self, id: ImageId, name: &str) -> Option<ImageId> {
         let all = self.by_name.get(name)?;
-        let directory = self.image(id).member.directory();
-        let mut beside = (all.iter()).filter(|&&i| self.image(i).member.directory() == directory);
-        match (all.len(), beside.next()) {
-            (1, _) => all.first().copied(),
-            (_, found) => found.copied(),
+        if all.len() == 1 {
+            return all.first().copied();
         }
+        let image = self.image(id);
+        let within = |directory: &str| {
+            let mut all = all.iter();
+            all.find(|&&other| self.image(other).member.directory() == directory)
+        };
+        let mut entries = image.runpath();
+        let found = entries.find_map(|entry| match resolve_entry(&image, entry) {
+            SearchDir::Inside(directory) => within(&directory),
+            _ => None,
+        });
+        found.or_else(|| within(image.member.directory())).copied()
     }
 
     /// Images of the package that an image needs.

@@ -33,4 +33,4 @@ pub use rules::workspace::{
     DLOPENING_DEPENDENCY, MISSING_PROVIDER, MIXED_HEADER_VERSIONS, OUT_OF_SYNC, UNKNOWN_LOAD_NAME,
     UNUSED_ALLOW, real_names,
 };
-pub use rules::{RULES, check, check_workspace, sorted};
+pub use rules::{RULES, check, check_process, check_workspace, sorted};

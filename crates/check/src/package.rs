@@ -47,6 +47,9 @@ pub enum FlawKind {
 pub enum Kind {
     /// A single file.
     File,
+    /// Files that are named together, and libraries that they find through their search paths. Paths
+    /// of members are display paths.
+    Process,
     /// A directory.
     Directory,
     /// A Python wheel.
@@ -129,6 +132,7 @@ impl Package {
         match self.kind {
             _ if path.is_empty() => self.name.clone(),
             Kind::File => self.name.clone(),
+            Kind::Process => path.to_owned(),
             Kind::Directory => format!("{}/{path}", self.name.trim_end_matches('/')),
             _ => format!("{}!{path}", self.name),
         }

@@ -184,7 +184,7 @@ impl<'a> PolicyEngine<'a> {
         match rule(&allow.rule.value).map(|rule| rule.check) {
             None => false,
             Some(Check::Workspace(_) | Check::Command) => scope.workspace,
-            Some(Check::Image(_) | Check::Package(_) | Check::Policy(_)) => {
+            Some(Check::Image(_) | Check::Package(_) | Check::Process(_) | Check::Policy(_)) => {
                 let mut files = scope.files.iter().map(|file| absolute(self.here, file));
                 allow.path.is_some() && files.any(|file| is_for(allow, layer, Some(&file)))
             }

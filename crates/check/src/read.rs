@@ -6,6 +6,7 @@
 mod limits;
 mod members;
 mod path;
+mod process;
 mod source;
 mod tar;
 mod zip;
@@ -24,6 +25,7 @@ use crate::package::{Content, Flaw, FlawKind, Kind, Member, Package};
 use crate::symbol_names::wanted;
 use limits::{LIMITS, Limits, TOO_MANY};
 use members::MemberReader;
+pub use process::process;
 use source::Source;
 pub use zip::Zip;
 

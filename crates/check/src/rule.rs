@@ -25,6 +25,8 @@ pub enum Check {
     Image(fn(&Image<'_>, &mut Findings)),
     /// The package as a whole.
     Package(fn(&Package, &mut Findings)),
+    /// Images that are loaded into one process: those of a package, or files that are named together.
+    Process(fn(&Package, &mut Findings)),
     /// The package as a whole, with the policy.
     Policy(fn(&Package, &Policy, &mut Findings)),
     /// A cargo workspace.

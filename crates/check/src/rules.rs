@@ -19,7 +19,7 @@ use gpustub_core::diag::Diagnostic;
 use gpustub_core::manifest::Policy;
 
 use crate::gpu_relation::gpu_images;
-use crate::package::{Image, Package};
+use crate::package::{Image, Kind, Package};
 use crate::rule::{Check, Findings, Rule};
 use crate::workspace::Workspace;
 
@@ -91,8 +91,23 @@ pub fn check(package: &Package, policy: &Policy) -> Vec<Diagnostic> {
         match rule.check {
             Check::Image(check) => images.iter().for_each(|image| check(image, &mut findings)),
             Check::Package(check) => check(package, &mut findings),
+            // Single files are checked with those that are named together with them.
+            Check::Process(_) if package.kind == Kind::File => {}
+            Check::Process(check) => check(package, &mut findings),
             Check::Policy(check) => check(package, policy, &mut findings),
             Check::Workspace(_) | Check::Command => {}
+        }
+    }
+    sorted(findings.0)
+}
+
+/// Findings in files that are named together, as far as [`check`] does not report them for each file, in
+/// the order of [`check`].
+pub fn check_process(process: &Package) -> Vec<Diagnostic> {
+    let mut findings = Findings::default();
+    for rule in RULES {
+        if let Check::Process(check) = rule.check {
+            check(process, &mut findings);
         }
     }
     sorted(findings.0)

@@ -54,7 +54,7 @@ pub struct ImageFacts {
     pub imports: Vec<Import>,
     /// Names of the functions that others can bind to, sorted.
     pub exports: Vec<String>,
-    /// Number of further exports, whose names are not kept.
+    /// Number of further exports, whose names are not kept, without those that linkers define.
     pub other_exports: usize,
     /// Names of functions in the full symbol table that only this image can call, sorted; empty in a
     /// stripped file.
@@ -181,7 +181,7 @@ fn dynamic_symbols<Elf: FileHeader<Endian = Endianness>>(
         } else if is_function(symbol.st_type()) {
             if keep(name, None) {
                 facts.exports.push(name.to_owned());
-            } else {
+            } else if !LINKER_DEFINED.contains(&name) {
                 facts.other_exports += 1;
             }
         }
@@ -190,6 +190,9 @@ fn dynamic_symbols<Elf: FileHeader<Endian = Endianness>>(
     facts.exports.dedup();
     Ok(())
 }
+
+/// Symbols that older linkers export from every library.
+const LINKER_DEFINED: [&str; 5] = ["_init", "_fini", "_edata", "_end", "__bss_start"];
 
 pub(crate) fn is_function(kind: elf::SymbolType) -> bool {
     matches!(kind, elf::STT_FUNC | elf::STT_GNU_IFUNC | elf::STT_NOTYPE)

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use gpustub_tests::cargo::gpustub;
 use gpustub_tests::command::{run, succeed};
 use gpustub_tests::elf::needed;
 use gpustub_tests::{Result, scratch};
@@ -50,6 +51,24 @@ fn opened_final_finds_its_libraries_in_a_moved_directory() -> Result<()> {
     workspace()?.environment(&mut command);
     let expected = Record::new("libarea_final.so", &["area", "base"], &["area"]);
     expect(run(&mut command)?, &expected)
+}
+
+/// The finals of a chain are alternatives: `libbase_final.so` and `libarea_final.so` both device-link `base`.
+#[test]
+#[ignore = "needs nvcc: ./tests/run"]
+fn check_accepts_an_installed_directory() -> Result<()> {
+    let _alone = alone();
+    let dir = scratch()?;
+    let prefix = installed("area", dir.path())?;
+    let all = fs::read_dir(prefix.join("lib"))?.filter_map(|entry| Some(entry.ok()?.file_name()));
+    let finals = all.filter(|name| name.to_string_lossy().ends_with("_final.so"));
+    assert_eq!(finals.count(), 2);
+    // The libraries of this workspace need libcudart itself, not its stubs.
+    let ran = succeed(gpustub(&["check", "--allow", "needed-toolkit"])?.arg(&prefix))?;
+    if ran.stderr.ends_with(": nothing found\n") {
+        return Ok(());
+    }
+    Err(ran.error("check has a finding"))
 }
 
 /// With a toolkit, and without: linkers read the libraries that the libraries need.

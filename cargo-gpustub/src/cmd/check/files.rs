@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use gpustub_check::{Check, FlawKind, Package, RULES, check, gpu_images, read};
+use gpustub_check::{
+    Check, FlawKind, Kind, Package, RULES, check, check_process, gpu_images, read,
+};
 use gpustub_core::diag::{Diagnostic, IO_ERROR};
 use gpustub_report::error::Error;
 use gpustub_workspace::imports::misfits;
@@ -19,13 +21,14 @@ use crate::cmd::number;
 pub fn check_paths(paths: &[PathBuf], policies: &Policies) -> Report {
     let policy = policies.root();
     let headers = policies.headers();
-    let one = |path: &PathBuf| -> Report {
+    let one = |path: &PathBuf| -> (Report, Option<Package>) {
         let mut report = Report::default();
+        let mut file = None;
         let packages = match read::read(path, &slashes(path)) {
             Ok(packages) => packages,
             Err(error) => {
                 report.findings.push(unreadable(path, &error));
-                return report;
+                return (report, None);
             }
         };
         for package in packages {
@@ -38,15 +41,28 @@ pub fn check_paths(paths: &[PathBuf], policies: &Policies) -> Report {
             let members = package.members.iter();
             let files = members.map(|member| package.display_path(member));
             report.scope.files.extend(files);
+            if package.kind == Kind::File {
+                file = Some(package);
+            }
         }
-        report
+        (report, file)
     };
     let mut report = Report::default();
-    for one in on_two_threads(paths, one) {
+    let mut files = Vec::new();
+    for (path, (one, file)) in paths.iter().zip(on_two_threads(paths, one)) {
         report.findings.extend(one.findings);
         report.details.extend(one.details);
         report.skipped.extend(one.skipped);
         report.scope.files.extend(one.scope.files);
+        files.extend(file.map(|file| (path.as_path(), file)));
+    }
+    if let Some(process) = read::process(files) {
+        report.findings.extend(check_process(&process));
+        let ids = ids(|check| matches!(check, Check::Process(_)));
+        let images = number(process.members.len(), "image");
+        report
+            .details
+            .push(format!("{images} as one process: {ids}"));
     }
     report.what = number(report.scope.files.len(), "file");
     report
@@ -108,13 +124,16 @@ fn skipped(package: &Package) -> Vec<String> {
 
 /// Rules that apply to each image and to the package.
 fn details(package: &Package) -> Vec<String> {
-    let rules = |wanted: fn(&Check) -> bool| -> String {
-        let rules = RULES.iter().filter(|rule| wanted(&rule.check));
-        let ids: Vec<&str> = rules.map(|rule| rule.code.id).collect();
-        ids.join(", ")
+    let of_images = ids(|check| matches!(check, Check::Image(_)));
+    let of_packages = match package.kind {
+        Kind::File => ids(|check| matches!(check, Check::Package(_) | Check::Policy(_))),
+        _ => ids(|check| {
+            matches!(
+                check,
+                Check::Package(_) | Check::Process(_) | Check::Policy(_)
+            )
+        }),
     };
-    let of_images = rules(|check| matches!(check, Check::Image(_)));
-    let of_packages = rules(|check| matches!(check, Check::Package(_) | Check::Policy(_)));
     let images = gpu_images(package);
     let mut details: Vec<String> = images
         .map(|image| format!("{}: {of_images}", image.display_path()))
@@ -123,6 +142,13 @@ fn details(package: &Package) -> Vec<String> {
         details.push(format!("{}: {of_packages}", package.name));
     }
     details
+}
+
+/// Ids of the rules of some scopes.
+fn ids(wanted: fn(&Check) -> bool) -> String {
+    let rules = RULES.iter().filter(|rule| wanted(&rule.check));
+    let ids: Vec<&str> = rules.map(|rule| rule.code.id).collect();
+    ids.join(", ")
 }
 
 #[cfg(test)]

@@ -22,39 +22,46 @@ use process::{Ids, Processes, links, objects};
 pub static MISSING_DEVICE_LINK: Rule = row(
     &diag::MISSING_DEVICE_LINK,
     RuleLevel::Deny,
-    missing_device_link,
+    Check::Process(missing_device_link),
 );
 pub static INCOMPLETE_DEVICE_LINK: Rule = row(
     &diag::INCOMPLETE_DEVICE_LINK,
     RuleLevel::Deny,
-    incomplete_device_link,
+    Check::Process(incomplete_device_link),
 );
 pub static DUPLICATE_DEVICE_LINK: Rule = row(
     &diag::DUPLICATE_DEVICE_LINK,
     RuleLevel::Deny,
-    duplicate_device_link,
+    Check::Process(duplicate_device_link),
 );
 pub static UNSHARED_DEVICE_GLOBALS: Rule = row(
     &diag::UNSHARED_DEVICE_GLOBALS,
     RuleLevel::Warn,
-    unshared_device_globals,
+    Check::Process(unshared_device_globals),
 );
-pub static MISSING_ARCH: Rule = row(&diag::MISSING_ARCH, RuleLevel::Deny, missing_arch);
+pub static MISSING_ARCH: Rule = row(
+    &diag::MISSING_ARCH,
+    RuleLevel::Deny,
+    Check::Process(missing_arch),
+);
 pub static DEVICE_LINKED_ARCHIVE: Rule = row(
     &diag::DEVICE_LINKED_ARCHIVE,
     RuleLevel::Warn,
-    device_linked_archive,
+    Check::Package(device_linked_archive),
 );
-pub static MIXED_CUDART: Rule = row(&diag::MIXED_CUDART, RuleLevel::Deny, mixed_cudart);
+pub static MIXED_CUDART: Rule = row(
+    &diag::MIXED_CUDART,
+    RuleLevel::Deny,
+    Check::Process(mixed_cudart),
+);
 
 /// A rule for built images that shares its code with a diagnostic of `cargo gpustub plan`.
-const fn row(code: &Code, level: RuleLevel, check: fn(&Package, &mut Findings)) -> Rule {
+const fn row(code: &Code, level: RuleLevel, check: Check) -> Rule {
     let code = Code {
         id: code.id,
         summary: code.summary,
         explanation: code.explanation,
     };
-    let check = Check::Package(check);
     Rule { code, level, check }
 }
 

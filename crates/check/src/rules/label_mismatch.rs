@@ -64,8 +64,8 @@ fn toolkit(name: &str) -> Option<(Toolkit, BTreeSet<u32>)> {
         _ => return None,
     };
     let mut known = library.load_names.get("linux").into_iter().flatten();
-    // In ROCm only the runtime's file name reliably has ROCm's major.
-    if toolkit == Toolkit::Rocm && gpu.stem != "amdhip64" {
+    // In ROCm only the runtime's file name reliably has ROCm's major; cuDNN and NCCL count their own.
+    if library.independent_major || (toolkit == Toolkit::Rocm && gpu.stem != "amdhip64") {
         return Some((toolkit, BTreeSet::new()));
     }
     let majors: BTreeSet<u32> = known

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use gpustub_core::diag::Code;
-use gpustub_core::library::Role;
+use gpustub_core::library::{Library, Role};
 use gpustub_core::manifest::RuleLevel;
 
 use crate::evidence::{has_cudart, is_from_vendor};
@@ -41,7 +41,7 @@ loads together; NVIDIA's own libraries, whose runtime is private to them, are no
     nvcc -cudart none kernels.cu        # for every image, and link the stubs of cudart",
     },
     level: RuleLevel::Warn,
-    check: Check::Package(multiple_cudarts),
+    check: Check::Process(multiple_cudarts),
 };
 
 pub static MULTIPLE_MAJORS: Rule = Rule {
@@ -52,14 +52,15 @@ pub static MULTIPLE_MAJORS: Rule = Rule {
 The loader loads all libraries that an image needs, directly and indirectly. Libraries of two toolkit
 majors in one process exchange handles and structs of different layouts
 (https://github.com/NVIDIA/cudnn-frontend/issues/211). The rule accepts images that are never loaded
-together, such as one per major, and stubs, which select one major for the process.
+together, such as one per major, and stubs, which select one major for the process. Libraries with
+majors of their own, such as cuDNN and NCCL, are not counted.
 
     $ ldd app | grep cudart
      libcudart.so.11.0 => …
      libcudart.so.12 => …",
     },
     level: RuleLevel::Deny,
-    check: Check::Package(multiple_majors),
+    check: Check::Process(multiple_majors),
 };
 
 fn static_cudart(image: &Image<'_>, findings: &mut Findings) {
@@ -147,7 +148,8 @@ fn majors_of(name: &str) -> BTreeSet<u32> {
     let Some(gpu) = gpu_file(name).filter(|gpu| gpu.role == Role::Toolkit) else {
         return BTreeSet::new();
     };
-    let library = gpu.library.filter(|library| library.family == "cuda");
+    let in_toolkit = |library: &&Library| library.family == "cuda" && !library.independent_major;
+    let library = gpu.library.filter(in_toolkit);
     let names = library.and_then(|library| library.load_names.get("linux"));
     names
         .into_iter()

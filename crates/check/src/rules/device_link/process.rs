@@ -1,7 +1,8 @@
 //! Images of a package that share a process, for the rules on device links.
 //!
 //! A program shares a process with the libraries that it needs. Any program may open libraries, so all
-//! libraries may be in one process, except alternatives: two of one name, or for two toolkit majors.
+//! libraries may be in one process, except alternatives (two of one name, or for two toolkit majors) and
+//! finals: no program opens one for itself, but images are linked to one of several.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,7 +38,8 @@ const MOST: usize = 64;
 /// The images of a package with objects or device links, and the images loaded with them.
 pub(super) struct Processes<'a> {
     together: LoadGraph<'a>,
-    is_file: bool,
+    /// Whether other images of the process may be unknown: files are named, not a directory.
+    is_open: bool,
     /// Images with objects or links, in order.
     own: Vec<ImageId>,
     /// Images loaded with each program.
@@ -45,6 +47,8 @@ pub(super) struct Processes<'a> {
     /// Images that link, and images that contain, each object.
     linkers: BTreeMap<&'a str, Vec<ImageId>>,
     holders: BTreeMap<&'a str, Vec<ImageId>>,
+    /// Images that load each final.
+    finals: BTreeMap<ImageId, Vec<ImageId>>,
 }
 
 impl<'a> Processes<'a> {
@@ -77,8 +81,9 @@ impl<'a> Processes<'a> {
             }
         }
         Self {
+            is_open: package.kind == Kind::Process,
+            finals: finals(&together),
             together,
-            is_file: package.kind == Kind::File,
             own,
             programs,
             linkers,
@@ -120,15 +125,11 @@ impl<'a> Processes<'a> {
         has: fn(&Image<'a>) -> Ids<'a>,
         wanted: fn(&Image<'a>) -> Ids<'a>,
     ) -> Vec<Found<'a>> {
-        // A single file may be part of a larger package.
-        if self.is_file {
-            return Vec::new();
-        }
         let all: Ids<'a> = (self.own.iter())
             .flat_map(|&index| wanted(&self.image(index)))
             .collect();
         let mut found = Vec::new();
-        for &index in &self.own {
+        for &index in self.own.iter().filter(|_| !self.is_open) {
             let image = self.image(index);
             let ids: Ids<'a> = has(&image).difference(&all).copied().collect();
             let loaded = || self.together.loaded_with(index);
@@ -144,8 +145,8 @@ impl<'a> Processes<'a> {
             let matched: Ids<'a> = there(wanted).flat_map(|(_, ids)| ids).collect();
             for (index, ids) in there(has) {
                 // Ids that no image wants were reported for the image itself.
-                let ids = ids.intersection(&all).copied();
-                let ids: Ids<'a> = ids.filter(|id| !matched.contains(id)).collect();
+                let ids = ids.iter().filter(|id| self.is_open || all.contains(*id));
+                let ids: Ids<'a> = ids.filter(|id| !matched.contains(*id)).copied().collect();
                 if !ids.is_empty() && self.is_whole(with.iter().copied()) {
                     found.push((self.image(program), self.image(index), ids));
                 }
@@ -208,16 +209,37 @@ impl<'a> Processes<'a> {
     fn may_meet(&self, first: ImageId, second: ImageId, ids: &Ids<'a>) -> bool {
         let is_program = |index| self.programs.contains_key(&index);
         let mut programs = self.programs.values();
-        if programs.any(|with| with.contains(&first) && with.contains(&second)) {
+        let loads = |one, other| self.together.loaded_with(one).contains(&other);
+        if programs.any(|with| with.contains(&first) && with.contains(&second))
+            || loads(first, second)
+            || loads(second, first)
+        {
             return true;
         }
-        match (is_program(first), is_program(second)) {
-            (true, true) => false,
-            // The program may or may not open the library; that fails only if the library can bind to
-            // the program's functions.
-            (true, false) | (false, true) => ids.iter().any(|id| self.may_take(id, first, second)),
-            (false, false) => !self.are_alternatives(first, second),
+        if !is_program(first) && !is_program(second) && self.are_alternatives(first, second) {
+            return false;
         }
+        self.roots(first).iter().any(|&one| {
+            self.roots(second).iter().any(|&other| {
+                match (
+                    one == first && is_program(one),
+                    other == second && is_program(other),
+                ) {
+                    _ if one == other => true,
+                    _ if is_program(one) && is_program(other) => false,
+                    (false, false) => !self.are_alternatives(one, other),
+                    // The program may or may not open the library; that fails only if the library can
+                    // bind to the program's functions.
+                    _ => ids.iter().any(|id| self.may_take(id, first, second)),
+                }
+            })
+        })
+    }
+
+    /// Images that bring an image into a process: itself, or those that load it if it is a final.
+    fn roots(&self, index: ImageId) -> Vec<ImageId> {
+        let loaders = self.finals.get(&index).cloned();
+        loaders.unwrap_or_else(|| vec![index])
     }
 
     fn are_alternatives(&self, first: ImageId, second: ImageId) -> bool {
@@ -239,17 +261,45 @@ impl<'a> Processes<'a> {
                 }
             }
         }
-        found.retain(|&(linker, holder), _| {
+        found.retain(|&(linker, holder), ids| {
             let with = self.together.loaded_with(linker);
             let is_program = |index| self.programs.contains_key(&index);
             with.contains(&holder)
-                || !(is_program(linker)
-                    || is_program(holder)
-                    || self.are_alternatives(linker, holder))
+                || !(is_program(linker) || is_program(holder)) && self.may_meet(linker, holder, ids)
         });
         let found = found.into_iter();
         found
             .map(|((first, second), ids)| (self.image(first), self.image(second), ids))
             .collect()
     }
+}
+
+/// Finals with the images that load them. A final contains device links and nothing else: no linked object, and
+/// no function for its users, unlike a plugin that device-links libraries.
+fn finals(together: &LoadGraph<'_>) -> BTreeMap<ImageId, Vec<ImageId>> {
+    let is_final = |image: &Image<'_>| {
+        let linked = links(image);
+        image.facts.kind == ImageKind::Library
+            && image.facts.other_exports == 0
+            && !linked.is_empty()
+            && objects(image).is_disjoint(&linked)
+    };
+    let finals = together.entries().filter(|(_, image)| is_final(image));
+    let mut finals: BTreeMap<ImageId, Vec<ImageId>> =
+        finals.map(|(index, _)| (index, Vec::new())).collect();
+    if finals.is_empty() {
+        return finals;
+    }
+    for (index, _) in together.entries() {
+        if finals.contains_key(&index) {
+            continue;
+        }
+        for loaded in together.loaded_with(index) {
+            let loaders = finals.get_mut(&loaded);
+            if let Some(loaders) = loaders.filter(|loaders| loaders.len() < MOST) {
+                loaders.push(index);
+            }
+        }
+    }
+    finals
 }
