@@ -9,6 +9,7 @@ use gpustub_core::manifest::{Allow, Policy, RuleLevel};
 
 use crate::rule::{Check, Rule};
 use crate::rules::RULES;
+use crate::rules::workspace::UNKNOWN_LOAD_NAME;
 
 /// Name on the command line for every rule that no policy allows.
 pub const ALL: &str = "all";
@@ -124,7 +125,10 @@ impl<'a> PolicyEngine<'a> {
         };
         let origin = finding.origin.as_ref();
         let place = origin.map(|origin| absolute(self.here, &origin.file));
-        let mut level = rule.level;
+        let mut level = match finding.level {
+            Level::Warning if rule.code.id == UNKNOWN_LOAD_NAME.code.id => RuleLevel::Warn,
+            _ => rule.level,
+        };
         let mut allowed = false;
         let mut ended: Option<(Date, &str)> = None;
         for (layer, used) in self.layers.iter().zip(&mut self.used) {

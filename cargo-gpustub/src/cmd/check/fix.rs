@@ -94,10 +94,11 @@ fn load_names(declared: &Declared, found: &[&Diagnostic]) -> String {
         .flat_map(|stub| &stub.custom.load_names)
         .flat_map(|(os, names)| names.iter().map(move |name| (os, name)))
         .filter(|(_, name)| found.iter().any(|d| is_at(d, &name.span)))
-        .map(|(os, name)| {
+        .filter_map(|(os, name)| {
+            // Of other unknown names it is not known which release is meant.
             let real = real_names(os, &name.value.name);
             let quoted: Vec<String> = real.iter().map(|name| format!("\"{name}\"")).collect();
-            (name.span.clone(), quoted.join(", "))
+            (!quoted.is_empty()).then(|| (name.span.clone(), quoted.join(", ")))
         })
         .collect();
     edits.sort_by_key(|(span, _)| span.start);

@@ -3,6 +3,7 @@
 use gpustub_core::diag::{Code, Diagnostic};
 use gpustub_core::library::Library;
 use gpustub_core::manifest::{RuleLevel, Stub};
+use gpustub_core::suggest::nearest;
 use gpustub_core::version::Version;
 
 use crate::gpu_file::gpu_file;
@@ -53,7 +54,7 @@ pub static UNKNOWN_LOAD_NAME: Rule = Rule {
 The loader searches for exactly the given name, and some file names contain more than the
 major: the CUDA runtime of 11 is libcudart.so.11.0, and libcudart.so.11 does not exist
 (https://github.com/vllm-project/vllm/pull/6335). The name would never be found. A library
-that gpustub knows needs no `load-names`.
+that gpustub knows needs no `load-names`. A higher major than all known ones is only a warning.
 
     load-names = { linux = [\"libcudart.so.12\", \"libcudart.so.11.0\"] }",
     },
@@ -188,22 +189,75 @@ fn refuses(stub: &Stub, major: u32) -> Option<(String, String)> {
 fn unknown_load_name(workspace: &Workspace<'_>, findings: &mut Findings) {
     for (_, manifest, stub) in workspace.stubs() {
         for (os, names) in &stub.custom.load_names {
+            let own = Library::builtin(&stub.id.value);
+            let own = own.and_then(|library| library.load_names.get(os));
+            let own: Vec<&str> = own.into_iter().flatten().map(|n| n.name.as_str()).collect();
             for name in names {
-                let real = real_names(os, &name.value.name);
-                if real.is_empty() {
-                    continue;
-                }
-                let library = gpu_file(real[0]).and_then(|gpu| gpu.library);
-                let library = library.map_or("the library", |library| &library.id);
-                let message = format!("no release of {library} is named `{}`", name.value.name);
-                findings.push(
-                    Diagnostic::error(&UNKNOWN_LOAD_NAME.code, message)
-                        .with_origin(&manifest.file, name.span.clone())
-                        .help(format!("known names are {}", real.join(", "))),
-                );
+                let found = unknown_name(os, &name.value.name, &stub.id.value, &own);
+                let file = &manifest.file;
+                findings
+                    .0
+                    .extend(found.map(|f| f.with_origin(file, name.span.clone())));
             }
         }
     }
+}
+
+/// The fault of a load name of a stub whose library has the names `own`; none are known of a user-defined
+/// library.
+fn unknown_name(os: &str, name: &str, id: &str, own: &[&str]) -> Option<Diagnostic> {
+    let unknown = |library: &str| {
+        let message = format!("no release of {library} is named `{name}`");
+        Diagnostic::error(&UNKNOWN_LOAD_NAME.code, message)
+    };
+    let longer = real_names(os, name);
+    if let Some(first) = longer.first() {
+        let library = gpu_file(first).and_then(|gpu| gpu.library);
+        let library = library.map_or("the library", |library| &library.id);
+        return Some(unknown(library).help(format!("known names are {}", longer.join(", "))));
+    }
+    let newest = own.first()?;
+    if own.contains(&name) || is_full_name(name, own) {
+        return None;
+    }
+    if is_newer(name, newest) {
+        let message =
+            format!("no known release of {id} is named `{name}`: the newest has `{newest}`");
+        return Some(
+            Diagnostic::warning(&UNKNOWN_LOAD_NAME.code, message)
+                .help("update gpustub; it binds no function whose ABI it does not know"),
+        );
+    }
+    let known = format!("known names are {}", own.join(", "));
+    Some(unknown(id).help(match nearest(name, own.iter().copied()) {
+        Some(meant) => format!("did you mean `{meant}`? {known}"),
+        None => known,
+    }))
+}
+
+/// Whether a name is that of a release's file, `libcudart.so.11.8.89`, to which the soname is a link.
+fn is_full_name(name: &str, own: &[&str]) -> bool {
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    name.split_once(".so.").is_some_and(|(stem, version)| {
+        let is_own = |own: &&str| own.split(".so").next() == Some(stem);
+        version.split('.').count() > 2
+            && version.split('.').all(is_number)
+            && own.iter().any(is_own)
+    })
+}
+
+/// Whether a name differs from that of the newest release in the last number, which is higher.
+fn is_newer(name: &str, newest: &str) -> bool {
+    let parts = |name: &str| -> Option<(String, u32, String)> {
+        let digit = |c: char| c.is_ascii_digit();
+        let end = name.rfind(digit)? + 1;
+        let start = name[..end].rfind(|c| !digit(c))? + 1;
+        let number = name[start..end].parse().ok()?;
+        Some((name[..start].to_owned(), number, name[end..].to_owned()))
+    };
+    parts(name)
+        .zip(parts(newest))
+        .is_some_and(|(one, other)| (&one.0, &one.2) == (&other.0, &other.2) && one.1 > other.1)
 }
 
 /// Load names of a library's releases that begin with `name` and a dot, if `name` is not itself a load
