@@ -33,6 +33,8 @@ struct Verdicts {
     right: BTreeMap<String, String>,
     /// Reason why tag rules have findings although auditwheel has none.
     stricter: Option<String>,
+    /// Reason why tag rules have no findings although auditwheel has: libraries of required wheels.
+    required: Option<String>,
 }
 
 fn is_tag_rule(finding: &Diagnostic) -> bool {
@@ -108,7 +110,7 @@ fn check_wheel(name: &str) -> Result<()> {
     if let Some((rule, _)) = verdicts.right.iter().find(|(_, why)| why.len() < 20) {
         return Err(format!("{name}: {rule} has no reason").into());
     }
-    compare_with_auditwheel(name, &file, &packages, &wheel, verdicts.stricter.is_some())
+    compare_with_auditwheel(name, &file, &packages, &wheel, &verdicts)
 }
 
 /// Minor glibc versions of auditwheel's policies, as old as those of the wheels.
@@ -120,13 +122,14 @@ fn compare_with_auditwheel(
     file: &str,
     packages: &[Package],
     wheel: &Path,
-    stricter: bool,
+    verdicts: &Verdicts,
 ) -> Result<()> {
     let platforms = file.trim_end_matches(".whl").rsplit('-').next();
     let claimed = platforms.into_iter().flat_map(|tags| tags.split('.'));
     let claimed = claimed.filter_map(Tag::parse).min_by_key(|tag| tag.minor);
     let claimed = claimed.ok_or("no tag in its name")?;
     let theirs = audited(wheel)?;
+    let mut lenient = None;
     for minor in POLICIES.iter().copied().filter(|&n| n <= claimed.minor) {
         let conforms = theirs.as_ref().is_some_and(|tag| tag.minor <= minor);
         let wanted = Policy {
@@ -138,15 +141,22 @@ fn compare_with_auditwheel(
         };
         let denied = findings(packages, &wanted).iter().any(is_tag_rule);
         if !conforms && !denied {
-            let message = format!("{name}: auditwheel refuses manylinux_2_{minor}: {theirs:?}");
-            return Err(message.into());
+            lenient = Some(minor);
         }
         if minor == claimed.minor {
             let what = format!("{name}: whether we are stricter than auditwheel");
-            same(&what, &(conforms && denied), &stricter)?;
+            same(&what, &(conforms && denied), &verdicts.stricter.is_some())?;
         }
     }
-    Ok(())
+    match lenient {
+        Some(minor) if verdicts.required.is_none() => {
+            Err(format!("{name}: auditwheel refuses manylinux_2_{minor}: {theirs:?}").into())
+        }
+        None if verdicts.required.is_some() => {
+            Err(format!("{name}: auditwheel accepts the libraries of required wheels").into())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Names in a list of components.

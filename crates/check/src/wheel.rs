@@ -1,5 +1,10 @@
 //! Name and metadata of a Python wheel.
 
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
 use crate::package::{Kind, Package};
 
 /// Metadata of a wheel.
@@ -13,6 +18,8 @@ pub struct Wheel {
     pub platforms: Vec<String>,
     /// The names of the projects that it requires, for some extra or always (PEP 503).
     pub requires: Vec<String>,
+    /// Those of `requires` that are required without an extra, on Linux.
+    pub always_requires: Vec<String>,
     /// Whether its `METADATA` was read.
     pub has_metadata: bool,
 }
@@ -50,7 +57,9 @@ impl Wheel {
                 .next()
                 .unwrap_or_default()
                 .into();
-            wheel.requires = headers(metadata, "Requires-Dist").map(required).collect();
+            let all = || headers(metadata, "Requires-Dist");
+            wheel.requires = all().map(required).collect();
+            wheel.always_requires = all().filter(|r| is_always(r)).map(required).collect();
         }
         let parts: Vec<&str> = stem.unwrap_or_default().split('-').collect();
         // name-version[-build]-python-abi-platform
@@ -107,6 +116,30 @@ fn required(text: &str) -> String {
     normal(&text[..end])
 }
 
+/// Whether a requirement has no marker for an extra or another system: `; platform_system == "Darwin"`.
+fn is_always(text: &str) -> bool {
+    let marker = text.split_once(';').map_or("", |(_, marker)| marker);
+    let mut words = marker.split(|c: char| !c.is_ascii_alphanumeric());
+    !words.any(|word| matches!(word, "extra" | "Darwin" | "darwin" | "Windows" | "win32"))
+}
+
+#[derive(Deserialize, Default)]
+struct Provided {
+    libraries: BTreeMap<String, Vec<String>>,
+}
+
+// A test keeps the file readable.
+static PROVIDED: LazyLock<Provided> =
+    LazyLock::new(|| toml::from_str(include_str!("../data/wheels.toml")).unwrap_or_default());
+
+/// The project whose wheel is known to provide a library of this file name.
+pub fn project_providing(library: &str) -> Option<&'static str> {
+    let (stem, _) = library.split_once(".so")?;
+    let mut projects = PROVIDED.libraries.iter();
+    let (project, _) = projects.find(|(_, stems)| stems.iter().any(|s| s == stem))?;
+    Some(project)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -131,6 +164,7 @@ mod tests {
             ["manylinux_2_17_x86_64", "manylinux2014_x86_64"]
         );
         assert_eq!(wheel.requires, ["nvidia-cublas-cu12", "torch"]);
+        assert_eq!(wheel.always_requires, ["torch"]);
     }
 
     #[test]
@@ -145,6 +179,13 @@ mod tests {
             );
             assert_eq!(wheel.platforms, ["linux_x86_64"]);
         }
+    }
+
+    #[test]
+    fn libraries_belong_to_projects() {
+        assert_eq!(project_providing("libtorch_cpu.so"), Some("torch"));
+        assert_eq!(project_providing("libz3.so.4.15"), Some("z3-solver"));
+        assert_eq!(project_providing("libtorch_cpux.so"), None);
     }
 
     #[test]

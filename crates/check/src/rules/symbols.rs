@@ -37,7 +37,8 @@ after it may bind to them instead of the real ones, with another version's struc
 (https://github.com/tile-ai/tilelang/pull/2919). Stubs of gpustub are hidden unless
 `type = \"shared\"` requests a library of them. Hide other definitions with a version script, or
 with `-Wl,--exclude-libs,ALL` those of static libraries. The rule exempts a library of stubs that
-others in the package are linked to; for one that replaces the real library on purpose, allow it.
+others in the package are linked to, with the other `libstub_*` of its directory; for one that
+replaces the real library on purpose, allow it.
 
     $ nm -D --defined-only _core.so | grep ' T cu'     # must print nothing",
     },
@@ -91,13 +92,24 @@ fn exported_gpu_symbols(package: &Package, findings: &mut Findings) {
             imported.extend(needed.map(|name| (name.as_str(), library)));
         }
     }
+    let is_used = |image: &Image<'_>, library| {
+        let mut names = image_names(image);
+        names.any(|own| imported.contains(&(own, library)))
+    };
+    // Stub libraries that are built and shipped together are all reported, or none.
+    let used_stubs: BTreeSet<&str> = (package.images())
+        .filter(|image| is_named_stub(image))
+        .filter(|image| exported(image).into_keys().any(|name| is_used(image, name)))
+        .map(|image| image.member.directory())
+        .collect();
     for image in package.images() {
-        if is_from_vendor(&image) || is_stub_library(&image) {
+        let is_shipped_stub =
+            is_named_stub(&image) && used_stubs.contains(image.member.directory());
+        if is_from_vendor(&image) || is_stub_library(&image) || is_shipped_stub {
             continue;
         }
-        let exports = image.facts.exports.iter().map(String::as_str);
-        for (name, functions) in by_library(exports) {
-            if image_names(&image).any(|own| imported.contains(&(own, name))) {
+        for (name, functions) in exported(&image) {
+            if is_used(&image, name) {
                 continue;
             }
             findings.on_image(
@@ -108,6 +120,19 @@ fn exported_gpu_symbols(package: &Package, findings: &mut Findings) {
             );
         }
     }
+}
+
+/// GPU functions that an image exports, by link name of their library.
+fn exported<'a>(image: &Image<'a>) -> BTreeMap<&'static str, BTreeSet<&'a str>> {
+    by_library(image.facts.exports.iter().map(String::as_str))
+}
+
+/// Whether the file name says that the image is a stub library: `libstub_nvrtc.so`.
+fn is_named_stub(image: &Image<'_>) -> bool {
+    let name = image.member.file_name();
+    let name = name.strip_prefix("lib").unwrap_or(name);
+    let mut words = name.split(|c: char| !c.is_ascii_alphanumeric());
+    words.any(|word| matches!(word, "stub" | "stubs"))
 }
 
 /// Whether the image is a library of `type = "shared"` in GpuStub.toml: its exports are stubs only.

@@ -11,7 +11,7 @@ use crate::package::{Image, Package};
 use crate::platform_tag::{Tag, machine_in_tag};
 use crate::rule::{Check, Findings, Rule};
 use crate::search_dirs::{Loads, SearchDir, resolve_entry};
-use crate::wheel::{Wheel, normal};
+use crate::wheel::{Wheel, normal, project_providing};
 
 pub static TAG_TOO_RECENT_SYMBOL: Rule = Rule {
     code: Code {
@@ -47,8 +47,9 @@ extension module uses the symbols of the interpreter that loads it.
     $ auditwheel show x.whl
     ... \"linux_x86_64\"                             # not manylinux: libcudart.so.12
 
-For GPU libraries link the stubs of gpustub. For a library from another wheel that this one
-requires, allow the finding with that as the reason.",
+For GPU libraries link the stubs of gpustub. Libraries of torch and of a few other projects are
+accepted if the wheel requires the project; for those of other required wheels, allow the finding
+with that as the reason.",
     },
     level: RuleLevel::Deny,
     check: Check::Policy(libraries),
@@ -179,7 +180,9 @@ fn libraries(package: &Package, policy: &Policy, findings: &mut Findings) {
     for image in tagged_images(package) {
         let machine = machine_in_tag(&image.facts.link.machine);
         let missing = |name: &&String| {
-            !tag.has_library(name, machine) && loads.carried(&image, name).is_none()
+            !tag.has_library(name, machine)
+                && loads.carried(&image, name).is_none()
+                && !is_required(name, &wheel)
         };
         let names: Vec<&str> = image
             .needed()
@@ -204,6 +207,12 @@ fn libraries(package: &Package, policy: &Policy, findings: &mut Findings) {
     }
 }
 
+/// Whether a wheel that this one requires provides a library.
+fn is_required(library: &str, wheel: &Wheel) -> bool {
+    let project = project_providing(library);
+    project.is_some_and(|project| wheel.always_requires.iter().any(|name| name == project))
+}
+
 fn advice(image: &Image<'_>, names: &[&str], wheel: &Wheel) -> String {
     let is_inside = |name: &&&str| {
         image
@@ -220,6 +229,11 @@ fn advice(image: &Image<'_>, names: &[&str], wheel: &Wheel) -> String {
         return format!(
             "{name} is in the package: add its directory to the runpath, relative to `$ORIGIN`"
         );
+    }
+    let mut projects = names.iter().take(SHOWN);
+    if let Some((name, project)) = projects.find_map(|name| Some((name, project_providing(name)?)))
+    {
+        return format!("the wheel of {project} has {name}: add `Requires-Dist: {project}`");
     }
     if let Some(required) = image
         .runpath()
