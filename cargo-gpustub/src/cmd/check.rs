@@ -35,7 +35,7 @@ pub fn run(options: &cli::Check, shell: &mut Shell) -> Result<bool> {
         [] => workspace::check(options).map_err(or_files)?,
         _ => {
             let policies = Policies::nearby(&options.cargo)?;
-            (files::check_paths(&options.paths, &policies), policies)
+            (files::check_paths(&options.paths, &policies)?, policies)
         }
     };
     for detail in &report.details {

@@ -7,7 +7,7 @@ use std::process::Command;
 use jsonschema::Validator;
 use serde_json::Value;
 
-use super::{ends, package, repository, write};
+use super::{ends, gpustub, pack, package, repository, write};
 
 /// Schema of SARIF 2.1.0, from the crate `serde-sarif`.
 fn schema() -> Validator {
@@ -224,4 +224,45 @@ fn findings_without_a_line_name_the_file() {
     assert!(out.lines().any(|one| one.starts_with(line)), "{out}");
     let (_, err) = ends(1, directory, &["check"]);
     assert!(err.contains("\n --> build.rs\n"), "{err}");
+}
+
+/// A full or missing temporary directory is a fault of the machine: no finding blames the wheel.
+#[test]
+fn temporary_directory_without_space_is_no_finding() {
+    let work = tempfile::tempdir().unwrap();
+    let directory = work.path();
+    let mut image = b"\x7fELF".to_vec();
+    image.resize(5 << 20, 0);
+    let members = [("x/libx.so".to_owned(), image)];
+    let name = "x-1.0-py3-none-manylinux_2_28_x86_64.whl";
+    pack::pack(&directory.join("none"), &members, &directory.join(name)).unwrap();
+    write(directory, "d/README", "");
+    fs::rename(directory.join(name), directory.join("d").join(name)).unwrap();
+    for path in ["d", &format!("d/{name}")] {
+        let mut missing = gpustub(directory, &["check", path]);
+        missing.env("TMPDIR", "/nonexistent");
+        // The limit of a file's size stands for a full file system; a write beyond it is an error if the
+        // signal is ignored.
+        let mut full = Command::new("bash");
+        full.current_dir(directory)
+            .args([
+                "-c",
+                "trap '' XFSZ; ulimit -f 1024; exec \"$0\" check \"$1\"",
+            ])
+            .args([env!("CARGO_BIN_EXE_cargo-gpustub"), path]);
+        for (command, why) in [
+            (&mut missing, "No such file or directory (os error 2)"),
+            (&mut full, "File too large (os error 27)"),
+        ] {
+            let output = command.output().unwrap();
+            let err = String::from_utf8(output.stderr).unwrap();
+            let expected = format!(
+                "error: could not read `{path}`: temporary file for a member: {why}\n\
+                 help: free space in the temporary directory, or name another one with TMPDIR\n"
+            );
+            assert_eq!((output.status.code(), err), (Some(101), expected));
+        }
+        let (_, err) = ends(1, directory, &["check", path]);
+        assert!(err.contains("malformed-image"), "{err}");
+    }
 }

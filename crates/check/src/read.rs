@@ -7,6 +7,7 @@ mod limits;
 mod members;
 mod path;
 mod process;
+mod scratch;
 mod source;
 mod tar;
 mod zip;
@@ -26,6 +27,7 @@ use crate::symbol_names::wanted;
 use limits::{LIMITS, Limits, TOO_MANY};
 use members::MemberReader;
 pub use process::process;
+pub use scratch::is_scratch_error;
 use source::Source;
 pub use zip::Zip;
 
@@ -40,6 +42,10 @@ const RECORD: u64 = 16 << 20;
 
 /// Reads the file or directory at `path`, with the display path `name`. The first package is the file
 /// or directory itself; each archive in it follows as a separate package.
+///
+/// # Errors
+///
+/// If the file cannot be read, or a temporary file cannot be written ([`is_scratch_error`]).
 pub fn read(path: &Path, name: &str) -> io::Result<Vec<Package>> {
     let mut reader = Reader::new(LIMITS);
     let kind = fs::metadata(path)?.file_type();
@@ -189,7 +195,7 @@ impl Reader {
                 self.add(package);
             }
             what @ (Format::Zip(_) | Format::TarGz(_) | Format::Tar) => {
-                self.archive(source, what, name);
+                self.archive(source, what, name)?;
             }
             what => {
                 let mut package = Package::new(name, Kind::File);
@@ -228,6 +234,7 @@ impl Reader {
                 }
             };
             match read() {
+                Err(error) if is_scratch_error(&error) => return Err(error),
                 // Deleted in the meantime.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => package.flaw(&inside, FlawKind::Unreadable, error.to_string()),
@@ -256,8 +263,8 @@ impl Reader {
         Ok(Content::Text(String::from_utf8_lossy(&bytes).into_owned()))
     }
 
-    /// Reads an archive as a separate package.
-    fn archive(&mut self, source: &mut Source<'_>, what: Format, name: &str) {
+    /// Reads an archive as a separate package. An error is one of a temporary file.
+    fn archive(&mut self, source: &mut Source<'_>, what: Format, name: &str) -> io::Result<()> {
         let kind = match what {
             Format::Zip(kind) | Format::TarGz(kind) => kind,
             _ => Kind::Archive,
@@ -278,8 +285,10 @@ impl Reader {
         };
         self.left.inflated += beyond;
         self.depth -= 1;
-        if let Err(error) = result {
-            package.flaw("", FlawKind::Archive, error.to_string());
+        match result {
+            Err(error) if is_scratch_error(&error) => return Err(error),
+            Err(error) => package.flaw("", FlawKind::Archive, error.to_string()),
+            Ok(()) => {}
         }
         // An archive of another kind within a package is the package's data, perhaps a malformed one for
         // its tests: the program that unpacks it validates it.
@@ -287,6 +296,7 @@ impl Reader {
             package.flaws.clear();
         }
         self.add(package);
+        Ok(())
     }
 
     /// Reads the objects of a static library at `path` in the package.
@@ -357,8 +367,9 @@ impl MemberReader for Reader {
                 let name = package.display_path_of(&path);
                 if self.depth < self.left.depth {
                     self.open.push(package.name.clone());
-                    self.archive(source, what, &name);
+                    let result = self.archive(source, what, &name);
                     self.open.pop();
+                    result?;
                 } else {
                     package.flaw(
                         &path,

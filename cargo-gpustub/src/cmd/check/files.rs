@@ -10,7 +10,7 @@ use gpustub_check::{
     Check, FlawKind, Kind, Package, RULES, check, check_process, gpu_images, read,
 };
 use gpustub_core::diag::{Diagnostic, IO_ERROR};
-use gpustub_report::error::Error;
+use gpustub_report::error::{Error, Result};
 use gpustub_workspace::imports::misfits;
 
 use super::policies::Policies;
@@ -18,17 +18,21 @@ use super::report::{Report, slashes};
 use crate::cmd::number;
 
 /// Checks the named files and directories.
-pub fn check_paths(paths: &[PathBuf], policies: &Policies) -> Report {
+pub fn check_paths(paths: &[PathBuf], policies: &Policies) -> Result<Report> {
     let policy = policies.root();
     let headers = policies.headers();
-    let one = |path: &PathBuf| -> (Report, Option<Package>) {
+    let one = |path: &PathBuf| -> Result<(Report, Option<Package>)> {
         let mut report = Report::default();
         let mut file = None;
         let packages = match read::read(path, &slashes(path)) {
             Ok(packages) => packages,
+            Err(error) if read::is_scratch_error(&error) => {
+                let help = "free space in the temporary directory, or name another one with TMPDIR";
+                return Err(Error::io("read", path, &error).help(help));
+            }
             Err(error) => {
                 report.findings.push(unreadable(path, &error));
-                return (report, None);
+                return Ok((report, None));
             }
         };
         for package in packages {
@@ -45,11 +49,12 @@ pub fn check_paths(paths: &[PathBuf], policies: &Policies) -> Report {
                 file = Some(package);
             }
         }
-        (report, file)
+        Ok((report, file))
     };
     let mut report = Report::default();
     let mut files = Vec::new();
-    for (path, (one, file)) in paths.iter().zip(on_two_threads(paths, one)) {
+    for (path, one) in paths.iter().zip(on_two_threads(paths, one)) {
+        let (one, file) = one?;
         report.findings.extend(one.findings);
         report.details.extend(one.details);
         report.skipped.extend(one.skipped);
@@ -65,7 +70,7 @@ pub fn check_paths(paths: &[PathBuf], policies: &Policies) -> Report {
             .push(format!("{images} as one process: {ids}"));
     }
     report.what = number(report.scope.files.len(), "file");
-    report
+    Ok(report)
 }
 
 fn unreadable(path: &Path, error: &std::io::Error) -> Diagnostic {

@@ -9,6 +9,7 @@ use memmap2::Mmap;
 use memmap2::UncheckedAdvice;
 
 use super::limits::Limits;
+use super::scratch::Scratch;
 
 /// Number of bytes that contain every magic number; that of a tar archive is at 257.
 const HEAD: usize = 512;
@@ -173,12 +174,11 @@ impl<'a> Source<'a> {
             stream.read_to_end(&mut bytes)?;
             return exact(bytes.len() as u64, size).map(|()| Whole::Owned(bytes));
         }
-        let mut file = BufWriter::with_capacity(STEP, tempfile::tempfile()?);
+        let mut file = BufWriter::with_capacity(STEP, Scratch::new()?);
         let count = io::copy(&mut stream, &mut file)?;
         let file = file.into_inner().map_err(IntoInnerError::into_error)?;
         exact(count, size)?;
-        // SAFETY: the file has no name and only this process has it open.
-        unsafe { Mmap::map(&file) }.map(Whole::Mapped)
+        file.map().map(Whole::Mapped)
     }
 }
 

@@ -10,6 +10,7 @@ use tar::{Archive, Entry, EntryType};
 use super::limits::TOO_MANY;
 use super::members::MemberReader;
 use super::path;
+use super::scratch::is_scratch_error;
 use super::source::Source;
 use super::zip::Names;
 use crate::display_path::printable;
@@ -39,7 +40,7 @@ pub(super) fn read<'a>(
     });
     let damaged = |error: io::Error| match error.get_ref() {
         // Raised by `Meter`.
-        Some(inner) if inner.is::<TooLong>() => error,
+        Some(inner) if inner.is::<TooLong>() || is_scratch_error(&error) => error,
         _ => io::Error::other(format!("damaged or truncated archive: {error}")),
     };
     let mut names = Names::new(package);

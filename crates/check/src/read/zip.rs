@@ -12,6 +12,7 @@ use rawzip::{CompressionMethod, ZipArchive, ZipFileHeaderRecord, ZipSliceArchive
 use super::limits::{LIMITS, TOO_MANY};
 use super::members::MemberReader;
 use super::path;
+use super::scratch::is_scratch_error;
 use super::source::{Source, Whole};
 use crate::display_path::printable;
 use crate::package::{FlawKind, Kind, Package};
@@ -108,6 +109,9 @@ pub(super) fn read(
             continue;
         }
         if let Err(error) = member(reader, entry, passed, package) {
+            if is_scratch_error(&error) {
+                return Err(error);
+            }
             package.flaw(&entry.path, FlawKind::Archive, error.to_string());
         }
         passed(entry.body.data());

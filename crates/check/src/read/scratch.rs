@@ -1,0 +1,60 @@
+//! Temporary files for large members of archives. Their errors concern the machine, not the archive.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Write};
+
+use memmap2::Mmap;
+
+/// An unnamed temporary file.
+pub(super) struct Scratch(File);
+
+impl Scratch {
+    /// Creates the file.
+    pub(super) fn new() -> io::Result<Self> {
+        tempfile::tempfile().map(Self).map_err(machine)
+    }
+
+    /// Maps the file, which is complete.
+    pub(super) fn map(self) -> io::Result<Mmap> {
+        // SAFETY: the file has no name and only this process has it open.
+        unsafe { Mmap::map(&self.0) }.map_err(machine)
+    }
+}
+
+impl Write for Scratch {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes).map_err(machine)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush().map_err(machine)
+    }
+}
+
+/// An error of a temporary file.
+#[derive(Debug)]
+struct ScratchError(io::Error);
+
+impl fmt::Display for ScratchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "temporary file for a member: {}", self.0)
+    }
+}
+
+impl std::error::Error for ScratchError {}
+
+fn machine(error: io::Error) -> io::Error {
+    match error.kind() {
+        // Repeated by the standard library's functions.
+        io::ErrorKind::Interrupted => error,
+        _ => io::Error::other(ScratchError(error)),
+    }
+}
+
+/// Whether the error of a read is one of a temporary file: the file that is read may have no fault.
+pub fn is_scratch_error(error: &io::Error) -> bool {
+    error
+        .get_ref()
+        .is_some_and(|inner| inner.is::<ScratchError>())
+}
