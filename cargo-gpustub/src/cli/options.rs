@@ -126,7 +126,7 @@ pub struct Sync {
 }
 
 /// `check`.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct Check {
     /// Programs, libraries, wheels, crates or directories [default: the packages of the workspace]
     #[arg(value_name = "PATH")]
@@ -157,7 +157,7 @@ pub struct Check {
 }
 
 /// Levels of rules, before those of `[policy]`.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Rules")]
 pub struct Levels {
     /// Set a rule to allow; `all` for every rule

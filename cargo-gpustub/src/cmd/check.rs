@@ -14,6 +14,7 @@ use gpustub_core::diag::{Diagnostic, Level, has_errors};
 use gpustub_report::error::{Error, Result};
 use gpustub_report::output::MessageFormat;
 use gpustub_report::shell::Shell;
+use gpustub_workspace::directories::is_root;
 use gpustub_workspace::workspace::NO_PACKAGE;
 
 use crate::cli;
@@ -21,11 +22,12 @@ use crate::cmd::number;
 
 use apply::apply_policies;
 pub(super) use facts::{Texts, gather};
-use policies::Policies;
+use policies::{Policies, start};
 use report::slashes;
 
 /// Runs the command. Returns whether no finding is denied.
 pub fn run(options: &cli::Check, shell: &mut Shell) -> Result<bool> {
+    let options = &whole_workspace(options)?;
     let here =
         slashes(&std::env::current_dir().map_err(|e| Error::io("find", Path::new("."), &e))?);
     if options.fix {
@@ -47,12 +49,26 @@ pub fn run(options: &cli::Check, shell: &mut Shell) -> Result<bool> {
     shell.diagnostics(&found, &sources)?;
     // Human-readable lines, which the formats for programs omit.
     if shell.format() == MessageFormat::Human {
+        if let Some(nothing) = &report.nothing {
+            shell.note(nothing);
+        }
         for skipped in &report.skipped {
             shell.status("Skipped", skipped);
         }
         shell.status("Checked", format!("{}: {}", report.what, count(&found)));
     }
     Ok(!has_errors(&found))
+}
+
+/// Selects all members at a workspace root, if no option selects packages. `default-members` are those that
+/// cargo builds by default, not those that are right.
+fn whole_workspace(options: &cli::Check) -> Result<cli::Check> {
+    let mut options = options.clone();
+    let packages = &options.cargo.workspace;
+    if options.paths.is_empty() && packages.package.is_empty() && packages.exclude.is_empty() {
+        options.cargo.workspace.workspace |= is_root(&start(&options.cargo)?)?;
+    }
+    Ok(options)
 }
 
 /// Suggests naming files if the current directory has no workspace.

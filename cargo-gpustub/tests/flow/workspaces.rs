@@ -48,6 +48,48 @@ fn the_file_at_a_virtual_root_is_read() {
     );
 }
 
+/// At the root all members are checked, whatever cargo builds by default; elsewhere the package of the
+/// directory. A check without a `GpuStub.toml` says so.
+#[test]
+fn check_at_the_root_checks_the_workspace() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    virtual_workspace(directory);
+    let stub = "schema = 1\n[stub.cudart]\n";
+    write(directory, "b/GpuStub.toml", stub);
+    let root = "[workspace]\nresolver = \"3\"\nmembers = [\"a\", \"b\"]\n";
+    let package = "[package]\nname = \"root\"\nversion = \"0.1.0\"\nedition = \"2024\"\n";
+    write(directory, "src/lib.rs", "");
+    for manifest in [
+        format!("{root}default-members = [\"a\"]\n"),
+        format!("{package}{root}"),
+    ] {
+        write(directory, "Cargo.toml", &manifest);
+        for place in [directory, &directory.join("src")] {
+            let (_, err) = ends(1, place, &["check"]);
+            assert!(err.contains("error[missing-header-version]"), "{err}");
+            assert!(!err.contains("nothing declared"), "{err}");
+        }
+        let note = "note: nothing declared to check: `a` has no GpuStub.toml, but `b` does; see \
+                    `--workspace` and `-p`\n     Checked 1 package: nothing found\n";
+        for (place, arguments) in [
+            (&directory.join("a"), &["check"][..]),
+            (&directory.to_owned(), &["check", "-p", "a"]),
+            (
+                &directory.to_owned(),
+                &["check", "--manifest-path", "a/Cargo.toml"],
+            ),
+        ] {
+            let (_, err) = ends(0, place, arguments);
+            assert_eq!(err, note);
+        }
+    }
+    fs::remove_file(directory.join("b/GpuStub.toml")).unwrap();
+    let (_, err) = ends(0, directory, &["check"]);
+    let note = "note: nothing declared to check: none of 3 packages has a GpuStub.toml\n";
+    assert!(err.starts_with(note), "{err}");
+}
+
 #[test]
 fn a_feature_that_the_package_lacks_is_an_error() {
     let directory = tempfile::tempdir().unwrap();

@@ -74,6 +74,20 @@ impl Directories {
     }
 }
 
+/// Whether the package or workspace that an absolute directory belongs to has its root manifest there.
+///
+/// # Errors
+///
+/// An error if a manifest on the way cannot be read.
+pub fn is_root(start: &Path) -> Result<bool> {
+    for directory in normalize(start).ancestors() {
+        if let Some(manifest) = read(directory)? {
+            return Ok(root_of(directory, manifest)?.0 == directory);
+        }
+    }
+    Ok(false)
+}
+
 /// Root directory and root manifest of the package or workspace in `directory`.
 fn root_of(directory: &Path, manifest: DocumentMut) -> Result<(PathBuf, DocumentMut)> {
     if manifest.contains_key("workspace") {

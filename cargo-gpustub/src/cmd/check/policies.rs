@@ -1,7 +1,7 @@
 //! The `[policy]` tables of a workspace.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use gpustub_check::platform_tag::Tag;
 use gpustub_check::policy::{Layer, rule};
@@ -36,17 +36,7 @@ impl Policies {
     /// Reads the policies of the workspace around the current directory, if there is one. Neither
     /// cargo nor rustc has to be installed.
     pub fn nearby(options: &Selection) -> Result<Self> {
-        let manifest = options.manifest.manifest_path.as_deref();
-        if let Some(path) = manifest.filter(|path| !path.is_file()) {
-            return Err(Error::new(format!("no file `{}`", path.display()))
-                .help("name a Cargo.toml with `--manifest-path`"));
-        }
-        let start = match manifest.map(std::path::absolute) {
-            None => std::env::current_dir(),
-            Some(path) => path.map(|path| path.parent().unwrap_or(&path).to_owned()),
-        };
-        let start = start.map_err(|e| Error::io("find", Path::new("."), &e))?;
-        let Some(workspace) = Directories::find(&start)? else {
+        let Some(workspace) = Directories::find(&start(options)?)? else {
             return Ok(Self::default());
         };
         let all = Declared::read_directories(&workspace)?;
@@ -162,4 +152,18 @@ impl Policies {
     pub fn declared(&self) -> impl Iterator<Item = &Declared> {
         self.files.iter().map(|file| &file.declared)
     }
+}
+
+/// The directory whose package or workspace is meant: that of `--manifest-path`, or the current one.
+pub fn start(options: &Selection) -> Result<PathBuf> {
+    let manifest = options.manifest.manifest_path.as_deref();
+    if let Some(path) = manifest.filter(|path| !path.is_file()) {
+        return Err(Error::new(format!("no file `{}`", path.display()))
+            .help("name a Cargo.toml with `--manifest-path`"));
+    }
+    let start = match manifest.map(std::path::absolute) {
+        None => std::env::current_dir(),
+        Some(path) => path.map(|path| path.parent().unwrap_or(&path).to_owned()),
+    };
+    start.map_err(|e| Error::io("find", Path::new("."), &e))
 }

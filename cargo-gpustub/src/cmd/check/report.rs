@@ -16,6 +16,8 @@ pub struct Report {
     pub what: String,
     /// Checked items and their rules, for `--verbose`.
     pub details: Vec<String>,
+    /// Reason why nothing was checked.
+    pub nothing: Option<String>,
     /// Named files that no rule applies to.
     pub skipped: Vec<String>,
 }

@@ -1,9 +1,11 @@
 //! Checks of a workspace: declarations, plan, generated files and dependencies.
 
+use cargo_metadata::Package;
 use gpustub_check::{Check, RULES, check_workspace};
 use gpustub_report::error::Result;
 use gpustub_workspace::finalizer;
 use gpustub_workspace::graph::Graph;
+use gpustub_workspace::tables::{Declared, FILE};
 use gpustub_workspace::workspace::{Depth, Workspace, target};
 
 use super::facts::{self, Texts};
@@ -63,6 +65,43 @@ pub fn check(options: &cli::Check) -> Result<(Report, Policies)> {
         what: number(selected.len(), "package"),
         ..Report::default()
     };
+    report.nothing = nothing(&selected, &graph, &workspace)?;
     report.scope.workspace = selected.len() == workspace.members().len();
     Ok((report, policies))
+}
+
+/// Reason why declarations were not checked: no selected package has any.
+fn nothing(
+    selected: &[&Package],
+    graph: &Graph<'_>,
+    workspace: &Workspace,
+) -> Result<Option<String>> {
+    let has = |package: &&&Package| {
+        let at = graph.index(&package.id);
+        at.is_some_and(|at| graph.declared[at].is_some())
+    };
+    if selected.iter().any(|package| has(&package)) {
+        return Ok(None);
+    }
+    let nothing = match selected {
+        [one] => format!("nothing declared to check: `{}` has no {FILE}", one.name),
+        several => format!(
+            "nothing declared to check: none of {} packages has a {FILE}",
+            several.len()
+        ),
+    };
+    let mut others = Vec::new();
+    for member in workspace.members() {
+        if Declared::read(workspace, member)?.is_some() {
+            others.push(format!("`{}`", member.name));
+        }
+    }
+    Ok(Some(match others.as_slice() {
+        [] => nothing,
+        [one] => format!("{nothing}, but {one} does; see `--workspace` and `-p`"),
+        [first, ..] => format!(
+            "{nothing}, but {first} and {} more members do; see `--workspace` and `-p`",
+            others.len() - 1
+        ),
+    }))
 }
