@@ -142,6 +142,11 @@ pub struct Check {
     /// Fix files even without version control
     #[arg(long, requires = "fix")]
     pub allow_no_vcs: bool,
+    /// Run build scripts, and check the libraries that they link
+    ///
+    /// Runs `cargo check`, which links nothing, so that libraries and toolkits may be missing.
+    #[arg(long, conflicts_with_all = ["paths", "fix"])]
+    pub build: bool,
     /// Levels of rules.
     #[command(flatten)]
     pub levels: Levels,

@@ -1,6 +1,7 @@
 //! `cargo gpustub check`: faults that keep a program from starting on other machines.
 
 mod apply;
+mod build_scripts;
 mod facts;
 mod files;
 mod fix;

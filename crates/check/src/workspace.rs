@@ -40,6 +40,8 @@ pub struct Crate<'a> {
     pub linked: bool,
     /// Crates that the package's own code links; no build scripts, no procedural macros.
     pub dependencies: Vec<CrateId>,
+    /// Libraries that the crate's build script passes to the linker, if build scripts were run.
+    pub link_libraries: Vec<LinkLibrary>,
     /// Package that requires the crate; `None` for a package that is checked.
     pub asked: Option<Asked>,
 }
@@ -53,6 +55,17 @@ pub struct Asked {
     pub through: Option<String>,
     /// Location of the declaration.
     pub origin: Origin,
+}
+
+/// A library that a build script passes to the linker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LinkLibrary {
+    /// Name after `-l`.
+    pub name: String,
+    /// Directories outside of the build directory that the build script lets the linker search.
+    pub directories: Vec<String>,
+    /// Location in the build script, of a package that is checked.
+    pub origin: Option<Origin>,
 }
 
 /// A text file.

@@ -81,6 +81,7 @@ pub fn gather<'a>(
             dependencies: (graph.nodes[at].dependencies.iter())
                 .map(|&index| crate_id(index))
                 .collect(),
+            link_libraries: Vec::new(),
             asked: None,
         });
     }

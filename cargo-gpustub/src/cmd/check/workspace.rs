@@ -8,6 +8,7 @@ use gpustub_workspace::graph::Graph;
 use gpustub_workspace::tables::{Declared, FILE};
 use gpustub_workspace::workspace::{Depth, Workspace, target};
 
+use super::build_scripts;
 use super::facts::{self, Texts};
 use super::policies::Policies;
 use super::report::Report;
@@ -48,7 +49,22 @@ pub fn check(options: &cli::Check) -> Result<(Report, Policies)> {
     findings.extend(plan::refused(&graph, &selected));
 
     let texts = Texts::read(&workspace, &selected)?;
-    let facts = facts::gather(&workspace, &graph, &selected, &texts);
+    let mut facts = facts::gather(&workspace, &graph, &selected, &texts);
+    let mut sources = graph.sources();
+    sources.extend(texts.sources());
+    if options.build {
+        let linked = build_scripts::run(options, &workspace, &selected)?;
+        for script in linked {
+            let crates = facts.crates.ids().zip(graph.packages.iter());
+            let krate = crates.filter(|(_, package)| package.id == script.package);
+            for (id, _) in krate.collect::<Vec<_>>() {
+                facts.crates[id]
+                    .link_libraries
+                    .clone_from(&script.libraries);
+            }
+            sources.extend(script.source);
+        }
+    }
     let rules = RULES
         .iter()
         .filter(|r| matches!(r.check, Check::Workspace(_)));
@@ -56,8 +72,6 @@ pub fn check(options: &cli::Check) -> Result<(Report, Policies)> {
     details.push(format!("the workspace: {}", rules.join(", ")));
     findings.extend(check_workspace(&facts));
 
-    let mut sources = graph.sources();
-    sources.extend(texts.sources());
     let mut report = Report {
         findings,
         sources,

@@ -9,7 +9,7 @@ use gpustub_core::version::{HeaderVersion, Version};
 
 use crate::known_crates::{Known, known};
 use crate::rule::{Check, Findings, Rule};
-use crate::workspace::{Crate, CrateId, Workspace};
+use crate::workspace::{Crate, CrateId, LinkLibrary, Workspace};
 
 pub static BUILD_TIME_TOOLKIT: Rule = Rule {
     code: Code {
@@ -47,12 +47,13 @@ process, and registers kernels that the others do not see
 pub static UNSTUBBED_LIBRARY: Rule = Rule {
     code: Code {
         id: "unstubbed-library",
-        summary: "dependency that links a GPU library without a stub",
+        summary: "package that links a GPU library without a stub",
         explanation: "\
-A dependency passes the library to the linker. Without a stub, the link fails if
+A build script passes the library to the linker. Without a stub, the link fails if
 the library is missing; otherwise the program does not start without it
 (https://github.com/huggingface/candle/issues/3900). Declare the library in the package that owns
-the program; `cargo gpustub add` without a library lists those that dependencies link.
+the program; `cargo gpustub add` without a library lists those that dependencies link. Dependencies
+are compared with a list of known crates; `cargo gpustub check --build` runs all build scripts.
 
     cargo gpustub add cudart --header-version 12.8
     cargo gpustub sync",
@@ -158,26 +159,50 @@ fn unstubbed_library(workspace: &Workspace<'_>, findings: &mut Findings) {
             let mut stubs = manifests.flat_map(|manifest| &manifest.stubs);
             stubs.any(|stub| stub.id.value == id)
         };
+        let owner = &workspace.crates[image].name;
         for (index, _, row) in rows.iter().filter(|(index, ..)| closure.contains(index)) {
             for id in row.links.iter().filter(|id| !stubbed(id)) {
-                let owner = &workspace.crates[image].name;
                 bare.entry((*index, id)).or_default().insert(owner);
+            }
+        }
+        for &index in &closure {
+            let linked = linked_by_script(&workspace.crates[index]).into_iter();
+            for (id, _) in linked.filter(|(id, _)| !stubbed(id)) {
+                bare.entry((index, id)).or_default().insert(owner);
             }
         }
     }
     for ((index, id), images) in bare {
         let krate = &workspace.crates[index];
         let owner = images.into_iter().next().unwrap_or_default();
-        let message = format!(
+        let scripted = linked_by_script(krate);
+        let scripted = scripted.into_iter().find(|(linked, _)| *linked == id);
+        let mut message = format!(
             "{} links the library of `{id}`, for which `{owner}` declares no stub",
             krate.display_name()
         );
-        findings.push(
-            crate_finding(&UNSTUBBED_LIBRARY, krate, message).help(format!(
-                "declare the library: `cargo gpustub add -p {owner} {id}`"
-            )),
-        );
+        let directories = scripted.map_or(&[][..], |(_, library)| &library.directories);
+        if !directories.is_empty() {
+            message += &format!("; its build script searches {}", listing(directories));
+        }
+        let mut found = crate_finding(&UNSTUBBED_LIBRARY, krate, message).help(format!(
+            "declare the library: `cargo gpustub add -p {owner} {id}`"
+        ));
+        if let Some(origin) = scripted.and_then(|(_, library)| library.origin.clone()) {
+            found.origin = Some(origin);
+        }
+        findings.push(found);
     }
+}
+
+/// Libraries with stubs, by their ids, that a crate's build script passes to the linker.
+fn linked_by_script<'c>(krate: &'c Crate<'_>) -> Vec<(&'static str, &'c LinkLibrary)> {
+    let linked = krate.link_libraries.iter().filter_map(|linked| {
+        let mut libraries = Library::builtin_ids().filter_map(Library::builtin);
+        let library = libraries.find(|library| library.link_names.contains(&linked.name))?;
+        Some((library.id.as_str(), linked))
+    });
+    linked.collect()
 }
 
 fn dlopening_dependency(workspace: &Workspace<'_>, findings: &mut Findings) {
