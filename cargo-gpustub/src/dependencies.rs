@@ -39,7 +39,7 @@ impl Dependency {
 
     /// Row of a crate that opens its libraries with dlopen.
     pub fn dlopens(&self) -> Option<&'static Known> {
-        known(&self.name, &self.features).find(|row| row.link_feature.is_some())
+        known(&self.name, &self.features).find(|row| row.uses_dlopen())
     }
 }
 

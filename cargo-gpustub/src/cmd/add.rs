@@ -1,7 +1,7 @@
 //! `cargo gpustub add`: `[stub.<library>]` and `[toolkit]` tables in `GpuStub.toml`.
 
 mod headers;
-mod offer;
+pub mod offer;
 mod toolkit;
 
 use std::collections::BTreeSet;

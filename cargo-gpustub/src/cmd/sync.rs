@@ -4,6 +4,7 @@ mod package;
 mod refused;
 mod show;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use cargo_metadata::Package;
@@ -21,6 +22,7 @@ use gpustub_workspace::tables::{self, Declared, Members};
 use gpustub_workspace::workspace::{Depth, Workspace, target};
 
 use crate::cli;
+use crate::cmd::add::offer;
 use crate::toolkit::headers::Headers;
 use crate::toolkit::{self, SyncProgress};
 
@@ -91,6 +93,10 @@ pub fn run(options: &cli::Sync, shell: &mut Shell) -> Result<bool> {
     }
 
     shell.diagnostics(&found, &sources)?;
+    // Before changes for which cargo would have to resolve dependencies again.
+    let stubs = declared.iter().flat_map(|(_, one)| &one.manifest.stubs);
+    let stubs: BTreeSet<&str> = stubs.map(|stub| stub.id.value.as_str()).collect();
+    offer::warn_of_dlopen(&options.cargo, &workspace, &target.triple, &stubs, shell)?;
     let read_only = options.check || options.dry_run;
     if !read_only {
         refuse_locked(&options.cargo, &operations)?;

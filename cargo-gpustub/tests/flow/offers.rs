@@ -98,3 +98,46 @@ fn stubs_that_a_dependency_never_calls_are_reported() {
         assert!(err.contains(help), "{err}");
     }
 }
+
+/// `sync` knows cudarc's features once cargo has locked it.
+#[test]
+fn sync_warns_of_a_crate_that_never_calls_the_stubs() {
+    let directory = tempfile::tempdir().unwrap();
+    user(directory.path(), "\"cuda-12080\"");
+    let directory = &directory.path().join("user");
+    let stub = "schema = 1\n[stub.cuda]\nheader-version = \"12.8\"\n";
+    write(directory, "GpuStub.toml", stub);
+    let lock = "version = 4\n[[package]]\nname = \"cudarc\"\nversion = \"0.19.10\"\n\
+                [[package]]\nname = \"user\"\nversion = \"0.1.0\"\ndependencies = [\"cudarc\"]\n";
+    write(directory, "Cargo.lock", lock);
+    let (_, err) = ends(0, directory, &["sync"]);
+    let warning = "warning[dlopening-dependency]: cudarc 0.19.10 opens its libraries with dlopen and \
+                   never calls the stubs of cuda";
+    assert!(err.contains(warning), "{err}");
+    assert!(
+        err.contains("cargo add cudarc --features dynamic-linking"),
+        "{err}"
+    );
+    write(directory, "GpuStub.toml", "schema = 1\n[stub.opencl]\n");
+    let (_, err) = ends(0, directory, &["sync"]);
+    assert!(!err.contains("dlopen"), "{err}");
+}
+
+/// The help of `build-time-toolkit` is the command that writes what the build script looks for.
+#[test]
+fn check_names_the_command_for_a_toolkit() {
+    let directory = tempfile::tempdir().unwrap();
+    let manifest = "[package]\nname = \"cust_raw\"\nversion = \"0.11.3\"\n";
+    write(directory.path(), "cust_raw/Cargo.toml", manifest);
+    write(directory.path(), "cust_raw/src/lib.rs", "");
+    let user = directory.path().join("user");
+    package(
+        &user,
+        "user",
+        "[dependencies]\ncust_raw = { path = \"../cust_raw\" }\n[workspace]\n",
+    );
+    let (_, err) = ends(0, &user, &["check"]);
+    assert!(err.contains("warning[build-time-toolkit]"), "{err}");
+    let help = "help: run `cargo gpustub add --toolkit cuda=12.8`; or make the dependency optional";
+    assert!(err.contains(help), "{err}");
+}

@@ -17,17 +17,30 @@ pub struct Known {
     pub links: Vec<String>,
     /// Tools without which the crate's build script fails.
     pub requires_tools: Option<String>,
+    /// Command that satisfies the build script without these tools.
+    pub cure: Option<String>,
     /// Whether the crate links a static CUDA runtime.
     pub cudart: bool,
     /// Feature that links the libraries, of a crate that opens them with dlopen: no stub is ever called.
     pub link_feature: Option<String>,
+    /// Libraries that the crate opens with dlopen, by the ids of gpustub; empty if they are those that it
+    /// links with `link_feature`.
+    pub opens: Vec<String>,
     /// Feature that `link_feature` cannot be combined with.
     pub replaced_feature: Option<String>,
 }
 
 impl Known {
-    /// Libraries that the crate would link with [`Self::link_feature`], by the ids of gpustub.
-    pub fn libraries_if_linked(&self, features: &[String]) -> BTreeSet<&'static str> {
+    /// Whether the crate opens libraries with dlopen.
+    pub fn uses_dlopen(&self) -> bool {
+        self.link_feature.is_some() || !self.opens.is_empty()
+    }
+
+    /// Libraries that the crate opens with dlopen, by the ids of gpustub.
+    pub fn opened_libraries(&'static self, features: &[String]) -> BTreeSet<&'static str> {
+        if !self.opens.is_empty() {
+            return self.opens.iter().map(String::as_str).collect();
+        }
         let replaced = |feature: &&String| Some(*feature) != self.replaced_feature.as_ref();
         let mut features: Vec<String> = features.iter().filter(replaced).cloned().collect();
         features.extend(self.link_feature.clone());
@@ -36,16 +49,19 @@ impl Known {
     }
 
     /// Advice for a crate that opens the libraries with dlopen.
-    pub fn link_feature_help(&self) -> Option<String> {
-        let (name, feature) = (&self.name, self.link_feature.as_ref()?);
-        Some(match &self.replaced_feature {
-            Some(replaced) => {
+    pub fn dlopen_help(&self) -> String {
+        let name = &self.name;
+        match (&self.link_feature, &self.replaced_feature) {
+            (Some(feature), Some(replaced)) => {
                 format!("replace the feature `{replaced}` of {name} with `{feature}`")
             }
-            None => format!(
+            (Some(feature), None) => format!(
                 "enable the feature `{feature}` of {name}: `cargo add {name} --features {feature}`"
             ),
-        })
+            (None, _) => format!(
+                "no feature of {name} links them: use a crate that does, or remove the stubs if nothing else calls them"
+            ),
+        }
     }
 }
 
@@ -59,6 +75,12 @@ static TABLE: LazyLock<Vec<Known>> = LazyLock::new(|| {
     // A test keeps the file readable.
     toml::from_str::<Table>(include_str!("../data/crates.toml")).map_or(Vec::new(), |t| t.rows)
 });
+
+/// Names of crates that, with some features, open libraries with dlopen.
+pub fn dlopening() -> impl Iterator<Item = &'static str> {
+    let rows = TABLE.iter().filter(|row| row.uses_dlopen());
+    rows.map(|row| row.name.as_str())
+}
 
 /// The rows that apply to a crate with these features.
 pub fn known(name: &str, features: &[String]) -> impl Iterator<Item = &'static Known> {
@@ -83,13 +105,13 @@ mod tests {
     fn the_table_is_readable_and_names_libraries_that_have_stubs() {
         let table: Table = toml::from_str(include_str!("../data/crates.toml")).unwrap();
         for row in &table.rows {
-            for id in &row.links {
+            for id in row.links.iter().chain(&row.opens) {
                 assert!(Library::builtin(id).is_some(), "{}: {id}", row.name);
             }
             let says = !row.links.is_empty()
                 || row.requires_tools.is_some()
                 || row.cudart
-                || row.link_feature.is_some();
+                || row.uses_dlopen();
             assert!(says, "{}: a row without effect", row.name);
         }
     }
@@ -110,9 +132,9 @@ mod tests {
         assert_eq!(links(&["nccl-02022", "dynamic-linking"]), ["nccl"]);
         let if_linked = |features: &[&str]| -> Option<(Vec<&str>, String)> {
             let features: Vec<String> = features.iter().map(ToString::to_string).collect();
-            let row = known("cudarc", &features).find(|row| row.link_feature.is_some())?;
-            let libraries = row.libraries_if_linked(&features).into_iter().collect();
-            Some((libraries, row.link_feature_help()?))
+            let row = known("cudarc", &features).find(|row| row.uses_dlopen())?;
+            let libraries = row.opened_libraries(&features).into_iter().collect();
+            Some((libraries, row.dlopen_help()))
         };
         let default = ["driver", "nvrtc", "fallback-dynamic-loading"];
         let (libraries, help) = if_linked(&default).unwrap();

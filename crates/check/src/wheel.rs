@@ -18,7 +18,7 @@ pub struct Wheel {
     pub platforms: Vec<String>,
     /// The names of the projects that it requires, for some extra or always (PEP 503).
     pub requires: Vec<String>,
-    /// Those of `requires` that are required without an extra, on Linux.
+    /// Projects of `requires` that are required without an extra, on Linux.
     pub always_requires: Vec<String>,
     /// Whether its `METADATA` was read.
     pub has_metadata: bool,

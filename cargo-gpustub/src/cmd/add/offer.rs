@@ -1,19 +1,21 @@
 //! Libraries that dependencies link: listed by `add` without a library, and noted with one.
 
 use std::collections::BTreeSet;
+use std::fs;
 
 use gpustub_check::DLOPENING_DEPENDENCY;
-use gpustub_check::known_crates::Known;
+use gpustub_check::known_crates::{Known, dlopening};
 use gpustub_core::diag::Diagnostic;
 use gpustub_core::library::Library;
 use gpustub_core::manifest::Manifest;
 use gpustub_report::error::{Error, Result};
 use gpustub_report::report::Sources;
 use gpustub_report::shell::Shell;
-use gpustub_workspace::workspace::target;
+use gpustub_workspace::selection::Selection;
+use gpustub_workspace::workspace::{Depth, Workspace, target};
 
 use super::headers::KnownHeaders;
-use crate::dependencies::{Dependencies, Dependency};
+use crate::dependencies::{Dependencies, Dependency, crates};
 use crate::shipped;
 use crate::toolkit::installed::Found;
 
@@ -111,12 +113,34 @@ fn warn(
     ids: Option<&BTreeSet<&str>>,
     shell: &mut Shell,
 ) -> Result<()> {
+    warn_of(&dependencies.linked, ids, shell)
+}
+
+/// Warns of crates of a workspace that never call the stubs `ids`. Only a lock file that names one of these
+/// crates is worth the time for resolving features.
+pub fn warn_of_dlopen(
+    options: &Selection,
+    workspace: &Workspace,
+    triple: &str,
+    ids: &BTreeSet<&str>,
+    shell: &mut Shell,
+) -> Result<()> {
+    let lock = fs::read_to_string(workspace.root().join("Cargo.lock")).unwrap_or_default();
+    let is_locked = |name| lock.contains(&format!("name = \"{name}\"\n"));
+    if ids.is_empty() || !dlopening().any(is_locked) {
+        return Ok(());
+    }
+    // A graph that cannot be resolved, without a network for example, is no error of `sync`.
+    match Workspace::load(options, Depth::Graph(triple)) {
+        Ok(workspace) => warn_of(&crates(&workspace.metadata), Some(ids), shell),
+        Err(_) => Ok(()),
+    }
+}
+
+fn warn_of(crates: &[Dependency], ids: Option<&BTreeSet<&str>>, shell: &mut Shell) -> Result<()> {
     let mut found = Vec::new();
-    for one in &dependencies.linked {
-        let Some((row, help)) = one
-            .dlopens()
-            .and_then(|row| Some((row, row.link_feature_help()?)))
-        else {
+    for one in crates {
+        let Some(row) = one.dlopens() else {
             continue;
         };
         let libraries = unreached(one, row, ids);
@@ -126,7 +150,7 @@ fn warn(
                 join(&libraries)
             );
             let warning = Diagnostic::warning(&DLOPENING_DEPENDENCY.code, message);
-            found.push(warning.help(help));
+            found.push(warning.help(row.dlopen_help()));
         }
     }
     shell.diagnostics(&found, &Sources::new())
@@ -135,10 +159,10 @@ fn warn(
 /// Libraries that a crate opens with dlopen.
 fn unreached(
     one: &Dependency,
-    row: &Known,
+    row: &'static Known,
     ids: Option<&BTreeSet<&str>>,
 ) -> BTreeSet<&'static str> {
-    let mut libraries = row.libraries_if_linked(&one.features);
+    let mut libraries = row.opened_libraries(&one.features);
     libraries.retain(|id| ids.is_none_or(|ids| ids.contains(id)));
     libraries
 }

@@ -95,7 +95,7 @@ fn load_names(declared: &Declared, found: &[&Diagnostic]) -> String {
         .flat_map(|(os, names)| names.iter().map(move |name| (os, name)))
         .filter(|(_, name)| found.iter().any(|d| is_at(d, &name.span)))
         .filter_map(|(os, name)| {
-            // Of other unknown names it is not known which release is meant.
+            // Any release may be meant by other unknown names.
             let real = real_names(os, &name.value.name);
             let quoted: Vec<String> = real.iter().map(|name| format!("\"{name}\"")).collect();
             (!quoted.is_empty()).then(|| (name.span.clone(), quoted.join(", ")))

@@ -20,7 +20,9 @@ The crate's build script runs nvcc, or reads headers of a toolkit, and fails wit
 machine, in a clean container, for a user without a GPU
 (https://github.com/huggingface/candle/issues/3359). Stubs do not help, since they replace
 libraries only. Put the dependency behind an optional feature. A crate that contains its bindings,
-such as cudarc with a feature for the version, needs no toolkit.
+such as cudarc with a feature for the version, needs no toolkit. A build script that only looks for
+a toolkit, such as that of cust_raw, finds the one that `cargo gpustub add --toolkit` writes
+(docs/toolkit.md).
 
     [features]
     cuda = [\"dep:candle-kernels\"]      # off by default",
@@ -125,10 +127,12 @@ fn build_time_toolkit(workspace: &Workspace<'_>, findings: &mut Findings) {
             continue;
         };
         let message = format!("{} does not build without {tools}", krate.display_name());
-        findings.push(
-            crate_finding(&BUILD_TIME_TOOLKIT, krate, message)
-                .help("make the dependency optional, behind a feature that is off by default"),
-        );
+        let optional = "make the dependency optional, behind a feature that is off by default";
+        let help = match &row.cure {
+            Some(cure) => format!("run `{cure}`; or {optional}"),
+            None => optional.to_owned(),
+        };
+        findings.push(crate_finding(&BUILD_TIME_TOOLKIT, krate, message).help(help));
     }
 }
 
@@ -217,10 +221,10 @@ fn dlopening_dependency(workspace: &Workspace<'_>, findings: &mut Findings) {
             .map(|stub| stub.id.value.as_str())
             .collect();
         for (id, krate, row) in rows(workspace).filter(|(id, ..)| closure.contains(id)) {
-            let Some(help) = row.link_feature_help() else {
+            if !row.uses_dlopen() {
                 continue;
-            };
-            let libraries = row.libraries_if_linked(&krate.features);
+            }
+            let libraries = row.opened_libraries(&krate.features);
             let unused: Vec<String> = libraries
                 .intersection(&stubs)
                 .map(|id| format!("`{id}`"))
@@ -233,7 +237,8 @@ fn dlopening_dependency(workspace: &Workspace<'_>, findings: &mut Findings) {
                 krate.display_name(),
                 listing(&unused)
             );
-            findings.push(crate_finding(&DLOPENING_DEPENDENCY, krate, message).help(help));
+            let found = crate_finding(&DLOPENING_DEPENDENCY, krate, message);
+            findings.push(found.help(row.dlopen_help()));
         }
     }
 }
