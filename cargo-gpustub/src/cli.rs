@@ -9,6 +9,8 @@ mod options;
 mod quoted;
 mod values;
 
+use std::time::Duration;
+
 use std::ffi::{OsStr, OsString};
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
@@ -59,9 +61,23 @@ pub struct Global {
     #[arg(long, global = true, hide_possible_values = true)]
     #[arg(value_name = "FORMAT", default_value = "human", display_order = 903)]
     pub message_format: MessageFormat,
+    /// Time after which a terminal shows a status line, for tests
+    #[arg(
+        long,
+        global = true,
+        hide = true,
+        value_name = "MILLISECONDS",
+        default_value = "1000"
+    )]
+    status_after: u64,
 }
 
 impl Global {
+    /// Time after which a terminal shows a status line.
+    pub fn status_after(&self) -> Duration {
+        Duration::from_millis(self.status_after)
+    }
+
     /// `-q`, nothing or `-v`.
     pub fn verbosity(&self) -> Verbosity {
         match (self.quiet, self.verbose) {

@@ -12,6 +12,7 @@ use std::process::ExitCode;
 
 use clap::FromArgMatches;
 use gpustub_report::shell::Shell;
+use gpustub_report::status_line::StatusLines;
 use gpustub_workspace::environment::variable;
 
 use crate::cli::Cli;
@@ -42,6 +43,10 @@ fn main() -> ExitCode {
         }
     };
     let mut shell = Shell::new(color, cli.global.verbosity(), cli.global.message_format);
+    shell.enable_status_lines(StatusLines::new(
+        cli.global.status_after(),
+        variable("TERM").as_deref().and_then(|name| name.to_str()),
+    ));
     let mut ran = cmd::run(cli.command, &mut shell);
     if let Err(error) = &ran {
         shell.error(error);

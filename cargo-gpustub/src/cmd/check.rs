@@ -38,7 +38,9 @@ pub fn run(options: &cli::Check, shell: &mut Shell) -> Result<bool> {
         [] => workspace::check(options).map_err(or_files)?,
         _ => {
             let policies = Policies::nearby(&options.cargo)?;
-            (files::check_paths(&options.paths, &policies)?, policies)
+            let status = shell.status_line("Checking");
+            let report = files::check_paths(&options.paths, &policies, &status)?;
+            (report, policies)
         }
     };
     for detail in &report.details {

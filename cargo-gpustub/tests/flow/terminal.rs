@@ -2,9 +2,9 @@
 
 use std::io::Read;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
-use super::{ends, gpustub};
+use super::{ends, gpustub, write};
 
 #[test]
 fn completions_are_printed_for_each_shell() {
@@ -58,4 +58,56 @@ fn a_closed_pipe_is_no_error() {
         .read_to_string(&mut err)
         .unwrap();
     assert_eq!((child.wait().unwrap().code(), err.as_str()), (Some(0), ""));
+}
+
+/// Standard output and standard error of the subcommand on a terminal, which `script` provides.
+fn on_terminal(directory: &Path, arguments: &str, terminal: &str) -> String {
+    let program = env!("CARGO_BIN_EXE_cargo-gpustub");
+    let output = Command::new("script")
+        .current_dir(directory)
+        .args([
+            "-q",
+            "-e",
+            "-c",
+            &format!("{program} {arguments}"),
+            "/dev/null",
+        ])
+        .env("TERM", terminal)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Long work has a status line on a terminal, which is removed at the end; no line in a pipe. Without a
+/// time to wait, the line is drawn for each file.
+#[test]
+fn long_work_has_a_status_line_on_a_terminal_only() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    write(directory, "d/one.so", "text");
+    write(directory, "d/two.so", &" ".repeat(3_500_000));
+    let check = "check --status-after 0 --color never d";
+    let shown = on_terminal(directory, check, "xterm");
+    for file in ["d/one.so", "d/two.so 3 MB"] {
+        let line = format!("\r\u{1b}[K\u{1b}[?7l    Checking {file}\u{1b}[?7h");
+        assert!(shown.contains(&line), "{shown:?}");
+    }
+    let end = "\r\u{1b}[K     Checked 2 files: nothing found\r\n";
+    assert!(shown.ends_with(end), "{shown:?}");
+    let summary = "     Checked 2 files: nothing found";
+    for (arguments, terminal, expected) in [
+        (check, "dumb", format!("{summary}\r\n")),
+        ("check -q --status-after 0 d", "xterm", String::new()),
+        (
+            "check --color never --status-after 3600000 d",
+            "xterm",
+            format!("{summary}\r\n"),
+        ),
+    ] {
+        let shown = on_terminal(directory, arguments, terminal);
+        assert_eq!(shown, expected, "{arguments}");
+    }
+    let (out, err) = ends(0, directory, &["check", "--status-after", "0", "d"]);
+    assert_eq!((out, err), (String::new(), format!("{summary}\n")));
 }

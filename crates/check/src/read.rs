@@ -47,7 +47,20 @@ const RECORD: u64 = 16 << 20;
 ///
 /// If the file cannot be read, or a temporary file cannot be written ([`is_scratch_error`]).
 pub fn read(path: &Path, name: &str) -> io::Result<Vec<Package>> {
+    read_reporting(path, name, &|_, _| ())
+}
+
+/// Receives the display path and the size of each file and archive member before it is read.
+pub type BeginFn<'a> = &'a dyn Fn(&str, u64);
+
+/// Reads like [`read`], and reports the current file.
+///
+/// # Errors
+///
+/// Those of [`read`].
+pub fn read_reporting(path: &Path, name: &str, begin: BeginFn<'_>) -> io::Result<Vec<Package>> {
     let mut reader = Reader::new(LIMITS);
+    reader.begin = begin;
     let kind = fs::metadata(path)?.file_type();
     if kind.is_dir() {
         let mut package = Package::new(name, Kind::Directory);
@@ -143,7 +156,9 @@ fn foreign(head: &[u8]) -> Option<&'static str> {
 const MACOS: &str = "programs and libraries of macOS are not checked";
 
 /// State of a read.
-struct Reader {
+struct Reader<'a> {
+    /// Receiver of the current file.
+    begin: BeginFn<'a>,
     /// Remaining limits.
     left: Limits,
     /// Number of open archives.
@@ -154,9 +169,10 @@ struct Reader {
     open: Vec<String>,
 }
 
-impl Reader {
+impl Reader<'_> {
     fn new(left: Limits) -> Self {
         Self {
+            begin: &|_, _| (),
             left,
             depth: 0,
             done: Vec::new(),
@@ -334,7 +350,7 @@ impl Reader {
     }
 }
 
-impl MemberReader for Reader {
+impl MemberReader for Reader<'_> {
     fn limits(&mut self) -> &mut Limits {
         &mut self.left
     }
@@ -346,6 +362,7 @@ impl MemberReader for Reader {
         source: &mut Source<'_>,
     ) -> io::Result<()> {
         let size = source.size();
+        (self.begin)(&package.display_path_of(&path), size);
         let content = match format(source.head()?, &path, false) {
             Format::Elf => {
                 let whole = source.read_all(&mut self.left)?;

@@ -7,3 +7,4 @@ pub mod ops;
 pub mod output;
 pub mod report;
 pub mod shell;
+pub mod status_line;

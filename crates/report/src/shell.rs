@@ -14,6 +14,7 @@ use serde::Serialize;
 use crate::error::{Error, Result};
 use crate::output::{Color, MessageFormat, Verbosity};
 use crate::report::{self, Sources};
+use crate::status_line::{StatusLine, StatusLines};
 
 /// Both output streams and their options.
 pub struct Shell {
@@ -22,6 +23,7 @@ pub struct Shell {
     styled: bool,
     verbosity: Verbosity,
     format: MessageFormat,
+    lines: StatusLines,
     /// Collected document of `--message-format sarif`.
     sarif: report::sarif::Run,
 }
@@ -38,8 +40,26 @@ impl Shell {
             styled,
             verbosity,
             format,
+            lines: StatusLines::OFF,
             sarif: report::sarif::Run::default(),
         }
+    }
+
+    /// Enables status lines of long work, unless the output is quiet.
+    pub fn enable_status_lines(&mut self, lines: StatusLines) {
+        if self.verbosity > Verbosity::Quiet {
+            self.lines = lines;
+        }
+    }
+
+    /// The status line of work that may take long. Nothing may be printed before it is dropped.
+    pub fn status_line(&self, verb: &'static str) -> StatusLine {
+        let style = if self.styled {
+            style::GOOD
+        } else {
+            Style::new()
+        };
+        StatusLine::new(self.lines, format!("{style}{verb:>12}{style:#}"))
     }
 
     /// Format of findings.

@@ -50,7 +50,12 @@ pub fn run(options: &ArchiveBuild, shell: &mut Shell) -> Result<bool> {
         views: wanted.views.clone(),
         default: wanted.default,
     };
-    let plan = match Plan::new(&request) {
+    let output = options.output.display();
+    let status = shell.status_line("Building");
+    status.show(|| format!("{output}: resolving {} views", request.views.len()));
+    let plan = Plan::new(&request);
+    drop(status);
+    let plan = match plan {
         Ok(plan) => plan,
         Err(error) => {
             for (view, one) in archive::refused(&request, &error) {
@@ -63,11 +68,13 @@ pub fn run(options: &ArchiveBuild, shell: &mut Shell) -> Result<bool> {
         shell.data(overrides(&request, &plan))?;
     }
     let content = |mut out: &mut dyn Write| plan.write(&mut out);
-    let written = archive::replace(&options.output, &content)
-        .map_err(|e| Error::io("write", &options.output, &e))?;
+    let status = shell.status_line("Building");
+    status.show(|| format!("{output}: writing {} bytes", plan.size()));
+    let written = archive::replace(&options.output, &content);
+    drop(status);
+    let written = written.map_err(|e| Error::io("write", &options.output, &e))?;
     let what = format!(
-        "{}: {}, {}, {} bytes",
-        options.output.display(),
+        "{output}: {}, {}, {} bytes",
         number(request.views.len(), "view"),
         number(plan.members().len(), "member"),
         plan.size()

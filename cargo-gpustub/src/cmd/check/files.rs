@@ -11,6 +11,7 @@ use gpustub_check::{
 };
 use gpustub_core::diag::{Diagnostic, IO_ERROR};
 use gpustub_report::error::{Error, Result};
+use gpustub_report::status_line::StatusLine;
 use gpustub_workspace::imports::misfits;
 
 use super::policies::Policies;
@@ -18,13 +19,14 @@ use super::report::{Report, slashes};
 use crate::cmd::number;
 
 /// Checks the named files and directories.
-pub fn check_paths(paths: &[PathBuf], policies: &Policies) -> Result<Report> {
+pub fn check_paths(paths: &[PathBuf], policies: &Policies, status: &StatusLine) -> Result<Report> {
     let policy = policies.root();
     let headers = policies.headers();
     let one = |path: &PathBuf| -> Result<(Report, Option<Package>)> {
         let mut report = Report::default();
         let mut file = None;
-        let packages = match read::read(path, &slashes(path)) {
+        let begin = |file: &str, size: u64| status.show(|| current(file, size));
+        let packages = match read::read_reporting(path, &slashes(path), &begin) {
             Ok(packages) => packages,
             Err(error) if read::is_scratch_error(&error) => {
                 let help = "free space in the temporary directory, or name another one with TMPDIR";
@@ -71,6 +73,21 @@ pub fn check_paths(paths: &[PathBuf], policies: &Policies) -> Result<Report> {
     }
     report.what = number(report.scope.files.len(), "file");
     Ok(report)
+}
+
+/// Text of the status line: `big.whl: nvidia/cublas/lib/libcublasLt.so.12 412 MB`.
+fn current(file: &str, size: u64) -> String {
+    let file = match file.rsplit_once(".whl!") {
+        Some((wheel, member)) => {
+            let wheel = wheel.rsplit('/').next().unwrap_or_default();
+            format!("{wheel}.whl: {member}")
+        }
+        None => file.to_owned(),
+    };
+    match size / 1_000_000 {
+        0 => file,
+        megabytes => format!("{file} {megabytes} MB"),
+    }
 }
 
 fn unreadable(path: &Path, error: &std::io::Error) -> Diagnostic {
