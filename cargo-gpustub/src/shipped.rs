@@ -7,6 +7,7 @@ use gpustub_core::library::Library;
 use gpustub_core::manifest::Manifest;
 use gpustub_core::suggest::nearest;
 use gpustub_core::target::Target;
+use gpustub_report::error::{Error, Result};
 use gpustub_workspace::tables::FILE;
 
 use crate::cli::FamilyVersion;
@@ -47,26 +48,36 @@ pub fn depends_on_headers(library: &Library) -> bool {
     names.any(|name| library.abi.depends_on_headers(name))
 }
 
-/// Header version of each library by the options: the last one for its family, else the last one
-/// without a family. Beside libraries of toolkits, one without a family is not for the others, whose
-/// majors are their own.
+/// Header version of each library by the options: the last one for the library, else for its family,
+/// else without a name. Beside libraries of toolkits, one without a name is not for the others, whose
+/// majors are their own. An option for other libraries only is an error.
 pub fn header_versions<'a>(
     libraries: &[&'static Library],
     options: &'a [FamilyVersion],
-) -> Vec<Option<&'a str>> {
+) -> Result<Vec<Option<&'a str>>> {
+    for family in options.iter().filter_map(|one| one.family.as_deref()) {
+        let mut libraries = libraries.iter();
+        if !libraries.any(|one| one.id == family || toolkit_family(one) == Some(family)) {
+            let message = format!(
+                "`--header-version` is given for `{family}`, but no library of it is named"
+            );
+            return Err(Error::new(message).help("remove the option, or name a library"));
+        }
+    }
     let last = |wanted: Option<&str>| {
         let mut all = options.iter().rev();
         let found = all.find(|one| one.family.as_deref() == wanted);
         found.map(|one| one.version.as_str())
     };
     let for_toolkits = libraries.iter().any(|one| toolkit_family(one).is_some());
-    let versions = libraries
-        .iter()
-        .map(|library| match toolkit_family(library) {
-            Some(family) => last(Some(family)).or_else(|| last(None)),
-            None => last(None).filter(|_| !for_toolkits),
-        });
-    versions.collect()
+    let versions = libraries.iter().map(|library| {
+        let family = toolkit_family(library);
+        // The library `cuda` has the name of its family.
+        let own = last(Some(library.id.as_str()));
+        let own = own.or_else(|| family.and_then(|family| last(Some(family))));
+        own.or_else(|| last(None).filter(|_| family.is_some() || !for_toolkits))
+    });
+    Ok(versions.collect())
 }
 
 /// `--header-version` options with the newest known major of each of these libraries' families.
@@ -124,12 +135,20 @@ pub fn on_command_line(
 pub fn manifest<'a>(
     libraries: impl IntoIterator<Item = (&'a str, Option<&'a str>)>,
 ) -> (Manifest, Vec<Diagnostic>) {
-    let mut text = String::from("schema = 1\n");
+    Manifest::parse(
+        "<command line>",
+        &format!("schema = 1\n{}", tables(libraries)),
+    )
+}
+
+/// Tables of these libraries, with their header versions.
+pub fn tables<'a>(libraries: impl IntoIterator<Item = (&'a str, Option<&'a str>)>) -> String {
+    let mut text = String::new();
     for (id, header) in libraries {
         let _ = writeln!(text, "[stub.{id}]");
         if let Some(header) = header {
             let _ = writeln!(text, "header-version = \"{header}\"");
         }
     }
-    Manifest::parse("<command line>", &text)
+    text
 }

@@ -29,8 +29,8 @@ pub struct Add {
     /// Version of the headers that the program is compiled against
     ///
     /// A major, `12`, a release, `12.8`, or `none`, which refuses the functions that depend on it. With a
-    /// family in front, `cuda=12.8` or `rocm=6.4`, it holds for the libraries of that family.
-    #[arg(long, value_name = "[FAMILY=]VERSION", value_parser = header_version)]
+    /// name in front, it holds for a toolkit, `cuda=12.8` or `hip=6.4`, or for one library, `cudnn=9`.
+    #[arg(long, value_name = "[NAME=]VERSION", value_parser = header_version)]
     #[arg(requires = "libraries")]
     pub header_version: Vec<FamilyVersion>,
     /// Toolkit for build scripts.
@@ -331,8 +331,8 @@ pub struct ExportStubs {
     /// Version of the headers that the program is compiled against
     ///
     /// A major, `12`, a release, `12.8`, or `none`, which refuses the functions that depend on it. With a
-    /// family in front, `cuda=12.8` or `rocm=6.4`, it holds for the libraries of that family.
-    #[arg(long, value_name = "[FAMILY=]VERSION", value_parser = header_version)]
+    /// name in front, it holds for a toolkit, `cuda=12.8` or `hip=6.4`, or for one library, `cudnn=9`.
+    #[arg(long, value_name = "[NAME=]VERSION", value_parser = header_version)]
     pub header_version: Vec<FamilyVersion>,
     /// Write the sources only, compile nothing
     #[arg(long)]

@@ -10,16 +10,17 @@ use gpustub_core::suggest::nearest;
 use gpustub_core::version::HeaderChoice;
 use gpustub_reference::codes::unknown_rule_help;
 
-/// A version, perhaps of one family of libraries only: `12.8`, `none`, `cuda=12.8`.
+/// A version, perhaps of one family of libraries or one library only: `12.8`, `none`, `cuda=12.8`,
+/// `cudnn=9`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FamilyVersion {
-    /// The family, as in library manifests.
+    /// The family, as in library manifests, or else the library.
     pub family: Option<String>,
     /// The version as written.
     pub version: String,
 }
 
-/// `12`, `12.8`, `none`, `cuda=12.8`.
+/// `12`, `12.8`, `none`, `cuda=12.8`, `hip=6.4` (the family of ROCm, as in `--toolkit`), `cudnn=9`.
 pub fn header_version(text: &str) -> Result<FamilyVersion, String> {
     let (family, version) = match text.split_once('=') {
         Some((family, version)) => (Some(family), version),
@@ -28,14 +29,16 @@ pub fn header_version(text: &str) -> Result<FamilyVersion, String> {
     if HeaderChoice::parse(version).is_none() {
         return Err("write the major, `12`, one release, `12.8`, or `none`".into());
     }
-    let families = || {
+    let family = family.map(|family| if family == "hip" { "rocm" } else { family });
+    let known = || {
         let all = Library::builtin_ids().filter_map(Library::builtin);
-        all.map(|library| library.family.as_str())
+        let names = all.flat_map(|library| [library.family.as_str(), library.id.as_str()]);
+        names.filter(|name| !name.is_empty())
     };
-    if let Some(family) = family.filter(|family| !families().any(|known| known == *family)) {
-        let near = nearest(family, families()).map(|near| format!("; did you mean `{near}`?"));
+    if let Some(family) = family.filter(|family| !known().any(|known| known == *family)) {
+        let near = nearest(family, known()).map(|near| format!("; did you mean `{near}`?"));
         return Err(format!(
-            "unknown family `{family}`{}",
+            "unknown family or library `{family}`{}",
             near.unwrap_or_default()
         ));
     }
@@ -81,7 +84,19 @@ pub fn name_and_path(text: &str) -> Result<(String, PathBuf), String> {
 
 #[cfg(test)]
 mod tests {
-    use super::name_and_path;
+    use super::{header_version, name_and_path};
+
+    #[test]
+    fn a_header_version_is_of_a_family_or_a_library() {
+        let family = |text| header_version(text).map(|one| one.family);
+        assert_eq!(family("12.9").unwrap(), None);
+        assert_eq!(family("cuda=12.9").unwrap().as_deref(), Some("cuda"));
+        assert_eq!(family("hip=6").unwrap().as_deref(), Some("rocm"));
+        assert_eq!(family("cudnn=9").unwrap().as_deref(), Some("cudnn"));
+        let error = family("cudrat=9").unwrap_err();
+        assert!(error.contains("did you mean `cudart`?"), "{error}");
+        assert!(family("=9").is_err());
+    }
 
     #[test]
     fn from_needs_a_name_and_a_file() {

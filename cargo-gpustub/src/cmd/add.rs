@@ -69,7 +69,7 @@ fn add_libraries(options: &cli::Add, shell: &mut Shell) -> Result<bool> {
         return Ok(true);
     }
 
-    let requests = requests(options, &libraries, &declared, &known);
+    let requests = requests(options, &libraries, &declared, &known)?;
     let mut text = declared.text.clone();
     for Request {
         library, header, ..
@@ -123,8 +123,8 @@ fn requests(
     libraries: &[&'static Library],
     declared: &Declared,
     known: &KnownHeaders,
-) -> Vec<Request> {
-    let given = shipped::header_versions(libraries, &options.header_version);
+) -> Result<Vec<Request>> {
+    let given = shipped::header_versions(libraries, &options.header_version)?;
     let requests = libraries.iter().zip(given).map(|(library, given)| {
         let mut stubs = declared.manifest.stubs.iter();
         let stub = stubs.find(|stub| stub.id.value == library.id);
@@ -141,7 +141,7 @@ fn requests(
             found,
         }
     });
-    requests.collect()
+    Ok(requests.collect())
 }
 
 /// Errors about the header versions of the requested libraries in the edited file.

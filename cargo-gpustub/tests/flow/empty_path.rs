@@ -184,6 +184,7 @@ fn stubs_are_exported_as_sources() {
     missing_compiler(&err);
     assert!(!directory.join("compiled").exists());
     // The package here would name the libraries, which cargo has to find.
+    package(directory, "user", "");
     write(directory, "GpuStub.toml", ACME);
     let (_, err) = ends(101, directory, &["export", "stubs", "--out-dir", "own"]);
     assert!(err.contains("could not run `cargo metadata`"), "{err}");

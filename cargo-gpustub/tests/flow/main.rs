@@ -22,6 +22,7 @@ mod stale;
 mod sync;
 mod terminal;
 mod toolkit;
+mod without_cargo;
 mod workspaces;
 
 #[path = "../support/pack.rs"]

@@ -311,15 +311,13 @@ impl Library {
         majors
     }
 
-    /// Majors that headers of the library can have, newest first. A library whose load names have no
-    /// major, such as NVML, comes with every release of its toolkit, also with those whose symbols
-    /// were not read.
+    /// Majors that `header-version` may name, newest first: those of the library, and of its toolkit, whose
+    /// release all headers of a program have, also where the library's file names contain no major.
     pub fn header_majors(&self, os: &str) -> Vec<u32> {
         let mut majors = self.majors(os);
-        let names = self.load_names.get(os).map_or(&[][..], Vec::as_slice);
-        if !names.iter().any(|name| name.major.is_some()) {
-            for version in self.toolkit_releases() {
-                add_major(&mut majors, version.major);
+        if !majors.is_empty() {
+            for release in self.toolkit_releases() {
+                add_major(&mut majors, release.major);
             }
         }
         majors

@@ -36,6 +36,15 @@ impl Selection {
         self.locked || self.frozen
     }
 
+    /// Whether no option selects packages or features.
+    pub fn selects_nothing(&self) -> bool {
+        let (packages, features) = (&self.workspace, &self.features);
+        let lists = [&packages.package, &packages.exclude, &features.features];
+        let flags = [packages.workspace, packages.all];
+        let features = [features.all_features, features.no_default_features];
+        lists.iter().all(|list| list.is_empty()) && !flags.iter().chain(&features).any(|on| *on)
+    }
+
     /// Arguments about lock file, network and configuration, for any command of cargo.
     pub fn cargo_arguments(&self) -> Vec<String> {
         let flags = [

@@ -17,7 +17,8 @@ use gpustub_report::error::{Error, Result};
 use gpustub_report::report::Sources;
 
 use crate::directories::Directories;
-use crate::workspace::{Workspace, directory};
+use crate::selection::Selection;
+use crate::workspace::{Depth, Workspace, directory};
 
 /// Name of the file.
 pub const FILE: &str = "GpuStub.toml";
@@ -98,6 +99,55 @@ impl Declared {
     /// the whole workspace.
     pub fn read_shared(workspace: &Workspace) -> Result<Option<Self>> {
         Self::read_in(workspace.root())
+    }
+
+    /// Reads the file of the one selected package, or that of a directory without a package.
+    pub fn read_one(options: &Selection) -> Result<Self> {
+        if let Some(file) = Self::without_package(options)? {
+            return Ok(file);
+        }
+        let workspace = Workspace::load(&Self::of_package(options), Depth::Members)?;
+        let package = workspace.selected_one(|_| true)?;
+        Ok(Self::read_all(&workspace, &[package])?.remove(0).1)
+    }
+
+    /// Reads the file of a directory without a package, as projects in C have it: the one that
+    /// `--manifest-path` names, or else that of the current directory.
+    pub fn without_package(options: &Selection) -> Result<Option<Self>> {
+        let path = match &options.manifest.manifest_path {
+            Some(path) if !is_ours(path) => return Ok(None),
+            Some(path) => path.as_path(),
+            None => Path::new(FILE),
+        };
+        if path.with_file_name("Cargo.toml").exists() {
+            return Ok(None);
+        }
+        let is_named = options.manifest.manifest_path.is_some();
+        let path = std::path::absolute(path).map_err(|e| Error::io("find", path, &e))?;
+        let found = Self::read_in(path.parent().unwrap_or(&path))?;
+        match &found {
+            None if is_named => {
+                let message = format!("no file `{}`", display_path(&path));
+                return Err(Error::new(message).help("write it, or name another one"));
+            }
+            Some(_) if !options.selects_nothing() => {
+                let message =
+                    format!("{FILE} without Cargo.toml: no packages or features to select");
+                return Err(Error::new(message).help("remove the options that select some"));
+            }
+            _ => {}
+        }
+        Ok(found)
+    }
+
+    /// Selection with the path of cargo's manifest, if that of the file beside it is given.
+    fn of_package(options: &Selection) -> Selection {
+        let mut options = options.clone();
+        let path = options.manifest.manifest_path.as_mut();
+        if let Some(path) = path.filter(|path| is_ours(path)) {
+            path.set_file_name("Cargo.toml");
+        }
+        options
     }
 
     fn read_in(directory: &Path) -> Result<Option<Self>> {
@@ -218,6 +268,10 @@ impl Declared {
     pub fn has_archives(&self) -> bool {
         !self.manifest.archive_names.is_empty()
     }
+}
+
+fn is_ours(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name == FILE)
 }
 
 /// Packages, each with its file.

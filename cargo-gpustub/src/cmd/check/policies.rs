@@ -36,7 +36,12 @@ impl Policies {
     /// Reads the policies of the workspace around the current directory, if there is one. Neither
     /// cargo nor rustc has to be installed.
     pub fn nearby(options: &Selection) -> Result<Self> {
-        let Some(workspace) = Directories::find(&start(options)?)? else {
+        let start = start(options)?;
+        if let Some(file) = Declared::without_package(options)? {
+            let root = file.directory.clone();
+            return Ok(Self::new(vec![file], &root));
+        }
+        let Some(workspace) = Directories::find(&start)? else {
             return Ok(Self::default());
         };
         let all = Declared::read_directories(&workspace)?;

@@ -18,6 +18,16 @@ use crate::cmd::{number, plan, sync};
 /// Checks the selected packages.
 pub fn check(options: &cli::Check) -> Result<(Report, Policies)> {
     let target = target(options.target.as_deref())?;
+    if let Some(file) = Declared::without_package(&options.cargo)? {
+        let (_, findings) = file.plan(&target, &file.inputs);
+        let report = Report {
+            findings,
+            sources: file.sources(),
+            what: file.shown.clone(),
+            ..Report::default()
+        };
+        return Ok((report, Policies::nearby(&options.cargo)?));
+    }
     let workspace = Workspace::load(&options.cargo, Depth::Graph(&target.triple))?;
     let policies = Policies::read(&workspace)?;
     let selected = workspace.selected()?;

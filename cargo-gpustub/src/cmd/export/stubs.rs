@@ -12,7 +12,7 @@ mod build_files;
 
 use gpustub_core::diag::{Diagnostic, has_errors};
 use gpustub_core::library::Library;
-use gpustub_core::manifest::LibraryType;
+use gpustub_core::manifest::{LibraryType, Stub};
 use gpustub_core::plan::{Inputs, Plan, plan};
 use gpustub_core::sources::{SourceSet, render_for_c};
 use gpustub_core::target::Target;
@@ -22,7 +22,7 @@ use gpustub_report::ops::{self, Operation};
 use gpustub_report::report::Sources;
 use gpustub_report::shell::Shell;
 use gpustub_workspace::tables::Declared;
-use gpustub_workspace::workspace::{Depth, NO_PACKAGE, Workspace, host_triple, target};
+use gpustub_workspace::workspace::{NO_PACKAGE, host_triple, target};
 use serde_json::json;
 
 use crate::cli;
@@ -105,17 +105,25 @@ fn planned(
     options: &cli::ExportStubs,
     target: &Target,
 ) -> Result<(Plan, Vec<Diagnostic>, Sources)> {
+    let is_shipped = |name: &String| Library::builtin(name).is_some();
+    if !options.libraries.iter().all(is_shipped)
+        && let Some((declared, written)) = declared_libraries(options)?
+    {
+        let (plan, found) = declared.plan(target, &declared.inputs);
+        let is_added = |one: &Diagnostic| {
+            let origin = one.origin.as_ref();
+            origin.is_some_and(|o| o.file == declared.shown && o.span.start > written)
+        };
+        let (mut added, mut found): (Vec<_>, Vec<_>) = found.into_iter().partition(is_added);
+        shipped::on_command_line(&mut added, &declared.manifest, target, add_options);
+        found.extend(added);
+        return Ok((plan, found, declared.sources()));
+    }
     let versions = &options.header_version;
     if options.libraries.is_empty() {
-        let workspace = Workspace::load(&options.cargo, Depth::Members).map_err(or_library)?;
-        let declared = Declared::read_all(&workspace, &[workspace.selected_one(|_| true)?])?
-            .remove(0)
-            .1;
+        let declared = Declared::read_one(&options.cargo).map_err(or_library)?;
         if !versions.is_empty() {
-            return Err(Error::new(
-                "`--header-version` is for libraries named on the command line",
-            )
-            .help(format!("set `header-version` in {}", declared.shown)));
+            return Err(unused_header_version(&declared));
         }
         let (plan, found) = declared.plan(target, &declared.inputs);
         return Ok((plan, found, declared.sources()));
@@ -123,16 +131,64 @@ fn planned(
     let (mut libraries, mut found) = shipped::look_up(&options.libraries);
     libraries.sort_unstable_by(|a, b| a.id.cmp(&b.id));
     libraries.dedup_by(|a, b| a.id == b.id);
-    let headers = shipped::header_versions(&libraries, versions);
+    let headers = shipped::header_versions(&libraries, versions)?;
     let ids = libraries.iter().map(|library| library.id.as_str());
     let (manifest, more) = shipped::manifest(ids.zip(headers));
     found.extend(more);
     let (plan, more) = plan(&manifest, target, &Inputs::default());
     found.extend(more);
-    shipped::on_command_line(&mut found, &manifest, target, |options| {
-        format!("add `{options}`")
-    });
+    shipped::on_command_line(&mut found, &manifest, target, add_options);
     Ok((plan, found, Sources::new()))
+}
+
+/// Declarations of the named libraries, if `GpuStub.toml` has a table for each that gpustub does not
+/// know, and the length of its text. A known library without a table gets one after this text, with the
+/// options of the command line.
+fn declared_libraries(options: &cli::ExportStubs) -> Result<Option<(Declared, usize)>> {
+    // Without the file, the error is about the name.
+    let Ok(declared) = Declared::read_one(&options.cargo) else {
+        return Ok(None);
+    };
+    let written = declared.text.len();
+    if has_errors(&declared.diagnostics) {
+        return Ok(Some((declared, written)));
+    }
+    let has_table = |id: &str| {
+        declared
+            .manifest
+            .stubs
+            .iter()
+            .any(|stub| stub.id.value == id)
+    };
+    let without: Vec<String> = options
+        .libraries
+        .iter()
+        .filter(|id| !has_table(id))
+        .cloned()
+        .collect();
+    let (libraries, unknown) = shipped::look_up(&without);
+    if !unknown.is_empty() {
+        return Ok(None);
+    }
+    if libraries.is_empty() && !options.header_version.is_empty() {
+        return Err(unused_header_version(&declared));
+    }
+    let headers = shipped::header_versions(&libraries, &options.header_version)?;
+    let ids = libraries.iter().map(|library| library.id.as_str());
+    let text = format!("{}\n{}", declared.text, shipped::tables(ids.zip(headers)));
+    let mut declared = Declared::from_text(&declared.directory, text)?;
+    let is_named = |stub: &Stub| options.libraries.contains(&stub.id.value);
+    declared.manifest.stubs.retain(is_named);
+    Ok(Some((declared, written)))
+}
+
+fn unused_header_version(declared: &Declared) -> Error {
+    Error::new("`--header-version` is for libraries named on the command line, without a table")
+        .help(format!("set `header-version` in {}", declared.shown))
+}
+
+fn add_options(options: &str) -> String {
+    format!("add `{options}`")
 }
 
 /// The library type that all declared stubs share.

@@ -60,6 +60,20 @@ fn majors_are_known_by_headers_too() {
 }
 
 #[test]
+fn headers_have_the_majors_of_the_toolkit() {
+    // The file names of NVML and hipRAND contain no major of the toolkit, whose headers they come with.
+    for (id, major) in [("nvml", 13), ("hiprand", 6), ("cudart", 13)] {
+        let library = Library::builtin(id).unwrap();
+        let majors = library.header_majors("linux");
+        assert!(majors.contains(&major), "{id}: {majors:?}");
+        assert!(majors.is_sorted_by(|a, b| a > b), "{id}: {majors:?}");
+    }
+    // cuDNN's majors are its own.
+    let cudnn = Library::builtin("cudnn").unwrap();
+    assert_eq!(cudnn.header_majors("linux"), cudnn.majors("linux"));
+}
+
+#[test]
 fn reads_a_whole_manifest() {
     let (library, diagnostics) = Library::parse("acme.toml", MANIFEST, SYMBOLS, ABI);
     assert_eq!(diagnostics, []);
