@@ -4,7 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use gpustub_core::sources::SourceSet;
+use gpustub_core::plan::{LibraryPlan, Plan};
+use gpustub_core::sources::{SourceSet, function_table};
 use gpustub_core::target::Target;
 use gpustub_engine::toolchain::{Index, Toolchain};
 use gpustub_engine::write_sources;
@@ -57,6 +58,44 @@ pub fn library(
             .map_err(engine_error)?,
     }
     fs::read(&file).map_err(|e| Error::io("read", &file, &e))
+}
+
+/// Compiles the stubs of each library into an archive, in a temporary directory, and returns its bytes. All
+/// archives contain the same run time, so that the first one of a link serves all.
+pub fn archives<'a>(
+    plan: &'a Plan,
+    sources: &SourceSet,
+    target: &Target,
+    host: &str,
+) -> Result<Vec<(&'a LibraryPlan, Vec<u8>)>> {
+    let scratch = scratch()?;
+    let directory = scratch.path();
+    write_sources(directory, sources).map_err(engine_error)?;
+    let tools = Toolchain::find(target, host, directory, None, None).map_err(engine_error)?;
+    let run_time = "gpustub_runtime.o";
+    tools
+        .object(directory, &[], "runtime.c", run_time)
+        .map_err(engine_error)?;
+    let mut archives = Vec::new();
+    for library in plan.libraries.iter().filter(|library| library.stubbed) {
+        let id = &library.manifest.id;
+        let mut sources = sources.clone();
+        sources.insert("gpustub_table.inc", function_table(plan, id));
+        let own = directory.join(id);
+        write_sources(&own, &sources).map_err(engine_error)?;
+        let stubs = "gpustub_stubs.o";
+        tools
+            .object(&own, &[], "stubs.S", stubs)
+            .map_err(engine_error)?;
+        let file = directory.join(format!("{id}.a"));
+        let objects = [Path::new(id).join(stubs), run_time.into()];
+        tools
+            .archive(directory, &objects, &file, Index::Write)
+            .map_err(engine_error)?;
+        let bytes = fs::read(&file).map_err(|e| Error::io("read", &file, &e))?;
+        archives.push((library, bytes));
+    }
+    Ok(archives)
 }
 
 /// The C compiler for this machine, and the first line of its `--version`.

@@ -66,6 +66,8 @@ templates![
     "tree/export/stubs/BUILD.bazel.hbs",
     "tree/export/stubs/FindCUDA.cmake.hbs",
     "tree/export/stubs/FindCUDAToolkit.cmake.hbs",
+    "tree/export/stubs/FindOpenCL.cmake.hbs",
+    "tree/export/stubs/Findhip.cmake.hbs",
     "tree/export/stubs/gpustub-config-version.cmake.hbs",
     "tree/export/stubs/gpustub-config.cmake.hbs",
     "tree/export/stubs/gpustub-cuda.cmake.hbs",

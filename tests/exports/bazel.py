@@ -38,6 +38,7 @@ scope = {"load": load, "package": package}
 text = (directory / "BUILD.bazel").read_text()
 exec(compile(text, "BUILD.bazel", "exec"), scope)
 assert loaded, "what is not loaded is gone from Bazel 9 on"
+assert 'bazel_dep(name = "rules_cc", ' in text.split('"""')[1], "what it loads, as MODULE.bazel declares it"
 
 stubs = rules.pop("stubs")
 assert rules, "a target for each library"

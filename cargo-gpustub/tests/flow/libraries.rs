@@ -264,7 +264,7 @@ fn generated_archives_link() {
     let (out, err) = ends(0, directory, &command);
     assert_eq!(out, "");
     assert!(
-        err.contains("cc prog.c -L stubs/link -lcuda -lcudart -lnvrtc"),
+        err.contains("cc prog.c -L stubs/link -lcuda -lcudart -lnvrtc -ldl -Wl,--gc-sections`"),
         "{err}"
     );
     link_and_run(
@@ -302,6 +302,113 @@ fn generated_archives_link() {
     );
     let (_, err) = ends(0, directory, &command);
     assert!(err.contains("Fresh stubs"), "{err}");
+}
+
+/// Each name after `-l` is an archive with the stubs of that library, so that full paths work, in any
+/// number, and archives of several directories.
+#[test]
+fn generated_archives_link_by_path_and_from_several_directories() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    write(directory, "prog.c", PROGRAM);
+    let export = ["export", "stubs", "--header-version=13", "--out-dir"];
+    let sets: [&[&str]; 3] = [
+        &["stubs", "cuda", "cudart", "nvrtc"],
+        &["first", "cuda"],
+        &["second", "cudart", "nvrtc"],
+    ];
+    for set in sets {
+        ends(0, directory, &[&export, set].concat());
+    }
+    let paths = |names: &[&str]| -> Vec<String> {
+        let path = |name: &&str| format!("stubs/link/lib{name}.a");
+        names.iter().map(path).collect()
+    };
+    let all = paths(&["cuda", "cudart", "nvrtc"]);
+    let all: Vec<&str> = all.iter().map(String::as_str).collect();
+    link_and_run(directory, &all);
+    let whole = ["-Wl,--whole-archive"];
+    link_and_run(
+        directory,
+        &[&whole, &all[..], &["-Wl,--no-whole-archive"]].concat(),
+    );
+    let directories = ["-L", "first/link", "-L", "second/link"];
+    let names = ["-lcuda", "-lcudart", "-lnvrtc"];
+    link_and_run(directory, &[&directories[..], &names].concat());
+    link_and_run(directory, &[&all[..2], &directories, &["-lnvrtc"]].concat());
+}
+
+/// A program links the functions of the libraries that it names, and `gpustub.h` knows all of the directory.
+#[test]
+fn a_generated_archive_has_the_functions_of_its_library() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    let asks = "#include <gpustub.h>\n#include <stddef.h>\nint cudaGetDeviceCount(int *);\n\
+                int main(void) { int n; return cudaGetDeviceCount(&n) != 35 || gpustub_load(\"nvrtc\") != GPUSTUB_UNAVAILABLE; }\n";
+    write(directory, "asks.c", asks);
+    let stubs = [
+        "cudart",
+        "nvrtc",
+        "--header-version=13",
+        "--out-dir",
+        "stubs",
+    ];
+    ends(0, directory, &[&["export", "stubs"], &stubs[..]].concat());
+    let link = [
+        "asks.c",
+        "-I",
+        "stubs/include",
+        "-L",
+        "stubs/link",
+        "-lcudart",
+        "-o",
+        "asks",
+    ];
+    cc(directory, &link);
+    let status = Command::new(directory.join("asks"))
+        .envs(["GPUSTUB_CUDART_PATH", "GPUSTUB_NVRTC_PATH"].map(|name| (name, "off")))
+        .status();
+    assert_eq!(status.unwrap().code(), Some(0));
+    let nm = Command::new("nm")
+        .arg(directory.join("asks"))
+        .output()
+        .unwrap();
+    let symbols = String::from_utf8(nm.stdout).unwrap();
+    assert!(symbols.contains(" cudaMalloc\n"), "{symbols}");
+    assert!(!symbols.contains(" nvrtcVersion\n"), "{symbols}");
+}
+
+/// A directory that is written again keeps no library of before, which linkers would still find.
+#[test]
+fn libraries_of_an_earlier_export_are_removed() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    let export = |more: &[&str]| {
+        let command = [
+            "export",
+            "stubs",
+            "cuda",
+            "--header-version=13",
+            "--out-dir=stubs",
+        ];
+        ends(0, directory, &[&command, more].concat()).1
+    };
+    export(&["nvrtc", "--type=shared"]);
+    write(directory, "stubs/link/notes.txt", "ours\n");
+    let err = export(&["cudart"]);
+    assert!(err.contains("Removed stubs/link/libnvrtc.so"), "{err}");
+    assert!(export(&["cudart"]).contains("Fresh stubs"));
+    let files = |name: &str| {
+        let entries = fs::read_dir(directory.join("stubs").join(name)).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        names
+    };
+    assert_eq!(files("link"), ["libcuda.a", "libcudart.a", "notes.txt"]);
+    let expected = ["gpustub-cuda.pc", "gpustub-cudart.pc", "gpustub.pc"];
+    assert_eq!(files("pkgconfig"), expected);
+    assert!(!directory.join("stubs/lib").exists());
 }
 
 #[test]

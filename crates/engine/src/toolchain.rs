@@ -154,7 +154,7 @@ impl Toolchain {
     }
 
     /// Puts objects, named relative to `dir` or absolute, into the archive `library`.
-    pub(crate) fn archive(
+    pub fn archive(
         &self,
         dir: &Path,
         objects: &[impl AsRef<Path>],
@@ -233,33 +233,31 @@ impl Toolchain {
     /// Compiles all sources in `dir`.
     fn objects(&self, dir: &Path, defines: &[&str]) -> Result<(), Error> {
         for (object, source) in OBJECTS {
-            // Options unknown to the oldest compilers are left out after a failure: that costs
-            // nothing with other compilers, while querying first costs a compiler run each.
-            let wished = self.compile(dir, defines, &self.wished(dir), object, source)?;
-            let (command, output) = if wished.1.status.success() {
-                wished
-            } else {
-                self.compile(dir, defines, &[], object, source)?
-            };
-            if !output.status.success() {
-                return Err(
-                    self.explain(failed("the C compiler failed", &command, &output), &output)
-                );
-            }
-            self.check_machine(&dir.join(object))?;
+            self.object(dir, defines, source, object)?;
         }
         Ok(())
     }
 
-    /// Compiles one source in `dir`, of a package with RDC libraries.
-    #[cfg(feature = "device-link")]
-    pub(crate) fn object(&self, dir: &Path, source: &str, object: &str) -> Result<(), Error> {
-        let (command, output) = self.compile(dir, &[], &self.wished(dir), object, source)?;
-        if output.status.success() {
-            Ok(())
+    /// Compiles one source in `dir`.
+    pub fn object(
+        &self,
+        dir: &Path,
+        defines: &[&str],
+        source: &str,
+        object: &str,
+    ) -> Result<(), Error> {
+        // Options unknown to the oldest compilers are left out after a failure: that costs
+        // nothing with other compilers, while querying first costs a compiler run each.
+        let wished = self.compile(dir, defines, &self.wished(dir), object, source)?;
+        let (command, output) = if wished.1.status.success() {
+            wished
         } else {
-            Err(failed("the C compiler failed", &command, &output))
+            self.compile(dir, defines, &[], object, source)?
+        };
+        if !output.status.success() {
+            return Err(self.explain(failed("the C compiler failed", &command, &output), &output));
         }
+        self.check_machine(&dir.join(object))
     }
 
     /// Optional flags.

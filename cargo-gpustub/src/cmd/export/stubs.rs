@@ -3,12 +3,15 @@
 //! ```text
 //! DIR/src        the sources, for a build that compiles them itself
 //! DIR/include    gpustub.h
-//! DIR/link       directory for `-L`: the archive, and a linker script for each library
+//! DIR/link       directory for `-L`: an archive, or a linker script, for each library
 //! DIR/lib        with --type shared: the library to ship
 //! DIR            files of CMake, Meson, Bazel and pkg-config (`export/stubs/build_files.rs`)
 //! ```
 
 mod build_files;
+
+use std::fs;
+use std::path::Path;
 
 use gpustub_core::diag::{Diagnostic, has_errors};
 use gpustub_core::library::Library;
@@ -28,9 +31,6 @@ use serde_json::json;
 use crate::cli;
 use crate::compile::{self, Product};
 use crate::shipped;
-
-/// The name after `-l` of the archive.
-const ARCHIVE: &str = "gpustub_stubs";
 
 /// Runs the command.
 pub fn run(options: &cli::ExportStubs, shell: &mut Shell) -> Result<bool> {
@@ -86,12 +86,22 @@ pub fn run(options: &cli::ExportStubs, shell: &mut Shell) -> Result<bool> {
         files.add(&path, text.as_bytes())?;
     }
     let is_ours = options.out_dir.join("src/gpustub_table.inc").exists();
+    if is_ours {
+        remove_stale(&mut files)?;
+    }
     let help = "name a directory for the stubs alone, such as `--out-dir stubs`";
     Operation::refuse_to_replace(&files.operations, is_ours, help)?;
     let out = options.out_dir.display();
     files.operations.retain(|operation| !operation.is_done());
-    ops::apply(&files.operations, |o| shell.detail(o.verb(), &o.shown))?;
-    match files.operations.len() {
+    ops::apply(&files.operations, |o| {
+        if o.removes() {
+            shell.status(o.verb(), &o.shown);
+        } else {
+            shell.detail(o.verb(), &o.shown);
+        }
+    })?;
+    let written = files.operations.iter().filter(|one| !one.removes());
+    match written.count() {
         0 => shell.status("Fresh", out.to_string()),
         1 => shell.status("Generated", format!("1 file in {out}")),
         n => shell.status("Generated", format!("{n} files in {out}")),
@@ -257,7 +267,7 @@ impl Files<'_> {
     }
 }
 
-/// Adds the libraries, and linker scripts with the names of the real ones.
+/// Adds the libraries under the names of the real ones.
 fn link_directory(
     files: &mut Files<'_>,
     plan: &Plan,
@@ -266,26 +276,22 @@ fn link_directory(
     shared: Option<&str>,
 ) -> Result<()> {
     let host = host_triple();
-    let (name, ending) = match shared {
-        Some(name) => {
-            let file = format!("lib{name}.so");
-            let bytes = compile::library(sources, target, &host, Product::Shared(&file))?;
-            files.add(&format!("lib/{file}"), &bytes)?;
-            files.add(&format!("link/{file}"), &bytes)?;
-            (name, "so")
+    let Some(name) = shared else {
+        for (library, bytes) in compile::archives(plan, sources, target, &host)? {
+            for link_name in &library.manifest.link_names {
+                files.add(&format!("link/lib{link_name}.a"), &bytes)?;
+            }
         }
-        None => {
-            let bytes = compile::library(sources, target, &host, Product::Archive)?;
-            files.add(&format!("link/lib{ARCHIVE}.a"), &bytes)?;
-            (ARCHIVE, "a")
-        }
+        return Ok(());
     };
-    // dlopen is in a separate library up to glibc 2.33; a shared library names it in DT_NEEDED.
-    let dl = shared.is_none() && target.os == "linux";
-    let script = templates::render("linker-script", &json!({ "name": name, "dl": dl }));
+    let file = format!("lib{name}.so");
+    let bytes = compile::library(sources, target, &host, Product::Shared(&file))?;
+    files.add(&format!("lib/{file}"), &bytes)?;
+    files.add(&format!("link/{file}"), &bytes)?;
+    let script = templates::render("linker-script", &json!({ "name": name }));
     for library in plan.libraries.iter().filter(|library| library.stubbed) {
         for link_name in &library.manifest.link_names {
-            files.add(&format!("link/lib{link_name}.{ending}"), script.as_bytes())?;
+            files.add(&format!("link/lib{link_name}.so"), script.as_bytes())?;
         }
     }
     Ok(())
@@ -311,6 +317,40 @@ fn compiler(target: Option<&str>) -> String {
     }
 }
 
+/// Adds the removal of files that an earlier run wrote for other libraries or another type, since linkers
+/// and pkg-config would still find them. A project may have files of its own beside them.
+fn remove_stale(files: &mut Files<'_>) -> Result<()> {
+    let shipped = Library::builtin_ids().filter_map(Library::builtin);
+    let mut names: Vec<String> = Vec::new();
+    for name in shipped.flat_map(|library| &library.link_names) {
+        names.extend([format!("lib{name}.a"), format!("lib{name}.so")]);
+    }
+    let is_ours = |directory: &str, name: &str| match directory {
+        "pkgconfig" => name.starts_with("gpustub") && name.ends_with(".pc"),
+        "link" if names.iter().any(|one| one == name) => true,
+        _ => name.starts_with("libgpustub_"),
+    };
+    let is_written = |path: &Path| files.operations.iter().any(|one| one.path == path);
+    let mut stale = Vec::new();
+    for directory in ["link", "lib", "pkgconfig"] {
+        let Ok(entries) = fs::read_dir(files.options.out_dir.join(directory)) else {
+            continue;
+        };
+        for entry in entries.flatten() {
+            let path = entry.path();
+            if is_ours(directory, &entry.file_name().to_string_lossy()) && !is_written(&path) {
+                stale.push(path);
+            }
+        }
+    }
+    stale.sort_unstable();
+    for path in stale {
+        let shown = path.display().to_string();
+        files.operations.push(Operation::remove(path, shown)?);
+    }
+    Ok(())
+}
+
 fn next_step(options: &cli::ExportStubs, plan: &Plan, shared: Option<&str>) -> String {
     let out = options.out_dir.display();
     let names: Vec<String> = plan
@@ -332,7 +372,15 @@ fn next_step(options: &cli::ExportStubs, plan: &Plan, shared: Option<&str>) -> S
             "next: compile {out}/src/runtime.c and {out}/src/stubs.S with \
              `-std=gnu11 -fPIC -fvisibility=hidden` and link both into the program"
         ),
-        None => format!("next: `{compiler} prog.c -L {out}/link {names}`"),
+        None => {
+            // dlopen is in a separate library up to glibc 2.33.
+            let dl = if plan.target.os == "linux" {
+                " -ldl"
+            } else {
+                ""
+            };
+            format!("next: `{compiler} prog.c -L {out}/link {names}{dl} -Wl,--gc-sections`")
+        }
         Some(name) => format!(
             "next: `{compiler} prog.c -L {out}/link {names} -Wl,-rpath,'$ORIGIN'`, and ship \
              {out}/lib/lib{name}.so beside the program (never the files of {out}/link)"

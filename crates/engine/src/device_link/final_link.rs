@@ -267,7 +267,7 @@ fn use_final(context: &Context, members: &[&Library], dir: &Path) -> Result<Path
     for (name, text) in texts {
         files::write_if_changed(&dir.join(name), text.as_bytes())?;
     }
-    (context.tools)()?.object(dir, "gpustub_final.c", "final.o.new")?;
+    (context.tools)()?.object(dir, &[], "gpustub_final.c", "final.o.new")?;
     files::rename(&new, &object)?;
     Ok(object)
 }

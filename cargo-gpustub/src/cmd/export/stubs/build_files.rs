@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! cmake/gpustub-config.cmake     find_package(gpustub)
-//! cmake/gpustub-cuda.cmake       makes find_package(CUDAToolkit) and find_package(CUDA) return stubs
+//! cmake/gpustub-cuda.cmake       makes find_package(CUDAToolkit), (CUDA), (OpenCL), (hip) return stubs
 //! pkgconfig/gpustub*.pc          pkg-config (not with --sources-only: it compiles nothing)
 //! meson.build                    a subproject, which compiles the sources
 //! BUILD.bazel                    a package, which compiles the sources
@@ -10,20 +10,15 @@
 //!
 //! Paths in these files are relative to the directory, which can be moved.
 
-use gpustub_core::plan::Plan;
+use gpustub_core::plan::{LibraryPlan, Plan};
 use gpustub_core::sources::SourceSet;
 use gpustub_core::target::Target;
 use gpustub_edit::templates;
 use gpustub_engine::toolchain::{REQUIRED, protection};
 use serde_json::{Value, json};
 
-use super::ARCHIVE;
-
-/// The files in `cmake`, each a template of the same name. CMake searches modules by exactly these
-/// names, so the directory can be used as CMAKE_MODULE_PATH.
-const CMAKE: [&str; 7] = [
-    "FindCUDA.cmake",
-    "FindCUDAToolkit.cmake",
+/// The files in `cmake`, beside the modules, each a template of the same name.
+const CMAKE: [&str; 5] = [
     "gpustub-config-version.cmake",
     "gpustub-config.cmake",
     "gpustub-cuda.cmake",
@@ -46,20 +41,49 @@ pub fn render(
         ("BUILD.bazel".to_owned(), template("BUILD.bazel", &data)),
         ("meson.build".to_owned(), template("meson.build", &data)),
     ];
-    for name in CMAKE {
-        files.push((format!("cmake/{name}"), template(name, &data)));
+    let modules = packages(plan)
+        .into_iter()
+        .map(|package| format!("Find{package}.cmake"));
+    for name in CMAKE.iter().map(|name| (*name).to_owned()).chain(modules) {
+        files.push((format!("cmake/{name}"), template(&name, &data)));
     }
     if !sources_only {
         let all = template("gpustub.pc", &data);
         files.push(("pkgconfig/gpustub.pc".to_owned(), all));
         for library in plan.libraries.iter().filter(|library| library.stubbed) {
-            let (id, title) = (&library.manifest.id, &library.manifest.title);
-            let data = json!({ "id": id, "title": title, "version": env!("CARGO_PKG_VERSION") });
+            let id = &library.manifest.id;
+            let mut data = data.clone();
+            data["id"] = json!(id);
+            data["title"] = json!(library.manifest.title);
+            data["link_name"] = json!(link_name(library));
             let path = format!("pkgconfig/gpustub-{id}.pc");
             files.push((path, template("library.pc", &data)));
         }
     }
     files
+}
+
+/// CMake's packages with stubs. Each has a module, which CMake searches by exactly its name, so that the
+/// directory can be used as CMAKE_MODULE_PATH.
+fn packages(plan: &Plan) -> Vec<&'static str> {
+    let has = |id: &str| {
+        plan.libraries
+            .iter()
+            .any(|one| one.stubbed && one.manifest.id == id)
+    };
+    let mut packages = vec!["CUDA", "CUDAToolkit"];
+    packages.extend(has("opencl").then_some("OpenCL"));
+    packages.extend(has("hip").then_some("hip"));
+    packages
+}
+
+/// Name after `-l` of a library's archive. A declaration has at least one.
+fn link_name(library: &LibraryPlan) -> &str {
+    library
+        .manifest
+        .link_names
+        .first()
+        .map_or("", String::as_str)
 }
 
 /// Data of the templates.
@@ -72,7 +96,7 @@ fn data(
 ) -> Value {
     let stubbed = || plan.libraries.iter().filter(|library| library.stubbed);
     let libraries: Vec<_> = stubbed()
-        .map(|library| json!({ "id": library.manifest.id }))
+        .map(|library| json!({ "id": library.manifest.id, "link_name": link_name(library) }))
         .collect();
     // Libraries of one toolkit share their headers.
     let of_cuda = stubbed()
@@ -87,12 +111,14 @@ fn data(
     let included: Vec<&str> = included.filter(|path| !compiled.contains(path)).collect();
     json!({
         "version": env!("CARGO_PKG_VERSION"),
-        "name": shared.unwrap_or(ARCHIVE),
+        "name": shared.unwrap_or("gpustub_stubs"),
         "shared": shared.is_some(),
         "kind": if shared.is_some() { "SHARED" } else { "STATIC" },
         "compiled": !sources_only,
+        "archives": !sources_only && shared.is_none(),
         "dl": target.os == "linux",
         "libraries": libraries,
+        "packages": packages(plan),
         "header": header.map(|header| header.to_string()).unwrap_or_default(),
         "standard": standard,
         "flags": flags,

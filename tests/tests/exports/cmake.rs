@@ -1,89 +1,16 @@
-//! Output of `cargo gpustub export stubs` for CMake, Meson, Bazel and pkg-config, used with the
-//! real tools. Every directory is moved before its use, so that absolute paths in it dangle.
+//! `find_package` and `find_library` of CMake.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gpustub_tests::cargo::{gpustub, program};
-use gpustub_tests::command::{Ran, path_with, run, succeed};
+use gpustub_tests::cargo::gpustub;
+use gpustub_tests::command::{Ran, run, succeed};
 use gpustub_tests::components::{component, wheel_libraries};
 use gpustub_tests::elf::needed;
 use gpustub_tests::{Result, repository, scratch};
 
-/// Options for generating stubs.
-const FORMS: [&[&str]; 4] = [
-    &["--type=static"],
-    &["--type=shared"],
-    &["--sources-only"],
-    &["--sources-only", "--type=shared"],
-];
-
-/// Stubs for three libraries in the directory `stubs` of `dir`.
-fn generate(dir: &Path, options: &[&str]) -> Result<PathBuf> {
-    let first = dir.join("generated here");
-    let mut command = gpustub(&[
-        "export",
-        "stubs",
-        "cuda",
-        "cudart",
-        "nvrtc",
-        "--quiet",
-        "--out-dir",
-    ])?;
-    command.arg(&first).args(options);
-    if !options.contains(&"--header-version") {
-        command.args(["--header-version", "none"]);
-    }
-    succeed(&mut command)?;
-    let here = dir.to_string_lossy().into_owned();
-    for file in succeed(Command::new("find").arg(&first).args(["-type", "f"]))?
-        .stdout
-        .lines()
-    {
-        let bytes = fs::read(file)?;
-        assert!(
-            !String::from_utf8_lossy(&bytes).contains(&here),
-            "{file} contains its own path"
-        );
-    }
-    let stubs = dir.join("stubs");
-    fs::rename(first, &stubs)?;
-    Ok(stubs)
-}
-
-/// Runs a program with no CUDA library to be found except the one that `nvrtc` names.
-fn answers(program: &Path, nvrtc: &str) -> Result<String> {
-    let mut command = Command::new(program);
-    command
-        .env("GPUSTUB_CUDA_PATH", "off")
-        .env("GPUSTUB_CUDART_PATH", "off");
-    Ok(succeed(command.env("GPUSTUB_NVRTC_PATH", nvrtc))?.stdout)
-}
-
-/// The program needs no GPU library; it starts without CUDA, and finds NVRTC if installed.
-fn works(program: &Path, headers: &str) -> Result<()> {
-    let needs = needed(program)?;
-    let system = |name: &&String| name.starts_with("libc.so") || name.starts_with("libgpustub_");
-    let foreign: Vec<_> = needs.iter().filter(|name| !system(name)).collect();
-    assert!(
-        foreign.is_empty(),
-        "{} needs {foreign:?}",
-        program.display()
-    );
-    let expected = |nvrtc: &str| {
-        format!("headers {headers}, cuInit 100, cudaGetDeviceCount 35 0, nvrtcVersion {nvrtc}\n")
-    };
-    assert_eq!(answers(program, "off")?, expected("11 0.0"));
-    let library = wheel_libraries("nvrtc-12.9")?;
-    assert_eq!(
-        answers(program, &library.to_string_lossy())?,
-        expected("0 12.9")
-    );
-    Ok(())
-}
-
-// ---- CMake ---------------------------------------------------------------------------------------
+use super::{FORMS, export, generate, works};
 
 /// Configures a project of `tests/exports` into `dir/build`, from scratch.
 fn configure(dir: &Path, project: &str, options: &[String]) -> Result<Ran> {
@@ -128,8 +55,8 @@ fn injected(stubs: &Path) -> String {
 }
 
 /// CUDA's headers as wheels install them, below `dir`.
-fn headers(dir: &Path) -> Result<PathBuf> {
-    let root = dir.join("headers");
+pub fn headers(dir: &Path) -> Result<PathBuf> {
+    let root = dir.join("cuda");
     fs::create_dir_all(&root)?;
     for wheel in ["cudart-13.5", "nvrtc-13.5", "crt"] {
         let include = component(&format!("wheels/{wheel}/nvidia/cu13/include"))?;
@@ -323,149 +250,159 @@ fn cmake_fills_the_variables_of_the_older_module() -> Result<()> {
     Ok(())
 }
 
-// ---- other build systems ----------------------------------------------------------------------------------
+/// A library of the system with this name, in a directory that CMake searches: what a program would link
+/// without stubs.
+fn system_library(dir: &Path, name: &str) -> Result<String> {
+    let system = dir.join("system");
+    fs::create_dir_all(&system)?;
+    let source = system.join("library.c");
+    fs::write(&source, "int clGetPlatformIDs(void) { return 0; }\n")?;
+    let mut cc = Command::new("cc");
+    cc.args(["-shared", "-fPIC"]).arg(source).arg("-o");
+    succeed(cc.arg(system.join(format!("lib{name}.so"))))?;
+    Ok(define("CMAKE_LIBRARY_PATH", &system))
+}
 
+/// The program needs no library but libc, and prints this without the library.
+fn prints_without_library(program: &Path, expected: &str) -> Result<()> {
+    let needs = needed(program)?;
+    let foreign = |name: &String| !name.starts_with("libc.so") && !name.starts_with("libgpustub_");
+    assert!(
+        !needs.iter().any(foreign),
+        "{}: {needs:?}",
+        program.display()
+    );
+    let mut command = Command::new(program);
+    command
+        .env("GPUSTUB_OPENCL_PATH", "off")
+        .env("GPUSTUB_HIP_PATH", "off");
+    assert_eq!(
+        succeed(&mut command)?.stdout,
+        expected,
+        "{}",
+        program.display()
+    );
+    Ok(())
+}
+
+/// `find_package(OpenCL)` and `find_package(hip)`, where the system has libraries of these names.
 #[test]
-#[ignore = "needs Meson and NVRTC: ./tests/run"]
-fn meson_builds_the_subproject() -> Result<()> {
+#[ignore = "needs CMake and HIP's headers: ./tests/run"]
+fn cmake_finds_stubs_for_opencl_and_hip() -> Result<()> {
+    let headers = define(
+        "OpenCL_INCLUDE_DIR",
+        &repository().join("tests/exports/packages/include"),
+    );
+    let root = component("hip-5.2/include/hip/hip_version.h")?;
+    let root = root.ancestors().nth(3).ok_or("no root")?.to_owned();
     for form in FORMS {
         let dir = scratch()?;
-        let stubs = generate(dir.path(), form)?;
-        let project = dir.path().join("project");
-        fs::create_dir_all(project.join("subprojects"))?;
-        let exports = repository().join("tests/exports");
-        fs::copy(
-            exports.join("meson/meson.build"),
-            project.join("meson.build"),
-        )?;
-        fs::copy(exports.join("program.c"), project.join("program.c"))?;
-        fs::rename(stubs, project.join("subprojects/gpustub"))?;
-        let mut setup = Command::new("meson");
-        setup
-            .current_dir(&project)
-            .args(["setup", "build"])
-            .env_remove("PKG_CONFIG_PATH");
-        let reported = succeed(&mut setup)?;
-        assert!(!reported.stdout.contains("WARNING"), "{}", reported.stdout);
-        reported.expect_in_order(&["gpustub-cuda found: YES 0.1.0 (overridden)"])?;
-        succeed(Command::new("ninja").arg("-C").arg(project.join("build")))?;
-        works(&project.join("build/program"), "0").map_err(|e| format!("{form:?}: {e:?}"))?;
+        let libraries = ["opencl", "hip", "--header-version=hip=5"];
+        let stubs = export(dir.path(), "stubs", &[&libraries[..], form].concat())?;
+        let mut options = vec![
+            injected(&stubs),
+            headers.clone(),
+            system_library(dir.path(), "OpenCL")?,
+        ];
+        options.push(define("ROCM_PATH", &root));
+        let with_hip = [&options[..], &["-DWITH_HIP=hip::host".to_owned()]].concat();
+        build(dir.path(), "packages", &with_hip)?
+            .expect_in_order(&["stubs for opencl instead of", "stubs for hip instead of"])?;
+        for program in ["build/program", "build/variables"] {
+            prints_without_library(&dir.path().join(program), "clGetPlatformIDs -1001 0\n")?;
+        }
+        prints_without_library(&dir.path().join("build/hip"), "hipGetDeviceCount 100 0\n")?;
+        // Device code is refused, not linked with the real library.
+        options.push("-DWITH_HIP=hip::device".to_owned());
+        let refused = configure(dir.path(), "packages", &options)?;
+        assert!(!refused.status.success());
+        assert!(refused.stderr.contains("hip::device"), "{}", refused.stderr);
     }
     Ok(())
 }
 
+/// `find_library`, and CMake's own FindOpenCL, in the directory for `-L`: the linker gets a full path.
 #[test]
-#[ignore = "needs pkg-config and NVRTC: ./tests/run"]
-fn pkg_config_names_what_to_link() -> Result<()> {
-    for form in &FORMS[..2] {
-        let dir = scratch()?;
-        let stubs = generate(dir.path(), form)?;
-        let mut asked = Command::new("pkg-config");
-        asked.args([
-            "--cflags",
-            "--libs",
-            "gpustub-cuda",
-            "gpustub-cudart",
-            "gpustub-nvrtc",
-        ]);
-        let flags = succeed(asked.env("PKG_CONFIG_PATH", stubs.join("pkgconfig")))?.stdout;
-        let program = dir.path().join("program");
-        let mut cc = Command::new("cc");
-        cc.args(["-include", "gpustub.h"])
-            .arg(repository().join("tests/exports/program.c"));
-        cc.args(flags.split_whitespace()).arg("-o").arg(&program);
-        cc.arg(format!("-Wl,-rpath,{}", stubs.join("lib").display()));
-        succeed(&mut cc)?;
-        works(&program, "0").map_err(|e| format!("{form:?}: {e:?}"))?;
-    }
-    Ok(())
-}
-
-/// Without Bazel: Python runs the rules, because Starlark is a subset of it, and builds with only
-/// the files that they name.
-#[test]
-#[ignore = "needs Python and NVRTC: ./tests/run"]
-fn bazel_rules_name_all_that_they_need() -> Result<()> {
+#[ignore = "needs CMake and four linkers: ./tests/run"]
+fn cmake_links_archives_by_their_path() -> Result<()> {
     let dir = scratch()?;
-    let stubs = generate(dir.path(), &[])?;
-    let out = dir.path().join("out");
-    fs::create_dir(&out)?;
-    let rules = repository().join("tests/exports/bazel.py");
-    let reported = succeed(Command::new("python3").arg(rules).arg(&stubs).arg(&out))?.stdout;
-    assert_eq!(reported, "cuda cudart nvrtc -ldl include\n");
-    let program = dir.path().join("program");
-    let mut cc = Command::new("cc");
-    cc.arg(repository().join("tests/exports/program.c"))
-        .arg(out.join("libstubs.a"));
-    succeed(cc.args(["-ldl", "-o"]).arg(&program))?;
-    works(&program, "0")
+    let stubs = export(dir.path(), "stubs", &["opencl"])?;
+    let headers = define(
+        "OpenCL_INCLUDE_DIR",
+        &repository().join("tests/exports/packages/include"),
+    );
+    for linker in ["bfd", "gold", "lld", "mold"] {
+        let flags = format!("-DCMAKE_EXE_LINKER_FLAGS=-fuse-ld={linker}");
+        let options = [
+            define("CMAKE_LIBRARY_PATH", &stubs.join("link")),
+            headers.clone(),
+            flags,
+        ];
+        build(dir.path(), "packages", &options)?.expect_in_order(&["stubs/link/libOpenCL.a"])?;
+        for program in ["build/program", "build/variables"] {
+            prints_without_library(&dir.path().join(program), "clGetPlatformIDs -1001 0\n")?;
+        }
+    }
+    Ok(())
 }
 
-// ---- documentation ------------------------------------------------------------------------------------
-
-/// Each example of `docs/export.md`, with the project shown before it, builds a working program.
+/// Two directories in one project: of each library the stubs of the first one.
 #[test]
-#[ignore = "needs CMake, Meson, pkg-config and NVRTC: ./tests/run"]
-fn the_page_shows_commands_that_work() -> Result<()> {
-    let page = fs::read_to_string(repository().join("docs/export.md"))?;
-    // Device-linked libraries have their own tests, with nvcc.
-    let (page, _) = page
-        .split_once("\n## Device-linked libraries\n")
-        .ok_or("no second half")?;
-    let subcommand = program("cargo-gpustub")?;
-    let path = path_with(subcommand.parent().unwrap_or(&subcommand))?;
-    let mut generate = None;
-    let mut project: Option<(&str, &str)> = None;
-    let mut ran = 0;
-    for block in page.split("```").skip(1).step_by(2) {
-        let (kind, text) = block.split_once('\n').unwrap_or_default();
-        project = match kind {
-            "cmake" => Some(("CMakeLists.txt", text)),
-            "meson" => Some(("meson.build", text)),
-            _ => project,
-        };
-        if kind != "console" {
-            continue;
-        }
-        let dir = scratch()?;
-        fs::copy(
-            repository().join("tests/exports/program.c"),
-            dir.path().join("program.c"),
-        )?;
-        if let Some((name, text)) = project.take() {
-            fs::write(dir.path().join(name), text)?;
-        }
-        let commands: Vec<_> = text
-            .lines()
-            .filter_map(|line| line.strip_prefix("$ "))
-            .collect();
-        let first = generate.get_or_insert(commands[0]);
-        let mut script = vec!["set -eu"];
-        if commands[0] != *first {
-            script.push(*first);
-        }
-        script.extend(&commands);
-        let mut bash = Command::new("bash");
-        bash.current_dir(dir.path())
-            .env("PATH", &path)
-            .args(["-c", &script.join("\n")]);
-        for variable in [
-            "CUDA_PATH",
-            "CUDA_HOME",
-            "CUDAToolkit_ROOT",
-            "PKG_CONFIG_PATH",
-        ] {
-            bash.env_remove(variable);
-        }
-        succeed(&mut bash)?;
-        let place = if text.contains("build") {
-            "build/program"
-        } else {
-            "a.out"
-        };
-        works(&dir.path().join(place), "0").map_err(|e| format!("{text}: {e:?}"))?;
-        ran += 1;
-    }
-    assert_eq!(ran, 5, "examples");
+#[ignore = "needs CMake and NVRTC: ./tests/run"]
+fn cmake_links_two_directories() -> Result<()> {
+    let dir = scratch()?;
+    let cuda = export(dir.path(), "first", &["cuda", "--header-version=13"])?;
+    let others = ["cudart", "nvrtc", "cuda", "--header-version=13"];
+    let others = export(dir.path(), "second", &others)?;
+    fs::copy(
+        repository().join("tests/exports/program.c"),
+        dir.path().join("program.c"),
+    )?;
+    let includes = [&cuda, &others].map(|stubs| stubs.join("cmake/gpustub-targets.cmake"));
+    let project = dir.path().join("CMakeLists.txt");
+    let [first, second] = includes.map(|file| file.display().to_string());
+    fs::write(
+        project,
+        format!(
+            "cmake_minimum_required(VERSION 3.18)\nproject(example C)\ninclude({first})\ninclude({second})\n\
+             add_executable(program program.c)\n\
+             target_link_libraries(program PRIVATE gpustub::cuda gpustub::cudart gpustub::nvrtc)\n"
+        ),
+    )?;
+    let build = dir.path().join("build");
+    let mut cmake = Command::new("cmake");
+    succeed(
+        cmake
+            .args(["-G", "Ninja", "-S"])
+            .arg(dir.path())
+            .arg("-B")
+            .arg(&build),
+    )?;
+    succeed(Command::new("cmake").arg("--build").arg(&build))?;
+    works(&build.join("program"), "0")
+}
+
+/// A project in C++ includes the headers, which stubs do not bring.
+#[test]
+#[ignore = "needs CMake and CUDA's headers: ./tests/run"]
+fn cmake_warns_without_headers_of_cuda() -> Result<()> {
+    let dir = scratch()?;
+    let stubs = generate(dir.path(), &["--sources-only", "--header-version", "13"])?;
+    let none = define("CUDAToolkit_ROOT", dir.path());
+    let reported = configure(dir.path(), "toolkit", &[injected(&stubs), none])?.success()?;
+    let words: Vec<_> = reported.stderr.split_whitespace().collect();
+    let text = words.join(" ");
+    assert_eq!(text.matches("no CUDA headers").count(), 1, "{text}");
+    assert!(
+        text.contains("pip install nvidia-cuda-runtime nvidia-cuda-crt"),
+        "{text}"
+    );
+    let root = define("CUDAToolkit_ROOT", &headers(dir.path())?);
+    let reported = configure(dir.path(), "toolkit", &[injected(&stubs), root])?.success()?;
+    assert!(
+        !reported.stderr.contains("no CUDA headers"),
+        "{}",
+        reported.stderr
+    );
     Ok(())
 }
