@@ -94,8 +94,42 @@
 #define SLOT     496
 #define SVE      504
 #define FRAME    512
-/* Size of the part of the caller's stack that an observed call receives; see x86_64.S. */
-#define COPIED   256
+/* struct observed_call. */
+#define OBSERVED_SVE 16
+
+/* Saves or restores q0-q23. */
+.macro gpustub_vectors instruction
+ .irp i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23
+ \instruction q\i, [sp, #VECTORS + \i * 16]
+ .endr
+.endm
+
+/* Saves z0-z23 and p0-p15 below sp. */
+.macro gpustub_sve_save
+ .arch_extension sve
+ addvl sp, sp, #-24
+ .irp i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23
+ str z\i, [sp, #\i, mul vl]
+ .endr
+ addpl sp, sp, #-16
+ .irp i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
+ str p\i, [sp, #\i, mul vl]
+ .endr
+ .arch_extension nosve
+.endm
+
+.macro gpustub_sve_restore
+ .arch_extension sve
+ .irp i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
+ ldr p\i, [sp, #\i, mul vl]
+ .endr
+ addpl sp, sp, #16
+ .irp i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23
+ ldr z\i, [sp, #\i, mul vl]
+ .endr
+ addvl sp, sp, #24
+ .arch_extension nosve
+.endm
 
  .section .text.gpustub1_slow, "axG", %progbits, gpustub1.slow, comdat
  .p2align 4
@@ -123,43 +157,23 @@ gpustub1_slow:
  mrs x10, fpcr
  stp x14, x10, [sp, #PART]
  stp xzr, xzr, [sp, #RESULT]
- .irp i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23
- str q\i, [sp, #VECTORS + \i * 16]
- .endr
+ gpustub_vectors str
  str x15, [sp, #SLOT]
  bl gpustub1_has_sve            // compiled for general registers only
  str x0, [sp, #SVE]
  ldr x10, [sp, #SLOT]
  mov x1, sp
  cbz x0, 1f
- .arch_extension sve
- addvl sp, sp, #-24
- .irp i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23
- str z\i, [sp, #\i, mul vl]
- .endr
- addpl sp, sp, #-16
- .irp i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
- str p\i, [sp, #\i, mul vl]
- .endr
+ gpustub_sve_save
 1: mov x0, x10
  bl gpustub1_enter
  mov x16, x0
  ldr x9, [x29, #SVE - FRAME]
  cbz x9, 2f
- .irp i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
- ldr p\i, [sp, #\i, mul vl]
- .endr
- addpl sp, sp, #16
- .irp i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23
- ldr z\i, [sp, #\i, mul vl]
- .endr
- addvl sp, sp, #24
- .arch_extension nosve
+ gpustub_sve_restore
  b 3f
 2:
- .irp i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23
- ldr q\i, [sp, #VECTORS + \i * 16]
- .endr
+ gpustub_vectors ldr
 3: ldr x10, [sp, #FPCR]
  msr fpcr, x10
  cbz x16, 4f
@@ -197,31 +211,67 @@ gpustub1_slow:
  .cfi_negate_ra_state
  ret
  .cfi_restore_state
- // Calls the function with a copy of its stack arguments, to observe its result; this frame stays,
- // and can be unwound.
-5: add x9, x29, #16
- sub sp, sp, #COPIED
- mov x10, sp
- mov x11, #COPIED / 16
-6: ldp x12, x13, [x9], #16
- stp x12, x13, [x10], #16
- subs x11, x11, #1
- b.ne 6b
- ldp x0, x1, [sp, #COPIED]
- ldp x2, x3, [sp, #COPIED + 16]
- ldp x4, x5, [sp, #COPIED + 32]
- ldp x6, x7, [sp, #COPIED + 48]
- ldr x8, [sp, #COPIED + INDIRECT]
- blr x16
- stp x0, x1, [sp, #0]
- stp q0, q1, [sp, #16]
- stp q2, q3, [sp, #48]
- mov x1, x0
- add x0, sp, #COPIED
- bl gpustub1_returned
+ // An observed call; see x86_64.S. x29 and x30 move into the record, x10.
+5: ldr x9, [sp, #SVE]
+ str x9, [x10, #OBSERVED_SVE]
  ldp x0, x1, [sp, #0]
- ldp q0, q1, [sp, #16]
- ldp q2, q3, [sp, #48]
+ ldp x2, x3, [sp, #16]
+ ldp x4, x5, [sp, #32]
+ ldp x6, x7, [sp, #48]
+ ldr x8, [sp, #INDIRECT]
+ mov sp, x29
+ .cfi_def_cfa sp, 16
+ ldp x29, x30, [sp], #16
+ .cfi_def_cfa sp, 0
+ .cfi_restore x29
+ .cfi_restore x30
+ hint #29                       // autiasp
+ .cfi_negate_ra_state
+ stp x29, x30, [x10]
+ mov x29, x10
+ .cfi_escape 0x10, 29, 2, 0x8d, 0               // x29 at [x29]
+ b 6f
+ .cfi_endproc
+
+ .cfi_startproc
+ .cfi_signal_frame
+ .cfi_escape 0x10, 29, 2, 0x8d, 0
+ .cfi_escape 0x16, 30, 5, 0x8d, 8, 6, 0x31, 0x1c // return address: [x29 + 8] - 1
+6: blr x16
+ b 7f
+ .cfi_endproc
+
+ .cfi_startproc
+ .cfi_escape 0x10, 29, 2, 0x8d, 0
+ .cfi_escape 0x10, 30, 2, 0x8d, 8
+7: mov x9, x29
+ ldr x10, [x29, #OBSERVED_SVE]
+ ldp x29, x30, [x29]
+ .cfi_same_value x29
+ .cfi_same_value x30
+ hint #25                       // paciasp
+ .cfi_negate_ra_state
+ stp x29, x30, [sp, #-16]!
+ .cfi_def_cfa_offset 16
+ .cfi_offset x29, -16
+ .cfi_offset x30, -8
+ mov x29, sp
+ .cfi_def_cfa x29, 16
+ sub sp, sp, #FRAME
+ stp x0, x1, [sp, #0]
+ str x10, [sp, #SVE]
+ gpustub_vectors str
+ mov x1, x0
+ mov x0, x9
+ cbz x10, 8f
+ gpustub_sve_save
+8: bl gpustub1_returned
+ ldr x10, [x29, #SVE - FRAME]
+ cbz x10, 9f
+ gpustub_sve_restore
+ b 10f
+9: gpustub_vectors ldr
+10: ldp x0, x1, [sp, #0]
  mov sp, x29
  .cfi_def_cfa sp, 16
  ldp x29, x30, [sp], #16

@@ -92,10 +92,6 @@
 #define X87CW    116
 #define VECTORS  128
 #define FRAME    (VECTORS + 8 * 64)
-/* Size of the part of the caller's stack that an observed call receives: the APIs have at most 16
- * arguments and a struct by value; the caller's own frames are above. */
-#define COPIED   256
-
 /* Vector registers of this CPU that the kernel saves: determined once, at run time, because the flags
  * that the stub was compiled with do not describe the machine that runs it. */
  .section .bss.gpustub1_vectors, "awG", @nobits, gpustub1.slow, comdat
@@ -238,33 +234,88 @@ gpustub1_slow:
  .cfi_def_cfa %rsp, 8
  ret
  .cfi_restore_state
- /* Calls the function with a copy of its stack arguments, to observe its result; this frame stays, and can
-  * be unwound. */
-10: subq $COPIED, %rsp
- movq COPIED + STACK(%rsp), %rsi
- movq %rsp, %rdi
- movl $COPIED / 8, %ecx
- rep movsq
- movq COPIED + 0(%rsp), %rdi
- movq COPIED + 8(%rsp), %rsi
- movq COPIED + 16(%rsp), %rdx
- movq COPIED + 24(%rsp), %rcx
- movq COPIED + 32(%rsp), %r8
- movq COPIED + 40(%rsp), %r9
- movq COPIED + RAX(%rsp), %rax
- movq COPIED + R10(%rsp), %r10
+ /* An observed call. Only the caller knows the size of the arguments on its stack, so the function runs on
+  * this very stack, and the caller's rbp and return address move into the record, struct observed_call. */
+10: movq OBSERVE(%rsp), %rax
+ movq 0(%rbp), %rcx
+ movq %rcx, 0(%rax)
+ movq 8(%rbp), %rcx
+ movq %rcx, 8(%rax)
+ movq %rax, 0(%rbp)
+ .cfi_escape 0x10, 6, 3, 0x76, 0, 6             /* rbp at **rbp */
+ movq 0(%rsp), %rdi
+ movq 8(%rsp), %rsi
+ movq 16(%rsp), %rdx
+ movq 24(%rsp), %rcx
+ movq 32(%rsp), %r8
+ movq 40(%rsp), %r9
+ movq RAX(%rsp), %rax
+ movq R10(%rsp), %r10
+ leave
+ .cfi_def_cfa %rsp, 8
+ .cfi_escape 0x10, 6, 2, 0x76, 0                /* rbp at *rbp (DWARF 5, 6.4.2.3) */
+ jmp 11f
+ .cfi_endproc
+
+ /* The call. Its frame has no bytes, so it and the caller's have the same CFA, by which libgcc recognises
+  * the frame that catches an exception. It treats a frame that a signal interrupted differently
+  * (uw_identify_context), and uses its address as it is instead of subtracting 1. Hence this is a signal
+  * frame, whose return address is 1 less. The return address is the same at each call and return, as shadow
+  * stacks require. */
+ .cfi_startproc
+ .cfi_signal_frame
+ .cfi_escape 0x10, 6, 2, 0x76, 0
+ .cfi_escape 0x16, 16, 5, 0x76, 8, 6, 0x31, 0x1c /* return address: 8(rbp) - 1 */
+11: addq $8, %rsp
+ .cfi_def_cfa_offset 0
  call *%r11
- movq %rax, COPIED + RAX(%rsp)
- movq %rdx, COPIED + R10(%rsp)
- movups %xmm0, COPIED + VECTORS(%rsp)
- movups %xmm1, COPIED + VECTORS + 16(%rsp)
- leaq COPIED(%rsp), %rdi
- movq %rax, %rsi
+ pushq 8(%rbp)
+ .cfi_def_cfa_offset 8
+ jmp 12f
+ .cfi_endproc
+
+#define OBSERVED_RDX     8
+#define OBSERVED_VECTORS 64
+ .cfi_startproc
+ .cfi_escape 0x10, 6, 2, 0x76, 0
+12: movq %rbp, %rdi
+ movq 0(%rbp), %rbp
+ .cfi_same_value %rbp
+ pushq %rbp
+ .cfi_def_cfa_offset 16
+ .cfi_offset %rbp, -16
+ movq %rsp, %rbp
+ .cfi_def_cfa_register %rbp
+ subq $OBSERVED_VECTORS + 2 * 64, %rsp
+ andq $-64, %rsp
+ movq %rax, 0(%rsp)
+ movq %rdx, OBSERVED_RDX(%rsp)
+ cmpb $2, .Lvectors(%rip)
+ ja 14f
+ je 13f
+ movaps %xmm0, OBSERVED_VECTORS(%rsp)
+ movaps %xmm1, OBSERVED_VECTORS + 64(%rsp)
+ jmp 15f
+13: vmovaps %ymm0, OBSERVED_VECTORS(%rsp)
+ vmovaps %ymm1, OBSERVED_VECTORS + 64(%rsp)
+ jmp 15f
+14: vmovaps %zmm0, OBSERVED_VECTORS(%rsp)
+ vmovaps %zmm1, OBSERVED_VECTORS + 64(%rsp)
+15: movq %rax, %rsi
  call gpustub1_returned
- movq COPIED + RAX(%rsp), %rax
- movq COPIED + R10(%rsp), %rdx
- movups COPIED + VECTORS(%rsp), %xmm0
- movups COPIED + VECTORS + 16(%rsp), %xmm1
+ cmpb $2, .Lvectors(%rip)
+ ja 17f
+ je 16f
+ movaps OBSERVED_VECTORS(%rsp), %xmm0
+ movaps OBSERVED_VECTORS + 64(%rsp), %xmm1
+ jmp 18f
+16: vmovaps OBSERVED_VECTORS(%rsp), %ymm0
+ vmovaps OBSERVED_VECTORS + 64(%rsp), %ymm1
+ jmp 18f
+17: vmovaps OBSERVED_VECTORS(%rsp), %zmm0
+ vmovaps OBSERVED_VECTORS + 64(%rsp), %zmm1
+18: movq 0(%rsp), %rax
+ movq OBSERVED_RDX(%rsp), %rdx
  leave
  .cfi_def_cfa %rsp, 8
  ret

@@ -200,7 +200,7 @@ void *gpustub1_enter(struct slot *slot, struct frame *frame)
     int forced = 0, answered = 0;
     int32_t code = 0;
     void *target = NULL;
-    frame->observe = 0;
+    frame->observe = NULL;
     register_finish();
     if (mode != TRACE_OFF)
         forced = observe_call(slot, frame, &code);
@@ -222,9 +222,8 @@ void *gpustub1_enter(struct slot *slot, struct frame *frame)
     if (!target) {
         if (mode == TRACE_CALLS)
             trace_answer(slot, spec, frame->result);
-    } else if (mode == TRACE_CALLS && spec->returns != RETURNS_VOID &&
-               spec->returns != RETURNS_ZEROED_STRUCT) {
-        frame->observe = (uintptr_t)slot;
+    } else {
+        frame->observe = observe_result(slot, spec);
     }
     errno = error;
     return target;

@@ -268,6 +268,7 @@ INTERNAL int answer_hook_after_load(const struct spec *spec, int is_there, struc
 enum trace_mode { TRACE_UNDECIDED, TRACE_OFF, TRACE_FAILING, TRACE_CALLS };
 INTERNAL enum trace_mode trace_mode(void);
 INTERNAL int observe_call(const struct slot *slot, const struct frame *frame, int32_t *code);
+INTERNAL struct observed_call *observe_result(const struct slot *slot, const struct spec *spec);
 INTERNAL void trace_answer(const struct slot *slot, const struct spec *spec, uintptr_t result);
 INTERNAL void report_call_counts(void);
 

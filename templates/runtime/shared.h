@@ -72,7 +72,7 @@ struct frame {
     uintptr_t indirect;           /* the hidden result pointer (x86-64: same as reg[0]) */
     uintptr_t *stack;             /* the first argument on the caller's stack */
     uintptr_t result;             /* returned if there is no function to jump to */
-    uintptr_t observe;            /* not 0: call the function from gpustub1_slow, report its result */
+    struct observed_call *observe; /* not NULL: the result of the call is reported */
     struct part *part;            /* the part of the slot */
 };
 
@@ -80,8 +80,19 @@ struct frame {
  * after storing frame->result. */
 MERGED void *gpustub1_enter(struct slot *slot, struct frame *frame);
 
-/* Called by gpustub1_slow when an observed function has returned. */
-MERGED void gpustub1_returned(const struct frame *frame, uintptr_t result);
+/* A call whose result is reported. gpustub1_slow writes the first three fields. The first two are laid out as
+ * a frame record (AAPCS64 6.4.6), for tools that follow frame pointers. */
+struct observed_call {
+    uintptr_t caller_frame;   /* the caller's frame pointer: its register points at this record */
+    uintptr_t return_address; /* into the caller */
+    uintptr_t has_sve;        /* AArch64: whether scalable vectors are saved */
+    const struct slot *slot;
+    const struct spec *spec;
+};
+
+/* Called by gpustub1_slow when an observed function has returned. Frees the record, which stays allocated if
+ * the function does not return (longjmp, an exception). */
+MERGED void gpustub1_returned(struct observed_call *call, uintptr_t result);
 
 /* At exit, after the image's other destructors (101 is the last priority open to programs), the
  * assembly sets gpustub1_exiting and calls gpustub1_on_exit unless it is NULL. A pointer, because the table

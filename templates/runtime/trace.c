@@ -194,12 +194,24 @@ void trace_answer(const struct slot *slot, const struct spec *spec, uintptr_t re
         trace_result(slot, spec, result);
 }
 
-void gpustub1_returned(const struct frame *frame, uintptr_t result)
+/* Returns the record of a call whose result is reported; NULL if there is none to report, or no memory. */
+struct observed_call *observe_result(const struct slot *slot, const struct spec *spec)
 {
-    const struct slot *slot;
+    struct observed_call *call = NULL;
+    if (is_tracing() && spec->returns != RETURNS_VOID && spec->returns != RETURNS_ZEROED_STRUCT)
+        call = calloc(1, sizeof *call);
+    if (call) {
+        call->slot = slot;
+        call->spec = spec;
+    }
+    return call;
+}
+
+void gpustub1_returned(struct observed_call *call, uintptr_t result)
+{
     int error = errno;
-    memcpy(&slot, &frame->observe, sizeof slot);
-    trace_result(slot, slot_spec(slot, frame->part->library), result);
+    trace_result(call->slot, call->spec, result);
+    free(call);
     errno = error;
 }
 

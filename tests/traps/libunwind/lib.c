@@ -4,9 +4,7 @@
 
 int trap_reached_main(void);
 
-static int reached_main;
-
-__attribute__((constructor)) static void construct(void)
+static int reaches_main(void)
 {
     unw_context_t context;
     unw_cursor_t cursor;
@@ -15,10 +13,14 @@ __attribute__((constructor)) static void construct(void)
     do {
         char name[64];
         unw_word_t offset;
-        if (unw_get_proc_name(&cursor, name, sizeof name, &offset) == 0 && strcmp(name, "main") == 0) {
-            reached_main = 1;
-        }
+        if (unw_get_proc_name(&cursor, name, sizeof name, &offset) == 0 && strcmp(name, "main") == 0)
+            return 1;
     } while (unw_step(&cursor) > 0);
+    return 0;
 }
 
-int trap_reached_main(void) { return reached_main; }
+static int reached_main;
+__attribute__((constructor)) static void construct(void) { reached_main = reaches_main(); }
+
+/* From the constructor, whose call is still under way, and from here. */
+int trap_reached_main(void) { return reached_main + reaches_main(); }

@@ -4,6 +4,6 @@ int trap_reached_main(void);
 
 int main(void)
 {
-    CHECK(trap_reached_main() == 1);
+    CHECK(trap_reached_main() == 2);
     PASSED();
 }

@@ -12,6 +12,8 @@ int trap_lanes(svbool_t p0, svbool_t p1, svbool_t p2, svbool_t p3, svint32_t z0,
            lanes(p1, z5, 6) + lanes(p2, z6, 7) + lanes(p3, z7, 8);
 }
 
+svint32_t trap_vector(svint32_t z0, svint32_t z1) { return svadd_s32_x(svptrue_b32(), z0, z1); }
+
 __attribute__((constructor)) static void use_vectors(void)
 {
     __asm__ volatile("mov z0.d, #0\n mov z1.d, #0\n mov z2.d, #0\n mov z3.d, #0\n"

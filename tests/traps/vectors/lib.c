@@ -16,6 +16,8 @@ int trap_lanes(vector v0, vector v1, vector v2, vector v3, vector v4, vector v5,
            lanes(v6, 7) + lanes(v7, 8);
 }
 
+vector trap_vector(vector v0, vector v1) { return v0 + v1; }
+
 /* Loading a library runs code that uses vectors: here all of them, up to their full width. */
 __attribute__((constructor)) static void use_vectors(void)
 {
