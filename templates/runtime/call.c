@@ -82,13 +82,6 @@ static int32_t status_code(const struct library *library, const struct spec *spe
     }
 }
 
-static void *to_pointer(uintptr_t address)
-{
-    void *pointer;
-    memcpy(&pointer, &address, sizeof pointer);
-    return pointer;
-}
-
 /* Returns the name of a status code, or its text: number and name. For the code of a missing library the
  * text says so while it is missing. NULL: the headers have no such code. */
 static const char *describe_error(const struct library *library, int32_t code, int as_text,

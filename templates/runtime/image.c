@@ -59,12 +59,9 @@ struct dynamic {
 };
 
 /* Returns an address of a mapped dynamic section, which glibc relocates and musl leaves as in the file. */
-static const char *mapped_address(ElfW(Addr) base, ElfW(Addr) address)
+const void *mapped_address(uintptr_t base, uintptr_t address)
 {
-    uintptr_t value = (uintptr_t)(address < base ? base + address : address);
-    const char *pointer;
-    memcpy(&pointer, &value, sizeof pointer);
-    return pointer;
+    return to_pointer(address < base ? base + address : address);
 }
 
 static struct dynamic read_dynamic(ElfW(Addr) base, const ElfW(Dyn) * entry)
@@ -77,7 +74,7 @@ static struct dynamic read_dynamic(ElfW(Addr) base, const ElfW(Dyn) * entry)
         else if (entry->d_tag == DT_SONAME)
             soname = (size_t)entry->d_un.d_val;
         else if (entry->d_tag == DT_VERDEF)
-            result.versions = (const void *)mapped_address(base, entry->d_un.d_ptr);
+            result.versions = mapped_address(base, entry->d_un.d_ptr);
         else if (entry->d_tag == DT_VERDEFNUM)
             result.version_count = (size_t)entry->d_un.d_val;
     }

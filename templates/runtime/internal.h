@@ -15,6 +15,10 @@
 #define _GNU_SOURCE /* dl_iterate_phdr, dlvsym, dladdr */
 #endif
 
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
 #include "shared.h"
 
 /* In the one translation unit of runtime.c no internal name has external linkage. So none collides with a
@@ -29,6 +33,31 @@
 #define LOAD_ACQUIRE(p) __atomic_load_n((p), __ATOMIC_ACQUIRE)
 #define LOAD_RELAXED(p) __atomic_load_n((p), __ATOMIC_RELAXED)
 #define STORE_RELEASE(p, v) __atomic_store_n((p), (v), __ATOMIC_RELEASE)
+
+/* Names of glibc whose newest versions would be needed; see loader.c. GPUSTUB_LINK_LOADER: references for the
+ * linker, which a static glibc needs. */
+#ifdef __GLIBC__
+#ifndef GPUSTUB_LINK_LOADER
+INTERNAL void *loader_dlopen(const char *file, int mode);
+INTERNAL void *loader_dlsym(void *handle, const char *name);
+INTERNAL void *loader_dlvsym(void *handle, const char *name, const char *version);
+INTERNAL int loader_dlinfo(void *handle, int request, void *result);
+INTERNAL char *loader_dlerror(void);
+#define dlopen loader_dlopen
+#define dlsym loader_dlsym
+#define dlvsym loader_dlvsym
+#define dlinfo loader_dlinfo
+#define dlerror loader_dlerror
+#endif
+INTERNAL int file_status(const char *path, struct stat *status);
+#define stat(path, status) file_status(path, status)
+/* glibc 2.38's headers redirect these to versions for C23, which parse 0b as well. */
+long c17_strtol(const char *text, char **end, int base) __asm__("strtol");
+unsigned long c17_strtoul(const char *text, char **end, int base) __asm__("strtoul");
+#define strtol c17_strtol
+#define atoi(text) ((int)c17_strtol((text), NULL, 10)) /* an inline function that calls strtol */
+#define strtoul c17_strtoul
+#endif
 
 /* Growing string; a failed allocation leaves it unchanged and never aborts. */
 struct text {
@@ -190,7 +219,15 @@ INTERNAL void append_json(struct text *text, const char *string);
 INTERNAL char *copy_string(const char *string);
 INTERNAL char *join(const char *a, const char *b, const char *c);
 
+ALWAYS_INLINE void *to_pointer(uintptr_t address)
+{
+    void *pointer;
+    __builtin_memcpy(&pointer, &address, sizeof pointer);
+    return pointer;
+}
+
 /* image.c */
+INTERNAL const void *mapped_address(uintptr_t base, uintptr_t address);
 INTERNAL char *own_image_path(void);
 INTERNAL struct loaded_image *list_loaded_images(const struct library *library);
 INTERNAL int inspect_handle(void *handle, const struct library *library, char **path,

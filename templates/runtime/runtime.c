@@ -2,6 +2,7 @@
 #define SINGLE_UNIT
 #include "format.c"
 #include "image.c"
+#include "loader.c"
 #include "parts.c"
 #include "search_dirs.c"
 #include "toolkit_version.c"

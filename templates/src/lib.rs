@@ -41,6 +41,7 @@ templates![
     "runtime/image.c",
     "runtime/internal.h",
     "runtime/load.c",
+    "runtime/loader.c",
     "runtime/parts.c",
     "runtime/report.c",
     "runtime/runtime.c",

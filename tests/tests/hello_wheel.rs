@@ -10,6 +10,7 @@ use gpustub_tests::command::succeed;
 use gpustub_tests::components::{
     auditwheel, component, only_entry, target_dir, wheel_libraries, wheel_library_dir,
 };
+use gpustub_tests::stubs::{Machine, Stubs, plan_or_fail};
 use gpustub_tests::{Failure, Result, repository, scratch};
 
 fn example() -> PathBuf {
@@ -24,17 +25,21 @@ fn wheel() -> Result<PathBuf> {
 }
 
 fn build() -> Result<PathBuf> {
-    let maturin = component("maturin/bin/maturin")?;
+    maturin("wheels", &[], &[])
+}
+
+/// Runs `maturin build` with its output in a directory of the target directory.
+fn maturin(out: &str, options: &[&str], variables: &[(&str, PathBuf)]) -> Result<PathBuf> {
     let target = target_dir().join("hello-wheel");
-    let out = target.join("wheels");
+    let out = target.join(out);
     if out.exists() {
         fs::remove_dir_all(&out)?;
     }
-    let mut command = Command::new(maturin);
+    let mut command = Command::new(component("maturin/bin/maturin")?);
     without_own_cargo(command.current_dir(example()));
     command.args(["build", "--release", "--locked", "--quiet", "--out"]);
     command.arg(&out).arg("--target-dir").arg(target);
-    succeed(&mut command)?;
+    succeed(command.args(options).envs(variables.iter().cloned()))?;
     only_entry(&out)
 }
 
@@ -177,6 +182,88 @@ fn wheel_tag_is_consistent_and_no_library_is_bundled() -> Result<()> {
     let libraries: Vec<_> = files.lines().filter(|file| file.contains(".so")).collect();
     assert_eq!(libraries, ["hello_wheel/hello_wheel.abi3.so"], "{files}");
     Ok(())
+}
+
+/// auditwheel and `check` find nothing that the tag does not allow.
+fn conforms(wheel: &Path, tag: &str) -> Result<()> {
+    let shown = succeed(auditwheel(&["show", "--json"])?.arg(wheel))?.stdout;
+    let shown: serde_json::Value = serde_json::from_str(&shown)?;
+    assert_eq!(shown["overall_tag"].as_str(), Some(tag), "{shown}");
+    let checked = succeed(gpustub(&["check", "--deny", "all"])?.arg(wheel))?;
+    assert!(checked.stderr.contains("nothing found"), "{checked:?}");
+    Ok(())
+}
+
+/// A wheel with a C extension that calls stubs, and a shared library of stubs, both linked by this
+/// machine's gcc.
+#[test]
+#[ignore = "needs auditwheel: ./tests/run"]
+fn c_extension_linked_here_conforms_to_manylinux_2_17() -> Result<()> {
+    let dir = scratch()?;
+    let manifest = "schema = 1\n[stub.cudart]\nheader-version = \"12\"\n";
+    let plan = plan_or_fail(manifest, &[], &Machine::X86_64.target())?;
+    let stubs = Stubs::write(dir.path(), &plan, "cc", &[])?;
+    let package = dir.path().join("wheel/ext");
+    let info = dir.path().join("wheel/ext-1.0.dist-info");
+    fs::create_dir_all(&package)?;
+    fs::create_dir_all(&info)?;
+    let source = dir.path().join("ext.c");
+    let code = "#include <stddef.h>\nint cudaGetDeviceCount(int *);\n\
+        int status(void) { int n; return cudaGetDeviceCount(&n); }\n\
+        void *PyInit__core(void) { return NULL; }\n";
+    fs::write(&source, code)?;
+    let shared = stubs.shared(&package)?;
+    for (output, stubs) in [
+        ("_core.abi3.so", stubs.archive()?),
+        ("_other.abi3.so", shared),
+    ] {
+        let mut cc = Command::new("cc");
+        cc.args(["-shared", "-fPIC", "-O2", "-Wl,-rpath,$ORIGIN"])
+            .arg(&source);
+        cc.arg(stubs).arg("-o").arg(package.join(output));
+        succeed(&mut cc)?;
+        let run = "import ctypes, sys; print(ctypes.CDLL(sys.argv[1]).status())";
+        let mut python = Command::new("python3");
+        python.args(["-c", run]).arg(package.join(output));
+        assert_eq!(
+            succeed(python.env("GPUSTUB_CUDART_PATH", "off"))?.stdout,
+            "35\n"
+        );
+    }
+    let tag = "manylinux_2_17_x86_64";
+    let metadata = "Metadata-Version: 2.1\nName: ext\nVersion: 1.0\n";
+    let text = format!("Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: cp39-abi3-{tag}\n");
+    fs::write(info.join("METADATA"), metadata)?;
+    fs::write(info.join("WHEEL"), text)?;
+    let files = ["_core.abi3.so", "_other.abi3.so", "libgpustub_shared.so"];
+    let record: String = files.map(|file| format!("ext/{file},,\n")).concat();
+    fs::write(info.join("RECORD"), record)?;
+    let wheel = dir.path().join(format!("ext-1.0-cp39-abi3-{tag}.whl"));
+    let mut zip = Command::new("python3");
+    zip.args(["-m", "zipfile", "-c"])
+        .arg(&wheel)
+        .args([package, info]);
+    succeed(&mut zip)?;
+    conforms(&wheel, tag)
+}
+
+/// The README's build for older machines.
+#[test]
+#[ignore = "needs maturin, zig and auditwheel: ./tests/run --all"]
+fn heavy_wheel_linked_with_zig_conforms_to_manylinux_2_17() -> Result<()> {
+    let zig = component("ziglang")?;
+    let wheel = maturin(
+        "zig",
+        &["--zig", "--compatibility", "manylinux2014"],
+        &[
+            ("PYTHONPATH", zig),
+            (
+                "ZIG_GLOBAL_CACHE_DIR",
+                target_dir().join("hello-wheel/zig-cache"),
+            ),
+        ],
+    )?;
+    conforms(&wheel, "manylinux_2_17_x86_64")
 }
 
 /// The code passes the checks of the other packages.

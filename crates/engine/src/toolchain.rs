@@ -148,7 +148,14 @@ impl Toolchain {
 
     /// Compiles the sources in `dir` and puts the objects into the archive `library`.
     pub fn static_library(&self, dir: &Path, library: &Path, index: Index) -> Result<(), Error> {
-        self.objects(dir, &[])?;
+        // A static glibc has no symbols at run time; without one, no reference may name glibc's newest.
+        let links_loader = self.target.crt_static && self.target.env == "gnu";
+        let defines: &[&str] = if links_loader {
+            &["-DGPUSTUB_LINK_LOADER=1"]
+        } else {
+            &[]
+        };
+        self.objects(dir, defines)?;
         let [(stubs, _), (runtime, _)] = OBJECTS;
         self.archive(dir, &[stubs, runtime], library, index)
     }
@@ -219,9 +226,6 @@ impl Toolchain {
             .arg(option);
         let [(stubs, _), (runtime, _)] = OBJECTS;
         command.arg("-o").arg(&new).args([stubs, runtime]);
-        if self.target.os == "linux" {
-            command.args(["-Wl,--as-needed", "-ldl"]); // a library of its own up to glibc 2.33
-        }
         let output = command.output().map_err(|e| self.no_compiler(&e))?;
         if !output.status.success() {
             files::remove(&new)?;

@@ -1,5 +1,6 @@
 //! Objects of the stubs, as linkers, loaders and `readelf` see them.
 
+mod floor;
 mod merged;
 mod size;
 

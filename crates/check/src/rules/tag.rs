@@ -22,8 +22,9 @@ An installer selects a wheel by its tag: manylinux_2_28 requires glibc 2.28 or n
 function of glibc and libstdc++ has a symbol version, and an image that was built on a newer system
 requires newer ones (https://github.com/pypa/auditwheel/issues/354); the loader then rejects it.
 Since glibc 2.34 dlopen, dlsym and pthread_create are in libc itself, so nearly every image that is
-built there requires GLIBC_2.34. Build against the oldest system's libraries, in the
-manylinux image of that tag, or with cargo-zigbuild:
+built there requires GLIBC_2.34, Rust's standard library included. Stubs require at most GLIBC_2.17,
+wherever they are built. For the rest, build in the manylinux image of that tag, or with
+cargo-zigbuild:
 
     cargo zigbuild --release --target x86_64-unknown-linux-gnu.2.28
 
