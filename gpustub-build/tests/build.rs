@@ -109,6 +109,19 @@ fn static_stubs_are_an_archive_with_empty_stand_ins() {
     assert!(visible.is_empty(), "{visible:#?}");
 }
 
+/// As in a project whose `CFLAGS` force a header into every file. The variable is the process's.
+#[test]
+fn stubs_compile_behind_a_forced_header() {
+    let mut again = Command::new(std::env::current_exe().unwrap());
+    again.args([
+        "--exact",
+        "static_stubs_are_an_archive_with_empty_stand_ins",
+    ]);
+    let out = again.env("CFLAGS", "-include stdio.h").output().unwrap();
+    let text = String::from_utf8_lossy(&out.stdout);
+    assert!(text.contains("1 passed"), "{text}");
+}
+
 #[test]
 fn shared_stubs_are_a_library_with_linker_scripts() {
     let package = Package::new("shared", "schema = 1\n[stub.nvrtc]\ntype = \"shared\"\n");

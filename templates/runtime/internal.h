@@ -12,6 +12,9 @@
 #define GPUSTUB_INTERNAL_H
 
 #ifndef _GNU_SOURCE
+#ifdef _FEATURES_H /* glibc's headers decide at the first of them */
+#error "a header comes first, by -include or in a unity build: compile with -D_GNU_SOURCE"
+#endif
 #define _GNU_SOURCE /* dl_iterate_phdr, dlvsym, dladdr */
 #endif
 

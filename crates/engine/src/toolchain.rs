@@ -19,6 +19,8 @@
 //! compiler runs inside the directory with relative names, and the archiver omits times and owners.
 //! `cc` therefore only finds the tools: its own object names contain a hash of the absolute path.
 
+mod tool;
+
 use std::ffi::OsString;
 use std::fs;
 use std::io;
@@ -31,14 +33,7 @@ use gpustub_core::text::join;
 
 use crate::error::Error;
 use crate::files;
-
-/// A program with its first arguments and environment variables.
-#[derive(Debug)]
-struct Tool {
-    program: OsString,
-    args: Vec<OsString>,
-    env: Vec<(OsString, Option<OsString>)>,
-}
+use tool::Tool;
 
 /// A C compiler and an archiver for one target.
 #[derive(Debug)]
@@ -61,9 +56,11 @@ pub enum Index {
 
 /// Flags that override `CFLAGS`, because the code relies on them: position-independent code for any
 /// image, no exported names, sections that the linker can drop one by one, frames that can be
-/// unwound, and machine code rather than some compiler's intermediate form.
+/// unwound, and machine code rather than some compiler's intermediate form. `_GNU_SOURCE` is for
+/// headers that `-include` puts in front of the code.
 pub const REQUIRED: &[&str] = &[
     "-std=gnu11",
+    "-D_GNU_SOURCE",
     "-fPIC",
     "-fvisibility=hidden",
     "-ffunction-sections",
@@ -284,7 +281,11 @@ impl Toolchain {
         object: &str,
         source: &str,
     ) -> Result<(Command, Output), Error> {
-        let mut command = self.compiler.command(dir);
+        let mut command = if source.ends_with(".S") {
+            self.compiler.assembler_command(dir)
+        } else {
+            self.compiler.command(dir)
+        };
         command
             .args(REQUIRED)
             .args(wished)
@@ -442,44 +443,6 @@ impl Linker {
         } else {
             Err(failed("the C++ compiler could not link", command, &output))
         }
-    }
-}
-
-impl Tool {
-    /// Program of a command. A relative path is made absolute, because the tool runs in another
-    /// directory; a bare name is found in PATH and stays.
-    fn new(command: &Command) -> Result<Self, Error> {
-        let path = Path::new(command.get_program());
-        let bare = path.components().count() == 1;
-        let program = if bare {
-            path.as_os_str().to_owned()
-        } else {
-            absolute(path)?.into()
-        };
-        let mut tool = Self {
-            program,
-            args: Vec::new(),
-            env: Vec::new(),
-        };
-        for arg in command.get_args() {
-            tool.args.push(arg.to_owned());
-        }
-        for (name, value) in command.get_envs() {
-            tool.env.push((name.to_owned(), value.map(Into::into)));
-        }
-        Ok(tool)
-    }
-
-    fn command(&self, dir: &Path) -> Command {
-        let mut command = Command::new(&self.program);
-        command.args(&self.args).current_dir(dir);
-        for (name, value) in &self.env {
-            match value {
-                Some(value) => command.env(name, value),
-                None => command.env_remove(name),
-            };
-        }
-        command
     }
 }
 

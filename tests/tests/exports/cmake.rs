@@ -10,7 +10,7 @@ use gpustub_tests::components::{component, wheel_libraries};
 use gpustub_tests::elf::needed;
 use gpustub_tests::{Result, repository, scratch};
 
-use super::{FORMS, export, generate, works};
+use super::{FORMS, export, forced_header, generate, works};
 
 /// Configures a project of `tests/exports` into `dir/build`, from scratch.
 fn configure(dir: &Path, project: &str, options: &[String]) -> Result<Ran> {
@@ -95,7 +95,11 @@ fn cmake_finds_the_package() -> Result<()> {
         build(
             dir.path(),
             "gpustub",
-            &[define("CMAKE_PREFIX_PATH", &stubs)],
+            &[
+                define("CMAKE_PREFIX_PATH", &stubs),
+                "-DCMAKE_UNITY_BUILD=ON".to_owned(),
+                format!("-DCMAKE_C_FLAGS={}", forced_header(dir.path())?),
+            ],
         )?;
         works(&dir.path().join("build/program"), "0").map_err(|e| format!("{form:?}: {e:?}"))?;
     }

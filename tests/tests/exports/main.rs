@@ -64,6 +64,14 @@ fn answers(program: &Path, nvrtc: &str) -> Result<String> {
     Ok(succeed(command.env("GPUSTUB_NVRTC_PATH", nvrtc))?.stdout)
 }
 
+/// Option that puts a header of the C library in front of every file, as some projects do.
+fn forced_header(dir: &Path) -> Result<String> {
+    let header = dir.join("forced.h");
+    let text = "#ifndef __ASSEMBLER__\n#include <stdio.h>\n#endif\n";
+    fs::write(&header, text)?;
+    Ok(format!("-include {}", header.display()))
+}
+
 /// The program needs no GPU library; it starts without CUDA, and finds NVRTC if installed.
 fn works(program: &Path, headers: &str) -> Result<()> {
     let needs = needed(program)?;

@@ -8,7 +8,7 @@ use gpustub_tests::elf::needed;
 use gpustub_tests::nvcc::TOOLKIT_13;
 use gpustub_tests::{Result, repository, scratch};
 
-use super::{FORMS, export, generate, works};
+use super::{FORMS, export, forced_header, generate, works};
 
 #[test]
 #[ignore = "needs Meson and NVRTC: ./tests/run"]
@@ -28,7 +28,8 @@ fn meson_builds_the_subproject() -> Result<()> {
         let mut setup = Command::new("meson");
         setup
             .current_dir(&project)
-            .args(["setup", "build"])
+            .args(["setup", "build", "--unity=on"])
+            .arg(format!("-Dc_args={}", forced_header(dir.path())?))
             .env_remove("PKG_CONFIG_PATH");
         let reported = succeed(&mut setup)?;
         assert!(!reported.stdout.contains("WARNING"), "{}", reported.stdout);

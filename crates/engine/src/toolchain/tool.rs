@@ -1,0 +1,76 @@
+//! A compiler or archiver with the arguments and variables that the `cc` crate gives it.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+use std::process::Command;
+
+use super::absolute;
+use crate::error::Error;
+
+/// A program with its first arguments and environment variables.
+#[derive(Debug)]
+pub(super) struct Tool {
+    pub(super) program: OsString,
+    args: Vec<OsString>,
+    env: Vec<(OsString, Option<OsString>)>,
+}
+
+impl Tool {
+    /// Program of a command. A relative path is made absolute, because the tool runs in another
+    /// directory; a bare name is found in PATH and stays.
+    pub(super) fn new(command: &Command) -> Result<Self, Error> {
+        let path = Path::new(command.get_program());
+        let bare = path.components().count() == 1;
+        let program = if bare {
+            path.as_os_str().to_owned()
+        } else {
+            absolute(path)?.into()
+        };
+        let mut tool = Self {
+            program,
+            args: Vec::new(),
+            env: Vec::new(),
+        };
+        for arg in command.get_args() {
+            tool.args.push(arg.to_owned());
+        }
+        for (name, value) in command.get_envs() {
+            tool.env.push((name.to_owned(), value.map(Into::into)));
+        }
+        Ok(tool)
+    }
+
+    pub(super) fn command(&self, dir: &Path) -> Command {
+        self.command_with(dir, &self.args)
+    }
+
+    /// Omits the headers of C code that `-include` in `CFLAGS` puts in front.
+    pub(super) fn assembler_command(&self, dir: &Path) -> Command {
+        let mut kept = Vec::new();
+        let mut args = self.args.iter();
+        while let Some(arg) = args.next() {
+            if arg == "-include" || arg == "--include" {
+                args.next();
+            } else {
+                kept.push(arg);
+            }
+        }
+        self.command_with(dir, kept)
+    }
+
+    fn command_with(
+        &self,
+        dir: &Path,
+        args: impl IntoIterator<Item = impl AsRef<OsStr>>,
+    ) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(args).current_dir(dir);
+        for (name, value) in &self.env {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        command
+    }
+}
