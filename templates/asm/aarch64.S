@@ -16,6 +16,11 @@
 #define GPUSTUB_HIDE(name) .hidden name
 #endif
 
+/* DW_CFA_AARCH64_negate_ra_state (AADWARF64 4.3), for assemblers without .cfi_negate_ra_state. */
+.macro gpustub_negate_ra_state
+ .cfi_escape 0x2d
+.endm
+
 /* The sections of a function are one group: of two packages that have it, the linker keeps one group, so
  * that trampoline, slot and spec are of one object. It drops the groups of functions that the program does
  * not call. */
@@ -104,31 +109,42 @@
  .endr
 .endm
 
+/* Instructions of SVE, which binutils knows from 2.28 on (Arm ARM, C8.2: LDR and STR of vectors and
+ * predicates, ADDVL, ADDPL), at sp and with small offsets, in vectors or predicates. */
+.macro gpustub_sve base, register, offset
+ .inst \base | ((\offset) >> 3) << 16 | ((\offset) & 7) << 10 | 31 << 5 | \register
+.endm
+#define SVE_STR_Z 0xe5804000
+#define SVE_LDR_Z 0x85804000
+#define SVE_STR_P 0xe5800000
+#define SVE_LDR_P 0x85800000
+.macro gpustub_sve_add base, count
+ .inst \base | 31 << 16 | ((\count) & 63) << 5 | 31
+.endm
+#define SVE_ADDVL 0x04205000
+#define SVE_ADDPL 0x04605000
+
 /* Saves z0-z23 and p0-p15 below sp. */
 .macro gpustub_sve_save
- .arch_extension sve
- addvl sp, sp, #-24
+ gpustub_sve_add SVE_ADDVL, -24
  .irp i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23
- str z\i, [sp, #\i, mul vl]
+ gpustub_sve SVE_STR_Z, \i, \i
  .endr
- addpl sp, sp, #-16
+ gpustub_sve_add SVE_ADDPL, -16
  .irp i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
- str p\i, [sp, #\i, mul vl]
+ gpustub_sve SVE_STR_P, \i, \i
  .endr
- .arch_extension nosve
 .endm
 
 .macro gpustub_sve_restore
- .arch_extension sve
  .irp i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
- ldr p\i, [sp, #\i, mul vl]
+ gpustub_sve SVE_LDR_P, \i, \i
  .endr
- addpl sp, sp, #16
+ gpustub_sve_add SVE_ADDPL, 16
  .irp i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23
- ldr z\i, [sp, #\i, mul vl]
+ gpustub_sve SVE_LDR_Z, \i, \i
  .endr
- addvl sp, sp, #24
- .arch_extension nosve
+ gpustub_sve_add SVE_ADDVL, 24
 .endm
 
  .section .text.gpustub1_slow, "axG", %progbits, gpustub1.slow, comdat
@@ -139,7 +155,7 @@
 gpustub1_slow:
  .cfi_startproc
  hint #25                       // paciasp
- .cfi_negate_ra_state
+ gpustub_negate_ra_state
  stp x29, x30, [sp, #-16]!
  .cfi_def_cfa_offset 16
  .cfi_offset x29, -16
@@ -192,7 +208,7 @@ gpustub1_slow:
  .cfi_restore x29
  .cfi_restore x30
  hint #29                       // autiasp
- .cfi_negate_ra_state
+ gpustub_negate_ra_state
  br x16
  .cfi_restore_state
 4: ldr x0, [sp, #RESULT]
@@ -208,7 +224,7 @@ gpustub1_slow:
  .cfi_restore x29
  .cfi_restore x30
  hint #29                       // autiasp
- .cfi_negate_ra_state
+ gpustub_negate_ra_state
  ret
  .cfi_restore_state
  // An observed call; see x86_64.S. x29 and x30 move into the record, x10.
@@ -226,7 +242,7 @@ gpustub1_slow:
  .cfi_restore x29
  .cfi_restore x30
  hint #29                       // autiasp
- .cfi_negate_ra_state
+ gpustub_negate_ra_state
  stp x29, x30, [x10]
  mov x29, x10
  .cfi_escape 0x10, 29, 2, 0x8d, 0               // x29 at [x29]
@@ -250,7 +266,7 @@ gpustub1_slow:
  .cfi_same_value x29
  .cfi_same_value x30
  hint #25                       // paciasp
- .cfi_negate_ra_state
+ gpustub_negate_ra_state
  stp x29, x30, [sp, #-16]!
  .cfi_def_cfa_offset 16
  .cfi_offset x29, -16
@@ -279,7 +295,7 @@ gpustub1_slow:
  .cfi_restore x29
  .cfi_restore x30
  hint #29                       // autiasp
- .cfi_negate_ra_state
+ gpustub_negate_ra_state
  ret
  .cfi_endproc
  .size gpustub1_slow, . - gpustub1_slow

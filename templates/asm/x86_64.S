@@ -16,6 +16,9 @@
 #define GPUSTUB_HIDE(name) .hidden name
 #endif
 
+/* The instruction, for assemblers before binutils 2.29. */
+#define ENDBR64 .byte 0xf3, 0x0f, 0x1e, 0xfa
+
 /* The sections of a function are one group: of two packages that have it, the linker keeps one group, so
  * that trampoline, slot and spec are of one object. It drops the groups of functions that the program does
  * not call. */
@@ -26,10 +29,10 @@
  GPUSTUB_HIDE(\name)
  .type \name, @function
 \name:
- endbr64
+ ENDBR64
  jmpq *.Lslot_\name(%rip)
 .Lthunk_\name:
- endbr64
+ ENDBR64
  leaq .Lslot_\name(%rip), %r11
  jmp .Lenter_\library
  .size \name, . - \name
@@ -57,7 +60,7 @@
  gpustub_adapter_info \library, \tables, \name
  gpustub_section .text.gpustub.\name, axG, \library, \name
 .Ladapter_\name:
- endbr64
+ ENDBR64
  gpustub_argument 5, \argument, r9, r8
  gpustub_argument 4, \argument, r8, rcx
  gpustub_argument 3, \argument, rcx, rdx
@@ -326,7 +329,7 @@ gpustub1_slow:
 
  .section .text.gpustub1_exit, "axG", @progbits, gpustub1.exit, comdat
 .Lexit:
- endbr64
+ ENDBR64
  movb $1, gpustub1_exiting(%rip)
  movq gpustub1_on_exit(%rip), %rax
  testq %rax, %rax

@@ -1,5 +1,7 @@
-//! Oldest glibc that images with stubs start on. The machine that builds them has a newer one.
+//! Oldest glibc that images with stubs start on, although the machine that builds them has a newer one;
+//! oldest assembler that builds them.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -7,7 +9,7 @@ use std::process::Command;
 use gpustub_tests::command::succeed;
 use gpustub_tests::elf::{needed, symbols};
 use gpustub_tests::stubs::{Machine, Stubs, list_of, plan_or_fail, trap_manifest};
-use gpustub_tests::{Result, scratch};
+use gpustub_tests::{Result, repository, scratch};
 
 use super::NAMES;
 
@@ -15,7 +17,7 @@ use super::NAMES;
 const FLOOR: (u32, u32) = (2, 17);
 
 /// glibc 2.38 redirects functions in its headers if `_GNU_SOURCE` is defined; here for any glibc.
-const NEWER_HEADERS: &str = "#ifndef __ASSEMBLER__\n\
+const NEWER_HEADERS: &str = "#ifndef __ASSEMBLER__\n#include <features.h>\n\
     long strtol(const char *, char **, int) __asm__(\"__isoc23_strtol\");\n\
     unsigned long strtoul(const char *, char **, int) __asm__(\"__isoc23_strtoul\");\n\
     #endif\n";
@@ -96,4 +98,45 @@ fn stubs_need_no_newer_glibc_than_2_17_on_aarch64() -> Result<()> {
     FLAGS
         .iter()
         .try_for_each(|flags| needs_no_newer_glibc(Machine::Aarch64, flags))
+}
+
+// ---- the assembler ---------------------------------------------------------------------------------
+
+/// Directives and instructions of the trampolines, all of them in binutils 2.27 (RHEL 7): a list,
+/// because no registry has an assembler of that age. SVE (2.28), `endbr64` (2.29) and
+/// `.cfi_negate_ra_state` are not in it, nor are the mnemonics of pointer authentication.
+const KNOWN: &str = "
+    .asciz .byte .cfi_def_cfa .cfi_def_cfa_offset .cfi_def_cfa_register .cfi_endproc .cfi_escape
+    .cfi_offset .cfi_remember_state .cfi_restore .cfi_restore_state .cfi_same_value .cfi_signal_frame
+    .cfi_startproc .else .elseif .endif .endm .endr .globl .hidden .if .inst .irp .long .macro
+    .p2align .quad .section .short .size .type .word .zero
+    addq andl andq btl call cmpb cmpl cmpq cpuid fldcw fnstcw ja jb je jmp jmpq jnc jne jnz jz
+    ldmxcsr leaq leave movaps movb movl movq movzbl pushq stmxcsr subq testl testq vmovaps xgetbv
+    xorl xorps xorq
+    add adrp b bl blr br cbnz cbz fmov hint ldp ldr mov mrs msr ret stp str strb sub \\instruction";
+
+#[test]
+fn trampolines_assemble_with_binutils_2_27() -> Result<()> {
+    let known: BTreeSet<&str> = KNOWN.split_whitespace().collect();
+    let templates = repository().join("templates");
+    for file in ["asm/x86_64.S", "asm/aarch64.S", "runtime/elf_table.h"] {
+        let mut text = fs::read_to_string(templates.join(file))?;
+        while let Some((before, rest)) = text.split_once("/*") {
+            let (_, after) = rest.split_once("*/").ok_or("a comment without an end")?;
+            text = format!("{before}{after}");
+        }
+        for line in text.lines().filter(|line| !line.starts_with('#')) {
+            let code = line.split("//").next().unwrap_or_default();
+            let label = |word: &&str| word.ends_with(':');
+            let Some(word) = code.split_whitespace().find(|word| !label(word)) else {
+                continue;
+            };
+            let own = ["gpustub_", "GPUSTUB_", "ENDBR64"];
+            let own = own.iter().any(|prefix| word.starts_with(prefix));
+            assert!(own || known.contains(word), "{file}: `{line}`");
+            // Loads and stores of SVE have known names.
+            assert!(!code.contains("mul vl"), "{file}: `{line}`");
+        }
+    }
+    Ok(())
 }
