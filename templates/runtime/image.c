@@ -5,6 +5,7 @@
 #include <elf.h>
 #include <limits.h>
 #include <link.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -87,8 +88,9 @@ static struct dynamic read_dynamic(ElfW(Addr) base, const ElfW(Dyn) * entry)
 
 struct own_image {
     uintptr_t address;
-    char path[PATH_MAX];
-    int images; /* number visited; the first is the program */
+    char name[PATH_MAX]; /* as the loader names it */
+    int images;          /* number visited; the first is the program */
+    int has_interpreter;
     int found;
 };
 
@@ -101,13 +103,56 @@ static int visit_own_image(struct dl_phdr_info *info, size_t size, void *context
         const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
         uintptr_t start = (uintptr_t)(info->dlpi_addr + segment->p_vaddr);
         if (segment->p_type == PT_LOAD && own->address - start < segment->p_memsz) {
-            if (info->dlpi_name && strlen(info->dlpi_name) < sizeof own->path)
-                strcpy(own->path, info->dlpi_name);
+            if (info->dlpi_name && strlen(info->dlpi_name) < sizeof own->name)
+                strcpy(own->name, info->dlpi_name);
             own->found = 1;
-            return 1;
+        }
+        own->has_interpreter |= own->images == 1 && segment->p_type == PT_INTERP;
+    }
+    return own->found;
+}
+
+/* Returns the path of the file that is mapped at an address (proc(5), /proc/pid/maps); NULL if unknown. */
+static char *mapped_file(uintptr_t address)
+{
+    FILE *maps = fopen("/proc/self/maps", "re");
+    char *line = NULL, *path = NULL;
+    size_t capacity = 0;
+    while (maps && !path && getline(&line, &capacity, maps) > 0) {
+        char *end, *slash = strchr(line, '/');
+        uintptr_t first = strtoul(line, &end, 16), last = strtoul(end + 1, NULL, 16);
+        if (slash && address - first < last - first) {
+            slash[strcspn(slash, "\n")] = 0;
+            path = copy_string(slash);
         }
     }
-    return 0;
+    free(line);
+    if (maps)
+        fclose(maps);
+    return path;
+}
+
+/* Returns the absolute path of the program; NULL if unknown. `name`: as the loader has it. */
+static char *program_path(const struct own_image *own, const char *name)
+{
+    char path[PATH_MAX];
+#ifdef __linux__
+    /* Started as `ld.so program`, so that /proc/self/exe is the loader: it has an interpreter, which the
+     * kernel did not map. */
+    int through_loader = own->has_interpreter && !getauxval(AT_BASE);
+    if (!*name) /* always in glibc, which sets AT_EXECFN for `ld.so program` */
+        name = (const char *)getauxval(AT_EXECFN);
+#else
+    int through_loader = 0;
+#endif
+    ssize_t length = through_loader ? -1 : readlink("/proc/self/exe", path, sizeof path - 1);
+    if (length > 0) {
+        path[length] = 0;
+        return copy_string(path);
+    }
+    /* A relative name does not hold after a chdir, but without /proc there is no other. */
+    char *mapped = name && *name != '/' ? mapped_file(own->address) : NULL;
+    return mapped || !name ? mapped : realpath(name, NULL);
 }
 
 /* Returns the absolute path of the file that contains this code; NULL if unknown. */
@@ -119,13 +164,12 @@ char *own_image_path(void)
         return NULL;
     own->address = (uintptr_t)&gpustub1_exiting;
     dl_iterate_phdr(visit_own_image, own);
-    if (own->found && own->images == 1) { /* the program: nameless in glibc, in musl as invoked */
-        ssize_t length = readlink("/proc/self/exe", own->path, sizeof own->path - 1);
-        if (length > 0)
-            own->path[length] = 0;
-    }
-    if (own->found)
-        path = own->path[0] == '/' ? copy_string(own->path) : realpath(own->path, NULL);
+    if (own->found && own->images == 1)
+        path = program_path(own, own->name);
+    else if (own->found)
+        path = own->name[0] == '/' ? copy_string(own->name) : mapped_file(own->address);
+    if (own->found && !path && *own->name)
+        path = realpath(own->name, NULL);
     free(own);
     return path;
 }

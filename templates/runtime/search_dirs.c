@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* Orders names newest first, `cuda-12.10` before `cuda-12.9`: digits as numbers, the rest as bytes. */
 static int compare_names(const void *a, const void *b)
@@ -157,9 +158,54 @@ static const char *component_end(const char *path, const char *name)
     return end;
 }
 
-/* Adds wheels in the site-packages directory that contains the image, then below VIRTUAL_ENV. */
-static void add_wheel_dirs(struct search_dirs *dirs, const struct library *library, const char *own)
+/* Returns the part of a path before its last `count` components, as an allocated string; NULL if that is
+ * nothing. */
+static char *parent_of(const char *path, int count)
 {
+    char *parent = copy_string(path);
+    for (; parent && count; count--) {
+        char *slash = strrchr(parent, '/');
+        *(slash ? slash : parent) = 0;
+    }
+    if (parent && *parent)
+        return parent;
+    free(parent);
+    return NULL;
+}
+
+static int exists_below(const char *directory, const char *name)
+{
+    struct stat status;
+    char *path = join(directory, "/", name);
+    int exists = path && !stat(path, &status);
+    free(path);
+    return exists;
+}
+
+/* Adds the wheels of a Python environment, those of its newest Python first. */
+static void add_environment(struct search_dirs *dirs, const struct library *library,
+                            const char *prefix, const char *found_by)
+{
+    char *lib = join(prefix, "/lib", "");
+    char *pythons[MAX_FILES];
+    size_t count = lib ? list_files(lib, "python3", pythons) : 0;
+    for (size_t i = 0; i < count; i++) {
+        char *site = join(pythons[i], "/site-packages", "");
+        if (site)
+            add_subdirs(dirs, site, library->wheel_dirs, found_by);
+        free(site);
+        free(pythons[i]);
+    }
+    free(lib);
+}
+
+/* Adds wheels in the site-packages directory that contains the image, in the environment that contains it,
+ * and below VIRTUAL_ENV; then conda's libraries. `pyvenv.cfg` marks a virtual environment, `conda-meta` one
+ * of conda. Both have programs in `bin`, which start without activation (pipx, `uv tool`). */
+static void add_python_dirs(struct search_dirs *dirs, const struct library *library,
+                            const char *own)
+{
+    static const char found_by[] = "environment of the program";
     const char *end = own ? component_end(own, "site-packages") : NULL;
     if (own && !end)
         end = component_end(own, "dist-packages");
@@ -168,19 +214,20 @@ static void add_wheel_dirs(struct search_dirs *dirs, const struct library *libra
         site[end - own] = 0;
         add_subdirs(dirs, site, library->wheel_dirs, "site-packages around the program");
     }
+    /* PREFIX/lib/python3.12/site-packages, or PREFIX/bin/program */
+    char *prefix = site ? parent_of(site, 3) : own ? parent_of(own, 2) : NULL;
+    int is_conda = prefix && exists_below(prefix, "conda-meta");
+    if (is_conda || (prefix && exists_below(prefix, "pyvenv.cfg")))
+        add_environment(dirs, library, prefix, found_by);
+    const char *environment = read_env("VIRTUAL_ENV"), *conda = read_env("CONDA_PREFIX");
+    if (environment)
+        add_environment(dirs, library, environment, "VIRTUAL_ENV");
+    if (is_conda)
+        add_search_dir(dirs, prefix, "lib", found_by);
+    if (conda)
+        add_search_dir(dirs, conda, "lib", "CONDA_PREFIX");
+    free(prefix);
     free(site);
-    const char *environment = read_env("VIRTUAL_ENV");
-    char *lib = environment ? join(environment, "/lib", "") : NULL;
-    char *pythons[MAX_FILES];
-    size_t count = lib ? list_files(lib, "python3", pythons) : 0;
-    for (size_t i = 0; i < count; i++) {
-        site = join(pythons[i], "/site-packages", "");
-        if (site)
-            add_subdirs(dirs, site, library->wheel_dirs, "VIRTUAL_ENV");
-        free(site);
-        free(pythons[i]);
-    }
-    free(lib);
 }
 
 /* Adds directories of the manifest or of GpuStub.toml: absolute, or relative to $ORIGIN. */
@@ -275,12 +322,8 @@ void list_search_dirs(struct search_dirs *dirs, const struct library *library, c
     }
     dirs->except = root;
     add_fixed_dirs(dirs, own, library->search_dirs, "search-dirs");
-    if (is_toolkit) {
-        const char *conda = read_env("CONDA_PREFIX");
-        add_wheel_dirs(dirs, library, own);
-        if (conda)
-            add_search_dir(dirs, conda, "lib", "CONDA_PREFIX");
-    }
+    if (is_toolkit)
+        add_python_dirs(dirs, library, own);
     add_fixed_dirs(dirs, own, library->dirs_before_loader, "driver directory");
     add_loader_dirs(dirs);
     if (is_toolkit)

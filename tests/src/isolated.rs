@@ -14,6 +14,7 @@ use crate::{Result, scratch};
 #[derive(Debug)]
 pub struct Isolated {
     root: tempfile::TempDir,
+    has_proc: bool,
 }
 
 impl Isolated {
@@ -23,7 +24,13 @@ impl Isolated {
         for directory in ["proc", "tmp"] {
             fs::create_dir(root.path().join(directory))?;
         }
-        Ok(Self { root })
+        let has_proc = true;
+        Ok(Self { root, has_proc })
+    }
+
+    /// Leaves `/proc` empty, as in a plain chroot.
+    pub fn without_proc(&mut self) {
+        self.has_proc = false;
     }
 
     /// Copies a program or library to `place`, with the system libraries that it needs.
@@ -112,7 +119,10 @@ impl Isolated {
     /// Command that runs a program of this machine.
     fn command(&self, options: &[&str]) -> Command {
         let mut command = Command::new("unshare");
-        command.args(["--mount", "--pid", "--fork", "--mount-proc"]);
+        command.args(["--mount", "--pid", "--fork"]);
+        if self.has_proc {
+            command.arg("--mount-proc");
+        }
         command.args(options);
         command.arg(format!("--root={}", self.root.path().display()));
         command.arg("--wd=/");

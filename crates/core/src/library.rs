@@ -221,7 +221,8 @@ pub struct Library {
     pub root_env: Vec<String>,
     /// Well-known toolkit roots; one `*` in the last component matches a version.
     pub roots: Vec<String>,
-    /// Directories with libraries below a toolkit root: `lib64`. `{arch}` is replaced.
+    /// Directories with libraries below a toolkit root: `lib64`. `{arch}` is replaced, and
+    /// `{cuda-target}` by each name of the target below `targets` of a CUDA toolkit.
     pub root_subdirs: Vec<String>,
     /// Driver directories that are searched before the loader's own search (WSL). `{arch}` is replaced.
     pub dirs_before_loader: Vec<String>,

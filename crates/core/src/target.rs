@@ -26,6 +26,17 @@ pub struct Target {
 pub const SUPPORTED: &[&str] = &["x86_64 Linux and FreeBSD", "aarch64 Linux and FreeBSD"];
 
 impl Target {
+    /// Names of the target's directories below `targets` of a CUDA toolkit. On AArch64 those of servers
+    /// (Server Base System Architecture) and of Jetson.
+    pub(crate) fn cuda_targets(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        if self.arch == "aarch64" {
+            names.push("sbsa-linux".to_owned());
+        }
+        names.push(format!("{}-linux", self.arch));
+        names
+    }
+
     /// Error if stubs cannot be built for this target.
     pub fn check(&self) -> Option<Diagnostic> {
         // Big-endian Arm and the 32-bit ABIs of 64-bit machines share the architecture's name.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use gpustub_tests::{Result, repository};
 use serde::Deserialize;
 
-use crate::world::{Choice, Config, Content, Workshop, World};
+use crate::world::{Choice, Config, Content, Start, Workshop, World};
 use crate::{loader_directories, mistakes, reports};
 
 #[derive(Debug, Deserialize)]
@@ -16,6 +16,8 @@ struct Case {
     /// Path of the program.
     #[serde(default = "app")]
     program: String,
+    #[serde(default)]
+    start: Start,
     /// Files of the machine: a library (`cudart 12.9`), one without the required function
     /// (`cudart 12.9 lacks`), a file (`machine-mismatch`, `short`, `text`), or `-> path`.
     files: BTreeMap<String, String>,
@@ -55,6 +57,7 @@ impl Case {
                 stubs: self.stubs.clone(),
             },
             program: self.program.clone(),
+            start: self.start,
             links: self.links.clone().into_iter().collect(),
             files: files?,
             variables: self.variables.clone(),

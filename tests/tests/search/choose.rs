@@ -283,6 +283,7 @@ pub fn wanted(world: &World, id: &str) -> Wanted {
     let arch = |dirs: &[String]| -> Vec<String> {
         dirs.iter()
             .map(|dir| dir.replace("{arch}", "x86_64"))
+            .map(|dir| dir.replace("{cuda-target}", "x86_64-linux"))
             .collect()
     };
     let own = ["libacme.so.3", "libacme.so.2", "libacme.so"];

@@ -7,16 +7,19 @@ use proptest::option::weighted;
 use proptest::prelude::*;
 use proptest::sample::{Index, select, subsequence};
 
-use crate::world::{Choice, Config, Content, World};
+use crate::world::{Choice, Config, Content, Start, World};
 
-const PROGRAMS: [&str; 3] = [
+const PROGRAMS: [&str; 6] = [
     "/app/bin/program",
+    "/venv/bin/program",
+    "/conda/bin/program",
+    "/conda/lib/python3.12/site-packages/pkg/program",
     "/home/u/env/lib/python3.11/site-packages/pkg/bin/program",
     "/usr/lib/python3/dist-packages/pkg/program",
 ];
 
 /// Directories of toolkit libraries, and decoys.
-const TOOLKIT: [&str; 40] = [
+const TOOLKIT: [&str; 41] = [
     "/srv/search",
     "/app/lib",
     "/app/bin",
@@ -29,6 +32,7 @@ const TOOLKIT: [&str; 40] = [
     "/venv/lib/python3.11/site-packages/nvidia/cuda_runtime/lib",
     "/venv/lib/python3.11/site-packages/nvidia/cuda_nvrtc/lib",
     "/conda/lib",
+    "/conda/lib/python3.12/site-packages/nvidia/cuda_runtime/lib",
     "/conda/targets/x86_64-linux/lib",
     "/ld/a",
     "/ld/b",
@@ -288,6 +292,13 @@ fn overrides() -> impl Strategy<Value = Vec<(&'static str, Option<&'static str>,
 
 pub fn world() -> impl Strategy<Value = World> {
     let store = (0..2_usize, any::<bool>(), any::<bool>());
+    let start = prop_oneof![
+        4 => Just(Start::Directly),
+        1 => Just(Start::ThroughLoader),
+        1 => Just(Start::ThroughLoaderRelative),
+        1 => Just(Start::WithoutProc),
+    ];
+    let marks = subsequence(vec!["/venv/pyvenv.cfg", "/conda/conda-meta/history"], 0..=2);
     (
         (
             select(configs()),
@@ -303,6 +314,7 @@ pub fn world() -> impl Strategy<Value = World> {
         prop_oneof![2 => Just(Vec::new()), 1 => vec(any::<Index>(), 1..3)],
         Just(vec!["acme", "cuda", "cudart", "nvrtc"]).prop_shuffle(),
         store,
+        (start, marks),
     )
         .prop_map(
             |(
@@ -313,6 +325,7 @@ pub fn world() -> impl Strategy<Value = World> {
                 preloads,
                 mut order,
                 store,
+                (start, marks),
             )| {
                 for (variable, value, index) in overrides {
                     let value = match (value, &files[..]) {
@@ -347,6 +360,7 @@ pub fn world() -> impl Strategy<Value = World> {
                         }
                     }
                 }
+                files.extend(marks.iter().map(|mark| ((*mark).to_owned(), Content::Text)));
                 order.retain(|id| config.stubs.contains_key(*id));
                 let mut links: Vec<_> = cuda
                     .map(|to| ("/usr/local/cuda".to_owned(), to.to_owned()))
@@ -362,6 +376,7 @@ pub fn world() -> impl Strategy<Value = World> {
                 World {
                     config,
                     program: program.to_owned(),
+                    start,
                     links,
                     files,
                     variables,

@@ -208,21 +208,39 @@ impl<'w> Process<'w> {
             add(&dir.replace("$ORIGIN", directory), &here, "search-dirs");
         }
         if is_toolkit {
+            let program = &self.world.program;
+            let mut prefix = parent(parent(program));
             for name in ["/site-packages/", "/dist-packages/"] {
-                if let Some(at) = self.world.program.rfind(name) {
-                    let site = &self.world.program[..at + name.len() - 1];
+                if let Some(at) = program.rfind(name) {
+                    let site = &program[..at + name.len() - 1];
                     add(site, &known.wheels, "site-packages around the program");
+                    prefix = parent(parent(parent(site)));
                 }
             }
-            if let Some(environment) = self.variable("VIRTUAL_ENV") {
-                let lib = format!("{environment}/lib");
-                for python in self.newest_first(&lib, "python3") {
+            let is_conda = !self
+                .world
+                .entries(&format!("{prefix}/conda-meta"))
+                .is_empty();
+            let is_virtual = self.world.file(&format!("{prefix}/pyvenv.cfg")).is_some();
+            let around = (is_conda || is_virtual).then_some(prefix);
+            for (environment, found) in [
+                (around, "environment of the program"),
+                (self.variable("VIRTUAL_ENV"), "VIRTUAL_ENV"),
+            ] {
+                let Some(environment) = environment else {
+                    continue;
+                };
+                for python in self.newest_first(&format!("{environment}/lib"), "python3") {
                     let site = format!("{python}/site-packages");
-                    add(&site, &known.wheels, "VIRTUAL_ENV");
+                    add(&site, &known.wheels, found);
                 }
+            }
+            let lib = ["lib".to_owned()];
+            if is_conda {
+                add(prefix, &lib, "environment of the program");
             }
             if let Some(conda) = self.variable("CONDA_PREFIX") {
-                add(conda, &["lib".to_owned()], "CONDA_PREFIX");
+                add(conda, &lib, "CONDA_PREFIX");
             }
         }
         for dir in &known.first {

@@ -80,12 +80,27 @@ pub enum Content {
     Link(String),
 }
 
+/// Way in which the program is started.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Start {
+    #[default]
+    Directly,
+    /// As an argument of the loader, for which `/proc/self/exe` is the loader.
+    ThroughLoader,
+    /// As an argument of the loader, by a relative path.
+    ThroughLoaderRelative,
+    /// On a machine without `/proc`.
+    WithoutProc,
+}
+
 /// Machine and the actions of its program.
 #[derive(Clone, Default)]
 pub struct World {
     pub config: Config,
     /// Path of the program.
     pub program: String,
+    pub start: Start,
     /// Links to directories; they come before the files.
     pub links: Vec<(String, String)>,
     /// Files; of two with one path the first counts.
@@ -110,11 +125,15 @@ impl fmt::Debug for World {
         writeln!(f, "{:?}", self.variables)?;
         let Self {
             program,
+            start,
             preloads,
             order,
             ..
         } = self;
-        writeln!(f, "{program} preloads {preloads:?}, requests {order:?}")
+        writeln!(
+            f,
+            "{program} {start:?} preloads {preloads:?}, requests {order:?}"
+        )
     }
 }
 
@@ -270,7 +289,10 @@ impl Workshop {
     /// Builds the machine.
     pub fn build(&mut self, world: &World) -> Result<Isolated> {
         let program = self.program(&world.config)?;
-        let machine = Isolated::new()?;
+        let mut machine = Isolated::new()?;
+        if world.start == Start::WithoutProc {
+            machine.without_proc();
+        }
         let at = |place: &str| -> Result<PathBuf> {
             let path = machine.path(place);
             fs::create_dir_all(path.parent().unwrap_or(&path))?;
@@ -302,12 +324,17 @@ impl Workshop {
     pub fn run(&mut self, world: &World) -> Result<Ran> {
         let machine = self.build(world)?;
         let words = world.arguments();
-        let words: Vec<&str> = words.iter().map(|word| &word[..]).collect();
+        let mut words: Vec<&str> = words.iter().map(|word| &word[..]).collect();
+        let mut program = &world.program[..];
+        if let Start::ThroughLoader | Start::ThroughLoaderRelative = world.start {
+            let is_relative = world.start == Start::ThroughLoaderRelative;
+            let relative = program.trim_start_matches('/');
+            words.insert(0, if is_relative { relative } else { program });
+            program = "/lib64/ld-linux-x86-64.so.2";
+        }
         let mut variables = vec![("GPUSTUB_LOG", "json")];
         variables.extend(world.variables.iter().map(|(name, v)| (&name[..], &v[..])));
-        machine
-            .run_with(&world.program, &words, &variables)?
-            .success()
+        machine.run_with(program, &words, &variables)?.success()
     }
 }
 

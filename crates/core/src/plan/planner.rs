@@ -14,6 +14,9 @@ use crate::manifest::{LibraryType, Manifest, Stub};
 use crate::spanned::values;
 use crate::target::Target;
 
+/// Replaced in directories of a toolkit by each of [`Target::cuda_targets`].
+const CUDA_TARGET: &str = "{cuda-target}";
+
 pub(super) struct Planner<'a> {
     pub manifest: &'a Manifest,
     pub target: &'a Target,
@@ -110,7 +113,14 @@ impl<'a> Planner<'a> {
         let local = |dirs: &[String]| {
             let mut local = Vec::new();
             for dir in dirs {
-                local.push(dir.replace("{arch}", &self.target.arch));
+                let dir = dir.replace("{arch}", &self.target.arch);
+                if dir.contains(CUDA_TARGET) {
+                    for name in self.target.cuda_targets() {
+                        local.push(dir.replace(CUDA_TARGET, &name));
+                    }
+                } else {
+                    local.push(dir);
+                }
             }
             local
         };

@@ -249,6 +249,32 @@ fn directories_are_those_of_the_architecture() {
     }
 }
 
+/// NVIDIA's toolkit for AArch64 servers is in `targets/sbsa-linux`, that for Jetson in
+/// `targets/aarch64-linux`.
+#[test]
+fn toolkits_of_both_aarch64_platforms_are_searched() {
+    for (triple, expected) in [
+        (
+            "x86_64-unknown-linux-gnu",
+            &["lib64", "targets/x86_64-linux/lib", "lib"][..],
+        ),
+        (
+            "aarch64-unknown-linux-gnu",
+            &[
+                "lib64",
+                "targets/sbsa-linux/lib",
+                "targets/aarch64-linux/lib",
+                "lib",
+            ],
+        ),
+    ] {
+        let (plan, _) = plan_for(triple, "[stub.cudart]", None);
+        let mut libraries = plan.libraries.iter();
+        let cudart = libraries.find(|l| l.manifest.id == "cudart").unwrap();
+        assert_eq!(cudart.root_subdirs, expected);
+    }
+}
+
 #[test]
 fn a_stub_table_overrides_the_manifest() {
     let plan = plan_of(
