@@ -152,32 +152,6 @@ void discard_result(struct result *result)
 
 /* ---- a loaded library -------------------------------------------------------------------------- */
 
-/* Preloads siblings that the library opens later by a bare name, which the loader could not resolve
- * (NVRTC 13.0 has no RUNPATH and opens its builtins at the first compilation). */
-static void preload_siblings(const struct library *library, const char *path, int32_t major)
-{
-    const char *slash = path ? strrchr(path, '/') : NULL;
-    if (!slash)
-        return;
-    char *directory = copy_string(path);
-    if (directory)
-        directory[slash - path] = 0;
-    for (const char *const *prefix = library->preload; directory && *prefix; prefix++) {
-        struct text name = {NULL, 0, 0};
-        char *paths[MAX_FILES];
-        append(&name, *prefix);
-        if (major)
-            append_number(&name, major);
-        size_t count = name.data ? list_files(directory, name.data, paths) : 0;
-        for (size_t i = 0; i < count; i++) {
-            (void)dlopen(paths[i], RTLD_LAZY | RTLD_LOCAL);
-            free(paths[i]);
-        }
-        free(name.data);
-    }
-    free(directory);
-}
-
 static int32_t query_version(const struct library *library, void *handle)
 {
     int value = 0, minor = 0, failed = 1;
@@ -314,7 +288,6 @@ void accept_library(struct search *search, struct candidate *candidate, void *ha
     }
     if (!path && chosen_by_path)
         path = candidate_path(candidate);
-    preload_siblings(library, path, major);
     candidate->status = CANDIDATE_CHOSEN;
     result->handle = handle;
     result->path = path;
@@ -327,6 +300,7 @@ void accept_library(struct search *search, struct candidate *candidate, void *ha
     result->major = major;
     result->toolkit = toolkit;
     result->version = version ? version : major * 1000;
+    preload_files(search);
 }
 
 /* ---- a file ------------------------------------------------------------------------------------ */

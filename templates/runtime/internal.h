@@ -170,7 +170,8 @@ struct family {
 _Static_assert(sizeof(struct slot) == 16 && sizeof(struct part) == 48, "layout of slots");
 _Static_assert(sizeof(struct library) == 216 && sizeof(struct spec) == 40 &&
                    sizeof(struct load_name) == 16 && sizeof(struct version_probe) == 24 &&
-                   sizeof(struct out_param) == 4 && sizeof(struct abi_entry) == 16,
+                   sizeof(struct out_param) == 4 && sizeof(struct abi_entry) == 16 &&
+                   sizeof(struct preload) == 16,
                "layout of tables");
 _Static_assert(sizeof(struct library_state) == 48 && sizeof(struct family) == 8,
                "layout of states");
@@ -248,6 +249,7 @@ INTERNAL void add_search_dir(struct search_dirs *dirs, const char *root, const c
 INTERNAL void list_search_dirs(struct search_dirs *dirs, const struct library *library,
                                const char *root);
 INTERNAL void free_search_dirs(struct search_dirs *dirs);
+INTERNAL int loader_finds(void *handle, const char *name);
 
 /* toolkit_version.c */
 INTERNAL int32_t toolkit_major(const struct library *library, const char *path);
@@ -271,6 +273,9 @@ INTERNAL void accept_library(struct search *search, struct candidate *candidate,
 INTERNAL void open_candidate(struct search *search, struct candidate *candidate);
 INTERNAL void open_loaded(struct search *search, struct candidate *candidate);
 INTERNAL void discard_result(struct result *result);
+
+/* preload.c */
+INTERNAL void preload_files(const struct search *search);
 
 /* search.c */
 INTERNAL struct result *find_library(const struct library *library);

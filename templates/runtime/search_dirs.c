@@ -278,6 +278,38 @@ static void add_toolkit_roots(struct search_dirs *dirs, const struct library *li
     }
 }
 
+#if defined(__GLIBC__) || defined(__FreeBSD__)
+/* Returns the directories that the loader searches for an image, without ld.so.cache; NULL if unknown. */
+static Dl_serinfo *loader_dirs(void *handle)
+{
+    Dl_serinfo size, *info = NULL;
+    if (!handle || dlinfo(handle, RTLD_DI_SERINFOSIZE, &size) || !(info = calloc(1, size.dls_size)))
+        return NULL;
+    info->dls_size = size.dls_size;
+    info->dls_cnt = size.dls_cnt;
+    if (!dlinfo(handle, RTLD_DI_SERINFO, info))
+        return info;
+    free(info);
+    return NULL;
+}
+#endif
+
+/* Returns whether a library finds this name by its run path or in the loader's directories. 0: unknown. */
+int loader_finds(void *handle, const char *name)
+{
+    int found = 0;
+#if defined(__GLIBC__) || defined(__FreeBSD__)
+    Dl_serinfo *info = loader_dirs(handle);
+    for (unsigned i = 0; info && i < info->dls_cnt && !found; i++)
+        found = exists_below(info->dls_serpath[i].dls_name, name);
+    free(info);
+#else
+    (void)handle;
+    (void)name;
+#endif
+    return found;
+}
+
 /* Adds the loader's search, and the directories that it searches, since the loader cannot be queried
  * without loading. (ld.so.cache is not in that list; on most systems its files are in directories of the
  * list. musl does not list them.) */
@@ -286,15 +318,7 @@ static void add_loader_dirs(struct search_dirs *dirs)
     static const char found_by[] = "dynamic loader";
     append_dir(dirs, NULL, (struct search_dir){.kind = DIR_LOADER, .found_by = found_by});
 #if defined(__GLIBC__) || defined(__FreeBSD__)
-    Dl_serinfo size, *info = NULL;
-    void *program = dlopen(NULL, RTLD_LAZY);
-    if (program && !dlinfo(program, RTLD_DI_SERINFOSIZE, &size) &&
-        (info = calloc(1, size.dls_size))) {
-        info->dls_size = size.dls_size;
-        info->dls_cnt = size.dls_cnt;
-        if (dlinfo(program, RTLD_DI_SERINFO, info))
-            info->dls_cnt = 0;
-    }
+    Dl_serinfo *info = loader_dirs(dlopen(NULL, RTLD_LAZY));
     for (unsigned i = 0; info && i < info->dls_cnt; i++) {
         const char *directory = info->dls_serpath[i].dls_name;
         char *path = directory[0] == '/' ? copy_string(directory) : NULL;

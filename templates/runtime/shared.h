@@ -133,6 +133,14 @@ struct version_probe {
     const char *sibling; /* name, up to .so, of the file beside it to read; NULL: the file itself */
 };
 
+/* Files that a library opens later by a bare name. A name that ends with a dot is followed by the major: of
+ * the toolkit, if the file has a directory (below a site-packages directory or toolkit root); else of the
+ * library, beside which the file is. */
+struct preload {
+    const char *file;
+    const char *functions; /* only if the program has stubs of a function with this prefix; or NULL */
+};
+
 enum role { ROLE_DRIVER, ROLE_TOOLKIT, ROLE_LOADER };
 enum version_encoding { ENCODING_NONE, ENCODING_CUDA, ENCODING_PAIR, ENCODING_HIP };
 
@@ -228,7 +236,7 @@ struct library {
     const char *const *root_subdirs;            /* below a root */
     const char *const *dirs_before_loader;      /* before the loader's own search */
     const char *const *dirs_after_loader;
-    const char *const *preload;                 /* file-name prefixes of siblings to preload */
+    const struct preload *preload;              /* `file` NULL ends the list */
     const struct version_probe *version_probes; /* not empty: two toolkits share a load name; the first
                                                    probe with a result determines the toolkit */
     const struct spec *specs;

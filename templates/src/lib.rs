@@ -43,6 +43,7 @@ templates![
     "runtime/load.c",
     "runtime/loader.c",
     "runtime/parts.c",
+    "runtime/preload.c",
     "runtime/report.c",
     "runtime/runtime.c",
     "runtime/search.c",

@@ -53,6 +53,17 @@ pub enum VersionProbe {
     },
 }
 
+/// A file that the library opens later by a bare name.
+#[derive(Clone)]
+#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
+pub struct Preload {
+    /// Name beside the library, `libnvrtc-builtins.so.`, or below a site-packages directory,
+    /// `nvidia/cuda_nvrtc/lib/libnvrtc.so.`. After a dot at the end the major follows.
+    pub file: String,
+    /// Prefix of the functions that need the file; `None`: any.
+    pub functions: Option<String>,
+}
+
 /// Query of the library's version after loading.
 #[derive(Clone)]
 #[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
@@ -228,8 +239,8 @@ pub struct Library {
     pub dirs_before_loader: Vec<String>,
     /// Driver directories that are searched after the loader's own search. `{arch}` is replaced.
     pub dirs_after_loader: Vec<String>,
-    /// File-name prefixes of siblings to preload: `libnvrtc-builtins.so.`.
-    pub preload: Vec<String>,
+    /// Files to preload, because the library opens them later.
+    pub preload: Vec<Preload>,
     /// Probes for the toolkit's major where toolkit majors share a load name. The first match counts.
     pub toolkit_version_from: Vec<VersionProbe>,
     /// Whether the majors of load names are the library's own (cuDNN 9), independent of its toolkit's,

@@ -8,6 +8,7 @@ mod generate;
 mod model;
 mod newer;
 mod shared;
+mod siblings;
 mod world;
 
 use std::collections::BTreeMap;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use gpustub_core::diag::{Code, listing};
-use gpustub_core::library::Role;
+use gpustub_core::library::{Preload, Role};
 use gpustub_core::manifest::RuleLevel;
 
 use crate::evidence::has_gpustub;
@@ -122,7 +122,7 @@ fn missing_nvrtc_builtins(package: &Package, findings: &mut Findings) {
             continue;
         };
         let prefixes = gpu.library.map_or(&[][..], |library| &library.preload);
-        for prefix in prefixes {
+        for Preload { file: prefix, .. } in prefixes {
             let having = directories.entry(prefix).or_insert_with(|| {
                 let members = package.members.iter();
                 let named = members.filter(|m| m.file_name().starts_with(prefix.as_str()));

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use super::{
-    Fallback, Hook, HookKind, Library, LoadName, Out, Returns, Role, StatusCodes, VersionEncoding,
-    VersionProbe, VersionQuery, is_id,
+    Fallback, Hook, HookKind, Library, LoadName, Out, Preload, Returns, Role, StatusCodes,
+    VersionEncoding, VersionProbe, VersionQuery, is_id,
 };
 use crate::abi_table::AbiTable;
 use crate::by_name::ByName;
@@ -149,7 +149,7 @@ impl Reader<'_, '_> {
             root_subdirs: dirs("root-subdirs"),
             dirs_before_loader: dirs("dirs-before-loader"),
             dirs_after_loader: dirs("dirs-after-loader"),
-            preload: self.strings(top.get("preload")),
+            preload: self.preload(top),
             toolkit_version_from: self.toolkit_version_from(top),
             independent_major: match top.get("independent-major") {
                 Some(value) => self.decoder.boolean(&value)?,
@@ -188,6 +188,31 @@ impl Reader<'_, '_> {
             Some(value) => values(&self.decoder.strings(&value)),
             None => Vec::new(),
         }
+    }
+
+    /// Reads the files: a string, or `{ file = "…", functions = "…" }` each.
+    fn preload(&mut self, top: &Table<'_>) -> Vec<Preload> {
+        let Some(value) = top.get("preload") else {
+            return Vec::new();
+        };
+        let files = self.decoder.list(&value, "a list of strings and tables");
+        files
+            .iter()
+            .filter_map(|file| self.preload_file(file))
+            .collect()
+    }
+
+    fn preload_file(&mut self, value: &Value<'_>) -> Option<Preload> {
+        let (file, functions) = if value.is_string() {
+            (self.decoder.string(value)?.value, None)
+        } else {
+            let table = self.decoder.table(value, &["file", "functions"])?;
+            let file = self.decoder.required(&table, "file", &value.span)?;
+            let functions = self.decoder.required(&table, "functions", &value.span)?;
+            let functions = self.decoder.string(&functions)?.value;
+            (self.decoder.string(&file)?.value, Some(functions))
+        };
+        Some(Preload { file, functions })
     }
 
     /// Reads the probes: a string, `{ prefix = "+cuda" }` or

@@ -144,6 +144,14 @@ fn data(library: &LibraryPlan) -> String {
         line!(text, "    {},", version_probe(probe));
     }
     line!(text, "    {{.prefix = NULL}},\n}};");
+    line!(text, "static const struct preload preload_of_{id}[] = {{");
+    for preload in &library.manifest.preload {
+        let mut row = Members::new();
+        row.set_string("file", Some(&preload.file));
+        row.set_string("functions", preload.functions.as_ref());
+        text += &row.finish();
+    }
+    line!(text, "    {{.file = NULL}},\n}};");
     specs(&mut text, &id, library);
     if names_errors(library) {
         errors(&mut text, &id, library.manifest.errors);
@@ -194,7 +202,7 @@ fn version_probe(probe: &VersionProbe) -> String {
 }
 
 /// The lists of strings of a library, by the name of their member.
-fn lists(library: &LibraryPlan) -> [(&'static str, &[String]); 9] {
+fn lists(library: &LibraryPlan) -> [(&'static str, &[String]); 8] {
     [
         ("required_functions", &library.required_functions),
         ("search_dirs", &library.search_dirs),
@@ -204,7 +212,6 @@ fn lists(library: &LibraryPlan) -> [(&'static str, &[String]); 9] {
         ("root_subdirs", &library.root_subdirs),
         ("dirs_before_loader", &library.dirs_before_loader),
         ("dirs_after_loader", &library.dirs_after_loader),
-        ("preload", &library.manifest.preload),
     ]
 }
 
@@ -458,6 +465,7 @@ fn members(library: &LibraryPlan, plan: &Plan) -> String {
     for (list, _) in lists(library) {
         line!(text, "    .{list} = {list}_of_{id},");
     }
+    line!(text, "    .preload = preload_of_{id},");
     line!(text, "    .version_probes = version_probes_of_{id},");
     line!(
         text,

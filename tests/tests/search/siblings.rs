@@ -1,0 +1,284 @@
+//! Files that a library opens itself, by a bare name: found also where the loader would not find them.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use gpustub_core::library::{Library, LoadName, Preload};
+use gpustub_tests::command::{run, succeed};
+use gpustub_tests::components::{wheel_libraries, wheel_library_dir};
+use gpustub_tests::isolated::Isolated;
+use gpustub_tests::stubs::{Machine, Stubs, plan_or_fail};
+use gpustub_tests::{Result, repository, scratch};
+
+use crate::shared::{library, program_with};
+
+/// A library that prints its name when it is loaded.
+fn part(file: &Path, name: &str) -> Result<()> {
+    let source = format!(
+        "#include <stdio.h>\n\
+         __attribute__((constructor)) static void say(void) {{ puts(\"loaded {name}\"); }}\n"
+    );
+    library(file, &source, &[])
+}
+
+/// The manifest's files are loaded if the library would not find them itself, and the program uses a
+/// function that needs them.
+#[test]
+#[ignore = "needs user namespaces: ./tests/run"]
+fn files_that_a_library_opens_are_preloaded() -> Result<()> {
+    let dir = scratch()?;
+    let preload = |file: &str, functions: Option<&str>| Preload {
+        file: file.to_owned(),
+        functions: functions.map(str::to_owned),
+    };
+    let program = program_with(dir.path(), |library| {
+        library.load_names = vec![LoadName {
+            major: Some(12),
+            name: "libacme.so.12".to_owned(),
+        }];
+        library.newest_major = 12;
+        library.root_subdirs = vec!["lib64".to_owned()];
+        library.manifest.to_mut().preload = vec![
+            preload("libacme_part.so.", None),
+            preload("nvidia/helper/lib/libhelper.so.", None),
+            preload("libacme_tool.so", Some("acme_func")),
+            preload("libacme_unused.so", Some("acme_other")),
+        ];
+    })?;
+    let source = "int acme_function(void) { return 0; }\n";
+    let build = |name: &str, run_path: &str| -> Result<_> {
+        let file = dir.path().join(name).join("libacme.so.12");
+        library(&file, source, &[format!("-Wl,-rpath,{run_path}")])?;
+        Ok(file)
+    };
+    let plain = dir.path().join("plain").join("libacme.so.12");
+    fs::create_dir_all(dir.path().join("plain"))?;
+    fs::write(dir.path().join("plain/acme.c"), source)?;
+    let mut command = Command::new("cc");
+    command.args(["-shared", "-fPIC", "-Wl,-soname,libacme.so.12", "-o"]);
+    succeed(command.arg(&plain).arg(dir.path().join("plain/acme.c")))?;
+    let by_run_path = build("run-path", "$ORIGIN/../../helper/lib")?;
+    for name in ["part.so.12", "tool.so", "unused.so", "tool.so.1"] {
+        part(&dir.path().join(format!("libacme_{name}")), name)?;
+    }
+    part(&dir.path().join("libhelper.so.12"), "helper")?;
+    part(&dir.path().join("libhelper.so.11"), "helper of 11")?;
+
+    let wheel = "/env/lib/python3.12/site-packages";
+    for (file, place, helper, loaded) in [
+        // Wheels: the helper has a directory of its own.
+        (
+            &plain,
+            format!("{wheel}/nvidia/acme/lib"),
+            format!("{wheel}/nvidia/helper/lib"),
+            &["loaded part.so.12", "loaded helper", "loaded tool.so"][..],
+        ),
+        // One directory for all.
+        (
+            &plain,
+            format!("{wheel}/nvidia/cu13/lib"),
+            format!("{wheel}/nvidia/cu13/lib"),
+            &["loaded part.so.12", "loaded helper", "loaded tool.so"],
+        ),
+        // The library's run path is enough.
+        (
+            &by_run_path,
+            format!("{wheel}/nvidia/acme/lib"),
+            format!("{wheel}/nvidia/helper/lib"),
+            &[],
+        ),
+        // Another directory of the toolkit.
+        (
+            &plain,
+            "/a".to_owned(),
+            "/a/nothing".to_owned(),
+            &["loaded part.so.12", "loaded tool.so"],
+        ),
+    ] {
+        let machine = Isolated::new()?;
+        let at = format!("{wheel}/pkg/program");
+        machine.install(&program, &at)?;
+        machine.install(file, &format!("{place}/libacme.so.12"))?;
+        for name in ["part.so.12", "tool.so", "unused.so", "tool.so.1"] {
+            let name = format!("libacme_{name}");
+            machine.install(&dir.path().join(&name), &format!("{place}/{name}"))?;
+        }
+        for name in ["libhelper.so.11", "libhelper.so.12"] {
+            machine.install(&dir.path().join(name), &format!("{helper}/{name}"))?;
+        }
+        let ran = machine.run_with(&at, &["acme"], &[])?.success()?;
+        let lines = ran
+            .stdout
+            .lines()
+            .filter(|line| line.starts_with("loaded "));
+        assert_eq!(lines.collect::<Vec<_>>(), loaded, "{place}");
+    }
+    Ok(())
+}
+
+/// CUPTI opens the library of its profiler's host part when it is first needed, without a GPU, too.
+#[test]
+#[ignore = "needs components: ./tests/run"]
+fn real_profiler_finds_its_host_library() -> Result<()> {
+    let dir = scratch()?;
+    let manifest = "schema = 1\n[stub.cupti]\nheader-version = \"12\"\n";
+    let plan = plan_or_fail(manifest, &[], &Machine::X86_64.target())?;
+    let stubs = Stubs::write(dir.path(), &plan, "cc", &[])?;
+    let source = dir.path().join("chips.c");
+    fs::write(
+        &source,
+        "#include <stddef.h>\n#include <stdio.h>\n\
+         struct chips { size_t size; void *reserved; size_t count; const char *const *names; };\n\
+         int cuptiProfilerHostGetSupportedChips(struct chips *);\n\
+         int main(void) {\n\
+             struct chips chips = {sizeof chips, NULL, 0, NULL};\n\
+             int code = cuptiProfilerHostGetSupportedChips(&chips);\n\
+             printf(\"%d %s\\n\", code, chips.count ? \"chips\" : \"none\");\n\
+             return 0;\n}\n",
+    )?;
+    let program = dir.path().join("chips");
+    succeed(
+        Command::new("cc")
+            .arg(&source)
+            .arg(stubs.archive()?)
+            .arg("-Wl,--gc-sections")
+            .arg("-o")
+            .arg(&program),
+    )?;
+    let library = wheel_libraries("cupti-12.9")?.join("libcupti.so.12");
+    let ran = run(Command::new(&program).env("GPUSTUB_CUPTI_PATH", library))?;
+    assert_eq!(ran.success()?.stdout, "0 chips\n");
+    Ok(())
+}
+
+/// Files that real libraries open (read from their constants): whether the loader finds them by the
+/// opener's run path, with wheels side by side. Those that it does not find are in the manifest.
+#[test]
+#[ignore = "needs components: ./tests/run"]
+fn preloaded_files_are_those_that_real_libraries_do_not_find() -> Result<()> {
+    let dir = scratch()?;
+    let program = dir.path().join("finds");
+    let source = repository().join("tests/programs/loader-finds.c");
+    let mut command = Command::new("cc");
+    command
+        .arg("-I")
+        .arg(repository().join("templates/runtime"));
+    succeed(command.arg(source).arg("-o").arg(&program))?;
+    // Wheel, opener, file that it opens, wheel of that file, manifest, and whether the loader finds it.
+    let cases = [
+        (
+            "cublas",
+            "libcublasLt.so.12",
+            "libnvrtc.so.12",
+            "nvrtc-12.9",
+            "cublas",
+            false,
+        ),
+        (
+            "cublas-11.8",
+            "libcublasLt.so.11",
+            "libnvrtc.so.11.2",
+            "nvrtc-11.8",
+            "cublaslt",
+            false,
+        ),
+        (
+            "cublas-13.5",
+            "libcublasLt.so.13",
+            "libnvrtc.so.13",
+            "nvrtc-13.5",
+            "cublas",
+            true,
+        ),
+        (
+            "cufft-12.9",
+            "libcufft.so.11",
+            "libnvrtc.so.12",
+            "nvrtc-12.9",
+            "cufft",
+            false,
+        ),
+        (
+            "cufft-12.9",
+            "libcufft.so.11",
+            "libnvJitLink.so.12",
+            "nvjitlink-12.9",
+            "cufft",
+            true,
+        ),
+        (
+            "cusparse-13.5",
+            "libcusparse.so.12",
+            "libnvJitLink.so.13",
+            "nvjitlink-13.5",
+            "cusparse",
+            true,
+        ),
+        (
+            "cudnn",
+            "libcudnn.so.9",
+            "libcudnn_engines_precompiled.so.9",
+            "cudnn",
+            "cudnn",
+            true,
+        ),
+        (
+            "cudnn",
+            "libcudnn_graph.so.9",
+            "libnvrtc.so.12",
+            "nvrtc-12.9",
+            "cudnn",
+            true,
+        ),
+        (
+            "nvrtc-13.0",
+            "libnvrtc.so.13",
+            "libnvrtc-builtins.so.13.0",
+            "nvrtc-13.0",
+            "nvrtc",
+            false,
+        ),
+        (
+            "nvrtc-13.5",
+            "libnvrtc.so.13",
+            "libnvrtc-builtins.so.13.5",
+            "nvrtc-13.5",
+            "nvrtc",
+            true,
+        ),
+        (
+            "cupti-12.9",
+            "libcupti.so.12",
+            "libnvperf_host.so",
+            "cupti-12.9",
+            "cupti",
+            false,
+        ),
+    ];
+    for (wheel, opener, file, of, id, found) in cases {
+        let site = scratch()?;
+        for wheel in [wheel, of] {
+            let place = site.path().join(wheel_library_dir(wheel)?);
+            fs::create_dir_all(&place)?;
+            for entry in fs::read_dir(wheel_libraries(wheel)?)? {
+                let path = entry?.path();
+                let link = place.join(path.file_name().unwrap_or_default());
+                if link.symlink_metadata().is_err() {
+                    std::os::unix::fs::symlink(path, link)?;
+                }
+            }
+        }
+        let opener = site.path().join(wheel_library_dir(wheel)?).join(opener);
+        let ran = run(Command::new(&program).arg(&opener).arg(file))?.success()?;
+        let answer = if found { "found\n" } else { "missing\n" };
+        assert_eq!(ran.stdout, answer, "{} opens {file}", opener.display());
+        let manifest = Library::builtin(id).ok_or("a shipped library")?;
+        let listed = manifest.preload.iter().any(|preload| {
+            let name = preload.file.rsplit('/').next().unwrap_or_default();
+            file.starts_with(name)
+        });
+        assert!(listed, "{id} does not preload {file}");
+    }
+    Ok(())
+}
