@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 /* Returns the toolkit major of the candidate's load name; 0: unversioned, or a major of the library's. */
@@ -315,10 +316,29 @@ static int reject_impostor(struct search *search, struct candidate *candidate, c
     return why != NULL;
 }
 
+/* Returns whether one of SHORTAGES is the reason for the loader's message. */
+static int names_shortage(const char *message)
+{
+    static const int errors[] = {SHORTAGES};
+    for (size_t i = 0; message && i < sizeof errors / sizeof *errors; i++)
+        if (strstr(message, strerror(errors[i])))
+            return 1;
+    return 0;
+}
+
+/* Returns whether the process cannot map a file of this size. glibc's message names no error then ("failed to
+ * map segment from shared object"). */
+static int cannot_map(size_t size)
+{
+    void *memory = mmap(NULL, size ? size : 1, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return memory == MAP_FAILED || munmap(memory, size ? size : 1);
+}
+
 /* Returns dlerror()'s message, or NULL if it only says that `name` does not exist. */
-static char *load_error(const char *name)
+static char *load_error(struct search *search, const char *name)
 {
     const char *message = dlerror();
+    search->is_short |= names_shortage(message);
     const char *named = message ? strstr(message, name) : NULL;
     if (!message)
         return copy_string("cannot be loaded");
@@ -371,7 +391,7 @@ void open_candidate(struct search *search, struct candidate *candidate)
     int by_loader = candidate->kind == CANDIDATE_LOADER;
     char *path = candidate_path(candidate);
     const char *file = by_loader ? candidate->name : path;
-    struct stat status;
+    struct stat status = {.st_size = 0};
     candidate->status = CANDIDATE_UNTRIED;
     if (!file)
         return;
@@ -383,7 +403,8 @@ void open_candidate(struct search *search, struct candidate *candidate)
         if (handle) {
             accept_library(search, candidate, handle);
         } else {
-            char *why = load_error(file);
+            char *why = load_error(search, file);
+            search->is_short |= !by_loader && cannot_map((size_t)status.st_size);
             if (!why && !by_loader &&
                 !stat(file, &status)) /* glibc reports a foreign e_machine as a missing file */
                 why = copy_string("a library for another processor");

@@ -3,7 +3,8 @@
  * Synchronization of threads (no lock is ever held, so a fork or a constructor that calls back is
  * harmless):
  *   1. search: each thread that finds a library unsettled creates a separate result;
- *   2. publish: one result per library wins a compare-and-swap and is never changed or freed;
+ *   2. publish: one result per library wins a compare-and-swap and is never changed or freed; only a
+ *      provisional one is replaced, in the same way;
  *   3. replay: one thread replays the registrations of start-up code (hook.c); others wait;
  *   4. bind: every such thread writes the slots from the winning result, that is, the same values;
  *   5. protect: when all libraries are bound and no thread is in 4, the slots become read-only.
@@ -84,6 +85,7 @@ struct search_dirs {
     struct search_dir *data;
     int length, capacity;
     int is_cut;         /* an allocation failed: directories are missing */
+    int is_short;       /* a shortage, see is_shortage(): directories are missing */
     const char *except; /* root to skip because the list already has it, or NULL */
 };
 
@@ -137,6 +139,13 @@ struct result {
     int adapted;                 /* atomic: number of functions bound through an adapter thunk */
     char is_bound;               /* atomic */
     char *report;                /* atomic, built on demand */
+    /* A result that a shortage of descriptors or memory may have caused is provisional: every `patience` + 1
+     * calls one searches again, and replaces it. Doubling the number bounds the searches without a clock or
+     * a lock: a library is found at the latest when as many calls were made after the shortage as in it. */
+    int is_provisional;
+    uint32_t patience;
+    uint32_t calls;          /* atomic: calls that this result answered */
+    struct result *previous; /* the provisional result that this one replaced, which callers may still use */
 };
 
 /* An image with the soname of a library. */
@@ -241,6 +250,8 @@ INTERNAL const char *read_env(const char *name);
 
 /* search_dirs.c */
 enum { MAX_FILES = 64 }; /* matches of one pattern in one directory */
+#define SHORTAGES EMFILE, ENFILE, ENOMEM, EAGAIN, EINTR
+INTERNAL int is_shortage(int error);
 INTERNAL size_t list_files(const char *directory, const char *prefix, char *paths[MAX_FILES]);
 INTERNAL const char *impostor_reason(const struct library *library, const char *path);
 INTERNAL char *toolkit_root_of(const struct library *library, const char *path);
@@ -262,6 +273,7 @@ struct search {
     int32_t driver;                /* the driver's version; 0: no limit */
     int next;                      /* index of the next candidate to try */
     int is_cut;                    /* an allocation failed: candidates are missing */
+    int is_short;                  /* a shortage, see is_shortage(): candidates failed that may exist */
 };
 INTERNAL int32_t named_toolkit(const struct search *search, const struct candidate *candidate);
 INTERNAL int is_reported(const struct candidate *candidate);

@@ -142,6 +142,16 @@ static void bind_slots(const struct library_state *state, struct result *result)
     seal_slots();
 }
 
+enum { MAX_PATIENCE = 1 << 16 }; /* of a provisional result, see struct result */
+
+/* Returns whether a published result is to be replaced by that of another search. */
+static int is_due(struct result *result)
+{
+    return result->is_provisional &&
+           __atomic_fetch_add(&result->calls, 1, __ATOMIC_RELAXED) % (result->patience + 1) ==
+               result->patience;
+}
+
 /* Returns the library's result after search, publication and binding; NULL only if memory is short.
  * Recursive to one level: the search for a toolkit's library first settles its driver. */
 struct result *settle_library(struct library_state *state)
@@ -149,10 +159,13 @@ struct result *settle_library(struct library_state *state)
     struct result *result = LOAD_ACQUIRE(&state->result);
     int mine = 0;
     register_finish();
-    if (!result) {
+    if (!result || is_due(result)) {
         struct result *found = find_library(first_library(state));
         if (!found)
-            return NULL;
+            return result;
+        found->previous = result;
+        if (result && result->patience < MAX_PATIENCE)
+            found->patience = 2 * result->patience + 1;
         mine = __atomic_compare_exchange_n(&state->result, &result, found, 0, __ATOMIC_SEQ_CST,
                                            __ATOMIC_ACQUIRE);
         if (mine)
@@ -160,7 +173,9 @@ struct result *settle_library(struct library_state *state)
         else
             discard_result(found);
     }
-    if (replay_hooks(state, result) && !LOAD_ACQUIRE(&result->is_bound))
+    if (result->is_provisional)
+        mine = mine && !result->previous; /* reported once */
+    else if (replay_hooks(state, result) && !LOAD_ACQUIRE(&result->is_bound))
         bind_slots(state, result);
     if (mine)
         log_report(state, result);

@@ -146,7 +146,7 @@ static void append_text_report(struct text *text, const struct library_state *st
         if (LOAD_RELAXED(&result->missing))
             append_functions(text, "\n  missing: ", state, result, MISSING);
     } else {
-        append(text, ": unavailable: ");
+        append(text, result->is_provisional ? ": unavailable for now: " : ": unavailable: ");
         append(text, result->reason);
         append_missing_dirs(text, result);
     }

@@ -245,6 +245,7 @@ static void search_names(struct search *search)
     struct search_dirs *dirs = &search->result->dirs;
     list_search_dirs(dirs, search->library, search->toolkit ? search->toolkit->root : NULL);
     search->is_cut |= dirs->is_cut;
+    search->is_short |= dirs->is_short;
     for (int round = 0; round < ROUND_COUNT; round++) {
         add_round(search, (enum round)round);
         try_candidates(search);
@@ -328,6 +329,7 @@ static struct result *search_once(const struct library *library, const struct to
         if (!result->handle && library->driver) {
             const struct result *driver = settle_library(library->driver); /* recursion: the driver */
             search.driver = driver && driver->handle ? driver->version : 0;
+            search.is_short |= !driver || driver->is_provisional;
         }
         search_names(&search);
     }
@@ -337,6 +339,7 @@ static struct result *search_once(const struct library *library, const struct to
         discard_result(result);
         return NULL;
     }
+    result->is_provisional = !result->handle && search.is_short;
     drop_untried(result);
     return result;
 }

@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -28,14 +29,25 @@ static int compare_names(const void *a, const void *b)
     }
 }
 
+/* Returns whether an error may be gone at the next attempt. */
+int is_shortage(int error)
+{
+    static const int errors[] = {SHORTAGES};
+    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
+        if (error == errors[i])
+            return 1;
+    return 0;
+}
+
 /* Lists the paths of directory entries whose names start with the prefix, newest version first.
- * Returns their number; the caller frees each path. */
+ * Returns their number; the caller frees each path. 0: errno is the reason, or 0. */
 size_t list_files(const char *directory, const char *prefix, char *paths[MAX_FILES])
 {
     size_t count = 0;
     DIR *stream = opendir(directory);
     if (!stream)
         return 0;
+    errno = 0;
     for (struct dirent *entry; count < MAX_FILES && (entry = readdir(stream));)
         if (entry->d_name[0] != '.' && !strncmp(entry->d_name, prefix, strlen(prefix))) {
             paths[count] = join(directory, "/", entry->d_name);
@@ -189,6 +201,7 @@ static void add_environment(struct search_dirs *dirs, const struct library *libr
     char *lib = join(prefix, "/lib", "");
     char *pythons[MAX_FILES];
     size_t count = lib ? list_files(lib, "python3", pythons) : 0;
+    dirs->is_short |= !count && is_shortage(errno);
     for (size_t i = 0; i < count; i++) {
         char *site = join(pythons[i], "/site-packages", "");
         if (site)
@@ -267,6 +280,7 @@ static void add_toolkit_roots(struct search_dirs *dirs, const struct library *li
             char *roots[MAX_FILES];
             *star = *slash = 0;
             size_t count = list_files(pattern, slash + 1, roots);
+            dirs->is_short |= !count && is_shortage(errno);
             for (size_t i = 0; i < count; i++) {
                 add_subdirs(dirs, roots[i], library->root_subdirs, known);
                 free(roots[i]);
