@@ -3,10 +3,12 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* Returns the toolkit major of the candidate's load name; 0: unversioned, or a major of the library's. */
 int32_t named_toolkit(const struct search *search, const struct candidate *candidate)
@@ -120,18 +122,39 @@ static int is_path_reported(const struct search *search, const char *path)
     return 0;
 }
 
+/* Returns the reason for a link without a target, as an allocated string; NULL: no such link. The link of a
+ * driver often remains when the driver is removed, or is not mounted into a container. */
+static char *dangling_reason(const char *file)
+{
+    char target[PATH_MAX];
+    ssize_t length = readlink(file, target, sizeof target - 1);
+    if (length <= 0)
+        return NULL;
+    target[length] = 0;
+    return join("a link to ", target, ", which does not exist");
+}
+
 /* Records a file that exists and is not tried, unless it is the chosen library or already reported.
- * `reason` NULL: a preferred candidate precedes it. */
+ * `reason` NULL: a preferred candidate precedes it; else the loader passed it over. */
 void skip_candidate(struct search *search, struct candidate *candidate, const char *reason)
 {
     const struct result *result = search->result;
     struct stat status;
     char *file = candidate_path(candidate);
     candidate->status = CANDIDATE_UNTRIED;
-    if (file && !stat(file, &status) && !is_path_reported(search, file) &&
-        !(result->path && same_file(file, result->path)))
+    int exists = file && !stat(file, &status);
+    if (exists && !is_path_reported(search, file) &&
+        !(result->path && same_file(file, result->path))) {
+        const char *objection = reason ? file_objection(file) : NULL;
         reject_candidate(search, candidate,
-                         reason ? copy_string(reason) : late_reason(search, candidate));
+                         objection ? copy_string(objection)
+                         : reason  ? copy_string(reason)
+                                   : late_reason(search, candidate));
+    } else if (file && !exists && reason && !is_path_reported(search, file)) {
+        char *dangling = dangling_reason(file);
+        if (dangling)
+            reject_candidate(search, candidate, dangling);
+    }
     free(file);
 }
 
@@ -208,6 +231,27 @@ static void append_other_toolkit(struct text *why, const struct search *search, 
     append_number(why, search->toolkit->major);
 }
 
+/* Returns whether a library has any function that the program calls, of whatever ABI, or the version query:
+ * a file of that name without one is another library. */
+static int has_any_function(const struct search *search, void *handle, int32_t major,
+                            int32_t version)
+{
+    const struct library *library = search->library;
+    const struct result result = {.handle = handle, .major = major, .version = version};
+    int is_stubbed = 0;
+    if (library->version_function && dlsym(handle, library->version_function))
+        return 1;
+    FOR_EACH_PART (part, library->state)
+        for (const struct slot *slot = part->first; slot < part->last; slot++) {
+            struct binding binding;
+            is_stubbed = 1;
+            if (resolve_slot(slot, part->library, &result, &binding) ||
+                dlsym(handle, slot_name(slot)))
+                return 1;
+        }
+    return !is_stubbed && !library->version_function;
+}
+
 /* Appends the requirement of a package that a loaded library does not meet; nothing if it meets all. */
 static void append_unmet(struct text *why, const struct library *library, void *handle,
                          int32_t version)
@@ -243,6 +287,8 @@ static char *find_objection(struct search *search, void *handle, int32_t major, 
     FOR_EACH_PART (part, state)
         if (!why.data)
             append_unmet(&why, part->library, handle, version);
+    if (!why.data && !has_any_function(search, handle, major, version))
+        append(&why, "exports none of the functions that the program calls");
     return why.data;
 }
 
@@ -274,6 +320,10 @@ void accept_library(struct search *search, struct candidate *candidate, void *ha
             if (!major && !result->forced)
                 major = candidate->major;
         }
+        if (!own && version && version / 1000 < major)
+            version = 0; /* a name of a newer major decides what functions mean */
+        else if (!own && major && version / 1000 > major)
+            major = version / 1000;
         if (!own)
             toolkit = major;
         objection = find_objection(search, handle, major, toolkit,
@@ -396,7 +446,7 @@ void open_candidate(struct search *search, struct candidate *candidate)
     if (!file)
         return;
     if (candidate->directory && stat(file, &status)) {
-        reject_candidate(search, candidate, NULL);
+        reject_candidate(search, candidate, dangling_reason(file));
     } else if (by_loader || (!reject_impostor(search, candidate, file) &&
                              !skip_other_toolkit(search, candidate, file))) {
         void *handle = dlopen(file, RTLD_LAZY | RTLD_LOCAL);
@@ -405,9 +455,6 @@ void open_candidate(struct search *search, struct candidate *candidate)
         } else {
             char *why = load_error(search, file);
             search->is_short |= !by_loader && cannot_map((size_t)status.st_size);
-            if (!why && !by_loader &&
-                !stat(file, &status)) /* glibc reports a foreign e_machine as a missing file */
-                why = copy_string("a library for another processor");
             reject_candidate(search, candidate, why);
         }
     }

@@ -132,6 +132,15 @@
 gpustub1_no_part:
  .quad 0, 0, 0, 0, 0, 0
 
+#ifdef GPUSTUB_EXPORT
+/* Note by which the run time of other images recognises a shared library of stubs (file_check.c). */
+ .section .note.gpustub, "a", %note
+ .p2align 2
+ .long 8, 4, 1
+ .asciz "gpustub"
+ .long 1
+#endif
+
 /* The exit hook, a root of the linker's garbage collection: each image has one, run time or not. */
  .section .bss.gpustub1_exit, "awG", %nobits, gpustub1.exit, comdat
  .p2align 3

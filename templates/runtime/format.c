@@ -61,7 +61,41 @@ static size_t utf8_length(const unsigned char *bytes)
     return length;
 }
 
-/* Appends a JSON string (RFC 8259, section 7). File names are bytes: malformed UTF-8 becomes U+FFFD. */
+/* Returns the length of the control character at `bytes` (C0, DEL, C1 in UTF-8), or 0. */
+static size_t control_length(const unsigned char *bytes)
+{
+    if (bytes[0] < 0x20 || bytes[0] == 0x7f)
+        return 1;
+    return bytes[0] == 0xc2 && bytes[1] >= 0x80 && bytes[1] < 0xa0 ? 2 : 0;
+}
+
+static void append_hex_byte(struct text *text, unsigned char byte)
+{
+    static const char hex[] = "0123456789abcdef";
+    char digits[2] = {hex[byte >> 4], hex[byte & 15]};
+    append_bytes(text, digits, 2);
+}
+
+/* Appends text for a terminal: control characters and malformed UTF-8, which paths may have, as `\x1b`. */
+void append_printable(struct text *text, const char *string)
+{
+    for (size_t length; *string; string += length) {
+        const unsigned char *bytes = (const unsigned char *)string;
+        size_t control = control_length(bytes), valid = utf8_length(bytes);
+        length = control ? control : valid ? valid : 1;
+        if (!control && valid) {
+            append_bytes(text, string, length);
+            continue;
+        }
+        for (size_t i = 0; i < length; i++) {
+            append(text, "\\x");
+            append_hex_byte(text, bytes[i]);
+        }
+    }
+}
+
+/* Appends a JSON string (RFC 8259, section 7), with all control characters escaped. File names are bytes:
+ * malformed UTF-8 becomes U+FFFD. */
 void append_json(struct text *text, const char *string)
 {
     append(text, "\"");
@@ -71,10 +105,9 @@ void append_json(struct text *text, const char *string)
         if (c == '"' || c == '\\') {
             char escaped[2] = {'\\', (char)c};
             append_bytes(text, escaped, 2);
-        } else if (c < 0x20) {
-            static const char hex[] = "0123456789abcdef";
-            char escaped[6] = {'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15]};
-            append_bytes(text, escaped, 6);
+        } else if (control_length((const unsigned char *)string)) {
+            append(text, "\\u00");
+            append_hex_byte(text, (unsigned char)string[length - 1]); /* U+0080 to U+009F, too */
         } else if (!length) {
             append(text, "\\ufffd");
         } else {

@@ -228,6 +228,7 @@ INTERNAL void append_bytes(struct text *text, const char *bytes, size_t length);
 INTERNAL void append(struct text *text, const char *string);
 INTERNAL void append_number(struct text *text, long number);
 INTERNAL void append_version(struct text *text, int32_t version);
+INTERNAL void append_printable(struct text *text, const char *string);
 INTERNAL void append_json(struct text *text, const char *string);
 INTERNAL char *copy_string(const char *string);
 INTERNAL char *join(const char *a, const char *b, const char *c);
@@ -264,6 +265,10 @@ INTERNAL int loader_finds(void *handle, const char *name);
 
 /* toolkit_version.c */
 INTERNAL int32_t toolkit_major(const struct library *library, const char *path);
+
+/* file_check.c */
+#define FOREIGN_FILE "a library for another processor"
+INTERNAL const char *file_objection(const char *path);
 
 /* candidate.c */
 struct search {
@@ -332,6 +337,7 @@ INTERNAL void report_call_counts(void);
 /* report.c */
 INTERNAL const char *get_report(const struct library_state *state, struct result *result);
 INTERNAL void log_report(const struct library_state *state, struct result *result);
+INTERNAL void report_setting(const char *message, const char *value);
 INTERNAL void write_stderr(const char *data, size_t length);
 
 #endif

@@ -142,7 +142,7 @@ static void bind_slots(const struct library_state *state, struct result *result)
     seal_slots();
 }
 
-enum { MAX_PATIENCE = 1 << 16 }; /* of a provisional result, see struct result */
+enum { MAX_PATIENCE = 1 << 16 }; /* limit for provisional results, see struct result */
 
 /* Returns whether a published result is to be replaced by that of another search. */
 static int is_due(struct result *result)

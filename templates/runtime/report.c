@@ -76,6 +76,13 @@ static void append_refusal(struct text *text, const struct library *library,
     }
 }
 
+/* Appends text that may contain control characters, and frees it. */
+static void append_owned(struct text *text, struct text *from)
+{
+    append_printable(text, from->data ? from->data : "");
+    free(from->data);
+}
+
 /* Returns the length of a candidate's directory, and its text; 0: the dynamic loader. */
 static size_t candidate_directory(const struct candidate *candidate, const char **directory)
 {
@@ -99,10 +106,13 @@ static void append_missing_dirs(struct text *text, const struct result *result)
         if (seen)
             continue;
         append(text, count++ ? ", " : "\n  searched: ");
-        if (length)
-            append_bytes(text, directory, length);
-        else
+        if (length) {
+            struct text name = {NULL, 0, 0};
+            append_bytes(&name, directory, length);
+            append_owned(text, &name);
+        } else {
             append(text, "dynamic loader");
+        }
     }
 }
 
@@ -113,7 +123,7 @@ static void append_text_report(struct text *text, const struct library_state *st
     append(text, library->id);
     if (result->handle) {
         append(text, ": ");
-        append(text, result->path ? result->path : "(no path)");
+        append_printable(text, result->path ? result->path : "(no path)");
         if (result->version) {
             append(text, result->exact ? ", version " : ", major ");
             if (result->exact)
@@ -147,7 +157,7 @@ static void append_text_report(struct text *text, const struct library_state *st
             append_functions(text, "\n  missing: ", state, result, MISSING);
     } else {
         append(text, result->is_provisional ? ": unavailable for now: " : ": unavailable: ");
-        append(text, result->reason);
+        append_printable(text, result->reason);
         append_missing_dirs(text, result);
     }
     for (int i = 0; i < result->candidates_len; i++) {
@@ -155,9 +165,11 @@ static void append_text_report(struct text *text, const struct library_state *st
         if (candidate->status != CANDIDATE_REJECTED || !candidate->reason)
             continue;
         append(text, result->handle ? "\n  rejected " : "\n  tried ");
-        append_candidate(text, candidate);
+        struct text name = {NULL, 0, 0};
+        append_candidate(&name, candidate);
+        append_owned(text, &name);
         append(text, ": ");
-        append(text, candidate->reason);
+        append_printable(text, candidate->reason);
     }
     append(text, "\n");
 }
@@ -243,6 +255,19 @@ void write_stderr(const char *data, size_t length)
     }
 }
 
+/* Prints what is wrong with the value of a variable. */
+void report_setting(const char *message, const char *value)
+{
+    struct text line = {NULL, 0, 0};
+    append(&line, "gpustub: ");
+    append(&line, message);
+    append_printable(&line, value);
+    append(&line, "\n");
+    if (line.data)
+        write_stderr(line.data, line.length);
+    free(line.data);
+}
+
 /* Prints one report per library, in one write, if GPUSTUB_LOG requests it. */
 void log_report(const struct library_state *state, struct result *result)
 {
@@ -255,6 +280,10 @@ void log_report(const struct library_state *state, struct result *result)
     } else if (!strcmp(wanted, "1") || !strcmp(wanted, "text")) {
         append(&text, "gpustub: ");
         append_text_report(&text, state, result);
+    } else if (strcmp(wanted, "0")) {
+        static char is_reported; /* atomic */
+        if (!__atomic_exchange_n(&is_reported, 1, __ATOMIC_RELAXED))
+            report_setting("GPUSTUB_LOG is 1, text, json or 0; ignored: ", wanted);
     }
     if (text.data)
         write_stderr(text.data, text.length);

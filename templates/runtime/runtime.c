@@ -6,6 +6,7 @@
 #include "parts.c"
 #include "search_dirs.c"
 #include "toolkit_version.c"
+#include "file_check.c"
 #include "preload.c"
 #include "candidate.c"
 #include "search.c"

@@ -189,9 +189,29 @@ static void drop_untried(struct result *result)
 /* Use of the dynamic loader for a bare name. */
 enum loader_use {
     LOADER_UNUSED,
-    LOADER_HOLDS_REJECTED, /* an image with this soname was already loaded, and was rejected */
+    LOADER_HOLDS_REJECTED, /* an image with this soname was loaded, or would be, that is rejected */
     LOADER_SEARCHED
 };
+
+/* Returns whether the loader would map a file that is rejected, because it is the first of this name in the
+ * loader's directories: a truncated one, or stubs. */
+static int would_map_rejected(const struct search *search, const char *name)
+{
+    const struct search_dirs *dirs = &search->result->dirs;
+    int found = 0, is_rejected = 0;
+    for (int i = 0; i < dirs->length && !found; i++) {
+        struct stat status;
+        char *path = dirs->data[i].kind == DIR_OF_LOADER ? join(dirs->data[i].path, "/", name) : NULL;
+        if (path && !stat(path, &status)) {
+            const char *why = file_objection(path);
+            /* The loader itself skips files for another processor. */
+            found = !why || strcmp(why, FOREIGN_FILE);
+            is_rejected = found && why;
+        }
+        free(path);
+    }
+    return is_rejected;
+}
 
 /* Lets the loader resolve a name. A rejected library stays loaded: unloading code that started threads or
  * hooks is not safe. The loader then returns it for its soname, so the loader's directories are searched
@@ -199,6 +219,10 @@ enum loader_use {
 static enum loader_use open_through_loader(struct search *search, struct candidate *candidate)
 {
     int was_there = dlopen(candidate->name, RTLD_LAZY | RTLD_NOLOAD) != NULL;
+    if (!was_there && would_map_rejected(search, candidate->name)) {
+        candidate->status = CANDIDATE_UNTRIED;
+        return LOADER_HOLDS_REJECTED;
+    }
     open_candidate(search, candidate);
     return was_there && !search->result->handle ? LOADER_HOLDS_REJECTED : LOADER_SEARCHED;
 }

@@ -79,7 +79,7 @@ const char *impostor_reason(const struct library *library, const char *path)
     else if (library->role == ROLE_LOADER && real && strstr(real, "-packages/nvidia/"))
         why = "part of NVIDIA's wheel, not the system's";
     free(real);
-    return why;
+    return why ? why : file_objection(path);
 }
 
 /* Returns the site-packages directory or toolkit root of a file, by the manifest's layout, or NULL. With

@@ -17,8 +17,18 @@ struct failure_rule {
     const char *name;
     size_t name_length;
     unsigned long nth; /* 0: every call */
-    long code;
+    int32_t code;
 };
+
+/* Reads a number of 32 bits, signed or not. Returns 0 if there is none. */
+static int parse_code(char **text, int32_t *code)
+{
+    const char *digits = *text + (**text == '-');
+    errno = 0;
+    long long value = strtoll(*text, text, 10);
+    *code = (int32_t)value;
+    return *digits >= '0' && *digits <= '9' && !errno && value >= INT32_MIN && value <= UINT32_MAX;
+}
 
 /* Reads the next rule; returns 0 at the end or at a malformed rule. */
 static int parse_failure_rule(const char **text, struct failure_rule *rule)
@@ -37,28 +47,42 @@ static int parse_failure_rule(const char **text, struct failure_rule *rule)
             return 0;
         rule->nth = strtoul(end + 1, &end, 10);
     }
-    if (*end != '=' || ((end[1] < '0' || end[1] > '9') && end[1] != '-'))
+    if (rule->nth > UINT32_MAX || *end++ != '=' || !parse_code(&end, &rule->code) ||
+        (*end != ',' && *end != ' ' && *end))
         return 0;
-    rule->code = strtol(end + 1, &end, 10);
     *text = end;
-    return *end == ',' || *end == ' ' || !*end;
+    return 1;
+}
+
+/* Returns whether this image has a stub of the rule's function: one that the program calls. */
+static int names_stub(const struct failure_rule *rule)
+{
+    FOR_EACH_PART (part, NULL)
+        for (const struct slot *slot = part->first; slot < part->last; slot++)
+            if (strlen(slot_name(slot)) == rule->name_length &&
+                !memcmp(slot_name(slot), rule->name, rule->name_length))
+                return 1;
+    return 0;
 }
 
 static void check_failure_rules(void)
 {
     const char *text = failure_rules;
     struct failure_rule rule;
-    struct text line = {NULL, 0, 0};
     while (parse_failure_rule(&text, &rule)) {
+        struct text name = {NULL, 0, 0};
+        if (names_stub(&rule))
+            continue;
+        append_bytes(&name, rule.name, rule.name_length);
+        if (name.data)
+            report_setting("GPUSTUB_FAIL: this program or library calls no function of that name by a stub: ",
+                           name.data);
+        free(name.data);
     }
-    if (!*text)
-        return;
-    append(&line,
-           "gpustub: GPUSTUB_FAIL is name[:n]=code, separated by commas; ignored from here on: ");
-    append(&line, text);
-    append(&line, "\n");
-    write_stderr(line.data, line.length);
-    free(line.data);
+    if (*text)
+        report_setting("GPUSTUB_FAIL is name[:n]=code, separated by commas, with codes of 32 bits; "
+                       "ignored from here on: ",
+                       text);
 }
 
 /* ---- mode ---------------------------------------------------------------------------------------- */
@@ -70,7 +94,8 @@ enum trace_mode trace_mode(void)
     if (mode != TRACE_UNDECIDED)
         return (enum trace_mode)mode;
     const char *trace = read_env("GPUSTUB_TRACE"), *fail = read_env("GPUSTUB_FAIL");
-    int decided = trace && strcmp(trace, "0") ? TRACE_CALLS : fail ? TRACE_FAILING : TRACE_OFF;
+    int is_traced = trace && !strcmp(trace, "1");
+    int decided = is_traced ? TRACE_CALLS : fail ? TRACE_FAILING : TRACE_OFF;
     char *copy = fail ? copy_string(fail) : NULL;
     const char *none = NULL;
     /* Stores the rules before the mode: a thread that sees the mode sees the rules. */
@@ -83,6 +108,8 @@ enum trace_mode trace_mode(void)
                                     __ATOMIC_ACQUIRE)) {
         if (failure_rules)
             check_failure_rules();
+        if (trace && !is_traced && strcmp(trace, "0"))
+            report_setting("GPUSTUB_TRACE is 1 or 0; ignored: ", trace);
         mode = decided;
     }
     return (enum trace_mode)mode;
@@ -181,7 +208,7 @@ int observe_call(const struct slot *slot, const struct frame *frame, int32_t *co
     while (text && parse_failure_rule(&text, &rule))
         if (strlen(name) == rule.name_length && !memcmp(name, rule.name, rule.name_length) &&
             (!rule.nth || rule.nth == count)) {
-            *code = (int32_t)rule.code;
+            *code = rule.code;
             return 1;
         }
     return 0;

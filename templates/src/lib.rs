@@ -35,6 +35,7 @@ templates![
     "runtime/call.c",
     "runtime/candidate.c",
     "runtime/elf_table.h",
+    "runtime/file_check.c",
     "runtime/format.c",
     "runtime/gpustub.h",
     "runtime/hook.c",

@@ -19,7 +19,7 @@ struct Case {
     #[serde(default)]
     start: Start,
     /// Files of the machine: a library (`cudart 12.9`), one without the required function
-    /// (`cudart 12.9 lacks`), a file (`machine-mismatch`, `short`, `text`), or `-> path`.
+    /// (`cudart 12.9 lacks`), a file (`machine-mismatch`, `short`, `truncated`, `text`), or `-> path`.
     files: BTreeMap<String, String>,
     /// Directories that are links.
     #[serde(default)]
@@ -108,6 +108,7 @@ fn parse(text: &str) -> Result<Content> {
     let soname = match (id, version.and_then(number)) {
         ("machine-mismatch", _) => return Ok(Content::WrongMachine),
         ("short", _) => return Ok(Content::Short),
+        ("truncated", _) => return Ok(Content::Truncated),
         ("text", _) => return Ok(Content::Text),
         ("cudart", Some((11, _))) => "libcudart.so.11.0".to_owned(),
         ("nvrtc", Some((11, _))) => "libnvrtc.so.11.2".to_owned(),

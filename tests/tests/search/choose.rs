@@ -186,7 +186,10 @@ impl Search {
         let lacks = choice.require && (mapped.lacks || !wanted.matches(&mapped));
         // NVIDIA's wheels contain their own libOpenCL.
         let foreign = wanted.role == Role::Loader && mapped.file.contains("-packages/nvidia/");
-        if is_link_stub(process, path) || foreign || !accepts || fixed || too_old || lacks {
+        // An override may name a file without any of the library's functions.
+        let other = !wanted.matches(&mapped);
+        if is_link_stub(process, path) || foreign || other || !accepts || fixed || too_old || lacks
+        {
             self.rejected.insert(path.to_owned());
             return;
         }

@@ -194,6 +194,7 @@ fn content(name: Name) -> BoxedStrategy<Content> {
         3 => any::<bool>().prop_map(move |newer| library(newer, true)),
         1 => Just(Content::WrongMachine),
         1 => Just(Content::Short),
+        1 => Just(Content::Truncated),
         1 => Just(Content::Text),
         1 => Just(Content::Link(format!("/store/{soname}"))),
         1 => Just(Content::Link(format!("/store/stubs/{soname}"))),

@@ -5,6 +5,7 @@ mod built;
 mod cases;
 mod choose;
 mod generate;
+mod impostors;
 mod model;
 mod newer;
 mod shared;

@@ -159,7 +159,7 @@ impl<'w> Process<'w> {
     }
 
     /// `dlopen` with a name: a loaded library with this soname, else the first file of that name
-    /// for this machine; a file broken in another way ends the search.
+    /// for this machine that is not truncated; a file broken in another way ends the search.
     pub fn open_name(&mut self, name: &str) -> Option<(Mapped, bool)> {
         if let Some(mapped) = self.mapped.iter().find(|mapped| mapped.soname == name) {
             return Some((mapped.clone(), false));
@@ -167,7 +167,8 @@ impl<'w> Process<'w> {
         for directory in self.loader_directories() {
             let path = format!("{directory}/{name}");
             match self.world.file(&path) {
-                None | Some((_, Content::WrongMachine)) => {}
+                // The run time does not let the loader map a truncated file.
+                None | Some((_, Content::WrongMachine | Content::Short | Content::Truncated)) => {}
                 Some(_) => return self.open_file(&path),
             }
         }

@@ -24,12 +24,17 @@ int cudaGetDeviceProperties_v2(void) { abort(); return 0; }
 
 /// A fake of the next runtime with this soname, and with a version query or without.
 fn fourteen(dir: &Path, soname: &str, has_query: bool) -> Result<PathBuf> {
-    let source = dir.join("fourteen.c");
     let text = if has_query {
         FOURTEEN.to_owned()
     } else {
         FOURTEEN.replace("cudaRuntimeGetVersion", "cudaRuntimeGetVersionOfOld")
     };
+    fake(dir, soname, &text)
+}
+
+/// A fake of a runtime with this soname.
+fn fake(dir: &Path, soname: &str, text: &str) -> Result<PathBuf> {
+    let source = dir.join("fourteen.c");
     fs::write(&source, text)?;
     let map = dir.join("map");
     fs::write(&map, "libcudart.so.14 { global: cuda*; local: *; };\n")?;
@@ -101,6 +106,34 @@ fn newer_major_binds_stable_functions_only() -> Result<()> {
                 ])?;
             }
         }
+    }
+    Ok(())
+}
+
+/// The higher of the major in the soname and the reported version decides what a function means.
+#[test]
+#[ignore = "needs user namespaces: ./tests/run"]
+fn higher_of_soname_and_version_decides() -> Result<()> {
+    let dir = scratch()?;
+    let program = program(dir.path(), "header-version = \"13\"")?;
+    for (soname, version, shown) in [
+        ("libcudart.so.14", "13050", "major 14"),
+        ("libcudart.so.13", "14000", "version 14.0"),
+    ] {
+        let text = FOURTEEN.replace("14000", version);
+        let library = fake(dir.path(), soname, &text)?;
+        let machine = Isolated::new()?;
+        machine.install(&program, "/program")?;
+        machine.install(&library, "/opt/libcudart.so.14")?;
+        let named = [("GPUSTUB_CUDART_PATH", "/opt/libcudart.so.14")];
+        let ran = machine.run_with("/program", &[], &named)?.success()?;
+        let newer = format!("{shown}, newer than the newest known major (13), by ");
+        ran.expect_in_order(&[
+            "cudaGetDeviceCount 0 7\n",
+            "cudaGraphInstantiate 801\ncudaGetDeviceProperties 801\n",
+            &newer,
+            " (ABI unknown for newer majors)",
+        ])?;
     }
     Ok(())
 }

@@ -87,6 +87,7 @@ pub fn fake(dir: &Path, name: &str, soname: &str, needs: Option<&str>) -> Result
     }
     let source = format!(
         "#include <stdio.h>\nint acme_function(void) {{ return 0; }}\n\
+         int cudaGetDeviceCount(int *count) {{ *count = 0; return 0; }}\n\
          __attribute__((constructor)) static void say(void) {{ puts(\"loaded {name}\"); }}\n"
     );
     library(&directory.join(soname), &source, &more)?;

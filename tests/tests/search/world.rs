@@ -72,8 +72,10 @@ pub enum Content {
     },
     /// Library for another processor.
     WrongMachine,
-    /// Truncated library.
+    /// The first bytes of a library.
     Short,
+    /// A library whose headers are whole, and whose last segments are missing.
+    Truncated,
     /// Text instead of a library.
     Text,
     /// Link to this path.
@@ -177,7 +179,13 @@ impl World {
 
     /// Arguments of the program.
     pub fn arguments(&self) -> Vec<String> {
-        let preloads = self.preloads.iter().map(|path| format!("+{path}"));
+        // A program that loads a truncated library itself ends by SIGBUS.
+        let is_whole = |path: &&String| {
+            let found = self.file(path);
+            !matches!(found, Some((_, Content::Truncated)))
+        };
+        let preloads = self.preloads.iter().filter(is_whole);
+        let preloads = preloads.map(|path| format!("+{path}"));
         preloads.chain(self.order.iter().cloned()).collect()
     }
 
@@ -279,6 +287,7 @@ impl Workshop {
                 fs::write(&file, bytes)?;
             }
             Content::Short => fs::write(&file, &whole[..300])?,
+            Content::Truncated => fs::write(&file, &whole[..4200])?,
             Content::Text => fs::write(&file, "INPUT(libsomething.so)\n".repeat(9))?,
             Content::Link(_) => return Err("a link is not a file".into()),
         }

@@ -1,0 +1,76 @@
+//! Files with the name of a library that are none: stubs of another image, and unrelated libraries.
+
+use std::fs;
+
+use gpustub_tests::isolated::Isolated;
+use gpustub_tests::stubs::{Machine, Stubs, list_of, plan_or_fail};
+use gpustub_tests::{Result, scratch};
+
+use crate::reports;
+use crate::shared::{library, program_with};
+
+/// Checks that a file is rejected in a searched directory, in the loader's, if the user names it, and, with
+/// the soname of the library, if it is loaded already.
+fn is_rejected(file: &std::path::Path, why: &str, has_soname: bool) -> Result<()> {
+    let dir = scratch()?;
+    let program = program_with(dir.path(), |_| {})?;
+    for &(place, first, variable) in &[
+        ("/a", "", ("LD_LIBRARY_PATH", "")),
+        ("/ld", "", ("LD_LIBRARY_PATH", "/ld")),
+        ("/y", "", ("GPUSTUB_ACME_PATH", "/y/libacme.so.12")),
+        ("/x", "+/x/libacme.so.12", ("LD_LIBRARY_PATH", "")),
+    ][..if has_soname { 4 } else { 3 }]
+    {
+        let machine = Isolated::new()?;
+        machine.install(&program, "/program")?;
+        let path = format!("{place}/libacme.so.12");
+        machine.install(file, &path)?;
+        let words: Vec<&str> = [first, "acme"]
+            .into_iter()
+            .filter(|w| !w.is_empty())
+            .collect();
+        let variables = [("GPUSTUB_LOG", "json"), variable];
+        let ran = machine
+            .run_with("/program", &words, &variables)?
+            .success()?;
+        assert!(
+            ran.stdout.contains("acme nowhere\n"),
+            "{path}: {}",
+            ran.stdout
+        );
+        let report = &reports(&ran)?["acme"];
+        let tried = report["candidates"].as_array().into_iter().flatten();
+        let reasons: Vec<_> = tried
+            .filter(|one| one["name"] == path[..])
+            .map(|one| one["reason"].as_str().unwrap_or_default())
+            .collect();
+        assert_eq!(reasons, [why], "{path}: {}", ran.stderr);
+    }
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs user namespaces: ./tests/run"]
+fn stubs_of_another_image_are_not_the_library() -> Result<()> {
+    let dir = scratch()?;
+    let manifest = "schema = 1\n[stub.acme]\nsymbols = \"acme.symbols\"\nload-names = { linux = [\"libother.so\"] }\n";
+    let lists = [("acme.symbols", list_of(["acme_function"]))];
+    let plan = plan_or_fail(manifest, &lists, &Machine::X86_64.target())?;
+    let shared = Stubs::write(dir.path(), &plan, "cc", &[])?.shared(dir.path())?;
+    let file = dir.path().join("libacme.so.12");
+    fs::rename(shared, &file)?;
+    is_rejected(&file, "a library of stubs, not the library", false)
+}
+
+#[test]
+#[ignore = "needs user namespaces: ./tests/run"]
+fn library_without_any_function_is_unavailable() -> Result<()> {
+    let dir = scratch()?;
+    let file = dir.path().join("libacme.so.12");
+    library(&file, "int unrelated(void) { return 0; }\n", &[])?;
+    is_rejected(
+        &file,
+        "exports none of the functions that the program calls",
+        true,
+    )
+}
