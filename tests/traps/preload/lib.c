@@ -1,0 +1,6 @@
+int trap_answer(void);
+
+int trap_answer(void)
+{
+    return 42;
+}
