@@ -31,6 +31,7 @@
  GPUSTUB_HIDE(\name)
  .type \name, %function
 \name:
+.Ltrampoline_\name:
  hint #34                       // bti c
  adrp x16, .Lslot_\name
  ldr x17, [x16, :lo12:.Lslot_\name]
@@ -99,7 +100,14 @@
 #define SLOT     496
 #define SVE      504
 #define FRAME    512
-/* struct observed_call. */
+/* struct slot */
+#define INFO     8
+#define CODE     12
+#define REASON   7
+/* struct library, struct spec */
+#define SPECS    8
+#define SPEC     40
+/* struct observed_call */
 #define OBSERVED_SVE 16
 
 /* Saves or restores q0-q23. */
@@ -169,10 +177,25 @@ gpustub1_slow:
  stp x6, x7, [sp, #48]
  add x9, x29, #16
  stp x8, x9, [sp, #INDIRECT]
+ stp xzr, xzr, [sp, #RESULT]
  // A library's constructor may set the rounding mode, which must not affect the call.
  mrs x10, fpcr
  stp x14, x10, [sp, #PART]
- stp xzr, xzr, [sp, #RESULT]
+ add x9, x15, #CODE
+ ldar w2, [x9]
+ and w2, w2, #REASON
+ cbz w2, 0f
+ // No function to jump to: no other register is to be preserved.
+ ldr x0, [x14]                  // the library
+ ldrsw x9, [x15, #INFO]
+ ldrh w9, [x15, x9]
+ mov w10, #SPEC
+ ldr x11, [x0, #SPECS]
+ madd x1, x9, x10, x11
+ mov x3, sp
+ bl gpustub1_answer             // compiled for general registers only
+ b 4f
+0:
  gpustub_vectors str
  str x15, [sp, #SLOT]
  bl gpustub1_has_sve            // compiled for general registers only

@@ -29,6 +29,7 @@
  GPUSTUB_HIDE(\name)
  .type \name, @function
 \name:
+.Ltrampoline_\name:
  ENDBR64
  jmpq *.Lslot_\name(%rip)
 .Lthunk_\name:
@@ -95,6 +96,14 @@
 #define X87CW    116
 #define VECTORS  128
 #define FRAME    (VECTORS + 8 * 64)
+
+/* struct slot */
+#define INFO     8
+#define CODE     12
+#define REASON   7
+/* struct library, struct spec */
+#define SPECS    8
+#define SPEC     40
 /* Vector registers of this CPU that the kernel saves: determined once, at run time, because the flags
  * that the stub was compiled with do not describe the machine that runs it. */
  .section .bss.gpustub1_vectors, "awG", @nobits, gpustub1.slow, comdat
@@ -123,11 +132,23 @@ gpustub1_slow:
  movq %r9, 40(%rsp)
  movq %rdi, INDIRECT(%rsp)
  movq %rax, RAX(%rsp)
- movq %r10, R10(%rsp)
- movq -8(%rbp), %rax
- movq %rax, PART(%rsp)
  leaq 16(%rbp), %rax
  movq %rax, STACK(%rsp)
+ movq -8(%rbp), %rax
+ movq %rax, PART(%rsp)
+ movl CODE(%r11), %edx
+ andl $REASON, %edx
+ jz 0f
+ /* No function to jump to: no other register is to be preserved. */
+ movq (%rax), %rdi              /* the library */
+ movslq INFO(%r11), %rsi
+ movzwl (%r11,%rsi), %esi
+ imulq $SPEC, %rsi
+ addq SPECS(%rdi), %rsi
+ movq %rsp, %rcx
+ call gpustub1_answer
+ jmp 9f
+0: movq %r10, R10(%rsp)
  movq $0, RESULT(%rsp)
  /* A library's constructor may set the rounding or denormal mode, which must not affect the call. */
  stmxcsr MXCSR(%rsp)

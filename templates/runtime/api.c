@@ -40,12 +40,15 @@ MERGED int gpustub_has_function(const char *library, const char *function)
     if (!result || !result->handle || !function)
         return 0;
     struct binding binding;
+    int has = -1;
     FOR_EACH_PART (part, find_state(library))
-        for (const struct slot *slot = part->first; slot < part->last; slot++)
+        for (const struct slot *slot = part->first; slot < part->last && has < 0; slot++)
             if (!strcmp(slot_name(slot), function))
-                return resolve_slot(slot, part->library, result, &binding) != NULL;
-    /* A function that the program does not call has no slot: dlsym decides. */
-    return dlsym(result->handle, function) != NULL;
+                has = !slot_reason(slot) && resolve_slot(slot, part->library, result, &binding);
+    if (has < 0) /* a function that the program does not call has no slot: dlsym decides */
+        has = dlsym(result->handle, function) != NULL;
+    (void)dlerror();
+    return has;
 }
 
 MERGED const char *gpustub_path(const char *library)
@@ -71,7 +74,9 @@ MERGED const char *gpustub_reason(const char *library)
 MERGED const char *gpustub_report(const char *library)
 {
     struct result *result = result_of(library);
-    return result ? get_report(find_state(library), result) : NULL;
+    const char *report = result ? get_report(find_state(library), result) : NULL;
+    (void)dlerror();
+    return report;
 }
 
 MERGED int gpustub_counts(const char *library, int *bound, int *refused, int *missing)

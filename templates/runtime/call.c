@@ -70,85 +70,136 @@ void *resolve_slot(const struct slot *slot, const struct library *library,
 
 /* ---- results in the library's place ------------------------------------------------------------ */
 
-static int32_t status_code(const struct library *library, const struct spec *spec,
-                           enum reason reason)
+/* Functions that gpustub1_slow calls without saving vector registers. On AArch64 some callers expect half of
+ * them to be preserved (AAPCS64 6.1.3). */
+#ifdef __aarch64__
+#define GENERAL_REGISTERS __attribute__((target("general-regs-only")))
+#else
+#define GENERAL_REGISTERS
+#endif
+
+GENERAL_REGISTERS
+ALWAYS_INLINE int32_t status_code(const struct library *library, const struct spec *spec,
+                                  enum reason reason)
 {
-    switch (reason) {
-    case FUNCTION_MISSING: return library->missing;
-    case FUNCTION_REFUSED: return library->refused;
-    case UNLOADING: return library->unloading;
-    default:
-        return spec->has_status_if_missing ? spec->status_if_missing : library->library_missing;
-    }
+    return reason == LIBRARY_MISSING && spec->has_status_if_missing ? spec->status_if_missing
+                                                                    : library->status[reason - 1];
+}
+
+/* Copies a value to an address of the program, which need not be aligned. No call of memcpy: it might be
+ * bound lazily, by code that uses vector registers. */
+GENERAL_REGISTERS
+static void write_bytes(uintptr_t target, const void *value, size_t size)
+{
+    const unsigned char *from = value;
+    volatile unsigned char *to;
+    __builtin_memcpy(&to, &target, sizeof to);
+    while (size--)
+        *to++ = value ? *from++ : 0;
 }
 
 /* Returns the name of a status code, or its text: number and name. For the code of a missing library the
  * text says so while it is missing. NULL: the headers have no such code. */
+GENERAL_REGISTERS
 static const char *describe_error(const struct library *library, int32_t code, int as_text,
                                   enum reason reason)
 {
-    if (as_text && reason == LIBRARY_MISSING && code == library->library_missing)
+    const volatile char *errors = library->errors; /* volatile: no compiler makes calls of the loops */
+    if (as_text && reason == LIBRARY_MISSING && code == library->status[LIBRARY_MISSING - 1])
         return library->string;
-    for (const char *text = library->errors; *text; text += strlen(text) + 1)
-        if (atoi(text) == code)
-            return as_text ? text : strchr(text, ' ') + 1;
+    for (size_t start = 0, i = 0; errors[start]; start = ++i) {
+        int negative = errors[start] == '-';
+        int32_t number = 0;
+        for (i = start + (size_t)negative; errors[i] != ':'; i++)
+            number = 10 * number + (errors[i] - '0');
+        if ((negative ? -number : number) == code)
+            return library->errors + (as_text ? start : i + 2);
+        while (errors[i])
+            i++;
+    }
     return NULL;
 }
 
-static uintptr_t returned_error(const char *description)
-{
-    return (uintptr_t)(description ? description : "unknown error code");
-}
-
+GENERAL_REGISTERS
 static void write_out_param(const struct library *library, const struct out_param *out,
                             int32_t code, enum reason reason, const struct frame *frame)
 {
-    int as_text = out->kind == OUT_ERROR_TEXT;
     const char *description;
     uintptr_t argument =
         out->arg < REGISTER_ARGS ? frame->reg[out->arg] : frame->stack[out->arg - REGISTER_ARGS];
-    void *target = to_pointer(argument);
-    if (!target)
+    if (!argument)
         return;
     switch (out->kind) {
-    case OUT_ZERO: memset(target, 0, out->size); break;
-    case OUT_STATUS: memcpy(target, &code, sizeof code); break;
-    case OUT_STRING: memcpy(target, &library->string, sizeof library->string); break;
+    case OUT_ZERO: write_bytes(argument, NULL, out->size); break;
+    case OUT_STATUS: write_bytes(argument, &code, sizeof code); break;
+    case OUT_STRING: write_bytes(argument, &library->string, sizeof library->string); break;
     case OUT_ERROR_NAME:
     case OUT_ERROR_TEXT:
-        description = describe_error(library, (int32_t)frame->reg[0], as_text, reason);
-        memcpy(target, &description, sizeof description);
+        description = describe_error(library, (int32_t)frame->reg[0], out->kind == OUT_ERROR_TEXT,
+                                     reason);
+        write_bytes(argument, &description, sizeof description);
         break;
     }
 }
 
-/* Writes out parameters and the result in the library's place. Async-signal-safe. */
-static void answer(const struct library *library, const struct spec *spec, int32_t code,
-                   enum reason reason, struct frame *frame)
+/* Writes the out-parameters in the library's place. */
+GENERAL_REGISTERS
+static void write_out_params(const struct library *library, const struct spec *spec, int32_t code,
+                             enum reason reason, const struct frame *frame)
 {
-    int32_t asked = (int32_t)frame->reg[0];
     for (int i = 0; i < spec->out_params_len; i++)
         write_out_param(library, &library->out_params[spec->out_params + i], code, reason, frame);
-    switch (spec->returns) {
-    case RETURNS_STATUS: frame->result = (uintptr_t)(intptr_t)code; break;
-    case RETURNS_VALUE: frame->result = (uintptr_t)(intptr_t)spec->value; break;
-    case RETURNS_STRING: frame->result = (uintptr_t)library->string; break;
-    case RETURNS_ZEROED_STRUCT:
+}
+
+/* Returns the result of a function that returns a struct or describes a status code. */
+GENERAL_REGISTERS
+static uintptr_t composed_result(const struct library *library, const struct spec *spec,
+                                 enum reason reason, const struct frame *frame)
+{
+    const char *description;
+    if (spec->returns == RETURNS_ZEROED_STRUCT) {
         if (frame->indirect)
-            memset(to_pointer(frame->indirect), 0, (size_t)spec->value);
-        frame->result = frame->indirect;
-        break;
-    case RETURNS_ERROR_NAME:
-        frame->result = returned_error(describe_error(library, asked, 0, reason));
-        break;
-    case RETURNS_ERROR_TEXT:
-        frame->result = returned_error(describe_error(library, asked, 1, reason));
-        break;
-    case RETURNS_UNKNOWN_ERROR:
-        frame->result = describe_error(library, asked, 0, reason) ? 0 : (uintptr_t)(intptr_t)spec->value;
-        break;
-    default: frame->result = 0;
+            write_bytes(frame->indirect, NULL, (size_t)spec->value);
+        return frame->indirect;
     }
+    description = describe_error(library, (int32_t)frame->reg[0],
+                                 spec->returns == RETURNS_ERROR_TEXT, reason);
+    if (spec->returns == RETURNS_UNKNOWN_ERROR)
+        return description ? 0 : (uintptr_t)(intptr_t)spec->value;
+    return (uintptr_t)(description ? description : "unknown error code");
+}
+
+/* Writes out-parameters and the result in the library's place. */
+GENERAL_REGISTERS
+ALWAYS_INLINE void answer(const struct library *library, const struct spec *spec, int32_t code,
+                          enum reason reason, struct frame *frame)
+{
+    int returns = spec->returns;
+    if (spec->out_params_len)
+        write_out_params(library, spec, code, reason, frame);
+    if (returns == RETURNS_STATUS)
+        frame->result = (uintptr_t)(intptr_t)code;
+    else if (returns == RETURNS_VALUE)
+        frame->result = (uintptr_t)(intptr_t)spec->value;
+    else if (returns == RETURNS_STRING)
+        frame->result = (uintptr_t)library->string;
+    else if (returns == RETURNS_NULL || returns == RETURNS_VOID)
+        frame->result = 0;
+    else
+        frame->result = composed_result(library, spec, reason, frame);
+}
+
+/* Most builds do not optimise this file. Hence the few variables, and no calls: the budget of a call that is
+ * answered is 100 instructions. */
+GENERAL_REGISTERS void gpustub1_answer(const struct library *library, const struct spec *spec,
+                                       enum reason reason, struct frame *frame)
+{
+    if (LOAD_ACQUIRE(&gpustub1_exiting))
+        reason = UNLOADING;
+    else if (spec->hook && (answer_hook(NULL, spec, frame) || /* queues nothing any more */
+                            answer_hook_after_load(spec, reason != FUNCTION_MISSING, frame)))
+        return;
+    answer(library, spec, status_code(library, spec, reason), reason, frame);
 }
 
 /* ---- the slow path ------------------------------------------------------------------------------ */
@@ -172,12 +223,18 @@ static void *call_target(const struct slot *slot, struct frame *frame, enum reas
     *reason = LIBRARY_MISSING;
     if (target != slot_thunk(slot))
         return target;
+    if (slot_reason(slot)) {
+        *reason = slot_reason(slot);
+        return NULL;
+    }
     /* Unbound slots: those of hooks, all slots while tracing, and slots that a linker option moved out of
      * the range that binding scans. */
     if (!result || !result->handle)
         return NULL;
     target = resolve_slot(slot, library, result, &binding);
     *reason = binding.reason;
+    if (!target)
+        (void)dlerror();
     if (target && binding.null_argument >= 0)
         insert_null_argument(frame, binding.null_argument);
     return target;

@@ -25,8 +25,8 @@
  .p2align 3
 .Lslot_\name:
  .quad .Lthunk_\name
- .long .Linfo_\name - .
- .long .Lthunk_\name - .
+ .long .Linfo_\name - .Lslot_\name
+ .long .Ltrampoline_\name - .Lslot_\name
 
  .section .rodata.gpustub.\name, "aG", %progbits, gpustub1.\library\().\name, comdat
 .Linfo_\name:

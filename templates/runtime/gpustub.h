@@ -25,7 +25,10 @@ enum gpustub_status {
 };
 
 /* Finds, loads and binds a library, unless that has already happened. Afterwards its stubs are
- * async-signal-safe. */
+ * async-signal-safe: they allocate nothing, enter no dynamic loader and leave dlerror() as it is, whether the
+ * library has the function or not. Exceptions: the functions that compilers call to register device code, and
+ * all functions while GPUSTUB_TRACE or GPUSTUB_FAIL is set. The first call, and the functions below, may
+ * clear dlerror(). */
 int gpustub_load(const char *library);
 
 /* Returns 1 if the library can be used, else 0. Loads it unless that has already happened. */

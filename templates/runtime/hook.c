@@ -67,7 +67,7 @@ static struct module *new_module(void)
 static int enqueue_hook(struct library_state *state, const struct slot *slot,
                         const struct spec *spec, struct module *module, const struct frame *frame)
 {
-    struct hook_record *record = calloc(1, sizeof *record);
+    struct hook_record *record = is_queue_closed(state) ? NULL : calloc(1, sizeof *record);
     if (!record)
         return 0;
     record->library = frame->part->library;

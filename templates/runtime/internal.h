@@ -176,11 +176,13 @@ struct family {
 };
 
 /* Archives of different packages share these: another layout needs another version of the interface. */
-_Static_assert(sizeof(struct slot) == 16 && sizeof(struct part) == 48, "layout of slots");
-_Static_assert(sizeof(struct library) == 216 && sizeof(struct spec) == 40 &&
-                   sizeof(struct load_name) == 16 && sizeof(struct version_probe) == 24 &&
-                   sizeof(struct out_param) == 4 && sizeof(struct abi_entry) == 16 &&
-                   sizeof(struct preload) == 16,
+_Static_assert(sizeof(struct slot) == 16 && offsetof(struct slot, code) == 12 &&
+                   sizeof(struct part) == 48,
+               "layout of slots");
+_Static_assert(offsetof(struct library, specs) == 8 && sizeof(struct library) == 216 &&
+                   sizeof(struct spec) == 40 && sizeof(struct load_name) == 16 &&
+                   sizeof(struct version_probe) == 24 && sizeof(struct out_param) == 4 &&
+                   sizeof(struct abi_entry) == 16 && sizeof(struct preload) == 16,
                "layout of tables");
 _Static_assert(sizeof(struct library_state) == 48 && sizeof(struct family) == 8,
                "layout of states");
@@ -190,9 +192,11 @@ _Static_assert(sizeof(struct library_state) == 48 && sizeof(struct family) == 8,
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
+typedef uint16_t __attribute__((aligned(1), may_alias)) unaligned_u16;
+
 ALWAYS_INLINE const struct slot_info *slot_info(const struct slot *slot)
 {
-    return (const void *)((const char *)&slot->info + slot->info);
+    return (const void *)((const char *)slot + slot->info);
 }
 
 ALWAYS_INLINE const char *slot_name(const struct slot *slot)
@@ -202,14 +206,18 @@ ALWAYS_INLINE const char *slot_name(const struct slot *slot)
 
 ALWAYS_INLINE const struct spec *slot_spec(const struct slot *slot, const struct library *library)
 {
-    uint16_t spec;
-    __builtin_memcpy(&spec, slot_info(slot)->spec, sizeof spec);
-    return &library->specs[spec];
+    return &library->specs[*(const unaligned_u16 *)((const char *)slot + slot->info)];
 }
 
 ALWAYS_INLINE void *slot_thunk(const struct slot *slot)
 {
-    return (char *)&slot->thunk + slot->thunk;
+    return (char *)slot + (LOAD_RELAXED(&slot->code) & ~SLOT_REASON) + THUNK_OFFSET;
+}
+
+/* Reason that binding found; REASON_NONE: not bound yet, or there is a function. */
+ALWAYS_INLINE enum reason slot_reason(const struct slot *slot)
+{
+    return (enum reason)(LOAD_ACQUIRE(&slot->code) & SLOT_REASON);
 }
 
 /* Makes `function` the target of its adapter thunk. Returns the thunk. */
@@ -312,7 +320,6 @@ INTERNAL int is_exiting(void);
 INTERNAL void register_finish(void);
 
 /* call.c */
-enum reason { LIBRARY_MISSING, FUNCTION_MISSING, FUNCTION_REFUSED, UNLOADING };
 struct binding {
     const char *name;   /* in the library */
     int null_argument;  /* index of the argument NULL that the adapter inserts; -1: none */

@@ -96,17 +96,21 @@ struct counts {
     int bound, renamed, adapted, refused;
 };
 
-/* Points every slot of a part at its function. */
+/* Points every slot of a part at its function, or writes the reason why there is none. */
 static void bind_part(const struct part *part, const struct result *result, struct counts *counts)
 {
     const struct library *library = part->library;
     int watched = trace_mode() != TRACE_OFF;
     for (struct slot *slot = part->first; slot < part->last; slot++) {
-        struct binding binding = {NULL, -1, FUNCTION_MISSING};
+        struct binding binding = {NULL, -1, LIBRARY_MISSING};
         void *target = result->handle ? resolve_slot(slot, library, result, &binding) : NULL;
         counts->refused += binding.reason == FUNCTION_REFUSED;
-        if (!target)
+        if (!target) {
+            if (!watched)
+                STORE_RELEASE(&slot->code, (LOAD_RELAXED(&slot->code) & ~SLOT_REASON) |
+                                               (int32_t)binding.reason);
             continue;
+        }
         counts->bound++;
         if (binding.null_argument >= 0) {
             counts->adapted++;
@@ -114,8 +118,9 @@ static void bind_part(const struct part *part, const struct result *result, stru
         } else {
             counts->renamed += binding.name != slot_name(slot);
         }
-        /* Hooks always pass through gpustub1_enter, as do all calls while tracing. */
-        if (!watched && !slot_spec(slot, library)->hook &&
+        /* Hooks with handles always pass through gpustub1_enter, as do all calls while tracing. */
+        int hook = slot_spec(slot, library)->hook;
+        if (!watched && (hook == HOOK_NONE || hook == HOOK_COPY_THROUGH) &&
             !__atomic_load_n(&gpustub1_exiting, __ATOMIC_SEQ_CST))
             STORE_RELEASE(&slot->target, target);
     }
@@ -159,10 +164,14 @@ struct result *settle_library(struct library_state *state)
     struct result *result = LOAD_ACQUIRE(&state->result);
     int mine = 0;
     register_finish();
+    if (result && LOAD_ACQUIRE(&result->is_bound))
+        return result;
     if (!result || is_due(result)) {
         struct result *found = find_library(first_library(state));
-        if (!found)
+        if (!found) {
+            (void)dlerror();
             return result;
+        }
         found->previous = result;
         if (result && result->patience < MAX_PATIENCE)
             found->patience = 2 * result->patience + 1;
@@ -179,6 +188,7 @@ struct result *settle_library(struct library_state *state)
         bind_slots(state, result);
     if (mine)
         log_report(state, result);
+    (void)dlerror(); /* no message of a search or a binding stays pending */
     return result;
 }
 

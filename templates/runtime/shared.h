@@ -27,13 +27,30 @@
 
 /* ---- functions: written by the trampolines -------------------------------------------------- */
 
-/* A function of the image. Both offsets are relative to their own address, so that a stub costs
- * one dynamic relocation. */
+/* A function of the image. Both offsets are relative to the slot, so that a stub costs one dynamic
+ * relocation. */
 struct slot {
-    void *target;  /* jump target of the trampoline: its own thunk, or the real function once bound */
-    int32_t info;  /* -> struct slot_info */
-    int32_t thunk; /* -> the thunk, which enters gpustub1_slow */
+    void *target; /* jump target of the trampoline: its own thunk, or the real function once bound */
+    int32_t info; /* -> struct slot_info */
+    int32_t code; /* atomic: -> the trampoline, in the low bits the enum reason that binding found */
 };
+
+/* Slots are aligned to 8 and trampolines to 16, so that three bits of slot.code are free. gpustub1_slow
+ * answers a call of a slot with a reason without saving vector registers. */
+enum { SLOT_REASON = 7 };
+
+/* Reason why a call has no function to jump to. */
+enum reason { REASON_NONE, LIBRARY_MISSING, FUNCTION_MISSING, FUNCTION_REFUSED, UNLOADING };
+_Static_assert((int)UNLOADING <= (int)SLOT_REASON, "a slot holds any reason");
+
+/* Number of argument registers, and offset of the thunk, which enters gpustub1_slow, in a trampoline. */
+#if defined(__x86_64__)
+#define REGISTER_ARGS 6
+#define THUNK_OFFSET 10
+#elif defined(__aarch64__)
+#define REGISTER_ARGS 8
+#define THUNK_OFFSET 16
+#endif
 
 /* Not aligned: read the spec with slot_spec(). */
 struct slot_info {
@@ -62,11 +79,6 @@ struct adapter {
 };
 
 /* Argument registers as the trampoline saved them. */
-#if defined(__x86_64__)
-#define REGISTER_ARGS 6
-#elif defined(__aarch64__)
-#define REGISTER_ARGS 8
-#endif
 struct frame {
     uintptr_t reg[REGISTER_ARGS]; /* integer argument registers in order */
     uintptr_t indirect;           /* the hidden result pointer (x86-64: same as reg[0]) */
@@ -208,6 +220,7 @@ struct spec {
 /* A library as one package declares it. The library itself is `state`: all packages share it. */
 struct library {
     struct library_state *state;  /* internal.h; never NULL */
+    const struct spec *specs;
     struct library_state *driver; /* driver that limits the majors, or NULL */
     struct family *family;        /* libraries of one family share one major and root; or NULL */
     const char *id;           /* "cudart" */
@@ -220,7 +233,7 @@ struct library {
     uint8_t version_encoding; /* encoding of version_function's result */
     uint8_t independent_major; /* majors of load names are the library's own, not its toolkit's */
     uint8_t stubbed;          /* 0: only its version is queried */
-    int32_t library_missing, missing, refused, unloading; /* status codes */
+    int32_t status[UNLOADING]; /* status codes; the first is of LIBRARY_MISSING */
     int32_t header_version;   /* version of the program's headers, as 1000 * major + 10 * minor;
                                  0: not declared */
     int32_t newest_major;     /* the newest major that the manifest knows; 0: none */
@@ -239,9 +252,13 @@ struct library {
     const struct preload *preload;              /* `file` NULL ends the list */
     const struct version_probe *version_probes; /* not empty: two toolkits share a load name; the first
                                                    probe with a result determines the toolkit */
-    const struct spec *specs;
     const struct out_param *out_params;
     const struct abi_entry *abi_entries;
 };
+
+/* Called by gpustub1_slow for a slot with a reason, with the integer arguments saved. Stores frame->result,
+ * from data alone: async-signal-safe. */
+MERGED void gpustub1_answer(const struct library *library, const struct spec *spec,
+                            enum reason reason, struct frame *frame);
 
 #endif

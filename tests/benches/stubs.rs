@@ -156,7 +156,8 @@ impl Bench {
 
     /// One warm call.
     fn call(&self) {
-        let stubs = self.own_library("call", &["benchStub".to_owned()]);
+        let functions = ["benchStub", "benchMissing"].map(str::to_owned);
+        let stubs = self.own_library("call", &functions);
         let library = self.work.join("libbenchcallee.so");
         output(
             Command::new("cc")
@@ -183,7 +184,7 @@ impl Bench {
         println!("| road | ns, median | ns, least | median against the PLT | instructions |");
         println!("|---|---|---|---|---|");
         let plt = median(times["plt"].clone());
-        for road in ["plt", "stub", "pointer"] {
+        for road in ["plt", "stub", "pointer", "missing"] {
             let middle = median(times[road].clone());
             let least = times[road].iter().copied().fold(f64::MAX, f64::min);
             let instructions = self.instructions(&program, &library, road);
@@ -192,6 +193,8 @@ impl Bench {
                 middle / plt
             );
         }
+        let instructions = self.instructions(&program, &library, "absent");
+        println!("| absent | | | | {instructions} |");
     }
 
     /// Instructions of one call with its loop and callee, by callgrind.

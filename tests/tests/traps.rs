@@ -59,6 +59,9 @@ struct Case {
     /// Removes the library before the program runs.
     #[serde(default)]
     missing: bool,
+    /// Replaces the library before the program runs: compiles it again with these flags.
+    #[serde(default)]
+    replacement_flags: Vec<String>,
     /// Removes data from the symbol list, as its diagnostic requests.
     #[serde(default)]
     without_data: bool,
@@ -192,7 +195,7 @@ impl Work {
     }
 
     fn build_and_run(&self, dir: &Path) -> Result<()> {
-        let library = self.library(dir)?;
+        let library = self.library(dir, &[])?;
         let list = self.symbols(&library)?;
         let mut archives = Vec::new();
         if self.case.merged {
@@ -226,6 +229,8 @@ impl Work {
         }
         if self.case.missing {
             fs::remove_file(&library).map_err(|e| format!("{}: {e}", library.display()))?;
+        } else if !self.case.replacement_flags.is_empty() {
+            self.library(dir, &self.case.replacement_flags)?;
         }
         for _ in 0..self.case.times {
             self.check(run(&mut self.command(dir, &program))?)?;
@@ -305,7 +310,7 @@ impl Work {
         command
     }
 
-    fn library(&self, dir: &Path) -> Result<PathBuf> {
+    fn library(&self, dir: &Path, flags: &[String]) -> Result<PathBuf> {
         let language = self.language();
         let source = self
             .source
@@ -319,7 +324,8 @@ impl Work {
         command
             .arg(source)
             .args(["-o", "libtrap.so.1"])
-            .args(&self.case.library_flags);
+            .args(&self.case.library_flags)
+            .args(flags);
         succeed(&mut command)?;
         Ok(dir.join("libtrap.so.1"))
     }

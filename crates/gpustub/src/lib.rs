@@ -198,7 +198,9 @@ impl fmt::Display for HandleError {
 impl core::error::Error for HandleError {}
 
 /// Finds, loads and binds a library, unless that has already happened. `library` is the name in
-/// `GpuStub.toml`. Afterwards its stubs are async-signal-safe.
+/// `GpuStub.toml`. Afterwards its stubs are async-signal-safe, also those of functions that the library
+/// lacks. Exceptions: the functions that compilers call to register device code, and all functions while
+/// `GPUSTUB_TRACE` or `GPUSTUB_FAIL` is set.
 ///
 /// # Errors
 ///

@@ -6,6 +6,7 @@
 #include "gpustub.h"
 
 int trap_add(int a, int b);
+int trap_new(int a);
 
 static volatile sig_atomic_t in_handler, handled;
 
@@ -16,6 +17,14 @@ void *__real_dlopen(const char *file, int mode);
 void *__wrap_dlopen(const char *file, int mode) { FORBID(dlopen); return __real_dlopen(file, mode); }
 void *__real_dlsym(void *handle, const char *name);
 void *__wrap_dlsym(void *handle, const char *name) { FORBID(dlsym); return __real_dlsym(handle, name); }
+void *__real_dlvsym(void *handle, const char *name, const char *version);
+void *__wrap_dlvsym(void *handle, const char *name, const char *version) { FORBID(dlvsym); return __real_dlvsym(handle, name, version); }
+char *__real_dlerror(void);
+char *__wrap_dlerror(void) { FORBID(dlerror); return __real_dlerror(); }
+void *__real_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size) { FORBID(calloc); return __real_calloc(count, size); }
+void *__real_realloc(void *pointer, size_t size);
+void *__wrap_realloc(void *pointer, size_t size) { FORBID(realloc); return __real_realloc(pointer, size); }
 void *__real_malloc(size_t size);
 void *__wrap_malloc(size_t size) { FORBID(malloc); return __real_malloc(size); }
 void __real_free(void *pointer);
@@ -35,6 +44,11 @@ static void handler(int number)
     CHECK(trap_add(40, 2) == 77);
 #else
     CHECK(trap_add(40, 2) == 42);
+#endif
+#if defined(ABSENT) || defined(OLDER)
+    CHECK(trap_new(1) == 77);
+#else
+    CHECK(trap_new(1) == 1);
 #endif
     in_handler = 0;
     handled++;

@@ -440,7 +440,7 @@ fn members(library: &LibraryPlan, plan: &Plan) -> String {
     }
     line!(
         text,
-        "    .role = ROLE_{role}, .library_missing = {}, .missing = {}, .refused = {}, .unloading = {},",
+        "    .role = ROLE_{role}, .status = {{{}, {}, {}, {}}},",
         int(codes.library_missing),
         int(codes.missing),
         int(codes.refused),
