@@ -3,7 +3,7 @@
  * The stub archive defines these functions as hidden symbols: each linked image (program or shared
  * library) that contains the archive has a separate copy, which reports on the stubs of that image.
  * `library` is the name used in GpuStub.toml: "cudart". No function prints, aborts or throws.
- * Strings stay valid until the process ends.
+ * Strings stay valid until the process ends, or dlclose unloads the image.
  *
  * GPUSTUB_TRACE=1 in the environment prints a line on standard error for each call, with its argument
  * registers and its result; GPUSTUB_FAIL=cudaMalloc:3=2 makes the third cudaMalloc return 2. Both are

@@ -13,8 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A module. Its address is the program's handle. Never freed: the program may pass the handle at any
- * time. */
+/* A module. Its address is the program's handle. Freed only when the image is closed: the program may pass the
+ * handle at any time. */
 struct module {
     void *nothing; /* NULL, for a program that dereferences the handle */
     void *real;    /* atomic: the library's handle; NULL: not replayed */
@@ -203,4 +203,28 @@ int replay_hooks(struct library_state *state, const struct result *result)
         sched_yield();
     }
     return 1;
+}
+
+/* ---- the end ------------------------------------------------------------------------------------ */
+
+/* Frees calls that were never replayed. */
+void free_hook_queue(struct library_state *state)
+{
+    struct hook_record *record =
+        __atomic_exchange_n(&state->queue, &closed_queue, __ATOMIC_ACQ_REL);
+    while (record && record != &closed_queue) {
+        struct hook_record *next = record->next;
+        free(record);
+        record = next;
+    }
+}
+
+void free_modules(void)
+{
+    struct module *module = __atomic_exchange_n(&all_modules, NULL, __ATOMIC_ACQ_REL);
+    while (module) {
+        struct module *next = module->next;
+        free(module);
+        module = next;
+    }
 }

@@ -3,8 +3,8 @@
  * Synchronization of threads (no lock is ever held, so a fork or a constructor that calls back is
  * harmless):
  *   1. search: each thread that finds a library unsettled creates a separate result;
- *   2. publish: one result per library wins a compare-and-swap and is never changed or freed; only a
- *      provisional one is replaced, in the same way;
+ *   2. publish: one result per library wins a compare-and-swap and is never changed; only a provisional one is
+ *      replaced, in the same way; all are freed only when the image is closed (unload.c);
  *   3. replay: one thread replays the registrations of start-up code (hook.c); others wait;
  *   4. bind: every such thread writes the slots from the winning result, that is, the same values;
  *   5. protect: when all libraries are bound and no thread is in 4, the slots become read-only.
@@ -332,6 +332,12 @@ INTERNAL void *resolve_slot(const struct slot *slot, const struct library *libra
 INTERNAL int answer_hook(const struct slot *slot, const struct spec *spec, struct frame *frame);
 INTERNAL int replay_hooks(struct library_state *state, const struct result *result);
 INTERNAL int answer_hook_after_load(const struct spec *spec, int is_there, struct frame *frame);
+INTERNAL void free_hook_queue(struct library_state *state);
+INTERNAL void free_modules(void);
+
+/* unload.c */
+INTERNAL void watch_exit(void);
+INTERNAL void free_if_closing(void);
 
 /* trace.c */
 enum trace_mode { TRACE_UNDECIDED, TRACE_OFF, TRACE_FAILING, TRACE_CALLS };
@@ -340,6 +346,7 @@ INTERNAL int observe_call(const struct slot *slot, const struct frame *frame, in
 INTERNAL struct observed_call *observe_result(const struct slot *slot, const struct spec *spec);
 INTERNAL void trace_answer(const struct slot *slot, const struct spec *spec, uintptr_t result);
 INTERNAL void report_call_counts(void);
+INTERNAL void free_failure_rules(void);
 
 /* report.c */
 INTERNAL const char *get_report(const struct library_state *state, struct result *result);

@@ -210,7 +210,7 @@ static void unbind_part(const struct part *part)
 
 /* Stops stubs from calling libraries that are being torn down, after the image's other destructors, which
  * may still call. */
-static void finish(void)
+static void unbind_all(void)
 {
     int state = PAGES_WRITABLE;
     __atomic_store_n(&gpustub1_exiting, 1, __ATOMIC_SEQ_CST);
@@ -224,8 +224,17 @@ static void finish(void)
     report_call_counts();
 }
 
+static void finish(void)
+{
+    unbind_all();
+    free_if_closing();
+}
+
 void register_finish(void)
 {
-    if (!LOAD_RELAXED(&gpustub1_on_exit))
-        STORE_RELEASE(&gpustub1_on_exit, finish);
+    void (*none)(void) = NULL;
+    if (!LOAD_RELAXED(&gpustub1_on_exit) &&
+        __atomic_compare_exchange_n(&gpustub1_on_exit, &none, finish, 0, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_ACQUIRE))
+        watch_exit();
 }

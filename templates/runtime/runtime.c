@@ -13,6 +13,7 @@
 #include "load.c"
 #include "call.c"
 #include "hook.c"
+#include "unload.c"
 #include "trace.c"
 #include "report.c"
 #include "api.c"

@@ -263,3 +263,8 @@ void report_call_counts(void)
         write_stderr(text.data, text.length);
     free(text.data);
 }
+
+void free_failure_rules(void)
+{
+    free((char *)__atomic_exchange_n(&failure_rules, NULL, __ATOMIC_ACQ_REL));
+}

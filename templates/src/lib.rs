@@ -52,6 +52,7 @@ templates![
     "runtime/shared.h",
     "runtime/toolkit_version.c",
     "runtime/trace.c",
+    "runtime/unload.c",
 ];
 
 templates![

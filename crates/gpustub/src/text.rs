@@ -3,8 +3,8 @@
 use core::ffi::CStr;
 use core::fmt::{self, Write as _};
 
-/// A string that stays valid until the process ends. UTF-8 except for file names in other
-/// encodings; when displayed, other bytes become U+FFFD.
+/// A string that stays valid until the process ends, or its image is unloaded. UTF-8 except for file names
+/// in other encodings; when displayed, other bytes become U+FFFD.
 ///
 /// ```no_run
 /// let reason: gpustub::Text = gpustub::reason("cudart");

@@ -1,0 +1,102 @@
+/* unload.c: frees the memory of the run time when its image is closed. Not at exit, when other threads may
+ * still call and destructors of other images may read strings of gpustub.h. */
+#include "internal.h"
+
+#include <link.h>
+#include <stdlib.h>
+#ifndef ElfW
+#define ElfW(type) Elf_##type /* FreeBSD's spelling */
+#endif
+
+/* ---- closing, or exit ----------------------------------------------------------------------- */
+
+/* The exit hook runs in both cases, without an argument. A function that __cxa_atexit registers runs at
+ * exit, before the hook of any image, or when __cxa_finalize is called with its key: dlclose does so with the
+ * image's __dso_handle (Itanium C++ ABI, "DSO Object Destruction API"). note_exit has another key, and
+ * so runs at exit only. The declarations have names of their own, because C reserves the real ones. */
+int register_at_exit(void (*function)(void *), void *argument, void *key) __asm__("__cxa_atexit");
+void run_registered(void *key) __asm__("__cxa_finalize");
+
+static char is_registered, exit_has_begun; /* atomic */
+
+static void note_exit(void *unused)
+{
+    (void)unused;
+    STORE_RELEASE(&exit_has_begun, 1);
+}
+
+/* Stores whether this image is the first one, the program, which is never closed. */
+static int visit_program(struct dl_phdr_info *info, size_t size, void *context)
+{
+    (void)size;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+        uintptr_t start = (uintptr_t)(info->dlpi_addr + segment->p_vaddr);
+        if (segment->p_type == PT_LOAD &&
+            (uintptr_t)&gpustub1_exiting - start < segment->p_memsz)
+            *(int *)context = 1;
+    }
+    return 1;
+}
+
+/* Prepares is_closing(); called once, at the first call. */
+void watch_exit(void)
+{
+    int is_program = 0;
+    dl_iterate_phdr(visit_program, &is_program);
+    if (!is_program && !register_at_exit(note_exit, NULL, &exit_has_begun))
+        STORE_RELEASE(&is_registered, 1);
+}
+
+/* Returns whether the image is being closed; called once, in the exit hook. If the very first call comes from
+ * a destructor of another image at exit, note_exit is registered too late, and memory is freed at exit. Later
+ * calls then return "unloading" without reading it. */
+static int is_closing(void)
+{
+    if (!LOAD_ACQUIRE(&is_registered) || LOAD_ACQUIRE(&exit_has_begun))
+        return 0;
+    run_registered(&exit_has_begun); /* removes the function, whose code is about to be unmapped */
+    return 1;
+}
+
+/* ---- memory --------------------------------------------------------------------------------- */
+
+static void free_state(struct library_state *state)
+{
+    struct result *result = __atomic_exchange_n(&state->result, NULL, __ATOMIC_ACQ_REL);
+    struct loaded_image *images =
+        __atomic_exchange_n(&state->loaded_images, NULL, __ATOMIC_ACQ_REL);
+    for (int i = 0; images && images[i].path; i++)
+        free(images[i].path);
+    free(images);
+    while (result) {
+        struct result *previous = result->previous;
+        free(result->report);
+        discard_result(result);
+        result = previous;
+    }
+    free_hook_queue(state);
+}
+
+static void free_family(struct family *family)
+{
+    struct toolkit *toolkit = __atomic_exchange_n(&family->toolkit, NULL, __ATOMIC_ACQ_REL);
+    if (toolkit)
+        free((char *)toolkit->root);
+    free(toolkit);
+}
+
+/* Frees all memory of the run time if the image is being closed. The libraries stay open. */
+void free_if_closing(void)
+{
+    if (!is_closing())
+        return;
+    FOR_EACH_PART (part, NULL) {
+        free_state(part->library->state);
+        if (part->library->family)
+            free_family(part->library->family);
+        free(__atomic_exchange_n(&part->counts, NULL, __ATOMIC_ACQ_REL));
+    }
+    free_modules();
+    free_failure_rules();
+}
