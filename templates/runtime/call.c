@@ -41,8 +41,7 @@ static void *lookup_symbol(void *handle, const struct slot *slot, const char *na
     (void)symbol_version;
 #endif
         target = dlsym(handle, name);
-    /* An exported stub may find itself: its trampoline directly precedes its thunk. */
-    return (uintptr_t)slot_thunk(slot) - (uintptr_t)target < 32 ? NULL : target;
+    return target && !is_own_trampoline(slot, target) ? target : NULL;
 }
 
 /* Returns the function of a loaded library for a slot, and describes its binding; NULL if there is none. */

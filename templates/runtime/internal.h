@@ -214,6 +214,12 @@ ALWAYS_INLINE void *slot_thunk(const struct slot *slot)
     return (char *)slot + (LOAD_RELAXED(&slot->code) & ~SLOT_REASON) + THUNK_OFFSET;
 }
 
+/* Returns whether a lookup found the stub itself, which is possible if it is exported. */
+ALWAYS_INLINE int is_own_trampoline(const struct slot *slot, const void *target)
+{
+    return (const char *)slot + (LOAD_RELAXED(&slot->code) & ~SLOT_REASON) == target;
+}
+
 /* Reason that binding found; REASON_NONE: not bound yet, or there is a function. */
 ALWAYS_INLINE enum reason slot_reason(const struct slot *slot)
 {

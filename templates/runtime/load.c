@@ -1,6 +1,7 @@
 /* load.c: publishes the result of a search, binds the slots, and makes them read-only. */
 #include "internal.h"
 
+#include <dlfcn.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -96,34 +97,65 @@ struct counts {
     int bound, renamed, adapted, refused;
 };
 
-/* Points every slot of a part at its function, or writes the reason why there is none. */
+/* Writes the reason why a slot has no function. */
+static void settle_slot(struct slot *slot, enum reason reason)
+{
+    STORE_RELEASE(&slot->code, (LOAD_RELAXED(&slot->code) & ~SLOT_REASON) | (int32_t)reason);
+}
+
+/* Resolves a slot in its library. Returns the new target of the slot; NULL: the slot keeps its thunk. */
+static void *resolve_target(struct slot *slot, const struct library *library,
+                            const struct result *result, int watched, struct counts *counts)
+{
+    const struct spec *spec = slot_spec(slot, library);
+    struct binding binding = {NULL, -1, LIBRARY_MISSING};
+    void *target = result->handle ? resolve_slot(slot, library, result, &binding) : NULL;
+    counts->refused += binding.reason == FUNCTION_REFUSED;
+    if (!target) {
+        if (!watched)
+            settle_slot(slot, binding.reason);
+        return NULL;
+    }
+    counts->bound++;
+    if (binding.null_argument >= 0) {
+        counts->adapted++;
+        target = adapt(slot, target);
+    } else {
+        counts->renamed += binding.name != slot_name(slot);
+    }
+    /* Hooks with handles always pass through gpustub1_enter. */
+    return spec->hook == HOOK_NONE || spec->hook == HOOK_COPY_THROUGH ? target : NULL;
+}
+
+/* Points every slot of a part at its function, or writes the reason why there is none. Most functions are
+ * bound under their own name, whatever the version: for them this loop is little more than dlsym, since it
+ * is the time of a first call. */
 static void bind_part(const struct part *part, const struct result *result, struct counts *counts)
 {
     const struct library *library = part->library;
+    void *handle = result->handle;
     int watched = trace_mode() != TRACE_OFF;
+    int bound = 0;
     for (struct slot *slot = part->first; slot < part->last; slot++) {
-        struct binding binding = {NULL, -1, LIBRARY_MISSING};
-        void *target = result->handle ? resolve_slot(slot, library, result, &binding) : NULL;
-        counts->refused += binding.reason == FUNCTION_REFUSED;
-        if (!target) {
-            if (!watched)
-                STORE_RELEASE(&slot->code, (LOAD_RELAXED(&slot->code) & ~SLOT_REASON) |
-                                               (int32_t)binding.reason);
-            continue;
-        }
-        counts->bound++;
-        if (binding.null_argument >= 0) {
-            counts->adapted++;
-            target = adapt(slot, target);
+        const struct spec *spec = slot_spec(slot, library);
+        void *target;
+        if (handle && !spec->abi_entries_len && !spec->hook && !spec->symbol_version &&
+            !spec->fallback_symbol) {
+            target = dlsym(handle, slot_name(slot));
+            if (target && is_own_trampoline(slot, target))
+                target = NULL;
+            if (target)
+                bound++;
+            else if (!watched)
+                settle_slot(slot, FUNCTION_MISSING);
         } else {
-            counts->renamed += binding.name != slot_name(slot);
+            target = resolve_target(slot, library, result, watched, counts);
         }
-        /* Hooks with handles always pass through gpustub1_enter, as do all calls while tracing. */
-        int hook = slot_spec(slot, library)->hook;
-        if (!watched && (hook == HOOK_NONE || hook == HOOK_COPY_THROUGH) &&
-            !__atomic_load_n(&gpustub1_exiting, __ATOMIC_SEQ_CST))
+        /* While tracing, all calls pass through gpustub1_enter. */
+        if (target && !watched && !__atomic_load_n(&gpustub1_exiting, __ATOMIC_SEQ_CST))
             STORE_RELEASE(&slot->target, target);
     }
+    counts->bound += bound;
 }
 
 /* Points every slot of the library at its function. Threads may do this at the same time: all

@@ -52,6 +52,14 @@ fn output(command: &mut Command) -> String {
     text
 }
 
+/// Number of instructions that a run under callgrind reports; `None` without valgrind.
+fn collected(callgrind: &mut Command) -> Option<f64> {
+    let run = callgrind.output().ok()?;
+    let text = String::from_utf8_lossy(&run.stderr).into_owned();
+    text.lines()
+        .find_map(|line| line.split_once("Collected : ")?.1.trim().parse().ok())
+}
+
 fn numbers(line: &str) -> Vec<f64> {
     line.split_whitespace()
         .filter_map(|word| word.parse().ok())
@@ -200,16 +208,13 @@ impl Bench {
     /// Instructions of one call with its loop and callee, by callgrind.
     fn instructions(&self, program: &Path, library: &Path, road: &str) -> String {
         let count = |calls: &str| -> Option<f64> {
-            let run = Command::new("valgrind")
-                .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-                .arg(program)
-                .arg(library)
-                .args([road, calls])
-                .output()
-                .ok()?;
-            let text = String::from_utf8_lossy(&run.stderr).into_owned();
-            text.lines()
-                .find_map(|line| line.split_once("Collected : ")?.1.trim().parse().ok())
+            collected(
+                Command::new("valgrind")
+                    .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+                    .arg(program)
+                    .arg(library)
+                    .args([road, calls]),
+            )
         };
         match (count("100000"), count("200000")) {
             (Some(one), Some(two)) => format!("{:.2}", (two - one) / 100_000.0),
@@ -311,6 +316,12 @@ impl Bench {
             names.join(", ")
         )
         .expect("a string");
+        writeln!(
+            used,
+            "const char *const bench_names[] = {{ \"{}\", 0 }};",
+            names.join("\", \"")
+        )
+        .expect("a string");
         let source = self.work.join("bind-used.c");
         fs::write(&source, used).expect("a file");
         let list = self.work.join("bind-names");
@@ -320,37 +331,53 @@ impl Bench {
             "bind-all",
             &source,
             &stubs,
-            &[main.to_str().expect("UTF-8")],
+            // As rustc links.
+            &[main.to_str().expect("UTF-8"), "-Wl,-z,now"],
         );
-        let runs: Vec<Vec<f64>> = (0..20)
-            .map(|i| {
-                let mut run = Command::new(&program);
-                run.arg(&library).arg(&list);
-                if i % 2 == 1 {
-                    run.arg("plain-first");
-                }
-                numbers(&output(&mut run))
-            })
-            .collect();
-        let of = |k: usize| -> (f64, f64) {
-            let values: Vec<f64> = runs.iter().map(|run| run[k] / 1000.0).collect();
-            (
-                median(values.clone()),
-                values.into_iter().fold(f64::MAX, f64::min),
-            )
+        let modes = [None, Some("plain-first"), Some("sealed")];
+        let mut runs = [const { Vec::new() }; 3];
+        for i in 0..60 {
+            let mut run = Command::new(&program);
+            run.arg(&library).arg(&list).args(modes[i % 3]);
+            runs[i % 3].push(numbers(&output(&mut run)));
+        }
+        let of = |runs: &[&Vec<Vec<f64>>], k: usize| -> (f64, f64) {
+            let runs = runs.iter().flat_map(|runs| runs.iter());
+            let values: Vec<f64> = runs.map(|run| run[k] / 1000.0).collect();
+            let least = values.iter().copied().fold(f64::MAX, f64::min);
+            (median(values), least)
         };
-        let ((stub, stub_least), (plain, plain_least)) = (of(0), of(1));
+        let [first, second, third] = &runs;
         println!(
             "| {} functions of cublas | µs, median | µs, least |\n|---|---|---|",
-            runs[0][2]
+            first[0][2]
         );
-        println!("| gpustub_load: search, bind, seal | {stub:.0} | {stub_least:.0} |");
-        println!("| plain dlsym of the same names | {plain:.0} | {plain_least:.0} |");
-        println!(
-            "| ratio | {:.2} | {:.2} |",
-            stub / plain,
-            stub_least / plain_least
-        );
+        let row = |what: &str, (median, least): (f64, f64)| {
+            println!("| {what} | {median:.0} | {least:.0} |");
+        };
+        let ratio = |what: &str, a: (f64, f64), b: (f64, f64)| {
+            println!("| {what} | {:.2} | {:.2} |", a.0 / b.0, a.1 / b.1);
+        };
+        let (stub, plain) = (of(&[first, second], 0), of(&[first, second], 1));
+        row("gpustub_load: search, bind, seal", stub);
+        row("plain dlsym of the same names", plain);
+        ratio("ratio", stub, plain);
+        let (stub, plain, sealed) = (of(&[first], 0), of(&[second], 1), of(&[third], 1));
+        row("gpustub_load, first in its process", stub);
+        row("plain dlsym, first in its process", plain);
+        row("the same into a table that becomes read-only", sealed);
+        ratio("ratio to plain dlsym", stub, plain);
+        ratio("ratio to the read-only table", stub, sealed);
+        for (what, function) in [("gpustub_load", "gpustub_load"), ("plain dlsym", "plain")] {
+            let count = collected(
+                Command::new("valgrind")
+                    .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+                    .arg(format!("--toggle-collect={function}"))
+                    .arg(&program)
+                    .args([&library, &list]),
+            );
+            println!("| {what}, instructions | {} | |", count.unwrap_or(f64::NAN));
+        }
     }
 
     /// Starting a program with stubs, compared with an empty one.
