@@ -4,6 +4,7 @@ mod cli;
 mod cmd;
 mod compile;
 mod dependencies;
+mod exports;
 mod shipped;
 mod toolkit;
 

@@ -23,6 +23,10 @@ pub struct LibraryText {
 /// The version of this package, which lock files name.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
+/// Names of the C and C++ run time, sorted, a line each; `*` ends a line that stands for all names that begin
+/// so. `#` starts a comment line.
+pub const C_RUNTIME_NAMES: &str = include_str!("../c-runtime.names");
+
 macro_rules! libraries {
     ($($id:literal $($more:ident)*),* $(,)?) => {
         /// All libraries, sorted by id.

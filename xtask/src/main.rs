@@ -1,6 +1,7 @@
 //! Maintenance of this repository: `cargo xtask <task>`.
 
 mod abi;
+mod c_runtime;
 mod errors;
 mod fallbacks;
 mod invariants;
@@ -55,6 +56,12 @@ const TASKS: &[Task] = &[
         about: "write fake libraries, and callers that detect ABI mismatches, as C",
         usage: "OUT [--components DIR] [LIBRARY...]",
         run: abi::programs::run,
+    },
+    Task {
+        name: "c-runtime",
+        about: "regenerate manifests/c-runtime.names from the platform's libraries, or compare it",
+        usage: "[--check]",
+        run: c_runtime::run,
     },
     Task {
         name: "messages",

@@ -8,6 +8,7 @@ use gpustub_report::shell::Shell;
 use serde_json::json;
 
 use crate::cli::{self, SymbolsFormat};
+use crate::exports;
 
 /// Runs the command.
 pub fn run(options: &cli::Symbols, shell: &mut Shell) -> Result<bool> {
@@ -22,6 +23,8 @@ pub fn run(options: &cli::Symbols, shell: &mut Shell) -> Result<bool> {
                 SymbolsFormat::Ifs => to_ifs(&list),
                 SymbolsFormat::Json => json(&list),
             })?;
+            let data = exports::exported_data(&options.file, &list);
+            shell.diagnostics(&Vec::from_iter(data), &Sources::new())?;
             Ok(true)
         }
         Err(error) => {

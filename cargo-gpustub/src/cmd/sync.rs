@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use cargo_metadata::Package;
-use gpustub_core::diag::{DATA_SYMBOL, Diagnostic, OUT_OF_SYNC, has_errors, listing};
+use gpustub_core::diag::{Diagnostic, OUT_OF_SYNC, has_errors};
 use gpustub_core::suggest::nearest;
 use gpustub_report::display_path::display_path;
 use gpustub_report::error::{Error, Result};
@@ -23,6 +23,7 @@ use gpustub_workspace::workspace::{Depth, Workspace, target};
 
 use crate::cli;
 use crate::cmd::add::offer;
+use crate::exports;
 use crate::toolkit::headers::Headers;
 use crate::toolkit::{self, SyncProgress};
 
@@ -212,26 +213,16 @@ fn extract(
             ),
         }));
     }
-    let mut list = match gpustub_image::read_symbols_file(file, Default::default()) {
-        Ok(list) => list,
+    let is_allowed = |wanted: &str| {
+        let mut allowed = stubs()
+            .filter(|stub| stub.id.value == name)
+            .flat_map(|stub| &stub.custom.allowed_symbols);
+        allowed.any(|one| one.value == wanted)
+    };
+    let (list, found) = match exports::read(file, &is_allowed) {
+        Ok(read) => read,
         Err(error) => return Ok((Vec::new(), vec![error.diagnostic()])),
     };
-    // Only functions can be stubbed. A list with data would be rejected, and would have to be edited by
-    // hand after each extraction.
-    let data: Vec<String> = (list.symbols.iter().filter(|symbol| symbol.kind.is_data()))
-        .map(|symbol| symbol.name.clone())
-        .collect();
-    let mut found = Vec::new();
-    if !data.is_empty() {
-        let message = format!(
-            "data of `{}` gets no stub: {}",
-            file.display(),
-            listing(&data)
-        );
-        let help = "a program that uses the data does not link without the library itself";
-        found.push(Diagnostic::warning(&DATA_SYMBOL, message).help(help));
-        list.symbols.retain(|symbol| !symbol.kind.is_data());
-    }
     let text = list.to_text();
     let mut operations = Vec::new();
     for (_, one) in declared {

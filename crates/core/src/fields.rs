@@ -168,6 +168,9 @@ fields! {
             "Symbol list, relative to this file. `cargo gpustub sync --from acme=FILE` writes it \
              from the library itself. Required for a user-defined library; for a known one it replaces \
              the manifest's list.";
+        "allowed-symbols": Type::Strings, false, "[\"malloc\"]",
+            "Names of the C and C++ run time that get a stub: in this program they are functions of the \
+             library. Other names of the run time are refused in `symbols`. Default: none.";
         "fallback": Type::Table("stub.fallback"), false,
             "{ status = 999, string = \"acme is not installed\" }",
             "Return values of functions that cannot be called. Default: those of the library's \

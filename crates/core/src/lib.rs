@@ -26,6 +26,7 @@ pub mod imports;
 pub mod library;
 pub mod manifest;
 pub mod plan;
+pub mod reserved;
 pub mod sources;
 mod spanned;
 pub mod suggest;

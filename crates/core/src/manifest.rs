@@ -85,6 +85,8 @@ pub struct Custom {
     pub zero_out: ByName<Spanned<Vec<Out>>>,
     /// Names after `-l`; default: the id.
     pub link_names: Vec<Spanned<String>>,
+    /// Names of the C and C++ run time that get a stub all the same.
+    pub allowed_symbols: Vec<Spanned<String>>,
 }
 
 impl Custom {
@@ -98,10 +100,12 @@ impl Custom {
             text,
             zero_out,
             link_names,
+            allowed_symbols,
         } = self;
         load_names.is_empty()
             && zero_out.is_empty()
             && link_names.is_empty()
+            && allowed_symbols.is_empty()
             && symbols.is_none()
             && codes.is_none()
             && text.is_none()

@@ -78,6 +78,13 @@ pub struct Symbol {
     pub releases: Vec<(Version, Version)>,
 }
 
+impl Symbol {
+    /// Whether it is an inline function of C++, or its vtable, of which the program has its own copy.
+    pub fn is_weak_cxx(&self) -> bool {
+        self.weak && self.name.starts_with("_Z")
+    }
+}
+
 /// A symbol list.
 #[derive(Clone, Default)]
 #[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]

@@ -343,6 +343,16 @@ with the shared code.
     requires = [\"geometry\"]
     [device-link.geometry]
     requires = [\"physics\"]          # closes the cycle";
+    RESERVED_SYMBOL "reserved-symbol": "name of the C or C++ run time in a symbol list",
+        "A stub takes its name in the whole program. With a stub of `malloc`, each allocation of the program
+would load the library, and fail without it: the program ends before `main`. Libraries that link an
+allocator or the C++ run time statically often export such names. `cargo gpustub add --from` leaves
+them out; remove them from other lists. If the program means the library's own function, name it in
+`allowed-symbols`. `main`, `_start`, `_DYNAMIC`, `_GLOBAL_OFFSET_TABLE_` and the names of gpustub's
+run time (`gpustub_…`) are defined in each program and cannot be allowed.
+
+    [stub.acme]
+    allowed-symbols = [\"malloc\", \"free\"]";
     STATIC_LIBC "static-libc": "a statically linked C library that cannot load others",
         "Stubs load the real library at run time with `dlopen`. A program that links musl statically has no
 working `dlopen`: every load fails. Link musl dynamically, or use a gnu target.

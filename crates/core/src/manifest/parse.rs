@@ -15,6 +15,7 @@ use crate::decode::{Decoder, Table, Value};
 use crate::diag::{Diagnostic, INVALID_VALUE};
 use crate::fields;
 use crate::library::{Out, StatusCodes, is_id};
+use crate::reserved::{self, Owner};
 use crate::spanned::Spanned;
 use crate::version::{HeaderChoice, Version};
 
@@ -227,6 +228,10 @@ fn custom(decoder: &mut Decoder<'_>, id: &str, table: &Table<'_>) -> Custom {
             let good = |b: u8| b.is_ascii_alphanumeric() || b"_-.+".contains(&b);
             let fine = !name.is_empty() && name.len() <= 200 && name.bytes().all(good);
             (!fine).then_some("takes names as they follow -l")
+        }),
+        allowed_symbols: checked_strings(decoder, table, "allowed-symbols", |name| {
+            (reserved::owner(name) != Some(Owner::Runtime))
+                .then_some("takes names of the C and C++ run time")
         }),
         ..Custom::default()
     };

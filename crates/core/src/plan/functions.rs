@@ -17,6 +17,7 @@ use crate::diag::{
 use crate::ids::{Id, IndexVec};
 use crate::library::Library;
 use crate::manifest::Stub;
+use crate::reserved::is_of_every_image;
 use crate::symbols::{Kind, Symbol};
 
 /// Maximum number of specs: the generated tables hold 16-bit indexes.
@@ -30,18 +31,6 @@ struct LeftOut<'a> {
     thread_local: Vec<&'a str>,
     unspellable: Vec<&'a str>,
 }
-
-/// Symbols that every image defines, from the C start-up files and the linker: no part of a
-/// library's interface, though some linkers export them, and a stub would clash with the program's.
-const OF_EVERY_IMAGE: [&str; 7] = [
-    "__bss_start",
-    "_edata",
-    "_end",
-    "_etext",
-    "_fini",
-    "_init",
-    "_start",
-];
 
 /// Whether an assembler accepts it as a label: not a number, not a local label (`.L…`), no operator.
 fn is_label(name: &str) -> bool {
@@ -139,7 +128,7 @@ impl<'a> Selection<'a> {
         let mut fallbacks = Ascending::new(&library.fallbacks);
         let mut functions = Vec::new();
         for same in library.symbols.symbols.chunk_by(|a, b| a.name == b.name) {
-            if OF_EVERY_IMAGE.contains(&same[0].name.as_str()) {
+            if is_of_every_image(&same[0].name) {
                 continue;
             }
             let Some(symbol) = callable(same, &mut left_out) else {
@@ -297,7 +286,7 @@ fn callable<'a>(same: &'a [Symbol], left_out: &mut LeftOut<'a>) -> Option<&'a Sy
         .max_by_key(|symbol| (!symbol.kind.is_data(), !symbol.compat))?;
     // The program has its own copy of an inline function (or of its vtable), and a stub would
     // replace that one: lazy-loading must not redirect the program's own calls.
-    let reason = if symbol.weak && symbol.name.starts_with("_Z") {
+    let reason = if symbol.is_weak_cxx() {
         &mut left_out.weak
     } else if symbol.kind == Kind::Object {
         &mut left_out.data

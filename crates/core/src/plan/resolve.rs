@@ -2,19 +2,22 @@
 //! `GpuStub.toml`, or a user-defined library.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use super::planner::Planner;
 use super::symbol_list_path;
 use crate::diag::{
-    Diagnostic, MISSING_KEY, MISSING_SYMBOL_LIST, UNKNOWN_FUNCTION, UNKNOWN_LIBRARY, has_errors,
+    Diagnostic, MISSING_KEY, MISSING_SYMBOL_LIST, RESERVED_SYMBOL, UNKNOWN_FUNCTION,
+    UNKNOWN_LIBRARY, has_errors, listing,
 };
 #[cfg(feature = "tools")]
 use crate::imports::wrong_header;
 use crate::library::{Library, Role, StatusCodes, plain_load_names};
 use crate::manifest::Stub;
+use crate::reserved::{Owner, owner};
 use crate::spanned::{Spanned, values};
 use crate::suggest::nearest;
-use crate::symbols::SymbolList;
+use crate::symbols::{Symbol, SymbolList};
 use crate::text::join;
 
 impl Planner<'_> {
@@ -49,12 +52,7 @@ impl Planner<'_> {
         }
         for (name, outs) in &custom.zero_out {
             if library.symbols.lookup(name).is_empty() {
-                let mut error = Diagnostic::error(
-                    &UNKNOWN_FUNCTION,
-                    format!("`{name}` is not in the symbol list of `{}`", stub.id.value),
-                );
-                error.help = library.symbols.did_you_mean(name);
-                self.add(error, &outs.span);
+                self.add(unknown_function(stub, &library.symbols, name), &outs.span);
             }
             library
                 .fallbacks
@@ -118,7 +116,59 @@ impl Planner<'_> {
             SymbolList::parse(&symbol_list_path(&self.manifest.file, &path.value), text);
         let broken = has_errors(&diagnostics);
         self.diagnostics.extend(diagnostics);
-        (!broken).then_some(list)
+        if broken {
+            return None;
+        }
+        self.check_reserved(stub, path, text, &list);
+        Some(list)
+    }
+
+    /// Refuses the names in a list that a stub would take from the program itself.
+    fn check_reserved(
+        &mut self,
+        stub: &Stub,
+        path: &Spanned<String>,
+        text: &str,
+        list: &SymbolList,
+    ) {
+        let id = &stub.id.value;
+        let allowed = &stub.custom.allowed_symbols;
+        let is_allowed = |name: &str| allowed.iter().any(|one| one.value == name);
+        let (mut of_runtime, mut of_image) = (Vec::new(), Vec::new());
+        let has_stub = |symbol: &&Symbol| !symbol.is_weak_cxx();
+        for Symbol { name, .. } in list.functions().filter(has_stub) {
+            match owner(name) {
+                Some(Owner::Runtime) if !is_allowed(name) => of_runtime.push(name.as_str()),
+                Some(Owner::Image) => of_image.push(name.as_str()),
+                _ => {}
+            }
+        }
+        let file = symbol_list_path(&self.manifest.file, &path.value);
+        let mut refuse = |names: &[&str], what: &str, label: &str, help: String| {
+            if let [first, ..] = names {
+                let message = format!("the symbol list of `{id}` has {what}: {}", listing(names));
+                let error = Diagnostic::error(&RESERVED_SYMBOL, message).label(label);
+                let error = error.with_origin(&file, line_of(text, first)).help(help);
+                self.diagnostics.push(error);
+            }
+        };
+        let help = format!(
+            "remove these lines; if the program means functions of the library, add \
+             `allowed-symbols = [{:?}]` to `[stub.{id}]`",
+            of_runtime.first().copied().unwrap_or_default()
+        );
+        let label = "the program's own calls would reach the library";
+        let what = "names of the C and C++ run time";
+        refuse(&of_runtime, what, label, help);
+        let help = "remove these lines: no other definition can have these names".to_owned();
+        let what = "names that each program defines itself";
+        refuse(&of_image, what, "the stub would not link", help);
+        for one in allowed {
+            if list.lookup(&one.value).is_empty() {
+                let error = unknown_function(stub, list, &one.value);
+                self.add(error, &one.span);
+            }
+        }
     }
 
     /// Warns of a required function that the declared headers do not have.
@@ -155,6 +205,27 @@ impl Planner<'_> {
         }
         required
     }
+}
+
+/// Error about a name of the stub table that the library's list does not have.
+fn unknown_function(stub: &Stub, list: &SymbolList, name: &str) -> Diagnostic {
+    let message = format!("`{name}` is not in the symbol list of `{}`", stub.id.value);
+    let mut error = Diagnostic::error(&UNKNOWN_FUNCTION, message);
+    error.help = list.did_you_mean(name);
+    error
+}
+
+/// Byte range of a name at the start of a line.
+fn line_of(text: &str, name: &str) -> Range<usize> {
+    let mut start = 0;
+    for line in text.split_inclusive('\n') {
+        if line.split_whitespace().next() == Some(name) {
+            let start = start + line.find(name).unwrap_or(0);
+            return start..start + name.len();
+        }
+        start += line.len();
+    }
+    0..0
 }
 
 /// A library that is described by its stub table only.

@@ -1,0 +1,75 @@
+//! Functions of a library that can be stubbed, read from the library.
+
+use std::path::Path;
+
+use gpustub_core::diag::{DATA_SYMBOL, Diagnostic, RESERVED_SYMBOL, WEAK_SYMBOL, listing};
+use gpustub_core::reserved::{is_of_every_image, owner};
+use gpustub_core::symbols::{Symbol, SymbolList};
+use gpustub_image::{Error, read_symbols_file};
+
+/// Symbol list of a library for `symbols` of a stub table, and diagnostics about the symbols that it leaves
+/// out. `is_allowed`: whether a reserved name is a function of the library all the same.
+pub fn read(
+    file: &Path,
+    is_allowed: &dyn Fn(&str) -> bool,
+) -> Result<(SymbolList, Vec<Diagnostic>), Error> {
+    let mut list = read_symbols_file(file, Default::default())?;
+    let (mut weak, mut reserved, mut data) = (Vec::new(), Vec::new(), Vec::new());
+    list.symbols.retain(|symbol| {
+        let left_out = if is_of_every_image(&symbol.name) {
+            return false;
+        } else if owner(&symbol.name).is_some() && !is_allowed(&symbol.name) {
+            &mut reserved
+        } else if symbol.is_weak_cxx() {
+            &mut weak
+        } else if symbol.kind.is_data() {
+            &mut data
+        } else {
+            return true;
+        };
+        left_out.push(symbol.name.clone());
+        false
+    });
+    let file = file.display();
+    let mut found = Vec::new();
+    if !weak.is_empty() {
+        let message = format!(
+            "{} weak C++ symbols of `{file}` get no stub: {}",
+            weak.len(),
+            listing(&weak)
+        );
+        found.push(Diagnostic::note(&WEAK_SYMBOL, message));
+    }
+    if !reserved.is_empty() {
+        let message = format!(
+            "{} names of the C and C++ run time in `{file}` get no stub: {}",
+            reserved.len(),
+            listing(&reserved)
+        );
+        let help = "the program has its own definitions; `allowed-symbols` names those that are \
+                    functions of the library";
+        found.push(Diagnostic::note(&RESERVED_SYMBOL, message).help(help));
+    }
+    found.extend(data_warning(&file.to_string(), &data));
+    Ok((list, found))
+}
+
+/// Warning about all data of a library that programs may use.
+fn data_warning(file: &str, data: &[String]) -> Option<Diagnostic> {
+    if data.is_empty() {
+        return None;
+    }
+    let message = format!("data of `{file}` gets no stub: {}", data.join(", "));
+    let help = "a program that uses the data does not link without the library itself";
+    Some(Diagnostic::warning(&DATA_SYMBOL, message).help(help))
+}
+
+/// Warning about the exported data in a complete list of a library's symbols.
+pub fn exported_data(file: &Path, list: &SymbolList) -> Option<Diagnostic> {
+    let is_reported = |symbol: &&Symbol| {
+        symbol.kind.is_data() && !symbol.is_weak_cxx() && owner(&symbol.name).is_none()
+    };
+    let data = list.symbols.iter().filter(is_reported);
+    let data: Vec<String> = data.map(|symbol| symbol.name.clone()).collect();
+    data_warning(&file.display().to_string(), &data)
+}
