@@ -13,7 +13,8 @@ use std::time::Duration;
 
 use std::ffi::{OsStr, OsString};
 
-use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::builder::UnknownArgumentValueParser;
+use clap::{Arg, Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 pub use crate::cli::archive::*;
 pub use crate::cli::complete::{complete_if_requested, registration};
@@ -126,6 +127,12 @@ pub enum Command {
 /// The definition of the command line, with groups of commands and examples in its help.
 pub fn command() -> clap::Command {
     let mut command = complete::with_values(examples::with_examples(Cli::command()));
+    command = command.mut_subcommand("sync", |sync| {
+        let moved = UnknownArgumentValueParser::suggest(
+            "symbol lists are written by `cargo gpustub add LIBRARY --from FILE`",
+        );
+        sync.arg(Arg::new("from").long("from").hide(true).value_parser(moved))
+    });
     let stubs = ["export", "stubs"];
     let device_link = ["export", "device-link"];
     for path in [&["init"][..], &["add"], &["remove"], &stubs, &device_link] {

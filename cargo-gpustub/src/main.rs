@@ -1,5 +1,6 @@
 //! The subcommand `cargo gpustub`: commands, options and their output.
 
+mod c_headers;
 mod cli;
 mod cmd;
 mod compile;

@@ -8,7 +8,6 @@ use gpustub_core::manifest::Manifest;
 use gpustub_core::suggest::nearest;
 use gpustub_core::target::Target;
 use gpustub_report::error::{Error, Result};
-use gpustub_workspace::tables::FILE;
 
 use crate::cli::FamilyVersion;
 
@@ -26,14 +25,23 @@ pub fn look_up(names: &[String]) -> (Vec<&'static Library>, Vec<Diagnostic>) {
         let help = match nearest(name, known.iter().copied()) {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!(
-                "known libraries are {}; a user-defined library is declared in {FILE} by hand, see \
-                 `cargo gpustub explain unknown-library`",
+                "known libraries are {}; for another one run `cargo gpustub add {name} --from \
+                 path/to/the/library`",
                 known.join(", ")
             ),
         };
         unknown.push(Diagnostic::error(&UNKNOWN_LIBRARY, message).help(help));
     }
     (libraries, unknown)
+}
+
+/// The shipped library with this load name.
+pub fn with_soname(soname: &str) -> Option<&'static Library> {
+    let mut all = Library::builtin_ids().filter_map(Library::builtin);
+    all.find(|library| {
+        let mut names = library.load_names.iter().flat_map(|(_, names)| names);
+        names.any(|load| load.name == *soname)
+    })
 }
 
 /// Family whose headers a library is compiled with, unless its majors are its own.

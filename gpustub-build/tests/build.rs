@@ -259,7 +259,7 @@ fn a_user_defined_library_reads_its_symbol_list() {
     let package = Package::new("own", manifest);
     let error = package.error();
     assert!(
-        error.contains("acme.symbols") && error.contains("--from acme="),
+        error.contains("acme.symbols") && error.contains("add acme --from"),
         "{error}"
     );
 

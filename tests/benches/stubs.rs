@@ -115,7 +115,7 @@ impl Bench {
         sorted.sort();
         let mut symbols = String::from("@gpustub-symbols 1\n");
         for function in &sorted {
-            writeln!(symbols, "{function}").expect("a string");
+            writeln!(symbols, "{function} returns=status").expect("a string");
         }
         self.archive(
             name,

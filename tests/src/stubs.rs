@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use gpustub_core::abi_table::AbiTable;
 use gpustub_core::diag::{Diagnostic, has_errors};
-use gpustub_core::library::{VersionEncoding, VersionQuery};
+use gpustub_core::library::{Returns, VersionEncoding, VersionQuery};
 use gpustub_core::manifest::Manifest;
 use gpustub_core::plan::{Inputs, Plan, plan};
 use gpustub_core::sources::{SourceSet, render, render_for_c};
@@ -124,10 +124,11 @@ pub fn with_abi_table(plan: &mut Plan, text: &str) -> Result<()> {
     Ok(())
 }
 
-/// Symbol list of plain functions.
+/// Symbol list of functions that return a status.
 pub fn list_of<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> String {
     let symbols = names.into_iter().map(|name| Symbol {
         name: name.as_ref().to_owned(),
+        returns: Some(Returns::Status),
         ..Symbol::default()
     });
     let mut list = SymbolList {

@@ -11,6 +11,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
+use gpustub_core::library::Returns;
 use gpustub_core::symbols::SymbolList;
 use gpustub_image::{Options, read_symbols_file};
 use gpustub_tests::command::{Ran, run, succeed, which};
@@ -338,6 +339,10 @@ impl Work {
         let mut list = read_symbols_file(library, options)?;
         if self.case.without_data {
             list.symbols.retain(|symbol| !symbol.kind.is_data());
+        }
+        let functions = list.symbols.iter_mut();
+        for function in functions.filter(|symbol| !symbol.kind.is_data()) {
+            function.returns = Some(Returns::Status);
         }
         Ok(list)
     }

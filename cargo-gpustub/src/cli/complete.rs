@@ -70,7 +70,7 @@ pub fn with_values(command: Command) -> Command {
         .iter()
         .fold(command, |command, id| named(command, &["check"], id, rules));
     let command = command.mut_subcommand("export", |export| {
-        named(export, &["stubs"], "libraries", libraries)
+        named(export, &["stubs"], "libraries", exportable_libraries)
     });
     with_packages(command)
 }
@@ -122,6 +122,17 @@ fn declared_libraries(typed: &OsStr) -> Vec<CompletionCandidate> {
     let (manifest, _) = Manifest::parse(FILE, &text);
     let ids = manifest.stubs.iter().map(|stub| (&*stub.id.value, ""));
     starting(typed, ids)
+}
+
+/// Every known library, and the user-defined ones of the current directory.
+fn exportable_libraries(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let mut all = libraries(typed);
+    for one in declared_libraries(typed) {
+        if all.iter().all(|known| known.get_value() != one.get_value()) {
+            all.push(one);
+        }
+    }
+    all
 }
 
 fn codes(typed: &OsStr) -> Vec<CompletionCandidate> {

@@ -22,6 +22,7 @@ pub const EXAMPLES: &[(&[&str], &[&str])] = &[
             "cargo gpustub add",
             "cargo gpustub add cudart nvrtc --header-version 12.8",
             "cargo gpustub add cudart hip --header-version cuda=12 --header-version rocm=6.4",
+            "cargo gpustub add acme --from /opt/acme/lib/libacme.so --headers /opt/acme/include/acme.h",
             "cargo gpustub add --toolkit cuda=12.8",
         ],
     ),
@@ -38,7 +39,6 @@ pub const EXAMPLES: &[(&[&str], &[&str])] = &[
             "cargo gpustub sync",
             "cargo gpustub sync --check",
             "cargo gpustub sync --print-use-lines",
-            "cargo gpustub sync --from acme=/opt/acme/lib/libacme.so",
         ],
     ),
     (

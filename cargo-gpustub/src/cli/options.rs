@@ -6,9 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use gpustub_core::date::Date;
 use gpustub_workspace::selection::Selection;
 
-use crate::cli::values::{
-    FamilyVersion, date, header_version, name_and_path, rule, toolkit_release,
-};
+use crate::cli::values::{FamilyVersion, date, header_version, rule, toolkit_release};
 
 /// `init`.
 #[derive(Debug, Args)]
@@ -33,12 +31,42 @@ pub struct Add {
     #[arg(long, value_name = "[NAME=]VERSION", value_parser = header_version)]
     #[arg(requires = "libraries")]
     pub header_version: Vec<FamilyVersion>,
+    /// User-defined library.
+    #[command(flatten, next_help_heading = "User-defined library")]
+    pub own: AddOwn,
     /// Toolkit for build scripts.
     #[command(flatten, next_help_heading = "Toolkit")]
     pub toolkit: AddToolkit,
     /// Selected package.
     #[command(flatten)]
     pub cargo: Selection,
+}
+
+/// The options of `add` about a user-defined library.
+#[derive(Debug, Args)]
+pub struct AddOwn {
+    /// Read the load name and the functions of LIBRARY from this shared library
+    ///
+    /// Writes the table and the symbol list. For a declared library it updates the list, and keeps comments
+    /// and `returns=`.
+    #[arg(long, value_name = "FILE", requires = "libraries")]
+    pub from: Option<PathBuf>,
+    /// Read return types from a header, or a directory to include from
+    ///
+    /// clang reads the headers; `CLANG` names another clang.
+    #[arg(long, value_name = "PATH", requires = "from")]
+    pub headers: Vec<PathBuf>,
+    /// Header to include from the directories
+    #[arg(long, value_name = "HEADER", requires = "headers")]
+    pub include: Vec<String>,
+    /// Argument for clang: -DNAME, -Idirectory
+    #[arg(
+        long,
+        value_name = "ARG",
+        requires = "headers",
+        allow_hyphen_values = true
+    )]
+    pub clang_arg: Vec<String>,
 }
 
 /// The options of `add` about the `[toolkit]` table.
@@ -114,9 +142,6 @@ pub struct Sync {
     /// files are written.
     #[arg(long)]
     pub print_use_lines: bool,
-    /// Extract the symbol list of a user-defined library from FILE
-    #[arg(long, value_name = "NAME=FILE", value_parser = name_and_path)]
-    pub from: Vec<(String, PathBuf)>,
     /// Check the declarations for this target triple [default: the host]
     #[arg(long, value_name = "TRIPLE")]
     pub target: Option<String>,

@@ -1,7 +1,5 @@
 //! Parsers of option values, whose errors show the expected form.
 
-use std::path::PathBuf;
-
 use gpustub_check::RULES;
 use gpustub_check::policy::ALL;
 use gpustub_core::date::Date;
@@ -72,19 +70,9 @@ pub fn rule(text: &str) -> Result<String, String> {
     Err(format!("unknown rule; {}", unknown_rule_help(text, &[ALL])))
 }
 
-/// `acme=/opt/acme/lib/libacme.so`.
-pub fn name_and_path(text: &str) -> Result<(String, PathBuf), String> {
-    match text.split_once('=') {
-        Some((name, path)) if !name.is_empty() && !path.is_empty() => {
-            Ok((name.to_owned(), PathBuf::from(path)))
-        }
-        _ => Err("write it as NAME=FILE, for example acme=/opt/acme/lib/libacme.so".into()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{header_version, name_and_path};
+    use super::header_version;
 
     #[test]
     fn a_header_version_is_of_a_family_or_a_library() {
@@ -96,16 +84,5 @@ mod tests {
         let error = family("cudrat=9").unwrap_err();
         assert!(error.contains("did you mean `cudart`?"), "{error}");
         assert!(family("=9").is_err());
-    }
-
-    #[test]
-    fn from_needs_a_name_and_a_file() {
-        assert_eq!(
-            name_and_path("acme=a=b").unwrap(),
-            ("acme".into(), "a=b".into())
-        );
-        for bad in ["acme", "=x", "acme="] {
-            assert!(name_and_path(bad).is_err(), "{bad}");
-        }
     }
 }

@@ -2,6 +2,7 @@
 
 mod headers;
 pub mod offer;
+mod own;
 mod toolkit;
 
 use std::collections::BTreeSet;
@@ -30,7 +31,11 @@ pub use headers::KnownHeaders;
 /// Runs the command.
 pub fn run(options: &cli::Add, shell: &mut Shell) -> Result<bool> {
     let has_libraries = !options.libraries.is_empty() || !options.toolkit.is_given();
-    if has_libraries && !add_libraries(options, shell)? {
+    let is_added = match &options.own.from {
+        Some(file) => own::add(options, file, shell)?,
+        None => !has_libraries || add_libraries(options, shell)?,
+    };
+    if !is_added {
         return Ok(false);
     }
     if options.toolkit.is_given() {

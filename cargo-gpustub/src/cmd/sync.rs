@@ -5,12 +5,9 @@ mod refused;
 mod show;
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
 use cargo_metadata::Package;
 use gpustub_core::diag::{Diagnostic, OUT_OF_SYNC, has_errors};
-use gpustub_core::suggest::nearest;
-use gpustub_report::display_path::display_path;
 use gpustub_report::error::{Error, Result};
 use gpustub_report::ops::{self, Operation, Pending};
 use gpustub_report::report::Sources;
@@ -23,14 +20,13 @@ use gpustub_workspace::workspace::{Depth, Workspace, target};
 
 use crate::cli;
 use crate::cmd::add::offer;
-use crate::exports;
 use crate::toolkit::headers::Headers;
 use crate::toolkit::{self, SyncProgress};
 
 /// Runs the command.
 pub fn run(options: &cli::Sync, shell: &mut Shell) -> Result<bool> {
     let workspace = Workspace::load(&options.cargo, Depth::Members)?;
-    let (mut declared, others) = Declared::read_members(&workspace)?;
+    let (declared, others) = Declared::read_members(&workspace)?;
     let has_links = finalizer::may_be_needed(&workspace, &Members::new(&declared, &others));
     // A program need not declare the CUDA code that it links.
     if declared.is_empty() && !has_links {
@@ -40,19 +36,6 @@ pub fn run(options: &cli::Sync, shell: &mut Shell) -> Result<bool> {
         return Err(Declared::none(&workspace.selected()?));
     }
     let root = Declared::read_root(&workspace)?;
-    let mut operations = Vec::new();
-    // The table that `--from` names may be the one with errors, which are reported below.
-    let readable = declared
-        .iter()
-        .all(|(_, one)| !has_errors(&one.diagnostics));
-    for (name, file) in options.from.iter().filter(|_| readable) {
-        let (written, found) = extract(name, file, &mut declared)?;
-        shell.diagnostics(&found, &Sources::new())?;
-        if has_errors(&found) {
-            return Ok(false);
-        }
-        operations.extend(written);
-    }
 
     let target = target(options.target.as_deref())?;
     let mut clean = true;
@@ -69,7 +52,7 @@ pub fn run(options: &cli::Sync, shell: &mut Shell) -> Result<bool> {
         shell.detail("Checking", format!("{} ({})", package.name, one.shown));
     }
     let members = Members::new(&declared, &others);
-    let (more, mut found) = pending(&workspace, &options.cargo, &members, has_links)?;
+    let (operations, mut found) = pending(&workspace, &options.cargo, &members, has_links)?;
     let mut sources = Sources::new();
     let shared = Declared::read_shared(&workspace)?;
     if let Some(shared) = &shared {
@@ -86,9 +69,7 @@ pub fn run(options: &cli::Sync, shell: &mut Shell) -> Result<bool> {
     for (_, one) in &declared {
         sources.extend(one.sources());
     }
-    operations.retain(|operation| !operation.is_done());
-    operations.extend(more);
-    let mut sources_to_print = Vec::new();
+    let (mut operations, mut sources_to_print) = (operations, Vec::new());
     if options.print_use_lines {
         (operations, sources_to_print) = show::split_sources(&workspace, operations);
     }
@@ -185,58 +166,4 @@ pub fn drift(operation: &Operation) -> Diagnostic {
     let what = format!("`{}` does not agree with {}", operation.shown, tables::FILE);
     let one = Diagnostic::error(&OUT_OF_SYNC, what).with_origin(&operation.shown, 0..0);
     one.help("run `cargo gpustub sync`")
-}
-
-/// Extracts the symbol list of a user-defined library from the library, for each package that declares
-/// it.
-fn extract(
-    name: &str,
-    file: &Path,
-    declared: &mut [(&Package, Declared)],
-) -> Result<(Vec<Operation>, Vec<Diagnostic>)> {
-    let stubs = || declared.iter().flat_map(|(_, one)| &one.manifest.stubs);
-    let own: Vec<&str> = stubs()
-        .filter(|stub| stub.custom.symbols.is_some())
-        .map(|stub| stub.id.value.as_str())
-        .collect();
-    if !own.contains(&name) {
-        let why = if stubs().any(|stub| stub.id.value == name) {
-            format!("`stub.{name}` names no file with `symbols` to write its list to")
-        } else {
-            format!("no `[stub.{name}]` for the symbol list of `--from`")
-        };
-        return Err(Error::new(why).help(match nearest(name, own) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!(
-                "a user-defined library is declared with `load-names` and \
-                 `symbols = \"symbols/{name}.symbols\"`"
-            ),
-        }));
-    }
-    let is_allowed = |wanted: &str| {
-        let mut allowed = stubs()
-            .filter(|stub| stub.id.value == name)
-            .flat_map(|stub| &stub.custom.allowed_symbols);
-        allowed.any(|one| one.value == wanted)
-    };
-    let (list, found) = match exports::read(file, &is_allowed) {
-        Ok(read) => read,
-        Err(error) => return Ok((Vec::new(), vec![error.diagnostic()])),
-    };
-    let text = list.to_text();
-    let mut operations = Vec::new();
-    for (_, one) in declared {
-        let stub = one.manifest.stubs.iter().find(|stub| stub.id.value == name);
-        let Some(symbols) = stub.and_then(|stub| stub.custom.symbols.as_ref()) else {
-            continue;
-        };
-        let path = one.directory.join(&symbols.value);
-        one.inputs.symbol_files.insert(&symbols.value, text.clone());
-        operations.push(Operation::write(
-            path.clone(),
-            display_path(&path),
-            text.clone(),
-        )?);
-    }
-    Ok((operations, found))
 }

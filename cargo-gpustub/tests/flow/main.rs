@@ -15,6 +15,7 @@ mod graphs;
 mod headers;
 mod libraries;
 mod offers;
+mod own;
 mod refusals;
 mod renames;
 mod sources;

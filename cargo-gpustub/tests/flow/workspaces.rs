@@ -120,15 +120,17 @@ fn two_packages_declare_one_user_defined_library() {
         directory,
         &["-shared", "-fPIC", "-o", "libacme.so.3", "acme.c"],
     );
-    let (_, err) = ends(0, directory, &["sync", "--from", "acme=libacme.so.3"]);
-    assert!(
-        err.contains("warning[data-symbol]") && err.contains("acmeLevel"),
-        "{err}"
-    );
     for name in ["a", "b"] {
+        let add = ["add", "acme", "--from", "libacme.so.3", "-p", name];
+        let (_, err) = ends(0, directory, &add);
+        assert!(
+            err.contains("warning[data-symbol]") && err.contains("acmeLevel"),
+            "{err}"
+        );
         let list = fs::read_to_string(directory.join(name).join("symbols/acme.symbols")).unwrap();
         assert!(list.ends_with("\nacmeOpen\n"), "{list}");
     }
+    ends(0, directory, &["sync", "--workspace"]);
     ends(0, directory, &["sync", "--check"]);
 }
 

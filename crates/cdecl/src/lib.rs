@@ -29,10 +29,12 @@ mod compare;
 mod fields;
 mod headers;
 mod known;
+mod results;
 mod types;
 
 pub use clang::{Clang, Error, LIMIT, output};
 pub use compare::{counts_others, same, takes_null};
 pub use fields::{Leaf, is_handle, leaves};
 pub use headers::{Headers, Version, functions};
+pub use results::{ResultClass, Results};
 pub use types::{Declared, Member, Type, TypeId, Types, VOID};

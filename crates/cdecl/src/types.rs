@@ -90,6 +90,8 @@ pub struct Types {
     nodes: HashMap<TypeId, Node>,
     /// Types qualified with `const`.
     constants: HashSet<TypeId>,
+    /// Names of C's own types: `int`.
+    basic: HashMap<TypeId, String>,
     /// Variables of pointer type, with the types that they point to.
     pub pointees: BTreeMap<String, TypeId>,
 }
@@ -108,6 +110,12 @@ impl Types {
             Some(Node::Type(found)) => found,
             _ => &Type::Void,
         }
+    }
+
+    /// Name of one of C's own types, such as `int`, without typedefs and qualifiers.
+    pub fn basic_name(&self, id: TypeId) -> Option<&str> {
+        let named = self.aliases(id).last()?;
+        self.basic.get(&named).map(String::as_str)
     }
 
     /// Whether the type is `const`.
@@ -136,6 +144,9 @@ impl Types {
         for (&id, line) in &lines.0 {
             if line.text("tag") == "DW_TAG_const_type" {
                 types.constants.insert(id);
+            }
+            if line.kind == "DIBasicType" {
+                types.basic.insert(id, line.text("name").to_owned());
             }
             if let Some(node) = lines.node(line).map_err(|e| format!("!{id}: {e}"))? {
                 types.nodes.insert(id, node);
@@ -253,6 +264,10 @@ impl<'a> Lines<'a> {
         let size = line.number("size")?;
         let children = self.children(line.reference("elements")?)?;
         Ok(match line.text("tag") {
+            // A vector is returned in a register of its own, unlike an array, and wider than C's integers.
+            "DW_TAG_array_type" if line.text("flags").contains("DIFlagVector") => {
+                Type::Integer(size.max(128))
+            }
             "DW_TAG_array_type" => Type::Array {
                 element: line.reference("baseType")?,
                 size,

@@ -165,9 +165,10 @@ fields! {
              number after `.so.` is the major. Required for a user-defined library; for a known one it \
              replaces the names of the manifest.";
         "symbols": Type::String, false, "\"symbols/acme.symbols\"",
-            "Symbol list, relative to this file. `cargo gpustub sync --from acme=FILE` writes it \
-             from the library itself. Required for a user-defined library; for a known one it replaces \
-             the manifest's list.";
+            "Symbol list, relative to this file. `cargo gpustub add acme --from FILE --headers HEADER` \
+             writes it from the library itself: a function a line, with what it returns (`returns=`) if the \
+             library is missing. Required for a user-defined library; for a known one it replaces the \
+             manifest's list.";
         "allowed-symbols": Type::Strings, false, "[\"malloc\"]",
             "Names of the C and C++ run time that get a stub: in this program they are functions of the \
              library. Other names of the run time are refused in `symbols`. Default: none.";
@@ -183,10 +184,11 @@ fields! {
     }
     "stub.fallback" {
         "status": Type::Integer, false, "999",
-            "Status code of every function that returns one, whatever the reason. Default: the \
-             manifest's codes; for a user-defined library, -1.";
+            "Status code of every function that returns one, whatever the reason: for a user-defined library, \
+             of those with `returns=status` in its list. Default: the manifest's codes; for a user-defined \
+             library, -1.";
         "string": Type::String, false, "\"acme is not installed\"",
-            "Text of functions that return one. Default: the manifest's; for a user-defined \
+            "Text of functions that return one (`returns=string`). Default: the manifest's; for a user-defined \
              library, \"ID is not available; GPUSTUB_LOG=1 shows why\".";
     }
     "stub.zero-out" {

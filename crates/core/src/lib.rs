@@ -27,6 +27,7 @@ pub mod library;
 pub mod manifest;
 pub mod plan;
 pub mod reserved;
+mod returns;
 pub mod sources;
 mod spanned;
 pub mod suggest;

@@ -12,6 +12,7 @@ use gpustub_manifests::LIBRARIES;
 use crate::abi_table::AbiTable;
 use crate::by_name::ByName;
 use crate::diag::Diagnostic;
+pub use crate::returns::Returns;
 use crate::symbols::SymbolList;
 use crate::version::{HeaderVersion, Version};
 
@@ -84,31 +85,6 @@ pub enum VersionEncoding {
     Pair,
     /// `int f(int *v)`, `*v = 10_000_000 * major + 100_000 * minor + patch` (hipRuntimeGetVersion).
     Hip,
-}
-
-/// Return value of a function that cannot be called.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
-#[cfg_attr(feature = "tools", derive(Debug))]
-pub enum Returns {
-    /// The library's status code for the reason.
-    #[default]
-    Status,
-    /// This number, for every reason.
-    Value(i32),
-    /// The library's fall-back string, as a C string.
-    String,
-    /// NULL.
-    Null,
-    /// No value.
-    Void,
-    /// A zeroed struct of this size in bytes, through the hidden result pointer.
-    ZeroedStruct(u32),
-    /// The name of the status code in the first argument, as a C string.
-    ErrorName,
-    /// Number and name of that code, as a C string.
-    ErrorText,
-    /// 0, or this number if that code is unknown.
-    UnknownError(i32),
 }
 
 /// Value written through a pointer argument when the function cannot be called.

@@ -6,6 +6,7 @@
 //! @releases 11.8 12.9 13.0
 //! cudaBindTexture releases=11.8
 //! cudaFree
+//! cudaGetErrorString returns=string
 //! hipGetDeviceProperties version=hip_4.2 compat
 //! hipGetDeviceProperties version=hip_6.0
 //! someTable kind=object size=64
@@ -16,13 +17,17 @@
 //! list, `#` starts a comment line. Attributes: `kind=ifunc|notype|object|tls` (`func` is not written),
 //! `weak`, `version=NODE` (ELF symbol version), `compat` (not the default version), `size=N` (data),
 //! `releases=RANGES` (releases that have the symbol: `11.8`, `11.8-12.9`, `12.9-` up to the last, several
-//! joined with commas).
+//! joined with commas), `returns=CLASS` (result of the function without the library): `status`, `null` (NULL or
+//! zero), `string`, `void`, `value:N`, `zeroed-struct:SIZE` (more than 16 bytes), `zeroed-hfa:SIZE` (the same, of up
+//! to four equal floating-point members). A library's manifest has the classes of functions without one; those of
+//! a user-defined library return NULL.
 
 mod read;
 #[cfg(feature = "tools")]
 mod write;
 
 use crate::diag::Diagnostic;
+use crate::returns::Returns;
 use crate::suggest::nearest;
 use crate::version::Version;
 
@@ -74,6 +79,8 @@ pub struct Symbol {
     pub compat: bool,
     /// Size in bytes; written for data only.
     pub size: u64,
+    /// Result without the library; `None`: unknown.
+    pub returns: Option<Returns>,
     /// Inclusive ranges of [`SymbolList::releases`] that have it; empty: all.
     pub releases: Vec<(Version, Version)>,
 }

@@ -2,6 +2,7 @@
 //! the same output.
 
 use gpustub_core::fuzz;
+use gpustub_core::library::Returns;
 use gpustub_core::manifest::Manifest;
 use gpustub_core::plan::{Inputs, plan};
 use gpustub_core::sources::render;
@@ -43,6 +44,18 @@ fn ranges(
         .collect()
 }
 
+fn returns() -> impl Strategy<Value = Option<Returns>> {
+    option::of(prop_oneof![
+        Just(Returns::Status),
+        Just(Returns::Null),
+        Just(Returns::String),
+        Just(Returns::Void),
+        any::<i32>().prop_map(Returns::Value),
+        (17..=65_536_u32).prop_map(Returns::ZeroedStruct),
+        (17..=65_536_u32).prop_map(Returns::ZeroedHfa),
+    ])
+}
+
 fn symbol(releases: Vec<Version>) -> impl Strategy<Value = Symbol> {
     (
         NAME,
@@ -51,16 +64,18 @@ fn symbol(releases: Vec<Version>) -> impl Strategy<Value = Symbol> {
         option::of(NAME),
         any::<bool>(),
         any::<u64>(),
+        returns(),
         btree_set(0..8_usize, 0..5),
     )
         .prop_map(
-            move |(name, kind, weak, version, compat, size, cuts)| Symbol {
+            move |(name, kind, weak, version, compat, size, returns, cuts)| Symbol {
                 name,
                 kind,
                 weak,
                 version,
                 compat,
                 size: if kind.is_data() { size } else { 0 },
+                returns: returns.filter(|_| !kind.is_data()),
                 releases: ranges(&releases, &cuts),
             },
         )

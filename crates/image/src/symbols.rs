@@ -107,6 +107,7 @@ fn exports<Elf: FileHeader<Endian = Endianness>>(
             } else {
                 0
             },
+            returns: None,
             releases: Vec::new(),
         });
     }

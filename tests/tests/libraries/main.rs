@@ -321,7 +321,7 @@ fn row(library: &Library, name: &str) -> Option<String> {
         Returns::Void => ("NOTHING", missing),
         Returns::ErrorName | Returns::ErrorText => ("UNKNOWN", missing),
         Returns::UnknownError(code) => ("VALUE", code),
-        Returns::ZeroedStruct(_) => return None,
+        Returns::ZeroedStruct(_) | Returns::ZeroedHfa(_) => return None,
     };
     let outs = fallback.outs.iter().map(|out| {
         let (bytes, kind) = match out.kind {

@@ -82,7 +82,7 @@ impl<'s> Claims<'s> {
                 let fits = format!("{class} != {POINTER} && {size} <= 16");
                 self.assert(&fits, &format!("{said}, not a number or small struct"));
             }
-            Returns::ZeroedStruct(claimed) => {
+            Returns::ZeroedStruct(claimed) | Returns::ZeroedHfa(claimed) => {
                 let fits = format!("{class} == {RECORD} && {size} == {claimed}");
                 self.assert(&fits, &format!("{said}, not a struct of {claimed} bytes"));
             }

@@ -1,15 +1,16 @@
 //! Comparison of declarations in the headers of two versions.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use gpustub_cdecl::{Clang, Headers, Version, same};
+use gpustub_cdecl::{Headers, Version, same};
 use gpustub_core::library::Library;
-use gpustub_report::error::{Error, Result};
-use gpustub_workspace::environment::variable;
+use gpustub_report::error::Result;
 
 use super::{Change, Side};
+use crate::c_headers::Request;
 use crate::cli::DiffHeaders;
+use crate::shipped::with_soname;
 
 /// Result of the comparison.
 pub struct Compared {
@@ -48,13 +49,9 @@ pub fn compare(options: &DiffHeaders, old: &Side, new: &Side) -> Result<Option<C
 
 /// The shipped library that a side is a version of.
 fn library(side: &Side) -> Option<&'static Library> {
-    let mut all = Library::builtin_ids().filter_map(Library::builtin);
     match (side.shipped, &side.soname) {
         (Some((id, ..)), _) => Library::builtin(id),
-        (None, Some(soname)) => all.find(|library| {
-            let mut names = library.load_names.iter().flat_map(|(_, names)| names);
-            names.any(|load| load.name == *soname)
-        }),
+        (None, Some(soname)) => with_soname(soname),
         (None, None) => None,
     }
 }
@@ -66,94 +63,15 @@ fn read(
     known: Option<&Headers>,
     wanted: &dyn Fn(&str) -> bool,
 ) -> Result<Version> {
-    let program = variable("CLANG").unwrap_or_else(|| "clang".into());
-    let mut clang = Clang::new(program);
-    let mut named = options.include.clone();
-    let mut directories: Vec<&Path> = Vec::new();
-    for path in paths {
-        let data = std::fs::metadata(path).map_err(|e| Error::io("read", path, &e))?;
-        let directory = match path.parent().filter(|_| !data.is_dir()) {
-            Some(directory) => {
-                let name = path.file_name().unwrap_or_default();
-                named.push(name.to_string_lossy().into_owned());
-                if directory == Path::new("") {
-                    Path::new(".")
-                } else {
-                    directory
-                }
-            }
-            None => path,
-        };
-        directories.push(directory);
-        clang = clang.directory(directory);
-    }
-    for argument in &options.clang_arg {
-        clang = clang.argument(argument);
-    }
-    let shown: Vec<_> = paths.iter().map(|p| format!("`{}`", p.display())).collect();
-    let shown = shown.join(", ");
-    for name in &named {
-        if name.contains(['>', '\n']) {
-            return Err(Error::new(format!("`{name}` cannot be included")));
-        }
-        // clang would also search its own directories.
-        if !directories
-            .iter()
-            .any(|directory| directory.join(name).is_file())
-        {
-            let message = format!("`{name}` is not in {shown}");
-            let help = "`--include` accepts a name as in `#include`, such as `hip/hiprtc.h`";
-            return Err(Error::new(message).help(help));
-        }
-    }
-    let mut headers = match (named.as_slice(), known) {
-        ([], Some(known)) => known.clone(),
-        ([], None) => {
-            let message = format!("gpustub does not know which of the headers in {shown} to read");
-            return Err(Error::new(message).help("name them: `--include acme.h`"));
-        }
-        _ => Headers::including(named),
+    let request = Request {
+        paths,
+        include: &options.include,
+        clang_arg: &options.clang_arg,
+        known,
+        option: "`--old-headers` or `--new-headers`",
+        without: "only symbols are compared",
     };
-    // The macros for reading a library's headers also apply to headers named by options.
-    if let Some(known) = known {
-        headers.defines.clone_from(&known.defines);
-    }
-    headers.read(&clang, wanted).map_err(|e| failed(e, &shown))
-}
-
-fn failed(error: gpustub_cdecl::Error, shown: &str) -> Error {
-    use gpustub_cdecl::Error as Why;
-    match error {
-        Why::Missing { program, cause } => {
-            Error::new(format!("cannot run `{program}`: {cause}")).help(
-                "headers are read by clang: Debian, Ubuntu: `apt install clang`; Fedora: `dnf install \
-                 clang`; Alpine: `apk add clang`; or name one in `CLANG`. Without `--old-headers` and \
-                 `--new-headers` only symbols are compared, which needs no clang",
-            )
-        }
-        Why::Refused { program, message } => {
-            let message = harmless(&message);
-            Error::new(format!("`{program}` cannot read the headers in {shown}\n{message}")).help(
-                "headers are read as C, without compiler options: add the directories of other \
-                 headers that they include with another `--old-headers` or `--new-headers`, macros with \
-                 `--clang-arg=-DNAME`",
-            )
-        }
-        Why::Nothing => {
-            let message = format!("the headers in {shown} declare none of the functions");
-            Error::new(message).help(
-                "the headers belong to another library, declare functions for C++ only, or other headers \
-                 must be named with `--include`",
-            )
-        }
-        other => Error::new(format!("the headers in {shown}: {other}")),
-    }
-}
-
-/// Removes control characters from clang's message, which quotes the header.
-fn harmless(message: &str) -> String {
-    let is_shown = |c: &char| !c.is_control() || *c == '\n' || *c == '\t';
-    message.trim_end().chars().filter(is_shown).collect()
+    request.read(wanted)
 }
 
 /// Compares the declarations of two versions.
@@ -220,12 +138,6 @@ fn meaning<'a>(version: &'a Version, name: &'a str) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn harmless_removes_control_characters() {
-        let message = "a.h:1:2: error: \x1b[31mred\u{9b}2J\n\t^\r\n";
-        assert_eq!(harmless(message), "a.h:1:2: error: [31mred2J\n\t^");
-    }
 
     #[test]
     fn library_is_found_by_soname() {

@@ -228,12 +228,12 @@ inputs and build the super-archive again.
     cargo gpustub archive verify all.a";
     MALFORMED_SYMBOL_LIST "malformed-symbol-list": "a symbol list that cannot be read",
         "A symbol list is a text: the line `@gpustub-symbols 1`, then a symbol a line with its
-attributes. `cargo gpustub sync` writes the lists of user-defined libraries; a hand-written one may
-consist of names only.
+attributes. `cargo gpustub add --from` writes the lists of user-defined libraries; a hand-written
+one may consist of names only. Functions without `returns=` return NULL if the library is missing.
 
     @gpustub-symbols 1
-    acmeClose
-    acmeOpen";
+    acmeClose returns=status
+    acmeVersion returns=string";
     MISSING_ARCH "missing-arch": "no device code for a requested architecture",
         "nvlink builds code for a GPU from machine code of the same major and an equal or lower minor, or
 from PTX or LTO code that is not newer. If a library has none, nvlink only warns and writes an empty
@@ -302,7 +302,7 @@ starts there, and the library is never found: every call returns the fall-back.
         "`symbols` names a file, relative to GpuStub.toml, that lists the library's functions. It is made
 once from the library itself and committed, so that other machines build without it.
 
-    cargo gpustub sync --from acme=/opt/acme/lib/libacme.so";
+    cargo gpustub add acme --from /opt/acme/lib/libacme.so --headers acme.h";
     MIXED_CUDART "mixed-cudart": "static and shared CUDA runtime in one process",
         "Each copy of the CUDA runtime has its own list of kernels and its own state. With the static one in
 one image and the shared one in another, kernels are registered with one and launched with the
@@ -389,11 +389,9 @@ nearest known key is named.
     views = { gfx900 = [\"gfx9\", \"common\"] }";
     UNKNOWN_LIBRARY "unknown-library": "a library that gpustub does not ship a manifest for",
         "Either the name is misspelt, or the library is user-defined and needs its load names and its symbol
-list.
+list, which `add --from` writes.
 
-    [stub.acme]
-    load-names = { linux = [\"libacme.so.3\"] }
-    symbols = \"symbols/acme.symbols\"";
+    cargo gpustub add acme --from /opt/acme/lib/libacme.so --headers acme.h";
     UNKNOWN_SYMBOL "unknown-symbol": "a symbol that no view of a super-archive contains",
         "Symbols are named as linkers know them: C++ names mangled. `nm` lists those of all views, each
 with the member that defines it.

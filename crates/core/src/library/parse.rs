@@ -10,6 +10,7 @@ use crate::abi_table::AbiTable;
 use crate::by_name::ByName;
 use crate::decode::{Decoder, Table, Value};
 use crate::diag::{Diagnostic, INVALID_VALUE, UNKNOWN_FUNCTION, has_errors};
+use crate::returns::{MAX_STRUCT_SIZE, MIN_STRUCT_SIZE};
 use crate::spanned::{Spanned, values};
 use crate::symbols::SymbolList;
 
@@ -74,13 +75,6 @@ pub(crate) const MAX_PREFIX_LENGTH: usize = 64;
 /// Maximum number of hook arguments that the run time stores (`MAX_HOOK_ARGS` of
 /// `runtime/shared.h`).
 pub(crate) const MAX_HOOK_ARGS: i64 = 12;
-
-/// Maximum size of a struct that a stub may have to fill with zeros.
-const MAX_STRUCT_SIZE: i64 = 65_536;
-
-/// Minimum size of a struct that is returned through the hidden result pointer, on x86-64 (psABI 3.2.3)
-/// and AArch64 (AAPCS64 6.9) alike. Smaller ones are returned in registers, without a pointer.
-const MIN_STRUCT_SIZE: i64 = 17;
 
 pub(super) fn library(
     file: &str,

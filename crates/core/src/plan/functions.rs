@@ -15,7 +15,7 @@ use crate::diag::{
     WEAK_SYMBOL, listing,
 };
 use crate::ids::{Id, IndexVec};
-use crate::library::Library;
+use crate::library::{Fallback, Library, Returns};
 use crate::manifest::Stub;
 use crate::reserved::is_of_every_image;
 use crate::symbols::{Kind, Symbol};
@@ -147,16 +147,18 @@ impl<'a> Selection<'a> {
             // The linker binds new programs to the default version only; without one, dlsym fails
             // and the version must be named.
             let symbol_version = symbol.version.as_ref().filter(|_| symbol.compat);
+            let returns = symbol.returns.as_ref();
             let number = match (
                 fallback,
+                returns,
                 in_abi_table,
                 hook,
                 symbol_version,
                 fallback_symbol,
             ) {
-                (None, false, None, None, None) => SpecId::from_index(0),
+                (None, None, false, None, None, None) => SpecId::from_index(0),
                 _ => specs.add(Spec {
-                    fallback: fallback.cloned().unwrap_or_default(),
+                    fallback: with_returns(fallback, returns),
                     abi_name: in_abi_table.then(|| name.to_owned()),
                     hook: hook.copied(),
                     symbol_version: symbol_version.cloned(),
@@ -277,6 +279,15 @@ impl Planner<'_> {
             self.add(found.help(help), &place);
         }
     }
+}
+
+/// Fall-back of the manifest, with the class of the symbol list.
+fn with_returns(fallback: Option<&Fallback>, returns: Option<&Returns>) -> Fallback {
+    let mut fallback = fallback.cloned().unwrap_or_default();
+    if let Some(returns) = returns {
+        fallback.returns = returns.clone();
+    }
+    fallback
 }
 
 /// Entry of a name that gets a stub.

@@ -12,7 +12,7 @@ use crate::diag::{
 };
 #[cfg(feature = "tools")]
 use crate::imports::wrong_header;
-use crate::library::{Library, Role, StatusCodes, plain_load_names};
+use crate::library::{Library, Returns, Role, StatusCodes, plain_load_names};
 use crate::manifest::Stub;
 use crate::reserved::{Owner, owner};
 use crate::spanned::{Spanned, values};
@@ -32,6 +32,12 @@ impl Planner<'_> {
         };
         if let Some(path) = &custom.symbols {
             library.symbols = self.read_symbols(stub, path)?;
+        }
+        if Library::index(&stub.id.value).is_none() {
+            // A status in place of a pointer would be dereferenced.
+            for symbol in &mut library.symbols.symbols {
+                symbol.returns.get_or_insert(Returns::Null);
+            }
         }
         if !custom.load_names.is_empty() {
             library.load_names = plain_load_names(&custom.load_names);
@@ -76,7 +82,7 @@ impl Planner<'_> {
                 let help = match nearest(id, Library::builtin_ids()) {
                     Some(near) => format!("did you mean `{near}`?"),
                     None => format!(
-                        "known libraries are {}; a user-defined library needs `load-names` and `symbols`",
+                        "known libraries are {}; for another one run `cargo gpustub add {id} --from path/to/the/library`",
                         join(&Library::builtin_ids().collect::<Vec<_>>(), ", ")
                     ),
                 };
@@ -107,12 +113,12 @@ impl Planner<'_> {
                 format!("symbol list `{}` does not exist", path.value),
             )
             .help(format!(
-                "write it with `cargo gpustub sync --from {id}=path/to/the/library`"
+                "write it with `cargo gpustub add {id} --from path/to/the/library`"
             ));
             self.add(error, &path.span);
             return None;
         };
-        let (list, diagnostics) =
+        let (mut list, diagnostics) =
             SymbolList::parse(&symbol_list_path(&self.manifest.file, &path.value), text);
         let broken = has_errors(&diagnostics);
         self.diagnostics.extend(diagnostics);
@@ -120,6 +126,16 @@ impl Planner<'_> {
             return None;
         }
         self.check_reserved(stub, path, text, &list);
+        // Elsewhere in registers, which are zeroed with the result.
+        for symbol in list
+            .symbols
+            .iter_mut()
+            .filter(|_| self.target.arch == "x86_64")
+        {
+            if let Some(Returns::ZeroedHfa(size)) = symbol.returns {
+                symbol.returns = Some(Returns::ZeroedStruct(size));
+            }
+        }
         Some(list)
     }
 
@@ -153,8 +169,8 @@ impl Planner<'_> {
             }
         };
         let help = format!(
-            "remove these lines; if the program means functions of the library, add \
-             `allowed-symbols = [{:?}]` to `[stub.{id}]`",
+            "remove these lines, as `cargo gpustub add {id} --from FILE` does; if the program means \
+             functions of the library, add `allowed-symbols = [{:?}]` to `[stub.{id}]`",
             of_runtime.first().copied().unwrap_or_default()
         );
         let label = "the program's own calls would reach the library";

@@ -1,6 +1,6 @@
 use super::*;
 use crate::diag::Level;
-use crate::library::StatusCodes;
+use crate::library::{Returns, StatusCodes};
 
 const LIST: &str = "\
 @gpustub-symbols 1
@@ -131,7 +131,13 @@ fn only_callable_symbols_become_functions() {
             ("acmeWeak", None),
         ]
     );
+    // A user-defined function without a class returns NULL; number 0 is the plain status function.
     assert_eq!(acme.specs[0], Spec::default());
+    let returns = acme
+        .functions
+        .iter()
+        .map(|f| &acme.specs[usize::from(f.spec)].fallback.returns);
+    assert!(returns.eq([&Returns::Null; 6]));
     let [note] = &diagnostics[..] else {
         panic!("{diagnostics:?}")
     };
@@ -306,6 +312,68 @@ fn a_stub_table_overrides_the_manifest() {
         plan_of(OWN).libraries[0].manifest.codes,
         StatusCodes::all(-1)
     );
+}
+
+#[test]
+fn the_class_of_a_list_replaces_that_of_the_manifest() {
+    let list = "@gpustub-symbols 1\nclCreateContext\nclFinish returns=value:7\n\
+                clGetPlatformIDs returns=null\nclNew\n";
+    let text = "schema = 1\n[stub.opencl]\nsymbols = 'cl.symbols'\n";
+    let (manifest, _) = Manifest::parse("GpuStub.toml", text);
+    let inputs = Inputs {
+        symbol_files: [("cl.symbols".to_owned(), list.to_owned())]
+            .into_iter()
+            .collect(),
+        ..Inputs::default()
+    };
+    let target = Target::from_triple("x86_64-unknown-linux-gnu").unwrap();
+    let (plan, diagnostics) = plan(&manifest, &target, &inputs);
+    assert_eq!(diagnostics, []);
+    let opencl = &plan.libraries[0];
+    let fallbacks: Vec<_> = opencl
+        .functions
+        .iter()
+        .map(|f| &opencl.specs[usize::from(f.spec)].fallback)
+        .map(|fallback| (fallback.returns.clone(), fallback.outs.len()))
+        .collect();
+    let shipped = Library::builtin("opencl")
+        .unwrap()
+        .fallbacks
+        .get("clCreateContext")
+        .unwrap();
+    assert_eq!(
+        fallbacks,
+        [
+            (shipped.returns.clone(), shipped.outs.len()),
+            (Returns::Value(7), 0),
+            (Returns::Null, 1),
+            (Returns::Status, 0),
+        ]
+    );
+    assert_eq!(shipped.returns, Returns::Null);
+}
+
+#[test]
+fn floating_point_structs_are_in_memory_on_one_architecture() {
+    let list = "@gpustub-symbols 1\nacmePoint returns=zeroed-hfa:24\n";
+    for (triple, row) in [
+        (
+            "x86_64-unknown-linux-gnu",
+            ".returns = RETURNS_ZEROED_STRUCT, .value = 24}",
+        ),
+        ("aarch64-unknown-linux-gnu", ".returns = RETURNS_NULL}"),
+    ] {
+        let (manifest, _) = Manifest::parse("GpuStub.toml", &format!("schema = 1\n{OWN}"));
+        let inputs = Inputs {
+            symbol_files: [("acme.symbols".to_owned(), list.to_owned())]
+                .into_iter()
+                .collect(),
+            ..Inputs::default()
+        };
+        let (plan, _) = plan(&manifest, &Target::from_triple(triple).unwrap(), &inputs);
+        let libraries = &crate::sources::render(&plan)["gpustub_libraries.inc"];
+        assert!(libraries.contains(row), "{libraries}");
+    }
 }
 
 #[test]

@@ -306,7 +306,7 @@ fn specs(text: &mut String, id: &str, library: &LibraryPlan) {
             Returns::Status => ("STATUS", None),
             Returns::Value(value) => ("VALUE", Some(int(value))),
             Returns::String => ("STRING", None),
-            Returns::Null => ("NULL", None),
+            Returns::Null | Returns::ZeroedHfa(_) => ("NULL", None),
             Returns::Void => ("VOID", None),
             Returns::ZeroedStruct(size) => ("ZEROED_STRUCT", Some(size.to_string())),
             Returns::ErrorName => ("ERROR_NAME", None),

@@ -7,10 +7,10 @@ use crate::version::Version;
 
 const SYMBOLS: &str = "\
 @gpustub-symbols 1
-acmeClose
-acmeCount
-acmeOld version=ACME_1 compat
-acmeOpen
+acmeClose returns=status
+acmeCount returns=status
+acmeOld version=ACME_1 compat returns=status
+acmeOpen returns=status
 ";
 
 const MANIFEST: &str = r#"schema = 1

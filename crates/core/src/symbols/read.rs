@@ -6,6 +6,7 @@ use super::{Kind, Symbol, SymbolList, is_name, is_plain};
 use crate::diag::{
     self, DUPLICATE_SYMBOL, Diagnostic, MALFORMED_SYMBOL_LIST, UNSUPPORTED_FORMAT, line_column,
 };
+use crate::returns::Returns;
 use crate::suggest::nearest;
 use crate::version::Version;
 
@@ -14,7 +15,15 @@ const MAX_ERRORS: usize = 20;
 
 const FORMAT: &str = "@gpustub-symbols";
 const DIRECTIVES: [&str; 3] = ["@soname", "@machine", "@releases"];
-const ATTRIBUTES: [&str; 6] = ["kind=", "weak", "version=", "compat", "size=", "releases="];
+const ATTRIBUTES: [&str; 7] = [
+    "kind=",
+    "weak",
+    "version=",
+    "compat",
+    "size=",
+    "returns=",
+    "releases=",
+];
 
 /// A word of the text and its location.
 #[derive(Clone)]
@@ -124,7 +133,7 @@ impl<'t> Reader<'t> {
                 format!("the first line is not `{FORMAT} 1`"),
             )
             .help(
-                "`cargo gpustub sync --from ID=path/to/library.so` writes a list; a hand-written one \
+                "`cargo gpustub add ID --from path/to/library.so` writes a list; a hand-written one \
                  is that line, followed by one function name per line",
             )
         };
@@ -221,7 +230,7 @@ impl<'t> Reader<'t> {
                 let error = self.error(word.span, format!("unknown attribute `{}`", word.text));
                 error.help = Some(match meant {
                     Some(meant) => format!("did you mean `{meant}`?"),
-                    None => "attributes are kind=, weak, version=, compat, size= and releases="
+                    None => "attributes are kind=, weak, version=, compat, size=, returns= and releases="
                         .to_owned(),
                 });
                 return;
@@ -259,6 +268,10 @@ impl<'t> Reader<'t> {
                     symbol.size = size.unwrap_or(0);
                     size.is_some()
                 }
+                "returns=" => {
+                    symbol.returns = Returns::parse(value);
+                    symbol.returns.is_some()
+                }
                 _ => match self.ranges(value) {
                     Some(ranges) => {
                         symbol.releases = ranges;
@@ -272,6 +285,10 @@ impl<'t> Reader<'t> {
                     "kind=" => "one of ifunc, notype, object, tls (a function has no kind=)",
                     "version=" => "a symbol version such as OPENCL_1.2",
                     "size=" => "a number of bytes",
+                    "returns=" => {
+                        "one of status, null, string, void, value:N, zeroed-struct:SIZE and \
+                         zeroed-hfa:SIZE; a SIZE is 17 to 65536 bytes, smaller structs are null"
+                    }
                     _ => {
                         "ascending releases and ranges such as 11.8,12.0-12.9,13.0- whose ends are \
                          in @releases"
@@ -285,6 +302,11 @@ impl<'t> Reader<'t> {
             self.error(
                 name.span,
                 format!("`{}` is a function and has `size=`", name.text),
+            );
+        } else if symbol.returns.is_some() && symbol.kind.is_data() {
+            self.error(
+                name.span,
+                format!("`{}` is data and has `returns=`", name.text),
             );
         } else {
             self.push(symbol, name.span);

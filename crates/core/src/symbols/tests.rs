@@ -9,9 +9,10 @@ const LIST: &str = "\
 _ZN6helperEv weak
 cudaBindTexture releases=11.8
 cudaFree
-cudaNew releases=12.9-
+cudaGetName returns=string
+cudaNew returns=value:-1 releases=12.9-
 cudaOld releases=11.8-12.9
-fast kind=ifunc
+fast kind=ifunc returns=null
 hipGetDeviceProperties version=hip_4.2 compat
 hipGetDeviceProperties version=hip_6.0
 someTable kind=object size=64
@@ -60,6 +61,7 @@ fn functions_are_each_named_once() {
             ("_ZN6helperEv", None),
             ("cudaBindTexture", None),
             ("cudaFree", None),
+            ("cudaGetName", None),
             ("cudaNew", None),
             ("cudaOld", None),
             ("fast", None),
@@ -120,6 +122,17 @@ fn errors_have_the_location_of_the_mistake() {
         (
             "@releases 11.8 12\nf releases=12,11.8",
             "3:3 `releases=` takes ascending releases",
+        ),
+        (
+            "f returns=text",
+            "2:3 `returns=` takes one of status, null, string, void",
+        ),
+        ("f returns=zeroed-struct:16", "2:3 `returns=` takes one of"),
+        ("f returns=zeroed-hfa:65537", "2:3 `returns=` takes one of"),
+        ("f returns=value:2147483648", "2:3 `returns=` takes one of"),
+        (
+            "f kind=tls returns=null",
+            "2:1 `f` is data and has `returns=`",
         ),
         ("@releases 12.0 11.8", "2:16 the releases are not ascending"),
         ("@releases twelve", "2:11 invalid release `twelve`"),

@@ -69,6 +69,9 @@ fn symbol(text: &mut String, symbol: &Symbol, last: Option<&Version>) {
     if symbol.kind.is_data() && symbol.size != 0 {
         let _ = write!(text, " size={}", symbol.size);
     }
+    if let Some(returns) = &symbol.returns {
+        let _ = write!(text, " returns={returns}");
+    }
     for (i, (from, to)) in symbol.releases.iter().enumerate() {
         text.push_str(if i == 0 { " releases=" } else { "," });
         // Open at the end, so that a new release without changes changes no line.

@@ -67,8 +67,8 @@ pub static MISSING_FALLBACK: Rule = Rule {
         id: "missing-fallback",
         summary: "user-defined library without a fall-back status",
         explanation: "\
-If the library is missing, each of its functions returns a number. gpustub does not know the
-status codes of a user-defined library, and returns -1. The caller decides how to handle it: a
+If the library is missing, functions with `returns=status` in its symbol list return a number. gpustub
+does not know the status codes of a user-defined library, and returns -1. The caller decides how to handle it: a
 code that the API does not have may end the program
 (https://github.com/koharu-rs/koharu/issues/169). Declare the code that callers treat as \"not
 available\", even if it is -1.
@@ -287,7 +287,7 @@ fn missing_fallback(workspace: &Workspace<'_>, findings: &mut Findings) {
         if Library::builtin(id).is_some() || !stub.provide || stub.custom.codes.is_some() {
             continue;
         }
-        let message = format!("every function of `{id}` returns -1 if the library is missing");
+        let message = format!("status functions of `{id}` return -1 if the library is missing");
         findings.push(
             Diagnostic::error(&MISSING_FALLBACK.code, message)
                 .with_origin(&manifest.file, stub.id.span.clone())

@@ -1,0 +1,353 @@
+//! `add --from`: table and symbol list of a user-defined library, read from the library.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use gpustub_cdecl::{ResultClass, Results};
+use gpustub_core::diag::{has_errors, listing};
+use gpustub_core::library::{Library, Returns, is_id};
+use gpustub_core::manifest::Stub;
+use gpustub_core::symbols::SymbolList;
+use gpustub_edit::as_before;
+use gpustub_report::display_path::display_path;
+use gpustub_report::error::{Error, Result};
+use gpustub_report::ops::{self, Operation};
+use gpustub_report::report::Sources;
+use gpustub_report::shell::Shell;
+use gpustub_workspace::tables::{Declared, FILE};
+use gpustub_workspace::workspace::{Depth, Workspace, directory, target};
+use toml_edit::{Array, DocumentMut, InlineTable, Item, Value};
+
+use super::insert;
+use crate::c_headers::{self, Request};
+use crate::{cli, exports};
+
+/// Writes the table and the list of the library that the command line names.
+pub fn add(options: &cli::Add, file: &Path, shell: &mut Shell) -> Result<bool> {
+    let id = named(options)?;
+    let workspace = Workspace::load(&options.cargo, Depth::Members)?;
+    let package = workspace.selected_one(|_| true)?;
+    let declared = Declared::read_all(&workspace, &[package])?.remove(0).1;
+    shell.diagnostics(&declared.diagnostics, &declared.sources())?;
+    if has_errors(&declared.diagnostics) {
+        return Ok(false);
+    }
+    let mut stubs = declared.manifest.stubs.iter();
+    let stub = stubs.find(|stub| stub.id.value == id);
+    let path = list_path(id, stub)?;
+    let old = declared.inputs.symbol_files.get(&path);
+    let (before, wrong) = match old {
+        Some(text) => SymbolList::parse(&path, text),
+        None => Default::default(),
+    };
+    if has_errors(&wrong) {
+        let sources = Sources::from([(path.clone(), old.cloned().unwrap_or_default())]);
+        shell.diagnostics(&wrong, &sources)?;
+        return Ok(false);
+    }
+
+    let is_allowed = |name: &str| {
+        let mut allowed = stub.iter().flat_map(|stub| &stub.custom.allowed_symbols);
+        allowed.any(|one| one.value == name)
+    };
+    let (mut list, found) = match exports::read(file, &is_allowed) {
+        Ok(read) => read,
+        Err(error) => {
+            shell.diagnostics(&[error.diagnostic()], &Sources::new())?;
+            return Ok(false);
+        }
+    };
+    shell.diagnostics(&found, &Sources::new())?;
+    let results = results(options, &list)?;
+    let kept = classify(&mut list, &before, &results.classes);
+    let list_text = with_comments(old.map_or("", String::as_str), &list.to_text());
+
+    let header = options.header_version.last();
+    let header = header.map(|header| header.version.as_str());
+    let text = insert(&declared.text, id, header)
+        .and_then(|text| {
+            complete(
+                &text,
+                id,
+                &described(id, stub, file, &path, &list, &results),
+            )
+        })
+        .map_err(|why| Error::new(format!("could not edit `{}`: {why}", declared.shown)))?;
+    let mut added = Declared::from_text(directory(package), text.clone())?;
+    added.manifest.stubs.retain(|stub| stub.id.value == id);
+    added.inputs.symbol_files.insert(&path, list_text.clone());
+    let (_, found) = added.plan(&target(None)?, &added.inputs);
+    shell.diagnostics(&found, &added.sources())?;
+    if has_errors(&found) {
+        return Ok(false);
+    }
+
+    let absolute = directory(package).join(&path);
+    let mut operations = vec![
+        Operation::write(absolute.clone(), display_path(&absolute), list_text)?,
+        Operation::write(directory(package).join(FILE), declared.shown.clone(), text)?,
+    ];
+    operations.retain(|operation| !operation.is_done());
+    let verb = match (operations.is_empty(), stub) {
+        (true, _) => "Fresh",
+        (false, None) => "Adding",
+        (false, Some(_)) => "Changing",
+    };
+    let count = list.functions().count();
+    let name = load_name(&list, file);
+    shell.status(verb, format!("{id} ({name}): {count} functions"));
+    ops::apply(&operations, |o| shell.status(o.verb(), &o.shown))?;
+    report(&list, &kept, options, shell);
+    if !operations.is_empty() {
+        shell.note("next: `cargo gpustub sync`");
+    }
+    Ok(true)
+}
+
+/// The id of the library.
+fn named(options: &cli::Add) -> Result<&str> {
+    let [id] = options.libraries.as_slice() else {
+        return Err(Error::new("`--from` describes one library")
+            .help("run the command once for each library"));
+    };
+    if !is_id(id) {
+        let message = format!("`{}` cannot be the name of a library", id.escape_debug());
+        let help = "a name has lower-case letters, digits, `-` and `_`, and begins with a letter";
+        return Err(Error::new(message).help(help));
+    }
+    Ok(id)
+}
+
+/// Path of the symbol list, relative to `GpuStub.toml`.
+fn list_path(id: &str, stub: Option<&Stub>) -> Result<String> {
+    match stub.and_then(|stub| stub.custom.symbols.as_ref()) {
+        Some(path) => Ok(path.value.clone()),
+        None if Library::builtin(id).is_some() => {
+            let message = format!("gpustub knows `{id}`, and brings its symbol list");
+            Err(Error::new(message).help(format!(
+                "run `cargo gpustub add {id}`; to replace the list, set `symbols` in `[stub.{id}]` first"
+            )))
+        }
+        None => Ok(format!("symbols/{id}.symbols")),
+    }
+}
+
+/// Classes of the functions by the headers of the command line.
+fn results(options: &cli::Add, list: &SymbolList) -> Result<Results> {
+    let own = &options.own;
+    if own.headers.is_empty() {
+        return Ok(Results::default());
+    }
+    let request = Request {
+        paths: &own.headers,
+        include: &own.include,
+        clang_arg: &own.clang_arg,
+        known: list.soname.as_deref().and_then(c_headers::known),
+        option: "`--headers`",
+        without: "return types stay unknown",
+    };
+    let wanted = |name: &str| !list.lookup(name).is_empty();
+    Ok(Results::new(&request.read(&wanted)?))
+}
+
+/// Sets the classes of functions: those of the previous list, else those of the headers. Returns the
+/// functions for which the two differ.
+fn classify(
+    list: &mut SymbolList,
+    before: &SymbolList,
+    classes: &BTreeMap<String, ResultClass>,
+) -> Vec<String> {
+    let mut kept = Vec::new();
+    for symbol in &mut list.symbols {
+        let mut old = before.lookup(&symbol.name).iter();
+        let old = old.find_map(|old| old.returns.clone());
+        let new = classes.get(&symbol.name).and_then(|class| returns(*class));
+        if old.is_some() && new.is_some() && old != new {
+            kept.push(symbol.name.clone());
+        }
+        symbol.returns = old.or(new);
+    }
+    kept
+}
+
+/// `None`: the struct is larger than a stub fills.
+fn returns(class: ResultClass) -> Option<Returns> {
+    let text = match class {
+        ResultClass::Void => "void".to_owned(),
+        ResultClass::Status => "status".to_owned(),
+        ResultClass::String => "string".to_owned(),
+        ResultClass::Null => "null".to_owned(),
+        ResultClass::Struct(size) => format!("zeroed-struct:{size}"),
+        ResultClass::Hfa(size) => format!("zeroed-hfa:{size}"),
+    };
+    Returns::parse(&text)
+}
+
+/// Name to request from the loader.
+fn load_name(list: &SymbolList, file: &Path) -> String {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    list.soname.clone().unwrap_or_else(|| name.into_owned())
+}
+
+/// Keys that describe the library, each with its value and a comment.
+fn described(
+    id: &str,
+    stub: Option<&Stub>,
+    file: &Path,
+    path: &str,
+    list: &SymbolList,
+    results: &Results,
+) -> Vec<(&'static str, Value, Option<String>)> {
+    let name = load_name(list, file);
+    let mut keys = Vec::new();
+    let stem = name
+        .strip_prefix("lib")
+        .and_then(|rest| rest.split(".so").next());
+    if let Some(stem) = stem.filter(|stem| stub.is_none() && *stem != id) {
+        keys.push(("link-names", Array::from_iter([stem]).into(), None));
+    }
+    let by_os = [("linux", Array::from_iter([name]))];
+    keys.push(("load-names", InlineTable::from_iter(by_os).into(), None));
+    keys.push(("symbols", path.into(), None));
+    if let Some((name, code)) = &results.unavailable {
+        let fallback = InlineTable::from_iter([("status", i64::from(*code))]);
+        keys.push(("fallback", fallback.into(), Some(name.clone())));
+    }
+    keys
+}
+
+/// Adds the keys that `[stub.<id>]` lacks.
+fn complete(
+    text: &str,
+    id: &str,
+    keys: &[(&'static str, Value, Option<String>)],
+) -> std::result::Result<String, String> {
+    let mut document: DocumentMut = text.parse().map_err(|e| format!("{e}"))?;
+    let stub = document.get_mut("stub").and_then(|stubs| stubs.get_mut(id));
+    let stub = stub.ok_or_else(|| format!("no `stub.{id}`"))?;
+    // A comment would end an inline table.
+    let has_lines = stub.is_table();
+    let table = stub.as_table_like_mut().ok_or("not a table")?;
+    for (key, value, comment) in keys {
+        if !table.contains_key(key) {
+            let mut value = value.clone();
+            if let Some(comment) = comment.as_ref().filter(|_| has_lines) {
+                value.decor_mut().set_suffix(format!(" # {comment}"));
+            }
+            table.insert(key, Item::Value(value));
+        }
+    }
+    Ok(as_before(text, &document.to_string()))
+}
+
+/// Text of a new list, with the comments of the previous one before the same lines.
+fn with_comments(before: &str, text: &str) -> String {
+    let key = |line: &str| {
+        line.split_whitespace()
+            .next()
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let mut above: BTreeMap<String, String> = BTreeMap::new();
+    let mut comments = String::new();
+    for line in before.lines() {
+        if line.trim_start().starts_with('#') {
+            comments.push_str(line);
+            comments.push('\n');
+        } else if !comments.is_empty() && !line.trim().is_empty() {
+            above.entry(key(line)).or_default().push_str(&comments);
+            comments.clear();
+        }
+    }
+    let mut new = String::new();
+    for line in text.split_inclusive('\n') {
+        if let Some(comments) = above.remove(&key(line)) {
+            new.push_str(&comments);
+        }
+        new.push_str(line);
+    }
+    new + &comments
+}
+
+fn report(list: &SymbolList, kept: &[String], options: &cli::Add, shell: &mut Shell) {
+    if !kept.is_empty() {
+        shell.note(format!(
+            "kept `returns=` of the symbol list, which the headers contradict: {}",
+            listing(kept)
+        ));
+    }
+    let unknown = list.functions().filter(|symbol| symbol.returns.is_none());
+    let unknown: Vec<&str> = unknown.map(|symbol| symbol.name.as_str()).collect();
+    if unknown.is_empty() {
+        return;
+    }
+    let why = if options.own.headers.is_empty() {
+        "add `--headers` with the library's header, or `returns=` to the list"
+    } else {
+        "the headers do not declare them: add `returns=` to the list"
+    };
+    shell.note(format!(
+        "unknown return types of {} functions, which return NULL or 0 if the library is missing: {}; {why}",
+        unknown.len(),
+        listing(&unknown)
+    ));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comments_stay_above_their_lines() {
+        let before =
+            "@gpustub-symbols 1\n# of 3.1\n@soname a\n# x\n# y\nacmeB\nacmeC\n# z\nacmeD\n# end\n";
+        let after = "@gpustub-symbols 1\n@soname b\nacmeA\nacmeB returns=null\nacmeC\n";
+        assert_eq!(
+            with_comments(before, after),
+            "@gpustub-symbols 1\n# of 3.1\n@soname b\nacmeA\n# x\n# y\nacmeB returns=null\nacmeC\n# end\n"
+        );
+        assert_eq!(with_comments("", after), after);
+    }
+
+    #[test]
+    fn keys_of_a_table_stay() {
+        let keys = [
+            ("symbols", "new".into(), None),
+            (
+                "fallback",
+                InlineTable::from_iter([("status", 1)]).into(),
+                Some("ACME_X".to_owned()),
+            ),
+        ];
+        for (before, after) in [
+            (
+                "[stub.acme] # a\nsymbols = 'old' # b\n",
+                "[stub.acme] # a\nsymbols = 'old' # b\nfallback = { status = 1 } # ACME_X\n",
+            ),
+            (
+                "[stub]\nacme = {}\n",
+                "[stub]\nacme = { symbols = \"new\", fallback = { status = 1 } }\n",
+            ),
+        ] {
+            assert_eq!(complete(before, "acme", &keys).unwrap(), after);
+        }
+    }
+
+    #[test]
+    fn the_list_wins_over_the_headers() {
+        let parse = |text: &str| SymbolList::parse("x", &format!("@gpustub-symbols 1\n{text}")).0;
+        let mut list = parse("a\nb\nc\nd\n");
+        let before = parse("a returns=null\nb returns=value:-1\nz returns=void\n");
+        let classes = [
+            ("a", ResultClass::Null),
+            ("b", ResultClass::Status),
+            ("c", ResultClass::Hfa(32)),
+        ];
+        let classes = classes.map(|(name, class)| (name.to_owned(), class)).into();
+        assert_eq!(classify(&mut list, &before, &classes), ["b"]);
+        assert_eq!(
+            list.to_text(),
+            "@gpustub-symbols 1\na returns=null\nb returns=value:-1\nc returns=zeroed-hfa:32\nd\n"
+        );
+    }
+}

@@ -1,0 +1,424 @@
+//! User-defined libraries: `add --from`, and programs without them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::{acme, cc, ends, package, repository, write};
+
+/// A package with an empty `GpuStub.toml`.
+fn project() -> (tempfile::TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().to_owned();
+    package(&path, "user", "");
+    write(&path, "GpuStub.toml", "schema = 1\n");
+    (directory, path)
+}
+
+fn library(directory: &Path, soname: &str, source: &str) {
+    write(directory, "library.c", source);
+    let soname_flag = format!("-Wl,-soname,{soname}");
+    cc(
+        directory,
+        &[
+            "-shared",
+            "-fPIC",
+            "-fno-builtin",
+            &soname_flag,
+            "-o",
+            soname,
+            "library.c",
+        ],
+    );
+}
+
+fn read(directory: &Path, name: &str) -> String {
+    fs::read_to_string(directory.join(name)).unwrap()
+}
+
+/// Output of a C or C++ program that is linked with the stubs of a library, with the library at this path or
+/// without it.
+fn output(directory: &Path, compiler: &str, source: &str, library: &str, path: &str) -> String {
+    write(directory, "program.source", source);
+    let language = if compiler == "cc" { "c" } else { "c++" };
+    let out = ["export", "stubs", library, "--out-dir", "stubs"];
+    ends(0, directory, &out);
+    let link = format!("-l{library}");
+    let arguments = [
+        "-x",
+        language,
+        "program.source",
+        "-x",
+        "none",
+        "-o",
+        "program",
+        "-Lstubs/link",
+    ];
+    let compiled = Command::new(compiler)
+        .current_dir(directory)
+        .args(arguments)
+        .args([&link, "-ldl", "-Wl,--gc-sections"])
+        .output()
+        .unwrap();
+    let err = String::from_utf8_lossy(&compiled.stderr);
+    assert!(compiled.status.success(), "{err}");
+    let variable = format!("GPUSTUB_{}_PATH", library.to_ascii_uppercase());
+    let ran = Command::new(directory.join("program"))
+        .env(variable, path)
+        .output()
+        .unwrap();
+    let out = String::from_utf8(ran.stdout).unwrap();
+    assert_eq!(ran.status.code(), Some(0), "{:?}\n{out}", ran.status);
+    out
+}
+
+#[test]
+fn library_is_described_by_its_file() {
+    let (_guard, directory) = project();
+    acme(&directory);
+    let (_, err) = ends(0, &directory, &["add", "acme", "--from", "libacme.so.3"]);
+    for part in [
+        "Adding acme (libacme.so.3): 3 functions",
+        "unknown return types of 3 functions",
+    ] {
+        assert!(err.contains(part), "{part}: {err}");
+    }
+    assert_eq!(
+        read(&directory, "GpuStub.toml"),
+        "schema = 1\n\n[stub.acme]\nload-names = { linux = [\"libacme.so.3\"] }\n\
+         symbols = \"symbols/acme.symbols\"\n"
+    );
+    let list = read(&directory, "symbols/acme.symbols");
+    assert!(
+        list.ends_with("\nacmeCount\nacmeOpen\nacmeWeak weak\n"),
+        "{list}"
+    );
+
+    // A refreshed list keeps the classes, the comments and the table of a person.
+    let edited = list.replace("acmeOpen\n", "# Opens a device.\nacmeOpen returns=status\n");
+    write(
+        &directory,
+        "symbols/acme.symbols",
+        &edited.replace("acmeCount\n", ""),
+    );
+    let table = read(&directory, "GpuStub.toml").replace("so.3", "so.2");
+    write(&directory, "GpuStub.toml", &table);
+    let (_, err) = ends(0, &directory, &["add", "acme", "--from", "libacme.so.3"]);
+    assert!(err.contains("Changing acme"), "{err}");
+    assert_eq!(read(&directory, "symbols/acme.symbols"), edited);
+    assert_eq!(read(&directory, "GpuStub.toml"), table);
+
+    // The link name is written if it is not the name of the table.
+    ends(0, &directory, &["add", "other", "--from", "libacme.so.3"]);
+    assert!(read(&directory, "GpuStub.toml").contains("\n[stub.other]\nlink-names = [\"acme\"]\n"));
+}
+
+#[test]
+fn what_cannot_be_described_is_refused() {
+    let (_guard, directory) = project();
+    acme(&directory);
+    write(&directory, "symbols/broken.symbols", "no list\n");
+    let broken = "schema = 1\n[stub.broken]\nload-names = { linux = [\"libb.so.1\"] }\n\
+                  symbols = \"symbols/broken.symbols\"\n";
+    write(&directory, "GpuStub.toml", broken);
+    for (code, arguments, part) in [
+        (
+            101,
+            &["acme", "other", "--from", "libacme.so.3"][..],
+            "describes one library",
+        ),
+        (
+            101,
+            &["Acme", "--from", "libacme.so.3"],
+            "cannot be the name of a library",
+        ),
+        (
+            101,
+            &["cudart", "--from", "libacme.so.3"],
+            "gpustub knows `cudart`",
+        ),
+        (
+            1,
+            &["acme", "--from", "acme.c"],
+            "error[malformed-library]: `acme.c`",
+        ),
+        (
+            1,
+            &["broken", "--from", "libacme.so.3"],
+            "error[malformed-symbol-list]",
+        ),
+        (
+            101,
+            &["acme", "--from", "libacme.so.3", "--headers", "none.h"],
+            "none.h",
+        ),
+        (2, &["acme", "--headers", "acme.h"], "--from <FILE>"),
+        (1, &["acme"], "cargo gpustub add acme --from"),
+    ] {
+        let arguments: Vec<&str> = ["add"].iter().chain(arguments).copied().collect();
+        let (_, err) = ends(code, &directory, &arguments);
+        assert!(err.contains(part), "{part}: {err}");
+        assert_eq!(read(&directory, "GpuStub.toml"), broken);
+    }
+}
+
+/// A bundled allocator, data, and a function that is called by its name in `allowed-symbols`.
+#[test]
+fn names_of_the_c_library_stay_with_the_program() {
+    let (_guard, directory) = project();
+    library(
+        &directory,
+        "libacme.so.3",
+        "#include <stddef.h>\nint acmeTable[4]; static char heap[4096];\n\
+         void *malloc(size_t n) { return heap; } void free(void *p) { }\n\
+         void *calloc(size_t n, size_t m) { return heap; } void *realloc(void *p, size_t n) { return p; }\n\
+         char *strfry(char *s) { return s; }\n\
+         int acmeAdd(int a, int b) { return a + b; }\n",
+    );
+    let add = ["add", "acme", "--from", "libacme.so.3"];
+    let (_, err) = ends(0, &directory, &add);
+    for part in [
+        "note[reserved-symbol]: 4 names of the C and C++ run time in `libacme.so.3` get no stub: \
+         calloc, free, malloc, realloc",
+        "warning[data-symbol]: data of `libacme.so.3` gets no stub: acmeTable\n",
+    ] {
+        assert!(err.contains(part), "{part}: {err}");
+    }
+    let list = read(&directory, "symbols/acme.symbols");
+    assert!(list.ends_with("\nacmeAdd\nstrfry\n"), "{list}");
+    let source = "#include <stdio.h>\n#include <stdlib.h>\nint acmeAdd(int, int);\n\
+                  int main(void) { char *p = malloc(9); printf(\"%d %d\\n\", acmeAdd(2, 3), p != 0); free(p); }\n";
+    assert_eq!(output(&directory, "cc", source, "acme", "off"), "0 1\n");
+    let path = directory.join("libacme.so.3");
+    assert_eq!(
+        output(&directory, "cc", source, "acme", path.to_str().unwrap()),
+        "5 1\n"
+    );
+
+    let allowed = read(&directory, "GpuStub.toml") + "allowed-symbols = [\"realloc\"]\n";
+    write(&directory, "GpuStub.toml", &allowed);
+    ends(0, &directory, &add);
+    let list = read(&directory, "symbols/acme.symbols");
+    assert!(list.ends_with("\nacmeAdd\nrealloc\nstrfry\n"), "{list}");
+}
+
+const API: &str = "\
+#include <stddef.h>
+typedef enum { ACME_SUCCESS, ACME_BUSY, ACME_NOT_INITIALIZED = 7 } acmeStatus;
+typedef enum { ACME_FAST, ACME_SLOW } acmeMode;
+typedef struct acme *acme;
+struct three { long a, b, c; };
+struct two { long a, b; };
+struct point { double x, y, z; };
+struct matrix { float m[8]; };
+typedef struct { acmeStatus status; int detail; } acmeError;
+acmeStatus acmeOpen(acme *out);
+acmeError acmeCheck(acme handle);
+acmeMode acmeGetMode(void);
+int acmeCount(void);
+const char *acmeVersion(void);
+char *acmeDuplicate(void);
+acme acmeCurrent(void);
+struct two acmeTwo(void);
+struct three acmeThree(int scale);
+struct point acmePoint(void);
+struct matrix acmeMatrix(void);
+double acmeTime(void);
+void acmeClose(acme handle);
+";
+
+/// The functions of `API`, which return what no missing library returns, and one that it does not declare.
+const IMPLEMENTATION: &str = "\
+#include \"acme.h\"
+acmeStatus acmeOpen(acme *out) { return ACME_BUSY; }
+acmeError acmeCheck(acme handle) { return (acmeError){ ACME_BUSY, 5 }; }
+acmeMode acmeGetMode(void) { return ACME_SLOW; }
+int acmeCount(void) { return 3; }
+const char *acmeVersion(void) { return \"3.1\"; }
+char *acmeDuplicate(void) { return (char *)\"x\"; }
+acme acmeCurrent(void) { return (acme)acmeCurrent; }
+struct two acmeTwo(void) { return (struct two){ 1, 2 }; }
+struct three acmeThree(int scale) { return (struct three){ 1, 2, scale }; }
+struct point acmePoint(void) { return (struct point){ 1, 2, 3 }; }
+struct matrix acmeMatrix(void) { return (struct matrix){ { 1, 2 } }; }
+double acmeTime(void) { return 1; }
+void acmeClose(acme handle) { }
+int acmeInternal(void) { return 9; }
+";
+
+const CALLER: &str = "\
+#include <stdio.h>
+#include \"acme.h\"
+int main(void) {
+    acme handle;
+    struct three three = acmeThree(4);
+    struct point point = acmePoint();
+    struct matrix matrix = acmeMatrix();
+    struct two two = acmeTwo();
+    acmeError error = acmeCheck(NULL);
+    char *copy = acmeDuplicate();
+    acmeClose(NULL);
+    printf(\"%d %d %d %d %d\\n\", acmeOpen(&handle), error.status, error.detail, acmeGetMode(), acmeCount());
+    printf(\"%s %s %d\\n\", acmeVersion(), copy ? copy : \"-\", acmeCurrent() != NULL);
+    printf(\"%ld %ld %ld %ld %ld\\n\", two.a, two.b, three.a, three.b, three.c);
+    printf(\"%g %g %g %g %g %g\\n\", point.x, point.y, point.z, matrix.m[0], matrix.m[1], acmeTime());
+}
+";
+
+#[test]
+#[ignore = "needs clang (tests/run)"]
+fn headers_give_the_return_types() {
+    let (_guard, directory) = project();
+    write(&directory, "acme.h", API);
+    library(&directory, "libacme.so.3", IMPLEMENTATION);
+    let add = [
+        "add",
+        "acme",
+        "--from",
+        "libacme.so.3",
+        "--headers",
+        "acme.h",
+    ];
+    let (_, err) = ends(0, &directory, &add);
+    let unknown = "unknown return types of 1 functions, which return NULL or 0 if the library is missing: acmeInternal";
+    assert!(err.contains(unknown), "{err}");
+    let list = read(&directory, "symbols/acme.symbols");
+    let functions: Vec<&str> = list.lines().filter(|line| !line.starts_with('@')).collect();
+    assert_eq!(
+        functions,
+        [
+            "acmeCheck returns=status",
+            "acmeClose returns=void",
+            "acmeCount returns=null",
+            "acmeCurrent returns=null",
+            "acmeDuplicate returns=null",
+            "acmeGetMode returns=null",
+            "acmeInternal",
+            "acmeMatrix returns=zeroed-struct:32",
+            "acmeOpen returns=status",
+            "acmePoint returns=zeroed-hfa:24",
+            "acmeThree returns=zeroed-struct:24",
+            "acmeTime returns=null",
+            "acmeTwo returns=null",
+            "acmeVersion returns=string",
+        ]
+    );
+    let table = read(&directory, "GpuStub.toml");
+    assert!(
+        table.ends_with("\nfallback = { status = 7 } # ACME_NOT_INITIALIZED\n"),
+        "{table}"
+    );
+
+    let missing = output(&directory, "cc", CALLER, "acme", "off");
+    assert_eq!(
+        missing,
+        "7 7 0 0 0\nacme is not available; GPUSTUB_LOG=1 shows why - 0\n0 0 0 0 0\n0 0 0 0 0 0\n"
+    );
+    let path = directory.join("libacme.so.3");
+    let found = output(&directory, "cc", CALLER, "acme", path.to_str().unwrap());
+    assert_eq!(found, "1 1 5 1 3\n3.1 x 1\n1 2 1 2 4\n1 2 3 1 2 1\n");
+
+    // A person's class stays.
+    let own = list.replace("acmeCount returns=null", "acmeCount returns=value:-1");
+    write(&directory, "symbols/acme.symbols", &own);
+    let (_, err) = ends(0, &directory, &add);
+    assert!(
+        err.contains("which the headers contradict: acmeCount"),
+        "{err}"
+    );
+    assert_eq!(read(&directory, "symbols/acme.symbols"), own);
+}
+
+/// zlib has no enumeration of statuses: they are `int`.
+#[test]
+#[ignore = "needs clang and zlib's header (tests/run)"]
+fn strings_of_a_missing_zlib_can_be_read() {
+    let (_guard, directory) = project();
+    let file = [
+        "/lib/x86_64-linux-gnu/libz.so.1",
+        "/lib/aarch64-linux-gnu/libz.so.1",
+        "/usr/lib64/libz.so.1",
+    ];
+    let file = file.into_iter().find(|file| Path::new(file).exists());
+    let file = file.expect("the system has zlib");
+    let add = [
+        "add",
+        "z",
+        "--from",
+        file,
+        "--headers",
+        "/usr/include/zlib.h",
+    ];
+    ends(0, &directory, &add);
+    let list = read(&directory, "symbols/z.symbols");
+    for line in [
+        "crc32 returns=null",
+        "gzclose returns=status",
+        "zlibVersion returns=string",
+    ] {
+        assert!(
+            list.lines().any(|one| one.starts_with(line)),
+            "{line}\n{list}"
+        );
+    }
+    let source = "#include <stdio.h>\n#include <zlib.h>\nint main(void) {\n\
+                  printf(\"%s %d %lu\\n\", zlibVersion(), inflateEnd(NULL), crc32(0, NULL, 0)); }\n";
+    assert_eq!(
+        output(&directory, "cc", source, "z", "off"),
+        "z is not available; GPUSTUB_LOG=1 shows why -1 0\n"
+    );
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the environment names the directory of the packages"
+)]
+fn component(name: &str) -> PathBuf {
+    let components = std::env::var_os("GPUSTUB_TEST_COMPONENTS")
+        .expect("GPUSTUB_TEST_COMPONENTS names the directory of unpacked packages");
+    Path::new(&components).join(name)
+}
+
+/// libcufile exports a whole libstdc++, of which no stub may be in a C++ program.
+#[test]
+#[ignore = "needs the real packages: GPUSTUB_TEST_COMPONENTS names their directory (tests/run)"]
+fn a_library_that_exports_the_cxx_run_time() {
+    let (_guard, directory) = project();
+    let wheel = component("wheels/cufile-12.9/nvidia/cufile");
+    let file = wheel.join("lib/libcufile.so.0");
+    let header = wheel.join("include/cufile.h");
+    let stand_ins = repository().join("xtask/headers");
+    let cuda = component("wheels/cudart-12.9/nvidia/cuda_runtime/include");
+    let include =
+        [stand_ins, cuda].map(|directory| format!("--clang-arg=-I{}", directory.display()));
+    let add = [
+        "add",
+        "storage",
+        "--from",
+        file.to_str().unwrap(),
+        "--headers",
+        header.to_str().unwrap(),
+        &include[0],
+        &include[1],
+    ];
+    let (_, err) = ends(0, &directory, &add);
+    assert!(err.contains("names of the C and C++ run time in"), "{err}");
+    let table = read(&directory, "GpuStub.toml");
+    assert!(table.contains("link-names = [\"cufile\"]"), "{table}");
+    assert!(
+        table.contains("fallback = { status = 5001 } # CU_FILE_DRIVER_NOT_INITIALIZED"),
+        "{table}"
+    );
+    // The directory `link` has the name of the real library, and the program that of the table.
+    let table = table.replace("link-names = [\"cufile\"]\n", "");
+    write(&directory, "GpuStub.toml", &table);
+    let source = "#include <cstdio>\n#include <stdexcept>\n#include <string>\n#include <vector>\n\
+        extern \"C\" { struct error { int code, cuda; }; error cuFileDriverOpen(); }\n\
+        int main() { std::vector<std::string> v(3, std::string(99, 'x'));\n\
+        try { throw std::runtime_error(v[0]); } catch (std::exception &e) {\n\
+        std::printf(\"%d %d\\n\", cuFileDriverOpen().code, (int)v[2].size()); } }\n";
+    assert_eq!(
+        output(&directory, "c++", source, "storage", "off"),
+        "5001 99\n"
+    );
+}

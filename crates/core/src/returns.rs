@@ -1,0 +1,82 @@
+//! Results of functions that cannot be called.
+
+/// Maximum size of a struct that a stub may have to fill with zeros.
+pub(crate) const MAX_STRUCT_SIZE: i64 = 65_536;
+
+/// Minimum size of a struct that is returned through the hidden result pointer, on x86-64 (psABI 3.2.3)
+/// and AArch64 (AAPCS64 6.9) alike. Smaller ones are returned in registers, without a pointer.
+pub(crate) const MIN_STRUCT_SIZE: i64 = 17;
+
+/// Return value of a function that cannot be called.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+pub enum Returns {
+    /// The library's status code for the reason.
+    #[default]
+    Status,
+    /// This number, for every reason.
+    Value(i32),
+    /// The library's fall-back string, as a C string.
+    String,
+    /// NULL.
+    Null,
+    /// No value.
+    Void,
+    /// A zeroed struct of this size in bytes, through the hidden result pointer.
+    ZeroedStruct(u32),
+    /// The name of the status code in the first argument, as a C string.
+    ErrorName,
+    /// Number and name of that code, as a C string.
+    ErrorText,
+    /// 0, or this number if that code is unknown.
+    UnknownError(i32),
+    /// A zeroed struct of up to four equal floating-point members (AAPCS64 6.9), of this size in bytes: in
+    /// vector registers on AArch64, through the hidden result pointer on x86-64.
+    ZeroedHfa(u32),
+}
+
+impl Returns {
+    /// Names in a symbol list, without those that have a number.
+    const NAMES: [(&'static str, Self); 4] = [
+        ("status", Self::Status),
+        ("null", Self::Null),
+        ("string", Self::String),
+        ("void", Self::Void),
+    ];
+
+    /// Reads a class of a symbol list: `string`, `zeroed-struct:24`.
+    pub fn parse(text: &str) -> Option<Self> {
+        if let Some((_, class)) = Self::NAMES.iter().find(|(name, _)| *name == text) {
+            return Some(class.clone());
+        }
+        let (name, number) = text.split_once(':')?;
+        let size = || {
+            let size = number.parse().ok()?;
+            (MIN_STRUCT_SIZE..=MAX_STRUCT_SIZE)
+                .contains(&size)
+                .then_some(u32::try_from(size).ok()?)
+        };
+        match name {
+            "value" => number.parse().ok().map(Self::Value),
+            "zeroed-struct" => size().map(Self::ZeroedStruct),
+            "zeroed-hfa" => size().map(Self::ZeroedHfa),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(feature = "tools")]
+impl std::fmt::Display for Returns {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Value(value) => write!(f, "value:{value}"),
+            Self::ZeroedStruct(size) => write!(f, "zeroed-struct:{size}"),
+            Self::ZeroedHfa(size) => write!(f, "zeroed-hfa:{size}"),
+            plain => {
+                let mut names = Self::NAMES.iter();
+                let named = names.find(|(_, class)| class == plain);
+                f.write_str(named.map_or("", |(name, _)| name))
+            }
+        }
+    }
+}
