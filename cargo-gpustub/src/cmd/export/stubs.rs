@@ -309,7 +309,7 @@ fn or_library(mut error: Error) -> Error {
     error
 }
 
-/// C compiler in a command for people: `cc` compiles for the host only.
+/// C compiler in a printed command: `cc` compiles for the host only.
 fn compiler(target: Option<&str>) -> String {
     match target {
         Some(triple) if triple != host_triple() => format!("<C compiler for {triple}>"),
