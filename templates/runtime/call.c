@@ -132,8 +132,8 @@ static void write_out_param(const struct library *library, const struct out_para
     case OUT_STATUS: write_bytes(argument, &code, sizeof code); break;
     case OUT_STRING: write_bytes(argument, &library->string, sizeof library->string); break;
     case OUT_ERROR_NAME:
-    case OUT_ERROR_TEXT:
-        description = describe_error(library, (int32_t)frame->reg[0], out->kind == OUT_ERROR_TEXT,
+    case OUT_ERROR_STRING:
+        description = describe_error(library, (int32_t)frame->reg[0], out->kind == OUT_ERROR_STRING,
                                      reason);
         write_bytes(argument, &description, sizeof description);
         break;
@@ -161,7 +161,7 @@ static uintptr_t composed_result(const struct library *library, const struct spe
         return frame->indirect;
     }
     description = describe_error(library, (int32_t)frame->reg[0],
-                                 spec->returns == RETURNS_ERROR_TEXT, reason);
+                                 spec->returns == RETURNS_ERROR_STRING, reason);
     if (spec->returns == RETURNS_UNKNOWN_ERROR)
         return description ? 0 : (uintptr_t)(intptr_t)spec->value;
     return (uintptr_t)(description ? description : "unknown error code");

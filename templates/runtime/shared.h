@@ -164,7 +164,7 @@ enum returns {
     RETURNS_VOID,
     RETURNS_ZEROED_STRUCT, /* spec.value bytes of zero through the hidden result pointer */
     RETURNS_ERROR_NAME,    /* name of the status code in argument 0 */
-    RETURNS_ERROR_TEXT,    /* number and name of that code */
+    RETURNS_ERROR_STRING,    /* number and name of that code */
     RETURNS_UNKNOWN_ERROR  /* 0; spec.value if that code is unknown */
 };
 
@@ -173,7 +173,7 @@ enum out_kind {
     OUT_STATUS,
     OUT_STRING,
     OUT_ERROR_NAME, /* as RETURNS_ERROR_NAME, but NULL if the code is unknown */
-    OUT_ERROR_TEXT
+    OUT_ERROR_STRING
 };
 
 struct out_param {

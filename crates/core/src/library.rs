@@ -100,7 +100,7 @@ pub enum OutKind {
     /// The name of the status code in the first argument (`char **`); NULL if it is unknown.
     ErrorName,
     /// Number and name of that code, in the same way.
-    ErrorText,
+    ErrorString,
 }
 
 /// An out-parameter.
@@ -128,8 +128,8 @@ pub struct Fallback {
 impl Fallback {
     /// Whether the function names a status code.
     pub fn names_error(&self) -> bool {
-        let out = |out: &Out| matches!(out.kind, OutKind::ErrorName | OutKind::ErrorText);
-        matches!(self.returns, Returns::ErrorName | Returns::ErrorText) || self.outs.iter().any(out)
+        let out = |out: &Out| matches!(out.kind, OutKind::ErrorName | OutKind::ErrorString);
+        matches!(self.returns, Returns::ErrorName | Returns::ErrorString) || self.outs.iter().any(out)
     }
 }
 

@@ -27,7 +27,7 @@ pub enum Returns {
     /// The name of the status code in the first argument, as a C string.
     ErrorName,
     /// Number and name of that code, as a C string.
-    ErrorText,
+    ErrorString,
     /// 0, or this number if that code is unknown.
     UnknownError(i32),
     /// A zeroed struct of up to four equal floating-point members (AAPCS64 6.9), of this size in bytes: in

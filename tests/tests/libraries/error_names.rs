@@ -52,11 +52,11 @@ fn status_codes_of_missing_libraries_have_names() -> Result<()> {
         let (mut calls, mut expected) = (Vec::new(), String::new());
         for (name, fallback) in describing(library) {
             let by_pointer = !fallback.outs.is_empty();
-            let as_text = fallback.returns == Returns::ErrorText
+            let as_text = fallback.returns == Returns::ErrorString
                 || fallback
                     .outs
                     .iter()
-                    .any(|out| out.kind == OutKind::ErrorText);
+                    .any(|out| out.kind == OutKind::ErrorString);
             for (code, error) in errors(id)? {
                 let description = match as_text {
                     true if code == library.codes.library_missing => library.string.clone(),

@@ -319,7 +319,7 @@ fn row(library: &Library, name: &str) -> Option<String> {
         Returns::String => ("TEXT", missing),
         Returns::Null => ("POINTER", missing),
         Returns::Void => ("NOTHING", missing),
-        Returns::ErrorName | Returns::ErrorText => ("UNKNOWN", missing),
+        Returns::ErrorName | Returns::ErrorString => ("UNKNOWN", missing),
         Returns::UnknownError(code) => ("VALUE", code),
         Returns::ZeroedStruct(_) | Returns::ZeroedHfa(_) => return None,
     };
@@ -329,7 +329,7 @@ fn row(library: &Library, name: &str) -> Option<String> {
             OutKind::Zero(size) => (size, "ZERO"),
             OutKind::Status => (4, "CODE"),
             OutKind::String => (8, "STRING"),
-            OutKind::ErrorName | OutKind::ErrorText => (8, "ZERO"),
+            OutKind::ErrorName | OutKind::ErrorString => (8, "ZERO"),
         };
         format!("{{{}, {bytes}, {kind}}}, ", out.arg)
     });

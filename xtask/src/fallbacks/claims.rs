@@ -44,7 +44,7 @@ impl<'s> Claims<'s> {
         self.returns(name, &function.returns, &fallback.returns);
         for out in &fallback.outs {
             let size = match out.kind {
-                OutKind::Zero(0) | OutKind::String | OutKind::ErrorName | OutKind::ErrorText => 8,
+                OutKind::Zero(0) | OutKind::String | OutKind::ErrorName | OutKind::ErrorString => 8,
                 OutKind::Zero(bytes) => bytes,
                 OutKind::Status => 4,
             };
@@ -66,7 +66,7 @@ impl<'s> Claims<'s> {
             Returns::Void if declared == "void" => self.assertions += 1,
             Returns::Void => self.problems.push(format!("{said}, not nothing")),
             _ if declared == "void" => self.problems.push(format!("{said}, not a value")),
-            Returns::String | Returns::ErrorName | Returns::ErrorText => {
+            Returns::String | Returns::ErrorName | Returns::ErrorString => {
                 let is_text =
                     format!("_Generic(({declared})0, char *: 1, const char *: 1, default: 0)");
                 self.assert(&is_text, &format!("{said}, not text"));

@@ -124,7 +124,7 @@ impl Decoder<'_> {
                 "status",
                 "string",
                 "error-name",
-                "error-text",
+                "error-string",
             ]
         } else {
             &["arg", "size"]
@@ -140,7 +140,7 @@ impl Decoder<'_> {
             ("status", OutKind::Status),
             ("string", OutKind::String),
             ("error-name", OutKind::ErrorName),
-            ("error-text", OutKind::ErrorText),
+            ("error-string", OutKind::ErrorString),
         ] {
             let Some(flag) = table.get(key).filter(|_| kinds) else {
                 continue;
@@ -148,7 +148,7 @@ impl Decoder<'_> {
             if kind != OutKind::Zero(0) || !self.boolean(&flag)? {
                 let message = format!(
                     "`{}` takes one of size = N, status = true, string = true, error-name = true, \
-                     error-text = true",
+                     error-string = true",
                     value.name
                 );
                 self.error(&INVALID_VALUE, flag.span, message);

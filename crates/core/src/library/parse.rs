@@ -380,14 +380,14 @@ impl Reader<'_, '_> {
                 ("null", 1),
                 ("void", 2),
                 ("error-name", 3),
-                ("error-text", 4),
+                ("error-string", 4),
             ];
             let kinds = [
                 Returns::String,
                 Returns::Null,
                 Returns::Void,
                 Returns::ErrorName,
-                Returns::ErrorText,
+                Returns::ErrorString,
             ];
             return self
                 .decoder

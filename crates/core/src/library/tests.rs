@@ -37,7 +37,7 @@ string = "{title} is not installed"
 
 [fallback]
 acmeName = { returns = "string" }
-acmeOpen = { returns = { unknown-error = 1 }, out = [{ arg = 1, error-text = true }] }
+acmeOpen = { returns = { unknown-error = 1 }, out = [{ arg = 1, error-string = true }] }
 acmeSize = { returns = { zeroed-struct = 20 }, status-if-missing = -1001 }
 acmeVersion = { returns = { value = 0 }, out = [{ arg = 1, string = true }, { arg = 0, status = true }] }
 
@@ -110,7 +110,7 @@ fn reads_a_whole_manifest() {
         (
             "acmeOpen",
             Returns::UnknownError(1),
-            outs(&[(1, OutKind::ErrorText)]),
+            outs(&[(1, OutKind::ErrorString)]),
             None,
         ),
         (

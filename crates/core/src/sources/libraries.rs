@@ -310,7 +310,7 @@ fn specs(text: &mut String, id: &str, library: &LibraryPlan) {
             Returns::Void => ("VOID", None),
             Returns::ZeroedStruct(size) => ("ZEROED_STRUCT", Some(size.to_string())),
             Returns::ErrorName => ("ERROR_NAME", None),
-            Returns::ErrorText => ("ERROR_TEXT", None),
+            Returns::ErrorString => ("ERROR_STRING", None),
             Returns::UnknownError(code) => ("UNKNOWN_ERROR", Some(int(code))),
         };
         let mut row = Members::new();
@@ -370,7 +370,7 @@ fn out_param(out: Out) -> String {
         OutKind::Status => ("STATUS", None),
         OutKind::String => ("STRING", None),
         OutKind::ErrorName => ("ERROR_NAME", None),
-        OutKind::ErrorText => ("ERROR_TEXT", None),
+        OutKind::ErrorString => ("ERROR_STRING", None),
     };
     let mut members = Members::new();
     members.set("arg", &out.arg);
