@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-use gpustub_core::diag::{Diagnostic, MISSING_HEADER_VERSION, UNKNOWN_LIBRARY};
+use gpustub_core::diag::{Diagnostic, Level, MISSING_HEADER_VERSION, UNKNOWN_LIBRARY};
 use gpustub_core::library::Library;
-use gpustub_core::manifest::Manifest;
+use gpustub_core::manifest::{Manifest, Stub};
 use gpustub_core::suggest::nearest;
 use gpustub_core::target::Target;
 use gpustub_report::error::{Error, Result};
@@ -110,9 +110,10 @@ pub fn header_options(libraries: &[&Library], target: &Target) -> String {
 }
 
 /// Prepares diagnostics of libraries that the command line names: their places are in a text that no
-/// file has, and options set the header version. `command` says what to do with these options.
+/// file has, and options set the header version. Adds warnings about newer headers. `command` says what to do with these
+/// options.
 pub fn on_command_line(
-    found: &mut [Diagnostic],
+    found: &mut Vec<Diagnostic>,
     manifest: &Manifest,
     target: &Target,
     command: impl Fn(&str) -> String,
@@ -127,7 +128,7 @@ pub fn on_command_line(
         .filter_map(|stub| Library::builtin(&stub.id.value))
         .collect();
     let options = header_options(&libraries, target);
-    for diagnostic in found {
+    for diagnostic in found.iter_mut() {
         if is_missing(diagnostic) {
             diagnostic.help = Some(format!(
                 "{}, with the version of the headers or bindings that the program is compiled \
@@ -137,6 +138,15 @@ pub fn on_command_line(
         }
         diagnostic.origin = None;
     }
+    found.extend(manifest.stubs.iter().filter_map(newer_headers));
+}
+
+/// A warning if headers are newer than every release that gpustub knows: `[policy]` decides about them in
+/// `check`.
+pub fn newer_headers(stub: &Stub) -> Option<Diagnostic> {
+    let mut warning = gpustub_check::newer_headers(stub)?;
+    warning.level = Level::Warning;
+    Some(warning)
 }
 
 /// Manifest of a `GpuStub.toml` with these libraries.

@@ -55,6 +55,8 @@ INTERNAL char *loader_dlerror(void);
 #endif
 INTERNAL int file_status(const char *path, struct stat *status);
 #define stat(path, status) file_status(path, status)
+INTERNAL int open_file_status(int file, struct stat *status);
+#define fstat(file, status) open_file_status(file, status)
 /* glibc 2.38's headers redirect these to versions for C23, which parse 0b as well. */
 long c17_strtol(const char *text, char **end, int base) __asm__("strtol");
 unsigned long c17_strtoul(const char *text, char **end, int base) __asm__("strtoul");

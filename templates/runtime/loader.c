@@ -20,6 +20,11 @@ int file_status(const char *path, struct stat *status)
     return (int)syscall(SYS_newfstatat, AT_FDCWD, path, status, 0);
 }
 
+int open_file_status(int file, struct stat *status)
+{
+    return (int)syscall(SYS_fstat, file, status);
+}
+
 #ifndef GPUSTUB_LINK_LOADER
 
 enum { DLOPEN, DLSYM, DLVSYM, DLINFO, DLERROR, LIBC_DLOPEN, LOADER_FUNCTIONS };

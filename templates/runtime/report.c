@@ -121,6 +121,8 @@ static void append_text_report(struct text *text, const struct library_state *st
 {
     const struct library *library = first_library(state);
     append(text, library->id);
+    if (!library->stubbed)
+        append(text, " (its version limits the toolkit)");
     if (result->handle) {
         append(text, ": ");
         append_printable(text, result->path ? result->path : "(no path)");

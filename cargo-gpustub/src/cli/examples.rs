@@ -20,9 +20,8 @@ pub const EXAMPLES: &[(&[&str], &[&str])] = &[
         &["add"],
         &[
             "cargo gpustub add",
-            "cargo gpustub add cudart nvrtc --header-version 12.8",
-            "cargo gpustub add cudart hip --header-version cuda=12 --header-version rocm=6.4",
-            "cargo gpustub add acme --from /opt/acme/lib/libacme.so --headers /opt/acme/include/acme.h",
+            "cargo gpustub add cudart hip --header-version cuda=12.8 --header-version rocm=6.4",
+            "cargo gpustub add acme --from /opt/acme/lib/libacme.so",
             "cargo gpustub add --toolkit cuda=12.8",
         ],
     ),

@@ -14,7 +14,7 @@ use crate::package::Image;
 pub const TEXTS: &[&str] = &[GPUSTUB, CUDART[0], CUDART[1], ".so"];
 
 /// Prefix of the message of gpustub's run time about a malformed variable.
-const GPUSTUB: &str = "gpustub: GPUSTUB_FAIL is ";
+const GPUSTUB: &str = "GPUSTUB_FAIL is ";
 
 /// Strings that both libcudart and libcudart_static contain, from 11.8 to 13.5, but neither the
 /// driver nor the library's users: the name of its shared memory, and an error message.

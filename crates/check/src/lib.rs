@@ -31,6 +31,6 @@ pub use package::{Content, Flaw, FlawKind, Image, Kind, Member, Package};
 pub use rule::{Check, Findings, Rule};
 pub use rules::workspace::{
     DLOPENING_DEPENDENCY, MISSING_PROVIDER, MIXED_HEADER_VERSIONS, OUT_OF_SYNC, UNKNOWN_LOAD_NAME,
-    UNUSED_ALLOW, real_names,
+    UNUSED_ALLOW, newer_headers, real_names,
 };
 pub use rules::{RULES, check, check_process, check_workspace, sorted};

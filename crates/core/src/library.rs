@@ -129,7 +129,8 @@ impl Fallback {
     /// Whether the function names a status code.
     pub fn names_error(&self) -> bool {
         let out = |out: &Out| matches!(out.kind, OutKind::ErrorName | OutKind::ErrorString);
-        matches!(self.returns, Returns::ErrorName | Returns::ErrorString) || self.outs.iter().any(out)
+        matches!(self.returns, Returns::ErrorName | Returns::ErrorString)
+            || self.outs.iter().any(out)
     }
 }
 

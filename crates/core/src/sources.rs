@@ -4,6 +4,7 @@
 //! for each function, included by the trampolines, and `gpustub_libraries.inc`, C data of each
 //! library, included by the run time.
 
+mod errors;
 mod libraries;
 
 use std::fmt::Write as _;

@@ -24,7 +24,7 @@ mod tool;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 
 use gpustub_core::diag::{COMPILER_ERROR, IO_ERROR, MISSING_COMPILER};
@@ -33,7 +33,7 @@ use gpustub_core::text::join;
 
 use crate::error::Error;
 use crate::files;
-use tool::Tool;
+use tool::{Tool, absolute};
 
 /// A C compiler and an archiver for one target.
 #[derive(Debug)]
@@ -458,8 +458,4 @@ fn failed(what: &str, command: &Command, output: &Output) -> Error {
         format!("{what} ({}): {line}", output.status),
     )
     .output(&output.stderr)
-}
-
-fn absolute(path: &Path) -> Result<PathBuf, Error> {
-    std::path::absolute(path).map_err(|e| Error::io("find", path, &e))
 }

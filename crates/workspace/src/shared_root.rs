@@ -1,33 +1,13 @@
 //! Source files that are the root of targets of several packages.
 
-use std::fs;
 use std::path::Path;
 
-use cargo_metadata::camino::Utf8PathBuf;
-use cargo_metadata::{DependencyKind, Metadata, Package};
+use cargo_metadata::{DependencyKind, Package};
 use gpustub_core::diag::Diagnostic;
 use gpustub_reference::codes::SHARED_ROOT;
 use gpustub_report::display_path::display_path;
 
-use crate::directories::normalize;
 use crate::workspace::library;
-
-/// Removes `.` and `..` from the root files of targets, so that one file has one path. Cargo reports
-/// `path = "../common/main.rs"` below the directory of the package.
-pub fn normalize_targets(metadata: &mut Metadata) {
-    for package in &mut metadata.packages {
-        for target in &mut package.targets {
-            let path = target.src_path.as_std_path();
-            let plain = normalize(path);
-            // Behind a symbolic link, `..` is another directory.
-            let is_same =
-                plain != path && fs::canonicalize(&plain).ok() == fs::canonicalize(path).ok();
-            if let (true, Ok(plain)) = (is_same, Utf8PathBuf::from_path_buf(plain)) {
-                target.src_path = plain;
-            }
-        }
-    }
-}
 
 /// Packages other than `package` with a target whose root is `path`.
 pub fn others<'p>(

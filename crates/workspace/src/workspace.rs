@@ -1,16 +1,18 @@
 //! The workspace, as `cargo metadata` reports it.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::io;
 use std::path::Path;
 
+use cargo_metadata::camino::Utf8PathBuf;
 use cargo_metadata::{Metadata, Package, TargetKind};
 use gpustub_core::suggest::nearest;
 use gpustub_core::target::{SUPPORTED, Target};
 use gpustub_report::error::{Error, Result};
 
+use crate::directories::normalize;
 use crate::selection::Selection;
-use crate::shared_root;
 
 /// Extent of the query to cargo.
 #[derive(Debug, Clone, Copy)]
@@ -46,7 +48,7 @@ impl Workspace {
         }
         let metadata = command.other_options(other).exec();
         let mut metadata = metadata.map_err(from_cargo)?;
-        shared_root::normalize_targets(&mut metadata);
+        normalize_targets(&mut metadata);
         Ok(Self {
             metadata,
             selection: options.workspace.clone(),
@@ -250,6 +252,23 @@ fn from_cargo(error: cargo_metadata::Error) -> Error {
                 .help("install Rust: packages are read by cargo")
         }
         other => Error::new(format!("could not run `cargo metadata`: {other}")),
+    }
+}
+
+/// Removes `.` and `..` from the root files of targets, so that one file has one path. Cargo reports
+/// `path = "../common/main.rs"` below the directory of the package.
+fn normalize_targets(metadata: &mut Metadata) {
+    for package in &mut metadata.packages {
+        for target in &mut package.targets {
+            let path = target.src_path.as_std_path();
+            let plain = normalize(path);
+            // Behind a symbolic link, `..` is another directory.
+            let is_same =
+                plain != path && fs::canonicalize(&plain).ok() == fs::canonicalize(path).ok();
+            if let (true, Ok(plain)) = (is_same, Utf8PathBuf::from_path_buf(plain)) {
+                target.src_path = plain;
+            }
+        }
     }
 }
 

@@ -304,6 +304,30 @@ fn heavy_libraries_of_other_toolkits_go_together() -> Result<()> {
     )
 }
 
+/// A program that calls the runtime only is told why the driver was searched.
+#[test]
+fn reports_say_why_the_driver_is_searched() -> Result<()> {
+    let dir = scratch()?;
+    fs::write(
+        dir.path().join("calls.inc"),
+        "CALL(cudaGetErrorName, 35, 0)\n",
+    )?;
+    fs::write(
+        dir.path().join("functions.inc"),
+        "FUNCTION(cudaGetErrorName)\n",
+    )?;
+    let include = format!("-I{}", dir.path().display());
+    let program = build(dir.path(), &["cudart"], "error-names.c", &[include])?;
+    let mut command = Command::new(program);
+    command
+        .env("GPUSTUB_LOG", "1")
+        .env("GPUSTUB_CUDA_PATH", "off");
+    let ran = succeed(&mut command)?;
+    let line = "gpustub: cuda (its version limits the toolkit): unavailable: ";
+    assert!(ran.stderr.contains(line), "{}", ran.stderr);
+    Ok(())
+}
+
 // ---- no library at all ----------------------------------------------------------------------------
 
 /// One line of the program's table; `None` for structs, whose callers pass a hidden pointer.

@@ -111,9 +111,9 @@ const KNOWN: &str = "
     .cfi_startproc .else .elseif .endif .endm .endr .globl .hidden .if .inst .irp .long .macro
     .p2align .quad .section .short .size .type .word .zero
     addq andl andq btl call cmpb cmpl cmpq cpuid fldcw fnstcw ja jb je jmp jmpq jnc jne jnz jz
-    ldmxcsr leaq leave movaps movb movl movq movzbl pushq stmxcsr subq testl testq vmovaps xgetbv
+    ldmxcsr leaq leave movaps movb movl movq movslq movzbl movzwl imulq pushq stmxcsr subq testl testq vmovaps xgetbv
     xorl xorps xorq
-    add adrp b bl blr br cbnz cbz fmov hint ldp ldr mov mrs msr ret stp str strb sub \\instruction";
+    add adrp and b bl blr br cbnz cbz fmov hint ldp ldr mov mrs msr ret stp str strb sub \\instruction";
 
 #[test]
 fn trampolines_assemble_with_binutils_2_27() -> Result<()> {

@@ -29,6 +29,6 @@ void *dlsym(void *handle, const char *name)
 int main(void)
 {
     CHECK(trap_answer() == 42);
-    CHECK(opened > 0 && resolved == 1);
+    CHECK(opened > 0 && resolved > 0);
     PASSED();
 }

@@ -18,6 +18,7 @@ use gpustub_workspace::tables::{Declared, Members};
 use gpustub_workspace::workspace::{Depth, Workspace};
 
 use crate::cmd::{check, plan};
+use crate::shipped;
 
 /// Errors of a package's build script that its tables show, whatever features are enabled: tables
 /// with `required-features` are left out.
@@ -35,6 +36,11 @@ pub(super) fn declarations(declared: &Declared) -> Vec<Diagnostic> {
         known.layers = existing.collect();
         let files = archive::find(&known, &declared.shown, &declared.directory, None);
         found.extend(files.err().into_iter().flatten());
+    }
+    for stub in &manifest.stubs {
+        if let (Some(newer), Some(place)) = (shipped::newer_headers(stub), &stub.header_version) {
+            found.push(newer.with_origin(&declared.shown, place.span.clone()));
+        }
     }
     let stubs = manifest.stubs.iter();
     let mut stubs = stubs.filter(|stub| stub.provide && stub.required_features.0.is_empty());

@@ -16,5 +16,5 @@ pub use graph::{
 };
 pub use tables::{
     MISSING_FALLBACK, NONPORTABLE_SEARCH_DIR, UNKNOWN_LOAD_NAME, UNSUPPORTED_HEADER_VERSION,
-    UNUSABLE_MAJOR, real_names,
+    UNUSABLE_MAJOR, newer_headers, real_names,
 };

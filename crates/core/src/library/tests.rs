@@ -216,52 +216,52 @@ fn errors_have_the_location_of_the_mistake() {
         (
             "status-if-missing = -1001",
             "status-if-mising = -1001",
-            "27:48 unknown-key unknown key `status-if-mising` in",
+            "28:48 unknown-key unknown key `status-if-mising` in",
         ),
         (
             "{ zeroed-struct = 20 }",
             "{ zeroed-struct = 2, value = 1 }",
-            "27:24 invalid-value `fallback.acmeSize.returns` takes",
+            "28:24 invalid-value `fallback.acmeSize.returns` takes",
         ),
         (
             "{ zeroed-struct = 20 }",
             "{ zeroed-struct = 16 }",
-            "27:42 invalid-value",
+            "28:42 invalid-value",
         ),
         (
             "acmeSize = [1]",
             "acmeVersion = [1]",
-            "32:1 invalid-value `acmeVersion` has out-parameters in",
+            "33:1 invalid-value `acmeVersion` has out-parameters in",
         ),
         (
             "acmeSize = [1]",
             "acmeSize = [1, 1]",
-            "32:16 invalid-value argument 1 appears twice in",
+            "33:16 invalid-value argument 1 appears twice in",
         ),
         (
             "acmeSize = [1]",
             "acmeSize = [64]",
-            "32:13 invalid-value `zero-out.acmeSize` takes a whole number",
+            "33:13 invalid-value `zero-out.acmeSize` takes a whole number",
         ),
         (
             "args = 8",
             "args = 13",
-            "35:38 invalid-value `hooks.acmeOpen.args` takes a whole number",
+            "36:38 invalid-value `hooks.acmeOpen.args` takes a whole number",
         ),
         (
             "args = 8",
             "args = 8, arg = 8",
-            "35:41 unknown-key unknown key `arg` in",
+            "36:41 unknown-key unknown key `arg` in",
         ),
         (
             "\"record\"",
             "\"recrd\"",
-            "35:21 invalid-value `hooks.acmeOpen.kind` does not take \"recrd\"",
+            "36:21 invalid-value `hooks.acmeOpen.kind` does not take \"recrd\"",
         ),
         (
             "\"acmeSize\"",
             "\"acmeSiz\"",
-            "38:13 unknown-function `acmeSiz` is not in the symbol list",
+            "39:13 unknown-function `acmeSiz` is not in the symbol list",
         ),
         (
             "schema = 1",

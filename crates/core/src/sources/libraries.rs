@@ -2,6 +2,7 @@
 
 use std::fmt::{Display, Write as _};
 
+use super::errors;
 use crate::abi_table::{AbiEntry, MAX_ARGUMENTS};
 use crate::by_name::ByName;
 use crate::decode::{MAX_ARGUMENT, MAX_SIZE};
@@ -154,7 +155,7 @@ fn data(library: &LibraryPlan) -> String {
     line!(text, "    {{.file = NULL}},\n}};");
     specs(&mut text, &id, library);
     if names_errors(library) {
-        errors(&mut text, &id, library.manifest.errors);
+        text += &errors::render(&id, library.manifest.errors);
     }
     text
 }
@@ -162,29 +163,6 @@ fn data(library: &LibraryPlan) -> String {
 /// Whether one of the library's functions names status codes.
 fn names_errors(library: &LibraryPlan) -> bool {
     library.specs.iter().any(|spec| spec.fallback.names_error())
-}
-
-/// The status codes as consecutive strings, `35: cudaErrorInsufficientDriver`: the name is a part of the
-/// text. Members of a struct, since compilers need not take string literals of more than 4095 characters
-/// (C11 5.2.4.1).
-fn errors(text: &mut String, id: &str, codes: &str) {
-    let (mut members, mut values) = (String::new(), String::new());
-    let mut number = 0;
-    for line in codes.lines() {
-        if let Some((code, name)) = line.split_once(' ').filter(|_| !line.starts_with('#')) {
-            line!(
-                members,
-                "    char e{number}[{}];",
-                code.len() + name.len() + 3
-            );
-            line!(values, "    \"{code}: {name}\",");
-            number += 1;
-        }
-    }
-    line!(
-        text,
-        "static const struct {{\n{members}    char end[1];\n}} errors_of_{id} = {{\n{values}    \"\",\n}};"
-    );
 }
 
 fn version_probe(probe: &VersionProbe) -> String {

@@ -1,10 +1,9 @@
 //! A compiler or archiver with the arguments and variables that the `cc` crate gives it.
 
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::absolute;
 use crate::error::Error;
 
 /// A program with its first arguments and environment variables.
@@ -73,4 +72,9 @@ impl Tool {
         }
         command
     }
+}
+
+/// Absolute form of a path.
+pub(super) fn absolute(path: &Path) -> Result<PathBuf, Error> {
+    std::path::absolute(path).map_err(|e| Error::io("find", path, &e))
 }

@@ -1,5 +1,7 @@
 //! Sums, computed by kernels.
 
+use geometry as _; // its CUDA code, and what that is linked with
+
 unsafe extern "C" {
     fn physics_area(n: u32, sum: *mut f64) -> i32;
     fn physics_energy(n: u32, sum: *mut f64) -> i32;

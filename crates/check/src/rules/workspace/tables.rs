@@ -99,33 +99,31 @@ To try a library, set the variable, which takes precedence over built-in directo
 
 fn unsupported_header_version(workspace: &Workspace<'_>, findings: &mut Findings) {
     for (_, manifest, stub) in workspace.stubs() {
-        let (Some(library), Some(place), Some(header)) = (
-            Library::builtin(&stub.id.value),
-            &stub.header_version,
-            stub.header_version(),
-        ) else {
-            continue;
-        };
-        let toolkit = library.toolkit_releases();
-        let Some(newest) = toolkit.iter().chain(&library.symbols.releases).max() else {
-            continue;
-        };
-        // An unknown major is an error of the plan.
-        if toolkit.is_empty() || header.from <= *newest || header.from.minor == 0 {
-            continue;
+        if let (Some(found), Some(place)) = (newer_headers(stub), &stub.header_version) {
+            findings.push(found.with_origin(&manifest.file, place.span.clone()));
         }
-        let message = format!(
-            "header version {} of `stub.{}` is newer than {newest}, the newest known release",
-            header.from, stub.id.value
-        );
-        findings.push(
-            Diagnostic::error(&UNSUPPORTED_HEADER_VERSION.code, message)
-                .with_origin(&manifest.file, place.span.clone())
-                .help(format!(
-                    "update gpustub; functions that are newer than {newest} have no stub in this one"
-                )),
-        );
     }
+}
+
+/// The finding for headers that are newer than every release that gpustub knows of a library's toolkit.
+pub fn newer_headers(stub: &Stub) -> Option<Diagnostic> {
+    let library = Library::builtin(&stub.id.value)?;
+    let header = stub.header_version()?;
+    let toolkit = library.toolkit_releases();
+    let newest = toolkit.iter().chain(&library.symbols.releases).max()?;
+    // An unknown major is an error of the plan.
+    if toolkit.is_empty() || header.from <= *newest || header.from.minor == 0 {
+        return None;
+    }
+    let message = format!(
+        "header version {} of `stub.{}` is newer than {newest}, the newest known release",
+        header.from, stub.id.value
+    );
+    Some(
+        Diagnostic::error(&UNSUPPORTED_HEADER_VERSION.code, message).help(format!(
+            "update gpustub; functions that are newer than {newest} have no stub in this one"
+        )),
+    )
 }
 
 fn unusable_major(workspace: &Workspace<'_>, findings: &mut Findings) {
