@@ -25,39 +25,48 @@ pub fn engine_error(error: gpustub_engine::Error) -> Error {
     }
 }
 
-/// Type of the compiled library.
-#[derive(Debug, Clone, Copy)]
-pub enum Product<'a> {
-    /// An archive.
-    Archive,
-    /// A shared library of this file name.
-    Shared(&'a str),
-}
-
-/// Compiles the sources in a temporary directory and returns the bytes of the library.
-pub fn library(
-    sources: &SourceSet,
-    target: &Target,
-    host: &str,
-    product: Product<'_>,
-) -> Result<Vec<u8>> {
+/// Compiles the sources in a temporary directory and returns the bytes of the archive.
+pub fn archive(sources: &SourceSet, target: &Target, host: &str) -> Result<Vec<u8>> {
     let scratch = scratch()?;
     let directory = scratch.path();
     write_sources(directory, sources).map_err(engine_error)?;
     let tools = Toolchain::find(target, host, directory, None, None).map_err(engine_error)?;
-    let file = match product {
-        Product::Archive => directory.join("libgpustub_stubs.a"),
-        Product::Shared(name) => directory.join(name),
-    };
-    match product {
-        Product::Archive => tools
-            .static_library(directory, &file, Index::Write)
-            .map_err(engine_error)?,
-        Product::Shared(_) => tools
-            .shared_library(directory, &file)
-            .map_err(engine_error)?,
-    }
-    fs::read(&file).map_err(|e| Error::io("read", &file, &e))
+    let file = directory.join("libgpustub_stubs.a");
+    tools
+        .static_library(directory, &file, Index::Write)
+        .map_err(engine_error)?;
+    read(&file)
+}
+
+/// Contents of the files of a library of stubs.
+pub struct Shared {
+    /// The library to ship.
+    pub library: Vec<u8>,
+    /// The library for linkers, with the same soname.
+    pub link_library: Vec<u8>,
+    /// The object for each image that links it.
+    pub client: Vec<u8>,
+}
+
+/// Compiles the sources in a temporary directory and links them into a shared library of this file name.
+pub fn shared(sources: &SourceSet, target: &Target, host: &str, file: &str) -> Result<Shared> {
+    let scratch = scratch()?;
+    let directory = scratch.path();
+    write_sources(directory, sources).map_err(engine_error)?;
+    let tools = Toolchain::find(target, host, directory, None, None).map_err(engine_error)?;
+    let library = directory.join(file);
+    let linked = tools
+        .shared_library(directory, &library)
+        .map_err(engine_error)?;
+    Ok(Shared {
+        library: read(&library)?,
+        link_library: read(&linked.link_library)?,
+        client: read(&linked.client)?,
+    })
+}
+
+fn read(file: &Path) -> Result<Vec<u8>> {
+    fs::read(file).map_err(|e| Error::io("read", file, &e))
 }
 
 /// Compiles the stubs of each library into an archive, in a temporary directory, and returns its bytes. All
@@ -135,7 +144,7 @@ pub fn run_with_stubs(
 ) -> Result<Output> {
     let scratch = scratch()?;
     let directory = scratch.path();
-    let archive = library(sources, target, &target.triple, Product::Archive)?;
+    let archive = archive(sources, target, &target.triple)?;
     for (name, bytes) in [("main.c", main.as_bytes()), ("stubs.a", &archive)] {
         fs::write(directory.join(name), bytes).map_err(|e| Error::io("write", directory, &e))?;
     }

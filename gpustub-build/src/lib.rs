@@ -20,6 +20,7 @@
 //! OUT_DIR/gpustub/link/       the search path passed to rustc
 //!     libgpustub_<package>.a  the stubs of all libraries, and the run time once
 //!     libcuda.a               for each stubbed name, an archive without members
+//!     libgpustub_<package>.so with `type = "shared"`; also `.link.so` for linkers, and `.api.a`
 //! OUT_DIR/<name>.a            a super-archive, of `[archive.<name>]`
 //! ```
 //!

@@ -337,6 +337,9 @@ gpustub1_slow:
  br x16
 1: ret
  .word gpustub1_no_part - .     // without it, gold drops all parts and misses their symbols
+#ifndef GPUSTUB_EXPORT
+ .word gpustub1_no_api - .
+#endif
 
 /* Linking an object without this note switches BTI and PAC off for the whole program (AArch64
  * ELF ABI, "Program Property": GNU_PROPERTY_AARCH64_FEATURE_1_AND = BTI | PAC | GCS; every return

@@ -358,6 +358,9 @@ gpustub1_slow:
  jmpq *%rax
 1: ret
  .long gpustub1_no_part - .     /* without it, gold drops all parts and misses their symbols */
+#ifndef GPUSTUB_EXPORT
+ .long gpustub1_no_api - .
+#endif
 
 /* Linking an object without this note switches IBT and shadow stacks off for the whole program
  * (x86-64 psABI, "Program Property": GNU_PROPERTY_X86_FEATURE_1_AND = IBT | SHSTK). */

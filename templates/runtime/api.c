@@ -1,4 +1,4 @@
-/* api.c: the functions of gpustub.h. */
+/* api.c: the functions of gpustub.h for the stubs of this image, as a table (query.c). */
 #include "internal.h"
 
 #include <dlfcn.h>
@@ -19,7 +19,7 @@ static struct result *result_of(const char *name)
     return state ? settle_library(state) : NULL;
 }
 
-MERGED int gpustub_load(const char *library)
+static int api_load(const char *library)
 {
     const struct result *result = result_of(library);
     if (!library)
@@ -29,12 +29,12 @@ MERGED int gpustub_load(const char *library)
     return result && result->handle ? GPUSTUB_OK : GPUSTUB_UNAVAILABLE;
 }
 
-MERGED int gpustub_is_available(const char *library)
+static int api_has_library(const char *library)
 {
-    return gpustub_load(library) == GPUSTUB_OK;
+    return find_state(library) != NULL;
 }
 
-MERGED int gpustub_has_function(const char *library, const char *function)
+static int api_has_function(const char *library, const char *function)
 {
     const struct result *result = result_of(library);
     if (!result || !result->handle || !function)
@@ -51,19 +51,19 @@ MERGED int gpustub_has_function(const char *library, const char *function)
     return has;
 }
 
-MERGED const char *gpustub_path(const char *library)
+static const char *api_path(const char *library)
 {
     const struct result *result = result_of(library);
     return result && result->handle ? result->path : NULL;
 }
 
-MERGED int gpustub_version(const char *library)
+static int api_version(const char *library)
 {
     const struct result *result = result_of(library);
     return result && result->handle ? result->version : 0;
 }
 
-MERGED const char *gpustub_reason(const char *library)
+static const char *api_reason(const char *library)
 {
     const struct result *result = result_of(library);
     if (!find_state(library))
@@ -71,7 +71,7 @@ MERGED const char *gpustub_reason(const char *library)
     return !result ? "out of memory" : result->handle ? "" : result->reason;
 }
 
-MERGED const char *gpustub_report(const char *library)
+static const char *api_report(const char *library)
 {
     struct result *result = result_of(library);
     const char *report = result ? get_report(find_state(library), result) : NULL;
@@ -79,7 +79,7 @@ MERGED const char *gpustub_report(const char *library)
     return report;
 }
 
-MERGED int gpustub_counts(const char *library, int *bound, int *refused, int *missing)
+static int api_counts(const char *library, int *bound, int *refused, int *missing)
 {
     const struct result *result = result_of(library);
     if (bound)
@@ -88,10 +88,10 @@ MERGED int gpustub_counts(const char *library, int *bound, int *refused, int *mi
         *refused = result ? LOAD_RELAXED(&result->refused) : 0;
     if (missing)
         *missing = result ? LOAD_RELAXED(&result->missing) : 0;
-    return gpustub_load(library);
+    return api_load(library);
 }
 
-MERGED int gpustub_set_handle(const char *library, void *handle)
+static int api_set_handle(const char *library, void *handle)
 {
     struct library_state *state = find_state(library);
     if (!library || !handle)
@@ -103,3 +103,8 @@ MERGED int gpustub_set_handle(const char *library, void *handle)
     STORE_RELEASE(&state->handle, handle);
     return GPUSTUB_OK;
 }
+
+API_TABLE = {
+    api_has_library, api_load, api_has_function, api_path,   api_version,
+    api_reason,      api_report, api_counts,     api_set_handle,
+};

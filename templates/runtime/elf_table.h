@@ -110,12 +110,17 @@
 #define GPUSTUB_ADAPTER(library, name, argument)                                                   \
     gpustub_adapter library, GPUSTUB_TABLES, name, argument
 
-/* Mark of the interface's version. The references keep bfd 2.40 from listing both symbols in .dynsym, as it
+/* Mark of the interface's version. The references keep bfd 2.40 from listing these symbols in .dynsym, as it
  * does if only one object has any. */
  gpustub_mark gpustub_interface_1, gpustub_error_incompatible_gpustub_versions__update_gpustub_build_in_both_packages
  .hidden __start_gpustub1_parts
  .hidden __stop_gpustub1_parts
  .quad __start_gpustub1_parts, __stop_gpustub1_parts
+#ifndef GPUSTUB_EXPORT
+ .hidden __start_gpustub1_apis
+ .hidden __stop_gpustub1_apis
+ .quad __start_gpustub1_apis, __stop_gpustub1_apis
+#endif
 
  .section .data.gpustub.a, "aw", %progbits
  .p2align 12
@@ -139,6 +144,14 @@ gpustub1_no_part:
  .long 8, 4, 1
  .asciz "gpustub"
  .long 1
+#else
+/* Entry of query.c for an image that links no library of stubs; such a library has no query.c. */
+ .section gpustub1_apis, "awG", %progbits, gpustub1.no_api, comdat
+ .p2align 3
+ .globl gpustub1_no_api
+ .hidden gpustub1_no_api
+gpustub1_no_api:
+ .quad 0
 #endif
 
 /* The exit hook, a root of the linker's garbage collection: each image has one, run time or not. */

@@ -1,7 +1,7 @@
 /* gpustub.h: queries and controls the GPU libraries that a program reaches through gpustub's stubs.
  *
- * The stub archive defines these functions as hidden symbols: each linked image (program or shared
- * library) that contains the archive has a separate copy, which reports on the stubs of that image.
+ * These functions are hidden symbols: each linked image (program or shared library) with stubs has a
+ * separate copy, which reports on the stubs of that image, and of the libraries of stubs that it links.
  * `library` is the name used in GpuStub.toml: "cudart". No function prints, aborts or throws.
  * Strings stay valid until the process ends, or dlclose unloads the image.
  *

@@ -17,3 +17,6 @@
 #include "trace.c"
 #include "report.c"
 #include "api.c"
+#ifndef GPUSTUB_EXPORT
+#include "query.c"
+#endif

@@ -113,6 +113,37 @@ MERGED void gpustub1_returned(struct observed_call *call, uintptr_t result);
 extern char gpustub1_exiting HIDDEN;            /* atomic */
 extern void (*gpustub1_on_exit)(void) HIDDEN; /* atomic */
 
+/* ---- queries across images: query.c ---------------------------------------------------------- */
+
+/* The functions of gpustub.h, for the stubs of one image. A program may come with a library of stubs that
+ * was built later: members are only appended. */
+struct api {
+    int (*has_library)(const char *library);
+    int (*load)(const char *library);
+    int (*has_function)(const char *library, const char *function);
+    const char *(*path)(const char *library);
+    int (*version)(const char *library);
+    const char *(*reason)(const char *library);
+    const char *(*report)(const char *library);
+    int (*counts)(const char *library, int *bound, int *refused, int *missing);
+    int (*set_handle)(const char *library, void *handle);
+};
+
+/* The table of static stubs. A library of stubs exports its own under a name of its own, since two of them
+ * may be in a process; GPUSTUB_EXPORT is that name. */
+#ifdef GPUSTUB_EXPORT
+/* Not hidden: of an undefined weak symbol that is, gold 1.16 makes an address that is not null. */
+__attribute__((weak)) extern const struct api gpustub1_api;
+#define GPUSTUB_JOIN(a, b) a##b
+#define GPUSTUB_API_OF(name) GPUSTUB_JOIN(gpustub1_api_, name)
+#define API_TABLE                                                                                  \
+    extern const struct api GPUSTUB_API_OF(GPUSTUB_EXPORT);                                        \
+    __attribute__((visibility("default"))) const struct api GPUSTUB_API_OF(GPUSTUB_EXPORT)
+#else
+MERGED extern const struct api gpustub1_api;
+#define API_TABLE MERGED const struct api gpustub1_api
+#endif
+
 /* ---- libraries: written by the generator ---------------------------------------------------- */
 
 /* Limits that the generator also keeps: gpustub_libraries.inc asserts that both sides agree. */

@@ -13,7 +13,7 @@ use gpustub_core::plan::{Inputs, Plan, plan};
 use gpustub_core::sources::{SourceSet, render, render_for_c};
 use gpustub_core::symbols::{Symbol, SymbolList};
 use gpustub_core::target::Target;
-use gpustub_engine::toolchain::{Index, Toolchain};
+use gpustub_engine::toolchain::{Index, SharedStubs, Toolchain};
 
 use crate::Result;
 
@@ -190,11 +190,10 @@ impl Stubs {
         Ok(library)
     }
 
-    /// Compiles and links the shared library, beside the program.
-    pub fn shared(&self, dir: &Path) -> Result<PathBuf> {
-        let library = dir.join("libgpustub_shared.so");
-        self.tools.shared_library(&self.sources, &library)?;
-        Ok(library)
+    /// Compiles the shared library of a package, beside the program.
+    pub fn shared(&self, dir: &Path, package: &str) -> Result<SharedStubs> {
+        let library = dir.join(format!("libgpustub_{package}.so"));
+        Ok(self.tools.shared_library(&self.sources, &library)?)
     }
 }
 

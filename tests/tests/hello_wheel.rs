@@ -212,15 +212,16 @@ fn c_extension_linked_here_conforms_to_manylinux_2_17() -> Result<()> {
         int status(void) { int n; return cudaGetDeviceCount(&n); }\n\
         void *PyInit__core(void) { return NULL; }\n";
     fs::write(&source, code)?;
-    let shared = stubs.shared(&package)?;
+    let shared = stubs.shared(dir.path(), "shared")?;
+    fs::copy(&shared.library, package.join("libgpustub_shared.so"))?;
     for (output, stubs) in [
-        ("_core.abi3.so", stubs.archive()?),
-        ("_other.abi3.so", shared),
+        ("_core.abi3.so", vec![stubs.archive()?]),
+        ("_other.abi3.so", vec![shared.link_library, shared.client]),
     ] {
         let mut cc = Command::new("cc");
         cc.args(["-shared", "-fPIC", "-O2", "-Wl,-rpath,$ORIGIN"])
             .arg(&source);
-        cc.arg(stubs).arg("-o").arg(package.join(output));
+        cc.args(stubs).arg("-o").arg(package.join(output));
         succeed(&mut cc)?;
         let run = "import ctypes, sys; print(ctypes.CDLL(sys.argv[1]).status())";
         let mut python = Command::new("python3");

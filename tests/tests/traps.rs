@@ -207,11 +207,12 @@ impl Work {
             archives.push(self.stubs(&first, &half)?.archive()?);
         }
         let stubs = self.stubs(dir, &list)?;
-        archives.push(if self.case.shared {
-            stubs.shared(dir)?
+        if self.case.shared {
+            let shared = stubs.shared(dir, "shared")?;
+            archives.extend([shared.link_library, shared.client]);
         } else {
-            stubs.archive()?
-        });
+            archives.push(stubs.archive()?);
+        }
         for other in &self.case.others {
             let output = dir.join(&other.output);
             fs::create_dir_all(output.parent().unwrap_or(dir))?;

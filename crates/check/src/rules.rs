@@ -49,6 +49,7 @@ pub static RULES: &[&Rule] = &[
     &bundled::MISSING_NVRTC_BUILTINS,
     &workspace::MISSING_PROVIDER,
     &bundled::MISSING_REQUIRES_DIST,
+    &stubs::MISSING_STUB_LIBRARY,
     &device_link::MIXED_CUDART,
     &workspace::MIXED_HEADER_VERSIONS,
     &runtimes::MULTIPLE_CUDARTS,

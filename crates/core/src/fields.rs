@@ -149,7 +149,8 @@ fields! {
              the directory of the program or shared library that holds the stubs. Default: none.";
         "type": Type::OneOf(LIBRARY_TYPES), false, "\"static\"",
             "`\"static\"` puts the stubs, hidden, into the program that links them; `\"shared\"` makes \
-             a shared library that exports them. Default: `\"static\"`.";
+             a shared library that exports them, under a symbol version of its own; ship it in the \
+             directory of the program, see `docs/distributions.md`. Default: `\"static\"`.";
         "provide": Type::Bool, false, "true",
             "Whether this package brings the stubs. `false`: the stubs in the image come from elsewhere, \
              as with `type = \"shared\"` in another package. For static stubs it is unnecessary: several \
@@ -157,6 +158,11 @@ fields! {
         "required-features": Type::Strings, false, "[\"nvrtc\"]",
             "Cargo features of this package: the stub exists when all of them are enabled. Default: \
              none, it always exists.";
+        "targets": Type::Strings, false, "[\"linux\"]",
+            "Targets for which the stub exists: operating systems (`\"linux\"`, `\"freebsd\"`), and target \
+             triples, in which `*` matches any text (`\"*-linux-gnu\"`). For other targets the table is \
+             ignored: what links the library there stays as it is without gpustub. Default: every \
+             target. A target that can have no stubs is a warning, and the build has none.";
         "link-names": Type::Strings, false, "[\"acme\"]",
             "Library names for `-l` that link the stubs. Default: those of the library's manifest; \
              for a user-defined library, its id.";

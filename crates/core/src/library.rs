@@ -387,3 +387,9 @@ pub fn override_variable(id: &str) -> String {
 
 #[cfg(test)]
 mod tests;
+
+/// Name of the variable with which a build links the library itself instead of its stubs:
+/// `GPUSTUB_CUDART_LINK=dylib`.
+pub fn link_variable(id: &str) -> String {
+    format!("GPUSTUB_{}_LINK", c_name(id).to_ascii_uppercase())
+}

@@ -9,6 +9,7 @@ mod library_type;
 mod parse;
 #[cfg(feature = "tools")]
 mod policy;
+mod targets;
 #[cfg(feature = "tools")]
 mod toolkit;
 
@@ -26,6 +27,7 @@ pub use features::{RequiredFeatures, is_same_feature};
 pub use library_type::LibraryType;
 #[cfg(feature = "tools")]
 pub use policy::{Allow, Policy, RuleLevel};
+pub use targets::Targets;
 #[cfg(feature = "tools")]
 pub use toolkit::Toolkit;
 
@@ -58,6 +60,8 @@ pub struct Stub {
     pub provide: bool,
     /// Cargo features that enable it.
     pub required_features: RequiredFeatures,
+    /// Targets for which it exists.
+    pub targets: Targets,
     /// Description of a user-defined library, or changes to the shipped manifest.
     pub custom: Custom,
 }

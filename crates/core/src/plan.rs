@@ -21,6 +21,10 @@ pub struct Inputs {
     pub features: Option<Vec<String>>,
     /// Texts of the symbol lists that `GpuStub.toml` names, by the path given there.
     pub symbol_files: ByName<String>,
+    /// Ids of the libraries that the build links themselves, without stubs ([`link_variable`]).
+    ///
+    /// [`link_variable`]: crate::library::link_variable
+    pub linked: Vec<String>,
     /// Whether all libraries of toolkits need a header version, not only those with functions that depend on
     /// it: packages that share stubs must agree on it.
     pub require_header_versions: bool,
@@ -107,6 +111,8 @@ pub struct Plan {
     pub libraries: Vec<LibraryPlan>,
     /// Libraries that the package uses but another one provides.
     pub required: Vec<String>,
+    /// Names after `-l` of the libraries in [`Inputs::linked`].
+    pub linked: Vec<String>,
 }
 
 /// Plans the stubs of one package for one target. If a diagnostic is an error, the plan must not be

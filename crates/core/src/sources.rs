@@ -21,7 +21,8 @@ pub type SourceSet = ByName<String>;
 /// Sources of a plan: unchanged templates, and the generated tables that they include. A target
 /// without trampolines (which is an error of the plan) has no `stubs.S`.
 pub fn render(plan: &Plan) -> SourceSet {
-    with_table(plan, 0)
+    // No function refers to the part of a library that the program links itself.
+    with_table(plan, u8::from(!plan.linked.is_empty()))
 }
 
 /// As [`render`], for C projects: with lld's default (`-z start-stop-gc`), which rustc turns off, `gpustub.h`

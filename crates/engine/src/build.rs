@@ -32,9 +32,11 @@ pub fn build(settings: &Settings) -> Result<Output, Error> {
                 output.stubs.push(library.manifest.id.clone());
             }
         }
-        if !output.stubs.is_empty() {
+        // Without stubs only the run time, for programs that query the libraries (`gpustub.h`).
+        if !input.plan.libraries.is_empty() {
             stubs::build(settings, &input.plan, &mut output)?;
         }
+        stubs::link_real(&input.plan, &mut output.directives);
         build_device_links(settings, &input, &mut output)?;
         build_archives(settings, &input, &mut output)?;
     }

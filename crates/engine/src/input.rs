@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use gpustub_core::by_name::ByName;
-use gpustub_core::diag::{IO_ERROR, has_errors};
+use gpustub_core::diag::{INVALID_VALUE, IO_ERROR, has_errors};
 use gpustub_core::directives::Directive;
+use gpustub_core::library::link_variable;
 use gpustub_core::manifest::Manifest;
 use gpustub_core::plan::{Inputs, Plan, plan, symbol_list_path};
 
@@ -55,7 +56,11 @@ impl Input {
         texts.insert(&name, text);
         let mut features = Vec::new();
         let mut symbol_files = ByName::new();
+        let mut linked = Vec::new();
         for stub in &manifest.stubs {
+            if stub.provide && is_linked(settings, &stub.id.value)? {
+                linked.push(stub.id.value.clone());
+            }
             for feature in &stub.required_features.0 {
                 if settings.env.has_feature(&feature.value) {
                     features.push(feature.value.clone());
@@ -79,6 +84,7 @@ impl Input {
         let inputs = Inputs {
             features: Some(features),
             symbol_files,
+            linked,
             require_header_versions: false,
         };
         let (plan, more) = plan(&manifest, &settings.env.target()?, &inputs);
@@ -103,6 +109,24 @@ impl Input {
         let name = &self.manifest.file;
         let text = self.texts.get(name).map_or("", String::as_str);
         error::SourceText { name, text }
+    }
+}
+
+/// Whether the environment asks for the library itself instead of its stubs: distributions link what
+/// they package, without changing `GpuStub.toml`.
+fn is_linked(settings: &Settings, library: &str) -> Result<bool, Error> {
+    let name = link_variable(library);
+    let Some(value) = settings.env.get(&name) else {
+        return Ok(false);
+    };
+    match value.to_string_lossy().as_ref() {
+        "" | "stub" => Ok(false),
+        "dylib" => Ok(true),
+        other => {
+            let message = format!("unknown value of the environment variable {name}: {other:?}");
+            Err(Error::new(&INVALID_VALUE, message)
+                .help("`stub` links the stubs, `dylib` the library itself"))
+        }
     }
 }
 

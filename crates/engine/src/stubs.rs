@@ -1,5 +1,8 @@
 //! Builds the stubs of a package: sources, library, and directives for cargo.
 
+use std::fs;
+use std::path::Path;
+
 use gpustub_core::diag::INVALID_VALUE;
 use gpustub_core::directives::Directive;
 use gpustub_core::manifest::LibraryType;
@@ -15,7 +18,18 @@ use crate::toolchain::Index;
 /// A complete archive without members: the format's magic (ar(5)).
 const EMPTY_ARCHIVE: &str = "!<arch>\n";
 
-/// Writes, compiles and archives (or links) the stubs of a plan with at least one stub.
+/// Links the libraries that a build uses without stubs.
+pub(crate) fn link_real(plan: &Plan, directives: &mut Vec<Directive>) {
+    for name in &plan.linked {
+        directives.push(Directive::LinkLib("dylib".to_owned(), name.clone()));
+        // As for shared stubs below. Linkers of Windows have no such argument, and drop no library.
+        if plan.target.os != "windows" {
+            directives.push(Directive::LinkArg(format!("-l{name}")));
+        }
+    }
+}
+
+/// Writes, compiles and archives (or links) the stubs of a plan with at least one library.
 pub(crate) fn build(settings: &Settings, plan: &Plan, output: &mut Output) -> Result<(), Error> {
     let dir = settings.gpustub_dir()?;
     let link = dir.join("link");
@@ -34,22 +48,25 @@ pub(crate) fn build(settings: &Settings, plan: &Plan, output: &mut Output) -> Re
     let tools = settings.toolchain(&plan.target, &dir)?;
 
     let name = link_name(&settings.env.cargo_text("CARGO_PKG_NAME")?);
-    let (kind, file, stand_in) = if shared {
+    let file = if shared {
+        format!("lib{name}.so")
+    } else {
+        format!("lib{name}.a")
+    };
+    let library = link.join(&file);
+    // Linkers read another file than the loader, and images that link it get the functions of gpustub.h.
+    let (linked, client) = (format!("{name}.link"), format!("{name}.api"));
+    let stand_in = if shared {
         // A linker script. Its name ends with .a because the loader, unlike linkers, would fail on
         // a text file named libcuda.so when cargo puts this directory into LD_LIBRARY_PATH.
-        (
-            "dylib",
-            format!("lib{name}.so"),
-            format!("INPUT(-l{name})\n"),
-        )
+        format!("INPUT(-l{linked})\n")
     } else {
-        (
-            "static:+whole-archive",
-            format!("lib{name}.a"),
-            EMPTY_ARCHIVE.to_owned(),
-        )
+        EMPTY_ARCHIVE.to_owned()
     };
-    let mut files = vec![file.clone()];
+    let mut files = vec![file];
+    if shared {
+        files.extend([format!("lib{linked}.so"), format!("lib{client}.a")]);
+    }
     for name in stubbed().flat_map(|l| &l.manifest.link_names) {
         let stand_in_file = format!("lib{name}.a");
         files::write_if_changed(&link.join(&stand_in_file), stand_in.as_bytes())?;
@@ -57,27 +74,61 @@ pub(crate) fn build(settings: &Settings, plan: &Plan, output: &mut Output) -> Re
     }
     // An old stand-in of a library without stubs would hide the real library.
     files::remove_others(&link, &files)?;
-    let library = link.join(file);
-    if shared {
-        tools.shared_library(&dir, &library)?;
+    let whole_archive = "static:+whole-archive".to_owned();
+    let lines = if shared {
+        let shared = tools.shared_library(&dir, &library)?;
+        let archive = link.join(format!("lib{client}.a"));
+        tools.archive(&dir, &[shared.client], &archive, Index::Omit)?;
+        copy_beside_programs(&settings.out_dir()?, &library);
+        let mut lines = vec![
+            Directive::LinkLib("dylib".to_owned(), linked.clone()),
+            Directive::LinkLib(whole_archive, client),
+            // bfd drops a library (--as-needed) when only a crate further down the command line uses
+            // it; these arguments end the command line.
+            Directive::LinkArg(format!("-l{linked}")),
+            Directive::LinkArg("-Wl,-rpath,$ORIGIN".to_owned()),
+        ];
+        if plan.target.os == "freebsd" {
+            // rtld expands $ORIGIN only in images with this flag (rtld.c: origin_subst).
+            lines.push(Directive::LinkArg("-Wl,-z,origin".to_owned()));
+        }
+        lines
     } else {
         tools.static_library(&dir, &library, Index::Omit)?;
-    }
+        vec![Directive::LinkLib(whole_archive, name)]
+    };
 
     output.directives.push(Directive::LinkSearch(link_text));
-    output
-        .directives
-        .push(Directive::LinkLib(kind.to_owned(), name.clone()));
-    if shared {
-        // bfd drops a library (--as-needed) when only a crate further down the command line uses
-        // it; these arguments end the command line.
-        output
-            .directives
-            .push(Directive::LinkArg(format!("-l{name}")));
-    }
+    output.directives.extend(lines);
     output.stub_library = Some(library);
     output.include_dir = Some(dir);
     Ok(())
+}
+
+/// Puts shared stubs into the directories in which cargo puts programs, tests and examples, so that these start
+/// without `cargo run`, and both can be copied from there. Cargo has no other way to deliver a file of a
+/// build script. Programs search their own directory (`$ORIGIN`). Without the copy, in another layout than
+/// `<profile>/build/<package>/out`, `cargo run` and `cargo test` still work, and the rule
+/// `missing-stub-library` reports programs that do not start.
+fn copy_beside_programs(out_dir: &Path, library: &Path) {
+    let build = out_dir
+        .ancestors()
+        .nth(2)
+        .filter(|build| build.ends_with("build"));
+    let (Some(profile), Some(name)) = (build.and_then(Path::parent), library.file_name()) else {
+        return;
+    };
+    let Ok(bytes) = fs::read(library) else {
+        return;
+    };
+    let programs = [
+        profile.to_owned(),
+        profile.join("deps"),
+        profile.join("examples"),
+    ];
+    for dir in programs.iter().filter(|_| profile.join("deps").is_dir()) {
+        let _ = files::write_if_changed(&dir.join(name), &bytes);
+    }
 }
 
 /// Name for `-l` of a package's stubs. Other software finds libraries in a process by parts of

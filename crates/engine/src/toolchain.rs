@@ -19,6 +19,7 @@
 //! compiler runs inside the directory with relative names, and the archiver omits times and owners.
 //! `cc` therefore only finds the tools: its own object names contain a hash of the absolute path.
 
+mod shared;
 mod tool;
 
 use std::ffi::OsString;
@@ -27,13 +28,15 @@ use std::io;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use gpustub_core::diag::{COMPILER_ERROR, IO_ERROR, MISSING_COMPILER};
+use gpustub_core::diag::{COMPILER_ERROR, MISSING_COMPILER};
 use gpustub_core::target::Target;
 use gpustub_core::text::join;
 
 use crate::error::Error;
 use crate::files;
 use tool::{Tool, absolute};
+
+pub use shared::{SharedStubs, export_name, link_file, version_script};
 
 /// A C compiler and an archiver for one target.
 #[derive(Debug)]
@@ -199,44 +202,11 @@ impl Toolchain {
         Ok((command, output))
     }
 
-    /// Compiles the sources in `dir` with exported stubs, and links them into the shared library
-    /// `library`, whose file name becomes its soname.
-    pub fn shared_library(&self, dir: &Path, library: &Path) -> Result<(), Error> {
-        let Some(soname) = library.file_name() else {
-            return Err(Error::new(
-                &IO_ERROR,
-                format!("{} is not a file name", library.display()),
-            ));
-        };
-        self.objects(dir, &["-DGPUSTUB_EXPORT=1"])?;
-        let new = absolute(&files::sibling(library))?;
-        let mut option = OsString::from("-Wl,-soname,");
-        option.push(soname);
-        let mut command = self.compiler.command(dir);
-        command
-            .args([
-                "-shared",
-                "-Wl,-z,defs",
-                "-Wl,--gc-sections",
-                "-Wl,--build-id=none",
-            ])
-            .arg(option);
-        let [(stubs, _), (runtime, _)] = OBJECTS;
-        command.arg("-o").arg(&new).args([stubs, runtime]);
-        let output = command.output().map_err(|e| self.no_compiler(&e))?;
-        if !output.status.success() {
-            files::remove(&new)?;
-            return Err(failed("the stubs could not be linked", &command, &output));
-        }
-        files::rename(&new, library)
-    }
-
     /// Compiles all sources in `dir`.
     fn objects(&self, dir: &Path, defines: &[&str]) -> Result<(), Error> {
-        for (object, source) in OBJECTS {
-            self.object(dir, defines, source, object)?;
-        }
-        Ok(())
+        OBJECTS
+            .iter()
+            .try_for_each(|(object, source)| self.object(dir, defines, source, object))
     }
 
     /// Compiles one source in `dir`.

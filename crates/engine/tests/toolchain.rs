@@ -37,6 +37,10 @@ fn sources(dir: &Path) {
             " .text\n .globl stub\nstub: .byte 0\n .section .note.GNU-stack,\"\",%progbits\n"
                 .to_owned(),
         ),
+        (
+            "client.c".to_owned(),
+            "int outer(void);\nint asks(void);\nint asks(void) { return outer(); }\n".to_owned(),
+        ),
     ]
     .into_iter()
     .collect();

@@ -21,7 +21,9 @@
 //! provide stubs, that is, have a `GpuStub.toml` with a `[stub]` table and call
 //! `gpustub_build::build()` in its `build.rs`. If none does, the linker reports
 //! `undefined symbol: gpustub_load`. Each linked image (program, shared library) queries its own
-//! stubs.
+//! stubs, and those of the libraries with `type = "shared"` that it links.
+//!
+//! On targets that can have no stubs, such as Windows and macOS, no library is known.
 
 #![no_std]
 

@@ -72,8 +72,13 @@ fn forced_header(dir: &Path) -> Result<String> {
     Ok(format!("-include {}", header.display()))
 }
 
-/// The program needs no GPU library; it starts without CUDA, and finds NVRTC if installed.
+/// The program of `tests/exports` needs no GPU library; it starts without CUDA, and finds NVRTC if installed.
 fn works(program: &Path, headers: &str) -> Result<()> {
+    prints(program, headers, "gpustub_load 1 2\n")
+}
+
+/// Likewise for a program that prints `queries` of `gpustub.h`.
+fn prints(program: &Path, headers: &str, queries: &str) -> Result<()> {
     let needs = needed(program)?;
     let system = |name: &&String| name.starts_with("libc.so") || name.starts_with("libgpustub_");
     let foreign: Vec<_> = needs.iter().filter(|name| !system(name)).collect();
@@ -83,7 +88,9 @@ fn works(program: &Path, headers: &str) -> Result<()> {
         program.display()
     );
     let expected = |nvrtc: &str| {
-        format!("headers {headers}, cuInit 100, cudaGetDeviceCount 35 0, nvrtcVersion {nvrtc}\n")
+        format!(
+            "headers {headers}, cuInit 100, cudaGetDeviceCount 35 0, nvrtcVersion {nvrtc}\n{queries}"
+        )
     };
     assert_eq!(answers(program, "off")?, expected("11 0.0"));
     let library = wheel_libraries("nvrtc-12.9")?;
@@ -175,8 +182,13 @@ fn the_page_shows_commands_that_work() -> Result<()> {
         } else {
             "a.out"
         };
-        let headers = if is_cpp { "13" } else { "0" };
-        works(&dir.path().join(place), headers).map_err(|e| format!("{text}: {e:?}"))?;
+        let program = dir.path().join(place);
+        let works = if is_cpp {
+            prints(&program, "13", "")
+        } else {
+            works(&program, "0")
+        };
+        works.map_err(|e| format!("{text}: {e:?}"))?;
         ran += 1;
     }
     assert_eq!(ran, 6, "examples");

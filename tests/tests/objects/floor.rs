@@ -66,7 +66,7 @@ fn needs_no_newer_glibc(machine: Machine, flags: &[&str]) -> Result<()> {
     cc.args(["-shared", "-fPIC", "-O1", "-Wl,-z,defs"])
         .arg(&source);
     succeed(cc.arg(stubs.archive()?).arg("-o").arg(&extension))?;
-    for image in [extension, stubs.shared(dir.path())?] {
+    for image in [extension, stubs.shared(dir.path(), "shared")?.library] {
         let recent = too_recent(&image)?;
         assert!(
             recent.is_empty(),

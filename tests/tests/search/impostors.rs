@@ -56,9 +56,9 @@ fn stubs_of_another_image_are_not_the_library() -> Result<()> {
     let manifest = "schema = 1\n[stub.acme]\nsymbols = \"acme.symbols\"\nload-names = { linux = [\"libother.so\"] }\n";
     let lists = [("acme.symbols", list_of(["acme_function"]))];
     let plan = plan_or_fail(manifest, &lists, &Machine::X86_64.target())?;
-    let shared = Stubs::write(dir.path(), &plan, "cc", &[])?.shared(dir.path())?;
+    let shared = Stubs::write(dir.path(), &plan, "cc", &[])?.shared(dir.path(), "shared")?;
     let file = dir.path().join("libacme.so.12");
-    fs::rename(shared, &file)?;
+    fs::rename(shared.library, &file)?;
     is_rejected(&file, "a library of stubs, not the library", false)
 }
 

@@ -9,6 +9,7 @@
 mod existing;
 mod programs;
 mod registry_crates;
+mod shared_form;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -3,7 +3,8 @@
 //! ```text
 //! DIR/src        the sources, for a build that compiles them itself
 //! DIR/include    gpustub.h
-//! DIR/link       directory for `-L`: an archive, or a linker script, for each library
+//! DIR/link       directory for `-L`: an archive for each library; with --type shared, what linkers read in
+//!                place of the shared library, and a linker script for each library
 //! DIR/lib        with --type shared: the library to ship
 //! DIR            files of CMake, Meson, Bazel and pkg-config (`export/stubs/build_files.rs`)
 //! ```
@@ -13,13 +14,14 @@ mod build_files;
 use std::fs;
 use std::path::Path;
 
-use gpustub_core::diag::{Diagnostic, has_errors};
+use gpustub_core::diag::{Diagnostic, Level, UNSUPPORTED_TARGET, has_errors};
 use gpustub_core::library::Library;
 use gpustub_core::manifest::{LibraryType, Stub};
 use gpustub_core::plan::{Inputs, Plan, plan};
 use gpustub_core::sources::{SourceSet, render_for_c};
-use gpustub_core::target::Target;
+use gpustub_core::target::{SUPPORTED, Target};
 use gpustub_edit::templates;
+use gpustub_engine::toolchain::version_script;
 use gpustub_report::error::{Error, Result};
 use gpustub_report::ops::{self, Operation};
 use gpustub_report::report::Sources;
@@ -29,13 +31,21 @@ use gpustub_workspace::workspace::{NO_PACKAGE, host_triple, target};
 use serde_json::json;
 
 use crate::cli;
-use crate::compile::{self, Product};
+use crate::compile;
 use crate::shipped;
 
 /// Runs the command.
 pub fn run(options: &cli::ExportStubs, shell: &mut Shell) -> Result<bool> {
     let target = target(options.target.as_deref())?;
-    let (plan, found, sources) = planned(options, &target)?;
+    let (plan, mut found, sources) = planned(options, &target)?;
+    // A package builds without stubs where there can be none; an export without stubs is useless.
+    for one in found
+        .iter_mut()
+        .filter(|one| one.code.id == UNSUPPORTED_TARGET.id)
+    {
+        one.level = Level::Error;
+        one.help = Some(format!("supported are {}", SUPPORTED.join(", ")));
+    }
     shell.diagnostics(&found, &sources)?;
     if has_errors(&found) {
         return Ok(false);
@@ -63,8 +73,14 @@ pub fn run(options: &cli::ExportStubs, shell: &mut Shell) -> Result<bool> {
         options,
         operations: Vec::new(),
     };
+    // The client of a shared library has no use without one.
     for (path, text) in &sources {
-        files.add(&format!("src/{path}"), text.as_bytes())?;
+        if name.is_some() || path.as_str() != "client.c" {
+            files.add(&format!("src/{path}"), text.as_bytes())?;
+        }
+    }
+    if let Some(name) = &name {
+        files.add("src/gpustub.map", version_script(name).as_bytes())?;
     }
     files.add(
         "include/gpustub.h",
@@ -285,9 +301,10 @@ fn link_directory(
         return Ok(());
     };
     let file = format!("lib{name}.so");
-    let bytes = compile::library(sources, target, &host, Product::Shared(&file))?;
-    files.add(&format!("lib/{file}"), &bytes)?;
-    files.add(&format!("link/{file}"), &bytes)?;
+    let shared = compile::shared(sources, target, &host, &file)?;
+    files.add(&format!("lib/{file}"), &shared.library)?;
+    files.add(&format!("link/{file}"), &shared.link_library)?;
+    files.add(&format!("link/lib{name}.api.o"), &shared.client)?;
     let script = templates::render("linker-script", &json!({ "name": name }));
     for library in plan.libraries.iter().filter(|library| library.stubbed) {
         for link_name in &library.manifest.link_names {

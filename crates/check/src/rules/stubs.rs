@@ -1,13 +1,16 @@
 //! Stubs: their names, their generator, and the images that they are linked into.
 
+use std::path::Path;
+
 use gpustub_core::diag::Code;
 use gpustub_core::manifest::RuleLevel;
 use gpustub_image::ImageKind;
 
 use crate::evidence::{gpu_library_exporting, has_gpustub, image_names, implib_library};
 use crate::gpu_file::{gpu_file, impersonated_library};
-use crate::package::Image;
+use crate::package::{Image, Kind, Package};
 use crate::rule::{Check, Findings, Rule};
+use crate::search_dirs::{Loads, SearchDir, resolve_entry};
 
 pub static AMBIGUOUS_STUB_NAME: Rule = Rule {
     code: Code {
@@ -54,6 +57,70 @@ call then returns the same as on a machine without a GPU. Link the C library dyn
     level: RuleLevel::Deny,
     check: Check::Image(stubs_in_static_executable),
 };
+
+pub static MISSING_STUB_LIBRARY: Rule = Rule {
+    code: Code {
+        id: "missing-stub-library",
+        summary: "shared stubs that the loader does not find",
+        explanation: "\
+An image with stubs of `type = \"shared\"` needs their library, libgpustub_<package>.so, when it starts.
+Builds put the library beside the programs of the package, which search their own directory. Ship both
+in one directory. Programs of other packages, and C programs, need the linker option as well.
+`cargo install` installs programs only: use static stubs there, or copy the library, too.
+
+    cc app.c -L stubs/link -lcudart -Wl,-rpath,'$ORIGIN'   # app and libgpustub_cudart.so in one directory",
+    },
+    level: RuleLevel::Deny,
+    check: Check::Package(missing_stub_library),
+};
+
+fn missing_stub_library(package: &Package, findings: &mut Findings) {
+    let loads = Loads::from_package(package);
+    for image in package.images() {
+        let stubs = image.needed().iter();
+        let missing: Vec<String> = stubs
+            .filter(|name| name.starts_with("libgpustub_") && name.ends_with(".so"))
+            .filter(|name| loads.carried(&image, name).is_none() && !is_elsewhere(&image, name))
+            .map(|name| format!("`{name}`"))
+            .collect();
+        if !missing.is_empty() {
+            findings.on_image(
+                &MISSING_STUB_LIBRARY,
+                &image,
+                format!("no runpath entry leads to the stubs {}", missing.join(", ")),
+                "ship the library in the directory of the image, linked with `-Wl,-rpath,$ORIGIN`",
+            );
+        }
+    }
+}
+
+/// Whether the loader may find a library outside of the package. Of a single file, the directory on this
+/// machine is known; the program that loads a single library is not, and may have loaded the stubs.
+fn is_elsewhere(image: &Image<'_>, name: &str) -> bool {
+    if image.package.kind == Kind::File && image.facts.kind == ImageKind::Library {
+        return true;
+    }
+    if image.package.kind != Kind::File {
+        return image.runpath().any(|entry| {
+            let dir = resolve_entry(image, entry);
+            matches!(dir, SearchDir::Outside | SearchDir::Elsewhere)
+        });
+    }
+    // The loader expands $ORIGIN after it has resolved links.
+    let Ok(file) = Path::new(&image.package.name).canonicalize() else {
+        return false;
+    };
+    let origin = file.parent().unwrap_or(Path::new("/"));
+    image.runpath().any(|entry| {
+        let own = ["$ORIGIN", "${ORIGIN}"].into_iter();
+        let below = own.filter_map(|token| entry.strip_prefix(token)).next();
+        let dir = match below {
+            Some(rest) => origin.join(rest.trim_start_matches('/')),
+            None => origin.join(entry),
+        };
+        dir.join(name).is_file()
+    })
+}
 
 fn ambiguous_stub_name(image: &Image<'_>, findings: &mut Findings) {
     let exports = &image.facts.exports;

@@ -428,11 +428,12 @@ Use a newer gpustub; in a build script, update the build-dependency.
     cargo install cargo-gpustub";
     UNSUPPORTED_TARGET "unsupported-target": "a target without trampolines",
         "A stub is a few instructions of assembly, written for each architecture and object format. There
-are none for this target. Build the stubs only where they exist, for example with an optional
-feature.
+are none for this target. Such a build has no stubs: the program links the libraries itself, or
+leaves its GPU code out. `targets` states where a library has stubs; for other targets there is no
+warning.
 
     [stub.cudart]
-    required-features = [\"cuda\"]";
+    targets = [\"linux\"]";
     UNUSED_LAYER "unused-layer": "a layer of a super-archive that no view contains",
         "No member of the layer is written. Name the layer in a view, or remove it.
 

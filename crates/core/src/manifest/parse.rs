@@ -9,7 +9,7 @@ mod policy;
 #[cfg(feature = "tools")]
 mod toolkit;
 
-use super::{Custom, LibraryType, Manifest, RequiredFeatures, Stub};
+use super::{Custom, LibraryType, Manifest, RequiredFeatures, Stub, Targets};
 use crate::by_name::ByName;
 use crate::decode::{Decoder, Table, Value};
 use crate::diag::{Diagnostic, INVALID_VALUE};
@@ -17,6 +17,8 @@ use crate::fields;
 use crate::library::{Out, StatusCodes, is_id};
 use crate::reserved::{self, Owner};
 use crate::spanned::Spanned;
+use crate::suggest::nearest;
+use crate::text::join;
 use crate::version::{HeaderChoice, Version};
 
 const LIBRARY_TYPES: [(&str, LibraryType); 2] = [
@@ -122,6 +124,7 @@ fn stub(decoder: &mut Decoder<'_>, id: &str, value: &Value<'_>) -> Option<Stub> 
         library_type: LibraryType::default(),
         provide: true,
         required_features: required_features(decoder, &table),
+        targets: targets(decoder, id, &table),
         custom: custom(decoder, id, &table),
     };
     if let Some(library_type) = table
@@ -217,6 +220,31 @@ fn required_features(decoder: &mut Decoder<'_>, table: &Table<'_>) -> RequiredFe
             .then_some("takes names of cargo features")
     });
     RequiredFeatures(features)
+}
+
+/// Operating systems and triples. A word that is neither is probably misspelt.
+fn targets(decoder: &mut Decoder<'_>, id: &str, table: &Table<'_>) -> Targets {
+    let targets = checked_strings(decoder, table, "targets", |target| {
+        let plain = |b: u8| b.is_ascii_alphanumeric() || b"_-.*".contains(&b);
+        let fine = !target.is_empty() && target.len() <= 100 && target.bytes().all(plain);
+        (!fine).then_some("takes operating systems and target triples")
+    });
+    for one in &targets {
+        let word = one.value.as_str();
+        if word.contains(['-', '*']) || fields::SYSTEMS.contains(&word) {
+            continue;
+        }
+        let message = format!("unknown operating system `{word}` in `stub.{id}.targets`");
+        let help = match nearest(word, fields::SYSTEMS.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!(
+                "known are {}; a target triple may have `*` for any text, such as \"*-linux-gnu\"",
+                join(fields::SYSTEMS, ", ")
+            ),
+        };
+        decoder.error_with_help(&INVALID_VALUE, one.span.clone(), message, help);
+    }
+    Targets(targets)
 }
 
 fn custom(decoder: &mut Decoder<'_>, id: &str, table: &Table<'_>) -> Custom {

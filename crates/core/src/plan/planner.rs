@@ -6,8 +6,8 @@ use std::ops::Range;
 use super::{Function, Inputs, LibraryPlan, Plan, Spec};
 use crate::by_name::ByName;
 use crate::diag::{
-    DUPLICATE_FUNCTION, DUPLICATE_STUB_NAME, Diagnostic, INVALID_VALUE, MISSING_HEADER_VERSION,
-    MISSING_LOAD_NAME, UNKNOWN_VERSION, listing,
+    DUPLICATE_FUNCTION, DUPLICATE_STUB_NAME, Diagnostic, INVALID_VALUE, Level,
+    MISSING_HEADER_VERSION, MISSING_LOAD_NAME, UNKNOWN_VERSION, UNSUPPORTED_TARGET, listing,
 };
 use crate::library::{Library, LoadName, c_name};
 use crate::manifest::{LibraryType, Manifest, Stub};
@@ -54,13 +54,26 @@ impl<'a> Planner<'a> {
                 required.push(stub.id.value.clone());
             }
         }
-        if let (false, Some(found)) = (provided.is_empty(), self.target.check()) {
-            self.diagnostics.push(found);
-        }
+        let has_stubs = self.check_target(&provided);
         self.check_names(&provided);
         let mut libraries = Vec::new();
+        let mut linked = Vec::new();
         for stub in &provided {
-            if let Some(library) = self.library(stub) {
+            let is_linked = self.inputs.linked.contains(&stub.id.value);
+            if !has_stubs && !is_linked {
+                continue;
+            }
+            let Some(mut library) = self.library(stub) else {
+                continue;
+            };
+            if is_linked {
+                linked.extend_from_slice(&library.manifest.link_names);
+                // `gpustub.h` reports the library that the loader has loaded.
+                library.stubbed = false;
+                library.functions = Cow::default();
+                library.specs = vec![Spec::default()].into();
+            }
+            if has_stubs {
                 add(&mut libraries, library);
             }
         }
@@ -71,11 +84,43 @@ impl<'a> Planner<'a> {
             target: self.target.clone(),
             libraries,
             required,
+            linked,
         }
     }
 
-    /// Whether the stub's cargo features are enabled.
+    /// Whether the target can have stubs. Packages must build for every target: a target without trampolines
+    /// is a warning, and what links the library there stays as it is without gpustub.
+    fn check_target(&mut self, provided: &[&Stub]) -> bool {
+        let Some(mut found) = self.target.check().filter(|_| !provided.is_empty()) else {
+            return true;
+        };
+        if found.code.id != UNSUPPORTED_TARGET.id {
+            self.diagnostics.push(found);
+            return true;
+        }
+        let is_linked = |stub: &&Stub| self.inputs.linked.contains(&stub.id.value);
+        if !provided.iter().all(is_linked) {
+            let Target { triple, os, .. } = self.target;
+            let limit = match os.as_str() {
+                "linux" | "freebsd" => "[\"x86_64-*\", \"aarch64-*\"]",
+                _ => "[\"linux\"]",
+            };
+            found.level = Level::Warning;
+            found.message = format!("no stubs for the target {triple}: no trampolines");
+            found.help = Some(format!(
+                "`targets = {limit}` limits a [stub] table to targets that have them; elsewhere the \
+                 program links the library itself, or leaves its GPU code out"
+            ));
+            self.diagnostics.push(found);
+        }
+        false
+    }
+
+    /// Whether the stub exists for the target, and its cargo features are enabled.
     fn wanted(&self, stub: &Stub) -> bool {
+        if !stub.targets.include(self.target) {
+            return false;
+        }
         match &self.inputs.features {
             Some(on) => stub
                 .required_features

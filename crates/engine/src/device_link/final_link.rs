@@ -176,11 +176,11 @@ fn parts(
                     Stubs::Shared(path) => Some(path),
                     _ => None,
                 });
-                if let Some((path, name)) = stubs.and_then(|path| Some((path, path.file_name()?))) {
-                    files::link(path, &parts.lib.join(name))?;
+                if let Some(path) = stubs {
+                    let linked = shared::link_stubs(path, &parts.lib)?;
                     parts
                         .shared
-                        .push(shared::link_name(path, "stubs", &parts.lib)?);
+                        .push(shared::link_name(&linked, "stubs", &parts.lib)?);
                 }
             }
         }

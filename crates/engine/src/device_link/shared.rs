@@ -23,6 +23,7 @@ use super::nvcc::Nvcc;
 use super::{nvlink, runtime};
 use crate::error::Error;
 use crate::files;
+use crate::toolchain;
 
 /// Libraries that every C++ program is linked with.
 const SYSTEM: [&str; 6] = ["c", "dl", "m", "pthread", "rt", "stdc++"];
@@ -195,10 +196,8 @@ impl SharedBuild<'_> {
         };
         let stubs = stubs.ok_or_else(|| hidden_stubs(name))?;
         let lib = self.dir.join("lib");
-        if let Some(name) = stubs.file_name() {
-            files::link(stubs, &lib.join(name))?;
-        }
-        line.library(&lib, stubs);
+        let linked = link_stubs(stubs, &lib)?;
+        line.library(&lib, &linked);
         Ok(())
     }
 
@@ -223,6 +222,19 @@ impl SharedBuild<'_> {
         files::rename(&new, output)?;
         fingerprint::record_known(output, &text, &line.inputs, &before)
     }
+}
+
+/// Links shared stubs into `dir`, for the loader and for linkers. Returns the file for linkers.
+pub(super) fn link_stubs(stubs: &Path, dir: &Path) -> Result<PathBuf, Error> {
+    let mut linked = stubs.to_owned();
+    for file in [stubs.to_owned(), toolchain::link_file(stubs)] {
+        // The build of a prebuilt library may have linked the runtime of a toolkit.
+        if let (Some(name), true) = (file.file_name(), file.is_file()) {
+            files::link(&file, &dir.join(name))?;
+            linked = file;
+        }
+    }
+    Ok(linked)
 }
 
 /// Libraries that are installed next to an RDC library for it: stubs, and the runtime.

@@ -49,6 +49,7 @@ pub(crate) fn build_declared(
         disabled: &disabled,
         stubs: match manifest.stubs.iter().find(|s| s.id.value == "cudart") {
             None => Stubs::None,
+            Some(_) if input.plan.linked.iter().any(|name| name == "cudart") => Stubs::None,
             Some(_) if !output.stubs.iter().any(|id| id == "cudart") => Stubs::External,
             Some(stub) => match &output.stub_library {
                 Some(path) if stub.library_type == LibraryType::Shared => {

@@ -14,7 +14,7 @@ use gpustub_core::plan::{LibraryPlan, Plan};
 use gpustub_core::sources::SourceSet;
 use gpustub_core::target::Target;
 use gpustub_edit::templates;
-use gpustub_engine::toolchain::{REQUIRED, protection};
+use gpustub_engine::toolchain::{REQUIRED, export_name, protection};
 use serde_json::{Value, json};
 
 /// The files in `cmake`, beside the modules, each a template of the same name.
@@ -106,12 +106,13 @@ fn data(
     let standard = REQUIRED.iter().find_map(|flag| flag.strip_prefix("-std="));
     let own = |flag: &&&str| !flag.starts_with("-std=") && **flag != "-fPIC";
     let flags: Vec<_> = REQUIRED.iter().filter(own).collect();
-    let compiled = ["runtime.c", "stubs.S"];
+    let compiled = ["client.c", "runtime.c", "stubs.S"];
     let included = sources.iter().map(|(path, _)| path.as_ref());
     let included: Vec<&str> = included.filter(|path| !compiled.contains(path)).collect();
     json!({
         "version": env!("CARGO_PKG_VERSION"),
         "name": shared.unwrap_or("gpustub_stubs"),
+        "export": shared.map(export_name),
         "shared": shared.is_some(),
         "kind": if shared.is_some() { "SHARED" } else { "STATIC" },
         "compiled": !sources_only,

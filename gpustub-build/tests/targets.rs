@@ -1,0 +1,94 @@
+//! Builds without stubs: for targets that have none, and with the libraries themselves.
+#![cfg(unix)]
+
+#[path = "tools/package.rs"]
+mod package;
+mod tools;
+
+use gpustub_build::Output;
+use package::Package;
+use tools::tool_output;
+
+fn lines(output: &Output) -> Vec<String> {
+    output.directives.iter().map(ToString::to_string).collect()
+}
+
+/// A target without trampolines: no stubs, and no error.
+#[test]
+fn packages_build_for_every_target() {
+    for (triple, arch, os, env) in [
+        ("x86_64-pc-windows-msvc", "x86_64", "windows", "msvc"),
+        ("x86_64-pc-windows-gnu", "x86_64", "windows", "gnu"),
+        ("aarch64-apple-darwin", "aarch64", "macos", ""),
+        ("aarch64-linux-android", "aarch64", "android", ""),
+        ("i686-unknown-linux-gnu", "x86", "linux", "gnu"),
+        ("riscv64gc-unknown-linux-gnu", "riscv64", "linux", "gnu"),
+    ] {
+        let build = |targets: &str, link: &str| {
+            let manifest = format!("schema = 1\n[stub.nvrtc]\n{targets}\n");
+            let mut package = Package::new(&format!("target/{triple}"), &manifest);
+            package.set("TARGET", triple);
+            package.set("CARGO_CFG_TARGET_ARCH", arch);
+            package.set("CARGO_CFG_TARGET_OS", os);
+            package.set("CARGO_CFG_TARGET_ENV", env);
+            package.set("GPUSTUB_NVRTC_LINK", link);
+            let output = package.build().try_build();
+            assert!(!package.dir.join("out").exists(), "{triple}");
+            output.map(|output| {
+                let lines = lines(&output).into_iter();
+                let lines = lines.filter(|line| !line.starts_with("cargo::rerun-if"));
+                lines.collect::<Vec<_>>()
+            })
+        };
+        let warned = build("", "").unwrap();
+        assert!(
+            warned[0].starts_with("cargo::warning=")
+                && warned[0].contains(&format!("no stubs for the target {triple}"))
+                && warned
+                    .iter()
+                    .all(|line| line.starts_with("cargo::warning=")),
+            "{warned:?}"
+        );
+        let none = build("targets = [\"*-linux-musl\"]", "").unwrap();
+        assert_eq!(none, [""; 0], "{triple}");
+        // The library itself can be linked everywhere.
+        let linked = build("", "dylib").unwrap();
+        assert_eq!(linked[0], "cargo::rustc-link-lib=dylib=nvrtc", "{triple}");
+    }
+}
+
+/// Distributions link the library that they package.
+#[test]
+fn a_variable_links_the_library_itself() {
+    let mut package = Package::new("linked", "schema = 1\n[stub.nvrtc]\n[stub.opencl]\n");
+    package.set("GPUSTUB_NVRTC_LINK", "dylib");
+    package.set("GPUSTUB_OPENCL_LINK", "stub");
+    let output = package.output();
+    assert_eq!(output.stubs, ["opencl"]);
+    let stand_in = |name: &str| package.dir.join("out/gpustub/link").join(name).exists();
+    assert!(stand_in("libOpenCL.a") && !stand_in("libnvrtc.a"));
+    let lines = lines(&output);
+    for expected in [
+        "cargo::rerun-if-env-changed=GPUSTUB_NVRTC_LINK",
+        "cargo::rerun-if-env-changed=GPUSTUB_OPENCL_LINK",
+        "cargo::rustc-link-lib=dylib=nvrtc",
+        "cargo::rustc-link-arg=-lnvrtc",
+    ] {
+        assert!(
+            lines.iter().any(|l| l == expected),
+            "{expected} in {lines:#?}"
+        );
+    }
+    let nm = tool_output("nm", &["--defined-only"], &output.stub_library.unwrap());
+    assert!(
+        !nm.contains("nvrtcVersion") && nm.contains("gpustub_load"),
+        "{nm}"
+    );
+
+    package.set("GPUSTUB_NVRTC_LINK", "static");
+    let error = package.error();
+    assert!(
+        error.contains("GPUSTUB_NVRTC_LINK: \"static\"") && error.contains("`dylib`"),
+        "{error}"
+    );
+}
