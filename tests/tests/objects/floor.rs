@@ -113,7 +113,7 @@ const KNOWN: &str = "
     addq andl andq btl call cmpb cmpl cmpq cpuid fldcw fnstcw ja jb je jmp jmpq jnc jne jnz jz
     ldmxcsr leaq leave movaps movb movl movq movslq movzbl movzwl imulq pushq stmxcsr subq testl testq vmovaps xgetbv
     xorl xorps xorq
-    add adrp and b bl blr br cbnz cbz fmov hint ldp ldr mov mrs msr ret stp str strb sub \\instruction";
+    add adrp and b bl blr br cbnz cbz fmov hint ldar ldp ldr ldrh ldrsw madd mov mrs msr ret stp str strb sub \\instruction";
 
 #[test]
 fn trampolines_assemble_with_binutils_2_27() -> Result<()> {

@@ -377,7 +377,7 @@ fn unused_packages_leave_no_run_time() -> Result<()> {
 fn unused_packages_leave_no_run_time_with_other_linkers() -> Result<()> {
     // gold keeps the run time's undefined symbols, and mold every section with start/stop symbols: the
     // parts, and the tables to which they point.
-    unused_packages_leave_the_exit_hook(&[("lld", 200), ("gold", 4096), ("mold", 32768)])
+    unused_packages_leave_the_exit_hook(&[("lld", 200), ("gold", 4096), ("mold", 36864)])
 }
 
 /// The symbols of an archive that other archives may define or use as well.
