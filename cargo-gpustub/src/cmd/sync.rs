@@ -100,6 +100,9 @@ pub fn run(options: &cli::Sync, shell: &mut Shell) -> Result<bool> {
     if clean && !is_due {
         shell.status("Fresh", "everything agrees with GpuStub.toml");
     }
+    for (package, one) in &declared {
+        show::left_behind(package, one, shell);
+    }
     if read_only {
         show::changes(&operations, &sources_to_print, options.check, shell)?;
         return Ok(clean && (!is_due || options.dry_run));

@@ -1,13 +1,14 @@
 //! Pending changes in the output of `sync`.
 
-use cargo_metadata::TargetKind;
+use cargo_metadata::{Package, TargetKind};
 use gpustub_core::diag::{Diagnostic, OUT_OF_SYNC};
+use gpustub_core::manifest::{LibraryType, Stub};
 use gpustub_report::error::Result;
 use gpustub_report::ops::{self, Operation};
 use gpustub_report::output::MessageFormat;
 use gpustub_report::report::{self, Sources};
 use gpustub_report::shell::Shell;
-use gpustub_workspace::tables;
+use gpustub_workspace::tables::{self, Declared};
 use gpustub_workspace::workspace::Workspace;
 
 use super::drift;
@@ -46,6 +47,20 @@ pub(super) fn lines(sources: &[Operation], shell: &mut Shell) -> Result<()> {
         shell.note("no source file was written (--print-use-lines): change the printed lines");
     }
     Ok(())
+}
+
+/// Notes that `cargo install` leaves shared stubs behind: cargo has no way to install a library.
+pub(super) fn left_behind(package: &Package, one: &Declared, shell: &mut Shell) {
+    let is_shared = |stub: &Stub| stub.provide && stub.library_type == LibraryType::Shared;
+    let has_program = package.targets.iter().any(cargo_metadata::Target::is_bin);
+    if has_program && one.manifest.stubs.iter().any(is_shared) {
+        let name = &package.name;
+        let file = format!("libgpustub_{}.so", name.replace('-', "_"));
+        shell.note(format!(
+            "`cargo install {name}` installs programs without `{file}`, and they do not start: \
+             use static stubs, or copy it from `target/release` beside them"
+        ));
+    }
 }
 
 /// Prints the changes that `--check` or `--dry-run` does not write. `sources`: changes of which only
