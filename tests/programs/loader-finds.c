@@ -3,6 +3,7 @@
 #define SINGLE_UNIT
 #include "format.c"
 #include "image.c"
+#include "loader.c"
 #include "file_check.c"
 #include "search_dirs.c"
 

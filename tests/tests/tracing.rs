@@ -231,7 +231,7 @@ fn tracing_is_free_when_it_is_off() -> Result<()> {
     let dir = scratch()?;
     let manifest = "schema = 1\n[stub.bench]\nload-names = { linux = [\"libbench.so.1\"] }\n\
                     symbols = \"bench.symbols\"\nfallback = { status = 1 }\n";
-    let lists = [("bench.symbols", list_of(["benchStub"]))];
+    let lists = [("bench.symbols", list_of(["benchStub", "benchMissing"]))];
     let plan = plan_or_fail(manifest, &lists, &Machine::X86_64.target())?;
     let stubs = Stubs::write(dir.path(), &plan, "cc", &[])?;
     let sources = repository().join("tests/benches/c");

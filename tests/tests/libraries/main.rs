@@ -304,7 +304,7 @@ fn heavy_libraries_of_other_toolkits_go_together() -> Result<()> {
     )
 }
 
-/// A program that calls the runtime only is told why the driver was searched.
+/// Reports give the reason why the driver of a program that calls only the runtime was searched.
 #[test]
 fn reports_say_why_the_driver_is_searched() -> Result<()> {
     let dir = scratch()?;

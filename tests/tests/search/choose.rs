@@ -239,7 +239,9 @@ impl Search {
 impl Wanted {
     /// Whether the file is this library at all.
     pub fn matches(&self, mapped: &Mapped) -> bool {
-        mapped.soname.starts_with(&format!("lib{}.so", self.id))
+        // libOpenCL.so.1 is of the library `opencl`.
+        let soname = mapped.soname.to_ascii_lowercase();
+        soname.starts_with(&format!("lib{}.so", self.id))
     }
 
     /// Major of the file; 0: unknown, as for any file that an override may name.

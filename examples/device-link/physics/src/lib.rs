@@ -1,6 +1,6 @@
 //! Sums, computed by kernels.
 
-use geometry as _; // its CUDA code, and what that is linked with
+use geometry as _; // CUDA code that the kernels call
 
 unsafe extern "C" {
     fn physics_area(n: u32, sum: *mut f64) -> i32;
