@@ -69,6 +69,7 @@ libraries![
     "hiprtc" abi errors,
     "hipsolver",
     "hipsparse",
+    "hsa" errors,
     "nccl" errors,
     "nvjitlink",
     "nvml" errors,

@@ -50,9 +50,9 @@ fn library(tree: &Tree, component: &str, functions: &[&str]) -> Result<()> {
     let source = directory.join("library.c");
     fs::write(&source, code)?;
     let mut cc = Command::new("cc");
-    cc.args(["-shared", "-fPIC", "-Wl,-soname,libhsa-runtime64.so.1"])
+    cc.args(["-shared", "-fPIC", "-Wl,-soname,librocm_smi64.so.1"])
         .arg(&source);
-    succeed(cc.arg("-o").arg(directory.join("libhsa-runtime64.so.1")))?;
+    succeed(cc.arg("-o").arg(directory.join("librocm_smi64.so.1")))?;
     Ok(())
 }
 
@@ -66,9 +66,9 @@ fn gpustub(tree: &Tree, directory: &Path, words: &[&str]) -> Result<Ran> {
 fn recipes_work() -> Result<()> {
     let all = all()?;
     let tree = Tree::copy("contributing")?;
-    library(&tree, "hsa-5.2", &["hsa_init", "hsa_status_string"])?;
-    let new = "hsa_amd_portable_export_dmabuf";
-    library(&tree, "hsa-6.1", &["hsa_init", "hsa_status_string", new])?;
+    library(&tree, "smi-5.2", &["rsmi_init", "rsmi_status_string"])?;
+    let new = "rsmi_dev_guid_get";
+    library(&tree, "smi-6.1", &["rsmi_init", "rsmi_status_string", new])?;
     let read = |file: &str| fs::read_to_string(tree.root().join(file));
     let target = tree.target_dir();
     let git = Command::new("git")
@@ -85,10 +85,17 @@ fn recipes_work() -> Result<()> {
         let ran = recipe.carry_out(tree.root(), &variables)?;
         match &recipe.title[..] {
             "Add a library" => {
-                let list = read("manifests/hsa.symbols")?;
-                assert!(list.ends_with("@soname libhsa-runtime64.so.1\n@releases 5.2\nhsa_init\nhsa_status_string\n"), "{list}");
-                assert!(read("manifests/src/lib.rs")?.contains("\n    \"hsa\",\n"));
-                assert!(read("docs/reference/GpuStub.toml.md")?.contains("- `[stub.hsa]`: ROCr\n"));
+                let list = read("manifests/smi.symbols")?;
+                assert!(
+                    list.ends_with(
+                        "@soname librocm_smi64.so.1\n@releases 5.2\nrsmi_init\nrsmi_status_string\n"
+                    ),
+                    "{list}"
+                );
+                assert!(read("manifests/src/lib.rs")?.contains("\n    \"smi\",\n"));
+                assert!(
+                    read("docs/reference/GpuStub.toml.md")?.contains("- `[stub.smi]`: ROCm SMI\n")
+                );
             }
             "Add a check rule" => {
                 assert!(read("docs/reference/rules.md")?.contains("bundled-source"));
@@ -102,18 +109,18 @@ fn recipes_work() -> Result<()> {
                 page.expect_in_order(&["CUDA source in a package", "never read its source"])?;
                 // Built with the library of the first recipe.
                 let package = scratch()?;
-                let table = "schema = 1\n[stub.hsa]\nheader-version = \"5\"\n";
+                let table = "schema = 1\n[stub.smi]\nheader-version = \"5\"\n";
                 fs::write(package.path().join("GpuStub.toml"), table)?;
                 fs::create_dir(package.path().join("src"))?;
                 fs::write(package.path().join("src/lib.rs"), "")?;
                 let manifest = "[package]\nname = \"demo\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[workspace]\n";
                 fs::write(package.path().join("Cargo.toml"), manifest)?;
                 let plan = gpustub(&tree, package.path(), &["plan", "--offline"])?.success()?;
-                plan.expect_in_order(&["hsa", "libhsa-runtime64.so.1"])?;
+                plan.expect_in_order(&["smi", "librocm_smi64.so.1"])?;
             }
             "Add a version to a symbol list" => {
-                let list = read("manifests/hsa.symbols")?;
-                let lines = format!("@releases 5.2 6.1\n{new} releases=6.1-\nhsa_init\n");
+                let list = read("manifests/smi.symbols")?;
+                let lines = format!("@releases 5.2 6.1\n{new} releases=6.1-\nrsmi_init\n");
                 assert!(list.contains(&lines), "{list}");
             }
             "Add a GPU architecture" => {

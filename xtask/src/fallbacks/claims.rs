@@ -6,7 +6,8 @@ use gpustub_core::library::{Fallback, OutKind, Returns};
 
 use super::declarations::{Function, Parameter, clang};
 
-/// clang's type classes (`__builtin_classify_type`): pointers, floating point, structs and unions.
+/// clang's type classes (`__builtin_classify_type`): integers, pointers, floating point, structs and unions.
+const INTEGER: u32 = 1;
 const POINTER: u32 = 5;
 const REAL: u32 = 8;
 const RECORD: u32 = 12;
@@ -103,7 +104,15 @@ impl<'s> Claims<'s> {
             }
             if left > 0 {
                 left -= 1;
-                let one = format!("{class} != {REAL} && {class} != {RECORD}");
+                let is_record = parameter.canonical.starts_with("struct ")
+                    && !parameter.canonical.contains('*');
+                let one = if is_record {
+                    // One register on both machines: HSA's handles.
+                    let member = format!("__builtin_classify_type((*({kind} *)0).handle)");
+                    format!("{member} == {INTEGER} && sizeof({kind}) <= 8")
+                } else {
+                    format!("{class} != {REAL} && {class} != {RECORD}")
+                };
                 self.assert(
                     &one,
                     &format!("{said} shifts argument {arg} by an unknown number"),
