@@ -151,9 +151,11 @@ fn the_compiler_runs_inside_the_directory_with_relative_names() {
 
     let compiles = calls(&dir, "cc", "-c");
     assert_eq!(compiles.len(), 2, "{compiles:?}");
-    for (call, source) in compiles.iter().zip(["stubs.S", "runtime.c"]) {
+    for source in ["stubs.S", "runtime.c"] {
+        let ending = format!(" {source}");
+        let call = compiles.iter().find(|call| call.ends_with(&ending));
+        let call = call.unwrap_or_else(|| panic!("{source}: {compiles:?}"));
         assert!(call.starts_with(&format!("{}: ", dir.display())), "{call}");
-        assert!(call.ends_with(&format!(" {source}")), "{call}");
         for flag in ["-O0", "-g0", "-fPIC", "-fvisibility=hidden", "-fno-lto"] {
             assert!(call.split(' ').any(|w| w == flag), "{flag} in {call}");
         }
