@@ -15,9 +15,11 @@ pub fn others<'p>(
     package: &Package,
     path: &Path,
 ) -> impl Iterator<Item = &'p Package> {
+    // Cargo spells a path always the same; a comparison by component is slow in large workspaces.
+    let path = path.as_os_str();
     let has = move |one: &&Package| {
         let mut targets = one.targets.iter();
-        one.id != package.id && targets.any(|target| target.src_path.as_std_path() == path)
+        targets.any(|target| target.src_path.as_os_str() == path) && one.id != package.id
     };
     members.iter().copied().filter(has)
 }

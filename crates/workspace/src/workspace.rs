@@ -1,6 +1,7 @@
 //! The workspace, as `cargo metadata` reports it.
 
 use std::collections::BTreeSet;
+use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -63,7 +64,9 @@ impl Workspace {
 
     /// All members, sorted by name.
     pub fn members(&self) -> Vec<&Package> {
-        let mut members = self.metadata.workspace_packages();
+        let ids: HashSet<_> = self.metadata.workspace_members.iter().collect();
+        let mut members = Vec::from_iter(&self.metadata.packages);
+        members.retain(|package| ids.contains(&package.id));
         members.sort_by(|a, b| a.name.cmp(&b.name));
         members
     }
