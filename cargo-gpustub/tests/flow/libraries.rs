@@ -412,27 +412,19 @@ fn libraries_of_an_earlier_export_are_removed() {
     assert!(!directory.join("stubs/lib").exists());
 }
 
+/// Exports cuda, cudart and nvrtc to `stubs`.
+fn export_three(directory: &Path, more: &[&str]) {
+    let command = ["export", "stubs", "nvrtc", "cudart", "cuda"];
+    let options = ["--header-version=13", "--out-dir=stubs"];
+    ends(0, directory, &[&command[..], &options, more].concat());
+}
+
 #[test]
 fn generated_shared_libraries_link() {
     let directory = tempfile::tempdir().unwrap();
     let directory = directory.path();
     write(directory, "prog.c", PROGRAM);
-    ends(
-        0,
-        directory,
-        &[
-            "export",
-            "stubs",
-            "nvrtc",
-            "cudart",
-            "cuda",
-            "--header-version=13",
-            "--out-dir",
-            "stubs",
-            "--type",
-            "shared",
-        ],
-    );
+    export_three(directory, &["--type=shared"]);
     let file = "libgpustub_cuda_cudart_nvrtc.so";
     let lib = directory.join("stubs/lib");
     let shipped: Vec<_> = fs::read_dir(&lib)
@@ -458,21 +450,7 @@ fn sources_alone_compile() {
     let directory = tempfile::tempdir().unwrap();
     let directory = directory.path();
     write(directory, "prog.c", PROGRAM);
-    ends(
-        0,
-        directory,
-        &[
-            "export",
-            "stubs",
-            "nvrtc",
-            "cudart",
-            "cuda",
-            "--header-version=13",
-            "--out-dir",
-            "stubs",
-            "--sources-only",
-        ],
-    );
+    export_three(directory, &["--sources-only"]);
     for (path, is_there) in [
         ("link", false),
         ("pkgconfig", false),
