@@ -248,8 +248,10 @@ impl Toolchain {
         let mut map = OsString::from("-ffile-prefix-map="); // for those who put -g into CFLAGS
         map.push(dir);
         map.push("=gpustub");
+        // `zig cc` without a level of optimisation sanitizes, and only its own linker has the functions for that.
+        let plain = "-fno-sanitize=undefined".into();
         // The assembler reads while the compiler writes: a tenth of the time, and no temporary files.
-        vec![protection.into(), map, "-pipe".into()]
+        vec![protection.into(), map, plain, "-pipe".into()]
     }
 
     fn compile(

@@ -167,6 +167,22 @@ fn the_compiler_runs_inside_the_directory_with_relative_names() {
     assert_eq!(calls(&dir, "ar", "cqsD").len(), 1);
 }
 
+/// As `zig cc` adds them by itself.
+#[test]
+fn sanitizers_of_the_compiler_leave_no_references() {
+    let dir = directory("sanitizer");
+    sources(&dir);
+    let shift = "int shift(int);\nint shift(int by) { return 1 << by; }\n";
+    fs::write(dir.join("runtime.c"), shift).unwrap();
+    let cc = shim(&dir, "cc", "exec cc -fsanitize=undefined \"$@\"");
+    let library = dir.join("libx.a");
+    find(&dir, Some(&cc), None)
+        .static_library(&dir, &library, Index::Write)
+        .unwrap();
+    let symbols = tool_output("nm", &[], &library);
+    assert!(!symbols.contains("__ubsan"), "{symbols}");
+}
+
 #[test]
 fn older_tools_get_fewer_options() {
     let dir = directory("old");

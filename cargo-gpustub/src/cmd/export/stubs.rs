@@ -385,7 +385,10 @@ fn next_step(options: &cli::ExportStubs, plan: &Plan, shared: Option<&str>) -> S
     let names = names.join(" ");
     let compiler = compiler(options.target.as_deref());
     match shared {
-        _ if options.sources_only => format!(
+        Some(_) if options.sources_only => format!(
+            "next: `find_package(gpustub)` with CMake or `subdir` with Meson, on {out}, build the shared library"
+        ),
+        None if options.sources_only => format!(
             "next: compile {out}/src/runtime.c and {out}/src/stubs.S with \
              `-std=gnu11 -fPIC -fvisibility=hidden` and link both into the program"
         ),
