@@ -126,6 +126,7 @@ fn is_always(text: &str) -> bool {
 #[derive(Deserialize, Default)]
 struct Provided {
     libraries: BTreeMap<String, Vec<String>>,
+    nvidia: BTreeMap<String, Vec<String>>,
 }
 
 // A test keeps the file readable.
@@ -134,8 +135,44 @@ static PROVIDED: LazyLock<Provided> =
 
 /// The project whose wheel is known to provide a library of this file name.
 pub fn project_providing(library: &str) -> Option<&'static str> {
+    find(&PROVIDED.libraries, library)
+}
+
+/// A wheel of NVIDIA's: the part of its name after `nvidia-`, without the major of CUDA.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NvidiaWheel(&'static str);
+
+impl NvidiaWheel {
+    /// The wheel that contains a library of this file name.
+    pub fn providing(library: &str) -> Option<Self> {
+        find(&PROVIDED.nvidia, library).map(Self)
+    }
+
+    /// Whether a project, for any major, is this one: `nvidia-cublas`, `nvidia-cublas-cu12`.
+    pub fn is_project(self, name: &str) -> bool {
+        let rest = name.strip_prefix("nvidia-");
+        let rest = rest.and_then(|rest| rest.strip_prefix(self.0));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with("-cu"))
+    }
+
+    /// Whether the wheel's libraries are in this directory of site-packages: `nvidia/cuda_runtime/lib`, and
+    /// `nvidia/cu13/lib` since CUDA 13.
+    pub fn is_directory(self, directory: &str) -> bool {
+        let mut parts = directory.split('/');
+        let is_major = |part: &str| {
+            let digits = part.strip_prefix("cu").unwrap_or_default();
+            !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
+        };
+        parts.next() == Some("nvidia")
+            && parts
+                .next()
+                .is_some_and(|part| is_major(part) || normal(part) == self.0)
+    }
+}
+
+fn find<'a>(projects: &'a BTreeMap<String, Vec<String>>, library: &str) -> Option<&'a str> {
     let (stem, _) = library.split_once(".so")?;
-    let mut projects = PROVIDED.libraries.iter();
+    let mut projects = projects.iter();
     let (project, _) = projects.find(|(_, stems)| stems.iter().any(|s| s == stem))?;
     Some(project)
 }
@@ -186,6 +223,30 @@ mod tests {
         assert_eq!(project_providing("libtorch_cpu.so"), Some("torch"));
         assert_eq!(project_providing("libz3.so.4.15"), Some("z3-solver"));
         assert_eq!(project_providing("libtorch_cpux.so"), None);
+    }
+
+    #[test]
+    fn nvidia_wheels_have_a_project_for_each_major_and_a_directory() {
+        let wheel = NvidiaWheel::providing("libcudart.so.12").unwrap();
+        for (name, is_it) in [
+            ("nvidia-cuda-runtime-cu12", true),
+            ("nvidia-cuda-runtime", true),
+            ("nvidia-cuda-runtimes", false),
+            ("cuda-runtime-cu12", false),
+        ] {
+            assert_eq!(wheel.is_project(name), is_it, "{name}");
+        }
+        for (directory, is_it) in [
+            ("nvidia/cuda_runtime/lib", true),
+            ("nvidia/cu13/lib", true),
+            ("nvidia/cublas/lib", false),
+            ("nvidia/cufft/lib", false),
+            ("nvidia", false),
+            ("cuda_runtime/lib", false),
+        ] {
+            assert_eq!(wheel.is_directory(directory), is_it, "{directory}");
+        }
+        assert_eq!(NvidiaWheel::providing("libtorch.so"), None);
     }
 
     #[test]

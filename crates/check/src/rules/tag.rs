@@ -11,7 +11,7 @@ use crate::package::{Image, Package};
 use crate::platform_tag::{Tag, machine_in_tag};
 use crate::rule::{Check, Findings, Rule};
 use crate::search_dirs::{Loads, SearchDir, resolve_entry};
-use crate::wheel::{Wheel, normal, project_providing};
+use crate::wheel::{NvidiaWheel, Wheel, normal, project_providing};
 
 pub static TAG_TOO_RECENT_SYMBOL: Rule = Rule {
     code: Code {
@@ -49,8 +49,8 @@ extension module uses the symbols of the interpreter that loads it.
     ... \"linux_x86_64\"                             # not manylinux: libcudart.so.12
 
 For GPU libraries link the stubs of gpustub. Libraries of torch and of a few other projects are
-accepted if the wheel requires the project; for those of other required wheels, allow the finding
-with that as the reason.",
+accepted if the wheel requires the project, and those of NVIDIA's wheels if the run path names their
+directory as well; for those of other required wheels, allow the finding with that as the reason.",
     },
     level: RuleLevel::Deny,
     check: Check::Policy(libraries),
@@ -183,7 +183,7 @@ fn libraries(package: &Package, policy: &Policy, findings: &mut Findings) {
         let missing = |name: &&String| {
             !tag.has_library(name, machine)
                 && loads.carried(&image, name).is_none()
-                && !is_required(name, &wheel)
+                && !is_required(&image, name, &wheel)
         };
         let names: Vec<&str> = image
             .needed()
@@ -208,10 +208,18 @@ fn libraries(package: &Package, policy: &Policy, findings: &mut Findings) {
     }
 }
 
-/// Whether a wheel that this one requires provides a library.
-fn is_required(library: &str, wheel: &Wheel) -> bool {
-    let project = project_providing(library);
-    project.is_some_and(|project| wheel.always_requires.iter().any(|name| name == project))
+/// Whether a wheel that this one requires provides a library: importing it loads the library, or the image's
+/// run path names its directory.
+fn is_required(image: &Image<'_>, library: &str, wheel: &Wheel) -> bool {
+    let requires = |is_it: &dyn Fn(&str) -> bool| wheel.always_requires.iter().any(|p| is_it(p));
+    if let Some(nvidia) = NvidiaWheel::providing(library) {
+        let is_its = |entry| match resolve_entry(image, entry) {
+            SearchDir::Inside(directory) => nvidia.is_directory(&directory),
+            _ => false,
+        };
+        return requires(&|name| nvidia.is_project(name)) && image.runpath().any(is_its);
+    }
+    project_providing(library).is_some_and(|project| requires(&|name| name == project))
 }
 
 fn advice(image: &Image<'_>, names: &[&str], wheel: &Wheel) -> String {
@@ -236,6 +244,9 @@ fn advice(image: &Image<'_>, names: &[&str], wheel: &Wheel) -> String {
     {
         return format!("the wheel of {project} has {name}: add `Requires-Dist: {project}`");
     }
+    if names.iter().all(|name| gpu_file(name).is_some()) {
+        return "link the gpustub stubs instead".into();
+    }
     if let Some(required) = image
         .runpath()
         .take(SHOWN)
@@ -244,9 +255,6 @@ fn advice(image: &Image<'_>, names: &[&str], wheel: &Wheel) -> String {
         return format!(
             "if {required} provides the library, allow this finding with that as the reason"
         );
-    }
-    if names.iter().all(|name| gpu_file(name).is_some()) {
-        return "link the gpustub stubs instead".into();
     }
     let mut help = String::from("bundle the library in the wheel (`auditwheel repair` does)");
     if !wheel.requires.is_empty() {
