@@ -335,7 +335,8 @@ static void add_loader_dirs(struct search_dirs *dirs)
     Dl_serinfo *info = loader_dirs(dlopen(NULL, RTLD_LAZY));
     for (unsigned i = 0; info && i < info->dls_cnt; i++) {
         const char *directory = info->dls_serpath[i].dls_name;
-        char *path = directory[0] == '/' ? copy_string(directory) : NULL;
+        char *path = directory[0] == '/' ? copy_string(directory)
+                                         : realpath(*directory ? directory : ".", NULL);
         if (path)
             append_dir(dirs, path,
                        (struct search_dir){.kind = DIR_OF_LOADER, .found_by = found_by});

@@ -16,6 +16,7 @@ use gpustub_report::error::{Error, Result};
 use gpustub_report::output::MessageFormat;
 use gpustub_report::shell::Shell;
 use gpustub_workspace::directories::is_root;
+use gpustub_workspace::tables::Declared;
 use gpustub_workspace::workspace::NO_PACKAGE;
 
 use crate::cli;
@@ -68,7 +69,12 @@ pub fn run(options: &cli::Check, shell: &mut Shell) -> Result<bool> {
 fn whole_workspace(options: &cli::Check) -> Result<cli::Check> {
     let mut options = options.clone();
     let packages = &options.cargo.workspace;
-    if options.paths.is_empty() && packages.package.is_empty() && packages.exclude.is_empty() {
+    let selects = !packages.package.is_empty() || !packages.exclude.is_empty();
+    // A project in C may be below a directory with a workspace.
+    let is_package = |options: &cli::Check| {
+        Declared::without_package(&options.cargo).map(|declared| declared.is_none())
+    };
+    if options.paths.is_empty() && !selects && is_package(&options)? {
         options.cargo.workspace.workspace |= is_root(&start(&options.cargo)?)?;
     }
     Ok(options)

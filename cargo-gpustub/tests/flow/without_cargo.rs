@@ -75,6 +75,15 @@ fn a_file_without_a_package_is_checked() {
     declare(directory);
     let (_, err) = ends(0, directory, &["check"]);
     assert!(err.contains("Checked GpuStub.toml: nothing found"), "{err}");
+
+    // Also below a package, to which the file does not belong.
+    let above = tempfile::tempdir().unwrap();
+    package(above.path(), "user", "");
+    let below = above.path().join("native");
+    declare(&below);
+    let (_, err) = ends(0, &below, &["check"]);
+    assert!(err.contains("Checked GpuStub.toml: nothing found"), "{err}");
+
     write(directory, "GpuStub.toml", &BOTH.replace("12.9", "19"));
     let (_, err) = ends(1, directory, &["check", "-m", "GpuStub.toml"]);
     assert!(

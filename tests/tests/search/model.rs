@@ -178,8 +178,13 @@ impl<'w> Process<'w> {
     pub fn loader_directories(&self) -> Vec<String> {
         let listed = self.variable("LD_LIBRARY_PATH").unwrap_or_default();
         let listed = listed.split(':').filter(|entry| !entry.is_empty());
+        // The programs run in the root directory.
+        let absolute = |entry: &str| match entry.strip_prefix('/') {
+            Some(_) => entry.to_owned(),
+            None => format!("/{entry}"),
+        };
         listed
-            .map(str::to_owned)
+            .map(absolute)
             .chain(self.system.iter().cloned())
             .collect()
     }
