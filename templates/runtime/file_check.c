@@ -5,6 +5,7 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <link.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -87,3 +88,91 @@ const char *file_objection(const char *path)
     close(file);
     return why;
 }
+
+#ifdef __GLIBC__
+/* ---- the loader's cache ------------------------------------------------------------------------ */
+
+/* The loader does not list the directories of its cache. The format is that of glibc 2.2 and later
+ * (sysdeps/generic/dl-cache.h); up to 2.31 an older one precedes it. Offsets count from the header. */
+static const char cache_path[] = "/etc/ld.so.cache";
+static const char cache_magic[] = "glibc-ld.so.cache1.1", old_cache_magic[] = "ld.so-1.7.0";
+
+struct cache_header {
+    char magic[20];
+    uint32_t count, strings_size;
+    uint8_t flags, unused[3];
+    uint32_t extensions, reserved[3];
+};
+struct cache_entry {
+    int32_t kind;
+    uint32_t name, path, system;
+    uint64_t processor;
+};
+
+enum {
+    MAX_CACHE_SIZE = 1 << 24,
+    OLD_HEADER_SIZE = 16,
+    OLD_ENTRY_SIZE = 12,
+#ifdef __aarch64__
+    CACHE_KIND = 0x0a03
+#else
+    CACHE_KIND = 0x0303
+#endif
+};
+
+/* Returns the cache with a NUL behind it, and its size; NULL if it cannot be read. */
+static char *read_cache(size_t *size)
+{
+    struct stat status;
+    char *data = NULL;
+    int file = open(cache_path, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return NULL;
+    if (!fstat(file, &status) && status.st_size > 0 && status.st_size < MAX_CACHE_SIZE) {
+        *size = (size_t)status.st_size;
+        data = calloc(1, *size + 1);
+        if (data && pread(file, data, *size, 0) != (ssize_t)*size) {
+            free(data);
+            data = NULL;
+        }
+    }
+    close(file);
+    return data;
+}
+
+/* Returns why a file to which the cache leads for this name cannot be the library, and its path, which the
+ * caller frees; NULL if there is none. */
+const char *cached_objection(const char *name, char **path)
+{
+    const char *why = NULL;
+    size_t size, start = 0;
+    char *data = read_cache(&size);
+    struct cache_header header;
+    struct cache_entry entry;
+    uint32_t old_count;
+    *path = NULL;
+    if (data && size > OLD_HEADER_SIZE && !memcmp(data, old_cache_magic, sizeof old_cache_magic - 1)) {
+        memcpy(&old_count, data + OLD_HEADER_SIZE - sizeof old_count, sizeof old_count);
+        start = (OLD_HEADER_SIZE + (size_t)old_count * OLD_ENTRY_SIZE + 7) / 8 * 8;
+    }
+    if (data && start < size && size - start >= sizeof header) {
+        size -= start;
+        memcpy(&header, data + start, sizeof header);
+        if (memcmp(header.magic, cache_magic, sizeof header.magic) ||
+            header.count > (size - sizeof header) / sizeof entry)
+            header.count = 0;
+        const char *cache = data + start;
+        for (uint32_t i = 0; i < header.count && !*path; i++) {
+            memcpy(&entry, cache + sizeof header + i * sizeof entry, sizeof entry);
+            if (entry.kind != CACHE_KIND || entry.name >= size || entry.path >= size ||
+                strcmp(cache + entry.name, name))
+                continue;
+            why = file_objection(cache + entry.path);
+            if (why && strcmp(why, FOREIGN_FILE))
+                *path = copy_string(cache + entry.path);
+        }
+    }
+    free(data);
+    return *path ? why : NULL;
+}
+#endif

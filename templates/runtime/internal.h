@@ -285,6 +285,7 @@ INTERNAL int32_t toolkit_major(const struct library *library, const char *path);
 /* file_check.c */
 #define FOREIGN_FILE "a library for another processor"
 INTERNAL const char *file_objection(const char *path);
+INTERNAL const char *cached_objection(const char *name, char **path);
 
 /* candidate.c */
 struct search {

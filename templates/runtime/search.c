@@ -223,6 +223,13 @@ static enum loader_use open_through_loader(struct search *search, struct candida
         candidate->status = CANDIDATE_UNTRIED;
         return LOADER_HOLDS_REJECTED;
     }
+#ifdef __GLIBC__
+    const char *why = was_there ? NULL : cached_objection(candidate->name, &candidate->file);
+    if (why) {
+        reject_candidate(search, candidate, copy_string(why));
+        return LOADER_HOLDS_REJECTED;
+    }
+#endif
     open_candidate(search, candidate);
     return was_there && !search->result->handle ? LOADER_HOLDS_REJECTED : LOADER_SEARCHED;
 }

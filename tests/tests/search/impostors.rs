@@ -1,7 +1,9 @@
 //! Files with the name of a library that are none: stubs of another image, and unrelated libraries.
 
 use std::fs;
+use std::process::Command;
 
+use gpustub_tests::command::succeed;
 use gpustub_tests::isolated::Isolated;
 use gpustub_tests::stubs::{Machine, Stubs, list_of, plan_or_fail};
 use gpustub_tests::{Result, scratch};
@@ -73,4 +75,55 @@ fn library_without_any_function_is_unavailable() -> Result<()> {
         "exports none of the functions that the program calls",
         true,
     )
+}
+
+/// The loader finds it by its cache, in a directory that it does not list.
+#[test]
+#[ignore = "needs user namespaces: ./tests/run"]
+fn a_truncated_file_of_the_loaders_cache_is_not_mapped() -> Result<()> {
+    let dir = scratch()?;
+    let program = program_with(dir.path(), |_| {})?;
+    let file = dir.path().join("libacme.so.12");
+    library(
+        &file,
+        "const char *acme_function(void) { return \"whole\"; }\n",
+        &[],
+    )?;
+    let path = "/cached/libacme.so.12";
+    for is_whole in [true, false] {
+        let machine = Isolated::new()?;
+        machine.install(&program, "/program")?;
+        machine.install(&file, path)?;
+        fs::create_dir_all(machine.path("/etc"))?;
+        fs::write(machine.path("/etc/ld.so.conf"), "/cached\n")?;
+        succeed(
+            Command::new("/sbin/ldconfig")
+                .arg("-r")
+                .arg(machine.path("/")),
+        )?;
+        if !is_whole {
+            let mut options = fs::OpenOptions::new();
+            let installed = options.write(true).open(machine.path(path))?;
+            installed.set_len(4096)?;
+        }
+        let variables = [("GPUSTUB_LOG", "json")];
+        let ran = machine
+            .run_with("/program", &["acme"], &variables)?
+            .success()?;
+        let report = &reports(&ran)?["acme"];
+        if is_whole {
+            assert_eq!(report["path"], path, "{}", ran.stderr);
+            continue;
+        }
+        let mut tried = report["candidates"].as_array().into_iter().flatten();
+        let tried = tried.find(|one| one["name"] == path);
+        let why = "truncated: the file ends before its segments do";
+        assert!(
+            tried.is_some_and(|one| one["reason"] == why),
+            "{}",
+            ran.stderr
+        );
+        assert!(ran.stdout.contains("acme nowhere\n"), "{}", ran.stdout);
+    }
+    Ok(())
 }
