@@ -325,6 +325,11 @@ mod tests {
                 "argument 0: s.b is gone",
             ),
             (
+                "struct s { int a, b, reservedBytes; }; int gpuA(struct s *);",
+                "struct s { int a, reservedBytes, c; }; int gpuA(struct s *);",
+                "argument 0: s.reservedBytes: byte 8 -> 4",
+            ),
+            (
                 "struct s { unsigned a : 3, b : 2; }; int gpuA(struct s *);",
                 "struct s { unsigned a : 3, c : 1, b : 2; }; int gpuA(struct s *);",
                 "argument 0: s.b: byte 0 -> 0",

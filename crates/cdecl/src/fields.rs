@@ -32,19 +32,23 @@ impl Leaf {
         (self.offset, self.offset.saturating_add(self.size))
     }
 
+    /// Whether the name is one of padding, possibly with a number: `reserved`, `_pad2`. Longer names are fields:
+    /// `reservedSharedMemPerBlock`.
     pub(crate) fn is_reserved(&self) -> bool {
         self.path.split('.').any(|part| {
-            let part = part.trim_start_matches('_');
+            let name = part
+                .trim_matches('_')
+                .trim_end_matches(|c: char| c.is_ascii_digit());
             [
                 "reserved",
                 "pad",
+                "padding",
                 "unused",
                 "cudaReserved",
                 "internal_padding",
                 "oversize",
             ]
-            .iter()
-            .any(|start| part.starts_with(start))
+            .contains(&name)
         })
     }
 }
