@@ -105,7 +105,7 @@ fn is_found_as(image: &Image<'_>, name: &str) -> bool {
     file == name || (image.facts.link.soname.as_deref() == Some(name) && longer())
 }
 
-/// Whether the library is ROCm's run time, which is installed with the driver.
+/// Whether the library is one of ROCm's run times, which are installed with the driver.
 fn is_driver_like(stem: &str) -> bool {
-    stem == "amdhip64"
+    matches!(stem, "amdhip64" | "hsa-runtime64")
 }
