@@ -57,7 +57,7 @@ pub type BeginFn<'a> = &'a dyn Fn(&str, u64);
 ///
 /// # Errors
 ///
-/// Those of [`read`].
+/// Errors of [`read`].
 pub fn read_reporting(path: &Path, name: &str, begin: BeginFn<'_>) -> io::Result<Vec<Package>> {
     let mut reader = Reader::new(LIMITS);
     reader.begin = begin;
