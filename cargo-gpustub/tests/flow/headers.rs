@@ -7,17 +7,7 @@ use gpustub_core::library::Library;
 use gpustub_core::version::{HeaderVersion, Version};
 use serde_json::Value;
 
-use super::{ends, repository};
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the environment names the directory of the packages"
-)]
-fn component(name: &str) -> PathBuf {
-    let components = std::env::var_os("GPUSTUB_TEST_COMPONENTS")
-        .expect("GPUSTUB_TEST_COMPONENTS names the directory of unpacked packages");
-    Path::new(&components).join(name)
-}
+use super::{component, ends, repository};
 
 fn wheel(version: Version) -> PathBuf {
     component(&format!("wheels/cudart-{version}"))

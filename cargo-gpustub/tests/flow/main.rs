@@ -45,6 +45,17 @@ fn repository() -> PathBuf {
         .to_owned()
 }
 
+/// Path of an unpacked package.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the environment names the directory of the packages"
+)]
+fn component(name: &str) -> PathBuf {
+    let components = std::env::var_os("GPUSTUB_TEST_COMPONENTS")
+        .expect("GPUSTUB_TEST_COMPONENTS names the directory of unpacked packages");
+    Path::new(&components).join(name)
+}
+
 fn gpustub(directory: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(cargo_bin!("cargo-gpustub"));
     command

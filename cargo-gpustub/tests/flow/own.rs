@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{acme, cc, ends, package, repository, write};
+use super::{acme, cc, component, ends, package, repository, write};
 
 /// A package with an empty `GpuStub.toml`.
 fn project() -> (tempfile::TempDir, PathBuf) {
@@ -367,16 +367,6 @@ fn strings_of_a_missing_zlib_can_be_read() {
         output(&directory, "cc", source, "z", "off"),
         "z is not available; GPUSTUB_LOG=1 shows why -1 0\n"
     );
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the environment names the directory of the packages"
-)]
-fn component(name: &str) -> PathBuf {
-    let components = std::env::var_os("GPUSTUB_TEST_COMPONENTS")
-        .expect("GPUSTUB_TEST_COMPONENTS names the directory of unpacked packages");
-    Path::new(&components).join(name)
 }
 
 /// libcufile exports a whole libstdc++, of which no stub may be in a C++ program.

@@ -1,6 +1,7 @@
 //! Meson, pkg-config, nvcc and Bazel.
 
 use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
 
 use gpustub_tests::command::succeed;
@@ -40,21 +41,22 @@ fn meson_builds_the_subproject() -> Result<()> {
     Ok(())
 }
 
+/// Flags for the three libraries, from pkg-config files in these directories.
+fn flags(directories: &[PathBuf]) -> Result<String> {
+    let packages = ["gpustub-cuda", "gpustub-cudart", "gpustub-nvrtc"];
+    let mut asked = Command::new("pkg-config");
+    asked.args(["--cflags", "--libs"]).args(packages);
+    asked.env("PKG_CONFIG_PATH", std::env::join_paths(directories)?);
+    Ok(succeed(&mut asked)?.stdout)
+}
+
 #[test]
 #[ignore = "needs pkg-config and NVRTC: ./tests/run"]
 fn pkg_config_names_what_to_link() -> Result<()> {
     for form in &FORMS[..2] {
         let dir = scratch()?;
         let stubs = generate(dir.path(), form)?;
-        let mut asked = Command::new("pkg-config");
-        asked.args([
-            "--cflags",
-            "--libs",
-            "gpustub-cuda",
-            "gpustub-cudart",
-            "gpustub-nvrtc",
-        ]);
-        let flags = succeed(asked.env("PKG_CONFIG_PATH", stubs.join("pkgconfig")))?.stdout;
+        let flags = flags(&[stubs.join("pkgconfig")])?;
         let program = dir.path().join("program");
         let mut cc = Command::new("cc");
         cc.args(["-include", "gpustub.h"])
@@ -78,16 +80,8 @@ fn pkg_config_names_two_directories() -> Result<()> {
         "second",
         &["cudart", "nvrtc", "--header-version=13"],
     )?;
-    let path = [first, second].map(|stubs| stubs.join("pkgconfig").display().to_string());
-    let mut asked = Command::new("pkg-config");
-    asked.args([
-        "--cflags",
-        "--libs",
-        "gpustub-cuda",
-        "gpustub-cudart",
-        "gpustub-nvrtc",
-    ]);
-    let flags = succeed(asked.env("PKG_CONFIG_PATH", path.join(":")))?.stdout;
+    let path = [first, second].map(|stubs| stubs.join("pkgconfig"));
+    let flags = flags(&path)?;
     assert!(flags.contains("-Wl,--gc-sections"), "{flags}");
     let program = dir.path().join("program");
     let mut cc = Command::new("cc");
