@@ -6,6 +6,7 @@
 mod history;
 #[cfg(test)]
 mod imports;
+pub mod layouts;
 pub mod programs;
 mod recipes;
 mod reviewed;

@@ -46,6 +46,12 @@ const TASKS: &[Task] = &[
         run: abi::run,
     },
     Task {
+        name: "adapters",
+        about: "regenerate templates/adapters/*.h from the real headers, or compare them",
+        usage: "[--check] [--components DIR]",
+        run: abi::layouts::run,
+    },
+    Task {
         name: "errors",
         about: "regenerate manifests/*.errors from the real headers, or compare them",
         usage: "[--check] [--components DIR] [LIBRARY...]",

@@ -24,6 +24,19 @@ pub fn same(older: &Declared, newer: &Declared) -> Result<(), String> {
     same_parts((&older.types, &parts(older)), (&newer.types, &parts(newer)))
 }
 
+/// Checks that a value of the older type can be read as one of the newer type, as [`same`] does for
+/// arguments.
+///
+/// # Errors
+///
+/// The first difference.
+pub fn same_values(
+    (older, a): (&Types, TypeId),
+    (newer, b): (&Types, TypeId),
+) -> Result<(), String> {
+    Pair::new(older, newer).types(a, b)
+}
+
 /// Checks that a call of the older declaration equals a call of the newer one with one more
 /// argument, null, at this index from 0, and all of at most `most` arguments in integer registers.
 ///
@@ -64,12 +77,7 @@ fn same_parts(
     (older, a): (&Types, &[TypeId]),
     (newer, b): (&Types, &[TypeId]),
 ) -> Result<(), String> {
-    let mut pair = Pair {
-        older,
-        newer,
-        seen: HashSet::new(),
-        depth: 0,
-    };
+    let mut pair = Pair::new(older, newer);
     if a.len() != b.len() {
         let count = |parts: &[TypeId]| parts.len().saturating_sub(1);
         return Err(format!("{} -> {} arguments", count(a), count(b)));
@@ -91,7 +99,16 @@ struct Pair<'a> {
     depth: usize,
 }
 
-impl Pair<'_> {
+impl<'a> Pair<'a> {
+    fn new(older: &'a Types, newer: &'a Types) -> Self {
+        Self {
+            older,
+            newer,
+            seen: HashSet::new(),
+            depth: 0,
+        }
+    }
+
     fn types(&mut self, a: TypeId, b: TypeId) -> Result<(), String> {
         if self.depth == DEPTH {
             return Err(format!("more than {DEPTH} types deep"));

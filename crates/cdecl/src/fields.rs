@@ -34,7 +34,7 @@ impl Leaf {
 
     /// Whether the name is one of padding, possibly with a number: `reserved`, `_pad2`. Longer names are fields:
     /// `reservedSharedMemPerBlock`.
-    pub(crate) fn is_reserved(&self) -> bool {
+    pub fn is_reserved(&self) -> bool {
         self.path.split('.').any(|part| {
             let name = part
                 .trim_matches('_')
@@ -45,6 +45,7 @@ impl Leaf {
                 "padding",
                 "unused",
                 "cudaReserved",
+                "hipReserved",
                 "internal_padding",
                 "oversize",
             ]

@@ -1,0 +1,79 @@
+//! `templates/adapters/*.h`, from the headers of all versions: layouts of the structs that adapters copy.
+//!
+//! `xtask/data/layouts.toml` names the structs. The packages are those of `cargo xtask abi`.
+
+mod copies;
+mod data;
+mod layout;
+mod text;
+
+use std::path::{Path, PathBuf};
+
+use gpustub_core::version::Version;
+
+use super::recipes::{RECIPES, Recipe};
+use crate::manifests::diff;
+use crate::recipes::{Options, root};
+use data::Struct;
+use layout::{Layout, Sample};
+
+/// `cargo xtask adapters`.
+pub fn run(arguments: &[String]) -> Result<bool, String> {
+    let options = Options::parse("adapters", arguments)?;
+    let mut same = true;
+    for (id, structs) in data::read()? {
+        let text = header(&id, &structs, &options.components)?;
+        let path = path(&id);
+        if options.check {
+            let old =
+                std::fs::read_to_string(&path).map_err(|e| format!("`{}`: {e}", path.display()))?;
+            let changes = diff::lines(&old, &text);
+            if !changes.is_empty() {
+                print!("--- templates/adapters/{id}.h\n+++ regenerated\n{changes}");
+                same = false;
+            }
+        } else {
+            std::fs::write(&path, text).map_err(|e| format!("`{}`: {e}", path.display()))?;
+        }
+    }
+    Ok(same)
+}
+
+fn path(id: &str) -> PathBuf {
+    root()
+        .join("templates/adapters")
+        .join(id)
+        .with_extension("h")
+}
+
+fn recipe(id: &str) -> Result<&'static Recipe, String> {
+    let recipe = RECIPES.iter().find(|recipe| recipe.id == id);
+    recipe.ok_or_else(|| format!("layouts.toml: `{id}` has no recipe"))
+}
+
+/// The generated header of a library.
+fn header(id: &str, structs: &[Struct], components: &Path) -> Result<String, String> {
+    let recipe = recipe(id)?;
+    let mut samples: Vec<Vec<Sample>> = structs.iter().map(|_| Vec::new()).collect();
+    for &(major, minor) in recipe.versions {
+        let version = Version::new(major, minor);
+        let include = recipe.include(components, version)?;
+        let found = layout::read(recipe, version, &include, structs)?;
+        for (samples, found) in samples.iter_mut().zip(found) {
+            samples.extend(found);
+        }
+    }
+    let mut sections = Vec::new();
+    for (of, samples) in structs.iter().zip(samples) {
+        let section = section(of, samples).map_err(|e| format!("{id}: {}: {e}", of.name))?;
+        sections.push(section);
+    }
+    Ok(text::header(id, recipe.header, &sections))
+}
+
+/// The part of a header for one struct.
+fn section(of: &Struct, samples: Vec<Sample>) -> Result<String, String> {
+    let layouts = Layout::all(of, samples)?;
+    let pairs = copies::pairs(of, &layouts)?;
+    text::section(of, &layouts, &pairs)
+}

@@ -1,0 +1,61 @@
+//! `xtask/data/layouts.toml`: structs whose layouts are generated.
+
+use std::collections::BTreeMap;
+
+use gpustub_core::version::Version;
+use serde::Deserialize;
+
+/// A struct of `layouts.toml`, which describes the keys.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Struct {
+    pub library: String,
+    pub name: String,
+    #[serde(default)]
+    tags: Vec<String>,
+    #[serde(default)]
+    since: BTreeMap<String, String>,
+    #[serde(default)]
+    pub marks: BTreeMap<String, String>,
+    #[serde(default)]
+    pub renamed: BTreeMap<String, String>,
+    #[serde(default)]
+    pub expected: Vec<String>,
+}
+
+impl Struct {
+    pub fn tags(&self) -> Vec<&str> {
+        match &self.tags[..] {
+            [] => vec![&self.name],
+            tags => tags.iter().map(String::as_str).collect(),
+        }
+    }
+
+    /// Whether a tag is this struct in the headers of a version.
+    pub fn has(&self, tag: &str, version: Version) -> Result<bool, String> {
+        let Some(since) = self.since.get(tag) else {
+            return Ok(true);
+        };
+        let since = Version::parse(since).ok_or_else(|| format!("`{since}` is no version"))?;
+        Ok(version >= since)
+    }
+}
+
+/// Contents of `layouts.toml`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Data {
+    #[serde(rename = "struct")]
+    structs: Vec<Struct>,
+}
+
+/// The structs of each library.
+pub fn read() -> Result<BTreeMap<String, Vec<Struct>>, String> {
+    let data: Data = toml::from_str(include_str!("../../../data/layouts.toml"))
+        .map_err(|e| format!("layouts.toml: {e}"))?;
+    let mut libraries: BTreeMap<String, Vec<Struct>> = BTreeMap::new();
+    for of in data.structs {
+        libraries.entry(of.library.clone()).or_default().push(of);
+    }
+    Ok(libraries)
+}

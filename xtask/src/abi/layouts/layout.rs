@@ -1,0 +1,216 @@
+//! Layouts of a struct: each is the same in all of its versions.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::rc::Rc;
+
+use gpustub_cdecl::{Clang, Declared, Type, TypeId, Types, functions, leaves, same};
+use gpustub_core::version::Version;
+
+use super::data::Struct;
+use crate::abi::recipes::{Recipe, STAND_INS};
+
+/// A struct in one version of the headers.
+pub struct Sample {
+    /// Version of the headers.
+    pub version: Version,
+    /// Version that introduced their contents.
+    pub since: Version,
+    pub tag: String,
+    /// Function with a pointer to the struct as its argument.
+    pub declared: Declared,
+}
+
+/// Reads the structs from the headers of a version; one that the version lacks has no sample.
+pub fn read(
+    recipe: &Recipe,
+    version: Version,
+    include: &Path,
+    structs: &[Struct],
+) -> Result<Vec<Vec<Sample>>, String> {
+    let clang = Clang::new("clang").directory(STAND_INS).directory(include);
+    let defines = recipe.headers()?.defines.first();
+    let source = format!("#include <{}>\n", recipe.header);
+    let defines = defines.map_or(&[][..], Vec::as_slice);
+    let versions = (version, recipe.reviewed.introduced_in(version));
+    samples(&clang, &source, defines, versions, structs)
+        .map_err(|e| format!("`{}`: {e}", include.display()))
+}
+
+/// Reads the structs from a C source, of a version that another one introduced.
+pub fn samples(
+    clang: &Clang,
+    source: &str,
+    defines: &[String],
+    (version, since): (Version, Version),
+    structs: &[Struct],
+) -> Result<Vec<Vec<Sample>>, String> {
+    const QUESTION: &str = "gpustub_layout_";
+    let mut source = source.to_owned();
+    let mut tags = Vec::new();
+    for (index, of) in structs.iter().enumerate() {
+        for tag in of.tags() {
+            if of.has(tag, since)? {
+                // A tag that is not declared gives an incomplete type. Macros rename tags: HIP 6 has
+                // `#define hipDeviceProp_t hipDeviceProp_tR0600`.
+                source += &format!(
+                    "\n#undef {tag}\nvoid {QUESTION}{}(struct {tag} *);\n",
+                    tags.len()
+                );
+                tags.push((index, tag));
+            }
+        }
+    }
+    let is_question = |name: &str| name.starts_with(QUESTION);
+    let found = functions(clang, &source, defines, &is_question).map_err(|e| e.to_string())?;
+    let mut found: BTreeMap<String, Declared> = found.into_iter().collect();
+    let mut samples: Vec<Vec<Sample>> = structs.iter().map(|_| Vec::new()).collect();
+    for (number, (index, tag)) in tags.into_iter().enumerate() {
+        let declared = found.remove(&format!("{QUESTION}{number}"));
+        let declared = declared.ok_or_else(|| format!("clang gave no type of {tag}"))?;
+        let sample = Sample {
+            version,
+            since,
+            tag: tag.to_owned(),
+            declared,
+        };
+        if sample.record().is_some() {
+            samples[index].push(sample);
+        }
+    }
+    Ok(samples)
+}
+
+impl Sample {
+    fn types(&self) -> &Rc<Types> {
+        &self.declared.types
+    }
+
+    /// The struct; `None` if it is incomplete.
+    fn record(&self) -> Option<&Type> {
+        let types = self.types();
+        let Type::Function(parts) = types.get(self.declared.function) else {
+            return None;
+        };
+        let Type::Pointer(of) = types.get(*parts.get(1)?) else {
+            return None;
+        };
+        let of = types.get(*of);
+        matches!(
+            of,
+            Type::Record {
+                members: Some(_),
+                ..
+            }
+        )
+        .then_some(of)
+    }
+}
+
+/// A field of a layout. Sizes and offsets are in bits.
+pub struct Field {
+    pub offset: u64,
+    pub size: u64,
+    /// Type in each version that names the field.
+    pub types: Vec<(Rc<Types>, TypeId)>,
+}
+
+impl Field {
+    /// Bytes that the field is in: the first, and the one after the last.
+    pub fn bytes(&self) -> (u64, u64) {
+        (self.offset / 8, (self.offset + self.size).div_ceil(8))
+    }
+
+    /// Whether the field does not fill its bytes.
+    pub fn is_bits(&self) -> bool {
+        !self.offset.is_multiple_of(8) || !self.size.is_multiple_of(8)
+    }
+}
+
+/// A layout of a struct.
+pub struct Layout {
+    /// Last part of its name: first version, or name of the variant.
+    pub mark: String,
+    /// Versions and tags with this layout.
+    pub versions: Vec<(Version, String)>,
+    /// Size in bytes.
+    pub size: u64,
+    /// Named fields of all versions, by path.
+    pub fields: BTreeMap<String, Field>,
+}
+
+impl Layout {
+    /// Layouts of a struct, in the order of their first versions.
+    pub fn all(of: &Struct, samples: Vec<Sample>) -> Result<Vec<Self>, String> {
+        let mut groups: Vec<Vec<Sample>> = Vec::new();
+        for sample in samples {
+            let mark = of.marks.get(&sample.tag);
+            let joins = |group: &&mut Vec<Sample>| {
+                group.iter().all(|older| {
+                    of.marks.get(&older.tag) == mark
+                        && same(&older.declared, &sample.declared).is_ok()
+                })
+            };
+            match groups.iter_mut().find(joins) {
+                Some(group) => group.push(sample),
+                None => groups.push(vec![sample]),
+            }
+        }
+        let layouts = groups.iter().map(|group| Self::new(of, group));
+        let layouts: Vec<Self> = layouts.collect::<Result<_, _>>()?;
+        for (index, layout) in layouts.iter().enumerate() {
+            if layouts[..index]
+                .iter()
+                .any(|other| other.mark == layout.mark)
+            {
+                return Err(format!("two layouts are named {}", layout.mark));
+            }
+        }
+        match layouts.len() {
+            0 | 1 => Err(format!("{} layouts: nothing to adapt", layouts.len())),
+            _ => Ok(layouts),
+        }
+    }
+
+    /// The layout that all samples have.
+    fn new(of: &Struct, samples: &[Sample]) -> Result<Self, String> {
+        let mut layout = Self {
+            mark: String::new(),
+            versions: Vec::new(),
+            size: 0,
+            fields: BTreeMap::new(),
+        };
+        for sample in samples {
+            if layout.versions.is_empty() {
+                let mark = of.marks.get(&sample.tag).cloned();
+                layout.mark = mark.unwrap_or_else(|| sample.since.to_string().replace('.', "_"));
+            }
+            layout.versions.push((sample.version, sample.tag.clone()));
+            layout.add(of, sample)?;
+        }
+        Ok(layout)
+    }
+
+    fn add(&mut self, of: &Struct, sample: &Sample) -> Result<(), String> {
+        let Some(record @ Type::Record { size, .. }) = sample.record() else {
+            return Ok(());
+        };
+        self.size = size / 8;
+        for leaf in leaves(sample.types(), record)? {
+            if leaf.is_reserved() {
+                continue;
+            }
+            let path = of.renamed.get(&leaf.path).unwrap_or(&leaf.path);
+            let field = self.fields.entry(path.clone()).or_insert(Field {
+                offset: leaf.offset,
+                size: leaf.size,
+                types: Vec::new(),
+            });
+            if (field.offset, field.size) != leaf.place() {
+                return Err(format!("{}: {path} is in two places", sample.version));
+            }
+            field.types.push((Rc::clone(sample.types()), leaf.of));
+        }
+        Ok(())
+    }
+}
