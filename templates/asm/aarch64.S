@@ -59,13 +59,14 @@
 /* Adapter thunk: target of the slot of a function with one more argument, which is null; the arguments
  * after it move up. The thunk's own target is written before the slot, but may be read before it: then
  * gpustub1_enter, which orders the two, jumps to this thunk again. */
-.macro gpustub_adapter library, tables, name, argument
- gpustub_adapter_info \library, \tables, \name
+.macro gpustub_null_argument library, name, argument
+ gpustub_section .rodata.gpustub.\name, aG, \library, \name
+ .long .Ladapter_\name - .
  gpustub_section .text.gpustub.\name, axG, \library, \name
 .Ladapter_\name:
  hint #34
- adrp x16, .Ltarget_\name
- ldr x17, [x16, :lo12:.Ltarget_\name]
+ adrp x16, .Ltargets_\name
+ ldr x17, [x16, :lo12:.Ltargets_\name]
  cbz x17, .Lthunk_\name
  gpustub_argument 7, \argument, 6
  gpustub_argument 6, \argument, 5

@@ -57,8 +57,9 @@
 /* Adapter thunk: target of the slot of a function with one more argument, which is null; the arguments
  * after it move up. The thunk's own target is written before the slot, and loads stay in order (Intel SDM
  * vol. 3, 9.2.2). */
-.macro gpustub_adapter library, tables, name, argument
- gpustub_adapter_info \library, \tables, \name
+.macro gpustub_null_argument library, name, argument
+ gpustub_section .rodata.gpustub.\name, aG, \library, \name
+ .long .Ladapter_\name - .
  gpustub_section .text.gpustub.\name, axG, \library, \name
 .Ladapter_\name:
  ENDBR64
@@ -68,7 +69,7 @@
  gpustub_argument 2, \argument, rdx, rsi
  gpustub_argument 1, \argument, rsi, rdi
  gpustub_argument 0, \argument, rdi
- jmpq *.Ltarget_\name(%rip)
+ jmpq *.Ltargets_\name(%rip)
 .endm
 
 .macro gpustub_argument number, null, register, before

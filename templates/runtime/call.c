@@ -7,25 +7,28 @@
 
 /* ---- which function of the library ----------------------------------------------------------- */
 
-/* Replaces the binding's name, the function's own, by the name that has the ABI of the program's headers
- * in this library; NULL if none has, or if the version is unknown. */
-static void apply_abi_table(struct binding *binding, const struct library *library,
+/* Replaces the binding's name, the function's own, by what the ABI table has for this library. Returns
+ * whether it has any function; there is none for an unknown version. */
+static int apply_abi_table(struct binding *binding, const struct library *library,
                             const struct spec *spec, const struct result *result)
 {
     /* If only the major is known, an entry must hold for all of its versions. */
     int32_t from = result->version;
     int32_t below = result->exact ? from + 10 : result->major * 1000 + 1000;
-    if (spec->abi_entries_len && !from)
-        binding->name = NULL;
-    for (int i = 0; i < spec->abi_entries_len && from; i++) {
-        const struct abi_entry *entry = &library->abi_entries[spec->abi_entries + i];
-        if (entry->from < below && entry->below > from) {
-            int holds = entry->from <= from && below <= entry->below;
-            binding->name = holds ? entry->name : NULL;
-            binding->null_argument = i < spec->adapted ? spec->null_argument : -1;
-            return;
-        }
+    const struct abi_entry *entry = &library->abi_entries[spec->abi_entries];
+    int holds = from != 0;
+    for (int i = 0; i < spec->abi_entries_len && from; i++, entry++) {
+        if (entry->from >= below || entry->below <= from)
+            continue;
+        holds = entry->from <= from && below <= entry->below;
+        binding->name = holds ? entry->name : NULL;
+        if (entry->kind == ABI_NULL_ARGUMENT || entry->kind == ABI_ADAPTED)
+            binding->entry = entry;
+        return holds && entry->kind != ABI_REFUSED;
     }
+    if (!holds && spec->abi_entries_len)
+        binding->name = NULL;
+    return holds || !spec->abi_entries_len;
 }
 
 /* Resolves a name in a library. musl has no dlvsym, and always returns the default version. */
@@ -51,17 +54,29 @@ void *resolve_slot(const struct slot *slot, const struct library *library,
     const struct spec *spec = slot_spec(slot, library);
     const char *own = slot_name(slot);
     void *target;
-    *binding = (struct binding){own, -1, FUNCTION_MISSING};
-    apply_abi_table(binding, library, spec, result);
-    if (!binding->name) {
+    *binding = (struct binding){.name = own, .reason = FUNCTION_MISSING};
+    if (!apply_abi_table(binding, library, spec, result)) {
         binding->reason = FUNCTION_REFUSED;
         return NULL;
     }
     target = lookup_symbol(result->handle, slot, binding->name,
                            binding->name == own ? spec->symbol_version : NULL);
     if (!target && spec->fallback_symbol) {
-        *binding = (struct binding){spec->fallback_symbol, -1, FUNCTION_MISSING};
+        *binding = (struct binding){.name = spec->fallback_symbol, .reason = FUNCTION_MISSING};
         target = lookup_symbol(result->handle, slot, spec->fallback_symbol, NULL);
+    }
+    binding->targets[0] = target;
+    if (target && binding->entry && binding->entry->kind == ABI_ADAPTED) {
+        const struct adapter *adapter = slot_adapter(slot, binding->entry);
+        for (int i = 0; i < MAX_TARGETS - 1 && adapter->targets[i]; i++) {
+            binding->targets[i + 1] =
+                lookup_symbol(result->handle, slot, adapter->targets[i], NULL);
+            if (!binding->targets[i + 1]) {
+                binding->lacking = adapter->targets[i];
+                binding->reason = FUNCTION_REFUSED;
+                return NULL;
+            }
+        }
     }
     return target;
 }
@@ -233,8 +248,10 @@ static void *call_target(const struct slot *slot, struct frame *frame, enum reas
     *reason = binding.reason;
     if (!target)
         (void)dlerror();
-    if (target && binding.null_argument >= 0)
-        insert_null_argument(frame, binding.null_argument);
+    if (target && binding.entry && binding.entry->kind == ABI_NULL_ARGUMENT)
+        insert_null_argument(frame, binding.entry->null_argument);
+    else if (target && binding.entry)
+        target = adapt(slot, &binding);
     return target;
 }
 

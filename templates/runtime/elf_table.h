@@ -2,7 +2,7 @@
  *
  * The slots of an object are between .Lpages_first and .Lpages_last, on separate pages, so that they can
  * be made read-only; those of one library between .Lfirst_<library> and .Llast_<library>, and the targets
- * of its adapter thunks follow. Linkers keep the order of the sections of one object file within .data.
+ * of its adapters follow. Linkers keep the order of the sections of one object file within .data.
  * Sorting by name gives the same order: the names contain a hash of the library's tables, so that slots of
  * several objects mix only if their tables are equal.
  *
@@ -81,17 +81,25 @@
  gpustub_mark gpustub_declares_\library\()_\answer, gpustub_error_some_packages_lack_header_version_of_\library\()__see_header_version_in_GpuStub_toml
 .endm
 
-/* struct adapter of a function. The target follows the slots of the library, on the pages that become
- * read-only. */
-.macro gpustub_adapter_info library, tables, name
- gpustub_section .rodata.gpustub.\name, aG, \library, \name
- .long .Ladapter_\name - .
- .long .Ltarget_\name - .
-
+/* struct adapter_list of a function, before its adapters. The targets follow the slots of the library, on the
+ * pages that become read-only. */
+.macro gpustub_adapted library, tables, name
  gpustub_section .data.gpustub.b.\library\().\tables\().d.\name, awG, \library, \name
  .p2align 3
-.Ltarget_\name:
- .quad 0
+ .globl gpustub1_targets_\name
+ .hidden gpustub1_targets_\name
+gpustub1_targets_\name:
+.Ltargets_\name:
+ .quad 0, 0, 0, 0
+ gpustub_section .rodata.gpustub.\name, aG, \library, \name
+ .long .Ltargets_\name - .
+.endm
+
+/* Adapter in C. A function may have several. */
+.macro gpustub_adapter library, name, code
+ gpustub_section .rodata.gpustub.\name, aG, \library, \name
+ .hidden gpustub1_adapter_\name\()_\code
+ .long gpustub1_adapter_\name\()_\code - .
 .endm
 
 #define GPUSTUB_HEADERS(library, version)                                                          \
@@ -107,8 +115,9 @@
 #define GPUSTUB_QUERIED(library)                                                                   \
     gpustub_part library, GPUSTUB_TABLES, .Lpages_first, .Lpages_first, GPUSTUB_RETAIN
 #define GPUSTUB_FN(library, name, spec) gpustub_function library, GPUSTUB_TABLES, name, spec
-#define GPUSTUB_ADAPTER(library, name, argument)                                                   \
-    gpustub_adapter library, GPUSTUB_TABLES, name, argument
+#define GPUSTUB_ADAPTED(library, name) gpustub_adapted library, GPUSTUB_TABLES, name
+#define GPUSTUB_NULL_ARGUMENT(library, name, argument) gpustub_null_argument library, name, argument
+#define GPUSTUB_ADAPTER(library, name, code) gpustub_adapter library, name, code
 
 /* Mark of the interface's version. The references keep bfd 2.40 from listing these symbols in .dynsym, as it
  * does if only one object has any. */

@@ -184,7 +184,7 @@ _Static_assert(sizeof(struct slot) == 16 && offsetof(struct slot, code) == 12 &&
 _Static_assert(offsetof(struct library, specs) == 8 && sizeof(struct library) == 216 &&
                    sizeof(struct spec) == 40 && sizeof(struct load_name) == 16 &&
                    sizeof(struct version_probe) == 24 && sizeof(struct out_param) == 4 &&
-                   sizeof(struct abi_entry) == 16 && sizeof(struct preload) == 16,
+                   sizeof(struct abi_entry) == 24 && sizeof(struct preload) == 16,
                "layout of tables");
 _Static_assert(sizeof(struct library_state) == 48 && sizeof(struct family) == 8,
                "layout of states");
@@ -228,15 +228,26 @@ ALWAYS_INLINE enum reason slot_reason(const struct slot *slot)
     return (enum reason)(LOAD_ACQUIRE(&slot->code) & SLOT_REASON);
 }
 
-/* Makes `function` the target of its adapter thunk. Returns the thunk. */
-ALWAYS_INLINE void *adapt(const struct slot *slot, void *function)
+/* Address that an offset of the slot's adapter_list refers to. */
+ALWAYS_INLINE void *adapter_part(const struct slot *slot, size_t offset)
 {
-    const char *behind = slot_name(slot) + __builtin_strlen(slot_name(slot)) + 1;
-    struct adapter to;
-    __builtin_memcpy(&to, behind, sizeof to);
-    void **target = (void *)(behind + offsetof(struct adapter, target) + to.target);
-    STORE_RELEASE(target, function);
-    return (char *)behind + to.code;
+    const char *place = slot_name(slot) + __builtin_strlen(slot_name(slot)) + 1 + offset;
+    int32_t distance;
+    __builtin_memcpy(&distance, place, sizeof distance);
+    return (char *)place + distance;
+}
+
+/* Functions of the library that the slot's adapters call. */
+ALWAYS_INLINE void **slot_targets(const struct slot *slot)
+{
+    return adapter_part(slot, offsetof(struct adapter_list, targets));
+}
+
+/* A thunk, or a struct adapter. */
+ALWAYS_INLINE void *slot_adapter(const struct slot *slot, const struct abi_entry *entry)
+{
+    return adapter_part(slot, offsetof(struct adapter_list, code) +
+                                  entry->adapter * sizeof(int32_t));
 }
 
 /* format.c */
@@ -330,12 +341,15 @@ INTERNAL void register_finish(void);
 
 /* call.c */
 struct binding {
-    const char *name;   /* in the library */
-    int null_argument;  /* index of the argument NULL that the adapter inserts; -1: none */
-    enum reason reason; /* reason why no function is bound */
+    const char *name;              /* in the library; of a refusal, its reason or NULL */
+    const struct abi_entry *entry; /* of a function with an adapter; else NULL */
+    const char *lacking;           /* further target that the library lacks; else NULL */
+    void *targets[MAX_TARGETS];    /* of the adapter; the first is the function itself */
+    enum reason reason;            /* reason why no function is bound */
 };
 INTERNAL void *resolve_slot(const struct slot *slot, const struct library *library,
                             const struct result *result, struct binding *binding);
+INTERNAL void *adapt(const struct slot *slot, const struct binding *binding);
 
 /* hook.c */
 INTERNAL int answer_hook(const struct slot *slot, const struct spec *spec, struct frame *frame);

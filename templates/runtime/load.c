@@ -103,12 +103,26 @@ static void settle_slot(struct slot *slot, enum reason reason)
     STORE_RELEASE(&slot->code, (LOAD_RELAXED(&slot->code) & ~SLOT_REASON) | (int32_t)reason);
 }
 
+/* Stores the targets of an adapter, unless they are stored already; sealed slots have them all. Returns its
+ * code. */
+void *adapt(const struct slot *slot, const struct binding *binding)
+{
+    void **targets = slot_targets(slot);
+    for (int i = 0; i < MAX_TARGETS && binding->targets[i]; i++)
+        if (LOAD_RELAXED(&targets[i]) != binding->targets[i])
+            STORE_RELEASE(&targets[i], binding->targets[i]);
+    void *code = slot_adapter(slot, binding->entry);
+    if (binding->entry->kind == ABI_ADAPTED)
+        __builtin_memcpy(&code, &((const struct adapter *)code)->entry, sizeof code);
+    return code;
+}
+
 /* Resolves a slot in its library. Returns the new target of the slot; NULL: the slot keeps its thunk. */
 static void *resolve_target(struct slot *slot, const struct library *library,
                             const struct result *result, int watched, struct counts *counts)
 {
     const struct spec *spec = slot_spec(slot, library);
-    struct binding binding = {NULL, -1, LIBRARY_MISSING};
+    struct binding binding = {.reason = LIBRARY_MISSING};
     void *target = result->handle ? resolve_slot(slot, library, result, &binding) : NULL;
     counts->refused += binding.reason == FUNCTION_REFUSED;
     if (!target) {
@@ -117,9 +131,9 @@ static void *resolve_target(struct slot *slot, const struct library *library,
         return NULL;
     }
     counts->bound++;
-    if (binding.null_argument >= 0) {
+    if (binding.entry) {
         counts->adapted++;
-        target = adapt(slot, target);
+        target = adapt(slot, &binding);
     } else {
         counts->renamed += binding.name != slot_name(slot);
     }

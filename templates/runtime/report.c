@@ -16,7 +16,7 @@ static enum binding_kind binding_kind(const struct slot *slot, const struct libr
 {
     if (!resolve_slot(slot, library, result, binding))
         return binding->reason == FUNCTION_REFUSED ? ABI_MISMATCH : MISSING;
-    if (binding->null_argument >= 0)
+    if (binding->entry)
         return BOUND_ADAPTED;
     return binding->name == slot_name(slot) ? BOUND_UNCHANGED : BOUND_RENAMED;
 }
@@ -30,9 +30,19 @@ static void append_function(struct text *text, const struct slot *slot,
         append(text, " as ");
         append(text, binding->name);
     }
-    if (kind == BOUND_ADAPTED) {
+    if (kind == BOUND_ADAPTED && binding->entry->kind == ABI_NULL_ARGUMENT) {
         append(text, " with NULL as argument ");
-        append_number(text, binding->null_argument);
+        append_number(text, binding->entry->null_argument);
+    } else if (kind == BOUND_ADAPTED) {
+        const struct adapter *adapter = slot_adapter(slot, binding->entry);
+        append(text, adapter->limit ? " (only " : "");
+        append(text, adapter->limit ? adapter->limit : "");
+        append(text, adapter->limit ? ")" : "");
+    }
+    if (kind == ABI_MISMATCH && (binding->lacking || binding->name)) {
+        append(text, binding->lacking ? " (the library lacks " : " (");
+        append(text, binding->lacking ? binding->lacking : binding->name);
+        append(text, ")");
     }
 }
 

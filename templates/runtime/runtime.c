@@ -20,3 +20,6 @@
 #ifndef GPUSTUB_EXPORT
 #include "query.c"
 #endif
+#ifndef GPUSTUB_ADAPTERS_APART
+#include "adapters.c"
+#endif

@@ -55,7 +55,7 @@ _Static_assert((int)UNLOADING <= (int)SLOT_REASON, "a slot holds any reason");
 /* Not aligned: read the spec with slot_spec(). */
 struct slot_info {
     uint8_t spec[2]; /* index into the specs of the part's library, in the target's byte order */
-    char name[];     /* followed by a struct adapter, for functions with an adapter thunk */
+    char name[];     /* followed by a struct adapter_list, for functions with adapters */
 };
 
 /* Slots of one library in one object. Linkers concatenate the parts of all objects. */
@@ -71,11 +71,19 @@ extern struct part __start_gpustub1_parts[] HIDDEN, __stop_gpustub1_parts[] HIDD
  * symbols above for an existing section only. */
 extern struct part gpustub1_no_part[] HIDDEN;
 
-/* Adapter thunk of a function that takes one more argument in some versions of the library. Both
- * offsets are relative to their own address, which is not aligned. */
+/* Adapters of a function. All offsets are relative to their own address, which is not aligned. */
+struct adapter_list {
+    int32_t targets; /* -> void *[MAX_TARGETS], on the slots' pages: functions of the library, once bound */
+    int32_t code[];  /* -> by the kind of the ABI entry: a thunk, which inserts the argument NULL and jumps to
+                        the first target, or a struct adapter */
+};
+
+/* Adapter in C (adapters.h). */
+enum { MAX_TARGETS = 4 };
 struct adapter {
-    int32_t code;   /* -> the thunk: inserts the argument NULL and jumps to *target */
-    int32_t target; /* -> void *, on the slots' pages: the library's function, once bound */
+    void (*entry)(void);
+    const char *limit;                    /* the only calls that are adapted; NULL: all */
+    const char *targets[MAX_TARGETS - 1]; /* the targets after the first; NULL ends them */
 };
 
 /* Argument registers as the trampoline saved them. */
@@ -150,7 +158,7 @@ MERGED extern const struct api gpustub1_api;
 enum {
     MAX_PREFIX_LENGTH = 64,  /* version_probe.prefix */
     MAX_HOOK_ARGS = 12,      /* spec.hook_args */
-    MAX_ADAPTER_ARGS = 6,    /* arguments of a function with an adapter; all are in registers */
+    MAX_ADAPTER_ARGS = 6,    /* arguments of a function with an adapter thunk; all are in registers */
     MAX_OUT_PARAM_ARG = 63,  /* out_param.arg */
     MAX_OUT_PARAM_SIZE = 65535
 };
@@ -213,11 +221,21 @@ struct out_param {
     uint16_t size; /* OUT_ZERO: number of bytes */
 };
 
-/* Entry of the ABI table: in a library whose version is in [from, below), the function `name` has the
- * ABI that the program's headers declare, and is bound instead of the function's own name. */
+enum abi_kind {
+    ABI_BOUND,         /* `name` has the ABI that the program's headers declare */
+    ABI_REFUSED,       /* no function has it; `name` is the reason, or NULL */
+    ABI_NULL_ARGUMENT, /* `name` has one more argument, which is NULL */
+    ABI_ADAPTED        /* `name` is the first target of a struct adapter */
+};
+
+/* Entry of the ABI table: function that is bound instead of the function's own name in a library whose
+ * version is in [from, below). */
 struct abi_entry {
     int32_t from, below;
-    const char *name; /* NULL: refuse */
+    const char *name;
+    uint8_t kind;
+    uint8_t adapter;       /* index into the adapter_list of the function */
+    uint8_t null_argument; /* index of that argument */
 };
 
 /* Functions that compilers call before main, for each module with device code. */
@@ -236,9 +254,6 @@ struct spec {
     uint8_t has_status_if_missing; /* status_if_missing replaces library_missing */
     uint8_t hook;
     uint8_t hook_args;             /* number of integer arguments of a hook */
-    uint8_t adapted;               /* number of ABI entries, the first ones, whose function takes one
-                                      more argument */
-    uint8_t null_argument;         /* index of that argument; it is NULL */
     uint16_t out_params;           /* first of out_params_len in library.out_params */
     uint16_t abi_entries;          /* first of abi_entries_len in library.abi_entries; they do not
                                       overlap */

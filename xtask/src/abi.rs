@@ -9,6 +9,7 @@ mod imports;
 pub mod layouts;
 pub mod programs;
 mod recipes;
+mod relations;
 mod reviewed;
 mod table;
 
@@ -41,6 +42,11 @@ keeps the variant of its last declaration.
 `@null-argument OLD NEW ARGUMENT`: in its group, a call of variant OLD is one of variant NEW with a null
 pointer inserted as this argument, counted from 0. The types show that it fits (no other argument differs,
 and all are in registers); a reviewer decided that null has the effect of the old function.
+
+`@adapter OLD NEW CODE [FROM]`: a call of variant OLD is made by the function CODE of templates/adapters/ with
+functions of a library (from that version on) that has variant NEW. `@passes OLD NEW`: such a call is passed as
+it is. `@refused OLD NEW REASON`: nothing adapts it; NEW may be `-`. Reviewers decided these
+(xtask/data/adapters.toml); the first that fits applies.
 ";
 
 /// `cargo xtask abi`.
@@ -55,7 +61,7 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
             .join(recipe.id)
             .with_extension("abi");
         let found = recipe.read(&components, |_| true)?;
-        let text = recipe.text(&found);
+        let text = recipe.text(&found)?;
         if check {
             let old =
                 std::fs::read_to_string(&path).map_err(|e| format!("`{}`: {e}", path.display()))?;
@@ -76,9 +82,12 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
 
 impl Recipe {
     /// Contents of the file.
-    fn text(&self, found: &History) -> String {
+    fn text(&self, found: &History) -> Result<String, String> {
         let comments = format!("{HEAD}\nFrom {}\n", self.comment);
-        found.table.to_text(&comments, &found.undeclared)
+        let relations = relations::relations(self.id)?;
+        found
+            .table
+            .to_text(&comments, &found.undeclared, &relations)
     }
 }
 
@@ -207,7 +216,7 @@ pub mod tests {
         let components = components();
         for recipe in RECIPES {
             let found = recipe.read(&components, |_| true).unwrap();
-            let changes = diff::lines(&shipped(recipe), &recipe.text(&found));
+            let changes = diff::lines(&shipped(recipe), &recipe.text(&found).unwrap());
             assert!(
                 changes.is_empty(),
                 "`cargo xtask abi` changes {}:\n{changes}",

@@ -264,7 +264,7 @@ mod tests {
             assert!(shown.contains(line), "{shown}");
         }
         let shown = show::json(&old, &new, &changes(&old, &new, &none), None);
-        let row = r#"{"change":"abi","name":"cudaGraphGetEdges","null_argument":3,"reason":null,"replacement":"cudaGraphGetEdges"}"#;
+        let row = r#"{"adapted":true,"change":"abi","name":"cudaGraphGetEdges","null_argument":3,"reason":null,"refused":null,"replacement":"cudaGraphGetEdges"}"#;
         assert!(shown.contains(row), "{shown}");
         let back = show::text(&new, &old, &changes(&new, &old, &none), None);
         let line = "!cudaGraphAddDependencies: ABI changed; the old ABI is \

@@ -16,8 +16,14 @@
 //! pointer refers to another struct); 12.0 added `_v2` and 13.0 removed it. Names of one group (no
 //! empty line between them) with the same variant can be bound in place of each other.
 //! `@null-argument` declares for its group that a call of variant 1 is a call of variant 2 with a null
-//! pointer as argument 3, counted from 0, and the caller's remaining arguments after it. A
-//! function that is not in the file has one ABI in all versions. The versions that export an
+//! pointer as argument 3, counted from 0, and the caller's remaining arguments after it. In the same way
+//! `@passes 2 1` declares that a call of variant 2 is one of variant 1 as it is, and `@adapter 1 2 CODE` that
+//! the C function `CODE` of `templates/adapters/` makes calls of variant 1 with functions of a library
+//! that has variant 2; with a version behind it, from that version on. Of several such lines
+//! the first that fits applies. `@refused 2 1 REASON` says why there is none, `@refused 2 - REASON` in all
+//! other libraries.
+//!
+//! A function that is not in the file has one ABI in all versions. The versions that export an
 //! undeclared function do not say which headers have it: no header declares the function, or one
 //! whose library lacks it.
 
@@ -45,15 +51,37 @@ struct Name {
 /// (x86-64 psABI 3.2.3: six integers; AArch64 has eight), so that none moves to the stack.
 pub const MAX_ARGUMENTS: u8 = 6;
 
-/// Null-argument adapter: one variant as another that has one more argument, which is null.
-#[derive(Clone, Copy)]
+/// Calls of one variant as calls of another.
+#[derive(Clone)]
 #[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
-struct Adapter {
+struct Relation {
     group: usize,
     old: u32,
-    new: u32,
-    /// Index of the null argument, from 0.
-    argument: u8,
+    /// `None`: any, of a refusal.
+    new: Option<u32>,
+    kind: Kind,
+}
+
+#[derive(Clone)]
+#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
+enum Kind {
+    /// The call is passed as it is.
+    Passes,
+    /// The call is adapted, in libraries from this version on.
+    Adapted(Adapter, Version),
+    /// The call is refused, for this reason.
+    Refused(String),
+}
+
+/// Difference between the call of a program and that of a function of the library.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(feature = "tools", derive(Debug))]
+pub enum Adapter {
+    /// The library's function has one more argument, which is null: its index, below
+    /// [`MAX_ARGUMENTS`].
+    NullArgument(u8),
+    /// C function of `templates/adapters/`.
+    Code(String),
 }
 
 /// ABI table of a library.
@@ -67,8 +95,8 @@ pub struct AbiTable {
     names: Vec<Name>,
     /// Indexes into `names`.
     by_name: ByName<usize>,
-    /// Adapters, at most one for a variant of a group.
-    adapters: Vec<Adapter>,
+    /// In the order of preference.
+    relations: Vec<Relation>,
 }
 
 /// Replacement for a function's own name in the library versions `from..below` (as
@@ -84,9 +112,27 @@ pub struct AbiEntry {
     pub below: i32,
     /// Name that has there the variant of the headers; `None`: no name has it, refuse the call.
     pub name: Option<String>,
-    /// Index (from 0, below [`MAX_ARGUMENTS`]) of the argument that is null there and that the headers
-    /// do not have; the same in all entries of a function.
-    pub null_argument: Option<u8>,
+    /// Adapter of the calls; `None`: the function is called as it is.
+    pub adapter: Option<Adapter>,
+    /// Reason of a refusal, if a reviewer gave one.
+    pub reason: Option<String>,
+}
+
+impl AbiEntry {
+    /// Whether an entry is about the versions after these, and has the same function.
+    fn continues_in(&self, next: &Self) -> bool {
+        self.below == next.from
+            && (&self.name, &self.adapter, &self.reason)
+                == (&next.name, &next.adapter, &next.reason)
+    }
+}
+
+/// Function for calls of one variant in some versions; without a name there is none.
+#[derive(Default)]
+struct Bound<'t> {
+    name: Option<&'t Name>,
+    adapter: Option<&'t Adapter>,
+    reason: Option<&'t str>,
 }
 
 impl AbiTable {
@@ -147,7 +193,8 @@ impl AbiTable {
                 from: 0,
                 below: i32::MAX,
                 name: None,
-                null_argument: None,
+                adapter: None,
+                reason: None,
             }];
         };
         let mut group = Vec::new();
@@ -156,45 +203,45 @@ impl AbiTable {
                 group.push(name);
             }
         }
-        let applies = |a: &&Adapter| (a.group, a.old) == (own.group, wanted);
-        let adapter = self.adapters.iter().find(applies);
+        let is_wanted = |r: &&Relation| (r.group, r.old) == (own.group, wanted);
+        let relations: Vec<&Relation> = self.relations.iter().filter(is_wanted).collect();
         // A version before the first header is treated as that one, within its major only; one after
         // the last, as the last, within its major only.
         let start = Version::new(oldest.major, 0);
         let end = Version::new(newest.major + 1, 0);
         let mut starts: Vec<Version> = vec![start];
-        for name in &group {
-            for (version, _) in &name.variants {
-                let place = starts.partition_point(|other| other < version);
-                if *version > start && starts.get(place) != Some(version) {
-                    starts.insert(place, *version);
-                }
+        let of_names = group.iter().flat_map(|name| &name.variants);
+        let of_adapters = relations
+            .iter()
+            .filter_map(|relation| match &relation.kind {
+                Kind::Adapted(_, from) => Some(from),
+                _ => None,
+            });
+        for version in of_names.map(|(from, _)| from).chain(of_adapters) {
+            let place = starts.partition_point(|other| other < version);
+            if *version > start && starts.get(place) != Some(version) {
+                starts.insert(place, *version);
             }
         }
-        let mut entries = Vec::new();
-        let mut add = |from: i32, below: i32, bound: Option<(&Name, Option<u8>)>| {
+        let mut entries: Vec<AbiEntry> = Vec::new();
+        let mut add = |from: i32, below: i32, bound: Bound<'_>| {
             // A name with a single variant is searched under itself, if no other name fits.
-            if always.is_some() && bound.is_none() {
+            if always.is_some() && bound.name.is_none() {
                 return;
             }
-            let name = bound.map(|(name, _)| name.name.clone());
-            let null_argument = bound.and_then(|(_, argument)| argument);
+            let entry = AbiEntry {
+                from,
+                below,
+                name: bound.name.map(|name| name.name.clone()),
+                adapter: bound.adapter.cloned(),
+                reason: bound.reason.map(str::to_owned),
+            };
             match entries.last_mut() {
-                Some(AbiEntry {
-                    below: end,
-                    name: last,
-                    null_argument: argument,
-                    ..
-                }) if *end == from && *last == name && *argument == null_argument => *end = below,
-                _ => entries.push(AbiEntry {
-                    from,
-                    below,
-                    name,
-                    null_argument,
-                }),
+                Some(last) if last.continues_in(&entry) => last.below = below,
+                _ => entries.push(entry),
             }
         };
-        add(0, code(start), None);
+        add(0, code(start), Bound::default());
         for (index, &from) in starts.iter().enumerate() {
             let below = starts.get(index + 1).copied().unwrap_or(end);
             let variant = |name: &Name| variant_in(name, from.max(oldest));
@@ -203,15 +250,32 @@ impl AbiTable {
                 names.find(|name| variant(name) == Some(wanted))
             };
             if variant(own) != Some(wanted) {
-                let same = with(wanted).map(|name| (name, None));
-                let adapted = || {
-                    let Adapter { new, argument, .. } = *adapter?;
-                    Some((with(new)?, Some(argument)))
+                let mut bound = Bound {
+                    name: with(wanted),
+                    ..Bound::default()
                 };
-                add(code(from), code(below), same.or_else(adapted));
+                for Relation { new, kind, .. } in &relations {
+                    let name = new.and_then(with);
+                    match kind {
+                        _ if bound.name.is_some() || name.is_none() && new.is_some() => {}
+                        Kind::Adapted(_, since) if *since > from => {}
+                        Kind::Adapted(adapter, _) => {
+                            (bound.name, bound.adapter) = (name, Some(adapter));
+                        }
+                        Kind::Passes => bound.name = name,
+                        Kind::Refused(reason) => {
+                            bound.reason.get_or_insert(reason);
+                        }
+                    }
+                }
+                // Passed to the function itself: no entry.
+                let is_own = bound.name.is_some_and(|name| name.name == own.name);
+                if !is_own || bound.adapter.is_some() {
+                    add(code(from), code(below), bound);
+                }
             }
         }
-        add(code(end), i32::MAX, None);
+        add(code(end), i32::MAX, Bound::default());
         entries
     }
 }

@@ -1,7 +1,7 @@
 //! Properties of every text: the bodies of the fuzz targets in `tests/fuzz` and of the property
 //! tests. Each panics if the reader is wrong, never because of its input.
 
-use crate::abi_table::{AbiTable, MAX_ARGUMENTS};
+use crate::abi_table::{AbiTable, Adapter, MAX_ARGUMENTS};
 #[cfg(feature = "device-link")]
 use crate::device_link::{self, Graph};
 use crate::diag::{Diagnostic, line_column};
@@ -54,10 +54,14 @@ pub fn library(text: &str) {
         ] {
             let found = table.entries(name, header);
             assert!(found.is_sorted_by(|a, b| a.below <= b.from), "{found:?}");
-            let mut nulls = found.iter().filter_map(|entry| entry.null_argument);
-            let first = nulls.next();
-            assert!(first.is_none_or(|null| null < MAX_ARGUMENTS), "{found:?}");
-            assert!(nulls.all(|null| Some(null) == first), "{found:?}");
+            for entry in &found {
+                let bound = entry.name.is_some();
+                assert!(bound || entry.adapter.is_none(), "{found:?}");
+                assert!(!bound || entry.reason.is_none(), "{found:?}");
+                if let Some(Adapter::NullArgument(argument)) = entry.adapter {
+                    assert!(argument < MAX_ARGUMENTS, "{found:?}");
+                }
+            }
         }
     }
     let (_, diagnostics) = Library::parse("x.toml", text, symbols, abi);

@@ -6,6 +6,7 @@ mod resolve;
 
 use std::borrow::Cow;
 
+use crate::abi_table::AbiEntry;
 use crate::by_name::ByName;
 use crate::diag::Diagnostic;
 use crate::library::{Fallback, Hook, Library, LoadName};
@@ -91,6 +92,13 @@ pub struct LibraryPlan {
     pub specs: Cow<'static, [Spec]>,
     /// Sorted by name; empty when not stubbed.
     pub functions: Cow<'static, [Function]>,
+}
+
+impl LibraryPlan {
+    /// ABI entries of a function by its name in the library.
+    pub fn abi_entries(&self, name: &str) -> Vec<AbiEntry> {
+        self.manifest.abi.entries(name, self.header_version)
+    }
 }
 
 /// Path of the symbol list `path` of the manifest `file` in diagnostics: relative to the same

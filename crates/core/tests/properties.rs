@@ -168,6 +168,9 @@ const TOML: &[&str] = &[
     "@headers 11.8 12.0\n",
     "f 11.8=1 12.0=2\n",
     "@null-argument 1 2 3\n",
+    "@passes 2 1\n",
+    "@adapter 2 1 code 12.0\n",
+    "@refused 2 1 reason\n",
 ];
 
 const LIST: &[&str] = &[

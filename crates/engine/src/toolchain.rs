@@ -76,10 +76,10 @@ pub const REQUIRED: &[&str] = &[
 
 /// Objects of the archive, in its order, and their sources. The stubs come first: linkers name
 /// their first symbol when there are two archives.
-const OBJECTS: [(&str, &str); 2] = [
-    ("gpustub_stubs.o", "stubs.S"),
-    ("gpustub_runtime.o", "runtime.c"),
-];
+const OBJECTS: [&str; 3] = ["gpustub_stubs.o", "gpustub_runtime.o", "gpustub_adapters.o"];
+
+/// Leaves the adapters out of the run time, whose unit includes them otherwise.
+const ADAPTERS_APART: &str = "-DGPUSTUB_ADAPTERS_APART=1";
 
 /// Environment variables that select the tools and their flags, by the rules of the `cc` crate: for
 /// a target, cross or native, and for all.
@@ -158,8 +158,7 @@ impl Toolchain {
             &[]
         };
         self.objects(dir, defines)?;
-        let [(stubs, _), (runtime, _)] = OBJECTS;
-        self.archive(dir, &[stubs, runtime], library, index)
+        self.archive(dir, &OBJECTS, library, index)
     }
 
     /// Puts objects, named relative to `dir` or absolute, into the archive `library`.
@@ -204,14 +203,19 @@ impl Toolchain {
         Ok((command, output))
     }
 
-    /// Compiles all sources in `dir`, at the same time: the assembler needs a third of the compiler's time.
+    /// Compiles all sources in `dir`: stubs and adapters while the run time, which takes longer than both, is
+    /// compiled.
     fn objects(&self, dir: &Path, defines: &[&str]) -> Result<(), Error> {
-        let object = |(object, source)| self.object(dir, defines, source, object);
-        let [stubs, runtime] = OBJECTS;
+        let [stubs, runtime, adapters] = OBJECTS;
+        let mut apart = defines.to_vec();
+        apart.push(ADAPTERS_APART);
         thread::scope(|scope| {
-            let stubs = scope.spawn(move || object(stubs));
-            let runtime = object(runtime);
-            stubs
+            let others = scope.spawn(|| {
+                self.object(dir, defines, "stubs.S", stubs)?;
+                self.object(dir, defines, "adapters.c", adapters)
+            });
+            let runtime = self.object(dir, &apart, "runtime.c", runtime);
+            others
                 .join()
                 .unwrap_or_else(|panic| resume_unwind(panic))
                 .and(runtime)

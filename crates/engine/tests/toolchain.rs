@@ -38,6 +38,10 @@ fn sources(dir: &Path) {
                 .to_owned(),
         ),
         (
+            "adapters.c".to_owned(),
+            "int adapter(void);\nint adapter(void) { return 0; }\n".to_owned(),
+        ),
+        (
             "client.c".to_owned(),
             "int outer(void);\nint asks(void);\nint asks(void) { return outer(); }\n".to_owned(),
         ),
@@ -76,7 +80,7 @@ fn calls(dir: &Path, name: &str, word: &str) -> Vec<String> {
 }
 
 #[test]
-fn an_archive_holds_two_members_under_fixed_names() {
+fn an_archive_holds_its_members_under_fixed_names() {
     let dir = directory("archive");
     sources(&dir);
     let library = dir.join("libx.a");
@@ -85,7 +89,7 @@ fn an_archive_holds_two_members_under_fixed_names() {
         .unwrap();
     assert_eq!(
         tool_output("ar", &["t"], &library),
-        "gpustub_stubs.o\ngpustub_runtime.o\n"
+        "gpustub_stubs.o\ngpustub_runtime.o\ngpustub_adapters.o\n"
     );
     let names = tool_output("nm", &["--defined-only"], &library);
     assert!(
@@ -98,7 +102,7 @@ fn an_archive_holds_two_members_under_fixed_names() {
         .unwrap();
     assert_eq!(
         tool_output("ar", &["t"], &library),
-        "gpustub_stubs.o\ngpustub_runtime.o\n"
+        "gpustub_stubs.o\ngpustub_runtime.o\ngpustub_adapters.o\n"
     );
     assert!(!dir.join("libx.a.new").exists());
 }
@@ -150,8 +154,8 @@ fn the_compiler_runs_inside_the_directory_with_relative_names() {
         .unwrap();
 
     let compiles = calls(&dir, "cc", "-c");
-    assert_eq!(compiles.len(), 2, "{compiles:?}");
-    for source in ["stubs.S", "runtime.c"] {
+    assert_eq!(compiles.len(), 3, "{compiles:?}");
+    for source in ["stubs.S", "runtime.c", "adapters.c"] {
         let ending = format!(" {source}");
         let call = compiles.iter().find(|call| call.ends_with(&ending));
         let call = call.unwrap_or_else(|| panic!("{source}: {compiles:?}"));
@@ -195,10 +199,10 @@ fn older_tools_get_fewer_options() {
     find(&dir, Some(&cc), Some(&ar))
         .static_library(&dir, &library, Index::Write)
         .unwrap();
-    assert_eq!(calls(&dir, "cc", "-c").len(), 4);
+    assert_eq!(calls(&dir, "cc", "-c").len(), 6);
     assert_eq!(
         tool_output("ar", &["t"], &library),
-        "gpustub_stubs.o\ngpustub_runtime.o\n"
+        "gpustub_stubs.o\ngpustub_runtime.o\ngpustub_adapters.o\n"
     );
 }
 

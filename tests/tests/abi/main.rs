@@ -14,6 +14,7 @@ mod shapes;
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use gpustub_core::abi_table::Adapter;
 use gpustub_core::library::Library;
 use gpustub_core::symbols::SymbolList;
 use gpustub_core::version::{HeaderVersion, Version};
@@ -61,7 +62,10 @@ fn expected(
     let entry = entries
         .into_iter()
         .find(|entry| entry.from <= code && code < entry.below);
-    let null = entry.as_ref().and_then(|entry| entry.null_argument);
+    let null = entry.as_ref().and_then(|entry| match entry.adapter {
+        Some(Adapter::NullArgument(argument)) => Some(argument),
+        _ => None,
+    });
     match entry.map_or(Some(name.to_owned()), |entry| entry.name) {
         Some(name) if exported.contains(&name) => match null {
             None => End::Called(name),

@@ -276,7 +276,7 @@ mod tests {
             .collect();
         let text = history(&evidence, reviewed)?
             .table
-            .to_text("", &Default::default());
+            .to_text("", &Default::default(), &[])?;
         let lines = text.lines().skip(3);
         let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
         Ok(lines.collect::<Vec<_>>().join("\n"))

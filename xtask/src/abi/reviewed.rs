@@ -24,7 +24,7 @@ pub struct Reviewed {
 }
 
 /// Marks of the twins that work on the stream of the calling thread.
-const TWINS: [&str; 3] = ["_ptds", "_ptsz", "_spt"];
+pub const TWINS: [&str; 3] = ["_ptds", "_ptsz", "_spt"];
 
 impl Reviewed {
     /// The stem of a name, and the mark of a twin.

@@ -5,6 +5,8 @@ use std::fmt::Write;
 
 use gpustub_core::version::Version;
 
+use super::relations::Relation;
+
 /// ABI variant of a name from a version on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AbiVariant {
@@ -40,7 +42,6 @@ type Names<'a> = BTreeSet<(Version, &'a str)>;
 #[cfg(test)]
 pub type Adapted<'a> = (Names<'a>, Names<'a>, u8);
 
-#[cfg(test)]
 impl Group {
     /// ABI variant of a name in a version.
     pub fn variant(&self, name: &str, version: Version) -> AbiVariant {
@@ -50,7 +51,10 @@ impl Group {
             .last()
             .map_or(AbiVariant::Missing, |(_, variant)| *variant)
     }
+}
 
+#[cfg(test)]
+impl Group {
     /// Names and versions with a variant that a null argument adapts, those with the adapted variant, and
     /// the index of the argument.
     pub fn adapted(&self, versions: &[Version]) -> BTreeSet<Adapted<'_>> {
@@ -93,8 +97,15 @@ const FORMAT: &str = "@gpustub-abi 1";
 const MAX_LINE_LENGTH: usize = 86;
 
 impl AbiTable {
-    /// Formats the groups with changes, after comments and the undeclared exports.
-    pub fn to_text(&self, comments: &str, undeclared: &BTreeSet<String>) -> String {
+    /// Formats the groups with changes, after comments and the undeclared exports. `Err`: a relation refers to a
+    /// function that no group has.
+    pub fn to_text(
+        &self,
+        comments: &str,
+        undeclared: &BTreeSet<String>,
+        relations: &[Relation],
+    ) -> Result<String, String> {
+        let mut related = BTreeSet::new();
         let mut text = format!("{FORMAT}\n");
         for comment in comments.lines() {
             text += format!("# {comment}").trim_end();
@@ -121,6 +132,12 @@ impl AbiTable {
             for NullAdapter { old, new, argument } in &group.adapters {
                 let _ = writeln!(text, "@null-argument {old} {new} {argument}");
             }
+            for relation in relations {
+                if let Some(line) = relation.line(group) {
+                    related.insert(&relation.call);
+                    let _ = writeln!(text, "{line}");
+                }
+            }
             for (name, line) in &group.names {
                 for ((of, version), reason) in &group.reasons {
                     if of == name {
@@ -137,7 +154,10 @@ impl AbiTable {
                 text.push('\n');
             }
         }
-        text
+        match relations.iter().find(|r| !related.contains(&r.call)) {
+            Some(relation) => Err(format!("adapters.toml: no group has `{}`", relation.call)),
+            None => Ok(text),
+        }
     }
 }
 
@@ -156,7 +176,7 @@ impl AbiTable {
             let mut words = line.split_whitespace();
             match words.next() {
                 None => open = false,
-                Some("#" | "@undeclared") => {}
+                Some("#" | "@undeclared" | "@passes" | "@adapter" | "@refused") => {}
                 Some("@headers") => {
                     table.headers = words
                         .map(|word| version(word, line))
@@ -226,10 +246,14 @@ mod tests {
     fn text_is_read_as_it_was_written() {
         let text = "@gpustub-abi 1\n# Of a test.\n@headers 11.8 12.9\n\n@null-argument 2 1 0\na 11.8=1 12.9=2\nb 11.8=2 12.9=-\n\nc 12.9=1\n";
         let table = AbiTable::parse(text).unwrap();
-        assert_eq!(table.to_text("Of a test.", &BTreeSet::new()), text);
+        assert_eq!(
+            table.to_text("Of a test.", &BTreeSet::new(), &[]).unwrap(),
+            text
+        );
         let names = ["a".repeat(80), "b".to_owned(), "c".repeat(5)];
         let head: Vec<_> = table
-            .to_text("", &names.iter().cloned().collect())
+            .to_text("", &names.iter().cloned().collect(), &[])
+            .unwrap()
             .lines()
             .map(str::to_owned)
             .collect();

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use gpustub_core::abi_table::Adapter;
 use gpustub_report::report::json::FORMAT_VERSION;
 use serde_json::json;
 
@@ -37,9 +38,15 @@ fn differences(old: &Side, new: &Side, changes: &[Change]) -> String {
                 let reason = reason.as_deref().unwrap_or("ABI changed");
                 let other = entry.as_ref().and_then(|entry| entry.name.as_ref());
                 let other = other.map_or(String::new(), |o| format!("; the old ABI is {o}"));
-                let null = entry.as_ref().and_then(|entry| entry.null_argument);
-                let null = null.map_or(String::new(), |at| format!(" with NULL as argument {at}"));
-                format!("!{name}: {reason}{other}{null}")
+                let how = match entry.as_ref().and_then(|entry| entry.adapter.as_ref()) {
+                    None => String::new(),
+                    Some(Adapter::NullArgument(at)) => format!(" with NULL as argument {at}"),
+                    Some(Adapter::Code(_)) => ", adapted".to_owned(),
+                };
+                let refused = entry.as_ref().and_then(|entry| entry.reason.as_deref());
+                let refused =
+                    refused.map_or(String::new(), |reason| format!("; refused: {reason}"));
+                format!("!{name}: {reason}{other}{how}{refused}")
             }
             Change::Macro(name, from, to, None) => {
                 format!(">{name}: macro for {from}, now {to}")
@@ -91,10 +98,16 @@ pub fn json(old: &Side, new: &Side, changes: &[Change], compared: Option<&Compar
             }
             Change::Abi(name, entry, reason) => {
                 let replacement = entry.as_ref().and_then(|entry| entry.name.as_ref());
-                let argument = entry.as_ref().and_then(|entry| entry.null_argument);
+                let adapter = entry.as_ref().and_then(|entry| entry.adapter.as_ref());
+                let argument = match adapter {
+                    Some(Adapter::NullArgument(argument)) => Some(argument),
+                    _ => None,
+                };
+                let refused = entry.as_ref().and_then(|entry| entry.reason.as_ref());
                 json!({
                     "change": "abi", "name": name, "replacement": replacement,
-                    "null_argument": argument, "reason": reason,
+                    "null_argument": argument, "adapted": adapter.is_some(),
+                    "reason": reason, "refused": refused,
                 })
             }
             Change::Macro(name, from, to, reason) => {

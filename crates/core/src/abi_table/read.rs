@@ -1,6 +1,6 @@
 //! Parses a table.
 
-use super::{AbiTable, AbiVariant, Adapter, MAX_ARGUMENTS, Name};
+use super::{AbiTable, AbiVariant, Adapter, Kind, MAX_ARGUMENTS, Name, Relation};
 use crate::diag::{Diagnostic, MALFORMED_SYMBOL_LIST};
 use crate::version::Version;
 
@@ -36,15 +36,15 @@ impl AbiTable {
                     }
                     ascending && !table.headers.is_empty()
                 }
-                Some("@null-argument") => match adapter(group, words) {
-                    Some(found) => {
-                        let same = |a: &Adapter| (a.group, a.old) == (group, found.old);
-                        let is_first = !table.adapters.iter().any(same);
-                        table.adapters.push(found);
-                        is_first
+                Some(keyword) if keyword.starts_with('@') => {
+                    match relation(group, keyword, &mut words) {
+                        Some(found) => {
+                            table.relations.push(found);
+                            words.next().is_none()
+                        }
+                        None => false,
                     }
-                    None => false,
-                },
+                }
                 Some(name) => match variants(words) {
                     Some(variants) => {
                         let name = name.to_owned();
@@ -61,11 +61,10 @@ impl AbiTable {
             if !understood {
                 let message = format!("line {} of {file} is malformed: {line}", index + 1);
                 let mut error = Diagnostic::error(&MALFORMED_SYMBOL_LIST, message);
-                if line.starts_with("@null-argument") {
+                if let Some(form) = form(line) {
                     error = error.help(format!(
-                        "`@null-argument OLD NEW ARGUMENT`: two variants of the group, the first of \
-                         them in no other such line, and the index of the new one's null argument: \
-                         0 to {}",
+                        "`{form}`: OLD and NEW are two variants of the group, ARGUMENT is the \
+                         index of the new one's null argument: 0 to {}",
                         MAX_ARGUMENTS - 1
                     ));
                 }
@@ -73,17 +72,18 @@ impl AbiTable {
             }
         }
         let names = &table.names;
-        for a in &table.adapters {
+        for Relation {
+            group, old, new, ..
+        } in &table.relations
+        {
             let is_known = |variant: u32| {
-                let mut group = names.iter().filter(|name| name.group == a.group);
+                let mut group = names.iter().filter(|name| name.group == *group);
                 group.any(|name| name.variants.iter().any(|(_, v)| *v == Some(variant)))
             };
-            if let Some(missing) = [a.old, a.new].into_iter().find(|v| !is_known(*v)) {
-                let Adapter {
-                    old, new, argument, ..
-                } = a;
+            let mut related = std::iter::once(*old).chain(*new);
+            if let Some(missing) = related.find(|variant| !is_known(*variant)) {
                 let message = format!(
-                    "`@null-argument {old} {new} {argument}` of {file}: no name of its group has variant {missing}"
+                    "{file} relates variant {old} to another: no name of their group has variant {missing}"
                 );
                 wrong.push(Diagnostic::error(&MALFORMED_SYMBOL_LIST, message));
             }
@@ -98,19 +98,70 @@ impl AbiTable {
     }
 }
 
-/// Reads `OLD NEW ARGUMENT`.
-fn adapter<'t>(group: usize, mut words: impl Iterator<Item = &'t str>) -> Option<Adapter> {
+/// Forms of the lines that relate two variants.
+const FORMS: [&str; 4] = [
+    "@null-argument OLD NEW ARGUMENT",
+    "@passes OLD NEW",
+    "@adapter OLD NEW CODE [FROM-VERSION]",
+    "@refused OLD NEW-OR-DASH REASON",
+];
+
+/// Form of a line that begins with one of these keywords.
+fn form(line: &str) -> Option<&'static str> {
+    let keyword = |text: &'static str| text.split(' ').next();
+    let mut forms = FORMS.into_iter();
+    forms.find(|form| keyword(form).is_some_and(|keyword| line.starts_with(keyword)))
+}
+
+/// Reads the words after the keyword of such a line.
+fn relation<'t>(
+    group: usize,
+    keyword: &str,
+    words: &mut impl Iterator<Item = &'t str>,
+) -> Option<Relation> {
     let old = words.next()?.parse().ok()?;
-    let new = words.next()?.parse().ok()?;
-    let argument: u32 = words.next()?.parse().ok()?;
-    let argument = u8::try_from(argument).ok()?;
-    let is_sound = words.next().is_none() && old != new && argument < MAX_ARGUMENTS;
-    is_sound.then_some(Adapter {
+    let new = match words.next()? {
+        "-" if keyword == "@refused" => None,
+        word => Some(word.parse().ok()?),
+    };
+    let kind = match keyword {
+        "@null-argument" => {
+            let argument = words.next()?.parse().ok().filter(|a| *a < MAX_ARGUMENTS)?;
+            Kind::Adapted(Adapter::NullArgument(argument), Version::new(0, 0))
+        }
+        "@passes" => Kind::Passes,
+        "@adapter" => {
+            let code = words.next().filter(|code| is_identifier(code))?;
+            let code = Adapter::Code(code.to_owned());
+            let from = words
+                .next()
+                .map_or(Some(Version::new(0, 0)), Version::parse)?;
+            Kind::Adapted(code, from)
+        }
+        "@refused" => {
+            let mut reason = String::new();
+            for word in words {
+                if !reason.is_empty() {
+                    reason.push(' ');
+                }
+                reason += word;
+            }
+            Kind::Refused(reason)
+        }
+        _ => return None,
+    };
+    let found = Relation {
         group,
         old,
         new,
-        argument,
-    })
+        kind,
+    };
+    (Some(old) != new).then_some(found)
+}
+
+/// Whether a word can be a part of a name in C.
+fn is_identifier(word: &str) -> bool {
+    word.bytes().all(|b| b == b'_' || b.is_ascii_alphanumeric())
 }
 
 /// Reads `VERSION=VARIANT …`, ascending.

@@ -27,10 +27,28 @@ add_v2 12.0=2 13.0=-
 @null-argument 1 2 0
 moved 11.7=1 13.0=-
 moved_v2 13.0=2
+
+@passes 2 1
+@adapter 1 2 by_size
+desc 11.7=1 13.0=2
+
+@adapter 1 2 by_version 12.5
+@adapter 1 2 by_lookup
+@adapter 1 3 by_version
+@refused 3 2 the library lacks what the call needs
+@refused 3 - never
+entry 11.7=1 12.0=2 13.0=3
+
+@adapter 2 1 older
+@adapter 3 2 without_flags
+@adapter 3 1 older
+create 11.7=1
+create_v2 12.0=2
+create_v3 12.5=3
 ";
 
-/// `from..below=name`, or `!` for a refusal, with `+` and the argument that is null; between them
-/// the own name.
+/// `from..below=name`, or `!` for a refusal, with `+` and the argument that is null or the adapter; between
+/// them the own name.
 fn entries(name: &str, header: &str) -> String {
     let (table, wrong) = AbiTable::parse("x.abi", FILE);
     assert_eq!(wrong, []);
@@ -43,8 +61,20 @@ fn entries(name: &str, header: &str) -> String {
         .iter()
         .map(|e| {
             let name = e.name.as_deref().unwrap_or("!");
-            let null = e.null_argument.map_or(String::new(), |at| format!("+{at}"));
-            format!("{}..{}={name}{null}", show(e.from), show(e.below))
+            let adapter = match &e.adapter {
+                None => String::new(),
+                Some(Adapter::NullArgument(at)) => format!("+{at}"),
+                Some(Adapter::Code(code)) => format!("+{code}"),
+            };
+            let reason = e
+                .reason
+                .as_ref()
+                .map_or(String::new(), |r| format!(" ({r})"));
+            format!(
+                "{}..{}={name}{adapter}{reason}",
+                show(e.from),
+                show(e.below)
+            )
         })
         .collect();
     shown.join(" ")
@@ -95,6 +125,29 @@ fn only_names_of_the_same_variant_are_bound() {
         ("add", "", "0.0..=!"),
         ("moved", "", "13.0..14.0=moved_v2+0"),
         ("moved_v2", "", ""),
+        // A newer struct that only has more to read is passed as it is; an older one is not.
+        ("desc", "13", "0.0..11.0=! 14.0..=!"),
+        ("desc", "12", "0.0..11.0=! 13.0..14.0=desc+by_size 14.0..=!"),
+        // The first relation that fits, from its version on.
+        (
+            "entry",
+            "11",
+            "0.0..11.0=! 12.0..12.5=entry+by_lookup 12.5..14.0=entry+by_version 14.0..=!",
+        ),
+        (
+            "entry",
+            "13",
+            "0.0..11.0=! 11.0..12.0=! (never) 12.0..13.0=! (the library lacks what the call needs) 14.0..=!",
+        ),
+        ("entry", "12", "0.0..12.0=! 13.0..=!"),
+        // Names that an older library lacks need no header.
+        ("create_v2", "", "11.0..12.0=create+older"),
+        (
+            "create_v3",
+            "12",
+            "11.0..12.0=create+older 12.0..12.5=create_v2+without_flags",
+        ),
+        ("create", "", ""),
     ] {
         assert_eq!(
             entries(name, header),
@@ -124,17 +177,20 @@ fn malformed_lines_are_reported() {
         ("f 11.8=1 12.0=2\n@null-argument 1 2 6", "line 4 of"),
         ("f 11.8=1 12.0=2\n@null-argument 1 2 -1", "line 4 of"),
         ("f 11.8=1 12.0=2\n@null-argument 1 2 3 4", "line 4 of"),
-        (
-            "f 11.8=1 12.0=2\n@null-argument 1 2 3\n@null-argument 1 2 4",
-            "line 5 of",
-        ),
+        ("f 11.8=1 12.0=2\n@passes 1", "line 4 of"),
+        ("f 11.8=1 12.0=2\n@passes 1 2 3", "line 4 of"),
+        ("f 11.8=1 12.0=2\n@adapter 1 2", "line 4 of"),
+        ("f 11.8=1 12.0=2\n@adapter 1 2 a;b", "line 4 of"),
+        ("f 11.8=1 12.0=2\n@adapter 1 2 code x", "line 4 of"),
+        ("f 11.8=1 12.0=2\n@adapter 1 2 code 12.0 x", "line 4 of"),
+        ("f 11.8=1 12.0=2\n@refused 1 1 reason", "line 4 of"),
         (
             "f 11.8=1 12.0=2\n\n@null-argument 1 2 3",
-            "`@null-argument 1 2 3` of x.abi: no name of its group has variant 1",
+            "x.abi relates variant 1 to another: no name of their group has variant 1",
         ),
         (
-            "f 11.8=1 12.0=2\n@null-argument 1 3 0",
-            "`@null-argument 1 3 0` of x.abi: no name of its group has variant 3",
+            "f 11.8=1 12.0=2\n@passes 1 3",
+            "x.abi relates variant 1 to another: no name of their group has variant 3",
         ),
     ] {
         let text = format!("@gpustub-abi 1\n@headers 11.8 12.0\n{line}\n");
@@ -142,7 +198,9 @@ fn malformed_lines_are_reported() {
         assert_eq!(wrong.len(), 1, "{line:?}: {wrong:?}");
         assert!(wrong[0].message.starts_with(message), "{wrong:?}");
         let explained = wrong[0].help.iter().any(|h| h.contains("0 to 5"));
-        let is_line = wrong[0].message.starts_with("line") && line.contains("@null-argument");
+        let relations = ["@null-argument", "@passes", "@adapter", "@refused"];
+        let is_relation = relations.iter().any(|keyword| line.contains(keyword));
+        let is_line = wrong[0].message.starts_with("line") && is_relation;
         assert_eq!(explained, is_line, "{wrong:?}");
     }
     assert_eq!(AbiTable::parse("x.abi", "").1, []);

@@ -2,8 +2,8 @@
 
 use std::fmt::{Display, Write as _};
 
-use super::errors;
-use crate::abi_table::{AbiEntry, MAX_ARGUMENTS};
+use super::{adapters, errors};
+use crate::abi_table::{AbiEntry, Adapter, MAX_ARGUMENTS};
 use crate::by_name::ByName;
 use crate::decode::{MAX_ARGUMENT, MAX_SIZE};
 use crate::library::{
@@ -261,19 +261,11 @@ fn specs(text: &mut String, id: &str, library: &LibraryPlan) {
     let mut rows = String::new();
     for spec in library.specs.iter() {
         let own = spec.abi_name.as_deref().unwrap_or_default();
-        let bound = library.manifest.abi.entries(own, library.header_version);
-        // Entries do not overlap, so that their order has no other meaning.
-        let (mut adapted_rows, mut other_rows) = (String::new(), String::new());
-        let mut adapted = 0;
-        let mut null_argument = 0;
+        let bound = library.abi_entries(own);
+        let adapters = adapters(&bound);
+        let mut entry_rows = String::new();
         for entry in &bound {
-            if let Some(null) = entry.null_argument {
-                adapted += 1;
-                null_argument = usize::from(null);
-                adapted_rows += &abi_entry(entry);
-            } else {
-                other_rows += &abi_entry(entry);
-            }
+            entry_rows += &abi_entry(entry, &adapters);
         }
         let fallback = &spec.fallback;
         let mut out_rows = String::new();
@@ -298,11 +290,8 @@ fn specs(text: &mut String, id: &str, library: &LibraryPlan) {
         }
         row.set_number("out_params", outs.start(&out_rows, fallback.outs.len()));
         row.set_number("out_params_len", fallback.outs.len());
-        let entry_rows = adapted_rows + &other_rows;
         row.set_number("abi_entries", entries.start(&entry_rows, bound.len()));
         row.set_number("abi_entries_len", bound.len());
-        row.set_number("adapted", adapted);
-        row.set_number("null_argument", null_argument);
         if let Some(missing) = fallback.status_if_missing {
             row.set("has_status_if_missing", &1);
             row.set("status_if_missing", &int(missing));
@@ -359,11 +348,27 @@ fn out_param(out: Out) -> String {
     members.finish()
 }
 
-fn abi_entry(entry: &AbiEntry) -> String {
+/// Row of an ABI entry of a function with these adapters.
+fn abi_entry(entry: &AbiEntry, adapters: &[Adapter]) -> String {
     let mut members = Members::new();
     members.set("from", &entry.from);
     members.set("below", &entry.below);
-    members.set_string("name", entry.name.as_ref());
+    if entry.name.is_none() {
+        members.set("kind", &"ABI_REFUSED");
+    }
+    members.set_string("name", entry.name.as_ref().or(entry.reason.as_ref()));
+    if let Some(adapter) = &entry.adapter {
+        let kind = match adapter {
+            Adapter::NullArgument(_) => "ABI_NULL_ARGUMENT",
+            Adapter::Code(_) => "ABI_ADAPTED",
+        };
+        members.set("kind", &kind);
+        if let Adapter::NullArgument(argument) = adapter {
+            members.set("null_argument", argument);
+        }
+        let index = adapters.iter().position(|other| other == adapter);
+        members.set_number("adapter", index.unwrap_or_default());
+    }
     members.finish()
 }
 

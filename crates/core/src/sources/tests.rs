@@ -263,24 +263,16 @@ fn adapted_functions_are_in_both_tables() {
     };
     let (table, libraries) = of("header-version = \"12\"");
     let (functions, adapters) = table.split_once("GPUSTUB_LIBRARY_END(cudart)\n").unwrap();
-    assert_eq!(
-        adapters,
-        "GPUSTUB_ADAPTER(cudart, cudaGraphAddDependencies, 3)\n\
-         GPUSTUB_ADAPTER(cudart, cudaGraphAddNode, 3)\n\
-         GPUSTUB_ADAPTER(cudart, cudaGraphGetEdges, 3)\n\
-         GPUSTUB_ADAPTER(cudart, cudaGraphNodeGetDependencies, 2)\n\
-         GPUSTUB_ADAPTER(cudart, cudaGraphNodeGetDependentNodes, 2)\n\
-         GPUSTUB_ADAPTER(cudart, cudaGraphRemoveDependencies, 3)\n\
-         GPUSTUB_ADAPTER(cudart, cudaStreamUpdateCaptureDependencies, 2)\n\
-         GPUSTUB_ADAPTER(cudart, cudaStreamUpdateCaptureDependencies_ptsz, 2)\n\
-         #undef GPUSTUB_TABLES\n"
-    );
-    // The adapted ABI entry of a function precedes its two others: of 13, then before 11 and from 14.
-    let function = functions
-        .lines()
-        .find_map(|line| line.strip_prefix("GPUSTUB_FN(cudart, cudaGraphAddDependencies, "))
-        .and_then(|line| line.strip_suffix(')')?.parse::<usize>().ok())
-        .expect("the number of its spec");
+    for lines in [
+        "GPUSTUB_ADAPTED(cudart, cudaGraphAddDependencies)\n\
+         GPUSTUB_NULL_ARGUMENT(cudart, cudaGraphAddDependencies, 3)\n",
+        "GPUSTUB_ADAPTED(cudart, cudaGetDeviceProperties_v2)\n\
+         GPUSTUB_ADAPTER(cudart, cudaGetDeviceProperties_v2, properties_12_by_11)\n\
+         GPUSTUB_ADAPTER(cudart, cudaGetDeviceProperties_v2, properties_12_by_13)\n",
+    ] {
+        assert!(adapters.contains(lines), "{adapters}");
+    }
+    // The rows of a function's ABI entries.
     let rows = |array: &str| -> Vec<String> {
         let start = format!("{array}_of_cudart[] = {{\n");
         let (_, rows) = libraries.split_once(&start).expect("the array");
@@ -290,24 +282,58 @@ fn adapted_functions_are_in_both_tables() {
             .map(|row| row.trim_matches([' ', ',']).to_owned());
         rows.collect()
     };
-    let spec = &rows("specs")[function];
-    let (rest, entry) = (
-        "abi_entries_len = 3, .adapted = 1, .null_argument = 3}",
-        ".abi_entries = ",
-    );
-    assert!(
-        spec.starts_with("{.returns = RETURNS_STATUS, ") && spec.ends_with(rest),
-        "{spec}"
-    );
-    let first = spec
-        .split_once(entry)
-        .map_or("0", |(_, rest)| rest.split(',').next().unwrap_or_default());
+    let number = |text: &str, before: &str| -> usize {
+        let rest = text.split_once(before).map_or("0", |(_, rest)| rest);
+        let digits = rest
+            .trim_start()
+            .split(|c: char| !c.is_ascii_digit())
+            .next();
+        digits
+            .and_then(|digits| digits.parse().ok())
+            .expect("a number")
+    };
+    let entries = |function: &str| -> Vec<String> {
+        let spec = &rows("specs")[number(functions, &format!("{function}, "))];
+        let first = number(spec, ".abi_entries = ");
+        rows("abi_entries")[first..first + number(spec, ".abi_entries_len = ")].to_vec()
+    };
     assert_eq!(
-        rows("abi_entries")[first.parse::<usize>().expect("a number")],
-        "{.from = 13000, .below = 14000, .name = \"cudaGraphAddDependencies\"}"
+        entries("cudaGraphAddDependencies")[1],
+        "{.from = 13000, .below = 14000, .name = \"cudaGraphAddDependencies\", \
+         .kind = ABI_NULL_ARGUMENT, .null_argument = 3}"
+    );
+    assert_eq!(
+        entries("cudaGetDeviceProperties_v2"),
+        [
+            "{.from = 11000, .below = 12000, .name = \"cudaGetDeviceProperties\", .kind = ABI_ADAPTED}",
+            "{.from = 13000, .below = 14000, .name = \"cudaGetDeviceProperties\", .kind = ABI_ADAPTED, .adapter = 1}",
+        ]
+    );
+    // The adapters in C, and the files that they need, are there if one is used.
+    let sources = render_text(
+        "schema = 1\n[stub.cudart]\nheader-version = \"12.9\"\n",
+        "x86_64-unknown-linux-gnu",
+    );
+    let used = &sources["gpustub_adapters.inc"];
+    assert!(used.contains("#define HEADERS 12090\n"), "{used}");
+    assert!(
+        used.contains("#define GPUSTUB_USES_cudaGetDeviceProperties_v2_properties_12_by_13 1\n"),
+        "{used}"
+    );
+    let files = sources
+        .iter()
+        .map(|(path, _)| path)
+        .filter(|path| path.starts_with("adapters_"));
+    assert_eq!(
+        files.collect::<Vec<_>>(),
+        [
+            "adapters_cudart.c",
+            "adapters_cudart.h",
+            "adapters_cudart_graphs.c"
+        ]
     );
     for header in ["header-version = \"13\"", "header-version = \"none\""] {
-        assert!(!of(header).0.contains("GPUSTUB_ADAPTER"), "{header}");
+        assert!(!of(header).0.contains("GPUSTUB_NULL_ARGUMENT"), "{header}");
     }
 }
 

@@ -87,8 +87,7 @@ impl Toolchain {
             "-Wl,--version-script=gpustub.map",
         ]);
         command.arg(format!("-Wl,-soname,{file}"));
-        let [(stubs, _), (runtime, _)] = OBJECTS;
-        command.arg("-o").arg(&new).args([stubs, runtime]);
+        command.arg("-o").arg(&new).args(OBJECTS);
         let output = command.output().map_err(|e| self.no_compiler(&e))?;
         if !output.status.success() {
             files::remove(&new)?;
