@@ -13,7 +13,7 @@
 /* Field that the library's struct lacks. */
 struct query {
     uint16_t offset;    /* in the program's struct */
-    uint16_t attribute; /* of cudaDeviceGetAttribute */
+    uint16_t attribute; /* argument of cudaDeviceGetAttribute */
     int32_t driver;     /* first driver that knows the attribute; 0: all */
     int32_t otherwise;  /* value with an older driver */
 };

@@ -166,7 +166,7 @@ struct instantiate_params {
     int result;
 };
 
-/* Of 11: the log "may be returned". */
+/* Form of 11. Its log "may be returned". */
 static inline int instantiate_with_params(targets to, void *exec, void *graph, void **error_node,
                                           char *log, size_t size)
 {

@@ -342,9 +342,9 @@ INTERNAL void register_finish(void);
 /* call.c */
 struct binding {
     const char *name;              /* in the library; of a refusal, its reason or NULL */
-    const struct abi_entry *entry; /* of a function with an adapter; else NULL */
-    const char *lacking;           /* further target that the library lacks; else NULL */
-    void *targets[MAX_TARGETS];    /* of the adapter; the first is the function itself */
+    const struct abi_entry *entry; /* entry with an adapter; or NULL */
+    const char *lacking;           /* target that the library lacks; or NULL */
+    void *targets[MAX_TARGETS];    /* functions of the library; the first is the bound one */
     enum reason reason;            /* reason why no function is bound */
 };
 INTERNAL void *resolve_slot(const struct slot *slot, const struct library *library,
