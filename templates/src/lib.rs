@@ -66,6 +66,7 @@ templates![
     "adapters/cudart.c",
     "adapters/cudart.h",
     "adapters/cudart_graphs.c",
+    "adapters/cudart_resources.c",
     "adapters/hip.h",
 ];
 

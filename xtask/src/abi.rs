@@ -13,6 +13,8 @@ mod relations;
 mod reviewed;
 mod table;
 
+use std::collections::BTreeSet;
+
 use crate::manifests::diff;
 use crate::recipes::{Options, root};
 use history::History;
@@ -33,9 +35,9 @@ The variant is the same if the function writes no memory beyond, and misreads no
 of the caller's header. So these change it: another number, class or size of arguments; behind a
 pointer, at any depth, a struct of another size, or a field that moved, was removed or fills padding;
 an enumerator with another number, unless both numbers keep their meanings under other names. These do
-not: names of types, qualifiers, signs; a field renamed in place; a new field in bytes that the older
-header names as reserved, or in a union of unchanged size (callers set both to zero); new enumerators, and
-those that count others (..._MAX). Two names that one library exports side by side are never the same only
+not: names of types, qualifiers, signs; a field renamed in place; a new field in a union of unchanged size, or
+in bytes that the older header names as reserved (callers set both to zero), unless the function may write
+them and a reviewer did not decide that they are zero; new enumerators, and those that count others (..._MAX). Two names that one library exports side by side are never the same only
 because of their types: a reviewer must have decided so. A name that is exported but no longer declared
 keeps the variant of its last declaration.
 
@@ -85,15 +87,29 @@ impl Recipe {
     fn text(&self, found: &History) -> Result<String, String> {
         let comments = format!("{HEAD}\nFrom {}\n", self.comment);
         let relations = relations::relations(self.id)?;
-        found
-            .table
-            .to_text(&comments, &found.undeclared, &relations)
+        let mut related = BTreeSet::new();
+        let text = found.table.to_text(&comments, &found.undeclared, |group| {
+            let mut lines = Vec::new();
+            for (index, relation) in relations.iter().enumerate() {
+                if let Some(line) = relation.line(group) {
+                    related.insert(index);
+                    lines.push(line);
+                }
+            }
+            lines
+        });
+        match (0..).zip(&relations).find(|(at, _)| !related.contains(at)) {
+            Some((_, relation)) => Err(format!(
+                "adapters.toml: no group has the variants of `{}`",
+                relation.call
+            )),
+            None => Ok(text),
+        }
     }
 }
 
 #[cfg(test)]
 pub mod tests {
-    use std::collections::BTreeSet;
     use std::path::PathBuf;
 
     use gpustub_core::version::Version;

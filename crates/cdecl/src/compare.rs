@@ -5,12 +5,13 @@
 //! at any depth, a struct of another size, a field that moved, was removed or took up padding
 //! (which a caller leaves as it is); an enumerator that has another number. These are none: other
 //! names of types, qualifiers, signs; an integer for a pointer of the same size; a field renamed in
-//! place; a new field in bytes that the older header names as reserved, or in a union of the same
-//! size, which callers set to zero; new enumerators, and enumerators that count others.
+//! place; a new field in a union of the same size, or in bytes that the older header names as reserved,
+//! which callers set to zero; new enumerators, and enumerators that count others. Reserved bytes that
+//! the function may write are different: a caller of the newer one reads there what the older one leaves.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use crate::fields::{DEPTH, Held, is_handle, leaves};
+use crate::fields::{DEPTH, Held, Leaf, is_handle, leaves};
 use crate::types::{Declared, Type, TypeId, Types};
 
 /// Checks that a caller of the older declaration can call the newer one.
@@ -21,7 +22,31 @@ use crate::types::{Declared, Type, TypeId, Types};
 /// Arguments are counted from 0; offsets and sizes are in bytes. Types that are too large or too
 /// deep to be compared count as different.
 pub fn same(older: &Declared, newer: &Declared) -> Result<(), String> {
-    same_parts((&older.types, &parts(older)), (&newer.types, &parts(newer)))
+    same_parts(
+        Reserved::Written,
+        (&older.types, &parts(older)),
+        (&newer.types, &parts(newer)),
+    )
+}
+
+/// As [`same`], for functions in whose structs reserved bytes are zero, even if it may write these.
+///
+/// # Errors
+///
+/// The first difference.
+pub fn same_with_zeroed_reserved(older: &Declared, newer: &Declared) -> Result<(), String> {
+    same_parts(
+        Reserved::Zero,
+        (&older.types, &parts(older)),
+        (&newer.types, &parts(newer)),
+    )
+}
+
+/// Contents of reserved bytes in memory that a function may write.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reserved {
+    Zero,
+    Written,
 }
 
 /// Checks that a value of the older type can be read as one of the newer type, as [`same`] does for
@@ -34,7 +59,7 @@ pub fn same_values(
     (older, a): (&Types, TypeId),
     (newer, b): (&Types, TypeId),
 ) -> Result<(), String> {
-    Pair::new(older, newer).types(a, b)
+    Pair::new(Reserved::Zero, older, newer).types(a, b)
 }
 
 /// Checks that a call of the older declaration equals a call of the newer one with one more
@@ -62,7 +87,11 @@ pub fn takes_null(
         return Err(format!("argument {argument} is no pointer"));
     }
     with.remove(at);
-    same_parts((&older.types, &parts(older)), (&newer.types, &with))
+    same_parts(
+        Reserved::Written,
+        (&older.types, &parts(older)),
+        (&newer.types, &with),
+    )
 }
 
 /// Types of the result and the arguments.
@@ -74,10 +103,11 @@ fn parts(declared: &Declared) -> Vec<TypeId> {
 }
 
 fn same_parts(
+    reserved: Reserved,
     (older, a): (&Types, &[TypeId]),
     (newer, b): (&Types, &[TypeId]),
 ) -> Result<(), String> {
-    let mut pair = Pair::new(older, newer);
+    let mut pair = Pair::new(reserved, older, newer);
     if a.len() != b.len() {
         let count = |parts: &[TypeId]| parts.len().saturating_sub(1);
         return Err(format!("{} -> {} arguments", count(a), count(b)));
@@ -97,15 +127,21 @@ struct Pair<'a> {
     /// Pairs behind pointers that are compared, or being compared.
     seen: HashSet<(TypeId, TypeId)>,
     depth: usize,
+    reserved: Reserved,
+    /// Whether the types compared now are behind a pointer that is not to a constant: memory that the function may
+    /// write.
+    is_result: bool,
 }
 
 impl<'a> Pair<'a> {
-    fn new(older: &'a Types, newer: &'a Types) -> Self {
+    fn new(reserved: Reserved, older: &'a Types, newer: &'a Types) -> Self {
         Self {
+            reserved,
             older,
             newer,
             seen: HashSet::new(),
             depth: 0,
+            is_result: false,
         }
     }
 
@@ -178,7 +214,11 @@ impl<'a> Pair<'a> {
         {
             return Ok(());
         }
-        self.types(a, b)
+        let was = self.is_result;
+        self.is_result = !self.newer.is_constant(b);
+        let found = self.types(a, b);
+        self.is_result = was;
+        found
     }
 
     fn records(&mut self, old: &Type, new: &Type) -> Result<(), String> {
@@ -222,6 +262,12 @@ impl<'a> Pair<'a> {
             self.types(leaf.of, other.of)
                 .map_err(|e| format!("{}: {e}", what()))?;
         }
+        if self.is_result && self.reserved == Reserved::Written {
+            let result = b.iter().find(|leaf| takes_reserved(&a, leaf));
+            if let Some(leaf) = result {
+                return Err(format!("{name}.{} takes reserved bytes", leaf.path));
+            }
+        }
         let held = Held::new(&a);
         let taken = b.iter().find(|leaf| !leaf.is_reserved() && !held.has(leaf));
         match taken {
@@ -229,6 +275,19 @@ impl<'a> Pair<'a> {
             None => Ok(()),
         }
     }
+}
+
+/// Whether a field of the newer struct is in bytes of the older one that have no meaning but reserved: in a union,
+/// they are part of other members.
+fn takes_reserved(older: &[Leaf], leaf: &Leaf) -> bool {
+    let named = |other: &Leaf| {
+        let mut named = older.iter().filter(|leaf| !leaf.is_reserved());
+        named.any(|leaf| leaf.overlaps(other))
+    };
+    let mut reserved = older.iter().filter(|other| other.is_reserved());
+    !leaf.is_reserved()
+        && !named(leaf)
+        && reserved.any(|other| other.overlaps(leaf) && !named(other))
 }
 
 /// Whether the enumerator only counts the others.
@@ -327,6 +386,11 @@ mod tests {
                 "argument 0: t.s: s: 4 -> 8 bytes",
             ),
             (
+                "struct s { int a, reserved; }; int gpuA(struct s *);",
+                "struct s { int a, b; }; int gpuA(struct s *);",
+                "argument 0: s.b takes reserved bytes",
+            ),
+            (
                 "struct s { int a, b; }; int gpuA(struct s *);",
                 "struct s { int b, a; }; int gpuA(struct s *);",
                 "argument 0: s.a: byte 0 -> 4",
@@ -390,8 +454,8 @@ mod tests {
                 "typedef struct { int a, better; } t; int gpuA(t *);",
             ),
             (
-                "struct s { int a; int reserved[7]; }; int gpuA(struct s *);",
-                "struct s { int a, b; int reserved[6]; }; int gpuA(struct s *);",
+                "struct s { int a; int reserved[7]; }; int gpuA(const struct s *);",
+                "struct s { int a, b; int reserved[6]; }; int gpuA(const struct s *);",
             ),
             (
                 "struct s { int a; union { int b; char pad[64]; } u; }; int gpuA(struct s *);",

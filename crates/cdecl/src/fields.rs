@@ -27,6 +27,12 @@ impl Leaf {
         (self.offset, self.size)
     }
 
+    /// Whether both have a bit in common.
+    pub(crate) fn overlaps(&self, other: &Leaf) -> bool {
+        let ((a, b), (c, d)) = (self.range(), other.range());
+        a < d && c < b
+    }
+
     /// First bit, and the bit after the last.
     fn range(&self) -> (u64, u64) {
         (self.offset, self.offset.saturating_add(self.size))

@@ -33,7 +33,7 @@ mod results;
 mod types;
 
 pub use clang::{Clang, Error, LIMIT, output};
-pub use compare::{counts_others, same, same_values, takes_null};
+pub use compare::{counts_others, same, same_values, same_with_zeroed_reserved, takes_null};
 pub use fields::{Leaf, is_handle, leaves};
 pub use headers::{Headers, Version, functions};
 pub use results::{ResultClass, Results};

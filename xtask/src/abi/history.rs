@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gpustub_cdecl::{self as headers, Declared, same, takes_null};
+use gpustub_cdecl::{self as headers, Declared, takes_null};
 use gpustub_core::abi_table::MAX_ARGUMENTS;
 use gpustub_core::version::Version;
 
@@ -174,7 +174,7 @@ fn group(
                 (Some(declared), Some((number, last, then))) => {
                     match reviewed
                         .follows(name, then, *version)
-                        .map_or(same(last, declared), Err)
+                        .map_or(reviewed.same(name, last, declared), Err)
                     {
                         Ok(()) => drop(now.insert(name, (number, declared, *version))),
                         Err(reason) => changed.push((name, declared, Some(reason))),
@@ -193,7 +193,11 @@ fn group(
             };
             let splits = reason.is_some() && reviewed.is_library_bound(name);
             let found = (1..=numbers.0.len()).rev().find(|&number| {
-                !splits && is_free(number) && same(&numbers.0[number - 1], declared).is_ok()
+                !splits
+                    && is_free(number)
+                    && reviewed
+                        .same(name, &numbers.0[number - 1], declared)
+                        .is_ok()
             });
             let number = found.unwrap_or_else(|| numbers.add(declared));
             let line = lines.entry(name.clone()).or_default();
@@ -276,7 +280,7 @@ mod tests {
             .collect();
         let text = history(&evidence, reviewed)?
             .table
-            .to_text("", &Default::default(), &[])?;
+            .to_text("", &Default::default(), |_| Vec::new());
         let lines = text.lines().skip(3);
         let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
         Ok(lines.collect::<Vec<_>>().join("\n"))

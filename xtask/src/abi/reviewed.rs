@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use gpustub_cdecl::{Declared, same, same_with_zeroed_reserved};
 use gpustub_core::version::Version;
 
 use super::table::AbiVariant;
@@ -19,6 +20,9 @@ pub struct Reviewed {
     /// Functions, by their stems, whose later form has one more pointer, as this argument counted from 0,
     /// and behaves as the earlier form if that is null.
     pub nullable: &'static [(&'static str, u8)],
+    /// Functions, by their stems, that may write to a struct by its type, but in which reserved bytes are zero:
+    /// programs fill the struct.
+    pub zeroed: &'static [&'static str],
     /// A version whose headers were read, and the version that introduced their contents.
     pub since: &'static [(Version, Version)],
 }
@@ -49,6 +53,15 @@ impl Reviewed {
     pub fn follows(&self, name: &str, before: Version, version: Version) -> Option<String> {
         (before.major != version.major && self.is_library_bound(name))
             .then(|| format!("gives out functions of {}", version.major))
+    }
+
+    /// Compares two declarations of a name.
+    pub fn same(&self, name: &str, older: &Declared, newer: &Declared) -> Result<(), String> {
+        if self.zeroed.contains(&self.group(name).0.as_str()) {
+            same_with_zeroed_reserved(older, newer)
+        } else {
+            same(older, newer)
+        }
     }
 
     pub fn interchangeable(&self, a: &str, b: &str) -> bool {
@@ -109,6 +122,15 @@ pub const CUDA: Reviewed = Reviewed {
     // cuda.h 12.8: the second "will supplant this version in CUDA 13.0". They differ in that it may
     // leave errors of pending work to a later call.
     interchangeable: &[("cuEventElapsedTime", "cuEventElapsedTime_v2")],
+    zeroed: &[
+        // cuda.h: "Reserved for future use, must be zeroed".
+        "cuCheckpointProcessCheckpoint",
+        "cuCheckpointProcessRestore",
+        "cuDevSmResourceSplit",
+        // CUmemPoolProps: "reserved for future use, must be 0"; the second returns what the program set.
+        "cuGraphAddMemAllocNode",
+        "cuGraphMemAllocNodeGetParams",
+    ],
     ..NONE
 };
 
@@ -164,6 +186,12 @@ pub const CUDART: Reviewed = Reviewed {
         ("cudaStreamUpdateCaptureDependencies", 2),
         // Not cudaStreamGetCaptureInfo: not all of its seven arguments are in registers.
     ],
+    // As in the driver.
+    zeroed: &[
+        "cudaDevSmResourceSplit",
+        "cudaGraphAddMemAllocNode",
+        "cudaGraphMemAllocNodeGetParams",
+    ],
     ..NONE
 };
 
@@ -171,6 +199,8 @@ pub const HIP: Reviewed = Reviewed {
     // Takes a version, but uses it only for hipGetDeviceProperties and hipChooseDevice (hipamd's
     // hip_device.cpp): other functions are those of the library's own version.
     library_bound: &["hipGetProcAddress", "hipGetDriverEntryPoint"],
+    // hipMemPoolProps: "reserved for future use, must be 0".
+    zeroed: &["hipGraphAddMemAllocNode", "hipGraphMemAllocNodeGetParams"],
     // Debian has no headers of the versions between. In AMD's repository, 5.3.0 renumbers and moves the
     // nodes of graphs and hipMemAllocationProp, 6.0.0 hipMemoryType and R0600; AMD's Python bindings
     // have hipMemsetParams from 7.0 on, which is assumed for the other changes of 7.2. A name that
@@ -189,6 +219,7 @@ pub const NONE: Reviewed = Reviewed {
     library_bound: &[],
     misleading: &[],
     nullable: &[],
+    zeroed: &[],
     since: &[],
 };
 

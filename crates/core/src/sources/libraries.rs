@@ -2,7 +2,8 @@
 
 use std::fmt::{Display, Write as _};
 
-use super::{adapters, errors};
+use super::adapted::adapters;
+use super::errors;
 use crate::abi_table::{AbiEntry, Adapter, MAX_ARGUMENTS};
 use crate::by_name::ByName;
 use crate::decode::{MAX_ARGUMENT, MAX_SIZE};
