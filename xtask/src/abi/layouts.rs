@@ -5,6 +5,10 @@
 mod copies;
 mod data;
 mod layout;
+#[cfg(test)]
+mod shipped;
+#[cfg(test)]
+mod tests;
 mod text;
 
 use std::path::{Path, PathBuf};

@@ -12,9 +12,9 @@ pub struct Struct {
     pub library: String,
     pub name: String,
     #[serde(default)]
-    tags: Vec<String>,
+    pub tags: Vec<String>,
     #[serde(default)]
-    since: BTreeMap<String, String>,
+    pub since: BTreeMap<String, String>,
     #[serde(default)]
     pub marks: BTreeMap<String, String>,
     #[serde(default)]
@@ -36,7 +36,8 @@ impl Struct {
         let Some(since) = self.since.get(tag) else {
             return Ok(true);
         };
-        let since = Version::parse(since).ok_or_else(|| format!("`{since}` is no version"))?;
+        let since = Version::parse(since)
+            .ok_or_else(|| format!("`since` of {tag}: `{since}` is no version"))?;
         Ok(version >= since)
     }
 }
@@ -51,11 +52,38 @@ struct Data {
 
 /// The structs of each library.
 pub fn read() -> Result<BTreeMap<String, Vec<Struct>>, String> {
-    let data: Data = toml::from_str(include_str!("../../../data/layouts.toml"))
-        .map_err(|e| format!("layouts.toml: {e}"))?;
+    parse(include_str!("../../../data/layouts.toml")).map_err(|e| format!("layouts.toml: {e}"))
+}
+
+fn parse(text: &str) -> Result<BTreeMap<String, Vec<Struct>>, String> {
+    let data: Data = toml::from_str(text).map_err(|e| e.to_string())?;
     let mut libraries: BTreeMap<String, Vec<Struct>> = BTreeMap::new();
     for of in data.structs {
+        let tags = of.tags();
+        let mut keys = of.since.keys().chain(of.marks.keys());
+        if let Some(tag) = keys.find(|tag| !tags.contains(&tag.as_str())) {
+            return Err(format!("{}: `{tag}` is not in `tags`", of.name));
+        }
         libraries.entry(of.library.clone()).or_default().push(of);
     }
     Ok(libraries)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn malformed_data_is_rejected() {
+        let error = |keys: &str| {
+            let text = format!("[[struct]]\nlibrary = 'gpu'\nname = 's'\n{keys}");
+            parse(&text).map(|_| ()).unwrap_err()
+        };
+        assert_eq!(error("marks = { t = 'v1' }"), "s: `t` is not in `tags`");
+        assert_eq!(
+            error("tags = ['t']\nsince = { s = '1.0' }"),
+            "s: `s` is not in `tags`"
+        );
+        assert!(error("tag = 't'").contains("unknown field `tag`"));
+    }
 }

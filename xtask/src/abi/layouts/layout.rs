@@ -1,10 +1,10 @@
 //! Layouts of a struct: each is the same in all of its versions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::rc::Rc;
 
-use gpustub_cdecl::{Clang, Declared, Type, TypeId, Types, functions, leaves, same};
+use gpustub_cdecl::{Clang, Declared, Leaf, Type, TypeId, Types, functions, leaves, same};
 use gpustub_core::version::Version;
 
 use super::data::Struct;
@@ -86,6 +86,12 @@ impl Sample {
         &self.declared.types
     }
 
+    /// Fields of the struct.
+    pub fn leaves(&self) -> Result<Vec<Leaf>, String> {
+        self.record()
+            .map_or(Ok(Vec::new()), |record| leaves(self.types(), record))
+    }
+
     /// The struct; `None` if it is incomplete.
     fn record(&self) -> Option<&Type> {
         let types = self.types();
@@ -95,15 +101,10 @@ impl Sample {
         let Type::Pointer(of) = types.get(*parts.get(1)?) else {
             return None;
         };
-        let of = types.get(*of);
-        matches!(
-            of,
-            Type::Record {
-                members: Some(_),
-                ..
-            }
-        )
-        .then_some(of)
+        match types.get(*of) {
+            Type::Record { members: None, .. } => None,
+            record => Some(record),
+        }
     }
 }
 
@@ -142,6 +143,13 @@ pub struct Layout {
 impl Layout {
     /// Layouts of a struct, in the order of their first versions.
     pub fn all(of: &Struct, samples: Vec<Sample>) -> Result<Vec<Self>, String> {
+        let mut paths = BTreeSet::new();
+        for sample in &samples {
+            paths.extend(sample.leaves()?.into_iter().map(|leaf| leaf.path));
+        }
+        if let Some(path) = of.renamed.keys().find(|path| !paths.contains(*path)) {
+            return Err(format!("`renamed` has {path}, which no version has"));
+        }
         let mut groups: Vec<Vec<Sample>> = Vec::new();
         for sample in samples {
             let mark = of.marks.get(&sample.tag);
@@ -158,13 +166,9 @@ impl Layout {
         }
         let layouts = groups.iter().map(|group| Self::new(of, group));
         let layouts: Vec<Self> = layouts.collect::<Result<_, _>>()?;
-        for (index, layout) in layouts.iter().enumerate() {
-            if layouts[..index]
-                .iter()
-                .any(|other| other.mark == layout.mark)
-            {
-                return Err(format!("two layouts are named {}", layout.mark));
-            }
+        let mut marks = BTreeSet::new();
+        if let Some(twice) = layouts.iter().find(|layout| !marks.insert(&layout.mark)) {
+            return Err(format!("two layouts are named {}", twice.mark));
         }
         match layouts.len() {
             0 | 1 => Err(format!("{} layouts: nothing to adapt", layouts.len())),
@@ -192,11 +196,11 @@ impl Layout {
     }
 
     fn add(&mut self, of: &Struct, sample: &Sample) -> Result<(), String> {
-        let Some(record @ Type::Record { size, .. }) = sample.record() else {
+        let Some(Type::Record { size, .. }) = sample.record() else {
             return Ok(());
         };
         self.size = size / 8;
-        for leaf in leaves(sample.types(), record)? {
+        for leaf in sample.leaves()? {
             if leaf.is_reserved() {
                 continue;
             }

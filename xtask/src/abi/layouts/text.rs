@@ -1,5 +1,7 @@
 //! The generated headers, as text.
 
+use std::collections::BTreeSet;
+
 use super::copies::Pair;
 use super::data::Struct;
 use super::layout::Layout;
@@ -94,11 +96,15 @@ fn enumeration(
         })
         .collect();
     fields.sort_by_key(|(_, field)| field.offset);
+    let mut names = BTreeSet::from(["size".to_owned()]);
     for (path, field) in fields {
         if field.is_bits() {
             return Err(format!("{path}: a bit-field that is not copied"));
         }
         let flat = path.replace('.', "_");
+        if !names.insert(flat.clone()) {
+            return Err(format!("{path}: two constants are named {prefix}_{flat}"));
+        }
         text += &format!("    {prefix}_{flat} = {},\n", field.offset / 8);
     }
     Ok(text + "};\n")

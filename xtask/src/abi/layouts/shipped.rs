@@ -1,0 +1,299 @@
+//! Compares the shipped headers with the C compiler's view of the real ones.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use gpustub_core::version::Version;
+
+use super::data::{self, Struct};
+use super::{header, layout, path, recipe};
+use crate::abi::recipes::{Recipe, STAND_INS};
+use crate::abi::tests::{AT_HAND, components};
+use crate::manifests::diff;
+
+/// Fields of the type hipMemoryType, whose enumerators have other numbers from 6.0 on.
+const RENUMBERED: &[(&str, &str)] = &[
+    ("hipPointerAttribute_t", "type"),
+    ("hip_Memcpy2D", "srcMemoryType"),
+    ("hip_Memcpy2D", "dstMemoryType"),
+    ("HIP_MEMCPY3D", "srcMemoryType"),
+    ("HIP_MEMCPY3D", "dstMemoryType"),
+];
+
+const COPY: &str = "\
+#include <string.h>
+#define COPY(a, b, size) memcpy((char *)to + (a), (const char *)from + (b), (size))
+";
+
+/// A shipped header.
+#[derive(Default)]
+struct Shipped {
+    /// Name of the layout of each tag in each version.
+    layouts: BTreeMap<(String, Version), String>,
+    /// Value of each constant.
+    constants: BTreeMap<String, u64>,
+    /// Bytes that each function copies, as offsets in `to` and in `from`.
+    copies: BTreeMap<String, BTreeSet<(u64, u64)>>,
+}
+
+impl Shipped {
+    fn read(id: &str) -> Self {
+        let text = std::fs::read_to_string(path(id)).unwrap();
+        let mut shipped = Self::default();
+        for comment in text.split("/* ").skip(1) {
+            let (comment, code) = comment.split_once(" */").unwrap();
+            let comment = comment.replace("\n *", "");
+            if code.starts_with("\nenum {") {
+                let (name, tags) = comment.trim_end_matches('.').split_once(": ").unwrap();
+                for tag in tags.split("; ") {
+                    let (tag, versions) = tag.split_once(" in ").unwrap();
+                    for version in versions.split(", ") {
+                        let key = (tag.to_owned(), Version::parse(version).unwrap());
+                        let other = shipped.layouts.insert(key, name.to_owned());
+                        assert_eq!(other, None, "{tag} {version}");
+                    }
+                }
+            }
+            let mut function = None;
+            for line in code.lines() {
+                if let Some((name, value)) = line.trim().split_once(" = ") {
+                    let value = value.trim_end_matches(',').parse().unwrap();
+                    shipped.constants.insert(name.to_owned(), value);
+                } else if let Some(rest) = line.strip_prefix("static inline void ") {
+                    function = rest.split('(').next();
+                } else if let Some(run) = line.trim().strip_prefix("COPY(") {
+                    let run = run.trim_end_matches(");").split(", ");
+                    let run: Vec<u64> = run.map(|number| number.parse().unwrap()).collect();
+                    let bytes = shipped.copies.entry(function.unwrap().to_owned());
+                    let bytes = bytes.or_default();
+                    bytes.extend((0..run[2]).map(|byte| (run[0] + byte, run[1] + byte)));
+                }
+            }
+        }
+        shipped
+    }
+}
+
+/// Offset and size of a field in one version, in bytes.
+#[derive(Clone, Copy)]
+struct Extent {
+    offset: u64,
+    size: u64,
+}
+
+/// A struct in one version.
+struct Seen {
+    name: String,
+    layout: String,
+    /// Fields that are not reserved, by path; renamed ones have the newer path.
+    fields: BTreeMap<String, Extent>,
+}
+
+/// Reads the structs from the headers of a version, as the C compiler lays them out. Asserts that the
+/// constants are right, and returns the names of those that were compared.
+fn compile(
+    id: &str,
+    version: Version,
+    structs: &[Struct],
+    shipped: &Shipped,
+    scratch: &Path,
+) -> (Vec<Seen>, BTreeSet<String>) {
+    let recipe = recipe(id).unwrap();
+    let include = recipe.include(&components(), version).unwrap();
+    let samples = layout::read(recipe, version, &include, structs).unwrap();
+    let (mut asserts, mut prints) = (String::new(), String::new());
+    let (mut seen, mut compared) = (Vec::new(), BTreeSet::new());
+    // Fields whose extents the program prints, in this order.
+    let mut printed = Vec::new();
+    for (of, sample) in
+        (structs.iter().zip(&samples)).flat_map(|(of, all)| all.iter().map(move |s| (of, s)))
+    {
+        let tag = &sample.tag;
+        let layout = shipped.layouts[&(tag.clone(), version)].clone();
+        let mut assert = |constant: String, what: &str| {
+            asserts += &format!("_Static_assert({what} == {constant}, \"{constant}\");\n");
+            compared.insert(constant);
+        };
+        assert(format!("{layout}_size"), &format!("sizeof(struct {tag})"));
+        let mut fields = BTreeMap::new();
+        for leaf in sample.leaves().unwrap() {
+            if leaf.is_reserved() {
+                continue;
+            }
+            let path = &leaf.path;
+            let newer = of.renamed.get(path).unwrap_or(path).clone();
+            let bits = leaf.offset % 8 + leaf.size;
+            let extent = Extent {
+                offset: leaf.offset / 8,
+                size: bits.div_ceil(8),
+            };
+            let offset = format!("offsetof(struct {tag}, {path})");
+            // A bit-field has no address.
+            if leaf.offset % 8 == 0 && leaf.size % 8 == 0 {
+                prints += &format!(
+                    "    printf(\"%zu %zu\\n\", {offset}, sizeof(((struct {tag} *)0)->{path}));\n"
+                );
+                printed.push((seen.len(), newer.clone()));
+            }
+            let constant = format!("{layout}_{}", newer.replace('.', "_"));
+            // `_size` is the size of the struct.
+            if newer != "size" && shipped.constants.contains_key(&constant) {
+                assert(constant, &offset);
+            }
+            fields.insert(newer, extent);
+        }
+        let name = of.name.clone();
+        seen.push(Seen {
+            name,
+            layout,
+            fields,
+        });
+    }
+    // Some headers have macros of these names.
+    let undefine: String = (samples.iter().flatten())
+        .map(|sample| format!("#undef {}\n", sample.tag))
+        .collect();
+    let source = format!(
+        "#include <stddef.h>\n#include <stdio.h>\n#include <{}>\n{undefine}{COPY}#include \"{}\"\n\
+         {asserts}int main(void)\n{{\n{prints}    return 0;\n}}\n",
+        recipe.header,
+        path(id).display(),
+    );
+    let numbers = run(recipe, version, &include, &source, scratch);
+    assert_eq!(numbers.lines().count(), printed.len());
+    for ((index, path), line) in printed.into_iter().zip(numbers.lines()) {
+        let (offset, size) = line.split_once(' ').unwrap();
+        let extent = Extent {
+            offset: offset.parse().unwrap(),
+            size: size.parse().unwrap(),
+        };
+        seen[index].fields.insert(path, extent);
+    }
+    (seen, compared)
+}
+
+/// Output of a program compiled with real headers.
+fn run(recipe: &Recipe, version: Version, include: &Path, source: &str, scratch: &Path) -> String {
+    let program = scratch.join(format!("{}-{version}", recipe.id));
+    let file = scratch.join(format!("{}-{version}.c", recipe.id));
+    std::fs::write(&file, source).unwrap();
+    let defines = recipe.headers().unwrap().defines.first();
+    let mut cc = Command::new("cc");
+    cc.args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-o"]);
+    cc.arg(&program).arg(&file);
+    cc.args(["-isystem", STAND_INS, "-isystem"]).arg(include);
+    let defines = defines.into_iter().flatten();
+    output(cc.args(defines.map(|define| format!("-D{define}"))));
+    output(&mut Command::new(&program))
+}
+
+/// Creates a directory for the programs of a test.
+fn scratch(test: &str) -> PathBuf {
+    let name = format!("gpustub-layouts-{test}-{}", std::process::id());
+    let directory = std::env::temp_dir().join(name);
+    std::fs::create_dir_all(&directory).unwrap();
+    directory
+}
+
+/// Output of a command that must succeed.
+fn output(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}\n{errors}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Bytes that a copy between two versions should move, as offsets in `to` and in `from`.
+fn expected(from: &Seen, to: &Seen) -> BTreeSet<(u64, u64)> {
+    let shared = to.fields.iter().filter_map(|(path, extent)| {
+        let source = from.fields.get(path)?;
+        let is_copied = source.size == extent.size && !RENUMBERED.contains(&(&to.name, path));
+        is_copied.then_some((source, extent))
+    });
+    shared
+        .flat_map(|(source, extent)| {
+            (0..extent.size).map(|byte| (extent.offset + byte, source.offset + byte))
+        })
+        .collect()
+}
+
+/// Compares constants and copies with the headers of the versions that `wanted` accepts. Returns the numbers of
+/// compared constants and functions, and of those in the file.
+fn compare(id: &str, wanted: impl Fn(Version) -> bool, scratch: &Path) -> [(usize, usize); 2] {
+    let shipped = Shipped::read(id);
+    let structs = &data::read().unwrap()[id];
+    let (mut seen, mut constants) = (Vec::new(), BTreeSet::new());
+    for &(major, minor) in recipe(id).unwrap().versions {
+        let version = Version::new(major, minor);
+        if wanted(version) {
+            let (structs, compared) = compile(id, version, structs, &shipped, scratch);
+            seen.extend(structs);
+            constants.extend(compared);
+        }
+    }
+    let mut copies: BTreeMap<String, BTreeSet<(u64, u64)>> = BTreeMap::new();
+    for from in &seen {
+        for to in &seen {
+            if from.name == to.name && from.layout != to.layout {
+                let mark = &to.layout[to.name.len()..];
+                let function = format!("copy_{}_to{mark}", from.layout);
+                let bytes = copies.entry(function).or_default();
+                bytes.extend(expected(from, to));
+            }
+        }
+    }
+    for (function, expected) in &copies {
+        assert_eq!(shipped.copies.get(function), Some(expected), "{function}");
+    }
+    [
+        (constants.len(), shipped.constants.len()),
+        (copies.len(), shipped.copies.len()),
+    ]
+}
+
+#[test]
+fn shipped_headers_compile_without_warnings() {
+    let mut source = COPY.to_owned();
+    for id in data::read().unwrap().keys() {
+        source += &format!("#include \"{}\"\n", path(id).display());
+    }
+    let scratch = scratch("warnings");
+    let file = scratch.join("all.c");
+    std::fs::write(&file, source).unwrap();
+    let mut cc = Command::new("cc");
+    cc.args(["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror"]);
+    output(cc.arg("-fsyntax-only").arg(&file));
+    std::fs::remove_dir_all(scratch).unwrap();
+}
+
+#[test]
+#[ignore = "needs the real packages: GPUSTUB_TEST_COMPONENTS names their directory (tests/run)"]
+fn shipped_layouts_agree_with_the_headers_at_hand() {
+    let scratch = scratch("at-hand");
+    for id in ["cuda", "cudart"] {
+        for (compared, all) in compare(id, |version| AT_HAND.contains(&version), &scratch) {
+            assert!(compared > 0 && compared == all, "{id}: {compared} of {all}");
+        }
+    }
+    std::fs::remove_dir_all(scratch).unwrap();
+}
+
+#[test]
+#[ignore = "needs the headers of all versions: GPUSTUB_TEST_COMPONENTS (tests/run --all)"]
+fn heavy_shipped_layouts_are_those_of_all_headers() {
+    let scratch = scratch("all");
+    for (id, structs) in data::read().unwrap() {
+        let text = header(&id, &structs, &components()).unwrap();
+        let shipped = std::fs::read_to_string(path(&id)).unwrap();
+        let changes = diff::lines(&shipped, &text);
+        assert!(
+            changes.is_empty(),
+            "`cargo xtask adapters` changes {id}.h:\n{changes}"
+        );
+        for (compared, all) in compare(&id, |_| true, &scratch) {
+            assert!(compared > 0 && compared == all, "{id}: {compared} of {all}");
+        }
+    }
+    std::fs::remove_dir_all(scratch).unwrap();
+}
