@@ -152,7 +152,7 @@ static inline int pointer_attributes_of_13(targets to, void *attributes, const v
     if (!code && attributes) {
         copy_cudaPointerAttributes_11_7_to_13_0(attributes, theirs);
         if (HEADERS >= 13040)
-            put_int(attributes, cudaPointerAttributes_13_0_localityDomainOrdinal, -1);
+            put_int(attributes, cudaPointerAttributes_13_4_localityDomainOrdinal, -1);
     }
     return code;
 }
@@ -161,7 +161,7 @@ static inline int pointer_attributes_of_13_4(targets to, void *attributes, const
 {
     int code = FUNCTION(0, (void *, const void *))(attributes, pointer);
     if (!code && attributes)
-        put_int(attributes, cudaPointerAttributes_13_0_localityDomainOrdinal, -1);
+        put_int(attributes, cudaPointerAttributes_13_4_localityDomainOrdinal, -1);
     return code;
 }
 
@@ -185,9 +185,9 @@ static inline int function_attributes_by_12(targets to, void *attributes, const 
 static inline void put_fields_of_13(void *attributes)
 {
     if (HEADERS >= 13030)
-        put_int(attributes, cudaFuncAttributes_12_0_deviceNodeUpdateStatus, 0);
+        put_int(attributes, cudaFuncAttributes_13_4_deviceNodeUpdateStatus, 0);
     if (HEADERS >= 13040)
-        put_int(attributes, cudaFuncAttributes_12_0_sharedMemoryMode, 0);
+        put_int(attributes, cudaFuncAttributes_13_4_sharedMemoryMode, 0);
 }
 
 /* The fields about clusters, by CU_FUNC_ATTRIBUTE_... of the driver; 0 if it is older than 11.8. Its failures

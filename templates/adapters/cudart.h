@@ -167,13 +167,17 @@ static inline void copy_cudaDeviceProp_13_0_to_12_0(void *to, const void *from)
 enum {
     cudaPointerAttributes_11_7_size = 24,
 };
-/* cudaPointerAttributes_13_0: cudaPointerAttributes in 13.0, 13.1, 13.2, 13.3, 13.4, 13.5. */
+/* cudaPointerAttributes_13_0: cudaPointerAttributes in 13.0, 13.1, 13.2, 13.3. */
 enum {
     cudaPointerAttributes_13_0_size = 88,
-    cudaPointerAttributes_13_0_localityDomainOrdinal = 24,
+};
+/* cudaPointerAttributes_13_4: cudaPointerAttributes in 13.4, 13.5. */
+enum {
+    cudaPointerAttributes_13_4_size = 88,
+    cudaPointerAttributes_13_4_localityDomainOrdinal = 24,
 };
 
-/* cudaPointerAttributes, 11_7 and 13_0. Only in 13_0: localityDomainOrdinal. */
+/* cudaPointerAttributes, 11_7 and 13_0. */
 static inline void copy_cudaPointerAttributes_11_7_to_13_0(void *to, const void *from)
 {
     COPY(0, 0, 24);
@@ -183,12 +187,32 @@ static inline void copy_cudaPointerAttributes_13_0_to_11_7(void *to, const void 
     COPY(0, 0, 24);
 }
 
+/* cudaPointerAttributes, 11_7 and 13_4. Only in 13_4: localityDomainOrdinal. */
+static inline void copy_cudaPointerAttributes_11_7_to_13_4(void *to, const void *from)
+{
+    COPY(0, 0, 24);
+}
+static inline void copy_cudaPointerAttributes_13_4_to_11_7(void *to, const void *from)
+{
+    COPY(0, 0, 24);
+}
+
+/* cudaPointerAttributes, 13_0 and 13_4. Only in 13_4: localityDomainOrdinal. */
+static inline void copy_cudaPointerAttributes_13_0_to_13_4(void *to, const void *from)
+{
+    COPY(0, 0, 24);
+}
+static inline void copy_cudaPointerAttributes_13_4_to_13_0(void *to, const void *from)
+{
+    COPY(0, 0, 24);
+}
+
 /* cudaFuncAttributes_11_7: cudaFuncAttributes in 11.7, 11.8. */
 enum {
     cudaFuncAttributes_11_7_size = 56,
 };
 /* cudaFuncAttributes_12_0: cudaFuncAttributes in 12.0, 12.1, 12.2, 12.3, 12.4, 12.5, 12.6, 12.8,
- * 12.9, 13.0, 13.1, 13.2, 13.3, 13.4, 13.5. */
+ * 12.9, 13.0, 13.1, 13.2. */
 enum {
     cudaFuncAttributes_12_0_size = 144,
     cudaFuncAttributes_12_0_clusterDimMustBeSet = 52,
@@ -197,13 +221,34 @@ enum {
     cudaFuncAttributes_12_0_requiredClusterDepth = 64,
     cudaFuncAttributes_12_0_clusterSchedulingPolicyPreference = 68,
     cudaFuncAttributes_12_0_nonPortableClusterSizeAllowed = 72,
-    cudaFuncAttributes_12_0_deviceNodeUpdateStatus = 76,
-    cudaFuncAttributes_12_0_sharedMemoryMode = 80,
+};
+/* cudaFuncAttributes_13_3: cudaFuncAttributes in 13.3. */
+enum {
+    cudaFuncAttributes_13_3_size = 144,
+    cudaFuncAttributes_13_3_clusterDimMustBeSet = 52,
+    cudaFuncAttributes_13_3_requiredClusterWidth = 56,
+    cudaFuncAttributes_13_3_requiredClusterHeight = 60,
+    cudaFuncAttributes_13_3_requiredClusterDepth = 64,
+    cudaFuncAttributes_13_3_clusterSchedulingPolicyPreference = 68,
+    cudaFuncAttributes_13_3_nonPortableClusterSizeAllowed = 72,
+    cudaFuncAttributes_13_3_deviceNodeUpdateStatus = 76,
+};
+/* cudaFuncAttributes_13_4: cudaFuncAttributes in 13.4, 13.5. */
+enum {
+    cudaFuncAttributes_13_4_size = 144,
+    cudaFuncAttributes_13_4_clusterDimMustBeSet = 52,
+    cudaFuncAttributes_13_4_requiredClusterWidth = 56,
+    cudaFuncAttributes_13_4_requiredClusterHeight = 60,
+    cudaFuncAttributes_13_4_requiredClusterDepth = 64,
+    cudaFuncAttributes_13_4_clusterSchedulingPolicyPreference = 68,
+    cudaFuncAttributes_13_4_nonPortableClusterSizeAllowed = 72,
+    cudaFuncAttributes_13_4_deviceNodeUpdateStatus = 76,
+    cudaFuncAttributes_13_4_sharedMemoryMode = 80,
 };
 
 /* cudaFuncAttributes, 11_7 and 12_0. Only in 12_0: clusterDimMustBeSet, requiredClusterWidth,
  * requiredClusterHeight, requiredClusterDepth, clusterSchedulingPolicyPreference,
- * nonPortableClusterSizeAllowed, deviceNodeUpdateStatus, sharedMemoryMode. */
+ * nonPortableClusterSizeAllowed. */
 static inline void copy_cudaFuncAttributes_11_7_to_12_0(void *to, const void *from)
 {
     COPY(0, 0, 52);
@@ -211,6 +256,60 @@ static inline void copy_cudaFuncAttributes_11_7_to_12_0(void *to, const void *fr
 static inline void copy_cudaFuncAttributes_12_0_to_11_7(void *to, const void *from)
 {
     COPY(0, 0, 52);
+}
+
+/* cudaFuncAttributes, 11_7 and 13_3. Only in 13_3: clusterDimMustBeSet, requiredClusterWidth,
+ * requiredClusterHeight, requiredClusterDepth, clusterSchedulingPolicyPreference,
+ * nonPortableClusterSizeAllowed, deviceNodeUpdateStatus. */
+static inline void copy_cudaFuncAttributes_11_7_to_13_3(void *to, const void *from)
+{
+    COPY(0, 0, 52);
+}
+static inline void copy_cudaFuncAttributes_13_3_to_11_7(void *to, const void *from)
+{
+    COPY(0, 0, 52);
+}
+
+/* cudaFuncAttributes, 11_7 and 13_4. Only in 13_4: clusterDimMustBeSet, requiredClusterWidth,
+ * requiredClusterHeight, requiredClusterDepth, clusterSchedulingPolicyPreference,
+ * nonPortableClusterSizeAllowed, deviceNodeUpdateStatus, sharedMemoryMode. */
+static inline void copy_cudaFuncAttributes_11_7_to_13_4(void *to, const void *from)
+{
+    COPY(0, 0, 52);
+}
+static inline void copy_cudaFuncAttributes_13_4_to_11_7(void *to, const void *from)
+{
+    COPY(0, 0, 52);
+}
+
+/* cudaFuncAttributes, 12_0 and 13_3. Only in 13_3: deviceNodeUpdateStatus. */
+static inline void copy_cudaFuncAttributes_12_0_to_13_3(void *to, const void *from)
+{
+    COPY(0, 0, 76);
+}
+static inline void copy_cudaFuncAttributes_13_3_to_12_0(void *to, const void *from)
+{
+    COPY(0, 0, 76);
+}
+
+/* cudaFuncAttributes, 12_0 and 13_4. Only in 13_4: deviceNodeUpdateStatus, sharedMemoryMode. */
+static inline void copy_cudaFuncAttributes_12_0_to_13_4(void *to, const void *from)
+{
+    COPY(0, 0, 76);
+}
+static inline void copy_cudaFuncAttributes_13_4_to_12_0(void *to, const void *from)
+{
+    COPY(0, 0, 76);
+}
+
+/* cudaFuncAttributes, 13_3 and 13_4. Only in 13_4: sharedMemoryMode. */
+static inline void copy_cudaFuncAttributes_13_3_to_13_4(void *to, const void *from)
+{
+    COPY(0, 0, 80);
+}
+static inline void copy_cudaFuncAttributes_13_4_to_13_3(void *to, const void *from)
+{
+    COPY(0, 0, 80);
 }
 
 /* cudaTextureDesc_11_7: cudaTextureDesc in 11.7, 12.0, 12.1, 12.2, 12.3, 12.4, 12.5, 12.6, 12.8,
