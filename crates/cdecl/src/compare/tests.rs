@@ -1,0 +1,185 @@
+use super::*;
+use crate::{Clang, functions};
+
+/// Function declared by a header in one line.
+fn declared(text: &str) -> Declared {
+    let mut found = functions(&Clang::new("clang"), text, &[], &|_| true).unwrap();
+    found.remove(0).1
+}
+
+/// Difference between two declarations.
+fn difference(older: &str, newer: &str) -> Option<String> {
+    same(&declared(older), &declared(newer)).err()
+}
+
+#[test]
+#[ignore = "needs clang (tests/run)"]
+fn incompatible_types_are_differences() {
+    let cases = [
+        ("int gpuA(int);", "int gpuA(int, int);", "1 -> 2 arguments"),
+        (
+            "int gpuA(int);",
+            "int gpuA(long);",
+            "argument 0: 4 bytes -> 8 bytes",
+        ),
+        (
+            "void gpuA(int);",
+            "int gpuA(int);",
+            "result: nothing -> 4 bytes",
+        ),
+        (
+            "int gpuA(long);",
+            "int gpuA(double);",
+            "argument 0: 8 bytes -> 8 bytes of a float",
+        ),
+        (
+            "int gpuA(long *);",
+            "int gpuA(int *);",
+            "argument 0: 8 bytes -> 4 bytes",
+        ),
+        (
+            "struct s { int a; }; int gpuA(int);",
+            "struct s { int a; }; int gpuA(struct s);",
+            "argument 0: 4 bytes -> s of 4 bytes",
+        ),
+        (
+            "struct s { int a; }; struct t { const struct s *s; }; int gpuA(const struct t *);",
+            "struct s { int a, b; }; struct t { const struct s *s; }; int gpuA(const struct t *);",
+            "argument 0: t.s: s: 4 -> 8 bytes",
+        ),
+        (
+            "struct s { int a, reserved; }; int gpuA(struct s *);",
+            "struct s { int a, b; }; int gpuA(struct s *);",
+            "argument 0: s.b takes reserved bytes",
+        ),
+        (
+            "struct s { int a, b; }; int gpuA(struct s *);",
+            "struct s { int b, a; }; int gpuA(struct s *);",
+            "argument 0: s.a: byte 0 -> 4",
+        ),
+        (
+            "struct s { int a; long b; }; int gpuA(struct s *);",
+            "struct s { int a, c; long b; }; int gpuA(struct s *);",
+            "argument 0: s.c takes padding",
+        ),
+        (
+            "struct s { int a, b; }; int gpuA(struct s *);",
+            "struct s { int a, reserved; }; int gpuA(struct s *);",
+            "argument 0: s.b is gone",
+        ),
+        (
+            "struct s { int a, b, reservedBytes; }; int gpuA(struct s *);",
+            "struct s { int a, reservedBytes, c; }; int gpuA(struct s *);",
+            "argument 0: s.reservedBytes: byte 8 -> 4",
+        ),
+        (
+            "struct s { unsigned a : 3, b : 2; }; int gpuA(struct s *);",
+            "struct s { unsigned a : 3, c : 1, b : 2; }; int gpuA(struct s *);",
+            "argument 0: s.b: byte 0 -> 0",
+        ),
+        (
+            "enum e { ONE, TWO }; int gpuA(enum e);",
+            "enum e { ZERO, ONE, TWO }; int gpuA(enum e);",
+            "argument 0: e: ONE 0 -> 1",
+        ),
+        (
+            "typedef enum { ONE, TWO } e; int gpuA(e);",
+            "typedef enum { ZERO, ONE, TWO } e; int gpuA(e);",
+            "argument 0: an enum: ONE 0 -> 1",
+        ),
+    ];
+    for (older, newer, reason) in cases {
+        assert_eq!(
+            difference(older, newer).as_deref(),
+            Some(reason),
+            "{older}\n{newer}"
+        );
+    }
+}
+
+#[test]
+#[ignore = "needs clang (tests/run)"]
+fn compatible_types_are_no_difference() {
+    let cases = [
+        (
+            "int gpuA(const char *);",
+            "typedef int status; status gpuA(char *name);",
+        ),
+        ("int gpuA(unsigned long);", "int gpuA(void *);"),
+        (
+            "struct s; int gpuA(struct s *);",
+            "struct s { int a; }; int gpuA(struct s *);",
+        ),
+        ("int gpuA(int (*)(int));", "int gpuA(int (*)(long, long));"),
+        (
+            "struct s { int a, b; }; int gpuA(struct s *);",
+            "typedef struct { int a, better; } t; int gpuA(t *);",
+        ),
+        (
+            "struct s { int a; int reserved[7]; }; int gpuA(const struct s *);",
+            "struct s { int a, b; int reserved[6]; }; int gpuA(const struct s *);",
+        ),
+        (
+            "struct s { int a; union { int b; char pad[64]; } u; }; int gpuA(struct s *);",
+            "struct s { int a; union { int b; int c[8]; char pad[64]; } u; }; int gpuA(struct s *);",
+        ),
+        (
+            "struct s { int a; }; int gpuA(struct s *);",
+            "struct s { union { int a; float f; }; }; int gpuA(struct s *);",
+        ),
+        (
+            "struct s { struct s *next; }; int gpuA(struct s *);",
+            "struct s { struct s *next; }; int gpuA(struct s *);",
+        ),
+        (
+            "enum e { ONE, E_MAX }; int gpuA(enum e);",
+            "enum e { ONE, TWO, E_MAX }; int gpuA(enum e);",
+        ),
+        (
+            "enum e { OPS = 3, OPS_V2 = 9 }; int gpuA(enum e);",
+            "enum e { OPS_V1 = 3, OPS = 9 }; int gpuA(enum e);",
+        ),
+    ];
+    for (older, newer) in cases {
+        assert_eq!(difference(older, newer), None, "{older}\n{newer}");
+    }
+}
+
+#[test]
+#[ignore = "needs clang (tests/run)"]
+fn the_depth_of_a_comparison_is_limited() {
+    let chain = |last: &str| {
+        let mut text = format!("struct s0 {{ {last} x; }};");
+        for n in 1..2000 {
+            text += &format!("struct s{n} {{ struct s{} *p; }};", n - 1);
+        }
+        text + "int gpuA(struct s1999 *);"
+    };
+    let found = difference(&chain("int"), &chain("int")).unwrap();
+    assert!(found.ends_with(": more than 256 types deep"), "{found}");
+
+    for field in ["", "int x;"] {
+        let mut text = format!("struct s0 {{ {field} }};");
+        for n in 1..30 {
+            text += &format!("struct s{n} {{ struct s{} a, b; }};", n - 1);
+        }
+        text += "int gpuA(struct s29 *);";
+        let found = difference(&text, &text).unwrap();
+        assert_eq!(found, "argument 0: s29: more than 65536 fields");
+    }
+
+    let mut text = String::from("struct s0 { int x; };");
+    for n in 1..300 {
+        text += &format!("struct s{n} {{ struct s{} a; }};", n - 1);
+    }
+    text += "int gpuA(struct s299 *);";
+    let found = difference(&text, &text).unwrap();
+    assert_eq!(
+        found,
+        "argument 0: s299: more than 256 structs in each other"
+    );
+
+    // A field of 2^33 bits must be stored as one range.
+    let large = "struct s { char a[1 << 30]; }; int gpuA(struct s *);";
+    assert_eq!(difference(large, large), None);
+}
