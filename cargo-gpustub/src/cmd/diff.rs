@@ -257,7 +257,9 @@ mod tests {
         let none = BTreeMap::new();
         let shown = show::text(&old, &new, &changes(&old, &new, &none), None);
         for line in [
-            "!cudaChooseDevice: ABI changed\n",
+            "!cudaChooseDevice: ABI changed; calls of the old ABI are adapted to cudaChooseDevice\n",
+            "!cudaSignalExternalSemaphoresAsync: ABI changed; calls of the old ABI are refused: only \
+             headers of 11.1 have these structs\n",
             "!cudaGraphAddDependencies: ABI changed; the old ABI is \
              cudaGraphAddDependencies with NULL as argument 3\n",
         ] {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use gpustub_core::abi_table::Adapter;
+use gpustub_core::abi_table::{AbiEntry, Adapter};
 use gpustub_report::report::json::FORMAT_VERSION;
 use serde_json::json;
 
@@ -27,6 +27,24 @@ pub fn text(old: &Side, new: &Side, changes: &[Change], compared: Option<&Compar
     text
 }
 
+/// The function of the new library for calls of the old ABI.
+fn replacement(entry: Option<&AbiEntry>) -> String {
+    let Some(entry) = entry else {
+        return String::new();
+    };
+    match (&entry.name, &entry.adapter, &entry.reason) {
+        (Some(name), None, _) => format!("; the old ABI is {name}"),
+        (Some(name), Some(Adapter::NullArgument(at)), _) => {
+            format!("; the old ABI is {name} with NULL as argument {at}")
+        }
+        (Some(name), Some(Adapter::Code(_)), _) => {
+            format!("; calls of the old ABI are adapted to {name}")
+        }
+        (None, _, Some(reason)) => format!("; calls of the old ABI are refused: {reason}"),
+        (None, _, None) => String::new(),
+    }
+}
+
 fn differences(old: &Side, new: &Side, changes: &[Change]) -> String {
     let mut text = format!("--- {}\n+++ {}\n", old.name, new.name);
     for change in changes {
@@ -36,17 +54,7 @@ fn differences(old: &Side, new: &Side, changes: &[Change]) -> String {
             Change::SymbolVersion(name, from, to) => format!("~{name}: {from} -> {to}"),
             Change::Abi(name, entry, reason) => {
                 let reason = reason.as_deref().unwrap_or("ABI changed");
-                let other = entry.as_ref().and_then(|entry| entry.name.as_ref());
-                let other = other.map_or(String::new(), |o| format!("; the old ABI is {o}"));
-                let how = match entry.as_ref().and_then(|entry| entry.adapter.as_ref()) {
-                    None => String::new(),
-                    Some(Adapter::NullArgument(at)) => format!(" with NULL as argument {at}"),
-                    Some(Adapter::Code(_)) => ", adapted".to_owned(),
-                };
-                let refused = entry.as_ref().and_then(|entry| entry.reason.as_deref());
-                let refused =
-                    refused.map_or(String::new(), |reason| format!("; refused: {reason}"));
-                format!("!{name}: {reason}{other}{how}{refused}")
+                format!("!{name}: {reason}{}", replacement(entry.as_ref()))
             }
             Change::Macro(name, from, to, None) => {
                 format!(">{name}: macro for {from}, now {to}")
