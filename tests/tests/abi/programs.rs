@@ -14,10 +14,14 @@ use gpustub_tests::{Result, components, elf, repository};
 /// Library under test, with the versions and modes to try.
 pub struct Programs {
     pub id: &'static str,
-    /// Versions of headers and of libraries, and the libraries' sonames.
-    pub versions: &'static [(&'static str, &'static str)],
+    /// Versions of the headers that callers are compiled with.
+    pub headers: &'static [&'static str],
+    /// Versions of the libraries, and their sonames.
+    pub libraries: &'static [(&'static str, &'static str)],
+    /// Whether all versions of the ABI tables are tried (`cargo xtask abi-programs --all`).
+    pub all: bool,
     /// Component with the headers of a version, and the name of one header.
-    headers: (&'static str, &'static str),
+    component: (&'static str, &'static str),
     defines: &'static [&'static str],
     pub modes: &'static [Mode],
     /// Libraries whose search is disabled.
@@ -37,12 +41,17 @@ const CUDA_MODES: &[Mode] = &[
 
 pub const CUDART: Programs = Programs {
     id: "cudart",
-    versions: &[
+    headers: &["11.8", "12.9", "13.5"],
+    libraries: &[
         ("11.8", "libcudart.so.11.0"),
+        ("12.0", "libcudart.so.12"),
+        ("12.4", "libcudart.so.12"),
         ("12.9", "libcudart.so.12"),
+        ("13.0", "libcudart.so.13"),
         ("13.5", "libcudart.so.13"),
     ],
-    headers: ("wheels/cudart-", "cuda_runtime_api.h"),
+    all: false,
+    component: ("wheels/cudart-", "cuda_runtime_api.h"),
     defines: &[],
     modes: CUDA_MODES,
     off: &["cuda"],
@@ -66,12 +75,15 @@ pub const CUDART: Programs = Programs {
 
 pub const CUDA: Programs = Programs {
     id: "cuda",
-    versions: &[
+    libraries: &[
         ("11.8", "libcuda.so.1"),
+        ("12.0", "libcuda.so.1"),
+        ("12.4", "libcuda.so.1"),
         ("12.9", "libcuda.so.1"),
+        ("13.0", "libcuda.so.1"),
         ("13.5", "libcuda.so.1"),
     ],
-    headers: ("wheels/cudart-", "cuda.h"),
+    component: ("wheels/cudart-", "cuda.h"),
     off: &[],
     made_up: &[
         "16 arguments",
@@ -96,13 +108,15 @@ pub const CUDA: Programs = Programs {
 
 pub const HIP: Programs = Programs {
     id: "hip",
-    versions: &[
+    headers: &["5.2", "5.7", "6.4", "7.2"],
+    libraries: &[
         ("5.2", "libamdhip64.so.5"),
         ("5.7", "libamdhip64.so.5"),
         ("6.4", "libamdhip64.so.6"),
         ("7.2", "libamdhip64.so.7"),
     ],
-    headers: ("hip-headers-", "hip/hip_runtime_api.h"),
+    all: false,
+    component: ("hip-headers-", "hip/hip_runtime_api.h"),
     defines: &["-D__HIP_PLATFORM_AMD__"],
     // No function of an ABI table has a twin for per-thread streams: both modes are equal today.
     modes: &[
@@ -129,8 +143,8 @@ pub const HIP: Programs = Programs {
 impl Programs {
     /// Writes the sources of callers, and the fake libraries.
     pub fn write(&self, dir: &Path) -> Result<()> {
-        let (directory, _) = self.headers;
-        let components = components::component(&format!("{directory}{}", self.versions[0].0))?;
+        let (directory, _) = self.component;
+        let components = components::component(&format!("{directory}{}", self.headers[0]))?;
         let root = components
             .ancestors()
             .nth(Path::new(directory).components().count());
@@ -141,10 +155,11 @@ impl Programs {
             .arg("abi-programs")
             .arg(dir)
             .arg(self.id)
+            .args(self.all.then_some("--all"))
             .arg("--components")
             .arg(root.unwrap_or(&components));
         succeed(&mut cargo)?;
-        for (version, soname) in self.versions {
+        for (version, soname) in self.libraries {
             let directory = dir.join(version);
             fs::create_dir_all(&directory)?;
             let mut cc = Command::new("cc");
@@ -160,7 +175,7 @@ impl Programs {
 
     /// Symbol list of the stubs: the shipped one, and the invented functions of the fake libraries.
     pub fn symbols(&self, dir: &Path, shipped: &Library) -> Result<SymbolList> {
-        let (version, soname) = self.versions[0];
+        let (version, soname) = self.libraries[0];
         let mut list = shipped.symbols.clone();
         let names = exported(&dir.join(version).join(soname))?;
         let made_up = names.into_iter().filter(|name| name.starts_with(MADE_UP));
@@ -174,7 +189,7 @@ impl Programs {
 
     /// Directory of the real headers of a version.
     fn include(&self, version: &str) -> Result<PathBuf> {
-        let (directory, header) = self.headers;
+        let (directory, header) = self.component;
         let component = components::component(&format!("{directory}{version}"))?;
         let mut find = Command::new("find");
         find.arg(&component).arg("-path").arg(format!("*/{header}"));
@@ -228,14 +243,22 @@ impl Programs {
         Ok(program)
     }
 
-    /// Runs a caller on a library. Returns its calls, and those that the library recorded.
-    pub fn run(&self, dir: &Path, caller: &Path, library: &Path) -> Result<(String, String)> {
+    /// Runs a caller on a library, with each call or with the cases of a file. Returns its calls, and those
+    /// that the library recorded.
+    pub fn run(
+        &self,
+        dir: &Path,
+        caller: &Path,
+        library: &Path,
+        cases: Option<&Path>,
+    ) -> Result<(String, String)> {
         let log = dir.join("log");
         fs::write(&log, "")?;
         let mut command = Command::new(caller);
         command
             .env(override_variable(self.id), library)
             .envs(self.off.iter().map(|id| (override_variable(id), "off")))
+            .envs(cases.map(|file| ("GPUSTUB_TEST_CASES", file)))
             .env("GPUSTUB_TEST_FAKE_LOG", &log);
         let printed = succeed(&mut command)?.stdout;
         Ok((printed, fs::read_to_string(&log)?))

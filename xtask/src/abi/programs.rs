@@ -22,6 +22,7 @@
 //! the library, and missing functions are `absent`.
 
 mod arguments;
+mod fields;
 mod sample;
 mod shapes;
 mod text;
@@ -39,13 +40,19 @@ use super::table::Group;
 use crate::manifests::read;
 use crate::recipes::find;
 use arguments::{Differences, Returned};
-use text::Function;
+use text::{Fake, Function};
 
 /// The fake libraries and callers of one library.
 struct Programs {
     id: &'static str,
-    /// Versions of the libraries, and of the headers that callers are compiled with.
-    versions: &'static [(u32, u32)],
+    /// Versions of the headers that callers are compiled with; `--all`: those of the recipe.
+    headers: &'static [(u32, u32)],
+    /// Versions of the libraries; `--all`: those of the recipe.
+    libraries: &'static [(u32, u32)],
+    /// Functions of every fake library that has them, though no ABI table has: adapters call them.
+    called: &'static [&'static str],
+    /// Functions in `fake.h`, which adapters call.
+    helpers: &'static [&'static str],
     /// Macros of the callers, by the ends of their names.
     modes: &'static [(&'static str, &'static [&'static str])],
 }
@@ -53,23 +60,46 @@ struct Programs {
 const PROGRAMS: &[Programs] = &[
     Programs {
         id: "cuda",
-        versions: &[(11, 8), (12, 9), (13, 5)],
+        headers: CUDA_HEADERS,
+        libraries: CUDA_LIBRARIES,
+        called: &[],
+        helpers: &[],
         modes: CUDA_MODES,
     },
     Programs {
         id: "cudart",
-        versions: &[(11, 8), (12, 9), (13, 5)],
+        headers: CUDA_HEADERS,
+        libraries: CUDA_LIBRARIES,
+        called: &[
+            "cudaGetDriverEntryPointByVersion",
+            "cudaGetDriverEntryPointByVersion_ptsz",
+            "cudaGraphInstantiateWithParams",
+            "cudaGraphInstantiateWithParams_ptsz",
+        ],
+        helpers: &[
+            "cudaDriverGetVersion",
+            "cudaDeviceGetAttribute",
+            "cudaGetFuncBySymbol",
+        ],
         modes: CUDA_MODES,
     },
     Programs {
         id: "hip",
-        versions: &[(5, 2), (5, 7), (6, 4), (7, 2)],
+        headers: HIP_VERSIONS,
+        libraries: HIP_VERSIONS,
+        called: &[],
+        helpers: &["hipDriverGetVersion", "hipDeviceGetAttribute"],
         modes: &[
             ("", &[]),
             ("-per-thread", &["HIP_API_PER_THREAD_DEFAULT_STREAM"]),
         ],
     },
 ];
+
+const CUDA_HEADERS: &[(u32, u32)] = &[(11, 8), (12, 9), (13, 5)];
+/// The last and first of each major, and one between: some functions are added within a major.
+const CUDA_LIBRARIES: &[(u32, u32)] = &[(11, 8), (12, 0), (12, 4), (12, 9), (13, 0), (13, 5)];
+const HIP_VERSIONS: &[(u32, u32)] = &[(5, 2), (5, 7), (6, 4), (7, 2)];
 
 const CUDA_MODES: &[(&str, &[&str])] = &[
     ("", &[]),
@@ -80,9 +110,11 @@ const CUDA_MODES: &[(&str, &[&str])] = &[
 pub fn run(arguments: &[String]) -> Result<bool, String> {
     let (directory, rest) = match arguments {
         [directory, rest @ ..] if !directory.starts_with("--") => (directory, rest),
-        _ => return Err("usage: cargo xtask abi-programs DIR".into()),
+        _ => return Err("usage: cargo xtask abi-programs DIR [--all]".into()),
     };
-    let options = crate::recipes::Options::parse("abi-programs", rest)?;
+    let (all, rest): (Vec<_>, Vec<_>) = rest.iter().cloned().partition(|word| word == "--all");
+    let all = !all.is_empty();
+    let options = crate::recipes::Options::parse("abi-programs", &rest)?;
     if options.check {
         return Err("`abi-programs` has no `--check`".into());
     }
@@ -94,7 +126,7 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
     for programs in PROGRAMS {
         if options.only.is_empty() || options.only.iter().any(|id| programs.id == id) {
             let directory = Path::new(directory).join(programs.id);
-            programs.write(&directory, &options.components)?;
+            programs.write(&directory, &options.components, all)?;
         }
     }
     Ok(true)
@@ -106,19 +138,31 @@ impl Programs {
         recipe.ok_or_else(|| format!("{} has no recipe", self.id))
     }
 
-    fn versions(&self) -> impl Iterator<Item = Version> + use<> {
-        let versions = self.versions.iter();
-        versions.map(|(major, minor)| Version::new(*major, *minor))
+    /// Versions of the headers, and of the libraries.
+    fn versions(&self, all: bool) -> Result<(BTreeSet<Version>, BTreeSet<Version>), String> {
+        let of = |versions: &[(u32, u32)]| -> BTreeSet<Version> {
+            let versions = versions.iter();
+            versions
+                .map(|(major, minor)| Version::new(*major, *minor))
+                .collect()
+        };
+        let known = of(self.recipe()?.versions);
+        Ok(if all {
+            (known.clone(), known)
+        } else {
+            (of(self.headers), of(self.libraries))
+        })
     }
 
     /// Writes the fake libraries and their callers into a directory.
-    fn write(&self, directory: &Path, components: &Path) -> Result<(), String> {
+    fn write(&self, directory: &Path, components: &Path, all: bool) -> Result<(), String> {
         let recipe = self.recipe()?;
         let library = Library::builtin(self.id);
         let library = library.ok_or_else(|| format!("{} is no library", self.id))?;
         let query = library.version_query.as_ref();
         let query = query.ok_or_else(|| format!("{} has no `version-query`", self.id))?;
-        let wanted = |version| self.versions().any(|of| of == version);
+        let (of_headers, of_libraries) = self.versions(all)?;
+        let wanted = |version| of_headers.contains(&version) || of_libraries.contains(&version);
         let mut evidence = recipe.evidence(components, wanted)?;
         let groups = history(&evidence, &recipe.reviewed)?.table.groups;
         // The table also has changes between versions that are not here.
@@ -139,53 +183,75 @@ impl Programs {
             let is_in_table = in_table.iter().any(|names| names.contains(name));
             let known = declarations(name, &evidence, &recipe.reviewed);
             let is_everywhere = known.is_some_and(|known| known.iter().all(Option::is_some));
-            !is_in_table && is_everywhere && *name != query.function
+            let is_helper = self.helpers.contains(&name) || *name == query.function;
+            !is_in_table && is_everywhere && !is_helper
         };
         let mut callers = Vec::new();
-        let all = recipe.headers()?;
+        let all_headers = recipe.headers()?;
         for (end, mode) in self.modes {
-            let mut reads = Vec::new();
-            for Evidence { version, .. } in &evidence {
+            let mut reads = BTreeMap::new();
+            for version in &of_headers {
                 let include = recipe.include(components, *version)?;
                 let headers_in_mode = Headers {
-                    defines: vec![macros(all, mode)],
-                    ..all.clone()
+                    defines: vec![macros(all_headers, mode)],
+                    ..all_headers.clone()
                 };
                 let mut read = recipe.declared(&headers_in_mode, &include)?;
                 read.functions.extend(made_up.clone());
-                reads.push(read);
+                reads.insert(*version, read);
             }
-            let sampled = sample::sample(&reads, is_unchanged);
+            let sampled = sample::sample(reads.values(), is_unchanged);
             callers.push((end, reads, sampled));
         }
         let family = |names: &BTreeSet<String>| Family::new(names, &evidence, recipe);
-        let in_table: Vec<Family> = in_table.iter().map(family).collect();
+        let with_fields = |names: &BTreeSet<String>| Family {
+            has_fields: true,
+            ..family(names)
+        };
+        let in_table: Vec<Family> = in_table.iter().map(with_fields).collect();
+        let called = self.called.iter();
+        let called: Vec<Family> = called
+            .map(|name| with_fields(&BTreeSet::from([(*name).to_owned()])))
+            .collect();
         let sampled = callers.iter().flat_map(|(_, _, sampled)| sampled);
         let unchanged: BTreeMap<&String, Family> = sampled
             .map(|name| (name, family(&BTreeSet::from([name.clone()]))))
             .collect();
         let mut files = vec![
+            ("common.h".to_owned(), COMMON.to_owned()),
             ("fake.h".to_owned(), FAKE.to_owned()),
             ("caller.h".to_owned(), CALLER.to_owned()),
             ("shapes.h".to_owned(), sample::MADE_UP.to_owned()),
         ];
         for (index, Evidence { version, .. }) in evidence.iter().enumerate() {
+            if !of_libraries.contains(version) {
+                continue;
+            }
             let functions: Vec<Function> = in_table
                 .iter()
                 .chain(unchanged.values())
+                .chain(&called)
                 .flat_map(|family| family.functions(index))
                 .collect();
             let nodes = nodes(recipe, components, *version)?;
             let nodes = functions
                 .iter()
-                .map(|function| &function.name)
-                .chain([&query.function])
-                .map(|name| (name.as_str(), nodes.get(name).map(String::as_str)));
+                .map(|function| function.name.as_str())
+                .chain([query.function.as_str()])
+                .chain(self.helpers.iter().copied())
+                .map(|name| (name, nodes.get(name).map(String::as_str)));
             files.push((format!("fake-{version}.map"), text::nodes(nodes)));
-            let fake = text::fake(*version, query, &functions);
-            files.push((format!("fake-{version}.c"), fake));
+            let fake = Fake {
+                id: self.id,
+                version: *version,
+                query,
+                functions: &functions,
+            };
+            files.push((format!("fake-{version}.c"), text::fake(&fake)));
+        }
+        for version in &of_headers {
             let include = recipe.include(components, *version)?;
-            let headers = all.include.iter().flatten().map(String::as_str);
+            let headers = all_headers.include.iter().flatten().map(String::as_str);
             let headers: Vec<&str> = headers
                 .filter(|header| {
                     include.join(header).exists() || Path::new(STAND_INS).join(header).exists()
@@ -196,7 +262,7 @@ impl Programs {
                 let calls: Vec<Function> = in_table
                     .iter()
                     .chain(sampled)
-                    .flat_map(|family| family.calls(&reads[index]))
+                    .flat_map(|family| family.calls(&reads[version]))
                     .collect();
                 let caller = text::caller(*version, &headers, &calls);
                 files.push((format!("caller-{version}{end}.c"), caller));
@@ -218,6 +284,7 @@ fn macros(headers: &Headers, mode: &[&str]) -> Vec<String> {
     plain.chain(mode.iter().map(|m| (*m).to_owned())).collect()
 }
 
+const COMMON: &str = include_str!("../../programs/common.h");
 const FAKE: &str = include_str!("../../programs/fake.h");
 const CALLER: &str = include_str!("../../programs/caller.h");
 
@@ -227,6 +294,8 @@ struct Family {
     names: BTreeMap<String, Vec<Option<Declared>>>,
     /// Differences that bytes do not show.
     differences: Differences,
+    /// Whether callers and libraries know the fields of structs.
+    has_fields: bool,
 }
 
 impl Family {
@@ -238,7 +307,11 @@ impl Family {
             .collect();
         let all: Vec<_> = names.values().flatten().flatten().cloned().collect();
         let differences = Differences::new(&all);
-        Self { names, differences }
+        Self {
+            names,
+            differences,
+            has_fields: false,
+        }
     }
 
     fn function(&self, source: &str, name: &str, declared: &Declared) -> Function {
@@ -246,6 +319,11 @@ impl Family {
             source: source.to_owned(),
             name: name.to_owned(),
             arguments: self.differences.arguments(declared),
+            fields: if self.has_fields {
+                self.differences.fields(declared)
+            } else {
+                Vec::new()
+            },
             result: Returned::new(declared),
         }
     }
@@ -329,18 +407,21 @@ mod tests {
         let table = AbiTable::parse(&shipped(recipe)).unwrap();
         let directory =
             std::env::temp_dir().join(format!("gpustub-abi-{id}-{}", std::process::id()));
-        programs.write(&directory, &components).unwrap();
+        programs.write(&directory, &components, false).unwrap();
+        let (of_headers, of_libraries) = programs.versions(false).unwrap();
         let cc = || {
             let mut cc = Command::new("cc");
             cc.current_dir(&directory)
                 .args(["-O1", "-Wall", "-Wextra", "-Werror"]);
             cc
         };
-        for version in programs.versions() {
+        for version in &of_libraries {
             let mut library = cc();
             library.args(["-shared", "-fPIC", "-o", &format!("fake-{version}.so")]);
             library.arg(format!("-Wl,--version-script=fake-{version}.map"));
             output(library.arg(format!("fake-{version}.c")));
+        }
+        for version in &of_headers {
             for (end, mode) in programs.modes {
                 let mut caller = cc();
                 caller
@@ -351,7 +432,7 @@ mod tests {
                             .map(|m| format!("-D{m}")),
                     );
                 caller.args(["-isystem", STAND_INS, "-isystem"]);
-                caller.arg(recipe.include(&components, version).unwrap());
+                caller.arg(recipe.include(&components, *version).unwrap());
                 caller.args(["-o", &format!("caller-{version}{end}")]);
                 output(caller.arg(format!("caller-{version}{end}.c")));
             }
@@ -359,10 +440,9 @@ mod tests {
         let (mut agreed, mut wrong) = (0, Vec::new());
         // Sets of shapes of the calls that all versions must understand, by mode.
         let mut shapes: BTreeMap<&str, BTreeSet<BTreeSet<String>>> = BTreeMap::new();
-        let versions: Vec<Version> = programs.versions().collect();
-        for (of, library) in versions
+        for (of, library) in of_headers
             .iter()
-            .flat_map(|of| versions.iter().map(|library| (*of, *library)))
+            .flat_map(|of| of_libraries.iter().map(|library| (*of, *library)))
         {
             for (end, _) in programs.modes {
                 let log = directory.join("log");

@@ -157,8 +157,20 @@ impl Returned {
     }
 }
 
+/// Numbers of the arguments that point to constants, and the sizes of these in bytes.
+fn constant(declared: &Declared) -> Vec<(usize, u64)> {
+    let types = &declared.types;
+    let pointee = |id: &TypeId| match types.get(*id) {
+        Type::Pointer(of) if types.is_constant(*of) => Some(size(types.get(*of)) / 8),
+        _ => None,
+    };
+    let ids = ids(declared).iter().enumerate();
+    ids.filter_map(|(at, id)| Some((at, pointee(id)?)))
+        .collect()
+}
+
 /// Size in bits; 0 if unknown.
-fn size(of: &Type) -> u64 {
+pub fn size(of: &Type) -> u64 {
     match of {
         Type::Integer(size) | Type::Float(size) => *size,
         Type::Array { size, .. } | Type::Enum { size, .. } => *size,
@@ -169,7 +181,7 @@ fn size(of: &Type) -> u64 {
 }
 
 /// The types of the arguments.
-fn ids(declared: &Declared) -> &[TypeId] {
+pub fn ids(declared: &Declared) -> &[TypeId] {
     match declared.types.get(declared.function) {
         Type::Function(parts) => parts.get(1..).unwrap_or_default(),
         _ => &[],
@@ -204,6 +216,8 @@ pub struct Differences {
     enumerators: BTreeSet<String>,
     /// Paths of fields, with the numbers of the arguments that point to them.
     fields: BTreeSet<(usize, String)>,
+    /// Numbers of arguments, and the sizes of their pointees in bytes, that any version declares as constant.
+    constant: BTreeSet<(usize, u64)>,
 }
 
 impl Differences {
@@ -248,7 +262,13 @@ impl Differences {
         Self {
             enumerators: enumerators.map(|(name, _)| name.clone()).collect(),
             fields: fields.map(|(field, _)| field.clone()).collect(),
+            constant: all.iter().flat_map(constant).collect(),
         }
+    }
+
+    /// Whether versions have different numbers for an enumerator.
+    pub fn is_renumbered(&self, enumerator: &str) -> bool {
+        self.enumerators.contains(enumerator)
     }
 
     pub fn arguments(&self, declared: &Declared) -> Vec<Argument> {
@@ -269,10 +289,13 @@ impl Differences {
             // Text, or the buffer for one.
             (Type::Integer(8), _) => Argument::Address,
             (of, _) if is_handle(of) => Argument::Address,
-            (of, constant) => match (size(of) / 8, constant) {
-                (0, _) => Argument::Address,
-                (size, true) => Argument::Input(size, marks),
-                (size, false) => Argument::Output(size, marks),
+            (of, constant) => match size(of) / 8 {
+                0 => Argument::Address,
+                // cudaMemcpyBatchAsync reads its arrays in all versions, but 13.0 added `const`.
+                size if constant || self.constant.contains(&(at, size)) => {
+                    Argument::Input(size, marks)
+                }
+                size => Argument::Output(size, marks),
             },
         }
     }
@@ -284,7 +307,7 @@ impl Differences {
             let part = match types.get(leaf.of) {
                 Type::Enum { values, .. } => values
                     .keys()
-                    .find(|name| self.enumerators.contains(*name))
+                    .find(|name| self.is_renumbered(name))
                     .map(|name| Part::Enumerator(name.clone(), values.clone())),
                 _ => None,
             };

@@ -38,12 +38,15 @@ pub fn sources<'a>(read: &'a headers::Version, name: &'a str) -> Vec<&'a str> {
 
 /// One name for each shape of the functions that can be called with all of these headers: preferably a
 /// real function, then the one with the most memory to guard.
-pub fn sample(reads: &[headers::Version], is_unchanged: impl Fn(&str) -> bool) -> BTreeSet<String> {
+pub fn sample<'a>(
+    reads: impl Iterator<Item = &'a headers::Version> + Clone,
+    is_unchanged: impl Fn(&str) -> bool,
+) -> BTreeSet<String> {
     let mut best: BTreeMap<String, (_, &String)> = BTreeMap::new();
-    let functions = reads.iter().flat_map(|read| &read.functions);
+    let functions = reads.clone().flat_map(|read| &read.functions);
     for (name, declared) in functions {
         let is_called = |read| !sources(read, name).is_empty();
-        if is_variadic(declared) || !reads.iter().all(is_called) || !is_unchanged(name) {
+        if is_variadic(declared) || !reads.clone().all(is_called) || !is_unchanged(name) {
             continue;
         }
         let arguments = Differences::default().arguments(declared);

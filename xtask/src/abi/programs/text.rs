@@ -7,6 +7,7 @@ use gpustub_core::library::{VersionEncoding, VersionQuery};
 use gpustub_core::version::Version;
 
 use super::arguments::{Argument, Mark, Part, Returned, Value};
+use super::fields::Field;
 use super::shapes::shape;
 
 /// A function of a fake library, or a call of one.
@@ -15,11 +16,21 @@ pub struct Function {
     pub source: String,
     pub name: String,
     pub arguments: Vec<Argument>,
+    /// Fields of each argument; empty for functions of no ABI table.
+    pub fields: Vec<Vec<Field>>,
     pub result: Returned,
 }
 
-fn head(version: Version, header: &str) -> String {
-    format!("/* Made by `cargo xtask abi-programs`: {version}. */\n#include \"{header}\"\n\n")
+/// A library that is written.
+pub struct Fake<'a> {
+    pub id: &'a str,
+    pub version: Version,
+    pub query: &'a VersionQuery,
+    pub functions: &'a [Function],
+}
+
+fn head(version: Version) -> String {
+    format!("/* Made by `cargo xtask abi-programs`: {version}. */\n")
 }
 
 /// `struct valueN`, which is passed in the same registers as the structs of an API.
@@ -102,6 +113,28 @@ fn caller_marks(marks: &[Mark]) -> String {
     list("mark", items.collect())
 }
 
+/// Fields of an argument. `numbers` has the C for the number of an enumerator.
+fn fields(function: &Function, at: usize, number_of: impl Fn(&str, i128) -> String) -> String {
+    let fields = function.fields.get(at).into_iter().flatten();
+    let items = fields.map(|field| {
+        let Field {
+            path, offset, size, ..
+        } = field;
+        let (number, names) = match &field.enumerator {
+            Some((name, values)) => {
+                let names = values.iter();
+                let names = names
+                    .map(|(name, value)| format!("{{\"{name}\", {}}}", number_of(name, *value)));
+                let names = list("enumerator", names.collect());
+                (number_of(name, values[name]), names)
+            }
+            None => (format!("{:#x}", number(path, (*size).min(8))), "0".into()),
+        };
+        format!("{{\"{path}\", {offset}, {size}, {number}, {names}}}")
+    });
+    list("field", items.collect())
+}
+
 /// Parameter list; `void` if empty.
 fn parameters(list: Vec<String>) -> String {
     if list.is_empty() {
@@ -120,42 +153,58 @@ fn code(encoding: VersionEncoding, version: Version) -> u32 {
 }
 
 /// Source of a fake library.
-pub fn fake(version: Version, query: &VersionQuery, functions: &[Function]) -> String {
-    let mut text = head(version, "fake.h") + &values(functions);
-    let VersionQuery { function, encoding } = query;
-    let code = code(*encoding, version);
+pub fn fake(fake: &Fake<'_>) -> String {
+    let mut text = head(fake.version);
+    let VersionQuery { function, encoding } = fake.query;
+    let code = code(*encoding, fake.version);
+    let _ = writeln!(text, "#define LIBRARY_{} {code}", fake.id);
+    text += "#include \"fake.h\"\n\n";
+    text += &values(fake.functions);
     let _ = write!(
         text,
         "\nint {function}(int *version)\n{{\n    *version = {code};\n    return 0;\n}}\n",
     );
-    for Function {
-        name,
-        arguments,
-        result,
-        ..
-    } in functions
-    {
+    for of in fake.functions {
+        let Function {
+            name,
+            arguments,
+            result,
+            ..
+        } = of;
         let (mut list, mut body) = (Vec::new(), String::new());
         for (at, argument) in arguments.iter().enumerate() {
             list.push(format!("{} a{at}", argument.spelled()));
+            let fields = fields(of, at, |_, value| value.to_string());
             body += "    ";
             body += &match argument {
                 Argument::Integer(_) => format!("integer({at}, a{at});\n"),
                 Argument::Float(_) => format!("real({at}, a{at});\n"),
                 Argument::Value(Value { size, .. }) => {
-                    format!("value({at}, &a{at}, {size});\n")
+                    format!("value({at}, &a{at}, {size}, {fields});\n")
                 }
                 Argument::Address => format!("address({at}, a{at});\n"),
                 Argument::Input(size, marks) => {
-                    format!("input({at}, a{at}, {size}, {});\n", library_marks(marks))
+                    let marks = library_marks(marks);
+                    format!("input({at}, a{at}, {size}, {marks}, {fields});\n")
                 }
                 Argument::Output(size, marks) => {
-                    format!("output({at}, a{at}, {size}, {});\n", library_marks(marks))
+                    let marks = library_marks(marks);
+                    format!("output({at}, a{at}, {size}, {marks}, {fields});\n")
                 }
             };
         }
         let list = parameters(list);
         let spelled = result.spelled();
+        let first = if name.starts_with("cudaGetDriverEntryPoint") {
+            let last = arguments.len() - 1;
+            let status = match &arguments[last] {
+                Argument::Output(..) => format!("a{last}"),
+                _ => "0".into(),
+            };
+            format!("    if (hands_out(a0, a1, {status}))\n        return 0;\n")
+        } else {
+            String::new()
+        };
         body += &match result {
             Returned::Status => "    return end();\n".to_owned(),
             Returned::Nothing => "    end();\n".to_owned(),
@@ -165,7 +214,7 @@ pub fn fake(version: Version, query: &VersionQuery, functions: &[Function]) -> S
         };
         let _ = write!(
             text,
-            "\n{spelled} {name}({list})\n{{\n    begin(\"{name}\");\n{body}}}\n"
+            "\n{spelled} {name}({list})\n{{\n{first}    begin(\"{name}\");\n{body}}}\n"
         );
     }
     text
@@ -190,7 +239,7 @@ pub fn nodes<'a>(names: impl Iterator<Item = (&'a str, Option<&'a str>)>) -> Str
 
 /// Source of a caller for one set of macros, from the headers read with them.
 pub fn caller(version: Version, headers: &[&str], calls: &[Function]) -> String {
-    let mut text = head(version, "caller.h");
+    let mut text = head(version) + "#include \"caller.h\"\n\n";
     for header in headers {
         let _ = writeln!(text, "#include <{header}>");
     }
@@ -211,6 +260,7 @@ pub fn caller(version: Version, headers: &[&str], calls: &[Function]) -> String 
             name,
             arguments,
             result,
+            ..
         } = call;
         let _ = write!(
             text,
@@ -218,22 +268,23 @@ pub fn caller(version: Version, headers: &[&str], calls: &[Function]) -> String 
         );
         for (at, argument) in arguments.iter().enumerate() {
             let spelled = argument.spelled();
+            let fields = fields(call, at, |name, _| name.to_owned());
             let value = match argument {
                 Argument::Integer(size) => format!("integer({at}, {size})"),
                 Argument::Float(size) => format!("real({at}, {size})"),
                 Argument::Value(Value { size, .. }) => {
                     let _ = writeln!(
                         text,
-                        "    {spelled} a{at};\n    value({at}, &a{at}, {size});"
+                        "    {spelled} a{at};\n    value({at}, &a{at}, {size}, {fields});"
                     );
                     continue;
                 }
                 Argument::Address => format!("address({at})"),
                 Argument::Input(size, marks) => {
-                    format!("input({at}, {size}, {})", caller_marks(marks))
+                    format!("input({at}, {size}, {}, {fields})", caller_marks(marks))
                 }
                 Argument::Output(size, marks) => {
-                    format!("output({at}, {size}, {})", caller_marks(marks))
+                    format!("output({at}, {size}, {}, {fields})", caller_marks(marks))
                 }
             };
             let _ = writeln!(text, "    {spelled} a{at} = {value};");

@@ -1,0 +1,382 @@
+//! `tests/cases/adapters.toml`: calls that an adapter must make of a library function with another ABI.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use gpustub_core::version::Version;
+use gpustub_tests::{Result, repository};
+use serde::Deserialize;
+
+/// The file, whose head describes the keys.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Adapters {
+    pub fields: BTreeMap<String, BTreeMap<String, Made>>,
+    #[serde(default)]
+    cuda: Vec<Row>,
+    #[serde(default)]
+    cudart: Vec<Row>,
+    #[serde(default)]
+    hip: Vec<Row>,
+}
+
+/// Value of a field that only one side has.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub enum Made {
+    Constant(i64),
+    Attribute(Attribute),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Attribute {
+    pub attribute: i64,
+    /// First driver version that knows the attribute.
+    since: Option<String>,
+    /// Value if the driver does not; without one, the adapter must fail if the library does.
+    pub default: Option<i64>,
+}
+
+impl Attribute {
+    pub fn is_known(&self, driver: Version) -> bool {
+        let since = self.since.as_deref().map(version);
+        since.is_none_or(|since| since <= driver)
+    }
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged)]
+pub enum Value {
+    Number(i64),
+    Text(String),
+}
+
+impl std::fmt::Display for Value {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Number(number) => write!(f, "{number}"),
+            Self::Text(text) => f.write_str(text),
+        }
+    }
+}
+
+type Values = BTreeMap<String, Value>;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Row {
+    function: String,
+    headers: String,
+    library: String,
+    calls: Option<String>,
+    /// Key of [`Adapters::fields`].
+    pub fields: Option<String>,
+    #[serde(default)]
+    drivers: Vec<String>,
+    #[serde(default)]
+    set: Values,
+    #[serde(default)]
+    writes: Values,
+    #[serde(default)]
+    out: Values,
+    #[serde(default)]
+    failed: Values,
+    #[serde(default)]
+    cases: Vec<Case>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    #[serde(default)]
+    set: Values,
+    #[serde(default)]
+    writes: Values,
+    #[serde(default)]
+    out: Values,
+    #[serde(default)]
+    failed: Values,
+    calls: Option<String>,
+    result: Option<i32>,
+    status: Option<i32>,
+    #[serde(default)]
+    refused: bool,
+}
+
+/// Status of a library or helper function that fails.
+pub const FAILURE: i32 = 46;
+
+/// Failure of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fails {
+    Nothing,
+    /// The library's functions, before they write anything.
+    Library,
+    /// The functions that the adapter calls for itself.
+    Helper,
+}
+
+/// A call to make, with its expectations.
+#[derive(Debug)]
+pub struct Trial<'a> {
+    /// Exported name that the caller calls.
+    pub name: String,
+    pub row: &'a Row,
+    pub header: Version,
+    pub driver: Version,
+    pub fails: Fails,
+    /// The library function and its arguments; `None`: refused.
+    pub calls: Option<(String, Vec<Expression>)>,
+    pub set: Values,
+    pub writes: Values,
+    pub out: Values,
+    pub failed: Values,
+    /// Status that the library's function returns, and that the caller receives.
+    pub result: i32,
+    pub status: i32,
+}
+
+/// An argument of a library function.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Expression {
+    /// `$1`: the caller's, unchanged.
+    Same(usize),
+    /// `*$1`: a pointer to the same fields.
+    Fields(usize),
+    Null,
+    /// `_`
+    Any,
+    /// `{type=1, id=$2}`
+    Struct(Vec<(String, Expression)>),
+    Number(i64),
+    /// `header`: version of the caller's header.
+    Header,
+}
+
+fn version(text: &str) -> Version {
+    Version::parse(text).unwrap_or_else(|| panic!("adapters.toml: `{text}` is no version"))
+}
+
+/// Whether a range, `12.3..13`, has a version. Each end may be missing; the last one is excluded.
+fn contains(range: &str, of: Version) -> bool {
+    let (from, below) =
+        (range.split_once("..")).unwrap_or_else(|| panic!("adapters.toml: `{range}` has no `..`"));
+    (from.is_empty() || version(from) <= of) && (below.is_empty() || of < version(below))
+}
+
+/// Suffix that stands for `~` in a pattern, if the pattern fits a name.
+fn twin<'a>(pattern: &str, name: &'a str) -> Option<&'a str> {
+    match pattern.strip_suffix('~') {
+        None => (pattern == name).then_some(""),
+        Some(stem) => {
+            let rest = name.strip_prefix(stem)?;
+            ["", "_ptsz", "_ptds", "_spt"]
+                .contains(&rest)
+                .then_some(rest)
+        }
+    }
+}
+
+fn expression(text: &str) -> Option<Expression> {
+    let text = text.trim();
+    let argument = |text: &str| text.strip_prefix('$')?.parse().ok();
+    if let Some(fields) = text.strip_prefix('{') {
+        let fields = fields.strip_suffix('}')?.split(',');
+        let fields: Option<_> = fields
+            .map(|field| {
+                let (path, value) = field.split_once('=')?;
+                Some((path.trim().to_owned(), expression(value)?))
+            })
+            .collect();
+        return Some(Expression::Struct(fields?));
+    }
+    Some(match text {
+        "null" => Expression::Null,
+        "_" => Expression::Any,
+        "header" => Expression::Header,
+        _ => match (argument(text), text.strip_prefix('*').and_then(argument)) {
+            (Some(at), _) => Expression::Same(at),
+            (_, Some(at)) => Expression::Fields(at),
+            _ => Expression::Number(text.parse().ok()?),
+        },
+    })
+}
+
+/// Reads `name(argument, ...)`.
+fn call(text: &str) -> Option<(String, Vec<Expression>)> {
+    let (name, arguments) = text.strip_suffix(')')?.split_once('(')?;
+    let mut depth = 0;
+    let arguments = arguments.split(|c| {
+        depth += i32::from(c == '{') - i32::from(c == '}');
+        c == ',' && depth == 0
+    });
+    let arguments: Option<_> = arguments.map(expression).collect();
+    Some((name.to_owned(), arguments?))
+}
+
+/// Union of two tables; the second wins.
+fn both(one: &Values, other: &Values) -> Values {
+    let all = one.iter().chain(other);
+    all.map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
+}
+
+impl Adapters {
+    pub fn read() -> Result<Self> {
+        let text = fs::read_to_string(repository().join("tests/cases/adapters.toml"))?;
+        Ok(toml::from_str(&text)?)
+    }
+
+    fn rows(&self, id: &str) -> &[Row] {
+        match id {
+            "cuda" => &self.cuda,
+            "cudart" => &self.cudart,
+            _ => &self.hip,
+        }
+    }
+
+    /// Calls to make of a function, for a header and a library. Empty: the file has no row.
+    pub fn trials(
+        &self,
+        id: &str,
+        name: &str,
+        header: Version,
+        library: Version,
+    ) -> Vec<Trial<'_>> {
+        let mut trials = Vec::new();
+        for row in self.rows(id) {
+            let Some(twin) = twin(&row.function, name) else {
+                continue;
+            };
+            if !contains(&row.headers, header) || !contains(&row.library, library) {
+                continue;
+            }
+            let drivers: Vec<Version> = row.drivers.iter().map(|text| version(text)).collect();
+            let drivers = if drivers.is_empty() {
+                vec![library]
+            } else {
+                drivers
+            };
+            let cases = if row.cases.is_empty() {
+                vec![Case::default()]
+            } else {
+                row.cases.clone()
+            };
+            for driver in drivers {
+                for case in &cases {
+                    let mut fails = vec![Fails::Nothing];
+                    // A failure replaces the library's result.
+                    if !case.refused && case.result.is_none() {
+                        fails.push(Fails::Library);
+                        fails.extend(self.needs_helper(row, driver).then_some(Fails::Helper));
+                    }
+                    for fails in fails {
+                        trials.push(trial(row, case, twin, (name, header, driver, fails)));
+                    }
+                }
+            }
+        }
+        trials
+    }
+
+    /// Whether an adapter must fail if it cannot query an attribute.
+    fn needs_helper(&self, row: &Row, driver: Version) -> bool {
+        let known = |made: &Made| match made {
+            Made::Attribute(of) => of.default.is_none() && of.is_known(driver),
+            Made::Constant(_) => false,
+        };
+        let table = row.fields.as_ref().map(|name| &self.fields[name]);
+        table.into_iter().flatten().any(|(_, made)| known(made))
+    }
+
+    /// Fields that one side lacks, and the values that the other must get.
+    pub fn made(&self, row: &Row, path: &str) -> Option<&Made> {
+        self.fields[row.fields.as_ref()?].get(path)
+    }
+}
+
+fn trial<'a>(
+    row: &'a Row,
+    case: &Case,
+    twin: &str,
+    (name, header, driver, fails): (&str, Version, Version, Fails),
+) -> Trial<'a> {
+    let calls = case.calls.as_ref().or(row.calls.as_ref());
+    let calls = calls.filter(|_| !case.refused).map(|text| {
+        let text = text.replace('~', twin);
+        call(&text).unwrap_or_else(|| panic!("adapters.toml: `{text}` is no call"))
+    });
+    assert!(
+        calls.is_some() || case.refused,
+        "adapters.toml: {} neither calls nor is refused",
+        row.function
+    );
+    let result = if fails == Fails::Library {
+        FAILURE
+    } else {
+        case.result.unwrap_or(0)
+    };
+    let status = match fails {
+        Fails::Nothing => case.status.unwrap_or(result),
+        _ => FAILURE,
+    };
+    Trial {
+        name: name.to_owned(),
+        row,
+        header,
+        driver,
+        fails,
+        calls,
+        set: both(&row.set, &case.set),
+        writes: both(&row.writes, &case.writes),
+        out: both(&row.out, &case.out),
+        failed: both(&row.failed, &case.failed),
+        result,
+        status,
+    }
+}
+
+impl Trial<'_> {
+    /// Line of the file that callers read (`xtask/programs/caller.h`).
+    pub fn line(&self, label: usize) -> String {
+        let mut line = format!("{} {label}", self.name);
+        for (key, value) in &self.set {
+            line += &format!(" {key}={value}");
+        }
+        let writes = self.writes.iter();
+        let writes: Vec<_> = writes
+            .map(|(key, value)| format!("{key}={value}"))
+            .collect();
+        if !writes.is_empty() {
+            line += &format!(" GPUSTUB_TEST_FAKE_WRITES={}", writes.join(","));
+        }
+        line += &format!(" GPUSTUB_TEST_DRIVER_VERSION={}", self.driver.code());
+        line += &match self.fails {
+            Fails::Nothing => format!(" GPUSTUB_TEST_FAKE_RESULT={}", self.result),
+            Fails::Library => format!(" GPUSTUB_TEST_FAKE_STATUS={FAILURE}"),
+            Fails::Helper => format!(" GPUSTUB_TEST_HELPER_STATUS={FAILURE}"),
+        };
+        line + "\n"
+    }
+}
+
+#[test]
+fn the_notation_of_calls_is_read() {
+    use Expression::{Fields, Number, Same, Struct};
+    let fields = vec![("type".to_owned(), Number(1)), ("id".to_owned(), Same(2))];
+    let (name, arguments) = call("f($0, *$1, -1, {type=1, id=$2}, null)").unwrap();
+    assert_eq!(name, "f");
+    let wanted = [
+        Same(0),
+        Fields(1),
+        Number(-1),
+        Struct(fields),
+        Expression::Null,
+    ];
+    assert_eq!(arguments, wanted);
+    assert_eq!(call("f($x)"), None);
+    assert!(contains("12.3..13", version("12.9")) && !contains("12.3..13", version("13")));
+    assert_eq!(twin("f~", "f_ptsz"), Some("_ptsz"));
+    assert_eq!(twin("f~", "f_v2"), None);
+}
