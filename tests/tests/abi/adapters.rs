@@ -66,7 +66,7 @@ type Values = BTreeMap<String, Value>;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Row {
-    function: String,
+    function: Vec<String>,
     headers: String,
     library: String,
     calls: Option<String>,
@@ -144,6 +144,8 @@ pub enum Expression {
     Same(usize),
     /// `*$1`: a pointer to the same fields.
     Fields(usize),
+    /// `$1.flags`: a field of the caller's struct.
+    Field(String),
     Null,
     /// `_`
     Any,
@@ -198,6 +200,7 @@ fn expression(text: &str) -> Option<Expression> {
         _ => match (argument(text), text.strip_prefix('*').and_then(argument)) {
             (Some(at), _) => Expression::Same(at),
             (_, Some(at)) => Expression::Fields(at),
+            _ if text.starts_with('$') => Expression::Field(text[1..].to_owned()),
             _ => Expression::Number(text.parse().ok()?),
         },
     })
@@ -246,7 +249,7 @@ impl Adapters {
     ) -> Vec<Trial<'_>> {
         let mut trials = Vec::new();
         for row in self.rows(id) {
-            let Some(twin) = twin(&row.function, name) else {
+            let Some(twin) = row.function.iter().find_map(|of| twin(of, name)) else {
                 continue;
             };
             if !contains(&row.headers, header) || !contains(&row.library, library) {
@@ -309,7 +312,7 @@ fn trial<'a>(
     });
     assert!(
         calls.is_some() || case.refused,
-        "adapters.toml: {} neither calls nor is refused",
+        "adapters.toml: {:?} neither calls nor is refused",
         row.function
     );
     let result = if fails == Fails::Library {

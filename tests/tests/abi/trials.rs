@@ -234,6 +234,10 @@ impl Check<'_> {
                 let code = i64::from(self.trial.header.code());
                 ensure(equals(found, code), wrong)
             }
+            Expression::Field(key) => {
+                let given = self.ran.given.get(key).and_then(|value| number(value));
+                ensure(given.is_some() && given == number(found), wrong)
+            }
             Expression::Same(of) => {
                 let passed = self.passed(*of)?;
                 let is_same = head(passed) == head(found) || is_null(passed) && is_null(found);
