@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
+use gpustub_core::library::Library;
 use gpustub_core::version::Version;
 use gpustub_tests::{Result, repository};
 use serde::Deserialize;
@@ -26,6 +27,7 @@ pub struct Adapters {
 pub enum Made {
     Constant(i64),
     Attribute(Attribute),
+    Field(Field),
 }
 
 #[derive(Debug, Deserialize)]
@@ -36,6 +38,13 @@ pub struct Attribute {
     since: Option<String>,
     /// Value if the driver does not; without one, the adapter must fail if the library does.
     pub default: Option<i64>,
+}
+
+/// A field with this path on the other side.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Field {
+    pub field: String,
 }
 
 impl Attribute {
@@ -118,7 +127,7 @@ pub enum Fails {
 }
 
 /// A call to make, with its expectations.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Trial<'a> {
     /// Exported name that the caller calls.
     pub name: String,
@@ -138,7 +147,7 @@ pub struct Trial<'a> {
 }
 
 /// An argument of a library function.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Expression {
     /// `$1`: the caller's, unchanged.
     Same(usize),
@@ -200,7 +209,9 @@ fn expression(text: &str) -> Option<Expression> {
         _ => match (argument(text), text.strip_prefix('*').and_then(argument)) {
             (Some(at), _) => Expression::Same(at),
             (_, Some(at)) => Expression::Fields(at),
-            _ if text.starts_with('$') => Expression::Field(text[1..].to_owned()),
+            _ if text.starts_with('$') && text.contains('.') => {
+                Expression::Field(text[1..].to_owned())
+            }
             _ => Expression::Number(text.parse().ok()?),
         },
     })
@@ -277,6 +288,10 @@ impl Adapters {
                     for fails in fails {
                         trials.push(trial(row, case, twin, (name, header, driver, fails)));
                     }
+                    if case.writes.is_empty() && case.result.is_none() {
+                        let whole = trial(row, case, twin, (name, header, driver, Fails::Nothing));
+                        trials.extend(with_null(whole));
+                    }
                 }
             }
         }
@@ -287,7 +302,7 @@ impl Adapters {
     fn needs_helper(&self, row: &Row, driver: Version) -> bool {
         let known = |made: &Made| match made {
             Made::Attribute(of) => of.default.is_none() && of.is_known(driver),
-            Made::Constant(_) => false,
+            Made::Constant(_) | Made::Field(_) => false,
         };
         let table = row.fields.as_ref().map(|name| &self.fields[name]);
         table.into_iter().flatten().any(|(_, made)| known(made))
@@ -340,6 +355,33 @@ fn trial<'a>(
     }
 }
 
+/// The same call with a null pointer instead of each struct that is not passed as it is: the library must receive
+/// null as well.
+fn with_null(trial: Trial<'_>) -> Vec<Trial<'_>> {
+    let expressions = trial.calls.iter().flat_map(|(_, expressions)| expressions);
+    let structs = expressions.filter_map(|expression| match expression {
+        Expression::Fields(at) => Some(*at),
+        _ => None,
+    });
+    let without = |values: &Values, at: usize| -> Values {
+        let mut values = values.clone();
+        values.retain(|key, _| !key.starts_with(&format!("{at}.")));
+        values
+    };
+    let structs: Vec<usize> = structs.collect();
+    let nulls = structs.into_iter().map(|at| {
+        let mut set = without(&trial.set, at);
+        set.insert(at.to_string(), Value::Text("null".into()));
+        Trial {
+            set,
+            out: without(&trial.out, at),
+            failed: without(&trial.failed, at),
+            ..trial.clone()
+        }
+    });
+    nulls.collect()
+}
+
 impl Trial<'_> {
     /// Line of the file that callers read (`xtask/programs/caller.h`).
     pub fn line(&self, label: usize) -> String {
@@ -354,13 +396,40 @@ impl Trial<'_> {
         if !writes.is_empty() {
             line += &format!(" GPUSTUB_TEST_FAKE_WRITES={}", writes.join(","));
         }
-        line += &format!(" GPUSTUB_TEST_DRIVER_VERSION={}", self.driver.code());
+        if !self.row.drivers.is_empty() {
+            line += &format!(" GPUSTUB_TEST_DRIVER_VERSION={}", self.driver.code());
+        }
         line += &match self.fails {
             Fails::Nothing => format!(" GPUSTUB_TEST_FAKE_RESULT={}", self.result),
             Fails::Library => format!(" GPUSTUB_TEST_FAKE_STATUS={FAILURE}"),
             Fails::Helper => format!(" GPUSTUB_TEST_HELPER_STATUS={FAILURE}"),
         };
         line + "\n"
+    }
+}
+
+#[test]
+fn every_row_can_be_tried() {
+    let adapters = Adapters::read().unwrap();
+    for id in ["cuda", "cudart", "hip"] {
+        let abi = &Library::builtin(id).unwrap().abi;
+        for row in adapters.rows(id) {
+            if let Some(table) = &row.fields {
+                assert!(adapters.fields.contains_key(table), "{table}");
+            }
+            for name in &row.function {
+                let name = name.trim_end_matches('~');
+                assert!(abi.contains(name), "{name} has one ABI");
+                let versions = abi.headers();
+                let mut pairs = (versions.iter())
+                    .flat_map(|header| versions.iter().map(move |library| (*header, *library)));
+                let is_tried = pairs.any(|(header, library)| {
+                    let trials = adapters.trials(id, name, header, library);
+                    trials.iter().any(|trial| std::ptr::eq(trial.row, row))
+                });
+                assert!(is_tried, "{name}: no versions have {row:?}");
+            }
+        }
     }
 }
 

@@ -54,12 +54,11 @@ enum End {
 fn expected(
     shipped: &Library,
     name: &str,
-    header: Option<&str>,
+    header: Option<HeaderVersion>,
     version: Version,
     exported: &BTreeSet<String>,
 ) -> End {
     let code = i32::try_from(version.code()).expect("a version");
-    let header = header.and_then(HeaderVersion::parse);
     // A function that is the same in all versions is called in all.
     if !shipped.abi.contains(name) {
         return End::Called(name.to_owned());
@@ -181,30 +180,28 @@ fn called_correctly_or_refused(programs: &Programs) -> Result<Counts> {
     let adapters = Adapters::read()?;
     let mut counts = Counts::default();
     let mut wrong = Vec::new();
-    for header in programs.headers {
+    for header in programs.headers() {
         for mode in programs.modes {
             for declared in [true, false] {
                 let caller = programs.caller(dir, header, *mode, declared, &symbols)?;
                 let imported = imported(&caller, &symbols)?;
-                for (library, soname) in programs.libraries {
-                    let version = Version::parse(library).expect("a version");
-                    let library_file = dir.join(library).join(soname);
+                for (version, library_file) in programs.libraries(dir) {
                     let exported = exported(&library_file)?;
                     let (printed, log) = programs.run(dir, &caller, &library_file, None)?;
                     let seen: BTreeSet<&str> = log.lines().collect();
-                    let pair = format!("{header}{} (declared: {declared}) on {library}", mode.0);
+                    let pair = format!("{header}{} (declared: {declared}) on {version}", mode.0);
                     let (mut called, mut covered) = (BTreeSet::new(), Covered::default());
                     let mut adapted = BTreeSet::new();
-                    let of = Version::parse(header).expect("a version");
                     for call in calls(&printed) {
                         called.insert(call.name.to_owned());
-                        let header = declared.then_some(*header);
-                        let mut end = expected(shipped, call.name, header, version, &exported);
+                        let declares =
+                            HeaderVersion::parse(&header.to_string()).filter(|_| declared);
+                        let mut end = expected(shipped, call.name, declares, version, &exported);
                         // A call can be passed as it is though a struct has another size.
                         if let End::Called(name) = &end
                             && !is_understood(name, &call, &seen)
                             && !adapters
-                                .trials(programs.id, call.name, of, version)
+                                .trials(programs.id, call.name, header, version)
                                 .is_empty()
                         {
                             end = End::Adapted;
@@ -223,7 +220,7 @@ fn called_correctly_or_refused(programs: &Programs) -> Result<Counts> {
                             programs,
                             &adapters,
                             dir,
-                            (&caller, of),
+                            (&caller, header),
                             (&library_file, version),
                             &adapted,
                         )?;
@@ -272,6 +269,16 @@ fn abi_table_functions_of_the_driver_are_called_correctly_or_refused() -> Result
     // The driver usually gives a changed function a new name.
     assert!(counts.own > 1000 && counts.refused > 10, "{counts:?}");
     assert_eq!(counts.adapted, 0);
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs clang and the headers of all versions: ./tests/run --all"]
+fn heavy_abi_table_functions_of_each_version_are_called_correctly_or_refused() -> Result<()> {
+    for programs in [CUDART, CUDA] {
+        let counts = called_correctly_or_refused(&programs.of_all_versions())?;
+        assert!(counts.own > 1000 && counts.refused > 10, "{counts:?}");
+    }
     Ok(())
 }
 

@@ -7,6 +7,7 @@ use std::process::Command;
 
 use gpustub_core::library::{Library, override_variable};
 use gpustub_core::symbols::{Symbol, SymbolList};
+use gpustub_core::version::Version;
 use gpustub_tests::command::succeed;
 use gpustub_tests::stubs::{Machine, Stubs, plan_or_fail};
 use gpustub_tests::{Result, components, elf, repository};
@@ -15,11 +16,12 @@ use gpustub_tests::{Result, components, elf, repository};
 pub struct Programs {
     pub id: &'static str,
     /// Versions of the headers that callers are compiled with.
-    pub headers: &'static [&'static str],
-    /// Versions of the libraries, and their sonames.
-    pub libraries: &'static [(&'static str, &'static str)],
-    /// Whether all versions of the ABI tables are tried (`cargo xtask abi-programs --all`).
-    pub all: bool,
+    headers: &'static [&'static str],
+    libraries: &'static [&'static str],
+    /// Whether all versions of the ABI table are tried instead (`cargo xtask abi-programs --all`).
+    all: bool,
+    /// Sonames of the libraries, from a version on.
+    sonames: &'static [(Version, &'static str)],
     /// Component with the headers of a version, and the name of one header.
     component: (&'static str, &'static str),
     defines: &'static [&'static str],
@@ -42,15 +44,14 @@ const CUDA_MODES: &[Mode] = &[
 pub const CUDART: Programs = Programs {
     id: "cudart",
     headers: &["11.8", "12.9", "13.5"],
-    libraries: &[
-        ("11.8", "libcudart.so.11.0"),
-        ("12.0", "libcudart.so.12"),
-        ("12.4", "libcudart.so.12"),
-        ("12.9", "libcudart.so.12"),
-        ("13.0", "libcudart.so.13"),
-        ("13.5", "libcudart.so.13"),
-    ],
+    // The last and first of each major, and one between: some functions are added within a major.
+    libraries: &["11.8", "12.0", "12.4", "12.9", "13.0", "13.5"],
     all: false,
+    sonames: &[
+        (Version::new(11, 0), "libcudart.so.11.0"),
+        (Version::new(12, 0), "libcudart.so.12"),
+        (Version::new(13, 0), "libcudart.so.13"),
+    ],
     component: ("wheels/cudart-", "cuda_runtime_api.h"),
     defines: &[],
     modes: CUDA_MODES,
@@ -75,14 +76,7 @@ pub const CUDART: Programs = Programs {
 
 pub const CUDA: Programs = Programs {
     id: "cuda",
-    libraries: &[
-        ("11.8", "libcuda.so.1"),
-        ("12.0", "libcuda.so.1"),
-        ("12.4", "libcuda.so.1"),
-        ("12.9", "libcuda.so.1"),
-        ("13.0", "libcuda.so.1"),
-        ("13.5", "libcuda.so.1"),
-    ],
+    sonames: &[(Version::new(11, 0), "libcuda.so.1")],
     component: ("wheels/cudart-", "cuda.h"),
     off: &[],
     made_up: &[
@@ -109,11 +103,11 @@ pub const CUDA: Programs = Programs {
 pub const HIP: Programs = Programs {
     id: "hip",
     headers: &["5.2", "5.7", "6.4", "7.2"],
-    libraries: &[
-        ("5.2", "libamdhip64.so.5"),
-        ("5.7", "libamdhip64.so.5"),
-        ("6.4", "libamdhip64.so.6"),
-        ("7.2", "libamdhip64.so.7"),
+    libraries: &["5.2", "5.7", "6.4", "7.2"],
+    sonames: &[
+        (Version::new(5, 0), "libamdhip64.so.5"),
+        (Version::new(6, 0), "libamdhip64.so.6"),
+        (Version::new(7, 0), "libamdhip64.so.7"),
     ],
     all: false,
     component: ("hip-headers-", "hip/hip_runtime_api.h"),
@@ -141,10 +135,48 @@ pub const HIP: Programs = Programs {
 };
 
 impl Programs {
+    /// The same, with all versions of the ABI table.
+    pub fn of_all_versions(self) -> Self {
+        Self { all: true, ..self }
+    }
+
+    fn versions(&self, some: &[&str]) -> Vec<Version> {
+        let shipped = Library::builtin(self.id).map(|library| library.abi.headers());
+        match shipped {
+            Some(versions) if self.all => versions.to_vec(),
+            _ => some
+                .iter()
+                .filter_map(|text| Version::parse(text))
+                .collect(),
+        }
+    }
+
+    /// Versions of the headers that callers are compiled with.
+    pub fn headers(&self) -> Vec<Version> {
+        self.versions(self.headers)
+    }
+
+    /// Versions of the fake libraries, and their files below a directory.
+    pub fn libraries(&self, dir: &Path) -> Vec<(Version, PathBuf)> {
+        let versions = self.versions(self.libraries).into_iter();
+        let file = |version: Version| {
+            let sonames = self.sonames.iter().rev();
+            let soname = sonames
+                .filter(|(from, _)| *from <= version)
+                .map(|(_, name)| name);
+            let directory = dir.join(version.to_string());
+            (
+                version,
+                directory.join(soname.copied().next().unwrap_or_default()),
+            )
+        };
+        versions.map(file).collect()
+    }
+
     /// Writes the sources of callers, and the fake libraries.
     pub fn write(&self, dir: &Path) -> Result<()> {
         let (directory, _) = self.component;
-        let components = components::component(&format!("{directory}{}", self.headers[0]))?;
+        let components = components::component(&format!("{directory}{}", self.headers()[0]))?;
         let root = components
             .ancestors()
             .nth(Path::new(directory).components().count());
@@ -159,15 +191,15 @@ impl Programs {
             .arg("--components")
             .arg(root.unwrap_or(&components));
         succeed(&mut cargo)?;
-        for (version, soname) in self.libraries {
-            let directory = dir.join(version);
-            fs::create_dir_all(&directory)?;
+        for (version, library) in self.libraries(dir) {
+            let soname = library.file_name().unwrap_or_default().to_string_lossy();
+            fs::create_dir_all(library.parent().unwrap_or(dir))?;
             let mut cc = Command::new("cc");
             cc.current_dir(dir.join(self.id))
                 .args(["-O1", "-shared", "-fPIC"]);
             cc.arg(format!("-Wl,-soname,{soname}"));
             cc.arg(format!("-Wl,--version-script=fake-{version}.map"));
-            cc.arg("-o").arg(directory.join(soname));
+            cc.arg("-o").arg(&library);
             succeed(cc.arg(format!("fake-{version}.c")))?;
         }
         Ok(())
@@ -175,9 +207,9 @@ impl Programs {
 
     /// Symbol list of the stubs: the shipped one, and the invented functions of the fake libraries.
     pub fn symbols(&self, dir: &Path, shipped: &Library) -> Result<SymbolList> {
-        let (version, soname) = self.libraries[0];
+        let (_, library) = &self.libraries(dir)[0];
         let mut list = shipped.symbols.clone();
-        let names = exported(&dir.join(version).join(soname))?;
+        let names = exported(library)?;
         let made_up = names.into_iter().filter(|name| name.starts_with(MADE_UP));
         list.symbols.extend(made_up.map(|name| Symbol {
             name,
@@ -188,7 +220,7 @@ impl Programs {
     }
 
     /// Directory of the real headers of a version.
-    fn include(&self, version: &str) -> Result<PathBuf> {
+    fn include(&self, version: Version) -> Result<PathBuf> {
         let (directory, header) = self.component;
         let component = components::component(&format!("{directory}{version}"))?;
         let mut find = Command::new("find");
@@ -206,7 +238,7 @@ impl Programs {
     pub fn caller(
         &self,
         dir: &Path,
-        version: &str,
+        version: Version,
         mode: Mode,
         declared: bool,
         symbols: &SymbolList,

@@ -269,6 +269,9 @@ impl Check<'_> {
                 _ if is_reserved(&path) => equals(value, 0),
                 (Some(wanted), _) => wanted == value,
                 (None, Some(Made::Constant(constant))) => equals(value, *constant),
+                (None, Some(Made::Field(other))) => {
+                    given.get(&format!("{of}.{}", other.field)) == Some(value)
+                }
                 (None, _) => return Err(format!("nothing is said about {path}")),
             };
             ensure(holds, || format!("{path} is {value}, not {wanted:?}"))?;
@@ -337,7 +340,7 @@ impl Check<'_> {
                 Made::Attribute(of) => {
                     equals(number, of.attribute) && of.is_known(self.trial.driver)
                 }
-                Made::Constant(_) => false,
+                Made::Constant(_) | Made::Field(_) => false,
             });
             ensure(is_known, || {
                 format!("`{helper}` with driver {}", self.trial.driver)
@@ -374,16 +377,16 @@ impl Check<'_> {
                 continue;
             }
             let untouched = self.ran.given.get(key).map_or("before", String::as_str);
-            let mapped = called
-                .filter(|_| is_success)
-                .and_then(|(record, expressions)| {
+            let mapped = called.filter(|_| is_success && trial.status == 0).and_then(
+                |(record, expressions)| {
                     let of: usize = argument.parse().ok()?;
                     let is_mapped = |at: &Expression| {
                         [Expression::Same(of), Expression::Fields(of)].contains(at)
                     };
                     let at = expressions.iter().position(is_mapped)?;
                     is_output(&record.arguments[at]).then_some((record, at))
-                });
+                },
+            );
             if path == REST {
                 let allowed: &[&str] = if mapped.is_some() || !explicit.is_empty() {
                     &["before", "clean"]
@@ -407,6 +410,10 @@ impl Check<'_> {
                 (Some(written), _) => ensure(written == value, || problem(written))?,
                 (None, Some(Made::Constant(constant))) => {
                     ensure(equals(value, *constant), || problem(&constant.to_string()))?;
+                }
+                (None, Some(Made::Field(other))) => {
+                    let written = record.fields.get(&format!("{at}.{}", other.field));
+                    ensure(written == Some(value), || problem(&format!("{written:?}")))?;
                 }
                 (None, Some(Made::Attribute(of))) => {
                     let wanted = match of.default {
