@@ -110,6 +110,8 @@ static inline void describe(struct text *text, int at, const void *start, const 
     add(text, " %d.%s=", at, field->path);
     if (all(from, field->size, BEFORE)) {
         add(text, "before");
+    } else if (all(from, field->size, FILLED)) {
+        add(text, "filled");
     } else if (field->size > 8 && !all(from, field->size, 0)) {
         add(text, "%lu/%#lx", field->size, sum(from, field->size));
     } else {

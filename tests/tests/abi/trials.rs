@@ -388,6 +388,11 @@ impl Check<'_> {
                 },
             );
             if path == REST {
+                let is_passed_on = mapped
+                    .is_some_and(|(record, at)| self.is_passed_on(argument, &record.arguments[at]));
+                if is_passed_on {
+                    continue;
+                }
                 let allowed: &[&str] = if mapped.is_some() || !explicit.is_empty() {
                     &["before", "clean"]
                 } else {
@@ -404,8 +409,8 @@ impl Check<'_> {
             let made = self.adapters.made(trial.row, path);
             match (written, made) {
                 _ if is_reserved(path) => {
-                    let is_any = value == "before" || equals(value, 0) || written == Some(value);
-                    ensure(is_any, || problem("reserved"))?;
+                    let is_plausible = ["before", "filled"].contains(&value.as_str());
+                    ensure(is_plausible || equals(value, 0), || problem("zero"))?;
                 }
                 (Some(written), _) => ensure(written == value, || problem(written))?,
                 (None, Some(Made::Constant(constant))) => {
