@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Bytes that a library has written, and those that nobody has. */
+/* Bytes that a library has written, and those of untouched memory. */
 #define FILLED 0xa5
 #define BEFORE 0x5a
 
@@ -70,9 +70,9 @@ static const char *name_of(unsigned long number, const struct enumerator *names)
     return NULL;
 }
 
-/* A field of a struct according to one's own header: its path, offset and size, a number for it, and the
-   names of its numbers if versions differ in them. The path `*` is that of memory that is no struct; a `~` is
-   before the path of reserved bytes. A field of size 0 ends a list. */
+/* A field of a struct according to the header of the caller or library: its path, offset and size, a number for
+   it, and the names of its numbers if versions differ in them. The path `*` is that of memory that is no
+   struct; a `~` is before the path of reserved bytes. A field of size 0 ends a list. */
 struct field {
     const char *path;
     unsigned long offset, size, number;

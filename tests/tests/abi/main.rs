@@ -12,6 +12,7 @@
 //! compared field by field.
 
 mod adapters;
+mod mutations;
 mod programs;
 mod shapes;
 mod trials;

@@ -233,6 +233,11 @@ impl Programs {
         Ok(include.unwrap_or(&component).to_owned())
     }
 
+    /// Directory of a caller and its stubs.
+    fn directory(dir: &Path, version: Version, mode: Mode, declared: bool) -> PathBuf {
+        dir.join(format!("stubs-{version}{}-{declared}", mode.0))
+    }
+
     /// A caller compiled against the headers of a version, with stubs that declare this version or
     /// none.
     pub fn caller(
@@ -243,8 +248,32 @@ impl Programs {
         declared: bool,
         symbols: &SymbolList,
     ) -> Result<PathBuf> {
+        let directory = Self::directory(dir, version, mode, declared);
+        let stubs = self.stubs(dir, version, mode, declared, symbols)?;
         let (end, flags) = mode;
-        let directory = dir.join(format!("stubs-{version}{end}-{declared}"));
+        let mut cc = Command::new("cc");
+        cc.current_dir(dir.join(self.id))
+            .args(["-O1", "-c", "-Wno-deprecated-declarations"])
+            .args(self.defines)
+            .args(flags);
+        cc.arg("-isystem").arg(repository().join("xtask/headers"));
+        cc.arg("-isystem").arg(self.include(version)?);
+        cc.arg("-o").arg(directory.join("caller.o"));
+        cc.arg(format!("caller-{version}{end}.c"));
+        succeed(&mut cc)?;
+        Self::link(&directory, &stubs)
+    }
+
+    /// Sources of the stubs of a caller.
+    pub fn stubs(
+        &self,
+        dir: &Path,
+        version: Version,
+        mode: Mode,
+        declared: bool,
+        symbols: &SymbolList,
+    ) -> Result<Stubs> {
+        let directory = Self::directory(dir, version, mode, declared);
         fs::create_dir_all(&directory)?;
         let header = if declared {
             format!("header-version = \"{version}\"\n")
@@ -257,21 +286,15 @@ impl Programs {
         );
         let lists = [("symbols", symbols.to_text())];
         let plan = plan_or_fail(&manifest, &lists, &Machine::X86_64.target())?;
-        let archive = Stubs::write(&directory, &plan, "cc", &[])?.archive()?;
-        let object = directory.join("caller.o");
-        let mut cc = Command::new("cc");
-        cc.current_dir(dir.join(self.id))
-            .args(["-O1", "-c", "-Wno-deprecated-declarations"])
-            .args(self.defines)
-            .args(flags);
-        cc.arg("-isystem").arg(repository().join("xtask/headers"));
-        cc.arg("-isystem").arg(self.include(version)?);
-        cc.arg("-o").arg(&object);
-        cc.arg(format!("caller-{version}{end}.c"));
-        succeed(&mut cc)?;
+        Stubs::write(&directory, &plan, "cc", &[])
+    }
+
+    /// Compiles the stubs, and links them with the caller's object in a directory.
+    pub fn link(directory: &Path, stubs: &Stubs) -> Result<PathBuf> {
         let program = directory.join("caller");
         let mut cc = Command::new("cc");
-        succeed(cc.arg("-o").arg(&program).arg(&object).arg(archive))?;
+        cc.arg("-o").arg(&program).arg(directory.join("caller.o"));
+        succeed(cc.arg(stubs.archive()?))?;
         Ok(program)
     }
 

@@ -52,7 +52,7 @@ impl Differences {
                         fields.push(field);
                     }
                 }
-                // Of a union with a reserved member, the bytes after the others.
+                // The bytes of a reserved member after the other members of its union.
                 for leaf in reserved {
                     let mut field = self.field(types, &leaf);
                     let end = field.offset + field.size;
