@@ -29,7 +29,7 @@ struct Mutation {
     text: String,
     by: String,
     /// Version of the headers of a program that uses the adapter.
-    header: String,
+    headers: String,
 }
 
 /// Wrong results of the calls of a caller, on all libraries.
@@ -78,7 +78,7 @@ fn heavy_errors_in_adapters_are_noticed() -> Result<()> {
     let mode = programs.modes[0];
     let mut by_header: BTreeMap<Version, Vec<&Mutation>> = BTreeMap::new();
     for mutation in &all {
-        let header = Version::parse(&mutation.header).ok_or("no version")?;
+        let header = Version::parse(&mutation.headers).ok_or("no version")?;
         by_header.entry(header).or_default().push(mutation);
     }
     let mut unnoticed = Vec::new();

@@ -375,6 +375,9 @@ mod tests {
     use super::super::tests::{components, shipped};
     use super::*;
 
+    /// Functions whose results have new fields in bytes that were reserved.
+    const RESULTS: [&str; 2] = ["cudaFuncGetAttributes", "cudaPointerGetAttributes"];
+
     /// Runs a command that must succeed.
     fn output(command: &mut Command) -> String {
         let output = command.output().unwrap();
@@ -479,7 +482,10 @@ mod tests {
                     let is_same = group.variant(name, of) == group.variant(name, library);
                     agreed += usize::from(is_same);
                     // Types do not show the result of a library-bound function.
-                    if is_same != is_understood && !recipe.reviewed.is_library_bound(name) {
+                    // Nor do bytes show a field in reserved bytes of a result.
+                    let is_hidden = is_understood && RESULTS.contains(&name);
+                    let is_wrong = is_same != is_understood && !is_hidden;
+                    if is_wrong && !recipe.reviewed.is_library_bound(name) {
                         wrong.push(format!("{name}, {of}{end} on {library}: {rest}"));
                     }
                 }
