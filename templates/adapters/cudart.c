@@ -150,6 +150,7 @@ static inline int pointer_attributes_of_13(targets to, void *attributes, const v
     char theirs[cudaPointerAttributes_11_7_size] = {0};
     int code = FUNCTION(0, (void *, const void *))(attributes ? theirs : NULL, pointer);
     if (!code && attributes) {
+        memset(attributes, 0, cudaPointerAttributes_13_0_size);
         copy_cudaPointerAttributes_11_7_to_13_0(attributes, theirs);
         if (HEADERS >= 13040)
             put_int(attributes, cudaPointerAttributes_13_4_localityDomainOrdinal, -1);
@@ -230,11 +231,21 @@ static inline int function_attributes_of_13(targets to, void *attributes, const 
     return code;
 }
 
+/* By a library of 13.3, which has the first of these fields. */
+static inline int function_attributes_of_13_4(targets to, void *attributes, const void *function)
+{
+    int code = FUNCTION(0, (void *, const void *))(attributes, function);
+    if (!code && attributes)
+        put_int(attributes, cudaFuncAttributes_13_4_sharedMemoryMode, 0);
+    return code;
+}
+
 #define FUNCTION_ADAPTER(code, ...)                                                                \
     ADAPTER(cudaFuncGetAttributes, code, (void *attributes, const void *function),                 \
             (to, attributes, function), NULL, __VA_ARGS__)
 FUNCTION_ADAPTER(function_attributes_by_12, {NULL})
 FUNCTION_ADAPTER(function_attributes_of_13, {NULL})
+FUNCTION_ADAPTER(function_attributes_of_13_4, {NULL})
 FUNCTION_ADAPTER(function_attributes_of_12, {"cudaGetFuncBySymbol", "cudaGetDriverEntryPoint"})
 
 /* ---- locations of memory -------------------------------------------------------------------------------- */
