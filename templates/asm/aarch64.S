@@ -65,8 +65,8 @@
  gpustub_section .text.gpustub.\name, axG, \library, \name
 .Ladapter_\name:
  hint #34
- adrp x16, .Ltargets_\name
- ldr x17, [x16, :lo12:.Ltargets_\name]
+ adrp x16, gpustub1_targets_\name
+ ldr x17, [x16, :lo12:gpustub1_targets_\name]
  cbz x17, .Lthunk_\name
  gpustub_argument 7, \argument, 6
  gpustub_argument 6, \argument, 5

@@ -69,7 +69,7 @@
  gpustub_argument 2, \argument, rdx, rsi
  gpustub_argument 1, \argument, rsi, rdi
  gpustub_argument 0, \argument, rdi
- jmpq *.Ltargets_\name(%rip)
+ jmpq *gpustub1_targets_\name(%rip)
 .endm
 
 .macro gpustub_argument number, null, register, before

@@ -12,11 +12,11 @@
 #ifndef GPUSTUB_ADAPTERS_H
 #define GPUSTUB_ADAPTERS_H
 
+#include "internal.h"
+
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-
-#include "internal.h"
 
 /* The functions of the library: the one that the ABI entry names, then those of the ADAPTER line. */
 typedef void *const *targets;

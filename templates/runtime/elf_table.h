@@ -82,17 +82,17 @@
 .endm
 
 /* struct adapter_list of a function, before its adapters. The targets follow the slots of the library, on the
- * pages that become read-only. */
+ * pages that become read-only. They are a group of their own: if the linker keeps the function of another
+ * package, whose gpustub knows no adapter of it, those of this package still refer to their targets. */
 .macro gpustub_adapted library, tables, name
- gpustub_section .data.gpustub.b.\library\().\tables\().d.\name, awG, \library, \name
+ .section .data.gpustub.b.\library\().\tables\().d.\name, "awG", %progbits, gpustub1.targets.\library\().\name, comdat
  .p2align 3
  .globl gpustub1_targets_\name
  .hidden gpustub1_targets_\name
 gpustub1_targets_\name:
-.Ltargets_\name:
  .quad 0, 0, 0, 0
  gpustub_section .rodata.gpustub.\name, aG, \library, \name
- .long .Ltargets_\name - .
+ .long gpustub1_targets_\name - .
 .endm
 
 /* Adapter in C. A function may have several. */

@@ -188,6 +188,10 @@ _Static_assert(offsetof(struct library, specs) == 8 && sizeof(struct library) ==
                "layout of tables");
 _Static_assert(sizeof(struct library_state) == 48 && sizeof(struct family) == 8,
                "layout of states");
+_Static_assert(MAX_TARGETS == 4 && sizeof(struct adapter) == 40 &&
+                   offsetof(struct adapter, targets) == 16 &&
+                   offsetof(struct adapter_list, code) == 4,
+               "layout of adapters, for which elf_table.h leaves room");
 
 /* ---- parts of a slot: always inlined, since binding reads them for every function, even without
  * optimisation ---------------------------------------------------------------------------- */

@@ -182,6 +182,18 @@ impl Stubs {
         Ok(Self { sources, tools })
     }
 
+    /// Adds the adapters in C of the library `trap`, if `from` has any, and the files that they include.
+    pub fn add_adapters(&self, from: &Path) -> Result<()> {
+        for file in ["adapters_trap.c", "layouts.h"] {
+            let source = from.join(file);
+            if source.exists() {
+                fs::copy(&source, self.sources.join(file))
+                    .map_err(|e| format!("{}: {e}", source.display()))?;
+            }
+        }
+        Ok(())
+    }
+
     /// Compiles the archive.
     pub fn archive(&self) -> Result<PathBuf> {
         let library = self.sources.join("libgpustub_stubs.a");

@@ -85,6 +85,9 @@ struct Case {
     reports: usize,
     /// Requested texts of the standard error, in this order.
     errors: Option<Vec<String>>,
+    /// Texts that the standard error lacks.
+    #[serde(default)]
+    absent: Vec<String>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -253,7 +256,9 @@ impl Work {
         } else {
             plan_or_fail(&trap_manifest(""), &lists, &target)?
         };
-        Stubs::write(dir, &plan, &self.compiler("c"), &self.case.stub_flags)
+        let stubs = Stubs::write(dir, &plan, &self.compiler("c"), &self.case.stub_flags)?;
+        stubs.add_adapters(&self.source)?;
+        Ok(stubs)
     }
 
     fn check(&self, ran: Ran) -> Result<()> {
@@ -266,6 +271,9 @@ impl Work {
             .count();
         if reports != self.case.reports {
             return Err(ran.error(&format!("{reports} reports, not {}", self.case.reports)));
+        }
+        if let Some(text) = self.case.absent.iter().find(|t| ran.stderr.contains(*t)) {
+            return Err(ran.error(&format!("{text:?} is on standard error")));
         }
         if let Some(errors) = &self.case.errors {
             let mut rest = ran.stderr.as_str();

@@ -1,5 +1,6 @@
 //! Objects of the stubs, as linkers, loaders and `readelf` see them.
 
+mod adapters;
 mod floor;
 mod merged;
 mod shared;
@@ -292,6 +293,20 @@ fn slots_become_read_only_when_all_libraries_are_bound() -> Result<()> {
 
 // ---- the run time as a C program -----------------------------------------------------------------
 
+const WARNINGS: [&str; 11] = [
+    "-Wall",
+    "-Wextra",
+    "-Wpedantic",
+    "-Werror",
+    "-Wshadow",
+    "-Wconversion",
+    "-Wstrict-prototypes",
+    "-Wmissing-prototypes",
+    "-Wundef",
+    "-Wvla",
+    "-Wwrite-strings",
+];
+
 fn compiles_without_a_warning(compiler: &str, standard: &str) -> Result<()> {
     let dir = scratch()?;
     let plan = plan_functions(NAMES, Machine::X86_64)?;
@@ -306,19 +321,7 @@ fn compiles_without_a_warning(compiler: &str, standard: &str) -> Result<()> {
         "-o",
         "x.o",
     ]);
-    command.args([
-        "-Wall",
-        "-Wextra",
-        "-Wpedantic",
-        "-Werror",
-        "-Wshadow",
-        "-Wconversion",
-        "-Wstrict-prototypes",
-        "-Wmissing-prototypes",
-        "-Wundef",
-        "-Wvla",
-        "-Wwrite-strings",
-    ]);
+    command.args(WARNINGS);
     succeed(&mut command)?;
     Ok(())
 }
