@@ -6,6 +6,7 @@ use crate::abi_table::{AbiEntry, Adapter};
 use crate::by_name::ByName;
 use crate::library::c_name;
 use crate::plan::{LibraryPlan, Plan};
+use crate::version::Version;
 
 /// A function with adapters.
 pub(super) struct Adapted<'p> {
@@ -54,9 +55,7 @@ pub(super) fn add_files(plan: &Plan, sources: &mut ByName<String>) {
             }
         }
         if !uses.is_empty() {
-            let header = library
-                .header_version
-                .map_or(0, |header| header.from.code());
+            let header = newest_header(library).map_or(0, Version::code);
             let _ = writeln!(
                 text,
                 "#define HEADERS {header}\n{uses}#include \"adapters_{id}.c\"\n#undef HEADERS"
@@ -74,4 +73,13 @@ pub(super) fn add_files(plan: &Plan, sources: &mut ByName<String>) {
         }
     }
     sources.insert("gpustub_adapters.inc", text);
+}
+
+/// Version of the program's headers: of a range, the newest that was read, whose functions a runtime of that
+/// major returns itself.
+fn newest_header(library: &LibraryPlan) -> Option<Version> {
+    let header = library.header_version?;
+    let mut read = library.manifest.abi.headers().iter().rev();
+    let newest = read.find(|version| (header.from..header.below).contains(version));
+    Some(newest.map_or(header.from, |version| *version))
 }

@@ -310,12 +310,24 @@ fn adapted_functions_are_in_both_tables() {
         ]
     );
     // The adapters in C, and the files that they need, are there if one is used.
-    let sources = render_text(
-        "schema = 1\n[stub.cudart]\nheader-version = \"12.9\"\n",
-        "x86_64-unknown-linux-gnu",
-    );
+    let with = |header: &str| {
+        let manifest = format!("schema = 1\n[stub.cudart]\nheader-version = \"{header}\"\n");
+        render_text(&manifest, "x86_64-unknown-linux-gnu")
+    };
+    for (header, number) in [
+        ("12", 12090),
+        ("12.4", 12040),
+        ("13", 13050),
+        ("13.9", 13090),
+    ] {
+        let used = &with(header)["gpustub_adapters.inc"];
+        assert!(
+            used.contains(&format!("#define HEADERS {number}\n")),
+            "{used}"
+        );
+    }
+    let sources = with("12.9");
     let used = &sources["gpustub_adapters.inc"];
-    assert!(used.contains("#define HEADERS 12090\n"), "{used}");
     assert!(
         used.contains("#define GPUSTUB_USES_cudaGetDeviceProperties_v2_properties_12_by_13 1\n"),
         "{used}"
@@ -329,7 +341,8 @@ fn adapted_functions_are_in_both_tables() {
         [
             "adapters_cudart.c",
             "adapters_cudart.h",
-            "adapters_cudart_graphs.c"
+            "adapters_cudart_graphs.c",
+            "adapters_cudart_resources.c",
         ]
     );
     for header in ["header-version = \"13\"", "header-version = \"none\""] {
