@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use gpustub_core::abi_table::AbiTable;
 use gpustub_core::diag::{Diagnostic, has_errors};
-use gpustub_core::library::{Returns, VersionEncoding, VersionQuery};
+use gpustub_core::library::{Library, Returns, VersionEncoding, VersionQuery};
 use gpustub_core::manifest::Manifest;
 use gpustub_core::plan::{Inputs, Plan, plan};
 use gpustub_core::sources::{SourceSet, render, render_for_c};
@@ -85,6 +85,17 @@ pub fn plan_or_fail(manifest: &str, lists: &[(&str, String)], target: &Target) -
         return Err(lines.join("\n").into());
     }
     Ok(plan)
+}
+
+/// Plan of these functions of a shipped library, for a program with headers of a version.
+pub fn plan_shipped(library: &Library, header: &str, has: impl Fn(&str) -> bool) -> Result<Plan> {
+    let mut list = library.symbols.clone();
+    list.symbols.retain(|symbol| has(&symbol.name));
+    let id = &library.id;
+    let manifest =
+        format!("schema = 1\n[stub.{id}]\nsymbols = \"symbols\"\nheader-version = \"{header}\"\n");
+    let lists = [("symbols", list.to_text())];
+    plan_or_fail(&manifest, &lists, &Machine::X86_64.target())
 }
 
 /// A `GpuStub.toml` for one user-defined library, `libtrap.so.1`, with `more` keys.

@@ -17,7 +17,8 @@
 //! empty line between them) with the same variant can be bound in place of each other.
 //! `@null-argument` declares for its group that a call of variant 1 is a call of variant 2 with a null
 //! pointer as argument 3, counted from 0, and the caller's remaining arguments after it. In the same way
-//! `@passes 2 1` declares that a call of variant 2 is one of variant 1 as it is, and `@adapter 1 2 CODE` that
+//! `@passes 2 1` declares that a call of variant 2 is one of variant 1 as it is (so that headers of which it is
+//! unknown which of the two they have declare variant 1), and `@adapter 1 2 CODE` that
 //! the C function `CODE` of `templates/adapters/` makes calls of variant 1 with functions of a library
 //! that has variant 2; with a version behind it, from that version on. Of several such lines
 //! the first that fits applies. `@refused 2 1 REASON` says why there is none, `@refused 2 - REASON` in all
@@ -187,7 +188,7 @@ impl AbiTable {
             return Vec::new();
         };
         let always = only_variant(own);
-        let declared = always.or_else(|| declared_variant(own, header?, oldest));
+        let declared = always.or_else(|| self.declared_variant(own, header?, oldest));
         let Some(wanted) = declared else {
             return vec![AbiEntry {
                 from: 0,
@@ -278,11 +279,38 @@ impl AbiTable {
         add(code(end), i32::MAX, Bound::default());
         entries
     }
+
+    /// Variant of the name in those of the headers that declare it; `None` if there are none, or if
+    /// they differ. Of several, the one as which calls of all others are passed as they are.
+    fn declared_variant(&self, name: &Name, header: HeaderVersion, oldest: Version) -> AbiVariant {
+        let start = if header.from.major == oldest.major {
+            header.from.max(oldest)
+        } else {
+            header.from
+        };
+        let variants = variants_within(name, start, header.below);
+        let mut common = variants.iter().copied();
+        common.find(|to| {
+            let mut others = variants.iter().filter(|from| *from != to);
+            others.all(|from| self.is_passed(name.group, *from, *to))
+        })
+    }
+
+    /// Whether calls of a variant are passed as they are to a function with another.
+    fn is_passed(&self, group: usize, from: u32, to: u32) -> bool {
+        self.relations.iter().any(|relation| {
+            (relation.group, relation.old, relation.new) == (group, from, Some(to))
+                && matches!(relation.kind, Kind::Passes)
+        })
+    }
 }
 
 /// Variant of a name that has the same one wherever it is exported.
 fn only_variant(name: &Name) -> AbiVariant {
-    variant_within(name, Version::new(0, 0), Version::new(u32::MAX, 0))
+    match variants_within(name, Version::new(0, 0), Version::new(u32::MAX, 0))[..] {
+        [only] => Some(only),
+        _ => None,
+    }
 }
 
 fn code(version: Version) -> i32 {
@@ -297,26 +325,15 @@ fn variant_in(name: &Name, version: Version) -> AbiVariant {
         .and_then(|(_, variant)| *variant)
 }
 
-/// Variant of the name in those of the headers that declare it; `None` if there are none, or if
-/// they differ.
-fn declared_variant(name: &Name, header: HeaderVersion, oldest: Version) -> AbiVariant {
-    let start = if header.from.major == oldest.major {
-        header.from.max(oldest)
-    } else {
-        header.from
-    };
-    variant_within(name, start, header.below)
-}
-
-/// Variant of a name that has the same one in all versions of `start..below` that export it.
-fn variant_within(name: &Name, start: Version, below: Version) -> AbiVariant {
-    let mut found = variant_in(name, start);
+/// Variants of a name in the versions of `start..below` that export it, each once.
+fn variants_within(name: &Name, start: Version, below: Version) -> Vec<u32> {
+    let mut found: Vec<u32> = variant_in(name, start).into_iter().collect();
     for (from, variant) in &name.variants {
-        if variant.is_some() && (start..below).contains(from) {
-            if found.is_some() && found != *variant {
-                return None;
+        match *variant {
+            Some(variant) if (start..below).contains(from) && !found.contains(&variant) => {
+                found.push(variant);
             }
-            found = *variant;
+            _ => {}
         }
     }
     found

@@ -54,14 +54,20 @@ impl AbiTable {
         }
     }
 
-    /// Versions in which a function has another ABI variant than before, ascending.
+    /// Versions in which a function has another ABI variant than before, ascending. A variant as which calls
+    /// of the one before are passed as they are is not another.
     pub(crate) fn variant_changes(&self) -> Vec<Version> {
         let mut changes: Vec<Version> = Vec::new();
         for name in &self.names {
             let mut last = None;
             for (version, variant) in &name.variants {
                 let index = changes.partition_point(|change| change < version);
-                let is_change = last.is_some() && variant.is_some() && last != *variant;
+                let is_change = match (last, *variant) {
+                    (Some(last), Some(variant)) => {
+                        last != variant && !self.is_passed(name.group, last, variant)
+                    }
+                    _ => false,
+                };
                 if is_change && changes.get(index) != Some(version) {
                     changes.insert(index, *version);
                 }

@@ -32,6 +32,10 @@ moved_v2 13.0=2
 @adapter 1 2 by_size
 desc 11.7=1 13.0=2
 
+@passes 1 2
+@adapter 2 1 neutral
+filled 12.0=1 12.9=2
+
 @adapter 1 2 by_version 12.5
 @adapter 1 2 by_lookup
 @adapter 1 3 by_version
@@ -128,6 +132,13 @@ fn only_names_of_the_same_variant_are_bound() {
         // A newer struct that only has more to read is passed as it is; an older one is not.
         ("desc", "13", "0.0..11.0=! 14.0..=!"),
         ("desc", "12", "0.0..11.0=! 13.0..14.0=desc+by_size 14.0..=!"),
+        // Headers of 12 have either variant; each call is one of the newer as it is.
+        (
+            "filled",
+            "12",
+            "0.0..12.0=! 12.0..12.9=filled+neutral 14.0..=!",
+        ),
+        ("filled", "12.0", "0.0..12.0=! 14.0..=!"),
         // The first relation that fits, from its version on.
         (
             "entry",

@@ -1,0 +1,94 @@
+//! Fields of cudaDeviceProp and attributes of devices in the headers, and the table of both.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use gpustub_tests::{Result, repository};
+use regex::Regex;
+use serde::Deserialize;
+
+/// Attribute that has the value of a field: `tests/device-properties/attributes.toml`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Attribute {
+    pub attribute: i32,
+    enumerator: String,
+    #[serde(default)]
+    pub driver: i32,
+    #[serde(default)]
+    pub otherwise: i32,
+}
+
+impl Attribute {
+    /// Value in the fakes.
+    pub fn value(&self) -> i32 {
+        1000 + self.attribute
+    }
+}
+
+/// The table, by field.
+pub fn attributes() -> Result<BTreeMap<String, Attribute>> {
+    let path = repository().join("tests/device-properties/attributes.toml");
+    Ok(toml::from_str(&fs::read_to_string(path)?)?)
+}
+
+/// Declarations of one version of driver_types.h.
+pub struct Headers {
+    pub version: String,
+    fields: Vec<String>,
+    /// Numbers by enumerator, without `cudaDevAttr`.
+    attributes: BTreeMap<String, i32>,
+}
+
+impl Headers {
+    pub fn read(version: &str, driver_types: &Path) -> Result<Self> {
+        let text = fs::read_to_string(driver_types)?;
+        let text = Regex::new(r"(?s)/\*.*?\*/")?.replace_all(&text, "");
+        let structure =
+            Regex::new(r"(?s)struct\s+__device_builtin__\s+cudaDeviceProp\s*\{(.*?)\}")?;
+        let structure = structure.captures(&text).ok_or("no cudaDeviceProp")?;
+        let field = Regex::new(r"(\w+)\s*(?:\[\d+\])?\s*;")?;
+        let fields = field.captures_iter(&structure[1]);
+        let attribute = Regex::new(r"\bcudaDevAttr(\w+)\s*=\s*(\d+)")?;
+        let attributes = attribute.captures_iter(&text);
+        Ok(Self {
+            version: version.to_owned(),
+            fields: fields.map(|found| found[1].to_owned()).collect(),
+            attributes: attributes
+                .map(|found| Ok((found[1].to_owned(), found[2].parse()?)))
+                .collect::<Result<_>>()?,
+        })
+    }
+
+    /// Fields of the struct but `reserved`, `reserved1`, ...
+    pub fn values(&self) -> impl Iterator<Item = &str> {
+        let fields = self.fields.iter().map(String::as_str);
+        fields.filter(|name| !is_reserved(name))
+    }
+
+    /// Text of fields.inc.
+    pub fn fields_inc(&self, attributes: &BTreeMap<String, Attribute>) -> String {
+        let line = |name: &String| match attributes.get(name) {
+            _ if is_reserved(name) => format!("RESERVED({name})\n"),
+            Some(row) => format!("ATTRIBUTE_FIELD({name}, {})\n", row.attribute),
+            None => format!("FIELD({name})\n"),
+        };
+        self.fields.iter().map(line).collect()
+    }
+
+    /// Fails if the table contradicts this version's names of the attributes.
+    pub fn check(&self, attributes: &BTreeMap<String, Attribute>) {
+        for (field, row) in attributes {
+            let number = self.attributes.get(&row.enumerator);
+            let is_right = number.is_none_or(|number| *number == row.attribute);
+            assert!(is_right, "{field} in {}: {number:?}", self.version);
+        }
+    }
+}
+
+/// `reservedSharedMemPerBlock` is not.
+fn is_reserved(name: &str) -> bool {
+    name.strip_prefix("reserved")
+        .is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()))
+}
