@@ -250,6 +250,10 @@ int main(void)
     const char *report = gpustub_report("trap");
     CHECK(strstr(report, "\n  adapted: "));
     CHECK(strstr(report, "trap_refused (the old form has no equivalent)"));
+#ifdef LISTED
+    CHECK(strstr(report, "trap_chain (only values above 0), "));
+    CHECK(strstr(report, "trap_by_value, "));
+#endif
 #ifdef LACKING
     CHECK(strstr(report, "trap_partial (the library lacks trap_last)"));
 #endif
