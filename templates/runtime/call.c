@@ -16,19 +16,26 @@ static int apply_abi_table(struct binding *binding, const struct library *librar
     int32_t from = result->version;
     int32_t below = result->exact ? from + 10 : result->major * 1000 + 1000;
     const struct abi_entry *entry = &library->abi_entries[spec->abi_entries];
+    if (below > MAX_ABI_VERSION) {
+        below = MAX_ABI_VERSION;
+        from = from < below ? from : below - 1;
+    }
     int holds = from != 0;
-    for (int i = 0; i < spec->abi_entries_len && from; i++, entry++) {
+    if (spec->abi_bounded)
+        holds = holds && from >= library->abi_from && below <= library->abi_below;
+    for (int i = 0; i < spec->abi_entries_len && holds; i++, entry++) {
         if (entry->from >= below || entry->below <= from)
             continue;
         holds = entry->from <= from && below <= entry->below;
-        binding->name = holds ? entry->name : NULL;
+        binding->name = holds && entry->name ? library->abi_names + entry->name : NULL;
         if (entry->kind == ABI_NULL_ARGUMENT || entry->kind == ABI_ADAPTED)
             binding->entry = entry;
         return holds && entry->kind != ABI_REFUSED;
     }
-    if (!holds && spec->abi_entries_len)
-        binding->name = NULL;
-    return holds || !spec->abi_entries_len;
+    if (holds || (!spec->abi_entries_len && !spec->abi_bounded))
+        return 1;
+    binding->name = NULL;
+    return 0;
 }
 
 /* Resolves a name in a library. musl has no dlvsym, and always returns the default version. */

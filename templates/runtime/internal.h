@@ -181,10 +181,10 @@ struct family {
 _Static_assert(sizeof(struct slot) == 16 && offsetof(struct slot, code) == 12 &&
                    sizeof(struct part) == 48,
                "layout of slots");
-_Static_assert(offsetof(struct library, specs) == 8 && sizeof(struct library) == 216 &&
+_Static_assert(offsetof(struct library, specs) == 8 && sizeof(struct library) == 232 &&
                    sizeof(struct spec) == 40 && sizeof(struct load_name) == 16 &&
                    sizeof(struct version_probe) == 24 && sizeof(struct out_param) == 4 &&
-                   sizeof(struct abi_entry) == 24 && sizeof(struct preload) == 16,
+                   sizeof(struct abi_entry) == 10 && sizeof(struct preload) == 16,
                "layout of tables");
 _Static_assert(sizeof(struct library_state) == 48 && sizeof(struct family) == 8,
                "layout of states");

@@ -153,8 +153,8 @@ static void bind_part(const struct part *part, const struct result *result, stru
     for (struct slot *slot = part->first; slot < part->last; slot++) {
         const struct spec *spec = slot_spec(slot, library);
         void *target;
-        if (handle && !spec->abi_entries_len && !spec->hook && !spec->symbol_version &&
-            !spec->fallback_symbol) {
+        if (handle && !spec->abi_entries_len && !spec->abi_bounded && !spec->hook &&
+            !spec->symbol_version && !spec->fallback_symbol) {
             target = dlsym(handle, slot_name(slot));
             if (target && is_own_trampoline(slot, target))
                 target = NULL;

@@ -159,11 +159,13 @@ enum {
     MAX_PREFIX_LENGTH = 64,  /* version_probe.prefix */
     MAX_HOOK_ARGS = 12,      /* spec.hook_args */
     MAX_ADAPTER_ARGS = 6,    /* arguments of a function with an adapter thunk; all are in registers */
+    MAX_ABI_VERSION = 65535, /* abi_entry.below */
     MAX_OUT_PARAM_ARG = 63,  /* out_param.arg */
     MAX_OUT_PARAM_SIZE = 65535
 };
 _Static_assert(MAX_ADAPTER_ARGS <= REGISTER_ARGS, "adapters move registers only");
 _Static_assert(MAX_OUT_PARAM_SIZE <= UINT16_MAX, "out_param.size holds any size");
+_Static_assert(MAX_ABI_VERSION == UINT16_MAX, "abi_entry.below holds any version");
 
 /* A file name to load. The major is the toolkit's, or the library's if independent_major is set; 0:
  * unversioned. */
@@ -223,7 +225,7 @@ struct out_param {
 
 enum abi_kind {
     ABI_BOUND,         /* `name` has the ABI that the program's headers declare */
-    ABI_REFUSED,       /* no function has it; `name` is the reason, or NULL */
+    ABI_REFUSED,       /* no function has it; `name` is the reason, or empty */
     ABI_NULL_ARGUMENT, /* `name` has one more argument, which is NULL */
     ABI_ADAPTED        /* `name` is the first target of a struct adapter */
 };
@@ -231,11 +233,11 @@ enum abi_kind {
 /* Entry of the ABI table: function that is bound instead of the function's own name in a library whose
  * version is in [from, below). */
 struct abi_entry {
-    int32_t from, below;
-    const char *name;
+    uint16_t from, below; /* MAX_ABI_VERSION: any later version */
     uint8_t kind;
     uint8_t adapter;       /* index into the adapter_list of the function */
     uint8_t null_argument; /* index of that argument */
+    uint16_t name;         /* offset in library.abi_names */
 };
 
 /* Functions that compilers call before main, for each module with device code. */
@@ -254,6 +256,7 @@ struct spec {
     uint8_t has_status_if_missing; /* status_if_missing replaces library_missing */
     uint8_t hook;
     uint8_t hook_args;             /* number of integer arguments of a hook */
+    uint8_t abi_bounded;           /* refused in versions outside of library.abi_from, abi_below */
     uint16_t out_params;           /* first of out_params_len in library.out_params */
     uint16_t abi_entries;          /* first of abi_entries_len in library.abi_entries; they do not
                                       overlap */
@@ -284,6 +287,7 @@ struct library {
                                  0: not declared */
     int32_t newest_major;     /* the newest major that the manifest knows; 0: none */
     int32_t min_version;      /* 0: none */
+    int32_t abi_from, abi_below; /* versions for which the ABI table was made */
     const char *version_function;               /* NULL: none */
     const struct load_name *load_names;         /* by preference, unversioned last; the name NULL
                                                    ends the list */
@@ -300,6 +304,8 @@ struct library {
                                                    probe with a result determines the toolkit */
     const struct out_param *out_params;
     const struct abi_entry *abi_entries;
+    const char *abi_names; /* names and reasons in a row, the first one empty: no pointers, which would cost a
+                              relocation each */
 };
 
 /* Called by gpustub1_slow for a slot with a reason, with the integer arguments saved. Stores frame->result,

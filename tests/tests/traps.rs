@@ -87,7 +87,7 @@ struct Case {
     errors: Option<Vec<String>>,
     /// Texts that the standard error lacks.
     #[serde(default)]
-    absent: Vec<String>,
+    unwanted: Vec<String>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -272,7 +272,7 @@ impl Work {
         if reports != self.case.reports {
             return Err(ran.error(&format!("{reports} reports, not {}", self.case.reports)));
         }
-        if let Some(text) = self.case.absent.iter().find(|t| ran.stderr.contains(*t)) {
+        if let Some(text) = self.case.unwanted.iter().find(|t| ran.stderr.contains(*t)) {
             return Err(ran.error(&format!("{text:?} is on standard error")));
         }
         if let Some(errors) = &self.case.errors {

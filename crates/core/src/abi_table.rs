@@ -174,6 +174,19 @@ impl AbiTable {
         &self.headers
     }
 
+    /// Versions for which the table was made, as [`Version::code`] encodes them, and the first after them: from
+    /// the major of the oldest headers to that of the newest. Functions that depend on the headers are
+    /// refused in all others.
+    pub fn bounds(&self) -> (i32, i32) {
+        match (self.headers.first(), self.headers.last()) {
+            (Some(oldest), Some(newest)) => (
+                code(Version::new(oldest.major, 0)),
+                code(Version::new(newest.major + 1, 0)),
+            ),
+            _ => (0, i32::MAX),
+        }
+    }
+
     /// Names in the order of the file.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.names.iter().map(|name| name.name.as_str())

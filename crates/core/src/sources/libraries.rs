@@ -85,7 +85,8 @@ fn family_symbol(family: &str) -> String {
 
 /// Assertions that the limits of this side equal those of `runtime/shared.h`.
 fn limits(text: &mut String) {
-    let limits: [(&str, i64); 5] = [
+    let limits: [(&str, i64); 6] = [
+        ("MAX_ABI_VERSION", i64::from(MAX_ABI_VERSION)),
         ("MAX_PREFIX_LENGTH", MAX_PREFIX_LENGTH as i64),
         ("MAX_HOOK_ARGS", MAX_HOOK_ARGS),
         ("MAX_ADAPTER_ARGS", i64::from(MAX_ARGUMENTS)),
@@ -220,6 +221,42 @@ impl Runs {
     }
 }
 
+/// Strings in a row, each once.
+struct Names {
+    /// Members of a struct, since compilers need not take long string literals (C11 5.2.4.1).
+    members: String,
+    values: String,
+    offsets: ByName<usize>,
+    len: usize,
+}
+
+impl Names {
+    /// Only the empty string.
+    fn new() -> Self {
+        let mut offsets = ByName::new();
+        offsets.insert("", 0);
+        Self {
+            members: "    char n0[1];\n".to_owned(),
+            values: "    \"\",\n".to_owned(),
+            offsets,
+            len: 1,
+        }
+    }
+
+    /// Offset of a string.
+    fn offset(&mut self, name: &str) -> usize {
+        if let Some(offset) = self.offsets.get(name) {
+            return *offset;
+        }
+        let offset = self.len;
+        self.offsets.insert(name, offset);
+        line!(self.members, "    char n{offset}[{}];", name.len() + 1);
+        line!(self.values, "    {},", quote(name));
+        self.len += name.len() + 1;
+        offset
+    }
+}
+
 /// The members of a designated initializer that are not zero.
 struct Members(String);
 
@@ -259,14 +296,19 @@ impl Members {
 fn specs(text: &mut String, id: &str, library: &LibraryPlan) {
     let mut outs = Runs::default();
     let mut entries = Runs::default();
+    let mut names = Names::new();
     let mut rows = String::new();
     for spec in library.specs.iter() {
         let own = spec.abi_name.as_deref().unwrap_or_default();
-        let bound = library.abi_entries(own);
+        let mut bound = library.abi_entries(own);
+        let is_bounded = library.manifest.abi.depends_on_headers(own);
+        if is_bounded {
+            trim(&mut bound, library.manifest.abi.bounds());
+        }
         let adapters = adapters(&bound);
         let mut entry_rows = String::new();
         for entry in &bound {
-            entry_rows += &abi_entry(entry, &adapters);
+            entry_rows += &abi_entry(entry, &adapters, &mut names);
         }
         let fallback = &spec.fallback;
         let mut out_rows = String::new();
@@ -293,6 +335,7 @@ fn specs(text: &mut String, id: &str, library: &LibraryPlan) {
         row.set_number("out_params_len", fallback.outs.len());
         row.set_number("abi_entries", entries.start(&entry_rows, bound.len()));
         row.set_number("abi_entries_len", bound.len());
+        row.set_number("abi_bounded", usize::from(is_bounded));
         if let Some(missing) = fallback.status_if_missing {
             row.set("has_status_if_missing", &1);
             row.set("status_if_missing", &int(missing));
@@ -314,7 +357,13 @@ fn specs(text: &mut String, id: &str, library: &LibraryPlan) {
         text,
         "static const struct abi_entry abi_entries_of_{id}[] = {{"
     );
-    line!(text, "{}    {{.name = NULL}},\n}};", entries.rows);
+    line!(text, "{}    {{.name = 0}},\n}};", entries.rows);
+    line!(
+        text,
+        "static const struct {{\n{}}} abi_names_of_{id} = {{\n{}}};",
+        names.members,
+        names.values
+    );
     line!(
         text,
         "static const struct spec specs_of_{id}[] = {{\n{rows}}};"
@@ -349,15 +398,29 @@ fn out_param(out: Out) -> String {
     members.finish()
 }
 
+/// Leaves out the versions outside of the bounds, which the run time refuses.
+fn trim(entries: &mut Vec<AbiEntry>, (from, below): (i32, i32)) {
+    for entry in entries.iter_mut() {
+        entry.from = entry.from.max(from);
+        entry.below = entry.below.min(below);
+    }
+    entries.retain(|entry| entry.from < entry.below);
+}
+
+/// The version after all others, as the run time stores it (`runtime/shared.h`).
+const MAX_ABI_VERSION: i32 = 65535;
+
 /// Row of an ABI entry of a function with these adapters.
-fn abi_entry(entry: &AbiEntry, adapters: &[Adapter]) -> String {
+fn abi_entry(entry: &AbiEntry, adapters: &[Adapter], names: &mut Names) -> String {
     let mut members = Members::new();
-    members.set("from", &entry.from);
-    members.set("below", &entry.below);
+    members.set("from", &entry.from.min(MAX_ABI_VERSION));
+    members.set("below", &entry.below.min(MAX_ABI_VERSION));
     if entry.name.is_none() {
         members.set("kind", &"ABI_REFUSED");
     }
-    members.set_string("name", entry.name.as_ref().or(entry.reason.as_ref()));
+    if let Some(name) = entry.name.as_ref().or(entry.reason.as_ref()) {
+        members.set_number("name", names.offset(name));
+    }
     if let Some(adapter) = &entry.adapter {
         let kind = match adapter {
             Adapter::NullArgument(_) => "ABI_NULL_ARGUMENT",
@@ -436,6 +499,12 @@ fn members(library: &LibraryPlan, plan: &Plan) -> String {
         library.newest_major,
         library.min_version.map_or(0, Version::code),
     );
+    let (abi_from, abi_below) = library.manifest.abi.bounds();
+    line!(
+        text,
+        "    .abi_from = {abi_from}, .abi_below = {},",
+        int(abi_below),
+    );
     let function = query.map_or("NULL".to_owned(), |query| quote(&query.function));
     line!(
         text,
@@ -453,7 +522,7 @@ fn members(library: &LibraryPlan, plan: &Plan) -> String {
     line!(text, "    .version_probes = version_probes_of_{id},");
     line!(
         text,
-        "    .specs = specs_of_{id}, .out_params = out_params_of_{id}, .abi_entries = abi_entries_of_{id},"
+        "    .specs = specs_of_{id}, .out_params = out_params_of_{id}, .abi_entries = abi_entries_of_{id},\n    .abi_names = (const char *)&abi_names_of_{id},"
     );
     text
 }
