@@ -6,13 +6,14 @@
     reason = "the environment says whether driver.txt is rewritten"
 )]
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
 use gpustub_tests::command::succeed;
 use gpustub_tests::stubs::{Machine, Stubs, plan_or_fail};
-use gpustub_tests::{Result, repository, scratch};
+use gpustub_tests::{Result, elf, repository, scratch};
 
 /// Version of the program's headers, version of the driver, and the parts of `driver.c`.
 const DRIVERS: [(&str, u32, &[&str]); 5] = [
@@ -97,4 +98,33 @@ fn calls_that_an_older_driver_lacks_are_made_by_older_functions() -> Result<()> 
 #[ignore = "needs a cross compiler and qemu: ./tests/run"]
 fn calls_that_an_older_driver_lacks_are_made_by_older_functions_on_aarch64() -> Result<()> {
     calls_are_made_by_older_functions(Machine::Aarch64)
+}
+
+/// Users who compile exported sources do so without -ffunction-sections.
+#[test]
+fn adapters_of_unused_functions_vanish_from_programs_with_exported_sources() -> Result<()> {
+    let dir = scratch()?;
+    let dir = dir.path();
+    let manifest = "schema = 1\n[stub.cuda]\nheader-version = \"none\"\n";
+    let plan = plan_or_fail(manifest, &[], &Machine::X86_64.target())?;
+    let sources = Stubs::write(dir, &plan, "cc", &[])?.sources;
+    let main = dir.join("main.c");
+    let text = "int cuCtxCreate_v4(void **, void *, unsigned, int);\n\
+                int main(void)\n{\n void *context;\n \
+                return cuCtxCreate_v4(&context, 0, 0, 0);\n}\n";
+    fs::write(&main, text)?;
+    let program = dir.join("program");
+    let mut cc = compiler(Machine::X86_64, &program);
+    cc.args(["-std=gnu11", "-fPIC", "-fvisibility=hidden"]);
+    cc.arg(&main)
+        .args(["runtime.c", "stubs.S"].map(|file| sources.join(file)));
+    succeed(cc.args(["-ldl", "-Wl,--gc-sections"]))?;
+    let adapters: BTreeSet<String> = elf::symbols("--symbols", &program)?
+        .into_iter()
+        .filter(|row| row.name.starts_with("adapted_"))
+        .map(|row| row.name)
+        .collect();
+    let used = ["adapted_cuCtxCreate_v4_context_by_affinities".to_owned()];
+    assert_eq!(adapters, BTreeSet::from(used));
+    Ok(())
 }
