@@ -1,12 +1,8 @@
 /* cudart.c: adapters of the CUDA runtime. Calls of programs with older headers by a newer library, and the
  * reverse. Layouts of structs and copies of their common fields are in adapters_cudart.h; the numbers of
  * attributes are those with which the runtimes themselves fill their structs. */
-#include "adapters.h"
+#include "adapters_common.h"
 #include "adapters_cudart.h"
-
-#define NOT_SUPPORTED       801 /* cudaErrorNotSupported */
-#define SYMBOL_NOT_FOUND    500 /* cudaErrorSymbolNotFound, CUDA_ERROR_NOT_FOUND */
-#define GRAPH_UPDATE_FAILED 910 /* cudaErrorGraphExecUpdateFailure */
 
 /* ---- cudaGetDeviceProperties --------------------------------------------------------------------- */
 
@@ -250,31 +246,6 @@ FUNCTION_ADAPTER(function_attributes_of_12, {"cudaGetFuncBySymbol", "cudaGetDriv
 
 /* ---- locations of memory -------------------------------------------------------------------------------- */
 
-struct location {
-    int type, id;
-};
-enum { LOCATION_DEVICE = 1, LOCATION_HOST = 2, CPU_DEVICE = -1 /* cudaCpuDeviceId */ };
-
-#define DEVICE_OR_HOST "locations that are a device or the host"
-
-static inline struct location location_of(int device)
-{
-    struct location location = {LOCATION_DEVICE, device};
-    if (device == CPU_DEVICE)
-        location = (struct location){LOCATION_HOST, 0};
-    return location;
-}
-
-static inline int is_device_or_host(struct location location)
-{
-    return location.type == LOCATION_DEVICE || location.type == LOCATION_HOST;
-}
-
-static inline int device_of(struct location location)
-{
-    return location.type == LOCATION_HOST ? CPU_DEVICE : location.id;
-}
-
 /* The flags "must be zero now". */
 static inline int prefetch_by_location(targets to, const void *memory, size_t size, int device,
                                        void *stream)
@@ -283,24 +254,10 @@ static inline int prefetch_by_location(targets to, const void *memory, size_t si
         memory, size, location_of(device), 0, stream);
 }
 
-static inline int prefetch_by_device(targets to, const void *memory, size_t size,
-                                     struct location location, unsigned flags, void *stream)
-{
-    if (flags || !is_device_or_host(location))
-        return NOT_SUPPORTED;
-    return FUNCTION(0, (const void *, size_t, int, void *))(memory, size, device_of(location),
-                                                            stream);
-}
-
 #define BY_LOCATION(function)                                                                      \
     ADAPTER(function, prefetch_by_location,                                                        \
             (const void *memory, size_t size, int device, void *stream),                           \
             (to, memory, size, device, stream), NULL)
-#define BY_DEVICE(function)                                                                        \
-    ADAPTER(function, prefetch_by_device,                                                          \
-            (const void *memory, size_t size, struct location location, unsigned flags,            \
-             void *stream),                                                                        \
-            (to, memory, size, location, flags, stream), DEVICE_OR_HOST)
 BY_LOCATION(cudaMemPrefetchAsync)
 BY_LOCATION(cudaMemPrefetchAsync_ptsz)
 BY_DEVICE(cudaMemPrefetchAsync)
@@ -315,21 +272,6 @@ static inline int advise_by_location(targets to, const void *memory, size_t size
                                                                      location_of(device));
 }
 
-static inline int advise_by_device(targets to, const void *memory, size_t size, int advice,
-                                   struct location location)
-{
-    /* cudaMemAdviseSetReadMostly, ...UnsetReadMostly and ...UnsetPreferredLocation ignore the location. */
-    int is_ignored = advice == 1 || advice == 2 || advice == 4;
-    if (!is_ignored && !is_device_or_host(location))
-        return NOT_SUPPORTED;
-    return FUNCTION(0, (const void *, size_t, int, int))(
-        memory, size, advice, is_device_or_host(location) ? device_of(location) : 0);
-}
-
-#define ADVISE_BY_DEVICE(function)                                                                 \
-    ADAPTER(function, advise_by_device,                                                            \
-            (const void *memory, size_t size, int advice, struct location location),               \
-            (to, memory, size, advice, location), DEVICE_OR_HOST)
 ADAPTER(cudaMemAdvise, advise_by_location,
         (const void *memory, size_t size, int advice, int device),
         (to, memory, size, advice, device), NULL)
@@ -353,15 +295,6 @@ static inline int batch_without_index(targets to, void *targets_of, void *source
     return code;
 }
 
-static inline int batch_with_index(targets to, void *targets_of, void *sources, void *sizes,
-                                   size_t count, void *attributes, void *indices,
-                                   size_t attribute_count, void *stream)
-{
-    size_t failed = 0;
-    return FUNCTION(0, (void *, void *, void *, size_t, void *, void *, size_t, size_t *, void *))(
-        targets_of, sources, sizes, count, attributes, indices, attribute_count, &failed, stream);
-}
-
 static inline int batch_3d_without_index(targets to, size_t count, void *operations, size_t *failed,
                                          unsigned long long flags, void *stream)
 {
@@ -371,14 +304,6 @@ static inline int batch_3d_without_index(targets to, size_t count, void *operati
     return code;
 }
 
-static inline int batch_3d_with_index(targets to, size_t count, void *operations,
-                                      unsigned long long flags, void *stream)
-{
-    size_t failed = 0;
-    return FUNCTION(0, (size_t, void *, size_t *, unsigned long long, void *))(count, operations,
-                                                                              &failed, flags, stream);
-}
-
 #define BATCH_ADAPTERS(twin)                                                                       \
     ADAPTER(cudaMemcpyBatchAsync##twin, batch_without_index,                                       \
             (void *targets_of, void *sources, void *sizes, size_t count, void *attributes,         \
@@ -386,18 +311,12 @@ static inline int batch_3d_with_index(targets to, size_t count, void *operations
             (to, targets_of, sources, sizes, count, attributes, indices, attribute_count, failed,  \
              stream),                                                                              \
             NULL)                                                                                  \
-    ADAPTER(cudaMemcpyBatchAsync##twin, batch_with_index,                                          \
-            (void *targets_of, void *sources, void *sizes, size_t count, void *attributes,         \
-             void *indices, size_t attribute_count, void *stream),                                 \
-            (to, targets_of, sources, sizes, count, attributes, indices, attribute_count, stream), \
-            NULL)                                                                                  \
+    BATCH_WITH_INDEX(cudaMemcpyBatchAsync##twin)                                                   \
     ADAPTER(cudaMemcpy3DBatchAsync##twin, batch_3d_without_index,                                  \
             (size_t count, void *operations, size_t *failed, unsigned long long flags,             \
              void *stream),                                                                        \
             (to, count, operations, failed, flags, stream), NULL)                                  \
-    ADAPTER(cudaMemcpy3DBatchAsync##twin, batch_3d_with_index,                                     \
-            (size_t count, void *operations, unsigned long long flags, void *stream),              \
-            (to, count, operations, flags, stream), NULL)
+    BATCH_3D_WITH_INDEX(cudaMemcpy3DBatchAsync##twin)
 BATCH_ADAPTERS()
 BATCH_ADAPTERS(_ptsz)
 

@@ -2,106 +2,19 @@
 
 /* ---- edge data (12.3) ------------------------------------------------------------------------------------ */
 
-enum { EDGE_SIZE = 8 }; /* cudaGraphEdgeData */
-
-#define DEFAULT_EDGES "edges with zeroed data"
-
-/* Whether edges have default data, which is zero; null stands for that. */
-static inline int are_default(const char *edges, size_t count)
-{
-    for (size_t i = 0; edges && i < count * EDGE_SIZE; i++)
-        if (edges[i])
-            return 0;
-    return 1;
-}
-
-/* Writes default data of the edges that the library has returned into an array for `room` edges. */
-static inline void put_default(void *edges, size_t room, size_t count)
-{
-    if (edges)
-        memset(edges, 0, EDGE_SIZE * (count < room ? count : room));
-}
-
-static inline int dependencies_without_data(targets to, void *graph, void *from, void *onto,
-                                            const void *edges, size_t count)
-{
-    if (!are_default(edges, count))
-        return NOT_SUPPORTED;
-    return FUNCTION(0, (void *, void *, void *, size_t))(graph, from, onto, count);
-}
-
-#define DEPENDENCIES_ADAPTER(function)                                                             \
-    ADAPTER(function, dependencies_without_data,                                                   \
-            (void *graph, void *from, void *onto, const void *edges, size_t count),                \
-            (to, graph, from, onto, edges, count), DEFAULT_EDGES)
 DEPENDENCIES_ADAPTER(cudaGraphAddDependencies)
 DEPENDENCIES_ADAPTER(cudaGraphAddDependencies_v2)
 DEPENDENCIES_ADAPTER(cudaGraphRemoveDependencies)
 DEPENDENCIES_ADAPTER(cudaGraphRemoveDependencies_v2)
 
-static inline int capture_dependencies_without_data(targets to, void *stream, void *dependencies,
-                                                    const void *edges, size_t count, unsigned flags)
-{
-    if (!are_default(edges, count))
-        return NOT_SUPPORTED;
-    return FUNCTION(0, (void *, void *, size_t, unsigned))(stream, dependencies, count, flags);
-}
-
-#define CAPTURE_DEPENDENCIES_ADAPTER(function)                                                     \
-    ADAPTER(function, capture_dependencies_without_data,                                           \
-            (void *stream, void *dependencies, const void *edges, size_t count, unsigned flags),   \
-            (to, stream, dependencies, edges, count, flags), DEFAULT_EDGES)
 CAPTURE_DEPENDENCIES_ADAPTER(cudaStreamUpdateCaptureDependencies)
 CAPTURE_DEPENDENCIES_ADAPTER(cudaStreamUpdateCaptureDependencies_ptsz)
 CAPTURE_DEPENDENCIES_ADAPTER(cudaStreamUpdateCaptureDependencies_v2)
 CAPTURE_DEPENDENCIES_ADAPTER(cudaStreamUpdateCaptureDependencies_v2_ptsz)
 
-static inline int node_without_data(targets to, void *node, void *graph, void *dependencies,
-                                    const void *edges, size_t count, void *parameters)
-{
-    if (!are_default(edges, count))
-        return NOT_SUPPORTED;
-    return FUNCTION(0, (void *, void *, void *, size_t, void *))(node, graph, dependencies, count,
-                                                                 parameters);
-}
+NODE_ADAPTER(cudaGraphAddNode, node_without_data, DEFAULT_EDGES)
+NODE_ADAPTER(cudaGraphAddNode_v2, node_without_data, DEFAULT_EDGES)
 
-#define NODE_ADAPTER(function)                                                                     \
-    ADAPTER(function, node_without_data,                                                           \
-            (void *node, void *graph, void *dependencies, const void *edges, size_t count,         \
-             void *parameters),                                                                    \
-            (to, node, graph, dependencies, edges, count, parameters), DEFAULT_EDGES)
-NODE_ADAPTER(cudaGraphAddNode)
-NODE_ADAPTER(cudaGraphAddNode_v2)
-
-/* Without the arrays of nodes only the count is returned. */
-static inline int edges_without_data(targets to, void *graph, void *from, void *onto, void *edges,
-                                     size_t *count)
-{
-    size_t room = count ? *count : 0;
-    int code = FUNCTION(0, (void *, void *, void *, size_t *))(graph, from, onto, count);
-    if (!code && from && onto && count)
-        put_default(edges, room, *count);
-    return code;
-}
-
-static inline int neighbours_without_data(targets to, void *node, void *nodes, void *edges,
-                                          size_t *count)
-{
-    size_t room = count ? *count : 0;
-    int code = FUNCTION(0, (void *, void *, size_t *))(node, nodes, count);
-    if (!code && nodes && count)
-        put_default(edges, room, *count);
-    return code;
-}
-
-#define EDGES_ADAPTER(function)                                                                    \
-    ADAPTER(function, edges_without_data,                                                          \
-            (void *graph, void *from, void *onto, void *edges, size_t *count),                     \
-            (to, graph, from, onto, edges, count), NULL)
-#define NEIGHBOURS_ADAPTER(function)                                                               \
-    ADAPTER(function, neighbours_without_data,                                                     \
-            (void *node, void *nodes, void *edges, size_t *count), (to, node, nodes, edges, count), \
-            NULL)
 EDGES_ADAPTER(cudaGraphGetEdges)
 EDGES_ADAPTER(cudaGraphGetEdges_v2)
 NEIGHBOURS_ADAPTER(cudaGraphNodeGetDependencies)
@@ -125,17 +38,6 @@ static inline int capture_info_6_by_7(targets to, void *stream, void *status, vo
         stream, status, id, graph, dependencies, NULL, count);
 }
 
-/* A null array of edge data stands for default data. */
-static inline int capture_info_7_by_6(targets to, void *stream, void *status, void *id, void *graph,
-                                      void *dependencies, void **edges, void *count)
-{
-    int code = FUNCTION(0, (void *, void *, void *, void *, void *, void *))(
-        stream, status, id, graph, dependencies, count);
-    if (!code && edges)
-        *edges = NULL;
-    return code;
-}
-
 #define CAPTURE_3(function)                                                                        \
     ADAPTER(function, capture_info_3_by_7, (void *stream, void *status, void *id),                 \
             (to, stream, status, id), NULL)
@@ -143,11 +45,6 @@ static inline int capture_info_7_by_6(targets to, void *stream, void *status, vo
     ADAPTER(function, capture_info_6_by_7,                                                         \
             (void *stream, void *status, void *id, void *graph, void *dependencies, void *count),  \
             (to, stream, status, id, graph, dependencies, count), NULL)
-#define CAPTURE_7(function)                                                                        \
-    ADAPTER(function, capture_info_7_by_6,                                                         \
-            (void *stream, void *status, void *id, void *graph, void *dependencies, void **edges,  \
-             void *count),                                                                         \
-            (to, stream, status, id, graph, dependencies, edges, count), NULL)
 CAPTURE_3(cudaStreamGetCaptureInfo)
 CAPTURE_3(cudaStreamGetCaptureInfo_ptsz)
 CAPTURE_6(cudaStreamGetCaptureInfo_v2)
@@ -182,18 +79,6 @@ ADAPTER(cudaGraphInstantiate, instantiate_with_params,
         (void *exec, void *graph, void **error_node, char *log, size_t size),
         (to, exec, graph, error_node, log, size), NULL, {"cudaGraphInstantiateWithParams"})
 
-/* cudaGraphExecUpdateResultInfo */
-struct update_info {
-    int result;
-    void *error_node, *error_from_node;
-};
-
-/* Both forms return their results with this failure, too. */
-static inline int has_result(int code)
-{
-    return !code || code == GRAPH_UPDATE_FAILED;
-}
-
 static inline int update_by_info(targets to, void *exec, void *graph, void **error_node, int *result)
 {
     struct update_info info = {0};
@@ -207,22 +92,7 @@ static inline int update_by_info(targets to, void *exec, void *graph, void **err
 ADAPTER(cudaGraphExecUpdate, update_by_info,
         (void *exec, void *graph, void **error_node, int *result),
         (to, exec, graph, error_node, result), NULL)
-
-/* errorFromNode: null "otherwise". */
-static inline int update_of_info(targets to, void *exec, void *graph, struct update_info *info)
-{
-    struct update_info found = {0};
-    int code = FUNCTION(0, (void *, void *, void **, int *))(exec, graph, &found.error_node,
-                                                             &found.result);
-    if (has_result(code) && info) {
-        info->result = found.result;
-        info->error_node = found.error_node;
-        info->error_from_node = NULL;
-    }
-    return code;
-}
-ADAPTER(cudaGraphExecUpdate, update_of_info, (void *exec, void *graph, struct update_info *info),
-        (to, exec, graph, info), NULL)
+UPDATE_OF_INFO(cudaGraphExecUpdate)
 
 /* ---- functions of the driver -------------------------------------------------------------------------------------- */
 
@@ -248,8 +118,6 @@ static inline int entry_point_11_by_version(targets to, const char *name, void *
     return code;
 }
 
-/* Results of a lookup by the driver's cuGetProcAddress, as cudaDriverEntryPointQueryResult. */
-enum { ENTRY_FOUND, ENTRY_NOT_FOUND };
 enum { PER_THREAD_STREAM = 2 }; /* the flag of both interfaces */
 
 /* cuGetProcAddress of 11, which has no fifth argument. */
@@ -260,10 +128,7 @@ static inline int look_up_11(targets to, const char *name, void **found, unsigne
     int code = FUNCTION(0, (const char *, void **, unsigned long long))("cuGetProcAddress", &get, 0);
     if (code || !get)
         return code ? code : SYMBOL_NOT_FOUND;
-    code = ((int (*)(const char *, void **, int, unsigned long long))(uintptr_t)get)(
-        name, found, HEADERS, flags);
-    *status = code == SYMBOL_NOT_FOUND ? ENTRY_NOT_FOUND : ENTRY_FOUND;
-    return code == SYMBOL_NOT_FOUND ? 0 : code;
+    return look_up_by_11((look_up_function *)(uintptr_t)get, name, found, HEADERS, flags, status);
 }
 
 /* cuGetProcAddress of 12. */

@@ -44,6 +44,9 @@ ALWAYS_INLINE int get_int(const void *from, size_t offset)
  * latter after `to`. LIMIT says, as a noun phrase, which calls only are adapted; NULL: all. The names of
  * further targets follow. gpustub_adapters.inc defines GPUSTUB_USES_<function>_<code> as 1.
  *
+ * Sections of its own let linkers drop it with its function, also where users compile the sources without
+ * -ffunction-sections.
+ *
  * The program read the slot before the adapter reads its targets, which were written before the slot; only on
  * x86-64 do loads stay in order without the fence. */
 #define ADAPTER(function, code, parameters, arguments, ...)                                        \
@@ -63,6 +66,7 @@ ALWAYS_INLINE int get_int(const void *from, size_t offset)
 
 #define DEFINE_ADAPTER(function, code, parameters, arguments, ...)                                 \
     extern void *gpustub1_targets_##function[] __attribute__((weak, visibility("hidden")));        \
+    __attribute__((section(".text.adapted_" #function "_" #code)))                                 \
     static int adapted_##function##_##code parameters                                              \
     {                                                                                              \
         targets to = gpustub1_targets_##function;                                                  \
@@ -70,6 +74,7 @@ ALWAYS_INLINE int get_int(const void *from, size_t offset)
         return code arguments;                                                                     \
     }                                                                                              \
     MERGED extern const struct adapter gpustub1_adapter_##function##_##code;                       \
+    __attribute__((section(".data.rel.ro.gpustub1_adapter_" #function "_" #code)))                 \
     const struct adapter gpustub1_adapter_##function##_##code = {                                  \
         .entry = (void (*)(void))adapted_##function##_##code, .limit = __VA_ARGS__};
 

@@ -33,7 +33,8 @@ struct Side {
 /// A difference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Change {
-    Removed(String),
+    /// Name, and function of the new version with its ABI, or the reason why there is none.
+    Removed(String, Option<AbiEntry>),
     Added(String),
     /// Name, and symbol version in the old and in the new.
     SymbolVersion(String, String, String),
@@ -49,7 +50,7 @@ enum Change {
 impl Change {
     fn name(&self) -> &str {
         match self {
-            Self::Removed(name)
+            Self::Removed(name, _)
             | Self::Added(name)
             | Self::SymbolVersion(name, ..)
             | Self::Abi(name, ..)
@@ -167,11 +168,43 @@ fn changes(old: &Side, new: &Side, reasons: &BTreeMap<String, String>) -> Vec<Ch
                 let reason = reasons.get(&symbol.name).cloned();
                 changes.extend(difference(symbol, same, old, new, reason));
             }
-            _ => changes.push(Change::Removed(symbol.name.clone())),
+            _ => {
+                let entry = entry(&symbol.name, old, new);
+                let entry = entry.or_else(|| refusal(&symbol.name, old, new));
+                changes.push(Change::Removed(symbol.name.clone(), entry));
+            }
         }
     }
     changes.extend(rest.iter().map(|s| Change::Added(s.name.clone())));
     changes
+}
+
+/// ABI entry of a function of the old version in the new one, if both are releases of one library.
+fn entry(name: &str, old: &Side, new: &Side) -> Option<AbiEntry> {
+    let ((id, from, table), (other, to, _)) = (old.shipped?, new.shipped?);
+    let code = i32::try_from(to.code()).unwrap_or(i32::MAX);
+    let entries = if id == other {
+        table.entries(name, HeaderVersion::parse(&from.to_string()))
+    } else {
+        Vec::new()
+    };
+    entries
+        .into_iter()
+        .find(|e| e.from <= code && code < e.below)
+}
+
+/// Reason why no function of the new version replaces one that it lacks, as an entry.
+fn refusal(name: &str, old: &Side, new: &Side) -> Option<AbiEntry> {
+    let ((id, _, table), (other, to, _)) = (old.shipped?, new.shipped?);
+    let reason = table.refusal(name).filter(|_| id == other)?;
+    let code = i32::try_from(to.code()).unwrap_or(i32::MAX);
+    Some(AbiEntry {
+        from: code,
+        below: code,
+        name: None,
+        adapter: None,
+        reason: Some(reason.to_owned()),
+    })
 }
 
 /// Difference of a function that both sides have.
@@ -183,20 +216,8 @@ fn difference(
     reason: Option<String>,
 ) -> Option<Change> {
     let name = symbol.name.clone();
-    if let (Some((id, from, table)), Some((other, to, _))) = (old.shipped, new.shipped) {
-        let header = HeaderVersion::parse(&from.to_string());
-        let code = i32::try_from(to.code()).unwrap_or(i32::MAX);
-        let entries = if id == other {
-            table.entries(&name, header)
-        } else {
-            Vec::new()
-        };
-        let entry = entries
-            .into_iter()
-            .find(|e| e.from <= code && code < e.below);
-        if let Some(entry) = entry {
-            return Some(Change::Abi(name, Some(entry), reason));
-        }
+    if let Some(entry) = entry(&name, old, new) {
+        return Some(Change::Abi(name, Some(entry), reason));
     }
     if reason.is_some() {
         return Some(Change::Abi(name, None, reason));
@@ -241,7 +262,7 @@ mod tests {
         assert_eq!(
             changes(&old, &new, &BTreeMap::new()),
             [
-                Change::Removed("a".into()),
+                Change::Removed("a".into(), None),
                 Change::Added("b".into()),
                 Change::SymbolVersion("d".into(), "V1".into(), "V2".into()),
                 Change::Added("f".into()),
@@ -272,6 +293,26 @@ mod tests {
         let line = "!cudaGraphAddDependencies: ABI changed; the old ABI is \
                     cudaGraphAddDependencies_v2\n";
         assert!(back.contains(line), "{back}");
+    }
+
+    #[test]
+    fn removed_functions_have_a_replacement_or_the_reason_why_not() {
+        let side = |given| side_of(given).expect("a shipped list");
+        let (old, new) = (side("cuda@13.5"), side("cuda@12.2"));
+        let changes = changes(&old, &new, &BTreeMap::new());
+        let shown = show::text(&old, &new, &changes, None);
+        for line in [
+            "-cuCtxCreate_v4; calls of the old ABI are adapted to cuCtxCreate_v3\n",
+            "-cuEventElapsedTime_v2; the old ABI is cuEventElapsedTime\n",
+            "-cuMemcpyBatchAsync_v2; calls of the old ABI are refused: the library has no batches of \
+             copies\n",
+            "-cuCtxWaitEvent\n",
+        ] {
+            assert!(shown.contains(line), "{shown}");
+        }
+        let shown = show::json(&old, &new, &changes, None);
+        let row = r#"{"adapted":false,"change":"removed","name":"cuMemcpyBatchAsync_v2","null_argument":null,"refused":"the library has no batches of copies","replacement":null}"#;
+        assert!(shown.contains(row), "{shown}");
     }
 
     fn side_of(given: &str) -> Option<Side> {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use gpustub_core::abi_table::{AbiEntry, Adapter};
 use gpustub_report::report::json::FORMAT_VERSION;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::headers::Compared;
 use super::{Change, Side};
@@ -49,7 +49,7 @@ fn differences(old: &Side, new: &Side, changes: &[Change]) -> String {
     let mut text = format!("--- {}\n+++ {}\n", old.name, new.name);
     for change in changes {
         text += &match change {
-            Change::Removed(name) => format!("-{name}"),
+            Change::Removed(name, entry) => format!("-{name}{}", replacement(entry.as_ref())),
             Change::Added(name) => format!("+{name}"),
             Change::SymbolVersion(name, from, to) => format!("~{name}: {from} -> {to}"),
             Change::Abi(name, entry, reason) => {
@@ -71,7 +71,7 @@ fn differences(old: &Side, new: &Side, changes: &[Change]) -> String {
     let _ = write!(
         text,
         "{} removed, {} added, {} with another symbol version, {} with another ABI",
-        count(|c| matches!(c, Change::Removed(_))),
+        count(|c| matches!(c, Change::Removed(..))),
         count(|c| matches!(c, Change::Added(_))),
         count(|c| matches!(c, Change::SymbolVersion(..))),
         count(|c| matches!(c, Change::Abi(..))),
@@ -99,24 +99,22 @@ pub fn json(old: &Side, new: &Side, changes: &[Change], compared: Option<&Compar
     let rows: Vec<_> = changes
         .iter()
         .map(|change| match change {
-            Change::Removed(name) => json!({ "change": "removed", "name": name }),
+            Change::Removed(name, entry) => {
+                let mut row = replacement_row(entry.as_ref());
+                row["change"] = "removed".into();
+                row["name"] = name.as_str().into();
+                row
+            }
             Change::Added(name) => json!({ "change": "added", "name": name }),
             Change::SymbolVersion(name, from, to) => {
                 json!({ "change": "symbol-version", "name": name, "old": from, "new": to })
             }
             Change::Abi(name, entry, reason) => {
-                let replacement = entry.as_ref().and_then(|entry| entry.name.as_ref());
-                let adapter = entry.as_ref().and_then(|entry| entry.adapter.as_ref());
-                let argument = match adapter {
-                    Some(Adapter::NullArgument(argument)) => Some(argument),
-                    _ => None,
-                };
-                let refused = entry.as_ref().and_then(|entry| entry.reason.as_ref());
-                json!({
-                    "change": "abi", "name": name, "replacement": replacement,
-                    "null_argument": argument, "adapted": adapter.is_some(),
-                    "reason": reason, "refused": refused,
-                })
+                let mut row = replacement_row(entry.as_ref());
+                row["change"] = "abi".into();
+                row["name"] = name.as_str().into();
+                row["reason"] = json!(reason);
+                row
             }
             Change::Macro(name, from, to, reason) => {
                 json!({ "change": "macro", "name": name, "old": from, "new": to, "reason": reason })
@@ -138,4 +136,18 @@ pub fn json(old: &Side, new: &Side, changes: &[Change], compared: Option<&Compar
         "headers": headers,
     });
     format!("{document}\n")
+}
+
+/// As [`replacement`], machine-readable.
+fn replacement_row(entry: Option<&AbiEntry>) -> Value {
+    let adapter = entry.and_then(|entry| entry.adapter.as_ref());
+    let argument = match adapter {
+        Some(Adapter::NullArgument(argument)) => Some(argument),
+        _ => None,
+    };
+    json!({
+        "replacement": entry.and_then(|entry| entry.name.as_ref()),
+        "null_argument": argument, "adapted": adapter.is_some(),
+        "refused": entry.and_then(|entry| entry.reason.as_ref()),
+    })
 }

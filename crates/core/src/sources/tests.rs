@@ -362,6 +362,7 @@ fn adapted_functions_are_in_both_tables() {
     assert_eq!(
         files.collect::<Vec<_>>(),
         [
+            "adapters_common.h",
             "adapters_cudart.c",
             "adapters_cudart.h",
             "adapters_cudart_graphs.c",
