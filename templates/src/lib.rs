@@ -69,7 +69,9 @@ templates![
     "adapters/cudart.h",
     "adapters/cudart_graphs.c",
     "adapters/cudart_resources.c",
+    "adapters/hip.c",
     "adapters/hip.h",
+    "adapters/hip_objects.c",
 ];
 
 templates![

@@ -265,15 +265,15 @@ fn called_correctly_or_refused(programs: &Programs) -> Result<Results> {
 }
 
 /// Checks that the callers make calls, and that every result occurred; and how many calls are left without a
-/// function.
-fn assert_adapted(results: &Results, left: usize) {
+/// function; `renamed`: whether the library has functions that arrive under another name, unchanged.
+fn assert_adapted(results: &Results, renamed: bool, left: usize) {
     let Results {
         declared,
         undeclared,
         ..
     } = results;
     assert!(
-        declared.adapted > 100 && declared.own > 100 && declared.other > 10,
+        declared.adapted > 100 && declared.own > 100 && (declared.other > 10) == renamed,
         "{results:?}"
     );
     // Without the version of the headers, the meaning of the arguments is unknown.
@@ -284,14 +284,14 @@ fn assert_adapted(results: &Results, left: usize) {
 #[test]
 #[ignore = "needs clang and the headers of three majors: ./tests/run"]
 fn abi_table_functions_are_called_correctly_or_refused() -> Result<()> {
-    assert_adapted(&called_correctly_or_refused(&CUDART)?, 18);
+    assert_adapted(&called_correctly_or_refused(&CUDART)?, true, 18);
     Ok(())
 }
 
 #[test]
 #[ignore = "needs clang and the headers of three majors: ./tests/run"]
 fn abi_table_functions_of_the_driver_are_called_correctly_or_refused() -> Result<()> {
-    assert_adapted(&called_correctly_or_refused(&CUDA)?, 26);
+    assert_adapted(&called_correctly_or_refused(&CUDA)?, true, 26);
     Ok(())
 }
 
@@ -308,6 +308,6 @@ fn heavy_abi_table_functions_of_each_version_are_called_correctly_or_refused() -
 #[test]
 #[ignore = "needs clang and packages of suites that move on: ./tests/run --all"]
 fn heavy_abi_table_functions_of_hip_are_called_correctly_or_refused() -> Result<()> {
-    assert_adapted(&called_correctly_or_refused(&HIP)?, 60);
+    assert_adapted(&called_correctly_or_refused(&HIP)?, false, 56);
     Ok(())
 }
