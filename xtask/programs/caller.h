@@ -81,6 +81,12 @@ static const char *wanted(int at, const char *path)
     return NULL;
 }
 
+/* The value of a field: `memory` is a pointer that the library may follow. */
+static unsigned long chosen(const char *value, const struct enumerator *names)
+{
+    return strcmp(value, "memory") ? parse(value, names) : (unsigned long)guarded(64);
+}
+
 /* Whether the case has a null pointer for an argument. */
 static inline int is_null(int at)
 {
@@ -132,7 +138,7 @@ static inline void value(int at, void *to, unsigned long size, const struct fiel
     for (; is_case && fields && fields->size; fields++) {
         const char *value = wanted(at, fields->path);
         if (value)
-            set(to, fields, parse(value, fields->names));
+            set(to, fields, chosen(value, fields->names));
         describe(&given, at, to, fields);
     }
     add(&line, " %d:value/%lu/%#lx", at, size, sum(to, size));
@@ -153,7 +159,7 @@ static inline void *input(int at, unsigned long size, const struct mark *marks,
     for (const struct field *field = fields; is_case && field && field->size; field++) {
         const char *value = wanted(at, field->path);
         unsigned long number = field->path[0] == '~' ? 0 : field->number;
-        set(place, field, value ? parse(value, field->names) : number);
+        set(place, field, value ? chosen(value, field->names) : number);
         describe(&given, at, place, field);
     }
     memcpy(copy, place, size);
@@ -173,7 +179,7 @@ static inline void *output(int at, unsigned long size, const struct mark *marks,
     for (const struct field *field = fields; is_case && field && field->size; field++) {
         const char *value = wanted(at, field->path);
         if (value) {
-            set(place, field, parse(value, field->names));
+            set(place, field, chosen(value, field->names));
             describe(&given, at, place, field);
         }
     }

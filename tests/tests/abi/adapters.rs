@@ -107,6 +107,7 @@ struct Case {
     #[serde(default)]
     failed: Values,
     calls: Option<String>,
+    also: Option<String>,
     result: Option<i32>,
     status: Option<i32>,
     #[serde(default)]
@@ -137,6 +138,8 @@ pub struct Trial<'a> {
     pub fails: Fails,
     /// The library function and its arguments; `None`: refused.
     pub calls: Option<(String, Vec<Expression>)>,
+    /// A second function, likewise.
+    pub also: Option<(String, Vec<Expression>)>,
     pub set: Values,
     pub writes: Values,
     pub out: Values,
@@ -320,11 +323,12 @@ fn trial<'a>(
     twin: &str,
     (name, header, driver, fails): (&str, Version, Version, Fails),
 ) -> Trial<'a> {
-    let calls = case.calls.as_ref().or(row.calls.as_ref());
-    let calls = calls.filter(|_| !case.refused).map(|text| {
+    let read = |text: &String| {
         let text = text.replace('~', twin);
         call(&text).unwrap_or_else(|| panic!("adapters.toml: `{text}` is no call"))
-    });
+    };
+    let calls = case.calls.as_ref().or(row.calls.as_ref());
+    let calls = calls.filter(|_| !case.refused).map(read);
     assert!(
         calls.is_some() || case.refused,
         "adapters.toml: {:?} neither calls nor is refused",
@@ -346,6 +350,7 @@ fn trial<'a>(
         driver,
         fails,
         calls,
+        also: case.also.as_ref().map(read),
         set: both(&row.set, &case.set),
         writes: both(&row.writes, &case.writes),
         out: both(&row.out, &case.out),

@@ -184,18 +184,15 @@ pub fn check(
         return check.outputs(None);
     };
     check.status(trial.status)?;
-    let [record] = &ran.records[..] else {
-        return Err(format!("calls {:?}", ran.records));
+    let record = match (&ran.records[..], &trial.also) {
+        ([record], None) => record,
+        ([record, second], Some(also)) => {
+            check.call(second, also)?;
+            record
+        }
+        _ => return Err(format!("calls {:?}", ran.records)),
     };
-    ensure(record.name == *name, || format!("calls {}", record.name))?;
-    ensure(record.arguments.len() == expressions.len(), || {
-        format!("{} arguments", record.arguments.len())
-    })?;
-    for (at, expression) in expressions.iter().enumerate() {
-        check
-            .argument(record, at, expression)
-            .map_err(|e| format!("argument {at} of {name}: {e}"))?;
-    }
+    check.call(record, &(name.clone(), expressions.clone()))?;
     if trial.fails == Fails::Nothing {
         for key in trial.writes.keys() {
             ensure(record.fields.contains_key(key), || {
@@ -208,6 +205,23 @@ pub fn check(
 }
 
 impl Check<'_> {
+    /// Checks a call of the library.
+    fn call(
+        &self,
+        record: &Record,
+        (name, expressions): &(String, Vec<Expression>),
+    ) -> Result<(), String> {
+        ensure(record.name == *name, || format!("calls {}", record.name))?;
+        ensure(record.arguments.len() == expressions.len(), || {
+            format!("{} arguments", record.arguments.len())
+        })?;
+        for (at, expression) in expressions.iter().enumerate() {
+            self.argument(record, at, expression)
+                .map_err(|e| format!("argument {at} of {name}: {e}"))?;
+        }
+        Ok(())
+    }
+
     fn status(&self, status: i32) -> Result<(), String> {
         let found = &self.ran.result;
         let rest = found.strip_prefix(&format!("{status} "));
@@ -236,7 +250,7 @@ impl Check<'_> {
             }
             Expression::Field(key) => {
                 let given = self.ran.given.get(key).and_then(|value| number(value));
-                ensure(given.is_some() && given == number(found), wrong)
+                ensure(given.is_some() && given == number(head(found)), wrong)
             }
             Expression::Same(of) => {
                 let passed = self.passed(*of)?;
