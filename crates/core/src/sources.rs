@@ -6,6 +6,7 @@
 
 mod adapted;
 mod errors;
+mod initializers;
 mod libraries;
 
 use std::fmt::Write as _;

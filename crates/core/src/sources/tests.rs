@@ -394,6 +394,6 @@ fn strings_survive_a_c_compiler() {
         ("\n1", "\"\\0121\""),
         ("é", "\"\\303\\251\""),
     ] {
-        assert_eq!(libraries::quote(text), literal);
+        assert_eq!(initializers::quote(text), literal);
     }
 }
