@@ -4,11 +4,6 @@ use std::fmt::{Display, Write as _};
 
 use crate::by_name::ByName;
 
-/// Adds a line; writing to a String cannot fail.
-macro_rules! line {
-    ($text:expr, $($arguments:tt)*) => {{ let _ = writeln!($text, $($arguments)*); }};
-}
-
 /// Concatenated runs of rows, equal ones stored once.
 #[derive(Default)]
 pub(super) struct Runs {
@@ -64,8 +59,9 @@ impl Names {
         }
         let offset = self.len;
         self.offsets.insert(name, offset);
-        line!(self.members, "    char n{offset}[{}];", name.len() + 1);
-        line!(self.values, "    {},", quote(name));
+        // Writing to a String cannot fail.
+        let _ = writeln!(self.members, "    char n{offset}[{}];", name.len() + 1);
+        let _ = writeln!(self.values, "    {},", quote(name));
         self.len += name.len() + 1;
         offset
     }
