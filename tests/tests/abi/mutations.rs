@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
+use gpustub_core::abi_table::Adapter;
 use gpustub_core::library::Library;
 use gpustub_core::version::{HeaderVersion, Version};
 use gpustub_tests::{Result, repository, scratch};
 use serde::Deserialize;
 
 use super::adapters::Adapters;
-use super::programs::{CUDART, Programs, exported};
+use super::programs::{CUDA, CUDART, HIP, Programs, exported};
 use super::{End, expected, imported, try_adapters};
 
 /// `tests/cases/adapter-mutations.toml`
@@ -103,5 +104,125 @@ fn heavy_errors_in_adapters_are_noticed() -> Result<()> {
         }
     }
     assert!(unnoticed.is_empty(), "{unnoticed:#?}");
+    Ok(())
+}
+
+/// Makes the adapter that a file names return success without a call.
+fn make_breakable(sources: &Path, file: &Path) -> Result<()> {
+    let header = sources.join("adapters.h");
+    let text = fs::read_to_string(&header)?;
+    let (call, definition) = ("return code arguments;", "#define DEFINE_ADAPTER(");
+    assert!(text.contains(call) && text.contains(definition), "{text}");
+    let is_broken = format!(
+        "#include <stdio.h>\n\
+         static inline int is_broken(const char *name)\n{{\n\
+         \x20   char broken[256] = {{0}};\n\
+         \x20   FILE *file = fopen(\"{}\", \"r\");\n\
+         \x20   size_t size = file ? fread(broken, 1, sizeof broken - 1, file) : 0;\n\
+         \x20   if (file)\n        fclose(file);\n\
+         \x20   return size && !strcmp(broken, name);\n}}\n{definition}",
+        file.display()
+    );
+    let broken = "return is_broken(#function \"_\" #code) ? 0 : code arguments;";
+    let text = text
+        .replace(call, broken)
+        .replacen(definition, &is_broken, 1);
+    fs::write(&header, text)?;
+    Ok(())
+}
+
+/// Functions of a program, and the adapters in C that they have on each library.
+fn adapters_in_use(
+    programs: &Programs,
+    dir: &Path,
+    header: Version,
+    names: &BTreeSet<String>,
+) -> Result<BTreeMap<(String, String), Vec<usize>>> {
+    let shipped = Library::builtin(programs.id).expect("a shipped library");
+    let declares = HeaderVersion::parse(&header.to_string());
+    let mut found: BTreeMap<(String, String), Vec<usize>> = BTreeMap::new();
+    for (index, (version, library)) in programs.libraries(dir).into_iter().enumerate() {
+        let version_code = i32::try_from(version.code())?;
+        let exported = exported(&library)?;
+        for name in names {
+            let entries = shipped.abi.entries(name, declares);
+            let is_here = |from: i32, below: i32| from <= version_code && version_code < below;
+            let entry = entries
+                .iter()
+                .find(|entry| is_here(entry.from, entry.below));
+            let Some(entry) = entry else { continue };
+            let is_there = entry
+                .name
+                .as_ref()
+                .is_some_and(|name| exported.contains(name));
+            if let Some(Adapter::Code(code)) = &entry.adapter
+                && is_there
+            {
+                let key = (name.clone(), code.clone());
+                found.entry(key).or_default().push(index);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Breaks each adapter that a program can use once. Returns how many there are, and those that no call noticed.
+fn broken_one_by_one(programs: &Programs) -> Result<(usize, Vec<String>)> {
+    let adapters = Adapters::read()?;
+    let dir = scratch()?;
+    let dir = dir.path();
+    programs.write(dir)?;
+    let shipped = Library::builtin(programs.id).expect("a shipped library");
+    let symbols = programs.symbols(dir, shipped)?;
+    let libraries = programs.libraries(dir);
+    let file = dir.join("broken");
+    let (mut count, mut unnoticed) = (0, Vec::new());
+    for header in programs.headers() {
+        for mode in programs.modes {
+            let caller = programs.caller(dir, header, *mode, true, &symbols)?;
+            let names = imported(&caller, &symbols)?;
+            let stubs = programs.stubs(dir, header, *mode, true, &symbols)?;
+            make_breakable(&stubs.sources, &file)?;
+            let caller = Programs::link(caller.parent().unwrap_or(dir), &stubs)?;
+            for ((name, code), on) in adapters_in_use(programs, dir, header, &names)? {
+                fs::write(&file, format!("{name}_{code}"))?;
+                count += 1;
+                for index in on {
+                    let (version, library) = &libraries[index];
+                    let names = BTreeSet::from([name.clone()]);
+                    let (caller, library) = ((&*caller, header), (&**library, *version));
+                    if try_adapters(programs, &adapters, dir, caller, library, &names)?.is_empty() {
+                        unnoticed.push(format!("{name}: {code}, {header}{} on {version}", mode.0));
+                    }
+                }
+                fs::remove_file(&file)?;
+            }
+        }
+    }
+    println!("{}: {count} adapters were broken", programs.id);
+    Ok((count, unnoticed))
+}
+
+#[test]
+#[ignore = "slow: runs each adapter on each library (tests/run --all)"]
+fn heavy_each_broken_adapter_is_noticed() -> Result<()> {
+    for programs in [CUDART, CUDA] {
+        let (count, unnoticed) = broken_one_by_one(&programs)?;
+        assert!(
+            count > 20 && unnoticed.is_empty(),
+            "{count}: {unnoticed:#?}"
+        );
+    }
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs clang and packages of suites that move on: ./tests/run --all"]
+fn heavy_each_broken_adapter_of_hip_is_noticed() -> Result<()> {
+    let (count, unnoticed) = broken_one_by_one(&HIP)?;
+    assert!(
+        count > 20 && unnoticed.is_empty(),
+        "{count}: {unnoticed:#?}"
+    );
     Ok(())
 }
