@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use gpustub_cdecl::{Headers, Version, same};
+use gpustub_cdecl::{Headers, Version, same_with_zeroed_reserved};
 use gpustub_core::library::Library;
 use gpustub_report::error::Result;
 
@@ -92,7 +92,7 @@ fn compare_declarations<'a>(
         };
         if was != is {
             let declared = old.functions.get(was).zip(new.functions.get(is));
-            let reason = declared.and_then(|(a, b)| same(a, b).err());
+            let reason = declared.and_then(|(a, b)| same_with_zeroed_reserved(a, b).err());
             let [name, was, is] = [name, was, is].map(str::to_owned);
             found.changes.push(Change::Macro(name, was, is, reason));
         }
@@ -101,7 +101,7 @@ fn compare_declarations<'a>(
         match (old.functions.get(name), new.functions.get(name)) {
             (Some(was), Some(is)) => {
                 found.functions += 1;
-                if let Err(reason) = same(was, is) {
+                if let Err(reason) = same_with_zeroed_reserved(was, is) {
                     found.reasons.insert(name.clone(), reason);
                 }
             }
