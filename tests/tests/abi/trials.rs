@@ -280,6 +280,8 @@ impl Check<'_> {
             let Some(path) = read(key) else { continue };
             let wanted = given.get(&format!("{of}.{path}"));
             let holds = match (wanted, self.adapters.made(self.trial.row, &path)) {
+                // The largest member of a union: the bytes of the others.
+                _ if path.ends_with("~pad") => true,
                 _ if is_reserved(&path) => equals(value, 0),
                 (Some(wanted), _) => wanted == value,
                 (None, Some(Made::Constant(constant))) => equals(value, *constant),

@@ -98,14 +98,16 @@ fn fields_are_copied_and_nothing_else() {
             ][..],
             "1_0 16; 2_0 24, n 4; 1_0_to_2_0 0 0 4, 8 4 4, 16 8 8; 2_0_to_1_0 0 0 4, 4 8 4, 8 16 8",
         ),
-        // A field in reserved bytes is a field of the layout. Reserved bytes are not copied.
+        // A field in reserved bytes makes another layout, since the function may write it. Reserved bytes are not
+        // copied.
         (
             &[
                 "struct s { int a; int reserved[3]; };",
                 "struct s { int a, b; int reserved[2]; };",
                 "struct s { int a, b; int reserved[6]; };",
             ],
-            "1_0 16; 3_0 32; 1_0_to_3_0 0 0 8; 3_0_to_1_0 0 0 8",
+            "1_0 16; 2_0 16, b 4; 3_0 32, b 4; 1_0_to_2_0 0 0 4; 2_0_to_1_0 0 0 4; 1_0_to_3_0 0 0 4; \
+             3_0_to_1_0 0 0 4; 2_0_to_3_0 0 0 8; 3_0_to_2_0 0 0 8",
         ),
         (
             &[
@@ -113,7 +115,8 @@ fn fields_are_copied_and_nothing_else() {
                 "struct s { int a, b; int reserved[2]; };",
                 "struct s { int a; int reserved1[7]; };",
             ],
-            "1_0 16, b 4; 3_0 32; 1_0_to_3_0 0 0 4; 3_0_to_1_0 0 0 4",
+            "1_0 16; 2_0 16, b 4; 3_0 32; 1_0_to_2_0 0 0 4; 2_0_to_1_0 0 0 4; 1_0_to_3_0 0 0 4; \
+             3_0_to_1_0 0 0 4; 2_0_to_3_0 0 0 4; 3_0_to_2_0 0 0 4",
         ),
         // The tail padding of the older one is a field of the newer one.
         (
