@@ -27,15 +27,17 @@ static int apply_abi_table(struct binding *binding, const struct library *librar
         if (entry->from >= below || entry->below <= from)
             continue;
         holds = entry->from <= from && below <= entry->below;
-        binding->name = holds && entry->name ? library->abi_names + entry->name : NULL;
-        if (entry->kind == ABI_NULL_ARGUMENT || entry->kind == ABI_ADAPTED)
+        const char *text = holds && entry->text ? library->abi_texts + entry->text : NULL;
+        if (entry->kind == ABI_REFUSED || entry->kind == ABI_MISSING) {
+            binding->explanation = text;
+            return entry->kind == ABI_MISSING;
+        }
+        binding->name = text;
+        if (entry->kind != ABI_BOUND)
             binding->entry = entry;
-        return holds && entry->kind != ABI_REFUSED;
+        return holds;
     }
-    if (holds || (!spec->abi_entries_len && !spec->abi_bounded))
-        return 1;
-    binding->name = NULL;
-    return 0;
+    return holds || (!spec->abi_entries_len && !spec->abi_bounded);
 }
 
 /* Resolves a name in a library. musl has no dlvsym, and always returns the default version. */

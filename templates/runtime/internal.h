@@ -345,7 +345,8 @@ INTERNAL void register_finish(void);
 
 /* call.c */
 struct binding {
-    const char *name;              /* in the library; of a refusal, its reason or NULL */
+    const char *name;              /* in the library */
+    const char *explanation;       /* reason of a refused or missing function; or NULL */
     const struct abi_entry *entry; /* entry with an adapter; or NULL */
     const char *lacking;           /* target that the library lacks; or NULL */
     void *targets[MAX_TARGETS];    /* functions of the library; the first is the bound one */

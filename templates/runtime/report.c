@@ -39,9 +39,10 @@ static void append_function(struct text *text, const struct slot *slot,
         append(text, adapter->limit ? adapter->limit : "");
         append(text, adapter->limit ? ")" : "");
     }
-    if (kind == ABI_MISMATCH && (binding->lacking || binding->name)) {
+    int is_bound = kind != MISSING && kind != ABI_MISMATCH;
+    if (!is_bound && (binding->lacking || binding->explanation)) {
         append(text, binding->lacking ? " (the library lacks " : " (");
-        append(text, binding->lacking ? binding->lacking : binding->name);
+        append(text, binding->lacking ? binding->lacking : binding->explanation);
         append(text, ")");
     }
 }

@@ -224,10 +224,11 @@ struct out_param {
 };
 
 enum abi_kind {
-    ABI_BOUND,         /* `name` has the ABI that the program's headers declare */
-    ABI_REFUSED,       /* no function has it; `name` is the reason, or empty */
-    ABI_NULL_ARGUMENT, /* `name` has one more argument, which is NULL */
-    ABI_ADAPTED        /* `name` is the first target of a struct adapter */
+    ABI_BOUND,         /* `text` is a function with the ABI that the program's headers declare */
+    ABI_REFUSED,       /* no function has it; `text` is the reason, or empty */
+    ABI_MISSING,       /* only the function itself has it; `text` is the reason why the library lacks it */
+    ABI_NULL_ARGUMENT, /* `text` is a function with one more argument, which is NULL */
+    ABI_ADAPTED        /* `text` is the first target of a struct adapter */
 };
 
 /* Entry of the ABI table: function that is bound instead of the function's own name in a library whose
@@ -237,7 +238,7 @@ struct abi_entry {
     uint8_t kind;
     uint8_t adapter;       /* index into the adapter_list of the function */
     uint8_t null_argument; /* index of that argument */
-    uint16_t name;         /* offset in library.abi_names */
+    uint16_t text;         /* offset in library.abi_texts */
 };
 
 /* Functions that compilers call before main, for each module with device code. */
@@ -304,7 +305,7 @@ struct library {
                                                    probe with a result determines the toolkit */
     const struct out_param *out_params;
     const struct abi_entry *abi_entries;
-    const char *abi_names; /* names and reasons in a row, the first one empty: no pointers, which would cost a
+    const char *abi_texts; /* names and reasons in a row, the first one empty: no pointers, which would cost a
                               relocation each */
 };
 

@@ -115,7 +115,7 @@ pub struct AbiEntry {
     pub name: Option<String>,
     /// Adapter of the calls; `None`: the function is called as it is.
     pub adapter: Option<Adapter>,
-    /// Reason of a refusal, if a reviewer gave one.
+    /// Reason, if a reviewer gave one, of a refusal, or why the library lacks the function's own name.
     pub reason: Option<String>,
 }
 
@@ -240,13 +240,15 @@ impl AbiTable {
         let mut entries: Vec<AbiEntry> = Vec::new();
         let mut add = |from: i32, below: i32, bound: Bound<'_>| {
             // A name with a single variant is searched under itself, if no other name fits.
-            if always.is_some() && bound.name.is_none() {
-                return;
-            }
+            let name = match bound.name {
+                None if always.is_some() && bound.reason.is_none() => return,
+                None => always.map(|_| own),
+                name => name,
+            };
             let entry = AbiEntry {
                 from,
                 below,
-                name: bound.name.map(|name| name.name.clone()),
+                name: name.map(|name| name.name.clone()),
                 adapter: bound.adapter.cloned(),
                 reason: bound.reason.map(str::to_owned),
             };

@@ -57,7 +57,9 @@ pub fn library(text: &str) {
             for entry in &found {
                 let bound = entry.name.is_some();
                 assert!(bound || entry.adapter.is_none(), "{found:?}");
-                assert!(!bound || entry.reason.is_none(), "{found:?}");
+                // With a reason, the name is the function's own, which the library lacks.
+                let own = entry.name.as_deref() == Some(name) && entry.adapter.is_none();
+                assert!(!bound || own || entry.reason.is_none(), "{found:?}");
                 if let Some(Adapter::NullArgument(argument)) = entry.adapter {
                     assert!(argument < MAX_ARGUMENTS, "{found:?}");
                 }

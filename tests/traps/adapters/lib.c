@@ -91,6 +91,7 @@ int trap_partial(int value, int more) { return value + more; }
 int trap_extra(int value) { return value; }
 #ifndef LACKS
 int trap_last(int value) { return value; }
+int trap_missing(void) { return -1; }
 #endif
 
 int trap_function_with_a_name_that_is_longer_than_those_of_the_shipped_libraries_and_goes_on_for_a_while(int value)
@@ -103,4 +104,5 @@ int trap_chain(int value, long second) { return value * 100 + (int)second; }
 
 int trap_passed(int value) { return value; }
 int trap_refused(void) { return -1; }
+int trap_kept(void) { return 5; }
 int trap_never(int zero) { return zero; }

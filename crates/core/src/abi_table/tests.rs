@@ -49,6 +49,11 @@ entry 11.7=1 12.0=2 13.0=3
 create 11.7=1
 create_v2 12.0=2
 create_v3 12.5=3
+
+@refused 2 1 the older function has no flags
+@refused 2 - the library has no batches
+batch 12.0=1
+batch_v2 12.9=2
 ";
 
 /// `from..below=name`, or `!` for a refusal, with `+` and the argument that is null or the adapter; between
@@ -159,6 +164,13 @@ fn only_names_of_the_same_variant_are_bound() {
             "11.0..12.0=create+older 12.0..12.5=create_v2+without_flags",
         ),
         ("create", "", ""),
+        // The reason why a library lacks a function with one ABI.
+        (
+            "batch_v2",
+            "",
+            "11.0..12.0=batch_v2 (the library has no batches) 12.0..12.9=batch_v2 (the older function has no flags)",
+        ),
+        ("batch", "", ""),
     ] {
         assert_eq!(
             entries(name, header),

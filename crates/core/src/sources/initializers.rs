@@ -31,7 +31,7 @@ impl Runs {
 }
 
 /// Strings in a row, each once.
-pub(super) struct Names {
+pub(super) struct Texts {
     /// Members of a struct, since compilers need not take long string literals (C11 5.2.4.1).
     pub members: String,
     pub values: String,
@@ -39,7 +39,7 @@ pub(super) struct Names {
     len: usize,
 }
 
-impl Names {
+impl Texts {
     /// Only the empty string.
     pub(super) fn new() -> Self {
         let mut offsets = ByName::new();

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::adapted::adapters;
 use super::errors;
-use super::initializers::{Members, Names, Runs, int, quote};
+use super::initializers::{Members, Runs, Texts, int, quote};
 use crate::abi_table::{AbiEntry, Adapter, MAX_ARGUMENTS};
 use crate::decode::{MAX_ARGUMENT, MAX_SIZE};
 use crate::library::{
@@ -199,7 +199,7 @@ fn lists(library: &LibraryPlan) -> [(&'static str, &[String]); 8] {
 fn specs(text: &mut String, id: &str, library: &LibraryPlan) {
     let mut outs = Runs::default();
     let mut entries = Runs::default();
-    let mut names = Names::new();
+    let mut texts = Texts::new();
     let mut rows = String::new();
     for spec in library.specs.iter() {
         let own = spec.abi_name.as_deref().unwrap_or_default();
@@ -211,7 +211,7 @@ fn specs(text: &mut String, id: &str, library: &LibraryPlan) {
         let adapters = adapters(&bound);
         let mut entry_rows = String::new();
         for entry in &bound {
-            entry_rows += &abi_entry(entry, &adapters, &mut names);
+            entry_rows += &abi_entry(entry, &adapters, &mut texts);
         }
         let fallback = &spec.fallback;
         let mut out_rows = String::new();
@@ -260,12 +260,12 @@ fn specs(text: &mut String, id: &str, library: &LibraryPlan) {
         text,
         "static const struct abi_entry abi_entries_of_{id}[] = {{"
     );
-    line!(text, "{}    {{.name = 0}},\n}};", entries.rows);
+    line!(text, "{}    {{.text = 0}},\n}};", entries.rows);
     line!(
         text,
-        "static const struct {{\n{}}} abi_names_of_{id} = {{\n{}}};",
-        names.members,
-        names.values
+        "static const struct {{\n{}}} abi_texts_of_{id} = {{\n{}}};",
+        texts.members,
+        texts.values
     );
     line!(
         text,
@@ -314,15 +314,17 @@ fn trim(entries: &mut Vec<AbiEntry>, (from, below): (i32, i32)) {
 const MAX_ABI_VERSION: i32 = 65535;
 
 /// Row of an ABI entry of a function with these adapters.
-fn abi_entry(entry: &AbiEntry, adapters: &[Adapter], names: &mut Names) -> String {
+fn abi_entry(entry: &AbiEntry, adapters: &[Adapter], texts: &mut Texts) -> String {
     let mut members = Members::new();
     members.set("from", &entry.from.min(MAX_ABI_VERSION));
     members.set("below", &entry.below.min(MAX_ABI_VERSION));
-    if entry.name.is_none() {
-        members.set("kind", &"ABI_REFUSED");
+    match (&entry.name, &entry.reason) {
+        (None, _) => members.set("kind", &"ABI_REFUSED"),
+        (Some(_), Some(_)) => members.set("kind", &"ABI_MISSING"),
+        (Some(_), None) => {}
     }
-    if let Some(name) = entry.name.as_ref().or(entry.reason.as_ref()) {
-        members.set_number("name", names.offset(name));
+    if let Some(text) = entry.reason.as_ref().or(entry.name.as_ref()) {
+        members.set_number("text", texts.offset(text));
     }
     if let Some(adapter) = &entry.adapter {
         let kind = match adapter {
@@ -425,7 +427,7 @@ fn members(library: &LibraryPlan, plan: &Plan) -> String {
     line!(text, "    .version_probes = version_probes_of_{id},");
     line!(
         text,
-        "    .specs = specs_of_{id}, .out_params = out_params_of_{id}, .abi_entries = abi_entries_of_{id},\n    .abi_names = (const char *)&abi_names_of_{id},"
+        "    .specs = specs_of_{id}, .out_params = out_params_of_{id}, .abi_entries = abi_entries_of_{id},\n    .abi_texts = (const char *)&abi_texts_of_{id},"
     );
     text
 }
