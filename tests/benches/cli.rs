@@ -373,6 +373,12 @@ fn build_script(package: &Path) -> Result<()> {
         command.current_dir(&sources).args(args);
         command
     };
+    let unit = |source: &str| {
+        let flags = ["-fPIC", "-ffunction-sections", "-fdata-sections"];
+        let mut command = tool("cc", &flags);
+        command.args(["-DGPUSTUB_ADAPTERS_APART=1", "-c", source]);
+        command
+    };
     let mut nothing = clean();
     nothing.arg("true");
     println!("\n## The build script of cuda, cudart, nvrtc and opencl, the helper compiled\n");
@@ -382,22 +388,11 @@ fn build_script(package: &Path) -> Result<()> {
             "of it: cc -c stubs.S",
             tool("cc", &["-fPIC", "-c", "stubs.S"]),
         ),
-        (
-            "of it: cc -c runtime.c",
-            tool(
-                "cc",
-                &[
-                    "-fPIC",
-                    "-ffunction-sections",
-                    "-fdata-sections",
-                    "-c",
-                    "runtime.c",
-                ],
-            ),
-        ),
+        ("of it: cc -c runtime.c", unit("runtime.c")),
+        ("of it: cc -c adapters.c", unit("adapters.c")),
         (
             "of it: ar",
-            tool("ar", &["rcSD", "x.a", "stubs.o", "runtime.o"]),
+            tool("ar", &["rcSD", "x.a", "stubs.o", "runtime.o", "adapters.o"]),
         ),
         ("a shell that only creates the directory", nothing),
     ])?;

@@ -1,12 +1,13 @@
 //! Cost budgets of a stub, compared with its alternatives. `BENCHMARKS.md` has the last results of
 //! `cargo bench -p gpustub-tests --bench stubs`, which prints figures and asserts no time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use gpustub_core::abi_table::Adapter;
 use gpustub_core::by_name::ByName;
 use gpustub_core::diag::has_errors;
 use gpustub_core::library::Library;
@@ -90,6 +91,19 @@ fn first_functions() -> Vec<String> {
     libraries
         .filter_map(|library| Some(library.symbols.functions().next()?.name.clone()))
         .collect()
+}
+
+/// Functions that an adapter in C calls in some version of their library, without a version of the headers.
+fn adapted() -> BTreeSet<String> {
+    let libraries = Library::builtin_ids().filter_map(Library::builtin);
+    let names = libraries.flat_map(|library| {
+        let functions = library.symbols.functions().map(|symbol| &symbol.name);
+        functions.filter(|name| {
+            let mut entries = library.abi.entries(name, None).into_iter();
+            entries.any(|entry| matches!(entry.adapter, Some(Adapter::Code(_))))
+        })
+    });
+    names.cloned().collect()
 }
 
 /// Source of a program with calls of these functions, none of which run.
@@ -227,29 +241,39 @@ impl Bench {
     fn size(&self) {
         let (manifest, names) = shipped();
         let firsts = first_functions();
+        let adapted = adapted();
+        let simple: Vec<String> = (names.iter())
+            .filter(|name| firsts.contains(name) || !adapted.contains(*name))
+            .cloned()
+            .collect();
         let all = self.archive("size-all", &manifest, ByName::new());
         let own = self.own_library("size-own", &names);
         let one = self.own_library("size-one", &names[..1]);
         // The calls also have a size: the same calls of functions that share one body.
         let plain = self.plain(&names);
         let used = self.weigh("size-used", &all, &names, &names);
+        let most = self.weigh("size-most", &all, &names, &simple);
         let some = self.weigh("size-some", &all, &names, &firsts);
         let unused = self.weigh("size-unused", &all, &names, &[]);
         let calls = self.weigh("size-calls", &plain, &names, &names);
+        let rest = self.weigh("size-rest", &plain, &names, &simple);
         let few = self.weigh("size-few", &plain, &names, &firsts);
         let none = self.weigh("size-none", &plain, &names, &[]);
         let many = self.weigh("size-many", &own, &names, &[]);
         let alone = self.weigh("size-alone", &one, &names, &[]);
         let (n, libraries) = (names.len() as f64, firsts.len() as f64);
-        let each = ((used - some) - (calls - few)) / (n - libraries);
+        let each = ((most - some) - (rest - few)) / (simple.len() as f64 - libraries);
+        let with = (names.len() - simple.len()) as f64;
+        let each_adapted = ((used - most) - (calls - rest)) / with;
         println!("\n## Bytes in a stripped, position-independent program (lld, --gc-sections)\n");
         println!("| what | bytes |\n|---|---|");
         println!(
             "| a used stub, with its name of {:.1} bytes: mean of {} | {:.1} |",
-            names.iter().map(String::len).sum::<usize>() as f64 / n,
-            names.len() - firsts.len(),
+            simple.iter().map(String::len).sum::<usize>() as f64 / simple.len() as f64,
+            simple.len() - firsts.len(),
             each
         );
+        println!("| a used stub with adapters in C: mean of {with} | {each_adapted:.0} |");
         println!("| an unused stub | {:.2} |", (many - alone) / n);
         println!(
             "| tables of {libraries} libraries, of each one function used | {:.0} |",
