@@ -6,7 +6,7 @@ use std::process::Command;
 
 use gpustub_core::library::{Library, LoadName, VersionProbe};
 use gpustub_tests::command::{run, succeed};
-use gpustub_tests::components::wheel_libraries;
+use gpustub_tests::components::{component, wheel_libraries};
 use gpustub_tests::isolated::Isolated;
 use gpustub_tests::{Result, repository, scratch};
 
@@ -257,16 +257,17 @@ pub fn reported(reader: &Path, rule: &VersionProbe, files: &[PathBuf]) -> Result
     Ok(majors)
 }
 
-/// Checks the rules of the shipped manifest on real builds: wheel, file, and the toolkit for each
-/// rule (0: the rule does not apply to that version).
+/// Checks the rules of the shipped manifest on real builds: wheel or component, file, and the toolkit
+/// for each rule (0: the rule does not apply to that version).
 fn real(id: &str, builds: &[(&str, &str, &[u32])]) -> Result<()> {
     let dir = scratch()?;
     let reader = reader(dir.path(), &["-O2"])?;
     let rules = &Library::builtin(id)
         .ok_or("a shipped library")?
         .toolkit_version_from;
-    for (wheel, file, expected) in builds {
-        let file = wheel_libraries(wheel)?.join(file);
+    for (name, file, expected) in builds {
+        let directory = wheel_libraries(name).or_else(|_| component(name))?;
+        let file = directory.join(file);
         let majors = rules
             .iter()
             .map(|rule| Ok(reported(&reader, rule, std::slice::from_ref(&file))?[0]));
@@ -282,7 +283,8 @@ fn real_builds_name_their_toolkit() -> Result<()> {
     real("cudnn", &[("cudnn", "libcudnn.so.9", &[12, 12, 0])])?;
     real("nccl", &[("nccl", "libnccl.so.2", &[12])])?;
     real("cusparse", &[("cusparse-12.9", "libcusparse.so.12", &[12])])?;
-    real("cusolver", &[("cusolver-12.9", "libcusolver.so.11", &[12])])
+    real("cusolver", &[("cusolver-12.9", "libcusolver.so.11", &[12])])?;
+    real("hipsolver", &[("hipsolver-5.5", "libhipsolver.so.0", &[5])])
 }
 
 #[test]
@@ -301,6 +303,13 @@ fn heavy_real_builds_name_every_toolkit() -> Result<()> {
         &[
             ("nccl-cuda-11", "libnccl.so.2", &[11]),
             ("nccl-cuda-13", "libnccl.so.2", &[13]),
+        ],
+    )?;
+    real(
+        "hipsolver",
+        &[
+            ("hipsolver-6.4", "libhipsolver.so.0", &[6]),
+            ("hipsolver-7.2", "libhipsolver.so.1", &[7]),
         ],
     )
 }

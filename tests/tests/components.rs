@@ -1,0 +1,94 @@
+//! `components/wheel-headers`, with wheels that a directory has.
+
+use std::fs;
+use std::process::Command;
+
+use gpustub_tests::command::{run, succeed};
+use gpustub_tests::components::component;
+use gpustub_tests::{Result, repository, scratch};
+
+/// Writes a wheel with these files and a RECORD of them, which has another hash for `broken.h`.
+const PACK: &str = r#"
+import base64, hashlib, sys, zipfile
+directory, name, *files = sys.argv[1:]
+record = f"{name}-1.dist-info/RECORD"
+with zipfile.ZipFile(f"{directory}/{name}-1-py3-none-any.whl", "w") as wheel:
+    rows = []
+    for file in files:
+        wheel.writestr(file, file)
+        listed = "" if file.endswith("broken.h") else file
+        digest = base64.urlsafe_b64encode(hashlib.sha256(listed.encode()).digest())
+        rows.append(f"{file},sha256={digest.decode().rstrip('=')},{len(file)}")
+    wheel.writestr(record, "\n".join([*rows, f"{record},,"]))
+"#;
+
+/// Unpacks a wheel with these files: its headers, or the error.
+fn unpack(files: &[&str]) -> Result<std::result::Result<Vec<String>, String>> {
+    let dir = scratch()?;
+    let mut pack = Command::new("python3");
+    pack.args(["-c", PACK])
+        .arg(dir.path())
+        .arg("acme")
+        .args(files);
+    succeed(&mut pack)?;
+    let tree = dir.path().join("tree");
+    let wanted = dir.path().join("wanted");
+    fs::write(&wanted, "headers/acme-1\tacme==1\n")?;
+    let mut command = Command::new("python3");
+    command
+        .arg(repository().join("tests/components/wheel-headers"))
+        .args([&wanted, &tree])
+        .env("PYTHONPATH", component("pip")?)
+        .env("PIP_NO_INDEX", "1")
+        .env("PIP_FIND_LINKS", dir.path());
+    let ran = run(&mut command)?;
+    if ran.status.success() {
+        let expected = format!("headers/acme-1\tacme==1\t{}\n", tree.join("0").display());
+        assert_eq!(ran.stdout, expected);
+        let list = succeed(
+            Command::new("find")
+                .current_dir(tree.join("0"))
+                .args(["-type", "f"]),
+        )?;
+        let mut found: Vec<String> = list.stdout.lines().map(str::to_owned).collect();
+        found.sort();
+        return Ok(Ok(found));
+    }
+    assert!(!tree.join("include/outside.h").exists());
+    Ok(Err(ran
+        .stderr
+        .lines()
+        .last()
+        .unwrap_or_default()
+        .to_owned()))
+}
+
+#[test]
+#[ignore = "needs pip of the components: ./tests/run"]
+fn only_headers_that_the_record_names_are_unpacked() -> Result<()> {
+    let files = [
+        "acme/include/acme.h",
+        "acme/include/acme/more.hpp",
+        "acme/include/__init__.py",
+        "acme/lib/libacme.so.1",
+        "acme/include.h",
+    ];
+    let headers = ["./acme/include/acme.h", "./acme/include/acme/more.hpp"];
+    assert_eq!(unpack(&files)?, Ok(headers.map(str::to_owned).to_vec()));
+    for (file, error) in [
+        (
+            "acme/include/broken.h",
+            "`acme/include/broken.h` is not the file that RECORD names",
+        ),
+        (
+            "../include/outside.h",
+            "`../include/outside.h` is outside of the wheel",
+        ),
+    ] {
+        let expected = format!("error: acme==1: {error}");
+        assert_eq!(unpack(&["acme/include/acme.h", file])?, Err(expected));
+    }
+    let none = "error: acme==1 has no headers".to_owned();
+    assert_eq!(unpack(&["acme/lib/libacme.so.1"])?, Err(none));
+    Ok(())
+}
