@@ -3,6 +3,8 @@
 //! The packages are those of `tests/components/install DIR --headers`. Without `--headers` only a few
 //! versions are installed, which the tests compare with the shipped files.
 
+#[cfg(test)]
+mod all_headers;
 mod history;
 #[cfg(test)]
 mod imports;
