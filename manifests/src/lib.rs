@@ -68,7 +68,7 @@ libraries![
     "hiprand",
     "hiprtc" abi errors,
     "hipsolver",
-    "hipsparse",
+    "hipsparse" errors,
     "hsa" errors,
     "nccl" errors,
     "nvjitlink",

@@ -7,7 +7,7 @@
 mod claims;
 pub mod declarations;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use gpustub_core::library::{Fallback, Library, Returns};
@@ -97,6 +97,20 @@ fn readings(recipe: &Recipe) -> impl Iterator<Item = (&[String], &[String])> {
     })
 }
 
+/// Names of the functions that a library's headers below a directory declare, sorted.
+pub fn declared_names(recipe: &Recipe, directory: &Path) -> Result<Vec<String>, String> {
+    let mut directories = include_below(directory)?;
+    directories.push(root().join("xtask/include"));
+    let mut names = BTreeSet::new();
+    for (include, macros) in readings(recipe) {
+        let source = declarations::source(include, macros);
+        let functions = declarations::read(&source, &directories)
+            .map_err(|e| format!("`{}`: {e}", directory.display()))?;
+        names.extend(functions.into_keys());
+    }
+    Ok(names.into_iter().collect())
+}
+
 /// Include directories; `None` if a component is missing.
 pub fn include_directories(
     headers: &Headers,
@@ -108,12 +122,15 @@ pub fn include_directories(
         if !directory.is_dir() {
             return Ok(None);
         }
-        directories.extend(walk(&directory, |path| {
-            path.is_dir() && path.ends_with("include")
-        })?);
+        directories.extend(include_below(&directory)?);
     }
     directories.push(root().join("xtask/include"));
     Ok(Some(directories))
+}
+
+/// Every directory named `include` below a directory.
+fn include_below(directory: &Path) -> Result<Vec<PathBuf>, String> {
+    walk(directory, |path| path.is_dir() && path.ends_with("include"))
 }
 
 /// Declaration of a function, or of one with an equivalent name.

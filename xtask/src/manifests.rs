@@ -5,7 +5,6 @@
 //! `cargo xtask fallbacks` compares them with the headers.
 
 pub mod diff;
-mod header;
 mod list;
 mod merge;
 
@@ -14,6 +13,7 @@ use std::path::Path;
 use gpustub_core::symbols::SymbolList;
 use gpustub_image::{Options as ReadOptions, read_symbols_file};
 
+use crate::fallbacks;
 use crate::recipes::{Exports, Options, Recipe, find, installed, root};
 use merge::Evidence;
 
@@ -61,18 +61,19 @@ fn evidence(recipe: &Recipe, from: &Exports, components: &Path) -> Result<Eviden
         &from.installed,
         &from.directory,
         &from.file,
-        &from.cuda_header,
+        &from.declared_in,
     ) {
         (Some(file), None, None, None) => installed(file)?,
         (None, Some(directory), Some(file), None) => find(&components.join(directory), file)?,
         (None, None, None, Some(directory)) => {
-            let header = find(&components.join(directory), "cuda.h")?;
-            return Ok(Evidence::Declared(header::functions(&header)?));
+            let mut names = fallbacks::declared_names(recipe, &components.join(directory))?;
+            names.retain(|name| recipe.accepts(name));
+            return Ok(Evidence::Declared(names));
         }
         _ => {
             let version = from.version;
             return Err(format!(
-                "recipes.toml: {version}: `in` and `file`, `installed` or `cuda-header`"
+                "recipes.toml: {version}: `in` and `file`, `installed` or `declared-in`"
             ));
         }
     };
@@ -122,7 +123,8 @@ mod tests {
         from: &Exports,
         components: &Path,
     ) -> Result<Option<Vec<String>>, String> {
-        if (from.directory.iter()).any(|directory| !components.join(directory).is_dir()) {
+        let is_missing = |directory: &String| !components.join(directory).is_dir();
+        if from.declared_in.is_some() || from.directory.as_ref().is_some_and(is_missing) {
             return Ok(None);
         }
         let Evidence::Exports(exports) = evidence(recipe, from, components)? else {

@@ -48,7 +48,7 @@ pub struct Exports {
     pub directory: Option<String>,
     pub file: Option<String>,
     pub installed: Option<String>,
-    pub cuda_header: Option<String>,
+    pub declared_in: Option<String>,
 }
 
 /// Directories with the headers of one version.

@@ -287,6 +287,24 @@ fn errors_have_the_location_of_the_mistake() {
 }
 
 const ABI: &str = "@gpustub-abi 1\n@headers 11.8 12.0\n\nacmeOpen 11.8=1 12.0=2\n";
+#[test]
+fn load_names_reach_the_newest_release() {
+    for id in Library::builtin_ids() {
+        let library = Library::builtin(id).unwrap();
+        let names = library.load_names.get("linux").unwrap();
+        let soname = library.symbols.soname.as_ref().unwrap();
+        assert!(
+            names.iter().any(|name| name.name == *soname),
+            "{id}: {soname}"
+        );
+        // CUDA 13 has no libnvToolsExt.
+        let newest = library.toolkit_releases().last().filter(|_| id != "nvtx");
+        let majors: Vec<u32> = names.iter().filter_map(|name| name.major).collect();
+        if let Some(newest) = newest.filter(|_| !majors.is_empty()) {
+            assert!(majors.contains(&newest.major), "{id}: {majors:?}");
+        }
+    }
+}
 
 #[test]
 fn errors_of_the_list_name_the_list() {
