@@ -78,9 +78,10 @@ impl Request<'_> {
             }
             _ => Headers::including(named),
         };
-        // The macros for reading a library's headers also apply to headers named by options.
+        // The macros and rules of a library's headers also apply to headers named by options.
         if let Some(known) = self.known {
             headers.defines.clone_from(&known.defines);
+            headers.rules.clone_from(&known.rules);
         }
         headers
             .read(&clang, wanted)
@@ -100,13 +101,22 @@ impl Request<'_> {
             }
             Why::Refused { program, message } => {
                 let message = harmless(&message);
-                Error::new(format!("`{program}` cannot read the headers in {shown}\n{message}")).help(
+                let packages = missing(&message).and_then(|header| {
+                    let packages = gpustub_cdecl::packages_of(header)?;
+                    Some(format!(
+                        "`{header}` is in the package {packages}: add its directory with another {}",
+                        self.option
+                    ))
+                });
+                let help = || {
                     format!(
                         "headers are read as C, without compiler options: add the directories of other \
                          headers that they include with another {}, macros with `--clang-arg=-DNAME`",
                         self.option
-                    ),
-                )
+                    )
+                };
+                Error::new(format!("`{program}` cannot read the headers in {shown}\n{message}"))
+                    .help(packages.unwrap_or_else(help))
             }
             Why::Nothing => {
                 let message = format!("the headers in {shown} declare none of the functions");
@@ -126,6 +136,16 @@ fn harmless(message: &str) -> String {
     message.trim_end().chars().filter(is_shown).collect()
 }
 
+/// Name of the header that clang does not find:
+///
+/// ```text
+/// include/cuda_fp16.h:4492:10: fatal error: 'nv/target' file not found
+/// ```
+fn missing(message: &str) -> Option<&str> {
+    let (before, _) = message.split_once("' file not found")?;
+    Some(before.rsplit_once('\'')?.1)
+}
+
 /// Headers of the known library that has this soname.
 pub fn known(soname: &str) -> Option<&'static Headers> {
     let library = crate::shipped::with_soname(soname)?;
@@ -135,6 +155,13 @@ pub fn known(soname: &str) -> Option<&'static Headers> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn missing_headers_are_named() {
+        let message = "In file included from <stdin>:1:\na.h:4:10: fatal error: 'nv/target' file not found\n#include";
+        assert_eq!(missing(message), Some("nv/target"));
+        assert_eq!(missing("a.h:1:1: error: unknown type name 'x'"), None);
+    }
 
     #[test]
     fn harmless_removes_control_characters() {

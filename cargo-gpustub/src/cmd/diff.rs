@@ -6,6 +6,7 @@ mod show;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use gpustub_cdecl::Difference;
 use gpustub_core::abi_table::{AbiEntry, AbiTable};
 use gpustub_core::diag::{Diagnostic, IO_ERROR, has_errors};
 use gpustub_core::symbols::{Symbol, SymbolList};
@@ -17,6 +18,7 @@ use gpustub_report::shell::Shell;
 
 use crate::cli::{self, TextOrJson};
 use crate::shipped::look_up;
+use headers::Differences;
 
 /// One of the two versions.
 struct Side {
@@ -38,11 +40,11 @@ enum Change {
     Added(String),
     /// Name, and symbol version in the old and in the new.
     SymbolVersion(String, String, String),
-    /// Name, function of the new version with the old ABI, and difference of the headers.
-    Abi(String, Option<AbiEntry>, Option<String>),
-    /// Name in sources, its expansion by macros of the old and of the new headers, and difference of
+    /// Name, function of the new version with the old ABI, and differences of the headers.
+    Abi(String, Option<AbiEntry>, Vec<Difference>),
+    /// Name in sources, its expansion by macros of the old and of the new headers, and differences of
     /// the two functions.
-    Macro(String, String, String, Option<String>),
+    Macro(String, String, String, Vec<Difference>),
     /// Name of a function that only one of the headers declares, and whether the old headers do.
     Declared(String, bool),
 }
@@ -70,8 +72,8 @@ pub fn run(options: &cli::Diff, shell: &mut Shell) -> Result<bool> {
         return Ok(false);
     };
     let compared = headers::compare(&options.headers, &old, &new)?;
-    let reasons = compared.as_ref().map(|compared| &compared.reasons);
-    let mut changes = changes(&old, &new, reasons.unwrap_or(&BTreeMap::new()));
+    let differences = compared.as_ref().map(|compared| &compared.differences);
+    let mut changes = changes(&old, &new, differences.unwrap_or(&BTreeMap::new()));
     if let Some(compared) = &compared {
         changes.extend(compared.changes.iter().cloned());
         changes.sort_by(|a, b| a.name().cmp(b.name()));
@@ -150,8 +152,8 @@ fn read(path: &Path, found: &mut Vec<Diagnostic>, sources: &mut Sources) -> Opti
     }
 }
 
-/// Differences by name; both sides are sorted. `reasons`: differences between the headers, by function.
-fn changes(old: &Side, new: &Side, reasons: &BTreeMap<String, String>) -> Vec<Change> {
+/// Differences by name; both sides are sorted. `differences` are those of the headers.
+fn changes(old: &Side, new: &Side, differences: &Differences) -> Vec<Change> {
     let mut changes = Vec::new();
     let mut rest = new.functions.as_slice();
     for symbol in &old.functions {
@@ -165,8 +167,8 @@ fn changes(old: &Side, new: &Side, reasons: &BTreeMap<String, String>) -> Vec<Ch
         match rest {
             [same, more @ ..] if same.name == symbol.name => {
                 rest = more;
-                let reason = reasons.get(&symbol.name).cloned();
-                changes.extend(difference(symbol, same, old, new, reason));
+                let differences = differences.get(&symbol.name).cloned();
+                changes.extend(difference(symbol, same, old, new, differences));
             }
             _ => {
                 let entry = entry(&symbol.name, old, new);
@@ -213,14 +215,12 @@ fn difference(
     same: &Symbol,
     old: &Side,
     new: &Side,
-    reason: Option<String>,
+    differences: Option<Vec<Difference>>,
 ) -> Option<Change> {
     let name = symbol.name.clone();
-    if let Some(entry) = entry(&name, old, new) {
-        return Some(Change::Abi(name, Some(entry), reason));
-    }
-    if reason.is_some() {
-        return Some(Change::Abi(name, None, reason));
+    let entry = entry(&name, old, new);
+    if entry.is_some() || differences.is_some() {
+        return Some(Change::Abi(name, entry, differences.unwrap_or_default()));
     }
     let shown = |symbol: &Symbol| match (&symbol.version, symbol.compat) {
         (None, _) => "no version".to_owned(),
@@ -287,7 +287,7 @@ mod tests {
             assert!(shown.contains(line), "{shown}");
         }
         let shown = show::json(&old, &new, &changes(&old, &new, &none), None);
-        let row = r#"{"adapted":true,"change":"abi","name":"cudaGraphGetEdges","null_argument":3,"reason":null,"refused":null,"replacement":"cudaGraphGetEdges"}"#;
+        let row = r#"{"adapted":true,"change":"abi","differences":[],"name":"cudaGraphGetEdges","null_argument":3,"refused":null,"replacement":"cudaGraphGetEdges"}"#;
         assert!(shown.contains(row), "{shown}");
         let back = show::text(&new, &old, &changes(&new, &old, &none), None);
         let line = "!cudaGraphAddDependencies: ABI changed; the old ABI is \

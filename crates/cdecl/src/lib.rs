@@ -30,11 +30,17 @@ mod fields;
 mod headers;
 mod known;
 mod results;
+mod rules;
 mod types;
 
 pub use clang::{Clang, Error, LIMIT, output};
-pub use compare::{counts_others, same, same_values, same_with_zeroed_reserved, takes_null};
+pub use compare::{
+    Difference, Kind, Reserved, counts_others, differences, same, same_values,
+    same_with_zeroed_reserved, takes_null,
+};
 pub use fields::{Leaf, is_handle, leaves};
 pub use headers::{Headers, Version, functions};
+pub use known::packages_of;
 pub use results::{ResultClass, Results};
+pub use rules::{Behind, By, Guard, Pattern, Rules};
 pub use types::{Declared, Member, Type, TypeId, Types, VOID};

@@ -13,6 +13,9 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
+use std::sync::Arc;
+
+use crate::rules::Rules;
 
 /// Index of a type in its [`Types`].
 pub type TypeId = u32;
@@ -20,13 +23,25 @@ pub type TypeId = u32;
 /// `void`, which has no node.
 pub const VOID: TypeId = u32::MAX;
 
+/// Prefix of the variables whose types are queried.
+pub(crate) const QUESTION: &str = "gpustub_type_of_";
+
+/// Prefix of the variables whose types contain the values of macros: pointers to arrays, one byte longer.
+pub(crate) const VALUE_QUESTION: &str = "gpustub_value_of_";
+
 /// A declared function.
 #[derive(Debug, Clone)]
 pub struct Declared {
+    /// Name of the function.
+    pub name: String,
     /// Types that the function refers to.
     pub types: Rc<Types>,
     /// Type of the function.
     pub function: TypeId,
+    /// Types behind the function's untyped pointers, by the pattern that named them: compared like arguments.
+    pub behind: BTreeMap<String, TypeId>,
+    /// Reviewed rules of the library.
+    pub rules: Arc<Rules>,
 }
 
 /// A type without typedefs and qualifiers. Sizes are in bits.
@@ -92,6 +107,8 @@ pub struct Types {
     constants: HashSet<TypeId>,
     /// Names of C's own types: `int`.
     basic: HashMap<TypeId, String>,
+    /// Names of typedefs.
+    typedefs: HashMap<TypeId, String>,
     /// Variables of pointer type, with the types that they point to.
     pub pointees: BTreeMap<String, TypeId>,
 }
@@ -116,6 +133,39 @@ impl Types {
     pub fn basic_name(&self, id: TypeId) -> Option<&str> {
         let named = self.aliases(id).last()?;
         self.basic.get(&named).map(String::as_str)
+    }
+
+    /// Names of typedefs of a type, then of the struct, union or enum.
+    pub fn names(&self, id: TypeId) -> impl Iterator<Item = &str> {
+        let typedefs = self.aliases(id).filter_map(|id| self.typedefs.get(&id));
+        let own = match self.get(id) {
+            Type::Record { name, .. } | Type::Enum { name, .. } if !name.is_empty() => Some(name),
+            _ => None,
+        };
+        typedefs.chain(own).map(String::as_str)
+    }
+
+    /// Type of the elements, if the type is an array.
+    pub(crate) fn element(&self, id: TypeId) -> Option<TypeId> {
+        match self.get(id) {
+            Type::Array { element, .. } => Some(*element),
+            _ => None,
+        }
+    }
+
+    /// Value of a macro, if it was queried.
+    pub(crate) fn macro_value(&self, name: &str) -> Option<u64> {
+        let array = self.pointees.get(&format!("{VALUE_QUESTION}{name}"))?;
+        match self.get(*array) {
+            // One byte more, since an array has at least one.
+            Type::Array { size, .. } => (size / 8).checked_sub(1),
+            _ => None,
+        }
+    }
+
+    /// Type of a function, or a typedef, if it was queried.
+    pub(crate) fn queried(&self, name: &str) -> Option<TypeId> {
+        self.pointees.get(&format!("{QUESTION}{name}")).copied()
     }
 
     /// Whether the type is `const`.
@@ -144,6 +194,9 @@ impl Types {
         for (&id, line) in &lines.0 {
             if line.text("tag") == "DW_TAG_const_type" {
                 types.constants.insert(id);
+            }
+            if line.text("tag") == "DW_TAG_typedef" {
+                types.typedefs.insert(id, line.text("name").to_owned());
             }
             if line.kind == "DIBasicType" {
                 types.basic.insert(id, line.text("name").to_owned());

@@ -1,6 +1,7 @@
 //! Arbitrary text in place of clang's output: types or an error, never a panic or endless work.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use gpustub_cdecl::{Declared, Types, same};
 use proptest::prelude::*;
@@ -36,14 +37,18 @@ fn check(module: &str) -> usize {
     };
     let types = Rc::new(types);
     let declared = |function: u32| Declared {
+        name: String::new(),
         types: Rc::clone(&types),
         function,
+        behind: [("x".to_owned(), function)].into(),
+        rules: Arc::default(),
     };
     for a in 0..12 {
         for b in 0..12 {
             let _ = same(&declared(a), &declared(b));
         }
         types.is_constant(a);
+        types.names(a).count();
     }
     1
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use gpustub_cdecl::{Headers, Version, same_with_zeroed_reserved};
+use gpustub_cdecl::{Difference, Headers, Reserved, Version, differences};
 use gpustub_core::library::Library;
 use gpustub_report::error::Result;
 
@@ -12,15 +12,21 @@ use crate::c_headers::Request;
 use crate::cli::DiffHeaders;
 use crate::shipped::with_soname;
 
+/// Differences by function.
+pub type Differences = BTreeMap<String, Vec<Difference>>;
+
 /// Result of the comparison.
 pub struct Compared {
     /// Number of functions that both libraries have and both headers declare.
     pub functions: usize,
     /// Differences of these functions, by name.
-    pub reasons: BTreeMap<String, String>,
+    pub differences: Differences,
+    /// Functions with differences that the library handles, and no other.
+    pub guarded: Differences,
     /// Functions that only one of the headers declares, and macros with another expansion.
     pub changes: Vec<Change>,
-    /// Functions that both libraries have and neither of the headers declares.
+    /// Functions that both libraries have and of which the headers do not show the meaning: neither declares them, or
+    /// macros of both replace them and their declarations differ.
     pub undeclared: Vec<String>,
 }
 
@@ -82,7 +88,8 @@ fn compare_declarations<'a>(
     let [old, new] = versions;
     let mut found = Compared {
         functions: 0,
-        reasons: BTreeMap::new(),
+        differences: BTreeMap::new(),
+        guarded: BTreeMap::new(),
         changes: Vec::new(),
         undeclared: Vec::new(),
     };
@@ -92,18 +99,33 @@ fn compare_declarations<'a>(
         };
         if was != is {
             let declared = old.functions.get(was).zip(new.functions.get(is));
-            let reason = declared.and_then(|(a, b)| same_with_zeroed_reserved(a, b).err());
+            let differences = declared.map(|(a, b)| differences(a, b, Reserved::Zero));
             let [name, was, is] = [name, was, is].map(str::to_owned);
-            found.changes.push(Change::Macro(name, was, is, reason));
+            let change = Change::Macro(name, was, is, differences.unwrap_or_default());
+            found.changes.push(change);
         }
     }
     for name in both {
         match (old.functions.get(name), new.functions.get(name)) {
             (Some(was), Some(is)) => {
-                found.functions += 1;
-                if let Err(reason) = same_with_zeroed_reserved(was, is) {
-                    found.reasons.insert(name.clone(), reason);
+                let differences = differences(was, is, Reserved::Zero);
+                let is_superseded = [old, new].map(|version| version.superseded.contains(name));
+                if is_superseded == [true; 2] && !differences.is_empty() {
+                    found.undeclared.push(name.clone());
+                    continue;
                 }
+                found.functions += 1;
+                // The newer library keeps the function for programs with the older headers.
+                if differences.is_empty() || is_superseded == [false, true] {
+                    continue;
+                }
+                let is_guarded = differences.iter().all(|found| found.guard.is_some());
+                let of = if is_guarded {
+                    &mut found.guarded
+                } else {
+                    &mut found.differences
+                };
+                of.insert(name.clone(), differences);
             }
             (None, None) => found.undeclared.push(name.clone()),
             (was, _) => {

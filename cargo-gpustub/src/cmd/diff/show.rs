@@ -2,11 +2,12 @@
 
 use std::fmt::Write as _;
 
+use gpustub_cdecl::Difference;
 use gpustub_core::abi_table::{AbiEntry, Adapter};
 use gpustub_report::report::json::FORMAT_VERSION;
 use serde_json::{Value, json};
 
-use super::headers::Compared;
+use super::headers::{Compared, Differences};
 use super::{Change, Side};
 
 /// Human-readable.
@@ -17,14 +18,69 @@ pub fn text(old: &Side, new: &Side, changes: &[Change], compared: Option<&Compar
         differences(old, new, changes)
     };
     if let Some(compared) = compared {
-        let _ = writeln!(
+        for (name, differences) in &compared.guarded {
+            for line in lines("=", name, differences) {
+                let _ = writeln!(text, "{line}");
+            }
+        }
+        let _ = write!(
             text,
             "headers: {} functions compared, {} of both libraries not declared",
             compared.functions,
             compared.undeclared.len()
         );
+        if !compared.guarded.is_empty() {
+            let _ = write!(
+                text,
+                ", {} with guarded differences only",
+                compared.guarded.len()
+            );
+        }
+        text.push('\n');
     }
     text
+}
+
+/// Maximum number of differences in a line. JSON has all.
+const SHOWN: usize = 4;
+
+/// A line for each position that differs, after `mark` and the name, or `=` for what the library handles. Arguments
+/// that differ alike share a line.
+fn lines(mark: &str, name: &str, differences: &[Difference]) -> Vec<String> {
+    let same_place = |a: &Difference, b: &Difference| a.at == b.at && a.guard == b.guard;
+    let mut places: Vec<(&str, String, String)> = Vec::new();
+    for place in differences.chunk_by(same_place) {
+        let Some((first, rest)) = place.split_first() else {
+            continue;
+        };
+        let (at, mut what) = match first.at.split_once(": ") {
+            Some((at, inner)) => (at, format!("{inner}: {}", first.what)),
+            None => (first.at.as_str(), first.what.clone()),
+        };
+        for other in rest.iter().take(SHOWN - 1) {
+            let _ = write!(what, ", {}", other.what);
+        }
+        if place.len() > SHOWN {
+            let _ = write!(what, " and {} more", place.len() - SHOWN);
+        }
+        if let Some(words) = &first.guard {
+            let _ = write!(what, "; guarded: \"{words}\"");
+        }
+        let mark = if first.guard.is_some() { "=" } else { mark };
+        let same = places.iter_mut().find(|(_, _, other)| *other == what);
+        match (same, at.strip_prefix("argument ")) {
+            (Some((_, at, _)), Some(index)) if at.starts_with("argument") => {
+                *at = at.replacen("argument ", "arguments ", 1);
+                let _ = write!(at, ", {index}");
+            }
+            _ => places.push((mark, at.to_owned(), what)),
+        }
+    }
+    let lines = places.into_iter().map(|(mark, at, what)| {
+        let colon = if at.is_empty() { "" } else { ": " };
+        format!("{mark}{name}: {at}{colon}{what}")
+    });
+    lines.collect()
 }
 
 /// The function of the new library for calls of the old ABI.
@@ -52,15 +108,20 @@ fn differences(old: &Side, new: &Side, changes: &[Change]) -> String {
             Change::Removed(name, entry) => format!("-{name}{}", replacement(entry.as_ref())),
             Change::Added(name) => format!("+{name}"),
             Change::SymbolVersion(name, from, to) => format!("~{name}: {from} -> {to}"),
-            Change::Abi(name, entry, reason) => {
-                let reason = reason.as_deref().unwrap_or("ABI changed");
-                format!("!{name}: {reason}{}", replacement(entry.as_ref()))
+            Change::Abi(name, entry, differences) => {
+                let mut lines = lines("!", name, differences);
+                if lines.is_empty() {
+                    lines.push(format!("!{name}: ABI changed"));
+                }
+                lines[0] += &replacement(entry.as_ref());
+                lines.join("\n")
             }
-            Change::Macro(name, from, to, None) => {
-                format!(">{name}: macro for {from}, now {to}")
-            }
-            Change::Macro(name, from, to, Some(reason)) => {
-                format!(">{name}: macro for {from}, now {to}: {reason}")
+            Change::Macro(name, from, to, differences) => {
+                let name = format!("{name}: macro for {from}, now {to}");
+                match lines(">", &name, differences) {
+                    lines if lines.is_empty() => format!(">{name}"),
+                    lines => lines.join("\n"),
+                }
             }
             Change::Declared(name, true) => format!("?{name}: not declared by the new headers"),
             Change::Declared(name, false) => format!("?{name}: not declared by the old headers"),
@@ -109,15 +170,16 @@ pub fn json(old: &Side, new: &Side, changes: &[Change], compared: Option<&Compar
             Change::SymbolVersion(name, from, to) => {
                 json!({ "change": "symbol-version", "name": name, "old": from, "new": to })
             }
-            Change::Abi(name, entry, reason) => {
+            Change::Abi(name, entry, differences) => {
                 let mut row = replacement_row(entry.as_ref());
                 row["change"] = "abi".into();
                 row["name"] = name.as_str().into();
-                row["reason"] = json!(reason);
+                row["differences"] = difference_rows(differences);
                 row
             }
-            Change::Macro(name, from, to, reason) => {
-                json!({ "change": "macro", "name": name, "old": from, "new": to, "reason": reason })
+            Change::Macro(name, from, to, differences) => {
+                let differences = difference_rows(differences);
+                json!({ "change": "macro", "name": name, "old": from, "new": to, "differences": differences })
             }
             Change::Declared(name, in_old) => {
                 let declared_by = if *in_old { "old" } else { "new" };
@@ -125,9 +187,13 @@ pub fn json(old: &Side, new: &Side, changes: &[Change], compared: Option<&Compar
             }
         })
         .collect();
-    let headers = compared.map(
-        |compared| json!({ "compared": compared.functions, "undeclared": compared.undeclared }),
-    );
+    let headers = compared.map(|compared| {
+        json!({
+            "compared": compared.functions,
+            "guarded": guarded_rows(&compared.guarded),
+            "undeclared": compared.undeclared,
+        })
+    });
     let document = json!({
         "format_version": FORMAT_VERSION,
         "old": old.name,
@@ -136,6 +202,25 @@ pub fn json(old: &Side, new: &Side, changes: &[Change], compared: Option<&Compar
         "headers": headers,
     });
     format!("{document}\n")
+}
+
+fn difference_rows(differences: &[Difference]) -> Value {
+    let rows = differences.iter().map(|difference| {
+        json!({
+            "kind": difference.kind.name(),
+            "at": difference.at,
+            "what": difference.what,
+            "guard": difference.guard,
+        })
+    });
+    rows.collect()
+}
+
+fn guarded_rows(guarded: &Differences) -> Value {
+    let rows = guarded.iter();
+    let rows =
+        rows.map(|(name, found)| json!({ "name": name, "differences": difference_rows(found) }));
+    rows.collect()
 }
 
 /// As [`replacement`], machine-readable.

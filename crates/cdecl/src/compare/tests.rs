@@ -85,7 +85,34 @@ fn incompatible_types_are_differences() {
         (
             "typedef enum { ONE, TWO } e; int gpuA(e);",
             "typedef enum { ZERO, ONE, TWO } e; int gpuA(e);",
-            "argument 0: an enum: ONE 0 -> 1",
+            "argument 0: e: ONE 0 -> 1",
+        ),
+        // Only the names of these show whether the last one counts the others.
+        (
+            "enum e { RED, GREEN, BLUE }; int gpuA(enum e);",
+            "enum e { RED, GREEN, GREY, BLUE }; int gpuA(enum e);",
+            "argument 0: e: BLUE 2 -> 3",
+        ),
+        // A maximum as an operation.
+        (
+            "enum e { opSum, opMax, opMin }; int gpuA(enum e);",
+            "enum e { opMax, opSum, opMin }; int gpuA(enum e);",
+            "argument 0: e: opMax 1 -> 0",
+        ),
+        (
+            "enum e { A, E_NUM_X, B }; int gpuA(enum e);",
+            "enum e { A, B = 2, E_NUM_X }; int gpuA(enum e);",
+            "argument 0: e: E_NUM_X 1 -> 3",
+        ),
+        (
+            "typedef enum { A_R_16 = 150, A_R_32 } old; int gpuA(int, old);",
+            "typedef enum { B_R_32, B_R_16 = 2 } new; int gpuA(int, new);",
+            "argument 1: old -> new: 16 150 -> 2",
+        ),
+        (
+            "enum a { A_TYPE_X, A_TYPE_Y }; int gpuA(enum a);",
+            "enum b { B_COLOR_RED, B_COLOR_GREEN }; int gpuA(enum b);",
+            "argument 0: a -> b: 0 of 2 enumerators in common",
         ),
     ];
     for (older, newer, reason) in cases {
@@ -136,6 +163,26 @@ fn compatible_types_are_no_difference() {
             "enum e { ONE, TWO, E_MAX }; int gpuA(enum e);",
         ),
         (
+            "enum e { ONE, eNumKinds, eForce = 0x7fffffff }; int gpuA(enum e);",
+            "enum e { ONE, TWO, eNumKinds, eForce = 0x7fffffff }; int gpuA(enum e);",
+        ),
+        (
+            "enum e { ONE, NUM_A, B = 100, NUM_B }; int gpuA(enum e);",
+            "enum e { ONE, TWO, NUM_A, B = 100, C, NUM_B }; int gpuA(enum e);",
+        ),
+        (
+            "enum e { A = 1, B = 2, A_FLAGS_MASK = 3 }; int gpuA(enum e);",
+            "enum e { A = 1, B = 2, C = 4, A_FLAGS_MASK = 7 }; int gpuA(enum e);",
+        ),
+        (
+            "enum a { A_OP_N = 111, A_OP_T }; int gpuA(enum a);",
+            "enum b { BB_OP_N = 111, BB_OP_T, BB_OP_C }; int gpuA(enum b);",
+        ),
+        (
+            "enum a { A_JIT_IN_CUBIN, A_JIT_IN_PTX, A_JIT_NUM_KINDS = 2 }; int gpuA(enum a);",
+            "enum b { bJitInCubin, bJitInPtx, bJitInFat, bJitNumKinds }; int gpuA(enum b);",
+        ),
+        (
             "enum e { OPS = 3, OPS_V2 = 9 }; int gpuA(enum e);",
             "enum e { OPS_V1 = 3, OPS = 9 }; int gpuA(enum e);",
         ),
@@ -143,6 +190,47 @@ fn compatible_types_are_no_difference() {
     for (older, newer) in cases {
         assert_eq!(difference(older, newer), None, "{older}\n{newer}");
     }
+}
+
+#[test]
+#[ignore = "needs clang (tests/run)"]
+fn all_differences_are_listed() {
+    let older = "struct s { int a, b, c; }; struct t { struct s *s; char p; };
+        enum e { ONE, TWO, E_NUM_ALL }; enum e gpuA(struct t *, const struct s *, float);";
+    let newer = "struct s { int a, x, b; }; struct t { struct s *s; char p, q; long r; };
+        enum e { TWO, ONE, SIX, E_NUM_ALL }; enum e gpuA(struct t *, const struct s *, int);";
+    let found = differences(&declared(older), &declared(newer), Reserved::Written);
+    let found: Vec<_> = found.iter().map(|d| (d.kind, d.to_string())).collect();
+    let found: Vec<_> = found
+        .iter()
+        .map(|(kind, text)| (*kind, text.as_str()))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            (Kind::Enumerator, "result: e: ONE 0 -> 1"),
+            (Kind::Enumerator, "result: e: TWO 1 -> 0"),
+            (Kind::Size, "argument 0: t: 16 -> 24 bytes"),
+            (Kind::Field, "argument 0: t.s: s.b: byte 4 -> 8"),
+            (Kind::Padding, "argument 0: t.q takes padding"),
+            (Kind::Field, "argument 1: s.b: byte 4 -> 8"),
+            (Kind::Type, "argument 2: 4 bytes of a float -> 4 bytes"),
+        ]
+    );
+}
+
+#[test]
+#[ignore = "needs clang (tests/run)"]
+fn the_number_of_differences_is_limited() {
+    let of = |first: usize| {
+        let fields: Vec<_> = (0..1000)
+            .map(|n| format!("int x{};", (first + n) % 1000))
+            .collect();
+        format!("struct s {{ {} }}; int gpuA(struct s *);", fields.concat())
+    };
+    let found = differences(&declared(&of(0)), &declared(&of(1)), Reserved::Written);
+    assert_eq!(found.len(), LIMIT + 1);
+    assert_eq!(found[LIMIT].kind, Kind::Limit);
 }
 
 #[test]

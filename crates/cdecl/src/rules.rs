@@ -1,0 +1,179 @@
+//! Reviewed rules of a library, which its headers state in words only.
+
+use std::collections::BTreeMap;
+
+/// Rules of a library.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Rules {
+    /// Structs whose differences a library handles.
+    pub guards: Vec<Guard>,
+    /// Types behind untyped pointers.
+    pub behind: Vec<Behind>,
+}
+
+/// A struct whose differences a library handles.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Guard {
+    /// Pattern of the struct's name.
+    pub of: Pattern,
+    /// Way in which the library handles them.
+    pub by: By,
+    /// Words of the header.
+    pub words: String,
+}
+
+/// Way in which a library handles differences of a struct: the headers of both versions must have what is named.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum By {
+    /// The caller sets this first field to this macro, whose values differ.
+    Version(String, Pattern),
+    /// The caller sets this first field to the struct's size. If a macro determines the size, its values differ,
+    /// and new fields may take padding.
+    Size(String, Option<Pattern>),
+    /// The caller of this function passes the size as this argument, counted from 0.
+    Argument(String, usize),
+    /// Callers have only pointers that this function returns through an argument.
+    Creator(String),
+    /// The library allocates the structs, and callers reach them with this function. New fields follow the
+    /// older ones.
+    Reader(String),
+}
+
+/// Types behind an untyped pointer of a function.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Behind {
+    /// Name of the function.
+    pub function: String,
+    /// Patterns of the types' names.
+    pub types: Vec<Pattern>,
+}
+
+/// Name in which `*` is any text. `#` at the end is any number, or none: of the types whose names differ in the number
+/// only, the newest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pattern(String);
+
+impl Pattern {
+    /// Creates a pattern from text with at most one `*`, and `#` at most at the end.
+    pub fn new(text: &str) -> Option<Self> {
+        let name = text.strip_suffix('#').unwrap_or(text);
+        (name.matches('*').count() <= 1 && !name.contains('#')).then(|| Self(text.to_owned()))
+    }
+
+    /// Part of a matching name that is the `*`; empty for a name without one.
+    pub(crate) fn part<'n>(&self, name: &'n str) -> Option<&'n str> {
+        let (pattern, name) = match self.0.strip_suffix('#') {
+            Some(pattern) => (pattern, stem(name)),
+            None => (self.0.as_str(), name),
+        };
+        match pattern.split_once('*') {
+            Some((start, end)) => name.strip_prefix(start)?.strip_suffix(end),
+            None => (name == pattern).then_some(""),
+        }
+    }
+
+    /// Name with this text instead of the `*`.
+    fn fill(&self, part: &str) -> String {
+        self.0.replace('*', part)
+    }
+
+    /// Types that match, of `names`, by the name that is the same in all versions.
+    fn matching<'n>(&self, names: impl Iterator<Item = &'n str>) -> BTreeMap<String, &'n str> {
+        let found = names.filter(|name| self.part(name).is_some());
+        if !self.0.ends_with('#') {
+            return found.map(|name| (name.to_owned(), name)).collect();
+        }
+        let number = |name: &str| name[stem(name).len()..].parse::<u32>().unwrap_or(0);
+        let mut newest = BTreeMap::new();
+        for name in found {
+            let last = newest.entry(format!("{}#", stem(name))).or_insert(name);
+            if number(last) < number(name) {
+                *last = name;
+            }
+        }
+        newest
+    }
+}
+
+/// A name without the number at its end.
+fn stem(name: &str) -> &str {
+    name.trim_end_matches(|c: char| c.is_ascii_digit())
+}
+
+impl Guard {
+    /// Macro with the version or size of a struct that has this name.
+    pub(crate) fn macro_name(&self, of: &str) -> Option<String> {
+        let (By::Version(_, name) | By::Size(_, Some(name))) = &self.by else {
+            return None;
+        };
+        self.of.part(of)?;
+        Some(name.fill(of.strip_suffix("_t").unwrap_or(of)))
+    }
+}
+
+impl Rules {
+    /// Whether a guard depends on the declaration of this function.
+    pub(crate) fn depend_on(&self, function: &str) -> bool {
+        self.guards.iter().any(
+            |guard| matches!(&guard.by, By::Creator(name) | By::Reader(name) if name == function),
+        )
+    }
+
+    /// Macros of guards, for types with these names.
+    pub(crate) fn macros<'t>(&self, types: impl Iterator<Item = &'t str>) -> Vec<String> {
+        let names = types.flat_map(|name| self.guards.iter().filter_map(|g| g.macro_name(name)));
+        let mut names: Vec<_> = names.collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    /// Types behind a function's untyped pointers, of `names`, each with the name that it has in all versions.
+    pub(crate) fn types_behind<'n>(
+        &self,
+        function: &str,
+        names: impl Iterator<Item = &'n str> + Clone,
+    ) -> BTreeMap<String, &'n str> {
+        let of = self
+            .behind
+            .iter()
+            .filter(|entry| entry.function == function);
+        let patterns = of.flat_map(|entry| &entry.types);
+        patterns
+            .flat_map(|pattern| pattern.matching(names.clone()))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_match_names() {
+        let part = |pattern: &str, name| Pattern::new(pattern).unwrap().part(name);
+        assert_eq!(part("a_t", "a_t"), Some(""));
+        assert_eq!(part("a_t", "a_t2"), None);
+        assert_eq!(part("a*_t", "abc_t"), Some("bc"));
+        assert_eq!(part("a*_t", "a_"), None);
+        assert_eq!(part("a*#", "abc12"), Some("bc"));
+        assert_eq!(part("a#", "a"), Some(""));
+        assert_eq!(part("a#", "aB2"), None);
+        for wrong in ["a*b*", "a#b", "##"] {
+            assert_eq!(Pattern::new(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_highest_number_is_the_newest_type() {
+        let names = ["a9", "a", "a10", "ab", "ab2"];
+        let of = |pattern: &str| Pattern::new(pattern).unwrap().matching(names.into_iter());
+        let pairs = |pairs: &[(&str, &'static str)]| {
+            pairs.iter().map(|(a, b)| ((*a).to_owned(), *b)).collect()
+        };
+        assert_eq!(of("a#"), pairs(&[("a#", "a10")]));
+        assert_eq!(of("a*#"), pairs(&[("a#", "a10"), ("ab#", "ab2")]));
+        assert_eq!(of("ab"), pairs(&[("ab", "ab")]));
+        assert_eq!(of("c#"), pairs(&[]));
+    }
+}
