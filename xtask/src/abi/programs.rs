@@ -181,7 +181,7 @@ impl Programs {
         }
         let is_unchanged = |name: &str| {
             let is_in_table = in_table.iter().any(|names| names.contains(name));
-            let known = declarations(name, &evidence, &recipe.reviewed);
+            let known = declarations(name, &evidence);
             let is_everywhere = known.is_some_and(|known| known.iter().all(Option::is_some));
             let is_helper = self.helpers.contains(&name) || *name == query.function;
             !is_in_table && is_everywhere && !is_helper
@@ -203,7 +203,7 @@ impl Programs {
             let sampled = sample::sample(reads.values(), is_unchanged);
             callers.push((end, reads, sampled));
         }
-        let family = |names: &BTreeSet<String>| Family::new(names, &evidence, recipe);
+        let family = |names: &BTreeSet<String>| Family::new(names, &evidence);
         let with_fields = |names: &BTreeSet<String>| Family {
             has_fields: true,
             ..family(names)
@@ -299,8 +299,8 @@ struct Family {
 }
 
 impl Family {
-    fn new(names: &BTreeSet<String>, evidence: &[Evidence], recipe: &Recipe) -> Self {
-        let known = |name: &str| declarations(name, evidence, &recipe.reviewed);
+    fn new(names: &BTreeSet<String>, evidence: &[Evidence]) -> Self {
+        let known = |name: &str| declarations(name, evidence);
         let names: BTreeMap<_, _> = names
             .iter()
             .filter_map(|name| known(name).map(|known| (name.clone(), known)))

@@ -15,8 +15,6 @@ pub struct Reviewed {
     pub interchangeable: &'static [(&'static str, &'static str)],
     /// Functions whose results depend on the major of the library, though their types do not.
     pub library_bound: &'static [&'static str],
-    /// Declarations, by name and major, that differ from the function exported under the name.
-    pub misleading: &'static [(&'static str, u32)],
     /// Functions, by their stems, whose later form has one more pointer, as this argument counted from 0,
     /// and behaves as the earlier form if that is null.
     pub nullable: &'static [(&'static str, u8)],
@@ -66,10 +64,6 @@ impl Reviewed {
 
     pub fn interchangeable(&self, a: &str, b: &str) -> bool {
         self.interchangeable.contains(&(a, b)) || self.interchangeable.contains(&(b, a))
-    }
-
-    pub fn is_misleading(&self, name: &str, version: Version) -> bool {
-        self.misleading.contains(&(name, version.major))
     }
 
     /// The additional argument of a later form of these functions.
@@ -161,10 +155,6 @@ pub const CUDART: Reviewed = Reviewed {
     // Returns driver functions of the runtime's own version: cuCtxCreate has other arguments in 13.
     // cudaGetDriverEntryPointByVersion receives the version, so it is stable.
     library_bound: &["cudaGetDriverEntryPoint"],
-    // The headers of 12 map the name to cudaGetDeviceProperties_v2. With the macro undefined they seem
-    // to declare it with the struct of 12, but the symbol keeps that of 11: in 12.9 it copies 728
-    // bytes, the other 780.
-    misleading: &[("cudaGetDeviceProperties", 12)],
     // The edge data of 12.3 and later, as in cuda_runtime_api.h 12.9 (in _v2) and 13.5. The forms
     // without it only have edges with zeroed data.
     nullable: &[
@@ -217,7 +207,6 @@ pub const NONE: Reviewed = Reviewed {
     aliases: &[],
     interchangeable: &[],
     library_bound: &[],
-    misleading: &[],
     nullable: &[],
     zeroed: &[],
     since: &[],
