@@ -171,7 +171,9 @@ fn changes(old: &Side, new: &Side, differences: &Differences) -> Vec<Change> {
                 changes.extend(difference(symbol, same, old, new, differences));
             }
             _ => {
-                let entry = entry(&symbol.name, old, new);
+                // An entry of the name itself only has the reason why the library lacks it.
+                let is_other = |e: &AbiEntry| e.name.as_ref() != Some(&symbol.name);
+                let entry = entry(&symbol.name, old, new).filter(is_other);
                 let entry = entry.or_else(|| refusal(&symbol.name, old, new));
                 changes.push(Change::Removed(symbol.name.clone(), entry));
             }
