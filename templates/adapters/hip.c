@@ -110,6 +110,13 @@ static inline int type_5(int type, int types)
     return -1;
 }
 
+/* As type_5, for the program's headers: in 5.2, managed memory is host memory with isManaged set. */
+static inline int type_for_5(int type)
+{
+    type = type_5(type, TYPES_5);
+    return type == MANAGED_5 && HEADERS < 5030 ? HOST_5 : type;
+}
+
 /* Memory that HIP does not know is an error in 5.x, and Unregistered since 6.0. */
 static inline int pointer_attributes_by_6(targets to, void *attributes, const void *pointer)
 {
@@ -120,12 +127,9 @@ static inline int pointer_attributes_by_6(targets to, void *attributes, const vo
     int type = get_int(theirs, hipPointerAttribute_t_6_0_type);
     if (type == UNREGISTERED_6)
         return INVALID_VALUE;
-    type = type_5(type, TYPES_5);
+    type = type_for_5(type);
     if (type < 0)
         return NOT_SUPPORTED;
-    /* In 5.2, managed memory is host memory with isManaged set. */
-    if (type == MANAGED_5 && HEADERS < 5030)
-        type = HOST_5;
     copy_hipPointerAttribute_t_6_0_to_5_2(attributes, theirs);
     put_int(attributes, hipPointerAttribute_t_5_2_type, type);
     return 0;
@@ -150,6 +154,78 @@ static inline int pointer_attributes_of_6(targets to, void *attributes, const vo
             (to, attributes, pointer), NULL)
 HIP_POINTER_ADAPTER(pointer_attributes_by_6)
 HIP_POINTER_ADAPTER(pointer_attributes_of_6)
+
+/* hipPointer_attribute: the one with a memory type. */
+enum { POINTER_MEMORY_TYPE = 2 };
+
+static inline int pointer_type_by_6(targets to, void *data, int attribute, void *pointer)
+{
+    int type = 0;
+    if (attribute != POINTER_MEMORY_TYPE || !data)
+        return FUNCTION(0, (void *, int, void *))(data, attribute, pointer);
+    int code = FUNCTION(0, (int *, int, void *))(&type, attribute, pointer);
+    if (!code && type == UNREGISTERED_6)
+        return INVALID_VALUE;
+    type = type_for_5(type);
+    if (code || type < 0)
+        return code ? code : NOT_SUPPORTED;
+    put_int(data, 0, type);
+    return 0;
+}
+
+static inline int pointer_type_of_6(targets to, void *data, int attribute, void *pointer)
+{
+    int type = 0;
+    if (attribute != POINTER_MEMORY_TYPE || !data)
+        return FUNCTION(0, (void *, int, void *))(data, attribute, pointer);
+    int code = FUNCTION(0, (int *, int, void *))(&type, attribute, pointer);
+    type = type_6(type);
+    if (code || type < 0)
+        return code ? code : NOT_SUPPORTED;
+    put_int(data, 0, type);
+    return 0;
+}
+
+#define HIP_POINTER_TYPE_ADAPTER(code)                                                             \
+    ADAPTER(hipPointerGetAttribute, code, (void *data, int attribute, void *pointer),              \
+            (to, data, attribute, pointer), NULL)
+HIP_POINTER_TYPE_ADAPTER(pointer_type_by_6)
+HIP_POINTER_TYPE_ADAPTER(pointer_type_of_6)
+
+/* This function succeeds for any pointer, and returns 0 for what it does not know: Host in 5.x, so that the
+ * other function has to say whether it knows the pointer. */
+static inline int pointer_types_by_6(targets to, unsigned count, const int *attributes,
+                                     void **data, void *pointer)
+{
+    int code = FUNCTION(0, (unsigned, const int *, void **, void *))(count, attributes, data, pointer);
+    for (unsigned i = 0; i < count && !code; i++)
+        if (attributes[i] == POINTER_MEMORY_TYPE) {
+            int type = type_for_5(get_int(data[i], 0));
+            put_int(data[i], 0, type < 0 ? 0 : type);
+        }
+    return code;
+}
+
+static inline int pointer_types_of_6(targets to, unsigned count, const int *attributes,
+                                     void **data, void *pointer)
+{
+    int code = FUNCTION(0, (unsigned, const int *, void **, void *))(count, attributes, data, pointer);
+    for (unsigned i = 0; i < count && !code; i++)
+        if (attributes[i] == POINTER_MEMORY_TYPE) {
+            int type = 0;
+            int unknown = FUNCTION(1, (int *, int, void *))(&type, attributes[i], pointer);
+            type = type_6(type);
+            put_int(data[i], 0, unknown || type < 0 ? UNREGISTERED_6 : type);
+        }
+    return code;
+}
+
+#define HIP_POINTER_TYPES_ADAPTER(code, ...)                                                       \
+    ADAPTER(hipDrvPointerGetAttributes, code,                                                      \
+            (unsigned count, const int *attributes, void **data, void *pointer),                   \
+            (to, count, attributes, data, pointer), NULL, __VA_ARGS__)
+HIP_POINTER_TYPES_ADAPTER(pointer_types_by_6, )
+HIP_POINTER_TYPES_ADAPTER(pointer_types_of_6, {"hipPointerGetAttribute"})
 
 /* ---- copies in two and three dimensions ------------------------------------------------------------- */
 

@@ -129,6 +129,34 @@ hipError_t hipPointerGetAttributes(hipPointerAttribute_t *attributes, const void
     return hipSuccess;
 }
 
+/* As in ROCm, the type of unknown memory is 0, and only the first function reports it. */
+static hipError_t queried(void *data, hipPointer_attribute attribute, hipDeviceptr_t pointer)
+{
+    int type = number_of(memory_types, pointer);
+    if (attribute == HIP_POINTER_ATTRIBUTE_MEMORY_TYPE)
+        memcpy(data, &(int){type < 0 ? 0 : type}, sizeof type);
+    else
+        memcpy(data, &(void *){(void *)12}, sizeof(void *));
+    return type < 0 ? hipErrorInvalidValue : hipSuccess;
+}
+
+hipError_t hipPointerGetAttribute(void *data, hipPointer_attribute attribute, hipDeviceptr_t pointer)
+{
+    printf("hipPointerGetAttribute %d %s\n", attribute, data ? (const char *)pointer : "NULL");
+    return data ? queried(data, attribute, pointer) : hipErrorInvalidValue;
+}
+
+hipError_t hipDrvPointerGetAttributes(unsigned int count, hipPointer_attribute *attributes,
+                                      void **data, hipDeviceptr_t pointer)
+{
+    printf("hipDrvPointerGetAttributes %u %s\n", count, data ? (const char *)pointer : "NULL");
+    if (!data)
+        return hipErrorInvalidValue;
+    for (unsigned i = 0; i < count; i++)
+        queried(data[i], attributes[i], pointer);
+    return hipSuccess;
+}
+
 static hipError_t copied_2d(const char *name, const hip_Memcpy2D *copy, const void *stream)
 {
     printf("%s %d", name, (int)(uintptr_t)stream);

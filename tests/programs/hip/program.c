@@ -119,6 +119,35 @@ static void pointers(void)
     returned(hipPointerGetAttributes(NULL, "Host"));
 }
 
+static void attribute(char *pointer)
+{
+    int type = -7;
+    void *address = NULL;
+    hipPointer_attribute wanted[] = {HIP_POINTER_ATTRIBUTE_DEVICE_POINTER,
+                                     HIP_POINTER_ATTRIBUTE_MEMORY_TYPE};
+    void *data[] = {&address, &type};
+    printf("-> %d", hipPointerGetAttribute(&type, HIP_POINTER_ATTRIBUTE_MEMORY_TYPE, pointer));
+    printf(" %s\n", type == -7 ? "untouched" : name_of(memory_types, type));
+    printf("-> %d", hipDrvPointerGetAttributes(2, wanted, data, pointer));
+    printf(" %s %d\n", name_of(memory_types, type), (int)(uintptr_t)address);
+}
+
+static void attributes(void)
+{
+    void *address = NULL;
+    title("attributes of pointers");
+    attribute("Host");
+    attribute("Device");
+    attribute("Array");
+    title("attributes of unknown memory");
+    attribute("lost");
+    title("other attributes of pointers");
+    printf("-> %d", hipPointerGetAttribute(&address, HIP_POINTER_ATTRIBUTE_DEVICE_POINTER, "Host"));
+    printf(" %d\n", (int)(uintptr_t)address);
+    returned(hipPointerGetAttribute(NULL, HIP_POINTER_ATTRIBUTE_MEMORY_TYPE, "Host"));
+    returned(hipDrvPointerGetAttributes(2, NULL, NULL, "Host"));
+}
+
 static void copy_2d(int source, int target)
 {
     hip_Memcpy2D copy, *s = &copy;
@@ -367,6 +396,7 @@ int main(void)
     properties();
     choose();
     pointers();
+    attributes();
     copies();
     external_memory();
     allocations();
