@@ -171,10 +171,7 @@ fn changes(old: &Side, new: &Side, differences: &Differences) -> Vec<Change> {
                 changes.extend(difference(symbol, same, old, new, differences));
             }
             _ => {
-                // An entry of the name itself only has the reason why the library lacks it.
-                let is_other = |e: &AbiEntry| e.name.as_ref() != Some(&symbol.name);
-                let entry = entry(&symbol.name, old, new).filter(is_other);
-                let entry = entry.or_else(|| refusal(&symbol.name, old, new));
+                let entry = entry(&symbol.name, old, new);
                 changes.push(Change::Removed(symbol.name.clone(), entry));
             }
         }
@@ -192,23 +189,11 @@ fn entry(name: &str, old: &Side, new: &Side) -> Option<AbiEntry> {
     } else {
         Vec::new()
     };
-    entries
-        .into_iter()
-        .find(|e| e.from <= code && code < e.below)
-}
-
-/// Reason why no function of the new version replaces one that it lacks, as an entry.
-fn refusal(name: &str, old: &Side, new: &Side) -> Option<AbiEntry> {
-    let ((id, _, table), (other, to, _)) = (old.shipped?, new.shipped?);
-    let reason = table.refusal(name).filter(|_| id == other)?;
-    let code = i32::try_from(to.code()).unwrap_or(i32::MAX);
-    Some(AbiEntry {
-        from: code,
-        below: code,
-        name: None,
-        adapter: None,
-        reason: Some(reason.to_owned()),
-    })
+    let mut entries = entries.into_iter();
+    let mut entry = entries.find(|e| e.from <= code && code < e.below)?;
+    // The function itself, which the new version lacks, is no replacement.
+    entry.name = entry.name.filter(|_| entry.reason.is_none());
+    Some(entry)
 }
 
 /// Difference of a function that both sides have.

@@ -318,22 +318,6 @@ impl AbiTable {
                 && matches!(relation.kind, Kind::Passes)
         })
     }
-
-    /// Reason of a reviewer why no other function replaces this one in libraries that lack it.
-    #[cfg(feature = "tools")]
-    pub fn refusal(&self, name: &str) -> Option<&str> {
-        let own = self.find(name)?;
-        let wanted = only_variant(own)?;
-        let mut relations = self.relations.iter();
-        relations.find_map(|relation| match &relation.kind {
-            Kind::Refused(reason)
-                if (relation.group, relation.old, relation.new) == (own.group, wanted, None) =>
-            {
-                Some(reason.as_str())
-            }
-            _ => None,
-        })
-    }
 }
 
 /// Variant of a name that has the same one wherever it is exported.
