@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use gpustub_core::library::Library;
 
-use crate::abi::RECIPES;
+use crate::abi;
 use crate::fallbacks::{declarations, include_directories};
 use crate::manifests::diff;
-use crate::recipes::{Headers, Options, Recipe, root};
+use crate::recipes::{Options, Recipe, root};
 
 /// Header comment of every file.
 const HEAD: &str = "\
@@ -70,19 +70,10 @@ fn names(id: &str, recipe: &Recipe, components: &Path) -> Result<Names, String> 
             versions.push((headers.version, directories));
         }
     }
-    if let Some(abi) = RECIPES.iter().find(|abi| abi.id == id) {
-        for &(major, minor) in abi.versions {
-            let version = gpustub_core::version::Version::new(major, minor);
-            let directory = abi.directory(components, version);
-            let headers = Headers {
-                version,
-                directories: vec![
-                    directory.to_string_lossy().into_owned(),
-                    "wheels/crt".to_owned(),
-                ],
-            };
-            if let Some(directories) = include_directories(&headers, components)? {
-                versions.push((version, directories));
+    if let Ok(abi) = abi::recipe(id) {
+        for &version in &abi.versions {
+            if abi.directory(components, version).exists() {
+                versions.push((version, abi.includes(components, version)?));
             }
         }
     }

@@ -312,10 +312,10 @@ impl Library {
         majors
     }
 
-    /// Releases of the library's toolkit whose headers were read, ascending: those of its own ABI table,
-    /// or of another library of the family. Empty where the majors are the library's own.
+    /// Releases of the library's toolkit whose headers were read, ascending: those of the family's first ABI
+    /// table, which has the last one of each major. Where the majors are the library's own, those of its own table.
     pub fn toolkit_releases(&self) -> &[Version] {
-        if self.family.is_empty() || self.independent_major || !self.abi.headers().is_empty() {
+        if self.family.is_empty() || self.independent_major {
             return self.abi.headers();
         }
         for with_table in LIBRARIES.iter().filter(|library| !library.abi.is_empty()) {

@@ -24,6 +24,8 @@ pub struct Programs {
     sonames: &'static [(Version, &'static str)],
     /// Component with the headers of a version, and the name of one header.
     component: (&'static str, &'static str),
+    /// Components whose headers these include, by version, and the name of one of them.
+    needs: Option<(&'static [(&'static str, &'static str)], &'static str)>,
     defines: &'static [&'static str],
     pub modes: &'static [Mode],
     /// Libraries whose search is disabled.
@@ -53,6 +55,7 @@ pub const CUDART: Programs = Programs {
         (Version::new(13, 0), "libcudart.so.13"),
     ],
     component: ("wheels/cudart-", "cuda_runtime_api.h"),
+    needs: None,
     defines: &[],
     modes: CUDA_MODES,
     off: &["cuda"],
@@ -111,6 +114,7 @@ pub const HIP: Programs = Programs {
     ],
     all: false,
     component: ("hip-headers-", "hip/hip_runtime_api.h"),
+    needs: None,
     defines: &["-D__HIP_PLATFORM_AMD__"],
     // No function of an ABI table has a twin for per-thread streams: both modes are equal today.
     modes: &[
@@ -132,6 +136,77 @@ pub const HIP: Programs = Programs {
         "->struct_vv",
         "->struct_vi",
     ],
+};
+
+pub const HIPBLAS: Programs = Programs {
+    id: "hipblas",
+    headers: &["5.5", "6.4", "7.2"],
+    libraries: &["5.5", "6.4", "7.2"],
+    sonames: &[
+        (Version::new(5, 0), "libhipblas.so.0"),
+        (Version::new(6, 0), "libhipblas.so.2"),
+        (Version::new(7, 0), "libhipblas.so.3"),
+    ],
+    all: false,
+    component: ("hipblas-", "hipblas/hipblas.h"),
+    needs: Some((
+        &[
+            ("5.5", "hip-headers-5.7"),
+            ("6.4", "hip-headers-6.4"),
+            ("7.2", "hip-headers-7.2"),
+        ],
+        "hip/hip_runtime_api.h",
+    )),
+    defines: &["-D__HIP_PLATFORM_AMD__"],
+    modes: &[("", &[]), ("-v2", &["-DHIPBLAS_V2"])],
+    off: &[],
+    made_up: &[
+        "float4",
+        "float8",
+        "float4:stack",
+        "float8:stack",
+        "struct_ii",
+        "struct_vv",
+        "struct_vi",
+        "struct:stack",
+        "struct_ii:stack",
+        "->void",
+        "->float4",
+        "->float8",
+        "->struct:memory",
+        "->struct_ii",
+        "->struct_vv",
+        "->struct_vi",
+    ],
+};
+
+pub const ROCBLAS: Programs = Programs {
+    id: "rocblas",
+    sonames: &[
+        (Version::new(5, 0), "librocblas.so.0"),
+        (Version::new(6, 0), "librocblas.so.4"),
+        (Version::new(7, 0), "librocblas.so.5"),
+    ],
+    component: ("rocblas-", "rocblas/rocblas.h"),
+    modes: &[("", &[])],
+    made_up: &[
+        "float4",
+        "float8",
+        "float4:stack",
+        "float8:stack",
+        "struct_ii",
+        "struct_vv",
+        "struct_vi",
+        "struct:stack",
+        "struct_ii:stack",
+        "->float4",
+        "->float8",
+        "->struct:memory",
+        "->struct_ii",
+        "->struct_vv",
+        "->struct_vi",
+    ],
+    ..HIPBLAS
 };
 
 impl Programs {
@@ -219,10 +294,21 @@ impl Programs {
         Ok(list)
     }
 
-    /// Directory of the real headers of a version.
-    fn include(&self, version: Version) -> Result<PathBuf> {
+    /// Directories of the real headers of a version.
+    fn includes(&self, version: Version) -> Result<Vec<PathBuf>> {
         let (directory, header) = self.component;
-        let component = components::component(&format!("{directory}{version}"))?;
+        let mut directories = vec![Self::include(&format!("{directory}{version}"), header)?];
+        if let Some((needs, header)) = self.needs {
+            let mut needs = needs.iter();
+            let (_, component) = (needs.find(|(of, _)| *of == version.to_string()))
+                .ok_or_else(|| format!("no headers for {version}"))?;
+            directories.push(Self::include(component, header)?);
+        }
+        Ok(directories)
+    }
+
+    fn include(component: &str, header: &str) -> Result<PathBuf> {
+        let component = components::component(component)?;
         let mut find = Command::new("find");
         find.arg(&component).arg("-path").arg(format!("*/{header}"));
         let found = succeed(&mut find)?.stdout;
@@ -257,7 +343,9 @@ impl Programs {
             .args(self.defines)
             .args(flags);
         cc.arg("-isystem").arg(repository().join("xtask/headers"));
-        cc.arg("-isystem").arg(self.include(version)?);
+        for directory in self.includes(version)? {
+            cc.arg("-isystem").arg(directory);
+        }
         cc.arg("-o").arg(directory.join("caller.o"));
         cc.arg(format!("caller-{version}{end}.c"));
         succeed(&mut cc)?;

@@ -172,7 +172,7 @@ fn group(
                         lines
                             .entry(name.clone())
                             .or_default()
-                            .push((*version, AbiVariant::Missing));
+                            .push((reviewed.introduced_in(*version), AbiVariant::Missing));
                     }
                     now.remove(name.as_str());
                 }

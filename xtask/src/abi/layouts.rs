@@ -13,9 +13,7 @@ mod text;
 
 use std::path::{Path, PathBuf};
 
-use gpustub_core::version::Version;
-
-use super::recipes::{RECIPES, Recipe};
+use super::recipes::recipe;
 use crate::manifests::diff;
 use crate::recipes::{Options, root};
 use data::Struct;
@@ -50,17 +48,11 @@ fn path(id: &str) -> PathBuf {
         .with_extension("h")
 }
 
-fn recipe(id: &str) -> Result<&'static Recipe, String> {
-    let recipe = RECIPES.iter().find(|recipe| recipe.id == id);
-    recipe.ok_or_else(|| format!("layouts.toml: `{id}` has no recipe"))
-}
-
 /// The generated header of a library.
 fn header(id: &str, structs: &[Struct], components: &Path) -> Result<String, String> {
     let recipe = recipe(id)?;
     let mut samples: Vec<Vec<Sample>> = structs.iter().map(|_| Vec::new()).collect();
-    for &(major, minor) in recipe.versions {
-        let version = Version::new(major, minor);
+    for &version in &recipe.versions {
         let include = recipe.include(components, version)?;
         let found = layout::read(recipe, version, &include, structs)?;
         for (samples, found) in samples.iter_mut().zip(found) {
@@ -72,7 +64,7 @@ fn header(id: &str, structs: &[Struct], components: &Path) -> Result<String, Str
         let section = section(of, samples).map_err(|e| format!("{id}: {}: {e}", of.name))?;
         sections.push(section);
     }
-    Ok(text::header(id, recipe.header, &sections))
+    Ok(text::header(id, &recipe.row.header, &sections))
 }
 
 /// The part of a header for one struct.

@@ -35,7 +35,7 @@ use gpustub_core::library::Library;
 use gpustub_core::version::Version;
 
 use super::history::{Evidence, declarations, history};
-use super::recipes::{RECIPES, Recipe, STAND_INS};
+use super::recipes::{self, Recipe, STAND_INS};
 use super::table::Group;
 use crate::manifests::read;
 use crate::recipes::find;
@@ -53,6 +53,8 @@ struct Programs {
     called: &'static [&'static str],
     /// Functions in `fake.h`, which adapters call.
     helpers: &'static [&'static str],
+    /// Functions that do not return.
+    aborting: &'static [&'static str],
     /// Macros of the callers, by the ends of their names.
     modes: &'static [(&'static str, &'static [&'static str])],
 }
@@ -64,6 +66,7 @@ const PROGRAMS: &[Programs] = &[
         libraries: CUDA_LIBRARIES,
         called: &[],
         helpers: &[],
+        aborting: &[],
         modes: CUDA_MODES,
     },
     Programs {
@@ -81,6 +84,7 @@ const PROGRAMS: &[Programs] = &[
             "cudaDeviceGetAttribute",
             "cudaGetFuncBySymbol",
         ],
+        aborting: &[],
         modes: CUDA_MODES,
     },
     Programs {
@@ -89,10 +93,29 @@ const PROGRAMS: &[Programs] = &[
         libraries: HIP_VERSIONS,
         called: &[],
         helpers: &["hipDriverGetVersion", "hipDeviceGetAttribute"],
+        aborting: &[],
         modes: &[
             ("", &[]),
             ("-per-thread", &["HIP_API_PER_THREAD_DEFAULT_STREAM"]),
         ],
+    },
+    Programs {
+        id: "hipblas",
+        headers: ROCM_VERSIONS,
+        libraries: ROCM_VERSIONS,
+        called: &[],
+        helpers: &[],
+        aborting: &[],
+        modes: &[("", &[]), ("-v2", &["HIPBLAS_V2"])],
+    },
+    Programs {
+        id: "rocblas",
+        headers: ROCM_VERSIONS,
+        libraries: ROCM_VERSIONS,
+        called: &[],
+        helpers: &[],
+        aborting: &["rocblas_abort"],
+        modes: &[("", &[])],
     },
 ];
 
@@ -100,6 +123,7 @@ const CUDA_HEADERS: &[(u32, u32)] = &[(11, 8), (12, 9), (13, 5)];
 /// The last and first of each major, and one between: some functions are added within a major.
 const CUDA_LIBRARIES: &[(u32, u32)] = &[(11, 8), (12, 0), (12, 4), (12, 9), (13, 0), (13, 5)];
 const HIP_VERSIONS: &[(u32, u32)] = &[(5, 2), (5, 7), (6, 4), (7, 2)];
+const ROCM_VERSIONS: &[(u32, u32)] = &[(5, 5), (6, 4), (7, 2)];
 
 const CUDA_MODES: &[(&str, &[&str])] = &[
     ("", &[]),
@@ -134,8 +158,7 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
 
 impl Programs {
     fn recipe(&self) -> Result<&'static Recipe, String> {
-        let recipe = RECIPES.iter().find(|recipe| recipe.id == self.id);
-        recipe.ok_or_else(|| format!("{} has no recipe", self.id))
+        recipes::recipe(self.id)
     }
 
     /// Versions of the headers, and of the libraries.
@@ -146,7 +169,7 @@ impl Programs {
                 .map(|(major, minor)| Version::new(*major, *minor))
                 .collect()
         };
-        let known = of(self.recipe()?.versions);
+        let known: BTreeSet<Version> = self.recipe()?.versions.iter().copied().collect();
         Ok(if all {
             (known.clone(), known)
         } else {
@@ -160,7 +183,6 @@ impl Programs {
         let library = Library::builtin(self.id);
         let library = library.ok_or_else(|| format!("{} is no library", self.id))?;
         let query = library.version_query.as_ref();
-        let query = query.ok_or_else(|| format!("{} has no `version-query`", self.id))?;
         let (of_headers, of_libraries) = self.versions(all)?;
         let wanted = |version| of_headers.contains(&version) || of_libraries.contains(&version);
         let mut evidence = recipe.evidence(components, wanted)?;
@@ -183,20 +205,22 @@ impl Programs {
             let is_in_table = in_table.iter().any(|names| names.contains(name));
             let known = declarations(name, &evidence);
             let is_everywhere = known.is_some_and(|known| known.iter().all(Option::is_some));
-            let is_helper = self.helpers.contains(&name) || *name == query.function;
-            !is_in_table && is_everywhere && !is_helper
+            let is_query = query.is_some_and(|query| query.function == name);
+            let is_helper = is_query || self.helpers.contains(&name);
+            let aborts = self.aborting.contains(&name);
+            !is_in_table && is_everywhere && !is_helper && !aborts
         };
         let mut callers = Vec::new();
         let all_headers = recipe.headers()?;
         for (end, mode) in self.modes {
             let mut reads = BTreeMap::new();
             for version in &of_headers {
-                let include = recipe.include(components, *version)?;
+                let includes = recipe.includes(components, *version)?;
                 let headers_in_mode = Headers {
                     defines: vec![macros(all_headers, mode)],
                     ..all_headers.clone()
                 };
-                let mut read = recipe.declared(&headers_in_mode, &include)?;
+                let mut read = recipe.declared(&headers_in_mode, &includes)?;
                 read.functions.extend(made_up.clone());
                 reads.insert(*version, read);
             }
@@ -237,7 +261,7 @@ impl Programs {
             let nodes = functions
                 .iter()
                 .map(|function| function.name.as_str())
-                .chain([query.function.as_str()])
+                .chain(query.map(|query| query.function.as_str()))
                 .chain(self.helpers.iter().copied())
                 .map(|name| (name, nodes.get(name).map(String::as_str)));
             files.push((format!("fake-{version}.map"), text::nodes(nodes)));
@@ -356,7 +380,7 @@ fn nodes(
     version: Version,
 ) -> Result<BTreeMap<String, String>, String> {
     let mut nodes = BTreeMap::new();
-    for library in recipe.libraries {
+    for library in &recipe.row.exports {
         let list = read(&find(&recipe.directory(components, version), library)?)?;
         let named = list.functions().filter(|symbol| !symbol.compat);
         nodes.extend(

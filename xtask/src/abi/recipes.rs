@@ -1,154 +1,142 @@
 //! The libraries, and the sources of their headers and exports.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use gpustub_cdecl::{self as headers, Clang, Headers};
 use gpustub_core::version::Version;
+use serde::Deserialize;
 
 use super::history::{Evidence, History, history};
 use super::reviewed::{self, Reviewed};
 use crate::manifests::read;
 use crate::recipes::find;
 
-/// A file, and its sources.
+/// A table, and its sources.
 pub struct Recipe {
-    pub id: &'static str,
-    pub comment: &'static str,
-    /// Prefixes of names of functions; a capital or an underscore follows.
-    pub prefixes: &'static [&'static str],
-    /// The header that identifies the include directory.
-    pub header: &'static str,
-    /// Directories of the components, with `{}` for the version.
-    pub directory: &'static str,
-    /// Prefixes of the names of the libraries that export the functions.
-    pub libraries: &'static [&'static str],
-    pub versions: &'static [(u32, u32)],
-    /// Libraries in other directories.
-    pub elsewhere: &'static [((u32, u32), &'static str, &'static str)],
+    pub id: String,
+    pub row: Row,
+    pub versions: Vec<Version>,
+    /// Versions that are installed in a plain run of the tests.
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "only tests run without the others")
+    )]
+    pub at_hand: Vec<Version>,
     pub reviewed: Reviewed,
 }
 
-const CUDA_VERSIONS: &[(u32, u32)] = &[
-    (11, 7),
-    (11, 8),
-    (12, 0),
-    (12, 1),
-    (12, 2),
-    (12, 3),
-    (12, 4),
-    (12, 5),
-    (12, 6),
-    (12, 8),
-    (12, 9),
-    (13, 0),
-    (13, 1),
-    (13, 2),
-    (13, 3),
-    (13, 4),
-    (13, 5),
-];
+/// Keys of `data/abi.toml`, which describes them.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Row {
+    pub comment: String,
+    prefixes: Vec<String>,
+    pub header: String,
+    directory: String,
+    #[serde(default)]
+    needs: Vec<String>,
+    #[serde(default)]
+    pub exports: Vec<String>,
+    versions: Versions,
+    #[serde(default, rename = "at-hand")]
+    at_hand: Vec<String>,
+    #[serde(default)]
+    elsewhere: Vec<Elsewhere>,
+}
 
-/// Stand-ins for headers of other packages.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Versions {
+    Of(String),
+    These(Vec<String>),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Elsewhere {
+    version: String,
+    #[serde(rename = "in")]
+    directory: String,
+    file: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    releases: BTreeMap<String, Vec<String>>,
+    library: BTreeMap<String, Row>,
+}
+
+/// All recipes, by library.
+pub static RECIPES: LazyLock<Vec<Recipe>> = LazyLock::new(|| {
+    let read = recipes(include_str!("../../data/abi.toml"));
+    read.unwrap_or_else(|error| panic!("abi.toml: {error}"))
+});
+
+/// Stand-ins for headers of other languages and packages.
+const OTHERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/include");
 pub const STAND_INS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/headers");
 
-pub const RECIPES: &[Recipe] = &[
-    Recipe {
-        id: "cuda",
-        comment: "cuda.h of NVIDIA's wheels; a driver exports what the headers up to its version declare.",
-        prefixes: &["cu"],
-        header: "cuda.h",
-        directory: "wheels/cudart-{}",
-        libraries: &[],
-        versions: CUDA_VERSIONS,
-        elsewhere: &[
-            ((12, 2), "driver-535", "libcuda.so.1"),
-            ((12, 4), "driver-550", "libcuda.so.1"),
-        ],
-        reviewed: reviewed::CUDA,
-    },
-    Recipe {
-        id: "cudart",
-        comment: "cuda_runtime_api.h of NVIDIA's wheels, and the exports of libcudart beside it.",
-        prefixes: &["cuda", "__cuda"],
-        header: "cuda_runtime_api.h",
-        directory: "wheels/cudart-{}",
-        libraries: &["libcudart.so."],
-        versions: CUDA_VERSIONS,
-        elsewhere: &[],
-        reviewed: reviewed::CUDART,
-    },
-    Recipe {
-        id: "hip",
-        comment: "hip_runtime_api.h of Debian's packages, and the exports of libamdhip64 beside it.",
-        prefixes: &["hip", "__hip"],
-        header: "hip/hip_runtime_api.h",
-        directory: "hip-headers-{}",
-        libraries: &["libamdhip64.so."],
-        versions: &[(5, 2), (5, 7), (6, 4), (7, 2)],
-        elsewhere: &[],
-        reviewed: reviewed::HIP,
-    },
-    Recipe {
-        id: "hiprtc",
-        comment: "hiprtc.h of Debian's packages.",
-        prefixes: &["hiprtc"],
-        header: "hip/hiprtc.h",
-        directory: "hip-headers-{}",
-        libraries: &[],
-        versions: &[(5, 2), (5, 7), (6, 4), (7, 2)],
-        elsewhere: &[],
-        reviewed: reviewed::NONE,
-    },
-    Recipe {
-        id: "nvrtc",
-        comment: "nvrtc.h of NVIDIA's wheels, and the exports of libnvrtc beside it.",
-        prefixes: &["nvrtc"],
-        header: "nvrtc.h",
-        directory: "wheels/nvrtc-{}",
-        libraries: &["libnvrtc.so."],
-        versions: &[
-            (11, 7),
-            (11, 8),
-            (12, 0),
-            (12, 4),
-            (12, 8),
-            (12, 9),
-            (13, 0),
-            (13, 3),
-            (13, 5),
-        ],
-        elsewhere: &[],
-        reviewed: reviewed::NONE,
-    },
-];
+fn recipes(text: &str) -> Result<Vec<Recipe>, String> {
+    let file: File = toml::from_str(text).map_err(|e| e.to_string())?;
+    let recipes = file.library.into_iter().map(|(id, row)| {
+        let versions = match &row.versions {
+            Versions::These(versions) => versions,
+            Versions::Of(name) => (file.releases.get(name))
+                .ok_or_else(|| format!("`{id}`: no releases are called `{name}`"))?,
+        };
+        let parse = |texts: &[String]| -> Result<Vec<Version>, String> {
+            let parsed = texts.iter().map(|text| {
+                Version::parse(text).ok_or_else(|| format!("`{id}`: `{text}` is no version"))
+            });
+            parsed.collect()
+        };
+        Ok(Recipe {
+            versions: parse(versions)?,
+            at_hand: parse(&row.at_hand)?,
+            reviewed: reviewed::decisions(&id),
+            id,
+            row,
+        })
+    });
+    recipes.collect()
+}
+
+/// The recipe of a library.
+pub fn recipe(id: &str) -> Result<&'static Recipe, String> {
+    let found = RECIPES.iter().find(|recipe| recipe.id == id);
+    found.ok_or_else(|| format!("abi.toml has no `{id}`"))
+}
 
 impl Recipe {
     /// Headers to include, and their macros.
     pub fn headers(&self) -> Result<&'static Headers, String> {
-        Headers::for_library(self.id).ok_or_else(|| format!("libraries.toml has no `{}`", self.id))
+        Headers::for_library(&self.id).ok_or_else(|| format!("libraries.toml has no `{}`", self.id))
     }
 
-    /// Reads headers below a directory.
+    /// Reads headers below directories.
     pub fn declared(
         &self,
         headers: &Headers,
-        directory: &Path,
+        directories: &[PathBuf],
     ) -> Result<headers::Version, String> {
-        let clang = Clang::new("clang")
-            .directory(STAND_INS)
-            .directory(directory);
+        let mut clang = Clang::new("clang");
+        for directory in directories {
+            clang = clang.directory(directory);
+        }
         let read = headers.read(&clang, &|name| self.is_name(name));
-        let mut read = read.map_err(|e| format!("`{}`: {e}", directory.display()))?;
+        let mut read = read.map_err(|e| format!("{directories:?}: {e}"))?;
         read.meant.retain(|source, _| self.is_name(source));
         Ok(read)
     }
 
     /// Whether a name may be that of a function of the library.
     fn is_name(&self, name: &str) -> bool {
-        self.prefixes.iter().any(|prefix| {
+        self.row.prefixes.iter().any(|prefix| {
             let next = name
-                .strip_prefix(prefix)
+                .strip_prefix(prefix.as_str())
                 .and_then(|rest| rest.chars().next());
             next.is_some_and(|c| c.is_ascii_uppercase() || c == '_')
         })
@@ -165,12 +153,12 @@ impl Recipe {
 
     /// Include directory of a version.
     pub fn include(&self, components: &Path, version: Version) -> Result<PathBuf, String> {
-        let file = Path::new(self.header).file_name().unwrap_or_default();
+        let file = Path::new(&self.row.header).file_name().unwrap_or_default();
         let header = find(
             &self.directory(components, version),
             &file.to_string_lossy(),
         )?;
-        let below = Path::new(self.header).components().count();
+        let below = Path::new(&self.row.header).components().count();
         Ok(header
             .ancestors()
             .nth(below)
@@ -178,8 +166,25 @@ impl Recipe {
             .to_owned())
     }
 
+    /// Include directories of a version: its own, those of other libraries, and those of stand-ins.
+    pub fn includes(&self, components: &Path, version: Version) -> Result<Vec<PathBuf>, String> {
+        let mut directories = vec![self.include(components, version)?];
+        for id in &self.row.needs {
+            let other = recipe(id)?;
+            let known = other.versions.iter().rev();
+            let fits = |of: &&Version| **of == version;
+            let found = (known.clone().find(fits))
+                .or_else(|| known.clone().find(|of| of.major == version.major))
+                .or_else(|| known.clone().next());
+            let found = found.ok_or_else(|| format!("`{id}` has no versions"))?;
+            directories.push(other.include(components, *found)?);
+        }
+        directories.extend([STAND_INS, OTHERS].map(PathBuf::from));
+        Ok(directories)
+    }
+
     pub fn directory(&self, components: &Path, version: Version) -> PathBuf {
-        components.join(self.directory.replace("{}", &version.to_string()))
+        components.join(self.row.directory.replace("{}", &version.to_string()))
     }
 
     pub fn evidence(
@@ -188,22 +193,21 @@ impl Recipe {
         wanted: impl Fn(Version) -> bool,
     ) -> Result<Vec<Evidence>, String> {
         let mut evidence = Vec::new();
-        for &(major, minor) in self.versions {
-            let version = Version::new(major, minor);
+        for &version in &self.versions {
             if !wanted(version) {
                 continue;
             }
             let directory = self.directory(components, version);
-            let include = self.include(components, version)?;
             let mut exports: Option<BTreeSet<String>> = None;
-            for library in self.libraries {
+            for library in &self.row.exports {
                 let names = self.exports(&find(&directory, library)?)?;
                 exports.get_or_insert_default().extend(names);
             }
-            let headers = self.declared(self.headers()?, &include)?;
-            for (of, directory, library) in self.elsewhere {
-                if *of == (major, minor) {
-                    let names = self.exports(&find(&components.join(directory), library)?)?;
+            let headers = self.declared(self.headers()?, &self.includes(components, version)?)?;
+            for elsewhere in &self.row.elsewhere {
+                if elsewhere.version == version.to_string() {
+                    let directory = components.join(&elsewhere.directory);
+                    let names = self.exports(&find(&directory, &elsewhere.file)?)?;
                     exports
                         .get_or_insert_with(|| headers.functions.keys().cloned().collect())
                         .extend(names);

@@ -110,7 +110,18 @@ fn stem(name: &str) -> &str {
     }
 }
 
-pub const CUDA: Reviewed = Reviewed {
+/// Returns the decisions for a library.
+pub fn decisions(library: &str) -> Reviewed {
+    match library {
+        "cuda" => CUDA,
+        "cudart" => CUDART,
+        "hip" => HIP,
+        "hipblas" | "rocblas" => ROCM,
+        _ => NONE,
+    }
+}
+
+const CUDA: Reviewed = Reviewed {
     // cuGraphInstantiate of 12.0 and later is this one, by a macro.
     aliases: &[("cuGraphInstantiateWithFlags", "cuGraphInstantiate")],
     // cuda.h 12.8: the second "will supplant this version in CUDA 13.0". They differ in that it may
@@ -128,7 +139,7 @@ pub const CUDA: Reviewed = Reviewed {
     ..NONE
 };
 
-pub const CUDART: Reviewed = Reviewed {
+const CUDART: Reviewed = Reviewed {
     aliases: &[
         ("cudaGraphInstantiateWithFlags", "cudaGraphInstantiate"),
         // cuda_runtime_api.h: "Its functionality is identical to the non-deprecated function", for
@@ -185,7 +196,7 @@ pub const CUDART: Reviewed = Reviewed {
     ..NONE
 };
 
-pub const HIP: Reviewed = Reviewed {
+const HIP: Reviewed = Reviewed {
     // Takes a version, but uses it only for hipGetDeviceProperties and hipChooseDevice (hipamd's
     // hip_device.cpp): other functions are those of the library's own version.
     library_bound: &["hipGetProcAddress", "hipGetDriverEntryPoint"],
@@ -197,6 +208,15 @@ pub const HIP: Reviewed = Reviewed {
     // was added in between also counts from there, which is harmless: the lookup then fails.
     since: &[
         (Version::new(5, 7), Version::new(5, 3)),
+        (Version::new(6, 4), Version::new(6, 0)),
+        (Version::new(7, 2), Version::new(7, 0)),
+    ],
+    ..NONE
+};
+
+const ROCM: Reviewed = Reviewed {
+    // Debian has no packages of the versions between; the number in the library's name grew with these majors.
+    since: &[
         (Version::new(6, 4), Version::new(6, 0)),
         (Version::new(7, 2), Version::new(7, 0)),
     ],

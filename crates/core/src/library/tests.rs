@@ -378,3 +378,16 @@ fn all_shipped_manifests_read() {
     }
     assert_eq!(Library::builtin("no-such-library"), None);
 }
+
+#[test]
+fn toolkit_releases_have_the_last_of_each_major() {
+    for id in Library::builtin_ids() {
+        let library = Library::builtin(id).unwrap();
+        let releases = library.toolkit_releases();
+        for version in library.abi.headers() {
+            let in_major = |release: &&Version| release.major == version.major;
+            let last = releases.iter().rfind(in_major);
+            assert!(last.is_some_and(|last| last >= version), "{id}: {version}");
+        }
+    }
+}

@@ -30,7 +30,7 @@ pub fn read(
 ) -> Result<Vec<Vec<Sample>>, String> {
     let clang = Clang::new("clang").directory(STAND_INS).directory(include);
     let defines = recipe.headers()?.defines.first();
-    let source = format!("#include <{}>\n", recipe.header);
+    let source = format!("#include <{}>\n", recipe.row.header);
     let defines = defines.map_or(&[][..], Vec::as_slice);
     let versions = (version, recipe.reviewed.introduced_in(version));
     samples(&clang, &source, defines, versions, structs)

@@ -9,7 +9,7 @@ use gpustub_core::version::Version;
 use super::data::{self, Struct};
 use super::{header, layout, path, recipe};
 use crate::abi::recipes::{Recipe, STAND_INS};
-use crate::abi::tests::{AT_HAND, components};
+use crate::abi::tests::components;
 use crate::manifests::diff;
 
 /// Fields of the type hipMemoryType, whose enumerators have other numbers from 6.0 on.
@@ -157,7 +157,7 @@ fn compile(
     let source = format!(
         "#include <stddef.h>\n#include <stdio.h>\n#include <{}>\n{undefine}{COPY}#include \"{}\"\n\
          {asserts}int main(void)\n{{\n{prints}    return 0;\n}}\n",
-        recipe.header,
+        &recipe.row.header,
         path(id).display(),
     );
     let numbers = run(recipe, version, &include, &source, scratch);
@@ -232,8 +232,7 @@ fn compare(id: &str, wanted: impl Fn(Version) -> bool, scratch: &Path) -> [Numbe
     let shipped = Shipped::read(id);
     let structs = &data::read().unwrap()[id];
     let (mut seen, mut constants) = (Vec::new(), BTreeSet::new());
-    for &(major, minor) in recipe(id).unwrap().versions {
-        let version = Version::new(major, minor);
+    for &version in &recipe(id).unwrap().versions {
         if wanted(version) {
             let (structs, compared) = compile(id, version, structs, &shipped, scratch);
             seen.extend(structs);
@@ -296,7 +295,8 @@ fn shipped_headers_compile_without_warnings() {
 fn shipped_layouts_agree_with_the_headers_at_hand() {
     let scratch = scratch("at-hand");
     for id in ["cuda", "cudart"] {
-        let at_hand = |version| AT_HAND.contains(&version);
+        let versions = &recipe(id).unwrap().at_hand;
+        let at_hand = |version| versions.contains(&version);
         for Numbers {
             compared, at_hand, ..
         } in compare(id, at_hand, &scratch)

@@ -25,7 +25,8 @@ pub struct Function {
 pub struct Fake<'a> {
     pub id: &'a str,
     pub version: Version,
-    pub query: &'a VersionQuery,
+    /// `None`: its version is in its name.
+    pub query: Option<&'a VersionQuery>,
     pub functions: &'a [Function],
 }
 
@@ -155,15 +156,19 @@ fn code(encoding: VersionEncoding, version: Version) -> u32 {
 /// Source of a fake library.
 pub fn fake(fake: &Fake<'_>) -> String {
     let mut text = head(fake.version);
-    let VersionQuery { function, encoding } = fake.query;
-    let code = code(*encoding, fake.version);
+    let code = match fake.query {
+        Some(query) => code(query.encoding, fake.version),
+        None => fake.version.code(),
+    };
     let _ = writeln!(text, "#define LIBRARY_{} {code}", fake.id);
     text += "#include \"fake.h\"\n\n";
     text += &values(fake.functions);
-    let _ = write!(
-        text,
-        "\nint {function}(int *version)\n{{\n    *version = {code};\n    return 0;\n}}\n",
-    );
+    if let Some(VersionQuery { function, .. }) = fake.query {
+        let _ = write!(
+            text,
+            "\nint {function}(int *version)\n{{\n    *version = {code};\n    return 0;\n}}\n",
+        );
+    }
     for of in fake.functions {
         let Function {
             name,
