@@ -100,15 +100,6 @@ const PROGRAMS: &[Programs] = &[
         ],
     },
     Programs {
-        id: "hipblas",
-        headers: ROCM_VERSIONS,
-        libraries: ROCM_VERSIONS,
-        called: &[],
-        helpers: &[],
-        aborting: &[],
-        modes: &[("", &[]), ("-v2", &["HIPBLAS_V2"])],
-    },
-    Programs {
         id: "rocblas",
         headers: ROCM_VERSIONS,
         libraries: ROCM_VERSIONS,

@@ -116,7 +116,7 @@ pub fn decisions(library: &str) -> Reviewed {
         "cuda" => CUDA,
         "cudart" => CUDART,
         "hip" => HIP,
-        "hipblas" | "rocblas" => ROCM,
+        "rocblas" => ROCM,
         _ => NONE,
     }
 }
