@@ -172,8 +172,8 @@ fn guarded_differences_of_real_headers_are_no_changes() {
             "cublaslt",
             "libcublasLt.so.12",
             "cublasLt",
-            ["cublas-11.8", "cudart-11.8"],
-            ["cublas", "cudart-12.9"],
+            ["headers/cublas-11.8", "wheels/cudart-11.8"],
+            ["headers/cublas-12.9", "wheels/cudart-12.9"],
             &[][..],
             13,
         ),
@@ -181,8 +181,8 @@ fn guarded_differences_of_real_headers_are_no_changes() {
             "cublaslt",
             "libcublasLt.so.12",
             "cublasLt",
-            ["cublas", "cudart-12.9"],
-            ["cublas-13.5", "cudart-13.5"],
+            ["headers/cublas-12.9", "wheels/cudart-12.9"],
+            ["headers/cublas-13.5", "wheels/cudart-13.5"],
             &[],
             14,
         ),
@@ -190,8 +190,8 @@ fn guarded_differences_of_real_headers_are_no_changes() {
             "cufile",
             "libcufile.so.0",
             "cuFile",
-            ["cufile-12.9", "cudart-12.9"],
-            ["cufile-13.5", "cudart-13.5"],
+            ["headers/cufile-1.14", "wheels/cudart-12.9"],
+            ["headers/cufile-1.20", "wheels/cudart-13.5"],
             &[],
             0,
         ),
@@ -199,8 +199,8 @@ fn guarded_differences_of_real_headers_are_no_changes() {
             "cupti",
             "libcupti.so.12",
             "cupti",
-            ["cupti-11.8", "cudart-11.8"],
-            ["cupti-12.9", "cudart-12.9"],
+            ["headers/cupti-11.8", "wheels/cudart-11.8"],
+            ["headers/cupti-12.9", "wheels/cudart-12.9"],
             // Parameters of cudaGetDriverEntryPoint and cudaGraphExecUpdate.
             &["cuptiSubscribe"],
             2,
@@ -209,8 +209,8 @@ fn guarded_differences_of_real_headers_are_no_changes() {
             "cupti",
             "libcupti.so.12",
             "cupti",
-            ["cupti-12.9", "cudart-12.9"],
-            ["cupti-13.5", "cudart-13.5"],
+            ["headers/cupti-12.9", "wheels/cudart-12.9"],
+            ["headers/cupti-13.5", "wheels/cudart-13.5"],
             // The record of NVLink has pointers instead of arrays; cudaGraphKernelNodeCopyAttributes has its
             // parameters in another order.
             &["cuptiActivityGetNextRecord", "cuptiSubscribe"],
@@ -220,8 +220,8 @@ fn guarded_differences_of_real_headers_are_no_changes() {
             "nccl",
             "libnccl.so.2",
             "nccl",
-            ["nccl-cuda-11", "cudart-11.8"],
-            ["nccl-cuda-13", "cudart-13.5"],
+            ["headers/nccl-2.21", "wheels/cudart-11.8"],
+            ["headers/nccl-2.32", "wheels/cudart-13.5"],
             &[],
             2,
         ),
@@ -229,8 +229,8 @@ fn guarded_differences_of_real_headers_are_no_changes() {
             "nvml",
             "libnvidia-ml.so.1",
             "nvml",
-            ["nvml-11.8", "cudart-11.8"],
-            ["nvml-13.5", "cudart-13.5"],
+            ["headers/nvml-11.8", "wheels/cudart-11.8"],
+            ["headers/nvml-13.5", "wheels/cudart-13.5"],
             &["nvmlGpmMetricsGet"],
             0,
         ),
@@ -238,22 +238,25 @@ fn guarded_differences_of_real_headers_are_no_changes() {
             "nvml",
             "libnvidia-ml.so.1",
             "nvml",
-            ["nvml-12.9", "cudart-12.9"],
-            ["nvml-13.5", "cudart-13.5"],
+            ["headers/nvml-12.9", "wheels/cudart-12.9"],
+            ["headers/nvml-13.5", "wheels/cudart-13.5"],
             &["nvmlGpmMetricsGet"],
             1,
         ),
     ] {
         let scratch = tempfile::tempdir().unwrap();
         let headers = gpustub_cdecl::Headers::for_library(library).unwrap();
-        let header = &headers.include[0][0];
         let mut arguments = vec!["diff".to_owned(), "--format=json".to_owned()];
         for (side, [of, runtime]) in [("old", old), ("new", new)] {
             let include = |name: &str, header: &str| {
-                let found = find(&component(&format!("wheels/{name}")), header).unwrap();
-                found.parent().unwrap().to_owned()
+                let found = find(&component(name), header)?;
+                Some(found.parent().unwrap().to_owned())
             };
-            let own = include(of, header);
+            // The first is one of the C library, for CUPTI.
+            let own = headers.include[0]
+                .iter()
+                .find_map(|header| include(of, header));
+            let own = own.unwrap_or_else(|| panic!("{of} has no header of {library}"));
             let source = sources(&own);
             let names = source.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
             let names: BTreeSet<&str> = names.filter(|name| name.starts_with(prefix)).collect();
@@ -266,7 +269,7 @@ fn guarded_differences_of_real_headers_are_no_changes() {
             std::fs::write(&file, list).unwrap();
             *texts.entry(library).or_default() += &plain(&source);
             arguments.push(file.display().to_string());
-            for directory in [own, include(runtime, "cuda_runtime_api.h")] {
+            for directory in [own, include(runtime, "cuda_runtime_api.h").unwrap()] {
                 arguments.push(format!("--{side}-headers={}", directory.display()));
             }
         }

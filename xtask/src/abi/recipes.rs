@@ -33,6 +33,7 @@ pub struct Recipe {
 pub struct Row {
     pub comment: String,
     prefixes: Vec<String>,
+    #[serde(rename = "main-header")]
     pub header: String,
     directory: String,
     #[serde(default)]

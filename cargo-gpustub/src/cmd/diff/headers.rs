@@ -3,17 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use gpustub_cdecl::{Difference, Headers, Reserved, Version, differences};
+use gpustub_cdecl::{Headers, Reserved, Version, differences};
 use gpustub_core::library::Library;
 use gpustub_report::error::Result;
 
-use super::{Change, Side};
+use super::change::{Change, Differences};
+use super::side::Side;
 use crate::c_headers::Request;
 use crate::cli::DiffHeaders;
 use crate::shipped::with_soname;
-
-/// Differences by function.
-pub type Differences = BTreeMap<String, Vec<Difference>>;
 
 /// Result of the comparison.
 pub struct Compared {

@@ -7,8 +7,9 @@ use gpustub_core::abi_table::{AbiEntry, Adapter};
 use gpustub_report::report::json::FORMAT_VERSION;
 use serde_json::{Value, json};
 
-use super::headers::{Compared, Differences};
-use super::{Change, Side};
+use super::change::{Change, Differences};
+use super::headers::Compared;
+use super::side::Side;
 
 /// Human-readable.
 pub fn text(old: &Side, new: &Side, changes: &[Change], compared: Option<&Compared>) -> String {
