@@ -203,7 +203,7 @@ impl Bench {
             }
         }
         println!("## A warm call\n");
-        println!("| road | ns, median | ns, least | median against the PLT | instructions |");
+        println!("| path | ns, median | ns, least | median against the PLT | instructions |");
         println!("|---|---|---|---|---|");
         let plt = median(times["plt"].clone());
         for road in ["plt", "stub", "pointer", "missing"] {
@@ -461,7 +461,7 @@ impl Bench {
         output(&mut cc);
         let spawn = self.work.join("spawn");
         let lines = output(Command::new(spawn).arg(&stubbed).arg(&direct).arg("20"));
-        println!("| road | ms, median | ms, least |\n|---|---|---|");
+        println!("| path | ms, median | ms, least |\n|---|---|---|");
         for (road, line) in ["stubs", "linked directly"].iter().zip(lines.lines()) {
             let times = numbers(line);
             println!(
