@@ -64,11 +64,26 @@ fn problems(
     Ok(wrong)
 }
 
+/// The errors of `tests/cases/adapter-mutations.toml`.
+fn mutations() -> Result<Vec<Mutation>> {
+    let text = fs::read_to_string(repository().join("tests/cases/adapter-mutations.toml"))?;
+    let Mutations { mutation } = toml::from_str(&text)?;
+    Ok(mutation)
+}
+
+#[test]
+fn errors_of_the_list_change_adapters() -> Result<()> {
+    for mutation in mutations()? {
+        let file = repository().join("templates/adapters").join(&mutation.file);
+        let text = fs::read_to_string(file)?;
+        assert!(text.contains(&mutation.text), "{mutation:?}");
+    }
+    Ok(())
+}
+
 #[test]
 #[ignore = "slow: compiles the adapters for each error (tests/run --all)"]
 fn heavy_errors_in_adapters_are_noticed() -> Result<()> {
-    let text = fs::read_to_string(repository().join("tests/cases/adapter-mutations.toml"))?;
-    let Mutations { mutation: all } = toml::from_str(&text)?;
     let adapters = Adapters::read()?;
     let programs = &CUDART;
     let dir = scratch()?;
@@ -78,6 +93,7 @@ fn heavy_errors_in_adapters_are_noticed() -> Result<()> {
     let symbols = programs.symbols(dir, shipped)?;
     let mode = programs.modes[0];
     let mut by_header: BTreeMap<Version, Vec<&Mutation>> = BTreeMap::new();
+    let all = mutations()?;
     for mutation in &all {
         let header = Version::parse(&mutation.headers).ok_or("no version")?;
         by_header.entry(header).or_default().push(mutation);
