@@ -24,6 +24,10 @@
 //! the first that fits applies. `@refused 2 1 REASON` says why there is none, `@refused 2 - REASON` in all
 //! other libraries.
 //!
+//! `@renamed _v2 6.0 7.0` declares that the library exports names with this mark from 6.0 on and below 7.0, at the end or
+//! before `_64`, and that those that are not in the file have the ABI of the name without it, which other
+//! versions have instead.
+//!
 //! A function that is not in the file has one ABI in all versions. The versions that export an
 //! undeclared function do not say which headers have it: no header declares the function, or one
 //! whose library lacks it.
@@ -98,6 +102,7 @@ pub struct AbiTable {
     by_name: ByName<usize>,
     /// In the order of preference.
     relations: Vec<Relation>,
+    renamed: Option<Renamed>,
 }
 
 /// Replacement for a function's own name in the library versions `from..below` (as
@@ -128,6 +133,28 @@ impl AbiEntry {
     }
 }
 
+/// Mark of names that some versions have beside the names without it.
+#[derive(Clone)]
+#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
+struct Renamed {
+    mark: String,
+    from: Version,
+    below: Version,
+}
+
+impl Renamed {
+    /// Name without the mark.
+    fn plain(&self, name: &str) -> Option<String> {
+        for twin in ["", "_64"] {
+            let marked = name.strip_suffix(twin).unwrap_or_default();
+            if let Some(stem) = marked.strip_suffix(&self.mark) {
+                return Some(format!("{stem}{twin}"));
+            }
+        }
+        None
+    }
+}
+
 /// Function for calls of one variant in some versions; without a name there is none.
 #[derive(Default)]
 struct Bound<'t> {
@@ -146,9 +173,18 @@ impl AbiTable {
         self.by_name.get(name).map(|&index| &self.names[index])
     }
 
-    /// Whether the function has another ABI in other versions.
+    /// Whether the function has another ABI, or only its name another one, in other versions.
     pub fn contains(&self, name: &str) -> bool {
-        self.find(name).is_some()
+        self.find(name).is_some() || self.plain(name).is_some()
+    }
+
+    /// Name of the same function in other versions, without the mark that some versions add.
+    fn plain(&self, name: &str) -> Option<(&Renamed, String)> {
+        let renamed = self.renamed.as_ref()?;
+        if self.find(name).is_some() {
+            return None;
+        }
+        Some((renamed, renamed.plain(name)?))
     }
 
     /// Whether the function has several ABI variants, so that it is refused where the version of the
@@ -160,8 +196,11 @@ impl AbiTable {
 
     /// Whether the function is exported in this version.
     pub fn is_exported_in(&self, name: &str, version: Version) -> bool {
-        self.find(name)
-            .is_some_and(|name| variant_in(name, version).is_some())
+        match (self.find(name), self.plain(name)) {
+            (Some(name), _) => variant_in(name, version).is_some(),
+            (None, Some((renamed, _))) => (renamed.from..renamed.below).contains(&version),
+            (None, None) => false,
+        }
     }
 
     /// Whether the versions that export the function do not say which headers declare it.
@@ -195,6 +234,9 @@ impl AbiTable {
     /// Names bound for `name` in a program that was compiled against `header-version`, ascending and without
     /// overlap; between the entries the name itself. Empty: always the name itself.
     pub fn entries(&self, name: &str, header: Option<HeaderVersion>) -> Vec<AbiEntry> {
+        if let Some((renamed, plain)) = self.plain(name) {
+            return self.without_mark(renamed, &plain);
+        }
         let (Some(own), Some(&oldest), Some(&newest)) =
             (self.find(name), self.headers.first(), self.headers.last())
         else {
@@ -292,6 +334,25 @@ impl AbiTable {
             }
         }
         add(code(end), i32::MAX, Bound::default());
+        entries
+    }
+
+    /// Entries of a name with a mark, in the versions that have the plain name only.
+    fn without_mark(&self, renamed: &Renamed, plain: &str) -> Vec<AbiEntry> {
+        let (start, end) = self.bounds();
+        let versions = [(start, code(renamed.from)), (code(renamed.below), end)];
+        let mut entries = Vec::new();
+        for (from, below) in versions {
+            if from < below {
+                entries.push(AbiEntry {
+                    from,
+                    below,
+                    name: Some(plain.to_owned()),
+                    adapter: None,
+                    reason: None,
+                });
+            }
+        }
         entries
     }
 

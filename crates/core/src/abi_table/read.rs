@@ -1,6 +1,6 @@
 //! Parses a table.
 
-use super::{AbiTable, AbiVariant, Adapter, Kind, MAX_ARGUMENTS, Name, Relation};
+use super::{AbiTable, AbiVariant, Adapter, Kind, MAX_ARGUMENTS, Name, Relation, Renamed};
 use crate::diag::{Diagnostic, MALFORMED_SYMBOL_LIST};
 use crate::version::Version;
 
@@ -35,6 +35,10 @@ impl AbiTable {
                         table.headers.push(version);
                     }
                     ascending && !table.headers.is_empty()
+                }
+                Some("@renamed") => {
+                    table.renamed = renamed(words);
+                    table.renamed.is_some()
                 }
                 Some(keyword) if keyword.starts_with('@') => {
                     match relation(group, keyword, &mut words) {
@@ -157,6 +161,20 @@ fn relation<'t>(
         kind,
     };
     (Some(old) != new).then_some(found)
+}
+
+/// Reads `MARK FROM BELOW`.
+fn renamed<'t>(mut words: impl Iterator<Item = &'t str>) -> Option<Renamed> {
+    let mark = words.next().filter(|mark| is_identifier(mark))?;
+    let (from, below) = (
+        Version::parse(words.next()?)?,
+        Version::parse(words.next()?)?,
+    );
+    (from < below && words.next().is_none()).then(|| Renamed {
+        mark: mark.to_owned(),
+        from,
+        below,
+    })
 }
 
 /// Whether a word can be a part of a name in C.

@@ -181,6 +181,35 @@ fn only_names_of_the_same_variant_are_bound() {
 }
 
 #[test]
+fn marked_names_are_bound_without_the_mark() {
+    let text = "@gpustub-abi 1\n@headers 5.5 6.4 7.2\n@renamed _v2 6.0 7.0\n\nb 5.5=1 7.0=2\nb_v2 6.0=2 7.0=-\n";
+    let (table, wrong) = AbiTable::parse("x.abi", text);
+    assert_eq!(wrong, []);
+    let entries = |name: &str| -> Vec<_> {
+        let entries = table.entries(name, HeaderVersion::parse("6.4"));
+        let entries = entries.into_iter();
+        entries.map(|e| (e.from, e.below, e.name)).collect()
+    };
+    let bound = |name: &str| Some(name.to_owned());
+    for (name, plain) in [("a_v2", "a"), ("a_v2_64", "a_64"), ("a_v2_v2", "a_v2")] {
+        let expected = [(5000, 6000, bound(plain)), (7000, 8000, bound(plain))];
+        assert_eq!(entries(name), expected, "{name}");
+        assert!(table.contains(name) && !table.depends_on_headers(name));
+        let exported = |minor| table.is_exported_in(name, Version::new(minor, 0));
+        assert_eq!(
+            [exported(5), exported(6), exported(7)],
+            [false, true, false]
+        );
+    }
+    for name in ["a", "a_64", "a_v2_32", "_v"] {
+        assert_eq!(entries(name), [], "{name}");
+        assert!(!table.contains(name));
+    }
+    // A name of the table has its own variants.
+    assert_eq!(entries("b_v2"), [(7000, 8000, bound("b"))]);
+}
+
+#[test]
 fn malformed_lines_are_reported() {
     for (line, message) in [
         ("f", "line 3 of x.abi is malformed: f"),
@@ -191,6 +220,10 @@ fn malformed_lines_are_reported() {
         ("@headers", "line 3 of"),
         ("@headers 13.0 12.0", "line 3 of"),
         ("@other", "line 3 of"),
+        ("@renamed _v2 12.0", "line 3 of"),
+        ("@renamed _v2 12.0 12.0", "line 3 of"),
+        ("@renamed -v2 11.8 12.0", "line 3 of"),
+        ("@renamed _v2 11.8 12.0 13.0", "line 3 of"),
         ("@gpustub-abi 1", "line 3 of"),
         ("f 12.0=1\nf 12.0=1", "x.abi has f twice"),
         ("@null-argument", "line 3 of"),
