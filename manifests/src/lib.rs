@@ -63,7 +63,7 @@ libraries![
     "cusolver",
     "cusparse" errors,
     "hip" abi errors,
-    "hipblas" errors,
+    "hipblas" abi errors,
     "hipfft" abi,
     "hiprand" abi,
     "hiprtc" abi errors,

@@ -72,6 +72,10 @@ templates![
     "adapters/hip.c",
     "adapters/hip.h",
     "adapters/hip_objects.c",
+    "adapters/hipblas.c",
+    "adapters/hipblas_numbers.h",
+    "adapters/rocblas.c",
+    "adapters/words.h",
 ];
 
 templates![

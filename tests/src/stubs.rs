@@ -202,6 +202,10 @@ impl Stubs {
                     .map_err(|e| format!("{}: {e}", source.display()))?;
             }
         }
+        if from.join("adapters_trap.c").exists() {
+            let words = crate::repository().join("templates/adapters/words.h");
+            fs::copy(words, self.sources.join("adapters_words.h"))?;
+        }
         Ok(())
     }
 

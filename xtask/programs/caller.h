@@ -87,17 +87,41 @@ static unsigned long chosen(const char *value, const struct enumerator *names)
     return strcmp(value, "memory") ? parse(value, names) : (unsigned long)guarded(64);
 }
 
-/* Whether the case has a null pointer for an argument. */
-static inline int is_null(int at)
+/* The memory of an earlier input, which the function may write as this argument. */
+static inline void *shared(int at, int with)
+{
+    for (int i = 0; i < input_count; i++)
+        if (inputs[i].at == with) {
+            struct block block = inputs[i];
+            inputs[i] = inputs[--input_count];
+            block.at = at;
+            block.copy = NULL;
+            blocks[block_count++] = block;
+            for (const struct field *field = block.fields; field && field->size; field++)
+                describe(&given, at, block.start, field);
+            add(&line, " %d:%p/out/%lu", at, (void *)block.start, block.size);
+            return block.start;
+        }
+    fprintf(stderr, "argument %d is no input\n", with);
+    exit(4);
+}
+
+/* Whether the case has a pointer for an argument: null, or that of another argument. */
+static inline int is_chosen(int at, void **place)
 {
     const char *value = wanted(at, NULL);
     if (!value)
         return 0;
+    if (value[0] == '$') {
+        *place = shared(at, atoi(value + 1));
+        return 1;
+    }
     if (strcmp(value, "null")) {
         fprintf(stderr, "argument %d is a pointer: %s\n", at, value);
         exit(4);
     }
     add(&line, " %d:NULL", at);
+    *place = NULL;
     return 1;
 }
 
@@ -122,9 +146,10 @@ static inline double real(int at, unsigned long size)
 static inline void *address(int at)
 {
     static const struct field first[] = {{"*", 0, 1, 0, 0}, {0}};
-    if (is_null(at))
-        return NULL;
-    void *place = guarded(64);
+    void *place;
+    if (is_chosen(at, &place))
+        return place;
+    place = guarded(64);
     if (is_case)
         blocks[block_count++] = (struct block){place, 64, NULL, NULL, first, at};
     add(&line, " %d:%p", at, place);
@@ -147,8 +172,9 @@ static inline void value(int at, void *to, unsigned long size, const struct fiel
 static inline void *input(int at, unsigned long size, const struct mark *marks,
                           const struct field *fields)
 {
-    if (is_null(at))
-        return NULL;
+    void *other;
+    if (is_chosen(at, &other))
+        return other;
     unsigned char *place = guarded(size), *copy = malloc(size);
     if (!copy)
         fail("malloc");
@@ -173,8 +199,9 @@ static inline void *input(int at, unsigned long size, const struct mark *marks,
 static inline void *output(int at, unsigned long size, const struct mark *marks,
                            const struct field *fields)
 {
-    if (is_null(at))
-        return NULL;
+    void *other;
+    if (is_chosen(at, &other))
+        return other;
     unsigned char *place = guarded(size);
     for (const struct field *field = fields; is_case && field && field->size; field++) {
         const char *value = wanted(at, field->path);

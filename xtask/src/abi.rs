@@ -9,6 +9,7 @@ mod history;
 #[cfg(test)]
 mod imports;
 pub mod layouts;
+mod numbers;
 pub mod programs;
 mod recipes;
 mod relations;

@@ -125,6 +125,11 @@ impl Options {
         Ok(options)
     }
 
+    /// Whether a library was requested.
+    pub fn wants(&self, id: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|one| one == id)
+    }
+
     /// The requested recipes.
     pub fn recipes(&self) -> Result<Vec<(String, Recipe)>, String> {
         let mut recipes = read()?;

@@ -19,6 +19,10 @@ pub struct Adapters {
     cudart: Vec<Row>,
     #[serde(default)]
     hip: Vec<Row>,
+    #[serde(default)]
+    hipblas: Vec<Row>,
+    #[serde(default)]
+    rocblas: Vec<Row>,
 }
 
 /// Value of a field that only one side has.
@@ -185,7 +189,7 @@ fn twin<'a>(pattern: &str, name: &'a str) -> Option<&'a str> {
         None => (pattern == name).then_some(""),
         Some(stem) => {
             let rest = name.strip_prefix(stem)?;
-            ["", "_ptsz", "_ptds", "_spt"]
+            ["", "_64", "_ptsz", "_ptds", "_spt"]
                 .contains(&rest)
                 .then_some(rest)
         }
@@ -249,6 +253,8 @@ impl Adapters {
         match id {
             "cuda" => &self.cuda,
             "cudart" => &self.cudart,
+            "hipblas" => &self.hipblas,
+            "rocblas" => &self.rocblas,
             _ => &self.hip,
         }
     }
@@ -416,7 +422,7 @@ impl Trial<'_> {
 #[test]
 fn every_row_can_be_tried() {
     let adapters = Adapters::read().unwrap();
-    for id in ["cuda", "cudart", "hip"] {
+    for id in ["cuda", "cudart", "hip", "hipblas", "rocblas"] {
         let abi = &Library::builtin(id).unwrap().abi;
         for row in adapters.rows(id) {
             if let Some(table) = &row.fields {

@@ -11,7 +11,7 @@ use gpustub_tests::{Result, repository, scratch};
 use serde::Deserialize;
 
 use super::adapters::Adapters;
-use super::programs::{CUDA, CUDART, HIP, Programs, exported};
+use super::programs::{CUDA, CUDART, HIP, HIPBLAS, Programs, ROCBLAS, exported};
 use super::{End, expected, imported, try_adapters};
 
 /// `tests/cases/adapter-mutations.toml`
@@ -240,5 +240,18 @@ fn heavy_each_broken_adapter_of_hip_is_noticed() -> Result<()> {
         count > 20 && unnoticed.is_empty(),
         "{count}: {unnoticed:#?}"
     );
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs clang and packages of suites that move on: ./tests/run --all"]
+fn heavy_each_broken_adapter_of_rocm_libraries_is_noticed() -> Result<()> {
+    for programs in [HIPBLAS, ROCBLAS] {
+        let (count, unnoticed) = broken_one_by_one(&programs)?;
+        assert!(
+            count > 10 && unnoticed.is_empty(),
+            "{count}: {unnoticed:#?}"
+        );
+    }
     Ok(())
 }

@@ -138,17 +138,17 @@ pub const HIP: Programs = Programs {
     ],
 };
 
-pub const ROCBLAS: Programs = Programs {
-    id: "rocblas",
+pub const HIPBLAS: Programs = Programs {
+    id: "hipblas",
     headers: &["5.5", "6.4", "7.2"],
     libraries: &["5.5", "6.4", "7.2"],
     sonames: &[
-        (Version::new(5, 0), "librocblas.so.0"),
-        (Version::new(6, 0), "librocblas.so.4"),
-        (Version::new(7, 0), "librocblas.so.5"),
+        (Version::new(5, 0), "libhipblas.so.0"),
+        (Version::new(6, 0), "libhipblas.so.2"),
+        (Version::new(7, 0), "libhipblas.so.3"),
     ],
     all: false,
-    component: ("rocblas-", "rocblas/rocblas.h"),
+    component: ("hipblas-", "hipblas/hipblas.h"),
     needs: Some((
         &[
             ("5.5", "hip-headers-5.7"),
@@ -158,8 +158,37 @@ pub const ROCBLAS: Programs = Programs {
         "hip/hip_runtime_api.h",
     )),
     defines: &["-D__HIP_PLATFORM_AMD__"],
-    modes: &[("", &[])],
+    modes: &[("", &[]), ("-v2", &["-DHIPBLAS_V2"])],
     off: &[],
+    made_up: &[
+        "float4",
+        "float8",
+        "float4:stack",
+        "float8:stack",
+        "struct_ii",
+        "struct_vv",
+        "struct_vi",
+        "struct:stack",
+        "struct_ii:stack",
+        "->void",
+        "->float4",
+        "->float8",
+        "->struct:memory",
+        "->struct_ii",
+        "->struct_vv",
+        "->struct_vi",
+    ],
+};
+
+pub const ROCBLAS: Programs = Programs {
+    id: "rocblas",
+    sonames: &[
+        (Version::new(5, 0), "librocblas.so.0"),
+        (Version::new(6, 0), "librocblas.so.4"),
+        (Version::new(7, 0), "librocblas.so.5"),
+    ],
+    component: ("rocblas-", "rocblas/rocblas.h"),
+    modes: &[("", &[])],
     made_up: &[
         "float4",
         "float8",
@@ -177,6 +206,7 @@ pub const ROCBLAS: Programs = Programs {
         "->struct_vv",
         "->struct_vi",
     ],
+    ..HIPBLAS
 };
 
 impl Programs {

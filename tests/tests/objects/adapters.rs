@@ -294,7 +294,9 @@ fn archives_per_library_link_for_another_machine() -> Result<()> {
 }
 
 /// Libraries with an ABI table.
-const LIBRARIES: [&str; 5] = ["cuda", "cudart", "hip", "hiprtc", "nvrtc"];
+const LIBRARIES: [&str; 7] = [
+    "cuda", "cudart", "hip", "hipblas", "hiprtc", "nvrtc", "rocblas",
+];
 
 fn plan_of_headers(rows: &[(&str, String)]) -> Result<Plan> {
     let mut manifest = "schema = 1\n".to_owned();

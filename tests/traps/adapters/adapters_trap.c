@@ -1,5 +1,5 @@
 /* Adapters of the trap library: what each shape of the shipped ones needs. */
-#include "adapters.h"
+#include "adapters_words.h"
 #include "layouts.h"
 
 /* Gains stack arguments on both machines. */
@@ -17,6 +17,13 @@ static inline int lose(targets to, int a, int b, int c, int d, int e, int f, int
 }
 ADAPTER(trap_lose, lose, (int a, int b, int c, int d, int e, int f, int g, int h, long i),
         (to, a, b, c, d, e, f, g, h, i), NULL)
+
+/* Integers and pointers of any size as words, in registers and on the stack. */
+static inline int words(targets to, call_function *call, const char *order, const word *words)
+{
+    return reordered(to, call, order, words);
+}
+WORDS_ADAPTER(trap_words, words, 11, 13, "abcdefghijkik", NULL)
 
 static inline int by_value(targets to, const void *pointer, int device)
 {

@@ -34,6 +34,12 @@ int trap_lose(const long *all, int count)
     return count == 9 && all[8] == 1L << 40 ? 99 : 1;
 }
 
+int trap_words(int a, long b, const char *c, int d, int e, short f, long g, int h, int i, long j, int k, int l, int m)
+{
+    int registers = a == -1 && b == -(1L << 40) && *c == 'c' && d == -4 && e == 5 && f == -6 && g == 1L << 41;
+    return registers && h == -8 && i == -9 && j == -(1L << 42) && k == 11 && l == -9 && m == 11 ? -14 : 1;
+}
+
 int trap_by_value(const void *pointer, struct location location, unsigned flags)
 {
     return pointer ? (int)flags + 1000 * location.type + location.id : TRAP_INVALID;

@@ -12,6 +12,7 @@
 
 int trap_gain(int a, long b, int c);
 int trap_lose(int a, int b, int c, int d, int e, int f, int g, int h, long i);
+int trap_words(int a, long b, const char *c, int d, int e, short f, long g, int h, int i, long j, int k);
 int trap_by_value(const void *pointer, int device);
 int trap_of_value(const void *pointer, struct location location, int flags);
 int trap_properties(struct old_properties *properties, int device);
@@ -33,6 +34,7 @@ static void check_arguments(void)
 {
     CHECK(trap_gain(-1, -(1L << 40), 3) == -12);
     CHECK(trap_lose(-1, -2, -3, -4, -5, -6, -7, -8, 1L << 40) == 99);
+    CHECK(trap_words(-1, -(1L << 40), "c", -4, 5, -6, 1L << 41, -8, -9, -(1L << 42), 11) == -14);
     CHECK(trap_by_value("", 7) == 1007);
     CHECK(trap_by_value("", -3) == 1997);
     CHECK(trap_by_value(NULL, 7) == TRAP_INVALID);

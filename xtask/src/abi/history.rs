@@ -6,6 +6,7 @@ use gpustub_cdecl::{self as headers, Declared, takes_null};
 use gpustub_core::abi_table::MAX_ARGUMENTS;
 use gpustub_core::version::Version;
 
+use super::numbers::{Enumeration, numbered};
 use super::reviewed::Reviewed;
 use super::table::{AbiTable, AbiVariant, Group, NullAdapter};
 
@@ -26,7 +27,11 @@ pub struct History {
 }
 
 /// Computes all groups from ascending versions. `Err` names a review that the headers contradict.
-pub fn history(evidence: &[Evidence], reviewed: &Reviewed) -> Result<History, String> {
+pub fn history(
+    evidence: &[Evidence],
+    reviewed: &Reviewed,
+    enumerations: &[Enumeration],
+) -> Result<History, String> {
     let mut names = BTreeSet::new();
     for version in evidence {
         names.extend(exported(version));
@@ -57,17 +62,54 @@ pub fn history(evidence: &[Evidence], reviewed: &Reviewed) -> Result<History, St
     let groups = groups
         .iter()
         .map(|((stem, _), names)| {
-            group(names, evidence, reviewed, reviewed.nullable(stem))
-                .map_err(|e| format!("nullable: {stem}: {e}"))
+            let mut found = group(names, evidence, reviewed, reviewed.nullable(stem))
+                .map_err(|e| format!("nullable: {stem}: {e}"))?;
+            found.0.numbered = numbered(enumerations, &found.1);
+            Ok(found.0)
         })
-        .collect::<Result<_, _>>()?;
+        .collect::<Result<Vec<Group>, String>>()?;
     Ok(History {
         table: AbiTable {
+            renamed: renamed(&groups, reviewed)?,
             headers: evidence.iter().map(|e| e.version).collect(),
             groups,
         },
         undeclared,
     })
+}
+
+/// The versions with marked names, which the table does not list one by one. `Err`: a name that has another ABI than the
+/// one without the mark, or is in other versions.
+fn renamed(
+    groups: &[Group],
+    reviewed: &Reviewed,
+) -> Result<Option<(&'static str, Version, Version)>, String> {
+    let Some(mark) = reviewed.mark else {
+        return Ok(None);
+    };
+    let mut found = None;
+    for group in groups.iter().filter(|group| !group.is_listed) {
+        for (name, line) in &group.names {
+            let Some(plain) = reviewed.unmarked(name) else {
+                continue;
+            };
+            let (&[(from, number), (below, AbiVariant::Missing)], Some([(_, other), ..])) =
+                (&line[..], group.names.get(&plain).map(Vec::as_slice))
+            else {
+                return Err(format!("{name} has no end, or no plain name: {line:?}"));
+            };
+            if number != *other {
+                return Err(format!("{name} is not {plain}"));
+            }
+            let (_, first, last) = *found.get_or_insert((mark, from, below));
+            if (first, last) != (from, below) {
+                return Err(format!(
+                    "{name}: {from} to {below}, others {first} to {last}"
+                ));
+            }
+        }
+    }
+    Ok(found)
 }
 
 /// A name, and its declaration in each version that exports it.
@@ -149,12 +191,13 @@ impl Numbers {
     }
 }
 
+/// The group of some names, and its variants.
 fn group(
     names: &[Name],
     evidence: &[Evidence],
     reviewed: &Reviewed,
     nullable: Option<u8>,
-) -> Result<Group, String> {
+) -> Result<(Group, Vec<Declared>), String> {
     let mut numbers = Numbers::default();
     // Variant of each name in the previous version.
     let mut now: BTreeMap<&str, (usize, &Declared, Version)> = BTreeMap::new();
@@ -223,12 +266,14 @@ fn group(
     let adapter = nullable
         .map(|argument| numbers.adapter(argument))
         .transpose()?;
-    Ok(Group {
+    let group = Group {
         names: lines,
         reasons,
         adapters: adapter.into_iter().collect(),
         is_listed,
-    })
+        ..Group::default()
+    };
+    Ok((group, numbers.0))
 }
 
 /// Whether a name in sources maps to different functions of the group in successive headers.
@@ -289,7 +334,7 @@ mod tests {
     }
 
     fn text_of(evidence: &[Evidence], reviewed: &Reviewed) -> Result<String, String> {
-        let text = history(evidence, reviewed)?
+        let text = history(evidence, reviewed, &[])?
             .table
             .to_text("", &Default::default(), |_| Vec::new());
         let lines = text.lines().skip(3);

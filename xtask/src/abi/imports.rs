@@ -130,6 +130,7 @@ fn heavy_imports_identify_all_headers() {
         ("cuda", 21000, 490),
         ("cudart", 13500, 490),
         ("hip", 3500, 50),
+        ("hipblas", 7000, 500),
         ("hiprtc", 130, 7),
         ("nvrtc", 420, 28),
     ];

@@ -13,6 +13,7 @@ mod text;
 
 use std::path::{Path, PathBuf};
 
+use super::numbers;
 use super::recipes::recipe;
 use crate::manifests::diff;
 use crate::recipes::{Options, root};
@@ -24,28 +25,49 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
     let options = Options::parse("adapters", arguments)?;
     let mut same = true;
     for (id, structs) in data::read()? {
-        let text = header(&id, &structs, &options.components)?;
-        let path = path(&id);
-        if options.check {
-            let old =
-                std::fs::read_to_string(&path).map_err(|e| format!("`{}`: {e}", path.display()))?;
-            let changes = diff::lines(&old, &text);
-            if !changes.is_empty() {
-                print!("--- templates/adapters/{id}.h\n+++ regenerated\n{changes}");
-                same = false;
-            }
-        } else {
-            std::fs::write(&path, text).map_err(|e| format!("`{}`: {e}", path.display()))?;
+        if options.wants(&id) {
+            let text = header(&id, &structs, &options.components)?;
+            same &= write(&id, &text, options.check)?;
+        }
+    }
+    for id in numbers::libraries()? {
+        if options.wants(&id) {
+            let text = numbers_header(&id, &options.components)?;
+            same &= write(&format!("{id}_numbers"), &text, options.check)?;
         }
     }
     Ok(same)
 }
 
-fn path(id: &str) -> PathBuf {
+/// Writes a header, or compares it. Returns whether it is the same.
+fn write(name: &str, text: &str, check: bool) -> Result<bool, String> {
+    let path = path(name);
+    let failed = |e| format!("`{}`: {e}", path.display());
+    if !check {
+        std::fs::write(&path, text).map_err(failed)?;
+        return Ok(true);
+    }
+    let old = std::fs::read_to_string(&path).map_err(failed)?;
+    let changes = diff::lines(&old, text);
+    if !changes.is_empty() {
+        print!("--- templates/adapters/{name}.h\n+++ regenerated\n{changes}");
+    }
+    Ok(changes.is_empty())
+}
+
+fn path(name: &str) -> PathBuf {
     root()
         .join("templates/adapters")
-        .join(id)
+        .join(name)
         .with_extension("h")
+}
+
+/// The generated header with the numbers of a library's enumerations.
+pub fn numbers_header(id: &str, components: &Path) -> Result<String, String> {
+    let recipe = recipe(id)?;
+    let evidence = recipe.evidence(components, |_| true)?;
+    let groups = recipe.history(&evidence)?.table.groups;
+    numbers::header(id, &numbers::enumerations(id)?, &evidence, &groups)
 }
 
 /// The generated header of a library.

@@ -34,7 +34,7 @@ use gpustub_cdecl::{self as headers, Declared, Headers};
 use gpustub_core::library::Library;
 use gpustub_core::version::Version;
 
-use super::history::{Evidence, declarations, history};
+use super::history::{Evidence, declarations};
 use super::recipes::{self, Recipe, STAND_INS};
 use super::table::Group;
 use crate::manifests::read;
@@ -100,6 +100,15 @@ const PROGRAMS: &[Programs] = &[
         ],
     },
     Programs {
+        id: "hipblas",
+        headers: ROCM_VERSIONS,
+        libraries: ROCM_VERSIONS,
+        called: &[],
+        helpers: &[],
+        aborting: &[],
+        modes: &[("", &[]), ("-v2", &["HIPBLAS_V2"])],
+    },
+    Programs {
         id: "rocblas",
         headers: ROCM_VERSIONS,
         libraries: ROCM_VERSIONS,
@@ -115,6 +124,9 @@ const CUDA_HEADERS: &[(u32, u32)] = &[(11, 8), (12, 9), (13, 5)];
 const CUDA_LIBRARIES: &[(u32, u32)] = &[(11, 8), (12, 0), (12, 4), (12, 9), (13, 0), (13, 5)];
 const HIP_VERSIONS: &[(u32, u32)] = &[(5, 2), (5, 7), (6, 4), (7, 2)];
 const ROCM_VERSIONS: &[(u32, u32)] = &[(5, 5), (6, 4), (7, 2)];
+
+/// Functions of which only the name differs between versions, of the many.
+const RENAMED: [&str; 3] = ["hipblasCaxpy", "hipblasCaxpy_64", "hipblasZgemm"];
 
 const CUDA_MODES: &[(&str, &[&str])] = &[
     ("", &[]),
@@ -177,10 +189,16 @@ impl Programs {
         let (of_headers, of_libraries) = self.versions(all)?;
         let wanted = |version| of_headers.contains(&version) || of_libraries.contains(&version);
         let mut evidence = recipe.evidence(components, wanted)?;
-        let groups = history(&evidence, &recipe.reviewed)?.table.groups;
+        let groups = recipe.history(&evidence)?.table.groups;
         // The table also has changes between versions that are not here.
-        let is_in_table =
-            |group: &&Group| group.names.keys().any(|name| library.abi.contains(name));
+        let mut listed: BTreeSet<&str> = library.abi.names().collect();
+        listed.extend(RENAMED);
+        let is_in_table = |group: &&Group| {
+            group
+                .names
+                .keys()
+                .any(|name| listed.contains(name.as_str()))
+        };
         let names = |group: &Group| group.names.keys().cloned().collect();
         let in_table: Vec<BTreeSet<String>> =
             groups.iter().filter(is_in_table).map(names).collect();

@@ -9,6 +9,7 @@ use gpustub_core::version::Version;
 use serde::Deserialize;
 
 use super::history::{Evidence, History, history};
+use super::numbers::enumerations;
 use super::reviewed::{self, Reviewed};
 use crate::manifests::read;
 use crate::recipes::find;
@@ -149,7 +150,12 @@ impl Recipe {
         components: &Path,
         wanted: impl Fn(Version) -> bool,
     ) -> Result<History, String> {
-        history(&self.evidence(components, wanted)?, &self.reviewed)
+        self.history(&self.evidence(components, wanted)?)
+    }
+
+    /// All names of these versions, in groups.
+    pub fn history(&self, evidence: &[Evidence]) -> Result<History, String> {
+        history(evidence, &self.reviewed, &enumerations(&self.id)?)
     }
 
     /// Include directory of a version.

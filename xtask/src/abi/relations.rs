@@ -9,7 +9,7 @@ use super::reviewed::TWINS;
 use super::table::{AbiVariant, Group};
 
 /// A row of the file.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Relation {
     /// Name and version of the variant that programs call.
@@ -32,7 +32,21 @@ pub fn relations(id: &str) -> Result<Vec<Relation>, String> {
         row.check()
             .map_err(|e| format!("adapters.toml: `{}`: {e}", row.call))?;
     }
-    Ok(rows)
+    Ok(rows.into_iter().flat_map(Relation::expanded).collect())
+}
+
+/// Texts for the alternatives of each `{a,b}`.
+fn alternatives(text: &str) -> Vec<String> {
+    let parts = || {
+        let (start, rest) = text.split_once('{')?;
+        let (list, end) = rest.split_once('}')?;
+        Some((start, list, end))
+    };
+    let Some((start, list, end)) = parts() else {
+        return vec![text.to_owned()];
+    };
+    let with = |one: &str| alternatives(&format!("{start}{one}{end}"));
+    list.split(',').flat_map(with).collect()
 }
 
 impl Relation {
@@ -51,6 +65,18 @@ impl Relation {
             named(place).ok_or_else(|| format!("`{place}` is no name with a version"))?;
         }
         Ok(())
+    }
+
+    /// The rows for the alternatives in the names.
+    fn expanded(self) -> Vec<Self> {
+        let by = self.by.as_deref().map(alternatives);
+        let calls = alternatives(&self.call).into_iter().enumerate();
+        let one = |(at, call)| Self {
+            call,
+            by: by.as_ref().and_then(|by| by.get(at).or(by.last()).cloned()),
+            ..self.clone()
+        };
+        calls.map(one).collect()
     }
 
     /// The line of the ABI table for a group; `None`: it has no such names.
@@ -135,6 +161,19 @@ mod tests {
         ] {
             assert_eq!(row(text).unwrap().line(&group("")).as_deref(), Some(line));
         }
+        let rows = row("call = 'gpu{A,B}{,_x} 1.0'\nby = 'gpu{A,B}{,_y} 2.0'\npasses = 'why'");
+        let names = rows.unwrap().expanded().into_iter();
+        let names: Vec<_> = names.map(|row| (row.call, row.by.unwrap())).collect();
+        let pair = |call: &str, by: &str| (call.to_owned(), by.to_owned());
+        assert_eq!(
+            names,
+            [
+                pair("gpuA 1.0", "gpuA 2.0"),
+                pair("gpuA_x 1.0", "gpuA_y 2.0"),
+                pair("gpuB 1.0", "gpuB 2.0"),
+                pair("gpuB_x 1.0", "gpuB_y 2.0"),
+            ]
+        );
         for (text, error) in [
             ("call = 'gpuA 2.0'", "one of"),
             ("call = 'gpuA 2.0'\npasses = 'a'\nrefused = 'b'", "one of"),

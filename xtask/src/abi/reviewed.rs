@@ -13,6 +13,9 @@ pub struct Reviewed {
     pub aliases: &'static [(&'static str, &'static str)],
     /// Names that one library exports side by side with the same types, and that have the same ABI.
     pub interchangeable: &'static [(&'static str, &'static str)],
+    /// Mark of names that one library exports beside those without it, and that have the same ABI if their types are
+    /// the same.
+    pub mark: Option<&'static str>,
     /// Functions whose results depend on the major of the library, though their types do not.
     pub library_bound: &'static [&'static str],
     /// Functions, by their stems, whose later form has one more pointer, as this argument counted from 0,
@@ -25,8 +28,8 @@ pub struct Reviewed {
     pub since: &'static [(Version, Version)],
 }
 
-/// Marks of the twins that work on the stream of the calling thread.
-pub const TWINS: [&str; 3] = ["_ptds", "_ptsz", "_spt"];
+/// Marks of twins: those that work on the stream of the calling thread, and those with 64-bit sizes.
+pub const TWINS: [&str; 4] = ["_64", "_ptds", "_ptsz", "_spt"];
 
 impl Reviewed {
     /// The stem of a name, and the mark of a twin.
@@ -63,7 +66,19 @@ impl Reviewed {
     }
 
     pub fn interchangeable(&self, a: &str, b: &str) -> bool {
-        self.interchangeable.contains(&(a, b)) || self.interchangeable.contains(&(b, a))
+        self.interchangeable.contains(&(a, b))
+            || self.interchangeable.contains(&(b, a))
+            || self.unmarked(a).is_some_and(|plain| plain == b)
+            || self.unmarked(b).is_some_and(|plain| plain == a)
+    }
+
+    /// A name with the mark, without it.
+    pub fn unmarked(&self, name: &str) -> Option<String> {
+        let mark = self.mark?;
+        let twin = TWINS.iter().find(|twin| name.ends_with(*twin));
+        let twin = twin.unwrap_or(&"");
+        let stem = name.strip_suffix(twin)?.strip_suffix(mark)?;
+        Some(format!("{stem}{twin}"))
     }
 
     /// The additional argument of a later form of these functions.
@@ -86,12 +101,14 @@ impl Reviewed {
             numbers.any(|(_, m)| Some(m) != first)
         };
         let replaced = lines.iter().any(|(name, line)| {
-            line.windows(2).any(|pair| {
-                pair[1].1 == AbiVariant::Missing
-                    && lines.iter().any(|(other, others)| {
-                        other != name && others.iter().any(|(_, m)| *m == pair[0].1)
-                    })
-            })
+            // `@renamed` has them.
+            self.unmarked(name).is_none()
+                && line.windows(2).any(|pair| {
+                    pair[1].1 == AbiVariant::Missing
+                        && lines.iter().any(|(other, others)| {
+                            other != name && others.iter().any(|(_, m)| *m == pair[0].1)
+                        })
+                })
         });
         replaced || lines.values().any(changes)
     }
@@ -116,7 +133,8 @@ pub fn decisions(library: &str) -> Reviewed {
         "cuda" => CUDA,
         "cudart" => CUDART,
         "hip" => HIP,
-        "rocblas" => ROCM,
+        "hipblas" => HIPBLAS,
+        "rocblas" => ROCBLAS,
         _ => NONE,
     }
 }
@@ -223,9 +241,49 @@ const ROCM: Reviewed = Reviewed {
     ..NONE
 };
 
+const HIPBLAS: Reviewed = Reviewed {
+    // Names with HIPBLAS_V2 in 6: with other complex types, of the same layout, and with the data types of 7, whose plain names
+    // are these functions (ROCm/hipBLAS#982).
+    mark: Some("_v2"),
+    ..ROCM
+};
+
+const ROCBLAS: Reviewed = Reviewed {
+    // rocblas.h of 5.5 describes these as 6.4 describes the plain ones, except for the status if C is B and ldc is not
+    // ldb: rocblas_status_invalid_size, and rocblas_status_invalid_value.
+    aliases: &[
+        ("rocblas_strmm_outofplace", "rocblas_strmm"),
+        ("rocblas_dtrmm_outofplace", "rocblas_dtrmm"),
+        ("rocblas_ctrmm_outofplace", "rocblas_ctrmm"),
+        ("rocblas_ztrmm_outofplace", "rocblas_ztrmm"),
+        ("rocblas_strmm_outofplace_batched", "rocblas_strmm_batched"),
+        ("rocblas_dtrmm_outofplace_batched", "rocblas_dtrmm_batched"),
+        ("rocblas_ctrmm_outofplace_batched", "rocblas_ctrmm_batched"),
+        ("rocblas_ztrmm_outofplace_batched", "rocblas_ztrmm_batched"),
+        (
+            "rocblas_strmm_outofplace_strided_batched",
+            "rocblas_strmm_strided_batched",
+        ),
+        (
+            "rocblas_dtrmm_outofplace_strided_batched",
+            "rocblas_dtrmm_strided_batched",
+        ),
+        (
+            "rocblas_ctrmm_outofplace_strided_batched",
+            "rocblas_ctrmm_strided_batched",
+        ),
+        (
+            "rocblas_ztrmm_outofplace_strided_batched",
+            "rocblas_ztrmm_strided_batched",
+        ),
+    ],
+    ..ROCM
+};
+
 pub const NONE: Reviewed = Reviewed {
     aliases: &[],
     interchangeable: &[],
+    mark: None,
     library_bound: &[],
     nullable: &[],
     zeroed: &[],

@@ -5,6 +5,8 @@ use std::fmt::Write;
 
 use gpustub_core::version::Version;
 
+use super::numbers::Numbered;
+
 /// ABI variant of a name from a version on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AbiVariant {
@@ -31,6 +33,8 @@ pub struct Group {
     pub reasons: BTreeMap<(String, Version), String>,
     /// Variants that another one serves with a null argument.
     pub adapters: Vec<NullAdapter>,
+    /// Variants whose calls differ in numbers of enumerations only.
+    pub numbered: Vec<Numbered>,
     /// Whether any name of the group changes.
     pub is_listed: bool,
 }
@@ -86,6 +90,8 @@ impl Group {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct AbiTable {
     pub headers: Vec<Version>,
+    /// Mark of names that the versions from the first on, below the second, have beside the names without it.
+    pub renamed: Option<(&'static str, Version, Version)>,
     pub groups: Vec<Group>,
 }
 
@@ -124,10 +130,16 @@ impl AbiTable {
             let _ = write!(text, " {version}");
         }
         text.push('\n');
+        if let Some((mark, from, below)) = self.renamed {
+            let _ = writeln!(text, "@renamed {mark} {from} {below}");
+        }
         for group in self.groups.iter().filter(|group| group.is_listed) {
             text.push('\n');
             for NullAdapter { old, new, argument } in &group.adapters {
                 let _ = writeln!(text, "@null-argument {old} {new} {argument}");
+            }
+            for line in group.number_lines(&self.headers) {
+                let _ = writeln!(text, "{line}");
             }
             for line in relations(group) {
                 let _ = writeln!(text, "{line}");
@@ -167,7 +179,7 @@ impl AbiTable {
             let mut words = line.split_whitespace();
             match words.next() {
                 None => open = false,
-                Some("#" | "@undeclared" | "@passes" | "@adapter" | "@refused") => {}
+                Some("#" | "@undeclared" | "@renamed" | "@passes" | "@adapter" | "@refused") => {}
                 Some("@headers") => {
                     table.headers = words
                         .map(|word| version(word, line))

@@ -41,8 +41,11 @@ pub(super) fn adapters(entries: &[AbiEntry]) -> Vec<Adapter> {
     found
 }
 
-/// File that several libraries include.
-const COMMON: &str = "common.h";
+/// Files that libraries share, each with the directive that includes it.
+const COMMON: [(&str, &str); 2] = [
+    ("common.h", "#include \"adapters_common.h\""),
+    ("words.h", "#include \"adapters_words.h\""),
+];
 
 /// Adds `gpustub_adapters.inc`, with macros that select the adapters in use, and the files that it includes.
 pub(super) fn add_files(plan: &Plan, sources: &mut ByName<String>) {
@@ -63,15 +66,31 @@ pub(super) fn add_files(plan: &Plan, sources: &mut ByName<String>) {
                 text,
                 "#define HEADERS {header}\n{uses}#include \"adapters_{id}.c\"\n#undef HEADERS"
             );
-            for template in gpustub_templates::ADAPTERS {
-                let path = template.path.strip_prefix("adapters/").unwrap_or_default();
+            let mut add = |path: &str, text: &str| {
+                sources.insert(format!("adapters_{path}").as_str(), text.to_owned());
+            };
+            let find = |wanted: &dyn Fn(&str) -> bool| {
+                let mut found = Vec::new();
+                for template in gpustub_templates::ADAPTERS {
+                    let path = template.path.strip_prefix("adapters/").unwrap_or_default();
+                    if wanted(path) {
+                        found.push((path, template.text));
+                    }
+                }
+                found
+            };
+            let own = find(&|path| {
                 let rest = path.strip_prefix(id.as_str());
-                let is_own = rest.is_some_and(|rest| rest.starts_with(['.', '_']));
-                if is_own || path == COMMON {
-                    sources.insert(
-                        format!("adapters_{path}").as_str(),
-                        template.text.to_owned(),
-                    );
+                rest.is_some_and(|rest| rest.starts_with(['.', '_']))
+            });
+            for (path, text) in &own {
+                add(path, text);
+            }
+            for (common, include) in COMMON {
+                if own.iter().any(|(_, text)| text.contains(include)) {
+                    for (path, text) in find(&|path| path == common) {
+                        add(path, text);
+                    }
                 }
             }
         }

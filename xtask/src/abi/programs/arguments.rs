@@ -169,6 +169,16 @@ fn constant(declared: &Declared) -> Vec<(usize, u64)> {
         .collect()
 }
 
+/// Number of arguments that point to memory of a known size which the function may write.
+fn written(declared: &Declared) -> usize {
+    let types = &declared.types;
+    let is_written = |id: &&TypeId| match types.get(**id) {
+        Type::Pointer(of) => !types.is_constant(*of) && size(types.get(*of)) > 0,
+        _ => false,
+    };
+    ids(declared).iter().filter(is_written).count()
+}
+
 /// Size in bits; 0 if unknown.
 pub fn size(of: &Type) -> u64 {
     match of {
@@ -259,10 +269,16 @@ impl Differences {
         let fields = places
             .iter()
             .filter(|(_, places)| places.len() == all.len() && moves(places));
+        // An argument that became an input may have been written before, if another is written instead: trmm of ROCm 6.
+        let most_written = all.iter().map(written).max().unwrap_or(0);
         Self {
             enumerators: enumerators.map(|(name, _)| name.clone()).collect(),
             fields: fields.map(|(field, _)| field.clone()).collect(),
-            constant: all.iter().flat_map(constant).collect(),
+            constant: all
+                .iter()
+                .filter(|declared| written(declared) < most_written)
+                .flat_map(constant)
+                .collect(),
         }
     }
 
