@@ -68,7 +68,7 @@ libraries![
     "hiprand" abi,
     "hiprtc" abi errors,
     "hipsolver" abi,
-    "hipsparse" errors,
+    "hipsparse" abi errors,
     "hsa" errors,
     "nccl" errors,
     "nvjitlink" abi,

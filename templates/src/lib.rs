@@ -74,6 +74,8 @@ templates![
     "adapters/hip_objects.c",
     "adapters/hipblas.c",
     "adapters/hipblas_numbers.h",
+    "adapters/hipsparse.c",
+    "adapters/hipsparse_numbers.h",
     "adapters/rocblas.c",
     "adapters/words.h",
 ];

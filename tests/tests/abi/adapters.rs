@@ -22,6 +22,8 @@ pub struct Adapters {
     #[serde(default)]
     hipblas: Vec<Row>,
     #[serde(default)]
+    hipsparse: Vec<Row>,
+    #[serde(default)]
     rocblas: Vec<Row>,
 }
 
@@ -254,6 +256,7 @@ impl Adapters {
             "cuda" => &self.cuda,
             "cudart" => &self.cudart,
             "hipblas" => &self.hipblas,
+            "hipsparse" => &self.hipsparse,
             "rocblas" => &self.rocblas,
             _ => &self.hip,
         }
@@ -422,7 +425,7 @@ impl Trial<'_> {
 #[test]
 fn every_row_can_be_tried() {
     let adapters = Adapters::read().unwrap();
-    for id in ["cuda", "cudart", "hip", "hipblas", "rocblas"] {
+    for id in ["cuda", "cudart", "hip", "hipblas", "hipsparse", "rocblas"] {
         let abi = &Library::builtin(id).unwrap().abi;
         for row in adapters.rows(id) {
             if let Some(table) = &row.fields {

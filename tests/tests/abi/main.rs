@@ -26,7 +26,7 @@ use gpustub_core::library::Library;
 use gpustub_core::symbols::SymbolList;
 use gpustub_core::version::{HeaderVersion, Version};
 use gpustub_tests::{Result, elf, scratch};
-use programs::{CUDA, CUDART, Call, HIP, HIPBLAS, Programs, ROCBLAS, calls, exported};
+use programs::{CUDA, CUDART, Call, HIP, HIPBLAS, HIPSPARSE, Programs, ROCBLAS, calls, exported};
 use shapes::Covered;
 
 /// Functions that a caller's object imports.
@@ -358,6 +358,16 @@ fn heavy_abi_table_functions_of_hipblas_are_called_correctly_or_refused() -> Res
     assert_counts(
         &called_correctly_or_refused(&HIPBLAS)?,
         [561, 288, 327, 81, 87],
+    );
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs clang and packages of suites that move on: ./tests/run --all"]
+fn heavy_abi_table_functions_of_hipsparse_are_called_correctly_or_refused() -> Result<()> {
+    assert_counts(
+        &called_correctly_or_refused(&HIPSPARSE)?,
+        [128, 0, 124, 4, 0],
     );
     Ok(())
 }

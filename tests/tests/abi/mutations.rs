@@ -11,7 +11,7 @@ use gpustub_tests::{Result, repository, scratch};
 use serde::Deserialize;
 
 use super::adapters::Adapters;
-use super::programs::{CUDA, CUDART, HIP, HIPBLAS, Programs, ROCBLAS, exported};
+use super::programs::{CUDA, CUDART, HIP, HIPBLAS, HIPSPARSE, Programs, ROCBLAS, exported};
 use super::{End, expected, imported, try_adapters};
 
 /// `tests/cases/adapter-mutations.toml`
@@ -246,7 +246,7 @@ fn heavy_each_broken_adapter_of_hip_is_noticed() -> Result<()> {
 #[test]
 #[ignore = "needs clang and packages of suites that move on: ./tests/run --all"]
 fn heavy_each_broken_adapter_of_rocm_libraries_is_noticed() -> Result<()> {
-    for programs in [HIPBLAS, ROCBLAS] {
+    for programs in [HIPBLAS, HIPSPARSE, ROCBLAS] {
         let (count, unnoticed) = broken_one_by_one(&programs)?;
         assert!(
             count > 10 && unnoticed.is_empty(),

@@ -180,6 +180,45 @@ pub const HIPBLAS: Programs = Programs {
     ],
 };
 
+pub const HIPSPARSE: Programs = Programs {
+    id: "hipsparse",
+    headers: &["5.3", "5.7", "6.4", "7.2"],
+    libraries: &["5.3", "5.7", "6.4", "7.2"],
+    sonames: &[
+        (Version::new(5, 0), "libhipsparse.so.0"),
+        (Version::new(6, 0), "libhipsparse.so.1"),
+        (Version::new(7, 0), "libhipsparse.so.4"),
+    ],
+    component: ("hipsparse-", "hipsparse/hipsparse.h"),
+    needs: Some((
+        &[
+            ("5.3", "hip-headers-5.7"),
+            ("5.7", "hip-headers-5.7"),
+            ("6.4", "hip-headers-6.4"),
+            ("7.2", "hip-headers-7.2"),
+        ],
+        "hip/hip_runtime_api.h",
+    )),
+    modes: &[("", &[])],
+    made_up: &[
+        "float4:stack",
+        "float8:stack",
+        "struct_ii",
+        "struct_vi",
+        "struct:stack",
+        "struct_ii:stack",
+        "->int",
+        "->void",
+        "->float4",
+        "->float8",
+        "->struct:memory",
+        "->struct_ii",
+        "->struct_vv",
+        "->struct_vi",
+    ],
+    ..HIPBLAS
+};
+
 pub const ROCBLAS: Programs = Programs {
     id: "rocblas",
     sonames: &[

@@ -294,8 +294,15 @@ fn archives_per_library_link_for_another_machine() -> Result<()> {
 }
 
 /// Libraries with an ABI table.
-const LIBRARIES: [&str; 7] = [
-    "cuda", "cudart", "hip", "hipblas", "hiprtc", "nvrtc", "rocblas",
+const LIBRARIES: [&str; 8] = [
+    "cuda",
+    "cudart",
+    "hip",
+    "hipblas",
+    "hiprtc",
+    "hipsparse",
+    "nvrtc",
+    "rocblas",
 ];
 
 fn plan_of_headers(rows: &[(&str, String)]) -> Result<Plan> {

@@ -109,6 +109,15 @@ const PROGRAMS: &[Programs] = &[
         modes: &[("", &[]), ("-v2", &["HIPBLAS_V2"])],
     },
     Programs {
+        id: "hipsparse",
+        headers: HIPSPARSE_VERSIONS,
+        libraries: HIPSPARSE_VERSIONS,
+        called: &[],
+        helpers: &[],
+        aborting: &[],
+        modes: &[("", &[])],
+    },
+    Programs {
         id: "rocblas",
         headers: ROCM_VERSIONS,
         libraries: ROCM_VERSIONS,
@@ -123,6 +132,7 @@ const CUDA_HEADERS: &[(u32, u32)] = &[(11, 8), (12, 9), (13, 5)];
 /// The last and first of each major, and one between: some functions are added within a major.
 const CUDA_LIBRARIES: &[(u32, u32)] = &[(11, 8), (12, 0), (12, 4), (12, 9), (13, 0), (13, 5)];
 const HIP_VERSIONS: &[(u32, u32)] = &[(5, 2), (5, 7), (6, 4), (7, 2)];
+const HIPSPARSE_VERSIONS: &[(u32, u32)] = &[(5, 3), (5, 7), (6, 4), (7, 2)];
 const ROCM_VERSIONS: &[(u32, u32)] = &[(5, 5), (6, 4), (7, 2)];
 
 /// Functions of which only the name differs between versions, of the many.

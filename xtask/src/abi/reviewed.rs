@@ -134,6 +134,7 @@ pub fn decisions(library: &str) -> Reviewed {
         "cudart" => CUDART,
         "hip" => HIP,
         "hipblas" => HIPBLAS,
+        "hipsparse" => ROCM,
         "rocblas" => ROCBLAS,
         _ => NONE,
     }
