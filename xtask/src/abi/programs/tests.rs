@@ -5,8 +5,13 @@ use super::super::table::{AbiTable, AbiVariant};
 use super::super::tests::{components, shipped};
 use super::*;
 
-/// Functions whose results have new fields in bytes that were reserved.
-const RESULTS: [&str; 2] = ["cudaFuncGetAttributes", "cudaPointerGetAttributes"];
+/// Functions whose results have new fields in bytes that were reserved, or other numbers behind `void *`.
+const RESULTS: [&str; 4] = [
+    "cudaFuncGetAttributes",
+    "cudaPointerGetAttributes",
+    "hipDrvPointerGetAttributes",
+    "hipPointerGetAttribute",
+];
 
 /// Runs a command that must succeed.
 fn output(command: &mut Command) -> String {
