@@ -176,6 +176,24 @@ void discard_result(struct result *result)
 
 /* ---- a loaded library -------------------------------------------------------------------------- */
 
+/* Returns the release of a library by its own number; 0: unknown. */
+static int32_t query_release(const struct library *library, void *symbol)
+{
+    static const int32_t scales[] = {1000, 100, 1};
+    int32_t own = 0, version = 0;
+    int (*ask)(int, int *);
+    memcpy(&ask, &symbol, sizeof ask);
+    for (int property = 0; property < 3; property++) { /* libraryPropertyType: major, minor, patch level */
+        int value = 0;
+        if (ask(property, &value) || value < 0 || value >= 1000)
+            return 0;
+        own += scales[property] * value;
+    }
+    for (const struct release *release = library->releases; release->own <= own; release++)
+        version = release->version;
+    return version;
+}
+
 static int32_t query_version(const struct library *library, void *handle)
 {
     int value = 0, minor = 0, failed = 1;
@@ -196,6 +214,7 @@ static int32_t query_version(const struct library *library, void *handle)
         failed = ask(&value, &minor);
         value = value * 1000 + minor * 10;
         break;
+    case ENCODING_PROPERTY: return query_release(library, symbol);
     }
     return failed || value < 0 ? 0 : value;
 }
@@ -322,7 +341,7 @@ void accept_library(struct search *search, struct candidate *candidate, void *ha
         }
         if (!own && version && version / 1000 < major)
             version = 0; /* a name of a newer major decides what functions mean */
-        else if (!own && major && version / 1000 > major)
+        else if (!own && version / 1000 > major)
             major = version / 1000;
         if (!own)
             toolkit = major;

@@ -4,6 +4,7 @@
 //! @gpustub-abi 1
 //! @undeclared __cudaRegisterVar
 //! @headers 11.8 12.0 12.9 13.0
+//! @own-versions 10.9.0 11.0.1 11.4.1 12.0.0
 //!
 //! cudaGetDeviceProperties 11.8=1 13.0=3
 //! cudaGetDeviceProperties_v2 12.0=2 13.0=-
@@ -11,6 +12,8 @@
 //! @null-argument 1 2 3
 //! cudaGraphAddDependencies 11.8=1 13.0=2
 //! ```
+//!
+//! A library that is numbered otherwise than the toolkit has its own number of each release's last update.
 //!
 //! From 13.0 on, the library's `cudaGetDeviceProperties` has another ABI variant than before (its
 //! pointer refers to another struct); 12.0 added `_v2` and 13.0 removed it. Names of one group (no
@@ -91,6 +94,8 @@ pub enum Adapter {
 pub struct AbiTable {
     /// Versions whose headers were read, ascending.
     headers: Vec<Version>,
+    /// The library's own numbers in these versions, as [`own_code`] encodes them; empty: they are the same.
+    own: Vec<u32>,
     undeclared: ByName<()>,
     /// Names in the order of the file, which keeps groups together.
     names: Vec<Name>,
@@ -172,6 +177,22 @@ impl AbiTable {
     /// Versions whose headers were read, ascending.
     pub fn headers(&self) -> &[Version] {
         &self.headers
+    }
+
+    /// Releases of a library by its own number: lowest number and [`Version::code`] of each, ascending. A number
+    /// before the first counts as the first's, one after the last as the last's; both within its major, of others
+    /// the version is 0. Empty: the library is numbered as its releases.
+    pub fn releases(&self) -> Vec<(u32, u32)> {
+        let mut releases = Vec::new();
+        let mut next = self.own.first().map_or(0, |own| own / 1000 * 1000);
+        for (own, version) in self.own.iter().zip(&self.headers) {
+            releases.push((next, version.code()));
+            next = own + 1;
+        }
+        if !releases.is_empty() {
+            releases.push((next.next_multiple_of(1000), 0));
+        }
+        releases
     }
 
     /// Versions for which the table was made, as [`Version::code`] encodes them, and the first after them: from
@@ -326,6 +347,20 @@ fn only_variant(name: &Name) -> AbiVariant {
         [only] => Some(only),
         _ => None,
     }
+}
+
+/// The library's own number in the run time's form: `1000 * major + 100 * minor + patch`, as in `CUFFT_VERSION`.
+pub fn own_code(text: &str) -> Option<u32> {
+    let mut code = 0;
+    let mut parts = text.split('.');
+    for (scale, limit) in [(1000, 1000), (100, 10), (1, 100)] {
+        let part: u32 = parts.next()?.parse().ok()?;
+        if part >= limit {
+            return None;
+        }
+        code += scale * part;
+    }
+    parts.next().is_none().then_some(code)
 }
 
 fn code(version: Version) -> i32 {

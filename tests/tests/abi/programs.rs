@@ -138,6 +138,128 @@ pub const HIP: Programs = Programs {
     ],
 };
 
+pub const CUFFT: Programs = Programs {
+    id: "cufft",
+    headers: &["11.7", "11.8", "12.0", "12.2", "12.9", "13.5"],
+    libraries: &["11.7", "11.8", "12.0", "12.3", "12.9", "13.0"],
+    sonames: &[
+        (Version::new(11, 0), "libcufft.so.10"),
+        (Version::new(12, 0), "libcufft.so.11"),
+        (Version::new(13, 0), "libcufft.so.12"),
+    ],
+    component: ("headers/cufft-", "cufft.h"),
+    needs: Some((
+        &[
+            ("11.7", "wheels/cudart-11.7"),
+            ("11.8", "wheels/cudart-11.8"),
+            ("12.0", "wheels/cudart-12.0"),
+            ("12.2", "wheels/cudart-12.2"),
+            ("12.9", "wheels/cudart-12.9"),
+            ("13.5", "wheels/cudart-13.5"),
+        ],
+        "cuda_runtime_api.h",
+    )),
+    modes: &[("", &[])],
+    off: &["cuda"],
+    made_up: &[
+        "16 arguments",
+        "float4",
+        "float8",
+        "float4:stack",
+        "float8:stack",
+        "struct_ii",
+        "struct_vv",
+        "struct_vi",
+        "struct:stack",
+        "struct_ii:stack",
+        "->int",
+        "->void",
+        "->float4",
+        "->float8",
+        "->struct:memory",
+        "->struct_ii",
+        "->struct_vv",
+        "->struct_vi",
+        "/in/",
+    ],
+    ..CUDART
+};
+
+/// cuFile, which is numbered independently of the toolkit.
+pub const CUFILE: Programs = Programs {
+    id: "cufile",
+    headers: &["1.11", "1.18", "1.19", "1.20"],
+    libraries: &["1.11", "1.18", "1.19", "1.20"],
+    sonames: &[(Version::new(1, 0), "libcufile.so.0")],
+    component: ("headers/cufile-", "cufile.h"),
+    needs: Some((
+        &[
+            ("1.11", "wheels/cudart-12.9"),
+            ("1.18", "wheels/cudart-13.5"),
+            ("1.19", "wheels/cudart-13.5"),
+            ("1.20", "wheels/cudart-13.5"),
+        ],
+        "cuda_runtime_api.h",
+    )),
+    made_up: &[
+        "16 arguments",
+        "float4",
+        "float8",
+        "float4:stack",
+        "float8:stack",
+        "struct_ii",
+        "struct_vv",
+        "struct_vi",
+        "struct:stack",
+        "struct_ii:stack",
+        "->float4",
+        "->float8",
+        "->struct:memory",
+        "->struct_ii",
+        "->struct_vv",
+        "->struct_vi",
+        "/in/",
+    ],
+    ..CUFFT
+};
+
+/// cuSPARSE: the libraries of CUDA 12 and 13 have one soname and differ in their own numbers.
+pub const CUSPARSE: Programs = Programs {
+    id: "cusparse",
+    headers: &["11.8", "13.1", "13.5"],
+    libraries: &["11.8", "12.9", "13.0", "13.2", "13.3", "13.5"],
+    sonames: &[
+        (Version::new(11, 0), "libcusparse.so.11"),
+        (Version::new(12, 0), "libcusparse.so.12"),
+    ],
+    defines: &["-DCUSPARSE_ENABLE_EXPERIMENTAL_API"],
+    component: ("headers/cusparse-", "cusparse.h"),
+    needs: Some((
+        &[
+            ("11.8", "wheels/cudart-11.8"),
+            ("13.1", "wheels/cudart-13.1"),
+            ("13.5", "wheels/cudart-13.5"),
+        ],
+        "cuda_runtime_api.h",
+    )),
+    made_up: &[
+        "float4:stack",
+        "float8:stack",
+        "struct_ii",
+        "struct_vi",
+        "struct:stack",
+        "struct_ii:stack",
+        "->void",
+        "->float4",
+        "->float8",
+        "->struct:memory",
+        "->struct_ii",
+        "->struct_vv",
+        "->struct_vi",
+    ],
+    ..CUFFT
+};
+
 pub const ROCBLAS: Programs = Programs {
     id: "rocblas",
     headers: &["5.5", "6.4", "7.2"],

@@ -12,6 +12,8 @@ use super::table::{AbiTable, AbiVariant, Group, NullAdapter};
 /// Evidence about one version.
 pub struct Evidence {
     pub version: Version,
+    /// The library's own number, if that is another one.
+    pub own: Option<String>,
     pub headers: headers::Version,
     /// Exports of the library, if installed; else declarations of the headers.
     pub exports: Option<BTreeSet<String>>,
@@ -64,6 +66,7 @@ pub fn history(evidence: &[Evidence], reviewed: &Reviewed) -> Result<History, St
     Ok(History {
         table: AbiTable {
             headers: evidence.iter().map(|e| e.version).collect(),
+            own: evidence.iter().filter_map(|e| e.own.clone()).collect(),
             groups,
         },
         undeclared,
@@ -76,10 +79,32 @@ struct Name {
     known: Vec<Option<Declared>>,
 }
 
+/// Names that a version is known to export.
 fn exported(version: &Evidence) -> BTreeSet<String> {
     match &version.exports {
         Some(exports) => exports.clone(),
         None => version.headers.functions.keys().cloned().collect(),
+    }
+}
+
+/// Whether a version exports a name. Where the exports are unknown, the names of the version before stay: a
+/// library removes none within a major, whether or not its headers declare them.
+fn has(evidence: &[Evidence], index: usize, name: &str) -> bool {
+    let Evidence {
+        version,
+        headers,
+        exports,
+        ..
+    } = &evidence[index];
+    let stays = || {
+        let before = index
+            .checked_sub(1)
+            .filter(|at| evidence[*at].version.major == version.major);
+        before.is_some_and(|before| has(evidence, before, name))
+    };
+    match exports {
+        Some(exports) => exports.contains(name),
+        None => headers.functions.contains_key(name) || stays(),
     }
 }
 
@@ -98,11 +123,11 @@ pub fn declarations(name: &str, evidence: &[Evidence]) -> Option<Vec<Option<Decl
     let superseded = before.iter().rev().find(any);
     let first = superseded.or_else(|| evidence.iter().find(current))?;
     let mut last = first.headers.functions.get(name)?;
-    let declared = evidence.iter().map(|version| {
+    let declared = evidence.iter().enumerate().map(|(index, version)| {
         if current(&version) {
             last = version.headers.functions.get(name).unwrap_or(last);
         }
-        exported(version).contains(name).then(|| last.clone())
+        has(evidence, index, name).then(|| last.clone())
     });
     Some(declared.collect())
 }
@@ -280,6 +305,7 @@ mod tests {
         let functions = functions(&Clang::new("clang"), header, &[], &|_| true).unwrap();
         Evidence {
             version: Version::new(major, 0),
+            own: None,
             headers: headers::Version {
                 functions: functions.into_iter().collect(),
                 ..headers::Version::default()

@@ -40,6 +40,8 @@ pub struct Row {
     needs: Vec<String>,
     #[serde(default)]
     pub exports: Vec<String>,
+    #[serde(rename = "own-version")]
+    own: Option<String>,
     versions: Versions,
     #[serde(default, rename = "at-hand")]
     at_hand: Vec<String>,
@@ -167,6 +169,28 @@ impl Recipe {
             .to_owned())
     }
 
+    /// The library's own number in a version, if the recipe names macros for it.
+    fn own_version(&self, components: &Path, version: Version) -> Result<Option<String>, String> {
+        let Some(prefix) = &self.row.own else {
+            return Ok(None);
+        };
+        let header = self.include(components, version)?.join(&self.row.header);
+        let failed = |e: &dyn std::fmt::Display| format!("`{}`: {e}", header.display());
+        let text = std::fs::read_to_string(&header).map_err(|e| failed(&e))?;
+        let value = |part: &str| {
+            let name = format!("{prefix}_{part}");
+            let mut definitions = text.lines().filter_map(|line| {
+                let mut words = line.strip_prefix("#define")?.split_whitespace();
+                (words.next() == Some(&name)).then(|| words.next())?
+            });
+            definitions
+                .next()
+                .ok_or_else(|| failed(&format!("{name} is not defined")))
+        };
+        let [major, minor, patch] = ["MAJOR", "MINOR", "PATCH"].map(value);
+        Ok(Some(format!("{}.{}.{}", major?, minor?, patch?)))
+    }
+
     /// Include directories of a version: its own, those of other libraries, and those of stand-ins.
     pub fn includes(&self, components: &Path, version: Version) -> Result<Vec<PathBuf>, String> {
         let mut directories = vec![self.include(components, version)?];
@@ -216,6 +240,7 @@ impl Recipe {
             }
             evidence.push(Evidence {
                 version,
+                own: self.own_version(components, version)?,
                 headers,
                 exports,
             });

@@ -115,6 +115,7 @@ pub fn decisions(library: &str) -> Reviewed {
     match library {
         "cuda" => CUDA,
         "cudart" => CUDART,
+        "cufft" => CUFFT,
         "hip" => HIP,
         "rocblas" => ROCM,
         _ => NONE,
@@ -193,6 +194,12 @@ const CUDART: Reviewed = Reviewed {
         "cudaGraphAddMemAllocNode",
         "cudaGraphMemAllocNodeGetParams",
     ],
+    ..NONE
+};
+
+const CUFFT: Reviewed = Reviewed {
+    // The headers of 12.6 to 12.9 replace cufftXtSetJITCallback by this one, with the arguments that it has in 13.0.
+    aliases: &[("__cufftXtSetJITCallback_12_7", "cufftXtSetJITCallback")],
     ..NONE
 };
 

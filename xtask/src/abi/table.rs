@@ -86,6 +86,8 @@ impl Group {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct AbiTable {
     pub headers: Vec<Version>,
+    /// The library's own number in each of these versions; empty: it is the same.
+    pub own: Vec<String>,
     pub groups: Vec<Group>,
 }
 
@@ -124,6 +126,9 @@ impl AbiTable {
             let _ = write!(text, " {version}");
         }
         text.push('\n');
+        if !self.own.is_empty() {
+            let _ = writeln!(text, "@own-versions {}", self.own.join(" "));
+        }
         for group in self.groups.iter().filter(|group| group.is_listed) {
             text.push('\n');
             for NullAdapter { old, new, argument } in &group.adapters {
@@ -173,6 +178,7 @@ impl AbiTable {
                         .map(|word| version(word, line))
                         .collect::<Result<_, _>>()?;
                 }
+                Some("@own-versions") => table.own = words.map(str::to_owned).collect(),
                 Some(name) => {
                     if !open {
                         table.groups.push(Group {
@@ -235,7 +241,7 @@ mod tests {
 
     #[test]
     fn text_is_read_as_it_was_written() {
-        let text = "@gpustub-abi 1\n# Of a test.\n@headers 11.8 12.9\n\n@null-argument 2 1 0\na 11.8=1 12.9=2\nb 11.8=2 12.9=-\n\nc 12.9=1\n";
+        let text = "@gpustub-abi 1\n# Of a test.\n@headers 11.8 12.9\n@own-versions 1.0.0 2.0.0\n\n@null-argument 2 1 0\na 11.8=1 12.9=2\nb 11.8=2 12.9=-\n\nc 12.9=1\n";
         let table = AbiTable::parse(text).unwrap();
         assert_eq!(
             table.to_text("Of a test.", &BTreeSet::new(), |_| Vec::new()),

@@ -1,6 +1,6 @@
 //! Parses a table.
 
-use super::{AbiTable, AbiVariant, Adapter, Kind, MAX_ARGUMENTS, Name, Relation};
+use super::{AbiTable, AbiVariant, Adapter, Kind, MAX_ARGUMENTS, Name, Relation, own_code};
 use crate::diag::{Diagnostic, MALFORMED_SYMBOL_LIST};
 use crate::version::Version;
 
@@ -35,6 +35,10 @@ impl AbiTable {
                         table.headers.push(version);
                     }
                     ascending && !table.headers.is_empty()
+                }
+                Some("@own-versions") => {
+                    table.own = words.map_while(own_code).collect();
+                    table.own.len() == table.headers.len() && table.own.is_sorted_by(|a, b| a < b)
                 }
                 Some(keyword) if keyword.starts_with('@') => {
                     match relation(group, keyword, &mut words) {

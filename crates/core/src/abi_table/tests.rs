@@ -1,4 +1,5 @@
 use super::*;
+use crate::library::{Library, VersionEncoding};
 
 const FILE: &str = "\
 @gpustub-abi 1
@@ -191,6 +192,10 @@ fn malformed_lines_are_reported() {
         ("@headers", "line 3 of"),
         ("@headers 13.0 12.0", "line 3 of"),
         ("@other", "line 3 of"),
+        ("@own-versions 10.9.0", "line 3 of"),
+        ("@own-versions 10.9.0 10.9", "line 3 of"),
+        ("@own-versions 10.9.0 10.10.0", "line 3 of"),
+        ("@own-versions 11.0.1 10.9.0", "line 3 of"),
         ("@gpustub-abi 1", "line 3 of"),
         ("f 12.0=1\nf 12.0=1", "x.abi has f twice"),
         ("@null-argument", "line 3 of"),
@@ -227,4 +232,26 @@ fn malformed_lines_are_reported() {
         assert_eq!(explained, is_line, "{wrong:?}");
     }
     assert_eq!(AbiTable::parse("x.abi", "").1, []);
+}
+
+#[test]
+fn releases_follow_from_own_numbers() {
+    let text = "@gpustub-abi 1\n@headers 11.7 11.8 12.0\n@own-versions 10.7.2 10.9.0 11.0.1\n";
+    let (table, wrong) = AbiTable::parse("x.abi", text);
+    assert_eq!(wrong, []);
+    // Each update of a release is above the last one of the release before.
+    let expected = [
+        (10_000, 11_070),
+        (10_703, 11_080),
+        (10_901, 12_000),
+        (12_000, 0),
+    ];
+    assert_eq!(table.releases(), expected);
+    assert_eq!(AbiTable::default().releases(), []);
+    for library in Library::builtin_ids().filter_map(Library::builtin) {
+        let query = library.version_query.as_ref();
+        let is_property = query.is_some_and(|query| query.encoding == VersionEncoding::Property);
+        let has_releases = !library.abi.releases().is_empty();
+        assert_eq!(is_property, has_releases, "{}", library.id);
+    }
 }

@@ -54,10 +54,11 @@ const ROLES: [(&str, Role); 3] = [
     ("toolkit", Role::Toolkit),
     ("loader", Role::Loader),
 ];
-const ENCODINGS: [(&str, VersionEncoding); 3] = [
+const ENCODINGS: [(&str, VersionEncoding); 4] = [
     ("cuda", VersionEncoding::Cuda),
     ("pair", VersionEncoding::Pair),
     ("hip", VersionEncoding::Hip),
+    ("property", VersionEncoding::Property),
 ];
 
 const HOOK_KINDS: [(&str, HookKind); 5] = [
