@@ -72,7 +72,7 @@ libraries![
     "hsa" errors,
     "nccl" errors,
     "nvjitlink" abi,
-    "nvml" errors,
+    "nvml" abi errors,
     "nvrtc" abi errors,
     "nvtx",
     "opencl",

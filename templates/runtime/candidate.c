@@ -176,19 +176,37 @@ void discard_result(struct result *result)
 
 /* ---- a loaded library -------------------------------------------------------------------------- */
 
-/* Returns the release of a library by its own number; 0: unknown. */
-static int32_t query_release(const struct library *library, void *symbol)
+/* int f(libraryPropertyType, int *): returns the number of a library; -1: unknown. */
+static int32_t query_property(void *symbol)
 {
     static const int32_t scales[] = {1000, 100, 1};
-    int32_t own = 0, version = 0;
+    int32_t own = 0;
     int (*ask)(int, int *);
     memcpy(&ask, &symbol, sizeof ask);
     for (int property = 0; property < 3; property++) { /* libraryPropertyType: major, minor, patch level */
         int value = 0;
         if (ask(property, &value) || value < 0 || value >= 1000)
-            return 0;
+            return -1;
         own += scales[property] * value;
     }
+    return own;
+}
+
+/* int f(char *, unsigned), which writes "12.535.261.03": returns the driver's branch; -1: unknown. */
+static int32_t query_driver(void *symbol)
+{
+    char text[80] = "";
+    int (*ask)(char *, unsigned);
+    memcpy(&ask, &symbol, sizeof ask);
+    int failed = ask(text, sizeof text - 1);
+    const char *branch = failed ? NULL : strchr(text, '.');
+    return branch ? (int32_t)strtol(branch + 1, NULL, 10) : -1;
+}
+
+/* Returns the release of a library by its own number; 0: unknown. */
+static int32_t find_release(const struct library *library, int32_t own)
+{
+    int32_t version = 0;
     for (const struct release *release = library->releases; release->own <= own; release++)
         version = release->version;
     return version;
@@ -214,7 +232,8 @@ static int32_t query_version(const struct library *library, void *handle)
         failed = ask(&value, &minor);
         value = value * 1000 + minor * 10;
         break;
-    case ENCODING_PROPERTY: return query_release(library, symbol);
+    case ENCODING_PROPERTY: return find_release(library, query_property(symbol));
+    case ENCODING_DRIVER: return find_release(library, query_driver(symbol));
     }
     return failed || value < 0 ? 0 : value;
 }

@@ -13,7 +13,9 @@
 //! cudaGraphAddDependencies 11.8=1 13.0=2
 //! ```
 //!
-//! A library that is numbered otherwise than the toolkit has its own number of each release's last update.
+//! A library that is numbered otherwise than the toolkit has its own number of each release's last update. Instead, a
+//! library of the driver has `@drivers 12.1=530 12.2=535 -=595`: the first branch of each release, and the first of
+//! unknown ones.
 //!
 //! From 13.0 on, the library's `cudaGetDeviceProperties` has another ABI variant than before (its
 //! pointer refers to another struct); 12.0 added `_v2` and 13.0 removed it. Names of one group (no
@@ -27,6 +29,9 @@
 //! the first that fits applies. `@refused 2 1 REASON` says why there is none, `@refused 2 - REASON` in all
 //! other libraries.
 //!
+//! `12.2=!` declares that libraries of this version up to the next one of the line have the name with another ABI than
+//! headers declare: another name of the variant is bound.
+//!
 //! A function that is not in the file has one ABI in all versions. The versions that export an
 //! undeclared function do not say which headers have it: no header declares the function, or one
 //! whose library lacks it.
@@ -35,6 +40,8 @@ mod headers;
 mod read;
 
 pub use headers::HeadersMark;
+
+use std::ops::Range;
 
 use crate::by_name::ByName;
 use crate::version::{HeaderVersion, Version};
@@ -49,6 +56,8 @@ struct Name {
     name: String,
     group: usize,
     variants: Vec<(Version, AbiVariant)>,
+    /// Versions whose libraries have it with another ABI than their headers declare.
+    avoided: Vec<Range<Version>>,
 }
 
 /// Maximum number of arguments of an adapted call: those that every machine passes in registers
@@ -96,6 +105,8 @@ pub struct AbiTable {
     headers: Vec<Version>,
     /// The library's own numbers in these versions, as [`own_code`] encodes them; empty: they are the same.
     own: Vec<u32>,
+    /// First branch of the driver and [`Version::code`] of each release; 0: unknown.
+    drivers: Vec<(u32, u32)>,
     undeclared: ByName<()>,
     /// Names in the order of the file, which keeps groups together.
     names: Vec<Name>,
@@ -179,17 +190,17 @@ impl AbiTable {
         &self.headers
     }
 
-    /// Releases of a library by its own number: lowest number and [`Version::code`] of each, ascending. A number
+    /// Releases of a library by its own number, or the driver's: lowest number and [`Version::code`] of each, ascending. A number
     /// before the first counts as the first's, one after the last as the last's; both within its major, of others
     /// the version is 0. Empty: the library is numbered as its releases.
     pub fn releases(&self) -> Vec<(u32, u32)> {
-        let mut releases = Vec::new();
+        let mut releases = self.drivers.clone();
         let mut next = self.own.first().map_or(0, |own| own / 1000 * 1000);
         for (own, version) in self.own.iter().zip(&self.headers) {
             releases.push((next, version.code()));
             next = own + 1;
         }
-        if !releases.is_empty() {
+        if !self.own.is_empty() {
             releases.push((next.next_multiple_of(1000), 0));
         }
         releases
@@ -252,7 +263,15 @@ impl AbiTable {
                 Kind::Adapted(_, from) => Some(from),
                 _ => None,
             });
-        for version in of_names.map(|(from, _)| from).chain(of_adapters) {
+        let of_avoided = group
+            .iter()
+            .flat_map(|name| &name.avoided)
+            .flat_map(|versions| [&versions.start, &versions.end]);
+        for version in of_names
+            .map(|(from, _)| from)
+            .chain(of_adapters)
+            .chain(of_avoided)
+        {
             let place = starts.partition_point(|other| other < version);
             if *version > start && starts.get(place) != Some(version) {
                 starts.insert(place, *version);
@@ -281,7 +300,11 @@ impl AbiTable {
         add(0, code(start), Bound::default());
         for (index, &from) in starts.iter().enumerate() {
             let below = starts.get(index + 1).copied().unwrap_or(end);
-            let variant = |name: &Name| variant_in(name, from.max(oldest));
+            let variant = |name: &Name| {
+                let version = from.max(oldest);
+                let is_avoided = name.avoided.iter().any(|of| of.contains(&version));
+                variant_in(name, version).filter(|_| !is_avoided)
+            };
             let with = |wanted: u32| {
                 let mut names = group.iter().copied();
                 names.find(|name| variant(name) == Some(wanted))

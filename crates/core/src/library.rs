@@ -88,6 +88,9 @@ pub enum VersionEncoding {
     /// `int f(libraryPropertyType type, int *v)` for major, minor and patch of a number of the library's own
     /// (cufftGetProperty). The ABI table has the releases.
     Property,
+    /// `int f(char *text, unsigned size)`, with the driver's branch after the first dot (nvmlSystemGetNVMLVersion).
+    /// The ABI table has the releases.
+    Driver,
 }
 
 /// Value written through a pointer argument when the function cannot be called.

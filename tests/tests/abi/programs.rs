@@ -260,6 +260,42 @@ pub const CUSPARSE: Programs = Programs {
     ..CUFFT
 };
 
+pub const NVML: Programs = Programs {
+    id: "nvml",
+    headers: &["11.8", "12.2", "12.9", "13.5"],
+    libraries: &["11.8", "12.2", "12.9", "13.5"],
+    sonames: &[(Version::new(11, 0), "libnvidia-ml.so.1")],
+    component: ("headers/nvml-", "nvml.h"),
+    needs: None,
+    modes: &[
+        ("", &[]),
+        ("-versioned", &["-DNVML_NO_UNVERSIONED_FUNC_DEFS"]),
+    ],
+    off: &[],
+    made_up: &[
+        "16 arguments",
+        "int:stack",
+        "float4",
+        "float8",
+        "float4:stack",
+        "float8:stack",
+        "struct_ii",
+        "struct_vv",
+        "struct_vi",
+        "struct:stack",
+        "struct_ii:stack",
+        "->void",
+        "->float4",
+        "->float8",
+        "->struct:memory",
+        "->struct_ii",
+        "->struct_vv",
+        "->struct_vi",
+        "/in/",
+    ],
+    ..CUDART
+};
+
 pub const ROCBLAS: Programs = Programs {
     id: "rocblas",
     headers: &["5.5", "6.4", "7.2"],

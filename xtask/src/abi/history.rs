@@ -67,6 +67,7 @@ pub fn history(evidence: &[Evidence], reviewed: &Reviewed) -> Result<History, St
         table: AbiTable {
             headers: evidence.iter().map(|e| e.version).collect(),
             own: evidence.iter().filter_map(|e| e.own.clone()).collect(),
+            drivers: Vec::new(),
             groups,
         },
         undeclared,
@@ -191,13 +192,19 @@ fn group(
         let mut changed = Vec::new();
         for Name { name, known } in names.iter().copied() {
             let before = now.get(name.as_str()).copied();
-            match (&known[index], before) {
+            let avoided = reviewed.avoided.contains(&(name.as_str(), *version));
+            match (known[index].as_ref().filter(|_| !avoided), before) {
                 (None, before) => {
                     if before.is_some() {
+                        let variant = if avoided {
+                            AbiVariant::Avoided
+                        } else {
+                            AbiVariant::Missing
+                        };
                         lines
                             .entry(name.clone())
                             .or_default()
-                            .push((reviewed.introduced_in(*version), AbiVariant::Missing));
+                            .push((reviewed.introduced_in(*version), variant));
                     }
                     now.remove(name.as_str());
                 }

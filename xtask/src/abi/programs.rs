@@ -127,6 +127,18 @@ const PROGRAMS: &[Programs] = &[
         ],
     },
     Programs {
+        id: "nvml",
+        headers: NVML_VERSIONS,
+        libraries: NVML_VERSIONS,
+        called: &[],
+        helpers: &[],
+        aborting: &[],
+        modes: &[
+            ("", &[]),
+            ("-versioned", &["NVML_NO_UNVERSIONED_FUNC_DEFS"]),
+        ],
+    },
+    Programs {
         id: "rocblas",
         headers: ROCM_VERSIONS,
         libraries: ROCM_VERSIONS,
@@ -146,6 +158,7 @@ const CUFFT_LIBRARIES: &[(u32, u32)] = &[(11, 7), (11, 8), (12, 0), (12, 3), (12
 const CUFILE_HEADERS: &[(u32, u32)] = &[(1, 11), (1, 18), (1, 19), (1, 20)];
 const CUSPARSE_HEADERS: &[(u32, u32)] = &[(11, 8), (13, 1), (13, 5)];
 const CUSPARSE_LIBRARIES: &[(u32, u32)] = &[(11, 8), (12, 9), (13, 0), (13, 2), (13, 3), (13, 5)];
+const NVML_VERSIONS: &[(u32, u32)] = &[(11, 8), (12, 2), (12, 9), (13, 5)];
 const HIP_VERSIONS: &[(u32, u32)] = &[(5, 2), (5, 7), (6, 4), (7, 2)];
 const ROCM_VERSIONS: &[(u32, u32)] = &[(5, 5), (6, 4), (7, 2)];
 
@@ -292,7 +305,7 @@ impl Programs {
             let fake = Fake {
                 id: self.id,
                 version: *version,
-                own: own.as_deref(),
+                own: own.as_deref().or_else(|| recipe.driver(*version)),
                 query,
                 functions: &functions,
             };

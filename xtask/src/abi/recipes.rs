@@ -42,11 +42,42 @@ pub struct Row {
     pub exports: Vec<String>,
     #[serde(rename = "own-version")]
     own: Option<String>,
+    #[serde(default)]
+    pub drivers: Vec<String>,
+    #[serde(default)]
+    harmless: Vec<Harmless>,
     versions: Versions,
     #[serde(default, rename = "at-hand")]
     at_hand: Vec<String>,
     #[serde(default)]
     elsewhere: Vec<Elsewhere>,
+}
+
+/// Differences that change no call, reviewed.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Harmless {
+    functions: String,
+    differences: Vec<String>,
+    #[serde(rename = "why")]
+    _why: String,
+}
+
+impl Harmless {
+    pub fn covers(&self, name: &str, difference: &str) -> bool {
+        let mut known = self.differences.iter();
+        matches(&self.functions, name) && known.any(|known| matches(known, difference))
+    }
+}
+
+/// Whether a text is that of a pattern, in which `*` is any text.
+fn matches(pattern: &str, text: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == text,
+        Some((start, rest)) => text.strip_prefix(start).is_some_and(|text| {
+            (0..=text.len()).any(|at| text.is_char_boundary(at) && matches(rest, &text[at..]))
+        }),
+    }
 }
 
 #[derive(Deserialize)]
@@ -99,7 +130,10 @@ fn recipes(text: &str) -> Result<Vec<Recipe>, String> {
         Ok(Recipe {
             versions: parse(versions)?,
             at_hand: parse(&row.at_hand)?,
-            reviewed: reviewed::decisions(&id),
+            reviewed: Reviewed {
+                harmless: Box::leak(row.harmless.clone().into_boxed_slice()),
+                ..reviewed::decisions(&id)
+            },
             id,
             row,
         })
@@ -151,7 +185,9 @@ impl Recipe {
         components: &Path,
         wanted: impl Fn(Version) -> bool,
     ) -> Result<History, String> {
-        history(&self.evidence(components, wanted)?, &self.reviewed)
+        let mut history = history(&self.evidence(components, wanted)?, &self.reviewed)?;
+        history.table.drivers.clone_from(&self.row.drivers);
+        Ok(history)
     }
 
     /// Include directory of a version.
@@ -167,6 +203,19 @@ impl Recipe {
             .nth(below)
             .unwrap_or(Path::new(""))
             .to_owned())
+    }
+
+    /// Branch of the driver of a version, if the recipe has it; of unknown versions the first.
+    pub fn driver(&self, version: Version) -> Option<&str> {
+        let branches = || {
+            self.row
+                .drivers
+                .iter()
+                .filter_map(|row| row.split_once('='))
+        };
+        let found = branches().find(|(of, _)| *of == version.to_string());
+        let found = found.or_else(|| branches().find(|(of, _)| *of == "-"));
+        found.map(|(_, branch)| branch)
     }
 
     /// The library's own number in a version, if the recipe names macros for it.

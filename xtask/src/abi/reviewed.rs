@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use gpustub_cdecl::{Declared, same, same_with_zeroed_reserved};
+use gpustub_cdecl::{Declared, Reserved, differences};
 use gpustub_core::version::Version;
 
+use super::recipes::Harmless;
 use super::table::AbiVariant;
 
 /// Decisions for one library.
@@ -23,6 +24,10 @@ pub struct Reviewed {
     pub zeroed: &'static [&'static str],
     /// A version whose headers were read, and the version that introduced their contents.
     pub since: &'static [(Version, Version)],
+    /// Functions that some libraries of a version have with another ABI than its headers declare.
+    pub avoided: &'static [(&'static str, Version)],
+    /// Differences that are none, from `data/abi.toml`.
+    pub harmless: &'static [Harmless],
 }
 
 /// Marks of the twins that work on the stream of the calling thread.
@@ -55,10 +60,20 @@ impl Reviewed {
 
     /// Compares two declarations of a name.
     pub fn same(&self, name: &str, older: &Declared, newer: &Declared) -> Result<(), String> {
-        if self.zeroed.contains(&self.group(name).0.as_str()) {
-            same_with_zeroed_reserved(older, newer)
+        let reserved = if self.zeroed.contains(&self.group(name).0.as_str()) {
+            Reserved::Zero
         } else {
-            same(older, newer)
+            Reserved::Written
+        };
+        let found = differences(older, newer, reserved).into_iter();
+        let mut changes = found
+            .filter(|change| change.guard.is_none())
+            .map(|change| change.to_string());
+        let is_harmless =
+            |change: &String| self.harmless.iter().any(|one| one.covers(name, change));
+        match changes.find(|change| !is_harmless(change)) {
+            Some(change) => Err(change),
+            None => Ok(()),
         }
     }
 
@@ -117,6 +132,7 @@ pub fn decisions(library: &str) -> Reviewed {
         "cudart" => CUDART,
         "cufft" => CUFFT,
         "hip" => HIP,
+        "nvml" => NVML,
         "rocblas" => ROCM,
         _ => NONE,
     }
@@ -221,6 +237,41 @@ const HIP: Reviewed = Reviewed {
     ..NONE
 };
 
+const NVML: Reviewed = Reviewed {
+    // Their entries have 32 bytes in the headers of 12.2.81 and 12.2.128 and in drivers from 535.43 until 535.98
+    // (XuehaiPan/nvitop#79 and #89, gpuopenanalytics/pynvml#48 and #50), in all others 24.
+    avoided: &[
+        (
+            "nvmlDeviceGetComputeRunningProcesses_v3",
+            Version::new(12, 2),
+        ),
+        (
+            "nvmlDeviceGetGraphicsRunningProcesses_v3",
+            Version::new(12, 2),
+        ),
+        (
+            "nvmlDeviceGetMPSComputeRunningProcesses_v3",
+            Version::new(12, 2),
+        ),
+    ],
+    // nvml.h declares them side by side, with nvmlProcessInfo_v2_t, which is nvmlProcessInfo_t.
+    interchangeable: &[
+        (
+            "nvmlDeviceGetComputeRunningProcesses_v3",
+            "nvmlDeviceGetComputeRunningProcesses_v2",
+        ),
+        (
+            "nvmlDeviceGetGraphicsRunningProcesses_v3",
+            "nvmlDeviceGetGraphicsRunningProcesses_v2",
+        ),
+        (
+            "nvmlDeviceGetMPSComputeRunningProcesses_v3",
+            "nvmlDeviceGetMPSComputeRunningProcesses_v2",
+        ),
+    ],
+    ..NONE
+};
+
 const ROCM: Reviewed = Reviewed {
     // Debian has no packages of the versions between; the number in the library's name grew with these majors.
     since: &[
@@ -237,6 +288,8 @@ pub const NONE: Reviewed = Reviewed {
     nullable: &[],
     zeroed: &[],
     since: &[],
+    avoided: &[],
+    harmless: &[],
 };
 
 #[cfg(test)]

@@ -9,6 +9,8 @@ use gpustub_core::version::Version;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AbiVariant {
     Missing,
+    /// Exported with another ABI than the headers declare.
+    Avoided,
     Number(usize),
 }
 
@@ -88,6 +90,8 @@ pub struct AbiTable {
     pub headers: Vec<Version>,
     /// The library's own number in each of these versions; empty: it is the same.
     pub own: Vec<String>,
+    /// Drivers of releases: `12.2=535`.
+    pub drivers: Vec<String>,
     pub groups: Vec<Group>,
 }
 
@@ -129,6 +133,9 @@ impl AbiTable {
         if !self.own.is_empty() {
             let _ = writeln!(text, "@own-versions {}", self.own.join(" "));
         }
+        if !self.drivers.is_empty() {
+            let _ = writeln!(text, "@drivers {}", self.drivers.join(" "));
+        }
         for group in self.groups.iter().filter(|group| group.is_listed) {
             text.push('\n');
             for NullAdapter { old, new, argument } in &group.adapters {
@@ -147,6 +154,7 @@ impl AbiTable {
                 for (version, variant) in line {
                     let _ = match variant {
                         AbiVariant::Missing => write!(text, " {version}=-"),
+                        AbiVariant::Avoided => write!(text, " {version}=!"),
                         AbiVariant::Number(number) => write!(text, " {version}={number}"),
                     };
                 }
@@ -178,6 +186,7 @@ impl AbiTable {
                         .map(|word| version(word, line))
                         .collect::<Result<_, _>>()?;
                 }
+                Some("@drivers") => table.drivers = words.map(str::to_owned).collect(),
                 Some("@own-versions") => table.own = words.map(str::to_owned).collect(),
                 Some(name) => {
                     if !open {
@@ -230,6 +239,7 @@ fn variant(word: &str, line: &str) -> Result<(Version, AbiVariant), String> {
     let (since, variant) = word.split_once('=').ok_or_else(wrong)?;
     let variant = match variant {
         "-" => AbiVariant::Missing,
+        "!" => AbiVariant::Avoided,
         number => AbiVariant::Number(number.parse().map_err(|_| wrong())?),
     };
     Ok((version(since, line)?, variant))

@@ -365,6 +365,7 @@ fn members(library: &LibraryPlan, plan: &Plan) -> String {
         Some(VersionEncoding::Pair) => "PAIR",
         Some(VersionEncoding::Hip) => "HIP",
         Some(VersionEncoding::Property) => "PROPERTY",
+        Some(VersionEncoding::Driver) => "DRIVER",
     };
     let family = match library.manifest.family.as_str() {
         "" => "NULL".to_owned(),
@@ -424,7 +425,7 @@ fn members(library: &LibraryPlan, plan: &Plan) -> String {
         text,
         "    .version_function = {function}, .version_encoding = ENCODING_{encoding},"
     );
-    if encoding == "PROPERTY" {
+    if !library.manifest.abi.releases().is_empty() {
         line!(text, "    .releases = releases_of_{id},");
     }
     line!(

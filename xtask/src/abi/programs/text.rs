@@ -166,17 +166,21 @@ pub fn fake(fake: &Fake<'_>) -> String {
     text += "#include \"fake.h\"\n\n";
     text += &values(fake.functions);
     if let Some(VersionQuery { function, encoding }) = fake.query {
-        let (parameters, value) = match (encoding, fake.own) {
+        let (parameters, body) = match (encoding, fake.own) {
             (VersionEncoding::Property, Some(own)) => {
                 let parts = own.replace('.', ", ");
-                let value = format!("(const int[]){{{parts}}}[property]");
-                ("int property, int *version", value)
+                let body = format!("*version = (const int[]){{{parts}}}[property]");
+                ("int property, int *version", body)
             }
-            _ => ("int *version", code.to_string()),
+            (VersionEncoding::Driver, Some(branch)) => {
+                let body = format!("snprintf(text, size, \"12.{branch}.01\")");
+                ("char *text, unsigned size", body)
+            }
+            _ => ("int *version", format!("*version = {code}")),
         };
         let _ = write!(
             text,
-            "\nint {function}({parameters})\n{{\n    *version = {value};\n    return 0;\n}}\n",
+            "\nint {function}({parameters})\n{{\n    {body};\n    return 0;\n}}\n",
         );
     }
     for of in fake.functions {
