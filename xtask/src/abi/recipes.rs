@@ -40,12 +40,14 @@ pub struct Row {
     needs: Vec<String>,
     #[serde(default)]
     pub exports: Vec<String>,
+    #[serde(default)]
+    undeclared: Vec<String>,
     #[serde(rename = "own-version")]
     own: Option<String>,
     #[serde(default)]
     pub drivers: Vec<String>,
     #[serde(default)]
-    harmless: Vec<Harmless>,
+    accepted: Vec<Accepted>,
     versions: Versions,
     #[serde(default, rename = "at-hand")]
     at_hand: Vec<String>,
@@ -56,14 +58,14 @@ pub struct Row {
 /// Differences that change no call, reviewed.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Harmless {
+pub struct Accepted {
     functions: String,
     differences: Vec<String>,
     #[serde(rename = "why")]
     _why: String,
 }
 
-impl Harmless {
+impl Accepted {
     pub fn covers(&self, name: &str, difference: &str) -> bool {
         let mut known = self.differences.iter();
         matches(&self.functions, name) && known.any(|known| matches(known, difference))
@@ -131,7 +133,7 @@ fn recipes(text: &str) -> Result<Vec<Recipe>, String> {
             versions: parse(versions)?,
             at_hand: parse(&row.at_hand)?,
             reviewed: Reviewed {
-                harmless: Box::leak(row.harmless.clone().into_boxed_slice()),
+                accepted: Box::leak(row.accepted.clone().into_boxed_slice()),
                 ..reviewed::decisions(&id)
             },
             id,
@@ -187,6 +189,9 @@ impl Recipe {
     ) -> Result<History, String> {
         let mut history = history(&self.evidence(components, wanted)?, &self.reviewed)?;
         history.table.drivers.clone_from(&self.row.drivers);
+        history
+            .undeclared
+            .extend(self.row.undeclared.iter().cloned());
         Ok(history)
     }
 

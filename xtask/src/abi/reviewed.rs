@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use gpustub_cdecl::{Declared, Reserved, differences};
 use gpustub_core::version::Version;
 
-use super::recipes::Harmless;
+use super::recipes::Accepted;
 use super::table::AbiVariant;
 
 /// Decisions for one library.
@@ -27,7 +27,7 @@ pub struct Reviewed {
     /// Functions that some libraries of a version have with another ABI than its headers declare.
     pub avoided: &'static [(&'static str, Version)],
     /// Differences that are none, from `data/abi.toml`.
-    pub harmless: &'static [Harmless],
+    pub accepted: &'static [Accepted],
 }
 
 /// Marks of the twins that work on the stream of the calling thread.
@@ -69,9 +69,9 @@ impl Reviewed {
         let mut changes = found
             .filter(|change| change.guard.is_none())
             .map(|change| change.to_string());
-        let is_harmless =
-            |change: &String| self.harmless.iter().any(|one| one.covers(name, change));
-        match changes.find(|change| !is_harmless(change)) {
+        let is_accepted =
+            |change: &String| self.accepted.iter().any(|one| one.covers(name, change));
+        match changes.find(|change| !is_accepted(change)) {
             Some(change) => Err(change),
             None => Ok(()),
         }
@@ -228,7 +228,7 @@ const HIP: Reviewed = Reviewed {
     // Debian has no headers of the versions between. In AMD's repository, 5.3.0 renumbers and moves the
     // nodes of graphs and hipMemAllocationProp, 6.0.0 hipMemoryType and R0600; AMD's Python bindings
     // have hipMemsetParams from 7.0 on, which is assumed for the other changes of 7.2. A name that
-    // was added in between also counts from there, which is harmless: the lookup then fails.
+    // was added in between also counts from there, which is accepted: the lookup then fails.
     since: &[
         (Version::new(5, 7), Version::new(5, 3)),
         (Version::new(6, 4), Version::new(6, 0)),
@@ -289,7 +289,7 @@ pub const NONE: Reviewed = Reviewed {
     zeroed: &[],
     since: &[],
     avoided: &[],
-    harmless: &[],
+    accepted: &[],
 };
 
 #[cfg(test)]
