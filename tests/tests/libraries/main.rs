@@ -446,9 +446,9 @@ fn functions_of_a_missing_library_return_the_manifest_values() -> Result<()> {
 // ---- work that needs no GPU -----------------------------------------------------------------------
 
 /// The program is compiled with nvJitLink's header, and so calls the names of that version.
-fn links(version: &str) -> Result<()> {
+fn links(header: &str, version: &str) -> Result<()> {
     let (linker, compiler) = (format!("nvjitlink-{version}"), format!("nvrtc-{version}"));
-    let include = wheel_libraries(&linker)?.with_file_name("include");
+    let include = wheel_libraries(&format!("nvjitlink-{header}"))?.with_file_name("include");
     let dir = scratch()?;
     let flags = [format!("-I{}", include.display())];
     let ids = ["nvjitlink", "nvrtc"];
@@ -471,13 +471,15 @@ fn links(version: &str) -> Result<()> {
 #[test]
 #[ignore = "needs nvJitLink, NVRTC and user namespaces: ./tests/run"]
 fn device_code_is_linked_through_stubs() -> Result<()> {
-    links("12.9")
+    links("12.9", "12.9")
 }
 
 #[test]
 #[ignore = "needs nvJitLink of another version: ./tests/run --all"]
 fn heavy_device_code_is_linked_through_stubs_of_13() -> Result<()> {
-    links("13.5")
+    links("13.5", "13.5")?;
+    links("12.9", "13.5")?;
+    links("13.5", "12.9")
 }
 
 /// On the real machine: its compiler reads files that the package installs.
