@@ -9,6 +9,7 @@ mod history;
 #[cfg(test)]
 mod imports;
 pub mod layouts;
+pub mod page;
 pub mod programs;
 mod recipes;
 mod relations;

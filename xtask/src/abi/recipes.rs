@@ -61,8 +61,13 @@ pub struct Row {
 pub struct Accepted {
     functions: String,
     differences: Vec<String>,
-    #[serde(rename = "why")]
-    _why: String,
+    why: String,
+}
+
+impl std::fmt::Display for Accepted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "`{}`: {}", self.functions, self.why.trim())
+    }
 }
 
 impl Accepted {
@@ -102,8 +107,16 @@ struct Elsewhere {
 #[serde(deny_unknown_fields)]
 struct File {
     releases: BTreeMap<String, Vec<String>>,
+    without: BTreeMap<String, String>,
     library: BTreeMap<String, Row>,
 }
+
+/// Reasons why libraries have no table.
+pub static WITHOUT: LazyLock<BTreeMap<String, String>> = LazyLock::new(|| {
+    let file: Result<File, _> = toml::from_str(include_str!("../../data/abi.toml"));
+    file.unwrap_or_else(|error| panic!("abi.toml: {error}"))
+        .without
+});
 
 /// All recipes, by library.
 pub static RECIPES: LazyLock<Vec<Recipe>> = LazyLock::new(|| {
