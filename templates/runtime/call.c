@@ -8,7 +8,7 @@
 /* ---- which function of the library ----------------------------------------------------------- */
 
 /* Replaces the binding's name, the function's own, by what the ABI table has for this library. Returns
- * whether it has any function; there is none for an unknown version. */
+ * whether it has any function. In an unknown version there is none, unless the function has one ABI in all. */
 static int apply_abi_table(struct binding *binding, const struct library *library,
                             const struct spec *spec, const struct result *result)
 {
@@ -37,7 +37,7 @@ static int apply_abi_table(struct binding *binding, const struct library *librar
             binding->entry = entry;
         return holds;
     }
-    return holds || (!spec->abi_entries_len && !spec->abi_bounded);
+    return holds || (!from && !spec->abi_bounded);
 }
 
 /* Resolves a name in a library. musl has no dlvsym, and always returns the default version. */

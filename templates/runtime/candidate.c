@@ -176,30 +176,6 @@ void discard_result(struct result *result)
 
 /* ---- a loaded library -------------------------------------------------------------------------- */
 
-static int32_t query_version(const struct library *library, void *handle)
-{
-    int value = 0, minor = 0, failed = 1;
-    int (*ask)(int *, int *);
-    void *symbol = library->version_function ? dlsym(handle, library->version_function) : NULL;
-    if (!symbol)
-        return 0;
-    memcpy(&ask, &symbol, sizeof ask); /* ISO C has no cast from object to function pointer */
-    switch (library->version_encoding) {
-    case ENCODING_CUDA: /* int f(int *): ignores the second argument */
-        failed = ask(&value, NULL);
-        break;
-    case ENCODING_HIP: /* 10000000 * major + 100000 * minor + patch */
-        failed = ask(&value, NULL);
-        value = value / 10000000 * 1000 + value % 10000000 / 100000 * 10;
-        break;
-    case ENCODING_PAIR:
-        failed = ask(&value, &minor);
-        value = value * 1000 + minor * 10;
-        break;
-    }
-    return failed || value < 0 ? 0 : value;
-}
-
 static int accepts_major(const struct library *library, int32_t major)
 {
     int newest_accepted = 0, any = 0;
@@ -322,7 +298,7 @@ void accept_library(struct search *search, struct candidate *candidate, void *ha
         }
         if (!own && version && version / 1000 < major)
             version = 0; /* a name of a newer major decides what functions mean */
-        else if (!own && major && version / 1000 > major)
+        else if (!own && version / 1000 > major)
             major = version / 1000;
         if (!own)
             toolkit = major;

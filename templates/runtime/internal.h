@@ -181,7 +181,7 @@ struct family {
 _Static_assert(sizeof(struct slot) == 16 && offsetof(struct slot, code) == 12 &&
                    sizeof(struct part) == 48,
                "layout of slots");
-_Static_assert(offsetof(struct library, specs) == 8 && sizeof(struct library) == 232 &&
+_Static_assert(offsetof(struct library, specs) == 8 && sizeof(struct library) == 240 &&
                    sizeof(struct spec) == 40 && sizeof(struct load_name) == 16 &&
                    sizeof(struct version_probe) == 24 && sizeof(struct out_param) == 4 &&
                    sizeof(struct abi_entry) == 10 && sizeof(struct preload) == 16,
@@ -301,6 +301,9 @@ INTERNAL int32_t toolkit_major(const struct library *library, const char *path);
 #define FOREIGN_FILE "a library for another processor"
 INTERNAL const char *file_objection(const char *path);
 INTERNAL const char *cached_objection(const char *name, char **path);
+
+/* version_query.c: 0: unknown */
+INTERNAL int32_t query_version(const struct library *library, void *handle);
 
 /* candidate.c */
 struct search {

@@ -8,6 +8,7 @@
 #include "toolkit_version.c"
 #include "file_check.c"
 #include "preload.c"
+#include "version_query.c"
 #include "candidate.c"
 #include "search.c"
 #include "load.c"

@@ -195,7 +195,22 @@ struct preload {
 };
 
 enum role { ROLE_DRIVER, ROLE_TOOLKIT, ROLE_LOADER };
-enum version_encoding { ENCODING_NONE, ENCODING_CUDA, ENCODING_PAIR, ENCODING_HIP };
+enum version_encoding {
+    ENCODING_NONE,
+    ENCODING_CUDA,
+    ENCODING_PAIR,
+    ENCODING_HIP,
+    ENCODING_PROPERTY,
+    ENCODING_DRIVER
+};
+
+/* Release of the toolkit to which libraries with this number of their own, or a higher one, belong. */
+struct release {
+    int32_t own;     /* ENCODING_PROPERTY: 1000 * major + 100 * minor + patch; ENCODING_DRIVER: the driver's branch;
+                        INT32_MAX ends a list */
+    int32_t version; /* 0: unknown */
+};
+
 
 enum returns {
     RETURNS_STATUS,       /* the library's code for the reason */
@@ -290,6 +305,7 @@ struct library {
     int32_t min_version;      /* 0: none */
     int32_t abi_from, abi_below; /* versions for which the ABI table was made */
     const char *version_function;               /* NULL: none */
+    const struct release *releases;             /* ascending; of the last two encodings */
     const struct load_name *load_names;         /* by preference, unversioned last; the name NULL
                                                    ends the list */
     const char *const *required_functions;      /* NULL ends each of these lists */

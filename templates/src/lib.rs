@@ -57,6 +57,7 @@ templates![
     "runtime/toolkit_version.c",
     "runtime/trace.c",
     "runtime/unload.c",
+    "runtime/version_query.c",
 ];
 
 templates![

@@ -74,6 +74,7 @@ int main(void)
     }
     gpustub_counts(LIBRARY, &bound, &refused, &missing);
     printf("path %s\ncounts %d %d %d\n", gpustub_path(LIBRARY), bound, refused, missing);
+    printf("version %d\n", gpustub_version(LIBRARY));
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
         address = functions[i].address; /* keeps the stub */
         if (!gpustub_has_function(LIBRARY, functions[i].name))

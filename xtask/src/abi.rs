@@ -10,6 +10,7 @@ mod history;
 mod imports;
 pub mod layouts;
 mod numbers;
+pub mod page;
 pub mod programs;
 mod recipes;
 mod relations;

@@ -64,24 +64,27 @@ fn names(id: &str, recipe: &Recipe, components: &Path) -> Result<Names, String> 
     let [status] = &recipe.status[..] else {
         return Err(format!("recipes.toml: `{id}` has several status types"));
     };
-    let mut versions: Vec<(_, Vec<PathBuf>)> = Vec::new();
+    let include = recipe.include.first().cloned().unwrap_or_default();
+    let mut versions: Vec<(_, Vec<PathBuf>, Vec<String>)> = Vec::new();
     for headers in &recipe.headers {
         if let Some(directories) = include_directories(headers, components)? {
-            versions.push((headers.version, directories));
+            versions.push((headers.version, directories, include.clone()));
         }
     }
     if let Ok(abi) = abi::recipe(id) {
         for &version in &abi.versions {
             if abi.directory(components, version).exists() {
-                versions.push((version, abi.includes(components, version)?));
+                // Others may be C++: nccl_device.h before 2.31.
+                let main = vec![abi.row.header.clone()];
+                versions.push((version, abi.includes(components, version)?, main));
             }
         }
     }
     versions.sort();
     let mut names = Names::new();
-    for (version, directories) in versions {
-        let first = |lists: &[Vec<String>]| lists.first().cloned().unwrap_or_default();
-        let source = declarations::source(&first(&recipe.include), &first(&recipe.defines));
+    let defines = recipe.defines.first().cloned().unwrap_or_default();
+    for (version, directories, include) in versions {
+        let source = declarations::source(&include, &defines);
         let found = declarations::enumerators(&source, &directories, status)
             .map_err(|e| format!("{id} {version}: {e}"))?;
         // In reverse, so that the first of several names remains.

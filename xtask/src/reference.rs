@@ -5,6 +5,7 @@ use std::path::Path;
 
 use gpustub_reference::pages;
 
+use crate::abi::page;
 use crate::invariants;
 
 /// Writes the files, or with `--check` reports those that are out of date.
@@ -16,8 +17,9 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
     };
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
     let invariants = (invariants::PAGE, invariants::page()?);
+    let tables = (page::PAGE, page::page());
     let mut clean = true;
-    for (name, text) in pages().into_iter().chain([invariants]) {
+    for (name, text) in pages().into_iter().chain([invariants, tables]) {
         let path = docs.join(name);
         if fs::read_to_string(&path).is_ok_and(|old| old == text) {
             continue;

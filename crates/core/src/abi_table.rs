@@ -4,6 +4,7 @@
 //! @gpustub-abi 1
 //! @undeclared __cudaRegisterVar
 //! @headers 11.8 12.0 12.9 13.0
+//! @own-versions 10.9.0 11.0.1 11.4.1 12.0.0
 //!
 //! cudaGetDeviceProperties 11.8=1 13.0=3
 //! cudaGetDeviceProperties_v2 12.0=2 13.0=-
@@ -11,6 +12,10 @@
 //! @null-argument 1 2 3
 //! cudaGraphAddDependencies 11.8=1 13.0=2
 //! ```
+//!
+//! A library that is numbered otherwise than the toolkit has its own number of each release's last update. Instead, a
+//! library of the driver has `@drivers 12.1=530 12.2=535 -=595`: the first branch of each release, and the first of
+//! unknown ones.
 //!
 //! From 13.0 on, the library's `cudaGetDeviceProperties` has another ABI variant than before (its
 //! pointer refers to another struct); 12.0 added `_v2` and 13.0 removed it. Names of one group (no
@@ -28,6 +33,9 @@
 //! before `_64`, and that those that are not in the file have the ABI of the name without it, which other
 //! versions have instead.
 //!
+//! `12.2=!` declares that libraries of this version up to the next one of the line have the name with another ABI than
+//! headers declare: another name of the variant is bound.
+//!
 //! A function that is not in the file has one ABI in all versions. The versions that export an
 //! undeclared function do not say which headers have it: no header declares the function, or one
 //! whose library lacks it.
@@ -36,6 +44,8 @@ mod headers;
 mod read;
 
 pub use headers::HeadersMark;
+
+use std::ops::Range;
 
 use crate::by_name::ByName;
 use crate::version::{HeaderVersion, Version};
@@ -50,6 +60,8 @@ struct Name {
     name: String,
     group: usize,
     variants: Vec<(Version, AbiVariant)>,
+    /// Versions whose libraries have it with another ABI than their headers declare.
+    avoided: Vec<Range<Version>>,
 }
 
 /// Maximum number of arguments of an adapted call: those that every machine passes in registers
@@ -95,6 +107,10 @@ pub enum Adapter {
 pub struct AbiTable {
     /// Versions whose headers were read, ascending.
     headers: Vec<Version>,
+    /// The library's own numbers in these versions, as [`own_code`] encodes them; empty: they are the same.
+    own: Vec<u32>,
+    /// First branch of the driver and [`Version::code`] of each release; 0: unknown.
+    drivers: Vec<(u32, u32)>,
     undeclared: ByName<()>,
     /// Names in the order of the file, which keeps groups together.
     names: Vec<Name>,
@@ -213,6 +229,22 @@ impl AbiTable {
         &self.headers
     }
 
+    /// Releases of a library by its own number, or the driver's: lowest number and [`Version::code`] of each, ascending. A number
+    /// before the first counts as the first's, one after the last as the last's; both within its major, of others
+    /// the version is 0. Empty: the library is numbered as its releases.
+    pub fn releases(&self) -> Vec<(u32, u32)> {
+        let mut releases = self.drivers.clone();
+        let mut next = self.own.first().map_or(0, |own| own / 1000 * 1000);
+        for (own, version) in self.own.iter().zip(&self.headers) {
+            releases.push((next, version.code()));
+            next = own + 1;
+        }
+        if !self.own.is_empty() {
+            releases.push((next.next_multiple_of(1000), 0));
+        }
+        releases
+    }
+
     /// Versions for which the table was made, as [`Version::code`] encodes them, and the first after them: from
     /// the major of the oldest headers to that of the newest. Functions that depend on the headers are
     /// refused in all others.
@@ -273,7 +305,15 @@ impl AbiTable {
                 Kind::Adapted(_, from) => Some(from),
                 _ => None,
             });
-        for version in of_names.map(|(from, _)| from).chain(of_adapters) {
+        let of_avoided = group
+            .iter()
+            .flat_map(|name| &name.avoided)
+            .flat_map(|versions| [&versions.start, &versions.end]);
+        for version in of_names
+            .map(|(from, _)| from)
+            .chain(of_adapters)
+            .chain(of_avoided)
+        {
             let place = starts.partition_point(|other| other < version);
             if *version > start && starts.get(place) != Some(version) {
                 starts.insert(place, *version);
@@ -302,7 +342,11 @@ impl AbiTable {
         add(0, code(start), Bound::default());
         for (index, &from) in starts.iter().enumerate() {
             let below = starts.get(index + 1).copied().unwrap_or(end);
-            let variant = |name: &Name| variant_in(name, from.max(oldest));
+            let variant = |name: &Name| {
+                let version = from.max(oldest);
+                let is_avoided = name.avoided.iter().any(|of| of.contains(&version));
+                variant_in(name, version).filter(|_| !is_avoided)
+            };
             let with = |wanted: u32| {
                 let mut names = group.iter().copied();
                 names.find(|name| variant(name) == Some(wanted))
@@ -387,6 +431,20 @@ fn only_variant(name: &Name) -> AbiVariant {
         [only] => Some(only),
         _ => None,
     }
+}
+
+/// The library's own number in the run time's form: `1000 * major + 100 * minor + patch`, as in `CUFFT_VERSION`.
+pub fn own_code(text: &str) -> Option<u32> {
+    let mut code = 0;
+    let mut parts = text.split('.');
+    for (scale, limit) in [(1000, 1000), (100, 10), (1, 100)] {
+        let part: u32 = parts.next()?.parse().ok()?;
+        if part >= limit {
+            return None;
+        }
+        code += scale * part;
+    }
+    parts.next().is_none().then_some(code)
 }
 
 fn code(version: Version) -> i32 {

@@ -83,7 +83,7 @@ fn status_codes_of_missing_libraries_have_names() -> Result<()> {
         fs::write(dir.path().join("calls.inc"), self::calls(&calls))?;
         fs::write(dir.path().join("functions.inc"), functions)?;
         let include = format!("-I{}", dir.path().display());
-        let program = build(dir.path(), &[id], "error-names.c", &[include])?;
+        let program = build(dir.path(), &[id], "none", "error-names.c", &[include])?;
         let machine = Isolated::new()?;
         machine.install(&program, "/program")?;
         let ran = machine.run("/program", &[])?.success()?;
@@ -247,7 +247,7 @@ fn status_codes_have_names_in_a_library_without_the_functions() -> Result<()> {
     let functions = functions.map(|name| format!("FUNCTION({name})\n")).concat();
     fs::write(dir.path().join("functions.inc"), functions)?;
     let include = format!("-I{}", dir.path().display());
-    let program = build(dir.path(), &["cudart"], "error-names.c", &[include])?;
+    let program = build(dir.path(), &["cudart"], "none", "error-names.c", &[include])?;
     let ran = |path: &str| succeed(Command::new(&program).env("GPUSTUB_CUDART_PATH", path));
     let name = "cudaGetErrorName 35 0 cudaErrorInsufficientDriver\n";
     assert_eq!(

@@ -13,6 +13,8 @@ use super::table::{AbiTable, AbiVariant, Group, NullAdapter};
 /// Evidence about one version.
 pub struct Evidence {
     pub version: Version,
+    /// The library's own number, if that is another one.
+    pub own: Option<String>,
     pub headers: headers::Version,
     /// Exports of the library, if installed; else declarations of the headers.
     pub exports: Option<BTreeSet<String>>,
@@ -72,6 +74,8 @@ pub fn history(
         table: AbiTable {
             renamed: renamed(&groups, reviewed)?,
             headers: evidence.iter().map(|e| e.version).collect(),
+            own: evidence.iter().filter_map(|e| e.own.clone()).collect(),
+            drivers: Vec::new(),
             groups,
         },
         undeclared,
@@ -118,10 +122,32 @@ struct Name {
     known: Vec<Option<Declared>>,
 }
 
+/// Names that a version is known to export.
 fn exported(version: &Evidence) -> BTreeSet<String> {
     match &version.exports {
         Some(exports) => exports.clone(),
         None => version.headers.functions.keys().cloned().collect(),
+    }
+}
+
+/// Whether a version exports a name. Where the exports are unknown, the names of the version before stay: a
+/// library removes none within a major, whether or not its headers declare them.
+fn has(evidence: &[Evidence], index: usize, name: &str) -> bool {
+    let Evidence {
+        version,
+        headers,
+        exports,
+        ..
+    } = &evidence[index];
+    let stays = || {
+        let before = index
+            .checked_sub(1)
+            .filter(|at| evidence[*at].version.major == version.major);
+        before.is_some_and(|before| has(evidence, before, name))
+    };
+    match exports {
+        Some(exports) => exports.contains(name),
+        None => headers.functions.contains_key(name) || stays(),
     }
 }
 
@@ -140,11 +166,11 @@ pub fn declarations(name: &str, evidence: &[Evidence]) -> Option<Vec<Option<Decl
     let superseded = before.iter().rev().find(any);
     let first = superseded.or_else(|| evidence.iter().find(current))?;
     let mut last = first.headers.functions.get(name)?;
-    let declared = evidence.iter().map(|version| {
+    let declared = evidence.iter().enumerate().map(|(index, version)| {
         if current(&version) {
             last = version.headers.functions.get(name).unwrap_or(last);
         }
-        exported(version).contains(name).then(|| last.clone())
+        has(evidence, index, name).then(|| last.clone())
     });
     Some(declared.collect())
 }
@@ -209,13 +235,19 @@ fn group(
         let mut changed = Vec::new();
         for Name { name, known } in names.iter().copied() {
             let before = now.get(name.as_str()).copied();
-            match (&known[index], before) {
+            let avoided = reviewed.avoided.contains(&(name.as_str(), *version));
+            match (known[index].as_ref().filter(|_| !avoided), before) {
                 (None, before) => {
                     if before.is_some() {
+                        let variant = if avoided {
+                            AbiVariant::Avoided
+                        } else {
+                            AbiVariant::Missing
+                        };
                         lines
                             .entry(name.clone())
                             .or_default()
-                            .push((reviewed.introduced_in(*version), AbiVariant::Missing));
+                            .push((reviewed.introduced_in(*version), variant));
                     }
                     now.remove(name.as_str());
                 }

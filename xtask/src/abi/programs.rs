@@ -88,6 +88,33 @@ const PROGRAMS: &[Programs] = &[
         modes: CUDA_MODES,
     },
     Programs {
+        id: "cufft",
+        headers: CUFFT_HEADERS,
+        libraries: CUFFT_LIBRARIES,
+        called: &[],
+        helpers: &[],
+        aborting: &[],
+        modes: &[("", &[])],
+    },
+    Programs {
+        id: "cufile",
+        headers: CUFILE_HEADERS,
+        libraries: CUFILE_HEADERS,
+        called: &[],
+        helpers: &[],
+        aborting: &[],
+        modes: &[("", &[])],
+    },
+    Programs {
+        id: "cusparse",
+        headers: CUSPARSE_HEADERS,
+        libraries: CUSPARSE_LIBRARIES,
+        called: &[],
+        helpers: &[],
+        aborting: &[],
+        modes: &[("", &[])],
+    },
+    Programs {
         id: "hip",
         headers: HIP_VERSIONS,
         libraries: HIP_VERSIONS,
@@ -118,6 +145,18 @@ const PROGRAMS: &[Programs] = &[
         modes: &[("", &[])],
     },
     Programs {
+        id: "nvml",
+        headers: NVML_VERSIONS,
+        libraries: NVML_VERSIONS,
+        called: &[],
+        helpers: &[],
+        aborting: &[],
+        modes: &[
+            ("", &[]),
+            ("-versioned", &["NVML_NO_UNVERSIONED_FUNC_DEFS"]),
+        ],
+    },
+    Programs {
         id: "rocblas",
         headers: ROCM_VERSIONS,
         libraries: ROCM_VERSIONS,
@@ -131,6 +170,13 @@ const PROGRAMS: &[Programs] = &[
 const CUDA_HEADERS: &[(u32, u32)] = &[(11, 8), (12, 9), (13, 5)];
 /// The last and first of each major, and one between: some functions are added within a major.
 const CUDA_LIBRARIES: &[(u32, u32)] = &[(11, 8), (12, 0), (12, 4), (12, 9), (13, 0), (13, 5)];
+/// Before and after each change.
+const CUFFT_HEADERS: &[(u32, u32)] = &[(11, 7), (11, 8), (12, 0), (12, 2), (12, 9), (13, 5)];
+const CUFFT_LIBRARIES: &[(u32, u32)] = &[(11, 7), (11, 8), (12, 0), (12, 3), (12, 9), (13, 0)];
+const CUFILE_HEADERS: &[(u32, u32)] = &[(1, 11), (1, 18), (1, 19), (1, 20)];
+const CUSPARSE_HEADERS: &[(u32, u32)] = &[(11, 8), (13, 1), (13, 5)];
+const CUSPARSE_LIBRARIES: &[(u32, u32)] = &[(11, 8), (12, 9), (13, 0), (13, 2), (13, 3), (13, 5)];
+const NVML_VERSIONS: &[(u32, u32)] = &[(11, 8), (12, 2), (12, 9), (13, 5)];
 const HIP_VERSIONS: &[(u32, u32)] = &[(5, 2), (5, 7), (6, 4), (7, 2)];
 const HIPSPARSE_VERSIONS: &[(u32, u32)] = &[(5, 3), (5, 7), (6, 4), (7, 2)];
 const ROCM_VERSIONS: &[(u32, u32)] = &[(5, 5), (6, 4), (7, 2)];
@@ -266,7 +312,7 @@ impl Programs {
             ("caller.h".to_owned(), CALLER.to_owned()),
             ("shapes.h".to_owned(), sample::MADE_UP.to_owned()),
         ];
-        for (index, Evidence { version, .. }) in evidence.iter().enumerate() {
+        for (index, Evidence { version, own, .. }) in evidence.iter().enumerate() {
             if !of_libraries.contains(version) {
                 continue;
             }
@@ -287,6 +333,7 @@ impl Programs {
             let fake = Fake {
                 id: self.id,
                 version: *version,
+                own: own.as_deref().or_else(|| recipe.driver(*version)),
                 query,
                 functions: &functions,
             };

@@ -41,11 +41,51 @@ pub struct Row {
     needs: Vec<String>,
     #[serde(default)]
     pub exports: Vec<String>,
+    #[serde(default)]
+    undeclared: Vec<String>,
+    #[serde(rename = "own-version")]
+    own: Option<String>,
+    #[serde(default)]
+    pub drivers: Vec<String>,
+    #[serde(default)]
+    accepted: Vec<Accepted>,
     versions: Versions,
     #[serde(default, rename = "at-hand")]
     at_hand: Vec<String>,
     #[serde(default)]
     elsewhere: Vec<Elsewhere>,
+}
+
+/// Differences that change no call, reviewed.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Accepted {
+    functions: String,
+    differences: Vec<String>,
+    why: String,
+}
+
+impl std::fmt::Display for Accepted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "`{}`: {}", self.functions, self.why.trim())
+    }
+}
+
+impl Accepted {
+    pub fn covers(&self, name: &str, difference: &str) -> bool {
+        let mut known = self.differences.iter();
+        matches(&self.functions, name) && known.any(|known| matches(known, difference))
+    }
+}
+
+/// Whether a text is that of a pattern, in which `*` is any text.
+fn matches(pattern: &str, text: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == text,
+        Some((start, rest)) => text.strip_prefix(start).is_some_and(|text| {
+            (0..=text.len()).any(|at| text.is_char_boundary(at) && matches(rest, &text[at..]))
+        }),
+    }
 }
 
 #[derive(Deserialize)]
@@ -68,8 +108,16 @@ struct Elsewhere {
 #[serde(deny_unknown_fields)]
 struct File {
     releases: BTreeMap<String, Vec<String>>,
+    without: BTreeMap<String, String>,
     library: BTreeMap<String, Row>,
 }
+
+/// Reasons why libraries have no table.
+pub static WITHOUT: LazyLock<BTreeMap<String, String>> = LazyLock::new(|| {
+    let file: Result<File, _> = toml::from_str(include_str!("../../data/abi.toml"));
+    file.unwrap_or_else(|error| panic!("abi.toml: {error}"))
+        .without
+});
 
 /// All recipes, by library.
 pub static RECIPES: LazyLock<Vec<Recipe>> = LazyLock::new(|| {
@@ -98,7 +146,10 @@ fn recipes(text: &str) -> Result<Vec<Recipe>, String> {
         Ok(Recipe {
             versions: parse(versions)?,
             at_hand: parse(&row.at_hand)?,
-            reviewed: reviewed::decisions(&id),
+            reviewed: Reviewed {
+                accepted: Box::leak(row.accepted.clone().into_boxed_slice()),
+                ..reviewed::decisions(&id)
+            },
             id,
             row,
         })
@@ -155,7 +206,12 @@ impl Recipe {
 
     /// All names of these versions, in groups.
     pub fn history(&self, evidence: &[Evidence]) -> Result<History, String> {
-        history(evidence, &self.reviewed, &enumerations(&self.id)?)
+        let mut history = history(evidence, &self.reviewed, &enumerations(&self.id)?)?;
+        history.table.drivers.clone_from(&self.row.drivers);
+        history
+            .undeclared
+            .extend(self.row.undeclared.iter().cloned());
+        Ok(history)
     }
 
     /// Include directory of a version.
@@ -171,6 +227,41 @@ impl Recipe {
             .nth(below)
             .unwrap_or(Path::new(""))
             .to_owned())
+    }
+
+    /// Branch of the driver of a version, if the recipe has it; of unknown versions the first.
+    pub fn driver(&self, version: Version) -> Option<&str> {
+        let branches = || {
+            self.row
+                .drivers
+                .iter()
+                .filter_map(|row| row.split_once('='))
+        };
+        let found = branches().find(|(of, _)| *of == version.to_string());
+        let found = found.or_else(|| branches().find(|(of, _)| *of == "-"));
+        found.map(|(_, branch)| branch)
+    }
+
+    /// The library's own number in a version, if the recipe names macros for it.
+    fn own_version(&self, components: &Path, version: Version) -> Result<Option<String>, String> {
+        let Some(prefix) = &self.row.own else {
+            return Ok(None);
+        };
+        let header = self.include(components, version)?.join(&self.row.header);
+        let failed = |e: &dyn std::fmt::Display| format!("`{}`: {e}", header.display());
+        let text = std::fs::read_to_string(&header).map_err(|e| failed(&e))?;
+        let value = |part: &str| {
+            let name = format!("{prefix}_{part}");
+            let mut definitions = text.lines().filter_map(|line| {
+                let mut words = line.strip_prefix("#define")?.split_whitespace();
+                (words.next() == Some(&name)).then(|| words.next())?
+            });
+            definitions
+                .next()
+                .ok_or_else(|| failed(&format!("{name} is not defined")))
+        };
+        let [major, minor, patch] = ["MAJOR", "MINOR", "PATCH"].map(value);
+        Ok(Some(format!("{}.{}.{}", major?, minor?, patch?)))
     }
 
     /// Include directories of a version: its own, those of other libraries, and those of stand-ins.
@@ -222,6 +313,7 @@ impl Recipe {
             }
             evidence.push(Evidence {
                 version,
+                own: self.own_version(components, version)?,
                 headers,
                 exports,
             });

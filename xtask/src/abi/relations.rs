@@ -111,7 +111,7 @@ fn variant(group: &Group, place: &str, twin: &str) -> Option<usize> {
     let (name, version) = named(place)?;
     match group.variant(&format!("{name}{twin}"), version) {
         AbiVariant::Number(number) => Some(number),
-        AbiVariant::Missing => None,
+        AbiVariant::Missing | AbiVariant::Avoided => None,
     }
 }
 

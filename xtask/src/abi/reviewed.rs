@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use gpustub_cdecl::{Declared, same, same_with_zeroed_reserved};
+use gpustub_cdecl::{Declared, Reserved, differences};
 use gpustub_core::version::Version;
 
+use super::recipes::Accepted;
 use super::table::AbiVariant;
 
 /// Decisions for one library.
@@ -26,6 +27,10 @@ pub struct Reviewed {
     pub zeroed: &'static [&'static str],
     /// A version whose headers were read, and the version that introduced their contents.
     pub since: &'static [(Version, Version)],
+    /// Functions that some libraries of a version have with another ABI than its headers declare.
+    pub avoided: &'static [(&'static str, Version)],
+    /// Differences that are none, from `data/abi.toml`.
+    pub accepted: &'static [Accepted],
 }
 
 /// Marks of twins: those that work on the stream of the calling thread, and those with 64-bit sizes.
@@ -58,10 +63,20 @@ impl Reviewed {
 
     /// Compares two declarations of a name.
     pub fn same(&self, name: &str, older: &Declared, newer: &Declared) -> Result<(), String> {
-        if self.zeroed.contains(&self.group(name).0.as_str()) {
-            same_with_zeroed_reserved(older, newer)
+        let reserved = if self.zeroed.contains(&self.group(name).0.as_str()) {
+            Reserved::Zero
         } else {
-            same(older, newer)
+            Reserved::Written
+        };
+        let found = differences(older, newer, reserved).into_iter();
+        let mut changes = found
+            .filter(|change| change.guard.is_none())
+            .map(|change| change.to_string());
+        let is_accepted =
+            |change: &String| self.accepted.iter().any(|one| one.covers(name, change));
+        match changes.find(|change| !is_accepted(change)) {
+            Some(change) => Err(change),
+            None => Ok(()),
         }
     }
 
@@ -132,9 +147,11 @@ pub fn decisions(library: &str) -> Reviewed {
     match library {
         "cuda" => CUDA,
         "cudart" => CUDART,
+        "cufft" => CUFFT,
         "hip" => HIP,
         "hipblas" => HIPBLAS,
         "hipsparse" => ROCM,
+        "nvml" => NVML,
         "rocblas" => ROCBLAS,
         _ => NONE,
     }
@@ -215,6 +232,12 @@ const CUDART: Reviewed = Reviewed {
     ..NONE
 };
 
+const CUFFT: Reviewed = Reviewed {
+    // The headers of 12.6 to 12.9 replace cufftXtSetJITCallback by this one, with the arguments that it has in 13.0.
+    aliases: &[("__cufftXtSetJITCallback_12_7", "cufftXtSetJITCallback")],
+    ..NONE
+};
+
 const HIP: Reviewed = Reviewed {
     // Takes a version, but uses it only for hipGetDeviceProperties and hipChooseDevice (hipamd's
     // hip_device.cpp): other functions are those of the library's own version.
@@ -224,11 +247,46 @@ const HIP: Reviewed = Reviewed {
     // Debian has no headers of the versions between. In AMD's repository, 5.3.0 renumbers and moves the
     // nodes of graphs and hipMemAllocationProp, 6.0.0 hipMemoryType and R0600; AMD's Python bindings
     // have hipMemsetParams from 7.0 on, which is assumed for the other changes of 7.2. A name that
-    // was added in between also counts from there, which is harmless: the lookup then fails.
+    // was added in between also counts from there, which is accepted: the lookup then fails.
     since: &[
         (Version::new(5, 7), Version::new(5, 3)),
         (Version::new(6, 4), Version::new(6, 0)),
         (Version::new(7, 2), Version::new(7, 0)),
+    ],
+    ..NONE
+};
+
+const NVML: Reviewed = Reviewed {
+    // Their entries have 32 bytes in the headers of 12.2.81 and 12.2.128 and in drivers from 535.43 until 535.98
+    // (XuehaiPan/nvitop#79 and #89, gpuopenanalytics/pynvml#48 and #50), in all others 24.
+    avoided: &[
+        (
+            "nvmlDeviceGetComputeRunningProcesses_v3",
+            Version::new(12, 2),
+        ),
+        (
+            "nvmlDeviceGetGraphicsRunningProcesses_v3",
+            Version::new(12, 2),
+        ),
+        (
+            "nvmlDeviceGetMPSComputeRunningProcesses_v3",
+            Version::new(12, 2),
+        ),
+    ],
+    // nvml.h declares them side by side, with nvmlProcessInfo_v2_t, which is nvmlProcessInfo_t.
+    interchangeable: &[
+        (
+            "nvmlDeviceGetComputeRunningProcesses_v3",
+            "nvmlDeviceGetComputeRunningProcesses_v2",
+        ),
+        (
+            "nvmlDeviceGetGraphicsRunningProcesses_v3",
+            "nvmlDeviceGetGraphicsRunningProcesses_v2",
+        ),
+        (
+            "nvmlDeviceGetMPSComputeRunningProcesses_v3",
+            "nvmlDeviceGetMPSComputeRunningProcesses_v2",
+        ),
     ],
     ..NONE
 };
@@ -289,6 +347,8 @@ pub const NONE: Reviewed = Reviewed {
     nullable: &[],
     zeroed: &[],
     since: &[],
+    avoided: &[],
+    accepted: &[],
 };
 
 #[cfg(test)]

@@ -11,6 +11,8 @@ use super::numbers::Numbered;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AbiVariant {
     Missing,
+    /// Exported with another ABI than the headers declare.
+    Avoided,
     Number(usize),
 }
 
@@ -92,6 +94,10 @@ pub struct AbiTable {
     pub headers: Vec<Version>,
     /// Mark of names that the versions from the first on, below the second, have beside the names without it.
     pub renamed: Option<(&'static str, Version, Version)>,
+    /// The library's own number in each of these versions; empty: it is the same.
+    pub own: Vec<String>,
+    /// Drivers of releases: `12.2=535`.
+    pub drivers: Vec<String>,
     pub groups: Vec<Group>,
 }
 
@@ -133,6 +139,12 @@ impl AbiTable {
         if let Some((mark, from, below)) = self.renamed {
             let _ = writeln!(text, "@renamed {mark} {from} {below}");
         }
+        if !self.own.is_empty() {
+            let _ = writeln!(text, "@own-versions {}", self.own.join(" "));
+        }
+        if !self.drivers.is_empty() {
+            let _ = writeln!(text, "@drivers {}", self.drivers.join(" "));
+        }
         for group in self.groups.iter().filter(|group| group.is_listed) {
             text.push('\n');
             for NullAdapter { old, new, argument } in &group.adapters {
@@ -154,6 +166,7 @@ impl AbiTable {
                 for (version, variant) in line {
                     let _ = match variant {
                         AbiVariant::Missing => write!(text, " {version}=-"),
+                        AbiVariant::Avoided => write!(text, " {version}=!"),
                         AbiVariant::Number(number) => write!(text, " {version}={number}"),
                     };
                 }
@@ -185,6 +198,8 @@ impl AbiTable {
                         .map(|word| version(word, line))
                         .collect::<Result<_, _>>()?;
                 }
+                Some("@drivers") => table.drivers = words.map(str::to_owned).collect(),
+                Some("@own-versions") => table.own = words.map(str::to_owned).collect(),
                 Some(name) => {
                     if !open {
                         table.groups.push(Group {
@@ -236,6 +251,7 @@ fn variant(word: &str, line: &str) -> Result<(Version, AbiVariant), String> {
     let (since, variant) = word.split_once('=').ok_or_else(wrong)?;
     let variant = match variant {
         "-" => AbiVariant::Missing,
+        "!" => AbiVariant::Avoided,
         number => AbiVariant::Number(number.parse().map_err(|_| wrong())?),
     };
     Ok((version(since, line)?, variant))
@@ -247,7 +263,7 @@ mod tests {
 
     #[test]
     fn text_is_read_as_it_was_written() {
-        let text = "@gpustub-abi 1\n# Of a test.\n@headers 11.8 12.9\n\n@null-argument 2 1 0\na 11.8=1 12.9=2\nb 11.8=2 12.9=-\n\nc 12.9=1\n";
+        let text = "@gpustub-abi 1\n# Of a test.\n@headers 11.8 12.9\n@own-versions 1.0.0 2.0.0\n\n@null-argument 2 1 0\na 11.8=1 12.9=2\nb 11.8=2 12.9=-\n\nc 12.9=1\n";
         let table = AbiTable::parse(text).unwrap();
         assert_eq!(
             table.to_text("Of a test.", &BTreeSet::new(), |_| Vec::new()),

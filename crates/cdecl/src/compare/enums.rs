@@ -102,6 +102,7 @@ pub fn counts_others(name: &str) -> bool {
     ];
     words.last().is_some_and(|last| ends.contains(last))
         || words.ends_with(&["MAX", "ERROR"])
+        || words.ends_with(&["MAX", "TARGET", "TYPES"])
         || words.ends_with(&["LIMIT", "RANGE"])
         || words.ends_with(&["FLAGS", "MASK"])
         || words.contains(&"NUM")
@@ -163,6 +164,7 @@ mod tests {
             "ncclNumResults",
             "ncclNumTypes",
             "CU_FILE_IO_MAX_ERROR",
+            "CU_FILE_MAX_TARGET_TYPES",
             "CUPTI_CB_DOMAIN_SIZE",
             "CU_JIT_NUM_OPTIONS",
             "acmeKindCount",

@@ -1,6 +1,8 @@
 //! Parses a table.
 
-use super::{AbiTable, AbiVariant, Adapter, Kind, MAX_ARGUMENTS, Name, Relation, Renamed};
+use super::{
+    AbiTable, AbiVariant, Adapter, Kind, MAX_ARGUMENTS, Name, Relation, Renamed, own_code,
+};
 use crate::diag::{Diagnostic, MALFORMED_SYMBOL_LIST};
 use crate::version::Version;
 
@@ -40,6 +42,15 @@ impl AbiTable {
                     table.renamed = renamed(words);
                     table.renamed.is_some()
                 }
+                Some("@own-versions") => {
+                    table.own = words.map_while(own_code).collect();
+                    table.own.len() == table.headers.len() && table.own.is_sorted_by(|a, b| a < b)
+                }
+                Some("@drivers") => {
+                    table.drivers = words.map_while(driver).collect();
+                    table.drivers.len() == line.split_ascii_whitespace().count() - 1
+                        && table.drivers.is_sorted_by(|a, b| a.0 < b.0)
+                }
                 Some(keyword) if keyword.starts_with('@') => {
                     match relation(group, keyword, &mut words) {
                         Some(found) => {
@@ -49,14 +60,9 @@ impl AbiTable {
                         None => false,
                     }
                 }
-                Some(name) => match variants(words) {
-                    Some(variants) => {
-                        let name = name.to_owned();
-                        table.names.push(Name {
-                            name,
-                            group,
-                            variants,
-                        });
+                Some(name) => match variants(name, group, words) {
+                    Some(name) => {
+                        table.names.push(name);
                         true
                     }
                     None => false,
@@ -177,25 +183,47 @@ fn renamed<'t>(mut words: impl Iterator<Item = &'t str>) -> Option<Renamed> {
     })
 }
 
+/// Reads `VERSION=BRANCH`, or `-=BRANCH` for unknown versions.
+fn driver(word: &str) -> Option<(u32, u32)> {
+    let (version, branch) = word.split_once('=')?;
+    let version = match version {
+        "-" => 0,
+        version => Version::parse(version)?.code(),
+    };
+    Some((branch.parse().ok()?, version))
+}
+
 /// Whether a word can be a part of a name in C.
 fn is_identifier(word: &str) -> bool {
     word.bytes().all(|b| b == b'_' || b.is_ascii_alphanumeric())
 }
 
 /// Reads `VERSION=VARIANT …`, ascending.
-fn variants<'t>(words: impl Iterator<Item = &'t str>) -> Option<Vec<(Version, AbiVariant)>> {
+fn variants<'t>(name: &str, group: usize, words: impl Iterator<Item = &'t str>) -> Option<Name> {
     let mut variants: Vec<(Version, AbiVariant)> = Vec::new();
+    let mut avoided = Vec::new();
+    let mut start = None;
+    let mut last = None;
     for word in words {
         let (version, variant) = word.split_once('=')?;
         let version = Version::parse(version)?;
-        let variant = match variant {
-            "-" => None,
-            number => Some(number.parse().ok()?),
-        };
-        if variants.last().is_some_and(|(last, _)| *last >= version) {
+        if last.replace(version).is_some_and(|last| last >= version) {
             return None;
         }
-        variants.push((version, variant));
+        if let Some(start) = start.take() {
+            avoided.push(start..version);
+        }
+        match variant {
+            "!" => start = Some(version),
+            "-" => variants.push((version, None)),
+            number => variants.push((version, Some(number.parse().ok()?))),
+        }
     }
-    (!variants.is_empty()).then_some(variants)
+    let is_complete = !variants.is_empty() && start.is_none();
+    is_complete.then(|| Name {
+        name: name.to_owned(),
+        group,
+        variants,
+        avoided,
+    })
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::library::{Library, VersionEncoding};
 
 const FILE: &str = "\
 @gpustub-abi 1
@@ -54,6 +55,9 @@ create_v3 12.5=3
 @refused 2 - the library has no batches
 batch 12.0=1
 batch_v2 12.9=2
+
+list_v2 11.7=1
+list_v3 11.7=1 12.0=! 12.9=1
 ";
 
 /// `from..below=name`, or `!` for a refusal, with `+` and the argument that is null or the adapter; between
@@ -115,6 +119,10 @@ fn only_names_of_the_same_variant_are_bound() {
         ("properties", "13", "0.0..13.0=! 14.0..=!"),
         ("properties_v2", "12", ""),
         ("properties_v2", "13", ""),
+        // Libraries of 12.0 to 12.8 have another struct than their headers.
+        ("list_v3", "12.0", "12.0..12.9=list_v2"),
+        ("list_v3", "", "12.0..12.9=list_v2"),
+        ("list_v2", "", ""),
         // Headers of 11 have either variant.
         ("grown", "11", "0.0..=!"),
         ("grown", "11.8", "0.0..11.8=! 14.0..=!"),
@@ -215,6 +223,8 @@ fn malformed_lines_are_reported() {
         ("f", "line 3 of x.abi is malformed: f"),
         ("f 12.0", "line 3 of x.abi is malformed: f 12.0"),
         ("f 12.0=x", "line 3 of"),
+        ("f 12.0=!", "line 3 of"),
+        ("f 11.8=1 12.0=!", "line 3 of"),
         ("f 12.0=1 11.8=2", "line 3 of"),
         ("f 12.0=1 12.0=2", "line 3 of"),
         ("@headers", "line 3 of"),
@@ -224,6 +234,12 @@ fn malformed_lines_are_reported() {
         ("@renamed _v2 12.0 12.0", "line 3 of"),
         ("@renamed -v2 11.8 12.0", "line 3 of"),
         ("@renamed _v2 11.8 12.0 13.0", "line 3 of"),
+        ("@drivers 11.8", "line 3 of"),
+        ("@drivers 11.8=525 12.0=520", "line 3 of"),
+        ("@own-versions 10.9.0", "line 3 of"),
+        ("@own-versions 10.9.0 10.9", "line 3 of"),
+        ("@own-versions 10.9.0 10.10.0", "line 3 of"),
+        ("@own-versions 11.0.1 10.9.0", "line 3 of"),
         ("@gpustub-abi 1", "line 3 of"),
         ("f 12.0=1\nf 12.0=1", "x.abi has f twice"),
         ("@null-argument", "line 3 of"),
@@ -260,4 +276,33 @@ fn malformed_lines_are_reported() {
         assert_eq!(explained, is_line, "{wrong:?}");
     }
     assert_eq!(AbiTable::parse("x.abi", "").1, []);
+}
+
+#[test]
+fn releases_follow_from_own_numbers() {
+    let text = "@gpustub-abi 1\n@headers 11.7 11.8 12.0\n@own-versions 10.7.2 10.9.0 11.0.1\n";
+    let (table, wrong) = AbiTable::parse("x.abi", text);
+    assert_eq!(wrong, []);
+    // Each update of a release is above the last one of the release before.
+    let expected = [
+        (10_000, 11_070),
+        (10_703, 11_080),
+        (10_901, 12_000),
+        (12_000, 0),
+    ];
+    assert_eq!(table.releases(), expected);
+    assert_eq!(AbiTable::default().releases(), []);
+    let text = "@gpustub-abi 1\n@headers 12.1 12.2\n@drivers 12.1=530 12.2=535 -=595\n";
+    let (table, wrong) = AbiTable::parse("x.abi", text);
+    assert_eq!(wrong, []);
+    let expected = [(530, 12_010), (535, 12_020), (595, 0)];
+    assert_eq!(table.releases(), expected);
+    for library in Library::builtin_ids().filter_map(Library::builtin) {
+        let query = library.version_query.as_ref();
+        let has_own = query.is_some_and(|query| {
+            [VersionEncoding::Property, VersionEncoding::Driver].contains(&query.encoding)
+        });
+        let has_releases = !library.abi.releases().is_empty();
+        assert_eq!(has_own, has_releases, "{}", library.id);
+    }
 }

@@ -54,10 +54,12 @@ const ROLES: [(&str, Role); 3] = [
     ("toolkit", Role::Toolkit),
     ("loader", Role::Loader),
 ];
-const ENCODINGS: [(&str, VersionEncoding); 3] = [
+const ENCODINGS: [(&str, VersionEncoding); 5] = [
     ("cuda", VersionEncoding::Cuda),
     ("pair", VersionEncoding::Pair),
     ("hip", VersionEncoding::Hip),
+    ("property", VersionEncoding::Property),
+    ("driver", VersionEncoding::Driver),
 ];
 
 const HOOK_KINDS: [(&str, HookKind); 5] = [

@@ -155,6 +155,14 @@ fn data(library: &LibraryPlan) -> String {
         text += &row.finish();
     }
     line!(text, "    {{.file = NULL}},\n}};");
+    let releases = library.manifest.abi.releases();
+    if !releases.is_empty() {
+        line!(text, "static const struct release releases_of_{id}[] = {{");
+        for (own, version) in releases {
+            line!(text, "    {{{own}, {version}}},");
+        }
+        line!(text, "    {{INT32_MAX, 0}},\n}};");
+    }
     specs(&mut text, &id, library);
     if names_errors(library) {
         text += &errors::render(&id, library.manifest.errors);
@@ -356,6 +364,8 @@ fn members(library: &LibraryPlan, plan: &Plan) -> String {
         Some(VersionEncoding::Cuda) => "CUDA",
         Some(VersionEncoding::Pair) => "PAIR",
         Some(VersionEncoding::Hip) => "HIP",
+        Some(VersionEncoding::Property) => "PROPERTY",
+        Some(VersionEncoding::Driver) => "DRIVER",
     };
     let family = match library.manifest.family.as_str() {
         "" => "NULL".to_owned(),
@@ -415,6 +425,9 @@ fn members(library: &LibraryPlan, plan: &Plan) -> String {
         text,
         "    .version_function = {function}, .version_encoding = ENCODING_{encoding},"
     );
+    if !library.manifest.abi.releases().is_empty() {
+        line!(text, "    .releases = releases_of_{id},");
+    }
     line!(
         text,
         "    .load_names = load_names_of_{id}, .independent_major = {},",

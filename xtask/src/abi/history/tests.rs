@@ -21,6 +21,7 @@ fn evidence_of(major: u32, header: &str, exports: &str) -> Evidence {
     let functions = functions(&Clang::new("clang"), header, &[], &|_| true).unwrap();
     Evidence {
         version: Version::new(major, 0),
+        own: None,
         headers: headers::Version {
             functions: functions.into_iter().collect(),
             ..headers::Version::default()

@@ -21,6 +21,7 @@ fn evidence(texts: &[&str]) -> Vec<Evidence> {
         let functions = functions(&Clang::new("clang"), text, &[], &|_| true).unwrap();
         Evidence {
             version: Version::new(major, 0),
+            own: None,
             headers: headers::Version {
                 functions: functions.into_iter().collect(),
                 ..headers::Version::default()

@@ -25,6 +25,8 @@ pub struct Function {
 pub struct Fake<'a> {
     pub id: &'a str,
     pub version: Version,
+    /// Number of the library's own, if it is not the version.
+    pub own: Option<&'a str>,
     /// `None`: its version is in its name.
     pub query: Option<&'a VersionQuery>,
     pub functions: &'a [Function],
@@ -145,7 +147,7 @@ fn parameters(list: Vec<String>) -> String {
     }
 }
 
-/// The number that a library returns as its version.
+/// The number that a library returns as its version, unless that is a number of its own.
 fn code(encoding: VersionEncoding, version: Version) -> u32 {
     match encoding {
         VersionEncoding::Hip => 10_000_000 * version.major + 100_000 * version.minor,
@@ -163,10 +165,22 @@ pub fn fake(fake: &Fake<'_>) -> String {
     let _ = writeln!(text, "#define LIBRARY_{} {code}", fake.id);
     text += "#include \"fake.h\"\n\n";
     text += &values(fake.functions);
-    if let Some(VersionQuery { function, .. }) = fake.query {
+    if let Some(VersionQuery { function, encoding }) = fake.query {
+        let (parameters, body) = match (encoding, fake.own) {
+            (VersionEncoding::Property, Some(own)) => {
+                let parts = own.replace('.', ", ");
+                let body = format!("*version = (const int[]){{{parts}}}[property]");
+                ("int property, int *version", body)
+            }
+            (VersionEncoding::Driver, Some(branch)) => {
+                let body = format!("snprintf(text, size, \"12.{branch}.01\")");
+                ("char *text, unsigned size", body)
+            }
+            _ => ("int *version", format!("*version = {code}")),
+        };
         let _ = write!(
             text,
-            "\nint {function}(int *version)\n{{\n    *version = {code};\n    return 0;\n}}\n",
+            "\nint {function}({parameters})\n{{\n    {body};\n    return 0;\n}}\n",
         );
     }
     for of in fake.functions {
