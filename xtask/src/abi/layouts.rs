@@ -5,6 +5,7 @@
 mod copies;
 mod data;
 mod layout;
+mod numbers;
 #[cfg(test)]
 mod shipped;
 #[cfg(test)]
@@ -13,7 +14,7 @@ mod text;
 
 use std::path::{Path, PathBuf};
 
-use super::numbers;
+use super::numbers::libraries;
 use super::recipes::recipe;
 use crate::manifests::diff;
 use crate::recipes::{Options, root};
@@ -30,9 +31,9 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
             same &= write(&id, &text, options.check)?;
         }
     }
-    for id in numbers::libraries()? {
+    for id in libraries()? {
         if options.wants(&id) {
-            let text = numbers_header(&id, &options.components)?;
+            let text = numbers::header(&id, &options.components)?;
             same &= write(&format!("{id}_numbers"), &text, options.check)?;
         }
     }
@@ -60,14 +61,6 @@ fn path(name: &str) -> PathBuf {
         .join("templates/adapters")
         .join(name)
         .with_extension("h")
-}
-
-/// The generated header with the numbers of a library's enumerations.
-pub fn numbers_header(id: &str, components: &Path) -> Result<String, String> {
-    let recipe = recipe(id)?;
-    let evidence = recipe.evidence(components, |_| true)?;
-    let groups = recipe.history(&evidence)?.table.groups;
-    numbers::header(id, &numbers::enumerations(id)?, &evidence, &groups)
 }
 
 /// The generated header of a library.

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::history::{Evidence, History, history};
 use super::numbers::enumerations;
-use super::reviewed::{self, Reviewed};
+use super::reviewed::{self, Accepted, Reviewed};
 use crate::manifests::read;
 use crate::recipes::find;
 
@@ -54,38 +54,6 @@ pub struct Row {
     at_hand: Vec<String>,
     #[serde(default)]
     elsewhere: Vec<Elsewhere>,
-}
-
-/// Differences that change no call, reviewed.
-#[derive(Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Accepted {
-    functions: String,
-    differences: Vec<String>,
-    why: String,
-}
-
-impl std::fmt::Display for Accepted {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "`{}`: {}", self.functions, self.why.trim())
-    }
-}
-
-impl Accepted {
-    pub fn covers(&self, name: &str, difference: &str) -> bool {
-        let mut known = self.differences.iter();
-        matches(&self.functions, name) && known.any(|known| matches(known, difference))
-    }
-}
-
-/// Whether a text is that of a pattern, in which `*` is any text.
-fn matches(pattern: &str, text: &str) -> bool {
-    match pattern.split_once('*') {
-        None => pattern == text,
-        Some((start, rest)) => text.strip_prefix(start).is_some_and(|text| {
-            (0..=text.len()).any(|at| text.is_char_boundary(at) && matches(rest, &text[at..]))
-        }),
-    }
 }
 
 #[derive(Deserialize)]

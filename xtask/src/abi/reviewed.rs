@@ -4,9 +4,41 @@ use std::collections::BTreeMap;
 
 use gpustub_cdecl::{Declared, Reserved, differences};
 use gpustub_core::version::Version;
+use serde::Deserialize;
 
-use super::recipes::Accepted;
 use super::table::AbiVariant;
+
+/// Differences that change no call, reviewed.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Accepted {
+    functions: String,
+    differences: Vec<String>,
+    why: String,
+}
+
+impl std::fmt::Display for Accepted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "`{}`: {}", self.functions, self.why.trim())
+    }
+}
+
+impl Accepted {
+    pub fn covers(&self, name: &str, difference: &str) -> bool {
+        let mut known = self.differences.iter();
+        matches(&self.functions, name) && known.any(|known| matches(known, difference))
+    }
+}
+
+/// Whether a text is that of a pattern, in which `*` is any text.
+fn matches(pattern: &str, text: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == text,
+        Some((start, rest)) => text.strip_prefix(start).is_some_and(|text| {
+            (0..=text.len()).any(|at| text.is_char_boundary(at) && matches(rest, &text[at..]))
+        }),
+    }
+}
 
 /// Decisions for one library.
 pub struct Reviewed {

@@ -88,6 +88,58 @@ impl Group {
     }
 }
 
+impl Group {
+    /// Whether a version has a function of variant `to`, and none of variant `from`, which another has.
+    fn is_needed(&self, versions: &[Version], from: usize, to: usize) -> bool {
+        let has = |version: Version, number: usize| {
+            let mut names = self.names.keys();
+            names.any(|name| self.variant(name, version) == AbiVariant::Number(number))
+        };
+        versions.iter().any(|v| has(*v, from))
+            && versions.iter().any(|v| has(*v, to) && !has(*v, from))
+    }
+
+    /// Adapters for numbers, as the variant of the caller, that of the library, the name of the adapter and the kinds.
+    pub fn numbered(&self, versions: &[Version]) -> Vec<(usize, usize, String, &str)> {
+        let mut found = Vec::new();
+        for Numbered {
+            old,
+            new,
+            since,
+            kinds,
+        } in &self.numbered
+        {
+            for (from, to, word) in [(*old, *new, "by"), (*new, *old, "of")] {
+                if self.is_needed(versions, from, to) {
+                    found.push((from, to, format!("numbers_{word}_{since}"), kinds.as_str()));
+                }
+            }
+        }
+        found
+    }
+
+    /// Lines of the ABI table for calls with other numbers.
+    pub fn number_lines(&self, versions: &[Version]) -> Vec<String> {
+        let adapters = self.numbered(versions).into_iter();
+        let mut lines: Vec<String> = adapters
+            .map(|(from, to, code, _)| format!("@adapter {from} {to} {code}"))
+            .collect();
+        let lacks = |version: &Version| {
+            let mut names = self.names.keys();
+            names.all(|name| self.variant(name, *version) == AbiVariant::Missing)
+        };
+        if !self.numbered.is_empty() && versions.iter().any(lacks) {
+            let numbers = self.numbered.iter().flat_map(|of| [of.old, of.new]);
+            let numbers: BTreeSet<usize> = numbers.collect();
+            let refused = numbers.into_iter();
+            lines.extend(
+                refused.map(|n| format!("@refused {n} - the library has no such function")),
+            );
+        }
+        lines
+    }
+}
+
 /// Contents of the file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct AbiTable {

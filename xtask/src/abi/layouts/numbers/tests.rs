@@ -1,11 +1,10 @@
 use gpustub_cdecl::{self as headers, Clang, functions};
 
-use super::super::history::history;
-use super::super::layouts::numbers_header;
-use super::super::recipes::recipe;
-use super::super::reviewed::NONE;
-use super::super::table::AbiTable;
-use super::super::tests::{components, shipped};
+use super::super::super::history::history;
+use super::super::super::numbers::{libraries, parse};
+use super::super::super::reviewed::NONE;
+use super::super::super::table::AbiTable;
+use super::super::super::tests::{components, shipped};
 use super::*;
 use crate::manifests::diff;
 use crate::recipes::root;
@@ -64,7 +63,7 @@ fn generated(rows: &str, old: &str, new: &str) -> Result<(String, String), Strin
     let rows = parse(rows)?.remove("gpu").unwrap_or_default();
     let evidence = evidence(&[&format!("{OLD}{old}"), &format!("{NEW}{new}")]);
     let table = history(&evidence, &NONE, &rows)?.table;
-    let header = header("gpu", &rows, &evidence, &table.groups)?;
+    let header = text("gpu", &rows, &evidence, &table.groups)?;
     let lines = header.lines().skip(2).filter(|line| !line.is_empty());
     let header: Vec<&str> = lines.collect();
     let text = table.to_text("", &BTreeSet::new(), |_| Vec::new());
@@ -185,7 +184,7 @@ fn shipped_numbers_are_those_of_the_tables() {
 #[ignore = "needs packages of suites that change (tests/run --all)"]
 fn heavy_shipped_numbers_are_those_of_all_headers() {
     for id in libraries().unwrap() {
-        let text = numbers_header(&id, &components()).unwrap();
+        let text = header(&id, &components()).unwrap();
         let changes = diff::lines(&shipped_header(&id), &text);
         assert!(
             changes.is_empty(),
