@@ -69,7 +69,7 @@ libraries![
     "hiprtc" abi errors,
     "hipsolver" abi,
     "hipsparse" abi errors,
-    "hsa" errors,
+    "hsa" abi errors,
     "nccl" abi errors,
     "nvjitlink" abi,
     "nvml" abi errors,

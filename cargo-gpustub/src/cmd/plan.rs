@@ -183,6 +183,11 @@ fn describe(
             n => format!(", {n} of them with another ABI in some releases"),
         };
         let _ = writeln!(text, "    functions   {}{note}", library.functions.len());
+        if !has_abi_table(library) {
+            text.push_str(
+                "    note        no ABI table: all releases are taken to have the same ABI\n",
+            );
+        }
         let names = library.load_names.iter().map(|load| load.name.clone());
         row(text, "load names", names);
         row(
@@ -240,6 +245,11 @@ fn row(text: &mut String, title: &str, values: impl Iterator<Item = String>) {
     }
 }
 
+/// Whether headers of several releases were compared.
+fn has_abi_table(library: &LibraryPlan) -> bool {
+    !library.manifest.abi.headers().is_empty()
+}
+
 /// A header version as in `GpuStub.toml`: `12`, `12.8`.
 fn header(header: HeaderVersion) -> String {
     let HeaderVersion { from, below } = header;
@@ -283,6 +293,7 @@ struct LibraryJson<'a> {
     link_names: &'a [String],
     load_names: Vec<&'a str>,
     functions: usize,
+    abi_table: bool,
     required_functions: &'a [String],
     search: BTreeMap<&'static str, &'a [String]>,
 }
@@ -333,6 +344,7 @@ impl<'a> LibraryJson<'a> {
                 .map(|load| load.name.as_str())
                 .collect(),
             functions: library.functions.len(),
+            abi_table: has_abi_table(library),
             required_functions: &library.required_functions,
             search: BTreeMap::from([
                 ("search_dirs", &library.search_dirs[..]),

@@ -103,6 +103,7 @@ pub fn counts_others(name: &str) -> bool {
     words.last().is_some_and(|last| ends.contains(last))
         || words.ends_with(&["MAX", "ERROR"])
         || words.ends_with(&["MAX", "TARGET", "TYPES"])
+        || words.ends_with(&["BLOCKS", "NUMBER"])
         || words.ends_with(&["LIMIT", "RANGE"])
         || words.ends_with(&["FLAGS", "MASK"])
         || words.contains(&"NUM")
@@ -165,6 +166,7 @@ mod tests {
             "ncclNumTypes",
             "CU_FILE_IO_MAX_ERROR",
             "CU_FILE_MAX_TARGET_TYPES",
+            "HSA_VEN_AMD_AQLPROFILE_BLOCKS_NUMBER",
             "CUPTI_CB_DOMAIN_SIZE",
             "CU_JIT_NUM_OPTIONS",
             "acmeKindCount",
