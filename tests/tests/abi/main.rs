@@ -12,6 +12,7 @@
 //! compared field by field.
 
 mod adapters;
+mod changes;
 mod mutations;
 mod programs;
 mod shapes;
