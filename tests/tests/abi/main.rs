@@ -14,6 +14,7 @@
 mod adapters;
 mod changes;
 mod mutations;
+mod nvml;
 mod programs;
 mod shapes;
 mod trials;
