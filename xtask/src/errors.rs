@@ -73,7 +73,7 @@ fn names(id: &str, recipe: &Recipe, components: &Path) -> Result<Names, String> 
     }
     if let Ok(abi) = abi::recipe(id) {
         for &version in &abi.versions {
-            if abi.directory(components, version).exists() {
+            if abi.has_headers(components, version)? {
                 // Others may be C++: nccl_device.h before 2.31.
                 let main = vec![abi.row.header.clone()];
                 versions.push((version, abi.includes(components, version)?, main));

@@ -232,10 +232,9 @@ impl Recipe {
         Ok(Some(format!("{}.{}.{}", major?, minor?, patch?)))
     }
 
-    /// Include directories of a version: its own, those of other libraries, and those of stand-ins.
-    pub fn includes(&self, components: &Path, version: Version) -> Result<Vec<PathBuf>, String> {
-        let mut directories = vec![self.include(components, version)?];
-        for id in &self.row.needs {
+    /// Libraries whose headers those of a version include, each with its version.
+    fn needed(&self, version: Version) -> Result<Vec<(&'static Self, Version)>, String> {
+        let needed = self.row.needs.iter().map(|id| {
             let other = recipe(id)?;
             let known = other.versions.iter().rev();
             let fits = |of: &&Version| **of == version;
@@ -243,7 +242,24 @@ impl Recipe {
                 .or_else(|| known.clone().find(|of| of.major == version.major))
                 .or_else(|| known.clone().next());
             let found = found.ok_or_else(|| format!("`{id}` has no versions"))?;
-            directories.push(other.include(components, *found)?);
+            Ok((other, *found))
+        });
+        needed.collect()
+    }
+
+    /// Whether the components have all headers of a version.
+    pub fn has_headers(&self, components: &Path, version: Version) -> Result<bool, String> {
+        let needed = self.needed(version)?;
+        let own = self.directory(components, version).exists();
+        let exists = |(other, of): &(&Self, Version)| other.directory(components, *of).exists();
+        Ok(own && needed.iter().all(exists))
+    }
+
+    /// Include directories of a version: its own, those of other libraries, and those of stand-ins.
+    pub fn includes(&self, components: &Path, version: Version) -> Result<Vec<PathBuf>, String> {
+        let mut directories = vec![self.include(components, version)?];
+        for (other, of) in self.needed(version)? {
+            directories.push(other.include(components, of)?);
         }
         directories.extend([STAND_INS, OTHERS].map(PathBuf::from));
         Ok(directories)
