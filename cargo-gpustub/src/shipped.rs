@@ -88,24 +88,23 @@ pub fn header_versions<'a>(
     Ok(versions.collect())
 }
 
-/// `--header-version` options with the newest known major of each of these libraries' families.
+/// `--header-version` options with the newest known major of each of these libraries' toolkits, and of each library
+/// that is numbered otherwise.
 pub fn header_options(libraries: &[&Library], target: &Target) -> String {
-    let mut families: Vec<(&str, u32)> = Vec::new();
+    let mut newest: Vec<(&str, u32)> = Vec::new();
     for library in libraries {
-        let newest = library.majors(&target.os).first().copied();
-        let seen = families.iter().any(|(family, _)| *family == library.family);
-        families.extend(
-            newest
-                .filter(|_| !seen)
-                .map(|newest| (&library.family[..], newest)),
-        );
+        let name = toolkit_family(library).unwrap_or(&library.id);
+        let major = library.majors(&target.os).first().copied();
+        if !newest.iter().any(|(other, _)| *other == name) {
+            newest.extend(major.map(|major| (name, major)));
+        }
     }
-    let options = families
-        .iter()
-        .map(|(family, newest)| match families.len() {
-            1 => format!("--header-version {newest}"),
-            _ => format!("--header-version {family}={newest}"),
-        });
+    // An option without a name is for toolkits.
+    let of_toolkit = libraries.first().and_then(|one| toolkit_family(one));
+    let options = newest.iter().map(|(name, major)| match newest.len() {
+        1 if of_toolkit.is_some() => format!("--header-version {major}"),
+        _ => format!("--header-version {name}={major}"),
+    });
     options.collect::<Vec<_>>().join(" ")
 }
 

@@ -18,6 +18,16 @@ pub struct FamilyVersion {
     pub version: String,
 }
 
+/// As in the option.
+impl std::fmt::Display for FamilyVersion {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.family {
+            Some(family) => write!(f, "{family}={}", self.version),
+            None => f.write_str(&self.version),
+        }
+    }
+}
+
 /// `12`, `12.8`, `none`, `cuda=12.8`, `hip=6.4` (the family of ROCm, as in `--toolkit`), `cudnn=9`.
 pub fn header_version(text: &str) -> Result<FamilyVersion, String> {
     let (family, version) = match text.split_once('=') {

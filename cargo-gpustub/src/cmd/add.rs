@@ -84,7 +84,10 @@ fn add_libraries(options: &cli::Add, shell: &mut Shell) -> Result<bool> {
             .map_err(|why| Error::new(format!("could not edit `{}`: {why}", declared.shown)))?;
     }
     let added = Declared::from_text(directory(package), text.clone())?;
-    let found = refused(added, &requests, &command)?;
+    let given = options.header_version.iter();
+    let given = given.map(|one| format!(" --header-version {one}"));
+    let given = given.collect::<String>();
+    let found = refused(added, &requests, &command, &given)?;
     shell.diagnostics(&found, &Sources::new())?;
     if has_errors(&found) {
         return Ok(false);
@@ -149,8 +152,13 @@ fn requests(
     Ok(requests.collect())
 }
 
-/// Errors about the header versions of the requested libraries in the edited file.
-fn refused(mut added: Declared, requests: &[Request], command: &str) -> Result<Vec<Diagnostic>> {
+/// Errors about the header versions of the requested libraries in the edited file. `given`: the options for others.
+fn refused(
+    mut added: Declared,
+    requests: &[Request],
+    command: &str,
+    given: &str,
+) -> Result<Vec<Diagnostic>> {
     let host = target(None)?;
     let is_requested = |id: &str| requests.iter().any(|one| one.library.id == id);
     let stubs = &mut added.manifest.stubs;
@@ -159,7 +167,7 @@ fn refused(mut added: Declared, requests: &[Request], command: &str) -> Result<V
     let codes = [MISSING_HEADER_VERSION.id, UNKNOWN_VERSION.id];
     found.retain(|one| codes.contains(&one.code.id));
     let ids: Vec<&str> = requests.iter().map(|one| one.library.id.as_str()).collect();
-    let command = format!("{command} {}", ids.join(" "));
+    let command = format!("{command} {}{given}", ids.join(" "));
     shipped::on_command_line(&mut found, &added.manifest, &host, |options| {
         format!("run `{command} {options}`")
     });
