@@ -36,7 +36,7 @@ pub struct Programs {
     off: &'static [&'static str],
     /// Shapes (`shapes.rs`) that no unchanged function of the library has: those of
     /// `xtask/programs/shapes.h` are tried instead.
-    pub made_up: &'static [&'static str],
+    pub made_up: &'static [&'static [&'static str]],
 }
 
 /// Suffix of a caller's name, and the flags of that mode.

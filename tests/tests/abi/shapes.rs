@@ -80,7 +80,7 @@ impl Covered {
     /// invented one.
     pub fn missing(&self, programs: &Programs) -> Vec<&'static str> {
         let is_missing = |word: &&str| {
-            if programs.made_up.contains(word) {
+            if programs.made_up.iter().any(|shapes| shapes.contains(word)) {
                 self.real.contains(*word) || !self.made_up.contains(*word)
             } else {
                 !self.real.contains(*word)
