@@ -333,4 +333,4 @@ fn source_changes(
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -17,7 +17,8 @@ fn try_table_of(versions: &[(&str, &str)], reviewed: &Reviewed) -> Result<String
     text_of(&evidence, reviewed)
 }
 
-fn evidence_of(major: u32, header: &str, exports: &str) -> Evidence {
+/// Evidence of version MAJOR.0 from declarations.
+pub fn declared(major: u32, header: &str) -> Evidence {
     let functions = functions(&Clang::new("clang"), header, &[], &|_| true).unwrap();
     Evidence {
         version: Version::new(major, 0),
@@ -26,7 +27,14 @@ fn evidence_of(major: u32, header: &str, exports: &str) -> Evidence {
             functions: functions.into_iter().collect(),
             ..headers::Version::default()
         },
+        exports: None,
+    }
+}
+
+fn evidence_of(major: u32, header: &str, exports: &str) -> Evidence {
+    Evidence {
         exports: Some(exports.split(' ').map(String::from).collect()),
+        ..declared(major, header)
     }
 }
 

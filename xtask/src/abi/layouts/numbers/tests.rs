@@ -1,6 +1,4 @@
-use gpustub_cdecl::{self as headers, Clang, functions};
-
-use super::super::super::history::history;
+use super::super::super::history::{history, tests::declared};
 use super::super::super::numbers::{libraries, parse};
 use super::super::super::reviewed::NONE;
 use super::super::super::table::AbiTable;
@@ -16,19 +14,10 @@ fn shipped_header(id: &str) -> String {
 
 /// Evidence of 1.0, 2.0, ..., from the declarations of each.
 fn evidence(texts: &[&str]) -> Vec<Evidence> {
-    let evidence = (1..).zip(texts).map(|(major, text)| {
-        let functions = functions(&Clang::new("clang"), text, &[], &|_| true).unwrap();
-        Evidence {
-            version: Version::new(major, 0),
-            own: None,
-            headers: headers::Version {
-                functions: functions.into_iter().collect(),
-                ..headers::Version::default()
-            },
-            exports: None,
-        }
-    });
-    evidence.collect()
+    let evidence = (1..).zip(texts);
+    evidence
+        .map(|(major, text)| declared(major, text))
+        .collect()
 }
 
 const ROWS: &str = r#"
