@@ -66,10 +66,16 @@ fn all_found(recipe: &Recipe, names: &[Names]) -> usize {
         let others: BTreeSet<&String> = others.collect();
         for name in others {
             let has = |names: &BTreeSet<String>| names.contains(name);
+            // Without its exports, a library is taken to keep what earlier headers of its major declare:
+            // cufftXt.h of 12.3 lacks a function of 12.2 and 12.4.
+            let is_older = |of: Version| of.major == version.major && of < *version;
+            let stays = exported.is_none()
+                && (names.iter()).any(|other| is_older(other.version) && has(&other.declared));
             let is_known = library.abi.contains(name) || library.symbols.releases.contains(version);
             // A header may lack functions of its library, and a list functions that no library has.
             if has(declared)
                 || exported.as_ref().is_some_and(has)
+                || stays
                 || !is_known
                 || name.starts_with('_')
                 || library.abi.is_undeclared(name)
