@@ -5,11 +5,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gpustub_tests::Result;
 use gpustub_tests::command::{run, succeed};
 use gpustub_tests::nvcc::{TOOLKIT_12, TOOLKIT_13, Toolkit};
 use gpustub_tests::pair::major;
 use gpustub_tests::rdc::{Call, Library, Project};
+use gpustub_tests::readme::{commands, copy_example, shows};
+use gpustub_tests::{Result, scratch};
 
 const MANIFEST: &str = r#"schema = 1
 
@@ -183,6 +184,23 @@ fn a_module_has_the_kernels_of_all_crates_for_each_architecture() -> Result<()> 
 #[ignore = "needs CUDA's compiler of 12: ./tests/run --all"]
 fn heavy_modules_of_toolkit_12() -> Result<()> {
     modules_have_all_kernels(TOOLKIT_12)
+}
+
+/// cudarc calls the driver by the stubs, and there is none.
+#[test]
+#[ignore = "needs CUDA's compiler: ./tests/run"]
+fn example_readme_shows_the_real_output() -> Result<()> {
+    let dir = scratch()?;
+    let root = copy_example("cuda-module", 1, dir.path())?;
+    let toolkit = TOOLKIT_13.root()?.display().to_string();
+    let variables = [
+        ("CARGO_NET_OFFLINE", "true"),
+        ("CUDA_HOME", toolkit.as_str()),
+        ("GPUSTUB_CUDA_PATH", "off"),
+    ];
+    let commands = commands("examples/cuda-module/README.md")?;
+    assert_eq!(commands.len(), 3);
+    shows(&commands, &root, &variables)
 }
 
 /// Builds `tip`, and returns the runs of nvcc.
