@@ -21,6 +21,7 @@ mod fingerprint;
 mod graph;
 mod jobs;
 mod libraries;
+mod lto;
 pub mod metadata;
 mod modules;
 mod nvcc;

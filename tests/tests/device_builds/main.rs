@@ -6,6 +6,7 @@ mod forms;
 mod fresh;
 mod graphs;
 mod install;
+mod lto;
 mod modules;
 
 use std::collections::BTreeSet;

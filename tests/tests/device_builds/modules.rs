@@ -141,7 +141,8 @@ fn kernels(file: &Path) -> Result<BTreeMap<String, BTreeSet<String>>> {
     Ok(all)
 }
 
-fn expect(file: &Path, expected: &[(&str, &[&str])]) -> Result<()> {
+/// Checks the kernels of a file, by architecture.
+pub fn expect(file: &Path, expected: &[(&str, &[&str])]) -> Result<()> {
     let words = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     let expected = expected
         .iter()
@@ -151,7 +152,7 @@ fn expect(file: &Path, expected: &[(&str, &[&str])]) -> Result<()> {
 }
 
 /// Kernels of `top` and `base`, as compiled.
-const LIBRARIES: [&str; 2] = ["_Z10top_kernelPi", "_Z11base_kernelPi"];
+pub const LIBRARIES: [&str; 2] = ["_Z10top_kernelPi", "_Z11base_kernelPi"];
 
 fn modules_have_all_kernels(toolkit: Toolkit) -> Result<()> {
     let project = project(toolkit)?;

@@ -9,6 +9,7 @@ use gpustub_core::gpu_arch::{Arch, ArchKind};
 use gpustub_core::manifest::DeviceLink;
 use gpustub_core::text::join;
 
+use super::lto;
 use super::metadata::Library;
 use super::nvcc::Nvcc;
 use crate::error::{Error, SourceText};
@@ -123,6 +124,8 @@ pub(super) fn link_error(
             "a kernel launches kernels, which needs libcudadevrt; gpustub does not link it: launch \
              them from the host",
         )
+    } else if let Some(help) = lto::help(nvcc, &raw) {
+        error.help(help)
     } else if raw.contains("Undefined reference") {
         error.help(
             "the library that defines it belongs into `requires` of the one that calls it; its \

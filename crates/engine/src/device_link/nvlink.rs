@@ -13,7 +13,7 @@ use super::fingerprint;
 use super::metadata::Library;
 use super::nvcc::Nvcc;
 use super::symbol_index::Unfit;
-use super::{compile, external, nvcc_report, symbol_index};
+use super::{compile, external, lto, nvcc_report, symbol_index};
 use crate::error::Error;
 
 /// Inputs of a device link.
@@ -91,11 +91,24 @@ fn run<'a>(
         expected.extend(ids.into_iter().map(|id| (id, *member)));
     }
     expected.sort_by(|(a, _), (b, _)| a.cmp(b));
-    let mut command = nvcc.link();
-    command.current_dir(dir);
-    // nvlink would add its library for kernels that launch kernels, if a function is undefined that
-    // no used kernel calls; and the program does not contain that library.
-    command.args(["-dlink", "-cudadevrt", "none"]).args(words);
+    let mut command = if inputs.lto {
+        lto::command(nvcc, dir)?
+    } else {
+        nvcc.link()
+    };
+    command.current_dir(dir).arg("-dlink");
+    if inputs.lto {
+        // With -dlto nvlink needs its library for kernels that launch kernels, and takes no code of it
+        // that nothing calls. nvcc 13.0 of wheels does not search in its own `lib`.
+        for dir in nvcc.library_dirs(nvcc.arch()) {
+            command.arg("-L").arg(dir);
+        }
+    } else {
+        // nvlink would add that library, if a function is undefined that no used kernel calls; and
+        // the program does not contain it.
+        command.args(["-cudadevrt", "none"]);
+    }
+    command.args(words);
     for arch in archs {
         let real = arch.as_kind(ArchKind::Real);
         command.arg("-gencode").arg(compile::gencode(real));
@@ -122,7 +135,11 @@ fn run<'a>(
     }
     check(&expected)?;
     fingerprint::record_known(output, &line, &archives, &before)?;
-    let lines = printed.lines().filter(|line| !line.trim().is_empty());
+    // With -dlto: of objects and architectures that have no LTO code.
+    let is_info = |line: &&str| line.starts_with("nvlink info") || line.contains(NO_LTO);
+    let lines = printed
+        .lines()
+        .filter(|line| !line.trim().is_empty() && !is_info(line));
     Ok(lines.map(str::to_owned).collect())
 }
 
@@ -152,6 +169,9 @@ fn all_registered(inputs: &Inputs, expected: &[Expected], list: &Path) -> Result
         inputs.nvcc.root.display()
     )))
 }
+
+/// nvlink, for an architecture whose code is all machine code or PTX.
+const NO_LTO: &str = "Ignoring -dlto option because no LTO objects found";
 
 /// nvlink: `SM Arch ('sm_90') not found in 'waves.o'`. Not printed by 13.5 for objects in archives:
 /// the plan compares the declared architectures, and `external` checks other archives.
