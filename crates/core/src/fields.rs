@@ -253,6 +253,10 @@ fields! {
         "cudart": Type::OneOf(CUDARTS), false, "\"static\"",
             "The CUDA runtime that the library's host code is linked with. gpustub's own stub counts as \
              shared. All libraries of a process must have the same. Default: `\"shared\"`.";
+        "cudadevrt": Type::Bool, false, "true",
+            "`true`: its kernels launch kernels. Device links with it, and their programs, contain the \
+             toolkit's `libcudadevrt.a`. Not with `type = \"shared\"`. Default: `false`, such launches fail \
+             the device link.";
         "optional": Type::Bool, false, "true",
             "`true`: without nvcc the library is left out, with a warning. Default: `false`, a missing \
              nvcc is an error.";

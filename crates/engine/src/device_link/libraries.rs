@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use gpustub_core::by_name::ByName;
 use gpustub_core::device_link::plan;
-use gpustub_core::diag::{IO_ERROR, UNKNOWN_DEVICE_LIBRARY, has_errors};
+use gpustub_core::diag::{INVALID_VALUE, IO_ERROR, UNKNOWN_DEVICE_LIBRARY, has_errors};
 use gpustub_core::directives::Directive;
 use gpustub_core::manifest::{DeviceCode, DeviceLink, DeviceModule, LibraryType};
 use gpustub_core::suggest::nearest;
@@ -193,6 +193,7 @@ fn describe(context: &Context, declared: &DeviceLink, lib: &Path) -> Result<Libr
         sources: Vec::new(),
         archs: declared.archs.iter().map(|a| a.value).collect(),
         cudart: declared.cudart,
+        cudadevrt: declared.cudadevrt,
         stubs: context.stubs.clone(),
         library_type: declared.library_type,
         middle,
@@ -401,6 +402,17 @@ fn build(
         all: &all,
     };
     for (library, objects) in shared {
+        let required = inherited(&library.name.value, own, foreign);
+        if let Some(devrt) = required.iter().find(|required| required.cudadevrt) {
+            let name = &library.name.value;
+            let message = format!(
+                "device-link.{name} is shared and requires `{}`, which has `cudadevrt`",
+                devrt.name
+            );
+            return Err(Error::new(&INVALID_VALUE, message)
+                .with_location(context.manifest.location(&library.name.span))
+                .help("write type = \"static\": programs are linked with libcudadevrt"));
+        }
         if let Some(at) = graph.find(&library.name.value) {
             shared_build.build(&plan.planned(at), objects, directives)?;
         }

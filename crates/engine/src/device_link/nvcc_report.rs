@@ -120,10 +120,7 @@ pub(super) fn link_error(
     let error = if unsupported(&raw).is_some() {
         error.help(known(nvcc))
     } else if DEVICE_RUNTIME.iter().any(|name| raw.contains(name)) {
-        error.help(
-            "a kernel launches kernels, which needs libcudadevrt; gpustub does not link it: launch \
-             them from the host",
-        )
+        error.help(DEVRT_HELP)
     } else if let Some(help) = lto::help(nvcc, &raw) {
         error.help(help)
     } else if raw.contains("Undefined reference") {
@@ -138,6 +135,10 @@ pub(super) fn link_error(
     };
     error.command(&shell(command))
 }
+
+/// Help for kernels that launch kernels.
+pub(super) const DEVRT_HELP: &str = "a kernel launches kernels, which needs libcudadevrt: write \
+                                     `cudadevrt = true` in the [device-link] table of its source";
 
 /// Functions that nvcc calls for a launch in device code (13.5, 11.8).
 const DEVICE_RUNTIME: [&str; 3] = ["__cudaCDP", "cudaGetParameterBuffer", "cudaLaunchDevice"];

@@ -13,7 +13,7 @@ use super::fingerprint;
 use super::metadata::Library;
 use super::nvcc::Nvcc;
 use super::symbol_index::Unfit;
-use super::{compile, external, lto, nvcc_report, symbol_index};
+use super::{compile, external, lto, nvcc_report, runtime, symbol_index};
 use crate::error::Error;
 
 /// Inputs of a device link.
@@ -84,7 +84,7 @@ fn run<'a>(
         dir,
         ..
     } = *inputs;
-    let archives: Vec<PathBuf> = members.iter().map(|m| m.archive.clone()).collect();
+    let mut archives: Vec<PathBuf> = members.iter().map(|m| m.archive.clone()).collect();
     let mut expected = Vec::new();
     for member in members {
         let ids = objects(member)?;
@@ -97,7 +97,8 @@ fn run<'a>(
         nvcc.link()
     };
     command.current_dir(dir).arg("-dlink");
-    if inputs.lto {
+    let has_devrt = has_devrt(members);
+    if has_devrt || inputs.lto {
         // With -dlto nvlink needs its library for kernels that launch kernels, and takes no code of it
         // that nothing calls. nvcc 13.0 of wheels does not search in its own `lib`.
         for dir in nvcc.library_dirs(nvcc.arch()) {
@@ -108,6 +109,7 @@ fn run<'a>(
         // the program does not contain it.
         command.args(["-cudadevrt", "none"]);
     }
+    let devrt = has_devrt.then(|| runtime::cudadevrt(nvcc)).transpose()?;
     command.args(words);
     for arch in archs {
         let real = arch.as_kind(ArchKind::Real);
@@ -123,6 +125,7 @@ fn run<'a>(
     }
     fingerprint::invalidate(output)?;
     external::check(nvcc, archs, inputs.lto, members)?;
+    archives.extend(devrt);
     let before = fingerprint::Inputs::read(&archives);
     let ran = command
         .output()
@@ -146,7 +149,15 @@ fn run<'a>(
 /// Rejects a device link that registers other objects than those of its libraries.
 fn all_registered(inputs: &Inputs, expected: &[Expected], list: &Path) -> Result<(), Error> {
     let text = std::fs::read_to_string(list).map_err(|e| Error::io("read", list, &e))?;
-    let registered = symbol_index::registered(&text);
+    let mut registered = symbol_index::registered(&text);
+    let is_own = |id: &String| expected.iter().any(|(known, _)| known == id);
+    let is_devrt = |id: &String| !is_own(id) && id.contains(DEVRT);
+    if has_devrt(inputs.members) {
+        registered.retain(|id| !is_devrt(id));
+    } else if registered.iter().any(is_devrt) {
+        let message = "the device link contains libcudadevrt, which the program does not";
+        return Err(Error::new(&DEVICE_LINK_ERROR, message).help(nvcc_report::DEVRT_HELP));
+    }
     if expected.iter().map(|(id, _)| id).eq(&registered) {
         return Ok(());
     }
@@ -176,6 +187,14 @@ const NO_LTO: &str = "Ignoring -dlto option because no LTO objects found";
 /// nvlink: `SM Arch ('sm_90') not found in 'waves.o'`. Not printed by 13.5 for objects in archives:
 /// the plan compares the declared architectures, and `external` checks other archives.
 const NO_ARCH: &str = "SM Arch ('";
+
+/// Part of the id of libcudadevrt's object (13.5: `_0afad4c0_22_cuda_device_runtime_cu_f78b5b52_735892`).
+const DEVRT: &str = "_cuda_device_runtime_cu_";
+
+/// Whether kernels of the libraries launch kernels.
+pub(super) fn has_devrt(members: &[&Library]) -> bool {
+    members.iter().any(|member| member.cudadevrt)
+}
 
 /// Ids of a library's objects.
 pub(super) fn objects(member: &Library) -> Result<Vec<String>, Error> {

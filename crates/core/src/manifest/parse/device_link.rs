@@ -126,9 +126,18 @@ fn device_link(
         code,
         library_type,
         cudart: cudart.unwrap_or_default(),
+        cudadevrt: false,
         required_features: required_features(decoder, &table),
         optional: false,
     };
+    if let Some(value) = table.get("cudadevrt") {
+        link.cudadevrt = decoder.boolean(&value)?;
+        if link.cudadevrt && library_type == LibraryType::Shared {
+            let message = format!("`{}` with `type = \"shared\"`", value.name);
+            let help = "write type = \"static\": programs are linked with its device library";
+            decoder.error_with_help(&INVALID_VALUE, value.key_span, message, help);
+        }
+    }
     if let Some(value) = table.get("optional") {
         link.optional = decoder.boolean(&value)?;
     }
