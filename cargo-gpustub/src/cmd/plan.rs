@@ -48,7 +48,7 @@ pub fn run(options: &cli::Plan, shell: &mut Shell) -> Result<bool> {
         let mut inputs = declared.inputs.clone();
         inputs.features = Some(graph.features[index].clone());
         let (plan, mut found) = declared.plan(&target, &inputs);
-        found.extend(modules::unsupported(&graph, index, &target));
+        found.extend(device_link::unsupported(&graph, index, &target));
         shell.diagnostics(&found, &declared.sources())?;
         if has_errors(&found) {
             clean = false;

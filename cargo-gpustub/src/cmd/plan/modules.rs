@@ -2,11 +2,8 @@
 
 use std::fmt::Write;
 
-use gpustub_core::diag::Diagnostic;
 use gpustub_core::gpu_arch::Arch;
-use gpustub_core::target::Target;
 use gpustub_workspace::device_graph::{DeviceGraph, Module};
-use gpustub_workspace::graph::Graph;
 use gpustub_workspace::package_index::PackageIndex;
 use serde::Serialize;
 
@@ -16,16 +13,6 @@ use super::row;
 pub fn of_package(device: &DeviceGraph, package: PackageIndex) -> Vec<&Module> {
     let modules = device.modules.iter();
     modules.filter(|one| one.package == package).collect()
-}
-
-/// Error if a package has device code that must be built, and the target has no device links.
-pub fn unsupported(graph: &Graph, package: PackageIndex, target: &Target) -> Option<Diagnostic> {
-    let error = target.check_device_link()?;
-    let modules = graph.modules(package).into_iter().map(|one| &one.library);
-    let mut tables = graph.rdc(package).into_iter().chain(modules);
-    let table = tables.find(|one| !one.optional)?;
-    let shown = &graph.declared[package].as_ref()?.shown;
-    Some(error.with_origin(shown, table.name.span.clone()))
 }
 
 /// Appends the lines of a module.
