@@ -379,3 +379,113 @@ fn compiles_use_the_cache_of_cargo() {
         &[&format!("wrapped {}\nnvcc -rdc=true", nvcc.display())],
     );
 }
+
+const MODULE: &str = "schema = 1\n[device-link.my-waves]\ntype = \"module\"\nseparable = false\n\
+                      sources = [\"cuda/*.cu\"]\n";
+
+/// The directives that set variables.
+fn variables(directives: &[String]) -> Vec<&str> {
+    let variables = directives.iter();
+    variables
+        .filter_map(|line| line.strip_prefix("cargo::rustc-env="))
+        .collect()
+}
+
+#[test]
+fn whole_program_modules_are_compiled_one_by_one_and_not_linked() {
+    let manifest = format!("{MODULE}format = \"ptx\"\narchs = [\"compute_80\"]\n");
+    let package = package("module", &manifest);
+    fs::write(package.dir.join("cuda/fill-all.cu"), "").unwrap();
+    let directives = directives(&package);
+    let dir = package.dir.join("out/gpustub/device-link/objects/my-waves");
+    let dir = dir.display();
+    assert_eq!(
+        variables(&directives),
+        [
+            format!("GPUSTUB_MODULE_MY_WAVES_FILL_ALL={dir}/cuda-fill-all.cu.ptx"),
+            format!("GPUSTUB_MODULE_MY_WAVES_WAVES={dir}/cuda-waves.cu.ptx"),
+        ]
+    );
+    let log = log(&package);
+    expect(
+        &log,
+        &["nvcc -ptx -O0 -gencode arch=compute_80,code=compute_80 "],
+    );
+    assert!(!log.contains("-rdc") && !log.contains("-dlink"), "{log}");
+    let has = |start: &str| directives.iter().any(|line| line.starts_with(start));
+    assert!(has("cargo::rustc-cfg=gpustub_device_link=\"my-waves\""));
+    assert!(!has("cargo::rustc-link-"), "{directives:#?}");
+
+    let archs = "archs = [\"sm_80\"]\n";
+    let clash = toolkit::package("clash", &format!("{MODULE}{archs}"));
+    for name in ["a-b.cu", "a_b.cu"] {
+        fs::write(clash.dir.join("cuda").join(name), "").unwrap();
+    }
+    expect(
+        &clash.error(),
+        &[
+            "GpuStub.toml:2:14: error[invalid-value]: cuda/a_b.cu of device-link.my-waves: another \
+             module has the variable GPUSTUB_MODULE_MY_WAVES_A_B",
+        ],
+    );
+}
+
+#[test]
+fn an_optional_module_without_nvcc_has_no_variable() {
+    if is_installed() {
+        return;
+    }
+    let manifest = format!("{MODULE}archs = [\"sm_80\"]\noptional = true\n");
+    let directives = directives(&without_nvcc("no-module", &manifest));
+    let has = |start: &str| directives.iter().any(|line| line.starts_with(start));
+    assert!(has("cargo::warning=device-link.my-waves is left out: "));
+    assert!(!has("cargo::rustc-cfg"), "{directives:#?}");
+    assert!(variables(&directives).is_empty(), "{directives:#?}");
+}
+
+#[test]
+fn documentation_is_built_with_empty_modules() {
+    let manifest = format!("{MODULE}archs = [\"sm_80\"]\n");
+    let linked = "[device-link.linked]\ntype = \"module\"\nsources = [\"$OUT_DIR/no.cu\"]\n\
+                  archs = [\"sm_80\"]\n";
+    let mut package = without_nvcc("docs", &format!("{manifest}{linked}"));
+    package.set("DOCS_RS", "1");
+    let directives = directives(&package);
+    let mut names = Vec::new();
+    for variable in variables(&directives) {
+        let (name, path) = variable.split_once('=').unwrap();
+        assert_eq!(fs::read(path).unwrap(), b"", "{name}");
+        names.push(name);
+    }
+    names.sort_unstable();
+    let expected = ["GPUSTUB_MODULE_LINKED", "GPUSTUB_MODULE_MY_WAVES_WAVES"];
+    assert_eq!(names, expected);
+}
+
+#[test]
+fn device_links_are_refused_for_other_systems() {
+    let windows = |name: &str, manifest: &str| {
+        let mut package = package(name, manifest);
+        for (name, value) in [
+            ("TARGET", "x86_64-pc-windows-msvc"),
+            ("CARGO_CFG_TARGET_OS", "windows"),
+            ("CARGO_CFG_TARGET_ENV", "msvc"),
+        ] {
+            package.set(name, value);
+        }
+        package
+    };
+    let message = "error[unsupported-target]: device links are for Linux targets, not for x86_64-pc-windows-msvc";
+    for (name, manifest) in [
+        ("windows", MANIFEST),
+        ("windows-module", &format!("{MODULE}archs = [\"sm_80\"]\n")),
+    ] {
+        let package = windows(name, manifest);
+        expect(&package.error(), &[message, "`optional = true` leaves"]);
+        assert_eq!(log(&package), "");
+    }
+    let optional = windows("windows-optional", &format!("{MANIFEST}optional = true\n"));
+    let directives = directives(&optional);
+    let warning = format!("cargo::warning=device-link.waves is left out: {message}");
+    assert!(directives.contains(&warning), "{directives:#?}");
+}

@@ -71,7 +71,7 @@ fn a_missing_header_error_names_its_library() {
 
     let dir = package.dir.clone();
     let metadata = format!(
-        "gpustub-device-link 2\nlibrary base\npackage base 0.1.0\nbuilt true\nlibrary geometry\n\
+        "gpustub-device-link 3\nlibrary base\npackage base 0.1.0\nbuilt true\nlibrary geometry\n\
          package shapes 0.2.0\nbuilt true\ninclude-dir {}\n",
         dir.join("geometry").display()
     );
@@ -270,7 +270,10 @@ fn kernels_that_launch_kernels_are_rejected_with_a_help() {
     let error = link_error(&linking("launch", says, 255));
     expect(
         &error,
-        &["help: a kernel launches kernels", " -cudadevrt none "],
+        &[
+            "help: a kernel launches kernels, which needs libcudadevrt: write `cudadevrt = true`",
+            " -cudadevrt none ",
+        ],
     );
 }
 

@@ -52,6 +52,8 @@ pub enum Call {
     Compile(String),
     /// Device link, by the package whose build script ran it.
     Link(String),
+    /// Device link of the module of this name.
+    Module(String),
     /// Arguments of any other run.
     Other(String),
 }
@@ -375,6 +377,14 @@ fn call(line: &str) -> Call {
     let (place, arguments) = line.split_once('\t').unwrap_or((line, ""));
     let words = arguments.split(' ');
     let has = |word: &str| words.clone().any(|other| other == word);
+    let is_module = ["-fatbin", "-cubin", "-ptx"]
+        .iter()
+        .any(|option| has(option));
+    if has("-dlink") && is_module {
+        // …/out/gpustub/device-link/modules/<name>
+        let name = Path::new(place).file_name().unwrap_or_default();
+        return Call::Module(name.to_string_lossy().into_owned());
+    }
     if has("-dlink") {
         // …/build/<package>-<hash>/out/gpustub/device-link/link
         let package = Path::new(place).components().rev().nth(4);
@@ -384,7 +394,7 @@ fn call(line: &str) -> Call {
         return Call::Link(package.to_owned());
     }
     let source = words.clone().find(|word| word.ends_with(".cu"));
-    match source.filter(|_| has("-c")) {
+    match source.filter(|_| has("-c") || is_module) {
         Some(source) => {
             let (_, name) = source.rsplit_once('/').unwrap_or(("", source));
             Call::Compile(name.to_owned())

@@ -18,7 +18,7 @@
 #define CALL(name) cuda##name
 #endif
 
-enum { ROOM = 32, INVALID_SYMBOL = 13, NO_DEVICE_FUNCTION = 98 };
+enum { ROOM = 256, INVALID_SYMBOL = 13, NO_DEVICE_FUNCTION = 98 };
 
 static char handles[ROOM];
 static int opened;

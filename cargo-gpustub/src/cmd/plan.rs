@@ -2,6 +2,7 @@
 
 mod archive;
 mod device_link;
+mod modules;
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -19,7 +20,7 @@ use gpustub_report::error::{Error, Result};
 use gpustub_report::output::MessageFormat;
 use gpustub_report::report::json::FORMAT_VERSION;
 use gpustub_report::shell::Shell;
-use gpustub_workspace::device_graph::DeviceGraph;
+use gpustub_workspace::device_graph::{DeviceGraph, Module};
 use gpustub_workspace::graph::Graph;
 use gpustub_workspace::providers::analyse;
 use gpustub_workspace::tables::{Declared, FILE};
@@ -41,18 +42,19 @@ pub fn run(options: &cli::Plan, shell: &mut Shell) -> Result<bool> {
     let mut clean = true;
     let mut packages = Vec::new();
     for index in graph.reachable(&selected) {
-        let (package, Some(declared)) = (graph.packages[index], &graph.declared[index]) else {
+        let Some(declared) = &graph.declared[index] else {
             continue;
         };
         let mut inputs = declared.inputs.clone();
         inputs.features = Some(graph.features[index].clone());
-        let (plan, found) = declared.plan(&target, &inputs);
+        let (plan, mut found) = declared.plan(&target, &inputs);
+        found.extend(device_link::unsupported(&graph, index, &target));
         shell.diagnostics(&found, &declared.sources())?;
         if has_errors(&found) {
             clean = false;
         } else {
             let archives = archive::written(&declared.manifest, &graph.features[index]);
-            packages.push((package, declared, plan, archives));
+            packages.push((index, declared, plan, archives));
         }
     }
     if let Some(root) = Declared::read_root(&workspace)? {
@@ -83,8 +85,10 @@ pub fn run(options: &cli::Plan, shell: &mut Shell) -> Result<bool> {
     match options.format {
         PlanFormat::Text => {
             let mut text = String::new();
-            for (package, declared, plan, archives) in &packages {
-                describe(&mut text, package, declared, plan, archives);
+            for (index, declared, plan, archives) in &packages {
+                let modules = modules::of_package(&device, *index);
+                let package = graph.packages[*index];
+                describe(&mut text, package, declared, plan, archives, &modules);
             }
             device_links(&mut text, &links);
             shell.data(text)?;
@@ -96,7 +100,10 @@ pub fn run(options: &cli::Plan, shell: &mut Shell) -> Result<bool> {
             target: &target.triple,
             packages: packages
                 .iter()
-                .map(|(p, d, plan, archives)| PackageJson::new(p, d, plan, archives))
+                .map(|(at, declared, plan, archives)| {
+                    let modules = modules::of_package(&device, *at);
+                    PackageJson::new(graph.packages[*at], declared, plan, archives, &modules)
+                })
                 .collect(),
             device_link: device_link::Json::new(&links, Some((&device.units, &graph))),
         })?,
@@ -149,6 +156,7 @@ fn describe(
     declared: &Declared,
     plan: &Plan,
     archives: &[&Archive],
+    modules: &[&Module],
 ) {
     let _ = writeln!(
         text,
@@ -215,8 +223,11 @@ fn describe(
     for archive in archives {
         archive::describe(text, archive);
     }
+    for module in modules {
+        modules::describe(text, module);
+    }
     let stubbed = plan.libraries.iter().any(|library| library.stubbed);
-    if !stubbed && plan.required.is_empty() && archives.is_empty() {
+    if !stubbed && plan.required.is_empty() && archives.is_empty() && modules.is_empty() {
         let _ = writeln!(text, "  no stubs for {} in {FILE}", plan.target.triple);
     }
 }
@@ -280,6 +291,7 @@ struct PackageJson<'a> {
     external_stubs: &'a [String],
     libraries: Vec<LibraryJson<'a>>,
     archives: Vec<archive::Json<'a>>,
+    modules: Vec<modules::Json<'a>>,
 }
 
 #[derive(Serialize)]
@@ -304,6 +316,7 @@ impl<'a> PackageJson<'a> {
         declared: &'a Declared,
         plan: &'a Plan,
         archives: &[&'a Archive],
+        modules: &[&'a Module],
     ) -> Self {
         Self {
             name: package.name.as_str(),
@@ -317,6 +330,7 @@ impl<'a> PackageJson<'a> {
                 .map(LibraryJson::new)
                 .collect(),
             archives: archives.iter().map(|one| archive::Json::new(one)).collect(),
+            modules: modules.iter().map(|one| modules::Json::new(one)).collect(),
         }
     }
 }

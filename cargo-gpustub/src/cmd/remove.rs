@@ -45,7 +45,7 @@ pub fn run(options: &cli::Remove, shell: &mut Shell) -> Result<bool> {
         shell.note(format!("symbol list `{list}` is no longer used; delete it"));
     }
     let is_empty = after.stubs.is_empty()
-        && after.device_links.is_empty()
+        && after.device_link_names.is_empty()
         && after.archive_names.is_empty()
         && after.toolkit.is_none();
     shell.note(if is_empty {

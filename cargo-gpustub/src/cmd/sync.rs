@@ -148,7 +148,7 @@ pub fn pending(
     }
     for (package, one) in &members.selected {
         found.extend(refused::declarations(one));
-        if one.provides() || one.has_rdc() || one.has_archives() {
+        if one.provides() || one.has_rdc() || one.has_modules() || one.has_archives() {
             package::edits(workspace, members, package, one, &mut pending, &mut found)?;
         }
     }

@@ -10,6 +10,7 @@ mod check;
 #[cfg(feature = "tools")]
 mod explain;
 mod graph;
+mod module;
 #[cfg(feature = "tools")]
 mod notation;
 mod plan;
@@ -24,6 +25,7 @@ use graph::ResolvedGraph;
 use walk::Walk;
 
 pub use graph::{Graph, Kind, Link, Node, NodeForm, NodeId, Open};
+pub use module::{module_archs, module_lacks_arch};
 pub use plan::{Artifact, LinkItem, LinkPlan, Planned, Role, Why};
 pub use runtime::{hidden_stubs, static_runtime};
 

@@ -65,6 +65,12 @@ pub const SYSTEMS: &[&str] = &["linux", "freebsd", "windows", "macos", "android"
 /// The values of `type`; the first is the default.
 pub const LIBRARY_TYPES: &[&str] = &["static", "shared"];
 
+/// Values of `type` of a device-link table; the first is the default.
+pub const DEVICE_LINK_TYPES: &[&str] = &["static", "shared", "module"];
+
+/// Values of `format` of a module; the first is the default.
+pub const MODULE_FORMATS: &[&str] = &["fatbin", "cubin", "ptx"];
+
 /// Values of `cudart` of a device-link library; the first is the default.
 pub const CUDARTS: &[&str] = &["shared", "static", "none"];
 
@@ -232,13 +238,25 @@ fields! {
              device links for newer `sm_` can be made. A device link is for each `sm_` and `lto_` of any \
              of its libraries, and never contains PTX. No default: on a GPU that is missing here a \
              program fails at run time. Only a library of headers needs none.";
-        "type": Type::OneOf(LIBRARY_TYPES), false, "\"shared\"",
+        "type": Type::OneOf(DEVICE_LINK_TYPES), false, "\"shared\"",
             "`\"static\"` puts the objects into the program; `\"shared\"` makes a library of them and a \
-             second one with its device link, so that other languages can use both. Default: \
-             `\"static\"`.";
+             second one with its device link, so that other languages can use both. `\"module\"` makes a \
+             file for programs that load device code themselves (`cuModuleLoadData`), and no program is \
+             linked with it: `include_bytes!(env!(\"GPUSTUB_MODULE_PHYSICS\"))`. Default: `\"static\"`.";
+        "format": Type::OneOf(MODULE_FORMATS), false, "\"cubin\"",
+            "Of a module: `\"fatbin\"` has the code of all `archs`, `\"cubin\"` machine code for one, \
+             `\"ptx\"` PTX for one, as text, with `separable = false`. Default: `\"fatbin\"`.";
+        "separable": Type::Bool, false, "false",
+            "Of a module: `true` compiles relocatable code, and links it with all libraries in `requires` \
+             to one file; `false` makes a file of each source, which calls no function of another one, \
+             and whose variable ends in the source's name: `GPUSTUB_MODULE_PHYSICS_WAVES`. Default: `true`.";
         "cudart": Type::OneOf(CUDARTS), false, "\"static\"",
             "The CUDA runtime that the library's host code is linked with. gpustub's own stub counts as \
              shared. All libraries of a process must have the same. Default: `\"shared\"`.";
+        "cudadevrt": Type::Bool, false, "true",
+            "`true`: its kernels launch kernels. Device links with it, and their programs, contain the \
+             toolkit's `libcudadevrt.a`. Not with `type = \"shared\"`. Default: `false`, such launches fail \
+             the device link.";
         "optional": Type::Bool, false, "true",
             "`true`: without nvcc the library is left out, with a warning. Default: `false`, a missing \
              nvcc is an error.";

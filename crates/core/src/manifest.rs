@@ -4,6 +4,8 @@
 pub(crate) mod archive;
 #[cfg(feature = "device-link")]
 mod device_link;
+#[cfg(feature = "device-link")]
+pub(crate) mod device_module;
 mod features;
 mod library_type;
 mod parse;
@@ -23,6 +25,8 @@ pub use crate::spanned::Spanned;
 pub use archive::{Archive, ArchiveLayer, ArchiveView, LayerId, ViewId, is_part_name};
 #[cfg(feature = "device-link")]
 pub use device_link::{Cudart, DeviceCode, DeviceLink, SharedFiles};
+#[cfg(feature = "device-link")]
+pub use device_module::{DeviceModule, ModuleFormat};
 pub use features::{RequiredFeatures, is_same_feature};
 pub use library_type::LibraryType;
 #[cfg(feature = "tools")]
@@ -127,7 +131,10 @@ pub struct Manifest {
     /// The libraries of relocatable CUDA code, sorted by name; without those that have an error.
     #[cfg(feature = "device-link")]
     pub device_links: Vec<DeviceLink>,
-    /// The names of all of them.
+    /// The modules of device code, likewise.
+    #[cfg(feature = "device-link")]
+    pub device_modules: Vec<DeviceModule>,
+    /// The names of all of both.
     pub device_link_names: Vec<String>,
     /// The super-archives, sorted by name; without those that have an error.
     #[cfg(feature = "archive")]

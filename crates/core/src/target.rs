@@ -74,6 +74,21 @@ impl Target {
         }
         None
     }
+
+    /// Error if device code cannot be linked for this target.
+    #[cfg(feature = "device-link")]
+    pub fn check_device_link(&self) -> Option<Diagnostic> {
+        if self.os == "linux" {
+            return None;
+        }
+        let message = format!(
+            "device links are for Linux targets, not for {}",
+            self.triple
+        );
+        let help = "depend on this package for Linux only ([target.….dependencies]); or `optional = true` \
+                    leaves the library out";
+        Some(Diagnostic::error(&UNSUPPORTED_TARGET, message).help(help))
+    }
 }
 
 #[cfg(test)]

@@ -23,6 +23,8 @@ pub fn build(settings: &Settings) -> Result<Output, Error> {
     // A documentation build ignores the user's tree: it has to succeed for every
     // target, also for targets without stubs.
     if settings.env.get("DOCS_RS").is_some() {
+        #[cfg(feature = "device-link")]
+        device_link::build_empty_declared(settings, &mut output)?;
         #[cfg(feature = "archive")]
         archive::build_empty_declared(settings, &mut output)?;
     } else {

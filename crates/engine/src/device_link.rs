@@ -5,6 +5,7 @@
 //!     objects/<library>/     an object, a list of its inputs and a fingerprint for each source
 //!     lib/                   the archives and shared libraries, for the linker and the loader
 //!     finals/<library>/      the device link of a shared library
+//!     modules/<module>/      the device link of a module
 //!     libraries              metadata for dependents (`metadata.rs`)
 //!     link/                  the device link of the package's programs
 //! ```
@@ -20,7 +21,9 @@ mod fingerprint;
 mod graph;
 mod jobs;
 mod libraries;
+mod lto;
 pub mod metadata;
+mod modules;
 mod nvcc;
 mod nvcc_report;
 mod nvlink;
@@ -32,4 +35,5 @@ mod tables;
 
 pub use directories::Directories;
 pub use final_link::Delivery;
+pub(crate) use modules::build_empty_declared;
 pub(crate) use tables::build_declared;

@@ -7,6 +7,7 @@
 
 mod images;
 mod libraries;
+mod modules;
 mod names;
 mod runtime;
 mod visibility;
@@ -17,6 +18,7 @@ use cargo_metadata::{DependencyKind, Package};
 use gpustub_core::device_link::{Graph, Link, LinkPlan, Node, NodeId, plan};
 use gpustub_core::diag::{Diagnostic, Origin, has_errors};
 use gpustub_core::ids::IndexVec;
+use gpustub_core::manifest::DeviceModule;
 
 use crate::graph::Graph as Packages;
 use crate::package_index::PackageIndex;
@@ -30,6 +32,8 @@ pub struct DeviceGraph {
     pub graph: Graph,
     /// The unit of each node.
     pub units: IndexVec<NodeId, CargoUnit>,
+    /// Modules, which programs load and are not linked with.
+    pub modules: Vec<Module>,
     /// Diagnostics found while reading.
     pub found: Vec<Diagnostic>,
 }
@@ -43,6 +47,28 @@ pub struct CargoUnit {
     pub what: &'static str,
     /// Name of the target, if a package may have several of this kind.
     pub target: Option<String>,
+}
+
+/// A module of a package.
+#[derive(Debug, Clone)]
+pub struct Module {
+    /// The package that declares it.
+    pub package: PackageIndex,
+    /// Table of `GpuStub.toml`.
+    pub declared: DeviceModule,
+    /// Libraries in its device link, by their names in the graph.
+    pub libraries: Vec<String>,
+    /// Files that its build writes.
+    pub files: Vec<ModuleFile>,
+}
+
+/// A file that the package's code embeds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModuleFile {
+    /// Environment variable with its path.
+    pub variable: String,
+    /// The source that it is made of; `None`: a device link.
+    pub source: Option<String>,
 }
 
 impl CargoUnit {
@@ -61,7 +87,9 @@ impl DeviceGraph {
             .filter_map(|package| packages.index(&package.id))
             .collect();
         let reached = reached(packages, &selected);
-        if reached.iter().all(|&at| packages.rdc(at).is_empty()) {
+        let has_none =
+            |&at: &PackageIndex| packages.rdc(at).is_empty() && packages.modules(at).is_empty();
+        if reached.iter().all(has_none) {
             return Self::default();
         }
         let mut builder = Builder {
@@ -72,6 +100,7 @@ impl DeviceGraph {
         };
         for &at in &reached {
             builder.libraries(at);
+            builder.modules(at);
         }
         for &at in &reached {
             builder.crates(at);

@@ -7,7 +7,7 @@ use gpustub_core::abi_table::HeadersMark;
 use gpustub_core::diag::Origin;
 use gpustub_core::ids::IndexVec;
 use gpustub_core::library::Library;
-use gpustub_core::manifest::{DeviceLink, Stub};
+use gpustub_core::manifest::{DeviceLink, DeviceModule, Stub};
 use gpustub_report::error::Result;
 use gpustub_report::report::Sources;
 
@@ -268,6 +268,16 @@ impl<'a> Graph<'a> {
         declared
             .flat_map(|declared| &declared.manifest.device_links)
             .filter(|library| library.required_features.are_enabled(features()))
+            .collect()
+    }
+
+    /// Modules of a package whose features are enabled.
+    pub fn modules(&self, at: PackageIndex) -> Vec<&DeviceModule> {
+        let features = || self.features[at].iter().map(String::as_str);
+        let declared = self.declared[at].iter();
+        declared
+            .flat_map(|declared| &declared.manifest.device_modules)
+            .filter(|one| one.library.required_features.are_enabled(features()))
             .collect()
     }
 

@@ -264,6 +264,11 @@ impl Declared {
         !self.manifest.device_links.is_empty()
     }
 
+    /// Whether the package has modules of device code.
+    pub fn has_modules(&self) -> bool {
+        !self.manifest.device_modules.is_empty()
+    }
+
     /// Whether the package has super-archives.
     pub fn has_archives(&self) -> bool {
         !self.manifest.archive_names.is_empty()
@@ -315,7 +320,8 @@ fn unknown_features(package: &Package, declared: &Declared) -> Vec<Diagnostic> {
         .map(|stub| ("stub", &stub.id, &stub.required_features));
     let archives = manifest.archives.iter();
     let archives = archives.map(|one| ("archive", &one.name, &one.required_features));
-    let device_links = manifest.device_links.iter();
+    let modules = manifest.device_modules.iter().map(|one| &one.library);
+    let device_links = manifest.device_links.iter().chain(modules);
     let device_links = device_links.map(|one| ("device-link", &one.name, &one.required_features));
     let features = stubs.chain(archives).chain(device_links);
     let features = features.flat_map(|(table, id, features)| {

@@ -5,9 +5,10 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use gpustub_core::device_link::{Graph, Kind, LinkItem, LinkPlan, NodeId, Planned, Role, plan};
-use gpustub_core::diag::has_errors;
+use gpustub_core::diag::{Diagnostic, has_errors};
 use gpustub_core::ids::IndexVec;
 use gpustub_core::suggest::nearest;
+use gpustub_core::target::Target;
 use gpustub_report::display_path::display_path;
 use gpustub_report::error::{Error, Result};
 use gpustub_report::report::Sources;
@@ -15,6 +16,7 @@ use gpustub_report::report::json::FORMAT_VERSION;
 use gpustub_report::shell::Shell;
 use gpustub_workspace::device_graph::CargoUnit;
 use gpustub_workspace::graph::Graph as Packages;
+use gpustub_workspace::package_index::PackageIndex;
 use serde::Serialize;
 
 use super::not_shown;
@@ -91,6 +93,16 @@ pub fn explain(plan: &LinkPlan<'_>, name: &str) -> Result<String> {
         ([], None) if nodes.is_empty() => error.help("the plan has no relocatable CUDA code"),
         ([], None) => error.help("`cargo gpustub plan` lists all targets"),
     })
+}
+
+/// Error if a package has device code that must be built, and the target has no device links.
+pub fn unsupported(packages: &Packages, at: PackageIndex, target: &Target) -> Option<Diagnostic> {
+    let error = target.check_device_link()?;
+    let modules = packages.modules(at).into_iter().map(|one| &one.library);
+    let mut tables = packages.rdc(at).into_iter().chain(modules);
+    let table = tables.find(|one| !one.optional)?;
+    let shown = &packages.declared[at].as_ref()?.shown;
+    Some(error.with_origin(shown, table.name.span.clone()))
 }
 
 #[derive(Serialize)]

@@ -45,7 +45,10 @@ pub(super) fn edits(
             text = cargo_toml::add_helper(&text, source.dependency(directory(package)))?;
         }
         let features = [
-            (declared.has_rdc(), finalizer::FEATURE),
+            (
+                declared.has_rdc() || declared.has_modules(),
+                finalizer::FEATURE,
+            ),
             (declared.has_archives(), cargo_toml::ARCHIVE_FEATURE),
         ];
         for (_, feature) in features.into_iter().filter(|(needed, _)| *needed) {
@@ -68,7 +71,7 @@ pub(super) fn edits(
     pending.write(manifest_path, text)?;
     let name = name.replace('-', "_");
     build_script(package, declared, &manifest, &name, pending, found)?;
-    // Packages with super-archives only need no line: their code names the archives.
+    // Packages with super-archives or modules only need no line: their code names the files.
     if declared.provides() || declared.has_rdc() {
         use_lines(workspace, package, pending, found)?;
     }

@@ -426,14 +426,16 @@ Use a newer gpustub; in a build script, update the build-dependency.
 
     cargo update -p gpustub-build
     cargo install cargo-gpustub";
-    UNSUPPORTED_TARGET "unsupported-target": "a target without trampolines",
+    UNSUPPORTED_TARGET "unsupported-target": "a target without stubs or device links",
         "A stub is a few instructions of assembly, written for each architecture and object format. There
 are none for this target. Such a build has no stubs: the program links the libraries itself, or
 leaves its GPU code out. `targets` states where a library has stubs; for other targets there is no
 warning.
 
     [stub.cudart]
-    targets = [\"linux\"]";
+    targets = [\"linux\"]
+
+CUDA code of `[device-link.*]` tables is linked for Linux only.";
     UNUSED_LAYER "unused-layer": "a layer of a super-archive that no view contains",
         "No member of the layer is written. Name the layer in a view, or remove it.
 

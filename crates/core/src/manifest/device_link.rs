@@ -30,6 +30,8 @@ pub struct DeviceLink {
     pub library_type: LibraryType,
     /// The runtime that its host code is linked with.
     pub cudart: Cudart,
+    /// Whether its kernels launch kernels.
+    pub cudadevrt: bool,
     /// Cargo features that enable it.
     pub required_features: RequiredFeatures,
     /// `optional = true`: without nvcc the library is left out, with a warning.

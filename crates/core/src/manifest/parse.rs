@@ -4,6 +4,8 @@
 mod archive;
 #[cfg(feature = "device-link")]
 mod device_link;
+#[cfg(feature = "device-link")]
+mod device_module;
 #[cfg(feature = "tools")]
 mod policy;
 #[cfg(feature = "tools")]
@@ -61,7 +63,9 @@ fn read(decoder: &mut Decoder<'_>, top: &Table<'_>, manifest: &mut Manifest) {
         manifest.device_link_names = links.keys();
         #[cfg(feature = "device-link")]
         {
-            manifest.device_links = device_link::read(decoder, &links);
+            let (libraries, modules) = device_link::read(decoder, &links);
+            manifest.device_links = libraries;
+            manifest.device_modules = modules;
         }
     }
     if let Some(archives) = top.get("archive").and_then(|value| decoder.map(&value)) {
@@ -340,6 +344,14 @@ mod tests {
     #[test]
     fn names_agree_with_the_field_table() {
         assert_eq!(device_link::CUDARTS.map(|(name, _)| name), fields::CUDARTS);
+        assert_eq!(
+            device_link::TYPES.map(|(name, _)| name),
+            fields::DEVICE_LINK_TYPES
+        );
+        assert_eq!(
+            device_module::FORMATS.map(|(name, _)| name),
+            fields::MODULE_FORMATS
+        );
         assert_eq!(LIBRARY_TYPES.map(|(name, _)| name), fields::LIBRARY_TYPES);
         assert_eq!(policy::LEVELS.map(|(name, _)| name), fields::LEVELS);
     }
@@ -353,6 +365,7 @@ mod tests {
         let external: &str = &format!("{physics}prebuilt = 'x.a'\ntype = 'shared'\n");
         let shared: &str =
             &format!("{external}prebuilt-shared = {{ middle = 'x', final = 'x' }}\n");
+        let module: &str = &format!("{compiled}type = 'module'\n");
         let archive = "schema = 1\n[archive.builtins]\n";
         let layers: &str = &format!("{archive}layers = {{ gfx9 = ['x'], common = ['y'] }}\n");
         let views: &str = &format!("{archive}views = {{ gfx900 = ['gfx9', 'common'] }}\n");
@@ -393,6 +406,7 @@ mod tests {
                     "archs" => (compiled.replace("archs = ['sm_70']", &line), compiled),
                     "prebuilt" => (format!("{physics}{line}\n"), compiled),
                     "prebuilt-shared" => (format!("{external}{line}\n"), shared),
+                    "format" | "separable" => (format!("{module}{line}\n"), module),
                     _ => (format!("{compiled}{line}\n"), compiled),
                 },
                 "device-link.prebuilt-shared" => {

@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 
 use gpustub_core::diag::IO_ERROR;
 use gpustub_core::gpu_arch::{Arch, ArchKind};
-use gpustub_core::manifest::{DeviceLink, Spanned};
+use gpustub_core::manifest::{DeviceLink, ModuleFormat, Spanned};
 use gpustub_core::text::join;
 
 use super::closure::inherited;
@@ -22,7 +22,10 @@ use crate::files;
 use crate::toolchain::{Index, Toolchain};
 
 fn compile_error(build: &BuildContext, unit: &Unit, command: &str, output: &Output) -> Error {
-    let all: Vec<_> = build.own.iter().chain(build.foreign).collect();
+    // No table can require a module.
+    let is_module = |library: &&Library| build.modules.iter().any(|m| m.name() == library.name);
+    let own = build.own.iter().filter(|library| !is_module(library));
+    let all: Vec<_> = own.chain(build.foreign).collect();
     let inherited = inherited(&unit.library.name.value, build.own, build.foreign);
     let failed = nvcc_report::CompileError {
         nvcc: build.nvcc,
@@ -33,6 +36,31 @@ fn compile_error(build: &BuildContext, unit: &Unit, command: &str, output: &Outp
         inherited: &inherited,
     };
     failed.into_error(command, output)
+}
+
+/// Output of a compile step.
+#[derive(Clone, Copy)]
+pub(super) enum Made {
+    /// A relocatable object.
+    Object,
+    /// A module.
+    Module(ModuleFormat),
+}
+
+impl Made {
+    fn extension(self) -> &'static str {
+        match self {
+            Self::Object => "o",
+            Self::Module(format) => format.word(),
+        }
+    }
+}
+
+/// A source, and the file that is made of it.
+pub(super) struct Compilation {
+    /// As [`Unit::source`].
+    pub(super) source: PathBuf,
+    pub(super) file: PathBuf,
 }
 
 /// One object to be made.
@@ -46,6 +74,14 @@ pub(super) struct Unit<'a> {
 }
 
 impl Unit<'_> {
+    /// Source and output.
+    pub(super) fn output(&self) -> Compilation {
+        Compilation {
+            source: self.source.clone(),
+            file: self.object.clone(),
+        }
+    }
+
     /// The object's name in the archive, and its source.
     pub(super) fn names(&self) -> (String, PathBuf) {
         let name = self.object.file_name().unwrap_or_default();
@@ -59,6 +95,7 @@ pub(super) fn units<'a>(
     library: &'a DeviceLink,
     patterns: &[Spanned<String>],
     inherited: &[&Library],
+    made: Made,
 ) -> Result<Vec<Unit<'a>>, Error> {
     let dir = build.out.join("objects").join(&library.name.value);
     std::fs::create_dir_all(&dir).map_err(|e| Error::io("create the directory", &dir, &e))?;
@@ -67,6 +104,7 @@ pub(super) fn units<'a>(
             return Err(unfit(dir, bad));
         }
     }
+    let extension = made.extension();
     let mut units: Vec<Unit> = Vec::new();
     for source in sources::matching_files(build.context, &library.name.value, patterns)? {
         let text = files::text(&source)?;
@@ -82,15 +120,22 @@ pub(super) fn units<'a>(
             1 => flat.clone(),
             number => format!("{flat}.{number}"),
         });
-        let mut paths =
-            names.map(|name| (dir.join(format!("{name}.o")), dir.join(format!("{name}.d"))));
+        let mut paths = names.map(|name| {
+            (
+                dir.join(format!("{name}.{extension}")),
+                dir.join(format!("{name}.d")),
+            )
+        });
         let is_new = |(object, _): &(PathBuf, PathBuf)| units.iter().all(|u| u.object != *object);
         let Some((object, dependencies)) = paths.find(is_new) else {
             continue;
         };
         let mut command = build.nvcc.compile();
         command.current_dir(build.context.package);
-        command.args(["-rdc=true", "-c", "-Xcompiler", "-fPIC"]);
+        match made {
+            Made::Object => command.args(["-rdc=true", "-c", "-Xcompiler", "-fPIC"]),
+            Made::Module(format) => command.arg(format!("-{}", format.word())),
+        };
         command.args(optimisation(build.opt_level));
         if build.debug {
             // Not -G: it switches optimisation of device code off.

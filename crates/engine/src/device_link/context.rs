@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use gpustub_core::manifest::DeviceModule;
+
 use super::directories::Directories;
 use super::disabled::Disabled;
 use super::metadata::{Library, Stubs};
@@ -45,8 +47,9 @@ impl Context<'_> {
 pub(super) struct BuildContext<'a> {
     /// Commands run in the package's directory, so that messages name files relative to it.
     pub(super) context: &'a Context<'a>,
-    /// Libraries of the package.
+    /// Libraries of the package, and its modules behind them.
     pub(super) own: &'a [Library],
+    pub(super) modules: &'a [&'a DeviceModule],
     /// Libraries of its dependencies.
     pub(super) foreign: &'a [Library],
     /// `OUT_DIR/gpustub/device-link`.

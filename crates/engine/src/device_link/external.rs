@@ -6,7 +6,6 @@
 
 use std::process::Command;
 
-use gpustub_core::device_link::Planned;
 use gpustub_core::diag::MISSING_ARCH;
 use gpustub_core::gpu_arch::Arch;
 use gpustub_core::text::join;
@@ -16,10 +15,15 @@ use super::nvcc::Nvcc;
 use crate::error::Error;
 
 /// Rejects archives without code for the architectures of the link.
-pub(super) fn check(nvcc: &Nvcc, link: &Planned, members: &[&Library]) -> Result<(), Error> {
+pub(super) fn check(
+    nvcc: &Nvcc,
+    archs: &[Arch],
+    lto: bool,
+    members: &[&Library],
+) -> Result<(), Error> {
     // Archives made by gpustub have sources.
     let external = members.iter().filter(|member| member.sources.is_empty());
-    for member in external.filter(|_| !link.lto) {
+    for member in external.filter(|_| !lto) {
         let output = Command::new(nvcc.root.join("bin/cuobjdump"))
             .args(["--list-elf", "--list-ptx"])
             .arg(&member.archive)
@@ -27,10 +31,10 @@ pub(super) fn check(nvcc: &Nvcc, link: &Planned, members: &[&Library]) -> Result
         let Some(output) = output.ok().filter(|output| output.status.success()) else {
             continue;
         };
-        for (object, archs) in listed(&String::from_utf8_lossy(&output.stdout)) {
-            let lacks = |wanted: &&Arch| !archs.iter().any(|arch| arch.serves(**wanted));
-            let missing: Vec<_> = link.archs.iter().filter(lacks).collect();
-            if archs.is_empty() || missing.is_empty() {
+        for (object, held) in listed(&String::from_utf8_lossy(&output.stdout)) {
+            let lacks = |wanted: &&Arch| !held.iter().any(|arch| arch.serves(**wanted));
+            let missing: Vec<_> = archs.iter().filter(lacks).collect();
+            if held.is_empty() || missing.is_empty() {
                 continue;
             }
             return Err(Error::new(
@@ -41,7 +45,7 @@ pub(super) fn check(nvcc: &Nvcc, link: &Planned, members: &[&Library]) -> Result
                     member.archive.display(),
                     member.name,
                     member.package,
-                    words(archs.iter())
+                    words(held.iter())
                 ),
             )
             .help("list the archive's architectures in `archs` of the library, or build the archive for these as well"));

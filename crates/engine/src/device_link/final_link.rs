@@ -89,10 +89,20 @@ pub(super) fn link(
             object
         }
     };
-    let parts = Parts {
+    let mut parts = Parts {
         object,
         ..parts(context, closure, &link, stubbed, &dir)?
     };
+    if matches!(link.role, Role::OwnLink(_)) && nvlink::has_devrt(&members) {
+        // In a directory of its own: the toolkit's has libraries that stubs replace.
+        let devrt = runtime::cudadevrt(&toolkit(context)?)?;
+        let only = dir.join("cudadevrt");
+        std::fs::create_dir_all(&only).map_err(|e| Error::io("create the directory", &only, &e))?;
+        files::link(&devrt, &only.join("libcudadevrt.a"))?;
+        parts.runtime.dirs.insert(0, only);
+        let library = ("static:-bundle", "cudadevrt");
+        parts.runtime.libraries.insert(0, library);
+    }
     match delivery {
         Delivery::Crate => in_crate(context, parts, &dir, directives),
         Delivery::LinkArgs => as_arguments(parts, directives),

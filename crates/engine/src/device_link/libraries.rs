@@ -4,31 +4,34 @@ use std::path::{Path, PathBuf};
 
 use gpustub_core::by_name::ByName;
 use gpustub_core::device_link::plan;
-use gpustub_core::diag::{IO_ERROR, UNKNOWN_DEVICE_LIBRARY, has_errors};
+use gpustub_core::diag::{INVALID_VALUE, IO_ERROR, UNKNOWN_DEVICE_LIBRARY, has_errors};
 use gpustub_core::directives::Directive;
-use gpustub_core::manifest::{DeviceCode, DeviceLink, LibraryType};
+use gpustub_core::manifest::{DeviceCode, DeviceLink, DeviceModule, LibraryType};
 use gpustub_core::suggest::nearest;
 use gpustub_core::text::join;
 
 use super::closure::{inherited, upstream};
+use super::compile::{Made, Unit};
 use super::context::{BuildContext, Context};
 use super::jobs::Tokens;
 use super::metadata::{self, Library, Object};
 use super::nvcc::Nvcc;
 use super::sources::{self, is_generated};
-use super::{compile, disabled, graph, shared};
+use super::{compile, disabled, graph, modules, shared};
 use crate::error::Error;
 use crate::files;
 use crate::toolchain::Index;
 
-/// Builds the RDC libraries of a package. Returns them and all libraries of its dependencies.
+/// Builds the RDC libraries and modules of a package. Returns its libraries and all of its
+/// dependencies.
 pub(super) fn build_all(
     context: &Context,
     declared: &[&DeviceLink],
+    modules: &[&DeviceModule],
     directives: &mut Vec<Directive>,
 ) -> Result<Vec<Library>, Error> {
     let foreign = upstream(context.env)?;
-    if declared.is_empty() {
+    if declared.is_empty() && modules.is_empty() {
         return Ok(foreign);
     }
     let dir = context.out.join("device-link");
@@ -41,20 +44,38 @@ pub(super) fn build_all(
         included(context, library)?;
         own.push(describe(context, library, &lib)?);
     }
-    for library in declared {
+    let tables_of_modules = || modules.iter().map(|module| &module.library);
+    for library in declared.iter().copied().chain(tables_of_modules()) {
         require(context, library, &own, &foreign)?;
     }
+    for module in tables_of_modules() {
+        included(context, module)?;
+        own.push(describe(context, module, &dir.join("modules"))?);
+    }
 
-    // Libraries that must be compiled, if there is a compiler.
-    let compiled = |library: &&&DeviceLink| matches!(library.code, DeviceCode::Sources(_));
-    let wanted: Vec<_> = declared.iter().filter(compiled).collect();
+    // Tables that must be compiled, if there is a compiler; elsewhere none is of use.
+    let unsupported = context.env.target()?.check_device_link();
+    let is_supported = unsupported.is_none();
+    let compiled = |library: &&DeviceLink| match library.code {
+        DeviceCode::Sources(_) => true,
+        DeviceCode::External { .. } => !is_supported,
+        DeviceCode::Headers => false,
+    };
+    let mut wanted: Vec<&DeviceLink> = declared.iter().copied().filter(compiled).collect();
+    wanted.extend(tables_of_modules());
     if !wanted.is_empty() {
         let target = context.env.cargo_text("TARGET")?;
         let host = context.env.cargo_text("HOST")?;
-        match Nvcc::find(context.env, &target, &host) {
-            Ok(nvcc) => build(
-                context, &nvcc, &wanted, &mut own, &foreign, &dir, directives,
-            )?,
+        let found = match unsupported {
+            Some(error) => Err(Error::from(error)),
+            None => Nvcc::find(context.env, &target, &host),
+        };
+        match found {
+            Ok(nvcc) => {
+                let libraries = &wanted[..wanted.len() - modules.len()];
+                let tables = (libraries, modules);
+                build(context, &nvcc, tables, &mut own, &foreign, &dir, directives)?;
+            }
             Err(missing) if wanted.iter().all(|library| library.optional) => {
                 let names: Vec<_> = wanted.iter().map(|l| l.name.value.as_str()).collect();
                 for library in own.iter_mut().filter(|l| names.contains(&&*l.name)) {
@@ -67,15 +88,19 @@ pub(super) fn build_all(
         }
     }
 
+    for library in own.iter().filter(|library| library.built) {
+        directives.push(Directive::Cfg(format!(
+            "gpustub_device_link={:?}",
+            library.name
+        )));
+    }
+    // Programs and dependents are not linked with modules.
+    own.truncate(declared.len());
     let mut link_names = Vec::new();
     for (library, declared) in own.iter().zip(declared) {
         if !library.built {
             continue;
         }
-        directives.push(Directive::Cfg(format!(
-            "gpustub_device_link={:?}",
-            library.name
-        )));
         if let DeviceCode::External { .. } = declared.code {
             let files = [&library.middle, &library.r#final].into_iter().flatten();
             for file in files.chain([&library.archive]) {
@@ -168,6 +193,7 @@ fn describe(context: &Context, declared: &DeviceLink, lib: &Path) -> Result<Libr
         sources: Vec::new(),
         archs: declared.archs.iter().map(|a| a.value).collect(),
         cudart: declared.cudart,
+        cudadevrt: declared.cudadevrt,
         stubs: context.stubs.clone(),
         library_type: declared.library_type,
         middle,
@@ -260,11 +286,11 @@ fn require(
     Ok(())
 }
 
-/// Compiles and archives.
+/// Compiles and archives, and links what is not linked with programs.
 fn build(
     context: &Context,
     nvcc: &Nvcc,
-    wanted: &[&&DeviceLink],
+    (wanted, modules): (&[&DeviceLink], &[&DeviceModule]),
     own: &mut [Library],
     foreign: &[Library],
     dir: &Path,
@@ -274,6 +300,7 @@ fn build(
     let step = BuildContext {
         context,
         own,
+        modules,
         foreign,
         out: dir,
         nvcc,
@@ -287,17 +314,31 @@ fn build(
         let DeviceCode::Sources(patterns) = &library.code else {
             continue;
         };
-        let watched = sources::watched(patterns.iter().map(|pattern| pattern.value.as_str()));
-        directives.extend(watched.into_iter().map(Directive::RerunIfChanged));
         let inherited = inherited(&library.name.value, own, foreign);
-        let new = compile::units(&step, library, patterns, &inherited)?;
+        let new = compile::units(&step, library, patterns, &inherited, Made::Object)?;
         objects.push(
             new.iter()
                 .map(|unit| unit.object.clone())
                 .collect::<Vec<_>>(),
         );
-        sources.push(new.iter().map(compile::Unit::names).collect::<Vec<_>>());
+        sources.push(new.iter().map(Unit::names).collect::<Vec<_>>());
         units.extend(new);
+    }
+    let mut outputs = Vec::new();
+    for module in modules {
+        let new = modules::units(&step, module)?;
+        outputs.push(new.iter().map(Unit::output).collect::<Vec<_>>());
+        units.extend(new);
+    }
+    let tables = wanted
+        .iter()
+        .copied()
+        .chain(modules.iter().map(|m| &m.library));
+    for library in tables {
+        if let DeviceCode::Sources(patterns) = &library.code {
+            let watched = sources::watched(patterns.iter().map(|pattern| pattern.value.as_str()));
+            directives.extend(watched.into_iter().map(Directive::RerunIfChanged));
+        }
     }
     let jobs = context.env.cargo_text("NUM_JOBS")?.parse().unwrap_or(1);
     let tokens = Tokens::new(jobs)
@@ -328,6 +369,16 @@ fn build(
             built.sources = sources.into_iter().map(object).collect();
         }
     }
+    for (module, outputs) in modules.iter().zip(outputs) {
+        let step = modules::ModuleBuild {
+            context,
+            nvcc,
+            dir,
+            foreign,
+            tools: &tools,
+        };
+        step.build(module, outputs, own, directives)?;
+    }
     let shared = wanted.iter().zip(&objects);
     let mut shared: Vec<_> = shared
         .filter(|(l, _)| l.library_type == LibraryType::Shared)
@@ -351,6 +402,17 @@ fn build(
         all: &all,
     };
     for (library, objects) in shared {
+        let required = inherited(&library.name.value, own, foreign);
+        if let Some(devrt) = required.iter().find(|required| required.cudadevrt) {
+            let name = &library.name.value;
+            let message = format!(
+                "device-link.{name} is shared and requires `{}`, which has `cudadevrt`",
+                devrt.name
+            );
+            return Err(Error::new(&INVALID_VALUE, message)
+                .with_location(context.manifest.location(&library.name.span))
+                .help("write type = \"static\": programs are linked with libcudadevrt"));
+        }
         if let Some(at) = graph.find(&library.name.value) {
             shared_build.build(&plan.planned(at), objects, directives)?;
         }

@@ -5,7 +5,7 @@
 //! script sees its direct dependencies only, and learns the whole closure from their files.
 //!
 //! ```text
-//! gpustub-device-link 2
+//! gpustub-device-link 3
 //! library waves
 //! package physics 0.1.0
 //! built true
@@ -29,7 +29,7 @@ use crate::files::text;
 pub(crate) const KEY: &str = "GPUSTUB_DEVICE_LINK";
 
 /// First line. Raised whenever a key or value is added or changes its meaning.
-const FIRST_LINE: &str = "gpustub-device-link 2";
+const FIRST_LINE: &str = "gpustub-device-link 3";
 
 /// The stubs of the CUDA runtime that a package uses.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -71,6 +71,8 @@ pub struct Library {
     pub archs: Vec<Arch>,
     /// The CUDA runtime that its host code is linked with.
     pub cudart: Cudart,
+    /// Whether its kernels launch kernels.
+    pub cudadevrt: bool,
     /// The stubs of that runtime that its package uses.
     pub stubs: Stubs,
     /// Archive or shared library.
@@ -106,6 +108,7 @@ impl Library {
             ("built", self.built.to_string()),
             ("archive", text(&self.archive)?),
             ("cudart", self.cudart.word().to_owned()),
+            ("cudadevrt", self.cudadevrt.to_string()),
             ("stubs", stubs),
             ("type", self.library_type.word().to_owned()),
         ];
@@ -144,6 +147,9 @@ impl Library {
             "package" => self.package = owned(),
             "built" => {
                 self.built = value.parse().map_err(|_| expected("`true` or `false`"))?;
+            }
+            "cudadevrt" => {
+                self.cudadevrt = value.parse().map_err(|_| expected("`true` or `false`"))?;
             }
             "archive" => self.archive = value.into(),
             "cudart" => {
@@ -279,6 +285,7 @@ mod tests {
                 .map(|arch| Arch::parse(arch).unwrap())
                 .into(),
             cudart: Cudart::Static,
+            cudadevrt: true,
             stubs: Stubs::Shared("/s.so".into()),
             library_type: LibraryType::Shared,
             middle: Some("/m.so".into()),
@@ -320,8 +327,8 @@ mod tests {
     fn another_first_line_is_rejected() {
         for first in [
             "",
-            "gpustub-device-link 1\n",
-            "gpustub-device-link 3\nlibrary a\n",
+            "gpustub-device-link 2\n",
+            "gpustub-device-link 4\nlibrary a\n",
         ] {
             refused(first, "/o/libraries:1: error");
         }

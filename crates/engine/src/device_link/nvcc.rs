@@ -33,6 +33,8 @@ pub(crate) struct Nvcc {
     programs: Vec<PathBuf>,
     /// Other inputs of a command's result, for its fingerprint.
     surroundings: String,
+    /// Architecture of the target, as in its triple.
+    arch: String,
     /// Variables that name a toolkit without a compiler, which another toolkit replaces.
     passed: Vec<String>,
 }
@@ -76,6 +78,7 @@ impl Nvcc {
             wrapper: wrapper(env),
             programs: Vec::new(),
             surroundings: String::new(),
+            arch: triple.split('-').next().unwrap_or(triple).to_owned(),
             passed,
         };
         nvcc.host_compiler = nvcc.choose_host_compiler(env, triple, host)?;
@@ -151,6 +154,25 @@ impl Nvcc {
             command.arg("-ccbin").arg(compiler);
         }
         command
+    }
+
+    /// The same command with another path of the compiler.
+    pub(crate) fn link_as(&self, program: OsString) -> Command {
+        let wrapper = self
+            .words
+            .split_last()
+            .map_or(&[][..], |(_, before)| before);
+        self.command(wrapper.iter().chain([&program]))
+    }
+
+    /// Path of the compiler, without its wrapper.
+    pub(crate) fn program(&self) -> &Path {
+        self.words.last().map_or(Path::new(""), Path::new)
+    }
+
+    /// Architecture of the target, for [`Self::library_dirs`].
+    pub(crate) fn arch(&self) -> &str {
+        &self.arch
     }
 
     /// Architectures that it can compile for; empty if unknown.

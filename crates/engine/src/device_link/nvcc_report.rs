@@ -9,6 +9,7 @@ use gpustub_core::gpu_arch::{Arch, ArchKind};
 use gpustub_core::manifest::DeviceLink;
 use gpustub_core::text::join;
 
+use super::lto;
 use super::metadata::Library;
 use super::nvcc::Nvcc;
 use crate::error::{Error, SourceText};
@@ -119,10 +120,9 @@ pub(super) fn link_error(
     let error = if unsupported(&raw).is_some() {
         error.help(known(nvcc))
     } else if DEVICE_RUNTIME.iter().any(|name| raw.contains(name)) {
-        error.help(
-            "a kernel launches kernels, which needs libcudadevrt; gpustub does not link it: launch \
-             them from the host",
-        )
+        error.help(DEVRT_HELP)
+    } else if let Some(help) = lto::help(nvcc, &raw) {
+        error.help(help)
     } else if raw.contains("Undefined reference") {
         error.help(
             "the library that defines it belongs into `requires` of the one that calls it; its \
@@ -135,6 +135,10 @@ pub(super) fn link_error(
     };
     error.command(&shell(command))
 }
+
+/// Help for kernels that launch kernels.
+pub(super) const DEVRT_HELP: &str = "a kernel launches kernels, which needs libcudadevrt: write \
+                                     `cudadevrt = true` in the [device-link] table of its source";
 
 /// Functions that nvcc calls for a launch in device code (13.5, 11.8).
 const DEVICE_RUNTIME: [&str; 3] = ["__cudaCDP", "cudaGetParameterBuffer", "cudaLaunchDevice"];

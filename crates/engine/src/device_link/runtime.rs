@@ -17,6 +17,19 @@ pub(super) struct Runtime {
     pub(super) libraries: Vec<(&'static str, &'static str)>,
 }
 
+/// The toolkit's library for kernels that launch kernels.
+pub(super) fn cudadevrt(nvcc: &Nvcc) -> Result<PathBuf, Error> {
+    let dirs = nvcc.library_dirs(nvcc.arch()).into_iter();
+    let mut files = dirs.map(|dir| dir.join("libcudadevrt.a"));
+    files.find(|file| file.is_file()).ok_or_else(|| {
+        let root = nvcc.root.display();
+        let message = format!(
+            "the CUDA toolkit at {root} has no libcudadevrt.a, which `cudadevrt = true` needs"
+        );
+        Error::new(&IO_ERROR, message).help("install it (wheels: nvidia-cuda-runtime 13, or 12.9)")
+    })
+}
+
 pub(super) fn find(
     context: &Context,
     nvcc: &Nvcc,

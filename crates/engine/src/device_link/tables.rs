@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use gpustub_core::directives::Directive;
-use gpustub_core::manifest::LibraryType;
+use gpustub_core::manifest::{DeviceModule, LibraryType};
 
 use super::context::Context;
 use super::metadata::Stubs;
@@ -34,9 +34,15 @@ pub(crate) fn build_declared(
             None => declared.push(library),
         }
     }
+    let enabled = |module: &&DeviceModule| {
+        let features = &module.library.required_features;
+        let missing = features.first_missing(|feature| settings.env.has_feature(feature));
+        missing.is_none()
+    };
+    let modules: Vec<_> = manifest.device_modules.iter().filter(enabled).collect();
     let published = disabled::publish(&settings.env, &disabled);
     output.directives.extend(published);
-    if declared.is_empty() && settings.delivery.is_none() {
+    if declared.is_empty() && modules.is_empty() && settings.delivery.is_none() {
         return Ok(());
     }
     let dir = settings.gpustub_dir()?;
@@ -61,7 +67,7 @@ pub(crate) fn build_declared(
         tools: &|| settings.toolchain(&target, &dir),
         linker: &|| settings.linker(&target, &dir),
     };
-    let closure = libraries::build_all(&context, &declared, &mut output.directives)?;
+    let closure = libraries::build_all(&context, &declared, &modules, &mut output.directives)?;
     let Some(delivery) = settings.delivery else {
         return Ok(());
     };

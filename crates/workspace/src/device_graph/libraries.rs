@@ -8,6 +8,7 @@ use gpustub_core::suggest::nearest;
 use gpustub_engine::device_link::{Directories, sources};
 use gpustub_image::archive_device_code_file;
 
+use super::visibility::Library;
 use super::{Builder, CargoUnit, link, runtime};
 use crate::package_index::PackageIndex;
 use crate::workspace::directory;
@@ -50,20 +51,26 @@ impl Builder<'_> {
                 .extend(runtime::refused(self.packages, at, declared));
         }
         node.version_of = self.names.is_shared(id).then(|| id.clone());
-        for name in &declared.requires {
+        let required = self.required(at, declared).into_iter();
+        node.links.extend(
+            required.map(|library| link(self.names.library(library.package, &library.name))),
+        );
+        node
+    }
+
+    /// Libraries that a table requires. Reports unknown names.
+    pub(super) fn required(&mut self, at: PackageIndex, table: &DeviceLink) -> Vec<Library> {
+        let mut required = Vec::new();
+        for name in &table.requires {
             let found = self.visibility.required(at, &name.value);
             if found.is_empty() {
-                let mut error = self.unknown(at, id, &name.value);
+                let mut error = self.unknown(at, &table.name.value, &name.value);
                 error.origin = self.place(at, name.span.clone());
                 self.made.found.push(error);
             }
-            let names = &self.names;
-            let links = found
-                .into_iter()
-                .map(|library| link(names.library(library.package, &library.name)));
-            node.links.extend(links);
+            required.extend(found);
         }
-        node
+        required
     }
 
     /// Reads the device code of an archive that was built elsewhere, if the file exists.
@@ -94,7 +101,7 @@ impl Builder<'_> {
     }
 
     /// Reports patterns that match no file, with the message of the build.
-    fn sources(&mut self, at: PackageIndex, id: &str, patterns: &[Spanned<String>]) {
+    pub(super) fn sources(&mut self, at: PackageIndex, id: &str, patterns: &[Spanned<String>]) {
         let directories = Directories {
             package: directory(self.packages.packages[at]),
             out_dir: None,
@@ -122,6 +129,11 @@ impl Builder<'_> {
                 all.map(|one| (one.name.value.as_str(), false))
             }))
             .collect();
+        let mut modules = self.packages.declared.iter().flatten();
+        let is_module = modules.any(|declared| {
+            let mut all = declared.manifest.device_modules.iter();
+            all.any(|module| module.name() == name)
+        });
         let help = match known.iter().find(|(known, _)| *known == name) {
             Some((_, true)) => format!(
                 "add the package that declares it to [dependencies] of `{}`; that package needs a \
@@ -129,6 +141,11 @@ impl Builder<'_> {
                 self.packages.packages[at].name
             ),
             Some((_, false)) => "the library requires a cargo feature that is off".to_owned(),
+            None if is_module => {
+                "it is a module, which nothing can be linked with: move what both need into a library \
+                 (`type = \"static\"`)"
+                    .to_owned()
+            }
             None => match nearest(name, known.iter().map(|(known, _)| *known)) {
                 Some(meant) => format!("did you mean `{meant}`?"),
                 None => "declare it, or remove the name".to_owned(),

@@ -1,8 +1,7 @@
 //! The `[device-link.<name>]` tables of `GpuStub.toml`.
 
-use super::{
-    LIBRARY_TYPES, checked_strings, is_below, is_path, path_below, required_features, shorten,
-};
+use super::device_module::{self, ARCHS_HELP, Settings};
+use super::{checked_strings, is_below, is_path, path_below, required_features, shorten};
 use crate::by_name::ByName;
 use crate::decode::{Decoder, Table, Value};
 use crate::define_id;
@@ -11,8 +10,15 @@ use crate::fields;
 use crate::gpu_arch::Arch;
 use crate::ids::{Id, IndexVec};
 use crate::library::is_id;
-use crate::manifest::{Cudart, DeviceCode, DeviceLink, LibraryType, SharedFiles};
+use crate::manifest::{Cudart, DeviceCode, DeviceLink, DeviceModule, LibraryType, SharedFiles};
 use crate::spanned::Spanned;
+
+/// Values of `type`; `None` is a module, which no program links.
+pub(super) const TYPES: [(&str, Option<LibraryType>); 3] = [
+    ("static", Some(LibraryType::Static)),
+    ("shared", Some(LibraryType::Shared)),
+    ("module", None),
+];
 
 pub(super) const CUDARTS: [(&str, Cudart); 3] = [
     ("shared", Cudart::Shared),
@@ -63,18 +69,31 @@ const OWN_FLAGS: [(&[&str], &str); 4] = [
 const PATH_HELP: &str = "sources and headers are a part of the package, such as \"cuda/*.cu\"";
 
 /// Reads all tables, sorted by name; those with an error are left out.
-pub(super) fn read(decoder: &mut Decoder<'_>, tables: &Table<'_>) -> Vec<DeviceLink> {
-    let mut links = Vec::new();
+pub(super) fn read(
+    decoder: &mut Decoder<'_>,
+    tables: &Table<'_>,
+) -> (Vec<DeviceLink>, Vec<DeviceModule>) {
+    let (mut links, mut modules) = (Vec::new(), Vec::new());
     for (name, value) in tables.entries() {
         let before = decoder.count();
-        let link = device_link(decoder, name, &value);
-        links.extend(link.filter(|_| decoder.count() == before));
+        match device_link(decoder, name, &value) {
+            Some((link, settings)) if decoder.count() == before => match settings {
+                None => links.push(link),
+                Some(settings) => modules.push(settings.module(link)),
+            },
+            _ => {}
+        }
     }
     cycles(decoder, &links);
-    links
+    device_module::check(decoder, &links, &modules);
+    (links, modules)
 }
 
-fn device_link(decoder: &mut Decoder<'_>, name: &str, value: &Value<'_>) -> Option<DeviceLink> {
+fn device_link(
+    decoder: &mut Decoder<'_>,
+    name: &str,
+    value: &Value<'_>,
+) -> Option<(DeviceLink, Option<Settings>)> {
     if !is_id(name) {
         let message = format!(
             "invalid library name `{}`: lower-case letters, digits, `-` and `_`, at most 64",
@@ -84,14 +103,16 @@ fn device_link(decoder: &mut Decoder<'_>, name: &str, value: &Value<'_>) -> Opti
         return None;
     }
     let table = decoder.table(value, &fields::keys("device-link"))?;
-    let library_type = table
+    let kind = table
         .get("type")
-        .and_then(|value| decoder.one_of(&value, &LIBRARY_TYPES))
-        .unwrap_or_default();
+        .and_then(|value| decoder.one_of(&value, &TYPES))
+        .unwrap_or(Some(LibraryType::default()));
+    let settings = device_module::settings(decoder, &table, kind.is_none());
+    let library_type = kind.unwrap_or_default();
     let cudart = table
         .get("cudart")
         .and_then(|value| decoder.one_of(&value, &CUDARTS));
-    let code = code(decoder, &table, value, library_type)?;
+    let code = code(decoder, &table, value, library_type, settings.as_ref())?;
     let mut link = DeviceLink {
         name: Spanned {
             value: name.to_owned(),
@@ -105,13 +126,25 @@ fn device_link(decoder: &mut Decoder<'_>, name: &str, value: &Value<'_>) -> Opti
         code,
         library_type,
         cudart: cudart.unwrap_or_default(),
+        cudadevrt: false,
         required_features: required_features(decoder, &table),
         optional: false,
     };
+    if let Some(value) = table.get("cudadevrt") {
+        link.cudadevrt = decoder.boolean(&value)?;
+        if link.cudadevrt && library_type == LibraryType::Shared {
+            let message = format!("`{}` with `type = \"shared\"`", value.name);
+            let help = "write type = \"static\": programs are linked with its device library";
+            decoder.error_with_help(&INVALID_VALUE, value.key_span, message, help);
+        }
+    }
     if let Some(value) = table.get("optional") {
         link.optional = decoder.boolean(&value)?;
     }
-    Some(link)
+    if let Some(settings) = &settings {
+        settings.check(decoder, &table, &link);
+    }
+    Some((link, settings))
 }
 
 fn code(
@@ -119,6 +152,7 @@ fn code(
     table: &Table<'_>,
     value: &Value<'_>,
     library_type: LibraryType,
+    module: Option<&Settings>,
 ) -> Option<DeviceCode> {
     let shared = table.get("prebuilt-shared");
     if let (Some(shared), None) = (&shared, table.get("prebuilt")) {
@@ -162,6 +196,8 @@ fn code(
                 prebuilt,
             })
         }
+        // A module may be one of the libraries that it requires.
+        (None, None) if module.is_some() => Some(DeviceCode::Headers),
         (None, None) if table.get("include-dirs").is_some() => Some(DeviceCode::Headers),
         (None, None) => {
             let message = format!("`{}` has no `sources`", table.name);
@@ -307,12 +343,10 @@ fn archs(
     value: &Value<'_>,
     code: &DeviceCode,
 ) -> Vec<Spanned<Arch>> {
-    const HELP: &str = "write the GPUs that it is compiled for, such as archs = [\"sm_80\", \
-                        \"sm_90\", \"compute_90\"]";
     let Some(list) = table.get("archs") else {
         if !matches!(code, DeviceCode::Headers) {
             let message = format!("`{}` has no `archs`", table.name);
-            decoder.error_with_help(&MISSING_KEY, value.key_span.clone(), message, HELP);
+            decoder.error_with_help(&MISSING_KEY, value.key_span.clone(), message, ARCHS_HELP);
         }
         return Vec::new();
     };
@@ -336,7 +370,7 @@ fn archs(
     }
     if archs.is_empty() && decoder.count() == before {
         let message = format!("`{}` is empty", list.name);
-        decoder.error_with_help(&INVALID_VALUE, list.span, message, HELP);
+        decoder.error_with_help(&INVALID_VALUE, list.span, message, ARCHS_HELP);
     }
     archs
 }

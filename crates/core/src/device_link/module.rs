@@ -1,0 +1,38 @@
+//! Device links of modules, which no program contains.
+
+use crate::diag::{Diagnostic, MISSING_ARCH};
+use crate::gpu_arch::{Arch, ArchKind};
+use crate::manifest::DeviceModule;
+use crate::text::join;
+
+/// Architectures that a module's device link makes machine code for, ascending.
+pub fn module_archs(module: &DeviceModule) -> Vec<Arch> {
+    let declared = module.library.archs.iter().map(|arch| arch.value);
+    let linked = declared.filter(|arch| arch.kind != ArchKind::Virtual);
+    let mut archs: Vec<Arch> = linked.map(|arch| arch.as_kind(ArchKind::Real)).collect();
+    archs.sort();
+    archs.dedup();
+    archs
+}
+
+/// Reports a library without code for an architecture of a module that requires it: nvlink does not.
+pub fn module_lacks_arch(
+    module: &DeviceModule,
+    library: &str,
+    library_archs: &[Arch],
+) -> Option<Diagnostic> {
+    let words = |archs: &[Arch]| join(&archs.iter().map(Arch::to_string).collect::<Vec<_>>(), ", ");
+    let mut missing = module_archs(module);
+    missing.retain(|wanted| !library_archs.iter().any(|arch| arch.serves(*wanted)));
+    if missing.is_empty() {
+        return None;
+    }
+    let name = module.name();
+    let message = format!(
+        "device-link.{name} is for {}, and `{library}`, which it requires, has only {}",
+        words(&missing),
+        words(library_archs)
+    );
+    let help = format!("add them to `archs` of `{library}`, or remove them from those of `{name}`");
+    Some(Diagnostic::error(&MISSING_ARCH, message).help(help))
+}

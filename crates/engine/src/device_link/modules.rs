@@ -1,0 +1,192 @@
+//! Modules: device code in files that the package's code embeds and loads with the driver.
+//!
+//! A separable module is a device link over its objects and the libraries that it requires. Of
+//! others, each source is a file.
+
+use std::path::{Path, PathBuf};
+
+use gpustub_core::device_link::{module_archs, module_lacks_arch};
+use gpustub_core::diag::INVALID_VALUE;
+use gpustub_core::directives::Directive;
+use gpustub_core::gpu_arch::ArchKind;
+use gpustub_core::manifest::{DeviceCode, DeviceModule, Manifest};
+
+use super::closure::inherited;
+use super::compile::{self, Compilation, Made, Unit};
+use super::context::{BuildContext, Context};
+use super::directories::Directories;
+use super::metadata::{Library, Object};
+use super::nvcc::Nvcc;
+use super::{nvlink, sources};
+use crate::error::Error;
+use crate::files;
+use crate::input;
+use crate::output::Output;
+use crate::settings::Settings;
+use crate::toolchain::{Index, Toolchain};
+
+/// The compile steps of a module.
+pub(super) fn units<'a>(
+    build: &BuildContext,
+    module: &'a DeviceModule,
+) -> Result<Vec<Unit<'a>>, Error> {
+    let DeviceCode::Sources(patterns) = &module.library.code else {
+        return Ok(Vec::new());
+    };
+    let inherited = inherited(module.name(), build.own, build.foreign);
+    let made = if module.separable {
+        Made::Object
+    } else {
+        Made::Module(module.format)
+    };
+    compile::units(build, &module.library, patterns, &inherited, made)
+}
+
+/// Inputs of the steps after the compilation.
+pub(super) struct ModuleBuild<'a> {
+    pub(super) context: &'a Context<'a>,
+    pub(super) nvcc: &'a Nvcc,
+    /// `OUT_DIR/gpustub/device-link`.
+    pub(super) dir: &'a Path,
+    /// Libraries of dependencies.
+    pub(super) foreign: &'a [Library],
+    pub(super) tools: &'a Toolchain,
+}
+
+impl ModuleBuild<'_> {
+    /// Publishes the files of a module. `own`: the libraries and modules of the package.
+    pub(super) fn build(
+        &self,
+        module: &DeviceModule,
+        compiled: Vec<Compilation>,
+        own: &mut [Library],
+        directives: &mut Vec<Directive>,
+    ) -> Result<(), Error> {
+        if module.separable {
+            let file = self.link(module, compiled, own, directives)?;
+            return self.publish(module, None, &file, directives);
+        }
+        for one in compiled {
+            self.publish(module, Some(&one.source), &one.file, directives)?;
+        }
+        Ok(())
+    }
+
+    /// Device-links a module.
+    fn link(
+        &self,
+        module: &DeviceModule,
+        compiled: Vec<Compilation>,
+        own: &mut [Library],
+        directives: &mut Vec<Directive>,
+    ) -> Result<PathBuf, Error> {
+        let name = module.name();
+        let dir = file_dir(self.dir, name);
+        std::fs::create_dir_all(&dir).map_err(|e| Error::io("create the directory", &dir, &e))?;
+        let found = own.iter_mut().find(|library| library.name == name);
+        if let (Some(library), false) = (found, compiled.is_empty()) {
+            let objects: Vec<_> = compiled.iter().map(|one| one.file.clone()).collect();
+            compile::archive(self.tools, &library.archive, &objects, Index::Write)?;
+            for Compilation { source, file } in compiled {
+                let member = file.file_name().unwrap_or_default();
+                library.sources.push(Object {
+                    member: member.to_string_lossy().into_owned(),
+                    source: self.context.package.join(source),
+                });
+            }
+        }
+        let mut members = inherited(name, own, self.foreign);
+        members.retain(|library| library.built && !library.archive.as_os_str().is_empty());
+        for library in members.iter().filter(|library| library.name != name) {
+            if let Some(lacks) = module_lacks_arch(module, &library.name, &library.archs) {
+                let location = self.context.manifest.location(&module.library.name.span);
+                return Err(Error::from(Box::new(lacks)).with_location(location));
+            }
+            // Not those of this run: they are newer than its start, which cargo compares with.
+            if !library.archive.starts_with(self.context.out) {
+                directives.push(Directive::RerunIfChanged(files::text(&library.archive)?));
+            }
+        }
+        let is_lto = |library: &&Library| library.archs.iter().any(|a| a.kind == ArchKind::Lto);
+        let inputs = nvlink::Inputs {
+            nvcc: self.nvcc,
+            archs: &module_archs(module),
+            lto: members.iter().any(is_lto),
+            members: &members,
+            dir: &dir,
+        };
+        let file = dir.join(format!("{name}.{}", module.format.word()));
+        let said = nvlink::link_module(&inputs, module.format, &file)?;
+        directives.extend(said.into_iter().map(Directive::Warning));
+        Ok(file)
+    }
+
+    fn publish(
+        &self,
+        module: &DeviceModule,
+        source: Option<&Path>,
+        file: &Path,
+        directives: &mut Vec<Directive>,
+    ) -> Result<(), Error> {
+        let variable = module.variable(source.and_then(stem).as_deref());
+        let is_same = |one: &Directive| matches!(one, Directive::Env(name, _) if *name == variable);
+        if directives.iter().any(is_same) {
+            let source = source.map(|source| format!("{} of ", source.display()));
+            let message = format!(
+                "{}device-link.{}: another module has the variable {variable}",
+                source.unwrap_or_default(),
+                module.name()
+            );
+            let location = self.context.manifest.location(&module.library.name.span);
+            return Err(Error::new(&INVALID_VALUE, message)
+                .with_location(location)
+                .help("rename the table or the source: the variable consists of both names"));
+        }
+        directives.push(Directive::Env(variable, files::text(file)?));
+        Ok(())
+    }
+}
+
+fn file_dir(dir: &Path, name: &str) -> PathBuf {
+    dir.join("modules").join(name)
+}
+
+fn stem(source: &Path) -> Option<String> {
+    Some(source.file_stem()?.to_string_lossy().into_owned())
+}
+
+/// Publishes empty files in place of the declared modules.
+pub(crate) fn build_empty_declared(settings: &Settings, output: &mut Output) -> Result<(), Error> {
+    let (path, name) = input::manifest_file(settings)?;
+    let Ok(text) = std::fs::read_to_string(&path) else {
+        return Ok(());
+    };
+    let (manifest, _) = Manifest::parse(&name, &text);
+    let out_dir = settings.out_dir()?;
+    let directories = Directories {
+        package: path.parent().unwrap_or(Path::new("")),
+        out_dir: Some(&out_dir),
+    };
+    for module in &manifest.device_modules {
+        let dir = file_dir(&settings.gpustub_dir()?.join("device-link"), module.name());
+        std::fs::create_dir_all(&dir).map_err(|e| Error::io("create the directory", &dir, &e))?;
+        let mut stems = Vec::new();
+        match &module.library.code {
+            DeviceCode::Sources(patterns) if !module.separable => {
+                for pattern in patterns {
+                    let found = sources::matching(directories, module.name(), &pattern.value);
+                    stems.extend(found.iter().flatten().map(|source| stem(source)));
+                }
+            }
+            _ => stems.push(None),
+        }
+        let file = dir.join(format!("empty.{}", module.format.word()));
+        files::write_if_changed(&file, b"")?;
+        for stem in stems {
+            let variable = module.variable(stem.as_deref());
+            let directive = Directive::Env(variable, files::text(&file)?);
+            output.directives.push(directive);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,1 @@
+__device__ float acceleration(float distance) { return 1.0f / (distance * distance); }

@@ -1,0 +1,105 @@
+//! LTO code, which is finished at the device link: with toolkits as wheels and as NVIDIA install them.
+
+use std::path::Path;
+use std::process::Command;
+
+use gpustub_tests::Result;
+use gpustub_tests::command::{run, succeed};
+use gpustub_tests::nvcc::{TOOLKIT_12, TOOLKIT_13, Toolkit, recorder};
+use gpustub_tests::pair::major;
+use gpustub_tests::rdc::{Library, Project};
+
+use crate::{Record, modules};
+
+/// Launches; with an argument, writes the module there.
+const MAIN: &str = "fn main() {\n    match std::env::args().nth(1) {\n        None => assert_eq!(top::run(), 0),\n        \
+                    Some(file) => std::fs::write(file, include_bytes!(env!(\"GPUSTUB_MODULE_ALL\"))).unwrap(),\n    }\n}\n";
+
+const MODULE: &str = "schema = 1\n[device-link.all]\ntype = \"module\"\nrequires = [\"top\"]\narchs = [\"lto_90\"]\n";
+
+/// `tip` calls `top`, which requires `base`: in both, code for one architecture is LTO code.
+fn project(toolkit: Toolkit) -> Result<Project> {
+    let project = Project::new(toolkit)?;
+    let library = |name, requires| Library {
+        archs: "\"sm_80\", \"lto_90\"",
+        ..Library::new(name, requires)
+    };
+    project.library(library("base", &[]))?;
+    project.library(library("top", &["base"]))?;
+    for package in ["base", "top"] {
+        project.edit(
+            &format!("{package}/GpuStub.toml"),
+            "header-version = \"13\"",
+            &format!("header-version = \"{}\"", major(toolkit.version)?),
+        )?;
+    }
+    let needs = "[dependencies]\ntop = { path = \"../top\" }\n";
+    project.package(
+        "tip",
+        needs,
+        &[("src/main.rs", MAIN), ("GpuStub.toml", MODULE)],
+    )?;
+    succeed(&mut project.gpustub(&["sync"])?)?;
+    Ok(project)
+}
+
+/// `cargo build` with the toolkit in a directory.
+fn build(project: &Project, toolkit: &Path) -> Command {
+    let mut build = project.cargo(&["build", "-j2", "-p", "tip"]);
+    build.env("CUDA_HOME", toolkit);
+    build
+}
+
+fn registers_each_kernel_once(project: &Project, toolkit: Toolkit) -> Result<()> {
+    let library = recorder(&project.path("recorder"), major(toolkit.version)?)?;
+    let record = Record::run(&mut Command::new(project.built("tip")), &library)?;
+    record.expect(&[("tip", &["base_kernel", "top_kernel"])], 2)?;
+
+    let module = project.path("all.fatbin");
+    succeed(Command::new(project.built("tip")).arg(&module))?;
+    modules::expect(&module, &[("sm_90", &modules::LIBRARIES)])
+}
+
+/// Wheels have libnvvm under another name than the one that nvlink loads.
+#[test]
+#[ignore = "needs CUDA's compiler: ./tests/run"]
+fn lto_code_is_linked_with_a_toolkit_of_wheels() -> Result<()> {
+    let toolkit = TOOLKIT_13.root()?;
+    assert!(
+        !toolkit.join("nvvm/lib64/libnvvm.so").exists(),
+        "no test of the missing name"
+    );
+    let project = project(TOOLKIT_13)?;
+    let built = succeed(&mut build(&project, &toolkit))?;
+    assert!(!built.stderr.contains("warning"), "{}", built.stderr);
+    registers_each_kernel_once(&project, TOOLKIT_13)?;
+    let again = succeed(build(&project, &toolkit).arg("-v"))?;
+    assert!(!again.stderr.contains("Running"), "{}", again.stderr);
+    Ok(())
+}
+
+/// A script in place of nvcc runs another toolkit than the one around it, which gpustub cannot change.
+#[test]
+#[ignore = "needs CUDA's compiler: ./tests/run"]
+fn a_missing_libnvvm_is_named_with_the_link_to_make() -> Result<()> {
+    let project = project(TOOLKIT_13)?;
+    let ran = run(&mut build(&project, &project.toolkit()))?;
+    let loaded = project.toolkit().join("nvvm/lib64/libnvvm.so");
+    let step = format!(
+        "help: for LTO code nvlink loads {}, which does not exist: `mkdir -p ",
+        loaded.display()
+    );
+    assert!(ran.stderr.contains(&step), "{}", ran.stderr);
+    let library = project.toolkit().join("lib/libnvvm.so.4");
+    let link = format!("ln -s {} {}`", library.display(), loaded.display());
+    assert!(ran.stderr.contains(&link), "{}", ran.stderr);
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs CUDA's compiler of 12: ./tests/run --all"]
+fn heavy_lto_code_is_linked_with_toolkit_12() -> Result<()> {
+    let project = project(TOOLKIT_12)?;
+    succeed(&mut build(&project, &TOOLKIT_12.root()?))?;
+    registers_each_kernel_once(&project, TOOLKIT_12)
+}
