@@ -154,7 +154,7 @@ pub fn finalize() {
     let list = at("OUT_DIR").join("gpustub/device-link/libraries");
     std::fs::create_dir_all(list.parent().unwrap()).unwrap();
     let include = at("CARGO_MANIFEST_DIR").join("include");
-    let text = "gpustub-device-link 2\nlibrary physics\npackage physics\nbuilt true\narchive \n\
+    let text = "gpustub-device-link 3\nlibrary physics\npackage physics\nbuilt true\narchive \n\
                 cudart none\nstubs none\ntype static\ninclude-dir ";
     std::fs::write(list, format!("{text}{}\n", include.display())).unwrap();
 }
