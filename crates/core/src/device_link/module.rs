@@ -1,18 +1,14 @@
 //! Device links of modules, which no program contains.
 
+use super::plan::linked_archs;
 use crate::diag::{Diagnostic, MISSING_ARCH};
-use crate::gpu_arch::{Arch, ArchKind};
+use crate::gpu_arch::Arch;
 use crate::manifest::DeviceModule;
 use crate::text::join;
 
 /// Architectures that a module's device link makes machine code for, ascending.
 pub fn module_archs(module: &DeviceModule) -> Vec<Arch> {
-    let declared = module.library.archs.iter().map(|arch| arch.value);
-    let linked = declared.filter(|arch| arch.kind != ArchKind::Virtual);
-    let mut archs: Vec<Arch> = linked.map(|arch| arch.as_kind(ArchKind::Real)).collect();
-    archs.sort();
-    archs.dedup();
-    archs
+    linked_archs(module.library.archs.iter().map(|arch| arch.value))
 }
 
 /// Reports a library without code for an architecture of a module that requires it: nvlink does not.

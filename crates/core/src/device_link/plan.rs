@@ -239,19 +239,12 @@ impl<'g> LinkPlan<'g> {
     /// all that its inputs contain. PTX requests none: nvlink links PTX only for a given `sm_`.
     pub(super) fn asked(&self, id: NodeId, inputs: &[NodeId]) -> Vec<Arch> {
         let node = self.node(id);
-        let mut asked: Vec<Arch> = if node.kind == Kind::Rdc || node.archs.is_empty() {
+        if node.kind == Kind::Rdc || node.archs.is_empty() {
             let archs = inputs.iter().flat_map(|&input| &self.node(input).archs);
-            archs.copied().collect()
+            linked_archs(archs.copied())
         } else {
-            node.archs.clone()
-        };
-        asked.retain(|arch| arch.kind != ArchKind::Virtual);
-        for arch in &mut asked {
-            *arch = arch.as_kind(ArchKind::Real);
+            linked_archs(node.archs.iter().copied())
         }
-        asked.sort_unstable();
-        asked.dedup();
-        asked
     }
 
     /// The host link of an image, and that of its final.
@@ -314,4 +307,13 @@ impl<'g> LinkPlan<'g> {
     pub(super) fn is_root(&self, id: NodeId) -> bool {
         self.node(id).form == NodeForm::Bin
     }
+}
+
+/// Architectures that a device link of this code makes machine code for, ascending.
+pub(super) fn linked_archs(archs: impl Iterator<Item = Arch>) -> Vec<Arch> {
+    let linked = archs.filter(|arch| arch.kind != ArchKind::Virtual);
+    let mut linked: Vec<Arch> = linked.map(|arch| arch.as_kind(ArchKind::Real)).collect();
+    linked.sort_unstable();
+    linked.dedup();
+    linked
 }
