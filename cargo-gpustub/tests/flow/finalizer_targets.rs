@@ -171,3 +171,24 @@ fn a_library_for_c_exports_its_device_link_to_shared_libraries() {
     let out = planned();
     assert!(out.contains("forc/cdylib: uses left_final"), "{out}");
 }
+
+/// No build script passes a device link to a Rust dylib of another package.
+#[test]
+fn rust_dylibs_that_reach_device_code_are_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    workspace(directory);
+    rdc(directory, "base", "", "type = \"shared\"\n");
+    let library = "[lib]\ncrate-type = [\"dylib\"]\n".to_owned();
+    plain(
+        directory,
+        "dynamic",
+        &(library + &dependencies_on(&["base"])),
+    );
+    program(directory, "app", &dependencies_on(&["dynamic"]));
+    for command in [&["sync", "--workspace"][..], &["plan"]] {
+        let (_, err) = ends(1, directory, command);
+        let reported = "the device link of dynamic/dylib does not receive base";
+        assert!(err.contains(reported), "{err}");
+    }
+}

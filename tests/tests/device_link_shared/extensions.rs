@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use gpustub_tests::cargo::gpustub;
-use gpustub_tests::command::{Ran, run, succeed};
+use gpustub_tests::command::{Ran, run};
 use gpustub_tests::{Result, scratch};
 
 use crate::{Project, Record, TRIPLE, alone, expect, opens, workspace};
@@ -141,11 +141,15 @@ fn two_cdylibs_of_two_finals_are_reported_before_and_after_the_build() -> Result
     let _alone = alone();
     let project = workspace()?;
     let reported = "`flat/cdylib`, `solid/cdylib` cannot be opened by one process";
-    for command in ["plan", "sync"] {
+    for (command, code, level) in [
+        ("plan", 0, "warning"),
+        ("sync", 0, "warning"),
+        ("check", 1, "error"),
+    ] {
         let words = [command, "--offline", "-p", "flat", "-p", "solid"];
-        let ran = succeed(&mut project.gpustub(&words)?)?;
-        if !ran.stderr.contains("warning[duplicate-device-link]") || !ran.stderr.contains(reported)
-        {
+        let ran = run(&mut project.gpustub(&words)?)?;
+        let start = format!("{level}[duplicate-device-link]: {reported}");
+        if ran.status.code() != Some(code) || !ran.stderr.contains(&start) {
             return Err(ran.error(command));
         }
     }
