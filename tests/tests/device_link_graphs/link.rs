@@ -93,12 +93,14 @@ pub fn file(plan: &LinkPlan<'_>, at: NodeId, is_final: bool) -> String {
     }
 }
 
-/// A program that opens the libraries of its arguments, and calls `run` of each.
+/// A program that opens the libraries of its arguments, and calls `run` of each. With the environment
+/// variable `GLOBAL` they see each other's functions.
 pub fn host(directory: &Path) -> Result<PathBuf> {
-    let code = "#include <dlfcn.h>\n#include <stdio.h>\n\
+    let code = "#include <dlfcn.h>\n#include <stdio.h>\n#include <stdlib.h>\n\
                 int main(int n, char **words) {\n\
+                \x20   int flag = getenv(\"GLOBAL\") ? RTLD_GLOBAL : RTLD_LOCAL;\n\
                 \x20   for (int i = 1; i < n; i++) {\n\
-                \x20       void *library = dlopen(words[i], RTLD_NOW);\n\
+                \x20       void *library = dlopen(words[i], RTLD_NOW | flag);\n\
                 \x20       void (*run)(void) = library ? (void (*)(void))dlsym(library, \"run\") : 0;\n\
                 \x20       if (!run) return puts(dlerror()), 1;\n\
                 \x20       run();\n    }\n    return 0;\n}\n";
@@ -251,7 +253,7 @@ impl Images<'_> {
     }
 
     /// Runs the program, or a program that opens these cdylibs.
-    pub fn run(&self, process: NodeId) -> Result<Ran> {
+    pub fn run(&self, process: NodeId, is_global: bool) -> Result<Ran> {
         let node = self.plan.node(process);
         let mut command = if node.opens.is_empty() {
             Command::new(self.directory.join(&node.name))
@@ -264,6 +266,7 @@ impl Images<'_> {
         if let Some(directory) = self.compiler.runtime.parent() {
             command.env("LD_LIBRARY_PATH", directory);
         }
+        command.envs(is_global.then_some(("GLOBAL", "1")));
         run(&mut command)
     }
 }
