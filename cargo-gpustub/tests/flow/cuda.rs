@@ -5,14 +5,17 @@ use std::path::Path;
 
 use super::{ends, package, write};
 
-/// Creates a workspace whose members are its directories, and an empty helper.
+/// Creates a workspace whose members are its directories, and a helper that links nothing.
 pub fn workspace(directory: &Path) {
     let root = "[workspace]\nresolver = \"3\"\nmembers = [\"*\"]\nexclude = [\"others\"]\n\
                 [workspace.dependencies]\ngpustub-build = { path = \"helper\" }\n";
     write(directory, "Cargo.toml", root);
     let helper = directory.join("helper");
     package(&helper, "gpustub-build", "[features]\ndevice-link = []\n");
-    let code = "pub fn build() {}\npub fn finalize() {}\npub fn build_finalizer() {}\n";
+    let code = "pub fn build() {}\npub fn finalize() {}\npub fn build_finalizer() {\n    \
+                let directory = std::env::var(\"OUT_DIR\").unwrap() + \"/gpustub\";\n    \
+                std::fs::create_dir_all(&directory).unwrap();\n    \
+                std::fs::write(directory + \"/exports.rs\", \"\").unwrap();\n}\n";
     write(&helper, "src/lib.rs", code);
 }
 

@@ -139,7 +139,7 @@ fn a_library_for_c_and_for_rust_is_refused_where_both_are_used() {
 }
 
 #[test]
-fn a_library_for_c_over_shared_libraries_needs_one_final() {
+fn a_library_for_c_exports_its_device_link_to_shared_libraries() {
     let directory = tempfile::tempdir().unwrap();
     let directory = directory.path();
     workspace(directory);
@@ -151,11 +151,15 @@ fn a_library_for_c_over_shared_libraries_needs_one_final() {
         "forc",
         &(library + &dependencies_on(&["left", "right"])),
     );
-    let (_, err) = ends(1, directory, &["sync", "--workspace"]);
+    ends(0, directory, &["sync", "--workspace"]);
+    let planned = || ends(0, directory, &["plan", "-p", "forc"]).0;
+    let out = planned();
     assert!(
-        err.contains("error[missing-device-link]") && err.contains("libraries left, right"),
-        "{err}"
+        out.contains("exports the functions for left right"),
+        "{out}"
     );
+    let code = read(directory, "forc/gpustub-final/src/lib.rs");
+    assert!(code.contains("\"/gpustub/exports.rs\""), "{code}");
     // If one library requires the other, it has a final over both.
     rdc(
         directory,
@@ -164,4 +168,27 @@ fn a_library_for_c_over_shared_libraries_needs_one_final() {
         "type = \"shared\"\nrequires = [\"right\"]\n",
     );
     ends(0, directory, &["sync", "--workspace"]);
+    let out = planned();
+    assert!(out.contains("forc/cdylib: uses left_final"), "{out}");
+}
+
+/// No build script passes a device link to a Rust dylib of another package.
+#[test]
+fn rust_dylibs_that_reach_device_code_are_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    workspace(directory);
+    rdc(directory, "base", "", "type = \"shared\"\n");
+    let library = "[lib]\ncrate-type = [\"dylib\"]\n".to_owned();
+    plain(
+        directory,
+        "dynamic",
+        &(library + &dependencies_on(&["base"])),
+    );
+    program(directory, "app", &dependencies_on(&["dynamic"]));
+    for command in [&["sync", "--workspace"][..], &["plan"]] {
+        let (_, err) = ends(1, directory, command);
+        let reported = "the device link of dynamic/dylib does not receive base";
+        assert!(err.contains(reported), "{err}");
+    }
 }

@@ -89,7 +89,7 @@ fn every_graph_gives_the_plan_of_core() {
 fn a_graph_as_json() {
     let directory = tempfile::tempdir().unwrap();
     let graph = "B*:shared archs=sm_80 cudart=shared; A*:static -> B; p:plugin -> B; \
-                 exe:bin -> A opens p\n";
+                 exe:bin -> A opens p,q; q:cdylib -> A\n";
     let (text, found, code) = planned(directory.path(), graph, &["--format", "json"]);
     assert_eq!(code, Some(1));
     let document: Value = serde_json::from_str(&text).unwrap();
@@ -110,10 +110,11 @@ fn a_graph_as_json() {
     let archive = serde_json::json!({"item": "archive", "node": "A"});
     assert_eq!(
         nodes[3]["device_link"],
-        serde_json::json!({"inputs": ["A", "B"], "archs": ["sm_80"], "lto": false})
+        serde_json::json!({"inputs": ["A", "B"], "archs": ["sm_80"], "lto": false, "exports": ["B"]})
     );
     assert_eq!(nodes[3]["host_link"][1], archive);
-    assert_eq!(nodes[3]["opens"], serde_json::json!(["p"]));
+    assert_eq!(nodes[4]["device_link"]["exports"], serde_json::json!(["B"]));
+    assert_eq!(nodes[3]["opens"], serde_json::json!(["p", "q"]));
     assert_eq!(nodes[2]["uses_final"], "B");
     assert_eq!(nodes[0]["rule"], "split-library");
     assert!(found.contains("error[duplicate-device-link]"), "{found}");

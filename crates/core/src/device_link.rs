@@ -9,6 +9,7 @@
 mod check;
 #[cfg(feature = "tools")]
 mod explain;
+mod faults;
 mod graph;
 mod module;
 #[cfg(feature = "tools")]

@@ -24,7 +24,10 @@ pub fn build(settings: &Settings) -> Result<Output, Error> {
     // target, also for targets without stubs.
     if settings.env.get("DOCS_RS").is_some() {
         #[cfg(feature = "device-link")]
-        device_link::build_empty_declared(settings, &mut output)?;
+        {
+            device_link::build_empty_declared(settings, &mut output)?;
+            device_link::build_nothing(settings)?;
+        }
         #[cfg(feature = "archive")]
         archive::build_empty_declared(settings, &mut output)?;
     } else {

@@ -8,6 +8,7 @@
 //!     modules/<module>/      the device link of a module
 //!     libraries              metadata for dependents (`metadata.rs`)
 //!     link/                  the device link of the package's programs
+//! OUT_DIR/gpustub/exports.rs code of a finalizer crate
 //! ```
 
 mod closure;
@@ -15,6 +16,7 @@ mod compile;
 mod context;
 mod directories;
 mod disabled;
+mod exports;
 mod external;
 mod final_link;
 mod fingerprint;
@@ -36,4 +38,4 @@ mod tables;
 pub use directories::Directories;
 pub use final_link::Delivery;
 pub(crate) use modules::build_empty_declared;
-pub(crate) use tables::build_declared;
+pub(crate) use tables::{build_declared, build_nothing};

@@ -17,8 +17,7 @@ mod stale;
 use std::collections::{BTreeMap, BTreeSet};
 
 use cargo_metadata::{DependencyKind, Package};
-use gpustub_core::diag::{DUPLICATE_DEVICE_SYMBOL, Diagnostic, MISSING_DEVICE_LINK, OUT_OF_SYNC};
-use gpustub_core::manifest::LibraryType;
+use gpustub_core::diag::{DUPLICATE_DEVICE_SYMBOL, Diagnostic, OUT_OF_SYNC};
 use gpustub_edit::{Edit, cargo_toml, use_line};
 use gpustub_reference::codes::{MULTIPLE_FINALIZERS, TEST_ONLY_DEVICE_CODE};
 use gpustub_report::display_path::display_path;
@@ -155,9 +154,6 @@ fn unwritable_links(
             found.push(Diagnostic::error(&MULTIPLE_FINALIZERS, message).help(help));
         }
     }
-    if programs.cdylib {
-        found.extend(several_finals(graph, package, closure));
-    }
     for name in &closure.only_in_tests {
         let message = format!(
             "`{name}` has CUDA code and is linked into the tests of `{}` only, in addition to that of its \
@@ -172,38 +168,6 @@ fn unwritable_links(
         found.push(Diagnostic::error(&TEST_ONLY_DEVICE_CODE, message).help(help));
     }
     found
-}
-
-/// rustc hides symbols that a C library does not export, including its device link's registering
-/// functions: shared libraries cannot call those. They need a single final among them.
-fn several_finals(graph: &Graph, package: &Package, closure: &Closure) -> Option<Diagnostic> {
-    let libraries: Vec<_> = closure
-        .members
-        .keys()
-        .flat_map(|&at| graph.rdc(at))
-        .collect();
-    let is_required = |name: &str| {
-        let mut all = libraries.iter().flat_map(|library| &library.requires);
-        all.any(|required| required.value == name)
-    };
-    let tops: Vec<&str> = libraries
-        .iter()
-        .filter(|library| library.library_type == LibraryType::Shared)
-        .map(|library| library.name.value.as_str())
-        .filter(|name| !is_required(name))
-        .collect();
-    let [_, _, ..] = tops[..] else {
-        return None;
-    };
-    let message = format!(
-        "the library for C of `{}` would not load: its device link is hidden from the shared \
-         libraries {}, none of which requires the others",
-        package.name,
-        tops.join(", ")
-    );
-    let help =
-        "declare a library with `type = \"shared\"` that requires all of them: its final serves";
-    Some(Diagnostic::error(&MISSING_DEVICE_LINK, message).help(help))
 }
 
 /// Adds the `use … as _` lines of the programs.

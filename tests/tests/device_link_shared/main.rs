@@ -2,9 +2,10 @@
 //! with a recording CUDA runtime.
 //!
 //! `workspace`: `area` and `volume` call the device code of `base`; `one` and `behind` use `area` alone,
-//! `two` and `many` both.
+//! `two` and `many` both. `extensions` has libraries for C, and the static library `detail`.
 
 mod changes;
+mod extensions;
 mod installed;
 mod stubs;
 
@@ -73,8 +74,9 @@ impl Project {
 
     /// Writes the finalizers of all programs that lack a build script for it.
     fn sync(&self) -> Result<()> {
-        let words = "sync --offline -p base -p behind -p many -p plugin";
-        let words: Vec<&str> = words.split(' ').collect();
+        let words = "sync --offline -p base -p behind -p many -p plugin \
+                     -p inner -p solid -p wide -p flat";
+        let words: Vec<&str> = words.split_whitespace().collect();
         succeed(&mut self.gpustub(&words)?)?;
         Ok(())
     }
@@ -255,16 +257,17 @@ fn bfd_links_the_same_programs() -> Result<()> {
     programs(workspace()?, &["--config", &flags])
 }
 
-/// Command of a program that opens a library and calls one of its functions.
+/// Command of a program that opens libraries, and calls a function of each: pairs of arguments.
 fn opens(dir: &Path, library: &Path, function: &str) -> Result<Command> {
     let source = dir.join("host.c");
     fs::write(
         &source,
         "#include <dlfcn.h>\n#include <stdio.h>\nint main(int n, char **words) {\n\
-         \x20   void *library = dlopen(words[n - 2], RTLD_NOW);\n\
-         \x20   int (*run)(void) = library ? (int (*)(void))dlsym(library, words[n - 1]) : 0;\n\
-         \x20   if (!run) return puts(dlerror()), 1;\n\
-         \x20   return printf(\"status %d\\n\", run()), 0;\n}\n",
+         \x20   for (int i = 1; i + 1 < n; i += 2) {\n\
+         \x20       void *library = dlopen(words[i], RTLD_NOW);\n\
+         \x20       int (*run)(void) = library ? (int (*)(void))dlsym(library, words[i + 1]) : 0;\n\
+         \x20       if (!run) return puts(dlerror()), 1;\n\
+         \x20       printf(\"status %d\\n\", run());\n    }\n    return 0;\n}\n",
     )?;
     let host = dir.join("host");
     let mut cc = Command::new("cc");

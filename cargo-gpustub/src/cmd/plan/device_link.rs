@@ -175,6 +175,8 @@ struct DeviceLinkJson<'a> {
     inputs: Vec<&'a str>,
     archs: Vec<String>,
     lto: bool,
+    /// Inputs in other images, which call the device link.
+    exports: Vec<&'a str>,
 }
 
 /// An item of a host link line.
@@ -207,6 +209,7 @@ impl<'a> NodeJson<'a> {
                 inputs: planned.inputs.iter().map(|&at| name(at)).collect(),
                 archs: planned.archs.iter().map(ToString::to_string).collect(),
                 lto: planned.lto,
+                exports: planned.exports.iter().map(|&at| name(at)).collect(),
             }),
             uses_final: match planned.role {
                 Role::UseFinal(of) => Some(name(of)),

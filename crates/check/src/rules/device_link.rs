@@ -105,8 +105,8 @@ fn duplicate_device_link(package: &Package, findings: &mut Findings) {
             &DUPLICATE_DEVICE_LINK,
             &image,
             format!(
-                "{} is device-linked in this image and in `{}`; a process registers only one of the two",
-                listed(&ids),
+                "{} device-linked in this image and in `{}`; a process registers only one of the two",
+                are(&ids),
                 other.member.path
             ),
             "device-link it once, in the image that needs both; or hide `__cudaRegisterLinkedBinary*` in each",
@@ -120,8 +120,8 @@ fn unshared_device_globals(package: &Package, findings: &mut Findings) {
             &UNSHARED_DEVICE_GLOBALS,
             &image,
             format!(
-                "{} is linked into this image and into `{}`; each copy has its own device globals",
-                listed(&ids),
+                "{} linked into this image and into `{}`; each copy has its own device globals",
+                are(&ids),
                 other.member.path
             ),
             "",
@@ -240,6 +240,12 @@ fn listed(ids: &BTreeSet<&str>) -> String {
         0 | 1 => format!("`{first}`"),
         more => format!("`{first}` and {} more", more - 1),
     }
+}
+
+/// [`listed`], with the verb.
+fn are(ids: &BTreeSet<&str>) -> String {
+    let verb = if ids.len() > 1 { "are" } else { "is" };
+    format!("{} {verb}", listed(ids))
 }
 
 fn archs(archs: &BTreeSet<Arch>) -> String {

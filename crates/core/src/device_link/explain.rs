@@ -17,7 +17,11 @@ impl LinkPlan<'_> {
             Kind::Plain => "without relocatable device code of its own",
             Kind::Interface => "headers alone",
         };
-        let closed = if node.is_closed() { ", closed" } else { "" };
+        let closed = if self.walk.is_closed(at) {
+            ", closed"
+        } else {
+            ""
+        };
         let mut text = format!(
             "{}: {} ({}{closed}, {code})\n",
             node.name,

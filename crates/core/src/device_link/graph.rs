@@ -41,7 +41,8 @@ pub enum NodeForm {
     Bin,
     /// A shared library that is only opened at run time.
     Plugin,
-    /// A Rust `cdylib` (or `proc-macro`): closed, since rustc hides all but its own exports.
+    /// A Rust `cdylib`, which rustc gives the exports that it knows: closed, unless code that it
+    /// reaches is in another image.
     Cdylib,
 }
 
@@ -146,26 +147,21 @@ impl Node {
         !matches!(self.form, NodeForm::Static | NodeForm::Object)
     }
 
-    pub(super) fn is_closed(&self) -> bool {
-        self.closed || self.form == NodeForm::Cdylib
-    }
-
     /// Whether a device link for the node may be made: the end of a chain of libraries.
     pub(super) fn is_terminal(&self) -> bool {
-        self.is_closed() || matches!(self.form, NodeForm::Bin | NodeForm::Plugin)
+        use NodeForm::{Bin, Cdylib, Plugin};
+        self.closed || matches!(self.form, Bin | Plugin | Cdylib)
     }
 
     /// Whether the node is built as objects, archive, middle and final.
     pub(super) fn is_split(&self) -> bool {
-        self.is_rdc()
-            && self.form == NodeForm::Shared
-            && !self.is_closed()
-            && self.prelinked.is_none()
+        self.is_rdc() && self.form == NodeForm::Shared && !self.closed && self.prelinked.is_none()
     }
 
     /// Whether dependents can ignore its device code, since it has its own device link.
     pub(super) fn is_opaque(&self) -> bool {
-        self.is_image() && (self.is_closed() || self.prelinked.is_some())
+        let is_linked = self.closed || self.form == NodeForm::Cdylib || self.prelinked.is_some();
+        self.is_image() && is_linked
     }
 
     /// A diagnostic with the node's origin.

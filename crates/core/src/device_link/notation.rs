@@ -43,7 +43,7 @@ impl Graph {
     /// NAME[*]:FORM [-> [-]NAME, …] [opens NAME[:final], …] [MARK …]
     /// ```
     ///
-    /// `*` is relocatable device code, a form one of `static object shared bin plugin cdylib
+    /// Libraries are opened in this order. `*` is relocatable device code, a form one of `static object shared bin plugin cdylib
     /// interface`, `-` before a name a private link. Marks: `closed`, `host`, `prelinked` (or
     /// `prelinked=A+B`), `archs=sm_80+sm_90`, `cudart=static`, `symbols=f+g`, `version-of=NAME`,
     /// `sees=A+B` (`sees=` for none).

@@ -108,6 +108,9 @@ pub struct Planned {
     /// is over, in order, each once. Empty: no device link. The link is stale when any of them
     /// changed.
     pub inputs: Vec<NodeId>,
+    /// The inputs whose objects are in other images, which call the device link: rustc must export
+    /// its functions for them from a cdylib.
+    pub exports: Vec<NodeId>,
     /// Architectures that the device link makes machine code for, ascending. Empty: no library names one.
     pub archs: Vec<Arch>,
     /// Whether the device link needs `-dlto`: an input has code that is finished there.
@@ -173,7 +176,7 @@ impl<'g> LinkPlan<'g> {
         if below.is_empty() && !node.is_rdc() {
             return Role::Plain;
         }
-        let own = if node.is_closed() {
+        let own = if self.walk.is_closed(id) {
             Why::Closed
         } else if node.is_rdc() {
             Why::DeviceCode
@@ -222,6 +225,10 @@ impl<'g> LinkPlan<'g> {
                 Vec::new()
             },
             lto: has_link && self.has_lto(&inputs),
+            exports: match role {
+                Role::OwnLink(_) if !node.closed => self.walk.linked_elsewhere(id),
+                _ => Vec::new(),
+            },
             role,
             artifacts,
             inputs,
@@ -256,7 +263,7 @@ impl<'g> LinkPlan<'g> {
             .walk
             .unlinked_below(id)
             .into_iter()
-            .filter(|&lib| self.node(lib).is_split() && !node.is_closed())
+            .filter(|&lib| self.node(lib).is_split() && !node.closed)
             .map(LinkItem::Middle)
             .collect();
         let cudart = self.cudart(id).map(LinkItem::Cudart);

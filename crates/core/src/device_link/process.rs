@@ -1,47 +1,14 @@
 //! Errors of a process: the images that a program starts with and opens, in which each object needs
 //! exactly one device link.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::graph::NodeId;
+use super::faults::{self, Fault, Finding, ImageFault};
+use super::graph::{NodeForm, NodeId, ResolvedOpen};
 use super::plan::{LinkPlan, Role};
-use crate::diag::{
-    DUPLICATE_DEVICE_LINK, DUPLICATE_DEVICE_OBJECTS, Diagnostic, INCOMPLETE_DEVICE_LINK,
-    MISSING_DEVICE_LINK, MIXED_CUDART, UNSHARED_DEVICE_GLOBALS, listing,
-};
+use crate::diag::Diagnostic;
 use crate::ids::IndexVec;
 use crate::manifest::Cudart;
-
-/// Kind of a fault, in report order.
-#[derive(PartialEq, Eq, PartialOrd, Ord, Clone, Copy)]
-enum Fault {
-    DuplicateDeviceLink,
-    DuplicateDeviceObjects,
-    MissingDeviceLink,
-    IncompleteDeviceLink,
-    MixedCudart(Cudart, Cudart),
-    UnsharedDeviceGlobals,
-}
-
-/// A fault and the images that it concerns.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct ImageFault {
-    fault: Fault,
-    images: Vec<NodeId>,
-}
-
-impl ImageFault {
-    fn new(fault: Fault, images: Vec<NodeId>) -> Self {
-        Self { fault, images }
-    }
-}
-
-/// A fault of some images, and the libraries that it concerns.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Finding {
-    at: ImageFault,
-    members: Vec<NodeId>,
-}
 
 /// Checks all processes of a plan; a fault of several processes is reported once.
 pub(super) fn check_processes(plan: &LinkPlan<'_>) -> Vec<Diagnostic> {
@@ -74,6 +41,8 @@ pub(super) fn check_processes(plan: &LinkPlan<'_>) -> Vec<Diagnostic> {
     check(&mut processes, &|id| plan.is_root(id));
     check(&mut processes, &|id| is_terminal(id) && !led_to[id]);
     check(&mut processes, &is_terminal);
+    let alone = |&id: &NodeId| is_terminal(id) && !plan.is_root(id) && !led_to[id];
+    processes.check_apart(&graph.ids().filter(alone).collect::<Vec<_>>());
     processes.into_diagnostics()
 }
 
@@ -100,6 +69,13 @@ fn images_with(occurrences: &[Occurrence], member: NodeId) -> Vec<NodeId> {
     same.map(|occurrence| occurrence.image).collect()
 }
 
+/// Whether no other image can call the function for a library in a device link, given the images that
+/// hold the library. rustc exports from a cdylib only the functions for other images.
+fn hides(plan: &LinkPlan<'_>, link: NodeId, held: &[NodeId]) -> bool {
+    let node = plan.node(link);
+    node.closed || (node.form == NodeForm::Cdylib && held.binary_search(&link).is_ok())
+}
+
 struct Processes<'p, 'g> {
     plan: &'p LinkPlan<'g>,
     /// The device link that comes with each image: its own, or the final that it uses.
@@ -115,38 +91,101 @@ struct Processes<'p, 'g> {
 struct Process {
     images: Vec<NodeId>,
     links: Vec<NodeId>,
+    image_steps: IndexVec<NodeId, Option<Step>>,
+    link_steps: IndexVec<NodeId, Option<Step>>,
+}
+
+/// Time at which an image, or a device link, is loaded.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Step {
+    /// 0 at the start, then the number of the library that is opened.
+    open: usize,
+    /// Position in the order of loading.
+    position: usize,
+}
+
+impl Process {
+    fn load(
+        into: &mut Vec<NodeId>,
+        steps: &mut IndexVec<NodeId, Option<Step>>,
+        id: NodeId,
+        open: usize,
+    ) {
+        if steps[id].is_none() {
+            let position = into.len();
+            steps[id] = Some(Step { open, position });
+            into.push(id);
+        }
+    }
 }
 
 impl Processes<'_, '_> {
     fn process(&mut self, root: NodeId) -> Process {
         let graph = &self.plan.walk.graph;
-        let (mut seen, mut linked) = (graph.table(false), graph.table(false));
-        seen[root] = true;
-        let (mut images, mut links) = (vec![root], Vec::new());
-        let mut next = 0;
-        while let Some(&image) = images.get(next) {
-            next += 1;
-            let contents = self.plan.walk.image_contents(image);
-            let opened = contents.opened.iter();
-            let finals = opened
-                .clone()
-                .filter(|open| open.r#final)
-                .map(|open| open.to);
-            for link in self.links[image].into_iter().chain(finals) {
-                if !std::mem::replace(&mut linked[link], true) {
-                    links.push(link);
-                }
+        let mut process = Process {
+            images: Vec::new(),
+            links: Vec::new(),
+            image_steps: graph.table(None),
+            link_steps: graph.table(None),
+        };
+        let mut opens = vec![ResolvedOpen {
+            to: root,
+            r#final: false,
+        }];
+        for step in 0.. {
+            let Some(open) = opens.pop() else { break };
+            let mut next = process.images.len();
+            let mut more: Vec<ResolvedOpen> = Vec::new();
+            Process::load(&mut process.images, &mut process.image_steps, open.to, step);
+            if open.r#final {
+                Process::load(&mut process.links, &mut process.link_steps, open.to, step);
             }
-            for to in contents.linked.iter().chain(opened.map(|open| &open.to)) {
-                if !std::mem::replace(&mut seen[*to], true) {
-                    images.push(*to);
+            while let Some(&image) = process.images.get(next) {
+                next += 1;
+                let contents = self.plan.walk.image_contents(image);
+                for &to in &contents.linked {
+                    Process::load(&mut process.images, &mut process.image_steps, to, step);
                 }
+                if let Some(link) = self.links[image] {
+                    Process::load(&mut process.links, &mut process.link_steps, link, step);
+                }
+                more.extend(&contents.opened);
             }
+            // In their order, and before those that earlier images open next.
+            opens.extend(more.into_iter().rev());
         }
-        images.iter().for_each(|&image| self.visited[image] = true);
-        images.sort_unstable();
-        links.sort_unstable();
-        Process { images, links }
+        (process.images.iter()).for_each(|&image| self.visited[image] = true);
+        self.drop_covered(root, &mut process.links);
+        process.images.sort_unstable();
+        process.links.sort_unstable();
+        process
+    }
+
+    /// Drops the device links of other images over nothing but libraries that the program, or the
+    /// opened plugin, links itself. It is loaded first, so that the objects call its functions.
+    fn drop_covered(&mut self, root: NodeId, links: &mut Vec<NodeId>) {
+        let plan = self.plan;
+        let walk = &plan.walk;
+        let Some(own) = self.links[root].filter(|_| !walk.is_closed(root)) else {
+            return;
+        };
+        let covered = match plan.node(own).form {
+            NodeForm::Cdylib => walk.linked_elsewhere(own),
+            _ => walk.members(own),
+        };
+        let covered: BTreeSet<NodeId> = covered.into_iter().collect();
+        links.retain(|&link| {
+            let is_split = plan.node(link).is_split();
+            let is_apart = is_split || walk.image_contents(link).owns.is_empty();
+            let is_covered = |member: &NodeId| covered.contains(member);
+            link == own || !is_apart || !self.members(link).iter().all(is_covered)
+        });
+    }
+
+    /// Inputs of the device link of a library or plugin.
+    fn members(&mut self, link: NodeId) -> &[NodeId] {
+        let plan = self.plan;
+        self.members[link].get_or_insert_with(|| plan.walk.members(link))
     }
 
     fn check(&mut self, root: NodeId) {
@@ -162,8 +201,8 @@ impl Processes<'_, '_> {
                 linked.extend(members.map(|member| occurrence(member, link)));
                 continue;
             }
-            let members = self.members[link].get_or_insert_with(|| plan.walk.members(link));
-            linked.extend(members.iter().map(|&member| occurrence(member, link)));
+            let members = self.members(link).iter();
+            linked.extend(members.map(|&member| occurrence(member, link)));
         }
         for &image in &process.images {
             let owns = &plan.walk.image_contents(image).owns;
@@ -180,9 +219,10 @@ impl Processes<'_, '_> {
         }
         for same in held.chunk_by(|a, b| a.member == b.member) {
             let member = same[0].member;
-            for fault in
-                self.check_holders(&images_with(same, member), &images_with(&linked, member))
-            {
+            let (images, links) = (images_with(same, member), images_with(&linked, member));
+            let mut found = self.check_holders(&images, &links);
+            found.extend(self.check_order(&process, &images, &links));
+            for fault in found {
                 faults.entry(fault).or_default().push(member);
             }
         }
@@ -195,16 +235,16 @@ impl Processes<'_, '_> {
         }
     }
 
-    fn open_images(&self, images: &[NodeId]) -> Vec<NodeId> {
-        let open = |&&at: &&NodeId| !self.plan.node(at).is_closed();
+    /// The images or device links of a library that do not hide its function.
+    fn open_images(&self, images: &[NodeId], held: &[NodeId]) -> Vec<NodeId> {
+        let open = |&&at: &&NodeId| !hides(self.plan, at, held);
         images.iter().filter(open).copied().collect()
     }
 
     /// Faults in the device links over a library, given the images that hold it.
     fn check_links(&self, links: &[NodeId], held: &[NodeId]) -> Vec<ImageFault> {
         let mut faults = Vec::new();
-        let open = self.open_images(links);
-        // The symbols of a closed image are visible to no other image.
+        let open = self.open_images(links, held);
         if open.len() > 1 {
             faults.push(ImageFault::new(Fault::DuplicateDeviceLink, open.clone()));
         }
@@ -214,10 +254,9 @@ impl Processes<'_, '_> {
                 links.to_vec(),
             ));
         }
-        let open_holds = !self.open_images(held).is_empty();
+        let open_holds = !self.open_images(held, held).is_empty();
         for &link in links {
-            let closed = self.plan.node(link).is_closed();
-            if if closed {
+            if if hides(self.plan, link, held) {
                 held.binary_search(&link).is_err()
             } else {
                 !open_holds
@@ -231,7 +270,8 @@ impl Processes<'_, '_> {
     /// Faults in the images that hold a library, given the device links over it.
     fn check_holders(&self, images: &[NodeId], links: &[NodeId]) -> Vec<ImageFault> {
         let mut faults = Vec::new();
-        let (open, open_links) = (self.open_images(images), self.open_images(links));
+        let open = self.open_images(images, images);
+        let open_links = self.open_images(links, images);
         // If all of them are linked as well, two device links were reported.
         if open.len() > 1
             && !open
@@ -241,8 +281,7 @@ impl Processes<'_, '_> {
             faults.push(ImageFault::new(Fault::DuplicateDeviceObjects, open));
         }
         for &image in images {
-            let closed = self.plan.node(image).is_closed();
-            if if closed {
+            if if hides(self.plan, image, images) {
                 links.binary_search(&image).is_err()
             } else {
                 open_links.is_empty()
@@ -251,6 +290,76 @@ impl Processes<'_, '_> {
             }
         }
         faults
+    }
+
+    /// Fault of a library that is opened before its device link: the loader finds no definition of
+    /// the functions that its objects call.
+    fn check_order(
+        &self,
+        process: &Process,
+        images: &[NodeId],
+        links: &[NodeId],
+    ) -> Option<ImageFault> {
+        let (held, linked) = (
+            self.open_images(images, images),
+            self.open_images(links, images),
+        );
+        let first = |all: &[NodeId], steps: &IndexVec<NodeId, Option<Step>>| {
+            let known = |&id: &NodeId| Some((steps[id]?, id));
+            all.iter().filter_map(known).min()
+        };
+        let (loaded, image) = first(&held, &process.image_steps)?;
+        let (defined, link) = first(&linked, &process.link_steps)?;
+        let is_late = loaded.open < defined.open;
+        is_late.then(|| ImageFault::new(Fault::LateDeviceLink, vec![image, link]))
+    }
+
+    /// Reports images that a program may open, but only one of them: their device links share libraries.
+    fn check_apart(&mut self, images: &[NodeId]) {
+        let mut linked = Vec::new();
+        let mut opened: BTreeMap<NodeId, Vec<NodeId>> = BTreeMap::new();
+        for &image in images {
+            let Some(link) = self.links[image] else {
+                continue;
+            };
+            let opened = opened.entry(link).or_default();
+            opened.push(image);
+            if opened.len() > 1 {
+                continue;
+            }
+            let owns = &self.plan.walk.image_contents(link).owns;
+            let owns: BTreeSet<NodeId> = owns.iter().copied().collect();
+            let plan = self.plan;
+            for &member in self.members(link) {
+                let held = if owns.contains(&member) {
+                    &[link][..]
+                } else {
+                    &[]
+                };
+                if !hides(plan, link, held) {
+                    let image = link;
+                    linked.push(Occurrence { member, image });
+                }
+            }
+        }
+        linked.sort_unstable();
+        let mut faults: BTreeMap<Vec<NodeId>, Vec<NodeId>> = BTreeMap::new();
+        for same in linked
+            .chunk_by(|a, b| a.member == b.member)
+            .filter(|same| same.len() > 1)
+        {
+            let links = same.iter().map(|occurrence| occurrence.image).collect();
+            faults.entry(links).or_default().push(same[0].member);
+        }
+        for (links, members) in faults {
+            let roots = links
+                .iter()
+                .flat_map(|link| &opened[link])
+                .copied()
+                .collect();
+            let at = ImageFault::new(Fault::SeparateDeviceLinks, links);
+            self.found.insert(Finding { at, members }, roots);
+        }
     }
 
     /// The first two nodes of the process with different runtimes.
@@ -279,68 +388,7 @@ impl Processes<'_, '_> {
         let plan = self.plan;
         let found = self.found.into_iter();
         found
-            .map(|(finding, roots)| diagnostic(plan, finding, &roots))
+            .map(|(finding, roots)| faults::diagnostic(plan, finding, &roots))
             .collect()
-    }
-}
-
-fn diagnostic(plan: &LinkPlan<'_>, finding: Finding, roots: &[NodeId]) -> Diagnostic {
-    let Finding { at, members } = finding;
-    let ImageFault { fault, images } = at;
-    let graph = &plan.walk.graph;
-    let quoted = |names: Vec<&str>| {
-        let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-        listing(&quoted)
-    };
-    let (m, holders) = (quoted(graph.names(&members)), quoted(graph.names(&images)));
-    let (root, links) = (quoted(graph.names(roots)), {
-        let names: Vec<String> = images.iter().map(|&at| plan.link_name(at)).collect();
-        quoted(names.iter().map(String::as_str).collect())
-    });
-    let diagnostic = match fault {
-        Fault::DuplicateDeviceLink => Diagnostic::error(
-            &DUPLICATE_DEVICE_LINK,
-            format!("in {root}, {links} each device-link {m}; a process registers a library once"),
-        )
-        .help(format!(
-            "close all but one of them, or link the middles and device-link all of it in {root}"
-        )),
-        Fault::DuplicateDeviceObjects => Diagnostic::error(
-            &DUPLICATE_DEVICE_OBJECTS,
-            format!("in {root}, {m} is inside {holders}"),
-        )
-        .help(format!("make {m} shared, or close all but one of them")),
-        Fault::MissingDeviceLink => Diagnostic::error(
-            &MISSING_DEVICE_LINK,
-            format!("in {root}, {m} (in {holders}) is never device-linked"),
-        )
-        .help(
-            "open a library's final or a plugin instead, or let the program link the library: \
-             then it is in the program's device link",
-        ),
-        Fault::IncompleteDeviceLink => Diagnostic::error(
-            &INCOMPLETE_DEVICE_LINK,
-            format!("in {root}, {links} device-links {m}, which is not in the process"),
-        )
-        .help("no kernel of that device link is registered: link the library, or repeat the device link without it"),
-        Fault::MixedCudart(one, other) => Diagnostic::error(
-            &MIXED_CUDART,
-            format!(
-                "in {root}, `{}` uses the {} CUDA runtime, `{}` the {} one",
-                graph.name(images[0]),
-                one.word(),
-                graph.name(images[1]),
-                other.word()
-            ),
-        )
-        .help("choose one kind with `cudart` for all libraries of a process"),
-        Fault::UnsharedDeviceGlobals => Diagnostic::warning(
-            &UNSHARED_DEVICE_GLOBALS,
-            format!("in {root}, {m} is in {links}, each with device globals of its own"),
-        ),
-    };
-    match images.first() {
-        Some(&image) => plan.node(image).with_origin(diagnostic),
-        None => diagnostic,
     }
 }

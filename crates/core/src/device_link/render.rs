@@ -63,6 +63,13 @@ impl LinkPlan<'_> {
             }
             Role::Prelinked => format!("already device-linked: {inputs}"),
         };
+        if self.node(planned.node).form == NodeForm::Cdylib && !planned.exports.is_empty() {
+            let _ = write!(
+                text,
+                "; exports the functions for {}",
+                names(&planned.exports)
+            );
+        }
         let held = |item: &LinkItem| matches!(item, LinkItem::WholeArchive(_));
         let held: Vec<LinkItem> = planned.line.iter().copied().filter(held).collect();
         if !held.is_empty() {

@@ -1,6 +1,8 @@
 //! Nodes reached from a node, in order, and those of them inside its image.
 
-use super::graph::{NodeId, ResolvedGraph, ResolvedOpen};
+use std::collections::BTreeSet;
+
+use super::graph::{NodeForm, NodeId, ResolvedGraph, ResolvedOpen};
 use crate::ids::IndexVec;
 
 /// Contents of an image, and the images that it refers to.
@@ -51,12 +53,36 @@ fn dependents_first<'a>(
 pub(super) struct Walk<'g> {
     pub graph: ResolvedGraph<'g>,
     contents: IndexVec<NodeId, ImageContents>,
+    closed: IndexVec<NodeId, bool>,
 }
 
 impl<'g> Walk<'g> {
     pub fn new(graph: ResolvedGraph<'g>) -> Self {
         let contents = graph.ids().map(|id| find_contents(&graph, id)).collect();
-        Self { graph, contents }
+        let closed = graph.nodes.iter().map(|node| node.closed).collect();
+        let mut walk = Self {
+            graph,
+            contents,
+            closed,
+        };
+        for id in walk.graph.ids() {
+            let is_cdylib = walk.graph.node(id).form == NodeForm::Cdylib;
+            walk.closed[id] |= is_cdylib && walk.linked_elsewhere(id).is_empty();
+        }
+        walk
+    }
+
+    /// Whether no other image can call the device link of the image.
+    pub fn is_closed(&self, id: NodeId) -> bool {
+        self.closed[id]
+    }
+
+    /// Inputs of a node's device link whose objects are in other images.
+    pub fn linked_elsewhere(&self, id: NodeId) -> Vec<NodeId> {
+        let owned: BTreeSet<NodeId> = self.contents[id].owns.iter().copied().collect();
+        let mut members = self.members(id);
+        members.retain(|member| !owned.contains(member));
+        members
     }
 
     /// Contents of an image.
@@ -65,18 +91,21 @@ impl<'g> Walk<'g> {
     }
 
     /// Next nodes on the way from `id` to device code. A node with its own device link hides its
-    /// contents, and leads on to the nodes that it is linked with.
+    /// contents, and leads on to the nodes that it is linked with, unless its link is over these as well.
     fn next(&self, root: NodeId, id: NodeId) -> &[NodeId] {
-        if id != root && self.graph.node(id).is_opaque() {
-            &self.contents[id].linked
-        } else {
+        let node = self.graph.node(id);
+        if id == root || !node.is_opaque() {
             &self.graph.links[id]
+        } else if node.form == NodeForm::Cdylib && !node.closed {
+            &[]
+        } else {
+            &self.contents[id].linked
         }
     }
 
     /// Whether the path from `root` to device code continues through `id`.
     fn enters(&self, root: NodeId, id: NodeId) -> bool {
-        !self.graph.node(root).is_closed() || absorbs(&self.graph, root, id)
+        !self.graph.node(root).closed || absorbs(&self.graph, root, id)
     }
 
     /// All nodes that `root` reaches, itself first, dependents before dependencies.
@@ -128,7 +157,7 @@ impl<'g> Walk<'g> {
 /// Whether `id` becomes a part of the image that reaches it.
 fn absorbs(graph: &ResolvedGraph<'_>, image: NodeId, id: NodeId) -> bool {
     let node = graph.node(id);
-    !node.is_image() || (graph.node(image).is_closed() && node.is_split())
+    !node.is_image() || (graph.node(image).closed && node.is_split())
 }
 
 fn find_contents(graph: &ResolvedGraph<'_>, image: NodeId) -> ImageContents {

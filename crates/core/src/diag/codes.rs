@@ -59,9 +59,11 @@ staticlib, may contain a device link: allow the rule for it (https://github.com/
     DUPLICATE_DEVICE_LINK "duplicate-device-link": "library in two device links of one process",
         "The objects of a library register with the first device link that the loader finds. A second device
 link waits for them forever and registers none of its kernels: the build succeeds, and launches fail
-with \"invalid device function\". Use one device link for all libraries, or close an image, which then
-has its own device link and its own copy of the device globals. In built images, hide
+with \"invalid device function\". Use one device link for all libraries: let one shared library
+require what all of them use. Or close an image, which then has its own device link and its own copy
+of the device globals, as a cdylib over static libraries has. In built images, hide
 `__cudaRegisterLinkedBinary*` and `__fatbinwrap*` (https://github.com/Alpine-DAV/ascent/issues/807).
+For images that no program of the graph opens this is a warning: no process may open both.
 
     A*:shared -> B; C*:shared -> B
     p1:plugin -> A; p2:plugin -> C
@@ -261,8 +263,9 @@ one, or name one in `CC` or `CC_<target>`. No GPU toolkit is needed.
         "The objects of a library with relocatable code call functions that only a device link over them
 defines. A shared library that is opened at run time and was linked with the middle of such a
 library has none: it cannot be loaded. Open a plugin, which has a device link, or the final of the
-library. `check` inspects programs together with their needed libraries, and other images together
-with all files around them (https://github.com/pytorch/extension-cpp/issues/80).
+library, and open it first. `check` inspects programs together with their needed libraries, and
+other images together with all files around them
+(https://github.com/pytorch/extension-cpp/issues/80).
 
     B*:shared
     plug:shared -> B           # `plugin` has a device link
@@ -412,10 +415,10 @@ for part of a name, `**` for any directories. A pattern without a match is usual
     [device-link.physics]
     sources = [\"cuda/*.cu\"]";
     UNSHARED_DEVICE_GLOBALS "unshared-device-globals": "device globals with a copy per image",
-        "Each closed image (such as a Rust cdylib) contains its own copy of its libraries. All copies work,
-but device globals and constants are not shared: one image does not see the writes of another. To
-share them, make the library shared and the image open. If separate copies are intended, allow the
-rule (https://github.com/NVIDIA/thrust/issues/1737).
+        "A Rust cdylib contains its own copy of the static libraries that it reaches, as does each closed
+image. All copies work, but device globals and constants are not shared: one image does not see the
+writes of another. To share them, make the library shared. If separate copies are intended, allow
+the rule (https://github.com/NVIDIA/thrust/issues/1737).
 
     A*:static
     cdy:cdylib -> A

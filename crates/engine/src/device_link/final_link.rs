@@ -14,7 +14,7 @@ use super::context::Context;
 use super::metadata::{Library, Stubs};
 use super::nvcc::Nvcc;
 use super::runtime::{self, Runtime};
-use super::{compile, graph, nvlink, shared};
+use super::{compile, exports, graph, nvlink, shared};
 use crate::error::Error;
 use crate::files;
 use crate::toolchain::Index;
@@ -38,6 +38,8 @@ struct Parts {
     shared: Vec<String>,
     lib: PathBuf,
     runtime: Runtime,
+    /// Version script, if other images call the device link.
+    exports: Option<PathBuf>,
 }
 
 /// Links the device code of `closure`, dependents first, and returns directives for programs.
@@ -61,6 +63,18 @@ pub(super) fn link(
     let link = plan.planned(NodeId::from_index(closure.len()));
     let dir = context.out.join("device-link").join("link");
     std::fs::create_dir_all(&dir).map_err(|e| Error::io("create the directory", &dir, &e))?;
+    let ids = exports::ids(&link, closure)?;
+    let (mut renamed, mut script) = (None, None);
+    match delivery {
+        Delivery::Crate => {
+            exports::write_rust(context.out, &ids)?;
+            if !ids.is_empty() {
+                renamed = Some(exports::write_header(&dir, &ids)?);
+            }
+        }
+        Delivery::LinkArgs if ids.is_empty() => {}
+        Delivery::LinkArgs => script = Some(exports::write_version_script(&dir, &ids)?),
+    }
     let members = match link.role {
         Role::OwnLink(_) => link.inputs.clone(),
         Role::UseFinal(top) => plan.inputs(top),
@@ -84,13 +98,14 @@ pub(super) fn link(
             let new = nvcc.warnings().filter(|said| !directives.contains(said));
             let new: Vec<_> = new.collect();
             directives.extend(new);
-            let said = nvlink::link(&nvcc, &link, &members, &dir, &object)?;
+            let said = nvlink::link(&nvcc, &link, &members, &dir, &object, renamed.as_deref())?;
             directives.extend(said.into_iter().map(Directive::Warning));
             object
         }
     };
     let mut parts = Parts {
         object,
+        exports: script,
         ..parts(context, closure, &link, stubbed, &dir)?
     };
     if matches!(link.role, Role::OwnLink(_)) && nvlink::has_devrt(&members) {
@@ -243,6 +258,9 @@ fn as_arguments(parts: Parts, directives: &mut Vec<Directive>) -> Result<(), Err
     }
     for dir in &dirs {
         arg(format!("-L{}", files::text(dir)?));
+    }
+    if let Some(script) = &parts.exports {
+        arg(format!("-Wl,--version-script={}", files::text(script)?));
     }
     let shared = parts.shared.iter().map(String::as_str);
     let names = shared.chain(parts.runtime.libraries.iter().map(|(_, name)| *name));

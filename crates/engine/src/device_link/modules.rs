@@ -114,6 +114,7 @@ impl ModuleBuild<'_> {
             lto: members.iter().any(is_lto),
             members: &members,
             dir: &dir,
+            renamed: None,
         };
         let file = dir.join(format!("{name}.{}", module.format.word()));
         let said = nvlink::link_module(&inputs, module.format, &file)?;

@@ -26,6 +26,8 @@ pub(super) struct Inputs<'a> {
     pub(super) members: &'a [&'a Library],
     /// Directory of outputs.
     pub(super) dir: &'a Path,
+    /// Header in this directory that renames functions of the host code.
+    pub(super) renamed: Option<&'a Path>,
 }
 
 /// Makes the object of a program's device link, unless it is up to date. Returns nvcc's warnings.
@@ -35,6 +37,7 @@ pub(super) fn link(
     members: &[&Library],
     dir: &Path,
     object: &Path,
+    renamed: Option<&Path>,
 ) -> Result<Vec<String>, Error> {
     let inputs = Inputs {
         nvcc,
@@ -42,6 +45,7 @@ pub(super) fn link(
         lto: link.lto,
         members,
         dir,
+        renamed,
     };
     let keep = dir.join("kept");
     std::fs::create_dir_all(&keep).map_err(|e| Error::io("create the directory", &keep, &e))?;
@@ -82,6 +86,7 @@ fn run<'a>(
         archs,
         members,
         dir,
+        renamed,
         ..
     } = *inputs;
     let mut archives: Vec<PathBuf> = members.iter().map(|m| m.archive.clone()).collect();
@@ -118,6 +123,11 @@ fn run<'a>(
     if inputs.lto {
         command.arg("-dlto");
     }
+    if let Some(name) = renamed.and_then(Path::file_name) {
+        // In the directory of the command: commas of a path would separate flags.
+        command.arg("-Xcompiler");
+        command.arg(format!("-include,{}", name.to_string_lossy()));
+    }
     command.args(&archives).arg("-o").arg(output);
     let line = nvcc.key(&command);
     if fingerprint::fresh(output, &line).is_some() {
@@ -126,6 +136,7 @@ fn run<'a>(
     fingerprint::invalidate(output)?;
     external::check(nvcc, archs, inputs.lto, members)?;
     archives.extend(devrt);
+    archives.extend(renamed.map(Path::to_owned));
     let before = fingerprint::Inputs::read(&archives);
     let ran = command
         .output()

@@ -107,7 +107,7 @@ impl SharedBuild<'_> {
             .collect();
         let link_dir = self.dir.join("finals").join(&library.name);
         let object = link_dir.join("device_link.o");
-        let said = nvlink::link(self.nvcc, planned, &members, &link_dir, &object)?;
+        let said = nvlink::link(self.nvcc, planned, &members, &link_dir, &object, None)?;
         directives.extend(said.into_iter().map(Directive::Warning));
 
         let line = self.line(planned, &planned.line, objects, &object, directives)?;

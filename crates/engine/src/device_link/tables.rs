@@ -7,11 +7,21 @@ use gpustub_core::manifest::{DeviceModule, LibraryType};
 
 use super::context::Context;
 use super::metadata::Stubs;
-use super::{disabled, final_link, libraries};
+use super::{Delivery, disabled, exports, final_link, libraries};
 use crate::error::Error;
 use crate::input::Input;
 use crate::output::Output;
 use crate::settings::Settings;
+
+/// Writes the file that a finalizer crate includes, without any code.
+pub(crate) fn build_nothing(settings: &Settings) -> Result<(), Error> {
+    if settings.delivery != Some(Delivery::Crate) {
+        return Ok(());
+    }
+    let dir = settings.gpustub_dir()?;
+    std::fs::create_dir_all(&dir).map_err(|e| Error::io("create the directory", &dir, &e))?;
+    exports::write_rust(&dir, &[])
+}
 
 /// Builds the `[device-link.*]` tables of a package, and the device link of its programs.
 pub(crate) fn build_declared(

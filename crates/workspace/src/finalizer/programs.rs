@@ -25,8 +25,6 @@ pub struct Programs {
     pub unit_tests: Option<(PathBuf, Edition)>,
     /// Whether a library for C is also a crate for Rust.
     pub mixed: bool,
-    /// Whether a library for C is shared.
-    pub cdylib: bool,
 }
 
 impl Programs {
@@ -40,7 +38,6 @@ impl Programs {
             if target.is_kind(TargetKind::Bin) {
                 programs.shipped.push(root);
             } else if is_lib && has(&[CrateType::CDyLib, CrateType::StaticLib]) {
-                programs.cdylib = has(&[CrateType::CDyLib]);
                 programs.mixed = has(&[CrateType::Lib, CrateType::RLib]);
                 programs.shipped.push(root);
             } else if [TargetKind::Test, TargetKind::Example, TargetKind::Bench]

@@ -227,6 +227,9 @@ impl<'a> Processes<'a> {
                 ) {
                     _ if one == other => true,
                     _ if is_program(one) && is_program(other) => false,
+                    // Loaded first, the program's device link is the one that objects call.
+                    _ if is_program(one) && self.covers(first, second) => false,
+                    _ if is_program(other) && self.covers(second, first) => false,
                     (false, false) => !self.are_alternatives(one, other),
                     // The program may or may not open the library; that fails only if the library can
                     // bind to the program's functions.
@@ -234,6 +237,15 @@ impl<'a> Processes<'a> {
                 }
             })
         })
+    }
+
+    /// Whether the loader finds the functions of one image in place of all functions of another, which
+    /// contains no objects that bind to its own.
+    fn covers(&self, by: ImageId, index: ImageId) -> bool {
+        let image = self.image(index);
+        let linked = links(&image);
+        let exported = &self.image(by).facts.device.exported;
+        linked.iter().all(|id| exported.contains(*id)) && objects(&image).is_disjoint(&linked)
     }
 
     /// Images that bring an image into a process: itself, or those that load it if it is a final.

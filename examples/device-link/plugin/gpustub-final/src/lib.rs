@@ -2,6 +2,11 @@
 
 #![no_std]
 
+/// Functions that shared libraries with CUDA code call when they are loaded.
+mod exports {
+    include!(concat!(env!("OUT_DIR"), "/gpustub/exports.rs"));
+}
+
 #[doc(hidden)]
 pub use geometry as _geometry;
 #[doc(hidden)]

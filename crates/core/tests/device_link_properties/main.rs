@@ -1,15 +1,16 @@
 //! Properties of plans of any graph: in every process each object has one device link or the graph is
 //! rejected, no library of a closure is missing, the order does not depend on the nodes' numbers.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod loader;
 
-use gpustub_core::device_link::{
-    Graph, Kind, Link, LinkItem, LinkPlan, Node, NodeForm, NodeId, Open, Planned, Role, plan,
-};
+use std::collections::BTreeSet;
+
+use gpustub_core::device_link::{Graph, Kind, Link, Node, NodeForm, NodeId, Open, Role, Why, plan};
 use gpustub_core::diag::{Level, has_errors};
 use gpustub_core::fuzz;
 use gpustub_core::ids::Id;
 use gpustub_core::manifest::Cudart;
+use loader::{Loader, Order, Process, is_split};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -20,13 +21,6 @@ type Seed = (u8, bool, u8, u16, u16, u64);
 fn can_be_opened(node: &Node) -> bool {
     use NodeForm::{Cdylib, Plugin, Shared};
     matches!(node.form, Shared | Plugin | Cdylib)
-}
-
-fn is_split(node: &Node) -> bool {
-    node.kind == Kind::Rdc
-        && node.form == NodeForm::Shared
-        && !node.closed
-        && node.prelinked.is_none()
 }
 
 fn shuffled(mask: u16, count: usize, seed: u64) -> Vec<usize> {
@@ -66,7 +60,8 @@ fn graph(seeds: &[Seed], opaque: bool) -> Graph {
         }
         for to in shuffled(opens & (opens >> 3), at, seed.rotate_left(20)) {
             let other = &graph.nodes[to];
-            if can_be_opened(other) {
+            // Two libraries of one image have no order in which they open others.
+            if matches!(form, Bin | Plugin) && can_be_opened(other) {
                 let r#final = is_split(other) && seed % 2 == 0;
                 let to = other.name.clone();
                 node.opens.push(Open { to, r#final });
@@ -89,114 +84,6 @@ fn seeds() -> impl Strategy<Value = Vec<Seed>> {
     vec(seed, 1..14)
 }
 
-/// Simulates a process, following the planned host links as a linker and loader would.
-#[derive(Default, Debug)]
-struct Process {
-    loaded: BTreeSet<(NodeId, bool)>,
-    /// Images that hold the objects of each library.
-    held: BTreeMap<NodeId, Vec<NodeId>>,
-    /// Device links over each library.
-    linked: BTreeMap<NodeId, Vec<(NodeId, bool)>>,
-}
-
-impl Process {
-    /// Loads an image, or the final of one.
-    fn load(&mut self, plan: &LinkPlan<'_>, graph: &Graph, image: NodeId, r#final: bool) {
-        if !self.loaded.insert((image, r#final)) {
-            return;
-        }
-        let Planned {
-            role,
-            inputs,
-            line,
-            final_line,
-            ..
-        } = plan.planned(image);
-        let node = &graph[image];
-        let line = if r#final { final_line } else { line };
-        let own = matches!(role, Role::OwnLink(_) | Role::Prelinked);
-        if r#final || own {
-            for &input in &inputs {
-                self.linked.entry(input).or_default().push((image, r#final));
-            }
-        }
-        if !r#final {
-            if node.kind == Kind::Rdc {
-                self.held.entry(image).or_default().push(image);
-            }
-            // The planned lines do not contain prelinked code.
-            if role == Role::Prelinked {
-                for &input in inputs.iter().filter(|&&input| input != image) {
-                    self.held.entry(input).or_default().push(image);
-                }
-            }
-        }
-        for item in line {
-            match item {
-                LinkItem::Archive(at) | LinkItem::WholeArchive(at) => {
-                    self.held.entry(at).or_default().push(image);
-                }
-                LinkItem::Middle(at) => self.load(plan, graph, at, false),
-                LinkItem::Final(at) => self.load(plan, graph, at, true),
-                LinkItem::Objects | LinkItem::LinkObject | LinkItem::Cudart(_) => {}
-            }
-        }
-        if !r#final {
-            self.hosts(plan, graph, image, image);
-        }
-    }
-
-    /// Images that a node's host code needs, and those that it opens.
-    fn hosts(&mut self, plan: &LinkPlan<'_>, graph: &Graph, image: NodeId, at: NodeId) {
-        for open in &graph[at].opens {
-            let to = graph.find(&open.to).unwrap();
-            self.load(plan, graph, to, false);
-            if open.r#final {
-                self.load(plan, graph, to, true);
-            }
-        }
-        for link in &graph[at].links {
-            let to = graph.find(&link.to).unwrap();
-            let other = &graph[to];
-            let taken_in = closed(&graph[image]) && is_split(other);
-            if other.form == NodeForm::Static || taken_in {
-                self.hosts(plan, graph, image, to);
-            } else {
-                self.load(plan, graph, to, false);
-            }
-        }
-    }
-
-    fn is_sound(&self, graph: &Graph) -> bool {
-        let libraries: BTreeSet<NodeId> = self
-            .held
-            .keys()
-            .chain(self.linked.keys())
-            .copied()
-            .collect();
-        libraries.iter().all(|library| {
-            let none = (Vec::new(), Vec::new());
-            let held = self.held.get(library).unwrap_or(&none.0);
-            let linked = self.linked.get(library).unwrap_or(&none.1);
-            let is_closed = |at: NodeId| closed(&graph[at]);
-            let open = |all: &[NodeId]| all.iter().filter(|&&at| !is_closed(at)).count();
-            let links: Vec<NodeId> = linked.iter().map(|(at, _)| *at).collect();
-            let shut = |all: &[NodeId]| {
-                all.iter()
-                    .copied()
-                    .filter(|&at| is_closed(at))
-                    .collect::<BTreeSet<NodeId>>()
-            };
-            // One copy with one link among the open images, and in each closed one its own.
-            open(held) <= 1 && open(held) == open(&links) && shut(held) == shut(&links)
-        })
-    }
-}
-
-fn closed(node: &Node) -> bool {
-    node.closed || node.form == NodeForm::Cdylib
-}
-
 fn naive_closure(graph: &Graph, at: NodeId, into: &mut BTreeSet<NodeId>) {
     for link in &graph[at].links {
         let to = graph.find(&link.to).unwrap();
@@ -210,38 +97,73 @@ fn naive_closure(graph: &Graph, at: NodeId, into: &mut BTreeSet<NodeId>) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    /// Compares the errors with a process assembled from the planned host links.
+    /// Compares the errors with simulated processes of the planned files: an accepted graph runs in
+    /// each variant, and a rejected one fails in some.
     #[test]
     fn each_object_has_one_device_link_or_the_graph_is_rejected(seeds in seeds()) {
         let graph = graph(&seeds, true);
         let (plan, diagnostics) = plan(&graph);
-        let mut led_to = BTreeSet::new();
+        let links = graph.nodes.iter().flat_map(|node| &node.links);
+        let linked: BTreeSet<&str> = links.map(|link| link.to.as_str()).collect();
+        let mut led_to = linked.clone();
         for node in &graph.nodes {
-            led_to.extend(node.links.iter().map(|link| link.to.as_str()));
             led_to.extend(node.opens.iter().map(|open| open.to.as_str()));
         }
-        let mut sound = true;
+        let (mut runs, mut fails) = (true, false);
         let mut processes = String::new();
+        let is_terminal = |node: &Node| {
+            node.closed || matches!(node.form, NodeForm::Plugin | NodeForm::Cdylib)
+        };
         for at in graph.ids() {
             let node = &graph[at];
-            let alone = (closed(node) || node.form == NodeForm::Plugin)
-                && !led_to.contains(node.name.as_str());
-            if node.form == NodeForm::Bin || alone {
-                let mut process = Process::default();
-                process.load(&plan, &graph, at, false);
-                if !process.is_sound(&graph) {
-                    sound = false;
-                    processes += &format!("{}: {process:?}\n", node.name);
+            let alone = is_terminal(node) && !led_to.contains(node.name.as_str());
+            if node.form != NodeForm::Bin && !alone {
+                continue;
+            }
+            let others = (2..graph.nodes.len()).map(Order::First);
+            for order in [Order::Declared, Order::Reversed].into_iter().chain(others) {
+                for variant in 0..4 {
+                    let (exports, global) = (variant & 1 == 1, variant & 2 == 2);
+                    let loader = Loader { exports, global, order };
+                    let process = Process::run(&plan, &graph, at, loader);
+                    if !process.is_sound() {
+                        fails = true;
+                        runs &= order != Order::Declared;
+                        processes += &format!("{} {loader:?}: {process:?}\n", node.name);
+                    }
                 }
             }
         }
-        // Plugins that only a library opens are checked alone as well; that can only add errors.
+        // Cdylibs that only a library links are checked alone as well; that can only add errors.
         let is_checked_alone = graph.nodes.iter().any(|node| {
-            (node.form == NodeForm::Plugin || closed(node)) && led_to.contains(node.name.as_str())
+            is_terminal(node) && linked.contains(node.name.as_str())
         });
         let shown = format!("{}{}{diagnostics:?}\n{processes}", graph.to_text(), plan.to_text());
-        prop_assert!(sound || has_errors(&diagnostics), "{shown}");
-        prop_assert!(is_checked_alone || sound != has_errors(&diagnostics), "{shown}");
+        prop_assert!(runs || has_errors(&diagnostics), "{shown}");
+        prop_assert!(is_checked_alone || fails || !has_errors(&diagnostics), "{shown}");
+    }
+
+    /// Builds plan a program for all images of a package, which may be a cdylib.
+    #[test]
+    fn cdylibs_are_linked_as_programs(seeds in seeds()) {
+        let mut graph = graph(&seeds, false);
+        graph.nodes.retain(|node| matches!(node.form, NodeForm::Static | NodeForm::Shared));
+        let known: BTreeSet<String> = graph.nodes.iter().map(|node| node.name.clone()).collect();
+        for node in &mut graph.nodes {
+            node.links.retain(|link| known.contains(&link.to));
+        }
+        let mut program = Node::new("program", Kind::Plain, NodeForm::Bin);
+        program.links = known.into_iter().map(|to| Link { to, private: false }).collect();
+        graph.nodes.push(program);
+        let at = NodeId::from_index(graph.nodes.len() - 1);
+        let [bin, mut cdylib] = [NodeForm::Bin, NodeForm::Cdylib].map(|form| {
+            graph.nodes[at.index()].form = form;
+            plan(&graph).0.planned(at)
+        });
+        if let (Role::OwnLink(_), Role::OwnLink(Why::Closed)) = (&bin.role, &cdylib.role) {
+            cdylib.role = bin.role.clone();
+        }
+        prop_assert_eq!(bin, cdylib, "{}", graph.to_text());
     }
 
     #[test]

@@ -1,0 +1,162 @@
+//! Cargo workspaces of graphs: a package for each library, program and cdylib.
+
+use std::env::join_paths;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use gpustub_core::device_link::{Graph, Kind, Node, NodeForm, NodeId};
+use gpustub_core::ids::Id;
+use gpustub_tests::Result;
+use gpustub_tests::command::{Ran, run};
+use gpustub_tests::nvcc::{TOOLKIT_13, recorder};
+use gpustub_tests::rdc::{Library, Project};
+
+use crate::link::host;
+
+/// Whether packages can have these libraries: a program links the crate of a static library also if a
+/// shared library contains it, and the plan refuses two copies.
+pub fn are_possible(graph: &Graph) -> bool {
+    let form = |name: &str| graph.find(name).map(|at| graph[at].form);
+    let mut shared = graph
+        .nodes
+        .iter()
+        .filter(|node| node.form == NodeForm::Shared);
+    shared.all(|node| {
+        node.links
+            .iter()
+            .all(|link| form(&link.to) != Some(NodeForm::Static))
+    })
+}
+
+/// Several graphs in one workspace. A name of graph 3 starts with `g3_`.
+pub struct Workspace {
+    project: Project,
+    /// Recording CUDA runtime.
+    runtime: PathBuf,
+    host: PathBuf,
+}
+
+impl Workspace {
+    /// Writes the packages, and builds them.
+    pub fn new(graphs: &[Graph]) -> Result<Self> {
+        let project = Project::new(TOOLKIT_13)?;
+        for (number, graph) in graphs.iter().enumerate() {
+            // The program that opens cdylibs is no package.
+            for node in graph.nodes.iter().filter(|node| node.opens.is_empty()) {
+                add(&project, number, node)?;
+            }
+        }
+        let runtime = recorder(&project.path("runtime"), 13)?;
+        let host = host(&project.path(""))?;
+        project.build()?;
+        Ok(Self {
+            project,
+            runtime,
+            host,
+        })
+    }
+
+    /// Runs the first node of a graph, or opens its cdylibs. Names in the output are those of the graph.
+    pub fn run(&self, number: usize, graph: &Graph) -> Result<Ran> {
+        let process = &graph[NodeId::from_index(0)];
+        let mut command = if process.opens.is_empty() {
+            Command::new(self.project.built(&prefixed(number, &process.name)))
+        } else {
+            let mut host = Command::new(&self.host);
+            for open in &process.opens {
+                let name = format!("lib{}.so", prefixed(number, &open.to));
+                host.arg(self.project.built(&name));
+            }
+            host
+        };
+        command.env("LD_LIBRARY_PATH", join_paths(self.directories()?)?);
+        let mut ran = run(&mut command)?;
+        ran.stderr = ran.stderr.replace(&prefixed(number, ""), "");
+        Ok(ran)
+    }
+
+    /// Directories of the runtime and of the shared libraries that programs are linked with.
+    fn directories(&self) -> Result<Vec<PathBuf>> {
+        let mut found: Vec<PathBuf> = self
+            .runtime
+            .parent()
+            .map(Path::to_owned)
+            .into_iter()
+            .collect();
+        for entry in fs::read_dir(self.project.built("build"))? {
+            let directory = entry?.path().join("out/gpustub/device-link/link/lib");
+            found.extend(directory.is_dir().then_some(directory));
+        }
+        Ok(found)
+    }
+}
+
+fn prefixed(number: usize, name: &str) -> String {
+    format!("g{number}_{name}")
+}
+
+fn add(project: &Project, number: usize, node: &Node) -> Result<()> {
+    let name = prefixed(number, &node.name);
+    let requires: Vec<String> = node
+        .links
+        .iter()
+        .map(|link| prefixed(number, &link.to))
+        .collect();
+    let names: Vec<&str> = requires.iter().map(String::as_str).collect();
+    if node.kind == Kind::Rdc {
+        let table = match node.form {
+            NodeForm::Shared => "type = \"shared\"",
+            _ => "",
+        };
+        project.library(Library {
+            table,
+            ..Library::new(&name, &names)
+        })?;
+        // With stubs, shared libraries would need shared ones.
+        let manifest = format!("{name}/GpuStub.toml");
+        let text = fs::read_to_string(project.root().join(&manifest))?;
+        let (_, tables) = text.split_once("[device-link").ok_or("no table")?;
+        project.write(&manifest, &format!("schema = 1\n[device-link{tables}"))?;
+    } else {
+        let dependency = |name: &String| format!("{name} = {{ path = \"../{name}\" }}\n");
+        let dependencies: String = requires.iter().map(dependency).collect();
+        project.package(&name, &format!("[dependencies]\n{dependencies}"), &[])?;
+    }
+    let runs: String = match node.kind {
+        Kind::Rdc if node.form == NodeForm::Bin => format!("{name}::run()"),
+        Kind::Rdc => "run()".to_owned(),
+        _ => {
+            requires
+                .iter()
+                .map(|name| format!("{name}::run() + "))
+                .collect::<String>()
+                + "0"
+        }
+    };
+    let print = format!("println!(\"{name} {{}}\", {runs});");
+    match node.form {
+        NodeForm::Bin => project.write(
+            &format!("{name}/src/main.rs"),
+            &format!("fn main() {{\n    {print}\n}}\n"),
+        ),
+        NodeForm::Cdylib => {
+            let library = project.root().join(&name).join("src/lib.rs");
+            let code = fs::read_to_string(library).unwrap_or_default();
+            // C calls `<name>_run` of the CUDA code, and `run` of the cdylib.
+            let code = code.replace("pub fn run(", "fn all(");
+            let print = print.replace(", run())", ", all())");
+            project.write(
+                &format!("{name}/src/lib.rs"),
+                &format!("{code}\n#[no_mangle]\npub extern \"C\" fn run() {{\n    {print}\n}}\n"),
+            )?;
+            let manifest = format!("{name}/Cargo.toml");
+            let text = fs::read_to_string(project.root().join(&manifest))?;
+            project.write(
+                &manifest,
+                &format!("{text}\n[lib]\ncrate-type = [\"cdylib\"]\n"),
+            )
+        }
+        _ => Ok(()),
+    }
+}
