@@ -159,7 +159,8 @@ fn lines_about_crates_follow_their_names() {
     let table = read(directory, "other/GpuStub.toml").replace("requires = [\"solve\"]\n", "");
     write(directory, "other/GpuStub.toml", &table);
     ends(0, directory, &["sync", "--workspace"]);
-    assert_eq!(lib(), format!("{}{mine}", line("vec")));
+    let tests = "#[cfg(test)]\nuse gpustub_final_other as _; // the device link of its CUDA code\n";
+    assert_eq!(lib(), format!("{tests}{}{mine}", line("vec")));
     cargo(directory, &["check", "--workspace"]);
     fs::remove_file(directory.join("other/GpuStub.toml")).unwrap();
     ends(0, directory, &["sync", "--workspace"]);

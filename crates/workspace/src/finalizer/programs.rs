@@ -14,7 +14,12 @@ pub fn has_rdc(graph: &Graph, package: &Package) -> bool {
     at.is_some_and(|at| !graph.rdc(at).is_empty())
 }
 
-/// Images of a package, except its library's own tests.
+/// Whether a package has programs, or libraries for C.
+pub fn has_programs(package: &Package) -> bool {
+    !Programs::from_package(package).shipped.is_empty()
+}
+
+/// Images of a package.
 #[derive(Debug, Default)]
 pub struct Programs {
     /// Programs, and libraries for C.
@@ -64,8 +69,9 @@ impl Programs {
         all.map(|((path, edition), line)| (path.as_path(), *edition, line))
     }
 
-    /// Whether the package has no images.
-    pub fn is_empty(&self) -> bool {
-        self.shipped.is_empty() && self.others.is_empty()
+    /// Whether the package has tests that are linked with CUDA code. Unit tests count if the code is
+    /// the package's own (`has_rdc`).
+    pub fn has_tests(&self, has_rdc: bool) -> bool {
+        !self.others.is_empty() || has_rdc && self.unit_tests.is_some()
     }
 }
