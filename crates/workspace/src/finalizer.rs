@@ -5,6 +5,7 @@
 //! passes no link arguments upwards. A crate that depends on every package with RDC code, and that
 //! the program names, meets both conditions: cargo builds it last, and links its archive as usual.
 
+mod broken;
 mod closure;
 mod files;
 mod lines;
@@ -32,6 +33,7 @@ use crate::shared_root;
 use crate::tables::Members;
 use crate::workspace::{Depth, Workspace, directory, host_triple};
 
+pub use broken::{Broken, broken, explain};
 use closure::Closure;
 pub use files::FEATURE;
 pub use lines::remove_lines;

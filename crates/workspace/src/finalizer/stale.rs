@@ -22,6 +22,9 @@ use crate::graph::Graph;
 use crate::tables::FILE;
 use crate::workspace::Workspace;
 
+/// First line of a finalizer's manifest.
+pub(super) const HEAD: &str = "# Written by `cargo gpustub sync`; changes are lost.\n";
+
 /// Removes the files of an earlier run for a package that no longer needs them: it has no RDC code,
 /// or its own build script links it. Reports them instead if the user has changed them.
 pub fn remove(
@@ -108,7 +111,7 @@ fn generated(dir: &Path) -> Option<Vec<&'static str>> {
             .map(files::build_script)
             .contains(&text("build.rs")?)
         && is_code(&text("src/lib.rs")?)
-        && manifest.starts_with("# Written by `cargo gpustub sync`; changes are lost.\n")
+        && manifest.starts_with(HEAD)
         && !manifest.contains("\n[target.");
     files.push("Cargo.toml");
     is_ours.then_some(files)
