@@ -312,6 +312,35 @@ fn build_scripts_follow_the_programs_of_their_package() {
     ends(0, directory, &["plan"]);
 }
 
+/// A published library does not name the finalizer of its tests, and builds without it.
+#[test]
+fn packages_omit_the_finalizers_of_tests() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    workspace(directory);
+    let root = read(directory, "Cargo.toml");
+    let published = root.replace("\"helper\" }", "\"helper\", version = \"0.1\" }");
+    write(directory, "Cargo.toml", &published);
+    rdc(directory, "extra", "", "");
+    let features = "[features]\nmore = [\"dep:between\"]\n[dependencies]\n\
+                    between = { path = \"../between\", version = \"0.1\", optional = true }\n";
+    let deps = "[dependencies]\nextra = { path = \"../extra\", version = \"0.1\" }\n";
+    plain(directory, "between", deps);
+    rdc(directory, "base", features, "");
+    ends(0, directory, &["sync", "--workspace"]);
+    let text = read(directory, "base/Cargo.toml");
+    assert!(
+        text.contains("more = [\"dep:between\", \"gpustub-final-base/more\"]\n"),
+        "{text}"
+    );
+    cargo(directory, &["package", "--workspace", "--allow-dirty"]);
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("finalizers");
+    let text = read(&target, "package/base-0.1.0/Cargo.toml");
+    assert!(text.contains("more = [\"dep:between\"]\n"), "{text}");
+    assert!(!text.contains("gpustub-final"), "{text}");
+    assert!(!target.join("package/base-0.1.0/gpustub-final").exists());
+}
+
 /// A package that needs stubs and a finalizer has both after one run.
 #[test]
 fn one_sync_writes_stubs_and_finalizer() {
