@@ -303,6 +303,16 @@ fn build_scripts_follow_the_programs_of_their_package() {
         cargo(directory, &["check", "--workspace", "--all-targets"]);
         ends(0, directory, &["plan"]);
     }
+    // A dylib is linked by each build.
+    let library = "[lib]\ncrate-type = [\"dylib\"]\n[build-dependencies]";
+    let text = read(directory, "base/Cargo.toml");
+    let dylib = text.replace("[build-dependencies]", library);
+    write(directory, "base/Cargo.toml", &dylib);
+    ends(0, directory, &["sync", "--workspace"]);
+    assert_eq!(read(directory, "base/build.rs"), script("finalize"));
+    assert!(!directory.join("base/gpustub-final").exists());
+    let text = read(directory, "base/Cargo.toml").replace("\"dylib\"", "\"lib\"");
+    write(directory, "base/Cargo.toml", &text);
     // A script that links in its own way stays.
     let own = "fn main() {\n    gpustub_build::Build::new().finalize().build();\n}\n";
     write(directory, "base/build.rs", own);

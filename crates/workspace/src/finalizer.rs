@@ -65,14 +65,13 @@ pub fn operations(
         }
         let has_rdc = has_rdc(&graph, package);
         let targets = Programs::from_package(package);
-        let has_programs = !targets.shipped.is_empty();
         // A program cannot depend on a package that depends on its own.
         let links = links_itself(package, has_rdc, |path| pending.read(path).ok());
-        if links || has_rdc && has_programs {
+        if links || has_rdc && has_programs(package) {
             stale::remove(&full, &graph, package, true, pending, found)?;
             continue;
         }
-        let closure = if has_programs || targets.has_tests(has_rdc) {
+        let closure = if !targets.shipped.is_empty() || targets.has_tests(has_rdc) {
             closure::resolve(&full, &graph, options, package, &targets)?
         } else {
             None

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use cargo_metadata::{CrateType, Edition, Package, TargetKind};
+use cargo_metadata::{CrateType, Edition, Package, Target, TargetKind};
 use gpustub_edit::use_line;
 
 use crate::graph::Graph;
@@ -14,9 +14,10 @@ pub fn has_rdc(graph: &Graph, package: &Package) -> bool {
     at.is_some_and(|at| !graph.rdc(at).is_empty())
 }
 
-/// Whether a package has programs, or libraries for C.
+/// Whether builds of a package with CUDA code link some: programs, libraries for C, or a Rust dylib.
 pub fn has_programs(package: &Package) -> bool {
-    !Programs::from_package(package).shipped.is_empty()
+    let is_dylib = |target: &Target| target.crate_types.contains(&CrateType::DyLib);
+    !Programs::from_package(package).shipped.is_empty() || package.targets.iter().any(is_dylib)
 }
 
 /// Images of a package.
