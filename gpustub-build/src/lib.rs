@@ -70,11 +70,12 @@ pub fn build() {
     Build::new().build();
 }
 
-/// Same as [`build`], for a package whose direct dependencies have libraries of relocatable CUDA code,
-/// and whose own programs, tests, examples and C libraries link them: the function device-links their
-/// code, and passes the result as link arguments. `GpuStub.toml` may be absent.
+/// Same as [`build`], for a package whose own programs, tests, examples and C libraries link libraries
+/// of relocatable CUDA code, of the package or of its direct dependencies: the function device-links
+/// the code, and passes the result as link arguments. `GpuStub.toml` may be absent.
 ///
-/// If such libraries are indirect dependencies, or if only tests need them,
+/// A package without programs calls [`build`]: each of its builds would wait for the device link, which
+/// only its tests need. For them `cargo gpustub sync` writes a crate. If such libraries are indirect dependencies, or if only tests need them,
 /// `cargo gpustub sync` writes a crate that does the same with [`build_finalizer`].
 ///
 /// ```no_run

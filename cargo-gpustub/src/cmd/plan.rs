@@ -21,6 +21,7 @@ use gpustub_report::output::MessageFormat;
 use gpustub_report::report::json::FORMAT_VERSION;
 use gpustub_report::shell::Shell;
 use gpustub_workspace::device_graph::{DeviceGraph, Module};
+use gpustub_workspace::finalizer;
 use gpustub_workspace::graph::Graph;
 use gpustub_workspace::providers::analyse;
 use gpustub_workspace::tables::{Declared, FILE};
@@ -35,7 +36,8 @@ pub fn run(options: &cli::Plan, shell: &mut Shell) -> Result<bool> {
         return device_link::plan_graph_file(options, file, shell);
     }
     let target = target(options.target.as_deref())?;
-    let workspace = Workspace::load(&options.cargo, Depth::Graph(&target.triple))?;
+    let workspace = Workspace::load(&options.cargo, Depth::Graph(&target.triple))
+        .map_err(|error| finalizer::explain(&options.cargo, error))?;
     let selected = workspace.selected()?;
     let graph = Graph::read_selected(&workspace, &selected, &options.cargo, &target.triple)?;
 

@@ -16,7 +16,7 @@ use gpustub_workspace::finalizer;
 use gpustub_workspace::lock;
 use gpustub_workspace::selection::Selection;
 use gpustub_workspace::tables::{self, Declared, Members};
-use gpustub_workspace::workspace::{Depth, Workspace, target};
+use gpustub_workspace::workspace::{Depth, Workspace, host_triple, target};
 
 use crate::cli;
 use crate::cmd::add::offer;
@@ -25,7 +25,9 @@ use crate::toolkit::{self, SyncProgress};
 
 /// Runs the command.
 pub fn run(options: &cli::Sync, shell: &mut Shell) -> Result<bool> {
-    let workspace = Workspace::load(&options.cargo, Depth::Members)?;
+    let Some((workspace, repaired)) = load(options, shell)? else {
+        return Ok(false);
+    };
     let (declared, others) = Declared::read_members(&workspace)?;
     let has_links = finalizer::may_be_needed(&workspace, &Members::new(&declared, &others));
     // A program need not declare the CUDA code that it links.
@@ -97,7 +99,7 @@ pub fn run(options: &cli::Sync, shell: &mut Shell) -> Result<bool> {
     }
     let left_over = found.iter().any(|one| one.code.id == OUT_OF_SYNC.id);
     let is_due = !operations.is_empty() || !sources_to_print.is_empty() || left_over;
-    if clean && !is_due {
+    if clean && !is_due && !repaired {
         shell.status("Fresh", "everything agrees with GpuStub.toml");
     }
     for (package, one) in &declared {
@@ -108,6 +110,40 @@ pub fn run(options: &cli::Sync, shell: &mut Shell) -> Result<bool> {
         return Ok(clean && (!is_due || options.dry_run));
     }
     Ok(clean)
+}
+
+/// Loads the workspace, if necessary after a repair of finalizers that cargo rejects; returns whether
+/// there were any. `None`: there are, and nothing may be written.
+fn load(options: &cli::Sync, shell: &mut Shell) -> Result<Option<(Workspace, bool)>> {
+    let loaded = Workspace::load(&options.cargo, Depth::Members);
+    let broken = finalizer::broken(&options.cargo, loaded.as_ref().ok());
+    if broken.is_empty() {
+        return Ok(Some((loaded?, false)));
+    }
+    if options.check || options.dry_run {
+        let found: Vec<_> = broken.iter().map(finalizer::Broken::diagnostic).collect();
+        shell.diagnostics(&found, &Sources::new())?;
+        return Ok(None);
+    }
+    let repairs: Result<Vec<Operation>> = broken.iter().map(finalizer::Broken::repair).collect();
+    let repairs = repairs?;
+    refuse_locked(&options.cargo, &repairs)?;
+    ops::apply(&repairs, |_| {})?;
+    // Resolves the dependencies too, which the members alone do not show.
+    let resolved = Workspace::load(&options.cargo, Depth::Graph(&host_triple()));
+    match resolved.and_then(|_| Workspace::load(&options.cargo, Depth::Members)) {
+        Ok(workspace) => {
+            let mut progress = SyncProgress::new(&workspace, None, shell);
+            repairs.iter().for_each(|one| progress.report(one));
+            progress.finish();
+            Ok(Some((workspace, true)))
+        }
+        Err(error) => {
+            // Cargo rejects another file as well.
+            broken.iter().try_for_each(finalizer::Broken::restore)?;
+            Err(error)
+        }
+    }
 }
 
 /// Rejects, with `--locked`, changes for which cargo would update `Cargo.lock`.

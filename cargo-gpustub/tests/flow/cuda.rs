@@ -43,7 +43,7 @@ pub fn rdc(directory: &Path, name: &str, cargo: &str, table: &str) {
     write(
         &dir,
         "build.rs",
-        "fn main() {\n    gpustub_build::finalize();\n}\n",
+        "fn main() {\n    gpustub_build::build();\n}\n",
     );
     let text = format!(
         "schema = 1\n[device-link.{name}]\nsources = [\"*.cu\"]\narchs = [\"sm_80\"]\n{table}"

@@ -76,7 +76,9 @@ fn packages_with_device_code_in_tests_get_a_dev_finalizer() {
     for name in ["lib", "app"] {
         let text = read(directory, &format!("{name}/Cargo.toml"));
         let (_, dev) = text.split_once("[dev-dependencies]\n").unwrap();
-        let line = format!("gpustub-final-{name} = {{ path = \"gpustub-final\" }}\n");
+        let line = format!(
+            "gpustub-final-{name} = {{ path = \"gpustub-final\", features = [\"gpustub-link\"] }}\n"
+        );
         assert!(dev.contains(&line), "{text}");
         assert!(read(directory, &format!("{name}/tests/it.rs")).contains("use gpustub_final_"));
     }
@@ -98,6 +100,7 @@ fn packages_with_device_code_in_tests_get_a_dev_finalizer() {
     assert_eq!(text.matches("gpustub-final-app").count(), 1, "{text}");
     let (_, normal) = text.split_once("\n[dependencies]\n").unwrap();
     assert!(normal.contains("gpustub-final-app"), "{text}");
+    assert!(!text.contains("gpustub-link"), "{text}");
     assert!(read(directory, "app/src/main.rs").contains("use gpustub_final_app as _;"));
     cargo(directory, &["check", "--workspace", "--all-targets"]);
 

@@ -80,8 +80,21 @@ fn a_finalizer_depends_on_the_whole_closure() {
     let main = read(directory, "app/src/main.rs");
     let line = "use gpustub_final_app as _; // the device link of its CUDA code\n";
     assert!(main.starts_with(line), "{main}");
-    // Crates with their own libraries link by their own build scripts.
-    assert!(!directory.join("left/gpustub-final").exists());
+    // A library receives those that it requires, and publishes them.
+    let text = read(directory, "left/gpustub-final/Cargo.toml");
+    for line in [
+        "publish = false\n",
+        "gpustub-rdc-left = { path = \"..\", version = \"*\", default-features = false, \
+         optional = true, package = \"left\" }\n\n[build-dependencies]\n",
+        "gpustub-link = [\"dep:gpustub-build\", \"dep:gpustub-rdc-left\"]\n",
+    ] {
+        assert!(text.contains(line), "{text}");
+    }
+    assert_eq!(
+        read(directory, "left/src/lib.rs"),
+        "#[cfg(test)]\nuse gpustub_final_left as _; // the device link of its CUDA code\n\
+         use base as _; // its CUDA code, and what that is linked with\n"
+    );
     cargo(directory, &["check", "--workspace", "--all-targets"]);
 }
 
@@ -162,7 +175,7 @@ fn optional_dependencies_follow_their_features() {
     let line = "implicit = [\"dep:implicit\", \"gpustub-final-app/implicit\"]\n";
     assert!(text.contains(line), "{text}");
     let code = read(directory, "app/gpustub-final/src/lib.rs");
-    let line = "#[cfg(feature = \"gpu\")]\n#[doc(hidden)]\npub use named as _named;\n";
+    let line = "#[cfg(feature = \"gpu\")]\n#[doc(hidden)]\npub use gpustub_rdc_named as _named;\n";
     assert!(code.contains(line), "{code}");
     for features in ["--no-default-features", "--all-features"] {
         cargo(directory, &["check", "-p", "app", features]);
@@ -203,11 +216,11 @@ fn crates_called_only_by_device_code_get_a_line() {
     write(directory, "tool/src/main.rs", "fn main() {}\n");
     ends(0, directory, &["sync", "--workspace"]);
     for (file, line) in [
-        ("tip/src/lib.rs", "use base as _; // its CUDA code"),
+        ("tip/src/lib.rs", "\nuse base as _; // its CUDA code"),
         ("tool/src/main.rs", "use tip as _; // its CUDA code"),
     ] {
         assert!(
-            read(directory, file).starts_with(line),
+            read(directory, file).contains(line),
             "{}",
             read(directory, file)
         );
@@ -262,6 +275,82 @@ fn conditional_dependencies_get_conditional_lines() {
     assert!(code.contains("use some as _;"), "{code}");
 }
 
+/// A library is linked with CUDA code in tests only; programs, by the build script of their package.
+#[test]
+fn build_scripts_follow_the_programs_of_their_package() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    workspace(directory);
+    rdc(directory, "base", "", "");
+    let script = |call: &str| format!("fn main() {{\n    gpustub_build::{call}();\n}}\n");
+    // As `sync` wrote it for each package with CUDA code.
+    write(directory, "base/build.rs", &script("finalize"));
+    ends(1, directory, &["sync", "--workspace", "--check"]);
+    for programs in [false, true, false] {
+        if programs {
+            write(directory, "base/src/main.rs", "fn main() {}\n");
+        } else {
+            let _ = fs::remove_file(directory.join("base/src/main.rs"));
+        }
+        ends(0, directory, &["sync", "--workspace"]);
+        let (_, err) = ends(0, directory, &["sync", "--workspace", "--check"]);
+        assert!(err.contains("Fresh"), "{err}");
+        let call = if programs { "finalize" } else { "build" };
+        assert_eq!(read(directory, "base/build.rs"), script(call));
+        assert_eq!(directory.join("base/gpustub-final").exists(), !programs);
+        let tests = read(directory, "base/src/lib.rs").contains("use gpustub_final_base as _;");
+        assert_eq!(tests, !programs);
+        cargo(directory, &["check", "--workspace", "--all-targets"]);
+        ends(0, directory, &["plan"]);
+    }
+    // A dylib is linked by each build.
+    let library = "[lib]\ncrate-type = [\"dylib\"]\n[build-dependencies]";
+    let text = read(directory, "base/Cargo.toml");
+    let dylib = text.replace("[build-dependencies]", library);
+    write(directory, "base/Cargo.toml", &dylib);
+    ends(0, directory, &["sync", "--workspace"]);
+    assert_eq!(read(directory, "base/build.rs"), script("finalize"));
+    assert!(!directory.join("base/gpustub-final").exists());
+    let text = read(directory, "base/Cargo.toml").replace("\"dylib\"", "\"lib\"");
+    write(directory, "base/Cargo.toml", &text);
+    // A script that links in its own way stays.
+    let own = "fn main() {\n    gpustub_build::Build::new().finalize().build();\n}\n";
+    write(directory, "base/build.rs", own);
+    ends(0, directory, &["sync", "--workspace"]);
+    assert_eq!(read(directory, "base/build.rs"), own);
+    assert!(!directory.join("base/gpustub-final").exists());
+    ends(0, directory, &["plan"]);
+}
+
+/// A published library does not name the finalizer of its tests, and builds without it.
+#[test]
+fn packages_omit_the_finalizers_of_tests() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    workspace(directory);
+    let root = read(directory, "Cargo.toml");
+    let published = root.replace("\"helper\" }", "\"helper\", version = \"0.1\" }");
+    write(directory, "Cargo.toml", &published);
+    rdc(directory, "extra", "", "");
+    let features = "[features]\nmore = [\"dep:between\"]\n[dependencies]\n\
+                    between = { path = \"../between\", version = \"0.1\", optional = true }\n";
+    let deps = "[dependencies]\nextra = { path = \"../extra\", version = \"0.1\" }\n";
+    plain(directory, "between", deps);
+    rdc(directory, "base", features, "");
+    ends(0, directory, &["sync", "--workspace"]);
+    let text = read(directory, "base/Cargo.toml");
+    assert!(
+        text.contains("more = [\"dep:between\", \"gpustub-final-base/more\"]\n"),
+        "{text}"
+    );
+    cargo(directory, &["package", "--workspace", "--allow-dirty"]);
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("finalizers");
+    let text = read(&target, "package/base-0.1.0/Cargo.toml");
+    assert!(text.contains("more = [\"dep:between\"]\n"), "{text}");
+    assert!(!text.contains("gpustub-final"), "{text}");
+    assert!(!target.join("package/base-0.1.0/gpustub-final").exists());
+}
+
 /// A package that needs stubs and a finalizer has both after one run.
 #[test]
 fn one_sync_writes_stubs_and_finalizer() {
@@ -296,11 +385,8 @@ fn direct_device_link_has_no_finalizer() {
         "app",
         &(dependencies_on(&["left", "right"]) + light),
     );
-    write(
-        directory,
-        "app/build.rs",
-        "fn main() {\n    gpustub_build::finalize();\n}\n",
-    );
+    let script = "fn main() {\n    gpustub_build::finalize();\n}\n";
+    write(directory, "app/build.rs", script);
     ends(0, directory, &["sync", "--workspace"]);
     assert!(!directory.join("app/gpustub-final").exists());
     ends(0, directory, &["plan"]);
@@ -316,6 +402,7 @@ fn direct_device_link_has_no_finalizer() {
     ends(0, directory, &["plan"]);
     let text = read(directory, "app/Cargo.toml") + light;
     write(directory, "app/Cargo.toml", &text);
+    write(directory, "app/build.rs", script);
     let (_, err) = ends(1, directory, &["sync", "--workspace"]);
     let reported =
         "error[multiple-finalizers]: the build script of `app` device-links its programs";

@@ -1,8 +1,9 @@
 //! Packages and dependencies that were renamed after `sync` wrote about them.
 
 use std::fs;
+use std::path::Path;
 
-use super::cuda::{dependencies_on, diamond, plain, rdc, synced, workspace};
+use super::cuda::{dependencies_on, diamond, plain, program, rdc, synced, workspace};
 use super::finalizers::{cargo, read};
 use super::{ends, write};
 
@@ -159,7 +160,8 @@ fn lines_about_crates_follow_their_names() {
     let table = read(directory, "other/GpuStub.toml").replace("requires = [\"solve\"]\n", "");
     write(directory, "other/GpuStub.toml", &table);
     ends(0, directory, &["sync", "--workspace"]);
-    assert_eq!(lib(), format!("{}{mine}", line("vec")));
+    let tests = "#[cfg(test)]\nuse gpustub_final_other as _; // the device link of its CUDA code\n";
+    assert_eq!(lib(), format!("{tests}{}{mine}", line("vec")));
     cargo(directory, &["check", "--workspace"]);
     fs::remove_file(directory.join("other/GpuStub.toml")).unwrap();
     ends(0, directory, &["sync", "--workspace"]);
@@ -214,4 +216,135 @@ fn a_locked_sync_writes_all_or_nothing() {
     write(directory, "app/src/main.rs", "fn main() {}\n");
     let (_, err) = ends(0, directory, &["sync", "--workspace", "--locked"]);
     assert!(err.contains("Updated app/src/main.rs"), "{err}");
+}
+
+/// Changes a file.
+fn replace(directory: &Path, path: &str, from: &str, to: &str) {
+    let text = read(directory, path);
+    assert!(text.contains(from), "{text}");
+    write(directory, path, &text.replace(from, to));
+}
+
+/// A workspace after `sync` in which `app` also has CUDA code behind the feature `extra`.
+fn synced_with_feature(directory: &Path) {
+    diamond(directory);
+    rdc(directory, "extra", "", "");
+    let more = "extra = { path = \"../extra\", optional = true }\n\
+                [features]\nmore = [\"dep:extra\"]\n";
+    let text = dependencies_on(&["left", "right"]) + more;
+    program(directory, "app", &text);
+    ends(0, directory, &["sync", "--workspace"]);
+}
+
+/// Another name for the package in the directory `right`.
+fn rename(directory: &Path) {
+    replace(
+        directory,
+        "right/Cargo.toml",
+        "name = \"right\"",
+        "name = \"aright\"",
+    );
+    replace(directory, "app/Cargo.toml", "right = {", "aright = {");
+}
+
+/// Another directory for `right`.
+fn move_directory(directory: &Path) {
+    fs::rename(directory.join("right"), directory.join("moved")).unwrap();
+    replace(directory, "app/Cargo.toml", "../right", "../moved");
+}
+
+/// Without `extra` and its feature.
+fn delete(directory: &Path) {
+    fs::remove_dir_all(directory.join("extra")).unwrap();
+    let text = read(directory, "app/Cargo.toml");
+    let kept = text.lines().filter(|line| !line.starts_with("extra"));
+    let kept: Vec<&str> = kept.collect();
+    let kept = kept.join("\n").replace("\"dep:extra\", ", "") + "\n";
+    write(directory, "app/Cargo.toml", &kept);
+}
+
+/// A version that the dependents accept and the finalizer does not.
+fn release(directory: &Path) {
+    replace(directory, "right/Cargo.toml", "\"0.1.0\"", "\"0.2.0\"");
+}
+
+/// The finalizers name the packages with CUDA code, so cargo rejects the workspace.
+#[test]
+fn sync_follows_packages_that_cargo_does_not_find() {
+    for (edit, fault, line) in [
+        (
+            rename as fn(&Path),
+            "depends on `right` in `../../right`, where `aright` is",
+            Some("aright = { path = \"../../right\", version = \"0.1.0\""),
+        ),
+        (
+            move_directory,
+            "depends on `right` in `../../right`, where no package is",
+            Some("right = { path = \"../../moved\", version = \"0.1.0\""),
+        ),
+        (
+            delete,
+            "depends on `extra` in `../../extra`, where no package is",
+            None,
+        ),
+        (
+            release,
+            "requires `right` ^0.1.0, which has the version 0.2.0",
+            Some("right = { path = \"../../right\", version = \"0.2.0\""),
+        ),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let directory = directory.path();
+        synced_with_feature(directory);
+        edit(directory);
+        let file = "app/gpustub-final/Cargo.toml";
+        let before = read(directory, file);
+        let reported = format!("`{file}` {fault}");
+        for command in ["plan", "check"] {
+            let (_, err) = ends(101, directory, &[command]);
+            assert!(err.contains(&format!("error: {reported}")), "{err}");
+            assert!(err.contains("help: run `cargo gpustub sync`"), "{err}");
+        }
+        for option in ["--check", "--dry-run"] {
+            let (_, err) = ends(1, directory, &["sync", "--workspace", option]);
+            assert!(
+                err.contains(&format!("error[out-of-sync]: {reported}")),
+                "{err}"
+            );
+            assert!(err.contains(&format!("--> {file}")), "{err}");
+        }
+        assert_eq!(read(directory, file), before);
+        let (_, err) = ends(0, directory, &["sync", "--workspace"]);
+        assert!(err.contains(&format!("Updated {file}")), "{err}");
+        let after = read(directory, file);
+        match line {
+            Some(line) => assert!(after.contains(&format!("\n{line}")), "{after}"),
+            None => assert!(!after.contains("extra"), "{after}"),
+        }
+        let (_, err) = ends(0, directory, &["sync", "--workspace", "--check"]);
+        assert!(err.contains("Fresh"), "{err}");
+        cargo(directory, &["check", "--workspace", "--all-targets"]);
+        ends(0, directory, &["plan"]);
+    }
+}
+
+/// Cargo's error about a file of the user. The finalizer stays as it was.
+#[test]
+fn sync_writes_nothing_if_cargo_rejects_other_files_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    diamond(directory);
+    ends(0, directory, &["sync", "--workspace"]);
+    fs::rename(directory.join("right"), directory.join("moved")).unwrap();
+    let before = read(directory, "app/gpustub-final/Cargo.toml");
+    let (_, err) = ends(101, directory, &["sync", "--workspace"]);
+    assert!(
+        err.contains("failed to load manifest for dependency `right`"),
+        "{err}"
+    );
+    assert_eq!(read(directory, "app/gpustub-final/Cargo.toml"), before);
+    replace(directory, "app/Cargo.toml", "../right", "../moved");
+    let (_, err) = ends(101, directory, &["sync", "--workspace", "--locked"]);
+    assert!(err.contains("`--locked` was passed"), "{err}");
+    assert_eq!(read(directory, "app/gpustub-final/Cargo.toml"), before);
 }

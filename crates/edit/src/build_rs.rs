@@ -10,10 +10,10 @@ pub fn new(name: &str, call: &str) -> String {
     templates::render("build.rs", &json!({ "helper": name, "call": call }))
 }
 
-/// Function for a package with stubs.
+/// Function for a package with stubs, or with RDC libraries that other packages link.
 pub const BUILD: &str = "build";
 
-/// Function for a package with RDC libraries: its own programs and tests are linked with them.
+/// Function for a package with RDC libraries and programs: it also device-links these.
 pub const FINALIZE: &str = "finalize";
 
 /// Line that a build script needs.
@@ -23,19 +23,29 @@ pub fn line(name: &str, call: &str) -> String {
         .to_owned()
 }
 
+/// Whether a build script device-links its package's programs: it names the function, or the method
+/// of the builder.
+pub fn finalizes(text: &str) -> bool {
+    rust::File::parse(text).is_some_and(|file| file.has_word(FINALIZE))
+}
+
+/// Replaces the line that calls one function by the line that calls another, if there is one such line.
+pub fn replace_call(text: &str, name: &str, old: &str, new: &str) -> Edit {
+    let old = line(name, old);
+    if text.matches(&old).count() == 1 {
+        Edit::Changed(text.replace(&old, &line(name, new)))
+    } else {
+        Edit::Same
+    }
+}
+
 /// Adds the line as the first statement of `fn main`, unless the helper is mentioned already.
 pub fn add_call(text: &str, name: &str, call: &str) -> Edit {
     let Some(file) = rust::File::parse(text) else {
         return Edit::Impossible("the file is not valid Rust");
     };
     if file.mentions_crate(name) {
-        // A package with stubs only, to which RDC libraries were added.
-        let old = line(name, BUILD);
-        return if call == FINALIZE && text.matches(&old).count() == 1 {
-            Edit::Changed(text.replace(&old, &line(name, call)))
-        } else {
-            Edit::Same
-        };
+        return Edit::Same;
     }
     let Some(body) = file.main_body() else {
         return Edit::Impossible("the file has no `fn main()`, or several");
@@ -176,18 +186,27 @@ mod tests {
     }
 
     #[test]
-    fn the_call_is_replaced_by_the_linking_one() {
+    fn a_written_call_is_replaced_by_the_other_one() {
         let text = new("gpustub_build", BUILD);
         let linking = new("gpustub_build", FINALIZE);
+        let replace = |text: &str, old, new| replace_call(text, "gpustub_build", old, new);
         assert_eq!(
-            add_call(&text, "gpustub_build", FINALIZE),
+            replace(&text, BUILD, FINALIZE),
             Edit::Changed(linking.clone())
         );
+        assert_eq!(
+            replace(&linking, FINALIZE, BUILD),
+            Edit::Changed(text.clone())
+        );
+        assert_eq!(replace(&linking, BUILD, FINALIZE), Edit::Same);
         for same in [FINALIZE, BUILD] {
             assert_eq!(add_call(&linking, "gpustub_build", same), Edit::Same);
         }
         let own = "fn main() { gpustub_build::Build::new().build(); }";
-        assert_eq!(add_call(own, "gpustub_build", FINALIZE), Edit::Same);
+        assert_eq!(replace(own, BUILD, FINALIZE), Edit::Same);
+        assert!(finalizes(&linking) && !finalizes(&text) && !finalizes(own));
+        let builder = "fn main() { gpustub_build::Build::new().finalize().build(); }";
+        assert!(finalizes(builder) && !finalizes("// finalize()\nfn main() {}"));
     }
 
     #[test]

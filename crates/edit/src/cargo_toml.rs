@@ -151,7 +151,8 @@ pub fn pass_features<'a>(
     Ok(as_before(manifest, &document.to_string()))
 }
 
-/// Makes `name` a dependency of the kind `kind` only, with this path and this version or none.
+/// Makes `name` a dependency of the kind `kind` only, with this path, this version or none, and these
+/// features if the value has any.
 pub fn set_dependency(
     manifest: &str,
     kind: &str,
@@ -173,9 +174,10 @@ pub fn set_dependency(
         };
         let mut differs = false;
         if let Some(old) = old.as_table_like_mut() {
-            for key in ["path", "version"] {
-                let (is, new) = (old.get(key).and_then(Item::as_str), value.get(key));
-                if is == new.and_then(Value::as_str) {
+            for key in ["path", "version", "features"] {
+                let (is, new) = (old.get(key).and_then(Item::as_value), value.get(key));
+                let text = |value: &Value| value.to_string().trim().to_owned();
+                if is.map(text) == new.map(text) || key == "features" && new.is_none() {
                     continue;
                 }
                 differs = true;

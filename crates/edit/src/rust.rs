@@ -41,6 +41,11 @@ impl File {
         mentions(&self.tokens, name)
     }
 
+    /// Whether a word occurs anywhere except in comments and strings.
+    pub fn has_word(&self, word: &str) -> bool {
+        contains_word(&self.tokens, word)
+    }
+
     /// Whether an item at the root of the file links a crate: `use name…;` or `extern crate name…;`
     /// without a `cfg`, or with `#[cfg(condition)]`. An item in a module or function, which may be
     /// conditional as a whole, does not count.

@@ -5,6 +5,7 @@
 //! passes no link arguments upwards. A crate that depends on every package with RDC code, and that
 //! the program names, meets both conditions: cargo builds it last, and links its archive as usual.
 
+mod broken;
 mod closure;
 mod files;
 mod lines;
@@ -15,10 +16,11 @@ mod renamed;
 mod stale;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
-use cargo_metadata::{DependencyKind, Package};
+use cargo_metadata::{DependencyKind, Package, TargetKind};
 use gpustub_core::diag::{DUPLICATE_DEVICE_SYMBOL, Diagnostic, OUT_OF_SYNC};
-use gpustub_edit::{Edit, cargo_toml, use_line};
+use gpustub_edit::{Edit, build_rs, cargo_toml, use_line};
 use gpustub_reference::codes::{MULTIPLE_FINALIZERS, TEST_ONLY_DEVICE_CODE};
 use gpustub_report::display_path::display_path;
 use gpustub_report::error::Result;
@@ -28,14 +30,16 @@ use crate::graph::Graph;
 use crate::selection::Selection;
 use crate::shared_root;
 use crate::tables::Members;
-use crate::workspace::{Depth, Workspace, host_triple};
+use crate::workspace::{Depth, Workspace, directory, host_triple};
 
+pub use broken::{Broken, broken, explain};
 use closure::Closure;
 pub use files::FEATURE;
 pub use lines::remove_lines;
 use lines::remove_stale_lines;
 use naming::crate_name;
 pub use naming::{DIRECTORY, is_one, name};
+pub use programs::has_programs;
 use programs::{Programs, has_rdc};
 
 /// Adds the operations for the programs of the selected packages, if finalizers may be needed.
@@ -58,15 +62,18 @@ pub fn operations(
         if is_one(package) || !workspace.has(package) {
             continue;
         }
-        if has_rdc(&graph, package) || is_light(package) {
+        let has_rdc = has_rdc(&graph, package);
+        let targets = Programs::from_package(package);
+        // A program cannot depend on a package that depends on its own.
+        let links = links_itself(package, has_rdc, |path| pending.read(path).ok());
+        if links || has_rdc && has_programs(package) {
             stale::remove(&full, &graph, package, true, pending, found)?;
             continue;
         }
-        let targets = Programs::from_package(package);
-        let closure = if targets.is_empty() {
-            None
-        } else {
+        let closure = if !targets.shipped.is_empty() || targets.has_tests(has_rdc) {
             closure::resolve(&full, &graph, options, package, &targets)?
+        } else {
+            None
         };
         let Some(closure) = closure else {
             stale::remove(&full, &graph, package, false, pending, found)?;
@@ -116,8 +123,29 @@ fn twice(graph: &Graph, closure: &Closure) -> Option<Diagnostic> {
     })
 }
 
-/// Whether the package's own build script links the code of its direct dependencies: the light form.
-pub fn is_light(package: &Package) -> bool {
+/// Whether the package's own build script device-links its programs and tests: that of a package with
+/// CUDA code and programs, or the light form, which links the code of direct dependencies. `read`:
+/// text of a file.
+pub fn links_itself(
+    package: &Package,
+    has_rdc: bool,
+    read: impl Fn(&Path) -> Option<String>,
+) -> bool {
+    if !has_rdc && !has_feature(package) {
+        return false;
+    }
+    let mut targets = package.targets.iter();
+    let script = targets.find(|target| target.is_kind(TargetKind::CustomBuild));
+    // `sync` may be about to create the script.
+    let path = script.map_or_else(
+        || directory(package).join("build.rs"),
+        |target| target.src_path.clone().into_std_path_buf(),
+    );
+    read(&path).is_some_and(|text| build_rs::finalizes(&text))
+}
+
+/// Whether the build script can device-link.
+fn has_feature(package: &Package) -> bool {
     let feature = |name: &String| name == FEATURE;
     package.dependencies.iter().any(|dependency| {
         dependency.kind == DependencyKind::Build

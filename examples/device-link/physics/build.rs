@@ -1,5 +1,5 @@
 //! Builds what `GpuStub.toml` declares.
 
 fn main() {
-    gpustub_build::finalize();
+    gpustub_build::build();
 }

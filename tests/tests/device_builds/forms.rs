@@ -11,12 +11,24 @@ use gpustub_tests::rdc::{Call, Library, Project};
 
 use crate::Record;
 
-/// A library, a program, an example, a benchmark, tests in and beside both and in the
+/// Tests of `a`, and an example; a library, a program, an example, a benchmark, tests in and beside both and in the
 /// documentation; a library for C; and one that has CUDA code only in its tests.
 fn project() -> Result<Project> {
     let project = Project::new(TOOLKIT_13)?;
     project.library(Library::new("b", &[]))?;
     project.library(Library::new("a", &["b"]))?;
+    let run = "assert_eq!(a::run(), 0);";
+    for (path, text) in [
+        ("examples/own.rs", format!("fn main() {{\n    {run}\n}}\n")),
+        (
+            "tests/own.rs",
+            format!("#[test]\nfn own() {{\n    {run}\n}}\n"),
+        ),
+    ] {
+        project.write(&format!("a/{path}"), &text)?;
+    }
+    let unit = "#[test]\nfn unit() {\n    assert_eq!(run(), 0);\n}\n\npub fn run()";
+    project.edit("a/src/lib.rs", "pub fn run()", unit)?;
     let needs = "[dependencies]\na = { path = \"../a\" }\n";
     let main = "fn main() {\n    assert_eq!(shapes::go(), 0);\n}\n";
     let test = "#[test]\nfn it() {\n    assert_eq!(shapes::go(), 0);\n}\n";
@@ -96,12 +108,19 @@ fn everything_registers_once(project: &Project, settings: &[&str]) -> Result<()>
     };
     // Three of `shapes`: the program, its tests, and those of the library.
     assert_eq!(
-        [has("shapes"), has("example"), has("bench"), has("it-")],
-        [3, 1, 1, 2],
+        [
+            has("shapes"),
+            has("example"),
+            has("bench"),
+            has("it-"),
+            has("a-"),
+            has("own"),
+        ],
+        [3, 1, 1, 2, 1, 2],
         "{programs:#?}"
     );
     for program in &programs {
-        let of_cuda = ["shapes", "example", "bench", "it-"];
+        let of_cuda = ["shapes", "example", "bench", "it-", "a-", "own"];
         if !of_cuda.iter().any(|start| name(program).starts_with(start)) {
             continue;
         }
@@ -139,10 +158,7 @@ fn every_kind_of_program_registers_each_kernel_once() -> Result<()> {
         .iter()
         .filter(|call| matches!(call, Call::Link(_)))
         .count();
-    assert_eq!(
-        links, 5,
-        "one for each finalizer, one for each library's own tests"
-    );
+    assert_eq!(links, 5, "one for each package with programs or tests");
 
     // Documentation tests are programs that rustdoc links; it captures their output.
     let library = recorder(&project.path("recorder"), 13)?;

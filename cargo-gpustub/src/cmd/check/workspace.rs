@@ -28,7 +28,8 @@ pub fn check(options: &cli::Check) -> Result<(Report, Policies)> {
         };
         return Ok((report, Policies::nearby(&options.cargo)?));
     }
-    let workspace = Workspace::load(&options.cargo, Depth::Graph(&target.triple))?;
+    let workspace = Workspace::load(&options.cargo, Depth::Graph(&target.triple))
+        .map_err(|error| finalizer::explain(&options.cargo, error))?;
     let policies = Policies::read(&workspace)?;
     let selected = workspace.selected()?;
     let graph = Graph::read_selected(&workspace, &selected, &options.cargo, &target.triple)?;

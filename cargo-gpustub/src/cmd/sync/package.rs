@@ -313,10 +313,11 @@ fn build_script(
     pending: &mut Pending,
     found: &mut Vec<Diagnostic>,
 ) -> Result<()> {
-    let call = if declared.has_rdc() {
-        build_rs::FINALIZE
+    // Tests have a finalizer: without programs, a build of the package needs no device link.
+    let (call, other) = if declared.has_rdc() && finalizer::has_programs(package) {
+        (build_rs::FINALIZE, build_rs::BUILD)
     } else {
-        build_rs::BUILD
+        (build_rs::BUILD, build_rs::FINALIZE)
     };
     let line = build_rs::line(helper, call);
     let target = package
@@ -336,6 +337,12 @@ fn build_script(
     };
     let new = match fs::read_to_string(&path) {
         Ok(text) => match build_rs::add_call(&text, helper, call) {
+            Edit::Same if declared.has_rdc() => {
+                match build_rs::replace_call(&text, helper, other, call) {
+                    Edit::Changed(text) => text,
+                    _ => return Ok(()),
+                }
+            }
             Edit::Same => return Ok(()),
             Edit::Changed(text) => text,
             Edit::Impossible(why) => {

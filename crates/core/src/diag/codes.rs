@@ -261,11 +261,12 @@ one, or name one in `CC` or `CC_<target>`. No GPU toolkit is needed.
     CC=clang cargo build";
     MISSING_DEVICE_LINK "missing-device-link": "relocatable code without a device link in its process",
         "The objects of a library with relocatable code call functions that only a device link over them
-defines. A shared library that is opened at run time and was linked with the middle of such a
-library has none: it cannot be loaded. Open a plugin, which has a device link, or the final of the
-library, and open it first. `check` inspects programs together with their needed libraries, and
-other images together with all files around them
-(https://github.com/pytorch/extension-cpp/issues/80).
+defines. The linker reports `__cudaRegisterLinkedBinary_…` as undefined in a Rust program, test or
+example without the line that names its finalizer crate: `cargo gpustub sync` adds it. A shared
+library that is opened at run time and was linked with the middle of such a library has none: it
+cannot be loaded. Open a plugin, which has a device link, or the final of the library, and open it
+first. `check` inspects programs together with their needed libraries, and other images together
+with all files around them (https://github.com/pytorch/extension-cpp/issues/80).
 
     B*:shared
     plug:shared -> B           # `plugin` has a device link

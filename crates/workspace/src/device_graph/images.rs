@@ -111,9 +111,12 @@ impl Builder<'_> {
         for target in &package.targets {
             for (what, form, tests) in parts(package, target) {
                 let host = what == "build-script";
-                // The tests of a crate without programs are left to packages with programs.
-                let left = what == "lib-tests" && !self.visibility.has_link(at, true);
-                if left || !(selected || host) {
+                if !(selected || host) {
+                    continue;
+                }
+                // Unit tests without CUDA code of their own are left to packages with programs.
+                let has_rdc = !self.packages.rdc(at).is_empty();
+                if what == "lib-tests" && !has_rdc && !self.visibility.has_link(at, true) {
                     continue;
                 }
                 let links = match what {

@@ -2,6 +2,8 @@
 //! packages with a `links` key, and not of dev-dependencies.
 
 use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
 
 use cargo_metadata::DependencyKind;
 
@@ -60,8 +62,13 @@ impl<'a> MetadataVisibility<'a> {
     /// Whether a build script device-links the programs or tests of a package: its own, or that of
     /// its finalizer.
     pub fn has_link(&self, at: PackageIndex, tests: bool) -> bool {
-        let light = finalizer::is_light(self.packages.packages[at]);
-        self.finalizer(at, tests).is_some() || !self.packages.rdc(at).is_empty() || light
+        self.finalizer(at, tests).is_some() || self.links_itself(at)
+    }
+
+    fn links_itself(&self, at: PackageIndex) -> bool {
+        let has_rdc = !self.packages.rdc(at).is_empty();
+        let read = |path: &Path| fs::read_to_string(path).ok();
+        finalizer::links_itself(self.packages.packages[at], has_rdc, read)
     }
 
     fn finalizer(&self, at: PackageIndex, tests: bool) -> Option<PackageIndex> {

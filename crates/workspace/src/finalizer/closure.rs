@@ -7,19 +7,23 @@ use gpustub_report::error::{Error, Result};
 
 use super::naming::is_one;
 use super::platform;
-use super::programs::Programs;
+use super::programs::{Programs, has_rdc};
 use crate::cargo_tree::{self, Features, Query};
 use crate::graph::Graph;
 use crate::package_index::PackageIndex;
 use crate::selection::Selection;
 use crate::workspace::Workspace;
 
+/// Feature of a finalizer for tests, which their dependency on it enables. Such a finalizer is a member
+/// of the workspace: `cargo build --workspace` builds it too, and needs no device link.
+pub const LINK: &str = "gpustub-link";
+
 /// Packages with RDC code that a package's programs are linked with.
 #[derive(Debug)]
 pub struct Closure {
     /// Kind of dependency: normal, or for tests only.
     pub kind: DependencyKind,
-    /// Packages, with the condition of each.
+    /// Packages on which the finalizer depends, with the condition of each.
     pub members: BTreeMap<PackageIndex, When>,
     /// Names of the packages linked into tests only, if the programs link others.
     pub only_in_tests: Vec<String>,
@@ -28,7 +32,7 @@ pub struct Closure {
 /// Condition under which a member is linked.
 #[derive(Debug, Default)]
 pub struct When {
-    /// Linked with one of these features of the program's package; empty: with any.
+    /// Linked with one of these features of the program's package, or [`LINK`]; empty: with any.
     pub features: BTreeSet<String>,
     /// Condition in `cfg(…)`, for targets; `None`: all targets.
     pub target: Option<String>,
@@ -57,10 +61,10 @@ pub fn resolve(
         .members(edges, features)
     };
     let all = tree("normal", Features::All)?;
-    let tests = if programs.others.is_empty() {
-        BTreeSet::new()
-    } else {
+    let tests = if programs.has_tests(has_rdc(graph, package)) {
         tree("normal,dev", Features::All)?
+    } else {
+        BTreeSet::new()
     };
     // Programs for tests only do not use the package's library.
     let for_tests = all.is_empty() || programs.shipped.is_empty();
@@ -69,10 +73,14 @@ pub fn resolve(
         return Ok(None);
     }
     let edges = if for_tests { "normal,dev" } else { "normal" };
+    // The build script of a library publishes also the libraries that it receives.
+    let published = published(graph, root);
+    let wanted: BTreeSet<_> = wanted.difference(&published).copied().collect();
     let always = tree(edges, Features::None)?;
+    let always: BTreeSet<_> = always.difference(&published).copied().collect();
     let mut members: BTreeMap<PackageIndex, When> =
         wanted.iter().map(|at| (*at, When::default())).collect();
-    if always != *wanted {
+    if always != wanted {
         for feature in package.features.keys().filter(|name| *name != "default") {
             for at in tree(edges, Features::Just(feature))? {
                 if let Some(when) = members.get_mut(&at).filter(|_| !always.contains(&at)) {
@@ -94,6 +102,11 @@ pub fn resolve(
             Error::new(message).help(help)
         })?;
     }
+    if for_tests {
+        for when in members.values_mut().filter(|when| when.features.is_empty()) {
+            when.features.insert(LINK.to_owned());
+        }
+    }
     let only_in_tests = if for_tests {
         Vec::new()
     } else {
@@ -111,6 +124,27 @@ pub fn resolve(
         members,
         only_in_tests,
     }))
+}
+
+/// Packages whose libraries a dependent of this one receives through it: none if the package has no RDC
+/// code.
+fn published(graph: &Graph, root: PackageIndex) -> BTreeSet<PackageIndex> {
+    let mut found = BTreeSet::new();
+    let mut open = vec![root];
+    while let Some(at) = open.pop() {
+        if graph.rdc(at).is_empty() {
+            continue;
+        }
+        let normal = graph.edges[at].iter();
+        let normal = normal.filter(|edge| edge.has_kind(DependencyKind::Normal));
+        for to in normal.map(|edge| edge.to) {
+            let publishes = graph.packages[to].links.is_some() && !graph.rdc(to).is_empty();
+            if publishes && found.insert(to) {
+                open.push(to);
+            }
+        }
+    }
+    found
 }
 
 /// Whether a package that this one may be linked with has RDC code.

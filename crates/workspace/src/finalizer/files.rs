@@ -12,9 +12,9 @@ use gpustub_report::error::{Error, Result};
 use gpustub_report::ops::Pending;
 use serde::Serialize;
 use serde_json::json;
-use toml_edit::InlineTable;
+use toml_edit::{Array, InlineTable};
 
-use super::closure::{Closure, When};
+use super::closure::{Closure, LINK, When};
 use super::naming::{DIRECTORY, is_one, name, place};
 use super::renamed;
 use crate::graph::Graph;
@@ -26,9 +26,29 @@ use crate::workspace::{Workspace, directory, library};
 /// Feature of the helper that RDC libraries need.
 pub const FEATURE: &str = "device-link";
 
+/// Prefix of the names of optional dependencies.
+const RENAMED: &str = "gpustub-rdc-";
+
 /// Templates of a finalizer's code.
-pub(super) const BUILD_RS: &str = "finalizer/build.rs";
-pub(super) const LIB_RS: &str = "finalizer/lib.rs";
+const BUILD_RS: &str = "finalizer/build.rs";
+const LIB_RS: &str = "finalizer/lib.rs";
+
+/// Text of a finalizer's build script.
+pub(super) fn build_script(for_tests: bool) -> String {
+    templates::render(BUILD_RS, &json!({ "link": link(for_tests) }))
+}
+
+/// Text of a finalizer's library, which names `crates`.
+pub(super) fn library_code(for_tests: bool, crates: &[Crate]) -> String {
+    templates::render(
+        LIB_RS,
+        &json!({ "link": link(for_tests), "crates": crates }),
+    )
+}
+
+fn link(for_tests: bool) -> Option<&'static str> {
+    for_tests.then_some(LINK)
+}
 
 #[derive(Serialize)]
 struct Dependency {
@@ -43,7 +63,8 @@ struct Table {
 }
 
 #[derive(Serialize)]
-struct Crate {
+pub(super) struct Crate {
+    source: String,
     name: String,
     condition: String,
 }
@@ -63,24 +84,38 @@ pub(super) fn operations(
     pending: &mut Pending,
 ) -> Result<()> {
     let dir = place(package);
+    let for_tests = closure.kind == DependencyKind::Development;
+    // Cargo omits a dev-dependency without a version from a published package.
+    let private = for_tests || is_private(package);
     // Sorted: dependencies for all targets first.
     let mut tables: BTreeMap<Option<&str>, Vec<Dependency>> = BTreeMap::from([(None, Vec::new())]);
     let mut crates = Vec::new();
     let mut features: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    if for_tests {
+        features.insert(LINK, vec![format!("\"dep:{}\"", cargo_toml::HELPER)]);
+    }
     for (&at, when) in &closure.members {
         let member = graph.packages[at];
-        let key = member.name.to_string();
-        let lib = library(member)
-            .map_or(&*key, |lib| &*lib.name)
-            .replace('-', "_");
+        let is_optional = !when.features.is_empty();
+        let lib = library(member).map_or(member.name.as_str(), |lib| &lib.name);
+        let lib = lib.replace('-', "_");
+        // For each feature of the command line, cargo searches every member of the workspace for an
+        // optional dependency of that name.
+        let (key, source) = if is_optional {
+            let key = format!("{RENAMED}{}", member.name);
+            (key.clone(), key.replace('-', "_"))
+        } else {
+            (member.name.to_string(), lib.clone())
+        };
         tables
             .entry(when.target.as_deref())
             .or_default()
             .push(Dependency {
-                spec: spec(&dir, member, !when.features.is_empty()),
+                spec: spec(&dir, member, for_tests, is_optional),
                 key: key.clone(),
             });
         crates.push(Crate {
+            source,
             name: lib,
             condition: condition(when),
         });
@@ -105,7 +140,6 @@ pub(super) fn operations(
             list: list.join(", "),
         })
         .collect();
-    let private = package.publish.as_ref().is_some_and(Vec::is_empty);
     let cargo_toml = templates::render(
         "finalizer/Cargo.toml",
         &json!({
@@ -121,8 +155,8 @@ pub(super) fn operations(
     );
     let empty = json!({});
     pending.write(&dir.join("Cargo.toml"), cargo_toml)?;
-    pending.write(&dir.join("build.rs"), templates::render(BUILD_RS, &empty))?;
-    let code = templates::render(LIB_RS, &json!({ "crates": crates }));
+    pending.write(&dir.join("build.rs"), build_script(for_tests))?;
+    let code = library_code(for_tests, &crates);
     pending.write(&dir.join("src/lib.rs"), code)?;
     if is_stubbed(graph, package) {
         let text = templates::render("finalizer/GpuStub.toml", &empty);
@@ -159,15 +193,17 @@ fn manifest(
 ) -> Result<()> {
     let path = package.manifest_path.as_std_path();
     let old = pending.read(path)?;
-    let kind = match closure.kind {
-        DependencyKind::Development => "dev-dependencies",
-        _ => "dependencies",
-    };
     let mut value = InlineTable::from_iter([("path", DIRECTORY)]);
-    // Cargo omits a dev-dependency without a version from a published package.
-    if !private && (kind == "dependencies" || !features.is_empty()) {
+    if !private {
         value.insert("version", format!("={}", package.version).into());
     }
+    let kind = match closure.kind {
+        DependencyKind::Development => {
+            value.insert("features", Array::from_iter([LINK]).into());
+            "dev-dependencies"
+        }
+        _ => "dependencies",
+    };
     let name = name(package);
     let edit = || {
         let mut text = old.clone();
@@ -175,7 +211,8 @@ fn manifest(
             text = cargo_toml::rename_dependency(&text, former, &name)?;
         }
         text = cargo_toml::set_dependency(&text, kind, &name, &value)?;
-        let wanted = features.iter().map(|feature| {
+        let passed = features.iter().filter(|feature| feature.name != LINK);
+        let wanted = passed.map(|feature| {
             let own = package
                 .features
                 .get(&feature.name)
@@ -190,16 +227,27 @@ fn manifest(
     pending.write(path, new)
 }
 
+fn is_private(package: &Package) -> bool {
+    package.publish.as_ref().is_some_and(Vec::is_empty)
+}
+
 /// Dependency of the finalizer on a package: without its features, which other dependents enable.
-fn spec(dir: &Path, member: &Package, optional: bool) -> String {
+/// `for_tests`: the finalizer is not published. Then a new version of the package needs no change;
+/// `cargo package --workspace` requires some version.
+fn spec(dir: &Path, member: &Package, for_tests: bool, optional: bool) -> String {
     let mut table = InlineTable::new();
     match &member.source {
         None => {
             let path = relative(directory(member), dir);
             table.insert("path", path.into());
-            let private = member.publish.as_ref().is_some_and(Vec::is_empty);
-            if !private {
-                table.insert("version", member.version.to_string().into());
+            // `*` matches no pre-release.
+            let version = if for_tests && member.version.pre.is_empty() {
+                "*".to_owned()
+            } else {
+                member.version.to_string()
+            };
+            if !is_private(member) {
+                table.insert("version", version.into());
             }
         }
         Some(source) => match git(&source.repr) {
@@ -210,6 +258,7 @@ fn spec(dir: &Path, member: &Package, optional: bool) -> String {
     table.insert("default-features", false.into());
     if optional {
         table.insert("optional", true.into());
+        table.insert("package", member.name.as_str().into());
     }
     table.to_string().trim().to_owned()
 }
@@ -223,7 +272,10 @@ fn helper(workspace: &Workspace, graph: &Graph, closure: &Closure, dir: &Path) -
     let source = HelperSource::choose(workspace, &root, members.chain(workspace.members()))
         .map_err(|e| Error::new(format!("could not read `{}`: {e}", display_path(&path))))?;
     let mut table = source.table(dir);
-    table.insert("features", toml_edit::Array::from_iter([FEATURE]).into());
+    table.insert("features", Array::from_iter([FEATURE]).into());
+    if closure.kind == DependencyKind::Development {
+        table.insert("optional", true.into());
+    }
     Ok(table.to_string().trim().to_owned())
 }
 

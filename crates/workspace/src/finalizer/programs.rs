@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use cargo_metadata::{CrateType, Edition, Package, TargetKind};
+use cargo_metadata::{CrateType, Edition, Package, Target, TargetKind};
 use gpustub_edit::use_line;
 
 use crate::graph::Graph;
@@ -14,7 +14,13 @@ pub fn has_rdc(graph: &Graph, package: &Package) -> bool {
     at.is_some_and(|at| !graph.rdc(at).is_empty())
 }
 
-/// Images of a package, except its library's own tests.
+/// Whether builds of a package with CUDA code link some: programs, libraries for C, or a Rust dylib.
+pub fn has_programs(package: &Package) -> bool {
+    let is_dylib = |target: &Target| target.crate_types.contains(&CrateType::DyLib);
+    !Programs::from_package(package).shipped.is_empty() || package.targets.iter().any(is_dylib)
+}
+
+/// Images of a package.
 #[derive(Debug, Default)]
 pub struct Programs {
     /// Programs, and libraries for C.
@@ -61,8 +67,9 @@ impl Programs {
         all.map(|((path, edition), line)| (path.as_path(), *edition, line))
     }
 
-    /// Whether the package has no images.
-    pub fn is_empty(&self) -> bool {
-        self.shipped.is_empty() && self.others.is_empty()
+    /// Whether the package has tests that are linked with CUDA code. Unit tests count if the code is
+    /// the package's own (`has_rdc`).
+    pub fn has_tests(&self, has_rdc: bool) -> bool {
+        !self.others.is_empty() || has_rdc && self.unit_tests.is_some()
     }
 }

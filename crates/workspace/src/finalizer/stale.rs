@@ -22,6 +22,9 @@ use crate::graph::Graph;
 use crate::tables::FILE;
 use crate::workspace::Workspace;
 
+/// First line of a finalizer's manifest.
+pub(super) const HEAD: &str = "# Written by `cargo gpustub sync`; changes are lost.\n";
+
 /// Removes the files of an earlier run for a package that no longer needs them: it has no RDC code,
 /// or its own build script links it. Reports them instead if the user has changed them.
 pub fn remove(
@@ -104,18 +107,22 @@ fn generated(dir: &Path) -> Option<Vec<&'static str>> {
     let manifest = text("Cargo.toml")?;
     let is_ours = names(dir)? == known
         && names(&dir.join("src"))? == BTreeSet::from(["lib.rs".to_owned()])
-        && text("build.rs")? == templates::render(files::BUILD_RS, &empty)
-        && is_code(&text("src/lib.rs")?)
-        && manifest.starts_with("# Written by `cargo gpustub sync`; changes are lost.\n")
+        && is_code(&text("build.rs")?, &text("src/lib.rs")?)
+        && manifest.starts_with(HEAD)
         && !manifest.contains("\n[target.");
     files.push("Cargo.toml");
     is_ours.then_some(files)
 }
 
-/// Whether a text is the code of a finalizer: the head of the template, and lines that name crates.
-fn is_code(text: &str) -> bool {
-    let head = templates::render(files::LIB_RS, &json!({ "crates": [] }));
-    text.strip_prefix(head.trim_end()).is_some_and(|crates| {
+/// Whether texts are the code of a finalizer: the build script, the head of the library's template,
+/// and lines that name crates.
+fn is_code(build_script: &str, library: &str) -> bool {
+    let crates = [false, true].into_iter().find_map(|for_tests| {
+        let head = files::library_code(for_tests, &[]);
+        let crates = library.strip_prefix(head.trim_end())?;
+        (build_script == files::build_script(for_tests)).then_some(crates)
+    });
+    crates.is_some_and(|crates| {
         let mut lines = crates.lines().filter(|line| !line.is_empty());
         lines.all(|line| {
             line.starts_with("#[cfg(") || line == "#[doc(hidden)]" || line.starts_with("pub use ")

@@ -1,5 +1,7 @@
 //! Sums, computed by kernels.
 
+#[cfg(test)]
+use gpustub_final_physics as _; // the device link of its CUDA code
 use geometry as _; // CUDA code that the kernels call
 
 unsafe extern "C" {
@@ -10,6 +12,7 @@ unsafe extern "C" {
 /// Area of the triangles with legs i and i, for i below `n`, or the CUDA runtime's status.
 ///
 /// ```
+/// # use gpustub_final_physics as _;
 /// if let Ok(area) = physics::area(4) {
 ///     assert_eq!(area, 7.0);
 /// }
