@@ -13,7 +13,7 @@ use gpustub_core::text::join;
 use super::closure::{inherited, upstream};
 use super::context::{BuildContext, Context};
 use super::jobs::Tokens;
-use super::metadata::{self, Library, Object};
+use super::metadata::{self, Library, Object, Stubs};
 use super::nvcc::Nvcc;
 use super::sources::{self, is_generated};
 use super::{compile, disabled, graph, shared};
@@ -39,7 +39,7 @@ pub(super) fn build_all(
     for library in declared {
         shared::check(library)?;
         included(context, library)?;
-        own.push(describe(context, library, &lib)?);
+        own.push(describe(context, library, &foreign, &lib)?);
     }
     for library in declared {
         require(context, library, &own, &foreign)?;
@@ -120,7 +120,12 @@ pub(super) fn build_all(
 }
 
 /// A library before it is built.
-fn describe(context: &Context, declared: &DeviceLink, lib: &Path) -> Result<Library, Error> {
+fn describe(
+    context: &Context,
+    declared: &DeviceLink,
+    foreign: &[Library],
+    lib: &Path,
+) -> Result<Library, Error> {
     let name = &declared.name.value;
     let under = |path: &str| context.package.join(path);
     let package = context.env.cargo_text("CARGO_PKG_NAME")?;
@@ -168,7 +173,7 @@ fn describe(context: &Context, declared: &DeviceLink, lib: &Path) -> Result<Libr
         sources: Vec::new(),
         archs: declared.archs.iter().map(|a| a.value).collect(),
         cudart: declared.cudart,
-        stubs: context.stubs.clone(),
+        stubs: stubs(context, declared, foreign),
         library_type: declared.library_type,
         middle,
         r#final,
@@ -195,6 +200,18 @@ fn describe(context: &Context, declared: &DeviceLink, lib: &Path) -> Result<Libr
             .collect(),
         requires: declared.requires.iter().map(|r| r.value.clone()).collect(),
     })
+}
+
+/// Stubs of the CUDA runtime that a library calls: without own ones, the shared stubs of a dependency.
+/// Files that were built elsewhere may need the toolkit's runtime.
+fn stubs(context: &Context, declared: &DeviceLink, foreign: &[Library]) -> Stubs {
+    let is_shared = |library: &Library| matches!(library.stubs, Stubs::Shared(_));
+    match declared.code {
+        DeviceCode::Sources(_) if context.stubs == Stubs::None && foreign.iter().any(is_shared) => {
+            Stubs::External
+        }
+        _ => context.stubs.clone(),
+    }
 }
 
 /// Rejects missing header directories here: otherwise the error would appear in another package
