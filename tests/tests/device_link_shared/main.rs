@@ -5,7 +5,9 @@
 //! `two` and `many` both.
 
 mod changes;
+mod consumers;
 mod installed;
+mod mistakes;
 mod stubs;
 
 use std::fs;
