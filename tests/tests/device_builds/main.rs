@@ -6,6 +6,7 @@ mod forms;
 mod fresh;
 mod graphs;
 mod install;
+mod recipes;
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -78,7 +78,9 @@ pub(super) fn build_all(
         )));
         if let DeviceCode::External { .. } = declared.code {
             let files = [&library.middle, &library.r#final].into_iter().flatten();
-            for file in files.chain([&library.archive]) {
+            let files = files.chain([&library.archive]);
+            // The script's own files are newer than its start, which cargo compares with.
+            for file in files.filter(|file| !file.starts_with(context.out_dir())) {
                 directives.push(Directive::RerunIfChanged(files::text(file)?));
             }
         }
@@ -127,7 +129,7 @@ fn describe(
     lib: &Path,
 ) -> Result<Library, Error> {
     let name = &declared.name.value;
-    let under = |path: &str| context.package.join(path);
+    let under = |path: &str| context.directories().resolve(path).unwrap_or_default();
     let package = context.env.cargo_text("CARGO_PKG_NAME")?;
     let version = context.env.cargo_text("CARGO_PKG_VERSION")?;
     let archive = match &declared.code {
