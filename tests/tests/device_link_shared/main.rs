@@ -8,6 +8,7 @@ mod changes;
 mod consumers;
 mod installed;
 mod mistakes;
+mod plans;
 mod stubs;
 
 use std::fs;
