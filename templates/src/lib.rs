@@ -108,6 +108,8 @@ templates![
     "tree/export/stubs/meson.build.hbs",
     "tree/export/device-link/config-version.cmake.hbs",
     "tree/export/device-link/config.cmake.hbs",
+    "tree/export/device-link/gpustub-device-graph.cmake.hbs",
+    "tree/export/device-link/gpustub-device-link.cmake.hbs",
     "tree/linker-script.hbs",
     "tree/toolkit/README.md.hbs",
     "tree/toolkit/cuda.h.hbs",

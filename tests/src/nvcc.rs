@@ -30,6 +30,14 @@ pub const TOOLKIT_13: Toolkit = Toolkit {
     flags: &["-arch=sm_80"],
 };
 
+/// As [`TOOLKIT_13`], with the C++ headers of CCCL; for `heavy_` tests only.
+pub const TOOLKIT_13_4: Toolkit = Toolkit {
+    version: "13.4",
+    compiler: "wheels/toolkit-13.4/nvidia/cu13/bin/nvcc",
+    runtime: Some("wheels/cudart-13.4/nvidia/cu13"),
+    flags: &["-arch=sm_80"],
+};
+
 /// From Debian.
 pub const TOOLKIT_12: Toolkit = Toolkit {
     version: "12.4",

@@ -5,6 +5,7 @@ mod archives;
 mod completions;
 mod cuda;
 mod device_links;
+mod device_runtime;
 mod documents;
 mod empty_path;
 mod examples;

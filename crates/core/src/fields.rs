@@ -216,7 +216,8 @@ fields! {
              writes. Without `sources` and `prebuilt` the library consists of its headers.";
         "prebuilt": Type::String, false, "\"/opt/acme/lib/libacme_static.a\"",
             "Instead of `sources`: a finished archive of relocatable objects, without a device link in \
-             it. Relative to this file, or absolute.";
+             it. Relative to this file, absolute, or after `$OUT_DIR/` made by the build script before \
+             `finalize()`.";
         "prebuilt-shared": Type::Table("device-link.prebuilt-shared"), false,
             "{ middle = \"/opt/acme/lib/libacme.so\", final = \"/opt/acme/lib/libacme_final.so\" }",
             "With `prebuilt` and `type = \"shared\"`: the shared libraries that hold it at run time.";

@@ -10,6 +10,7 @@ mod install;
 mod launches;
 mod lto;
 mod modules;
+mod recipes;
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -5,8 +5,11 @@
 //! `two` and `many` both. `extensions` has libraries for C, and the static library `detail`.
 
 mod changes;
+mod consumers;
 mod extensions;
 mod installed;
+mod mistakes;
+mod plans;
 mod stubs;
 
 use std::fs;

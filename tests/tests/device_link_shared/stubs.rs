@@ -1,12 +1,16 @@
 //! Shared libraries and stubs of the CUDA runtime.
 
-use gpustub_tests::Result;
-use gpustub_tests::command::run;
+use gpustub_tests::command::{run, succeed};
+use gpustub_tests::elf::needed;
+use gpustub_tests::{Result, scratch};
 
+use crate::consumers::calls_stubs;
 use crate::{Project, alone, programs};
 
 const PROVIDED: &str = "\n[stub.cudart]\nheader-version = \"13\"\ntype = \"shared\"\n";
 const ELSEWHERE: &str = "\n[stub.cudart]\nheader-version = \"13\"\nprovide = false\n";
+/// `cudaErrorInsufficientDriver`.
+const NO_DRIVER: u32 = 35;
 
 /// No image links the runtime: the stubs find it.
 #[test]
@@ -20,6 +24,48 @@ fn libraries_call_the_shared_stubs_of_one_of_them() -> Result<()> {
     project.append("volume/GpuStub.toml", ELSEWHERE)?;
     project.sync()?;
     programs(&project, &[])
+}
+
+/// Libraries without a table of stubs call those of the library that they require.
+#[test]
+#[ignore = "needs nvcc: ./tests/run"]
+fn libraries_call_the_shared_stubs_of_a_dependency() -> Result<()> {
+    let _alone = alone();
+    let mut project = Project::new("workspace", "inherited")?;
+    project.preloads = false;
+    project.append("base/GpuStub.toml", PROVIDED)?;
+    project.sync()?;
+    let planned = succeed(&mut project.gpustub(&["plan", "--offline", "--workspace"])?)?;
+    assert!(!planned.stderr.contains("error"), "{}", planned.stderr);
+    programs(&project, &[])?;
+
+    let dir = scratch()?;
+    project.install("area", dir.path())?;
+    for file in ["libarea.so", "libarea_final.so", "libbase.so"] {
+        let needed = needed(&dir.path().join("lib").join(file))?;
+        assert!(
+            !needed.iter().any(|name| name.contains("cudart")),
+            "{file}: {needed:?}"
+        );
+    }
+    // Without CUDA: its status is the stub's.
+    project.runtime = dir.path().to_owned();
+    let ran = succeed(&mut project.cargo(&["run", "--quiet", "-p", "one"]))?;
+    if ran.stdout != format!("status {NO_DRIVER}\n") {
+        return Err(ran.error("the program does not report the status of the stub"));
+    }
+    Ok(())
+}
+
+/// As [`libraries_call_the_shared_stubs_of_a_dependency`], in targets of CMake.
+#[test]
+#[ignore = "needs nvcc: ./tests/run"]
+fn device_links_of_cmake_call_the_shared_stubs() -> Result<()> {
+    let _alone = alone();
+    let project = Project::new("workspace", "inherited")?;
+    project.append("base/GpuStub.toml", PROVIDED)?;
+    let dir = scratch()?;
+    calls_stubs(&project, dir.path())
 }
 
 #[test]

@@ -12,9 +12,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use cargo_metadata::{Message, Package};
+use gpustub_core::gpu_arch::{Arch, ArchKind};
 use gpustub_core::manifest::Cudart;
 use gpustub_edit::templates;
 use gpustub_engine::device_link::metadata::{Library, Stubs, parse};
+use gpustub_engine::toolchain;
 use gpustub_report::error::{Error, Result};
 use gpustub_report::ops::{self, Operation};
 use gpustub_report::shell::Shell;
@@ -28,6 +30,9 @@ use crate::compile::engine_error;
 
 /// Maximum number of headers: with more, `include-dirs` probably names a system directory.
 const MOST_HEADERS: usize = 5000;
+
+/// Functions of CMake, which do not depend on the package.
+const FUNCTIONS: [&str; 2] = ["gpustub-device-link.cmake", "gpustub-device-graph.cmake"];
 
 /// Files below the prefix, with the source or the text of each.
 type Files = BTreeMap<String, Content>;
@@ -168,9 +173,11 @@ fn files(package: &Package, libraries: &[Library]) -> Result<Files> {
         let mut shared: Vec<&Path> = Vec::new();
         shared.extend(library.middle.as_deref());
         shared.extend(library.r#final.as_deref());
-        if let Stubs::Shared(stubs) = &library.stubs {
+        let link_file = stubs_of(library, libraries).map(toolchain::link_file);
+        if let Some(stubs) = stubs_of(library, libraries) {
             shared.push(stubs);
         }
+        shared.extend(link_file.as_deref());
         for path in shared {
             add(&mut files, format!("lib/{}", file_name(path)), path)?;
         }
@@ -181,6 +188,11 @@ fn files(package: &Package, libraries: &[Library]) -> Result<Files> {
     let cmake = format!("lib/cmake/{0}/{0}", package.name);
     let config = templates::render("export/device-link/config.cmake", &data(package, libraries));
     files.insert(format!("{cmake}-config.cmake"), Content::Text(config));
+    for name in FUNCTIONS {
+        let text = templates::render(&format!("export/device-link/{name}"), &json!({}));
+        let path = format!("lib/cmake/{}/{name}", package.name);
+        files.insert(path, Content::Text(text));
+    }
     let version = &package.version;
     let compatible = match (version.major, version.minor) {
         (0, 0) => version.to_string(),
@@ -273,9 +285,27 @@ fn data(package: &Package, libraries: &[Library]) -> Value {
             })
         })
         .collect();
+    let mut archs: Vec<Arch> = libraries.iter().flat_map(|l| l.archs.clone()).collect();
+    archs.sort_unstable();
+    archs.dedup();
+    let mut stubs: Vec<&Path> = libraries
+        .iter()
+        .filter_map(|library| stubs_of(library, libraries))
+        .collect();
+    stubs.sort_unstable();
+    stubs.dedup();
+    let stubs = stubs.into_iter().map(|path| {
+        json!({
+            "target": stubs_target(package, path),
+            "file": file_name(&toolchain::link_file(path)),
+            "soname": file_name(path),
+        })
+    });
     json!({
         "package": package.name,
         "runtime": libraries.iter().any(needs_toolkit),
+        "archs": cmake_archs(&archs),
+        "stubs": stubs.collect::<Vec<_>>(),
         "libraries": all,
     })
 }
@@ -300,6 +330,13 @@ fn targets(package: &Package, library: &Library, all: &[Library]) -> Vec<Value> 
     };
     let is_code = |other: &Library| !other.archive.as_os_str().is_empty();
     let is_shared = |other: &Library| other.middle.is_some();
+    let is_pair = is_shared(library) && library.r#final.is_some();
+    let stubs = stubs_of(library, all);
+    let runtime = match &library.stubs {
+        Stubs::None if needs_toolkit(library) => "toolkit",
+        Stubs::Shared(_) | Stubs::External => "stubs",
+        _ => "",
+    };
     let one = |ending: &str, kind: &str, file: Option<&Path>, links: String| {
         json!({
             "target": target(&library.name, ending),
@@ -310,29 +347,40 @@ fn targets(package: &Package, library: &Library, all: &[Library]) -> Vec<Value> 
             "runtime": needs_toolkit(library),
             "stubs": "",
             "members": [],
+            "part": "",
+            "middle": target(&library.name, if is_pair { "" } else { "_static" }),
+            "final": if is_pair { target(&library.name, "_final") } else { String::new() },
+            "static": target(&library.name, "_static"),
+            "cudart": cudart(library.cudart),
+            "archs": cmake_archs(&library.archs),
+            "lto": library.archs.iter().any(|arch| arch.kind == ArchKind::Lto),
+            "from": runtime,
+            "stubs_target": stubs.map(|path| stubs_target(package, path)).unwrap_or_default(),
         })
     };
     if !is_code(library) {
         return vec![one("", "INTERFACE", None, requires("", &is_shared))];
     }
     let archive = PathBuf::from(static_name(library));
-    let mut targets = vec![one(
-        "_static",
-        "STATIC",
-        Some(&archive),
-        requires("_static", &is_code),
-    )];
+    // The archive of a shared library is for programs without shared libraries.
+    let below = if is_pair {
+        requires("_static", &is_code)
+    } else {
+        requires("", &is_shared)
+    };
+    let mut objects = one("_static", "STATIC", Some(&archive), below);
+    objects["part"] = "Static".into();
+    let mut targets = vec![objects];
     if let (Some(middle), Some(last)) = (&library.middle, &library.r#final) {
-        let stubs = match &library.stubs {
-            Stubs::Shared(stubs) => file_name(stubs),
-            _ => String::new(),
-        };
+        let stubs = stubs.map(file_name).unwrap_or_default();
         let mut shared = one("", "SHARED", Some(middle), requires("", &is_shared));
         shared["soname"] = file_name(middle).into();
+        shared["part"] = "Shared".into();
         shared["stubs"] = stubs.clone().into();
         let links = target(&library.name, "");
         let mut top = one("_final", "SHARED", Some(last), links);
         top["soname"] = file_name(last).into();
+        top["part"] = "Final".into();
         top["stubs"] = stubs.into();
         top["members"] = members(library, all).into();
         targets.extend([shared, top]);
@@ -356,6 +404,51 @@ fn members<'a>(library: &'a Library, all: &'a [Library]) -> Vec<&'a str> {
         .into_iter()
         .map(|library| library.name.as_str())
         .collect()
+}
+
+/// Shared stubs that a library calls: its package's own, or those of another package.
+fn stubs_of<'a>(library: &'a Library, all: &'a [Library]) -> Option<&'a Path> {
+    let shared = |library: &'a Library| match &library.stubs {
+        Stubs::Shared(path) => Some(path.as_path()),
+        _ => None,
+    };
+    match library.stubs {
+        Stubs::External => all.iter().find_map(shared),
+        _ => shared(library),
+    }
+}
+
+/// CMake target of shared stubs, for images with a device link of their own.
+fn stubs_target(package: &Package, stubs: &Path) -> String {
+    let name = file_name(stubs);
+    let name = name.trim_start_matches("lib").trim_end_matches(".so");
+    format!("{}::{name}", package.name)
+}
+
+/// Value of CMake's CUDA_RUNTIME_LIBRARY.
+fn cudart(kind: Cudart) -> &'static str {
+    match kind {
+        Cudart::Shared => "Shared",
+        Cudart::Static => "Static",
+        Cudart::None => "None",
+    }
+}
+
+/// Value of CMake's CUDA_ARCHITECTURES. A device link makes machine code of LTO code.
+fn cmake_archs(archs: &[Arch]) -> String {
+    let mut words: Vec<String> = archs
+        .iter()
+        .map(|arch| {
+            let name = arch.as_kind(ArchKind::Real).to_string();
+            let kind = match arch.kind {
+                ArchKind::Virtual => "virtual",
+                ArchKind::Real | ArchKind::Lto => "real",
+            };
+            format!("{}-{kind}", name.trim_start_matches("sm_"))
+        })
+        .collect();
+    words.dedup();
+    list(words.into_iter())
 }
 
 fn needs_toolkit(library: &Library) -> bool {

@@ -18,8 +18,8 @@ pub fn hidden_stubs(library: &str) -> Diagnostic {
         "device-link.{library} has type = \"shared\", and the stubs of the CUDA runtime are static: \
          they are hidden in the program, where the library cannot call them"
     );
-    let help = "write type = \"shared\" in the [stub.*] tables of this package, or of one that this \
-                package depends on and that provides them; or leave [stub.cudart] out, and the library \
+    let help = "write type = \"shared\" in the [stub.*] tables of this package, or of one with \
+                [device-link.*] tables that this package depends on and that provides them; or leave [stub.cudart] out, and the library \
                 needs the toolkit's libcudart.so";
     Diagnostic::error(&INVALID_VALUE, message).help(help)
 }

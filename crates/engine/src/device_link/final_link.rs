@@ -82,7 +82,7 @@ pub(super) fn link(
     };
     let members: Vec<&Library> = members.into_iter().map(|at| &closure[at.index()]).collect();
     // Without this run's archives: they are newer than its start, which cargo compares with.
-    let made = |member: &&&Library| member.archive.starts_with(context.out);
+    let made = |member: &&&Library| member.archive.starts_with(context.out_dir());
     for member in members.iter().filter(|member| !made(member)) {
         directives.push(Directive::RerunIfChanged(files::text(&member.archive)?));
     }

@@ -14,7 +14,7 @@ use super::closure::{inherited, upstream};
 use super::compile::{Made, Unit};
 use super::context::{BuildContext, Context};
 use super::jobs::Tokens;
-use super::metadata::{self, Library, Object};
+use super::metadata::{self, Library, Object, Stubs};
 use super::nvcc::Nvcc;
 use super::sources::{self, is_generated};
 use super::{compile, disabled, graph, modules, shared};
@@ -42,7 +42,7 @@ pub(super) fn build_all(
     for library in declared {
         shared::check(library)?;
         included(context, library)?;
-        own.push(describe(context, library, &lib)?);
+        own.push(describe(context, library, &foreign, &lib)?);
     }
     let tables_of_modules = || modules.iter().map(|module| &module.library);
     for library in declared.iter().copied().chain(tables_of_modules()) {
@@ -50,7 +50,7 @@ pub(super) fn build_all(
     }
     for module in tables_of_modules() {
         included(context, module)?;
-        own.push(describe(context, module, &dir.join("modules"))?);
+        own.push(describe(context, module, &foreign, &dir.join("modules"))?);
     }
 
     // Tables that must be compiled, if there is a compiler; elsewhere none is of use.
@@ -103,7 +103,9 @@ pub(super) fn build_all(
         }
         if let DeviceCode::External { .. } = declared.code {
             let files = [&library.middle, &library.r#final].into_iter().flatten();
-            for file in files.chain([&library.archive]) {
+            let files = files.chain([&library.archive]);
+            // The script's own files are newer than its start, which cargo compares with.
+            for file in files.filter(|file| !file.starts_with(context.out_dir())) {
                 directives.push(Directive::RerunIfChanged(files::text(file)?));
             }
         }
@@ -145,9 +147,14 @@ pub(super) fn build_all(
 }
 
 /// A library before it is built.
-fn describe(context: &Context, declared: &DeviceLink, lib: &Path) -> Result<Library, Error> {
+fn describe(
+    context: &Context,
+    declared: &DeviceLink,
+    foreign: &[Library],
+    lib: &Path,
+) -> Result<Library, Error> {
     let name = &declared.name.value;
-    let under = |path: &str| context.package.join(path);
+    let under = |path: &str| context.directories().resolve(path).unwrap_or_default();
     let package = context.env.cargo_text("CARGO_PKG_NAME")?;
     let version = context.env.cargo_text("CARGO_PKG_VERSION")?;
     let archive = match &declared.code {
@@ -194,7 +201,7 @@ fn describe(context: &Context, declared: &DeviceLink, lib: &Path) -> Result<Libr
         archs: declared.archs.iter().map(|a| a.value).collect(),
         cudart: declared.cudart,
         cudadevrt: declared.cudadevrt,
-        stubs: context.stubs.clone(),
+        stubs: stubs(context, declared, foreign),
         library_type: declared.library_type,
         middle,
         r#final,
@@ -221,6 +228,18 @@ fn describe(context: &Context, declared: &DeviceLink, lib: &Path) -> Result<Libr
             .collect(),
         requires: declared.requires.iter().map(|r| r.value.clone()).collect(),
     })
+}
+
+/// Stubs of the CUDA runtime that a library calls: without own ones, the shared stubs of a dependency.
+/// Files that were built elsewhere may need the toolkit's runtime.
+fn stubs(context: &Context, declared: &DeviceLink, foreign: &[Library]) -> Stubs {
+    let is_shared = |library: &Library| matches!(library.stubs, Stubs::Shared(_));
+    match declared.code {
+        DeviceCode::Sources(_) if context.stubs == Stubs::None && foreign.iter().any(is_shared) => {
+            Stubs::External
+        }
+        _ => context.stubs.clone(),
+    }
 }
 
 /// Rejects missing header directories here: otherwise the error would appear in another package

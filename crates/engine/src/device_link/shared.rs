@@ -167,7 +167,7 @@ impl SharedBuild<'_> {
         line: &mut Line,
         directives: &mut Vec<Directive>,
     ) -> Result<(), Error> {
-        let name = &self.all[planned.node.index()].name;
+        let library = &self.all[planned.node.index()];
         let of_others = || {
             let members = planned.inputs.iter().map(|&at| &self.all[at.index()]);
             let mut all = members.chain(self.all);
@@ -176,7 +176,7 @@ impl SharedBuild<'_> {
                 _ => None,
             })
         };
-        let stubs = match &self.context.stubs {
+        let stubs = match &library.stubs {
             _ if kind == Cudart::None => return Ok(()),
             Stubs::None => {
                 let found = runtime::find(self.context, self.nvcc, kind, self.dir)?;
@@ -194,7 +194,7 @@ impl SharedBuild<'_> {
             Stubs::External => of_others(),
             Stubs::Static => None,
         };
-        let stubs = stubs.ok_or_else(|| hidden_stubs(name))?;
+        let stubs = stubs.ok_or_else(|| hidden_stubs(&library.name))?;
         let lib = self.dir.join("lib");
         let linked = link_stubs(stubs, &lib)?;
         line.library(&lib, &linked);

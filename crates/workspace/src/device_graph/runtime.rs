@@ -31,13 +31,18 @@ pub fn refused(packages: &Packages, at: PackageIndex, library: &DeviceLink) -> O
     Some(error.with_origin(&declared.shown, library.name.span.clone()))
 }
 
-/// Whether a package has the stubs of the CUDA runtime in a shared library.
+/// Whether a package with device code has the stubs of the CUDA runtime in a shared library. The
+/// build learns of them from that package's device-link metadata.
 fn is_shared_elsewhere(packages: &Packages) -> bool {
     let mut all = packages.declared.iter().zip(&packages.nodes);
     all.any(|(declared, node)| {
         let stubs = declared.iter().flat_map(|one| &one.manifest.stubs);
         let mut cudart = stubs.filter(|stub| stub.id.value == "cudart");
-        node.provides.contains_key("cudart")
+        let has_libraries = declared
+            .iter()
+            .any(|one| !one.manifest.device_links.is_empty());
+        has_libraries
+            && node.provides.contains_key("cudart")
             && cudart.any(|stub| stub.library_type == LibraryType::Shared)
     })
 }

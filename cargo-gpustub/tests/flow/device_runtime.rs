@@ -1,0 +1,38 @@
+//! `plan` of shared device-linked libraries: the CUDA runtime that they call.
+
+use super::cuda::{dependencies_on, plain, rdc, workspace};
+use super::{ends, write};
+
+/// The build of a library learns of a dependency's stubs from that package's device-link metadata.
+#[test]
+fn shared_stubs_are_those_of_a_package_with_device_code() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    let stub = "[stub.cudart]\nheader-version = \"13\"\n";
+    workspace(directory);
+    plain(directory, "stubs", "");
+    write(
+        directory,
+        "stubs/GpuStub.toml",
+        &format!("schema = 1\n{stub}type = \"shared\"\n"),
+    );
+    rdc(
+        directory,
+        "area",
+        &dependencies_on(&["stubs"]),
+        &format!("type = \"shared\"\n{stub}provide = false\n"),
+    );
+    let hidden =
+        "device-link.area has type = \"shared\", and the stubs of the CUDA runtime are static";
+    let (_, err) = ends(1, directory, &["plan"]);
+    assert!(err.contains(hidden), "{err}");
+
+    rdc(
+        directory,
+        "stubs",
+        "",
+        &format!("type = \"shared\"\n{stub}type = \"shared\"\n"),
+    );
+    let (_, err) = ends(0, directory, &["plan"]);
+    assert!(!err.contains(hidden), "{err}");
+}

@@ -1,0 +1,443 @@
+//! CMake targets over installed packages, with `gpustub_target_device_link` and with the properties that
+//! CudaRdcUtils reads: each kernel is registered once.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use gpustub_tests::command::{Ran, run, succeed};
+use gpustub_tests::elf::needed;
+use gpustub_tests::{Result, repository, scratch};
+
+use crate::{Project, Record, alone, expect, opens, workspace};
+
+const FINAL: &str = "libarea_final.so";
+const AREA: &str = "libarea.so";
+const BASE: &str = "libbase.so";
+const VOLUME: &str = "libvolume.so";
+const CHAIN: [&str; 2] = [AREA, BASE];
+
+/// A target: images of its device link, of all kernels, and of the kernels that it launches.
+type Expected<'a> = (&'a str, &'a [&'a str], &'a [&'a str], &'a [&'a str]);
+
+/// A build directory for targets of `consumers/<with>.cmake`.
+pub struct Build<'a> {
+    pub project: &'a Project,
+    pub place: &'a Path,
+    pub options: Vec<String>,
+}
+
+impl<'a> Build<'a> {
+    /// Installs the packages into `place`. Links of CMake's language CUDA need a `libcudart.so`, which
+    /// wheels do not have.
+    pub fn new(project: &'a Project, place: &'a Path, with: &str) -> Result<Self> {
+        let prefix = place.join("installed");
+        for package in ["area", "volume", "tally"] {
+            project.install(package, &prefix)?;
+        }
+        let runtime = place.join("runtime");
+        fs::create_dir_all(&runtime)?;
+        let library = project.toolkit.join("lib/libcudart.so.13");
+        symlink(library, runtime.join("libcudart.so"))?;
+        let options = vec![
+            format!("-DWITH={with}"),
+            format!("-DCMAKE_PREFIX_PATH={}", prefix.display()),
+        ];
+        Ok(Self {
+            project,
+            place,
+            options,
+        })
+    }
+
+    pub fn option(mut self, option: impl Into<String>) -> Self {
+        self.options.push(option.into());
+        self
+    }
+
+    /// With CMake's language CUDA.
+    fn cuda(self) -> Self {
+        let nvcc = self.project.toolkit.join("bin/nvcc");
+        self.option("-DCUDA=ON")
+            .option(format!("-DCMAKE_CUDA_COMPILER={}", nvcc.display()))
+    }
+
+    /// With a toolkit that CMake finds, and its libraries.
+    pub fn toolkit(self) -> Self {
+        let runtime = self.place.join("runtime");
+        let root = self.project.toolkit.display().to_string();
+        self.option(format!("-DCUDAToolkit_ROOT={root}"))
+            .option(format!("-DCMAKE_LIBRARY_PATH={}", runtime.display()))
+    }
+
+    pub fn configure(&self, generator: &str) -> Result<Ran> {
+        let mut cmake = Command::new("cmake");
+        for name in ["CUDA_HOME", "CUDA_PATH", "CUDAToolkit_ROOT", "CXX", "CC"] {
+            cmake.env_remove(name);
+        }
+        cmake
+            .arg("-S")
+            .arg(source())
+            .arg("-B")
+            .arg(self.directory());
+        cmake.args(["-G", generator]);
+        cmake.env("LIBRARY_PATH", self.place.join("runtime"));
+        run(cmake.args(&self.options))
+    }
+
+    /// Configures and builds all targets, from scratch.
+    fn build(&self, generator: &str) -> Result<()> {
+        if self.directory().exists() {
+            fs::remove_dir_all(self.directory())?;
+        }
+        self.configure(generator)?.success()?;
+        let mut cmake = Command::new("cmake");
+        cmake.arg("--build").arg(self.directory());
+        succeed(cmake.env("LIBRARY_PATH", self.place.join("runtime")))?;
+        Ok(())
+    }
+
+    fn directory(&self) -> PathBuf {
+        self.place.join("build")
+    }
+
+    /// Command of a program, or of one that opens a module.
+    fn command(&self, target: &str) -> Result<Command> {
+        let directory = self.directory();
+        let libraries = ["", "plain/"].map(|dir| directory.join(format!("{dir}lib{target}.so")));
+        match libraries.into_iter().find(|path| path.exists()) {
+            Some(library) => opens(self.place, &library, "module_run"),
+            None => Ok(Command::new(directory.join(target))),
+        }
+    }
+
+    fn expect(&self, targets: &[Expected]) -> Result<()> {
+        for (target, opened, kernels, launched) in targets {
+            let mut command = self.command(target)?;
+            self.project.environment(&mut command);
+            let files = |names: &[&str]| {
+                let mut names: Vec<String> = names.iter().map(ToString::to_string).collect();
+                names.sort();
+                names
+            };
+            let expected = Record {
+                opened: files(opened),
+                kernels: files(kernels),
+                launched: files(launched),
+            };
+            expect(run(&mut command)?, &expected)?;
+        }
+        Ok(())
+    }
+
+    /// Targets of `cuda.cmake`.
+    fn expect_cuda(&self) -> Result<()> {
+        let own = |name: &'static str| [AREA, BASE, name];
+        let (chain, library, objects) =
+            (own("cuda_chain"), own("cuda_library"), own("cuda_objects"));
+        let module = own("libcuda_module.so");
+        self.expect(&[
+            ("cuda_chain", &["cuda_chain"], &chain, &[AREA, "cuda_chain"]),
+            (
+                "cuda_unrelated",
+                &["cuda_unrelated"],
+                &[AREA, BASE, VOLUME, "cuda_unrelated"],
+                &[AREA, VOLUME, "cuda_unrelated"],
+            ),
+            (
+                "cuda_mixed",
+                &["cuda_mixed"],
+                &[AREA, BASE, "cuda_mixed", "cuda_mixed"],
+                &[AREA, "cuda_mixed", "cuda_mixed"],
+            ),
+            (
+                "cuda_static",
+                &["cuda_static"],
+                &[BASE, "cuda_static", "cuda_static"],
+                &["cuda_static", "cuda_static"],
+            ),
+            (
+                "cuda_opener",
+                &[FINAL, "cuda_opener"],
+                &[AREA, BASE, "cuda_opener"],
+                &[AREA, "cuda_opener"],
+            ),
+            (
+                "cuda_module",
+                &["libcuda_module.so"],
+                &module,
+                &[AREA, "libcuda_module.so"],
+            ),
+            (
+                "cuda_library",
+                &["cuda_library"],
+                &library,
+                &[AREA, "cuda_library"],
+            ),
+            (
+                "cuda_objects",
+                &["cuda_objects"],
+                &objects,
+                &[AREA, "cuda_objects"],
+            ),
+            (
+                "cuda_whole",
+                &[FINAL, "cuda_whole"],
+                &[AREA, BASE, "cuda_whole"],
+                &[AREA, "cuda_whole"],
+            ),
+        ])
+    }
+}
+
+/// CMake's project.
+fn source() -> PathBuf {
+    repository().join("tests/tests/device_link_shared/consumers")
+}
+
+/// Targets of `plain.cmake`.
+const PLAIN: [Expected; 11] = [
+    ("chain", &[FINAL], &CHAIN, &[AREA]),
+    (
+        "unrelated",
+        &["unrelated"],
+        &[AREA, BASE, VOLUME],
+        &[AREA, VOLUME],
+    ),
+    (
+        "mixed",
+        &["mixed"],
+        &[AREA, BASE, "mixed"],
+        &[AREA, "mixed"],
+    ),
+    ("static", &["static"], &[BASE, "static"], &["static"]),
+    ("module", &[FINAL], &CHAIN, &[AREA]),
+    (
+        "module_of_two",
+        &["libmodule_of_two.so"],
+        &[AREA, BASE, VOLUME],
+        &[AREA, VOLUME],
+    ),
+    (
+        "opened",
+        &["libopened.so"],
+        &[AREA, BASE, VOLUME],
+        &[AREA, VOLUME],
+    ),
+    ("through_shared", &[FINAL], &CHAIN, &[AREA]),
+    ("through_static", &[FINAL], &CHAIN, &[AREA]),
+    (
+        "through_interface",
+        &["through_interface"],
+        &[AREA, BASE, VOLUME],
+        &[AREA, VOLUME],
+    ),
+    (
+        "through_two",
+        &["through_two"],
+        &[AREA, BASE, VOLUME],
+        &[AREA, VOLUME],
+    ),
+];
+
+/// With and without a `CUDA::cudart`, by each generator and linker.
+#[test]
+#[ignore = "needs nvcc: ./tests/run"]
+fn targets_without_cuda_have_one_device_link() -> Result<()> {
+    let _alone = alone();
+    let project = workspace()?;
+    for (generator, flags, has_toolkit) in [
+        ("Ninja", "-Wl,--as-needed", true),
+        ("Unix Makefiles", "-fuse-ld=lld -Wl,--as-needed", false),
+    ] {
+        let dir = scratch()?;
+        let build = Build::new(project, dir.path(), "plain")?
+            .option(format!("-DCMAKE_EXE_LINKER_FLAGS={flags}"));
+        let build = if has_toolkit {
+            build.toolkit()
+        } else {
+            let nvcc = project.toolkit.join("bin/nvcc");
+            build.option(format!("-DGPUSTUB_NVCC={}", nvcc.display()))
+        };
+        build.build(generator)?;
+        build.expect(&PLAIN)?;
+        // A program with a final of its own runs no compiler.
+        assert!(!build.directory().join("gpustub/chain").exists());
+    }
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs nvcc: ./tests/run"]
+fn targets_with_cuda_have_one_device_link() -> Result<()> {
+    let _alone = alone();
+    let dir = scratch()?;
+    let build = Build::new(workspace()?, dir.path(), "cuda")?.cuda();
+    build.build("Ninja")?;
+    build.expect_cuda()
+}
+
+/// The lines of CMake that CudaRdcUtils executes with these properties.
+#[test]
+#[ignore = "needs nvcc: ./tests/run"]
+fn properties_are_those_of_cuda_rdc_utils() -> Result<()> {
+    let _alone = alone();
+    let dir = scratch()?;
+    let build = Build::new(workspace()?, dir.path(), "properties")?.cuda();
+    build.build("Ninja")?;
+    build.expect(&[
+        ("rdc_chain", &[FINAL], &CHAIN, &[AREA]),
+        ("rdc_module", &[FINAL], &CHAIN, &[AREA]),
+        (
+            "rdc_cuda_chain",
+            &["rdc_cuda_chain"],
+            &[AREA, BASE, "rdc_cuda_chain"],
+            &[AREA, "rdc_cuda_chain"],
+        ),
+        (
+            "rdc_unrelated",
+            &["rdc_unrelated"],
+            &[AREA, BASE, VOLUME],
+            &[AREA, VOLUME],
+        ),
+        (
+            "rdc_cuda_mixed",
+            &["rdc_cuda_mixed"],
+            &[AREA, BASE, "rdc_cuda_mixed", "rdc_cuda_mixed"],
+            &[AREA, "rdc_cuda_mixed", "rdc_cuda_mixed"],
+        ),
+        (
+            "rdc_cuda_module",
+            &["librdc_cuda_module.so"],
+            &[AREA, BASE, "librdc_cuda_module.so"],
+            &[AREA, "librdc_cuda_module.so"],
+        ),
+        (
+            "hand_static",
+            &["hand_static"],
+            &["hand_static"; 3],
+            &["hand_static"; 2],
+        ),
+    ])
+}
+
+/// Device links over libraries that call stubs call them as well: no program needs CUDA to start.
+pub fn calls_stubs(project: &Project, place: &Path) -> Result<()> {
+    let build = Build::new(project, place, "plain")?.toolkit();
+    build.build("Ninja")?;
+    build.expect(&PLAIN)?;
+    let mut programs = Vec::new();
+    for program in ["chain", "unrelated", "mixed", "static"] {
+        programs.push(build.directory().join(program));
+    }
+    let place = place.join("cuda");
+    fs::create_dir_all(&place)?;
+    let build = Build::new(project, &place, "cuda")?.cuda();
+    build.build("Ninja")?;
+    build.expect_cuda()?;
+    for program in ["cuda_chain", "cuda_mixed", "cuda_whole"] {
+        programs.push(build.directory().join(program));
+    }
+    for program in programs {
+        let names = needed(&program)?;
+        assert!(
+            !names.iter().any(|name| name.contains("cudart")),
+            "{}: {names:?}",
+            program.display()
+        );
+        // `cudaErrorInsufficientDriver` of one call, or of two.
+        let ran = succeed(Command::new(program).env_remove("CUDA_HOME"))?;
+        if ran.stdout != "status 35\n" {
+            return Err(ran.error("the program does not report the status of the stub"));
+        }
+    }
+    Ok(())
+}
+
+/// The projects of `docs/device-link-cmake.md` and `docs/export.md`, with the names of these packages.
+#[test]
+#[ignore = "needs nvcc: ./tests/run"]
+fn pages_show_projects_that_work() -> Result<()> {
+    let _alone = alone();
+    let project = workspace()?;
+    let dir = scratch()?;
+    let place = dir.path();
+    Build::new(project, place, "page")?;
+    let nvcc = project.toolkit.join("bin/nvcc");
+    let mut text = String::new();
+    for page in ["device-link-cmake.md", "export.md"] {
+        let page = fs::read_to_string(repository().join("docs").join(page))?;
+        // The first half of `export.md` is about stubs, and has its own test.
+        text += page
+            .split_once("\n## Device-linked libraries\n")
+            .map_or(&page, |(_, half)| half);
+    }
+    for (name, here) in [
+        ("physics", "area".to_owned()),
+        ("rays", "volume".to_owned()),
+        ("/opt/area", place.join("installed").display().to_string()),
+        ("/usr/local/cuda/bin/nvcc", nvcc.display().to_string()),
+    ] {
+        text = text.replace(name, &here);
+    }
+    let blocks = |kind: &str| {
+        let all = text.split("```").skip(1).step_by(2);
+        let blocks = all.filter_map(|block| block.split_once('\n').filter(|(one, _)| *one == kind));
+        blocks.map(|(_, text)| text.to_owned()).collect::<Vec<_>>()
+    };
+    let commands = blocks("console");
+    let (Some(cxx), Some(cuda)) = (
+        commands.first(),
+        commands.iter().find(|c| c.contains("nvcc")),
+    ) else {
+        return Err("the page has no commands".into());
+    };
+    let projects = blocks("cmake");
+    assert_eq!(projects.len(), 4);
+    for lists in &projects {
+        let place = place.join("project");
+        if place.exists() {
+            fs::remove_dir_all(&place)?;
+        }
+        fs::create_dir_all(&place)?;
+        fs::write(place.join("CMakeLists.txt"), lists)?;
+        fs::copy(
+            source().join("../cmake/program.cpp"),
+            place.join("program.cpp"),
+        )?;
+        fs::copy(source().join("own.cu"), place.join("simulation.cu"))?;
+        let has_cuda = lists.contains("CXX CUDA");
+        let script = if has_cuda { cuda } else { cxx };
+        let script: Vec<&str> = script
+            .lines()
+            .filter_map(|l| l.strip_prefix("$ "))
+            .collect();
+        let mut bash = Command::new("bash");
+        bash.current_dir(&place)
+            .env("LIBRARY_PATH", dir.path().join("runtime"))
+            .args(["-euc", &script.join("\n")]);
+        for name in ["CUDA_HOME", "CUDA_PATH", "CUDAToolkit_ROOT", "CXX", "CC"] {
+            bash.env_remove(name);
+        }
+        succeed(&mut bash)?;
+        let mut expected = vec![("program", Record::new(FINAL, &["area", "base"], &["area"]))];
+        if has_cuda {
+            let own = |opened: &str, kernels: &[&str]| Record {
+                opened: vec![opened.to_owned()],
+                kernels: kernels.iter().map(ToString::to_string).collect(),
+                launched: vec![AREA.to_owned()],
+            };
+            expected = vec![
+                ("program", own("program", &[AREA, BASE, VOLUME])),
+                ("simulation", own("simulation", &[AREA, BASE, "simulation"])),
+            ];
+        }
+        for (program, record) in expected {
+            let mut command = Command::new(place.join("build").join(program));
+            project.environment(&mut command);
+            expect(run(&mut command)?, &record)?;
+        }
+    }
+    Ok(())
+}

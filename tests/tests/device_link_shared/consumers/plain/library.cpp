@@ -1,0 +1,3 @@
+extern "C" int area_run();
+
+extern "C" int NAME() { return area_run(); }
