@@ -33,6 +33,7 @@ fn shared_stubs_are_those_of_a_package_with_device_code() {
         "",
         &format!("type = \"shared\"\n{stub}type = \"shared\"\n"),
     );
+    ends(0, directory, &["sync", "--workspace"]);
     let (_, err) = ends(0, directory, &["plan"]);
     assert!(!err.contains(hidden), "{err}");
 }
