@@ -29,6 +29,16 @@ pub fn are_possible(graph: &Graph) -> bool {
     })
 }
 
+/// Number of the packages of a graph.
+pub fn count(graph: &Graph) -> usize {
+    packages(graph).count()
+}
+
+/// Nodes that are packages: the program that opens cdylibs is none.
+fn packages(graph: &Graph) -> impl Iterator<Item = &Node> {
+    graph.nodes.iter().filter(|node| node.opens.is_empty())
+}
+
 /// Several graphs in one workspace. A name of graph 3 starts with `g3_`.
 pub struct Workspace {
     project: Project,
@@ -42,8 +52,7 @@ impl Workspace {
     pub fn new(graphs: &[Graph]) -> Result<Self> {
         let project = Project::new(TOOLKIT_13)?;
         for (number, graph) in graphs.iter().enumerate() {
-            // The program that opens cdylibs is no package.
-            for node in graph.nodes.iter().filter(|node| node.opens.is_empty()) {
+            for node in packages(graph) {
                 add(&project, number, node)?;
             }
         }
