@@ -224,9 +224,7 @@ fn only_changed_modules_are_rebuilt() -> Result<()> {
         compile("scale.cu"),
         compile("top.cu"),
         compile("wave.cu"),
-        link("base"),
         link("gpustub-final-tip"),
-        link("top"),
         module("libraries-alone"),
         module("waves"),
     ];
@@ -252,9 +250,7 @@ fn only_changed_modules_are_rebuilt() -> Result<()> {
     touch("base/cuda/base.cu")?;
     let expected = [
         compile("base.cu"),
-        link("base"),
         link("gpustub-final-tip"),
-        link("top"),
         module("libraries-alone"),
         module("waves"),
     ];
