@@ -19,8 +19,22 @@ const MODULE: &str = "schema = 1\n[device-link.all]\ntype = \"module\"\nrequires
 
 /// `tip` calls `top`, which requires `base`: in both, code for one architecture is LTO code.
 fn project(toolkit: Toolkit) -> Result<Project> {
+    let project = libraries(toolkit, "")?;
+    let needs = "[dependencies]\ntop = { path = \"../top\" }\n";
+    project.package(
+        "tip",
+        needs,
+        &[("src/main.rs", MAIN), ("GpuStub.toml", MODULE)],
+    )?;
+    succeed(&mut project.gpustub(&["sync"])?)?;
+    Ok(project)
+}
+
+/// `table` is added to the tables of both libraries.
+fn libraries(toolkit: Toolkit, table: &'static str) -> Result<Project> {
     let project = Project::new(toolkit)?;
     let library = |name, requires| Library {
+        table,
         archs: "\"sm_80\", \"lto_90\"",
         ..Library::new(name, requires)
     };
@@ -33,13 +47,6 @@ fn project(toolkit: Toolkit) -> Result<Project> {
             &format!("header-version = \"{}\"", major(toolkit.version)?),
         )?;
     }
-    let needs = "[dependencies]\ntop = { path = \"../top\" }\n";
-    project.package(
-        "tip",
-        needs,
-        &[("src/main.rs", MAIN), ("GpuStub.toml", MODULE)],
-    )?;
-    succeed(&mut project.gpustub(&["sync"])?)?;
     Ok(project)
 }
 
@@ -93,6 +100,39 @@ fn a_missing_libnvvm_is_named_with_the_link_to_make() -> Result<()> {
     let library = project.toolkit().join("lib/libnvvm.so.4");
     let link = format!("ln -s {} {}`", library.display(), loaded.display());
     assert!(ran.stderr.contains(&link), "{}", ran.stderr);
+    Ok(())
+}
+
+/// With shared stubs, which the package of `base` has.
+#[test]
+#[ignore = "needs CUDA's compiler: ./tests/run"]
+fn lto_code_of_shared_libraries_is_linked() -> Result<()> {
+    let project = libraries(TOOLKIT_13, "type = \"shared\"")?;
+    let stub = "provide = true";
+    project.edit(
+        "base/GpuStub.toml",
+        stub,
+        &format!("{stub}\ntype = \"shared\""),
+    )?;
+    let needs = "[dependencies]\ntop = { path = \"../top\" }\n";
+    let main = "fn main() {\n    assert_eq!(top::run(), 0);\n}\n";
+    project.package("tip", needs, &[("src/main.rs", main)])?;
+    succeed(&mut project.gpustub(&["sync"])?)?;
+
+    let library = recorder(&project.path("recorder"), 13)?;
+    let mut program = project.cargo(&["run", "-q", "-p", "tip"]);
+    program.env("CUDA_HOME", TOOLKIT_13.root()?);
+    let record = Record::run(&mut program, &library)?;
+    let images = |first: &str, word: usize| {
+        let lines = record.words(first).into_iter();
+        let image = lines.filter_map(|words| words.get(word)?.split('+').next());
+        image.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(images("open", 1), ["libtop_final.so"]);
+    let mut kernels = images("function", 1);
+    kernels.sort();
+    assert_eq!(kernels, ["libbase.so", "libtop.so"]);
+    assert_eq!(images("launch", 0).len(), 2);
     Ok(())
 }
 

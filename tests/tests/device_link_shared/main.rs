@@ -190,7 +190,10 @@ struct Record {
 impl Record {
     fn parse(ran: &Ran) -> Self {
         let lines = |start: &str, word: usize| {
-            let lines = ran.stderr.lines().filter_map(|l| l.strip_prefix(start));
+            // Not those of libcudadevrt, which a device link may contain.
+            let own = |line: &&str| !line.contains("_cuda_device_runtime_cu_");
+            let all = ran.stderr.lines().filter(own);
+            let lines = all.filter_map(|line| line.strip_prefix(start));
             let image = |line: &str| {
                 let word = line.split(' ').nth(word)?;
                 Some(word.split('+').next()?.to_owned())

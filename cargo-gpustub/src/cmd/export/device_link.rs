@@ -353,6 +353,7 @@ fn targets(package: &Package, library: &Library, all: &[Library]) -> Vec<Value> 
             "static": target(&library.name, "_static"),
             "cudart": cudart(library.cudart),
             "archs": cmake_archs(&library.archs),
+            "cudadevrt": library.cudadevrt,
             "lto": library.archs.iter().any(|arch| arch.kind == ArchKind::Lto),
             "from": runtime,
             "stubs_target": stubs.map(|path| stubs_target(package, path)).unwrap_or_default(),
