@@ -372,6 +372,22 @@ fn one_sync_writes_stubs_and_finalizer() {
     }
 }
 
+/// The finalizers of the first run are those of later ones, when the packages have `links`.
+#[test]
+fn one_sync_writes_links_and_finalizers() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    diamond(directory);
+    for name in ["base", "left", "right"] {
+        let path = format!("{name}/Cargo.toml");
+        let text = read(directory, &path).replace(&format!("links = \"gpustub-{name}\"\n"), "");
+        write(directory, &path, &text);
+    }
+    ends(0, directory, &["sync", "--workspace"]);
+    let (_, err) = ends(0, directory, &["sync", "--workspace", "--check"]);
+    assert!(err.contains("Fresh"), "{err}");
+}
+
 /// `sync` does not change a build script that links the code of the direct dependencies.
 #[test]
 fn direct_device_link_has_no_finalizer() {

@@ -71,7 +71,7 @@ pub fn operations(
             continue;
         }
         let closure = if !targets.shipped.is_empty() || targets.has_tests(has_rdc) {
-            closure::resolve(&full, &graph, options, package, &targets)?
+            closure::resolve(&full, &graph, options, package, &targets, pending)?
         } else {
             None
         };

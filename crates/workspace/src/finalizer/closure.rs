@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cargo_metadata::{DependencyKind, Package};
 use gpustub_report::error::{Error, Result};
+use gpustub_report::ops::Pending;
+use toml_edit::DocumentMut;
 
 use super::naming::is_one;
 use super::platform;
@@ -45,6 +47,7 @@ pub fn resolve(
     options: &Selection,
     package: &Package,
     programs: &Programs,
+    pending: &Pending,
 ) -> Result<Option<Closure>> {
     // The graph of the whole workspace contains more than the package's own: a preliminary check only.
     let root = graph.index(&package.id);
@@ -74,7 +77,7 @@ pub fn resolve(
     }
     let edges = if for_tests { "normal,dev" } else { "normal" };
     // The build script of a library publishes also the libraries that it receives.
-    let published = published(graph, root);
+    let published = published(graph, root, pending);
     let wanted: BTreeSet<_> = wanted.difference(&published).copied().collect();
     let always = tree(edges, Features::None)?;
     let always: BTreeSet<_> = always.difference(&published).copied().collect();
@@ -128,7 +131,7 @@ pub fn resolve(
 
 /// Packages whose libraries a dependent of this one receives through it: none if the package has no RDC
 /// code.
-fn published(graph: &Graph, root: PackageIndex) -> BTreeSet<PackageIndex> {
+fn published(graph: &Graph, root: PackageIndex, pending: &Pending) -> BTreeSet<PackageIndex> {
     let mut found = BTreeSet::new();
     let mut open = vec![root];
     while let Some(at) = open.pop() {
@@ -138,13 +141,23 @@ fn published(graph: &Graph, root: PackageIndex) -> BTreeSet<PackageIndex> {
         let normal = graph.edges[at].iter();
         let normal = normal.filter(|edge| edge.has_kind(DependencyKind::Normal));
         for to in normal.map(|edge| edge.to) {
-            let publishes = graph.packages[to].links.is_some() && !graph.rdc(to).is_empty();
+            let publishes = !graph.rdc(to).is_empty() && has_links(graph.packages[to], pending);
             if publishes && found.insert(to) {
                 open.push(to);
             }
         }
     }
     found
+}
+
+/// Whether a package has a `links` key, which this run of `sync` may be about to write.
+fn has_links(package: &Package, pending: &Pending) -> bool {
+    let written = || {
+        let text = pending.read(package.manifest_path.as_std_path()).ok()?;
+        let manifest: DocumentMut = text.parse().ok()?;
+        manifest.get("package")?.get("links").map(|_| ())
+    };
+    package.links.is_some() || written().is_some()
 }
 
 /// Whether a package that this one may be linked with has RDC code.
