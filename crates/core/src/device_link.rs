@@ -26,7 +26,7 @@ use graph::ResolvedGraph;
 use walk::Walk;
 
 pub use graph::{Graph, Kind, Link, Node, NodeForm, NodeId, Open};
-pub use module::{module_archs, module_lacks_arch};
+pub use module::{module_archs, module_lacks_arch, module_variable_taken};
 pub use plan::{Artifact, LinkItem, LinkPlan, Planned, Role, Why};
 pub use runtime::{hidden_stubs, static_runtime};
 

@@ -298,7 +298,12 @@ fn a_plan_shows_modules_and_their_errors() -> Result<()> {
     project.package(
         "tip",
         needs,
-        &[("GpuStub.toml", module), ("src/lib.rs", "")],
+        &[
+            ("GpuStub.toml", module),
+            ("src/lib.rs", ""),
+            ("one/fill.cu", ""),
+            ("two/fill.cu", ""),
+        ],
     )?;
     succeed(&mut project.gpustub(&["sync"])?)?;
     let manifest = fs::read_to_string(project.root().join("tip/Cargo.toml"))?;
@@ -354,6 +359,15 @@ fn a_plan_shows_modules_and_their_errors() -> Result<()> {
                 "did you mean `base`?",
             ],
         ),
+        (
+            "requires = [\"base\"]",
+            "separable = false\nsources = [\"*/fill.cu\"]",
+            [
+                "error[invalid-value]: two/fill.cu of device-link.waves: another module has the variable \
+                 GPUSTUB_MODULE_WAVES_FILL",
+                "tip/GpuStub.toml:2:14",
+            ],
+        ),
     ] {
         project.write("tip/GpuStub.toml", &module.replace(from, to))?;
         for command in ["plan", "sync"] {
@@ -368,6 +382,22 @@ fn a_plan_shows_modules_and_their_errors() -> Result<()> {
             }
         }
     }
+    // A module of the same package.
+    let other = module.replace("waves", "other").replace("base", "waves");
+    let both = format!("{module}{}", other.trim_start_matches("schema = 1\n"));
+    project.write("tip/GpuStub.toml", &both)?;
+    let ran = run(&mut project.gpustub(&["plan", "-p", "tip"])?)?;
+    let errors: Vec<_> = ran
+        .stderr
+        .lines()
+        .filter(|line| line.starts_with("error"))
+        .collect();
+    assert_eq!(
+        errors,
+        [
+            "error[invalid-value]: `device-link.other.requires`: `waves` is a module, which nothing can be linked with"
+        ]
+    );
     // A module of another package.
     project.write("tip/GpuStub.toml", module)?;
     project.write(

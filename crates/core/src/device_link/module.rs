@@ -1,7 +1,7 @@
 //! Device links of modules, which no program contains.
 
 use super::plan::linked_archs;
-use crate::diag::{Diagnostic, MISSING_ARCH};
+use crate::diag::{Diagnostic, INVALID_VALUE, MISSING_ARCH};
 use crate::gpu_arch::Arch;
 use crate::manifest::DeviceModule;
 use crate::text::join;
@@ -31,4 +31,21 @@ pub fn module_lacks_arch(
     );
     let help = format!("add them to `archs` of `{library}`, or remove them from those of `{name}`");
     Some(Diagnostic::error(&MISSING_ARCH, message).help(help))
+}
+
+/// Reports a module with the environment variable of another module of its package. `source`: as shown,
+/// if each source is a module.
+pub fn module_variable_taken(
+    module: &DeviceModule,
+    source: Option<&str>,
+    variable: &str,
+) -> Diagnostic {
+    let source = source.map(|source| format!("{source} of "));
+    let message = format!(
+        "{}device-link.{}: another module has the variable {variable}",
+        source.unwrap_or_default(),
+        module.name()
+    );
+    Diagnostic::error(&INVALID_VALUE, message)
+        .help("rename the table or the source: the variable consists of both names")
 }

@@ -5,8 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use gpustub_core::device_link::{module_archs, module_lacks_arch};
-use gpustub_core::diag::INVALID_VALUE;
+use gpustub_core::device_link::{module_archs, module_lacks_arch, module_variable_taken};
 use gpustub_core::directives::Directive;
 use gpustub_core::gpu_arch::ArchKind;
 use gpustub_core::manifest::{DeviceCode, DeviceModule, Manifest};
@@ -132,16 +131,10 @@ impl ModuleBuild<'_> {
         let variable = module.variable(source.and_then(stem).as_deref());
         let is_same = |one: &Directive| matches!(one, Directive::Env(name, _) if *name == variable);
         if directives.iter().any(is_same) {
-            let source = source.map(|source| format!("{} of ", source.display()));
-            let message = format!(
-                "{}device-link.{}: another module has the variable {variable}",
-                source.unwrap_or_default(),
-                module.name()
-            );
+            let source = source.map(|source| source.display().to_string());
+            let taken = module_variable_taken(module, source.as_deref(), &variable);
             let location = self.context.manifest.location(&module.library.name.span);
-            return Err(Error::new(&INVALID_VALUE, message)
-                .with_location(location)
-                .help("rename the table or the source: the variable consists of both names"));
+            return Err(Error::from(Box::new(taken)).with_location(location));
         }
         directives.push(Directive::Env(variable, files::text(file)?));
         Ok(())

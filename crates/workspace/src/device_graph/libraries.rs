@@ -58,12 +58,15 @@ impl Builder<'_> {
         node
     }
 
-    /// Libraries that a table requires. Reports unknown names.
+    /// Libraries that a table requires. Reports unknown names, except modules of the same package, which
+    /// were reported when its file was read.
     pub(super) fn required(&mut self, at: PackageIndex, table: &DeviceLink) -> Vec<Library> {
         let mut required = Vec::new();
         for name in &table.requires {
             let found = self.visibility.required(at, &name.value);
-            if found.is_empty() {
+            let declared = self.packages.declared[at].iter();
+            let mut modules = declared.flat_map(|one| &one.manifest.device_modules);
+            if found.is_empty() && !modules.any(|module| module.name() == name.value) {
                 let mut error = self.unknown(at, &table.name.value, &name.value);
                 error.origin = self.place(at, name.span.clone());
                 self.made.found.push(error);
@@ -146,10 +149,13 @@ impl Builder<'_> {
                  (`type = \"static\"`)"
                     .to_owned()
             }
-            None => match nearest(name, known.iter().map(|(known, _)| *known)) {
-                Some(meant) => format!("did you mean `{meant}`?"),
-                None => "declare it, or remove the name".to_owned(),
-            },
+            None => {
+                let others = known.iter().map(|(known, _)| *known);
+                match nearest(name, others.filter(|other| *other != id)) {
+                    Some(meant) => format!("did you mean `{meant}`?"),
+                    None => "declare it, or remove the name".to_owned(),
+                }
+            }
         };
         Diagnostic::error(&UNKNOWN_DEVICE_LIBRARY, message).help(help)
     }

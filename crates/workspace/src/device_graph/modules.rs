@@ -1,8 +1,9 @@
 //! Modules that packages declare, which programs load and are not linked with.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
-use gpustub_core::device_link::module_lacks_arch;
+use gpustub_core::device_link::{module_lacks_arch, module_variable_taken};
 use gpustub_core::manifest::{DeviceCode, DeviceModule};
 use gpustub_engine::device_link::{Directories, sources};
 
@@ -14,6 +15,7 @@ use crate::workspace::directory;
 impl Builder<'_> {
     /// Adds the modules that a package declares.
     pub(super) fn modules(&mut self, at: PackageIndex) {
+        let mut variables = BTreeSet::new();
         for declared in self.packages.modules(at) {
             let library = &declared.library;
             let directories = Directories {
@@ -45,6 +47,14 @@ impl Builder<'_> {
                     variable: declared.variable(None),
                     source: None,
                 });
+            }
+            for file in &files {
+                if !variables.insert(file.variable.clone()) {
+                    let source = file.source.as_deref();
+                    let mut error = module_variable_taken(declared, source, &file.variable);
+                    error.origin = self.place(at, library.name.span.clone());
+                    self.made.found.push(error);
+                }
             }
             let libraries = self.libraries_of(at, declared);
             self.made.modules.push(Module {
