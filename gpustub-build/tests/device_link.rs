@@ -234,10 +234,11 @@ fn the_feature_of_a_disabled_required_library_is_named() {
     package.set("DEP_SHAPES_GPUSTUB_DISABLED_DEVICE_LINK", value.unwrap());
     expect(&package.error(), &[says]);
 
-    let typo = format!("{MANIFEST}requires = [\"wavs\"]\n");
+    let on = off.replace("required-features = [\"gpu\"]\n", "");
+    let typo = format!("{MANIFEST}requires = [\"geometri\"]\n{on}");
     expect(
         &toolkit::package("typo", &typo).error(),
-        &["help: did you mean `waves`?"],
+        &["help: did you mean `geometry`?"],
     );
 }
 

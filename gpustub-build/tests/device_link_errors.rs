@@ -125,6 +125,7 @@ fn a_missing_required_library_has_a_location() {
     let start =
         "GpuStub.toml:5:13: error[unknown-device-library]: device-link.waves requires `geometry`";
     assert!(error.starts_with(start), "{error}");
+    expect(&error, &["the `links` key; no library is visible"]);
 }
 
 #[test]

@@ -279,6 +279,26 @@ fn undefined_functions_of_a_module_are_named_with_their_source() -> Result<()> {
     Ok(())
 }
 
+#[test]
+#[ignore = "needs CUDA's compiler: ./tests/run"]
+fn functions_of_other_files_need_a_separable_module() -> Result<()> {
+    let project = project(TOOLKIT_13)?;
+    let source = "__device__ int other();\nextern \"C\" __global__ void scale(int *out) { *out = other(); }\n";
+    project.write("tip/plain/scale.cu", source)?;
+    let refused = project.refused(&["build", "-p", "tip"])?;
+    for part in [
+        "Unresolved extern function '_Z5otherv'",
+        "help: with `separable = false` a source can call only functions that it defines or includes: remove \
+         it from [device-link.plain] (GpuStub.toml:",
+    ] {
+        assert!(
+            refused.contains(part),
+            "{part:?} is missing from\n{refused}"
+        );
+    }
+    Ok(())
+}
+
 /// The plan reports what the build would, and `sync` writes neither a finalizer nor `links`.
 #[test]
 fn a_plan_shows_modules_and_their_errors() -> Result<()> {

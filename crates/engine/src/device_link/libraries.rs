@@ -275,7 +275,10 @@ fn require(
         if known(own) || known(foreign) {
             continue;
         }
-        let mut names: Vec<_> = own.iter().chain(foreign).map(|l| l.name.clone()).collect();
+        let others = own.iter().chain(foreign).map(|other| other.name.clone());
+        let mut names: Vec<_> = others
+            .filter(|other| *other != library.name.value)
+            .collect();
         names.sort();
         names.dedup();
         let feature = disabled::feature_of(&name.value, context.env, context.disabled);
@@ -286,10 +289,14 @@ fn require(
         } else if let Some(meant) = nearest(&name.value, names.iter().map(String::as_str)) {
             format!("did you mean `{meant}`?")
         } else {
+            let visible = if names.is_empty() {
+                "no library is visible".to_owned()
+            } else {
+                format!("visible libraries: {}", join(&names, ", "))
+            };
             format!(
                 "add the package that declares it to [dependencies], not to [dev-dependencies]; run \
-                 `cargo gpustub sync` to add the `links` key; visible libraries: {}",
-                join(&names, ", ")
+                 `cargo gpustub sync` to add the `links` key; {visible}"
             )
         };
         return Err(Error::new(

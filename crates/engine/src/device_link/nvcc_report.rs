@@ -76,9 +76,16 @@ impl CompileError<'_> {
             output.status
         );
         let error = Error::new(&NVCC_ERROR, text).output(printed.as_bytes());
-        let error = match missing_header(&printed) {
-            Some(header) => error.help(self.header(header)),
-            None => error,
+        let error = if let Some(header) = missing_header(&printed) {
+            error.help(self.header(header))
+        } else if printed.contains("Unresolved extern") {
+            error.help(format!(
+                "with `separable = false` a source can call only functions that it defines or includes: \
+                 remove it from [device-link.{name}] ({}), and each source is linked with the others",
+                self.manifest.location(&self.library.name.span)
+            ))
+        } else {
+            error
         };
         error.command(command)
     }
