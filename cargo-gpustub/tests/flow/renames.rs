@@ -348,3 +348,58 @@ fn sync_writes_nothing_if_cargo_rejects_other_files_too() {
     assert!(err.contains("`--locked` was passed"), "{err}");
     assert_eq!(read(directory, "app/gpustub-final/Cargo.toml"), before);
 }
+
+/// A package outside of the workspace inherits the version of its own one.
+#[test]
+fn inherited_versions_are_those_of_the_package_workspace() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    workspace(directory);
+    let shared = |version: &str| format!("[workspace.package]\nversion = \"{version}\"\n");
+    let root = read(directory, "Cargo.toml");
+    write(directory, "Cargo.toml", &(root + &shared("9.0.0")));
+    let others = directory.join("others");
+    let members = "[workspace]\nresolver = \"3\"\nmembers = [\"base\"]\n";
+    write(
+        &others,
+        "Cargo.toml",
+        &(members.to_owned() + &shared("0.3.0")),
+    );
+    rdc(&others, "base", "", "");
+    replace(
+        &others,
+        "base/Cargo.toml",
+        "version = \"0.1.0\"",
+        "version.workspace = true",
+    );
+    replace(
+        &others,
+        "base/Cargo.toml",
+        "gpustub-build = { workspace = true",
+        "gpustub-build = { path = \"../../helper\"",
+    );
+    let base = "[dependencies]\nbase = { path = \"../others/base\" }\n";
+    program(directory, "app", base);
+    write(directory, "app/GpuStub.toml", "schema = 1\n");
+    cargo(directory, &["generate-lockfile"]);
+    ends(0, directory, &["sync", "--workspace"]);
+    let line =
+        |version: &str| format!("base = {{ path = \"../../others/base\", version = \"{version}\"");
+    for version in ["0.3.0", "0.4.0"] {
+        write(
+            &others,
+            "Cargo.toml",
+            &(members.to_owned() + &shared(version)),
+        );
+        ends(0, directory, &["sync", "--workspace"]);
+        let text = read(directory, "app/gpustub-final/Cargo.toml");
+        assert!(text.contains(&line(version)), "{text}");
+        let (_, err) = ends(0, directory, &["sync", "--workspace", "--check"]);
+        assert!(err.contains("Fresh"), "{err}");
+    }
+    // Cargo's error.
+    write(&others, "base/Cargo.toml", "[package\n");
+    let (_, err) = ends(101, directory, &["plan"]);
+    assert!(err.contains("unclosed table"), "{err}");
+    assert!(!err.contains("no package is"), "{err}");
+}

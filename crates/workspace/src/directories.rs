@@ -88,6 +88,18 @@ pub fn is_root(start: &Path) -> Result<bool> {
     Ok(false)
 }
 
+/// Root manifest of the workspace that the package in an absolute directory belongs to.
+///
+/// # Errors
+///
+/// An error if a manifest on the way cannot be read.
+pub(crate) fn root_manifest(directory: &Path) -> Result<Option<DocumentMut>> {
+    let Some(manifest) = read(directory)? else {
+        return Ok(None);
+    };
+    Ok(Some(root_of(directory, manifest)?.1))
+}
+
 /// Root directory and root manifest of the package or workspace in `directory`.
 fn root_of(directory: &Path, manifest: DocumentMut) -> Result<(PathBuf, DocumentMut)> {
     if manifest.contains_key("workspace") {
@@ -168,7 +180,7 @@ fn strings<'a>(table: Option<&'a Item>, key: &str) -> impl Iterator<Item = &'a s
 }
 
 /// The manifest in a directory, if there is one.
-fn read(directory: &Path) -> Result<Option<DocumentMut>> {
+pub(crate) fn read(directory: &Path) -> Result<Option<DocumentMut>> {
     let path = directory.join(MANIFEST);
     let text = match fs::read_to_string(&path) {
         Ok(text) => text,

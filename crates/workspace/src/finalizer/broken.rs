@@ -10,11 +10,11 @@ use gpustub_edit::path_dependencies::{Change, PathDependency, revise};
 use gpustub_report::display_path::display_path;
 use gpustub_report::error::{Error, Result};
 use gpustub_report::ops::Operation;
-use toml_edit::{DocumentMut, Item};
+use toml_edit::Item;
 
 use super::naming::DIRECTORY;
 use super::stale::HEAD;
-use crate::directories::{Directories, normalize};
+use crate::directories::{Directories, normalize, read, root_manifest};
 use crate::selection::Selection;
 use crate::workspace::{Workspace, directory};
 
@@ -57,28 +57,23 @@ impl Broken {
 /// Finds the finalizers that cargo rejects. `workspace`: `None` if cargo has already rejected the
 /// workspace, whose packages are then read from `Cargo.toml` files.
 pub fn broken(options: &Selection, workspace: Option<&Workspace>) -> Vec<Broken> {
-    let (root, packages) = match workspace {
+    let packages: Vec<PathBuf> = match workspace {
         Some(workspace) => {
             let members = workspace.members().into_iter();
-            let packages = members.map(|member| directory(member).to_owned());
-            (workspace.root().to_owned(), packages.collect())
+            members.map(|member| directory(member).to_owned()).collect()
         }
         None => match directories(options) {
-            Some(found) => (found.root, Vec::from_iter(found.packages)),
+            Some(found) => Vec::from_iter(found.packages),
             None => return Vec::new(),
         },
     };
-    let shared = manifest(&root);
     let mut finalizers: Vec<PathBuf> = packages
         .into_iter()
         .filter(|package| !package.ends_with(DIRECTORY))
         .map(|package| package.join(DIRECTORY))
         .collect();
     finalizers.sort();
-    let finalizers = finalizers.iter();
-    finalizers
-        .filter_map(|dir| examine(dir, shared.as_ref()))
-        .collect()
+    finalizers.iter().filter_map(|dir| examine(dir)).collect()
 }
 
 /// Names a finalizer that cargo rejects instead of the error of cargo, if there is one.
@@ -96,7 +91,7 @@ fn directories(options: &Selection) -> Option<Directories> {
     Directories::find(path.parent()?).ok()?
 }
 
-fn examine(dir: &Path, shared: Option<&DocumentMut>) -> Option<Broken> {
+fn examine(dir: &Path) -> Option<Broken> {
     let path = dir.join("Cargo.toml");
     let before = fs::read_to_string(&path).ok()?;
     if !before.starts_with(HEAD) {
@@ -104,7 +99,7 @@ fn examine(dir: &Path, shared: Option<&DocumentMut>) -> Option<Broken> {
     }
     let mut faults = Vec::new();
     let after = revise(&before, |dependency| {
-        let (change, fault) = compare(dir, dependency, shared);
+        let (change, fault) = compare(dir, dependency);
         faults.extend(fault);
         change
     });
@@ -118,28 +113,32 @@ fn examine(dir: &Path, shared: Option<&DocumentMut>) -> Option<Broken> {
 }
 
 /// Compares a dependency with the package in its directory.
-fn compare(
-    dir: &Path,
-    dependency: PathDependency,
-    shared: Option<&DocumentMut>,
-) -> (Change, Option<String>) {
+fn compare(dir: &Path, dependency: PathDependency) -> (Change, Option<String>) {
     let PathDependency { package, path, .. } = dependency;
-    let found = manifest(&normalize(&dir.join(path)));
+    let there = normalize(&dir.join(path));
+    let Ok(found) = read(&there) else {
+        // Cargo reports unreadable manifests.
+        return (Change::Keep, None);
+    };
     let text = |key: &str| found.as_ref()?.get("package")?.get(key);
     let name = text("name").and_then(Item::as_str);
     if name != Some(package) {
-        let there = match name {
+        let other = match name {
             Some(name) => format!("`{name}` is"),
             None => "no package is".to_owned(),
         };
-        let fault = format!("depends on `{package}` in `{path}`, where {there}");
+        let fault = format!("depends on `{package}` in `{path}`, where {other}");
         return (Change::Remove, Some(fault));
     }
-    let inherited = || shared?.get("workspace")?.get("package")?.get("version");
-    let version = match text("version") {
-        Some(version) if version.is_str() => Some(version),
-        Some(_) => inherited(),
-        None => None,
+    let shared = || root_manifest(&there).ok()?;
+    let shared = text("version")
+        .filter(|version| !version.is_str())
+        .and_then(|_| shared());
+    let version = match &shared {
+        Some(root) => root
+            .get("workspace")
+            .and_then(|one| one.get("package")?.get("version")),
+        None => text("version"),
     };
     let version = version.and_then(Item::as_str);
     let required = dependency.version.map(VersionReq::parse);
@@ -151,9 +150,4 @@ fn compare(
         return (Change::Version(version.to_owned()), Some(fault));
     }
     (Change::Keep, None)
-}
-
-fn manifest(directory: &Path) -> Option<DocumentMut> {
-    let text = fs::read_to_string(directory.join("Cargo.toml")).ok()?;
-    text.trim_start_matches('\u{feff}').parse().ok()
 }
