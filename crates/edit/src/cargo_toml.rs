@@ -176,8 +176,12 @@ pub fn set_dependency(
         if let Some(old) = old.as_table_like_mut() {
             for key in ["path", "version", "features"] {
                 let (is, new) = (old.get(key).and_then(Item::as_value), value.get(key));
-                let text = |value: &Value| value.to_string().trim().to_owned();
-                if is.map(text) == new.map(text) || key == "features" && new.is_none() {
+                // Without the notation.
+                let texts = |value: &Value| -> Vec<String> {
+                    let items = value.as_array().into_iter().flatten().chain([value]);
+                    items.filter_map(Value::as_str).map(str::to_owned).collect()
+                };
+                if is.map(texts) == new.map(texts) || key == "features" && new.is_none() {
                     continue;
                 }
                 differs = true;
@@ -441,7 +445,9 @@ mod tests {
             |text: &str, kind, version| set_dependency(text, kind, "b", &value(version)).unwrap();
         let normal = "[dependencies]\nb = { path = \"p\", version = \"=1.0.0\" }\n";
         assert_eq!(set("", "dependencies", Some("=1.0.0")).trim_start(), normal);
-        assert_eq!(set(normal, "dependencies", Some("=1.0.0")), normal);
+        for same in [normal, &normal.replace('"', "'")] {
+            assert_eq!(set(same, "dependencies", Some("=1.0.0")), same);
+        }
         let blank = |text: String| text.replace([' ', '\n'], "");
         assert_eq!(
             blank(set(normal, "dependencies", Some("=2.0.0"))),
