@@ -99,6 +99,13 @@ impl Settings {
                 decoder.error_with_help(&MISSING_KEY, of.clone(), message, ARCHS_HELP);
             }
         }
+        if let Some(value) = table.get("cudadevrt").filter(|_| library.cudadevrt)
+            && !self.separable
+        {
+            let message = format!("`{}` with `separable = false`", value.name);
+            let help = "remove separable = false: launches in device code need a device link";
+            decoder.error_with_help(&INVALID_VALUE, value.key_span, message, help);
+        }
         if self.format == ModuleFormat::Ptx && self.separable {
             let message =
                 format!("`{name}` has `format = \"ptx\"`, and a device link makes no PTX");
