@@ -37,3 +37,26 @@ fn shared_stubs_are_those_of_a_package_with_device_code() {
     let (_, err) = ends(0, directory, &["plan"]);
     assert!(!err.contains(hidden), "{err}");
 }
+
+/// Programs contain libcudadevrt, and the device link of a shared library does not.
+#[test]
+fn shared_libraries_require_no_kernels_that_launch_kernels() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    workspace(directory);
+    rdc(directory, "base", "", "cudadevrt = true\n");
+    let shared = "type = \"shared\"\nrequires = [\"between\"]\n";
+    let between = "requires = [\"base\"]\n";
+    rdc(directory, "between", &dependencies_on(&["base"]), between);
+    rdc(directory, "top", &dependencies_on(&["between"]), shared);
+    let (_, err) = ends(1, directory, &["plan"]);
+    for part in [
+        "error[invalid-value]: device-link.top is shared and requires `base`, which has `cudadevrt`",
+        "top/GpuStub.toml:2:14",
+    ] {
+        assert!(err.contains(part), "{err}");
+    }
+    rdc(directory, "base", "", "");
+    let (_, err) = ends(1, directory, &["plan"]);
+    assert!(!err.contains("cudadevrt"), "{err}");
+}

@@ -28,7 +28,7 @@ use walk::Walk;
 pub use graph::{Graph, Kind, Link, Node, NodeForm, NodeId, Open};
 pub use module::{module_archs, module_lacks_arch, module_variable_taken};
 pub use plan::{Artifact, LinkItem, LinkPlan, Planned, Role, Why};
-pub use runtime::{hidden_stubs, static_runtime};
+pub use runtime::{hidden_stubs, shared_launches, static_runtime};
 
 /// Plans a graph. If a diagnostic is an error, nothing must be built; if the graph itself is
 /// invalid, the plan is empty.

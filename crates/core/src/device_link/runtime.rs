@@ -11,6 +11,15 @@ pub fn static_runtime(library: &str) -> Diagnostic {
     Diagnostic::error(&INVALID_VALUE, message).help(help)
 }
 
+/// Reports a library with `type = "shared"` that requires kernels which launch kernels.
+#[must_use]
+pub fn shared_launches(library: &str, required: &str) -> Diagnostic {
+    let message =
+        format!("device-link.{library} is shared and requires `{required}`, which has `cudadevrt`");
+    let help = "write type = \"static\": programs are linked with libcudadevrt";
+    Diagnostic::error(&INVALID_VALUE, message).help(help)
+}
+
 /// Reports a library with `type = "shared"` over stubs of the runtime that are static.
 #[must_use]
 pub fn hidden_stubs(library: &str) -> Diagnostic {

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use gpustub_core::by_name::ByName;
-use gpustub_core::device_link::plan;
-use gpustub_core::diag::{INVALID_VALUE, IO_ERROR, UNKNOWN_DEVICE_LIBRARY, has_errors};
+use gpustub_core::device_link::{plan, shared_launches};
+use gpustub_core::diag::{IO_ERROR, UNKNOWN_DEVICE_LIBRARY, has_errors};
 use gpustub_core::directives::Directive;
 use gpustub_core::manifest::{DeviceCode, DeviceLink, DeviceModule, LibraryType};
 use gpustub_core::suggest::nearest;
@@ -430,14 +430,9 @@ fn build(
     for (library, objects) in shared {
         let required = inherited(&library.name.value, own, foreign);
         if let Some(devrt) = required.iter().find(|required| required.cudadevrt) {
-            let name = &library.name.value;
-            let message = format!(
-                "device-link.{name} is shared and requires `{}`, which has `cudadevrt`",
-                devrt.name
-            );
-            return Err(Error::new(&INVALID_VALUE, message)
-                .with_location(context.manifest.location(&library.name.span))
-                .help("write type = \"static\": programs are linked with libcudadevrt"));
+            let refused = shared_launches(&library.name.value, &devrt.name);
+            let location = context.manifest.location(&library.name.span);
+            return Err(Error::from(Box::new(refused)).with_location(location));
         }
         if let Some(at) = graph.find(&library.name.value) {
             shared_build.build(&plan.planned(at), objects, directives)?;

@@ -1,6 +1,6 @@
 //! Nodes of the libraries that packages declare.
 
-use gpustub_core::device_link::{Kind, Node, NodeForm};
+use gpustub_core::device_link::{Kind, Node, NodeForm, shared_launches};
 use gpustub_core::diag::{Diagnostic, MISSING_ARCH, UNKNOWN_DEVICE_LIBRARY};
 use gpustub_core::gpu_arch::{Arch, ArchKind};
 use gpustub_core::manifest::{DeviceCode, DeviceLink, LibraryType, Spanned};
@@ -13,7 +13,7 @@ use super::{Builder, CargoUnit, link, runtime};
 use crate::package_index::PackageIndex;
 use crate::workspace::directory;
 
-impl Builder<'_> {
+impl<'a> Builder<'a> {
     /// Adds the libraries that a package declares.
     pub(super) fn libraries(&mut self, at: PackageIndex) {
         for declared in self.packages.rdc(at) {
@@ -51,7 +51,16 @@ impl Builder<'_> {
                 .extend(runtime::refused(self.packages, at, declared));
         }
         node.version_of = self.names.is_shared(id).then(|| id.clone());
-        let required = self.required(at, declared).into_iter();
+        let required = self.required(at, declared);
+        if form == NodeForm::Shared {
+            let launches = |(_, table): &(Library, &DeviceLink)| table.cudadevrt;
+            if let Some((library, _)) = self.closure(required.clone()).into_iter().find(launches) {
+                let mut error = shared_launches(id, &library.name);
+                error.origin = self.place(at, declared.name.span.clone());
+                self.made.found.push(error);
+            }
+        }
+        let required = required.into_iter();
         node.links.extend(
             required.map(|library| link(self.names.library(library.package, &library.name))),
         );
@@ -74,6 +83,29 @@ impl Builder<'_> {
             required.extend(found);
         }
         required
+    }
+
+    /// Libraries and all that they require, each once.
+    pub(super) fn closure(&mut self, mut open: Vec<Library>) -> Vec<(Library, &'a DeviceLink)> {
+        let mut found: Vec<(Library, &DeviceLink)> = Vec::new();
+        open.reverse();
+        while let Some(library) = open.pop() {
+            if found.iter().any(|(known, _)| *known == library) {
+                continue;
+            }
+            let tables = self.packages.rdc(library.package);
+            let table = tables
+                .into_iter()
+                .find(|one| one.name.value == library.name);
+            let Some(table) = table else { continue };
+            // Unknown names are reported where the library is.
+            let required = table.requires.iter().rev();
+            for name in required {
+                open.extend(self.visibility.required(library.package, &name.value));
+            }
+            found.push((library, table));
+        }
+        found
     }
 
     /// Reads the device code of an archive that was built elsewhere, if the file exists.

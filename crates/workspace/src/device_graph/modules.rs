@@ -7,7 +7,6 @@ use gpustub_core::device_link::{module_lacks_arch, module_variable_taken};
 use gpustub_core::manifest::{DeviceCode, DeviceModule};
 use gpustub_engine::device_link::{Directories, sources};
 
-use super::visibility::Library;
 use super::{Builder, Module, ModuleFile};
 use crate::package_index::PackageIndex;
 use crate::workspace::directory;
@@ -68,19 +67,9 @@ impl Builder<'_> {
 
     /// Names of the libraries whose code is in a module's device link.
     fn libraries_of(&mut self, at: PackageIndex, module: &DeviceModule) -> Vec<String> {
-        let mut open = self.required(at, &module.library);
-        let mut seen: Vec<Library> = Vec::new();
+        let required = self.required(at, &module.library);
         let mut names = Vec::new();
-        open.reverse();
-        while let Some(library) = open.pop() {
-            if seen.contains(&library) {
-                continue;
-            }
-            let tables = self.packages.rdc(library.package);
-            let table = tables
-                .into_iter()
-                .find(|one| one.name.value == library.name);
-            let Some(table) = table else { continue };
+        for (library, table) in self.closure(required) {
             let has_code = !matches!(table.code, DeviceCode::Headers);
             if has_code && module.separable {
                 let archs: Vec<_> = table.archs.iter().map(|arch| arch.value).collect();
@@ -90,12 +79,6 @@ impl Builder<'_> {
                 }
                 names.push(self.names.library(library.package, &library.name));
             }
-            // Unknown names are reported where the library is.
-            let required = table.requires.iter().rev();
-            for name in required {
-                open.extend(self.visibility.required(library.package, &name.value));
-            }
-            seen.push(library);
         }
         names
     }
