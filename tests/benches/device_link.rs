@@ -1,6 +1,6 @@
-//! Relocatable CUDA code under cargo, compared with a Makefile that runs nvcc in the same ways:
-//! `cargo bench -p gpustub-tests --bench device_link`. Prints figures of one run; asserts no time.
-//! `BENCHMARKS.md` has the last results.
+//! Relocatable CUDA code under cargo, compared with a Makefile that runs nvcc in the same ways, and
+//! compiles a program in C or in Rust: `cargo bench -p gpustub-tests --bench device_link`. Prints
+//! figures of one run; asserts no time. `BENCHMARKS.md` has the last results.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -23,9 +23,12 @@ const SOURCES: usize = 10;
 const RULES: &str = "\
 COMPILE = $(NVCC) -rdc=true -c -Xcompiler -fPIC -O0 -gencode arch=compute_80,code=sm_80
 LINK = $(NVCC) -dlink -Xcompiler -fPIC -gencode arch=compute_80,code=sm_80
+DEVICE = tip.o libb.a libd.a
 
-program: main.c tip.o libb.a libd.a
-\tcc main.c tip.o libb.a libd.a $(CUDART) -lstdc++ -o program
+program: main.c $(DEVICE)
+\tcc main.c $(DEVICE) $(CUDART) -lstdc++ -o $@
+rust-program: main.rs $(DEVICE)
+\trustc -g main.rs $(addprefix -Clink-arg=,$(DEVICE) $(CUDART) -lstdc++) -o $@
 tip.o: libb.a libd.a
 \t$(LINK) libb.a libd.a -o tip.o
 %.o: %.cu
@@ -34,52 +37,63 @@ tip.o: libb.a libd.a
 
 fn main() -> Result<()> {
     let project = project()?;
-    let make = project.path("make");
-    makefile(&project, &make)?;
-    succeed(&mut project.gpustub(&["sync"])?)?;
     let toolkit = TOOLKIT_13.root()?;
+    let makes = [("make, C", "program"), ("make, Rust", "rust-program")];
+    for (_, target) in makes {
+        makefile(&project, &project.path(target))?;
+    }
+    succeed(&mut project.gpustub(&["sync"])?)?;
     let cargo = || {
         let mut cargo = project.cargo(&["build", "-j2"]);
         cargo.env("CUDA_HOME", &toolkit);
         cargo
     };
-    let by_make = || {
-        let mut command = Command::new("make");
-        command.current_dir(&make).arg("-j2");
-        command
+    let make = |target: &str| {
+        let mut make = Command::new("make");
+        make.current_dir(project.path(target)).args(["-j2", target]);
+        make
     };
-    succeed(&mut cargo())?;
-    succeed(&mut by_make())?;
+    let mut sides = vec![("cargo", project.root(), cargo())];
+    for (name, target) in makes {
+        sides.push((name, project.path(target), make(target)));
+    }
+    for (_, _, command) in &mut sides {
+        succeed(command)?;
+    }
 
-    println!("20 sources in two packages, one device link, one program, -j2; {RUNS} runs in turn");
+    println!(
+        "20 sources in two packages, one device link, one program, -j2; {RUNS} runs in turn: \
+         median (least) in seconds, and cargo's ratios"
+    );
     for (what, sources) in [
         ("all sources changed", SOURCES),
         ("one source changed", 1),
         ("nothing changed", 0),
     ] {
-        let mut times = [const { Vec::new() }; 2];
+        let mut times = vec![Vec::new(); sides.len()];
         for _ in 0..RUNS {
-            let mut contestants = [cargo(), by_make()];
-            for (side, root) in [(0, project.root()), (1, make.clone())] {
-                touch(&root, sources)?;
+            for ((_, root, command), times) in sides.iter_mut().zip(&mut times) {
+                touch(root, sources)?;
                 let start = Instant::now();
-                succeed(&mut contestants[side])?;
-                times[side].push(start.elapsed().as_secs_f64());
+                succeed(command)?;
+                times.push(start.elapsed().as_secs_f64());
             }
         }
-        let [cargo, make] = times.map(|mut times| {
+        let figures = times.iter_mut().map(|times| {
             times.sort_by(f64::total_cmp);
-            (times[0], times[times.len() / 2])
+            (times[times.len() / 2], times[0])
         });
-        println!(
-            "{what:20} cargo {:6.2} s (median {:6.2})   make {:6.2} s (median {:6.2})   ratio {:5.2} ({:.2} of medians)",
-            cargo.0,
-            cargo.1,
-            make.0,
-            make.1,
-            cargo.0 / make.0,
-            cargo.1 / make.1
-        );
+        let figures: Vec<(f64, f64)> = figures.collect();
+        let cargo = figures[0];
+        print!("{what:20}");
+        for ((name, ..), (median, least)) in sides.iter().zip(figures) {
+            let ratios = (cargo.0 / median, cargo.1 / least);
+            print!("  {name} {median:.2} ({least:.2})");
+            if *name != "cargo" {
+                print!(" {:.2} ({:.2})", ratios.0, ratios.1);
+            }
+        }
+        println!();
     }
     Ok(())
 }
@@ -131,6 +145,9 @@ fn makefile(project: &Project, to: &Path) -> Result<()> {
     }
     let main = "int b_run(void), d_run(void);\nint main(void) { return b_run() + d_run(); }\n";
     fs::write(to.join("main.c"), main)?;
+    let main = "extern \"C\" {\n    fn b_run() -> i32;\n    fn d_run() -> i32;\n}\n\
+                fn main() {\n    unsafe { b_run() + d_run() };\n}\n";
+    fs::write(to.join("main.rs"), main)?;
     Ok(fs::write(to.join("Makefile"), text)?)
 }
 
