@@ -19,7 +19,6 @@ mod disabled;
 mod exports;
 mod external;
 mod final_link;
-mod fingerprint;
 mod graph;
 mod jobs;
 mod libraries;

@@ -15,6 +15,8 @@ pub mod device_link;
 mod env;
 mod error;
 mod files;
+#[cfg(feature = "device-link")]
+mod fingerprint;
 mod input;
 mod output;
 mod settings;

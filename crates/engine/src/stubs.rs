@@ -1,7 +1,7 @@
 //! Builds the stubs of a package: sources, library, and directives for cargo.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use gpustub_core::diag::INVALID_VALUE;
 use gpustub_core::directives::Directive;
@@ -11,9 +11,13 @@ use gpustub_core::sources::render;
 
 use crate::error::Error;
 use crate::files::{self, write_sources};
+#[cfg(feature = "device-link")]
+use crate::fingerprint;
 use crate::output::Output;
 use crate::settings::Settings;
-use crate::toolchain::Index;
+#[cfg(feature = "device-link")]
+use crate::toolchain::OBJECTS;
+use crate::toolchain::{Index, Toolchain};
 
 /// A complete archive without members: the format's magic (ar(5)).
 const EMPTY_ARCHIVE: &str = "!<arch>\n";
@@ -44,7 +48,8 @@ pub(crate) fn build(settings: &Settings, plan: &Plan, output: &mut Output) -> Re
         .help("give every [stub] table of this package the same `type`"));
     }
 
-    write_sources(&dir, &render(plan))?;
+    let sources = render(plan);
+    write_sources(&dir, &sources)?;
     let tools = settings.toolchain(&plan.target, &dir)?;
 
     let name = link_name(&settings.env.cargo_text("CARGO_PKG_NAME")?);
@@ -94,7 +99,8 @@ pub(crate) fn build(settings: &Settings, plan: &Plan, output: &mut Output) -> Re
         }
         lines
     } else {
-        tools.static_library(&dir, &library, Index::Omit)?;
+        let sources: Vec<_> = sources.iter().map(|(path, _)| dir.join(path)).collect();
+        static_library(&tools, &dir, &library, &sources)?;
         vec![Directive::LinkLib(whole_archive, name)]
     };
 
@@ -103,6 +109,37 @@ pub(crate) fn build(settings: &Settings, plan: &Plan, output: &mut Output) -> Re
     output.stub_library = Some(library);
     output.include_dir = Some(dir);
     Ok(())
+}
+
+#[cfg(not(feature = "device-link"))]
+fn static_library(
+    tools: &Toolchain,
+    dir: &Path,
+    library: &Path,
+    _: &[PathBuf],
+) -> Result<(), Error> {
+    tools.static_library(dir, library, Index::Omit)
+}
+
+/// Compiles the stubs, unless the same sources and compiler made the library: the build script of a package with
+/// device code runs whenever that changes.
+#[cfg(feature = "device-link")]
+fn static_library(
+    tools: &Toolchain,
+    dir: &Path,
+    library: &Path,
+    sources: &[PathBuf],
+) -> Result<(), Error> {
+    let tool = tools.command_line(dir);
+    // The directory of the library has no other files than libraries.
+    let object = dir.join(OBJECTS[0]);
+    if library.exists() && fingerprint::fresh(&object, &tool).is_some() {
+        return Ok(());
+    }
+    let before = fingerprint::Inputs::read(sources);
+    fingerprint::invalidate(&object)?;
+    tools.static_library(dir, library, Index::Omit)?;
+    fingerprint::record_known(&object, &tool, sources, &before)
 }
 
 /// Puts shared stubs into the directories in which cargo puts programs, tests and examples, so that these start

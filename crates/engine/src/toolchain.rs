@@ -76,7 +76,8 @@ pub const REQUIRED: &[&str] = &[
 
 /// Objects of the archive, in its order, and their sources. The stubs come first: linkers name
 /// their first symbol when there are two archives.
-const OBJECTS: [&str; 3] = ["gpustub_stubs.o", "gpustub_runtime.o", "gpustub_adapters.o"];
+pub(crate) const OBJECTS: [&str; 3] =
+    ["gpustub_stubs.o", "gpustub_runtime.o", "gpustub_adapters.o"];
 
 /// Leaves the adapters out of the run time, whose unit includes them otherwise.
 const ADAPTERS_APART: &str = "-DGPUSTUB_ADAPTERS_APART=1";
@@ -150,15 +151,32 @@ impl Toolchain {
 
     /// Compiles the sources in `dir` and puts the objects into the archive `library`.
     pub fn static_library(&self, dir: &Path, library: &Path, index: Index) -> Result<(), Error> {
+        let defines = self.defines();
+        self.objects(dir, defines)?;
+        self.archive(dir, &OBJECTS, library, index)
+    }
+
+    fn defines(&self) -> &'static [&'static str] {
         // A static glibc has no symbols at run time; without one, no reference may name glibc's newest.
         let links_loader = self.target.crt_static && self.target.env == "gnu";
-        let defines: &[&str] = if links_loader {
+        if links_loader {
             &["-DGPUSTUB_LINK_LOADER=1"]
         } else {
             &[]
-        };
-        self.objects(dir, defines)?;
-        self.archive(dir, &OBJECTS, library, index)
+        }
+    }
+
+    /// Tools and options of [`static_library`](Self::static_library), in one line.
+    #[cfg(feature = "device-link")]
+    pub(crate) fn command_line(&self, dir: &Path) -> String {
+        let mut compiler = self.compiler.command(dir);
+        compiler
+            .args(REQUIRED)
+            .args(self.wished(dir))
+            .args(self.defines());
+        let archiver = self.archiver.command(dir);
+        let lines = [&compiler, &archiver].map(crate::fingerprint::command_line);
+        join(&lines, " ")
     }
 
     /// Puts objects, named relative to `dir` or absolute, into the archive `library`.

@@ -6,20 +6,19 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use gpustub_core::diag::IO_ERROR;
-use gpustub_core::gpu_arch::{Arch, ArchKind};
-use gpustub_core::manifest::{DeviceLink, ModuleFormat, Spanned};
-use gpustub_core::text::join;
-
 use super::closure::inherited;
 use super::context::BuildContext;
-use super::fingerprint::{self, Inputs, Started};
 use super::jobs::Tokens;
 use super::metadata::Library;
 use super::{nvcc_report, sources};
 use crate::error::Error;
 use crate::files;
+use crate::fingerprint::{self, Inputs, Started};
 use crate::toolchain::{Index, Toolchain};
+use gpustub_core::diag::IO_ERROR;
+use gpustub_core::gpu_arch::{Arch, ArchKind};
+use gpustub_core::manifest::{DeviceLink, ModuleFormat, Spanned};
+use gpustub_core::text::join;
 
 fn compile_error(build: &BuildContext, unit: &Unit, command: &str, output: &Output) -> Error {
     // No table can require a module.

@@ -11,10 +11,10 @@ use gpustub_core::directives::Directive;
 use gpustub_core::gpu_arch::Arch;
 use gpustub_core::text::join;
 
-use super::fingerprint;
 use crate::env::Env;
 use crate::error::Error;
 use crate::files;
+use crate::fingerprint;
 
 /// A CUDA compiler with the properties of its toolkit.
 #[derive(Debug, Clone)]

@@ -3,18 +3,17 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use gpustub_core::device_link::Planned;
-use gpustub_core::diag::{DEVICE_LINK_ERROR, DEVICE_LINKED_ARCHIVE, IO_ERROR};
-use gpustub_core::gpu_arch::{Arch, ArchKind};
-use gpustub_core::manifest::ModuleFormat;
-use gpustub_core::text::join;
-
-use super::fingerprint;
 use super::metadata::Library;
 use super::nvcc::Nvcc;
 use super::symbol_index::Unfit;
 use super::{compile, external, lto, nvcc_report, runtime, symbol_index};
 use crate::error::Error;
+use crate::fingerprint;
+use gpustub_core::device_link::Planned;
+use gpustub_core::diag::{DEVICE_LINK_ERROR, DEVICE_LINKED_ARCHIVE, IO_ERROR};
+use gpustub_core::gpu_arch::{Arch, ArchKind};
+use gpustub_core::manifest::ModuleFormat;
+use gpustub_core::text::join;
 
 /// Inputs of a device link.
 pub(super) struct Inputs<'a> {

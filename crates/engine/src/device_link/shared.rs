@@ -9,21 +9,20 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use super::context::Context;
+use super::metadata::{Library, Stubs};
+use super::nvcc::Nvcc;
+use super::{nvlink, runtime};
+use crate::error::Error;
+use crate::files;
+use crate::fingerprint::{self, Inputs};
+use crate::toolchain;
 use gpustub_core::device_link::{LinkItem, Planned, hidden_stubs, static_runtime};
 use gpustub_core::diag::{INVALID_VALUE, IO_ERROR};
 use gpustub_core::directives::Directive;
 use gpustub_core::ids::Id;
 use gpustub_core::library::Library as GpuLibrary;
 use gpustub_core::manifest::{Cudart, DeviceCode, DeviceLink, LibraryType};
-
-use super::context::Context;
-use super::fingerprint::{self, Inputs};
-use super::metadata::{Library, Stubs};
-use super::nvcc::Nvcc;
-use super::{nvlink, runtime};
-use crate::error::Error;
-use crate::files;
-use crate::toolchain;
 
 /// Libraries that every C++ program is linked with.
 const SYSTEM: [&str; 6] = ["c", "dl", "m", "pthread", "rt", "stdc++"];

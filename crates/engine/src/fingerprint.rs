@@ -16,14 +16,14 @@ use gpustub_core::text::join;
 const FIRST_LINE: &str = "gpustub-fingerprint 1\n";
 
 /// The command in one line, as fingerprints record it.
-pub(super) fn command_line(command: &Command) -> String {
+pub(crate) fn command_line(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     let words: Vec<_> = words.map(|word| format!("{word:?}")).collect();
     join(&words, " ")
 }
 
 /// Returns the input files of `output`, if the same command and the same files would produce it again.
-pub(super) fn fresh(output: &Path, command: &str) -> Option<Vec<PathBuf>> {
+pub(crate) fn fresh(output: &Path, command: &str) -> Option<Vec<PathBuf>> {
     if !output.exists() {
         return None;
     }
@@ -46,7 +46,7 @@ pub(super) fn fresh(output: &Path, command: &str) -> Option<Vec<PathBuf>> {
 
 /// Records command and inputs of `output`, for inputs that are known only afterwards. `started` is the
 /// start of the command: a file written since then may differ from what it read, and leaves no fingerprint.
-pub(super) fn record(
+pub(crate) fn record(
     output: &Path,
     command: &str,
     inputs: &[PathBuf],
@@ -61,7 +61,7 @@ pub(super) fn record(
 
 /// Records command and inputs of `output`, for inputs that were known before the command: a file that
 /// has changed since leaves no fingerprint.
-pub(super) fn record_known(
+pub(crate) fn record_known(
     output: &Path,
     command: &str,
     inputs: &[PathBuf],
@@ -83,26 +83,26 @@ fn write(output: &Path, command: &str, lines: &[String]) -> Result<(), Error> {
 
 /// State of files at one time, as lines of a fingerprint; `None` if a file has no state.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Inputs(Option<Vec<String>>);
+pub(crate) struct Inputs(Option<Vec<String>>);
 
 impl Inputs {
-    pub(super) fn read(paths: &[PathBuf]) -> Self {
+    pub(crate) fn read(paths: &[PathBuf]) -> Self {
         Self(paths.iter().map(|path| state(path)).collect())
     }
 }
 
 /// Removes the fingerprint of an output that is about to be written: an interrupted run leaves none.
-pub(super) fn invalidate(output: &Path) -> Result<(), Error> {
+pub(crate) fn invalidate(output: &Path) -> Result<(), Error> {
     files::remove(&file_for(output))
 }
 
 /// A time by the clock of the outputs' file system.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Started(u128);
+pub(crate) struct Started(u128);
 
 impl Started {
     /// Now: the time of a file that is written in `dir`.
-    pub(super) fn now(dir: &Path) -> Result<Self, Error> {
+    pub(crate) fn now(dir: &Path) -> Result<Self, Error> {
         let probe = dir.join("started");
         fs::write(&probe, "").map_err(|e| Error::io("write", &probe, &e))?;
         Ok(Self(modified(&probe).unwrap_or_default()))
@@ -110,7 +110,7 @@ impl Started {
 }
 
 /// Suffix of the file names of fingerprints.
-pub(super) const SUFFIX: &str = ".fingerprint";
+pub(crate) const SUFFIX: &str = ".fingerprint";
 
 fn file_for(output: &Path) -> PathBuf {
     let mut name = output.as_os_str().to_owned();
@@ -125,7 +125,7 @@ fn modified(path: &Path) -> Option<u128> {
 }
 
 /// A line that changes with the file. A path with a line break, or one that is not UTF-8, has no state.
-pub(super) fn state(path: &Path) -> Option<String> {
+pub(crate) fn state(path: &Path) -> Option<String> {
     let size = fs::metadata(path).ok()?.len();
     let text = path.to_str().filter(|text| !text.contains('\n'))?;
     Some(format!("{} {size} {text}", modified(path)?))
@@ -133,7 +133,7 @@ pub(super) fn state(path: &Path) -> Option<String> {
 
 /// The files that a compiler read, from the rule that it writes for make (`-MD`): the words after
 /// the first colon, with `\ ` for a space, `$$` for `$` and a backslash before a line's end.
-pub(super) fn read_dependencies(text: &str) -> Vec<PathBuf> {
+pub(crate) fn read_dependencies(text: &str) -> Vec<PathBuf> {
     let Some((_, names)) = text.split_once(": ") else {
         return Vec::new();
     };
