@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 use std::process::Command;
 
-use gpustub_superarchive::{Definition, Input, Layer, LayerId, Plan, Request, View, ViewId};
+use gpustub_superarchive::{
+    Binding, Definition, Input, Layer, LayerId, Plan, Request, View, ViewId,
+};
 use gpustub_tests::cargo::cargo;
 use gpustub_tests::command::succeed;
 use gpustub_tests::components::target_dir;
@@ -14,17 +16,14 @@ fn archive() -> Result<Vec<u8>> {
     let layer = |name: &str, member: &'static str, data: &'static str, symbols: &[&'static str]| {
         let symbols = symbols.iter().map(|symbol| Definition {
             name: Cow::Borrowed(symbol.as_bytes()),
-            weak: false,
+            binding: Binding::Strong,
         });
         let input = Input {
             name: Cow::Borrowed(member.as_bytes()),
             data: data.as_bytes(),
             symbols: symbols.collect(),
         };
-        Layer {
-            name: name.to_owned(),
-            members: vec![input],
-        }
+        Layer::new(name, vec![input])
     };
     let view = |name: &str, layers: &[usize]| View {
         name: name.to_owned(),

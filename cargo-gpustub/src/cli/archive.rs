@@ -112,6 +112,9 @@ pub struct ArchiveExtract {
     /// Write each member as a file below --out-dir
     #[arg(long, requires = "out_dir")]
     pub members: bool,
+    /// Extract members as linkers see them: what an earlier layer overrides is undefined
+    #[arg(long)]
+    pub linked: bool,
     /// Directory for --members
     #[arg(long, value_name = "DIR", requires = "members")]
     pub out_dir: Option<PathBuf>,

@@ -6,7 +6,6 @@ mod find;
 mod list;
 mod stats;
 
-use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Deref;
@@ -21,6 +20,7 @@ use gpustub_report::shell::Shell;
 use memmap2::Mmap;
 
 use crate::cli::{Archive, ArchiveCommand};
+use crate::cmd::number;
 
 /// Runs the command.
 pub fn run(options: &Archive, shell: &mut Shell) -> Result<bool> {
@@ -43,12 +43,13 @@ pub fn run(options: &Archive, shell: &mut Shell) -> Result<bool> {
         }),
         ArchiveCommand::Verify(options) => with_archive(&options.file, shell, |all, shell| {
             all.verify()?;
-            let (views, members) = (all.view_count(), all.member_count());
+            let (views, contents) = (all.view_count(), all.contents_count());
             let shown = options.file.display();
-            shell.status(
-                "Verified",
-                format!("{shown}: {views} views, {members} members"),
+            let what = format!(
+                "{shown}: {}, {contents} distinct contents",
+                number(views, "view")
             );
+            shell.status("Verified", what);
             Ok(true)
         }),
     }
@@ -94,7 +95,18 @@ fn with_archive(
                 Wrong::NoViews => {
                     "`ar t` lists an ordinary archive; if another tool dropped the views, build it again"
                 }
-                Wrong::UnsupportedVersion { .. } => "use a newer gpustub",
+                Wrong::UnsupportedVersion { .. }
+                | Wrong::UnsupportedFeatures { .. }
+                | Wrong::UnsupportedExtension { .. }
+                | Wrong::UnsupportedContents { .. }
+                | Wrong::Compressed { .. } => "use a newer gpustub",
+                Wrong::MemberMoved { .. } | Wrong::OrdinaryMembers { .. } => {
+                    "after `strip -g` or a tool like it, run `cargo gpustub archive refresh`; \
+                     otherwise build it again"
+                }
+                Wrong::IndexIncomplete { .. } | Wrong::IndexChanged => {
+                    "write the index again with `llvm-ranlib`, or `ranlib` with a plugin for LTO"
+                }
                 _ => "build it again; change its inputs with other tools, not the file",
             };
             let message = format!("`{}`: {error}", path.display());
@@ -146,20 +158,6 @@ fn layers(view: &View<'_>) -> ArchiveResult<Vec<String>> {
         names.push(text(layer?.name));
     }
     Ok(names)
-}
-
-/// Layer of each member of a view, by the member's index.
-fn layer_of(view: &View<'_>) -> ArchiveResult<HashMap<usize, String>> {
-    let names = layers(view)?;
-    let mut found = HashMap::new();
-    for member in view.members() {
-        let (member, layer) = member?;
-        found.insert(
-            member.index(),
-            names.get(layer).cloned().unwrap_or_default(),
-        );
-    }
-    Ok(found)
 }
 
 /// A human-readable form of a name with any bytes.

@@ -28,10 +28,10 @@ enum gpustub_archive_status {
     GPUSTUB_ARCHIVE_NOT_AN_ARCHIVE = -2,
     /* An archive without views: an ordinary one, or one whose views another tool has dropped. */
     GPUSTUB_ARCHIVE_NO_VIEWS = -3,
-    /* Unknown major version of the format. */
+    /* The archive, or a member, requires a later reader. */
     GPUSTUB_ARCHIVE_VERSION = -4,
-    /* The archive is longer or shorter than when it was written. */
-    GPUSTUB_ARCHIVE_LENGTH = -5,
+    /* Ordinary tools do not see the default view: its members or the index were changed. */
+    GPUSTUB_ARCHIVE_ORDINARY = -5,
     /* A member was moved, or its header changed. */
     GPUSTUB_ARCHIVE_MOVED = -6,
     /* The contents of a member differ from those that were written. */
@@ -43,11 +43,11 @@ enum gpustub_archive_status {
 };
 
 /* An archive in memory. */
-struct gpustub_archive { uint64_t opaque[32]; };
+struct gpustub_archive { uint64_t opaque[64]; };
 /* A view of an archive. */
 struct gpustub_archive_view { uint64_t opaque[40]; };
 /* A member. */
-struct gpustub_archive_member { uint64_t opaque[16]; };
+struct gpustub_archive_member { uint64_t opaque[32]; };
 /* Iterator over the symbols of a view. */
 struct gpustub_archive_symbols { uint64_t opaque[48]; };
 
@@ -56,9 +56,9 @@ struct gpustub_archive_symbols { uint64_t opaque[48]; };
 #else
 #define GPUSTUB_ARCHIVE_ASSERT(what) _Static_assert(what, #what)
 #endif
-GPUSTUB_ARCHIVE_ASSERT(sizeof(struct gpustub_archive) == 256);
+GPUSTUB_ARCHIVE_ASSERT(sizeof(struct gpustub_archive) == 512);
 GPUSTUB_ARCHIVE_ASSERT(sizeof(struct gpustub_archive_view) == 320);
-GPUSTUB_ARCHIVE_ASSERT(sizeof(struct gpustub_archive_member) == 128);
+GPUSTUB_ARCHIVE_ASSERT(sizeof(struct gpustub_archive_member) == 256);
 GPUSTUB_ARCHIVE_ASSERT(sizeof(struct gpustub_archive_symbols) == 384);
 #undef GPUSTUB_ARCHIVE_ASSERT
 

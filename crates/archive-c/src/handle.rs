@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 use std::mem::{align_of, size_of};
 
-use gpustub_archive::{Member, SuperArchive, Symbols, View};
+use gpustub_archive::{Contents, Member, SuperArchive, Symbols, View};
 
 use crate::status::{ARGUMENT, NONE, OK, error_status};
 
@@ -48,14 +48,28 @@ macro_rules! handles {
     )*};
 }
 
+/// Contents, with the name of the member that has them; of contents without a view, none.
+#[derive(Debug, Clone, Copy)]
+pub struct Named<'a> {
+    pub name: &'a [u8],
+    pub contents: Contents<'a>,
+}
+
+impl<'a> From<Member<'a>> for Named<'a> {
+    fn from(member: Member<'a>) -> Self {
+        let (name, contents) = (member.name(), member.contents());
+        Self { name, contents }
+    }
+}
+
 // The caller is responsible for the lifetime of the bytes.
 handles! {
     /// `struct gpustub_archive`.
-    CArchive, 32, b"gsarchiv", SuperArchive<'static>;
+    CArchive, 64, b"gsarchiv", SuperArchive<'static>;
     /// `struct gpustub_archive_view`.
     CView, 40, b"gsa view", View<'static>;
     /// `struct gpustub_archive_member`.
-    CMember, 16, b"gsa memb", Member<'static>;
+    CMember, 32, b"gsa memb", Named<'static>;
     /// `struct gpustub_archive_symbols`.
     CSymbols, 48, b"gsa symb", Symbols<'static>;
 }

@@ -17,7 +17,7 @@ use std::ffi::{c_char, c_int, c_void};
 
 use gpustub_archive::SuperArchive;
 pub use handle::{CArchive, CMember, CSymbols, CView};
-use handle::{bytes, fill, put, read};
+use handle::{Named, bytes, fill, put, read};
 use status::{NONE, OK, error_status};
 
 /// The second status, if the first is good.
@@ -137,7 +137,7 @@ pub unsafe extern "C" fn gpustub_archive_default_view(
     status(|| unsafe { Ok(fill(view, read(archive)?.default_view())) })
 }
 
-/// Returns the number of members, each counted once: [`SuperArchive::member_count`].
+/// Returns the number of distinct contents: [`SuperArchive::contents_count`].
 ///
 /// # Safety
 ///
@@ -148,10 +148,10 @@ pub unsafe extern "C" fn gpustub_archive_member_count(
     count: *mut usize,
 ) -> c_int {
     // SAFETY: as the caller promises.
-    status(|| unsafe { Ok(put(count, read(archive)?.member_count())) })
+    status(|| unsafe { Ok(put(count, read(archive)?.contents_count())) })
 }
 
-/// Returns the member of that index: [`SuperArchive::member_at`].
+/// Returns the contents of that index, without a name: [`SuperArchive::contents_at`].
 ///
 /// # Safety
 ///
@@ -163,7 +163,14 @@ pub unsafe extern "C" fn gpustub_archive_member_at(
     member: *mut CMember,
 ) -> c_int {
     // SAFETY: as the caller promises.
-    status(|| unsafe { Ok(fill(member, read(archive)?.member_at(index))) })
+    status(|| unsafe {
+        let found = read(archive)?.contents_at(index);
+        let named = |contents| Named {
+            name: b"",
+            contents,
+        };
+        Ok(fill(member, found.map(|found| found.map(named))))
+    })
 }
 
 /// Returns the name of a view: [`View::name`](gpustub_archive::View::name).
@@ -210,7 +217,8 @@ pub unsafe extern "C" fn gpustub_archive_find(
     // SAFETY: as the caller promises.
     status(|| unsafe {
         let (view, symbol) = (read(view)?, bytes(symbol.cast(), length)?);
-        Ok(fill(member, view.find_symbol(symbol)))
+        let found = view.find_symbol(symbol);
+        Ok(fill(member, found.map(|found| found.map(Named::from))))
     })
 }
 
@@ -247,7 +255,7 @@ pub unsafe extern "C" fn gpustub_archive_next_symbol(
         // An error does not end the iteration: the next call continues after it.
         fill(symbols, Ok(Some(rest)));
         let (found, symbol) = match next {
-            Ok(Some(symbol)) => (Ok(Some(symbol.member)), symbol.name),
+            Ok(Some(symbol)) => (Ok(Some(symbol.member.into())), symbol.name),
             Ok(None) => (Ok(None), &[][..]),
             Err(error) => (Err(error), &[][..]),
         };
@@ -284,8 +292,8 @@ pub unsafe extern "C" fn gpustub_archive_view_member_at(
     // SAFETY: as the caller promises.
     status(|| unsafe {
         let found = read(view)?.member_at(index);
-        let at = found.ok().flatten().map_or(0, |(_, layer)| layer);
-        let found = found.map(|found| found.map(|(member, _)| member));
+        let at = found.ok().flatten().map_or(0, |member| member.layer());
+        let found = found.map(|found| found.map(Named::from));
         Ok(both(fill(member, found), || put(layer, at)))
     })
 }
@@ -338,7 +346,7 @@ pub unsafe extern "C" fn gpustub_archive_member_name(
     length: *mut usize,
 ) -> c_int {
     // SAFETY: as the caller promises.
-    status(|| unsafe { Ok(text(read(member)?.name(), name, length)) })
+    status(|| unsafe { Ok(text(read(member)?.name, name, length)) })
 }
 
 /// Returns the contents of a member: [`Member::data`](gpustub_archive::Member::data).
@@ -354,14 +362,14 @@ pub unsafe extern "C" fn gpustub_archive_member_data(
 ) -> c_int {
     // SAFETY: as the caller promises.
     status(|| unsafe {
-        Ok(match read(member)?.data() {
+        Ok(match read(member)?.contents.data() {
             Ok(found) => both(put(data, found.as_ptr().cast()), || put(size, found.len())),
             Err(error) => error_status(error),
         })
     })
 }
 
-/// Returns the index of a member: [`Member::index`](gpustub_archive::Member::index).
+/// Returns the index of a member's contents: [`Contents::index`](gpustub_archive::Contents::index).
 ///
 /// # Safety
 ///
@@ -372,7 +380,7 @@ pub unsafe extern "C" fn gpustub_archive_member_index(
     index: *mut usize,
 ) -> c_int {
     // SAFETY: as the caller promises.
-    status(|| unsafe { Ok(put(index, read(member)?.index())) })
+    status(|| unsafe { Ok(put(index, read(member)?.contents.index())) })
 }
 
 /// Returns the English text of a status.

@@ -9,6 +9,7 @@ mod kind;
 #[cfg(feature = "macho")]
 mod macho;
 pub mod not_canonical;
+pub mod undefine;
 
 use crate::error::Error;
 use collector::Definition;

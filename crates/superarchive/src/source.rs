@@ -3,15 +3,15 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gpustub_archive::{Error as ArchiveError, SuperArchive, View};
+use gpustub_archive::{Error as ArchiveError, SuperArchive, View, contains_tables};
 use memmap2::Mmap;
 use object::read::archive::{ArchiveFile, ArchiveKind};
 
+use crate::ar;
 use crate::definitions::{definitions, is_object};
 use crate::error::{Error, Problem};
 use crate::map::map_file;
 use crate::request::{Input, Layer};
-use crate::{ar, container};
 
 /// Mapped files, from which their [`Layer`] borrows.
 #[derive(Debug)]
@@ -41,8 +41,6 @@ const SPECIAL: &[&str] = &[
     "__.SYMDEF SORTED",
     "__.SYMDEF_64",
     "__.SYMDEF_64 SORTED",
-    container::ELF_NAME,
-    container::BITCODE_NAME,
 ];
 
 const THIN_MAGIC: &[u8] = b"!<thin>\n";
@@ -163,7 +161,7 @@ impl Source {
                 inputs.collect::<Result<_, _>>()?
             }
         };
-        Ok(Layer { name, members })
+        Ok(Layer::new(name, members))
     }
 }
 
@@ -210,6 +208,9 @@ fn members(bytes: &[u8]) -> Result<Vec<ArchiveMember<'_>>, Error> {
         let data = member
             .data(bytes)
             .map_err(|_| malformed_member().in_member(name))?;
+        if contains_tables(data) {
+            return Err(Error::from(Problem::LostViews).in_member(name));
+        }
         let directory = |&byte: &u8| windows && byte == b'\\';
         let end = name.iter().rposition(directory).map_or(0, |at| at + 1);
         let name = &name[end..];
@@ -269,6 +270,7 @@ fn find_view<'d>(
         }
         archive => archive.map_err(Problem::SuperArchive)?,
     };
+    archive.verify().map_err(Problem::SuperArchive)?;
     let found = match name {
         Some(name) => archive.view(name),
         None => archive.default_view(),
@@ -286,7 +288,7 @@ fn find_view<'d>(
 fn view_inputs<'d>(bytes: &'d [u8], name: Option<&str>) -> Result<Vec<Input<'d>>, Error> {
     let view = find_view(SuperArchive::parse(bytes), name)?;
     let inputs = view.members().map(|member| {
-        let (member, _) = member.map_err(Problem::SuperArchive)?;
+        let member = member.map_err(Problem::SuperArchive)?;
         let data = member.data().map_err(Problem::SuperArchive);
         data.map_err(Error::from)
             .and_then(|data| input(member.name(), data))

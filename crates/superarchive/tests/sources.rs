@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use gpustub_archive::SuperArchive;
-use gpustub_superarchive::{Layer, LayerId, Plan, Request, Source, View, ViewId, write_archive};
+use gpustub_superarchive::{
+    Binding, Layer, LayerId, Plan, Request, Source, View, ViewId, write_archive,
+};
 use tempfile::TempDir;
 
 /// Runs a command, which must succeed.
@@ -42,7 +44,14 @@ fn describe(layer: &Layer) -> String {
     let members = layer.members.iter().map(|member| {
         let symbols = member.symbols.iter().map(|symbol| {
             let name = String::from_utf8_lossy(&symbol.name);
-            format!(" {}{name}", if symbol.weak { "~" } else { "" })
+            format!(
+                " {}{name}",
+                if symbol.binding != Binding::Strong {
+                    "~"
+                } else {
+                    ""
+                }
+            )
         });
         let symbols: String = symbols.collect();
         format!("{}:{symbols}", String::from_utf8_lossy(&member.name))
@@ -228,7 +237,7 @@ fn super_archives_are_layers_again() {
     assert_eq!(layer.name, "super.a:second");
     // The archive's own members, as an archive without tables.
     let mut plain = Vec::new();
-    write_archive(&layer.members.iter().collect::<Vec<_>>(), &mut plain).unwrap();
+    write_archive(&layer.members, &mut plain).unwrap();
     assert!(SuperArchive::parse(&plain).is_err());
 
     let error = Source::view(&path, "third").unwrap_err();
@@ -248,12 +257,27 @@ fn super_archives_are_layers_again() {
         refused(&path),
         "`super.a` is a super-archive without a default view; name one of its views: first, second"
     );
-    // Another tool removed the tables.
-    let [emptied, stripped] = ["gpustub-views.o", "stripped.a"].map(|name| dir.path().join(name));
-    fs::copy(&paths[1], &emptied).unwrap();
+    // A file of the user, which has the name of the member with the tables.
+    let [own, ordinary] = ["gpustub-views.o", "ordinary.a"].map(|name| dir.path().join(name));
+    fs::copy(&paths[1], &own).unwrap();
     let mut ar = Command::new("ar");
-    run(ar.arg("rc").arg(&stripped).args([&emptied, &paths[0]]));
-    assert_eq!(read(&stripped).0, "one.o: one");
+    run(ar.arg("rc").arg(&ordinary).args([&own, &paths[0]]));
+    let kept = "gpustub-views.o: two ~three; one.o: one";
+    assert_eq!(read(&ordinary).0, kept);
+    // The tables of another archive.
+    write(Some(0));
+    let script = format!(
+        "create {0}/merged.a\naddlib {0}/ordinary.a\naddlib {0}/super.a\nsave\nend\n",
+        dir.path().display()
+    );
+    fs::write(dir.path().join("script"), script).unwrap();
+    let script = fs::File::open(dir.path().join("script")).unwrap();
+    run(Command::new("ar").arg("-M").stdin(script));
+    let merged = refused(&dir.path().join("merged.a"));
+    assert!(
+        merged.contains("views of a super-archive that was merged"),
+        "{merged}"
+    );
     let plain = dir.path().join("plain.a");
     run(Command::new("ar").arg("rc").arg(&plain).args(&paths));
     let error = Source::view(&plain, "first").unwrap_err();

@@ -5,7 +5,7 @@ use std::error::Error;
 use std::fs;
 use std::process::Command;
 
-use gpustub_archive::View;
+use gpustub_archive::{Member, View};
 use object::elf::FileHeader64;
 use object::read::elf::{FileHeader, Sym};
 use object::{Endianness, elf};
@@ -29,7 +29,7 @@ pub fn closure<'a>(view: &View<'a>, symbol: &str) -> Result<Vec<Found<'a>>, Box<
         let Some(member) = view.find_symbol(&symbol)? else {
             return Err(format!("undefined symbol {symbol}").into());
         };
-        if !taken.insert(member.index()) {
+        if !taken.insert(member.position()) {
             continue;
         }
         let data = member.data()?;
@@ -37,7 +37,7 @@ pub fn closure<'a>(view: &View<'a>, symbol: &str) -> Result<Vec<Found<'a>>, Box<
         closure.push(Found {
             symbol,
             name: String::from_utf8_lossy(member.name()).into_owned(),
-            layer: layer_of(view, member.index())?,
+            layer: layer_of(view, &member)?,
             data,
         });
     }
@@ -45,16 +45,10 @@ pub fn closure<'a>(view: &View<'a>, symbol: &str) -> Result<Vec<Found<'a>>, Box<
 }
 
 /// Name of the layer that provides a member of the view.
-fn layer_of(view: &View<'_>, member: usize) -> Result<String, gpustub_archive::Error> {
-    for one in view.members() {
-        let (one, layer) = one?;
-        if one.index() == member {
-            let layer = view.layers().nth(layer).transpose()?;
-            let name = layer.map_or(&b"?"[..], |layer| layer.name);
-            return Ok(String::from_utf8_lossy(name).into_owned());
-        }
-    }
-    Ok("?".to_owned())
+fn layer_of(view: &View<'_>, member: &Member<'_>) -> Result<String, gpustub_archive::Error> {
+    let layer = view.layer_at(member.layer())?;
+    let name = layer.map_or(&b"?"[..], |layer| layer.name);
+    Ok(String::from_utf8_lossy(name).into_owned())
 }
 
 /// Undefined symbols of an object file.

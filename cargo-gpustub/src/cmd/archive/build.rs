@@ -12,7 +12,9 @@ use gpustub_engine::archive::{self, Inputs, LayerPaths};
 use gpustub_report::error::{Error, Result};
 use gpustub_report::report::Sources;
 use gpustub_report::shell::Shell;
-use gpustub_superarchive::{CanonicalBitcode, LayerId, LayerPosition, Plan, Request, View, ViewId};
+use gpustub_superarchive::{
+    CanonicalBitcode, LayerId, LayerPosition, Outcome, Plan, Request, View, ViewId,
+};
 use gpustub_workspace::tables::{Declared, FILE};
 use gpustub_workspace::workspace::{Depth, Workspace};
 
@@ -76,7 +78,7 @@ pub fn run(options: &ArchiveBuild, shell: &mut Shell) -> Result<bool> {
     let what = format!(
         "{output}: {}, {}, {} bytes",
         number(request.views.len(), "view"),
-        number(plan.members().len(), "member"),
+        number(plan.contents_count(), "member"),
         plan.size()
     );
     shell.status(if written { "Built" } else { "Fresh" }, what);
@@ -290,7 +292,11 @@ fn overrides(request: &Request<'_>, plan: &Plan<'_, '_>) -> String {
                 layer(one.chosen_layer),
                 super::text(one.overridden),
                 layer(one.overridden_layer),
-                if one.both_strong { "" } else { ", one is weak" }
+                match one.outcome {
+                    Outcome::Undefined { .. } => ", which is undefined in a variant",
+                    Outcome::Equal => ", both are COMDAT",
+                    _ => "",
+                }
             );
         }
     }

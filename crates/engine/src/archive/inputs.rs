@@ -49,10 +49,7 @@ impl Inputs {
                 let layer = source.layer();
                 members.extend(layer.map_err(|error| diagnostic(&error))?.members);
             }
-            layers.push(Layer {
-                name: name.clone(),
-                members,
-            });
+            layers.push(Layer::new(name, members));
         }
         Ok(layers)
     }

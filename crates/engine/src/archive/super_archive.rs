@@ -11,8 +11,8 @@ use gpustub_core::directives::Directive;
 use gpustub_core::ids::Id;
 use gpustub_core::manifest::{self, Archive, in_out_dir};
 use gpustub_superarchive::{
-    CanonicalBitcode, Conflict, Layer, LayerId, LayerPosition, MemberPosition, Plan, Request, View,
-    ViewId, WriteError,
+    CanonicalBitcode, Conflict, Layer, LayerId, LayerPosition, MemberPosition, Plan, Refusal,
+    Request, View, ViewId, WriteError,
 };
 
 use super::inputs::{Inputs, LayerPaths};
@@ -194,7 +194,7 @@ pub fn refused(request: &Request<'_>, error: &WriteError<'_>) -> Vec<(Option<Vie
         }
         _ => {
             let message = "the archive, or a part of it, is more than the format can hold";
-            let help = "4 GiB of names and tables, 10 digits for a member's size; leave views out";
+            let help = "limits: 4 GiB for names and for tables, 10 digits for a member's size";
             vec![(None, Diagnostic::error(&LIMIT_EXCEEDED, message).help(help))]
         }
     }
@@ -214,10 +214,18 @@ fn conflict(request: &Request<'_>, view: ViewId, conflict: &Conflict<'_>) -> Dia
         layer(overridden.overridden_layer),
         text(overridden.chosen),
     );
-    let help = format!(
-        "put `{symbol}` and `{needed_for}` into members of their own, override both in `{chosen}`, or make \
-         one definition of `{symbol}` weak"
-    );
+    let later = layer(overridden.overridden_layer);
+    let message = format!("{message}: {}", conflict.reason);
+    let help = match conflict.reason {
+        Refusal::Strong => format!(
+            "make `{symbol}` of layer `{later}` weak, put it into a member of its own, or compile the \
+             layer with `-fPIC -fsemantic-interposition` and declare it interposable"
+        ),
+        _ => format!(
+            "put `{symbol}` of layer `{later}` into a member of its own, or override `{needed_for}` in \
+             `{chosen}` as well"
+        ),
+    };
     Diagnostic::error(&LAYER_CONFLICT, message).help(help)
 }
 
