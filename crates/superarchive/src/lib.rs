@@ -33,6 +33,6 @@ pub use error::{Error, Problem};
 pub use ids::{LayerId, LayerPosition, MemberId, MemberPosition, ViewId};
 pub use request::{Input, Layer, Request, View};
 pub use resolver::{Conflict, Outcome, Override, ResolvedView, ViewMember};
-pub use source::Source;
+pub use source::{Source, has_unknown_symbols};
 pub use variants::Refusal;
 pub use write::{Plan, WriteError, write_archive};

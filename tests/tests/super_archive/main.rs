@@ -6,6 +6,7 @@ mod cases;
 mod changes;
 mod links;
 mod machines;
+mod overrides;
 mod reads;
 mod sample;
 mod second_reader;

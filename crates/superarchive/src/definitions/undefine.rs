@@ -40,6 +40,8 @@ pub fn undefine(data: &[u8], names: &[&[u8]]) -> Result<Undefined, Refused> {
             0,
             "COFF objects call functions of their own without a symbol",
         )),
-        None => Err((0, "only ELF objects and LLVM bitcode are supported")),
+        Some(Kind::Wasm | Kind::SpirV) | None => {
+            Err((0, "only ELF objects and LLVM bitcode are supported"))
+        }
     }
 }

@@ -92,6 +92,7 @@ const TARGETS: &[(&str, &[&str])] = &[
     ),
     ("x86_64-w64-mingw32", &["-DALIAS", "-DCONSTRUCTOR"]),
     ("i686-w64-mingw32", &["-DSTDCALL"]),
+    ("wasm32-unknown-unknown", &["-DALIAS", "-DCONSTRUCTOR"]),
 ];
 
 const GPUS: &[&str] = &["amdgcn-amd-amdhsa", "nvptx64-nvidia-cuda"];

@@ -12,7 +12,12 @@ use crate::definitions::elf::is_64;
 const DAMAGED: Refused = (0, "the object is malformed");
 
 /// Machines with a test that links and runs variants.
-const TESTED: [u16; 1] = [elf::EM_X86_64.0];
+const TESTED: [u16; 4] = [
+    elf::EM_X86_64.0,
+    elf::EM_AARCH64.0,
+    elf::EM_ARM.0,
+    elf::EM_S390.0,
+];
 
 /// Machines of GPUs: the resources of a kernel follow from the functions that it calls.
 const GPUS: [u16; 2] = [elf::EM_AMDGPU.0, elf::EM_CUDA.0];
@@ -79,10 +84,9 @@ fn write<Elf: FileHeader<Endian = Endianness>>(
         let local_alias = symbol.st_bind() == elf::STB_GLOBAL
             && table.iter().any(|other| {
                 other.is_local()
-                    && !matches!(other.st_type(), elf::STT_SECTION | elf::STT_FILE)
+                    && other.st_type() == elf::STT_FUNC
                     && other.st_shndx(endian) == symbol.st_shndx(endian)
                     && other.st_value(endian).into() == symbol.st_value(endian).into()
-                    && symbol.st_type() == elf::STT_FUNC
             });
         if local_alias {
             let reason = "a local alias of the definition shows that it is not interposable";
