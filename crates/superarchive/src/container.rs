@@ -7,9 +7,10 @@
 
 mod bitcode;
 mod elf;
+mod properties;
 
 use bitcode::Bitcode;
-use elf::Elf;
+use elf::{Elf, Object};
 
 use crate::definitions::is_bitcode;
 
@@ -17,7 +18,7 @@ use crate::definitions::is_bitcode;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Container {
     /// A section of an object file, which linkers omit.
-    Elf(Elf),
+    Elf(Object),
     /// The end of a wrapper, after a module of bitcode.
     Bitcode(Bitcode),
     /// The tail of the archive symbol table.
@@ -34,7 +35,7 @@ impl Container {
         if let Some(elf) = Elf::from_object(first) {
             let same = |one: &&[u8]| Elf::from_object(one).is_some_and(|one| one.links_with(elf));
             if elf.holds(blob_size) && rest.iter().all(same) {
-                return Self::Elf(elf);
+                return Self::Elf(elf.object(members));
             }
         } else if let Some(bitcode) = Bitcode::for_module(first) {
             if rest.iter().all(|one| is_bitcode(one)) {

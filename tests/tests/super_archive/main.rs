@@ -6,6 +6,7 @@ mod cases;
 mod changes;
 mod links;
 mod machines;
+mod markings;
 mod overrides;
 mod reads;
 mod sample;
