@@ -30,6 +30,8 @@ pub enum ArchiveCommand {
     Extract(ArchiveExtract),
     /// Verify all contents against their hashes
     Verify(ArchiveVerify),
+    /// Repair a super-archive after `strip -g` or a tool like it
+    Refresh(ArchiveRefresh),
     /// Show sizes and sharing
     Stats(ArchiveStats),
 }
@@ -126,6 +128,13 @@ pub struct ArchiveExtract {
 /// `archive verify`.
 #[derive(Debug, Args)]
 pub struct ArchiveVerify {
+    /// A super-archive
+    pub file: PathBuf,
+}
+
+/// `archive refresh`.
+#[derive(Debug, Args)]
+pub struct ArchiveRefresh {
     /// A super-archive
     pub file: PathBuf,
 }

@@ -14,6 +14,7 @@ use std::path::Path;
 use gpustub_archive::{SuperArchive, View};
 use gpustub_core::diag::{Diagnostic, MALFORMED_SUPER_ARCHIVE};
 use gpustub_core::suggest::nearest;
+use gpustub_engine::archive::replace;
 use gpustub_report::error::{Error, Result};
 use gpustub_report::report::Sources;
 use gpustub_report::shell::Shell;
@@ -41,6 +42,7 @@ pub fn run(options: &Archive, shell: &mut Shell) -> Result<bool> {
         ArchiveCommand::Stats(options) => with_archive(&options.file, shell, |all, shell| {
             stats::run(all, options, shell)
         }),
+        ArchiveCommand::Refresh(options) => refresh(&options.file, shell),
         ArchiveCommand::Verify(options) => with_archive(&options.file, shell, |all, shell| {
             all.verify()?;
             let (views, contents) = (all.view_count(), all.contents_count());
@@ -52,6 +54,29 @@ pub fn run(options: &Archive, shell: &mut Shell) -> Result<bool> {
             shell.status("Verified", what);
             Ok(true)
         }),
+    }
+}
+
+/// Updates the tables for stripped members.
+fn refresh(path: &Path, shell: &mut Shell) -> Result<bool> {
+    let mut bytes = std::fs::read(path).map_err(|e| Error::io("read", path, &e))?;
+    let shown = path.display();
+    match gpustub_superarchive::refresh(&mut bytes) {
+        Ok(changed) => {
+            let content = |out: &mut dyn io::Write| out.write_all(&bytes);
+            let written = replace(path, &content).map_err(|e| Error::io("write", path, &e))?;
+            let what = format!("{shown}: {}", number(changed, "changed member"));
+            shell.status(if written { "Refreshed" } else { "Fresh" }, what);
+            Ok(true)
+        }
+        Err(error) => {
+            let message = format!("`{shown}` cannot be refreshed: {error}");
+            let one = Diagnostic::error(&MALFORMED_SUPER_ARCHIVE, message);
+            let one =
+                one.help("names, order and symbols of members must be as before: build it again");
+            shell.diagnostics(&[one], &Sources::new())?;
+            Ok(false)
+        }
     }
 }
 

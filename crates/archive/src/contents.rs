@@ -84,6 +84,12 @@ impl<'a> Contents<'a> {
         self.stored
     }
 
+    /// Offset in the archive, or of hidden contents in the tables' part of it.
+    #[doc(hidden)]
+    pub fn offset(&self) -> u64 {
+        self.at
+    }
+
     /// Whether it belongs to an ordinary member of the archive, which other tools read.
     pub fn is_ordinary(&self) -> bool {
         self.flags & HIDDEN == 0

@@ -20,6 +20,17 @@ pub struct OrdinaryMember<'a> {
     pub offset: u64,
 }
 
+impl OrdinaryMember<'_> {
+    /// Whether the name in the archive is that of a member of a view: bytes that end names are replaced.
+    pub fn has_name(&self, of: &[u8]) -> bool {
+        let written = of.iter().map(|&byte| match byte {
+            b'\n' | b'/' | 0 => b'_',
+            byte => byte,
+        });
+        self.name.iter().copied().eq(written)
+    }
+}
+
 /// All members that ordinary tools see, except the one that contains the tables: see
 /// [`SuperArchive::ordinary`].
 #[derive(Clone, Debug)]
@@ -112,7 +123,7 @@ impl<'a> SuperArchive<'a> {
             let rest = names.checked_sub(member.name.len() as u64);
             names = rest.ok_or(Error::Malformed(Part::Archive))?;
             let contents = listed.contents();
-            if !is_name(member.name, listed.name()) {
+            if !member.has_name(listed.name()) {
                 return Err(other);
             }
             // The hash of those that the tables refer to is checked elsewhere.
@@ -170,15 +181,6 @@ impl<'a> SuperArchive<'a> {
             Some(missing) => Err(Error::IndexIncomplete { missing }),
         }
     }
-}
-
-/// Whether a name of the archive is that of a member: bytes that end names are replaced.
-fn is_name(name: &[u8], of: &[u8]) -> bool {
-    let written = of.iter().map(|&byte| match byte {
-        b'\n' | b'/' | 0 => b'_',
-        byte => byte,
-    });
-    name.iter().copied().eq(written)
 }
 
 /// Symbols of the index, each with the offset of a header; `None` after damage.

@@ -35,6 +35,8 @@ pub enum Problem {
     },
     /// The archive has a member with the tables of a super-archive, to which they do not belong here.
     LostViews,
+    /// A changed member of a super-archive does not define this symbol any more.
+    LostSymbol(String),
     /// A super-archive is malformed, or was changed by another tool.
     SuperArchive(gpustub_archive::Error),
 }
@@ -96,6 +98,7 @@ impl Error {
                 merge archives take its default view only"
                     .into()
             }
+            Problem::LostSymbol(_) => "build it again from stripped members".into(),
             Problem::SuperArchive(_) => {
                 "build it again, or run `cargo gpustub archive refresh` after `strip -g`".into()
             }
@@ -140,6 +143,7 @@ impl fmt::Display for Error {
             Problem::UnknownView { name: None, .. } => {
                 f.write_str("is a super-archive without a default view")
             }
+            Problem::LostSymbol(symbol) => write!(f, "does not define `{symbol}` any more"),
             Problem::LostViews => {
                 f.write_str("contains views of a super-archive that was merged into this archive")
             }

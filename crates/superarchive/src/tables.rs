@@ -344,6 +344,6 @@ fn number(number: usize) -> Result<[u8; 4], TooLarge> {
     Ok(number.to_le_bytes())
 }
 
-fn put(bytes: &mut [u8], at: usize, part: &[u8]) {
+pub fn put(bytes: &mut [u8], at: usize, part: &[u8]) {
     bytes[at..at + part.len()].copy_from_slice(part);
 }

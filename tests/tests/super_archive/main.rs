@@ -9,5 +9,6 @@ mod machines;
 mod markings;
 mod overrides;
 mod reads;
+mod refresh;
 mod sample;
 mod second_reader;
