@@ -1,6 +1,6 @@
 //! Contents of members, each stored once.
 
-use crate::bytes::Bytes;
+use crate::bytes::{Bytes, long, word};
 use crate::container::AR_HEADER_SIZE;
 use crate::error::{Error, Part};
 use crate::hash::hash_bytes;
@@ -27,46 +27,47 @@ pub const ZSTD: u8 = 1;
 pub struct Contents<'a> {
     store: Store<'a>,
     index: u32,
-    /// Offset in the blob or in the archive.
-    pub(crate) at: u64,
-    pub(crate) stored: u64,
-    size: u64,
-    hash: u64,
-    flags: u32,
-    pub(crate) codec: u8,
-    alignment: u8,
-    /// Index of the base plus one.
-    base: u32,
-    header_hash: u32,
+    record: &'a [u8; 48],
 }
 
 impl<'a> Contents<'a> {
     pub(crate) fn read(store: Store<'a>, index: u32) -> Result<Self, Error> {
-        let malformed = Error::Malformed(Part::Contents);
-        let one = Self::fields(store, index).ok_or(malformed)?;
-        if one.flags & !(HIDDEN | VARIANT) != 0 || one.codec > ZSTD {
+        let record = || store.blob.array(store.contents.get(index)?);
+        let one = Self {
+            store,
+            index,
+            record: record().ok_or(Error::Malformed(Part::Contents))?,
+        };
+        if one.flags() & !(HIDDEN | VARIANT) != 0 || one.codec() > ZSTD {
             return Err(Error::UnsupportedContents { contents: index });
         }
         Ok(one)
     }
 
-    fn fields(store: Store<'a>, index: u32) -> Option<Self> {
-        let blob = store.blob;
-        let record = store.contents.get(index)?;
-        let [codec, alignment] = blob.u16(record + 36)?.to_le_bytes();
-        Some(Self {
-            store,
-            index,
-            at: blob.u64(record)?,
-            stored: blob.u64(record + 8)?,
-            size: blob.u64(record + 16)?,
-            hash: blob.u64(record + 24)?,
-            flags: blob.u32(record + 32)?,
-            codec,
-            alignment,
-            base: blob.u32(record + 40)?,
-            header_hash: blob.u32(record + 44)?,
-        })
+    fn hash(&self) -> u64 {
+        long(self.record, 24)
+    }
+
+    fn flags(&self) -> u32 {
+        word(self.record, 32)
+    }
+
+    fn codec(&self) -> u8 {
+        self.record[36]
+    }
+
+    /// Binary logarithm.
+    fn alignment(&self) -> u8 {
+        self.record[37]
+    }
+
+    /// Index of the base plus one.
+    fn base_number(&self) -> u32 {
+        word(self.record, 40)
+    }
+
+    fn header_hash(&self) -> u32 {
+        word(self.record, 44)
     }
 
     /// Index among the contents of the archive. Members have equal contents if the index is the same.
@@ -76,34 +77,34 @@ impl<'a> Contents<'a> {
 
     /// Size in bytes, when it is not compressed.
     pub fn size(&self) -> u64 {
-        self.size
+        long(self.record, 16)
     }
 
     /// Size in the file.
     pub fn stored_size(&self) -> u64 {
-        self.stored
+        long(self.record, 8)
     }
 
     /// Offset in the archive, or of hidden contents in the tables' part of it.
     #[doc(hidden)]
     pub fn offset(&self) -> u64 {
-        self.at
+        long(self.record, 0)
     }
 
     /// Whether it belongs to an ordinary member of the archive, which other tools read.
     pub fn is_ordinary(&self) -> bool {
-        self.flags & HIDDEN == 0
+        self.flags() & HIDDEN == 0
     }
 
     /// Whether symbols that an earlier layer overrides are undefined in it.
     pub fn is_variant(&self) -> bool {
-        self.flags & VARIANT != 0
+        self.flags() & VARIANT != 0
     }
 
     /// The alignment, from the beginning of the archive, that the writer gave it. Other tools move
     /// members.
     pub fn written_alignment(&self) -> u64 {
-        1_u64.checked_shl(self.alignment.into()).unwrap_or(1)
+        1_u64.checked_shl(self.alignment().into()).unwrap_or(1)
     }
 
     /// The contents before symbols became undefined; the same ones, if they are no variant.
@@ -119,11 +120,11 @@ impl<'a> Contents<'a> {
     }
 
     fn base(&self) -> Result<Option<Self>, Error> {
-        let Some(index) = self.base.checked_sub(1) else {
+        let Some(index) = self.base_number().checked_sub(1) else {
             return Ok(None);
         };
         let base = Self::read(self.store, index)?;
-        if base.base != 0 {
+        if base.base_number() != 0 {
             return Err(Error::Malformed(Part::Contents));
         }
         Ok(Some(base))
@@ -136,12 +137,12 @@ impl<'a> Contents<'a> {
     /// [`Error::Compressed`] for compressed contents, [`Error::MemberMoved`] if another tool has
     /// moved the member, or its header is not as written, [`Error::Malformed`] if the tables are corrupt.
     pub fn data(&self) -> Result<&'a [u8], Error> {
-        if self.codec != 0 {
+        if self.codec() != 0 {
             return Err(Error::Compressed {
                 contents: self.index,
             });
         }
-        if self.stored != self.size {
+        if self.stored_size() != self.size() {
             return Err(Error::Malformed(Part::Contents));
         }
         self.stored_bytes()
@@ -149,7 +150,7 @@ impl<'a> Contents<'a> {
 
     fn stored_bytes(&self) -> Result<&'a [u8], Error> {
         if !self.is_ordinary() {
-            let data = self.store.blob.get(self.at, self.stored);
+            let data = self.store.blob.get(self.offset(), self.stored_size());
             return data
                 .map(|data| data.0)
                 .ok_or(Error::Malformed(Part::Contents));
@@ -157,12 +158,12 @@ impl<'a> Contents<'a> {
         let moved = Error::MemberMoved {
             contents: self.index,
         };
-        let header = self.at.checked_sub(AR_HEADER_SIZE);
+        let header = self.offset().checked_sub(AR_HEADER_SIZE);
         let header = header.and_then(|at| self.store.archive.get(at, AR_HEADER_SIZE));
-        if hash_bytes(header.ok_or(moved)?.0) as u32 != self.header_hash {
+        if hash_bytes(header.ok_or(moved)?.0) as u32 != self.header_hash() {
             return Err(moved);
         }
-        let data = self.store.archive.get(self.at, self.stored);
+        let data = self.store.archive.get(self.offset(), self.stored_size());
         data.map(|data| data.0).ok_or(moved)
     }
 
@@ -175,8 +176,8 @@ impl<'a> Contents<'a> {
     pub fn scratch_size(&self) -> Result<u64, Error> {
         let base = self
             .base()?
-            .filter(|base| self.codec != 0 && base.codec != 0);
-        Ok(base.map_or(0, |base| base.size))
+            .filter(|base| self.codec() != 0 && base.codec() != 0);
+        Ok(base.map_or(0, |base| base.size()))
     }
 
     /// Copies the contents to `out`, which has their size. `decompress(codec, stored, base, out)` is called for
@@ -193,7 +194,7 @@ impl<'a> Contents<'a> {
         scratch: &mut [u8],
         mut decompress: impl FnMut(u8, &[u8], Option<&[u8]>, &mut [u8]) -> bool,
     ) -> Result<(), Error> {
-        if self.codec == 0 {
+        if self.codec() == 0 {
             let data = self.data()?;
             let failed = Error::Decompression {
                 contents: self.index,
@@ -204,7 +205,9 @@ impl<'a> Contents<'a> {
         }
         match self.base()? {
             None => self.unpack(out, None, &mut decompress),
-            Some(base) if base.codec == 0 => self.unpack(out, Some(base.data()?), &mut decompress),
+            Some(base) if base.codec() == 0 => {
+                self.unpack(out, Some(base.data()?), &mut decompress)
+            }
             Some(base) => {
                 base.unpack(scratch, None, &mut decompress)?;
                 self.unpack(out, Some(scratch), &mut decompress)
@@ -218,9 +221,9 @@ impl<'a> Contents<'a> {
         base: Option<&[u8]>,
         decompress: &mut impl FnMut(u8, &[u8], Option<&[u8]>, &mut [u8]) -> bool,
     ) -> Result<(), Error> {
-        let good = out.len() as u64 == self.size
-            && decompress(self.codec, self.stored_bytes()?, base, out)
-            && hash_bytes(out) == self.hash;
+        let good = out.len() as u64 == self.size()
+            && decompress(self.codec(), self.stored_bytes()?, base, out)
+            && hash_bytes(out) == self.hash();
         good.then_some(()).ok_or(Error::Decompression {
             contents: self.index,
         })
@@ -229,24 +232,22 @@ impl<'a> Contents<'a> {
     /// Checks fields, and the contents against their hash unless they are compressed.
     pub(crate) fn verify(&self, compressed: bool) -> Result<(), Error> {
         let malformed = Error::Malformed(Part::Contents);
-        let reserved = (self.store.contents.get(self.index))
-            .and_then(|record| self.store.blob.u16(record + 38));
         let base = self.base()?;
-        let based = self.is_variant() || self.codec != 0;
-        let sound = reserved == Some(0)
-            && self.alignment < 32
+        let based = self.is_variant() || self.codec() != 0;
+        let sound = self.record[38..40] == [0; 2]
+            && self.alignment() < 32
             && (base.is_none() || based)
             && base.is_none_or(|base| !base.is_variant())
             && (base.is_some() || !self.is_variant())
-            && (self.is_ordinary() || self.header_hash == 0)
-            && (self.codec == 0 || compressed && !self.is_ordinary());
+            && (self.is_ordinary() || self.header_hash() == 0)
+            && (self.codec() == 0 || compressed && !self.is_ordinary());
         if !sound {
             return Err(malformed);
         }
-        if self.codec != 0 {
+        if self.codec() != 0 {
             return self.stored_bytes().map(|_| ());
         }
-        if hash_bytes(self.data()?) == self.hash {
+        if hash_bytes(self.data()?) == self.hash() {
             Ok(())
         } else {
             Err(Error::HashMismatch {
@@ -257,7 +258,7 @@ impl<'a> Contents<'a> {
 
     /// The stored bytes of hidden contents, and the number of those before them in the blob.
     pub(crate) fn hidden(&self) -> Option<(u64, Bytes<'a>)> {
-        let bytes = self.store.blob.get(self.at, self.stored)?;
-        (!self.is_ordinary()).then_some((self.at, bytes))
+        let bytes = self.store.blob.get(self.offset(), self.stored_size())?;
+        (!self.is_ordinary()).then_some((self.offset(), bytes))
     }
 }

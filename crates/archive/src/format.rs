@@ -21,7 +21,7 @@ const KNOWN_FEATURES: u32 = COMPRESSED;
 pub const HEADER_SIZE: u64 = 120;
 
 /// Sizes of the records of all parts, in the order of the file.
-const RECORDS: [u64; 12] = [48, 32, 4, 32, 16, 4, 12, 16, 8, 8, 32, 1];
+const RECORDS: [u32; 12] = [48, 32, 4, 32, 16, 4, 12, 16, 8, 8, 32, 1];
 
 /// Consecutive records of one kind.
 #[derive(Clone, Copy, Debug)]
@@ -29,27 +29,27 @@ pub struct Records {
     /// Offset of the first one in the blob.
     pub at: u64,
     pub count: u32,
-    size: u64,
+    size: u32,
 }
 
 impl Records {
     /// Offset of the record of that index.
     pub fn get(self, index: u32) -> Option<u64> {
-        (index < self.count).then(|| self.at + u64::from(index) * self.size)
+        (index < self.count).then(|| self.at + u64::from(index) * u64::from(self.size))
     }
 
     /// The records from `first` on.
     pub fn range(self, first: u32, count: u64) -> Option<Self> {
         let end = u64::from(first).checked_add(count)?;
         (end <= self.count.into()).then(|| Self {
-            at: self.at + u64::from(first) * self.size,
+            at: self.at + u64::from(first) * u64::from(self.size),
             count: count as u32,
             ..self
         })
     }
 
     pub fn end(self) -> u64 {
-        self.at + u64::from(self.count) * self.size
+        self.at + u64::from(self.count) * u64::from(self.size)
     }
 }
 

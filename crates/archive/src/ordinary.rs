@@ -127,7 +127,7 @@ impl<'a> SuperArchive<'a> {
                 return Err(other);
             }
             // The hash of those that the tables refer to is checked elsewhere.
-            let same = contents.at == member.offset || contents.data()? == member.data;
+            let same = contents.offset() == member.offset || contents.data()? == member.data;
             if !contents.is_ordinary() || contents.size() != member.data.len() as u64 || !same {
                 return Err(other);
             }
@@ -161,7 +161,7 @@ impl<'a> SuperArchive<'a> {
             }
             let symbol = default.map(|view| view.find_symbol(name));
             let symbol = symbol.transpose()?.flatten().ok_or(Error::IndexChanged)?;
-            let expected = symbol.contents().at.wrapping_sub(AR_HEADER_SIZE);
+            let expected = symbol.contents().offset().wrapping_sub(AR_HEADER_SIZE);
             if member != at || at < expected {
                 return Err(Error::IndexChanged);
             }

@@ -69,7 +69,7 @@ impl<'a> SuperArchive<'a> {
             match contents.hidden() {
                 Some((at, bytes)) => follow(at, bytes.len(), Part::Contents)?,
                 None => {
-                    let left = ordinary.checked_sub(contents.stored);
+                    let left = ordinary.checked_sub(contents.stored_size());
                     need(left.is_some(), Part::Contents)?;
                     ordinary = left.unwrap_or(0);
                 }

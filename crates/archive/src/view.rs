@@ -2,6 +2,7 @@
 
 use core::ops::Range;
 
+use crate::bytes::word;
 use crate::contents::Contents;
 use crate::error::{Error, Part};
 use crate::format::{Header, Records};
@@ -132,11 +133,11 @@ pub(crate) struct Slot {
 
 impl Slot {
     pub fn read(store: Store<'_>, at: u64) -> Option<Self> {
-        let slot = store.blob.get(at, 16)?;
+        let slot: &[u8; 16] = store.blob.array(at)?;
         Some(Self {
-            hash: slot.u32(0)?,
-            text: (slot.u32(4)?, slot.u32(8)?),
-            class: slot.u32(12)?,
+            hash: word(slot, 0),
+            text: (word(slot, 4), word(slot, 8)),
+            class: word(slot, 12),
         })
     }
 
@@ -186,7 +187,10 @@ impl<'a> View<'a> {
     /// [`Error::Malformed`] if the tables are corrupt, [`Error::UnsupportedContents`] if the member's
     /// contents have an unknown form.
     pub fn find_symbol(&self, symbol: impl AsRef<[u8]>) -> Result<Option<Member<'a>>, Error> {
-        let name = symbol.as_ref();
+        self.find(symbol.as_ref())
+    }
+
+    fn find(&self, name: &[u8]) -> Result<Option<Member<'a>>, Error> {
         let hash = hash_bytes(name);
         for at in self.slots.walk(hash) {
             let slot = Slot::read(self.store, at).ok_or(Error::Malformed(Part::Symbols))?;
@@ -215,9 +219,10 @@ impl<'a> View<'a> {
     fn member(&self, position: u32) -> Result<Member<'a>, Error> {
         let malformed = Error::Malformed(Part::Members);
         let at = self.members.get(position).ok_or(malformed)?;
-        let entry = self.store.blob.get(at, 16).ok_or(malformed)?;
-        let fields = || Some((entry.u32(0)?, entry.u32(12)?, self.store.text(at + 4)?));
-        let (contents, layer, name) = fields().ok_or(malformed)?;
+        let entry: &[u8; 16] = self.store.blob.array(at).ok_or(malformed)?;
+        let (contents, layer) = (word(entry, 0), word(entry, 12));
+        let name = self.store.text_of(word(entry, 4), word(entry, 8));
+        let name = name.ok_or(malformed)?;
         if layer >= self.layers.count {
             return Err(malformed);
         }

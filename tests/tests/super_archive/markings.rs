@@ -109,7 +109,7 @@ fn compare(compilers: &[&str]) -> Result<()> {
             expected,
             "{compiler} {options:?}"
         );
-        // Nothing is lost by merging it once more.
+        // Merging it once more changes nothing.
         command(&ld, &["-r", "--whole-archive", "all.a", "-o", "whole.o"])?;
         assert_eq!(
             properties(dir, "whole.o")?,
