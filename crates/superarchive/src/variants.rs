@@ -75,7 +75,12 @@ impl Variants {
         interposable: bool,
         pool: &mut Pool<'_>,
     ) -> Result<(MemberId, Vec<Outcome>), (usize, Refusal)> {
-        let is_strong = |one: &Overridden| !one.is_comdat() && one.binding != Binding::Weak;
+        let is_inline = |one: &Overridden| one.binding == Binding::Comdat && !one.is_comdat();
+        if let Some(at) = overridden.iter().position(is_inline) {
+            let reason = "the definition is in a COMDAT group: compilers inline such functions";
+            return Err((at, Refusal::Form(reason)));
+        }
+        let is_strong = |one: &Overridden| one.binding == Binding::Strong;
         match overridden.iter().position(is_strong) {
             Some(at) if !interposable => return Err((at, Refusal::Strong)),
             _ => {}
