@@ -42,6 +42,17 @@ pub fn find_tables(archive: Bytes<'_>) -> Result<(u64, u64), Error> {
 }
 
 /// Whether the contents of a member contain the tables of a super-archive.
+///
+/// ```
+/// use gpustub_archive::{SuperArchive, contains_tables};
+///
+/// # let bytes = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sample.a"));
+/// let archive = SuperArchive::parse(bytes)?;
+/// for member in archive.ordinary() {
+///     assert!(!contains_tables(member?.data));
+/// }
+/// # Ok::<(), gpustub_archive::Error>(())
+/// ```
 pub fn contains_tables(member: &[u8]) -> bool {
     let member = Bytes(member);
     in_elf(member).or_else(|| in_bitcode(member)).is_some()

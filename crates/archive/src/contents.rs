@@ -92,7 +92,7 @@ impl<'a> Contents<'a> {
     }
 
     /// Whether it belongs to an ordinary member of the archive, which other tools read.
-    pub fn is_ordinary(&self) -> bool {
+    pub fn in_default_view(&self) -> bool {
         self.flags() & HIDDEN == 0
     }
 
@@ -149,7 +149,7 @@ impl<'a> Contents<'a> {
     }
 
     fn stored_bytes(&self) -> Result<&'a [u8], Error> {
-        if !self.is_ordinary() {
+        if !self.in_default_view() {
             let data = self.store.blob.get(self.offset(), self.stored_size());
             return data
                 .map(|data| data.0)
@@ -239,8 +239,8 @@ impl<'a> Contents<'a> {
             && (base.is_none() || based)
             && base.is_none_or(|base| !base.is_variant())
             && (base.is_some() || !self.is_variant())
-            && (self.is_ordinary() || self.header_hash() == 0)
-            && (self.codec() == 0 || compressed && !self.is_ordinary());
+            && (self.in_default_view() || self.header_hash() == 0)
+            && (self.codec() == 0 || compressed && !self.in_default_view());
         if !sound {
             return Err(malformed);
         }
@@ -259,6 +259,6 @@ impl<'a> Contents<'a> {
     /// The stored bytes of hidden contents, and the number of those before them in the blob.
     pub(crate) fn hidden(&self) -> Option<(u64, Bytes<'a>)> {
         let bytes = self.store.blob.get(self.offset(), self.stored_size())?;
-        (!self.is_ordinary()).then_some((self.offset(), bytes))
+        (!self.in_default_view()).then_some((self.offset(), bytes))
     }
 }

@@ -12,7 +12,7 @@ use crate::error::Error;
 /// let view = archive.view("gfx1100")?.expect("a view");
 /// let member = view.find_symbol("scale")?.expect("a symbol");
 /// assert_eq!(member.name(), b"scale.o");
-/// assert!(!member.contents().is_ordinary());
+/// assert!(!member.contents().in_default_view());
 /// assert!(member.data()?.starts_with(b"\x7fELF"));
 /// # Ok::<(), gpustub_archive::Error>(())
 /// ```

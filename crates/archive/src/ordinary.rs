@@ -8,6 +8,19 @@ use crate::super_archive::SuperArchive;
 use crate::view::View;
 
 /// A member of the archive, as ordinary tools see it.
+///
+/// ```
+/// # use gpustub_archive::SuperArchive;
+/// # let bytes = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sample.a"));
+/// # let archive = SuperArchive::parse(bytes)?;
+/// let default = archive.default_view()?.expect("written with a default view");
+/// for (member, listed) in archive.ordinary().zip(default.members()) {
+///     let (member, listed) = (member?, listed?);
+///     assert!(member.has_name(listed.name()));
+///     assert_eq!(member.data, listed.data()?);
+/// }
+/// # Ok::<(), gpustub_archive::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct OrdinaryMember<'a> {
     /// Name in the archive.
@@ -33,6 +46,15 @@ impl OrdinaryMember<'_> {
 
 /// All members that ordinary tools see, except the one that contains the tables: see
 /// [`SuperArchive::ordinary`].
+///
+/// ```
+/// # use gpustub_archive::SuperArchive;
+/// # let bytes = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sample.a"));
+/// # let archive = SuperArchive::parse(bytes)?;
+/// let names: Vec<_> = archive.ordinary().flatten().map(|member| member.name).collect();
+/// assert_eq!(names, [&b"norm.o"[..], b"scale.o"]);
+/// # Ok::<(), gpustub_archive::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Ordinary<'a> {
     archive: Bytes<'a>,
@@ -128,7 +150,7 @@ impl<'a> SuperArchive<'a> {
             }
             // The hash of those that the tables refer to is checked elsewhere.
             let same = contents.offset() == member.offset || contents.data()? == member.data;
-            if !contents.is_ordinary() || contents.size() != member.data.len() as u64 || !same {
+            if !contents.in_default_view() || contents.size() != member.data.len() as u64 || !same {
                 return Err(other);
             }
             position += 1;

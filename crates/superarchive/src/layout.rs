@@ -64,12 +64,15 @@ struct Blob {
 
 impl Blob {
     fn new(pool: &Pool<'_>, ordinary: &[File<'_>], tables: Tables) -> Self {
-        let mut is_ordinary = IndexVec::from_elem(false, pool.contents.len());
+        let mut in_default_view = IndexVec::from_elem(false, pool.contents.len());
         for one in ordinary {
-            is_ordinary[one.member] = true;
+            in_default_view[one.member] = true;
         }
         let mut size = tables.size();
-        let hidden = pool.contents.ids().filter(|&member| !is_ordinary[member]);
+        let hidden = pool
+            .contents
+            .ids()
+            .filter(|&member| !in_default_view[member]);
         let hidden = hidden.map(|member| {
             let offset = size.next_multiple_of(ALIGN);
             size = offset + pool.contents[member].data.len() as u64;

@@ -41,7 +41,7 @@ fn first(bytes: &[u8]) -> Result<String, gpustub_archive::Error> {
     for contents in archive.contents() {
         let contents = contents?;
         let base = contents.original()?.index();
-        let (hidden, variant) = (!contents.is_ordinary(), contents.is_variant());
+        let (hidden, variant) = (!contents.in_default_view(), contents.is_variant());
         line(format_args!(
             "contents {} {} {:016x} {} {}",
             contents.index(),

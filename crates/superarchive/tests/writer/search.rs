@@ -74,7 +74,7 @@ fn holds(request: &Request<'_>, bytes: &[u8]) {
     for (at, contents) in archive.contents().enumerate() {
         let contents = contents.unwrap();
         assert_eq!(contents.index(), at);
-        assert_eq!(contents.is_ordinary(), ordinary.contains(&at));
+        assert_eq!(contents.in_default_view(), ordinary.contains(&at));
         assert!(all.insert(contents.data().unwrap()), "each contents once");
     }
 
