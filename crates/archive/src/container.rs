@@ -79,17 +79,24 @@ impl<'a> File<'a> {
         let size = size(header)?;
         // Headers begin at even offsets.
         Some(Self {
-            name: header.0.get(..16)?.trim_ascii_end(),
+            name: without_spaces(header.0.get(..16)?),
             data: archive.get(at + AR_HEADER_SIZE, size)?,
             next: at + AR_HEADER_SIZE + size + size % 2,
         })
     }
 }
 
+/// A field without the spaces at its end.
+fn without_spaces(field: &[u8]) -> &[u8] {
+    let end = field.iter().rposition(|&byte| byte != b' ');
+    let length = end.map_or(0, |last| last + 1);
+    field.get(..length).unwrap_or_default()
+}
+
 /// Parses `ar_size`: decimal digits, padded with spaces.
 fn size(header: Bytes<'_>) -> Option<u64> {
     let (digits, end) = header.0.get(48..)?.split_at_checked(10)?;
-    let digits = digits.trim_ascii_end();
+    let digits = without_spaces(digits);
     let is_number = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
     let is_header = end == b"`\n";
     (is_number && is_header).then_some(())?;

@@ -90,6 +90,7 @@ impl Header {
             return Err(Error::UnsupportedFeatures { bits: unknown });
         }
         let header = Self::fields(blob).ok_or(malformed)?;
+        let blob = blob.get(0, header.blob_size).ok_or(malformed)?;
         for index in 0..header.extensions.count {
             Extension::read(blob, &header, index)?;
         }
