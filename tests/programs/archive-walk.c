@@ -196,7 +196,7 @@ static int visit(void *context, struct gpustub_archive_closure *closure, const s
     (void)context;
     print_name("member", member->name, member->name_length);
     printf("\n");
-    for (text = (const char *)data; status >= 0 && size > 0;) {
+    for (text = size > 0 ? (const char *)data : NULL; status >= 0 && text;) {
         size_t length;
         const char *word = gpustub_archive_word(&text, &size, ' ', &length);
         status = gpustub_archive_closure_add(closure, word, length);

@@ -706,20 +706,15 @@ static inline int gpustub_archive_visit(const struct gpustub_archive_view *view,
 
 /* ---- targets ---- */
 
-/* Returns the length of the part of a name before a byte. */
-static inline size_t gpustub_archive_before(const char *name, size_t length, char end) {
-    size_t i = 0;
-    while (i < length && name[i] != end)
-        i++;
-    return i;
-}
-
-/* Returns the next word of a text, which ends with `end` or the text, and the rest of the text. */
-static inline const char *gpustub_archive_word(const char **text, size_t *length, char end, size_t *word_length) {
+/* Returns the text to the next separator, and sets `text` to the rest behind it, or to NULL without a separator. */
+static inline const char *gpustub_archive_word(const char **text, size_t *length, char separator, size_t *word_length) {
     const char *word = *text;
-    *word_length = gpustub_archive_before(word, *length, end);
-    *text += *word_length < *length ? *word_length + 1 : *length;
-    *length -= (size_t)(*text - word);
+    size_t end = 0;
+    while (end < *length && word[end] != separator)
+        end++;
+    *text = end < *length ? word + end + 1 : NULL;
+    *length -= end < *length ? end + 1 : end;
+    *word_length = end;
     return word;
 }
 
@@ -735,13 +730,13 @@ static inline int gpustub_archive_is_generic_of(const char *generic, size_t gene
                                 "gfx12-5-generic gfx1250 gfx1251\n";
     const char *rest = table;
     size_t left = sizeof table - 1;
-    while (left > 0) {
+    while (rest) {
         size_t line_length, word_length;
         const char *line = gpustub_archive_word(&rest, &left, '\n', &line_length);
         const char *word = gpustub_archive_word(&line, &line_length, ' ', &word_length);
         if (!gpustub_archive_same(word, word_length, generic, generic_length))
             continue;
-        while (line_length > 0) {
+        while (line) {
             word = gpustub_archive_word(&line, &line_length, ' ', &word_length);
             if (gpustub_archive_same(word, word_length, processor, length))
                 return 1;
@@ -764,12 +759,12 @@ static inline uint32_t gpustub_archive_match_amd(const char *have, size_t have_l
         rank = 0x100;
     else
         return 0;
-    while (have_length > 0) {
+    while (have) {
         const char *rest = wanted, *other;
         size_t left = wanted_length, other_length;
         int found = 0;
         feature = gpustub_archive_word(&have, &have_length, ':', &length);
-        while (left > 0 && !found) {
+        while (rest && !found) {
             other = gpustub_archive_word(&rest, &left, ':', &other_length);
             found = gpustub_archive_same(feature, length, other, other_length);
         }
@@ -822,46 +817,52 @@ static inline uint32_t gpustub_archive_match_nvidia(const char *have, size_t hav
     return code.kind << 12 | code.number << 2 | code.suffix;
 }
 
+/* Returns the offset behind a triple and `--`, or 0. */
+static inline size_t gpustub_archive_after_triple(const char *name, size_t length) {
+    while (length >= 2 && !(name[length - 2] == '-' && name[length - 1] == '-'))
+        length--;
+    return length < 2 ? 0 : length;
+}
+
 /* Returns 0 if code for the target `have` cannot be linked or run for the target `wanted`; otherwise a number that is
  * larger for a better match: for the same name; for AMD the processor itself before a generic one, then more features;
  * for NVIDIA machine code, LTO code, PTX, each by number, then with a letter. AMD's names may follow a triple and `--`,
  * as HSA reports them. For a GPU with compute capability 9.0 the name is `sm_90a`; code for `sm_90` runs on others too. */
 static inline uint32_t gpustub_archive_match(const char *have, size_t have_length, const char *wanted, size_t wanted_length) {
+    size_t bare, bare_wanted;
     uint32_t rank;
-    size_t i;
     if (gpustub_archive_same(have, have_length, wanted, wanted_length))
         return UINT32_MAX;
     /* Bounds the work: names of views in a hostile file may share bytes. */
     if (have_length > 128 || wanted_length > 128)
         return 0;
-    for (i = 2; i < wanted_length; i++) {
-        if (wanted[i - 2] == '-' && wanted[i - 1] == '-')
-            return gpustub_archive_match(have, have_length, wanted + i, wanted_length - i);
-    }
-    for (i = 2; i < have_length; i++) {
-        if (have[i - 2] == '-' && have[i - 1] == '-')
-            return gpustub_archive_match(have + i, have_length - i, wanted, wanted_length);
-    }
-    rank = gpustub_archive_match_amd(have, have_length, wanted, wanted_length);
-    return rank != 0 ? rank : gpustub_archive_match_nvidia(have, have_length, wanted, wanted_length);
+    bare = gpustub_archive_after_triple(have, have_length);
+    bare_wanted = gpustub_archive_after_triple(wanted, wanted_length);
+    if (gpustub_archive_same(have + bare, have_length - bare, wanted + bare_wanted, wanted_length - bare_wanted))
+        return UINT32_MAX;
+    rank = gpustub_archive_match_amd(have + bare, have_length - bare, wanted + bare_wanted, wanted_length - bare_wanted);
+    if (rank != 0)
+        return rank;
+    return gpustub_archive_match_nvidia(have + bare, have_length - bare, wanted + bare_wanted, wanted_length - bare_wanted);
 }
 
 /* Finds the view whose name matches a target best, the first of equal ones: gpustub_archive_match. */
 static inline int gpustub_archive_best_view(const struct gpustub_archive *archive, const char *target, size_t length,
                                             struct gpustub_archive_view *view) {
-    uint32_t index, best = 0, best_rank = 0;
+    struct gpustub_archive_view candidate;
+    uint32_t index, best = 0;
     for (index = 0; index < archive->view_count; index++) {
-        size_t size;
-        const char *name = gpustub_archive_text(archive, gpustub_archive_record(archive, GPUSTUB_ARCHIVE_VIEWS, index), &size);
-        uint32_t rank = name ? gpustub_archive_match(name, size, target, length) : 0;
-        if (!name)
-            return GPUSTUB_ARCHIVE_MALFORMED;
-        if (rank > best_rank) {
-            best = index;
-            best_rank = rank;
+        int status = gpustub_archive_view_at(archive, index, &candidate);
+        uint32_t rank;
+        if (status != GPUSTUB_ARCHIVE_OK)
+            return status;
+        rank = gpustub_archive_match(candidate.name, candidate.name_length, target, length);
+        if (rank > best) {
+            best = rank;
+            *view = candidate;
         }
     }
-    return best_rank == 0 ? (int)GPUSTUB_ARCHIVE_NONE : gpustub_archive_view_at(archive, best, view);
+    return best == 0 ? GPUSTUB_ARCHIVE_NONE : GPUSTUB_ARCHIVE_OK;
 }
 
 #ifdef __cplusplus
