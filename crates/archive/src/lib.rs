@@ -39,6 +39,7 @@
 mod readme {}
 
 mod bytes;
+mod closure;
 mod container;
 mod contents;
 mod error;
@@ -49,9 +50,11 @@ mod ordinary;
 mod slots;
 mod super_archive;
 mod tables;
+mod target;
 mod verify;
 mod view;
 
+pub use closure::Closure;
 #[doc(hidden)]
 pub use container::contains_tables;
 pub use contents::{Contents, ZSTD};
@@ -60,4 +63,5 @@ pub use format::{MAGIC, MAJOR, TRAILER};
 pub use member::Member;
 pub use ordinary::{Ordinary, OrdinaryMember};
 pub use super_archive::SuperArchive;
+pub use target::match_target;
 pub use view::{Layer, Symbol, Symbols, View};

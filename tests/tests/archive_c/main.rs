@@ -2,6 +2,8 @@
 
 mod cases;
 mod conformance;
+mod differential;
 mod header;
 mod install;
+mod reader;
 mod walker;
