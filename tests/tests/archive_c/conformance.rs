@@ -113,3 +113,29 @@ fn c_header_finds_what_a_symbol_needs() -> Result<()> {
     assert_eq!(closure(&["needs", "gfx1100", "printf"])?, "none\n");
     Ok(())
 }
+
+/// The hexadecimal blocks of FORMAT.md are the files that it names.
+#[test]
+fn vectors_of_the_format_are_conformance_files() -> Result<()> {
+    let format = fs::read_to_string(repository().join("crates/archive/FORMAT.md"))?;
+    let (_, vectors) = format.split_once("\n## Vectors\n").ok_or("no vectors")?;
+    let blocks = vectors.split("```text\n").skip(1);
+    let blocks: Vec<_> = blocks.filter_map(|block| block.split_once("```")).collect();
+    assert_eq!(blocks.len(), 3);
+    let cases = all()?;
+    for ((block, _), name) in blocks.iter().zip(["index", "elf", "bitcode"]) {
+        let name = format!("vector-{name}");
+        let case = cases.iter().find(|case| case.name == name);
+        let mut expected = String::new();
+        for (row, bytes) in case.ok_or(&*name)?.bytes.chunks(32).enumerate() {
+            let groups = bytes.chunks(8).map(|group| {
+                let digits = group.iter().map(|byte| format!("{byte:02x}"));
+                digits.collect::<String>()
+            });
+            let groups: Vec<_> = groups.collect();
+            expected += &format!("{:04x}  {}\n", row * 32, groups.join(" "));
+        }
+        assert_eq!(*block, expected, "{name}");
+    }
+    Ok(())
+}

@@ -16,6 +16,8 @@ pub fn include() -> PathBuf {
 /// The compiled program.
 pub struct Walker {
     dir: TempDir,
+    /// Emulator of the program's machine, if it is another one.
+    emulator: Option<&'static str>,
 }
 
 impl Walker {
@@ -34,7 +36,10 @@ impl Walker {
     /// `compiler`: a command with its options.
     pub fn compile(compiler: &[&str]) -> Result<Self> {
         let dir = scratch()?;
-        let walker = Self { dir };
+        let walker = Self {
+            dir,
+            emulator: None,
+        };
         let mut compile = Command::new(compiler[0]);
         compile.args(&compiler[1..]).arg("-I").arg(include());
         compile.arg("-o").arg(walker.program());
@@ -42,13 +47,26 @@ impl Walker {
         Ok(walker)
     }
 
-    pub fn program(&self) -> PathBuf {
+    /// Runs the program with an emulator.
+    pub fn emulated(self, emulator: &'static str) -> Self {
+        let emulator = Some(emulator);
+        Self { emulator, ..self }
+    }
+
+    fn program(&self) -> PathBuf {
         self.dir.path().join("walk")
     }
 
     /// Runs it with these words and this input.
     pub fn run(&self, words: &[&Path], input: Vec<u8>) -> Result<String> {
-        let mut command = Command::new(self.program());
+        let mut command = match self.emulator {
+            None => Command::new(self.program()),
+            Some(emulator) => {
+                let mut command = Command::new(emulator);
+                command.arg(self.program());
+                command
+            }
+        };
         command.args(words).stdin(Stdio::piped());
         let mut child = command
             .stdout(Stdio::piped())
