@@ -4,6 +4,9 @@ use std::path::Path;
 
 use gpustub_archive::{Closure, Error, SuperArchive, match_target};
 use gpustub_core::gpu_arch::Arch;
+use gpustub_superarchive::{
+    Binding, Definition, Input, Layer, LayerId, Plan, Request, View, ViewId,
+};
 use gpustub_tests::Result;
 
 use crate::cases::{all, blob, rehash, targets};
@@ -106,8 +109,71 @@ fn compare(walker: &Walker, seeds: &[Vec<u8>], mutations: usize, seed: u64) -> R
     Ok(())
 }
 
+/// The conformance files, and files of this repository's writer.
 fn seeds() -> Result<Vec<Vec<u8>>> {
-    Ok(all()?.into_iter().map(|case| case.bytes).collect())
+    let mut seeds: Vec<_> = all()?.into_iter().map(|case| case.bytes).collect();
+    for default in [None, Some(0), Some(5)] {
+        for kind in [
+            &b"text "[..],
+            b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x01\0\x3e\0",
+        ] {
+            seeds.push(written(default, kind)?);
+        }
+    }
+    Ok(seeds)
+}
+
+/// A super-archive of six views of up to five layers. Contents begin with `kind`.
+fn written(default: Option<usize>, kind: &[u8]) -> Result<Vec<u8>> {
+    let contents: Vec<_> = (0..30)
+        .map(|at| [kind, &vec![at; usize::from(at) % 7]].concat())
+        .collect();
+    let symbol = |name: String| Definition {
+        name: name.into_bytes().into(),
+        binding: Binding::Strong,
+    };
+    let layer = |layer: usize| {
+        let members = (6 * layer..6 * layer + 6).map(|at| Input {
+            name: format!("member {}", at % 9).into_bytes().into(),
+            data: &contents[at],
+            // None; one that other members define, too; two that no other member defines.
+            symbols: match at % 3 {
+                0 => Vec::new(),
+                1 => vec![symbol(format!("_Z1f{}", at % 11))],
+                _ => vec![symbol(format!("g{at}")), symbol(format!("h{at}"))],
+            },
+        });
+        Layer::new(format!("layer {layer}"), members.collect())
+    };
+    let request = Request {
+        layers: (0..5).map(layer).collect(),
+        views: (0..6)
+            .map(|view| View {
+                name: format!("gfx{view}"),
+                layers: (0..view).map(|at| LayerId((view + at) % 5)).collect(),
+            })
+            .collect(),
+        default: default.map(ViewId),
+    };
+    let plan = Plan::new(&request).map_err(|error| format!("{error:?}"))?;
+    let mut bytes = Vec::new();
+    plan.write(&mut bytes)?;
+    Ok(bytes)
+}
+
+#[test]
+fn readers_agree_about_files_of_the_writer() -> Result<()> {
+    let seeds = seeds()?;
+    let answers = Walker::checked()?.walk(seeds.iter().map(Vec::as_slice))?;
+    assert_eq!(answers.len(), seeds.len());
+    let mut in_objects = 0;
+    for (file, answer) in seeds.iter().zip(answers) {
+        assert_eq!(answer, walk(file));
+        let name = b"gpustub-views.o/";
+        in_objects += usize::from(file.windows(name.len()).any(|part| part == name));
+    }
+    assert!(in_objects > 4, "{in_objects}");
+    Ok(())
 }
 
 #[test]
