@@ -1,4 +1,4 @@
-/* Prints what a reader answers about a super-archive, with gpustub_archive.h alone; conformance/README.md describes the
+/* Prints what a reader answers about a super-archive, with the C headers alone; conformance/README.md describes the
  * lines. C99 and C++11.
  *
  *   archive-walk                       prints files from standard input: each is preceded by its size in 8 bytes, and
@@ -6,13 +6,13 @@
  *   archive-walk match                 prints ranks: each line of standard input has two names
  *   archive-walk best FILE TARGET      prints the best view for a target
  *   archive-walk needs FILE VIEW NAME  prints the members that a symbol needs; contents are names of symbols */
-#include <gpustub_archive.h>
+#include <gpustub_archive_verify.h>
 
 #include <stdio.h>
 #include <stdlib.h>
 
 static const char *status_name(int status) {
-    static const char *const names[] = {"ok", "not-an-archive", "no-views", "unsupported", "malformed", "moved", "compressed", "decompression"};
+    static const char *const names[] = {"ok", "not-an-archive", "no-views", "unsupported", "malformed", "moved", "compressed", "decompression", "changed"};
     return status == GPUSTUB_ARCHIVE_NONE ? "none" : names[-status];
 }
 
@@ -148,6 +148,7 @@ static void walk(const void *bytes, size_t size) {
     }
     for (i = 0; i < archive.contents_count; i++)
         print_contents(&archive, i);
+    printf("verify %s\n", status_name(gpustub_archive_verify(&archive)));
 }
 
 /* A block of just this size, so that a sanitizer finds each byte behind it. */
@@ -189,9 +190,9 @@ static void open_file(struct gpustub_archive *archive, const char *path) {
 
 /* Contents of the tests: names of symbols, separated by spaces. */
 static int visit(void *context, struct gpustub_archive_closure *closure, const struct gpustub_archive_member *member) {
-    const void *data;
+    const void *data = NULL;
     const char *text;
-    size_t size;
+    size_t size = 0;
     int status = gpustub_archive_data(&member->contents, &data, &size);
     (void)context;
     print_name("member", member->name, member->name_length);

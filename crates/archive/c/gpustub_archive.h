@@ -38,7 +38,9 @@ enum gpustub_archive_status {
     /* The contents are compressed: gpustub_archive_decompress. */
     GPUSTUB_ARCHIVE_COMPRESSED = -6,
     /* The caller's function failed, a buffer has the wrong size, or the result is not what was written. */
-    GPUSTUB_ARCHIVE_DECOMPRESSION = -7
+    GPUSTUB_ARCHIVE_DECOMPRESSION = -7,
+    /* gpustub_archive_verify: contents, ordinary members or the index are not as written. */
+    GPUSTUB_ARCHIVE_CHANGED = -8
 };
 
 /* Parts of the tables, in the order of the file. */
@@ -249,6 +251,25 @@ static inline void gpustub_archive_in_object(const unsigned char *member, uint64
     }
 }
 
+/* Parses the header of a member at an offset: the length of its name field without the spaces at the end, and the size
+ * of the member. Returns 0 if the header is malformed, or the member is not within the archive. */
+static inline int gpustub_archive_parse_header(const unsigned char *bytes, uint64_t size, uint64_t at, unsigned *name_length,
+                                               uint64_t *member_size) {
+    unsigned digits = 0, spaces;
+    const unsigned char *header = bytes + at;
+    if (!gpustub_archive_within(at, 60, size))
+        return 0;
+    *member_size = 0;
+    while (digits < 10 && header[48 + digits] >= '0' && header[48 + digits] <= '9')
+        *member_size = *member_size * 10 + (uint64_t)(header[48 + digits++] - '0');
+    for (spaces = digits; spaces < 10 && header[48 + spaces] == ' ';)
+        spaces++;
+    *name_length = 16;
+    while (*name_length > 0 && header[*name_length - 1] == ' ')
+        --*name_length;
+    return digits > 0 && spaces == 10 && header[58] == '`' && header[59] == '\n' && gpustub_archive_within(at + 60, *member_size, size);
+}
+
 /* Finds the blob, and the number of bytes to the end of its container. */
 static inline int gpustub_archive_find_blob(const unsigned char *bytes, uint64_t size, uint64_t *blob, uint64_t *length) {
     uint64_t at = 8;
@@ -257,17 +278,10 @@ static inline int gpustub_archive_find_blob(const unsigned char *bytes, uint64_t
         return GPUSTUB_ARCHIVE_NOT_AN_ARCHIVE;
     for (hop = 0; hop < 3 && gpustub_archive_within(at, 60, size); hop++) {
         const unsigned char *header = bytes + at, *member = header + 60;
-        uint64_t member_size = 0;
-        unsigned digits = 0, spaces, name = 16;
-        while (digits < 10 && header[48 + digits] >= '0' && header[48 + digits] <= '9')
-            member_size = member_size * 10 + (uint64_t)(header[48 + digits++] - '0');
-        for (spaces = digits; spaces < 10 && header[48 + spaces] == ' ';)
-            spaces++;
-        if (digits == 0 || spaces < 10 || header[58] != '`' || header[59] != '\n' ||
-            !gpustub_archive_within(at + 60, member_size, size))
+        uint64_t member_size;
+        unsigned name;
+        if (!gpustub_archive_parse_header(bytes, size, at, &name, &member_size))
             return GPUSTUB_ARCHIVE_MALFORMED;
-        while (name > 0 && header[name - 1] == ' ')
-            name--;
         *blob = *length = 0;
         if (gpustub_archive_same(header, name, "/", 1) || gpustub_archive_same(header, name, "/SYM64/", 7)) {
             if (member_size >= 24 && memcmp(member + member_size - 16, "\177gpustub trailer", 16) == 0) {

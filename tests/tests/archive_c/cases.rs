@@ -32,8 +32,6 @@ pub struct Case {
     /// Recipe of the bytes, to the line before the answers.
     recipe: String,
     pub bytes: Vec<u8>,
-    /// Result of verification; `None` if the archive cannot be opened, or it is not checked.
-    pub verify: Option<String>,
     pub answers: String,
 }
 
@@ -92,7 +90,7 @@ fn read(path: PathBuf) -> Result<Case> {
     let text = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
     let name = path.file_stem().unwrap_or_default().to_string_lossy();
     let (recipe, answers) = text.split_once("---\n").ok_or("no line `---`")?;
-    let (mut bytes, mut verify) = (Vec::new(), None);
+    let mut bytes = Vec::new();
     for line in recipe.lines() {
         let words: Vec<&str> = line.split(' ').collect();
         let done = match words[..] {
@@ -100,10 +98,6 @@ fn read(path: PathBuf) -> Result<Case> {
             ["bytes", data] => unhex(data).map(|data| bytes.extend(data)),
             ["base", base] => {
                 bytes = read(path.with_file_name(base).with_extension("txt"))?.bytes;
-                Some(())
-            }
-            ["verify", status] => {
-                verify = Some(status.to_owned());
                 Some(())
             }
             _ => change(&mut bytes, &words),
@@ -114,7 +108,6 @@ fn read(path: PathBuf) -> Result<Case> {
         name: name.into_owned(),
         recipe: recipe.to_owned(),
         bytes,
-        verify,
         answers: answers.to_owned(),
         path,
     })

@@ -22,8 +22,6 @@ fn c_header_answers_as_the_conformance_files_say() -> Result<()> {
     let blesses = std::env::var_os("BLESS").is_some();
     assert_eq!(answers.len(), cases.len());
     for (case, answers) in cases.iter().zip(&answers) {
-        let opens = answers.starts_with("archive ok");
-        assert_eq!(case.verify.is_some(), opens, "{}", case.name);
         if blesses {
             case.bless(answers)?;
         } else if *answers != case.answers {

@@ -11,7 +11,7 @@ use gpustub_tests::{Result, scratch};
 use crate::walker::include;
 
 /// A program that fails if the header is not that of this tree.
-const PROGRAM: &str = "#include <gpustub_archive.h>\n\
+const PROGRAM: &str = "#include <gpustub_archive_verify.h>\n\
     int main(void) {\n\
         struct gpustub_archive archive;\n\
         return gpustub_archive_open(&archive, \"!<arch>\\n\", 8) != GPUSTUB_ARCHIVE_NO_VIEWS;\n\
@@ -45,7 +45,7 @@ fn installed_header_is_found() -> Result<()> {
     let dir = scratch()?;
     let prefix = dir.path().join("with a space");
     make("install", &prefix)?;
-    assert_eq!(files(&prefix)?.len(), 4);
+    assert_eq!(files(&prefix)?.len(), 5);
     let source = dir.path().join("program.c");
     fs::write(&source, PROGRAM)?;
 
