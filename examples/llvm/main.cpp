@@ -25,7 +25,7 @@ int main(int count, char **words) {
     gpustub_archive_member first;
     if (gpustub_archive_find_symbol(&view, "cos2", 4, &first) != GPUSTUB_ARCHIVE_OK)
         check(superArchiveError(GPUSTUB_ARCHIVE_NONE, "cos2"));
-    if (StringRef(first.name, first.name_length).endswith(".bc")) {
+    if (StringRef(first.name, first.name_length).take_back(3) == ".bc") {
         auto context = std::make_unique<LLVMContext>();
         auto module = std::make_unique<Module>("linked", *context);
         check(linkFromView(*module, view, "cos2"));
@@ -36,8 +36,13 @@ int main(int count, char **words) {
     } else {
         jit->getMainJITDylib().addGenerator(std::make_unique<SuperArchiveGenerator>(jit->getObjLinkingLayer(), view));
     }
+    // LLVM 14 returns a `JITEvaluatedSymbol`, later releases an `ExecutorAddr`.
     auto address = check(jit->lookup("cos2"));
+#if LLVM_VERSION_MAJOR < 15
     auto cos2 = reinterpret_cast<float (*)(float, float)>(address.getAddress());
+#else
+    auto cos2 = address.toPtr<float (*)(float, float)>();
+#endif
     outs() << " cos2(1, 0.5) = " << format("%.4f", static_cast<double>(cos2(1.0F, 0.5F))) << "\n";
     return 0;
 }

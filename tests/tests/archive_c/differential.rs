@@ -1,13 +1,16 @@
 //! The Rust reader gives the answers of the conformance files, and those of the C header about damaged files.
 
 use std::path::Path;
+use std::process::Command;
 
 use gpustub_archive::{Closure, Error, SuperArchive, match_target};
 use gpustub_core::gpu_arch::Arch;
 use gpustub_superarchive::{
     Binding, Definition, Input, Layer, LayerId, Plan, Request, View, ViewId,
 };
-use gpustub_tests::Result;
+use gpustub_tests::cargo::program;
+use gpustub_tests::command::succeed;
+use gpustub_tests::{Result, scratch};
 
 use crate::cases::{all, blob, rehash, targets};
 use crate::reader::walk;
@@ -306,5 +309,38 @@ fn rust_closure_finds_what_a_symbol_needs() -> Result<()> {
             "{view} {symbol}"
         );
     }
+    Ok(())
+}
+
+/// Thousands of names of C and C++.
+#[test]
+fn readers_agree_about_libraries_of_gcc() -> Result<()> {
+    let mut layers = Vec::new();
+    for name in ["libgcc.a", "libgcc_eh.a", "libstdc++.a"] {
+        let mut gcc = Command::new("gcc");
+        let path = succeed(gcc.arg(format!("-print-file-name={name}")))?.stdout;
+        layers.push(path.trim().to_owned());
+    }
+    let dir = scratch()?;
+    let file = dir.path().join("gcc.a");
+    let mut build = Command::new(program("cargo-gpustub")?);
+    build
+        .args(["gpustub", "archive", "build", "-q", "-o"])
+        .arg(&file);
+    let [gcc, unwind, cpp] = &layers[..] else {
+        return Err("three libraries".into());
+    };
+    for view in [
+        format!("c={gcc}"),
+        format!("c++={cpp},{unwind},{gcc}"),
+        format!("unwind={unwind}"),
+    ] {
+        build.arg("--view").arg(view);
+    }
+    succeed(&mut build)?;
+    let bytes = std::fs::read(&file)?;
+    let expected = walk(&bytes);
+    assert!(expected.lines().count() > 5000 && expected.ends_with("verify ok\n"));
+    assert_eq!(Walker::checked()?.walk([&bytes[..]])?, [expected]);
     Ok(())
 }
