@@ -1,5 +1,5 @@
 /* Reads super-archives: static libraries for many GPU families in one file, each member once. FORMAT.md specifies
- * each byte. C99, and C++11 and later; needs nothing but memcmp and memcpy. SPDX-License-Identifier: MIT OR Apache-2.0
+ * each byte. C99, and C++11 and later; needs nothing but <string.h>. SPDX-License-Identifier: MIT OR Apache-2.0
  *
  * An archive in memory has views, a view has members and symbols, and each symbol is defined by one member. Bytes may
  * have any address, are never written, and stay unchanged while the archive is in use. No byte is trusted. Functions
@@ -651,7 +651,7 @@ static inline int gpustub_archive_next_symbol(const struct gpustub_archive_view 
 /* The members that symbols need. */
 struct gpustub_archive_closure {
     const struct gpustub_archive_view *view;
-    /* internal: for each member 0, or the position of the next one plus 2, or 1 for the last */
+    /* internal: for each member 0, or the position of the next one plus 1; the last refers to itself */
     uint32_t *links;
     /* internal: positions plus one */
     uint32_t first, last;
@@ -674,11 +674,11 @@ static inline int gpustub_archive_closure_add(struct gpustub_archive_closure *cl
     int status = gpustub_archive_find_symbol(closure->view, symbol, length, &member);
     if (status != GPUSTUB_ARCHIVE_OK || closure->links[member.position] != 0)
         return status;
-    closure->links[member.position] = 1;
-    if (closure->last != 0)
-        closure->links[closure->last - 1] = member.position + 2;
+    closure->links[member.position] = member.position + 1;
     if (closure->first == 0)
         closure->first = member.position + 1;
+    else
+        closure->links[closure->last - 1] = member.position + 1;
     closure->last = member.position + 1;
     return GPUSTUB_ARCHIVE_OK;
 }
@@ -686,14 +686,11 @@ static inline int gpustub_archive_closure_add(struct gpustub_archive_closure *cl
 /* Returns the next member, in the order in which they were added. The caller adds the symbols that it refers to.
  * GPUSTUB_ARCHIVE_NONE: the closure is complete. */
 static inline int gpustub_archive_closure_next(struct gpustub_archive_closure *closure, struct gpustub_archive_member *member) {
-    uint32_t position = closure->first, link;
-    if (position == 0)
+    uint32_t first = closure->first;
+    if (first == 0)
         return GPUSTUB_ARCHIVE_NONE;
-    link = closure->links[position - 1];
-    closure->first = link - 1;
-    if (closure->first == 0)
-        closure->last = 0;
-    return gpustub_archive_member_at(closure->view, position - 1, member);
+    closure->first = closure->last == first ? 0 : closure->links[first - 1];
+    return gpustub_archive_member_at(closure->view, first - 1, member);
 }
 
 /* Links a member: adds the symbols that it refers to. Returns a status; all but GPUSTUB_ARCHIVE_OK end the closure. */
@@ -848,7 +845,7 @@ static inline uint32_t gpustub_archive_match(const char *have, size_t have_lengt
     if (gpustub_archive_same(have, have_length, wanted, wanted_length))
         return UINT32_MAX;
     /* Bounds the work: names of views in a hostile file may share bytes. */
-    if (have_length > 128 || wanted_length > 128)
+    if (have_length == 0 || wanted_length == 0 || have_length > 128 || wanted_length > 128)
         return 0;
     bare = gpustub_archive_after_triple(have, have_length);
     bare_wanted = gpustub_archive_after_triple(wanted, wanted_length);

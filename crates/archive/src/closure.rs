@@ -30,8 +30,8 @@ use crate::view::View;
 #[derive(Debug)]
 pub struct Closure<'a, 'm> {
     view: View<'a>,
-    /// For each member 0, or the position of the next one plus 2, or 1 for the last: a queue that
-    /// never repeats a member.
+    /// For each member 0, or the position of the next one plus one; the last refers to itself. The
+    /// queue never repeats a member.
     links: &'m mut [u32],
     /// Positions of the queue's ends plus one; 0: the queue is empty.
     first: u32,
@@ -61,18 +61,19 @@ impl<'a, 'm> Closure<'a, 'm> {
         let Some(member) = self.view.find_symbol(symbol)? else {
             return Ok(false);
         };
+        // Fits: the row has positions plus one.
         let position = member.position;
+        let link = position.saturating_add(1);
         match self.links.get_mut(position as usize) {
-            Some(link) if *link == 0 => *link = 1,
+            Some(own) if *own == 0 => *own = link,
             _ => return Ok(true),
         }
-        let last = self.last.checked_sub(1);
-        if let Some(link) = last.and_then(|last| self.links.get_mut(last as usize)) {
-            *link = position + 2;
-        } else {
-            self.first = position + 1;
+        if self.first == 0 {
+            self.first = link;
+        } else if let Some(last) = self.links.get_mut((self.last - 1) as usize) {
+            *last = link;
         }
-        self.last = position + 1;
+        self.last = link;
         Ok(true)
     }
 
@@ -85,11 +86,10 @@ impl<'a, 'm> Closure<'a, 'm> {
         let Some(position) = self.first.checked_sub(1) else {
             return Ok(None);
         };
-        let link = self.links.get(position as usize);
-        self.first = link.map_or(0, |link| link.saturating_sub(1));
-        if self.first == 0 {
-            self.last = 0;
-        }
+        self.first = match self.links.get(position as usize) {
+            Some(link) if self.last != self.first => *link,
+            _ => 0,
+        };
         self.view.member_at(position as usize)
     }
 }

@@ -31,7 +31,8 @@ pub fn match_target(have: &[u8], wanted: &[u8]) -> Option<u32> {
     if have == wanted {
         return Some(u32::MAX);
     }
-    if have.len() > MAX_LENGTH || wanted.len() > MAX_LENGTH {
+    let is_usual = |name: &[u8]| (1..=MAX_LENGTH).contains(&name.len());
+    if !is_usual(have) || !is_usual(wanted) {
         return None;
     }
     let (bare_have, bare_wanted) = (without_triple(have), without_triple(wanted));
