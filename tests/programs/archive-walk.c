@@ -85,6 +85,32 @@ static void print_found(int status, const struct gpustub_archive_member *member)
         printf(" %s", status_name(status));
 }
 
+/* Members in the order in which the view's symbols need them, and again, when no other one is needed. */
+static void print_needed(const struct gpustub_archive_view *view) {
+    struct gpustub_archive_closure closure;
+    struct gpustub_archive_member member;
+    uint32_t *memory = (uint32_t *)malloc(((size_t)view->member_count + 1) * sizeof *memory);
+    int status, pass;
+    if (!memory)
+        exit(1);
+    gpustub_archive_closure_start(&closure, view, memory);
+    printf("needs");
+    for (pass = 0; pass < 2; pass++) {
+        uint64_t next = 0;
+        const char *name;
+        size_t length;
+        while ((status = gpustub_archive_next_symbol(view, &next, &name, &length, &member)) != GPUSTUB_ARCHIVE_NONE)
+            if (status == GPUSTUB_ARCHIVE_OK)
+                gpustub_archive_closure_add(&closure, name, length);
+        do {
+            status = gpustub_archive_closure_next(&closure, &member);
+            print_found(status, &member);
+        } while (status == GPUSTUB_ARCHIVE_OK);
+    }
+    printf("\n");
+    free(memory);
+}
+
 static void print_view(const struct gpustub_archive_view *view) {
     struct gpustub_archive_view same;
     struct gpustub_archive_member member;
@@ -123,6 +149,7 @@ static void print_view(const struct gpustub_archive_view *view) {
     printf("absent");
     print_found(gpustub_archive_find_symbol(view, "absent", 6, &member), &member);
     printf("\n");
+    print_needed(view);
 }
 
 static void walk(const void *bytes, size_t size) {
@@ -138,6 +165,12 @@ static void walk(const void *bytes, size_t size) {
         print_name("default", view.name, view.name_length);
     else
         printf("default: %s", status_name(status));
+    printf("\n");
+    status = gpustub_archive_best_view(&archive, "gfx1100:xnack-", 14, &view);
+    if (status == GPUSTUB_ARCHIVE_OK)
+        print_name("best", view.name, view.name_length);
+    else
+        printf("best: %s", status_name(status));
     printf("\n");
     for (i = 0; i < archive.view_count; i++) {
         status = gpustub_archive_view_at(&archive, i, &view);

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use gpustub_archive::hash::hash_bytes;
-use gpustub_archive::{Contents, Error, Member, SuperArchive, View};
+use gpustub_archive::{Closure, Contents, Error, Member, SuperArchive, View};
 
 /// Sizes of contents that are not decompressed.
 const LARGE: u64 = 1 << 20;
@@ -41,6 +41,11 @@ fn print(bytes: &[u8], text: &mut String) -> std::fmt::Result {
         Ok(Some(view)) => writeln!(text, "default {}", name(view.name()))?,
         Ok(None) => writeln!(text, "default: none")?,
         Err(error) => writeln!(text, "default: {}", status(error))?,
+    }
+    match archive.best_view("gfx1100:xnack-") {
+        Ok(Some(view)) => writeln!(text, "best {}", name(view.name()))?,
+        Ok(None) => writeln!(text, "best: none")?,
+        Err(error) => writeln!(text, "best: {}", status(error))?,
     }
     for view in archive.views() {
         match view {
@@ -93,7 +98,27 @@ fn print_view(archive: &SuperArchive<'_>, view: &View<'_>, text: &mut String) ->
             Err(error) => writeln!(text, "symbol: {}", status(error))?,
         }
     }
-    writeln!(text, "absent {}", found(b"absent"))
+    writeln!(text, "absent {}", found(b"absent"))?;
+    writeln!(text, "needs {}", needed(*view).join(" "))
+}
+
+/// Members in the order in which the view's symbols need them, and again, when no other one is needed.
+fn needed(view: View<'_>) -> Vec<String> {
+    let mut memory = vec![0; view.member_count()];
+    let mut closure = Closure::new(view, &mut memory).expect("enough memory");
+    let mut found = Vec::new();
+    for _ in 0..2 {
+        for symbol in view.symbols().flatten() {
+            let _ = closure.add(symbol.name);
+        }
+        let mut is_last = false;
+        while !is_last {
+            let next = closure.next_member().map(position);
+            is_last = !matches!(next, Ok(Some(_)));
+            found.push(answer(next));
+        }
+    }
+    found
 }
 
 fn position(member: Option<Member<'_>>) -> Option<usize> {
