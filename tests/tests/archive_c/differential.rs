@@ -181,7 +181,8 @@ fn readers_agree_about_files_of_the_writer() -> Result<()> {
 
 #[test]
 fn readers_agree_about_damaged_files() -> Result<()> {
-    compare(&Walker::checked()?, &seeds()?, 3000, 1)
+    let walker = Walker::checked()?;
+    compare(&walker, &seeds()?, 3000, 1)
 }
 
 #[test]

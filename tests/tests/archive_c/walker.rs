@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, Weak};
 
 use gpustub_tests::command::succeed;
 use gpustub_tests::{Result, repository, scratch};
@@ -21,16 +22,23 @@ pub struct Walker {
 }
 
 impl Walker {
-    /// Checked by sanitizers: of addresses, of undefined behaviour.
-    pub fn checked() -> Result<Self> {
-        Self::compile(&[
+    /// Checked by sanitizers: of addresses, of undefined behaviour. Tests that run at the same time share it.
+    pub fn checked() -> Result<Arc<Self>> {
+        static SHARED: Mutex<Weak<Walker>> = Mutex::new(Weak::new());
+        let mut shared = SHARED.lock().map_err(|_| "another test panicked")?;
+        if let Some(walker) = shared.upgrade() {
+            return Ok(walker);
+        }
+        let walker = Arc::new(Self::compile(&[
             "gcc",
             "-std=c99",
             "-O1",
             "-g",
             "-fsanitize=address,undefined",
             "-fno-sanitize-recover=all",
-        ])
+        ])?);
+        *shared = Arc::downgrade(&walker);
+        Ok(walker)
     }
 
     /// `compiler`: a command with its options.
