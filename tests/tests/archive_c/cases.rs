@@ -153,7 +153,7 @@ pub fn blob(bytes: &[u8]) -> Option<usize> {
     bytes.windows(magic.len()).position(|part| part == magic)
 }
 
-fn number<const N: usize>(bytes: &[u8], at: usize) -> Option<usize> {
+pub fn number<const N: usize>(bytes: &[u8], at: usize) -> Option<usize> {
     let mut number = [0; 8];
     number[..N].copy_from_slice(bytes.get(at..at + N)?);
     usize::try_from(u64::from_le_bytes(number)).ok()

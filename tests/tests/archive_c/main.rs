@@ -3,6 +3,7 @@
 mod cases;
 mod conformance;
 mod differential;
+mod gaps;
 mod header;
 mod install;
 mod reader;
