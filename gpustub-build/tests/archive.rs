@@ -245,7 +245,7 @@ default-view = false
             let has = |text: &[u8]| data.windows(text.len()).any(|part| part == text);
             assert_eq!(has(b".c") || has(b"gfx900"), form.is_empty());
         }
-        archive.member_count()
+        archive.contents_count()
     };
     assert_eq!(members(""), 2);
     assert_eq!(members("canonical-bitcode = true\n"), 1);

@@ -96,104 +96,213 @@ def blob_of(archive):
 # ---- the blob ---------------------------------------------------------------------------------------
 
 
+RECORDS = (48, 32, 4, 32, 16, 4, 12, 16, 8, 8, 32, 1)
+CONTENTS, VIEWS, DIRECTORY, DICTIONARIES, SLOTS, ROWS, LISTS, ENTRIES, LAYER_LISTS, LAYERS, EXTENSIONS, TEXTS = range(12)
+
+
 class Blob:
     def __init__(self, archive):
         self.archive = archive
         self.container, begin = blob_of(archive)
-        size = number(archive, begin + 24, 8)
+        self.begin = begin
+        size = number(archive, begin + 32, 8)
         self.data = data = part(archive, begin, size)
         check(begin % 16 == 0, "where the blob begins")
         check(data[:16] == b"\x7fgpustub archive", "the magic")
         check(number(data, 16, 2) == 1, "the major version")
-        check(number(data, 20) == 96, "the header's size")
-        check(number(data, 32, 8) == len(archive), "the archive's size")
-        check(number(data, 76) == 0, "the zero at 76")
-        self.tables = number(data, 80, 8)
-        value = hash_of(data[:88]) ^ hash_of(part(data, 96, self.tables - 96))
-        check(number(data, 88, 8) == value, "the hash of the tables")
-        at, self.text_size = self.pair(64)
-        self.texts = part(data[: self.tables], at, self.text_size)
-        self.begin = begin
-        self.members = [self.member(*one) for one in self.entries(40, 40)]
-        self.views = [self.view(at) for _, at in self.entries(48, 40)]
-        self.default = number(data, 72)
+        check(number(data, 20) == 120, "the header's size")
+        check(number(data, 24) == 0, "the required features")
+        check(number(data, 104, 8) == 0, "the zero at 104")
+        self.tables = number(data, 40, 8)
+        value = hash_of(data[:112]) ^ hash_of(part(data, 120, self.tables - 120))
+        check(number(data, 112, 8) == value, "the hash of the tables")
+        self.parts, end = [], 120
+        for kind, record in enumerate(RECORDS):
+            count = number(data, 56 + 4 * kind)
+            self.parts.append((end, count))
+            end += count * record
+        check(self.tables == end + -end % 16, "the size of the tables")
+        check(not any(data[end : self.tables]), "the padding of the tables")
+        self.names_left = self.parts[TEXTS][1]
+        self.contents = self.all_contents()
+        self.dictionaries = self.all_dictionaries()
+        self.lists = self.ranges(LISTS, ENTRIES, self.entry)
+        self.layer_lists = self.ranges(LAYER_LISTS, LAYERS, self.text)
+        self.views = [self.view(at) for at in self.records(VIEWS)]
+        self.default = number(data, 48)
         check(self.default <= len(self.views), "the default view")
-        self.directory = self.slots(56, 4)
+        self.directory = self.records(DIRECTORY)
+        self.directory_homes = len(self.directory) - number(data, 52)
+        self.ordinary()
 
-    def pair(self, at):
-        return number(self.data, at), number(self.data, at + 4)
+    def record(self, kind, index):
+        at, count = self.parts[kind]
+        check(index < count, f"a record {index} of {count}")
+        return at + index * RECORDS[kind]
+
+    def records(self, kind):
+        at, count = self.parts[kind]
+        return [at + index * RECORDS[kind] for index in range(count)]
 
     def text(self, at):
-        at, size = self.pair(at)
-        return part(self.texts, at, size)
+        offset, size = number(self.data, at), number(self.data, at + 4)
+        begin, length = self.parts[TEXTS]
+        return part(self.data[begin : begin + length], offset, size)
 
-    def entries(self, at, size):
-        at, count = self.pair(at)
-        check(at + count * size <= self.tables, "a table's end")
-        return [(index, at + index * size) for index in range(count)]
+    def own_text(self, at):
+        """A name of a view or a dictionary: all of them together are at most as long as the texts."""
+        self.names_left -= number(self.data, at + 4)
+        check(self.names_left >= 0, "the length of all names")
+        return self.text(at)
 
-    def slots(self, at, size):
-        at, power = self.pair(at)
-        check(power <= 31 and at + (size << power) <= self.tables, "the end of slots")
-        return [at + index * size for index in range(1 << power)]
+    def all_contents(self):
+        found, end = [], self.tables
+        for index, at in enumerate(self.records(CONTENTS)):
+            offset, stored, size, value = (number(self.data, at + field, 8) for field in (0, 8, 16, 24))
+            flags, form = number(self.data, at + 32), number(self.data, at + 36)
+            base, header = number(self.data, at + 40), number(self.data, at + 44)
+            check(flags < 4, f"the flags of contents {index}")
+            check(form & 0xFFFF00FF == 0 and form >> 8 < 32, f"the form of contents {index}")
+            check(stored == size, f"the sizes of contents {index}")
+            check((flags >> 1) == (base != 0), f"the base of contents {index}")
+            if flags & 1:
+                check(header == 0, f"the header's hash of hidden contents {index}")
+                check((self.begin + offset) % (1 << (form >> 8)) == 0, f"the alignment of contents {index}")
+                check(offset >= end and not any(self.data[end:offset]), f"where hidden contents {index} begin")
+                contents = part(self.data, offset, size)
+                end = offset + size
+            else:
+                check(hash_of(part(self.archive, offset - 60, 60)) & 0xFFFFFFFF == header, f"the header of {index}")
+                contents = part(self.archive, offset, size)
+            check(hash_of(contents) == value, f"the contents {index}")
+            found.append((contents, flags, base, offset))
+        check(end == len(self.data), "the end of the blob")
+        for contents, flags, base, _ in found:
+            check(base <= len(found) and (not base or found[base - 1][2] == 0), "a base")
+        return found
 
-    def member(self, index, at):
-        offset, size, value = (number(self.data, at + field, 8) for field in (0, 8, 16))
-        flags, header = number(self.data, at + 32), number(self.data, at + 36)
-        check(flags in (0, 1), f"the flags of member {index}")
-        if flags:
-            check(header == 0, f"the header's hash of hidden member {index}")
-            check((self.begin + offset) % 16 == 0, f"where hidden member {index} begins")
-            check(offset >= self.tables, f"hidden member {index} is among the tables")
-            contents = part(self.data, offset, size)
-        else:
-            check(hash_of(part(self.archive, offset - 60, 60)) & 0xFFFFFFFF == header, f"the header of member {index}")
-            contents = part(self.archive, offset, size)
-        check(hash_of(contents) == value, f"the contents of member {index}")
-        return self.text(at + 24), contents, bool(flags)
+    def all_dictionaries(self):
+        found, slot, word = [], 0, 0
+        for at in self.records(DICTIONARIES):
+            fields = [number(self.data, at + 4 * field) for field in range(8)]
+            first, homes, longest, symbols, row, classes, rows, zero = fields
+            check((first, row, zero) == (slot, word, 0), "where a dictionary begins")
+            slots = [self.record(SLOTS, first + index) for index in range(homes + longest)]
+            names, far = {}, 0
+            for index, at in enumerate(slots):
+                one = number(self.data, at + 12)
+                if one == 0:
+                    check(not any(self.data[at : at + 16]), "an empty slot")
+                    continue
+                name = self.own_text(at + 4)
+                value = hash_of(name)
+                check(number(self.data, at) == value & 0xFFFFFFFF, "the hash of a symbol")
+                check(one <= classes and name not in names, "the class of a symbol")
+                far = max(far, index - self.home(value, homes))
+                names[name] = one
+            order = sorted(names, key=lambda name: (hash_of(name), name))
+            check(list(names) == order and far == longest, "the order of symbols")
+            check(len(names) == symbols, "the number of symbols")
+            table = []
+            for index in range(rows):
+                begin = row + index * (classes + 1)
+                words = [number(self.data, self.record(ROWS, begin + one)) for one in range(classes + 1)]
+                check(words[0] == max(words[1:], default=0), "the largest word of a row")
+                table.append(words)
+            slot, word = slot + len(slots), word + rows * (classes + 1)
+            found.append((slots, homes, names, table))
+        check((slot, word) == (self.parts[SLOTS][1], self.parts[ROWS][1]), "the end of dictionaries")
+        return found
+
+    def home(self, value, homes):
+        return (value >> 32) * homes >> 32
+
+    def entry(self, at):
+        check(number(self.data, at) < len(self.contents), "the contents of an entry")
+        return number(self.data, at), self.text(at + 4), number(self.data, at + 12)
+
+    def ranges(self, kind, of, read):
+        found, end = [], 0
+        for at in self.records(kind):
+            first, count = number(self.data, at), number(self.data, at + 4)
+            check(first == end, "where a list begins")
+            end = first + count
+            found.append([read(self.record(of, first + index)) for index in range(count)])
+            if kind == LISTS:
+                layers = max((layer + 1 for _, _, layer in found[-1]), default=0)
+                check(number(self.data, at + 8) == layers, "the layers of a list")
+        check(end == self.parts[of][1], "the end of lists")
+        return found
 
     def view(self, at):
-        slots = self.slots(at + 8, 16)
-        symbols = {}
-        for slot in slots:
-            member = number(self.data, slot + 12)
-            if member:
-                check(member <= len(self.members), "the member of a symbol")
-                name = self.text(slot + 4)
-                check(number(self.data, slot) == hash_of(name) >> 32, "the hash of a symbol")
-                symbols[name] = member - 1
-        check(len(symbols) == number(self.data, at + 16), "the number of symbols")
-        check(len(symbols) * 2 <= len(slots), "half of the slots are empty")
-        check(number(self.data, at + 36) == 0, "the zero of a view")
-        members = [self.pair(entry) for _, entry in self.entries(at + 20, 8)]
-        layers = [self.text(entry) for _, entry in self.entries(at + 28, 8)]
-        for member, layer in members:
-            check(member < len(self.members) and layer < len(layers), "a member of a view")
-        return {"name": self.text(at), "slots": slots, "symbols": symbols, "members": members, "layers": layers}
+        dictionary, row, members, layers = (number(self.data, at + field) for field in (8, 12, 16, 20))
+        check(number(self.data, at + 24, 8) == 0, "the zero of a view")
+        lists = ((dictionary, self.dictionaries), (members, self.lists), (layers, self.layer_lists))
+        for index, of in lists:
+            check(index < len(of), "a part of a view")
+        slots, homes, names, rows = self.dictionaries[dictionary]
+        check(row < len(rows), "the row of a view")
+        row, members, layers = rows[row], self.lists[members], self.layer_lists[layers]
+        check(row[0] <= len(members), "a position in a row")
+        check(all(layer < len(layers) for _, _, layer in members), "the layer of a member")
+        symbols = {name: row[one] - 1 for name, one in names.items() if row[one]}
+        name = self.own_text(at)
+        return {"name": name, "slots": slots, "homes": homes, "row": row, "symbols": symbols,
+                "members": members, "layers": layers}
 
-    def search(self, slots, name, of):
-        """Value of a name in a hash table; `of` returns (name, value) of a slot, or None if it is empty."""
-        at = hash_of(name) % len(slots)
-        for _ in slots:
-            found = of(slots[at])
-            if found is None or found[0] == name:
-                return found and found[1]
-            at = (at + 1) % len(slots)
-        return None
+    def walk(self, slots, homes, name):
+        """The slots that may have a name."""
+        home = self.home(hash_of(name), homes) if homes else 0
+        return slots[home : home + len(slots) - homes + 1] if homes else []
 
     def view_named(self, name):
-        def of(slot):
-            index = number(self.data, slot)
-            return (self.views[index - 1]["name"], index - 1) if index else None
-
-        return self.search(self.directory, name, of)
+        for at in self.walk(self.directory, self.directory_homes, name):
+            index = number(self.data, at)
+            if index == 0 or self.views[index - 1]["name"] == name:
+                return index - 1 if index else None
+        return None
 
     def find(self, view, name):
-        def of(slot):
-            member = number(self.data, slot + 12)
-            return (self.text(slot + 4), member - 1) if member else None
+        for at in self.walk(view["slots"], view["homes"], name):
+            one = number(self.data, at + 12)
+            if one == 0:
+                return None
+            if self.text(at + 4) == name:
+                return view["row"][one] - 1 if view["row"][one] else None
+        return None
 
-        return self.search(view["slots"], name, of)
+    def ordinary(self):
+        """The members and the index that other tools see are those of the default view."""
+        members = self.views[self.default - 1]["members"] if self.default else []
+        symbols = self.views[self.default - 1]["symbols"] if self.default else {}
+        seen, index, long = [], None, b""
+        for name, at, size in members_of(self.archive):
+            if name in (b"/", b"/SYM64/"):
+                index = (part(self.archive, at, size), 4 if name == b"/" else 8)
+            elif name == b"//":
+                long = part(self.archive, at, size)
+            elif not at <= self.begin < at + size:
+                name = long[int(name[1:]) :].split(b"/\n")[0] if name[:1] == b"/" else name[:-1]
+                seen.append((name, part(self.archive, at, size), at))
+        check(len(seen) == len(members), "the number of ordinary members")
+        first = {}
+        for (name, data, at), (contents, wanted, _) in zip(seen, members):
+            check(name == wanted.translate(bytes.maketrans(b"\n/\0", b"___")), "the name of an ordinary member")
+            found, flags, _, offset = self.contents[contents]
+            check(not flags & 1 and found == data, "an ordinary member")
+            check(first.setdefault(contents, at) == offset, "where an ordinary member begins")
+        if index is None:
+            return
+        data, wide = index
+        count = number(data, 0, wide, "big")
+        names = data[(count + 1) * wide :].split(b"\0")[:count]
+        entries = [(name, number(data, (one + 1) * wide, wide, "big") + 60) for one, name in enumerate(names)]
+        taken = {}
+        for name, at in entries:
+            check(name in symbols and any(at == one for _, _, one in seen), "a symbol of the index")
+            taken.setdefault(name, at)
+        for name, position in symbols.items():
+            check(taken.get(name) == seen[position][2], "the member of a symbol of the index")
 
 
 def main(path):
@@ -201,19 +310,19 @@ def main(path):
         blob = Blob(file.read())
     print("container", blob.container)
     print("default", blob.default)
-    for index, (name, contents, hidden) in enumerate(blob.members):
-        print("member", index, name.hex() or "-", len(contents), f"{hash_of(contents):016x}", int(hidden))
+    for index, (contents, flags, base, _) in enumerate(blob.contents):
+        print("contents", index, len(contents), f"{hash_of(contents):016x}", flags, base)
     for index, view in enumerate(blob.views):
         check(blob.view_named(view["name"]) == index, "a view in the directory")
         print("view", view["name"].hex() or "-")
         for layer in view["layers"]:
             print("layer", layer.hex() or "-")
-        for member, layer in view["members"]:
-            print("has", member, layer)
-        for name, member in sorted(view["symbols"].items()):
-            check(blob.find(view, name) == member, "a symbol in its slots")
+        for contents, name, layer in view["members"]:
+            print("has", contents, name.hex() or "-", layer)
+        for name, position in sorted(view["symbols"].items()):
+            check(blob.find(view, name) == position, "a symbol in its slots")
             check(blob.find(view, name + b"?") is None or name + b"?" in view["symbols"], "no symbol in slots")
-            print("symbol", name.hex() or "-", member)
+            print("symbol", name.hex() or "-", position)
 
 
 main(*sys.argv[1:])

@@ -46,7 +46,6 @@ fn dependencies_point_downwards() -> Result<()> {
     allowed.insert("gpustub-cdecl", vec![]);
     allowed.insert("gpustub-core", core.to_vec());
     allowed.insert("gpustub-archive", vec![]);
-    allowed.insert("gpustub-archive-c", vec!["gpustub-archive"]);
     allowed.insert("gpurpc", vec![]);
     allowed.insert("gpurpc-capi", vec!["gpurpc"]);
     let loader = ["gpustub", "gpustub-build", "gpurpc"];
@@ -276,8 +275,11 @@ fn run_time_unloads_nothing_and_never_ends_the_process() -> Result<()> {
 
 #[test]
 fn no_source_file_is_too_long() -> Result<()> {
-    for file in tracked(&["*.rs", "*.c", "*.h", "*.S", "*.sh"])? {
-        let lines = fs::read_to_string(&file)?.lines().count();
+    // Copied into other projects as one file.
+    let long = [repository().join("crates/archive/c/gpustub_archive.h")];
+    let files = tracked(&["*.rs", "*.c", "*.h", "*.S", "*.sh"])?;
+    for file in files.iter().filter(|file| !long.contains(file)) {
+        let lines = fs::read_to_string(file)?.lines().count();
         assert!(lines <= 500, "{}: {lines} lines", file.display());
     }
     Ok(())

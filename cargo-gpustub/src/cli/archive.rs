@@ -30,6 +30,8 @@ pub enum ArchiveCommand {
     Extract(ArchiveExtract),
     /// Verify all contents against their hashes
     Verify(ArchiveVerify),
+    /// Repair a super-archive after `strip -g` or a tool like it
+    Refresh(ArchiveRefresh),
     /// Show sizes and sharing
     Stats(ArchiveStats),
 }
@@ -38,7 +40,7 @@ pub enum ArchiveCommand {
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("from").required(true).multiple(true).args(["inputs", "view", "manifest_archive"]))]
 pub struct ArchiveBuild {
-    /// Archives, directories or object files; each becomes a view named after the file
+    /// Archives, views of super-archives (FILE:VIEW), directories, object files; each becomes a view
     #[arg(value_name = "INPUT")]
     pub inputs: Vec<PathBuf>,
     /// Write the super-archive to FILE
@@ -56,12 +58,15 @@ pub struct ArchiveBuild {
     /// Strip the processor from LLVM bitcode so that views share it (compile it with -mcpu, -mattr)
     #[arg(long)]
     pub canonical_bitcode: bool,
+    /// Layer whose strong definitions can be overridden (-fPIC -fsemantic-interposition)
+    #[arg(long, value_name = "LAYER")]
+    pub interposable: Vec<String>,
     /// Print definitions overridden by earlier layers
     #[arg(long)]
     pub print_overrides: bool,
     /// Build `[archive.NAME]` of GpuStub.toml
     #[arg(long, value_name = "NAME")]
-    #[arg(conflicts_with_all = ["inputs", "view", "default_view", "no_default_view", "canonical_bitcode"])]
+    #[arg(conflicts_with_all = ["inputs", "view", "default_view", "no_default_view", "canonical_bitcode", "interposable"])]
     pub manifest_archive: Option<String>,
     /// Package of the GpuStub.toml.
     #[command(flatten)]
@@ -112,6 +117,9 @@ pub struct ArchiveExtract {
     /// Write each member as a file below --out-dir
     #[arg(long, requires = "out_dir")]
     pub members: bool,
+    /// Extract members as linkers see them: what an earlier layer overrides is undefined
+    #[arg(long)]
+    pub linked: bool,
     /// Directory for --members
     #[arg(long, value_name = "DIR", requires = "members")]
     pub out_dir: Option<PathBuf>,
@@ -120,6 +128,13 @@ pub struct ArchiveExtract {
 /// `archive verify`.
 #[derive(Debug, Args)]
 pub struct ArchiveVerify {
+    /// A super-archive
+    pub file: PathBuf,
+}
+
+/// `archive refresh`.
+#[derive(Debug, Args)]
+pub struct ArchiveRefresh {
     /// A super-archive
     pub file: PathBuf,
 }

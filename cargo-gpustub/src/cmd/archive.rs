@@ -6,7 +6,6 @@ mod find;
 mod list;
 mod stats;
 
-use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Deref;
@@ -15,12 +14,14 @@ use std::path::Path;
 use gpustub_archive::{SuperArchive, View};
 use gpustub_core::diag::{Diagnostic, MALFORMED_SUPER_ARCHIVE};
 use gpustub_core::suggest::nearest;
+use gpustub_engine::archive::replace;
 use gpustub_report::error::{Error, Result};
 use gpustub_report::report::Sources;
 use gpustub_report::shell::Shell;
 use memmap2::Mmap;
 
 use crate::cli::{Archive, ArchiveCommand};
+use crate::cmd::number;
 
 /// Runs the command.
 pub fn run(options: &Archive, shell: &mut Shell) -> Result<bool> {
@@ -41,16 +42,41 @@ pub fn run(options: &Archive, shell: &mut Shell) -> Result<bool> {
         ArchiveCommand::Stats(options) => with_archive(&options.file, shell, |all, shell| {
             stats::run(all, options, shell)
         }),
+        ArchiveCommand::Refresh(options) => refresh(&options.file, shell),
         ArchiveCommand::Verify(options) => with_archive(&options.file, shell, |all, shell| {
             all.verify()?;
-            let (views, members) = (all.view_count(), all.member_count());
+            let (views, contents) = (all.view_count(), all.contents_count());
             let shown = options.file.display();
-            shell.status(
-                "Verified",
-                format!("{shown}: {views} views, {members} members"),
+            let what = format!(
+                "{shown}: {}, {contents} distinct contents",
+                number(views, "view")
             );
+            shell.status("Verified", what);
             Ok(true)
         }),
+    }
+}
+
+/// Updates the tables for stripped members.
+fn refresh(path: &Path, shell: &mut Shell) -> Result<bool> {
+    let mut bytes = std::fs::read(path).map_err(|e| Error::io("read", path, &e))?;
+    let shown = path.display();
+    match gpustub_superarchive::refresh(&mut bytes) {
+        Ok(changed) => {
+            let content = |out: &mut dyn io::Write| out.write_all(&bytes);
+            let written = replace(path, &content).map_err(|e| Error::io("write", path, &e))?;
+            let what = format!("{shown}: {}", number(changed, "changed member"));
+            shell.status(if written { "Refreshed" } else { "Fresh" }, what);
+            Ok(true)
+        }
+        Err(error) => {
+            let message = format!("`{shown}` cannot be refreshed: {error}");
+            let one = Diagnostic::error(&MALFORMED_SUPER_ARCHIVE, message);
+            let one =
+                one.help("names, order and symbols of members must be as before: build it again");
+            shell.diagnostics(&[one], &Sources::new())?;
+            Ok(false)
+        }
     }
 }
 
@@ -94,7 +120,18 @@ fn with_archive(
                 Wrong::NoViews => {
                     "`ar t` lists an ordinary archive; if another tool dropped the views, build it again"
                 }
-                Wrong::UnsupportedVersion { .. } => "use a newer gpustub",
+                Wrong::UnsupportedVersion { .. }
+                | Wrong::UnsupportedFeatures { .. }
+                | Wrong::UnsupportedExtension { .. }
+                | Wrong::UnsupportedContents { .. }
+                | Wrong::Compressed { .. } => "use a newer gpustub",
+                Wrong::MemberMoved { .. } | Wrong::OrdinaryMembers { .. } => {
+                    "after `strip -g` or a tool like it, run `cargo gpustub archive refresh`; \
+                     otherwise build it again"
+                }
+                Wrong::IndexIncomplete { .. } | Wrong::IndexChanged => {
+                    "write the index again with `llvm-ranlib`, or `ranlib` with a plugin for LTO"
+                }
                 _ => "build it again; change its inputs with other tools, not the file",
             };
             let message = format!("`{}`: {error}", path.display());
@@ -146,20 +183,6 @@ fn layers(view: &View<'_>) -> ArchiveResult<Vec<String>> {
         names.push(text(layer?.name));
     }
     Ok(names)
-}
-
-/// Layer of each member of a view, by the member's index.
-fn layer_of(view: &View<'_>) -> ArchiveResult<HashMap<usize, String>> {
-    let names = layers(view)?;
-    let mut found = HashMap::new();
-    for member in view.members() {
-        let (member, layer) = member?;
-        found.insert(
-            member.index(),
-            names.get(layer).cloned().unwrap_or_default(),
-        );
-    }
-    Ok(found)
 }
 
 /// A human-readable form of a name with any bytes.

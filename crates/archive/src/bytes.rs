@@ -16,20 +16,30 @@ impl<'a> Bytes<'a> {
         self.0.get(at..end).map(Bytes)
     }
 
-    fn array<const N: usize>(self, at: u64) -> Option<[u8; N]> {
-        let bytes = self.get(at, N as u64)?;
-        bytes.0.try_into().ok()
+    /// The `N` bytes at an offset.
+    pub fn array<const N: usize>(self, at: u64) -> Option<&'a [u8; N]> {
+        self.0.get(usize::try_from(at).ok()?..)?.first_chunk()
     }
 
     pub fn u16(self, at: u64) -> Option<u16> {
-        self.array(at).map(u16::from_le_bytes)
+        self.array(at).map(|bytes| u16::from_le_bytes(*bytes))
     }
 
     pub fn u32(self, at: u64) -> Option<u32> {
-        self.array(at).map(u32::from_le_bytes)
+        self.array(at).map(|bytes| u32::from_le_bytes(*bytes))
     }
 
     pub fn u64(self, at: u64) -> Option<u64> {
-        self.array(at).map(u64::from_le_bytes)
+        self.array(at).map(|bytes| u64::from_le_bytes(*bytes))
     }
+}
+
+/// The number of 32 bits at an offset of a record.
+pub fn word<const N: usize>(record: &[u8; N], at: usize) -> u32 {
+    u32::from_le_bytes([record[at], record[at + 1], record[at + 2], record[at + 3]])
+}
+
+/// The number of 64 bits at an offset of a record.
+pub fn long<const N: usize>(record: &[u8; N], at: usize) -> u64 {
+    u64::from(word(record, at)) | u64::from(word(record, at + 4)) << 32
 }

@@ -8,11 +8,12 @@ use core::fmt;
 /// use gpustub_archive::{Error, SuperArchive};
 ///
 /// # let bytes = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sample.a"));
-/// let cut = &bytes[..bytes.len() - 1];
-/// match SuperArchive::parse(cut) {
-///     Err(Error::SizeMismatch { written, found }) => assert_eq!(written, found + 1),
-///     other => panic!("{other:?}"),
-/// }
+/// let mut later = bytes.to_vec();
+/// let magic = bytes.windows(16).position(|part| part == gpustub_archive::MAGIC);
+/// // The word of required features.
+/// later[magic.expect("tables") + 24] |= 4;
+/// let error = SuperArchive::parse(&later).unwrap_err();
+/// assert_eq!(error, Error::UnsupportedFeatures { bits: 4 });
 /// assert_eq!(SuperArchive::parse(b"text").unwrap_err(), Error::NotAnArchive);
 /// assert_eq!(SuperArchive::parse(b"!<arch>\n").unwrap_err(), Error::NoViews);
 /// ```
@@ -28,22 +29,52 @@ pub enum Error {
         /// The major version of that format.
         major: u16,
     },
-    /// The archive is longer or shorter than when it was written.
-    SizeMismatch {
-        /// Original length in bytes.
-        written: u64,
-        /// Present length in bytes.
-        found: u64,
+    /// The archive requires features that this reader does not know.
+    UnsupportedFeatures {
+        /// The unknown bits.
+        bits: u32,
+    },
+    /// The archive requires an extension that this reader does not know.
+    UnsupportedExtension {
+        /// Kind of the extension.
+        kind: u32,
+    },
+    /// A member has flags, or is compressed in a form, that this reader does not know.
+    UnsupportedContents {
+        /// The index of the contents.
+        contents: u32,
+    },
+    /// A member is compressed: see `Contents::decompress`.
+    Compressed {
+        /// The index of the contents.
+        contents: u32,
+    },
+    /// The caller's function failed, or the result is not what was written.
+    Decompression {
+        /// The index of the contents.
+        contents: u32,
     },
     /// A member was moved, or its header changed.
     MemberMoved {
-        /// The index of the member.
-        member: u32,
+        /// The index of its contents.
+        contents: u32,
     },
     /// The contents of a member differ from those that were written.
     HashMismatch {
-        /// The index of the member.
-        member: u32,
+        /// The index of the contents.
+        contents: u32,
+    },
+    /// The members that ordinary tools see are not those of the default view.
+    OrdinaryMembers {
+        /// Position of the first other one.
+        position: u32,
+    },
+    /// In the archive's own index, a symbol has a member that the default view does not give it.
+    IndexChanged,
+    /// The archive's own index lacks symbols of the default view: ordinary tools may not find them.
+    IndexIncomplete {
+        /// Number of these symbols.
+        missing: u32,
     },
     /// An offset out of bounds, or a table that differs from the one that was written.
     Malformed(Part),
@@ -60,16 +91,20 @@ pub enum Error {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Part {
-    /// The headers of the archive's first members.
+    /// The headers of the archive's members, or its index.
     Archive,
     /// The header of the tables.
     Header,
     /// The list of views.
     Views,
-    /// The table of symbols of a view.
+    /// A dictionary of symbols, or a row of it.
     Symbols,
-    /// The list of members.
+    /// A list of members, or of layers.
     Members,
+    /// The contents of members.
+    Contents,
+    /// The table of extensions.
+    Extensions,
 }
 
 impl fmt::Display for Error {
@@ -80,16 +115,39 @@ impl fmt::Display for Error {
             Self::UnsupportedVersion { major } => {
                 write!(f, "unsupported format version {major} of a super-archive")
             }
-            Self::SizeMismatch { written, found } => write!(
-                f,
-                "super-archive changed: {found} bytes, but {written} were written"
-            ),
-            Self::MemberMoved { member } => {
-                write!(f, "super-archive changed: member {member} was moved")
+            Self::UnsupportedFeatures { bits } => {
+                write!(f, "super-archive requires unknown features {bits:#x}")
             }
-            Self::HashMismatch { member } => write!(
+            Self::UnsupportedExtension { kind } => {
+                write!(f, "super-archive requires an unknown extension {kind}")
+            }
+            Self::UnsupportedContents { contents } => {
+                write!(f, "contents {contents} of a super-archive have an unknown form")
+            }
+            Self::Compressed { contents } => {
+                write!(f, "contents {contents} of a super-archive are compressed")
+            }
+            Self::Decompression { contents } => {
+                write!(f, "contents {contents} of a super-archive cannot be decompressed")
+            }
+            Self::MemberMoved { contents } => write!(
                 f,
-                "super-archive changed: contents of member {member} do not match their hash"
+                "super-archive changed: the member with contents {contents} was moved"
+            ),
+            Self::HashMismatch { contents } => write!(
+                f,
+                "super-archive changed: contents {contents} do not match their hash"
+            ),
+            Self::OrdinaryMembers { position } => write!(
+                f,
+                "super-archive changed: ordinary member {position} is not that of the default view"
+            ),
+            Self::IndexChanged => f.write_str(
+                "super-archive changed: its index gives a symbol another member than the default view",
+            ),
+            Self::IndexIncomplete { missing } => write!(
+                f,
+                "super-archive changed: its index lacks {missing} symbols of the default view"
             ),
             Self::Malformed(part) => write!(f, "malformed super-archive: {part}"),
         }
@@ -99,11 +157,13 @@ impl fmt::Display for Error {
 impl fmt::Display for Part {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Archive => "header of one of the first members",
+            Self::Archive => "headers or index of the archive",
             Self::Header => "header of the tables",
             Self::Views => "list of views",
             Self::Symbols => "symbol table of a view",
             Self::Members => "list of members",
+            Self::Contents => "contents of members",
+            Self::Extensions => "table of extensions",
         })
     }
 }

@@ -9,111 +9,159 @@ pub const MAGIC: [u8; 16] = *b"\x7fgpustub archive";
 /// Last bytes of the archive's own index, if it contains the tables.
 pub const TRAILER: [u8; 16] = *b"\x7fgpustub trailer";
 
-/// Number of bytes that a symbol's name may have regardless of sharing: see `FORMAT.md`.
-pub const MAX_SHARED_NAME: u64 = 4096;
-
 /// Major version of the format. A reader rejects others, and ignores the additions of later minor
 /// versions.
 pub const MAJOR: u16 = 1;
 
-pub const HEADER_SIZE: u64 = 96;
-pub const MEMBER_SIZE: u64 = 40;
-pub const VIEW_SIZE: u64 = 40;
-pub const SLOT_SIZE: u64 = 16;
-pub const ENTRY_SIZE: u64 = 8;
-pub const LAYER_SIZE: u64 = 8;
+/// Required feature: contents may be compressed.
+pub const COMPRESSED: u32 = 1;
+const KNOWN_FEATURES: u32 = COMPRESSED;
 
-/// Flag of a hidden member, which follows the tables instead of being a member of the archive.
-pub const HIDDEN: u32 = 1;
+/// Size of the header, as far as this version knows it; the last 8 bytes are the hash.
+pub const HEADER_SIZE: u64 = 120;
 
-/// A table: its offset in the blob, and its number of entries (for texts: bytes).
+/// Sizes of the records of all parts, in the order of the file.
+const RECORDS: [u32; 12] = [48, 32, 4, 32, 16, 4, 12, 16, 8, 8, 32, 1];
+
+/// Consecutive records of one kind.
 #[derive(Clone, Copy, Debug)]
-pub struct Table {
+pub struct Records {
+    /// Offset of the first one in the blob.
     pub at: u64,
     pub count: u32,
+    size: u32,
 }
 
-impl Table {
-    pub fn read(blob: Bytes<'_>, at: u64, size: u64, within: u64) -> Option<Self> {
-        let table = Self {
-            at: blob.u32(at)?.into(),
-            count: blob.u32(at + 4)?,
-        };
-        let end = table.at + u64::from(table.count) * size;
-        (end <= within).then_some(table)
+impl Records {
+    /// Offset of the record of that index.
+    pub fn get(self, index: u32) -> Option<u64> {
+        (index < self.count).then(|| self.at + u64::from(index) * u64::from(self.size))
+    }
+
+    /// The records from `first` on.
+    pub fn range(self, first: u32, count: u64) -> Option<Self> {
+        let end = u64::from(first).checked_add(count)?;
+        (end <= self.count.into()).then(|| Self {
+            at: self.at + u64::from(first) * u64::from(self.size),
+            count: count as u32,
+            ..self
+        })
+    }
+
+    pub fn end(self) -> u64 {
+        self.at + u64::from(self.count) * u64::from(self.size)
     }
 }
 
-/// A hash table whose number of slots is a power of two.
-#[derive(Clone, Copy, Debug)]
-pub struct Slots {
-    pub at: u64,
-    bits: u32,
-}
-
-impl Slots {
-    pub fn read(blob: Bytes<'_>, at: u64, size: u64, within: u64) -> Option<Self> {
-        let slots = Self {
-            at: blob.u32(at)?.into(),
-            bits: blob.u32(at + 4)?,
-        };
-        if slots.bits > 31 {
-            return None;
-        }
-        let end = slots.at + u64::from(slots.slots()) * size;
-        (end <= within).then_some(slots)
-    }
-
-    pub fn slots(self) -> u32 {
-        1 << self.bits
-    }
-
-    pub fn mask(self) -> u32 {
-        self.slots() - 1
-    }
-}
-
-/// Validated header of the tables: each table is within them.
+/// Validated header of the tables: each part is within them.
 #[derive(Clone, Copy, Debug)]
 pub struct Header {
     pub blob_size: u64,
-    pub archive_size: u64,
-    /// End of the tables, where hidden members begin.
+    /// End of the tables, where hidden contents begin.
     pub tables_size: u64,
-    pub tables_hash: u64,
-    pub members: Table,
-    pub views: Table,
-    pub directory: Slots,
-    pub texts: Table,
+    pub features: u32,
     /// The index of the default view, plus one; 0: none.
     pub default: u32,
+    /// Longest displacement of the directory.
+    pub longest: u32,
+    pub contents: Records,
+    pub views: Records,
+    pub directory: Records,
+    pub dictionaries: Records,
+    pub slots: Records,
+    pub rows: Records,
+    pub lists: Records,
+    pub entries: Records,
+    pub layer_lists: Records,
+    pub layers: Records,
+    pub extensions: Records,
+    pub texts: Records,
 }
 
 impl Header {
     pub fn read(blob: Bytes<'_>) -> Result<Self, Error> {
-        let major = blob.u16(16).ok_or(Error::Malformed(Part::Header))?;
+        let malformed = Error::Malformed(Part::Header);
+        let major = blob.u16(16).ok_or(malformed)?;
         if major != MAJOR {
             return Err(Error::UnsupportedVersion { major });
         }
-        Self::fields(blob).ok_or(Error::Malformed(Part::Header))
+        let unknown = blob.u32(24).ok_or(malformed)? & !KNOWN_FEATURES;
+        if unknown != 0 {
+            return Err(Error::UnsupportedFeatures { bits: unknown });
+        }
+        let header = Self::fields(blob).ok_or(malformed)?;
+        let blob = blob.get(0, header.blob_size).ok_or(malformed)?;
+        for index in 0..header.extensions.count {
+            Extension::read(blob, &header, index)?;
+        }
+        Ok(header)
     }
 
     fn fields(blob: Bytes<'_>) -> Option<Self> {
-        let tables_size = blob.u64(80)?;
-        let header = Self {
-            blob_size: blob.u64(24)?,
-            archive_size: blob.u64(32)?,
-            tables_size,
-            tables_hash: blob.u64(88)?,
-            members: Table::read(blob, 40, MEMBER_SIZE, tables_size)?,
-            views: Table::read(blob, 48, VIEW_SIZE, tables_size)?,
-            directory: Slots::read(blob, 56, 4, tables_size)?,
-            texts: Table::read(blob, 64, 1, tables_size)?,
-            default: blob.u32(72)?,
+        let size = blob.u32(20)?;
+        let tables_size = blob.u64(40)?;
+        let mut at = u64::from(size);
+        let mut kinds = (56..).step_by(4).zip(RECORDS);
+        let mut part = || {
+            let (field, size) = kinds.next()?;
+            let count = blob.u32(field)?;
+            let part = Records { at, count, size };
+            at = part.end();
+            Some(part)
         };
-        let fits = header.tables_size <= header.blob_size
+        let header = Self {
+            blob_size: blob.u64(32)?,
+            tables_size,
+            features: blob.u32(24)?,
+            default: blob.u32(48)?,
+            longest: blob.u32(52)?,
+            contents: part()?,
+            views: part()?,
+            directory: part()?,
+            dictionaries: part()?,
+            slots: part()?,
+            rows: part()?,
+            lists: part()?,
+            entries: part()?,
+            layer_lists: part()?,
+            layers: part()?,
+            extensions: part()?,
+            texts: part()?,
+        };
+        let fits = u64::from(size) >= HEADER_SIZE
+            && header.texts.end() <= tables_size
+            && tables_size <= header.blob_size
             && header.blob_size <= blob.len()
-            && header.default <= header.views.count;
+            && header.default <= header.views.count
+            && header.longest <= header.directory.count;
         fits.then_some(header)
+    }
+}
+
+/// Additional data of a later version.
+#[derive(Clone, Copy, Debug)]
+pub struct Extension<'a> {
+    pub at: u64,
+    pub data: Bytes<'a>,
+    pub hash: u64,
+}
+
+impl<'a> Extension<'a> {
+    /// Refuses required extensions: no kind is known.
+    pub fn read(blob: Bytes<'a>, header: &Header, index: u32) -> Result<Self, Error> {
+        let malformed = Error::Malformed(Part::Extensions);
+        let fields = || {
+            let record = header.extensions.get(index)?;
+            let (at, size) = (blob.u64(record + 8)?, blob.u64(record + 16)?);
+            let (kind, flags) = (blob.u32(record)?, blob.u32(record + 4)?);
+            let data = blob.get(at, size)?;
+            let hash = blob.u64(record + 24)?;
+            Some((kind, flags, Self { at, data, hash }))
+        };
+        match fields().ok_or(malformed)? {
+            (_, 0, extension) => Ok(extension),
+            (kind, 1, _) => Err(Error::UnsupportedExtension { kind }),
+            _ => Err(malformed),
+        }
     }
 }

@@ -26,9 +26,9 @@
 //!
 //! | function | checks |
 //! |---|---|
-//! | [`SuperArchive::parse`] | that the length is as written, and that the tables are within it |
-//! | [`Member::data`] | that the member's header is as written, at the member's offset |
-//! | [`SuperArchive::verify`] | all contents, by their hashes |
+//! | [`SuperArchive::parse`] | that the tables are within the archive, and require nothing unknown |
+//! | [`Member::data`] | that an ordinary member's header is as written, at the member's offset |
+//! | [`SuperArchive::verify`] | all contents, by their hashes, and what other tools see |
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -39,18 +39,29 @@
 mod readme {}
 
 mod bytes;
+mod closure;
 mod container;
+mod contents;
 mod error;
 mod format;
 pub mod hash;
 mod member;
+mod ordinary;
+mod slots;
 mod super_archive;
 mod tables;
+mod target;
 mod verify;
 mod view;
 
+pub use closure::Closure;
+#[doc(hidden)]
+pub use container::contains_tables;
+pub use contents::{Contents, ZSTD};
 pub use error::{Error, Part};
 pub use format::{MAGIC, MAJOR, TRAILER};
 pub use member::Member;
+pub use ordinary::{Ordinary, OrdinaryMember};
 pub use super_archive::SuperArchive;
+pub use target::match_target;
 pub use view::{Layer, Symbol, Symbols, View};

@@ -2,11 +2,12 @@
 
 use crate::bytes::Bytes;
 use crate::container;
+use crate::contents::Contents;
 use crate::error::{Error, Part};
-use crate::format::{Header, VIEW_SIZE};
+use crate::format::Header;
 use crate::hash::hash_bytes;
-use crate::member::Member;
-use crate::tables::Tables;
+use crate::slots::Slots;
+use crate::tables::{Store, Tables};
 use crate::view::View;
 
 /// A super-archive in memory.
@@ -16,7 +17,7 @@ use crate::view::View;
 ///
 /// # let bytes = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sample.a"));
 /// let archive = SuperArchive::parse(bytes)?;
-/// assert_eq!((archive.view_count(), archive.member_count()), (2, 3));
+/// assert_eq!((archive.view_count(), archive.contents_count()), (2, 3));
 /// let default = archive.default_view()?.expect("written with a default view");
 /// assert_eq!(default.name(), b"gfx900");
 /// archive.verify()?;
@@ -33,25 +34,24 @@ impl<'a> SuperArchive<'a> {
     ///
     /// # Errors
     ///
-    /// [`Error::NotAnArchive`], [`Error::NoViews`], [`Error::UnsupportedVersion`],
-    /// [`Error::SizeMismatch`] if the length changed after writing, and [`Error::Malformed`] if the
-    /// tables reach beyond the end.
+    /// [`Error::NotAnArchive`], [`Error::NoViews`]; [`Error::UnsupportedVersion`],
+    /// [`Error::UnsupportedFeatures`] and [`Error::UnsupportedExtension`] if a later reader is required;
+    /// [`Error::Malformed`] if the tables reach beyond the end.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Error> {
         let archive = Bytes(bytes);
-        let blob = container::find_tables(archive)?;
+        let (blob_at, size) = container::find_tables(archive)?;
+        let malformed = Error::Malformed(Part::Header);
+        let blob = archive.get(blob_at, size).ok_or(malformed)?;
         let header = Header::read(blob)?;
-        if header.archive_size != bytes.len() as u64 {
-            return Err(Error::SizeMismatch {
-                written: header.archive_size,
-                found: bytes.len() as u64,
-            });
-        }
-        let blob = blob
-            .get(0, header.blob_size)
-            .ok_or(Error::Malformed(Part::Header))?;
-        let tables = Tables {
+        let store = Store {
             archive,
-            blob,
+            blob: blob.get(0, header.blob_size).ok_or(malformed)?,
+            contents: header.contents,
+            texts: header.texts,
+        };
+        let tables = Tables {
+            store,
+            blob_at,
             header,
         };
         Ok(Self { tables })
@@ -69,19 +69,18 @@ impl<'a> SuperArchive<'a> {
     /// [`Error::Malformed`] if the tables are corrupt.
     pub fn view(&self, name: impl AsRef<[u8]>) -> Result<Option<View<'a>>, Error> {
         let name = name.as_ref();
-        let directory = self.tables.header.directory;
+        let header = &self.tables.header;
         let malformed = Error::Malformed(Part::Views);
-        let mut slot = hash_bytes(name) as u32;
-        for _ in 0..directory.slots() {
-            let at = directory.at + u64::from(slot & directory.mask()) * 4;
-            let Some(index) = self.tables.blob.u32(at).ok_or(malformed)?.checked_sub(1) else {
-                return Ok(None);
+        let directory = Slots::new(header.directory, header.longest).ok_or(malformed)?;
+        for at in directory.walk(hash_bytes(name)) {
+            let word = self.tables.store.blob.u32(at).ok_or(malformed)?;
+            let Some(index) = word.checked_sub(1) else {
+                break;
             };
-            let view = self.view_at(index as usize)?.ok_or(malformed)?;
-            if view.name() == name {
-                return Ok(Some(view));
+            let at = header.views.get(index).ok_or(malformed)?;
+            if self.tables.store.text(at).ok_or(malformed)? == name {
+                return self.view_at(index as usize);
             }
-            slot = slot.wrapping_add(1);
         }
         Ok(None)
     }
@@ -95,9 +94,8 @@ impl<'a> SuperArchive<'a> {
         if index >= self.view_count() {
             return Ok(None);
         }
-        let at = self.tables.header.views.at + index as u64 * VIEW_SIZE;
-        let view = View::read(self.tables, at).ok_or(Error::Malformed(Part::Views))?;
-        Ok(Some(view))
+        let view = View::read(self.tables.store, &self.tables.header, index as u32);
+        view.map(Some).ok_or(Error::Malformed(Part::Views))
     }
 
     /// All views, in declaration order.
@@ -116,26 +114,45 @@ impl<'a> SuperArchive<'a> {
         index.map_or(Ok(None), |index| self.view_at(index as usize))
     }
 
-    /// The number of members; a member of several views counts once.
-    pub fn member_count(&self) -> usize {
-        self.tables.header.members.count as usize
+    /// The number of distinct contents of members.
+    pub fn contents_count(&self) -> usize {
+        self.tables.header.contents.count as usize
     }
 
-    /// The member of that [`Member::index`]; `None` if the index is out of range.
+    /// The contents of that [`Contents::index`]; `None` if the index is out of range.
     ///
     /// # Errors
     ///
-    /// [`Error::Malformed`] if the tables are corrupt.
-    pub fn member_at(&self, index: usize) -> Result<Option<Member<'a>>, Error> {
-        if index >= self.member_count() {
+    /// [`Error::Malformed`] if the tables are corrupt, [`Error::UnsupportedContents`] if their form is
+    /// unknown.
+    pub fn contents_at(&self, index: usize) -> Result<Option<Contents<'a>>, Error> {
+        if index >= self.contents_count() {
             return Ok(None);
         }
-        Member::read(self.tables, index as u32).map(Some)
+        Contents::read(self.tables.store, index as u32).map(Some)
     }
 
-    /// All members, each once.
-    pub fn members(&self) -> impl Iterator<Item = Result<Member<'a>, Error>> + use<'a> {
+    /// The contents of all members, each once.
+    pub fn contents(&self) -> impl Iterator<Item = Result<Contents<'a>, Error>> + use<'a> {
         let tables = self.tables;
-        (0..tables.header.members.count).map(move |index| Member::read(tables, index))
+        (0..tables.header.contents.count).map(move |index| Contents::read(tables.store, index))
+    }
+
+    /// Size of the tables in bytes: of names, symbols, views and lists.
+    pub fn tables_size(&self) -> u64 {
+        self.tables.header.tables_size
+    }
+
+    /// Offset of the tables in the archive.
+    #[doc(hidden)]
+    pub fn tables_offset(&self) -> u64 {
+        self.tables.blob_at
+    }
+
+    /// Offset in the archive of the record of these contents.
+    #[doc(hidden)]
+    pub fn record_offset(&self, contents: usize) -> Option<u64> {
+        let record = self.tables.header.contents.get(contents.try_into().ok()?)?;
+        Some(self.tables.blob_at + record)
     }
 }

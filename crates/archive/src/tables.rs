@@ -1,26 +1,34 @@
 //! The tables, and the archive that they describe.
 
 use crate::bytes::Bytes;
-use crate::format::Header;
+use crate::format::{Header, Records};
 
 /// Tables with a validated header.
 #[derive(Clone, Copy, Debug)]
 pub struct Tables<'a> {
-    pub archive: Bytes<'a>,
-    pub blob: Bytes<'a>,
+    pub store: Store<'a>,
+    /// Offset of the blob in the archive.
+    pub blob_at: u64,
     pub header: Header,
 }
 
-impl<'a> Tables<'a> {
+/// The parts that members are read from.
+#[derive(Clone, Copy, Debug)]
+pub struct Store<'a> {
+    pub archive: Bytes<'a>,
+    pub blob: Bytes<'a>,
+    pub contents: Records,
+    pub texts: Records,
+}
+
+impl<'a> Store<'a> {
     /// A text of the tables, whose offset and length are at `at`.
     pub fn text(&self, at: u64) -> Option<&'a [u8]> {
-        let (offset, length) = (self.blob.u32(at)?, self.blob.u32(at.checked_add(4)?)?);
-        let texts = self.header.texts;
-        let end = u64::from(offset).checked_add(u64::from(length))?;
-        if end > u64::from(texts.count) {
-            return None;
-        }
-        let text = self.blob.get(texts.at + u64::from(offset), length.into())?;
-        Some(text.0)
+        self.text_of(self.blob.u32(at)?, self.blob.u32(at + 4)?)
+    }
+
+    pub fn text_of(&self, offset: u32, length: u32) -> Option<&'a [u8]> {
+        let text = self.texts.range(offset, length.into())?;
+        Some(self.blob.get(text.at, length.into())?.0)
     }
 }

@@ -2,11 +2,14 @@
 
 use core::ops::Range;
 
+use crate::bytes::word;
+use crate::contents::Contents;
 use crate::error::{Error, Part};
-use crate::format::{ENTRY_SIZE, LAYER_SIZE, SLOT_SIZE, Slots, Table};
+use crate::format::{Header, Records};
 use crate::hash::hash_bytes;
 use crate::member::Member;
-use crate::tables::Tables;
+use crate::slots::Slots;
+use crate::tables::Store;
 
 /// One of the archives in a super-archive. Declared as a list of layers, which are searched in order
 /// for each symbol; one table has the results of that search.
@@ -19,19 +22,20 @@ use crate::tables::Tables;
 /// let gfx1100 = archive.view("gfx1100")?.expect("a view");
 /// // Both views share the member of `norm`; that of `scale` is overridden.
 /// let [norm, other] = [gfx900, gfx1100].map(|view| view.find_symbol("norm"));
-/// assert_eq!(norm?.map(|m| m.index()), other?.map(|m| m.index()));
+/// assert_eq!(norm?.map(|m| m.contents().index()), other?.map(|m| m.contents().index()));
 /// let [scale, other] = [gfx900, gfx1100].map(|view| view.find_symbol("scale"));
-/// assert_ne!(scale?.map(|m| m.index()), other?.map(|m| m.index()));
+/// assert_ne!(scale?.map(|m| m.contents().index()), other?.map(|m| m.contents().index()));
 /// # Ok::<(), gpustub_archive::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
-    tables: Tables<'a>,
+    store: Store<'a>,
     name: &'a [u8],
     slots: Slots,
-    symbols: u32,
-    members: Table,
-    layers: Table,
+    /// Words of the row: the largest one, then the position of each class.
+    row: Records,
+    members: Records,
+    layers: Records,
 }
 
 /// A layer of a view.
@@ -60,8 +64,8 @@ pub struct Layer<'a> {
 /// let view = archive.view("gfx1100")?.expect("a view");
 /// for symbol in view.symbols() {
 ///     let symbol = symbol?;
-///     let found = view.find_symbol(symbol.name)?.map(|member| member.index());
-///     assert_eq!(found, Some(symbol.member.index()));
+///     let found = view.find_symbol(symbol.name)?.map(|member| member.position());
+///     assert_eq!(found, Some(symbol.member.position()));
 /// }
 /// # Ok::<(), gpustub_archive::Error>(())
 /// ```
@@ -100,27 +104,68 @@ impl<'a> Iterator for Symbols<'a> {
     fn next(&mut self) -> Option<Self::Item> {
         let view = self.view;
         self.slots.find_map(|slot| {
-            let full = view.slot(slot).transpose()?;
-            Some(full.and_then(|(_, at)| {
-                let (name, member) = view.symbol(at)?;
-                let member = Member::read(view.tables, member)?;
-                Ok(Symbol { name, member })
-            }))
+            let full = || {
+                let slot = Slot::read(view.store, view.slots.offset(slot)?)?;
+                Some((slot.class != 0).then_some(slot))
+            };
+            let slot = match full() {
+                None => return Some(Err(Error::Malformed(Part::Symbols))),
+                Some(slot) => slot?,
+            };
+            let symbol = slot.name(view.store).and_then(|name| {
+                let member = view.member_of(slot.class)?;
+                Ok(member.map(|member| Symbol { name, member }))
+            });
+            symbol.transpose()
         })
     }
 }
 
-impl<'a> View<'a> {
-    pub(crate) fn read(tables: Tables<'a>, at: u64) -> Option<Self> {
-        let within = tables.header.tables_size;
-        let table = |at, size| Table::read(tables.blob, at, size, within);
+/// A slot of a dictionary.
+#[derive(Clone, Copy)]
+pub(crate) struct Slot {
+    /// Lower half of the hash of the name.
+    pub hash: u32,
+    text: (u32, u32),
+    /// Class plus one; 0: the slot is empty.
+    pub class: u32,
+}
+
+impl Slot {
+    pub fn read(store: Store<'_>, at: u64) -> Option<Self> {
+        let slot: &[u8; 16] = store.blob.array(at)?;
         Some(Self {
-            tables,
-            name: tables.text(at)?,
-            slots: Slots::read(tables.blob, at + 8, SLOT_SIZE, within)?,
-            symbols: tables.blob.u32(at + 16)?,
-            members: table(at + 20, ENTRY_SIZE)?,
-            layers: table(at + 28, LAYER_SIZE)?,
+            hash: word(slot, 0),
+            text: (word(slot, 4), word(slot, 8)),
+            class: word(slot, 12),
+        })
+    }
+
+    pub fn name<'a>(&self, store: Store<'a>) -> Result<&'a [u8], Error> {
+        let name = store.text_of(self.text.0, self.text.1);
+        name.ok_or(Error::Malformed(Part::Symbols))
+    }
+
+    pub fn is_zero(&self) -> bool {
+        (self.hash, self.text, self.class) == (0, (0, 0), 0)
+    }
+}
+
+impl<'a> View<'a> {
+    pub(crate) fn read(store: Store<'a>, header: &Header, index: u32) -> Option<Self> {
+        let blob = store.blob;
+        let at = header.views.get(index)?;
+        let dictionary = Dictionary::read(store, header, blob.u32(at + 8)?)?;
+        let list = header.lists.get(blob.u32(at + 16)?)?;
+        let layers = header.layer_lists.get(blob.u32(at + 20)?)?;
+        let records = |part: Records, at| part.range(blob.u32(at)?, blob.u32(at + 4)?.into());
+        Some(Self {
+            store,
+            name: store.text(at)?,
+            slots: dictionary.slots,
+            row: dictionary.row(blob.u32(at + 12)?)?,
+            members: records(header.entries, list)?,
+            layers: records(header.layers, layers)?,
         })
     }
 
@@ -129,9 +174,9 @@ impl<'a> View<'a> {
         self.name
     }
 
-    /// The number of symbols.
+    /// The number of symbols. Counts them: takes as long as reading [`View::symbols`].
     pub fn symbol_count(&self) -> usize {
-        self.symbols as usize
+        self.symbols().filter(Result::is_ok).count()
     }
 
     /// The member that defines a symbol, or `None`. For each symbol the layers are searched from the
@@ -139,31 +184,61 @@ impl<'a> View<'a> {
     ///
     /// # Errors
     ///
-    /// [`Error::Malformed`] if the tables are corrupt.
+    /// [`Error::Malformed`] if the tables are corrupt, [`Error::UnsupportedContents`] if the member's
+    /// contents have an unknown form.
     pub fn find_symbol(&self, symbol: impl AsRef<[u8]>) -> Result<Option<Member<'a>>, Error> {
-        let name = symbol.as_ref();
+        self.find(symbol.as_ref())
+    }
+
+    fn find(&self, name: &[u8]) -> Result<Option<Member<'a>>, Error> {
         let hash = hash_bytes(name);
-        let mut slot = hash as u32;
-        for _ in 0..self.slots.slots() {
-            let Some((word, at)) = self.slot(slot & self.slots.mask())? else {
-                return Ok(None);
-            };
-            if word == (hash >> 32) as u32 {
-                let symbol = self.symbol(at)?;
-                if symbol.0 == name {
-                    return Member::read(self.tables, symbol.1).map(Some);
-                }
+        for at in self.slots.walk(hash) {
+            let slot = Slot::read(self.store, at).ok_or(Error::Malformed(Part::Symbols))?;
+            if slot.class == 0 {
+                break;
             }
-            slot = slot.wrapping_add(1);
+            if slot.hash == hash as u32 && slot.name(self.store)? == name {
+                return self.member_of(slot.class);
+            }
         }
         Ok(None)
+    }
+
+    /// The member that defines the symbols of a class.
+    fn member_of(&self, class: u32) -> Result<Option<Member<'a>>, Error> {
+        let word = || self.store.blob.u32(self.row.get(class)?);
+        match word()
+            .ok_or(Error::Malformed(Part::Symbols))?
+            .checked_sub(1)
+        {
+            None => Ok(None),
+            Some(position) => self.member(position).map(Some),
+        }
+    }
+
+    fn member(&self, position: u32) -> Result<Member<'a>, Error> {
+        let malformed = Error::Malformed(Part::Members);
+        let at = self.members.get(position).ok_or(malformed)?;
+        let entry: &[u8; 16] = self.store.blob.array(at).ok_or(malformed)?;
+        let (contents, layer) = (word(entry, 0), word(entry, 12));
+        let name = self.store.text_of(word(entry, 4), word(entry, 8));
+        let name = name.ok_or(malformed)?;
+        if layer >= self.layers.count {
+            return Err(malformed);
+        }
+        Ok(Member {
+            name,
+            position,
+            layer,
+            contents: Contents::read(self.store, contents)?,
+        })
     }
 
     /// All symbols, in unspecified order.
     pub fn symbols(&self) -> Symbols<'a> {
         Symbols {
             view: *self,
-            slots: 0..self.slots.slots(),
+            slots: 0..self.slots.count(),
         }
     }
 
@@ -172,30 +247,24 @@ impl<'a> View<'a> {
         self.members.count as usize
     }
 
-    /// The member at that index in the order of the layers, with the index of its layer; `None` if the
-    /// index is out of range. Members all of whose symbols an earlier layer defines are omitted.
+    /// The member at that position in the order of the layers; `None` if it is out of range. Members of
+    /// later layers all of whose symbols earlier ones define are omitted.
     ///
     /// # Errors
     ///
-    /// [`Error::Malformed`] if the tables are corrupt.
-    pub fn member_at(&self, index: usize) -> Result<Option<(Member<'a>, usize)>, Error> {
-        if index >= self.member_count() {
+    /// [`Error::Malformed`] if the tables are corrupt, [`Error::UnsupportedContents`] if the member's
+    /// contents have an unknown form.
+    pub fn member_at(&self, position: usize) -> Result<Option<Member<'a>>, Error> {
+        if position >= self.member_count() {
             return Ok(None);
         }
-        let at = self.members.at + index as u64 * ENTRY_SIZE;
-        let malformed = Error::Malformed(Part::Members);
-        let member = self.tables.blob.u32(at).ok_or(malformed)?;
-        let layer = self.tables.blob.u32(at + 4).ok_or(malformed)?;
-        if layer >= self.layers.count {
-            return Err(malformed);
-        }
-        Ok(Some((Member::read(self.tables, member)?, layer as usize)))
+        self.member(position as u32).map(Some)
     }
 
     /// All members: see [`View::member_at`].
-    pub fn members(&self) -> impl Iterator<Item = Result<(Member<'a>, usize), Error>> + use<'a> {
+    pub fn members(&self) -> impl Iterator<Item = Result<Member<'a>, Error>> + use<'a> {
         let view = *self;
-        (0..view.member_count()).filter_map(move |index| view.member_at(index).transpose())
+        (0..view.members.count).map(move |position| view.member(position))
     }
 
     /// The number of layers.
@@ -212,8 +281,8 @@ impl<'a> View<'a> {
         if index >= self.layer_count() {
             return Ok(None);
         }
-        let at = self.layers.at + index as u64 * LAYER_SIZE;
-        let name = self.tables.text(at).ok_or(Error::Malformed(Part::Views))?;
+        let name = || self.store.text(self.layers.get(index as u32)?);
+        let name = name().ok_or(Error::Malformed(Part::Views))?;
         Ok(Some(Layer { name }))
     }
 
@@ -223,72 +292,43 @@ impl<'a> View<'a> {
         (0..view.layer_count()).filter_map(move |index| view.layer_at(index).transpose())
     }
 
-    /// Size of the view's tables in bytes.
-    pub(crate) fn tables_size(&self) -> u64 {
-        u64::from(self.slots.slots()) * SLOT_SIZE
-            + u64::from(self.members.count) * ENTRY_SIZE
-            + u64::from(self.layers.count) * LAYER_SIZE
+    /// Whether no class has a position outside the list, according to the row.
+    pub(crate) fn row_fits(&self) -> bool {
+        let largest = self.row.get(0).and_then(|at| self.store.blob.u32(at));
+        largest.is_some_and(|largest| largest <= self.members.count)
+    }
+}
+
+/// The symbol names of views.
+pub(crate) struct Dictionary {
+    pub slots: Slots,
+    /// Number of slots that are not empty.
+    pub symbols: u32,
+    /// Words of all rows.
+    pub rows: Records,
+    pub classes: u32,
+}
+
+impl Dictionary {
+    pub fn read(store: Store<'_>, header: &Header, index: u32) -> Option<Self> {
+        let at = header.dictionaries.get(index)?;
+        let field = |number: u64| store.blob.u32(at + 4 * number);
+        let (homes, longest, classes) = (field(1)?, field(2)?, field(5)?);
+        let slots = u64::from(homes) + u64::from(longest);
+        let slots = Slots::new(header.slots.range(field(0)?, slots)?, longest)?;
+        let words = u64::from(field(6)?) * (u64::from(classes) + 1);
+        Some(Self {
+            slots,
+            symbols: field(3)?,
+            rows: header.rows.range(field(4)?, words)?,
+            classes,
+        })
     }
 
-    /// Upper bound of the number of symbols: the stated number, or that of the slots.
-    pub(crate) fn max_symbols(&self) -> u64 {
-        self.symbols.min(self.slots.slots() / 2).into()
-    }
-
-    /// Checks that [`View::find_symbol`] reaches each full slot, that their number is as written, and that
-    /// each has a member. Subtracts the size of all names from `names`, which limits it.
-    pub(crate) fn verify_symbols(&self, names: &mut u64) -> Result<(), Error> {
-        let malformed = Error::Malformed(Part::Symbols);
-        let (slots, mask) = (self.slots.slots(), self.slots.mask());
-        // The first slot may belong to full ones at the end.
-        let mut run = 0;
-        for slot in (0..slots).rev() {
-            if self.slot(slot)?.is_none() {
-                break;
-            }
-            run += 1;
-        }
-        let mut full = 0;
-        for slot in 0..slots {
-            let Some((word, at)) = self.slot(slot)? else {
-                run = 0;
-                continue;
-            };
-            let (name, member) = self.symbol(at)?;
-            Member::read(self.tables, member)?;
-            *names = names.checked_sub(name.len() as u64).ok_or(malformed)?;
-            let hash = hash_bytes(name);
-            let distance = slot.wrapping_sub(hash as u32) & mask;
-            if (hash >> 32) as u32 != word || distance > run {
-                return Err(malformed);
-            }
-            run += 1;
-            full += 1;
-        }
-        // An empty slot ends the search for a missing symbol.
-        if full != self.symbols || full > slots / 2 {
-            return Err(malformed);
-        }
-        Ok(())
-    }
-
-    /// Contents of a slot, unless empty: the upper half of the hash, and the offset of the rest.
-    fn slot(&self, slot: u32) -> Result<Option<(u32, u64)>, Error> {
-        let at = self.slots.at + u64::from(slot) * SLOT_SIZE;
-        let entry = || {
-            let hash = self.tables.blob.u32(at)?;
-            let member = self.tables.blob.u32(at + 12)?;
-            Some((member != 0).then_some((hash, at)))
-        };
-        entry().ok_or(Error::Malformed(Part::Symbols))
-    }
-
-    /// The name in a slot that is not empty, and the index of the member.
-    fn symbol(&self, at: u64) -> Result<(&'a [u8], u32), Error> {
-        let entry = || {
-            let member = self.tables.blob.u32(at + 12)?.checked_sub(1)?;
-            Some((self.tables.text(at + 4)?, member))
-        };
-        entry().ok_or(Error::Malformed(Part::Symbols))
+    /// The words of a row.
+    pub fn row(&self, row: u32) -> Option<Records> {
+        let words = u64::from(self.classes) + 1;
+        let first = u64::from(row).checked_mul(words)?;
+        self.rows.range(u32::try_from(first).ok()?, words)
     }
 }

@@ -281,6 +281,10 @@ fields! {
         "views": Type::MapStrings, true, "{ gfx900 = [\"gfx9\", \"common\"] }",
             "The archives in it, by name: layers, in the order in which they are searched. For each \
              symbol the search begins with the first layer.";
+        "interposable": Type::Strings, false, "[\"common\"]",
+            "Layers whose strong definitions an earlier layer may override: their members were compiled with \
+             `-fPIC -fsemantic-interposition`, so that each function can be replaced. Default: none, only weak \
+             definitions can be overridden in a member that is needed for another one.";
         "default-view": Type::StringOrFalse, false, "\"gfx900\"",
             "The view that ordinary tools see, such as `ar`, `nm` and linkers; `false`: none. Default: the \
              first one.";

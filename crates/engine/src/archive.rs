@@ -7,5 +7,7 @@ mod tables;
 
 pub use inputs::{Inputs, LayerPaths};
 pub use replace::replace;
-pub use super_archive::{Found, find, not_canonical, refused, request};
+pub use super_archive::{
+    Found, find, may_be_inlined, not_canonical, refused, request, unknown_symbols,
+};
 pub(crate) use tables::{build_declared, build_empty_declared};

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use crate::request::Input;
+use crate::layout::File;
 
 pub const MAGIC: &[u8] = b"!<arch>\n";
 pub const HEADER_SIZE: u64 = 60;
@@ -43,7 +43,12 @@ impl MemberNames {
         for name in names {
             let short = std::str::from_utf8(name).ok().filter(|name| {
                 let plain = name.bytes().all(|byte| byte > b' ' && byte != b'/');
-                plain && !name.is_empty() && name.len() < 16 && name.is_ascii()
+                // Names that begin with `#1` are long ones in BSD's form.
+                plain
+                    && !name.is_empty()
+                    && !name.starts_with("#1")
+                    && name.len() < 16
+                    && name.is_ascii()
             });
             all.fields.push(match short {
                 Some(name) => format!("{name}/"),
@@ -78,14 +83,11 @@ struct IndexEntry<'d> {
 
 impl<'d> Index<'d> {
     /// The symbol table of these members. `wide`: for archives of 4 GiB and more.
-    pub fn new(members: &[&'d Input<'_>], wide: bool) -> Self {
+    pub fn new(members: &[File<'d>], wide: bool) -> Self {
         let symbols: Vec<IndexEntry<'d>> = (members.iter().enumerate())
-            .flat_map(|(member, input)| {
-                let symbols = input.symbols.iter();
-                symbols.map(move |one| IndexEntry {
-                    name: &one.name,
-                    member,
-                })
+            .flat_map(|(member, file)| {
+                let symbols = file.symbols.iter();
+                symbols.map(move |name| IndexEntry { name, member })
             })
             .collect();
         let texts = symbols.iter().map(|one| one.name.len() as u64 + 1).sum();

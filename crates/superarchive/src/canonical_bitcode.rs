@@ -78,7 +78,7 @@ fn canonical_form(input: &Input<'_>) -> Option<Result<Vec<u8>, NotCanonical>> {
         let mut now = definitions(&form).unwrap_or_default();
         let mut before = input.symbols.clone();
         for list in [&mut now, &mut before] {
-            list.sort_by(|a, b| (&a.name, a.weak).cmp(&(&b.name, b.weak)));
+            list.sort_by(|a, b| (&a.name, a.binding).cmp(&(&b.name, b.binding)));
         }
         if now == before {
             Ok(form)

@@ -7,20 +7,18 @@
 
 mod bitcode;
 mod elf;
+mod properties;
 
 use bitcode::Bitcode;
-pub use bitcode::NAME as BITCODE_NAME;
-use elf::Elf;
-pub use elf::NAME as ELF_NAME;
+use elf::{Elf, Object};
 
 use crate::definitions::is_bitcode;
-use crate::request::Input;
 
 /// Location of the tables.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Container {
     /// A section of an object file, which linkers omit.
-    Elf(Elf),
+    Elf(Object),
     /// The end of a wrapper, after a module of bitcode.
     Bitcode(Bitcode),
     /// The tail of the archive symbol table.
@@ -29,20 +27,18 @@ pub enum Container {
 
 impl Container {
     /// The container for a default view of these members. A file is used only among files of its kind.
-    pub fn for_members(members: &[&Input<'_>], blob_size: u64) -> Self {
+    pub fn for_members(members: &[&[u8]], blob_size: u64) -> Self {
         let Some(first) = members.first() else {
             return Self::Index;
         };
         let rest = &members[1..];
-        if let Some(elf) = Elf::from_object(first.data) {
-            let same = |one: &&Input<'_>| {
-                Elf::from_object(one.data).is_some_and(|one| one.links_with(elf))
-            };
+        if let Some(elf) = Elf::from_object(first) {
+            let same = |one: &&[u8]| Elf::from_object(one).is_some_and(|one| one.links_with(elf));
             if elf.holds(blob_size) && rest.iter().all(same) {
-                return Self::Elf(elf);
+                return Self::Elf(elf.object(members));
             }
-        } else if let Some(bitcode) = Bitcode::for_module(first.data) {
-            if rest.iter().all(|one| is_bitcode(one.data)) {
+        } else if let Some(bitcode) = Bitcode::for_module(first) {
+            if rest.iter().all(|one| is_bitcode(one)) {
                 return Self::Bitcode(bitcode);
             }
         }

@@ -9,6 +9,9 @@ mod kind;
 #[cfg(feature = "macho")]
 mod macho;
 pub mod not_canonical;
+mod spirv;
+pub mod undefine;
+mod wasm;
 
 use crate::error::Error;
 use collector::Definition;
@@ -19,7 +22,8 @@ use not_canonical::NotCanonical;
 /// them into an archive's index. Other files have none: archives may contain any files.
 ///
 /// Object files are relocatable ELF files, Mach-O files (not "fat" ones, which hold several), COFF
-/// files with their large and import forms, and LLVM bitcode, raw or wrapped. Bitcode of clang 14, 15
+/// files with their large and import forms, WebAssembly objects, SPIR-V modules, and LLVM bitcode, raw or
+/// wrapped. Bitcode of clang 14, 15
 /// and 19 was tested; bitcode of LLVM 3 and 4, which has its names elsewhere, is read as its format
 /// is documented.
 ///
@@ -55,6 +59,8 @@ pub fn definitions(data: &[u8]) -> Result<Vec<Definition<'_>>, Error> {
                 feature: "coff",
             })
         }
+        Some(Kind::Wasm) => wasm::definitions(data),
+        Some(Kind::SpirV) => spirv::definitions(data),
         None => Ok(Vec::new()),
     };
     Ok(found?)

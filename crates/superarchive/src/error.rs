@@ -33,6 +33,10 @@ pub enum Problem {
         /// Names of the views that the super-archive has.
         known: Vec<String>,
     },
+    /// The archive has a member with the tables of a super-archive, to which they do not belong here.
+    LostViews,
+    /// A changed member of a super-archive does not define this symbol any more.
+    LostSymbol(String),
     /// A super-archive is malformed, or was changed by another tool.
     SuperArchive(gpustub_archive::Error),
 }
@@ -89,7 +93,15 @@ impl Error {
             Problem::UnknownView { known, .. } => {
                 format!("name one of its views: {}", known.join(", "))
             }
-            Problem::SuperArchive(_) => "build it again; other tools must not change it".into(),
+            Problem::LostViews => {
+                "give the super-archive itself, or a view of it: `FILE:VIEW`; tools that \
+                merge archives take its default view only"
+                    .into()
+            }
+            Problem::LostSymbol(_) => "build it again from stripped members".into(),
+            Problem::SuperArchive(_) => {
+                "build it again, or run `cargo gpustub archive refresh` after `strip -g`".into()
+            }
         }
     }
 }
@@ -130,6 +142,10 @@ impl fmt::Display for Error {
             } => write!(f, "has no view `{name}`"),
             Problem::UnknownView { name: None, .. } => {
                 f.write_str("is a super-archive without a default view")
+            }
+            Problem::LostSymbol(symbol) => write!(f, "does not define `{symbol}` any more"),
+            Problem::LostViews => {
+                f.write_str("contains views of a super-archive that was merged into this archive")
             }
             Problem::SuperArchive(error) => write!(f, "is not a valid super-archive: {error}"),
         }

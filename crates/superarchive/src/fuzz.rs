@@ -2,7 +2,7 @@
 
 use gpustub_archive::{Error, SuperArchive};
 
-use crate::definitions::collector::{Definition, MAX_NAMES_LENGTH};
+use crate::definitions::collector::{Binding, Definition, MAX_NAMES_LENGTH};
 use crate::ids::{LayerId, ViewId};
 use crate::request::{Input, Layer, Request, View};
 use crate::write::Plan;
@@ -52,13 +52,13 @@ pub fn super_archive(data: &[u8]) -> Result<(), Error> {
             }
         }
         for member in view.members().flatten() {
-            assert!(member.1 < view.layer_count());
+            assert!(member.layer() < view.layer_count());
         }
         assert!(view.layers().count() == view.layer_count());
         let _ = view.find_symbol("absent");
     }
-    for member in archive.members() {
-        let found = member.and_then(|member| Ok((member.size(), member.data()?)));
+    for contents in archive.contents() {
+        let found = contents.and_then(|one| Ok((one.size(), one.data()?)));
         match found {
             Ok((size, data)) => assert_eq!(size, data.len() as u64),
             Err(error) => assert!(verified.is_err(), "{error}"),
@@ -133,14 +133,11 @@ fn request<'d>(text: &'d str, contents: &'d [Vec<u8>]) -> Request<'d> {
             words.next().unwrap_or_default(),
         );
         match kind {
-            "layer" => request.layers.push(Layer {
-                name: name.to_owned(),
-                members: Vec::new(),
-            }),
+            "layer" => request.layers.push(Layer::new(name, Vec::new())),
             "member" | "object" => {
                 let symbols = words.map(|word| Definition {
                     name: word.trim_start_matches('~').as_bytes().into(),
-                    weak: word.starts_with('~'),
+                    binding: Binding::weak_if(word.starts_with('~')),
                 });
                 let input = Input {
                     name: name.as_bytes().into(),

@@ -35,7 +35,7 @@ ids! {
     LayerId;
     /// Index of a view among those of a request.
     ViewId;
-    /// Index of a member among those of a plan, each counted once.
+    /// Index of contents among those of a plan, each counted once.
     MemberId;
     /// Index of a symbol name, or of another name of the tables.
     NameId;
@@ -78,10 +78,14 @@ impl<I: Id, T> IndexVec<I, T> {
     pub fn ids(&self) -> impl Iterator<Item = I> + use<I, T> {
         (0..self.items.len()).map(I::from_index)
     }
+}
 
-    /// The elements as a slice.
-    pub fn as_slice(&self) -> &[T] {
-        &self.items
+impl<I, T> IntoIterator for IndexVec<I, T> {
+    type Item = T;
+    type IntoIter = std::vec::IntoIter<T>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.items.into_iter()
     }
 }
 
@@ -89,11 +93,6 @@ impl<I: Id, T: Clone> IndexVec<I, T> {
     /// The same element for each of `count` ids.
     pub fn from_elem(item: T, count: usize) -> Self {
         vec![item; count].into()
-    }
-
-    /// Sets the number of elements; new ones are copies of `item`.
-    pub fn resize(&mut self, count: usize, item: T) {
-        self.items.resize(count, item);
     }
 }
 

@@ -8,8 +8,8 @@
 mod ar;
 mod canonical_bitcode;
 mod container;
-mod dedup;
 mod definitions;
+mod dictionaries;
 mod error;
 #[doc(hidden)]
 pub mod fuzz;
@@ -17,19 +17,24 @@ mod ids;
 mod layout;
 mod map;
 mod names;
+mod pool;
+mod refresh;
 mod request;
 mod resolver;
 mod source;
 mod tables;
+mod variants;
 mod write;
 
 pub use canonical_bitcode::{CanonicalBitcode, UnchangedModule};
-pub use definitions::collector::Definition;
+pub use definitions::collector::{Binding, Definition};
 pub use definitions::definitions;
 pub use definitions::not_canonical::NotCanonical;
 pub use error::{Error, Problem};
 pub use ids::{LayerId, LayerPosition, MemberId, MemberPosition, ViewId};
+pub use refresh::refresh;
 pub use request::{Input, Layer, Request, View};
-pub use resolver::{Conflict, Override, ResolvedView, ViewMember};
-pub use source::Source;
+pub use resolver::{Conflict, Outcome, Override, ResolvedView, ViewMember};
+pub use source::{Source, has_unknown_symbols};
+pub use variants::Refusal;
 pub use write::{Plan, WriteError, write_archive};

@@ -23,6 +23,20 @@ pub struct Layer<'d> {
     pub name: String,
     /// Members; of two that define a symbol the first is chosen.
     pub members: Vec<Input<'d>>,
+    /// Whether an earlier layer may override strong definitions: members were compiled so that each of
+    /// their definitions can be replaced (`-fPIC -fsemantic-interposition`).
+    pub interposable: bool,
+}
+
+impl<'d> Layer<'d> {
+    /// A layer whose strong definitions cannot be overridden.
+    pub fn new(name: impl Into<String>, members: Vec<Input<'d>>) -> Self {
+        Self {
+            name: name.into(),
+            members,
+            interposable: false,
+        }
+    }
 }
 
 /// An ordered list of layers, read as one archive.

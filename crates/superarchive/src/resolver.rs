@@ -1,39 +1,46 @@
-//! View resolution: the layers of a view are searched in order for each symbol, and the result is one table.
+//! View resolution: the layers of a view are searched in order for each symbol.
 
-use std::collections::{HashMap, HashSet};
-
-use crate::dedup::UniqueMembers;
+use crate::definitions::collector::Binding;
 use crate::ids::{IndexVec, LayerId, LayerPosition, MemberId, NameId};
-use crate::names::Names;
-use crate::request::Input;
+use crate::pool::Pool;
+use crate::request::Request;
+use crate::variants::{Overridden, Refusal, Variants};
 
 /// Members and symbols of a view.
 #[derive(Debug, Default)]
 pub struct ResolvedView<'r> {
-    /// Defining member of each symbol.
-    pub(crate) symbols: Vec<ViewSymbol>,
-    /// Members in layer order, without those whose symbols are all defined by earlier members.
-    pub members: Vec<ViewMember>,
+    /// Each symbol, with the position of the member that defines it.
+    pub(crate) symbols: Vec<(NameId, u32)>,
+    /// Members in layer order, without those all of whose symbols earlier layers define.
+    pub members: Vec<ViewMember<'r>>,
     /// Definitions that an earlier layer overrides.
     pub overrides: Vec<Override<'r>>,
 }
 
-/// A symbol of a view.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ViewSymbol {
-    /// Name of the symbol.
-    pub name: NameId,
-    /// The member that defines it.
-    pub member: MemberId,
-}
-
 /// A member of a view.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ViewMember {
-    /// The member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ViewMember<'r> {
+    /// Name of the member.
+    pub name: &'r [u8],
+    /// Contents of the member.
     pub member: MemberId,
     /// Layer of the member.
     pub layer: LayerPosition,
+}
+
+/// Result of an override.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// The view does not need the member, or omits it.
+    Unused,
+    /// The view has a variant of the member, in which the symbol is undefined.
+    Undefined {
+        /// Whether compilers may have inlined the definition into others of the member.
+        may_be_inlined: bool,
+    },
+    /// Both definitions are equal: in COMDAT groups (C++, one-definition rule), or constants.
+    Equal,
 }
 
 /// A definition that is not part of a view, because an earlier layer also defines the symbol.
@@ -49,118 +56,151 @@ pub struct Override<'r> {
     pub overridden: &'r [u8],
     /// Layer of the overridden member.
     pub overridden_layer: LayerPosition,
-    /// The overridden member.
-    member: MemberId,
-    /// Whether linking both members fails: both definitions are strong.
-    pub both_strong: bool,
+    /// Result of the override.
+    pub outcome: Outcome,
 }
 
 /// A member that a view needs for one symbol, and that defines another one which an earlier layer
-/// overrides: a program that uses both symbols would have the second one twice.
+/// overrides, but which cannot be undefined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Conflict<'r> {
     /// The overridden definition.
     pub overridden: Override<'r>,
     /// The symbol that the member is needed for.
     pub needed_for: &'r [u8],
+    /// The reason.
+    pub reason: Refusal,
 }
 
 /// The chosen definition of a symbol.
 #[derive(Clone, Copy)]
 struct Chosen {
-    member: MemberId,
+    position: u32,
     layer: LayerPosition,
-    weak: bool,
+    binding: Binding,
 }
 
 /// Resolves views.
-pub struct ViewResolver<'u, 'r, 'd> {
-    members: &'u UniqueMembers<'r, 'd>,
+pub struct ViewResolver<'r, 'd> {
+    request: &'r Request<'d>,
+    variants: Variants,
     /// Chosen definition of each symbol; all `None` between two views.
     chosen: IndexVec<NameId, Option<Chosen>>,
 }
 
-impl<'u, 'r, 'd> ViewResolver<'u, 'r, 'd> {
-    /// A resolver for views of the layers of these members.
-    pub fn new(members: &'u UniqueMembers<'r, 'd>) -> Self {
-        let chosen = IndexVec::from_elem(None, members.names.count());
-        Self { members, chosen }
+impl<'r, 'd> ViewResolver<'r, 'd> {
+    /// A resolver for views of the layers of a request.
+    pub fn new(request: &'r Request<'d>, pool: &Pool<'r>) -> Self {
+        Self {
+            request,
+            variants: Variants::default(),
+            chosen: IndexVec::from_elem(None, pool.names.count()),
+        }
     }
 
-    /// Resolves a view of these layers.
-    pub fn resolve(&mut self, layers: &[LayerId]) -> ResolvedView<'r> {
-        let unique = self.members;
-        let name_of = |member: MemberId| -> &'r [u8] {
-            let input: &'r Input<'_> = unique.inputs[member];
-            &input.name
-        };
+    /// Resolves a view of these layers. Variants become part of the pool.
+    pub fn resolve(
+        &mut self,
+        layers: &[LayerId],
+        pool: &mut Pool<'r>,
+    ) -> Result<ResolvedView<'r>, Vec<Conflict<'r>>> {
         let mut view = ResolvedView::default();
-        let mut listed = HashSet::new();
+        let mut conflicts = Vec::new();
         for (position, &layer) in layers.iter().enumerate() {
-            let position = LayerPosition(position);
-            for &member in &unique.layers[layer] {
-                if !listed.insert(member) {
-                    continue;
-                }
-                let definitions = &unique.inputs[member].symbols;
-                let mut is_needed = definitions.is_empty();
-                for (definition, &name) in definitions.iter().zip(&unique.symbols[member]) {
-                    let weak = definition.weak;
-                    let chosen = *self.chosen[name].get_or_insert_with(|| {
-                        is_needed = true;
-                        view.symbols.push(ViewSymbol { name, member });
-                        Chosen {
-                            member,
+            self.add_layer(
+                LayerPosition(position),
+                layer,
+                pool,
+                &mut view,
+                &mut conflicts,
+            );
+        }
+        for &(name, _) in &view.symbols {
+            self.chosen[name] = None;
+        }
+        if conflicts.is_empty() {
+            Ok(view)
+        } else {
+            Err(conflicts)
+        }
+    }
+
+    fn add_layer(
+        &mut self,
+        position: LayerPosition,
+        layer: LayerId,
+        pool: &mut Pool<'r>,
+        view: &mut ResolvedView<'r>,
+        conflicts: &mut Vec<Conflict<'r>>,
+    ) {
+        let request = self.request;
+        let inputs = &request.layers[layer.0];
+        for (at, input) in inputs.members.iter().enumerate() {
+            let mut member = pool.layers[layer][at];
+            let symbols = &pool.contents[member].symbols;
+            let own = view.members.len() as u32;
+            let mut needed_for = None;
+            let mut overridden = Vec::new();
+            for &(name, binding) in symbols {
+                match self.chosen[name] {
+                    Some(earlier) if earlier.layer < position => {
+                        overridden.push((name, binding, earlier));
+                    }
+                    Some(_) => {}
+                    None => {
+                        needed_for.get_or_insert(name);
+                        view.symbols.push((name, own));
+                        self.chosen[name] = Some(Chosen {
+                            position: own,
                             layer: position,
-                            weak,
-                        }
-                    });
-                    if chosen.layer < position {
-                        view.overrides.push(Override {
-                            symbol: unique.names[name].bytes,
-                            chosen: name_of(chosen.member),
-                            chosen_layer: chosen.layer,
-                            overridden: name_of(member),
-                            overridden_layer: position,
-                            member,
-                            both_strong: !chosen.weak && !weak,
+                            binding,
                         });
                     }
                 }
-                if is_needed {
-                    view.members.push(ViewMember {
-                        member,
-                        layer: position,
-                    });
+            }
+            let first = view.overrides.len();
+            for &(name, _, by) in &overridden {
+                view.overrides.push(Override {
+                    symbol: pool.names[name].bytes,
+                    chosen: view.members[by.position as usize].name,
+                    chosen_layer: by.layer,
+                    overridden: &input.name,
+                    overridden_layer: position,
+                    outcome: Outcome::Unused,
+                });
+            }
+            if !symbols.is_empty() && overridden.len() == symbols.len() {
+                continue;
+            }
+            if let Some(needed_for) = needed_for {
+                let of = |&(name, binding, by): &(NameId, Binding, Chosen)| Overridden {
+                    name,
+                    binding,
+                    by: by.binding,
+                    by_member: view.members[by.position as usize].member,
+                };
+                let overridden: Vec<_> = overridden.iter().map(of).collect();
+                let interposable = inputs.interposable;
+                match self.variants.find(member, &overridden, interposable, pool) {
+                    Ok((variant, outcomes)) => {
+                        member = variant;
+                        let overrides = view.overrides[first..].iter_mut();
+                        for (one, outcome) in overrides.zip(outcomes) {
+                            one.outcome = outcome;
+                        }
+                    }
+                    Err((at, reason)) => conflicts.push(Conflict {
+                        overridden: view.overrides[first + at],
+                        needed_for: pool.names[needed_for].bytes,
+                        reason,
+                    }),
                 }
             }
+            view.members.push(ViewMember {
+                name: &input.name,
+                member,
+                layer: position,
+            });
         }
-        for symbol in &view.symbols {
-            self.chosen[symbol.name] = None;
-        }
-        view
-    }
-}
-
-impl<'r> ResolvedView<'r> {
-    /// Conflicts at link time: see [`Conflict`].
-    pub(crate) fn conflicts(&self, names: &Names<'r>) -> Vec<Conflict<'r>> {
-        let strong = self.overrides.iter().filter(|one| one.both_strong);
-        let strong: Vec<_> = strong.collect();
-        if strong.is_empty() {
-            return Vec::new();
-        }
-        let mut needed: HashMap<MemberId, NameId> = HashMap::new();
-        for symbol in &self.symbols {
-            needed.entry(symbol.member).or_insert(symbol.name);
-        }
-        let conflicts = strong.into_iter().filter_map(|overridden| {
-            let needed_for = needed.get(&overridden.member)?;
-            Some(Conflict {
-                overridden: *overridden,
-                needed_for: names[*needed_for].bytes,
-            })
-        });
-        conflicts.collect()
     }
 }

@@ -1,17 +1,19 @@
 //! Inputs of layers: archives of all kinds, directories, single files.
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gpustub_archive::{Error as ArchiveError, SuperArchive, View};
+use gpustub_archive::{Error as ArchiveError, SuperArchive, View, contains_tables};
 use memmap2::Mmap;
 use object::read::archive::{ArchiveFile, ArchiveKind};
 
+use crate::ar;
+use crate::definitions::collector::{Binding, Definition};
 use crate::definitions::{definitions, is_object};
 use crate::error::{Error, Problem};
 use crate::map::map_file;
 use crate::request::{Input, Layer};
-use crate::{ar, container};
 
 /// Mapped files, from which their [`Layer`] borrows.
 #[derive(Debug)]
@@ -41,8 +43,6 @@ const SPECIAL: &[&str] = &[
     "__.SYMDEF SORTED",
     "__.SYMDEF_64",
     "__.SYMDEF_64 SORTED",
-    container::ELF_NAME,
-    container::BITCODE_NAME,
 ];
 
 const THIN_MAGIC: &[u8] = b"!<thin>\n";
@@ -50,7 +50,7 @@ const THIN_MAGIC: &[u8] = b"!<thin>\n";
 impl Source {
     /// Opens the input at a path: an archive of GNU's, BSD's, Apple's or Microsoft's form; a thin
     /// archive, whose members are relative to its directory; a super-archive, whose default view is
-    /// used; a directory, whose files are the members in the order of their names; or an object file
+    /// used, or, as `FILE:VIEW`, another one; a directory, whose files are the members in the order of their names; or an object file
     /// or module of bitcode, which is the only member.
     ///
     /// # Errors
@@ -59,6 +59,9 @@ impl Source {
     pub fn open(path: &Path) -> Result<Self, Error> {
         if path.is_dir() {
             return Self::directory(path);
+        }
+        if let Some((file, view)) = Self::split_view(path) {
+            return Self::view(&file, &view);
         }
         let map = map_file(path)?;
         let failed = |problem: Problem| Error::from(problem).in_file(path);
@@ -93,6 +96,14 @@ impl Source {
         find_view(SuperArchive::parse(&map), Some(name))
             .map_err(|problem| Error::from(problem).in_file(path))?;
         Ok(Self::new(path, Contents::View(map, Some(name.to_owned()))))
+    }
+
+    /// The file and the view of `FILE:VIEW`, unless there is a file of that whole name.
+    pub fn split_view(path: &Path) -> Option<(PathBuf, String)> {
+        let text = path.to_str().filter(|_| !path.exists())?;
+        let mut colons = text.match_indices(':').map(|(at, _)| text.split_at(at));
+        let (file, view) = colons.find(|(file, _)| Path::new(file).is_file())?;
+        Some((file.into(), view[1..].to_owned()))
     }
 
     /// Opens files of any kind, which are the members in the order of their names.
@@ -163,7 +174,7 @@ impl Source {
                 inputs.collect::<Result<_, _>>()?
             }
         };
-        Ok(Layer { name, members })
+        Ok(Layer::new(name, members))
     }
 }
 
@@ -175,12 +186,51 @@ fn input<'d>(name: &'d [u8], data: &'d [u8]) -> Result<Input<'d>, Error> {
     })
 }
 
+/// Symbol of objects that contain nothing but GCC's code for link-time optimization (`-fno-fat-lto-objects`).
+const SLIM_LTO: &[u8] = b"__gnu_lto_slim";
+
+/// Whether a member is probably an object file whose symbols cannot be read: its name ends like that of one,
+/// or it contains code for link-time optimization only.
+pub fn has_unknown_symbols(input: &Input<'_>) -> bool {
+    const ENDINGS: [&[u8]; 5] = [b".o", b".obj", b".lo", b".bc", b".spv"];
+    let is_named = ENDINGS.iter().any(|ending| input.name.ends_with(ending));
+    match &input.symbols[..] {
+        [] => is_named && !is_object(input.data),
+        symbols => is_slim(symbols),
+    }
+}
+
+/// Whether only the plugin of its compiler can read the symbols of a member.
+fn is_slim(symbols: &[Definition<'_>]) -> bool {
+    symbols.iter().all(|symbol| &*symbol.name == SLIM_LTO)
+}
+
+/// Symbols that the index of an archive gives to its members, by the offsets of their contents.
+fn index(bytes: &[u8]) -> HashMap<u64, Vec<&[u8]>> {
+    let mut index: HashMap<u64, Vec<&[u8]>> = HashMap::new();
+    let Ok(archive) = ArchiveFile::parse(bytes) else {
+        return index;
+    };
+    let symbols = archive.symbols().ok().flatten().into_iter().flatten();
+    for symbol in symbols.flatten() {
+        if let Ok(member) = archive.member(symbol.offset()) {
+            index
+                .entry(member.file_range().0)
+                .or_default()
+                .push(symbol.name());
+        }
+    }
+    index
+}
+
 /// A file of an `ar` archive.
 struct ArchiveMember<'d> {
     /// Name in the archive.
     name: &'d [u8],
     /// Contents.
     data: &'d [u8],
+    /// Symbols that the archive's index gives to it.
+    indexed: Vec<&'d [u8]>,
 }
 
 fn malformed_member() -> Error {
@@ -192,6 +242,7 @@ fn members(bytes: &[u8]) -> Result<Vec<ArchiveMember<'_>>, Error> {
     let archive = ArchiveFile::parse(bytes).map_err(|_| malformed_member())?;
     // Paths of Windows.
     let windows = archive.kind() == ArchiveKind::Coff;
+    let mut index = index(bytes);
     let mut members = Vec::new();
     for member in archive.members() {
         let member = member.map_err(|_| {
@@ -210,10 +261,18 @@ fn members(bytes: &[u8]) -> Result<Vec<ArchiveMember<'_>>, Error> {
         let data = member
             .data(bytes)
             .map_err(|_| malformed_member().in_member(name))?;
+        if contains_tables(data) {
+            return Err(Error::from(Problem::LostViews).in_member(name));
+        }
         let directory = |&byte: &u8| windows && byte == b'\\';
         let end = name.iter().rposition(directory).map_or(0, |at| at + 1);
         let name = &name[end..];
-        members.push(ArchiveMember { name, data });
+        let indexed = index.remove(&member.file_range().0).unwrap_or_default();
+        members.push(ArchiveMember {
+            name,
+            data,
+            indexed,
+        });
     }
     Ok(members)
 }
@@ -246,13 +305,20 @@ fn archive_inputs<'d>(bytes: &'d [u8], files: &'d [Mmap]) -> Result<Vec<Input<'d
     if thin && members.len() != files.len() {
         return Err(Problem::Malformed("archive changed while it was read").into());
     }
-    let inputs = members
-        .into_iter()
-        .enumerate()
-        .map(|(at, ArchiveMember { name, data })| {
-            let data = if thin { &files[at][..] } else { data };
-            input(file_name(name), data).map_err(|error| error.in_member(name))
-        });
+    let inputs = members.into_iter().enumerate().map(|(at, member)| {
+        let name = member.name;
+        let data = if thin { &files[at][..] } else { member.data };
+        let mut input = input(file_name(name), data).map_err(|error| error.in_member(name))?;
+        // The index has no bindings.
+        if is_slim(&input.symbols) && !member.indexed.is_empty() {
+            let symbols = member.indexed.into_iter().map(|name| Definition {
+                name: name.into(),
+                binding: Binding::Strong,
+            });
+            input.symbols = symbols.collect();
+        }
+        Ok(input)
+    });
     inputs.collect()
 }
 
@@ -269,6 +335,7 @@ fn find_view<'d>(
         }
         archive => archive.map_err(Problem::SuperArchive)?,
     };
+    archive.verify().map_err(Problem::SuperArchive)?;
     let found = match name {
         Some(name) => archive.view(name),
         None => archive.default_view(),
@@ -286,7 +353,7 @@ fn find_view<'d>(
 fn view_inputs<'d>(bytes: &'d [u8], name: Option<&str>) -> Result<Vec<Input<'d>>, Error> {
     let view = find_view(SuperArchive::parse(bytes), name)?;
     let inputs = view.members().map(|member| {
-        let (member, _) = member.map_err(Problem::SuperArchive)?;
+        let member = member.map_err(Problem::SuperArchive)?;
         let data = member.data().map_err(Problem::SuperArchive);
         data.map_err(Error::from)
             .and_then(|data| input(member.name(), data))

@@ -1,38 +1,43 @@
 //! The tables: `FORMAT.md` specifies the offset of each field.
 
+use std::collections::HashMap;
+use std::hash::Hash;
+
 use gpustub_archive::hash::hash_bytes;
 use gpustub_archive::{MAGIC, MAJOR};
 
-use crate::dedup::StoredMembers;
+use crate::dictionaries::{self, Group, RowId};
 use crate::ids::{IndexVec, MemberId, NameId, ViewId};
-use crate::names::{Name, Names};
-use crate::request::{Request, View};
+use crate::pool::Pool;
+use crate::request::Request;
 use crate::resolver::ResolvedView;
 
-const HEADER_SIZE: usize = 96;
-const MEMBER_SIZE: usize = 40;
-const VIEW_SIZE: usize = 40;
-const SLOT_SIZE: usize = 16;
+const HEADER_SIZE: usize = 120;
+/// Offset of the numbers of records in the header.
+const COUNTS_AT: usize = 56;
+const CONTENTS_SIZE: usize = 48;
 
-/// Limit of the length of a symbol name that many views share: `FORMAT.md`, "Names".
-const MAX_SHARED_NAME: u64 = 4096;
+/// Binary logarithm of the alignment of the tables, and of hidden contents, from the beginning of the
+/// archive.
+const ALIGN_BITS: u8 = 4;
+pub const ALIGN: u64 = 1 << ALIGN_BITS;
 
-/// The alignment of the tables, and of each hidden member, from the beginning of the archive.
-pub const ALIGN: u64 = 16;
+/// Flags of contents.
+const HIDDEN: u32 = 1;
+const VARIANT: u32 = 2;
 
-/// Location of the contents of a member.
+/// Location of contents.
 #[derive(Debug, Clone, Copy)]
-pub enum MemberLocation {
-    /// In the archive, as an ordinary member with this header.
+pub enum Location {
+    /// In the archive, of an ordinary member with this header.
     Ordinary { at: u64, header: [u8; 60] },
     /// After the tables, at this offset from their beginning.
     Hidden { at: u64 },
 }
 
-/// The tables without the locations of members, which depend on the size of the tables.
+/// The tables without the locations of contents, which depend on the size of the tables.
 pub struct Tables {
     bytes: Vec<u8>,
-    members: usize,
 }
 
 /// A number exceeds the width of its field.
@@ -40,71 +45,26 @@ pub struct Tables {
 pub struct TooLarge;
 
 impl Tables {
-    /// The tables of these members and views.
+    /// The tables of these contents and views.
     pub fn new<'r>(
         request: &'r Request<'_>,
-        stored: &mut StoredMembers<'r, '_>,
-        resolved: &IndexVec<ViewId, ResolvedView<'r>>,
+        pool: &Pool<'r>,
+        views: &IndexVec<ViewId, ResolvedView<'r>>,
     ) -> Result<Self, TooLarge> {
-        let mut texts = Texts::new(&mut stored.names);
-        let mut bytes = vec![0; HEADER_SIZE];
-
-        let members = bytes.len();
-        for (member, hash) in stored.inputs.iter().zip(stored.content_hashes.iter()) {
-            let mut entry = [0; MEMBER_SIZE];
-            put(&mut entry, 8, &(member.data.len() as u64).to_le_bytes());
-            put(&mut entry, 16, &hash.to_le_bytes());
-            put(&mut entry, 24, &texts.add(&member.name)?);
-            bytes.extend(entry);
+        let mut parts = Parts::default();
+        for contents in pool.contents.iter() {
+            let size = contents.data.len() as u64;
+            parts.contents.words(&[0_u64, size, size, contents.hash]);
+            let base = contents.original.map_or(0, |original| original.0 + 1);
+            parts.contents.numbers(&[0, 0, base, 0])?;
         }
-
-        let views = bytes.len();
-        bytes.resize(views + request.views.len() * VIEW_SIZE, 0);
-        let (directory, directory_bits) = (bytes.len(), bits(request.views.len()));
-        write_directory(&request.views, directory_bits, &mut bytes);
-        for (at, (view, found)) in request.views.iter().zip(resolved.iter()).enumerate() {
-            let mut entry = [0; VIEW_SIZE];
-            put(&mut entry, 0, &texts.add(view.name.as_bytes())?);
-            let (slots, slot_bits) = (bytes.len(), bits(found.symbols.len()));
-            write_slots(found, slot_bits, &mut texts, &mut bytes)?;
-            put(&mut entry, 8, &pair(slots, slot_bits as usize)?);
-            put(&mut entry, 16, &number(found.symbols.len())?);
-            put(&mut entry, 20, &pair(bytes.len(), found.members.len())?);
-            for one in &found.members {
-                bytes.extend(pair(one.member.0, one.layer.0)?);
-            }
-            put(&mut entry, 28, &pair(bytes.len(), view.layers.len())?);
-            for &layer in &view.layers {
-                bytes.extend(texts.add(request.layers[layer.0].name.as_bytes())?);
-            }
-            put(&mut bytes, views + at * VIEW_SIZE, &entry);
+        let (groups, row_ids) = dictionaries::group(views, &pool.names);
+        parts.add_views(request, views, &row_ids)?;
+        let mut scratch = IndexVec::from_elem(0, pool.names.count());
+        for group in &groups {
+            parts.add_dictionary(group, pool, &mut scratch)?;
         }
-
-        let symbols = || resolved.iter().flat_map(|view| &view.symbols);
-        let names: u64 = symbols()
-            .map(|symbol| texts.names[symbol.name].bytes.len() as u64)
-            .sum();
-        if names > texts.bytes.len() as u64 + symbols().count() as u64 * MAX_SHARED_NAME {
-            return Err(TooLarge);
-        }
-
-        let text = bytes.len();
-        let size = (text + texts.bytes.len()).next_multiple_of(ALIGN as usize);
-        bytes.reserve_exact(size - text);
-        bytes.extend(&texts.bytes);
-        bytes.resize(size, 0);
-
-        put(&mut bytes, 0, &MAGIC);
-        put(&mut bytes, 16, &MAJOR.to_le_bytes());
-        put(&mut bytes, 20, &number(HEADER_SIZE)?);
-        put(&mut bytes, 40, &pair(members, stored.inputs.len())?);
-        put(&mut bytes, 48, &pair(views, request.views.len())?);
-        put(&mut bytes, 56, &pair(directory, directory_bits as usize)?);
-        put(&mut bytes, 64, &pair(text, texts.bytes.len())?);
-        let default = request.default.map_or(0, |view| view.0 + 1);
-        put(&mut bytes, 72, &number(default)?);
-        put(&mut bytes, 80, &(size as u64).to_le_bytes());
-        Ok(Self { bytes, members })
+        parts.finish(request.default)
     }
 
     /// Size of the tables.
@@ -112,64 +72,270 @@ impl Tables {
         self.bytes.len() as u64
     }
 
-    /// The tables, with the locations of members.
-    pub fn finish(
-        mut self,
-        locations: &IndexVec<MemberId, MemberLocation>,
-        blob_size: u64,
-        archive_size: u64,
-    ) -> Vec<u8> {
+    /// The tables, with the locations of contents.
+    pub fn finish(mut self, locations: &IndexVec<MemberId, Location>, blob_size: u64) -> Vec<u8> {
         for (index, location) in locations.iter().enumerate() {
-            let entry = self.members + index * MEMBER_SIZE;
-            let (at, flags, header) = match location {
-                MemberLocation::Ordinary { at, header } => (at, 0_u32, hash_bytes(header) as u32),
-                MemberLocation::Hidden { at } => (at, 1, 0),
+            let record = &mut self.bytes[HEADER_SIZE + index * CONTENTS_SIZE..][..CONTENTS_SIZE];
+            let (at, flags, align, header) = match location {
+                Location::Ordinary { at, header } => (at, 0, 1, hash_bytes(header) as u32),
+                Location::Hidden { at } => (at, HIDDEN, ALIGN_BITS, 0),
             };
-            put(&mut self.bytes, entry, &at.to_le_bytes());
-            put(&mut self.bytes, entry + 32, &flags.to_le_bytes());
-            put(&mut self.bytes, entry + 36, &header.to_le_bytes());
+            let is_variant = record[40..44] != [0; 4];
+            let flags = flags | if is_variant { VARIANT } else { 0 };
+            put(record, 0, &at.to_le_bytes());
+            put(record, 32, &flags.to_le_bytes());
+            put(record, 37, &[align]);
+            put(record, 44, &header.to_le_bytes());
         }
-        put(&mut self.bytes, 24, &blob_size.to_le_bytes());
-        put(&mut self.bytes, 32, &archive_size.to_le_bytes());
-        let (header, tables) = self.bytes.split_at(HEADER_SIZE);
-        let hash = hash_bytes(&header[..HEADER_SIZE - 8]) ^ hash_bytes(tables);
-        put(&mut self.bytes, HEADER_SIZE - 8, &hash.to_le_bytes());
+        put(&mut self.bytes, 32, &blob_size.to_le_bytes());
+        seal(&mut self.bytes);
         self.bytes
     }
 }
 
-/// Names in the tables, each once.
-struct Texts<'a, 'n> {
-    names: &'a mut Names<'n>,
-    bytes: Vec<u8>,
-    /// Offset of each name that was added.
-    offsets: IndexVec<NameId, Option<usize>>,
+/// Writes the hash of the tables into their header.
+pub fn seal(tables: &mut [u8]) {
+    let (header, rest) = tables.split_at(HEADER_SIZE);
+    let hash = hash_bytes(&header[..HEADER_SIZE - 8]) ^ hash_bytes(rest);
+    put(tables, HEADER_SIZE - 8, &hash.to_le_bytes());
 }
 
-impl<'a, 'n> Texts<'a, 'n> {
-    fn new(names: &'a mut Names<'n>) -> Self {
+/// Records of one kind.
+#[derive(Default)]
+struct Part {
+    bytes: Vec<u8>,
+}
+
+impl Part {
+    fn words(&mut self, words: &[u64]) {
+        self.bytes
+            .extend(words.iter().flat_map(|word| word.to_le_bytes()));
+    }
+
+    fn numbers(&mut self, numbers: &[usize]) -> Result<(), TooLarge> {
+        for &one in numbers {
+            self.bytes.extend(number(one)?);
+        }
+        Ok(())
+    }
+
+    /// Number of records of this size.
+    fn count(&self, size: usize) -> usize {
+        self.bytes.len() / size
+    }
+}
+
+/// Ranges of records, each stored once.
+struct Ranges<K> {
+    ids: HashMap<K, usize>,
+}
+
+impl<K: Eq + Hash> Ranges<K> {
+    fn new() -> Self {
         Self {
-            bytes: Vec::new(),
-            offsets: IndexVec::from_elem(None, names.count()),
-            names,
+            ids: HashMap::new(),
         }
     }
 
-    /// Offset and length of a name.
-    fn add(&mut self, name: &'n [u8]) -> Result<[u8; 8], TooLarge> {
-        let name = self.names.intern(name);
-        self.offsets.resize(self.names.count(), None);
-        self.add_interned(name).map(|(_, text)| text)
+    /// The index of a range, and whether it is new.
+    fn id(&mut self, key: K) -> (usize, bool) {
+        let next = self.ids.len();
+        let id = *self.ids.entry(key).or_insert(next);
+        (id, id == next)
+    }
+}
+
+/// All parts, in the order of the file, except that texts follow.
+#[derive(Default)]
+struct Parts<'n> {
+    contents: Part,
+    views: Part,
+    directory: Part,
+    dictionaries: Part,
+    slots: Part,
+    rows: Part,
+    lists: Part,
+    entries: Part,
+    layer_lists: Part,
+    layers: Part,
+    extensions: Part,
+    texts: Part,
+    /// Texts that members and layers share.
+    shared: HashMap<&'n [u8], [usize; 2]>,
+    /// Longest displacement of the directory.
+    longest: usize,
+}
+
+impl<'n> Parts<'n> {
+    /// A text that nothing else has: reading all names is then limited by the size of the texts.
+    fn own_text(&mut self, name: &[u8]) -> [usize; 2] {
+        let at = self.texts.bytes.len();
+        self.texts.bytes.extend(name);
+        [at, name.len()]
     }
 
-    /// A name, with its offset and length.
-    fn add_interned(&mut self, id: NameId) -> Result<(Name<'n>, [u8; 8]), TooLarge> {
-        let name = self.names[id];
-        let at = *self.offsets[id].get_or_insert_with(|| {
-            self.bytes.extend(name.bytes);
-            self.bytes.len() - name.bytes.len()
-        });
-        Ok((name, pair(at, name.bytes.len())?))
+    fn text(&mut self, name: &'n [u8]) -> [usize; 2] {
+        if let Some(&text) = self.shared.get(name) {
+            return text;
+        }
+        let text = self.own_text(name);
+        self.shared.insert(name, text);
+        text
+    }
+
+    fn add_views(
+        &mut self,
+        request: &'n Request<'_>,
+        views: &IndexVec<ViewId, ResolvedView<'n>>,
+        row_ids: &[RowId],
+    ) -> Result<(), TooLarge> {
+        let (mut lists, mut layer_lists) = (Ranges::new(), Ranges::new());
+        for ((view, found), row_id) in request.views.iter().zip(views.iter()).zip(row_ids) {
+            let (list, new) = lists.id(&found.members[..]);
+            if new {
+                let last = found.members.iter().map(|one| one.layer.0 + 1).max();
+                let (first, count) = (self.entries.count(16), found.members.len());
+                self.lists.numbers(&[first, count, last.unwrap_or(0)])?;
+                for one in &found.members {
+                    let [at, length] = self.text(one.name);
+                    let entry = [one.member.0, at, length, one.layer.0];
+                    self.entries.numbers(&entry)?;
+                }
+            }
+            let (layers, new) = layer_lists.id(&view.layers[..]);
+            if new {
+                let (first, count) = (self.layers.count(8), view.layers.len());
+                self.layer_lists.numbers(&[first, count])?;
+                for &layer in &view.layers {
+                    let text = self.text(request.layers[layer.0].name.as_bytes());
+                    self.layers.numbers(&text)?;
+                }
+            }
+            let [at, length] = self.own_text(view.name.as_bytes());
+            let record = [at, length, row_id.group, row_id.row, list, layers, 0, 0];
+            self.views.numbers(&record)?;
+        }
+        let hash = |view: usize| hash_bytes(request.views[view].name.as_bytes());
+        let mut order: Vec<usize> = (0..request.views.len()).collect();
+        order.sort_unstable_by_key(|&view| (hash(view), request.views[view].name.as_bytes()));
+        let table = Table::new(order.iter().map(|&view| hash(view)));
+        self.longest = table.longest;
+        for full in table.slots {
+            self.directory
+                .numbers(&[full.map_or(0, |at| order[at] + 1)])?;
+        }
+        Ok(())
+    }
+
+    fn add_dictionary(
+        &mut self,
+        group: &Group,
+        pool: &Pool<'_>,
+        scratch: &mut IndexVec<NameId, u32>,
+    ) -> Result<(), TooLarge> {
+        let symbols = group.slots(&pool.names);
+        let rows = group.rows(scratch);
+        let classes = rows.first().map_or(0, Vec::len);
+        let table = Table::new(symbols.iter().map(|&(name, _)| pool.names[name].hash));
+        let (slot, word) = (self.slots.count(16), self.rows.count(4));
+        self.dictionaries.numbers(&[
+            slot,
+            table.homes,
+            table.longest,
+            symbols.len(),
+            word,
+            classes,
+            rows.len(),
+            0,
+        ])?;
+        for full in table.slots {
+            let Some(at) = full else {
+                self.slots.bytes.extend([0; 16]);
+                continue;
+            };
+            let (name, class) = symbols[at];
+            let name = pool.names[name];
+            let [text, length] = self.own_text(name.bytes);
+            let half = name.hash as u32 as usize;
+            self.slots.numbers(&[half, text, length, class + 1])?;
+        }
+        for row in rows {
+            let largest = row.iter().copied().max().unwrap_or(0);
+            for word in std::iter::once(largest).chain(row) {
+                self.rows.bytes.extend(word.to_le_bytes());
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self, default: Option<ViewId>) -> Result<Tables, TooLarge> {
+        let parts = [
+            (self.contents, CONTENTS_SIZE),
+            (self.views, 32),
+            (self.directory, 4),
+            (self.dictionaries, 32),
+            (self.slots, 16),
+            (self.rows, 4),
+            (self.lists, 12),
+            (self.entries, 16),
+            (self.layer_lists, 8),
+            (self.layers, 8),
+            (self.extensions, 32),
+            (self.texts, 1),
+        ];
+        let size = parts
+            .iter()
+            .map(|(part, _)| part.bytes.len())
+            .sum::<usize>();
+        let size = (HEADER_SIZE + size).next_multiple_of(ALIGN as usize);
+        let mut bytes = Vec::with_capacity(size);
+        bytes.resize(HEADER_SIZE, 0);
+        for (at, (part, record)) in (COUNTS_AT..).step_by(4).zip(parts) {
+            put(&mut bytes, at, &number(part.count(record))?);
+            bytes.extend(part.bytes);
+        }
+        bytes.resize(size, 0);
+        put(&mut bytes, 0, &MAGIC);
+        put(&mut bytes, 16, &MAJOR.to_le_bytes());
+        put(&mut bytes, 20, &number(HEADER_SIZE)?);
+        put(&mut bytes, 40, &(size as u64).to_le_bytes());
+        put(
+            &mut bytes,
+            48,
+            &number(default.map_or(0, |view| view.0 + 1))?,
+        );
+        put(&mut bytes, 52, &number(self.longest)?);
+        Ok(Tables { bytes })
+    }
+}
+
+/// A hash table: which entry, if any, each slot has. Entries are in the order of their hashes.
+struct Table {
+    homes: usize,
+    longest: usize,
+    slots: Vec<Option<usize>>,
+}
+
+impl Table {
+    /// A table with at most 0.6 entries for each home.
+    fn new(hashes: impl ExactSizeIterator<Item = u64>) -> Self {
+        let homes = (hashes.len() * 5).div_ceil(3);
+        let mut slots = vec![None; homes];
+        let (mut next, mut longest) = (0, 0);
+        for (at, hash) in hashes.enumerate() {
+            let home = (((hash >> 32) as u128 * homes as u128) >> 32) as usize;
+            let slot = home.max(next);
+            longest = longest.max(slot - home);
+            next = slot + 1;
+            slots.resize(slots.len().max(next), None);
+            slots[slot] = Some(at);
+        }
+        slots.resize(homes + longest, None);
+        Self {
+            homes,
+            longest,
+            slots,
+        }
     }
 }
 
@@ -178,60 +344,6 @@ fn number(number: usize) -> Result<[u8; 4], TooLarge> {
     Ok(number.to_le_bytes())
 }
 
-fn pair(first: usize, second: usize) -> Result<[u8; 8], TooLarge> {
-    let mut pair = [0; 8];
-    put(&mut pair, 0, &number(first)?);
-    put(&mut pair, 4, &number(second)?);
-    Ok(pair)
-}
-
-fn put(bytes: &mut [u8], at: usize, part: &[u8]) {
+pub fn put(bytes: &mut [u8], at: usize, part: &[u8]) {
     bytes[at..at + part.len()].copy_from_slice(part);
-}
-
-/// Exponent of the number of slots for so many entries, of which at most half are full.
-fn bits(entries: usize) -> u32 {
-    (entries.max(1) * 2).next_power_of_two().ilog2()
-}
-
-/// Adds empty slots of this size, and returns them.
-fn add_slots(bits: u32, size: usize, bytes: &mut Vec<u8>) -> &mut [u8] {
-    let at = bytes.len();
-    bytes.resize(at + (size << bits), 0);
-    &mut bytes[at..]
-}
-
-/// The first free slot of a hash. The last four bytes of a slot are zero while it is empty.
-fn free<const SIZE: usize>(slots: &mut [u8], hash: u64) -> &mut [u8] {
-    let mask = slots.len() / SIZE - 1;
-    let mut slot = hash as usize & mask;
-    while slots[slot * SIZE..][SIZE - 4..SIZE] != [0; 4] {
-        slot = (slot + 1) & mask;
-    }
-    &mut slots[slot * SIZE..][..SIZE]
-}
-
-fn write_directory(views: &[View], bits: u32, bytes: &mut Vec<u8>) {
-    let slots = add_slots(bits, 4, bytes);
-    for (view, index) in views.iter().zip(1_u32..) {
-        let slot = free::<4>(slots, hash_bytes(view.name.as_bytes()));
-        put(slot, 0, &index.to_le_bytes());
-    }
-}
-
-fn write_slots(
-    view: &ResolvedView<'_>,
-    bits: u32,
-    texts: &mut Texts<'_, '_>,
-    bytes: &mut Vec<u8>,
-) -> Result<(), TooLarge> {
-    let slots = add_slots(bits, SLOT_SIZE, bytes);
-    for symbol in &view.symbols {
-        let (name, text) = texts.add_interned(symbol.name)?;
-        let slot = free::<SLOT_SIZE>(slots, name.hash);
-        put(slot, 0, &((name.hash >> 32) as u32).to_le_bytes());
-        put(slot, 4, &text);
-        put(slot, 12, &number(symbol.member.0 + 1)?);
-    }
-    Ok(())
 }

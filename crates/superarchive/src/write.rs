@@ -2,10 +2,10 @@
 
 use std::io::{self, Write};
 
-use crate::dedup::{StoredMembers, UniqueMembers, dedup_members};
 use crate::ids::{IndexVec, LayerId, MemberId, ViewId};
-use crate::layout::Layout;
-use crate::request::{Input, Request, View};
+use crate::layout::{File, Layout};
+use crate::pool::Pool;
+use crate::request::{Input, Layer, Request, View};
 use crate::resolver::{Conflict, ResolvedView, ViewResolver};
 use crate::tables::{Tables, TooLarge};
 
@@ -13,7 +13,7 @@ use crate::tables::{Tables, TooLarge};
 #[derive(Debug)]
 pub struct Plan<'r, 'd> {
     request: &'r Request<'d>,
-    members: StoredMembers<'r, 'd>,
+    pool: Pool<'r>,
     views: IndexVec<ViewId, ResolvedView<'r>>,
     layout: Layout,
 }
@@ -33,7 +33,7 @@ pub enum WriteError<'r> {
     UnknownDefaultView(ViewId),
     /// Two views have this name.
     DuplicateViewName(&'r str),
-    /// Programs cannot be linked with a view.
+    /// An override of a view cannot be carried out.
     Conflicts(ViewId, Vec<Conflict<'r>>),
     /// A member, a table or the whole file exceeds the limits of the format.
     TooLarge,
@@ -51,30 +51,27 @@ impl<'r, 'd> Plan<'r, 'd> {
     /// # Errors
     ///
     /// [`WriteError::UnknownLayer`], [`WriteError::UnknownDefaultView`] and
-    /// [`WriteError::DuplicateViewName`] if the request is inconsistent, [`WriteError::Conflicts`] if programs
-    /// cannot be linked with a view, [`WriteError::TooLarge`] if the format cannot hold it.
+    /// [`WriteError::DuplicateViewName`] if the request is inconsistent, [`WriteError::Conflicts`] if an
+    /// override cannot be carried out, [`WriteError::TooLarge`] if the format cannot hold it.
     pub fn new(request: &'r Request<'d>) -> Result<Self, WriteError<'r>> {
         validate(request)?;
-        let members = dedup_members(&request.layers);
-        let mut resolver = ViewResolver::new(&members);
-        let views = request.views.iter();
-        let mut views: IndexVec<ViewId, _> =
-            views.map(|view| resolver.resolve(&view.layers)).collect();
-        for view in views.ids() {
-            let conflicts = views[view].conflicts(&members.names);
-            if !conflicts.is_empty() {
-                return Err(WriteError::Conflicts(view, conflicts));
-            }
+        let mut pool = Pool::new(&request.layers);
+        let mut resolver = ViewResolver::new(request, &pool);
+        let mut views: IndexVec<ViewId, _> = IndexVec::default();
+        for (index, view) in request.views.iter().enumerate() {
+            let resolved = resolver.resolve(&view.layers, &mut pool);
+            views.push(resolved.map_err(|found| WriteError::Conflicts(ViewId(index), found))?);
         }
-        let mut members = drop_unused(members, &mut views);
-        let tables = Tables::new(request, &mut members, &views)?;
-        let ordinary: Vec<MemberId> = (request.default.iter())
-            .flat_map(|&view| views[view].members.iter().map(|one| one.member))
+        drop_unused(&mut pool, &mut views);
+        let tables = Tables::new(request, &pool, &views)?;
+        let ordinary = (request.default.iter()).flat_map(|&view| &views[view].members);
+        let ordinary: Vec<File<'_>> = ordinary
+            .map(|one| File::new(one.name, one.member, &pool))
             .collect();
-        let layout = Layout::new(&members.inputs, &ordinary, Some(tables))?;
+        let layout = Layout::new(&pool, &ordinary, Some(tables))?;
         Ok(Self {
             request,
-            members,
+            pool,
             views,
             layout,
         })
@@ -85,9 +82,15 @@ impl<'r, 'd> Plan<'r, 'd> {
         self.layout.size
     }
 
-    /// Members that at least one view has, each once, by [`MemberId`].
-    pub fn members(&self) -> &[&'r Input<'d>] {
-        self.members.inputs.as_slice()
+    /// Number of distinct contents of members.
+    pub fn contents_count(&self) -> usize {
+        self.pool.contents.len()
+    }
+
+    /// Size of all distinct contents of members.
+    pub fn contents_bytes(&self) -> u64 {
+        let sizes = self.pool.contents.iter().map(|one| one.data.len() as u64);
+        sizes.sum()
     }
 
     /// Each view, with its members and overrides.
@@ -101,7 +104,7 @@ impl<'r, 'd> Plan<'r, 'd> {
     ///
     /// Errors of `out`.
     pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
-        self.layout.write(&self.members.inputs, out)
+        self.layout.write(&self.pool, out)
     }
 }
 
@@ -125,35 +128,19 @@ fn validate<'r>(request: &'r Request<'_>) -> Result<(), WriteError<'r>> {
     }
 }
 
-/// Renumbers the members of views, and drops members without a view.
-fn drop_unused<'r, 'd>(
-    unique: UniqueMembers<'r, 'd>,
-    views: &mut IndexVec<ViewId, ResolvedView<'r>>,
-) -> StoredMembers<'r, 'd> {
-    let mut is_used = IndexVec::<MemberId, bool>::from_elem(false, unique.inputs.len());
+/// Drops contents that no view has, and renumbers the others.
+fn drop_unused(pool: &mut Pool<'_>, views: &mut IndexVec<ViewId, ResolvedView<'_>>) {
+    let mut used = IndexVec::<MemberId, bool>::from_elem(false, pool.contents.len());
     for one in views.iter().flat_map(|view| &view.members) {
-        is_used[one.member] = true;
-    }
-    let mut stored = StoredMembers {
-        inputs: IndexVec::default(),
-        content_hashes: IndexVec::default(),
-        names: unique.names,
-    };
-    let mut new_ids: IndexVec<MemberId, Option<MemberId>> = IndexVec::default();
-    for member in is_used.ids() {
-        new_ids.push(is_used[member].then(|| {
-            stored.content_hashes.push(unique.content_hashes[member]);
-            stored.inputs.push(unique.inputs[member])
-        }));
-    }
-    for view in views.iter_mut() {
-        let symbols = view.symbols.iter_mut().map(|one| &mut one.member);
-        let members = view.members.iter_mut().map(|one| &mut one.member);
-        for member in symbols.chain(members) {
-            *member = new_ids[*member].expect("a member with a symbol of a view is in the view");
+        used[one.member] = true;
+        if let Some(original) = pool.contents[one.member].original {
+            used[original] = true;
         }
     }
-    stored
+    let ids = pool.retain(&used);
+    for one in views.iter_mut().flat_map(|view| &mut view.members) {
+        one.member = ids[one.member].expect("a member of a view is used");
+    }
 }
 
 /// Writes an ordinary archive of these members, with an index: the result of `archive extract`.
@@ -161,12 +148,20 @@ fn drop_unused<'r, 'd>(
 /// # Errors
 ///
 /// Errors of `out`, and [`io::ErrorKind::InvalidInput`] if a member is too large for an archive.
-pub fn write_archive(members: &[&Input<'_>], out: &mut impl Write) -> io::Result<()> {
-    let members: IndexVec<MemberId, _> = members.to_vec().into();
-    let all: Vec<MemberId> = members.ids().collect();
-    let layout = Layout::new(&members, &all, None).map_err(|TooLarge| {
+pub fn write_archive(members: &[Input<'_>], out: &mut impl Write) -> io::Result<()> {
+    let layer = Layer::new("", members.to_vec());
+    let layers = [layer];
+    let pool = Pool::new(&layers);
+    let files = members.iter().zip(&pool.layers[LayerId(0)]);
+    let files = files.map(|(input, &member)| File {
+        name: &input.name,
+        member,
+        symbols: input.symbols.iter().map(|symbol| &*symbol.name).collect(),
+    });
+    let files: Vec<File<'_>> = files.collect();
+    let layout = Layout::new(&pool, &files, None).map_err(|TooLarge| {
         let message = "a member is too large for an archive";
         io::Error::new(io::ErrorKind::InvalidInput, message)
     })?;
-    layout.write(&members, out)
+    layout.write(&pool, out)
 }

@@ -6,7 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use gpustub_archive::SuperArchive;
-use gpustub_superarchive::{Layer, LayerId, Plan, Request, Source, View, ViewId, write_archive};
+use gpustub_superarchive::{
+    Binding, Layer, LayerId, Plan, Request, Source, View, ViewId, has_unknown_symbols,
+    write_archive,
+};
 use tempfile::TempDir;
 
 /// Runs a command, which must succeed.
@@ -42,7 +45,14 @@ fn describe(layer: &Layer) -> String {
     let members = layer.members.iter().map(|member| {
         let symbols = member.symbols.iter().map(|symbol| {
             let name = String::from_utf8_lossy(&symbol.name);
-            format!(" {}{name}", if symbol.weak { "~" } else { "" })
+            format!(
+                " {}{name}",
+                if symbol.binding != Binding::Strong {
+                    "~"
+                } else {
+                    ""
+                }
+            )
         });
         let symbols: String = symbols.collect();
         format!("{}:{symbols}", String::from_utf8_lossy(&member.name))
@@ -228,7 +238,7 @@ fn super_archives_are_layers_again() {
     assert_eq!(layer.name, "super.a:second");
     // The archive's own members, as an archive without tables.
     let mut plain = Vec::new();
-    write_archive(&layer.members.iter().collect::<Vec<_>>(), &mut plain).unwrap();
+    write_archive(&layer.members, &mut plain).unwrap();
     assert!(SuperArchive::parse(&plain).is_err());
 
     let error = Source::view(&path, "third").unwrap_err();
@@ -248,12 +258,27 @@ fn super_archives_are_layers_again() {
         refused(&path),
         "`super.a` is a super-archive without a default view; name one of its views: first, second"
     );
-    // Another tool removed the tables.
-    let [emptied, stripped] = ["gpustub-views.o", "stripped.a"].map(|name| dir.path().join(name));
-    fs::copy(&paths[1], &emptied).unwrap();
+    // A file of the user, which has the name of the member with the tables.
+    let [own, ordinary] = ["gpustub-views.o", "ordinary.a"].map(|name| dir.path().join(name));
+    fs::copy(&paths[1], &own).unwrap();
     let mut ar = Command::new("ar");
-    run(ar.arg("rc").arg(&stripped).args([&emptied, &paths[0]]));
-    assert_eq!(read(&stripped).0, "one.o: one");
+    run(ar.arg("rc").arg(&ordinary).args([&own, &paths[0]]));
+    let kept = "gpustub-views.o: two ~three; one.o: one";
+    assert_eq!(read(&ordinary).0, kept);
+    // The tables of another archive.
+    write(Some(0));
+    let script = format!(
+        "create {0}/merged.a\naddlib {0}/ordinary.a\naddlib {0}/super.a\nsave\nend\n",
+        dir.path().display()
+    );
+    fs::write(dir.path().join("script"), script).unwrap();
+    let script = fs::File::open(dir.path().join("script")).unwrap();
+    run(Command::new("ar").arg("-M").stdin(script));
+    let merged = refused(&dir.path().join("merged.a"));
+    assert!(
+        merged.contains("views of a super-archive that was merged"),
+        "{merged}"
+    );
     let plain = dir.path().join("plain.a");
     run(Command::new("ar").arg("rc").arg(&plain).args(&paths));
     let error = Source::view(&plain, "first").unwrap_err();
@@ -305,4 +330,81 @@ fn errors_name_the_file_and_the_member() {
     );
     fs::write(at("cut.a"), &whole[..30]).unwrap();
     assert!(refused(&at("cut.a")).starts_with("`cut.a` is malformed: archive member"));
+}
+
+/// Members that contain only GCC's code for link-time optimization: the archiver has a plugin for it.
+#[test]
+fn symbols_of_unreadable_members_are_those_of_the_index() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    fs::write(at("f.c"), "int f(void) { return 42; }").unwrap();
+    fs::write(
+        at("main.c"),
+        "int f(void); int main(void) { return f() != 42; }",
+    )
+    .unwrap();
+    let in_dir = |program: &str, words: &[&str]| {
+        let mut command = Command::new(program);
+        run(command.current_dir(dir.path()).args(words));
+    };
+    in_dir(
+        "gcc",
+        &["-O1", "-flto", "-fno-fat-lto-objects", "-c", "f.c"],
+    );
+    in_dir("gcc-ar", &["rcs", "f.a", "f.o"]);
+    assert_eq!(read(&at("f.a")).0, "f.o: f");
+    let source = Source::open(&at("f.a")).unwrap();
+    let layers = vec![source.layer().unwrap()];
+    assert!(!layers[0].members.iter().any(has_unknown_symbols));
+    let view = View {
+        name: "v".into(),
+        layers: vec![LayerId(0)],
+    };
+    let request = Request {
+        layers,
+        views: vec![view],
+        default: Some(ViewId(0)),
+    };
+    let mut bytes = Vec::new();
+    Plan::new(&request).unwrap().write(&mut bytes).unwrap();
+    let archive = SuperArchive::parse(&bytes).unwrap();
+    archive.verify().unwrap();
+    let view = archive.view("v").unwrap().unwrap();
+    assert_eq!(view.find_symbol("f").unwrap().unwrap().name(), b"f.o");
+    fs::write(at("all.a"), &bytes).unwrap();
+    in_dir("gcc", &["-O1", "-flto", "main.c", "all.a", "-o", "program"]);
+    run(&mut Command::new(at("program")));
+
+    // Without the plugin nothing is known.
+    in_dir("ar", &["--plugin", "/dev/null", "rcS", "plain.a", "f.o"]);
+    let source = Source::open(&at("plain.a")).unwrap();
+    let layer = source.layer().unwrap();
+    assert!(layer.members.iter().all(has_unknown_symbols));
+}
+
+/// A module of two functions: one is exported, one imported.
+#[test]
+fn symbols_of_spirv_are_exported_names() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("m.spv");
+    let mut words = vec![0x0723_0203_u32, 0x0001_0200, 0, 3, 0];
+    for (name, kind) in [("cos", 0), ("sinpi", 1), ("expm1", 2), ("four", 0)] {
+        let mut text = name.as_bytes().to_vec();
+        text.resize((text.len() / 4 + 1) * 4, 0);
+        words.push((4 + text.len() as u32 / 4) << 16 | 71);
+        words.extend([1, 41]);
+        words.extend(
+            text.chunks(4)
+                .map(|word| u32::from_le_bytes(word.try_into().unwrap())),
+        );
+        words.push(kind);
+    }
+    let little: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let big: Vec<u8> = words.iter().flat_map(|word| word.to_be_bytes()).collect();
+    for bytes in [&little, &big] {
+        fs::write(&path, bytes).unwrap();
+        assert_eq!(read(&path).0, "m.spv: cos ~expm1 four");
+    }
+    fs::write(&path, &little[..little.len() - 4]).unwrap();
+    assert!(refused(&path).contains("is truncated: incomplete SPIR-V instruction"));
 }

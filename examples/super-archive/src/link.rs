@@ -1,19 +1,17 @@
 //! Resolves a symbol to a module, as a linker of device code does.
 
-use std::collections::{BTreeSet, VecDeque};
 use std::error::Error;
 use std::fs;
 use std::process::Command;
 
-use gpustub_archive::View;
+use gpustub_archive::{Closure, Member, View};
 use object::elf::FileHeader64;
 use object::read::elf::{FileHeader, Sym};
 use object::{Endianness, elf};
 use tempfile::NamedTempFile;
 
-/// Needed member, and the first symbol that needs it.
+/// A needed member.
 pub struct Found<'a> {
-    pub symbol: String,
     pub name: String,
     pub layer: String,
     data: &'a [u8],
@@ -21,40 +19,35 @@ pub struct Found<'a> {
 
 /// All members that a symbol needs, each once. Every symbol is resolved in the view, wherever its
 /// reference comes from: functions of `common` may call the family's own.
-pub fn closure<'a>(view: &View<'a>, symbol: &str) -> Result<Vec<Found<'a>>, Box<dyn Error>> {
-    let mut closure = Vec::new();
-    let mut taken = BTreeSet::new();
-    let mut wanted = VecDeque::from([symbol.to_owned()]);
-    while let Some(symbol) = wanted.pop_front() {
-        let Some(member) = view.find_symbol(&symbol)? else {
-            return Err(format!("undefined symbol {symbol}").into());
-        };
-        if !taken.insert(member.index()) {
-            continue;
+pub fn closure<'a>(view: View<'a>, symbol: &str) -> Result<Vec<Found<'a>>, Box<dyn Error>> {
+    let mut memory = vec![0; view.member_count()];
+    let mut closure = Closure::new(view, &mut memory).ok_or("too little memory")?;
+    let mut found = Vec::new();
+    let mut wanted = vec![symbol.to_owned()];
+    loop {
+        for symbol in wanted.drain(..) {
+            if !closure.add(&symbol)? {
+                return Err(format!("undefined symbol {symbol}").into());
+            }
         }
+        let Some(member) = closure.next_member()? else {
+            return Ok(found);
+        };
         let data = member.data()?;
         wanted.extend(undefined(data)?);
-        closure.push(Found {
-            symbol,
+        found.push(Found {
             name: String::from_utf8_lossy(member.name()).into_owned(),
-            layer: layer_of(view, member.index())?,
+            layer: layer_of(&view, &member)?,
             data,
         });
     }
-    Ok(closure)
 }
 
 /// Name of the layer that provides a member of the view.
-fn layer_of(view: &View<'_>, member: usize) -> Result<String, gpustub_archive::Error> {
-    for one in view.members() {
-        let (one, layer) = one?;
-        if one.index() == member {
-            let layer = view.layers().nth(layer).transpose()?;
-            let name = layer.map_or(&b"?"[..], |layer| layer.name);
-            return Ok(String::from_utf8_lossy(name).into_owned());
-        }
-    }
-    Ok("?".to_owned())
+fn layer_of(view: &View<'_>, member: &Member<'_>) -> Result<String, gpustub_archive::Error> {
+    let layer = view.layer_at(member.layer())?;
+    let name = layer.map_or(&b"?"[..], |layer| layer.name);
+    Ok(String::from_utf8_lossy(name).into_owned())
 }
 
 /// Undefined symbols of an object file.

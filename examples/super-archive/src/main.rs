@@ -31,13 +31,13 @@ fn main() -> ExitCode {
 
 fn run(family: &str) -> Result<(), Box<dyn Error>> {
     let builtins = SuperArchive::parse(BUILTINS)?;
-    let Some(view) = builtins.view(family)? else {
+    let Some(view) = builtins.best_view(family)? else {
         return Err(format!("no code for {family}; {}", families(&builtins)?).into());
     };
 
-    let closure = link::closure(&view, COS16)?;
+    let closure = link::closure(view, COS16)?;
     for found in &closure {
-        println!("{:<14} {:<8} {}", found.symbol, found.name, found.layer);
+        println!("{:<8} {}", found.name, found.layer);
     }
 
     let file = link::link(&closure)?;

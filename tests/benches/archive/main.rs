@@ -91,10 +91,8 @@ fn views(families: &[Vec<(String, Vec<u8>)>]) -> Result<Request<'_>> {
         ..Request::default()
     };
     for (number, files) in families.iter().enumerate() {
-        request.layers.push(Layer {
-            name: format!("gfx{number}"),
-            members: inputs(files)?,
-        });
+        let layer = Layer::new(format!("gfx{number}"), inputs(files)?);
+        request.layers.push(layer);
         request.views.push(View {
             name: format!("gfx{number}"),
             layers: vec![LayerId(number)],

@@ -22,7 +22,7 @@ pub fn print(library: &Library, work: &Path) -> Result<()> {
         for (number, files) in families.iter().enumerate() {
             let inputs = inputs(files)?;
             let mut bytes = Vec::new();
-            write_archive(&inputs.iter().collect::<Vec<_>>(), &mut bytes)?;
+            write_archive(&inputs, &mut bytes)?;
             sum += bytes.len() as u64;
             fs::write(dir.join(format!("gfx{number}.a")), bytes)?;
         }
@@ -35,7 +35,7 @@ pub fn print(library: &Library, work: &Path) -> Result<()> {
         fs::remove_dir_all(&dir)?;
         let request = views(&families)?;
         let plan = plan(&request)?;
-        let unique: u64 = plan.members().iter().map(|one| one.data.len() as u64).sum();
+        let unique: u64 = plan.contents_bytes();
         println!(
             "  {:3} % common: an archive each, or in a fat file {:6.1}   zip {:6.1}   super-archive {:6.1}, of which members {:6.1}",
             common / 10,

@@ -83,8 +83,7 @@ fn super_archive(library: &Library, out: &Path) -> Result<()> {
 
 fn ordinary(library: &Library, out: &Path) -> Result<()> {
     let files = read(library)?;
-    let inputs = inputs(&files)?;
-    let members: Vec<_> = inputs.iter().collect();
+    let members = inputs(&files)?;
     let mut out = BufWriter::new(File::create(out)?);
     write_archive(&members, &mut out)?;
     Ok(out.flush()?)

@@ -113,10 +113,10 @@ fn closure(view: &View<'_>, symbol: &str, directory: &Path) -> Result<BTreeMap<S
             .find_symbol(symbol.as_bytes())
             .map_err(|e| e.to_string())?;
         let member = member.ok_or_else(|| format!("undefined symbol {symbol}"))?;
-        if !taken.insert(member.index()) {
+        if !taken.insert(member.position()) {
             continue;
         }
-        let file = directory.join(format!("{}.bc", member.index()));
+        let file = directory.join(format!("{}.bc", member.position()));
         fs::write(&file, member.data().map_err(|e| e.to_string())?)?;
         let undefined = symbols(&file)?.into_iter().filter(|(kind, _)| *kind == 'U');
         wanted.extend(undefined.map(|(_, name)| name));

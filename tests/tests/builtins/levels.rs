@@ -75,6 +75,6 @@ fn levels_of_x86_64_have_what_they_override() -> Result<()> {
     assert_eq!(compare(directory, &views)?, 3 * FUNCTIONS.len());
     let bytes = fs::read(file)?;
     let archive = SuperArchive::parse(&bytes).map_err(|e| e.to_string())?;
-    assert_eq!(archive.member_count(), 9);
+    assert_eq!(archive.contents_count(), 9);
     Ok(())
 }

@@ -81,11 +81,6 @@ fn overriding(chains: &[&[&str]], directory: &Path, least: usize) -> Result<Size
     for (family, _) in &views {
         let view = archive.view(family).map_err(failed)?.ok_or(*family)?;
         let layers: Vec<_> = view.layers().collect::<Result<_, _>>().map_err(failed)?;
-        let mut layer_of = BTreeMap::new();
-        for member in view.members() {
-            let (member, layer) = member.map_err(failed)?;
-            layer_of.insert(member.index(), layers[layer].name);
-        }
         let own = Layer::from_directory(family, &directory.join(family))?;
         assert_eq!(view.symbol_count(), own.files.len(), "{family}");
         for file in &own.files {
@@ -94,7 +89,7 @@ fn overriding(chains: &[&[&str]], directory: &Path, least: usize) -> Result<Size
                 .find_symbol(symbol.as_bytes())
                 .map_err(failed)?
                 .ok_or(&*symbol)?;
-            let origin = origins[layer_of[&member.index()]];
+            let origin = origins[layers[member.layer()].name];
             let name = file.file_name().unwrap_or_default();
             let plain = |family: &str| fs::read(directory.join(family).join("plain").join(name));
             assert_eq!(

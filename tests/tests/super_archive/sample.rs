@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use gpustub_superarchive::{
-    Definition, Input, Layer, LayerId, Plan, Request, View, ViewId, definitions,
+    Binding, Definition, Input, Layer, LayerId, Plan, Request, View, ViewId, definitions,
 };
 use gpustub_tests::command::succeed;
 use gpustub_tests::{Result, scratch};
@@ -202,7 +202,7 @@ fn input((name, data): &(String, Vec<u8>)) -> Result<Input<'_>> {
         // One function with the name of the file.
         Some(symbol) => vec![Definition {
             name: Cow::Borrowed(symbol.as_bytes()),
-            weak: false,
+            binding: Binding::Strong,
         }],
         None => definitions(data).map_err(|e| format!("{name}: {e:?}"))?,
     };
@@ -220,10 +220,8 @@ fn write(default: Default, members: &[Files; 2]) -> Result<Vec<u8>> {
     };
     let mut layers = Vec::new();
     for (name, files) in ["common", "family"].iter().zip(members) {
-        layers.push(Layer {
-            name: (*name).to_owned(),
-            members: files.iter().map(input).collect::<Result<_>>()?,
-        });
+        let members = files.iter().map(input).collect::<Result<_>>()?;
+        layers.push(Layer::new(*name, members));
     }
     let request = Request {
         layers,

@@ -7,7 +7,9 @@ use std::process::Command;
 
 use gpustub_archive::SuperArchive;
 use gpustub_archive::hash::hash_bytes;
-use gpustub_superarchive::{Definition, Input, Layer, LayerId, Plan, Request, View, ViewId};
+use gpustub_superarchive::{
+    Binding, Definition, Input, Layer, LayerId, Plan, Request, View, ViewId,
+};
 use gpustub_tests::command::{Ran, run};
 use gpustub_tests::{Result, repository, scratch};
 
@@ -36,15 +38,17 @@ fn first(bytes: &[u8]) -> Result<String, gpustub_archive::Error> {
         }
     }
     line(format_args!("default {number}"));
-    for member in archive.members() {
-        let member = member?;
+    for contents in archive.contents() {
+        let contents = contents?;
+        let base = contents.original()?.index();
+        let (hidden, variant) = (!contents.in_default_view(), contents.is_variant());
         line(format_args!(
-            "member {} {} {} {:016x} {}",
-            member.index(),
-            hex(member.name()),
-            member.size(),
-            hash_bytes(member.data()?),
-            u8::from(!member.in_default_view())
+            "contents {} {} {:016x} {} {}",
+            contents.index(),
+            contents.size(),
+            hash_bytes(contents.data()?),
+            u8::from(hidden) + 2 * u8::from(variant),
+            if variant { base + 1 } else { 0 }
         ));
     }
     for view in archive.views() {
@@ -54,18 +58,21 @@ fn first(bytes: &[u8]) -> Result<String, gpustub_archive::Error> {
             line(format_args!("layer {}", hex(layer?.name)));
         }
         for member in view.members() {
-            let (member, layer) = member?;
-            line(format_args!("has {} {layer}", member.index()));
+            let member = member?;
+            let (contents, name) = (member.contents().index(), hex(member.name()));
+            line(format_args!("has {contents} {name} {}", member.layer()));
         }
         let mut symbols = view.symbols().collect::<Result<Vec<_>, _>>()?;
         symbols.sort_by_key(|symbol| symbol.name);
         for symbol in symbols {
-            let found = view.find_symbol(symbol.name)?.map(|member| member.index());
-            assert_eq!(found, Some(symbol.member.index()));
+            let found = view
+                .find_symbol(symbol.name)?
+                .map(|member| member.position());
+            assert_eq!(found, Some(symbol.member.position()));
             line(format_args!(
                 "symbol {} {}",
                 hex(symbol.name),
-                symbol.member.index()
+                symbol.member.position()
             ));
         }
     }
@@ -105,7 +112,7 @@ fn crowd(views: usize, default: Option<usize>) -> Result<Vec<u8>> {
         };
         let symbols = (0..at % 7).map(|number| Definition {
             name: Cow::Owned(format!("_Z{number}f{}", at % 100).into_bytes()),
-            weak: true,
+            binding: Binding::Comdat,
         });
         Input {
             name: Cow::Owned(name),
@@ -115,9 +122,9 @@ fn crowd(views: usize, default: Option<usize>) -> Result<Vec<u8>> {
     };
     let request = Request {
         layers: (0..10)
-            .map(|layer| Layer {
-                name: format!("layer {layer}"),
-                members: (0..30).map(|at| member(layer * 30 + at)).collect(),
+            .map(|layer| {
+                let members = (0..30).map(|at| member(layer * 30 + at));
+                Layer::new(format!("layer {layer}"), members.collect())
             })
             .collect(),
         views: (0..views)

@@ -12,7 +12,9 @@ use gpustub_engine::archive::{self, Inputs, LayerPaths};
 use gpustub_report::error::{Error, Result};
 use gpustub_report::report::Sources;
 use gpustub_report::shell::Shell;
-use gpustub_superarchive::{CanonicalBitcode, LayerId, LayerPosition, Plan, Request, View, ViewId};
+use gpustub_superarchive::{
+    CanonicalBitcode, LayerId, LayerPosition, Outcome, Plan, Request, Source, View, ViewId,
+};
 use gpustub_workspace::tables::{Declared, FILE};
 use gpustub_workspace::workspace::{Depth, Workspace};
 
@@ -42,7 +44,8 @@ pub fn run(options: &ArchiveBuild, shell: &mut Shell) -> Result<bool> {
     } else {
         CanonicalBitcode::default()
     };
-    for one in archive::not_canonical(&layers, &canonical) {
+    let warnings = archive::unknown_symbols(&layers).into_iter();
+    for one in warnings.chain(archive::not_canonical(&layers, &canonical)) {
         wanted.report(None, one, shell)?;
     }
     let request = Request {
@@ -64,6 +67,9 @@ pub fn run(options: &ArchiveBuild, shell: &mut Shell) -> Result<bool> {
             return Ok(false);
         }
     };
+    for one in archive::may_be_inlined(&plan, &request) {
+        wanted.report(None, one, shell)?;
+    }
     if options.print_overrides {
         shell.data(overrides(&request, &plan))?;
     }
@@ -76,7 +82,7 @@ pub fn run(options: &ArchiveBuild, shell: &mut Shell) -> Result<bool> {
     let what = format!(
         "{output}: {}, {}, {} bytes",
         number(request.views.len(), "view"),
-        number(plan.members().len(), "member"),
+        number(plan.contents_count(), "member"),
         plan.size()
     );
     shell.status(if written { "Built" } else { "Fresh" }, what);
@@ -222,7 +228,13 @@ fn from_paths(options: &ArchiveBuild) -> Result<Wanted> {
             _ => path.display().to_string(),
         },
         paths: vec![path.to_path_buf()],
+        interposable: options.interposable.contains(stem),
     });
+    let unknown = |name: &&String| !stems.contains(name);
+    if let Some(name) = options.interposable.iter().find(unknown) {
+        let error = Error::new(format!("unknown layer `{name}` in `--interposable`"));
+        return Err(error.help(format!("layers are: {}", stems.join(", "))));
+    }
     Ok(Wanted {
         layers: layers.collect(),
         views,
@@ -242,6 +254,9 @@ fn no_view(name: &str, views: &[View]) -> Error {
 }
 
 fn stem(path: &Path) -> String {
+    if let Some((_, view)) = Source::split_view(path) {
+        return view;
+    }
     let stem = path.file_stem().unwrap_or_default();
     stem.to_string_lossy().into_owned()
 }
@@ -290,7 +305,11 @@ fn overrides(request: &Request<'_>, plan: &Plan<'_, '_>) -> String {
                 layer(one.chosen_layer),
                 super::text(one.overridden),
                 layer(one.overridden_layer),
-                if one.both_strong { "" } else { ", one is weak" }
+                match one.outcome {
+                    Outcome::Undefined { .. } => ", which is undefined in a variant",
+                    Outcome::Equal => ", both are COMDAT",
+                    _ => "",
+                }
             );
         }
     }

@@ -10,7 +10,7 @@ use gpustub_archive::{SuperArchive, View};
 use gpustub_engine::archive::replace;
 use gpustub_report::error::{Error, Result};
 use gpustub_report::shell::Shell;
-use gpustub_superarchive::{Definition, Input, write_archive};
+use gpustub_superarchive::{Binding, Definition, Input, write_archive};
 
 use super::{ArchiveResult, text, views};
 use crate::cli::ArchiveExtract;
@@ -23,7 +23,7 @@ pub fn run(
     shell: &mut Shell,
 ) -> ArchiveResult<bool> {
     for view in views(archive, Some(&options.view))? {
-        let members = members(&view)?;
+        let members = members(&view, options.linked)?;
         let count = members.len();
         if let Some(path) = &options.output {
             let written = as_archive(&members, path, &options.file)?;
@@ -43,28 +43,32 @@ pub fn run(
     Ok(true)
 }
 
-/// The members of a view in the order of its layers, each with the symbols that it provides in the view.
-fn members<'a>(view: &View<'a>) -> ArchiveResult<Vec<Input<'a>>> {
+/// The members of a view in the order of its layers, each with the symbols that it provides in the view. `linked`:
+/// as linkers see them, with overridden symbols undefined; otherwise as they were.
+fn members<'a>(view: &View<'a>, linked: bool) -> ArchiveResult<Vec<Input<'a>>> {
     let mut symbols: HashMap<usize, Vec<&'a [u8]>> = HashMap::new();
     for symbol in view.symbols() {
         let symbol = symbol?;
-        symbols
-            .entry(symbol.member.index())
-            .or_default()
-            .push(symbol.name);
+        let of = symbols.entry(symbol.member.position()).or_default();
+        of.push(symbol.name);
     }
     let mut members = Vec::new();
     for member in view.members() {
-        let (member, _) = member?;
-        let mut names = symbols.remove(&member.index()).unwrap_or_default();
+        let member = member?;
+        let mut names = symbols.remove(&member.position()).unwrap_or_default();
         names.sort();
         let symbols = names.into_iter().map(|name| Definition {
             name: Cow::Borrowed(name),
-            weak: false,
+            binding: Binding::Strong,
         });
+        let contents = member.contents();
         members.push(Input {
             name: Cow::Borrowed(member.name()),
-            data: member.data()?,
+            data: if linked {
+                contents.data()?
+            } else {
+                contents.original()?.data()?
+            },
             symbols: symbols.collect(),
         });
     }
@@ -77,8 +81,7 @@ fn as_archive(members: &[Input<'_>], path: &Path, from: &Path) -> Result<bool> {
         let error = Error::new(format!("`{}` is the super-archive itself", path.display()));
         return Err(error.help("write another file: `-o view.a`"));
     }
-    let members: Vec<&Input<'_>> = members.iter().collect();
-    let content = |mut out: &mut dyn Write| write_archive(&members, &mut out);
+    let content = |mut out: &mut dyn Write| write_archive(members, &mut out);
     replace(path, &content).map_err(|e| Error::io("write", path, &e))
 }
 

@@ -7,7 +7,7 @@ use gpustub_report::report::{Sources, json::FORMAT_VERSION};
 use gpustub_report::shell::Shell;
 use serde_json::json;
 
-use super::{ArchiveResult, columns, layer_of, text, views};
+use super::{ArchiveResult, columns, layers, text, views};
 use crate::cli::{ArchiveFind, TextOrJson};
 
 /// Runs the command.
@@ -20,18 +20,18 @@ pub fn run(
     let mut missing: Vec<&String> = options.symbols.iter().collect();
     let (mut rows, mut all) = (Vec::new(), Vec::new());
     for view in &searched {
-        let layers = layer_of(view)?;
+        let layers = layers(view)?;
         for name in &options.symbols {
             let Some(member) = view.find_symbol(name)? else {
                 continue;
             };
             missing.retain(|other| *other != name);
-            let layer = layers.get(&member.index()).map_or("", String::as_str);
+            let layer = layers.get(member.layer()).map_or("", String::as_str);
             all.push(json!({
                 "view": text(view.name()),
                 "symbol": name,
                 "member": text(member.name()),
-                "index": member.index(),
+                "index": member.position(),
                 "layer": layer,
             }));
             let (view, member) = (text(view.name()), text(member.name()));

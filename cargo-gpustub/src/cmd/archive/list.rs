@@ -38,9 +38,10 @@ pub fn run(
         let layers = layers(view)?;
         if options.view.is_some() {
             for member in view.members() {
-                let (member, layer) = member?;
-                let layer = layers.get(layer).cloned().unwrap_or_default();
-                rows.push(vec![text(member.name()), member.size().to_string(), layer]);
+                let member = member?;
+                let layer = layers.get(member.layer()).cloned().unwrap_or_default();
+                let size = member.contents().size().to_string();
+                rows.push(vec![text(member.name()), size, layer]);
             }
             continue;
         }
@@ -54,7 +55,7 @@ pub fn run(
         }
         rows.push(vec![
             text(view.name()),
-            view.members().count().to_string(),
+            view.member_count().to_string(),
             view.symbol_count().to_string(),
             layers,
         ]);
@@ -72,12 +73,14 @@ fn members(view: &View<'_>) -> ArchiveResult<Vec<Value>> {
     let layers = layers(view)?;
     let mut all = Vec::new();
     for member in view.members() {
-        let (member, layer) = member?;
+        let member = member?;
         all.push(json!({
             "name": text(member.name()),
-            "index": member.index(),
-            "size": member.size(),
-            "layer": layers.get(layer),
+            "index": member.position(),
+            "contents": member.contents().index(),
+            "size": member.contents().size(),
+            "layer": layers.get(member.layer()),
+            "variant": member.contents().is_variant(),
         }));
     }
     Ok(all)
@@ -98,7 +101,7 @@ pub fn symbols(
             symbols.push((
                 text(symbol.name),
                 text(symbol.member.name()),
-                symbol.member.index(),
+                symbol.member.position(),
             ));
         }
         symbols.sort();

@@ -25,7 +25,7 @@ pub fn run(
     for view in views(archive, None)? {
         let mut own = (0_u64, 0_u64);
         for member in view.members() {
-            own = (own.0 + 1, own.1.saturating_add(member?.0.size()));
+            own = (own.0 + 1, own.1.saturating_add(member?.contents().size()));
         }
         sum = (sum.0 + own.0, sum.1.saturating_add(own.1));
         let name = text(view.name());
@@ -40,15 +40,20 @@ pub fn run(
         }));
     }
     let mut unique = (0_u64, 0_u64);
-    for member in archive.members() {
-        unique = (unique.0 + 1, unique.1.saturating_add(member?.size()));
+    for contents in archive.contents() {
+        unique = (
+            unique.0 + 1,
+            unique.1.saturating_add(contents?.stored_size()),
+        );
     }
-    let ratio = match unique.1 {
+    let file =
+        std::fs::metadata(&options.file).map_err(|e| Error::io("read", &options.file, &e))?;
+    let tables = archive.tables_size();
+    // Bytes of all views for each byte of the file.
+    let ratio = match file.len() {
         0 => 1.0,
         bytes => sum.1 as f64 / bytes as f64,
     };
-    let file =
-        std::fs::metadata(&options.file).map_err(|e| Error::io("read", &options.file, &e))?;
     if options.format == TextOrJson::Json {
         shell.json(&json!({
             "format_version": FORMAT_VERSION,
@@ -56,6 +61,7 @@ pub fn run(
             "views": all,
             "total": { "members": sum.0, "bytes": sum.1 },
             "unique": { "members": unique.0, "bytes": unique.1 },
+            "tables_bytes": tables,
             "sharing_ratio": ratio,
         }))?;
         return Ok(true);
@@ -64,8 +70,9 @@ pub fn run(
     rows.push(row("each once", unique));
     let mut shown = columns(&rows);
     shown += &format!(
-        "\nsharing ratio {ratio:.2}; file size {} bytes\n",
-        file.len()
+        "\nfile: {} bytes, of which tables {tables} and members {}; all views are {ratio:.2} times its size\n",
+        file.len(),
+        unique.1
     );
     shell.data(shown)?;
     Ok(true)

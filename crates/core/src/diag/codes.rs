@@ -200,9 +200,13 @@ none half-written.
 
     error[io-error]: cannot write src/lib.rs: Permission denied";
     LAYER_CONFLICT "layer-conflict": "conflicting definitions in a view",
-        "A member provides one symbol and also defines another that an earlier layer overrides. A program
-that uses both gets a duplicate definition and does not link. Compile each function from a file of
-its own, override both symbols, or make one definition weak.
+        "A member provides one symbol and also defines another that an earlier layer overrides. Of a weak
+definition the view has a variant of the member, in which the symbol is undefined, so that every
+reference takes the earlier layer's. A strong one cannot be replaced: compilers inline it, and
+assume which registers it spares. Make the definition of the later layer weak, compile it from a
+file of its own, or compile that layer with `-fPIC -fsemantic-interposition` and declare it in
+`interposable`. Mach-O and COFF objects, GPU objects, indirect functions and objects with code for
+link-time optimization have no variants.
 
     [archive.builtins]
     layers = { gfx9 = [\"gfx9/cos.o\"], common = [\"common/cos.o\", \"common/sin.o\"] }";
@@ -315,6 +319,13 @@ other: \"invalid device function\". gpustub's stub of cudart counts as shared
 
     [device-link.physics]
     cudart = \"shared\"";
+    NO_SYMBOLS "no-symbols": "an object file whose symbols are unknown",
+        "Symbols are read from ELF, COFF, Mach-O and WebAssembly objects, SPIR-V, and LLVM bitcode; for
+other members they are those of the input archive's index. This member is named like an object
+file, or contains only GCC's code for link-time optimization, and no index has symbols of it: no
+view finds them.
+
+    gcc-ar rcs libf.a f.o      # not `ar`, for objects of `gcc -flto`";
     NONCANONICAL_BITCODE "noncanonical-bitcode": "bitcode that keeps the name of its processor",
         "With `canonical-bitcode = true`, or `--canonical-bitcode`, LLVM bitcode modules are written without
 their processor, source file name and producer. This module has a form that is not supported, and is
@@ -338,6 +349,14 @@ library.
 not fail for this reason. Run `sync` and commit its changes.
 
     cargo gpustub sync";
+    OVERRIDE_MAY_BE_INLINED "override-may-be-inlined": "overridden functions that may be inlined",
+        "LLVM may inline functions with the linkage `linkonce_odr` or `weak_odr`, as in AMD's device
+libraries: all their definitions are supposed to be equal. Where an earlier layer overrides one, the
+view has a variant of the module, in which the function is only declared. Calls reach the earlier
+layer's function, but copies that the compiler inlined into other functions of the module stay.
+Compile the layer without inlining, or with the linkage `weak`.
+
+    view `gfx9`: `common.bc` of layer `common` may contain copies of `cos1`";
     REQUIRES_CYCLE "requires-cycle": "device-link libraries that require each other",
         "A library is device-linked after the libraries that it requires, so `requires` must not form a
 cycle. Two libraries that call each other's device code are one library, or both need a third one

@@ -42,6 +42,8 @@ pub struct ArchiveLayer {
     /// Archives, directories, object files or globs: relative to `GpuStub.toml`, absolute, or below
     /// `$OUT_DIR/` (see [`in_out_dir`](super::in_out_dir)).
     pub files: Vec<Spanned<String>>,
+    /// Whether earlier layers may override its strong definitions.
+    pub interposable: bool,
 }
 
 /// One of the archives in a super-archive.

@@ -12,12 +12,14 @@ pub struct LayerPaths {
     pub name: String,
     /// Paths in the order in which they are searched.
     pub paths: Vec<PathBuf>,
+    /// Whether earlier layers may override its strong definitions.
+    pub interposable: bool,
 }
 
 /// Mapped files, from which layers borrow.
 #[derive(Debug, Default)]
 pub struct Inputs {
-    layers: Vec<(String, Vec<Source>)>,
+    layers: Vec<(LayerPaths, Vec<Source>)>,
     paths: Vec<PathBuf>,
 }
 
@@ -29,8 +31,15 @@ impl Inputs {
             let sources = layer.paths.iter().map(|path| Source::open(path));
             let sources: Result<_, _> = sources.collect();
             let sources = sources.map_err(|error| diagnostic(&error))?;
-            inputs.layers.push((layer.name.clone(), sources));
-            inputs.paths.extend_from_slice(&layer.paths);
+            inputs.layers.push((layer.clone(), sources));
+            let files = layer
+                .paths
+                .iter()
+                .map(|path| match Source::split_view(path) {
+                    Some((file, _)) => file,
+                    None => path.clone(),
+                });
+            inputs.paths.extend(files);
         }
         Ok(inputs)
     }
@@ -43,15 +52,15 @@ impl Inputs {
     /// The layers: members of archives, and other files unchanged.
     pub fn layers(&self) -> Result<Vec<Layer<'_>>, Box<Diagnostic>> {
         let mut layers = Vec::new();
-        for (name, sources) in &self.layers {
+        for (paths, sources) in &self.layers {
             let mut members = Vec::new();
             for source in sources {
                 let layer = source.layer();
                 members.extend(layer.map_err(|error| diagnostic(&error))?.members);
             }
             layers.push(Layer {
-                name: name.clone(),
-                members,
+                interposable: paths.interposable,
+                ..Layer::new(&paths.name, members)
             });
         }
         Ok(layers)

@@ -5,14 +5,15 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use gpustub_core::diag::{
-    Diagnostic, EMPTY_LAYER, IO_ERROR, LAYER_CONFLICT, LIMIT_EXCEEDED, NONCANONICAL_BITCODE,
+    Diagnostic, EMPTY_LAYER, IO_ERROR, LAYER_CONFLICT, LIMIT_EXCEEDED, NO_SYMBOLS,
+    NONCANONICAL_BITCODE, OVERRIDE_MAY_BE_INLINED,
 };
 use gpustub_core::directives::Directive;
 use gpustub_core::ids::Id;
 use gpustub_core::manifest::{self, Archive, in_out_dir};
 use gpustub_superarchive::{
-    CanonicalBitcode, Conflict, Layer, LayerId, LayerPosition, MemberPosition, Plan, Request, View,
-    ViewId, WriteError,
+    CanonicalBitcode, Conflict, Layer, LayerId, LayerPosition, MemberPosition, Outcome, Plan,
+    Refusal, Request, Source, View, ViewId, WriteError, has_unknown_symbols,
 };
 
 use super::inputs::{Inputs, LayerPaths};
@@ -74,6 +75,7 @@ pub fn find(
         found.layers.push(LayerPaths {
             name: layer.name.value.clone(),
             paths,
+            interposable: layer.interposable,
         });
     }
     found.watched.sort();
@@ -92,7 +94,7 @@ fn expand(
     refuse: &dyn Fn(&str) -> Diagnostic,
 ) -> Result<Vec<PathBuf>, Box<Diagnostic>> {
     let plain = root.join(pattern);
-    if plain.exists() {
+    if plain.exists() || Source::split_view(&plain).is_some() {
         return Ok(vec![plain]);
     }
     if !files::is_pattern(pattern) {
@@ -130,6 +132,30 @@ pub fn request<'d>(archive: &Archive, layers: Vec<Layer<'d>>) -> Request<'d> {
     }
 }
 
+/// Reports members whose symbols are unknown, once for each layer.
+pub fn unknown_symbols(layers: &[Layer<'_>]) -> Vec<Diagnostic> {
+    let mut warnings = Vec::new();
+    for layer in layers {
+        let mut unknown = layer.members.iter().filter(|one| has_unknown_symbols(one));
+        let Some(first) = unknown.next() else {
+            continue;
+        };
+        let name = String::from_utf8_lossy(&first.name);
+        let more = match unknown.count() {
+            0 => String::new(),
+            count => format!(" and {count} more"),
+        };
+        let message = format!(
+            "layer `{}`: the symbols of `{name}`{more} are unknown: no view finds them",
+            layer.name
+        );
+        let help =
+            "give an archive with an index of them: `gcc-ar`, `llvm-ar` or the compiler's own";
+        warnings.push(Diagnostic::warning(&NO_SYMBOLS, message).help(help));
+    }
+    warnings
+}
+
 /// Reports bitcode modules without a canonical form, once for each layer and reason.
 pub fn not_canonical(layers: &[Layer<'_>], canonical: &CanonicalBitcode) -> Vec<Diagnostic> {
     // The first member of each layer and reason, and the number of members.
@@ -155,6 +181,43 @@ pub fn not_canonical(layers: &[Layer<'_>], canonical: &CanonicalBitcode) -> Vec<
             .help("families share it only where it is byte for byte the same")
     });
     warnings.collect()
+}
+
+/// Reports overridden functions that may be inlined into others, once for each view and member.
+pub fn may_be_inlined(plan: &Plan<'_, '_>, request: &Request<'_>) -> Vec<Diagnostic> {
+    let mut warnings = Vec::new();
+    for (view, resolved) in plan.views() {
+        let mut found: BTreeMap<(&[u8], LayerPosition), Vec<&[u8]>> = BTreeMap::new();
+        for one in &resolved.overrides {
+            if matches!(
+                one.outcome,
+                Outcome::Undefined {
+                    may_be_inlined: true
+                }
+            ) {
+                let member = (one.overridden, one.overridden_layer);
+                found.entry(member).or_default().push(one.symbol);
+            }
+        }
+        for ((member, layer), symbols) in found {
+            let text = String::from_utf8_lossy;
+            let more = match symbols.len() {
+                1 => String::new(),
+                count => format!(" and {} more", count - 1),
+            };
+            let message = format!(
+                "view `{}`: `{}` of layer `{}` may contain copies of `{}`{more}",
+                view.name,
+                text(member),
+                request.layer_at(view, layer).name,
+                text(symbols[0]),
+            );
+            let help =
+                "compile the layer without inlining, or override the functions that call them";
+            warnings.push(Diagnostic::warning(&OVERRIDE_MAY_BE_INLINED, message).help(help));
+        }
+    }
+    warnings
 }
 
 /// Reasons for which a super-archive cannot be written, each with the view that it concerns.
@@ -194,7 +257,7 @@ pub fn refused(request: &Request<'_>, error: &WriteError<'_>) -> Vec<(Option<Vie
         }
         _ => {
             let message = "the archive, or a part of it, is more than the format can hold";
-            let help = "4 GiB of names and tables, 10 digits for a member's size; leave views out";
+            let help = "limits: 4 GiB for names and for tables, 10 digits for a member's size";
             vec![(None, Diagnostic::error(&LIMIT_EXCEEDED, message).help(help))]
         }
     }
@@ -214,10 +277,18 @@ fn conflict(request: &Request<'_>, view: ViewId, conflict: &Conflict<'_>) -> Dia
         layer(overridden.overridden_layer),
         text(overridden.chosen),
     );
-    let help = format!(
-        "put `{symbol}` and `{needed_for}` into members of their own, override both in `{chosen}`, or make \
-         one definition of `{symbol}` weak"
-    );
+    let later = layer(overridden.overridden_layer);
+    let message = format!("{message}: {}", conflict.reason);
+    let help = match conflict.reason {
+        Refusal::Strong => format!(
+            "make `{symbol}` of layer `{later}` weak, put it into a member of its own, or compile the \
+             layer with `-fPIC -fsemantic-interposition` and declare it interposable"
+        ),
+        _ => format!(
+            "put `{symbol}` of layer `{later}` into a member of its own, or override `{needed_for}` in \
+             `{chosen}` as well"
+        ),
+    };
     Diagnostic::error(&LAYER_CONFLICT, message).help(help)
 }
 
@@ -246,7 +317,8 @@ pub(crate) fn build(
     } else {
         CanonicalBitcode::default()
     };
-    let warnings = not_canonical(&layers, &canonical).into_iter();
+    let warnings = unknown_symbols(&layers).into_iter();
+    let warnings = warnings.chain(not_canonical(&layers, &canonical));
     let request = request(archive, canonical.apply(layers));
     let plan = Plan::new(&request).map_err(|error| {
         let reports = refused(&request, &error).into_iter().map(|(view, one)| {
@@ -258,6 +330,7 @@ pub(crate) fn build(
         });
         reports.collect::<Vec<_>>()
     })?;
+    let warnings = warnings.chain(may_be_inlined(&plan, &request));
     let content = |mut out: &mut dyn Write| plan.write(&mut out);
     replace(path, &content).map_err(|e| {
         let message = format!("cannot write {}: {e}", path.display());

@@ -1,9 +1,13 @@
 //! An object file with the tables in a section that linkers omit.
 
-use object::elf;
+use object::elf::{
+    ELFMAG, ET_REL, FileHeader32, FileHeader64, SHF_ALLOC, SHF_EXCLUDE, SHT_NOTE, SHT_PROGBITS,
+    SHT_STRTAB,
+};
 use object::read::elf::FileHeader;
 use object::{Endianness, ReadRef};
 
+use super::properties;
 use crate::definitions::elf::is_64;
 use crate::tables::ALIGN;
 
@@ -22,25 +26,34 @@ pub struct Elf {
 /// The name of the member that is the object file.
 pub const NAME: &str = "gpustub-views.o";
 
-const SECTION_NAMES: &[u8] = b"\0.gpustub\0.note.GNU-stack\0.shstrtab\0";
+const SECTION_NAMES: &[u8] = b"\0.gpustub\0.note.GNU-stack\0.shstrtab\0.note.gnu.property\0";
+/// Sections without the note of properties, which is the last.
 const SECTIONS: u16 = 4;
+
+/// An object file of a kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Object {
+    elf: Elf,
+    /// Contents of the note of properties.
+    note: Vec<u8>,
+}
 
 impl Elf {
     /// The kind of an object file; `None` for any other file.
     pub fn from_object(bytes: &[u8]) -> Option<Self> {
-        if !bytes.starts_with(&elf::ELFMAG) {
+        if !bytes.starts_with(&ELFMAG) {
             None
         } else if is_64(bytes).ok()? {
-            Self::read::<elf::FileHeader64<Endianness>>(bytes)
+            Self::read::<FileHeader64<Endianness>>(bytes)
         } else {
-            Self::read::<elf::FileHeader32<Endianness>>(bytes)
+            Self::read::<FileHeader32<Endianness>>(bytes)
         }
     }
 
     fn read<File: FileHeader<Endian = Endianness>>(bytes: &[u8]) -> Option<Self> {
         let header: &File = bytes.read_at(0).ok()?;
         let endian = header.endian().ok()?;
-        (header.e_type(endian) == elf::ET_REL).then(|| Self {
+        (header.e_type(endian) == ET_REL).then(|| Self {
             wide: header.is_type_64(),
             big: endian == Endianness::Big,
             abi: [header.e_ident().os_abi.0, header.e_ident().abi_version],
@@ -59,6 +72,12 @@ impl Elf {
         self.wide || size < u32::MAX.into()
     }
 
+    /// An object file of this kind, to be linked with these.
+    pub fn object(self, members: &[&[u8]]) -> Object {
+        let note = properties::merged(members, self.wide, self.big, self.machine);
+        Object { elf: self, note }
+    }
+
     fn header_size(self) -> u16 {
         if self.wide { 64 } else { 52 }
     }
@@ -72,72 +91,90 @@ impl Elf {
         let end = at + u64::from(self.header_size());
         end.next_multiple_of(ALIGN) - at
     }
+}
 
-    fn names_at(self, at: u64, blob_size: u64) -> u64 {
-        self.head_size(at) + blob_size
+impl Object {
+    fn note_at(&self, at: u64, blob_size: u64) -> u64 {
+        let end = self.elf.head_size(at) + blob_size;
+        if self.note.is_empty() {
+            end
+        } else {
+            end.next_multiple_of(8)
+        }
     }
 
-    /// The size of an object file at this offset of the archive.
-    pub fn size(self, at: u64, blob_size: u64) -> u64 {
-        self.sections_at(at, blob_size) + u64::from(SECTIONS * self.section_size())
+    fn names_at(&self, at: u64, blob_size: u64) -> u64 {
+        self.note_at(at, blob_size) + self.note.len() as u64
     }
 
     /// Offset of the section headers.
-    fn sections_at(self, at: u64, blob_size: u64) -> u64 {
+    fn sections_at(&self, at: u64, blob_size: u64) -> u64 {
         let names_end = self.names_at(at, blob_size) + SECTION_NAMES.len() as u64;
         names_end.next_multiple_of(8)
     }
 
+    fn sections(&self) -> u16 {
+        SECTIONS + u16::from(!self.note.is_empty())
+    }
+
+    /// The size of an object file at this offset of the archive.
+    pub fn size(&self, at: u64, blob_size: u64) -> u64 {
+        self.sections_at(at, blob_size) + u64::from(self.sections() * self.elf.section_size())
+    }
+
     /// The bytes before the tables.
-    pub fn head(self, at: u64, blob_size: u64) -> Vec<u8> {
-        let mut file = Fields::new(self);
-        let class = if self.wide { 2 } else { 1 };
-        let order = if self.big { 2 } else { 1 };
-        file.bytes.extend(elf::ELFMAG);
+    pub fn head(&self, at: u64, blob_size: u64) -> Vec<u8> {
+        let elf = self.elf;
+        let mut file = Fields::new(elf);
+        let class = if elf.wide { 2 } else { 1 };
+        let order = if elf.big { 2 } else { 1 };
+        file.bytes.extend(ELFMAG);
         file.bytes.extend([class, order, 1]);
-        file.bytes.extend(self.abi);
+        file.bytes.extend(elf.abi);
         file.bytes.resize(16, 0);
         file.half(1); // ET_REL
-        file.half(self.machine);
+        file.half(elf.machine);
         file.word(1);
         file.long(0);
         file.long(0);
         file.long(self.sections_at(at, blob_size));
-        file.word(self.flags);
+        file.word(elf.flags);
         for half in [
-            self.header_size(),
+            elf.header_size(),
             0,
             0,
-            self.section_size(),
-            SECTIONS,
+            elf.section_size(),
+            self.sections(),
             SECTIONS - 1,
         ] {
             file.half(half);
         }
-        file.bytes.resize(self.head_size(at) as usize, 0);
+        file.bytes.resize(elf.head_size(at) as usize, 0);
         file.bytes
     }
 
     /// The bytes after the tables.
-    pub fn tail(self, at: u64, blob_size: u64) -> Vec<u8> {
-        let names_at = self.names_at(at, blob_size);
-        let mut file = Fields::new(self);
+    pub fn tail(&self, at: u64, blob_size: u64) -> Vec<u8> {
+        let head = self.elf.head_size(at);
+        let start = head + blob_size;
+        let (note_at, names_at) = (self.note_at(at, blob_size), self.names_at(at, blob_size));
+        let mut file = Fields::new(self.elf);
+        file.bytes.resize((note_at - start) as usize, 0);
+        file.bytes.extend(&self.note);
         file.bytes.extend(SECTION_NAMES);
         file.bytes
-            .resize((self.sections_at(at, blob_size) - names_at) as usize, 0);
-        let head = self.head_size(at);
+            .resize((self.sections_at(at, blob_size) - start) as usize, 0);
         // SHF_EXCLUDE keeps the tables out of programs that link the whole archive; without the second
         // section, GNU ld assumes that the file requires an executable stack.
-        file.section(0, 0, 0, 0, 0);
-        file.section(1, elf::SHT_PROGBITS.0, elf::SHF_EXCLUDE.0, head, blob_size);
-        file.section(10, elf::SHT_PROGBITS.0, 0, names_at, 0);
-        file.section(
-            26,
-            elf::SHT_STRTAB.0,
-            0,
-            names_at,
-            SECTION_NAMES.len() as u64,
-        );
+        let (plain, names) = (SHT_PROGBITS.0, SECTION_NAMES.len() as u64);
+        file.section(0, 0, 0, 0, 0, 1);
+        file.section(1, plain, SHF_EXCLUDE.0, head, blob_size, 1);
+        file.section(10, plain, 0, names_at, 0, 1);
+        file.section(26, SHT_STRTAB.0, 0, names_at, names, 1);
+        if !self.note.is_empty() {
+            let (size, align) = (self.note.len() as u64, if self.elf.wide { 8 } else { 4 });
+            file.section(36, SHT_NOTE.0, SHF_ALLOC.0, note_at, size, align);
+        }
         file.bytes
     }
 }
@@ -178,7 +215,7 @@ impl Fields {
         }
     }
 
-    fn section(&mut self, name: u32, kind: u32, flags: u64, at: u64, size: u64) {
+    fn section(&mut self, name: u32, kind: u32, flags: u64, at: u64, size: u64, align: u64) {
         self.word(name);
         self.word(kind);
         self.long(flags);
@@ -187,7 +224,7 @@ impl Fields {
         self.long(size);
         self.word(0);
         self.word(0);
-        self.long(1);
+        self.long(align);
         self.long(0);
     }
 }

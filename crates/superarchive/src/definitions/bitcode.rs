@@ -6,10 +6,12 @@ pub mod codes;
 mod edit;
 mod ident;
 mod module;
+mod operand;
 mod stream;
 mod string_table;
 mod table;
 mod target;
+mod undefine;
 pub mod wrapper;
 mod writer;
 
@@ -21,6 +23,7 @@ use stream::{Entry, Stream};
 use string_table::read_blob;
 use table::Table;
 pub use target::Target;
+pub use undefine::undefine;
 use wrapper::unwrapped;
 pub use writer::Writer;
 

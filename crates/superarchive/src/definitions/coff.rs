@@ -3,7 +3,7 @@
 use object::pe::{self, AnonObjectHeaderBigobj, ImageFileHeader};
 use object::read::coff::{CoffHeader, ImportFile, ImportType, Symbol};
 
-use super::collector::{Collector, Definition};
+use super::collector::{Binding, Collector, Definition};
 use crate::error::Problem;
 
 pub fn definitions(data: &[u8]) -> Result<Vec<Definition<'_>>, Problem> {
@@ -60,7 +60,12 @@ fn read_definitions<Coff: CoffHeader>(data: &[u8]) -> Result<Vec<Definition<'_>>
             None => false,
         };
         let name = symbol.name(table.strings()).map_err(damaged)?;
-        found.add(name, weak || group)?;
+        let binding = if group {
+            Binding::Comdat
+        } else {
+            Binding::weak_if(weak)
+        };
+        found.add(name, binding)?;
     }
     Ok(found.definitions)
 }
@@ -69,9 +74,9 @@ pub fn import_definitions(data: &[u8]) -> Result<Vec<Definition<'_>>, Problem> {
     let damaged = |_| Problem::Malformed("import header or names are damaged");
     let import = ImportFile::parse(data).map_err(damaged)?;
     let mut found = Collector::new();
-    found.add([b"__imp_", import.symbol()].concat(), false)?;
+    found.add([b"__imp_", import.symbol()].concat(), Binding::Strong)?;
     if import.import_type() != ImportType::Data {
-        found.add(import.symbol(), false)?;
+        found.add(import.symbol(), Binding::Strong)?;
     }
     Ok(found.definitions)
 }

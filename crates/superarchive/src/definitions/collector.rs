@@ -13,9 +13,26 @@ pub const MAX_NAMES_LENGTH: usize = 256 * 1024 * 1024;
 pub struct Definition<'d> {
     /// Name as linkers resolve it.
     pub name: Cow<'d, [u8]>,
-    /// Whether another definition may replace this one: weak, common, or in a group of which
-    /// linkers keep one.
-    pub weak: bool,
+    /// Whether another definition may replace it.
+    pub binding: Binding,
+}
+
+/// Whether another definition may replace a definition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Binding {
+    /// None may.
+    Strong,
+    /// Any may: weak or common. Modules of bitcode have several forms of it.
+    Weak,
+    /// Equal ones may: it is in a group of which linkers keep one.
+    Comdat,
+}
+
+impl Binding {
+    /// Weak or strong.
+    pub fn weak_if(weak: bool) -> Self {
+        if weak { Self::Weak } else { Self::Strong }
+    }
 }
 
 /// Collects the definitions of one file. Tables of a small hostile file may give one long name to
@@ -35,7 +52,7 @@ impl<'d> Collector<'d> {
     }
 
     /// Adds a definition. Empty names are skipped: no reference can have them.
-    pub fn add(&mut self, name: impl Into<Cow<'d, [u8]>>, weak: bool) -> Result<(), Problem> {
+    pub fn add(&mut self, name: impl Into<Cow<'d, [u8]>>, binding: Binding) -> Result<(), Problem> {
         let name = name.into();
         if name.is_empty() {
             return Ok(());
@@ -46,7 +63,7 @@ impl<'d> Collector<'d> {
         }
         let left = self.left.checked_sub(name.len());
         self.left = left.ok_or(Problem::Malformed("names add up to too much text"))?;
-        self.definitions.push(Definition { name, weak });
+        self.definitions.push(Definition { name, binding });
         Ok(())
     }
 }

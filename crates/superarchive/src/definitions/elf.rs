@@ -3,7 +3,7 @@
 use object::read::elf::{FileHeader, SectionHeader, SectionTable, Sym};
 use object::{Endianness, ReadRef, elf};
 
-use super::collector::{Collector, Definition};
+use super::collector::{Binding, Collector, Definition};
 use crate::error::Problem;
 
 pub fn definitions(data: &[u8]) -> Result<Vec<Definition<'_>>, Problem> {
@@ -57,7 +57,12 @@ fn read_definitions<Elf: FileHeader<Endian = Endianness>>(
         let grouped = section
             .map_err(damaged)?
             .is_some_and(|section| groups.get(section.0) == Some(&true));
-        found.add(name, symbol.is_weak() || common || unique || grouped)?;
+        let binding = if grouped || unique {
+            Binding::Comdat
+        } else {
+            Binding::weak_if(symbol.is_weak() || common)
+        };
+        found.add(name, binding)?;
     }
     Ok(found.definitions)
 }

@@ -1,6 +1,7 @@
 //! Object formats, by the first bytes of a file.
 
 use super::bitcode::codes::{MAGIC, WRAPPER};
+use super::{spirv, wasm};
 
 /// A kind of file whose definitions can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,6 +12,8 @@ pub enum Kind {
     Coff,
     BigCoff,
     Import,
+    Wasm,
+    SpirV,
 }
 
 /// `ClassID` of objects with more than 65,279 sections (winnt.h, `ANON_OBJECT_HEADER_BIGOBJ`).
@@ -27,6 +30,16 @@ impl Kind {
             [0x7F, b'E', b'L', b'F', ..] => return Some(Self::Elf),
             _ if data.starts_with(MAGIC) || data.starts_with(&WRAPPER.to_le_bytes()) => {
                 return Some(Self::Bitcode);
+            }
+            _ if data.starts_with(wasm::MAGIC) => return Some(Self::Wasm),
+            [a, b, c, d, ..]
+                if [
+                    u32::from_le_bytes([*a, *b, *c, *d]),
+                    u32::from_be_bytes([*a, *b, *c, *d]),
+                ]
+                .contains(&spirv::MAGIC) =>
+            {
+                return Some(Self::SpirV);
             }
             // No object of the other formats is shorter, and two bytes are weak evidence.
             _ if data.len() < 16 => return None,
@@ -79,7 +92,7 @@ mod tests {
                     let mut data = vec![first, second];
                     data.extend(&rest);
                     let kind = Kind::detect(&data);
-                    if !matches!(kind, Some(Kind::Elf | Kind::Bitcode)) {
+                    if !matches!(kind, Some(Kind::Elf | Kind::Bitcode | Kind::Wasm | Kind::SpirV)) {
                         prop_assert_eq!(kind, as_object_does(&data), "{:x?}", data);
                     }
                 }

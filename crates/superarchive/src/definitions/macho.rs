@@ -4,7 +4,7 @@ use object::macho::{self, MachHeader32, MachHeader64};
 use object::read::macho::{MachHeader, Nlist};
 use object::{Endianness, FileKind};
 
-use super::collector::{Collector, Definition};
+use super::collector::{Binding, Collector, Definition};
 use crate::error::Problem;
 
 pub fn definitions(data: &[u8]) -> Result<Vec<Definition<'_>>, Problem> {
@@ -37,7 +37,7 @@ fn read_definitions<Mach: MachHeader<Endian = Endianness>>(
             }
             let name = symbol.name(endian, table.strings()).map_err(damaged)?;
             let weak = symbol.n_desc(endian).contains(macho::N_WEAK_DEF);
-            found.add(name, weak || symbol.is_common())?;
+            found.add(name, Binding::weak_if(weak || symbol.is_common()))?;
         }
         // Linkers use the first table.
         break;

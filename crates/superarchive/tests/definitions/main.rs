@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gpustub_superarchive::{Definition, Source, definitions};
+use gpustub_superarchive::{Binding, Definition, Source, definitions};
 use tempfile::TempDir;
 
 /// Runs a tool and returns its output. A missing tool is a failure.
@@ -48,7 +48,11 @@ fn found(object: &Path) -> (Vec<String>, Vec<String>) {
     bytes.extend(fs::read(object).unwrap());
     let all = definitions(&bytes[2..]).unwrap();
     let name = |one: &Definition| String::from_utf8(one.name.to_vec()).unwrap();
-    let weak = all.iter().filter(|one| one.weak).map(name).collect();
+    let weak = all
+        .iter()
+        .filter(|one| one.binding != Binding::Strong)
+        .map(name)
+        .collect();
     (all.iter().map(name).collect(), weak)
 }
 
@@ -88,6 +92,7 @@ const TARGETS: &[(&str, &[&str])] = &[
     ),
     ("x86_64-w64-mingw32", &["-DALIAS", "-DCONSTRUCTOR"]),
     ("i686-w64-mingw32", &["-DSTDCALL"]),
+    ("wasm32-unknown-unknown", &["-DALIAS", "-DCONSTRUCTOR"]),
 ];
 
 const GPUS: &[&str] = &["amdgcn-amd-amdhsa", "nvptx64-nvidia-cuda"];

@@ -1,9 +1,8 @@
 //! Random requests for super-archives, and their expected results by a search without tables.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 
-use gpustub_superarchive::{Definition, Input, Layer, LayerId, Request, View, ViewId};
+use gpustub_superarchive::{Binding, Definition, Input, Layer, LayerId, Request, View, ViewId};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
@@ -85,12 +84,9 @@ pub struct Parts {
 
 impl Parts {
     pub fn request(&self) -> Request<'_> {
-        let layers = self.layers.iter().enumerate().map(|(at, members)| Layer {
-            name: format!("layer {at}"),
-            members: members
-                .iter()
-                .map(|&(name, at)| self.input(name, at))
-                .collect(),
+        let layers = self.layers.iter().enumerate().map(|(at, members)| {
+            let members = members.iter().map(|&(name, at)| self.input(name, at));
+            Layer::new(format!("layer {at}"), members.collect())
         });
         let views = self.views.iter().map(|(name, layers)| View {
             name: name.clone(),
@@ -107,7 +103,7 @@ impl Parts {
         let contents = &self.contents[at];
         let symbols = contents.symbols.iter().map(|&(name, weak)| Definition {
             name: Cow::Borrowed(name),
-            weak,
+            binding: Binding::weak_if(weak),
         });
         Input {
             name: Cow::Borrowed(name),
@@ -130,31 +126,34 @@ pub fn search<'r, 'd>(
     })
 }
 
-/// Whether a program could have a symbol of a view twice: a member that is needed for one symbol
-/// defines another that an earlier layer also defines, and both are strong.
-pub fn clashes(request: &Request<'_>, view: &View) -> bool {
-    let mut members = view.layers.iter().enumerate().flat_map(|(layer, of)| {
-        request.layers[of.0]
-            .members
-            .iter()
-            .map(move |member| (layer, member))
+/// Members of a view, without those all of whose symbols earlier layers define.
+pub fn members<'r, 'd>(request: &'r Request<'d>, view: &View) -> Vec<(usize, &'r Input<'d>)> {
+    let layers = view.layers.iter().enumerate();
+    let all = layers.flat_map(|(layer, of)| {
+        let members = request.layers[of.0].members.iter();
+        members.map(move |member| (layer, member))
     });
-    let strong = |input: &Input<'_>, symbol: &[u8]| {
-        input.symbols.iter().any(|s| s.name == symbol && !s.weak)
-    };
-    // A member belongs to the first layer that has it.
-    let mut seen = BTreeSet::new();
-    members.any(|(layer, member)| {
-        if !seen.insert(member.data) {
-            return false;
-        }
-        let taken = |symbol: &Definition<'_>| search(request, view, &symbol.name).unwrap();
-        let is_needed = (member.symbols.iter()).any(|s| taken(s).1.data == member.data);
-        let is_shadowed = member.symbols.iter().any(|s| {
-            let (by_layer, by) = taken(s);
-            by_layer < layer && by.data != member.data && !s.weak && strong(by, &s.name)
-        });
-        is_needed && is_shadowed
+    all.filter(|&(layer, member)| {
+        let overridden = |symbol: &Definition<'_>| is_earlier(request, view, layer, &symbol.name);
+        member.symbols.is_empty() || !member.symbols.iter().all(overridden)
+    })
+    .collect()
+}
+
+/// Whether a layer before this one defines a symbol.
+fn is_earlier(request: &Request<'_>, view: &View, layer: usize, symbol: &[u8]) -> bool {
+    search(request, view, symbol).is_some_and(|(first, _)| first < layer)
+}
+
+/// Whether a view needs a member that defines a symbol of an earlier layer.
+pub fn clashes(request: &Request<'_>, view: &View) -> bool {
+    members(request, view).into_iter().any(|(layer, member)| {
+        let is_own = |symbol: &Definition<'_>| {
+            let (at, by) = search(request, view, &symbol.name).unwrap();
+            at == layer && std::ptr::eq(by, member)
+        };
+        let is_earlier = |symbol: &Definition<'_>| is_earlier(request, view, layer, &symbol.name);
+        member.symbols.iter().any(is_own) && member.symbols.iter().any(is_earlier)
     })
 }
 

@@ -3,9 +3,9 @@
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::requests::{NAMES, clashes, parts, search};
+use crate::requests::{NAMES, clashes, members, parts, search};
 use gpustub_archive::SuperArchive;
-use gpustub_superarchive::{Input, Plan, Request, View, ViewId, WriteError};
+use gpustub_superarchive::{Plan, Request, ViewId, WriteError};
 use object::read::archive::ArchiveFile;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
@@ -18,25 +18,6 @@ pub fn written(request: &Request<'_>) -> Vec<u8> {
     plan.write(&mut bytes).unwrap();
     assert_eq!(bytes.len() as u64, plan.size());
     bytes
-}
-
-/// Members of a view, in the order of the first occurrence of their contents. A member with symbols
-/// is omitted if it provides none.
-pub fn members<'r, 'd>(request: &'r Request<'d>, view: &View) -> Vec<(&'r Input<'d>, usize)> {
-    let mut seen = BTreeSet::new();
-    let layers = view.layers.iter().enumerate();
-    let all = layers.flat_map(|(layer, of)| {
-        request.layers[of.0]
-            .members
-            .iter()
-            .map(move |member| (member, layer))
-    });
-    all.filter(|(member, _)| seen.insert(member.data))
-        .filter(|(member, _)| {
-            let gives = |name: &[u8]| search(request, view, name).unwrap().1.data == member.data;
-            member.symbols.is_empty() || member.symbols.iter().any(|s| gives(&s.name))
-        })
-        .collect()
 }
 
 fn holds(request: &Request<'_>, bytes: &[u8]) {
@@ -69,18 +50,17 @@ fn holds(request: &Request<'_>, bytes: &[u8]) {
         assert_eq!(found.symbol_count(), expected.len());
 
         let got: Vec<_> = found.members().map(|member| member.unwrap()).collect();
-        let data: Vec<_> = got
+        let names = got
             .iter()
-            .map(|(member, at)| (member.data().unwrap(), *at))
-            .collect();
+            .map(|one| (one.layer(), one.name(), one.data().unwrap()));
         let expected = members(request, view);
-        let expected: Vec<_> = expected
-            .iter()
-            .map(|(member, at)| (member.data, *at))
-            .collect();
-        assert_eq!(data, expected, "{view:?}");
+        let expected = (expected.iter()).map(|&(at, member)| (at, &*member.name, member.data));
+        assert!(names.eq(expected), "{view:?}");
+        for (position, member) in got.iter().enumerate() {
+            assert_eq!(member.position(), position);
+        }
         if request.default == Some(ViewId(at)) {
-            ordinary.extend(got.iter().map(|(member, _)| member.index()));
+            ordinary.extend(got.iter().map(|member| member.contents().index()));
         }
 
         let layers = found.layers().map(|layer| layer.unwrap().name.to_vec());
@@ -91,11 +71,11 @@ fn holds(request: &Request<'_>, bytes: &[u8]) {
         assert!(layers.eq(names));
     }
     let mut all = BTreeSet::new();
-    for (at, member) in archive.members().enumerate() {
-        let member = member.unwrap();
-        assert_eq!(member.index(), at);
-        assert_eq!(member.in_default_view(), ordinary.contains(&at));
-        assert!(all.insert(member.data().unwrap()), "each contents once");
+    for (at, contents) in archive.contents().enumerate() {
+        let contents = contents.unwrap();
+        assert_eq!(contents.index(), at);
+        assert_eq!(contents.in_default_view(), ordinary.contains(&at));
+        assert!(all.insert(contents.data().unwrap()), "each contents once");
     }
 
     // Other tools see the default view, after an object that contains the rest.
@@ -110,7 +90,7 @@ fn holds(request: &Request<'_>, bytes: &[u8]) {
     let default: Vec<_> = default
         .iter()
         .flatten()
-        .map(|(member, _)| member.data)
+        .map(|(_, member)| member.data)
         .collect();
     let carried = seen.len() - default.len();
     assert!(carried <= 1 && seen[carried..] == default, "{seen:?}");

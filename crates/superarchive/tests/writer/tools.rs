@@ -9,8 +9,8 @@ use gpustub_superarchive::{Plan, WriteError, write_archive};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
-use crate::requests::{Contents, Parts, search};
-use crate::search::{members, written};
+use crate::requests::{Contents, Parts, members, search};
+use crate::search::written;
 
 const SYMBOLS: [&str; 5] = ["cos", "sin", "_Z3cosDv16_f", "tan", "exp"];
 
@@ -130,7 +130,7 @@ fn views_are_archives_to_nm_and_ar() {
             let expected = members(&request, view);
             let names = expected
                 .iter()
-                .map(|(member, _)| std::str::from_utf8(&member.name).unwrap());
+                .map(|(_, member)| std::str::from_utf8(&member.name).unwrap());
             let names: Vec<_> = container.iter().copied().chain(names).collect();
             let listed = run(Command::new("ar").arg("t").arg(&file));
             assert_eq!(listed.lines().collect::<Vec<_>>(), names);
@@ -145,11 +145,11 @@ fn views_are_archives_to_nm_and_ar() {
             assert_eq!(index(&file), expected.collect());
         };
         for (view, resolved) in plan.views() {
-            let all: Vec<_> = resolved
-                .members
-                .iter()
-                .map(|one| plan.members()[one.member.0])
+            let all: Vec<_> = members(&request, view)
+                .into_iter()
+                .map(|(_, member)| member.clone())
                 .collect();
+            assert_eq!(resolved.members.len(), all.len());
             let mut bytes = Vec::new();
             write_archive(&all, &mut bytes).unwrap();
             std::fs::write(&file, bytes).unwrap();

@@ -58,7 +58,23 @@ fn archive(decoder: &mut Decoder<'_>, name: &str, value: &Value<'_>) -> Option<A
             decoder.error_with_help(&INVALID_VALUE, part.value.span.clone(), message, help);
         }
         let name = part.name();
-        all.push(ArchiveLayer { name, files });
+        all.push(ArchiveLayer {
+            name,
+            files,
+            interposable: false,
+        });
+    }
+
+    for name in checked_strings(decoder, &table, "interposable", |_| None) {
+        match all.iter_mut().find(|layer| layer.name.value == name.value) {
+            Some(layer) => layer.interposable = true,
+            None => unknown_layer(
+                decoder,
+                &format!("{}.interposable", table.name),
+                &name,
+                &all,
+            ),
+        }
     }
 
     let declared = parts(decoder, &table, "views", &value.key_span, VIEWS_HELP);
@@ -81,7 +97,7 @@ fn archive(decoder: &mut Decoder<'_>, name: &str, value: &Value<'_>) -> Option<A
                 used.insert(&name.value, id);
                 of.push(id);
             } else {
-                unknown_layer(decoder, &part.value, &name, &all);
+                unknown_layer(decoder, &part.value.name, &name, &all);
             }
         }
         let name = part.name();
@@ -175,7 +191,7 @@ fn parts<'a>(
 
 fn unknown_layer(
     decoder: &mut Decoder<'_>,
-    view: &Value<'_>,
+    within: &str,
     name: &Spanned<String>,
     layers: &[ArchiveLayer],
 ) {
@@ -185,11 +201,7 @@ fn unknown_layer(
         None => format!("known layers are `{}`", known.join("`, `")),
     };
     let shown = shorten(&name.value);
-    let message = format!(
-        "unknown layer `{}` in `{}`",
-        shown.escape_debug(),
-        view.name
-    );
+    let message = format!("unknown layer `{}` in `{within}`", shown.escape_debug());
     decoder.error_with_help(&UNKNOWN_LAYER, name.span.clone(), message, help);
 }
 

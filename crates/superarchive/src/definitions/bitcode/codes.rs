@@ -138,3 +138,8 @@ pub mod metadata {
 
 /// `StrtabCodes` and `SymtabCodes`: the only record of both.
 pub const BLOB: u64 = 1;
+
+/// `ConstantsCodes`.
+pub mod constants {
+    pub const BLOCKADDRESS: u64 = 21;
+}

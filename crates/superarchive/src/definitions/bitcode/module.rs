@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use super::codes::{block, module as code, symbol};
 use super::stream::{Block, Entry, Record, Stream};
 use super::string_table::string_at;
-use crate::definitions::collector::Collector;
+use crate::definitions::collector::{Binding, Collector};
 use crate::error::Problem;
 
 /// Definitions of a module, whose names may still be unknown.
@@ -172,7 +172,8 @@ impl Module {
             if name.starts_with(b"llvm.") || section.is_some_and(|name| name == b"llvm.metadata") {
                 continue;
             }
-            found.add(self.mangling.apply(name), value.linkage == Linkage::Weak)?;
+            let binding = Binding::weak_if(value.linkage == Linkage::Weak);
+            found.add(self.mangling.apply(name), binding)?;
         }
         Ok(())
     }

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 
 use super::bits::Bits;
 use super::codes::{block, block_info, encoding, next};
+use super::operand::{Number, Operand};
 use super::writer::Writer;
 use crate::error::Problem;
 
@@ -65,14 +66,6 @@ struct Abbreviation {
     last: Last,
 }
 
-#[derive(Clone, Copy)]
-enum Operand {
-    Literal(u64),
-    Fixed(u32),
-    Vbr(u32),
-    Character,
-}
-
 enum Last {
     None,
     Array(Operand),
@@ -130,9 +123,15 @@ impl<'d> Stream<'d> {
 
     /// Reads the next entry of a block; a record is stored in `self.record`.
     pub fn next(&mut self, block: &mut Block) -> Result<Entry, Problem> {
+        self.next_at(block).map(|(_, entry)| entry)
+    }
+
+    /// As [`Self::next`], with the position of the entry in bits.
+    pub fn next_at(&mut self, block: &mut Block) -> Result<(u64, Entry), Problem> {
         loop {
+            let at = self.position();
             match self.part(block)? {
-                Part::Entry(entry) => return Ok(entry),
+                Part::Entry(entry) => return Ok((at, entry)),
                 Part::Info(inner) => self.block_info(inner)?,
                 Part::Definition => {}
             }
@@ -168,6 +167,39 @@ impl<'d> Stream<'d> {
     /// Position of the next bit.
     pub fn position(&self) -> u64 {
         self.bits.position()
+    }
+
+    /// Operands of the record that begins at a position, with their positions. Continues after the record.
+    pub fn numbers(&mut self, block: &Block, from: u64) -> Result<Vec<Number>, Problem> {
+        self.bits.seek(from)?;
+        let mut numbers = Vec::new();
+        let number = self.bits.fixed(block.width)?;
+        if number == next::UNABBREV_RECORD {
+            self.bits.vbr(6)?;
+            for _ in 0..self.bits.vbr(6)? {
+                numbers.push(Number::read(Operand::Vbr(6), &mut self.bits)?);
+            }
+            return Ok(numbers);
+        }
+        let number = number
+            .checked_sub(next::FIRST_APPLICATION_ABBREV)
+            .ok_or(BAD)?;
+        let abbreviation = abbreviation(&self.shared, block, number as usize).ok_or(BAD)?;
+        let (code, operands) = abbreviation.operands.split_first().ok_or(BAD)?;
+        code.read(&mut self.bits)?;
+        for &operand in operands {
+            numbers.push(Number::read(operand, &mut self.bits)?);
+        }
+        match abbreviation.last {
+            Last::None => {}
+            Last::Array(element) => {
+                for _ in 0..self.bits.vbr(6)? {
+                    numbers.push(Number::read(element, &mut self.bits)?);
+                }
+            }
+            Last::Blob => return Err(BAD),
+        }
+        Ok(numbers)
     }
 
     fn enter(&mut self) -> Result<Block, Problem> {
@@ -351,35 +383,6 @@ impl Block {
         match self.abbreviations.last()?.operands.first()? {
             Operand::Literal(code) => Some(*code),
             _ => None,
-        }
-    }
-}
-
-impl Operand {
-    fn read(self, bits: &mut Bits<'_>) -> Result<u64, Problem> {
-        const CHARACTERS: &[u8; 64] =
-            b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._";
-        match self {
-            Self::Literal(number) => Ok(number),
-            Self::Fixed(width) => bits.fixed(width),
-            Self::Vbr(width) => bits.vbr(width),
-            Self::Character => Ok(CHARACTERS[bits.fixed(6)? as usize].into()),
-        }
-    }
-
-    /// Writes a number, if the encoding can represent it.
-    fn write(self, number: u64, out: &mut Writer) -> Option<()> {
-        match self {
-            Self::Literal(only) => (number == only).then_some(()),
-            Self::Fixed(width @ ..=32) if number >> width == 0 => {
-                out.fixed(number, width);
-                Some(())
-            }
-            Self::Vbr(width) => {
-                out.vbr(number, width);
-                Some(())
-            }
-            Self::Fixed(_) | Self::Character => None,
         }
     }
 }

@@ -2,7 +2,7 @@
 //! names, and symbols that inline assembly defines.
 
 use super::string_table::string_at;
-use crate::definitions::collector::Collector;
+use crate::definitions::collector::{Binding, Collector};
 use crate::error::Problem;
 
 /// The table.
@@ -48,7 +48,8 @@ impl<'d> Table<'d> {
             let flags = word(20);
             if flags & GLOBAL != 0 && flags & (UNDEFINED | FORMAT_SPECIFIC) == 0 {
                 let name = string_at(texts, (word(0).into(), word(4).into()))?;
-                found.add(name, flags & (WEAK | COMMON) != 0)?;
+                let binding = Binding::weak_if(flags & (WEAK | COMMON) != 0);
+                found.add(name, binding)?;
             }
         }
         Ok(())

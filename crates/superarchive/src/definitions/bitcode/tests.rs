@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::*;
+use crate::definitions::collector::Binding;
 
 /// Writes a bitstream.
 #[derive(Default)]
@@ -101,7 +102,14 @@ fn listed(data: &[u8]) -> Result<String, Problem> {
     let all = definitions(data)?;
     let all = all.iter().map(|one| {
         let name = String::from_utf8_lossy(&one.name);
-        format!("{}{name}", if one.weak { "~" } else { "" })
+        format!(
+            "{}{name}",
+            if one.binding == Binding::Weak {
+                "~"
+            } else {
+                ""
+            }
+        )
     });
     Ok(all.collect::<Vec<_>>().join(" "))
 }

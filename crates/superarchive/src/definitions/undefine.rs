@@ -1,0 +1,47 @@
+//! Variants of members in which definitions are undefined symbols. Offsets and sizes stay, so all tables of
+//! the member remain valid.
+
+mod elf;
+
+use super::bitcode;
+use super::kind::Kind;
+
+/// A variant of a member.
+#[derive(Debug)]
+pub struct Undefined {
+    pub data: Vec<u8>,
+    /// Positions of symbols that compilers may have inlined into others: the one-definition rule lets them
+    /// assume that all definitions are equal.
+    pub inlined: Vec<usize>,
+}
+
+/// The position of a symbol that cannot be undefined, and the reason.
+pub type Refused = (usize, &'static str);
+
+/// The value of a constant of an ELF object that nothing changes when it is linked.
+pub fn constant<'d>(data: &'d [u8], name: &[u8]) -> Option<&'d [u8]> {
+    match Kind::detect(data) {
+        Some(Kind::Elf) => elf::constant(data, name),
+        _ => None,
+    }
+}
+
+/// The member with these symbols undefined.
+pub fn undefine(data: &[u8], names: &[&[u8]]) -> Result<Undefined, Refused> {
+    match Kind::detect(data) {
+        Some(Kind::Elf) => {
+            let data = elf::undefine(data, names)?;
+            let inlined = Vec::new();
+            Ok(Undefined { data, inlined })
+        }
+        Some(Kind::Bitcode) => bitcode::undefine(data, names),
+        Some(Kind::MachO) => Err((0, "Mach-O objects have their symbols sorted by kind")),
+        Some(Kind::Coff | Kind::BigCoff | Kind::Import) => Err((
+            0,
+            "COFF objects call functions of their own without a symbol",
+        )),
+        Some(Kind::Wasm | Kind::SpirV) | None => {
+            Err((0, "only ELF objects and LLVM bitcode are supported"))
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Contents of members, each stored once.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use gpustub_archive::hash::hash_bytes;
+
+use crate::definitions::collector::Binding;
+use crate::ids::{IndexVec, LayerId, MemberId, NameId};
+use crate::names::{Names, PrecomputedHash};
+use crate::request::Layer;
+
+/// Contents of members.
+#[derive(Debug, Clone)]
+pub struct Contents<'r> {
+    pub data: Cow<'r, [u8]>,
+    pub hash: u64,
+    /// Symbols that it defines, in its own order.
+    pub symbols: Vec<(NameId, Binding)>,
+    /// For a variant, the contents without undefined symbols.
+    pub original: Option<MemberId>,
+}
+
+/// Contents of all members of layers, and of their variants.
+#[derive(Debug, Default)]
+pub struct Pool<'r> {
+    pub contents: IndexVec<MemberId, Contents<'r>>,
+    /// Contents of the members of each layer.
+    pub layers: IndexVec<LayerId, Vec<MemberId>>,
+    /// Names of all symbols.
+    pub names: Names<'r>,
+}
+
+impl<'r> Pool<'r> {
+    /// Finds members with equal contents. Their symbols are those of the first one.
+    pub fn new(layers: &'r [Layer<'_>]) -> Self {
+        let mut pool = Self::default();
+        let mut by_hash: HashMap<u64, Vec<MemberId>, PrecomputedHash> = HashMap::default();
+        for layer in layers {
+            let mut members = Vec::with_capacity(layer.members.len());
+            for input in &layer.members {
+                let hash = hash_bytes(input.data);
+                let candidates = by_hash.entry(hash).or_default();
+                let equal = |&&member: &&MemberId| *pool.contents[member].data == *input.data;
+                let member = candidates.iter().find(equal).copied().unwrap_or_else(|| {
+                    let symbols = input.symbols.iter();
+                    let symbols =
+                        symbols.map(|symbol| (pool.names.intern(&symbol.name), symbol.binding));
+                    let member = pool.contents.push(Contents {
+                        data: Cow::Borrowed(input.data),
+                        hash,
+                        symbols: symbols.collect(),
+                        original: None,
+                    });
+                    candidates.push(member);
+                    member
+                });
+                members.push(member);
+            }
+            pool.layers.push(members);
+        }
+        pool
+    }
+
+    /// Drops contents that are not used, and returns the new ids of the others.
+    pub fn retain(
+        &mut self,
+        used: &IndexVec<MemberId, bool>,
+    ) -> IndexVec<MemberId, Option<MemberId>> {
+        let mut ids: IndexVec<MemberId, Option<MemberId>> = IndexVec::default();
+        let mut kept = IndexVec::default();
+        let all = std::mem::take(&mut self.contents);
+        for (contents, &used) in all.into_iter().zip(used.iter()) {
+            ids.push(used.then(|| kept.push(contents)));
+        }
+        for contents in kept.iter_mut() {
+            let contents: &mut Contents<'_> = contents;
+            contents.original = contents.original.and_then(|original| ids[original]);
+        }
+        self.contents = kept;
+        ids
+    }
+}

@@ -1,0 +1,1 @@
+float cos1(float); float cos2(float x, float y) { return cos1(x) + cos1(y); }

@@ -1,0 +1,1 @@
+float cos1(float x) { return 1 - x * x / 2 * (1 - x * x / 12); }

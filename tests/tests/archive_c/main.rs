@@ -1,0 +1,10 @@
+//! `gpustub_archive.h`: conformance, targets, closure, languages, installation.
+
+mod cases;
+mod conformance;
+mod differential;
+mod gaps;
+mod header;
+mod install;
+mod reader;
+mod walker;

@@ -1,0 +1,356 @@
+//! `tests/cases/overrides.toml`: a program has the definitions of the first layer that has them, with every
+//! linker, or the archive is not written.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use gpustub_archive::SuperArchive;
+use gpustub_superarchive::{LayerId, Plan, Refusal, Request, Source, View, ViewId, WriteError};
+use gpustub_tests::command::{run, succeed};
+use gpustub_tests::{Result, repository, scratch};
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Overrides {
+    options: Vec<Vec<String>>,
+    linkers: Vec<String>,
+    cases: Vec<Case>,
+    machines: Vec<Machine>,
+    bitcode: Vec<Case>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    name: String,
+    #[serde(default = "c")]
+    language: String,
+    /// Compilers that it is for; none: all.
+    #[serde(default)]
+    compilers: Vec<String>,
+    #[serde(default)]
+    common_options: Vec<String>,
+    #[serde(default)]
+    interposable: bool,
+    family: String,
+    common: String,
+    main: String,
+    comes_to: Expected,
+    reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Machine {
+    compiler: String,
+    emulator: String,
+    exit: String,
+}
+
+#[derive(Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
+#[serde(rename_all = "lowercase")]
+enum Expected {
+    Family,
+    Refused,
+}
+
+fn c() -> String {
+    "c".to_owned()
+}
+
+impl Overrides {
+    fn read() -> Result<Self> {
+        let text = fs::read_to_string(repository().join("tests/cases/overrides.toml"))?;
+        Ok(toml::from_str(&text)?)
+    }
+}
+
+/// A compiler with options for all files.
+struct Compiler<'c> {
+    name: &'c str,
+    options: &'c [String],
+}
+
+impl Case {
+    fn is_for(&self, compiler: &str) -> bool {
+        self.compilers.is_empty() || self.compilers.iter().any(|one| one == compiler)
+    }
+
+    fn compile(&self, compiler: &Compiler<'_>, dir: &Path) -> Result<()> {
+        let parts = [
+            ("family", &self.family, &[][..]),
+            ("common", &self.common, &self.common_options),
+            ("main", &self.main, &[]),
+        ];
+        for (name, text, options) in parts {
+            let mut command = Command::new(compiler.name);
+            command
+                .current_dir(dir)
+                .args(compiler.options)
+                .args(options);
+            command.args(["-x", &self.language, "-w", "-c", "source", "-o"]);
+            fs::write(dir.join("source"), text)?;
+            succeed(command.arg(format!("{name}.o")))?;
+        }
+        Ok(())
+    }
+
+    /// Writes the super-archive `all.a`; the view `family` is the default. Returns whether it was accepted.
+    fn write(&self, dir: &Path) -> Result<Expected> {
+        let sources = ["family.o", "common.o"].map(|name| Source::open(&dir.join(name)));
+        let [family, common] = sources;
+        let (family, common) = (known(family)?, known(common)?);
+        let mut layers = vec![known(family.layer())?, known(common.layer())?];
+        layers[1].interposable = self.interposable;
+        let view = |name: &str, layers: &[usize]| View {
+            name: name.to_owned(),
+            layers: layers.iter().copied().map(LayerId).collect(),
+        };
+        let request = Request {
+            layers,
+            views: vec![view("family", &[0, 1]), view("common", &[1])],
+            default: Some(ViewId(0)),
+        };
+        let mut bytes = Vec::new();
+        match Plan::new(&request) {
+            Ok(plan) => plan.write(&mut bytes)?,
+            Err(WriteError::Conflicts(_, conflicts)) => {
+                let reason = match conflicts[0].reason {
+                    Refusal::Form(reason) => reason.to_owned(),
+                    reason => format!("{reason:?}"),
+                };
+                assert_eq!(Some(reason), self.reason, "{}", self.name);
+                return Ok(Expected::Refused);
+            }
+            Err(error) => return Err(format!("{}: {error:?}", self.name).into()),
+        }
+        self.check(&bytes, &fs::read(dir.join("common.o"))?)?;
+        fs::write(dir.join("all.a"), bytes)?;
+        Ok(Expected::Family)
+    }
+
+    /// The view that overrides nothing, and the original of the variant, have the member as it was.
+    fn check(&self, bytes: &[u8], common: &[u8]) -> Result<()> {
+        let failed = |e: gpustub_archive::Error| format!("{}: {e}", self.name);
+        let archive = SuperArchive::parse(bytes).map_err(failed)?;
+        archive.verify().map_err(failed)?;
+        for view in archive.views() {
+            let members: Vec<_> = view.map_err(failed)?.members().collect();
+            let last = members.last().ok_or("no member")?.map_err(failed)?;
+            let original = last.contents().original().map_err(failed)?;
+            assert!(original.data().map_err(failed)? == common, "{}", self.name);
+        }
+        Ok(())
+    }
+}
+
+fn known<T>(result: Result<T, gpustub_superarchive::Error>) -> Result<T> {
+    result.map_err(|e| e.to_string().into())
+}
+
+fn compile_and_link(compilers: &[[&str; 2]], linkers: &[&str]) -> Result<()> {
+    let all = Overrides::read()?;
+    let dir = scratch()?;
+    let dir = dir.path();
+    let mut wrong = Vec::new();
+    for [c, cpp] in compilers {
+        for (case, options) in
+            (all.cases.iter()).flat_map(|case| all.options.iter().map(move |o| (case, o)))
+        {
+            let name = if case.language == "c" { c } else { cpp };
+            if !case.is_for(name) {
+                continue;
+            }
+            case.compile(&Compiler { name, options }, dir)?;
+            let found = case.write(dir)?;
+            let what = format!("{}: {name} {options:?}", case.name);
+            if found != case.comes_to {
+                wrong.push(format!("{what}: {found:?}"));
+                continue;
+            }
+            if found == Expected::Refused {
+                continue;
+            }
+            for linker in linkers {
+                let whole = "-Wl,--whole-archive,all.a,--no-whole-archive";
+                let forms = [["main.o", "all.a"], ["main.o", whole]];
+                // Options matter to compilers only.
+                let count = if *options == all.options[0] { 2 } else { 1 };
+                for words in forms.iter().take(count) {
+                    let mut command = Command::new(cpp);
+                    command
+                        .current_dir(dir)
+                        .arg(format!("-fuse-ld={linker}"))
+                        .args(words);
+                    command.args(["-no-pie", "-o", "program"]);
+                    let ran = run(&mut command)?;
+                    if !ran.status.success() {
+                        wrong.push(format!("{what}: {linker}: {}", ran.stderr));
+                    } else if !run(&mut Command::new(dir.join("program")))?
+                        .status
+                        .success()
+                    {
+                        wrong.push(format!("{what}: {linker} {words:?}: another definition"));
+                    }
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    Ok(())
+}
+
+#[test]
+#[cfg_attr(not(target_arch = "x86_64"), ignore = "variants are for x86-64")]
+fn programs_use_the_first_layer() -> Result<()> {
+    compile_and_link(&[["gcc", "g++"]], &["bfd"])
+}
+
+#[test]
+#[ignore = "needs clang, gold, lld, mold: ./tests/run"]
+fn programs_use_the_first_layer_with_every_linker() -> Result<()> {
+    let linkers = Overrides::read()?.linkers;
+    let linkers: Vec<&str> = linkers.iter().map(String::as_str).collect();
+    compile_and_link(&[["gcc", "g++"], ["clang-19", "clang++-19"]], &linkers)
+}
+
+/// Variants of machines that have a cross compiler and an emulator.
+#[test]
+#[ignore = "needs cross compilers and qemu: ./tests/run"]
+fn programs_of_other_machines_use_the_first_layer() -> Result<()> {
+    let all = Overrides::read()?;
+    let dir = scratch()?;
+    let dir = dir.path();
+    let mut linked = 0;
+    for machine in &all.machines {
+        for (case, options) in
+            (all.cases.iter()).flat_map(|case| all.options.iter().map(move |o| (case, o)))
+        {
+            if case.language != "c"
+                || case.comes_to != Expected::Family
+                || case.name.contains("thread-local")
+            {
+                continue;
+            }
+            let name = &*machine.compiler;
+            let mut options = options.clone();
+            options.push("-fno-stack-protector".into());
+            case.compile(
+                &Compiler {
+                    name,
+                    options: &options,
+                },
+                dir,
+            )?;
+            assert_eq!(case.write(dir)?, Expected::Family, "{}: {name}", case.name);
+            let start = format!(
+                "int main(void); void _start(void) {{ long status = main(); {} }}",
+                machine.exit
+            );
+            fs::write(dir.join("start.c"), start)?;
+            let mut command = Command::new(name);
+            command
+                .current_dir(dir)
+                .args(["-nostdlib", "-static", "-O1", "-fno-stack-protector"]);
+            succeed(command.args(["start.c", "main.o", "all.a", "-o", "program"]))?;
+            let ran = run(Command::new(&machine.emulator).arg(dir.join("program")))?;
+            assert!(
+                ran.status.success(),
+                "{}: {name} {options:?}: {}",
+                case.name,
+                ran.line
+            );
+            linked += 1;
+        }
+    }
+    assert!(linked > 0);
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs clang, lld and llvm of several releases: ./tests/run"]
+fn programs_of_bitcode_use_the_first_layer() -> Result<()> {
+    let all = Overrides::read()?;
+    let dir = scratch()?;
+    let dir = dir.path();
+    for release in ["14", "15", "19"] {
+        for lto in [&["-flto"][..], &["-flto=thin"], &["-emit-llvm"]] {
+            for (case, level) in
+                (all.bitcode.iter()).flat_map(|case| ["-O0", "-O2"].map(|o| (case, o)))
+            {
+                let mut options: Vec<String> = lto.iter().map(|&word| word.to_owned()).collect();
+                options.push(level.to_owned());
+                let compiler = format!("clang-{release}");
+                case.compile(
+                    &Compiler {
+                        name: &compiler,
+                        options: &options,
+                    },
+                    dir,
+                )?;
+                let found = case.write(dir)?;
+                let what = format!("{}: {compiler} {options:?}", case.name);
+                assert_eq!(found, case.comes_to, "{what}");
+                if found == Expected::Refused {
+                    continue;
+                }
+                // The module verifies, and both kinds of linkers take the family's definition.
+                let tool = |name: &str, words: &[&str]| -> Result<()> {
+                    let mut command = Command::new(format!("{name}-{release}"));
+                    succeed(command.current_dir(dir).args(words))?;
+                    Ok(())
+                };
+                for archive in [&["main.o", "all.a"], &["all.a", "main.o"]] {
+                    tool("llvm-link", &[&archive[..], &["-o", "linked.bc"]].concat())?;
+                    tool("opt", &["-passes=verify", "linked.bc", "-o", "verified.bc"])?;
+                    tool("lli", &["verified.bc"])?;
+                }
+                if release != "15" {
+                    let mut command = Command::new(format!("clang-{release}"));
+                    command.current_dir(dir).args(&options).arg("-flto");
+                    let linker = format!("-fuse-ld=lld-{release}");
+                    if lto != ["-emit-llvm"] {
+                        succeed(command.args([&linker, "main.o", "all.a", "-o", "program"]))?;
+                        let ran = run(&mut Command::new(dir.join("program")))?;
+                        assert!(ran.status.success(), "{what}: lld");
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// LLVM's just-in-time linker over the default view.
+#[test]
+#[ignore = "needs clang and llvm: ./tests/run"]
+fn programs_in_memory_use_the_first_layer() -> Result<()> {
+    let all = Overrides::read()?;
+    let dir = scratch()?;
+    let dir = dir.path();
+    let options = ["-O1".to_owned(), "-fPIC".to_owned()];
+    let case = &all.cases[0];
+    case.compile(
+        &Compiler {
+            name: "clang-19",
+            options: &options,
+        },
+        dir,
+    )?;
+    assert_eq!(case.write(dir)?, Expected::Family);
+    fs::write(dir.join("main.c"), &case.main)?;
+    let mut clang = Command::new("clang-19");
+    succeed(
+        clang
+            .current_dir(dir)
+            .args(["-w", "-emit-llvm", "-c", "main.c", "-o", "main.bc"]),
+    )?;
+    let mut lli = Command::new("lli-19");
+    succeed(
+        lli.current_dir(dir)
+            .args(["--extra-archive=all.a", "main.bc"]),
+    )?;
+    Ok(())
+}
