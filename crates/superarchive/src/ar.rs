@@ -2,10 +2,32 @@
 
 use std::io::Write;
 
-use crate::layout::File;
+use crate::ids::MemberId;
+use crate::pool::Pool;
 
 pub const MAGIC: &[u8] = b"!<arch>\n";
 pub const HEADER_SIZE: u64 = 60;
+
+/// An ordinary member of the archive.
+pub struct File<'m> {
+    pub name: &'m [u8],
+    pub member: MemberId,
+    /// Symbols that the index gives to it.
+    pub symbols: Vec<&'m [u8]>,
+}
+
+impl<'m> File<'m> {
+    /// A member with the symbols of its contents.
+    pub fn new(name: &'m [u8], member: MemberId, pool: &Pool<'m>) -> Self {
+        let symbols = pool.contents[member].symbols.iter();
+        let symbols = symbols.map(|&(name, _)| pool.names[name].bytes).collect();
+        Self {
+            name,
+            member,
+            symbols,
+        }
+    }
+}
 
 /// Formats a header (`struct ar_hdr` of `<ar.h>`) without time, owner, or other fields that differ
 /// between runs.

@@ -4,7 +4,7 @@ use crate::definitions::collector::Binding;
 use crate::ids::{IndexVec, LayerId, LayerPosition, MemberId, NameId};
 use crate::pool::Pool;
 use crate::request::Request;
-use crate::variants::{Overridden, Refusal, Variants};
+use crate::variants::{Outcome, Overridden, Refusal, Variants};
 
 /// Members and symbols of a view.
 #[derive(Debug, Default)]
@@ -26,21 +26,6 @@ pub struct ViewMember<'r> {
     pub member: MemberId,
     /// Layer of the member.
     pub layer: LayerPosition,
-}
-
-/// Result of an override.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Outcome {
-    /// The view does not need the member, or omits it.
-    Unused,
-    /// The view has a variant of the member, in which the symbol is undefined.
-    Undefined {
-        /// Whether compilers may have inlined the definition into others of the member.
-        may_be_inlined: bool,
-    },
-    /// Both definitions are equal: in COMDAT groups (C++, one-definition rule), or constants.
-    Equal,
 }
 
 /// A definition that is not part of a view, because an earlier layer also defines the symbol.

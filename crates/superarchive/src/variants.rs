@@ -10,7 +10,21 @@ use crate::definitions::collector::Binding;
 use crate::definitions::undefine::{Undefined, constant, undefine};
 use crate::ids::{MemberId, NameId};
 use crate::pool::{Contents, Pool};
-use crate::resolver::Outcome;
+
+/// Result of an override.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// The view does not need the member, or omits it.
+    Unused,
+    /// The view has a variant of the member, in which the symbol is undefined.
+    Undefined {
+        /// Whether compilers may have inlined the definition into others of the member.
+        may_be_inlined: bool,
+    },
+    /// Both definitions are equal: in COMDAT groups (C++, one-definition rule), or constants.
+    Equal,
+}
 
 /// Reason why a symbol cannot be undefined in a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,8 +2,9 @@
 
 use std::io::{self, Write};
 
+use crate::ar::File;
 use crate::ids::{IndexVec, LayerId, MemberId, ViewId};
-use crate::layout::{File, Layout};
+use crate::layout::Layout;
 use crate::pool::Pool;
 use crate::request::{Input, Layer, Request, View};
 use crate::resolver::{Conflict, ResolvedView, ViewResolver};
