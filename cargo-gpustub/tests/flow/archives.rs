@@ -386,3 +386,110 @@ fn canonical_bitcode_is_shared() {
     assert!(err.contains(reported), "{err}");
     assert!(err.contains("note: 1 bitcode modules"), "{err}");
 }
+
+/// The members are those that linkers see, so that overrides stay carried out.
+#[test]
+fn a_view_of_a_super_archive_is_an_input() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    objects(directory);
+    ends(0, directory, &BUILD);
+    let build = ["archive", "build", "-q", "-o", "again.a"];
+    let view = ["--view", "x=all.a:gfx1100", "all.a:gfx900"];
+    ends(0, directory, &[&build[..], &view].concat());
+    let (out, _) = ends(
+        0,
+        directory,
+        &["archive", "find", "again.a", "cos1", "kind"],
+    );
+    assert_eq!(
+        out,
+        "gfx900  cos1  cos1.o  gfx900\ngfx900  kind  weak.o  gfx900\n\
+         x       cos1  cos1.o  gfx1100\nx       kind  kind.o  gfx1100\n"
+    );
+    let (_, err) = ends(
+        1,
+        directory,
+        &["archive", "build", "-o", "b.a", "all.a:gfx110"],
+    );
+    assert!(err.contains("has no view `gfx110`"), "{err}");
+    let view = ["--view", "x=all.a:gfx1100"];
+    ends(0, directory, &[&build[..], &view].concat());
+    write(
+        directory,
+        "main.c",
+        "int more(void), kind(void); int main(void) { return more() + kind() != 12; }",
+    );
+    cc(directory, &["main.c", "again.a", "-o", "main"]);
+    let mut main = Command::new(directory.join("main"));
+    assert!(main.status().unwrap().success());
+
+    // Extracted members are as they were, unless they are to be linked.
+    for (words, symbol) in [(&[][..], "W kind"), (&["--linked"], "U kind")] {
+        let extract = ["archive", "extract", "-q", "all.a", "--view", "gfx1100"];
+        let output = ["-o", "view.a"];
+        ends(0, directory, &[&extract[..], &output, words].concat());
+        let mut nm = Command::new("nm");
+        let nm = nm.current_dir(directory).arg("view.a").output().unwrap();
+        let shown = String::from_utf8_lossy(&nm.stdout);
+        assert!(shown.contains(symbol), "{shown}");
+    }
+}
+
+#[test]
+fn strong_definitions_of_interposable_layers_are_overridden() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    objects(directory);
+    let text = "int kind(void) { return 0; } int other(void) { return kind(); }\n";
+    write(directory, "both.c", text);
+    let options = ["-O2", "-fPIC", "-fsemantic-interposition", "-c", "both.c"];
+    cc(directory, &options);
+    let build = ["archive", "build", "-o", "b.a", "--view", "v=gfx11,both.o"];
+    ends(1, directory, &build);
+    ends(
+        0,
+        directory,
+        &[&build[..], &["--interposable", "both"]].concat(),
+    );
+    let (_, err) = ends(
+        101,
+        directory,
+        &[&build[..], &["--interposable", "bot"]].concat(),
+    );
+    assert!(
+        err.contains("unknown layer `bot` in `--interposable`"),
+        "{err}"
+    );
+    write(
+        directory,
+        "main.c",
+        "int other(void); int main(void) { return other() != 11; }",
+    );
+    cc(directory, &["main.c", "b.a", "-o", "main"]);
+    let mut main = Command::new(directory.join("main"));
+    assert!(main.status().unwrap().success());
+    write(
+        directory,
+        "GpuStub.toml",
+        "schema = 1\n[archive.b]\nlayers = { gfx11 = ['gfx11'], both = ['both.o'] }\n\
+         views = { v = ['gfx11', 'both'] }\ninterposable = ['both']\n",
+    );
+    write(
+        directory,
+        "Cargo.toml",
+        "[package]\nname = \"b\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[workspace]\n",
+    );
+    write(directory, "src/lib.rs", "");
+    let build = [
+        "archive",
+        "build",
+        "-o",
+        "declared.a",
+        "--manifest-archive",
+        "b",
+    ];
+    ends(0, directory, &build);
+    let bytes = |name: &str| fs::read(directory.join(name)).unwrap();
+    assert!(bytes("declared.a") == bytes("b.a"));
+}

@@ -3,18 +3,20 @@
 use std::collections::HashMap;
 
 use crate::ids::{IndexVec, NameId, ViewId};
-use crate::names::Names;
+use crate::names::{Name, Names, PrecomputedHash};
 use crate::resolver::ResolvedView;
+
+/// Symbols of a view, in the order of their names' ids, each with a position.
+type Row = Vec<(NameId, u32)>;
 
 /// A dictionary, and its views' rows.
 #[derive(Debug, Default)]
 pub struct Group {
-    /// Class of each name.
-    classes: HashMap<NameId, usize>,
+    /// Names in the order of their ids, each with its class.
+    classes: Vec<(NameId, usize)>,
     /// A name of each class.
     samples: Vec<NameId>,
-    /// Symbols of each row.
-    rows: Vec<Vec<(NameId, u32)>>,
+    rows: Vec<Row>,
 }
 
 /// The dictionary of a view, and its row in it.
@@ -37,10 +39,31 @@ fn rows_size(rows: usize, classes: usize) -> usize {
 
 /// The classes of a group with one more row.
 struct Grown {
-    classes: HashMap<NameId, usize>,
+    classes: Vec<(NameId, usize)>,
     samples: Vec<NameId>,
     /// Bytes more than before.
     growth: usize,
+}
+
+/// Numbers of new classes.
+#[derive(Default)]
+struct Splits {
+    /// Classes of names that the group does not have, by position.
+    new: Vec<Option<usize>>,
+    /// Classes of other names, by their old class and position.
+    old: HashMap<(usize, u32), usize>,
+}
+
+impl Splits {
+    /// The class of an old class and a position plus one.
+    fn class(&mut self, old: Option<usize>, position: u32, next: usize) -> usize {
+        let Some(old) = old else {
+            let at = position as usize;
+            self.new.resize(self.new.len().max(at + 1), None);
+            return *self.new[at].get_or_insert(next);
+        };
+        *self.old.entry((old, position)).or_insert(next)
+    }
 }
 
 impl Group {
@@ -48,32 +71,28 @@ impl Group {
     /// classes.
     fn grown(&self, row: &[(NameId, u32)], names: &Names<'_>) -> Grown {
         let mut grown = Grown {
-            classes: HashMap::with_capacity(self.classes.len().max(row.len())),
+            classes: Vec::with_capacity(self.classes.len().max(row.len())),
             samples: Vec::new(),
             growth: if self.rows.is_empty() { 32 } else { 0 },
         };
-        let mut splits: HashMap<(Option<usize>, u32), usize> = HashMap::new();
-        let mut add = |grown: &mut Grown, name, old, position| {
-            let class = *splits.entry((old, position)).or_insert_with(|| {
-                grown.samples.push(name);
-                grown.samples.len() - 1
-            });
-            grown.classes.insert(name, class);
-        };
-        for &(name, position) in row {
-            let old = self.classes.get(&name).copied();
-            if old.is_none() {
+        let mut splits = Splits::default();
+        let (mut old, mut new) = (self.classes.iter().peekable(), row.iter().peekable());
+        loop {
+            let next = [old.peek().map(|one| one.0), new.peek().map(|one| one.0)];
+            let Some(name) = next.into_iter().flatten().min() else {
+                break;
+            };
+            let class = old.next_if(|one| one.0 == name).map(|one| one.1);
+            let position = new.next_if(|one| one.0 == name).map_or(0, |one| one.1 + 1);
+            if class.is_none() {
                 grown.growth += name_size(name, names);
             }
-            add(&mut grown, name, old, position + 1);
-        }
-        let others = self.classes.iter().map(|(&name, &old)| (name, old));
-        let mut others: Vec<_> = others
-            .filter(|(name, _)| !grown.classes.contains_key(name))
-            .collect();
-        others.sort_unstable();
-        for (name, old) in others {
-            add(&mut grown, name, Some(old), 0);
+            let count = grown.samples.len();
+            let class = splits.class(class, position, count);
+            if class == count {
+                grown.samples.push(name);
+            }
+            grown.classes.push((name, class));
         }
         let rows = self.rows.len();
         grown.growth += rows_size(rows + 1, grown.samples.len());
@@ -81,20 +100,22 @@ impl Group {
         grown
     }
 
-    fn add(&mut self, row: Vec<(NameId, u32)>, grown: Grown) -> usize {
+    fn add(&mut self, row: Row, grown: Grown) -> usize {
         self.rows.push(row);
         (self.classes, self.samples) = (grown.classes, grown.samples);
         self.rows.len() - 1
     }
 
     /// Names, in the order of their hashes, and the class of each.
-    pub fn slots(&self, names: &Names<'_>) -> Vec<(NameId, usize)> {
-        let mut all: Vec<_> = self
+    pub fn slots<'n>(&self, names: &Names<'n>) -> Vec<(Name<'n>, usize)> {
+        let all = self
             .classes
             .iter()
-            .map(|(&name, &class)| (name, class))
-            .collect();
-        all.sort_unstable_by_key(|&(name, _)| (names[name].hash, names[name].bytes));
+            .map(|&(name, class)| (names[name], class));
+        let mut all: Vec<_> = all.collect();
+        all.sort_unstable_by(|(a, _), (b, _)| {
+            a.hash.cmp(&b.hash).then_with(|| a.bytes.cmp(b.bytes))
+        });
         all
     }
 
@@ -114,6 +135,14 @@ impl Group {
     }
 }
 
+/// A hash of the symbols of a view.
+fn row_hash(row: &[(NameId, u32)]) -> u64 {
+    row.iter().fold(0, |hash: u64, &(name, position)| {
+        let entry = (name.0 as u64) << 32 | u64::from(position);
+        (hash.rotate_left(5) ^ entry).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+    })
+}
+
 /// Groups views with similar symbols: a view joins one of the two dictionaries that have most of its names,
 /// if that takes fewer bytes than a dictionary of its own.
 pub fn group(
@@ -121,14 +150,16 @@ pub fn group(
     names: &Names<'_>,
 ) -> (Vec<Group>, Vec<RowId>) {
     let mut groups: Vec<Group> = Vec::new();
-    let mut seen: HashMap<Vec<(NameId, u32)>, RowId> = HashMap::new();
+    let mut seen: HashMap<u64, Vec<RowId>, PrecomputedHash> = HashMap::default();
     // The last group that has a name.
     let mut owner: IndexVec<NameId, Option<usize>> = IndexVec::from_elem(None, names.count());
     let mut ids = Vec::with_capacity(views.len());
     for view in views.iter() {
         let mut row = view.symbols.clone();
         row.sort_unstable();
-        if let Some(&id) = seen.get(&row) {
+        let same = seen.entry(row_hash(&row)).or_default();
+        let equal = |id: &&RowId| groups[id.group].rows[id.row] == row;
+        if let Some(&id) = same.iter().find(equal) {
             ids.push(id);
             continue;
         }
@@ -159,9 +190,9 @@ pub fn group(
         }
         let id = RowId {
             group,
-            row: groups[group].add(row.clone(), grown),
+            row: groups[group].add(row, grown),
         };
-        seen.insert(row, id);
+        same.push(id);
         ids.push(id);
     }
     (groups, ids)

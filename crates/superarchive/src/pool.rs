@@ -36,6 +36,8 @@ impl<'r> Pool<'r> {
     pub fn new(layers: &'r [Layer<'_>]) -> Self {
         let mut pool = Self::default();
         let mut by_hash: HashMap<u64, Vec<MemberId>, PrecomputedHash> = HashMap::default();
+        // The last member that defines each name.
+        let mut defined_by: Vec<Option<MemberId>> = Vec::new();
         for layer in layers {
             let mut members = Vec::with_capacity(layer.members.len());
             for input in &layer.members {
@@ -43,13 +45,21 @@ impl<'r> Pool<'r> {
                 let candidates = by_hash.entry(hash).or_default();
                 let equal = |&&member: &&MemberId| *pool.contents[member].data == *input.data;
                 let member = candidates.iter().find(equal).copied().unwrap_or_else(|| {
-                    let symbols = input.symbols.iter();
-                    let symbols =
-                        symbols.map(|symbol| (pool.names.intern(&symbol.name), symbol.binding));
-                    let member = pool.contents.push(Contents {
+                    let member = MemberId(pool.contents.len());
+                    let mut symbols: Vec<(NameId, Binding)> =
+                        Vec::with_capacity(input.symbols.len());
+                    for symbol in &input.symbols {
+                        let name = pool.names.intern(&symbol.name);
+                        defined_by.resize(pool.names.count(), None);
+                        // Damaged objects define a symbol twice; an index has it once.
+                        if defined_by[name.0].replace(member) != Some(member) {
+                            symbols.push((name, symbol.binding));
+                        }
+                    }
+                    pool.contents.push(Contents {
                         data: Cow::Borrowed(input.data),
                         hash,
-                        symbols: symbols.collect(),
+                        symbols,
                         original: None,
                     });
                     candidates.push(member);

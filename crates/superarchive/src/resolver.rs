@@ -57,6 +57,10 @@ pub struct Conflict<'r> {
     pub reason: Refusal,
 }
 
+/// clang for AMD's GPUs defines this constant in each module that uses it (linkage
+/// `weak_odr`), so that none needs that of another.
+const IN_EACH_MODULE: &[u8] = b"__oclc_ABI_version";
+
 /// The chosen definition of a symbol.
 #[derive(Clone, Copy)]
 struct Chosen {
@@ -133,7 +137,9 @@ impl<'r, 'd> ViewResolver<'r, 'd> {
                     }
                     Some(_) => {}
                     None => {
-                        needed_for.get_or_insert(name);
+                        if pool.names[name].bytes != IN_EACH_MODULE {
+                            needed_for.get_or_insert(name);
+                        }
                         view.symbols.push((name, own));
                         self.chosen[name] = Some(Chosen {
                             position: own,

@@ -229,8 +229,8 @@ struct ArchiveMember<'d> {
     name: &'d [u8],
     /// Contents.
     data: &'d [u8],
-    /// Symbols that the archive's index gives to it.
-    indexed: Vec<&'d [u8]>,
+    /// Offset of the contents in the archive.
+    offset: u64,
 }
 
 fn malformed_member() -> Error {
@@ -242,7 +242,6 @@ fn members(bytes: &[u8]) -> Result<Vec<ArchiveMember<'_>>, Error> {
     let archive = ArchiveFile::parse(bytes).map_err(|_| malformed_member())?;
     // Paths of Windows.
     let windows = archive.kind() == ArchiveKind::Coff;
-    let mut index = index(bytes);
     let mut members = Vec::new();
     for member in archive.members() {
         let member = member.map_err(|_| {
@@ -261,17 +260,17 @@ fn members(bytes: &[u8]) -> Result<Vec<ArchiveMember<'_>>, Error> {
         let data = member
             .data(bytes)
             .map_err(|_| malformed_member().in_member(name))?;
-        if contains_tables(data) {
+        // All of the writer's names for it begin like this.
+        if name.starts_with(b"gpustub-view") && contains_tables(data) {
             return Err(Error::from(Problem::LostViews).in_member(name));
         }
         let directory = |&byte: &u8| windows && byte == b'\\';
         let end = name.iter().rposition(directory).map_or(0, |at| at + 1);
         let name = &name[end..];
-        let indexed = index.remove(&member.file_range().0).unwrap_or_default();
         members.push(ArchiveMember {
             name,
             data,
-            indexed,
+            offset: member.file_range().0,
         });
     }
     Ok(members)
@@ -305,17 +304,23 @@ fn archive_inputs<'d>(bytes: &'d [u8], files: &'d [Mmap]) -> Result<Vec<Input<'d
     if thin && members.len() != files.len() {
         return Err(Problem::Malformed("archive changed while it was read").into());
     }
+    let mut symbols_of = None;
     let inputs = members.into_iter().enumerate().map(|(at, member)| {
         let name = member.name;
         let data = if thin { &files[at][..] } else { member.data };
         let mut input = input(file_name(name), data).map_err(|error| error.in_member(name))?;
-        // The index has no bindings.
-        if is_slim(&input.symbols) && !member.indexed.is_empty() {
-            let symbols = member.indexed.into_iter().map(|name| Definition {
-                name: name.into(),
-                binding: Binding::Strong,
-            });
-            input.symbols = symbols.collect();
+        let symbols = &input.symbols;
+        let is_unknown = symbols.is_empty() && !is_object(data);
+        if is_unknown || !symbols.is_empty() && is_slim(symbols) {
+            let index = symbols_of.get_or_insert_with(|| index(bytes));
+            if let Some(names) = index.remove(&member.offset) {
+                // The index has no bindings.
+                let symbols = names.into_iter().map(|name| Definition {
+                    name: name.into(),
+                    binding: Binding::Strong,
+                });
+                input.symbols = symbols.collect();
+            }
         }
         Ok(input)
     });

@@ -236,7 +236,7 @@ impl<'n> Parts<'n> {
         let symbols = group.slots(&pool.names);
         let rows = group.rows(scratch);
         let classes = rows.first().map_or(0, Vec::len);
-        let table = Table::new(symbols.iter().map(|&(name, _)| pool.names[name].hash));
+        let table = Table::new(symbols.iter().map(|(name, _)| name.hash));
         let (slot, word) = (self.slots.count(16), self.rows.count(4));
         self.dictionaries.numbers(&[
             slot,
@@ -254,7 +254,6 @@ impl<'n> Parts<'n> {
                 continue;
             };
             let (name, class) = symbols[at];
-            let name = pool.names[name];
             let [text, length] = self.own_text(name.bytes);
             let half = name.hash as u32 as usize;
             self.slots.numbers(&[half, text, length, class + 1])?;

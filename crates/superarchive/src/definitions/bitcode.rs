@@ -23,7 +23,7 @@ use stream::{Entry, Stream};
 use string_table::read_blob;
 use table::Table;
 pub use target::Target;
-pub use undefine::undefine;
+pub use undefine::{has_odr_constant, undefine};
 use wrapper::unwrapped;
 pub use writer::Writer;
 

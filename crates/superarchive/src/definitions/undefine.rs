@@ -18,10 +18,12 @@ pub struct Undefined {
 /// The position of a symbol that cannot be undefined, and the reason.
 pub type Refused = (usize, &'static str);
 
-/// The value of a constant of an ELF object that nothing changes when it is linked.
+/// The value of a constant of an ELF object that nothing changes when it is linked; of bitcode nothing, if the
+/// one-definition rule makes all its definitions equal.
 pub fn constant<'d>(data: &'d [u8], name: &[u8]) -> Option<&'d [u8]> {
     match Kind::detect(data) {
         Some(Kind::Elf) => elf::constant(data, name),
+        Some(Kind::Bitcode) => bitcode::has_odr_constant(data, name).then_some(&[]),
         _ => None,
     }
 }

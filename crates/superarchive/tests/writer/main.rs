@@ -1,5 +1,7 @@
 //! Super-archives are written, and read again.
 
+#[cfg(not(miri))]
+mod changed_inputs;
 #[path = "../../../image/tests/support/damage.rs"]
 mod damage;
 mod hostile;

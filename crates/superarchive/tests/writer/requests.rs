@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
 /// Names of symbols and members: ordinary ones, and ones that are difficult for formats.
-pub const NAMES: [&[u8]; 12] = [
+pub const NAMES: [&[u8]; 13] = [
     b"cos",
     b"_Z3cosDv16_f",
     b"sin",
@@ -19,6 +19,7 @@ pub const NAMES: [&[u8]; 12] = [
     b"\xff\xfe not text",
     b"line\nbreak",
     b"",
+    b"#1/3",
     &[b'l'; 300],
 ];
 

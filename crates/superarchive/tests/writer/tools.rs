@@ -71,7 +71,8 @@ const NAMES: [&[u8]; 7] = [
     b"a-name-of-more-than-15-characters.o",
     b"another-name-of-more-than-15-characters.o",
     b"with space.o",
-    b"f.o",
+    // A long name in BSD's form would follow.
+    b"#1",
     b"none.o",
 ];
 

@@ -112,6 +112,20 @@ pub fn undefine(data: &[u8], names: &[&[u8]]) -> Result<Undefined, Refused> {
     })
 }
 
+/// Whether a module has a constant whose definitions are all equal (one-definition rule).
+pub fn has_odr_constant(data: &[u8], name: &[u8]) -> bool {
+    let found = unwrapped(data).and_then(read);
+    found.is_ok_and(|found| {
+        found.named(name).is_some_and(|(_, value)| {
+            // `isconst`, and the initial value, which a declaration does not have.
+            value.kind == code::GLOBALVAR
+                && value.operand(3) & 1 == 1
+                && value.operand(4) != 0
+                && ODR.contains(&value.operand(operand::LINKAGE))
+        })
+    })
+}
+
 impl Found<'_> {
     fn named(&self, name: &[u8]) -> Option<(usize, &Value)> {
         let mut values = self.values.iter().enumerate();
