@@ -11,6 +11,7 @@ mod macho;
 pub mod not_canonical;
 mod spirv;
 pub mod undefine;
+pub mod undefined;
 mod wasm;
 
 use crate::error::Error;

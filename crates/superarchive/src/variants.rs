@@ -7,7 +7,8 @@ use std::fmt;
 use gpustub_archive::hash::hash_bytes;
 
 use crate::definitions::collector::Binding;
-use crate::definitions::undefine::{Undefined, constant, undefine};
+use crate::definitions::undefine::{constant, undefine};
+use crate::definitions::undefined::Undefined;
 use crate::ids::{MemberId, NameId};
 use crate::pool::{Contents, Pool};
 

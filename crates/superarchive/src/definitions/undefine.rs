@@ -5,18 +5,7 @@ mod elf;
 
 use super::bitcode;
 use super::kind::Kind;
-
-/// A variant of a member.
-#[derive(Debug)]
-pub struct Undefined {
-    pub data: Vec<u8>,
-    /// Positions of symbols that compilers may have inlined into others: the one-definition rule lets them
-    /// assume that all definitions are equal.
-    pub inlined: Vec<usize>,
-}
-
-/// The position of a symbol that cannot be undefined, and the reason.
-pub type Refused = (usize, &'static str);
+use super::undefined::{Refused, Undefined};
 
 /// The value of a constant of an ELF object that nothing changes when it is linked; of bitcode nothing, if the
 /// one-definition rule makes all its definitions equal.

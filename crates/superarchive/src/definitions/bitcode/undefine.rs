@@ -6,7 +6,7 @@ use super::operand::Number;
 use super::stream::{Block, Entry, Stream};
 use super::string_table::{read_blob, string_at};
 use super::wrapper::unwrapped;
-use crate::definitions::undefine::{Refused, Undefined};
+use crate::definitions::undefined::{Refused, Undefined};
 use crate::error::Problem;
 
 /// No block has this number. As small as the others, so that it has the same number of digits.

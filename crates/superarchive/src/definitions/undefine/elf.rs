@@ -6,8 +6,8 @@ use object::read::SectionIndex;
 use object::read::elf::{FileHeader, SectionHeader, SectionTable, Sym};
 use object::{Endianness, ReadRef, elf};
 
-use super::Refused;
 use crate::definitions::elf::is_64;
+use crate::definitions::undefined::Refused;
 
 const DAMAGED: Refused = (0, "the object is malformed");
 
