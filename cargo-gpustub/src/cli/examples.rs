@@ -151,6 +151,13 @@ pub const EXAMPLES: &[(&[&str], &[&str])] = &[
         ],
     ),
     (
+        &["archive", "refresh"],
+        &[
+            "cargo gpustub archive refresh kernels.a",
+            "cargo gpustub archive refresh kernels.a --quiet",
+        ],
+    ),
+    (
         &["archive", "stats"],
         &[
             "cargo gpustub archive stats kernels.a",
