@@ -1,6 +1,6 @@
 //! Edits of `sync` in a `Cargo.toml`, preserving its formatting.
 
-use super::{as_before, separate};
+use super::{as_before, feature_lists, separate};
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Key, Table, TableLike, Value};
 
 /// Package that build scripts use.
@@ -254,13 +254,7 @@ pub fn rename_dependency(
         let is_whole = rest.is_empty() || rest.starts_with(['/', '?']);
         is_whole.then(|| format!("{mark}{new}{rest}"))
     };
-    let features = document
-        .get_mut("features")
-        .and_then(Item::as_table_like_mut);
-    let lists = features
-        .into_iter()
-        .flat_map(|features| features.iter_mut());
-    for list in lists.filter_map(|(_, item)| item.as_array_mut()) {
+    for list in feature_lists(&mut document) {
         for value in list.iter_mut() {
             if let Some(word) = value.as_str().and_then(renamed) {
                 let decor = value.decor().clone();

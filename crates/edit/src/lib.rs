@@ -57,3 +57,14 @@ pub fn separate(document: &mut DocumentMut, table: &str) {
         table.decor_mut().set_prefix(format!("{comments}\n"));
     }
 }
+
+/// Lists of what features enable.
+fn feature_lists(document: &mut DocumentMut) -> impl Iterator<Item = &mut toml_edit::Array> {
+    let features = document
+        .get_mut("features")
+        .and_then(Item::as_table_like_mut);
+    let lists = features
+        .into_iter()
+        .flat_map(|features| features.iter_mut());
+    lists.filter_map(|(_, item)| item.as_array_mut())
+}

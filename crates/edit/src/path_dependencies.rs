@@ -1,5 +1,6 @@
 //! Path dependencies of a generated `Cargo.toml`.
 
+use super::feature_lists;
 use toml_edit::{DocumentMut, Item, TableLike, TomlError, Value};
 
 /// Dependency on a package in a directory.
@@ -51,13 +52,7 @@ pub fn revise(
             }
         }
     }
-    let features = document
-        .get_mut("features")
-        .and_then(Item::as_table_like_mut);
-    let lists = features
-        .into_iter()
-        .flat_map(|features| features.iter_mut());
-    for list in lists.filter_map(|(_, item)| item.as_array_mut()) {
+    for list in feature_lists(&mut document) {
         let names = |value: &Value| value.as_str()?.strip_prefix("dep:").map(str::to_owned);
         list.retain(|value| names(value).is_none_or(|name| !removed.contains(&name)));
     }
