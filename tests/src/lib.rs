@@ -25,7 +25,7 @@ pub mod stubs;
 pub mod tree;
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Result of a test, for `?`.
 pub type Result<T, E = Failure> = std::result::Result<T, E>;
@@ -53,6 +53,20 @@ pub fn repository() -> PathBuf {
         .parent()
         .expect("tests/ is in the repository")
         .to_owned()
+}
+
+/// All files below a directory.
+pub fn files_below(directory: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            found.extend(files_below(&path)?);
+        } else {
+            found.push(path);
+        }
+    }
+    Ok(found)
 }
 
 /// New directory below cargo's target directory, so that large files can be hard-linked into it.

@@ -2,11 +2,11 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use gpustub_tests::command::succeed;
-use gpustub_tests::{Result, scratch};
+use gpustub_tests::{Result, files_below, scratch};
 
 use crate::walker::include;
 
@@ -26,26 +26,13 @@ fn make(goal: &str, prefix: &Path) -> Result<()> {
     Ok(())
 }
 
-fn files(directory: &Path) -> Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(directory)? {
-        let path = entry?.path();
-        if path.is_dir() {
-            found.extend(files(&path)?);
-        } else {
-            found.push(path);
-        }
-    }
-    Ok(found)
-}
-
 #[test]
 #[ignore = "needs pkg-config and CMake: ./tests/run"]
 fn installed_header_is_found() -> Result<()> {
     let dir = scratch()?;
     let prefix = dir.path().join("with a space");
     make("install", &prefix)?;
-    assert_eq!(files(&prefix)?.len(), 5);
+    assert_eq!(files_below(&prefix)?.len(), 5);
     let source = dir.path().join("program.c");
     fs::write(&source, PROGRAM)?;
 
@@ -79,7 +66,7 @@ fn installed_header_is_found() -> Result<()> {
     succeed(&mut Command::new(dir.path().join("build/program")))?;
 
     make("uninstall", &prefix)?;
-    assert!(files(&prefix)?.is_empty());
+    assert!(files_below(&prefix)?.is_empty());
     Ok(())
 }
 

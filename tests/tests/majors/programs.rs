@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use gpustub_core::library::Library;
 use gpustub_core::version::HeaderVersion;
 use gpustub_tests::command::succeed;
 use gpustub_tests::components::{component, only_entry};
-use gpustub_tests::{Result, elf, repository, scratch};
+use gpustub_tests::{Result, elf, files_below, repository, scratch};
 use serde::{Deserialize, Serialize};
 
 /// Program or wheel.
@@ -75,7 +75,10 @@ pub fn imports(wheel: &str) -> Result<Vec<Imports>> {
     unzip.args(["-q", "-o"]).arg(&wheel).arg("*.so*").arg("-d");
     succeed(unzip.arg(dir.path()))?;
     let mut found: BTreeMap<(String, Option<String>), BTreeSet<String>> = BTreeMap::new();
-    for image in files(dir.path())? {
+    for image in files_below(dir.path())? {
+        if !fs::read(&image)?.starts_with(b"\x7fELF") {
+            continue;
+        }
         let needed = elf::needed(&image)?;
         for row in elf::symbols("--dyn-syms", &image)? {
             let name = row.name.split('@').next().unwrap_or_default();
@@ -118,18 +121,4 @@ fn origin(name: &str, needed: &[String]) -> Option<(String, Option<String>)> {
         _ => None,
     };
     Some((library.id.clone(), header))
-}
-
-/// ELF files below a directory.
-fn files(directory: &Path) -> Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(directory)? {
-        let path = entry?.path();
-        if path.is_dir() {
-            found.extend(files(&path)?);
-        } else if fs::read(&path)?.starts_with(b"\x7fELF") {
-            found.push(path);
-        }
-    }
-    Ok(found)
 }
