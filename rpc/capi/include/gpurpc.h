@@ -117,6 +117,16 @@ typedef void (*gpurpc_opcode_callback_ty)(gpurpc_port_t *port, void *data);
  *
  *     static void add_one(gpurpc_buffer_t *buffer, uint32_t lane, void *data) { buffer->data[0] += 1; } */
 typedef void (*gpurpc_port_callback_ty)(gpurpc_buffer_t *buffer, uint32_t lane, void *data);
+/* Answers the calls of all lanes of a warp at once. `input` has a copy of the packet of each of `lanes` lanes; those of lanes
+ * that are not set in `mask` have arbitrary contents. `output` has the packets of the answer, which hold what the client has
+ * sent: the callback writes those words of participating lanes that it changes, and reads nothing there, as the device may
+ * write to them at any time.
+ *
+ *     static void sum(const gpurpc_buffer_t *in, gpurpc_buffer_t *out, uint64_t mask, uint32_t lanes, void *data) {
+ *         for (uint32_t lane = 0; lane < lanes; lane++)
+ *             if (mask >> lane & 1) out[lane].data[0] = in[lane].data[0] + in[lane].data[1];
+ *     } */
+typedef void (*gpurpc_warp_callback_ty)(const gpurpc_buffer_t *input, gpurpc_buffer_t *output, uint64_t mask, uint32_t lanes, void *data);
 /* Receives the messages of gpurpc_recv_n: sizes[i] bytes at messages[i] from lane i, aligned to 16. Both arrays have
  * 64 elements and are valid during the callback; messages are valid as long as the call, and writable. Lanes that
  * do not participate have null and 0; an empty message is not null.
@@ -262,6 +272,10 @@ typedef struct gpurpc_server_options {
  * from 0x8000 on unchanged. */
 #define GPURPC_OPCODES_NARROW 1
 
+/* Flag of a device whose code the program trusts: callbacks that work on packets get the packets themselves instead of
+ * copies, which is faster. A device that writes to them meanwhile changes what a callback has checked. */
+#define GPURPC_IN_PLACE 1u
+
 /* A device. Members of 0 have a default, except the first three. */
 typedef struct gpurpc_device_options {
     /* sizeof(gpurpc_device_options_t). Later versions may add members, for which 0 keeps the behaviour. */
@@ -286,7 +300,8 @@ typedef struct gpurpc_device_options {
     void *data;
     /* GPURPC_OPCODES_WIDE or GPURPC_OPCODES_NARROW. */
     uint32_t opcodes;
-    uint32_t reserved;
+    /* 0 or GPURPC_IN_PLACE. */
+    uint32_t flags;
     /* Maximum size of a received message of one lane. 0: 16 MiB. */
     uint64_t message_limit;
     /* Maximum number of bytes that all calls hold, for messages and gpurpc_port_alloc. 0: 256 MiB. */
@@ -309,6 +324,12 @@ gpurpc_status_t gpurpc_register_callback(gpurpc_server_t *server, uint32_t opcod
 /* Registers the callback of an opcode whose calls are one packet of each lane, which `work` turns into the answer in
  * place, like a single gpurpc_recv_and_send. Such a call allocates nothing. Statuses as for gpurpc_register_callback. */
 gpurpc_status_t gpurpc_register_request(gpurpc_server_t *server, uint32_t opcode, gpurpc_port_callback_ty work, void *data);
+
+/* Registers the callback of an opcode whose calls are one packet of each lane, which `answer` answers for all lanes at once:
+ * the fastest way to serve a warp. `answer` reads only the first `words` words of a packet, 1 to 8; the others have
+ * arbitrary values in `input`. Such a call allocates nothing. Statuses as for gpurpc_register_callback, or
+ * GPURPC_STATUS_INVALID_ARGUMENT for other `words`. */
+gpurpc_status_t gpurpc_register_warp(gpurpc_server_t *server, uint32_t opcode, uint32_t words, gpurpc_warp_callback_ty answer, void *data);
 
 /* Registers the services of LLVM's libc, separate for each device: streams and files, printf, memory, exit, commands,
  * functions of the host. Statuses as for gpurpc_register_callback; GPURPC_STATUS_DUPLICATE_OPCODE if one of the

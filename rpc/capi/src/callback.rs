@@ -2,8 +2,9 @@
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
-use gpurpc::memory::Memory;
-use gpurpc::{PACKET_WORDS, Packets};
+use gpurpc::memory::SharedMemory;
+use gpurpc::server::Warp;
+use gpurpc::{PACKET_WORDS, PacketCopies, Packets};
 
 use crate::block::MAX_ALIGN;
 
@@ -13,6 +14,14 @@ pub type Alloc = unsafe extern "C" fn(size: u64, data: *mut c_void) -> *mut c_vo
 pub type Free = unsafe extern "C" fn(memory: *mut c_void, data: *mut c_void);
 /// `gpurpc_port_callback_ty`.
 pub type PortCallback = unsafe extern "C" fn(buffer: *mut CBuffer, lane: u32, data: *mut c_void);
+/// `gpurpc_warp_callback_ty`.
+pub type WarpCallback = unsafe extern "C" fn(
+    input: *const CBuffer,
+    output: *mut CBuffer,
+    mask: u64,
+    lanes: u32,
+    data: *mut c_void,
+);
 /// `gpurpc_recv_n_callback_ty`.
 pub type RecvNCallback =
     unsafe extern "C" fn(messages: *const *mut c_void, sizes: *const u64, data: *mut c_void);
@@ -112,19 +121,46 @@ impl<F> Callback<F> {
 }
 
 impl Callback<PortCallback> {
-    /// Calls the function with a copy of each lane's packet, and writes the copy back.
-    pub fn each<M: Memory>(&self, packets: &mut Packets<'_, M>) {
+    /// Calls the function with a copy of each lane's packet.
+    #[inline]
+    pub fn each(&self, packets: &mut PacketCopies) {
         for lane in packets.lanes() {
-            // A copy, because the device may write to the packet at any time.
-            let mut buffer = CBuffer {
-                data: std::array::from_fn(|word| packets.word(lane, word)),
-            };
+            let buffer = std::ptr::from_mut(packets.get_mut(lane)).cast();
             // SAFETY: the function is as the header requires.
-            unsafe { (self.function)(&mut buffer, lane, self.data) }
-            for (word, value) in buffer.data.into_iter().enumerate() {
-                packets.set_word(lane, word, value);
-            }
+            unsafe { (self.function)(buffer, lane, self.data) }
         }
+    }
+
+    /// Calls the function with each lane's packet itself.
+    #[inline]
+    pub fn each_in_place(&self, packets: &mut Packets<'_, SharedMemory>) {
+        for lane in packets.lanes() {
+            let buffer = packets.address(lane).as_ptr().cast();
+            // SAFETY: the function is as the header requires; the program trusts the device.
+            unsafe { (self.function)(buffer, lane, self.data) }
+        }
+    }
+}
+
+impl Callback<WarpCallback> {
+    /// Calls the function with copies of the packets of all lanes, and the packets themselves for the answer.
+    #[inline]
+    pub fn answer(&self, warp: &mut Warp<'_>) {
+        let (input, output) = (warp.input(), warp.output());
+        let (mask, lanes) = (input.mask(), output.width());
+        let (from, to) = (input.get(0), output.address(0));
+        let (from, to) = (std::ptr::from_ref(from).cast(), to.as_ptr().cast());
+        // SAFETY: the function is as the header requires: it writes only to `to`.
+        unsafe { (self.function)(from, to, mask, lanes, self.data) }
+    }
+
+    /// Calls the function with the packets themselves.
+    #[inline]
+    pub fn answer_in_place(&self, packets: &mut Packets<'_, SharedMemory>) {
+        let start = packets.address(0).as_ptr().cast();
+        let (mask, lanes) = (packets.mask(), packets.width());
+        // SAFETY: the function is as the header requires; the program trusts the device.
+        unsafe { (self.function)(start, start, mask, lanes, self.data) }
     }
 }
 

@@ -21,14 +21,14 @@ mod status;
 
 use std::ffi::{c_char, c_int, c_void};
 
-use gpurpc::{CLIENT_SIZE, Layout};
+use gpurpc::{CLIENT_SIZE, Layout, PACKET_WORDS};
 
 pub use call::{Call, OpcodeCallback};
 use callback::Callback;
 pub use callback::{
     Alloc, CBuffer, CDevice, CFault, DeviceCallback, DeviceFree, DeviceMalloc, ExitCallback,
     FaultCallback, Free, HostCallCallback, PlainCallback, PortCallback, ReadCallback,
-    RecvNCallback, SendNCallback, SystemCallback, WriteCallback,
+    RecvNCallback, SendNCallback, SystemCallback, WarpCallback, WriteCallback,
 };
 use libc::Libc;
 pub use libc::LibcOptions;
@@ -101,7 +101,7 @@ pub unsafe extern "C" fn gpurpc_register_callback(
         let callback = callback.ok_or(Status::INVALID_ARGUMENT)?;
         // SAFETY: guaranteed by the caller.
         let server = unsafe { deref(server) }?;
-        server.register(opcode, Handler::Session(Callback::new(callback, data)))
+        server.register(opcode, Handler::Call(Callback::new(callback, data)))
     })
 }
 
@@ -122,6 +122,30 @@ pub unsafe extern "C" fn gpurpc_register_request(
         // SAFETY: guaranteed by the caller.
         let server = unsafe { deref(server) }?;
         server.register(opcode, Handler::Request(Callback::new(work, data)))
+    })
+}
+
+/// Registers the callback of an opcode that answers all lanes of a warp at once.
+///
+/// # Safety
+///
+/// [Rules for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpurpc_register_warp(
+    server: *mut Server,
+    opcode: u32,
+    words: u32,
+    answer: Option<WarpCallback>,
+    data: *mut c_void,
+) -> c_int {
+    catch_status(|| {
+        let answer = answer.ok_or(Status::INVALID_ARGUMENT)?;
+        let words = usize::try_from(words).ok();
+        let words = words.filter(|words| (1..=PACKET_WORDS).contains(words));
+        let words = words.ok_or(Status::INVALID_ARGUMENT)?;
+        // SAFETY: guaranteed by the caller.
+        let server = unsafe { deref(server) }?;
+        server.register(opcode, Handler::Warp(words, Callback::new(answer, data)))
     })
 }
 

@@ -35,6 +35,9 @@ pub struct ServerOptions {
     pub max_sleep_ns: u64,
 }
 
+/// `GPURPC_IN_PLACE`.
+const IN_PLACE: u32 = 1;
+
 /// `gpurpc_device_options_t`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -57,8 +60,8 @@ pub struct DeviceOptions {
     pub data: *mut c_void,
     /// Encoding of opcodes by the client.
     pub opcodes: u32,
-    /// 0.
-    pub reserved: u32,
+    /// Bit mask of flags.
+    pub flags: u32,
     /// Maximum size of a message of a lane.
     pub message_limit: u64,
     /// Maximum memory of all calls.
@@ -88,7 +91,7 @@ unsafe impl Options for DeviceOptions {
         free: None,
         data: std::ptr::null_mut(),
         opcodes: 0,
-        reserved: 0,
+        flags: 0,
         message_limit: 0,
         memory_limit: 0,
     };
@@ -159,9 +162,18 @@ impl DeviceOptions {
 
     /// Encoding of opcodes by the client.
     pub fn opcodes(&self) -> Result<Opcodes, Status> {
-        match (self.opcodes, self.reserved) {
-            (0, 0) => Ok(Opcodes::Wide),
-            (1, 0) => Ok(Opcodes::Narrow),
+        match self.opcodes {
+            0 => Ok(Opcodes::Wide),
+            1 => Ok(Opcodes::Narrow),
+            _ => Err(Status::INVALID_ARGUMENT),
+        }
+    }
+
+    /// Whether callbacks get the packets themselves.
+    pub fn in_place(&self) -> Result<bool, Status> {
+        match self.flags {
+            0 => Ok(false),
+            IN_PLACE => Ok(true),
             _ => Err(Status::INVALID_ARGUMENT),
         }
     }

@@ -11,8 +11,8 @@ use gpurpc::Layout;
 use gpurpc::memory::{Region, SharedMemory};
 use gpurpc::server::{self, Device, DeviceId, DroppedCall, Handlers, IdlePolicy, Opcodes};
 
-use crate::call::{self, OpcodeCallback};
-use crate::callback::{CDevice, CFault, Callback, FaultCallback, Free, PortCallback};
+use crate::call::{OpcodeCallback, QueuedCalls};
+use crate::callback::{CDevice, CFault, Callback, FaultCallback, Free, PortCallback, WarpCallback};
 use crate::libc::{self, Libc};
 use crate::options::DeviceOptions;
 use crate::status::Status;
@@ -39,8 +39,9 @@ struct Registrations {
 /// Callback of an opcode.
 #[derive(Clone, Copy)]
 pub enum Handler {
-    Session(Callback<OpcodeCallback>),
+    Call(Callback<OpcodeCallback>),
     Request(Callback<PortCallback>),
+    Warp(usize, Callback<WarpCallback>),
 }
 
 #[derive(Default)]
@@ -135,7 +136,7 @@ impl Server {
         };
         // Fallible steps that take no resources of the program come first.
         let is_added = Arc::new(AtomicBool::new(false));
-        let handlers = Arc::new(registrations.handlers(device, &is_added)?);
+        let handlers = Arc::new(registrations.handlers(device, &is_added, options.in_place()?)?);
         let memory = region(options, layout)?;
         is_added.store(true, Ordering::Release);
         let served = Device::new(memory.clone(), handlers, options.limits(), opcodes);
@@ -196,18 +197,34 @@ impl Server {
 }
 
 impl Registrations {
-    fn handlers(self, device: CDevice, is_added: &Arc<AtomicBool>) -> Result<Handlers, Status> {
+    fn handlers(
+        self,
+        device: CDevice,
+        is_added: &Arc<AtomicBool>,
+        in_place: bool,
+    ) -> Result<Handlers, Status> {
         let mut handlers = Handlers::new();
         if let Some(libc) = self.libc {
             libc.services(device, is_added)?.register(&mut handlers)?;
         }
         for (opcode, handler) in self.handlers {
             match handler {
-                Handler::Session(callback) => {
-                    handlers.on_session(opcode, move |port| call::serve(port, device, callback))?;
+                Handler::Call(callback) => {
+                    handlers
+                        .on_call(opcode, move || QueuedCalls::new(device, callback, in_place))?;
+                }
+                Handler::Request(callback) if in_place => {
+                    handlers.on_request(opcode, move |packets| callback.each_in_place(packets))?;
                 }
                 Handler::Request(callback) => {
-                    handlers.on_request(opcode, move |packets| callback.each(packets))?;
+                    handlers.on_reply(opcode, move |packets| callback.each(packets))?;
+                }
+                Handler::Warp(_, callback) if in_place => {
+                    handlers
+                        .on_request(opcode, move |packets| callback.answer_in_place(packets))?;
+                }
+                Handler::Warp(words, callback) => {
+                    handlers.on_warp(opcode, words, move |warp| callback.answer(warp))?;
                 }
             }
         }

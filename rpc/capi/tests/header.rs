@@ -49,6 +49,7 @@ fn c_type(rust: &str) -> String {
         "Free" => "gpurpc_free_ty",
         "OpcodeCallback" => "gpurpc_opcode_callback_ty",
         "PortCallback" => "gpurpc_port_callback_ty",
+        "WarpCallback" => "gpurpc_warp_callback_ty",
         "RecvNCallback" => "gpurpc_recv_n_callback_ty",
         "SendNCallback" => "gpurpc_send_n_callback_ty",
         "PlainCallback" => "gpurpc_callback_ty",
@@ -262,7 +263,7 @@ fn structs_have_the_same_members() {
         free,
         data,
         opcodes,
-        reserved,
+        flags,
         message_limit,
         memory_limit
     );

@@ -227,22 +227,10 @@ impl<M: Memory, L: Locks> Call<'_, M, L> {
 
     /// Sends a message of each participating lane.
     pub fn send_n<'a>(&mut self, message: impl Fn(u32) -> &'a [u8]) {
-        let mut largest = 0;
-        self.send(|packets| {
-            for lane in packets.lanes() {
-                let bytes = message(lane);
-                largest = largest.max(bytes.len());
-                packets.set_word(lane, 0, bytes.len() as u64);
-                packets.write(lane, 1, bytes);
-            }
-        });
-        for offset in ChunkOffsets::after_first(largest as u64) {
-            self.send(|packets| {
-                for lane in packets.lanes() {
-                    let rest = message(lane).get(offset as usize..).unwrap_or_default();
-                    packets.write(lane, 0, rest);
-                }
-            });
+        let largest = self.lanes().map(|lane| message(lane).len()).max();
+        self.send(|packets| packets.write_first_chunks(&message));
+        for offset in ChunkOffsets::after_first(largest.unwrap_or(0) as u64) {
+            self.send(|packets| packets.write_chunks(offset as usize, &message));
         }
     }
 
@@ -283,7 +271,7 @@ impl<M: Memory, L: Locks> Call<'_, M, L> {
 
 impl<M: Memory, L: Locks> Drop for Call<'_, M, L> {
     fn drop(&mut self) {
-        if let Some(handshake) = self.handshake.take() {
+        if let Some(mut handshake) = self.handshake.take() {
             let port = handshake.port();
             handshake.close(&self.client.memory);
             self.client.locks.unlock(port);

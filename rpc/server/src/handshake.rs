@@ -22,7 +22,7 @@ use crate::packets::Packets;
 /// assert!(!client.owns() && client.poll_recv(&memory).is_none());
 /// # Ok::<(), gpurpc::Error>(())
 /// ```
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Handshake {
     side: Side,
     port: PortIndex,
@@ -36,6 +36,7 @@ pub struct Handshake {
 
 impl Handshake {
     /// Starts a call on a port that this side owns, with the value of its outbox, for the lanes of a mask.
+    #[inline]
     pub fn new(side: Side, port: PortIndex, outbox: u32, mask: u64) -> Self {
         Self {
             side,
@@ -48,38 +49,45 @@ impl Handshake {
     }
 
     /// The port.
+    #[inline]
     pub fn port(&self) -> PortIndex {
         self.port
     }
 
     /// Bit mask of the participating lanes.
+    #[inline]
     pub fn mask(&self) -> u64 {
         self.mask
     }
 
     /// Value that this side has written to its outbox.
+    #[inline]
     pub fn outbox(&self) -> u32 {
         self.outbox
     }
 
     /// Whether this side owns the packets.
+    #[inline]
     pub fn owns(&self) -> bool {
         self.owns
     }
 
     /// Returns the packets to fill if this side owns them. [`Self::finish_send`] passes them on.
+    #[inline]
     pub fn poll_send<'m, M: Memory>(&mut self, memory: &'m M) -> Option<Packets<'m, M>> {
         self.update_ownership(memory);
         self.owns.then(|| self.packets(memory))
     }
 
     /// Passes filled packets to the other side.
+    #[inline]
     pub fn finish_send<M: Memory>(&mut self, memory: &M) {
         self.release(memory);
     }
 
     /// Returns the packets that the other side has filled, if it has. Packets received earlier are returned
     /// to it first.
+    #[inline]
     pub fn poll_recv<'m, M: Memory>(&mut self, memory: &'m M) -> Option<Packets<'m, M>> {
         if self.received {
             self.release(memory);
@@ -89,15 +97,21 @@ impl Handshake {
         self.owns.then(|| self.packets(memory))
     }
 
-    /// Ends the call and returns the value of the outbox. A server returns packets that it owns; a client
-    /// keeps them, because an idle port belongs to the client.
-    pub fn close<M: Memory>(mut self, memory: &M) -> u32 {
+    /// Ends the call. A server returns packets that it owns; a client keeps them, because an idle port belongs to the
+    /// client.
+    #[inline]
+    pub fn close<M: Memory>(&mut self, memory: &M) {
         if self.owns && self.side == Side::Server {
             self.release(memory);
         }
-        self.outbox
     }
 
+    /// State of a call that another copy of this value has continued.
+    pub(crate) fn set_state(&mut self, outbox: u32, owns: bool) {
+        (self.outbox, self.owns) = (outbox, owns);
+    }
+
+    #[inline]
     fn update_ownership<M: Memory>(&mut self, memory: &M) {
         self.owns = self.owns
             || self
@@ -105,10 +119,12 @@ impl Handshake {
                 .owns(memory.inbox(self.side, self.port), self.outbox);
     }
 
+    #[inline]
     fn packets<'m, M: Memory>(&self, memory: &'m M) -> Packets<'m, M> {
         Packets::new(memory, self.port, self.mask)
     }
 
+    #[inline]
     fn release<M: Memory>(&mut self, memory: &M) {
         // Mailboxes are 0 or 1, as in LLVM.
         self.outbox = u32::from(self.outbox == 0);

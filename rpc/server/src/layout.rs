@@ -12,6 +12,8 @@ pub const HEADER_SIZE: usize = 16;
 pub const PACKET_SIZE: usize = 64;
 /// Number of words of 8 bytes in the packet of one lane.
 pub const PACKET_WORDS: usize = PACKET_SIZE / 8;
+/// Words of the packet of one lane.
+pub type Packet = [u64; PACKET_WORDS];
 /// Size in bytes of a client of LLVM's libc in the memory of the device: the number of ports, four
 /// pointers, and a lock bit for each port.
 pub const CLIENT_SIZE: usize = 552;

@@ -39,6 +39,6 @@ pub mod server;
 
 pub use error::Error;
 pub use layout::{
-    CLIENT_SIZE, HEADER_SIZE, Layout, MAX_PORTS, PACKET_SIZE, PACKET_WORDS, PortIndex,
+    CLIENT_SIZE, HEADER_SIZE, Layout, MAX_PORTS, PACKET_SIZE, PACKET_WORDS, Packet, PortIndex,
 };
-pub use packets::{Lanes, Packets};
+pub use packets::{Lanes, PacketCopies, Packets};

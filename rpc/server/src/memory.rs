@@ -1,11 +1,12 @@
 //! Memory that client and server share.
 
 mod access;
+mod bulk;
+mod mailboxes;
 #[cfg(all(test, feature = "std"))]
 pub(crate) mod racing;
 mod region;
 mod shared;
-mod simd_scan;
 
 pub use access::{Memory, Side};
 pub use region::Region;

@@ -1,7 +1,10 @@
 //! Packets of a port, one for each lane.
 
-use crate::layout::{PACKET_SIZE, PACKET_WORDS, PortIndex};
-use crate::memory::Memory;
+use core::fmt;
+use core::ptr::NonNull;
+
+use crate::layout::{PACKET_SIZE, PACKET_WORDS, Packet, PortIndex};
+use crate::memory::{Memory, SharedMemory};
 
 /// Packets of the lanes that take part in a call. Packets of other lanes are not touched.
 ///
@@ -41,6 +44,7 @@ impl Lanes {
 impl Iterator for Lanes {
     type Item = u32;
 
+    #[inline]
     fn next(&mut self) -> Option<u32> {
         let lane = self.0.trailing_zeros();
         self.0 &= self.0.wrapping_sub(1);
@@ -49,14 +53,28 @@ impl Iterator for Lanes {
 }
 
 impl<'m, M: Memory> Packets<'m, M> {
+    #[inline]
     pub(crate) fn new(memory: &'m M, port: PortIndex, mask: u64) -> Self {
         let mask = mask & memory.layout().lane_mask();
         Self { memory, port, mask }
     }
 
     /// The participating lanes.
+    #[inline]
     pub fn lanes(&self) -> Lanes {
         Lanes(self.mask)
+    }
+
+    /// Bit mask of the participating lanes.
+    #[inline]
+    pub fn mask(&self) -> u64 {
+        self.mask
+    }
+
+    /// Number of lanes of the port, of which some participate.
+    #[inline]
+    pub fn width(&self) -> u32 {
+        self.memory.layout().lanes()
     }
 
     /// Reads one of the eight words of 8 bytes of a lane's packet.
@@ -64,6 +82,7 @@ impl<'m, M: Memory> Packets<'m, M> {
     /// # Panics
     ///
     /// If the layout has no such lane, or `word` is 8 or more.
+    #[inline]
     pub fn word(&self, lane: u32, word: usize) -> u64 {
         self.memory.word(self.port, lane, word)
     }
@@ -73,8 +92,41 @@ impl<'m, M: Memory> Packets<'m, M> {
     /// # Panics
     ///
     /// As [`Self::word`] does.
+    #[inline]
     pub fn set_word(&mut self, lane: u32, word: usize, value: u64) {
         self.memory.set_word(self.port, lane, word, value);
+    }
+
+    /// Writes the size and the beginning of a message into the packet of each lane.
+    pub(crate) fn write_first_chunks<'a>(&mut self, message: impl Fn(u32) -> &'a [u8]) {
+        for lane in self.lanes() {
+            let bytes = message(lane);
+            self.set_word(lane, 0, bytes.len() as u64);
+            self.write(lane, 1, bytes);
+        }
+    }
+
+    /// Writes the part of a message from `offset` on into the packet of each lane.
+    pub(crate) fn write_chunks<'a>(&mut self, offset: usize, message: impl Fn(u32) -> &'a [u8]) {
+        for lane in self.lanes() {
+            let rest = message(lane).get(offset..).unwrap_or_default();
+            self.write(lane, 0, rest);
+        }
+    }
+
+    /// Copies at least the first `words` words of the packets of all participating lanes: each word is read once.
+    #[inline]
+    pub(crate) fn read_all(&self, words: usize, copies: &mut PacketCopies) {
+        copies.mask = self.mask;
+        self.memory
+            .read_packets(self.port, self.mask, words, &mut copies.packets);
+    }
+
+    /// Writes copies to the packets of all participating lanes.
+    #[inline]
+    pub(crate) fn write_all(&mut self, copies: &PacketCopies) {
+        self.memory
+            .write_packets(self.port, self.mask, &copies.packets);
     }
 
     /// Reads bytes of a lane's packet, starting at word `from`, until its end or the end of `bytes`.
@@ -82,6 +134,7 @@ impl<'m, M: Memory> Packets<'m, M> {
     /// # Panics
     ///
     /// As [`Self::word`] does.
+    #[inline]
     pub fn read(&self, lane: u32, from: usize, bytes: &mut [u8]) {
         for (word, part) in (from..PACKET_WORDS).zip(bytes.chunks_mut(8)) {
             part.copy_from_slice(&self.word(lane, word).to_ne_bytes()[..part.len()]);
@@ -94,6 +147,7 @@ impl<'m, M: Memory> Packets<'m, M> {
     /// # Panics
     ///
     /// As [`Self::word`] does.
+    #[inline]
     pub fn write(&mut self, lane: u32, from: usize, bytes: &[u8]) {
         for (word, part) in (from..PACKET_WORDS).zip(bytes.chunks(8)) {
             let mut value = [0; 8];
@@ -103,9 +157,93 @@ impl<'m, M: Memory> Packets<'m, M> {
     }
 }
 
+impl Packets<'_, SharedMemory> {
+    /// Address of the packet of a lane, for a program that trusts the device: other accesses may race with the
+    /// device's.
+    ///
+    /// # Panics
+    ///
+    /// If the layout has no such lane.
+    #[inline]
+    pub fn address(&self, lane: u32) -> NonNull<Packet> {
+        self.memory.packet_address(self.port, lane)
+    }
+}
+
+/// Private copies of the packets of a call, which no device changes.
+///
+/// ```
+/// use gpurpc::server::Handlers;
+///
+/// let mut handlers = Handlers::new();
+/// handlers.on_reply(0x7800_0007, |packets| {
+///     for lane in packets.lanes() {
+///         let packet = packets.get_mut(lane);
+///         // The word that was checked is the one that is used.
+///         packet[1] = packet[0].checked_mul(packet[0]).unwrap_or(0);
+///     }
+/// })?;
+/// # Ok::<(), gpurpc::Error>(())
+/// ```
+#[repr(C)]
+pub struct PacketCopies {
+    packets: [Packet; 64],
+    mask: u64,
+}
+
+impl PacketCopies {
+    /// No lanes.
+    pub(crate) const fn new() -> Self {
+        Self {
+            packets: [[0; PACKET_WORDS]; 64],
+            mask: 0,
+        }
+    }
+
+    /// The participating lanes.
+    #[inline]
+    pub fn lanes(&self) -> Lanes {
+        Lanes(self.mask)
+    }
+
+    /// Bit mask of the participating lanes.
+    #[inline]
+    pub fn mask(&self) -> u64 {
+        self.mask
+    }
+
+    /// The packet of a lane. That of a lane that does not participate has arbitrary contents.
+    ///
+    /// # Panics
+    ///
+    /// If `lane` is 64 or more.
+    #[inline]
+    pub fn get(&self, lane: u32) -> &Packet {
+        &self.packets[lane as usize]
+    }
+
+    /// The packet of a lane, for changes in place.
+    ///
+    /// # Panics
+    ///
+    /// As [`Self::get`] does.
+    #[inline]
+    pub fn get_mut(&mut self, lane: u32) -> &mut Packet {
+        &mut self.packets[lane as usize]
+    }
+}
+
+impl fmt::Debug for PacketCopies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lanes = self.lanes().map(|lane| (lane, self.get(lane)));
+        f.debug_map().entries(lanes).finish()
+    }
+}
+
 /// Offsets in a message of any size at which its packets after the first one begin. The first packet holds
 /// the size and up to 56 bytes, each further packet 64 bytes. All lanes send as many packets as the lane with
 /// the largest message.
+#[derive(Debug)]
 pub(crate) struct ChunkOffsets {
     largest: u64,
     next: u64,
@@ -122,14 +260,19 @@ impl ChunkOffsets {
             next: FIRST_CHUNK,
         }
     }
+
+    /// The next offset.
+    pub fn peek(&self) -> Option<u64> {
+        (self.next < self.largest).then_some(self.next)
+    }
 }
 
 impl Iterator for ChunkOffsets {
     type Item = u64;
 
     fn next(&mut self) -> Option<u64> {
-        let offset = self.next;
+        let offset = self.peek()?;
         self.next = offset.saturating_add(PACKET_SIZE as u64);
-        (offset < self.largest).then_some(offset)
+        Some(offset)
     }
 }

@@ -5,19 +5,24 @@ mod catch_panic;
 mod device;
 mod fault;
 mod handler;
+mod messages;
 mod port;
 mod ready_set;
 #[cfg(feature = "std")]
 mod serial_executor;
 #[cfg(feature = "std")]
 mod serving;
+mod session;
+mod session_future;
 
 pub use budget::{Budget, Limits, Reservation};
 pub use device::{Device, Opcodes};
 pub use fault::Fault;
-pub use handler::{DroppedCall, HandlerFuture, Handlers};
-pub use port::{Messages, Port};
+pub use handler::{DroppedCall, Handlers, Warp};
+pub use messages::{Messages, RecvN, SendN};
+pub use port::Port;
 #[cfg(feature = "std")]
 pub use serial_executor::{JobFuture, SerialExecutor};
 #[cfg(feature = "std")]
 pub use serving::{DeviceId, IdlePolicy, Server};
+pub use session::{OpenCall, Session, Step};

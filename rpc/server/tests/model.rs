@@ -135,7 +135,8 @@ fn serve_from(memory: &Handle, calls: u32, mut outbox: u32) {
         let value = packets.word(0, 0);
         packets.set_word(0, 0, value + u64::from(opcode));
         handshake.finish_send(memory);
-        outbox = handshake.close(memory);
+        handshake.close(memory);
+        outbox = handshake.outbox();
     }
 }
 

@@ -6,11 +6,43 @@ use std::thread;
 
 use gpurpc::client::{Client, HostLocks};
 use gpurpc::memory::Region;
-use gpurpc::server::{Device, Handlers, Limits, Opcodes};
+use gpurpc::server::{Device, Fault, Handlers, Limits, Opcodes, OpenCall, Session, Step};
 use gpurpc::{Error, Layout};
 
 const INCREMENT: u32 = 0x6700_0001;
 const ECHO: u32 = 0x6700_0002;
+/// The same service as handlers of all kinds.
+const INCREMENTS: [u32; 4] = [INCREMENT, 0x6700_0003, 0x6700_0004, 0x6700_0005];
+
+/// Adds one to a word of each lane, in two steps.
+struct Increment(Arc<AtomicU64>, bool);
+
+impl Session for Increment {
+    fn step(&mut self, call: &mut OpenCall<'_>) -> Result<Step, Fault> {
+        if !self.1 {
+            let received = call.poll_recv_copies(|packets| {
+                for lane in packets.lanes() {
+                    packets.get_mut(lane)[0] += 1;
+                    self.0.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+            self.1 = received.is_some();
+            // Continues in the next poll.
+            call.waker().wake_by_ref();
+            return Ok(Step::Pending);
+        }
+        let sent = call.poll_send(|_| ());
+        Ok(if sent.is_some() {
+            Step::Done
+        } else {
+            Step::Pending
+        })
+    }
+
+    fn end(&mut self) {
+        self.1 = false;
+    }
+}
 
 fn device(
     layout: Layout,
@@ -55,6 +87,23 @@ fn calls_are_answered_once() -> Result<(), Error> {
                 count.fetch_add(1, Ordering::Relaxed);
             }
         })?;
+        let [_, reply, warp, session] = INCREMENTS;
+        let count = Arc::clone(&served);
+        handlers.on_reply(reply, move |packets| {
+            for lane in packets.lanes() {
+                packets.get_mut(lane)[0] += 1;
+                count.fetch_add(1, Ordering::Relaxed);
+            }
+        })?;
+        let count = Arc::clone(&served);
+        handlers.on_warp(warp, 1, move |warp| {
+            for lane in warp.lanes() {
+                warp.set_word(lane, 0, warp.input().get(lane)[0] + 1);
+                count.fetch_add(1, Ordering::Relaxed);
+            }
+        })?;
+        let count = Arc::clone(&served);
+        handlers.on_call(session, move || Increment(Arc::clone(&count), false))?;
         handlers.on_session(ECHO, |mut port| async move {
             let messages = port.recv_n().await?;
             port.send_n(|lane| messages.get(lane).unwrap_or_default())
@@ -72,7 +121,7 @@ fn calls_are_answered_once() -> Result<(), Error> {
                 for n in 0..200_u64 {
                     let value = thread << 32 | n;
                     let some = (value.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1) & mask;
-                    let mut call = client.open(INCREMENT, some);
+                    let mut call = client.open(INCREMENTS[n as usize % 4], some);
                     calls.fetch_add(call.lanes().count() as u64, Ordering::Relaxed);
                     call.send(|packets| {
                         for lane in packets.lanes() {

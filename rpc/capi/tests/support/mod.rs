@@ -133,7 +133,7 @@ pub fn options(ports: u32, lanes: u32) -> DeviceOptions {
         free: None,
         data: null_mut(),
         opcodes: 0,
-        reserved: 0,
+        flags: 0,
         message_limit: 0,
         memory_limit: 0,
     }

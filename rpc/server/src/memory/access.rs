@@ -2,7 +2,8 @@
 
 use core::ops::Deref;
 
-use crate::layout::{Layout, PortIndex};
+use crate::layout::{Layout, Packet, PortIndex};
+use crate::packets::Lanes;
 
 /// Memory that the other side may write at any time: each word is read and written whole, and two reads of
 /// one word may differ.
@@ -25,7 +26,7 @@ pub trait Memory {
     /// Layout of the memory.
     fn layout(&self) -> Layout;
 
-    /// Reads the mailbox of a port that the other side writes. Acquire load.
+    /// Reads the mailbox of a port that the other side writes: 0 or 1, which stands for any other value. Acquire load.
     fn inbox(&self, side: Side, port: PortIndex) -> u32;
 
     /// Reads the mailbox of a port that this side writes.
@@ -49,13 +50,31 @@ pub trait Memory {
     /// Writes a word of the packet of a lane.
     fn set_word(&self, port: PortIndex, lane: u32, word: usize, value: u64);
 
-    /// Bit mask of those of 64 ports, starting at `first`, whose inbox at the server differs from
-    /// `expected`. Relaxed loads. Bits beyond the last port are zero.
-    fn changed_inboxes(&self, first: PortIndex, expected: &[u32; 64]) -> u64 {
+    /// Reads at least the first `words` words of the packets of the lanes of a mask: each word once.
+    fn read_packets(&self, port: PortIndex, mask: u64, words: usize, packets: &mut [Packet; 64]) {
+        for lane in Lanes::from_mask(mask) {
+            for (word, value) in packets[lane as usize].iter_mut().take(words).enumerate() {
+                *value = self.word(port, lane, word);
+            }
+        }
+    }
+
+    /// Writes the packets of the lanes of a mask.
+    fn write_packets(&self, port: PortIndex, mask: u64, packets: &[Packet; 64]) {
+        for lane in Lanes::from_mask(mask) {
+            for (word, value) in packets[lane as usize].iter().enumerate() {
+                self.set_word(port, lane, word, *value);
+            }
+        }
+    }
+
+    /// Bit mask of those of 64 ports, starting at `first`, whose inbox at the server is not zero. Relaxed loads.
+    /// Bits beyond the last port are zero.
+    fn nonzero_inboxes(&self, first: PortIndex) -> u64 {
         let ports = first.get()..self.layout().ports().min(first.get() + 64);
-        ports.zip(expected).fold(0, |bits, (port, expected)| {
-            let changed = self.inbox(Side::Server, PortIndex::new(port)) != *expected;
-            bits | u64::from(changed) << (port - first.get())
+        ports.fold(0, |bits, port| {
+            let nonzero = self.inbox(Side::Server, PortIndex::new(port)) != 0;
+            bits | u64::from(nonzero) << (port - first.get())
         })
     }
 }
@@ -98,8 +117,16 @@ impl<P: Deref<Target: Memory>> Memory for P {
         (**self).set_word(port, lane, word, value);
     }
 
-    fn changed_inboxes(&self, first: PortIndex, expected: &[u32; 64]) -> u64 {
-        (**self).changed_inboxes(first, expected)
+    fn read_packets(&self, port: PortIndex, mask: u64, words: usize, packets: &mut [Packet; 64]) {
+        (**self).read_packets(port, mask, words, packets);
+    }
+
+    fn write_packets(&self, port: PortIndex, mask: u64, packets: &[Packet; 64]) {
+        (**self).write_packets(port, mask, packets);
+    }
+
+    fn nonzero_inboxes(&self, first: PortIndex) -> u64 {
+        (**self).nonzero_inboxes(first)
     }
 }
 

@@ -1,21 +1,23 @@
 //! Ports of one device: finds those that the client has written to, and serves them.
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::task::{Context, Poll, Waker};
+use core::task::Waker;
 
 use super::budget::{Budget, Limits};
 use super::catch_panic::catch_panic;
 use super::fault::Fault;
-use super::handler::{DroppedCall, Handler, HandlerFuture, Handlers};
-use super::port::{DeviceState, Port};
-use super::ready_set::{ReadySet, port_waker};
+use super::handler::{DroppedCall, Handler, Handlers, Warp};
+use super::port::DeviceState;
+use super::ready_set::ReadySet;
+use super::session::{OpenCall, Session, Step};
 use crate::handshake::Handshake;
-use crate::layout::PortIndex;
+use crate::layout::{PACKET_WORDS, PortIndex};
 use crate::memory::{Memory, Region, Side};
 use crate::opcode;
-use crate::packets::{Lanes, Packets};
+use crate::packets::{Lanes, PacketCopies, Packets};
 
 /// Encoding of opcodes by the client.
 /// ```
@@ -51,17 +53,29 @@ impl Opcodes {
     }
 }
 
-/// State of a port.
-enum Session {
-    /// No call is open. Holds the value of the outbox.
-    Idle(u32),
-    Open {
-        opcode: u32,
-        future: HandlerFuture,
-    },
+/// State of the calls of a port.
+enum State {
+    /// No call is open.
+    Idle,
+    Open,
     /// The port is no longer served.
     Dropped,
 }
+
+/// A port.
+struct Slot {
+    state: State,
+    /// State of the open call, or of the last one.
+    handshake: Handshake,
+    /// Opcode of the open call.
+    opcode: u32,
+    /// Session of the last call that had one, with the index of its handler.
+    session: Option<(usize, Box<dyn Session>)>,
+    waker: Option<Waker>,
+}
+
+/// Number of blocks that are scanned before those of the last calls are scanned again.
+const SCANS: usize = 8;
 
 /// A block of 64 ports, scanned together.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -97,14 +111,17 @@ pub struct Device {
     state: Arc<DeviceState>,
     handlers: Arc<Handlers>,
     opcodes: Opcodes,
-    sessions: Vec<Session>,
+    slots: Vec<Slot>,
     open_calls: usize,
-    /// Values of the inboxes of each block that need no action.
-    idle_inboxes: Vec<[u32; 64]>,
+    /// Bits of the inboxes of each block that need no action.
+    idle_inboxes: Vec<u64>,
     /// The last two blocks that needed action. They are scanned more often.
     recent: [Block; 2],
     ready: Arc<ReadySet>,
-    wakers: Vec<Option<Waker>>,
+    /// Copies of the packets of the call that is being served.
+    copies: Box<PacketCopies>,
+    /// Opcode of the last call, and index of its handler.
+    last: (u32, Option<usize>),
 }
 
 impl Device {
@@ -112,25 +129,33 @@ impl Device {
     pub fn new(memory: Region, handlers: Arc<Handlers>, limits: Limits, opcodes: Opcodes) -> Self {
         let ports = memory.layout().ports();
         // An earlier server may have left values in the outboxes.
-        let outboxes = memory.layout().port_indices();
-        let outboxes = outboxes.map(|port| memory.outbox(Side::Server, port));
-        let sessions: Vec<_> = outboxes.map(Session::Idle).collect();
-        let mut idle_inboxes = vec![[0; 64]; ports.div_ceil(64) as usize];
-        for (inbox, session) in idle_inboxes.iter_mut().flatten().zip(&sessions) {
-            if let Session::Idle(outbox) = session {
-                *inbox = *outbox;
+        let slots = memory.layout().port_indices().map(|port| {
+            let outbox = memory.outbox(Side::Server, port);
+            Slot {
+                state: State::Idle,
+                handshake: Handshake::new(Side::Server, port, outbox, 0),
+                opcode: 0,
+                session: None,
+                waker: None,
             }
+        });
+        let slots: Vec<_> = slots.collect();
+        let mut idle_inboxes = vec![0; ports.div_ceil(64) as usize];
+        for (slot, port) in slots.iter().zip(0_u32..) {
+            let bit = u64::from(slot.handshake.outbox()) << (port % 64);
+            idle_inboxes[port as usize / 64] |= bit;
         }
         Self {
             state: Arc::new(DeviceState::new(memory, Budget::new(limits), ports)),
+            last: (0, handlers.index_of(0)),
             handlers,
             opcodes,
-            sessions,
+            slots,
             open_calls: 0,
             idle_inboxes,
             recent: [Block(0); 2],
             ready: Arc::new(ReadySet::new(ports)),
-            wakers: vec![None; ports as usize],
+            copies: Box::new(PacketCopies::new()),
         }
     }
 
@@ -146,8 +171,8 @@ impl Device {
 
     /// Number of ports that are no longer served, each because of a reported fault.
     pub fn dropped_calls(&self) -> usize {
-        let dropped = |session: &&Session| matches!(session, Session::Dropped);
-        self.sessions.iter().filter(dropped).count()
+        let dropped = |slot: &&Slot| matches!(slot.state, State::Dropped);
+        self.slots.iter().filter(dropped).count()
     }
 
     /// Polls all ports once and serves those that need it. Returns whether any did.
@@ -158,25 +183,28 @@ impl Device {
         let mut any = false;
         for port in self.ready.drain() {
             any = true;
-            self.resume(port);
+            self.step(port);
         }
-        for block in (0..self.idle_inboxes.len()).map(Block) {
-            any |= self.scan(block);
-            let [last, before] = self.recent;
-            if last != block {
-                any |= self.scan(last);
-            }
-            if before != block && before != last {
-                any |= self.scan(before);
+        for block in 0..self.idle_inboxes.len() {
+            any |= self.scan(Block(block));
+            if block % SCANS == SCANS - 1 || block == self.idle_inboxes.len() - 1 {
+                let (first, [last, before]) = (block - block % SCANS, self.recent);
+                // Those just scanned are not scanned again.
+                for recent in [last, before] {
+                    if !(first..=block).contains(&recent.0) {
+                        any |= self.scan(recent);
+                    }
+                }
             }
         }
         any
     }
 
     /// Serves the ports of a block. Returns whether any inbox has changed.
+    #[inline]
     fn scan(&mut self, block: Block) -> bool {
-        let expected = &self.idle_inboxes[block.0];
-        let changed = self.state.memory.changed_inboxes(block.port(0), expected);
+        let inboxes = self.state.memory.nonzero_inboxes(block.port(0));
+        let changed = inboxes ^ self.idle_inboxes[block.0];
         if changed == 0 {
             return false;
         }
@@ -189,93 +217,125 @@ impl Device {
         true
     }
 
+    #[inline]
     fn inbox_changed(&mut self, port: PortIndex) {
         let inbox = self.state.memory.inbox(Side::Server, port);
-        match self.sessions[port.slot()] {
-            Session::Idle(outbox) if Side::Server.owns(inbox, outbox) => self.begin(port, outbox),
-            Session::Open { .. } if !self.state.port(port).owns => self.resume(port),
+        let slot = &self.slots[port.slot()];
+        match slot.state {
+            State::Idle if Side::Server.owns(inbox, slot.handshake.outbox()) => self.begin(port),
+            State::Open if !slot.handshake.owns() => self.step(port),
             // The client wrote out of turn, or to a dropped port: ignored until the next change.
             _ => self.set_idle_inbox(port, inbox),
         }
     }
 
     /// Begins a call whose first packets have arrived.
-    fn begin(&mut self, port: PortIndex, outbox: u32) {
+    fn begin(&mut self, port: PortIndex) {
         let memory = &self.state.memory;
         // Each is read once, because the client may change it.
         let (mask, encoded) = (memory.mask(port), memory.opcode(port));
-        let mask = mask & memory.layout().lane_mask();
+        let mut packets = Packets::new(&**memory, port, mask);
         let opcode = self.opcodes.decode(encoded);
-        let handshake = Handshake::new(Side::Server, port, outbox, mask);
-        match self.handlers.get(opcode) {
-            Some(Handler::Request(handler)) => {
-                let mut packets = Packets::new(&**memory, port, mask);
-                match catch_panic(|| handler(&mut packets)) {
-                    Ok(()) => {
-                        let outbox = handshake.close(&**memory);
-                        self.set_idle(port, outbox);
-                    }
-                    Err(fault) => self.drop_call(port, opcode, fault),
-                }
+        if self.last.0 != opcode {
+            self.last = (opcode, self.handlers.index_of(opcode));
+        }
+        let slot = &mut self.slots[port.slot()];
+        slot.opcode = opcode;
+        slot.handshake =
+            Handshake::new(Side::Server, port, slot.handshake.outbox(), packets.mask());
+        let Some(handler) = self.last.1 else {
+            return self.drop_call(port, Fault::UnknownOpcode);
+        };
+        let copies = &mut *self.copies;
+        let answered = match self.handlers.get(handler) {
+            Handler::Request(work) => catch_panic(|| work(&mut packets)),
+            Handler::Reply(work) => {
+                packets.read_all(PACKET_WORDS, copies);
+                catch_panic(|| work(copies)).inspect(|()| packets.write_all(copies))
             }
-            Some(Handler::Session(handler)) => {
-                let handle = Port::new(handshake, opcode, Arc::clone(&self.state));
-                match catch_panic(|| handler(handle)) {
-                    Ok(future) => {
-                        self.sessions[port.slot()] = Session::Open { opcode, future };
-                        self.open_calls += 1;
-                        self.resume(port);
-                    }
-                    Err(fault) => self.drop_call(port, opcode, fault),
-                }
+            Handler::Warp(words, work) => {
+                packets.read_all(*words, copies);
+                let mut warp = Warp {
+                    input: copies,
+                    output: packets,
+                };
+                catch_panic(|| work(&mut warp))
             }
-            None => self.drop_call(port, opcode, Fault::UnknownOpcode),
+            Handler::Session(new) => {
+                if !matches!(slot.session, Some((of, _)) if of == handler) {
+                    match catch_panic(new) {
+                        Ok(session) => slot.session = Some((handler, session)),
+                        Err(fault) => return self.drop_call(port, fault),
+                    }
+                }
+                slot.state = State::Open;
+                self.open_calls += 1;
+                return self.step(port);
+            }
+        };
+        match answered {
+            Ok(()) => self.close(port),
+            Err(fault) => self.drop_call(port, fault),
         }
     }
 
-    /// Polls the handler future of a port.
-    fn resume(&mut self, port: PortIndex) {
-        let Session::Open { opcode, future } = &mut self.sessions[port.slot()] else {
+    /// Continues the open call of a port, if there is one.
+    fn step(&mut self, port: PortIndex) {
+        let slot = &mut self.slots[port.slot()];
+        let (State::Open, Some((_, session))) = (&slot.state, &mut slot.session) else {
             return;
         };
-        let waker = self.wakers[port.slot()].get_or_insert_with(|| port_waker(&self.ready, port));
-        let polled = catch_panic(|| future.as_mut().poll(&mut Context::from_waker(waker)));
-        let opcode = *opcode;
-        match polled {
-            Ok(Poll::Pending) => {
-                let state = self.state.port(port);
-                let inbox = if state.owns {
-                    // The handler waits for something other than the client.
+        let mut call = OpenCall {
+            device: &self.state,
+            handshake: &mut slot.handshake,
+            opcode: slot.opcode,
+            copies: &mut self.copies,
+            ready: &self.ready,
+            waker: &mut slot.waker,
+        };
+        let step = catch_panic(|| {
+            let step = session.step(&mut call)?;
+            if step == Step::Done {
+                session.end();
+            }
+            Ok(step)
+        });
+        match step.and_then(|step| step) {
+            Ok(Step::Pending) => {
+                let inbox = if slot.handshake.owns() {
+                    // The session waits for something other than the client.
                     self.state.memory.inbox(Side::Server, port)
                 } else {
-                    state.outbox
+                    slot.handshake.outbox()
                 };
                 self.set_idle_inbox(port, inbox);
             }
-            // A handler may have swapped its port for that of another call.
-            Ok(Poll::Ready(Ok(handle))) if handle.is_port_of(&self.state, port) => {
+            Ok(Step::Done) => {
                 self.open_calls -= 1;
-                let outbox = handle.close();
-                self.set_idle(port, outbox);
+                self.close(port);
             }
-            Ok(Poll::Ready(Ok(_))) => {
+            Err(fault) => {
                 self.open_calls -= 1;
-                self.drop_call(port, opcode, Fault::HandlerFailed);
-            }
-            Ok(Poll::Ready(Err(fault))) | Err(fault) => {
-                self.open_calls -= 1;
-                self.drop_call(port, opcode, fault);
+                self.drop_call(port, fault);
             }
         }
     }
 
-    fn set_idle(&mut self, port: PortIndex, outbox: u32) {
-        self.sessions[port.slot()] = Session::Idle(outbox);
+    /// Returns the packets of a call that has ended to the client.
+    #[inline]
+    fn close(&mut self, port: PortIndex) {
+        let slot = &mut self.slots[port.slot()];
+        slot.state = State::Idle;
+        slot.handshake.close(&*self.state.memory);
+        let outbox = slot.handshake.outbox();
         self.set_idle_inbox(port, outbox);
     }
 
-    fn drop_call(&mut self, port: PortIndex, opcode: u32, fault: Fault) {
-        self.sessions[port.slot()] = Session::Dropped;
+    fn drop_call(&mut self, port: PortIndex, fault: Fault) {
+        let slot = &mut self.slots[port.slot()];
+        slot.state = State::Dropped;
+        slot.session = None;
+        let opcode = slot.opcode;
         let inbox = self.state.memory.inbox(Side::Server, port);
         self.set_idle_inbox(port, inbox);
         self.handlers.report(&DroppedCall {
@@ -285,8 +345,15 @@ impl Device {
         });
     }
 
+    #[inline]
     fn set_idle_inbox(&mut self, port: PortIndex, inbox: u32) {
-        self.idle_inboxes[Block::containing(port).0][port.slot() % 64] = inbox;
+        let bits = &mut self.idle_inboxes[Block::containing(port).0];
+        let bit = 1 << (port.slot() % 64);
+        *bits = if inbox == 0 {
+            *bits & !bit
+        } else {
+            *bits | bit
+        };
     }
 }
 

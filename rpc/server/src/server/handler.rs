@@ -1,23 +1,24 @@
 //! Handlers of opcodes.
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::fmt;
 use core::future::Future;
-use core::pin::Pin;
 
 use super::fault::Fault;
 use super::port::Port;
+use super::session::Session;
+use super::session_future::SessionFuture;
 use crate::error::Error;
 use crate::layout::PortIndex;
 use crate::memory::SharedMemory;
-use crate::packets::Packets;
-
-/// Future of an open call. It returns the port when the call has completed.
-pub type HandlerFuture = Pin<Box<dyn Future<Output = Result<Port, Fault>> + Send>>;
+use crate::packets::{Lanes, PacketCopies, Packets};
 
 type RequestHandler = Box<dyn Fn(&mut Packets<'_, SharedMemory>) + Send + Sync>;
-type SessionHandler = Box<dyn Fn(Port) -> HandlerFuture + Send + Sync>;
+type ReplyHandler = Box<dyn Fn(&mut PacketCopies) + Send + Sync>;
+type WarpHandler = Box<dyn Fn(&mut Warp<'_>) + Send + Sync>;
+type NewSession = Box<dyn Fn() -> Box<dyn Session> + Send + Sync>;
 type FaultHandler = Box<dyn Fn(&DroppedCall) + Send + Sync>;
 
 /// A call whose port is no longer served.
@@ -38,7 +39,57 @@ pub struct DroppedCall {
 
 pub(crate) enum Handler {
     Request(RequestHandler),
-    Session(SessionHandler),
+    Reply(ReplyHandler),
+    /// With the number of words of a packet that it reads.
+    Warp(usize, WarpHandler),
+    Session(NewSession),
+}
+
+/// The packets of a warp: private copies to read, and the packets themselves to write.
+///
+/// ```
+/// let mut handlers = gpurpc::server::Handlers::new();
+/// handlers.on_warp(0x7800_0009, 1, |warp| {
+///     let sum = warp.lanes().map(|lane| warp.input().get(lane)[0]).sum();
+///     for lane in warp.lanes() {
+///         warp.set_word(lane, 0, sum);
+///     }
+/// })?;
+/// # Ok::<(), gpurpc::Error>(())
+/// ```
+pub struct Warp<'c> {
+    pub(crate) input: &'c PacketCopies,
+    pub(crate) output: Packets<'c, SharedMemory>,
+}
+
+impl Warp<'_> {
+    /// Copies of the packets that the client has sent.
+    #[inline]
+    pub fn input(&self) -> &PacketCopies {
+        self.input
+    }
+
+    /// The participating lanes.
+    #[inline]
+    pub fn lanes(&self) -> Lanes {
+        self.input.lanes()
+    }
+
+    /// Writes a word of the packet of a lane.
+    ///
+    /// # Panics
+    ///
+    /// If the layout has no such lane, or `word` is 8 or more.
+    #[inline]
+    pub fn set_word(&mut self, lane: u32, word: usize, value: u64) {
+        self.output.set_word(lane, word, value);
+    }
+
+    /// The packets themselves.
+    #[inline]
+    pub fn output(&self) -> &Packets<'_, SharedMemory> {
+        &self.output
+    }
 }
 
 /// Handlers by opcode.
@@ -59,7 +110,8 @@ pub(crate) enum Handler {
 /// ```
 #[derive(Default)]
 pub struct Handlers {
-    by_opcode: BTreeMap<u32, Handler>,
+    /// In ascending order of opcodes.
+    by_opcode: Vec<(u32, Handler)>,
     on_fault: Option<FaultHandler>,
 }
 
@@ -116,8 +168,52 @@ impl Handlers {
     where
         F: Future<Output = Result<Port, Fault>> + Send + 'static,
     {
-        let handler = move |port| -> HandlerFuture { Box::pin(handler(port)) };
-        self.insert(opcode, Handler::Session(Box::new(handler)))
+        let handler = Arc::new(handler);
+        self.on_call(opcode, move || SessionFuture::new(Arc::clone(&handler)))
+    }
+
+    /// Registers a handler for calls of one packet per lane, as [`Self::on_request`] does, which works on copies: the
+    /// device cannot change what it has checked. All packets are copied at once, which is faster than word by word.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::DuplicateOpcode`] if the opcode has a handler.
+    pub fn on_reply(
+        &mut self,
+        opcode: u32,
+        handler: impl Fn(&mut PacketCopies) + Send + Sync + 'static,
+    ) -> Result<&mut Self, Error> {
+        self.insert(opcode, Handler::Reply(Box::new(handler)))
+    }
+
+    /// Registers a handler for calls of one packet per lane, which reads copies and writes the answer into the packets:
+    /// the fastest way to serve a warp. It reads only the first `words` words of a packet, 1 to 8; the others of the
+    /// copies have arbitrary values.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::DuplicateOpcode`] if the opcode has a handler.
+    pub fn on_warp(
+        &mut self,
+        opcode: u32,
+        words: usize,
+        handler: impl Fn(&mut Warp<'_>) + Send + Sync + 'static,
+    ) -> Result<&mut Self, Error> {
+        self.insert(opcode, Handler::Warp(words, Box::new(handler)))
+    }
+
+    /// Registers a function that creates the [`Session`] of a port.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::DuplicateOpcode`] if the opcode has a handler.
+    pub fn on_call<S: Session + 'static>(
+        &mut self,
+        opcode: u32,
+        session: impl Fn() -> S + Send + Sync + 'static,
+    ) -> Result<&mut Self, Error> {
+        let session = move || -> Box<dyn Session> { Box::new(session()) };
+        self.insert(opcode, Handler::Session(Box::new(session)))
     }
 
     /// Sets the function that is called for each dropped call.
@@ -129,8 +225,19 @@ impl Handlers {
         self
     }
 
-    pub(crate) fn get(&self, opcode: u32) -> Option<&Handler> {
-        self.by_opcode.get(&opcode)
+    /// Index of the handler of an opcode.
+    #[inline]
+    pub(crate) fn index_of(&self, opcode: u32) -> Option<usize> {
+        let found = self
+            .by_opcode
+            .binary_search_by_key(&opcode, |(opcode, _)| *opcode);
+        found.ok()
+    }
+
+    /// The handler with an index.
+    #[inline]
+    pub(crate) fn get(&self, index: usize) -> &Handler {
+        &self.by_opcode[index].1
     }
 
     pub(crate) fn report(&self, dropped: &DroppedCall) {
@@ -140,16 +247,22 @@ impl Handlers {
     }
 
     fn insert(&mut self, opcode: u32, handler: Handler) -> Result<&mut Self, Error> {
-        if self.by_opcode.contains_key(&opcode) {
-            return Err(Error::DuplicateOpcode(opcode));
+        let place = self
+            .by_opcode
+            .binary_search_by_key(&opcode, |(opcode, _)| *opcode);
+        match place {
+            Ok(_) => Err(Error::DuplicateOpcode(opcode)),
+            Err(place) => {
+                self.by_opcode.insert(place, (opcode, handler));
+                Ok(self)
+            }
         }
-        self.by_opcode.insert(opcode, handler);
-        Ok(self)
     }
 }
 
 impl fmt::Debug for Handlers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.by_opcode.keys()).finish()
+        let opcodes = self.by_opcode.iter().map(|(opcode, _)| opcode);
+        f.debug_set().entries(opcodes).finish()
     }
 }

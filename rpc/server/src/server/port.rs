@@ -1,19 +1,18 @@
 //! An open call, for its handler.
 
 use alloc::sync::Arc;
-use alloc::vec;
 use alloc::vec::Vec;
 use core::future::poll_fn;
-use core::ops::Range;
 use core::sync::atomic::{AtomicU32, Ordering};
 use core::task::Poll;
 
-use super::budget::{Budget, Reservation};
+use super::budget::Budget;
 use super::fault::Fault;
+use super::messages::Messages;
 use crate::handshake::Handshake;
-use crate::layout::{PACKET_SIZE, PortIndex};
+use crate::layout::PortIndex;
 use crate::memory::{Region, SharedMemory};
-use crate::packets::{ChunkOffsets, FIRST_CHUNK, Lanes, Packets};
+use crate::packets::{ChunkOffsets, Lanes, Packets};
 
 /// State of a device that its ports share.
 #[derive(Debug)]
@@ -169,22 +168,11 @@ impl Port {
     /// Sends a message to each lane.
     pub async fn send_n<'a>(&mut self, message: impl Fn(u32) -> &'a [u8]) {
         let largest = self.lanes().map(|lane| message(lane).len()).max();
-        self.send(|packets| {
-            for lane in packets.lanes() {
-                let bytes = message(lane);
-                packets.set_word(lane, 0, bytes.len() as u64);
-                packets.write(lane, 1, bytes);
-            }
-        })
-        .await;
-        for offset in ChunkOffsets::after_first(largest.unwrap_or(0) as u64) {
-            self.send(|packets| {
-                for lane in packets.lanes() {
-                    let rest = message(lane).get(offset as usize..).unwrap_or_default();
-                    packets.write(lane, 0, rest);
-                }
-            })
+        self.send(|packets| packets.write_first_chunks(&message))
             .await;
+        for offset in ChunkOffsets::after_first(largest.unwrap_or(0) as u64) {
+            self.send(|packets| packets.write_chunks(offset as usize, &message))
+                .await;
         }
     }
 
@@ -193,9 +181,9 @@ impl Port {
         Arc::clone(&self.device.budget)
     }
 
-    /// Ends the call, returns the packets to the client, and returns the value of the outbox.
-    pub(crate) fn close(self) -> u32 {
-        self.handshake.close(&*self.device.memory)
+    /// Returns the state of the call to the device.
+    pub(crate) fn into_handshake(self) -> Handshake {
+        self.handshake
     }
 
     /// Whether this is the given port of the given device.
@@ -207,89 +195,5 @@ impl Port {
         let bits = self.handshake.outbox() & 1 | u32::from(self.handshake.owns()) << 1;
         let state = &self.device.ports[self.index().slot()];
         state.store(bits, Ordering::Relaxed);
-    }
-}
-
-/// Messages of all participating lanes.
-/// ```
-/// let mut handlers = gpurpc::server::Handlers::new();
-/// handlers.on_session(0x7800_0004, |mut port| async move {
-///     let mut texts = port.recv_n().await?;
-///     for lane in port.lanes() {
-///         texts.get_mut(lane).unwrap_or_default().make_ascii_uppercase();
-///     }
-///     port.send_n(|lane| texts.get(lane).unwrap_or_default()).await;
-///     Ok(port)
-/// })?;
-/// # Ok::<(), gpurpc::Error>(())
-/// ```
-#[derive(Debug)]
-pub struct Messages {
-    bytes: Vec<u8>,
-    /// Range of the message of each of 64 lanes; `None` for a lane that does not participate.
-    ranges: [Option<Range<usize>>; 64],
-    _reserved: Reservation,
-}
-
-impl Messages {
-    /// The message of a lane, if it participates.
-    pub fn get(&self, lane: u32) -> Option<&[u8]> {
-        self.bytes.get(self.range(lane)?)
-    }
-
-    /// The message of a lane, for changes in place.
-    pub fn get_mut(&mut self, lane: u32) -> Option<&mut [u8]> {
-        let range = self.range(lane)?;
-        self.bytes.get_mut(range)
-    }
-
-    fn range(&self, lane: u32) -> Option<Range<usize>> {
-        self.ranges.get(lane as usize)?.clone()
-    }
-
-    fn largest(&self) -> u64 {
-        let sizes = self.ranges.iter().flatten().map(Range::len);
-        sizes.max().unwrap_or(0) as u64
-    }
-
-    /// Allocates memory for all messages and reads the beginning of each.
-    fn from_first_packets(
-        packets: &Packets<'_, SharedMemory>,
-        budget: &Arc<Budget>,
-    ) -> Result<Self, Fault> {
-        let limit = budget.limits.message;
-        let (mut ranges, mut sum) = ([const { None }; 64], 0_usize);
-        for lane in packets.lanes() {
-            // Read once, because the client may change it.
-            let size = packets.word(lane, 0);
-            let bytes = usize::try_from(size).ok().filter(|bytes| *bytes <= limit);
-            let end = bytes.and_then(|bytes| sum.checked_add(bytes));
-            let end = end.ok_or(Fault::MessageTooLarge { size, limit })?;
-            ranges[lane as usize] = Some(sum..end);
-            sum = end;
-        }
-        let mut messages = Self {
-            _reserved: budget.reserve(sum)?,
-            bytes: vec![0; sum],
-            ranges,
-        };
-        for lane in packets.lanes() {
-            if let Some(message) = messages.get_mut(lane) {
-                let first = message.len().min(FIRST_CHUNK as usize);
-                packets.read(lane, 1, &mut message[..first]);
-            }
-        }
-        Ok(messages)
-    }
-
-    /// Reads the chunk of each message that begins at `offset`.
-    fn read_chunks(&mut self, packets: &Packets<'_, SharedMemory>, offset: usize) {
-        for lane in packets.lanes() {
-            let message = self.get_mut(lane);
-            if let Some(rest) = message.and_then(|message| message.get_mut(offset..)) {
-                let size = rest.len().min(PACKET_SIZE);
-                packets.read(lane, 0, &mut rest[..size]);
-            }
-        }
     }
 }

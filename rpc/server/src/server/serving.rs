@@ -1,7 +1,5 @@
 //! Threads that serve devices.
 
-use std::collections::BTreeMap;
-use std::iter;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, TryLockError};
 use std::thread;
@@ -63,10 +61,17 @@ impl Default for IdlePolicy {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct DeviceId(usize);
 
+struct Served {
+    id: DeviceId,
+    is_removed: AtomicBool,
+    device: Mutex<Device>,
+}
+
 #[derive(Default)]
 struct Devices {
     next: usize,
-    by_id: BTreeMap<DeviceId, Arc<Mutex<Device>>>,
+    /// In the order in which they were added. Replaced as a whole, so that a poll shares the list.
+    list: Arc<[Arc<Served>]>,
 }
 
 /// Any number of devices, served by any number of threads.
@@ -113,7 +118,12 @@ impl Server {
         let mut devices = self.devices.write().unwrap_or_else(PoisonError::into_inner);
         let id = DeviceId(devices.next);
         devices.next += 1;
-        devices.by_id.insert(id, Arc::new(Mutex::new(device)));
+        let added = Arc::new(Served {
+            id,
+            is_removed: AtomicBool::new(false),
+            device: Mutex::new(device),
+        });
+        devices.list = devices.list.iter().cloned().chain([added]).collect();
         id
     }
 
@@ -124,22 +134,28 @@ impl Server {
     /// [`Error::NoDevice`] if the device was removed before.
     pub fn remove_device(&self, id: DeviceId) -> Result<(), Error> {
         let mut devices = self.devices.write().unwrap_or_else(PoisonError::into_inner);
-        let device = devices.by_id.remove(&id).ok_or(Error::NoDevice)?;
+        let mut list = devices.list.to_vec();
+        let place = list.iter().position(|served| served.id == id);
+        let removed = list.remove(place.ok_or(Error::NoDevice)?);
+        removed.is_removed.store(true, Ordering::Release);
+        let before = std::mem::replace(&mut devices.list, list.into());
         // The function that releases the memory may use the server.
         drop(devices);
-        drop(device);
+        drop((before, removed));
         Ok(())
     }
 
     /// Polls once all devices that no other thread is serving. Returns whether any call was served.
+    #[inline]
     pub fn poll(&self) -> bool {
         let mut any = false;
-        for device in self.devices() {
-            match device.try_lock() {
-                Ok(mut device) => any |= device.poll(),
-                Err(TryLockError::Poisoned(device)) => any |= device.into_inner().poll(),
-                Err(TryLockError::WouldBlock) => {}
-            }
+        for served in &*self.devices() {
+            let mut device = match served.device.try_lock() {
+                Ok(device) => device,
+                Err(TryLockError::Poisoned(device)) => device.into_inner(),
+                Err(TryLockError::WouldBlock) => continue,
+            };
+            any |= !served.is_removed.load(Ordering::Acquire) && device.poll();
         }
         any
     }
@@ -174,34 +190,36 @@ impl Server {
     /// Number of calls on all devices that have begun and have neither ended nor been dropped. Waits until
     /// other serving threads have finished their current poll.
     pub fn open_calls(&self) -> usize {
-        self.map_devices(|device| device.open_calls()).sum()
+        let mut calls = 0;
+        self.for_each_device(|device| calls += device.open_calls());
+        calls
     }
 
     /// Polls once, like [`Self::poll`], but also waits until other serving threads have finished their current
     /// poll. Returns whether all calls that clients had made before are answered.
     pub fn poll_idle(&self) -> bool {
+        let mut idle = true;
         // Polls every device, even if an earlier one is not idle.
-        let idle = self.map_devices(|device| !device.poll() && device.open_calls() == 0);
-        idle.fold(true, |all, idle| all & idle)
+        self.for_each_device(|device| idle &= !device.poll() && device.open_calls() == 0);
+        idle
     }
 
     /// Calls `work` with each device, once no other thread is serving it.
-    fn map_devices<T>(&self, mut work: impl FnMut(&mut Device) -> T) -> impl Iterator<Item = T> {
-        self.devices().map(move |device| {
-            let mut device = device.lock().unwrap_or_else(PoisonError::into_inner);
-            work(&mut device)
-        })
+    fn for_each_device(&self, mut work: impl FnMut(&mut Device)) {
+        for served in &*self.devices() {
+            let device = served.device.lock();
+            let mut device = device.unwrap_or_else(PoisonError::into_inner);
+            if !served.is_removed.load(Ordering::Acquire) {
+                work(&mut device);
+            }
+        }
     }
 
     /// All devices. The list is not locked while handlers run, because they may add devices.
-    fn devices(&self) -> impl Iterator<Item = Arc<Mutex<Device>>> {
-        let mut from = DeviceId(0);
-        iter::from_fn(move || {
-            let devices = self.devices.read().unwrap_or_else(PoisonError::into_inner);
-            let (id, device) = devices.by_id.range(from..).next()?;
-            from = DeviceId(id.0 + 1);
-            Some(Arc::clone(device))
-        })
+    #[inline]
+    fn devices(&self) -> Arc<[Arc<Served>]> {
+        let devices = self.devices.read().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&devices.list)
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::script::{BUDGET, ECHO, Input, Setting};
+use super::script::{BUDGET, COPIED, ECHO, Input, Setting, WARP};
 use gpurpc::Error;
 use gpurpc::libc::{LibcLimits, Services};
 use gpurpc::server::{Budget, Handlers, Limits};
@@ -91,6 +91,17 @@ pub fn register_own(handlers: &mut Handlers) -> Result<Kept, Error> {
             port.send_n(|lane| messages.get(lane).unwrap_or_default())
                 .await;
             Ok(port)
+        })?;
+        handlers.on_reply(number(COPIED), |packets| {
+            for lane in packets.lanes() {
+                packets.get_mut(lane).reverse();
+            }
+        })?;
+        handlers.on_warp(number(WARP), 2, |warp| {
+            for lane in warp.lanes() {
+                let [first, second, ..] = *warp.input().get(lane);
+                warp.set_word(lane, 7, first ^ second);
+            }
         })?;
         let place = Arc::clone(&budget);
         handlers.on_session(number(BUDGET), move |mut port| {
