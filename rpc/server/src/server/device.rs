@@ -185,13 +185,16 @@ impl Device {
             any = true;
             self.step(port);
         }
-        for block in 0..self.idle_inboxes.len() {
-            any |= self.scan(Block(block));
-            if block % SCANS == SCANS - 1 || block == self.idle_inboxes.len() - 1 {
-                let (first, [last, before]) = (block - block % SCANS, self.recent);
+        let blocks = self.idle_inboxes.len();
+        for first in (0..blocks).step_by(SCANS) {
+            let scanned = first..blocks.min(first + SCANS);
+            for block in scanned.clone() {
+                any |= self.scan(Block(block));
+            }
+            if blocks > SCANS {
                 // Those just scanned are not scanned again.
-                for recent in [last, before] {
-                    if !(first..=block).contains(&recent.0) {
+                for recent in self.recent {
+                    if !scanned.contains(&recent.0) {
                         any |= self.scan(recent);
                     }
                 }
