@@ -23,36 +23,53 @@ use libloading::Library;
 const ROUNDS: usize = 15;
 const CALLS: usize = 20_000;
 
-/// Implementation, number of ports, port and lanes of a measurement.
-#[derive(Clone, Copy)]
-enum Case {
-    Ours { ports: u32, port: u32, lanes: u32 },
-    Llvm { ports: u32 },
+/// Server of a measurement.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Serving {
+    Llvm,
+    /// Ours, with a handler for the copies of all lanes.
+    Reply,
+    /// Ours, with a handler for a warp.
+    Warp,
 }
 
 type Serve = extern "C" fn(u32, u32, *mut c_void);
-type Increment = extern "C" fn(*mut c_void, u64) -> u64;
-type NewClient = extern "C" fn(u32, *mut c_void) -> *mut c_void;
-type FreeClient = extern "C" fn(*mut c_void);
 
-struct Llvm {
-    serve: Serve,
-    increment: Increment,
-    client: NewClient,
-    client_free: FreeClient,
-}
-
-/// Sorted times of many calls in nanoseconds.
-fn ours(ports: u32, port: PortIndex, lanes: u32) -> Result<Vec<f64>> {
-    let layout = Layout::new(ports, lanes)?;
-    let (mut device, client) = device(layout)?;
+/// Sorted times of many calls in nanoseconds, with the same client for all servers.
+fn round_trips(llvm: Serve, serving: Serving, layout: Layout, port: PortIndex) -> Result<Vec<f64>> {
+    let region = Region::zeroed(layout)?;
+    let client = Client::new(region.clone(), HostLocks::new());
+    let mut handlers = Handlers::new();
+    if serving == Serving::Warp {
+        handlers.on_warp(opcode::TEST_INCREMENT, 8, |warp| {
+            for lane in warp.lanes() {
+                warp.set_word(lane, 0, warp.input().get(lane)[0] + 1);
+            }
+        })?;
+    } else {
+        handlers.on_reply(opcode::TEST_INCREMENT, |packets| {
+            for lane in packets.lanes() {
+                packets.get_mut(lane)[0] += 1;
+            }
+        })?;
+    }
+    let mut device = Device::new(
+        region.clone(),
+        Arc::new(handlers),
+        Limits::default(),
+        Opcodes::Wide,
+    );
+    let start = region.start().as_ptr() as usize;
     let ended = AtomicBool::new(false);
     let mask = layout.lane_mask();
     thread::scope(|scope| {
-        scope.spawn(|| {
-            while !ended.load(Ordering::Relaxed) {
-                if !device.poll() {
-                    std::hint::spin_loop();
+        scope.spawn(|| match serving {
+            Serving::Llvm => llvm(layout.ports(), layout.lanes(), start as *mut c_void),
+            Serving::Reply | Serving::Warp => {
+                while !ended.load(Ordering::Relaxed) {
+                    if !device.poll() {
+                        std::hint::spin_loop();
+                    }
                 }
             }
         });
@@ -70,25 +87,12 @@ fn ours(ports: u32, port: PortIndex, lanes: u32) -> Result<Vec<f64>> {
             call.recv(|packets| packets.word(0, 0)).unwrap_or(0)
         });
         ended.store(true, Ordering::Relaxed);
+        if serving == Serving::Llvm {
+            // An unknown opcode ends the server.
+            client.open(opcode::NOOP, 1).send(|_| {});
+        }
         Ok(times)
     })
-}
-
-fn llvms(llvm: &Llvm, ports: u32) -> Result<Vec<f64>> {
-    let region = Region::zeroed(Layout::new(ports, 1)?)?;
-    let start = region.start().as_ptr() as usize;
-    let serve = llvm.serve;
-    let client = (llvm.client)(ports, start as *mut c_void);
-    let times = thread::scope(|scope| {
-        scope.spawn(move || serve(ports, 1, start as *mut c_void));
-        let times = calls(|value| (llvm.increment)(client, value));
-        // An unknown opcode ends the server.
-        let ours: Client<Region, _> = Client::new(region.clone(), HostLocks::new());
-        ours.open(opcode::NOOP, 1).send(|_| {});
-        times
-    });
-    (llvm.client_free)(client);
-    Ok(times)
 }
 
 fn calls(mut call: impl FnMut(u64) -> u64) -> Vec<f64> {
@@ -231,55 +235,33 @@ fn main() -> Result<()> {
     // SAFETY: loading runs no code of ours; the functions have these types in the library's source.
     let library = unsafe { Library::new(&library) }?;
     // SAFETY: as above; the library stays loaded to the end.
-    let llvm = unsafe {
-        Llvm {
-            serve: *library.get(b"llvm_serve")?,
-            increment: *library.get(b"llvm_increment")?,
-            client: *library.get(b"llvm_client")?,
-            client_free: *library.get(b"llvm_client_free")?,
-        }
-    };
-    let at = |ports, port, lanes| Case::Ours { ports, port, lanes };
-    let cases = [
-        ("1 port, LLVM", Case::Llvm { ports: 1 }),
-        ("1 port", at(1, 0, 1)),
-        ("1 port, 32 lanes", at(1, 0, 32)),
-        ("1 port, 64 lanes", at(1, 0, 64)),
-        ("64 ports, LLVM", Case::Llvm { ports: 64 }),
-        ("64 ports, the first", at(64, 0, 1)),
-        ("64 ports, the last", at(64, 63, 1)),
-        ("4096 ports, the first, LLVM", Case::Llvm { ports: 4096 }),
-        ("4096 ports, the first", at(4096, 0, 1)),
-        ("4096 ports, the last", at(4096, 4095, 1)),
-    ];
-    let mut all = vec![[Vec::new(), Vec::new(), Vec::new()]; cases.len()];
-    for _ in 0..ROUNDS {
-        for ((_, case), all) in cases.iter().zip(&mut all) {
-            let times = match *case {
-                Case::Ours { ports, port, lanes } => ours(ports, PortIndex::new(port), lanes)?,
-                Case::Llvm { ports } => llvms(&llvm, ports)?,
-            };
-            for (percentiles, percent) in all.iter_mut().zip([1, 50, 99]) {
-                percentiles.push(times[times.len() * percent / 100]);
-            }
-        }
-    }
+    let llvm: Serve = unsafe { *library.get(b"llvm_serve")? };
     println!(
-        "ns of a call, {CALLS} in each of {ROUNDS} rounds in turn: medians of p1, p50, p99; least and greatest p50"
+        "us of a call, {CALLS} in each of {ROUNDS} rounds in turn: medians of the rounds' p50"
     );
-    for ((name, _), mut percentiles) in cases.into_iter().zip(all) {
-        percentiles
-            .iter_mut()
-            .for_each(|all| all.sort_by(f64::total_cmp));
-        let [p1, p50, p99] = &percentiles;
-        println!(
-            "{name:30} {:6.0} {:6.0} {:7.0}   {:6.0} .. {:.0}",
-            p1[ROUNDS / 2],
-            p50[ROUNDS / 2],
-            p99[ROUNDS / 2],
-            p50[0],
-            p50[ROUNDS - 1]
-        );
+    println!("| ports | lanes | LLVM 22 | request | warp | ratio of request | of warp |");
+    println!("|---|---|---|---|---|---|---|");
+    for (ports, port) in [(1, 0), (64, 0), (64, 63), (4096, 0), (4096, 4095)] {
+        for lanes in [1, 32, 64] {
+            let layout = Layout::new(ports, lanes)?;
+            let mut medians = [const { Vec::new() }; 3];
+            for _ in 0..ROUNDS {
+                let servers = [Serving::Llvm, Serving::Reply, Serving::Warp];
+                for (serving, medians) in servers.into_iter().zip(&mut medians) {
+                    let times = round_trips(llvm, serving, layout, PortIndex::new(port))?;
+                    medians.push(times[times.len() / 2] / 1000.0);
+                }
+            }
+            let [llvm, reply, warp] = medians.map(|mut medians| {
+                medians.sort_by(f64::total_cmp);
+                medians[ROUNDS / 2]
+            });
+            println!(
+                "| {ports}, port {port} | {lanes} | {llvm:.2} | {reply:.2} | {warp:.2} | {:.2} | {:.2} |",
+                reply / llvm,
+                warp / llvm
+            );
+        }
     }
     Ok(())
 }
