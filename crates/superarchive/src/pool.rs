@@ -34,11 +34,17 @@ impl<'r> Pool<'r> {
     pub fn new(layers: &'r [Layer<'_>]) -> Self {
         let mut pool = Self::default();
         let mut known: HashMap<Hashed<'r>, MemberId, FastHash> = HashMap::default();
+        // Most equal contents are the same slice: `KnownMembers`.
+        let mut slices: HashMap<*const [u8], MemberId, FastHash> = HashMap::default();
         // The last member that defines each name.
         let mut defined_by: Vec<Option<MemberId>> = Vec::new();
         for layer in layers {
             let mut members = Vec::with_capacity(layer.members.len());
             for input in &layer.members {
+                if let Some(&member) = slices.get(&std::ptr::from_ref(input.data)) {
+                    members.push(member);
+                    continue;
+                }
                 let data = Hashed::new(input.data);
                 let member = *known.entry(data).or_insert_with(|| {
                     let member = MemberId(pool.contents.len());
@@ -60,6 +66,7 @@ impl<'r> Pool<'r> {
                     });
                     member
                 });
+                slices.insert(input.data, member);
                 members.push(member);
             }
             pool.layers.push(members);
