@@ -3,7 +3,6 @@
 use std::io::Write;
 
 use crate::ids::MemberId;
-use crate::pool::Pool;
 
 pub const MAGIC: &[u8] = b"!<arch>\n";
 pub const HEADER_SIZE: u64 = 60;
@@ -12,21 +11,6 @@ pub const HEADER_SIZE: u64 = 60;
 pub struct File<'m> {
     pub name: &'m [u8],
     pub member: MemberId,
-    /// Symbols that the index gives to it.
-    pub symbols: Vec<&'m [u8]>,
-}
-
-impl<'m> File<'m> {
-    /// A member with the symbols of its contents.
-    pub fn new(name: &'m [u8], member: MemberId, pool: &Pool<'m>) -> Self {
-        let symbols = pool.contents[member].symbols.iter();
-        let symbols = symbols.map(|&(name, _)| pool.names[name].bytes).collect();
-        Self {
-            name,
-            member,
-            symbols,
-        }
-    }
 }
 
 /// Formats a header (`struct ar_hdr` of `<ar.h>`) without time, owner, or other fields that differ
@@ -73,7 +57,7 @@ impl MemberNames {
                     && name.is_ascii()
             });
             all.fields.push(match short {
-                Some(name) => format!("{name}/"),
+                Some(name) => [name, "/"].concat(),
                 None => {
                     let at = all.long.len();
                     all.long.extend(name.iter().map(|&byte| match byte {
@@ -94,29 +78,24 @@ impl MemberNames {
 pub struct Index<'d> {
     symbols: Vec<IndexEntry<'d>>,
     texts: u64,
-    wide: bool,
+    /// Whether offsets have 64 bits: for archives of 4 GiB and more.
+    pub wide: bool,
 }
 
 /// A symbol, and the position of its member among those with an offset.
-struct IndexEntry<'d> {
-    name: &'d [u8],
-    member: usize,
+pub struct IndexEntry<'d> {
+    pub name: &'d [u8],
+    pub member: usize,
 }
 
 impl<'d> Index<'d> {
-    /// The symbol table of these members. `wide`: for archives of 4 GiB and more.
-    pub fn new(members: &[File<'d>], wide: bool) -> Self {
-        let symbols: Vec<IndexEntry<'d>> = (members.iter().enumerate())
-            .flat_map(|(member, file)| {
-                let symbols = file.symbols.iter();
-                symbols.map(move |name| IndexEntry { name, member })
-            })
-            .collect();
+    /// The symbol table with these entries, in the order of their members.
+    pub fn new(symbols: Vec<IndexEntry<'d>>) -> Self {
         let texts = symbols.iter().map(|one| one.name.len() as u64 + 1).sum();
         Self {
             symbols,
             texts,
-            wide,
+            wide: false,
         }
     }
 

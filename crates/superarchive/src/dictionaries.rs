@@ -1,9 +1,10 @@
 //! Symbol tables of views: dictionaries that several views share, with a row for each distinct view.
 
 use std::collections::HashMap;
+use std::hash::BuildHasher;
 
 use crate::ids::{IndexVec, NameId, ViewId};
-use crate::names::{Name, Names, PrecomputedHash};
+use crate::names::{FastHash, Hashed, Names};
 use crate::resolver::ResolvedView;
 
 /// Symbols of a view, in the order of their names' ids, each with a position.
@@ -51,7 +52,7 @@ struct Splits {
     /// Classes of names that the group does not have, by position.
     new: Vec<Option<usize>>,
     /// Classes of other names, by their old class and position.
-    old: HashMap<(usize, u32), usize>,
+    old: HashMap<(usize, u32), usize, FastHash>,
 }
 
 impl Splits {
@@ -76,14 +77,16 @@ impl Group {
             growth: if self.rows.is_empty() { 32 } else { 0 },
         };
         let mut splits = Splits::default();
-        let (mut old, mut new) = (self.classes.iter().peekable(), row.iter().peekable());
+        let (mut old, mut new) = (&self.classes[..], row);
         loop {
-            let next = [old.peek().map(|one| one.0), new.peek().map(|one| one.0)];
-            let Some(name) = next.into_iter().flatten().min() else {
-                break;
+            let name = match (old.first(), new.first()) {
+                (Some(old), Some(new)) => old.0.min(new.0),
+                (Some(&(name, _)), None) => name,
+                (None, Some(&(name, _))) => name,
+                (None, None) => break,
             };
-            let class = old.next_if(|one| one.0 == name).map(|one| one.1);
-            let position = new.next_if(|one| one.0 == name).map_or(0, |one| one.1 + 1);
+            let class = next_of(&mut old, name);
+            let position = next_of(&mut new, name).map_or(0, |position| position + 1);
             if class.is_none() {
                 grown.growth += name_size(name, names);
             }
@@ -107,15 +110,28 @@ impl Group {
     }
 
     /// Names, in the order of their hashes, and the class of each.
-    pub fn slots<'n>(&self, names: &Names<'n>) -> Vec<(Name<'n>, usize)> {
-        let all = self
-            .classes
-            .iter()
-            .map(|&(name, class)| (names[name], class));
-        let mut all: Vec<_> = all.collect();
-        all.sort_unstable_by(|(a, _), (b, _)| {
-            a.hash.cmp(&b.hash).then_with(|| a.bytes.cmp(b.bytes))
-        });
+    pub fn slots<'n>(&self, names: &Names<'n>) -> Vec<(Hashed<'n>, usize)> {
+        // Hashes are evenly distributed: one bucket for each name leaves little to sort.
+        let buckets = self.classes.len();
+        let mut ends = vec![0; buckets + 1];
+        for &(name, _) in &self.classes {
+            ends[home(names[name].hash, buckets) + 1] += 1;
+        }
+        for at in 0..buckets {
+            ends[at + 1] += ends[at];
+        }
+        let mut all = vec![(Hashed::default(), 0); buckets];
+        for &(name, class) in &self.classes {
+            let name = names[name];
+            let next = &mut ends[home(name.hash, buckets)];
+            all[*next] = (name, class);
+            *next += 1;
+        }
+        let mut start = 0;
+        for &end in &ends[..buckets] {
+            all[start..end].sort_unstable_by_key(|&(name, _)| (name.hash, name.bytes));
+            start = end;
+        }
         all
     }
 
@@ -135,12 +151,18 @@ impl Group {
     }
 }
 
-/// A hash of the symbols of a view.
-fn row_hash(row: &[(NameId, u32)]) -> u64 {
-    row.iter().fold(0, |hash: u64, &(name, position)| {
-        let entry = (name.0 as u64) << 32 | u64::from(position);
-        (hash.rotate_left(5) ^ entry).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+/// Removes the first pair of a list and returns its second part, if the pair is about this name.
+fn next_of<T: Copy>(list: &mut &[(NameId, T)], name: NameId) -> Option<T> {
+    let (&(first, second), rest) = list.split_first()?;
+    (first == name).then(|| {
+        *list = rest;
+        second
     })
+}
+
+/// The home of a hash in a table with so many homes.
+pub fn home(hash: u64, homes: usize) -> usize {
+    (((hash >> 32) as u128 * homes as u128) >> 32) as usize
 }
 
 /// Groups views with similar symbols: a view joins one of the two dictionaries that have most of its names,
@@ -150,16 +172,23 @@ pub fn group(
     names: &Names<'_>,
 ) -> (Vec<Group>, Vec<RowId>) {
     let mut groups: Vec<Group> = Vec::new();
-    let mut seen: HashMap<u64, Vec<RowId>, PrecomputedHash> = HashMap::default();
+    // Most views have the symbols of another one, in the same order.
+    let mut same_order: HashMap<&[(NameId, u32)], RowId, FastHash> = HashMap::default();
+    let mut seen: HashMap<u64, Vec<RowId>, FastHash> = HashMap::default();
     // The last group that has a name.
     let mut owner: IndexVec<NameId, Option<usize>> = IndexVec::from_elem(None, names.count());
     let mut ids = Vec::with_capacity(views.len());
     for view in views.iter() {
+        if let Some(&id) = same_order.get(&view.symbols[..]) {
+            ids.push(id);
+            continue;
+        }
         let mut row = view.symbols.clone();
         row.sort_unstable();
-        let same = seen.entry(row_hash(&row)).or_default();
+        let same = seen.entry(FastHash::default().hash_one(&row)).or_default();
         let equal = |id: &&RowId| groups[id.group].rows[id.row] == row;
         if let Some(&id) = same.iter().find(equal) {
+            same_order.insert(&view.symbols, id);
             ids.push(id);
             continue;
         }
@@ -193,6 +222,7 @@ pub fn group(
             row: groups[group].add(row, grown),
         };
         same.push(id);
+        same_order.insert(&view.symbols, id);
         ids.push(id);
     }
     (groups, ids)

@@ -70,11 +70,12 @@ impl Blob {
 }
 
 impl Layout {
-    /// The layout of an archive. The `ordinary` members are members of the archive; the other contents
-    /// follow the tables.
+    /// The layout of an archive. The `ordinary` members are members of the archive, to which the index
+    /// refers; the other contents follow the tables.
     pub fn new(
         pool: &Pool<'_>,
         ordinary: &[File<'_>],
+        mut index: Index<'_>,
         tables: Option<Tables>,
     ) -> Result<Self, TooLarge> {
         let blob = tables.map(|tables| Blob::new(pool, ordinary, tables));
@@ -84,10 +85,9 @@ impl Layout {
             .map(|one| pool.contents[one.member].data.len() as u64);
         let sizes: Vec<u64> = sizes.collect();
 
-        let mut index = Index::new(ordinary, false);
         let mut frame = Frame::new(&index, &names, &sizes, blob.as_ref());
         if frame.size > u32::MAX.into() {
-            index = Index::new(ordinary, true);
+            index.wide = true;
             frame = Frame::new(&index, &names, &sizes, blob.as_ref());
         }
         if frame.largest > MAX_MEMBER_SIZE {

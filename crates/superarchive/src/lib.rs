@@ -14,6 +14,7 @@ mod error;
 #[doc(hidden)]
 pub mod fuzz;
 mod ids;
+mod known_members;
 mod layout;
 mod map;
 mod names;
@@ -32,6 +33,7 @@ pub use definitions::definitions;
 pub use definitions::not_canonical::NotCanonical;
 pub use error::{Error, Problem};
 pub use ids::{LayerId, LayerPosition, MemberId, MemberPosition, ViewId};
+pub use known_members::KnownMembers;
 pub use refresh::refresh;
 pub use request::{Input, Layer, Request, View};
 pub use resolver::{Conflict, Override, ResolvedView, ViewMember};

@@ -3,11 +3,9 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use gpustub_archive::hash::hash_bytes;
-
 use crate::definitions::collector::Binding;
 use crate::ids::{IndexVec, LayerId, MemberId, NameId};
-use crate::names::{Names, PrecomputedHash};
+use crate::names::{FastHash, Hashed, Names};
 use crate::request::Layer;
 
 /// Contents of members.
@@ -35,16 +33,20 @@ impl<'r> Pool<'r> {
     /// Finds members with equal contents. Their symbols are those of the first one.
     pub fn new(layers: &'r [Layer<'_>]) -> Self {
         let mut pool = Self::default();
-        let mut by_hash: HashMap<u64, Vec<MemberId>, PrecomputedHash> = HashMap::default();
+        let mut known: HashMap<Hashed<'r>, MemberId, FastHash> = HashMap::default();
+        // Most equal contents are the same slice: `KnownMembers`.
+        let mut slices: HashMap<*const [u8], MemberId, FastHash> = HashMap::default();
         // The last member that defines each name.
         let mut defined_by: Vec<Option<MemberId>> = Vec::new();
         for layer in layers {
             let mut members = Vec::with_capacity(layer.members.len());
             for input in &layer.members {
-                let hash = hash_bytes(input.data);
-                let candidates = by_hash.entry(hash).or_default();
-                let equal = |&&member: &&MemberId| *pool.contents[member].data == *input.data;
-                let member = candidates.iter().find(equal).copied().unwrap_or_else(|| {
+                if let Some(&member) = slices.get(&std::ptr::from_ref(input.data)) {
+                    members.push(member);
+                    continue;
+                }
+                let data = Hashed::new(input.data);
+                let member = *known.entry(data).or_insert_with(|| {
                     let member = MemberId(pool.contents.len());
                     let mut symbols: Vec<(NameId, Binding)> =
                         Vec::with_capacity(input.symbols.len());
@@ -58,13 +60,13 @@ impl<'r> Pool<'r> {
                     }
                     pool.contents.push(Contents {
                         data: Cow::Borrowed(input.data),
-                        hash,
+                        hash: data.hash,
                         symbols,
                         original: None,
                     });
-                    candidates.push(member);
                     member
                 });
+                slices.insert(input.data, member);
                 members.push(member);
             }
             pool.layers.push(members);

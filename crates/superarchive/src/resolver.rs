@@ -73,6 +73,8 @@ struct Chosen {
 pub struct ViewResolver<'r, 'd> {
     request: &'r Request<'d>,
     variants: Variants,
+    /// The name [`IN_EACH_MODULE`].
+    in_each_module: Option<NameId>,
     /// Chosen definition of each symbol; all `None` between two views.
     chosen: IndexVec<NameId, Option<Chosen>>,
 }
@@ -83,6 +85,7 @@ impl<'r, 'd> ViewResolver<'r, 'd> {
         Self {
             request,
             variants: Variants::default(),
+            in_each_module: pool.names.find(IN_EACH_MODULE),
             chosen: IndexVec::from_elem(None, pool.names.count()),
         }
     }
@@ -128,6 +131,7 @@ impl<'r, 'd> ViewResolver<'r, 'd> {
             let mut member = pool.layers[layer][at];
             let symbols = &pool.contents[member].symbols;
             let own = view.members.len() as u32;
+            view.symbols.reserve(symbols.len());
             let mut needed_for = None;
             let mut overridden = Vec::new();
             for &(name, binding) in symbols {
@@ -137,8 +141,8 @@ impl<'r, 'd> ViewResolver<'r, 'd> {
                     }
                     Some(_) => {}
                     None => {
-                        if pool.names[name].bytes != IN_EACH_MODULE {
-                            needed_for.get_or_insert(name);
+                        if needed_for.is_none() && Some(name) != self.in_each_module {
+                            needed_for = Some(name);
                         }
                         view.symbols.push((name, own));
                         self.chosen[name] = Some(Chosen {
@@ -163,7 +167,7 @@ impl<'r, 'd> ViewResolver<'r, 'd> {
             if !symbols.is_empty() && overridden.len() == symbols.len() {
                 continue;
             }
-            if let Some(needed_for) = needed_for {
+            if let Some(needed_for) = needed_for.filter(|_| !overridden.is_empty()) {
                 let of = |&(name, binding, by): &(NameId, Binding, Chosen)| Overridden {
                     name,
                     binding,

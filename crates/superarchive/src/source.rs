@@ -10,8 +10,9 @@ use object::read::archive::{ArchiveFile, ArchiveKind};
 
 use crate::ar;
 use crate::definitions::collector::{Binding, Definition};
-use crate::definitions::{definitions, is_object};
+use crate::definitions::is_object;
 use crate::error::{Error, Problem};
+use crate::known_members::KnownMembers;
 use crate::map::map_file;
 use crate::request::{Input, Layer};
 
@@ -155,35 +156,36 @@ impl Source {
     ///
     /// If the archive or an object file in it is damaged.
     pub fn layer(&self) -> Result<Layer<'_>, Error> {
+        self.layer_with(&mut KnownMembers::default())
+    }
+
+    /// The same layer. Contents that members of other sources have too are read once.
+    ///
+    /// # Errors
+    ///
+    /// If the archive or an object file in it is damaged.
+    pub fn layer_with<'d>(&'d self, known: &mut KnownMembers<'d>) -> Result<Layer<'d>, Error> {
         let name = self.path.file_name().unwrap_or(self.path.as_os_str());
         let mut name = name.to_string_lossy().into_owned();
         let in_file = |error: Error| error.in_file(&self.path);
         let members = match &self.contents {
-            Contents::Archive(map, files) => archive_inputs(map, files).map_err(in_file)?,
+            Contents::Archive(map, files) => archive_inputs(map, files, known).map_err(in_file)?,
             Contents::View(map, view) => {
                 if let Some(view) = view {
                     name = format!("{name}:{view}");
                 }
-                view_inputs(map, view.as_deref()).map_err(in_file)?
+                view_inputs(map, view.as_deref(), known).map_err(in_file)?
             }
             Contents::Files(files) => {
                 let inputs = files.iter().map(|(path, map)| {
                     let name = path.file_name().unwrap_or(path.as_os_str());
-                    input(name.as_encoded_bytes(), map).map_err(|error| error.in_file(path))
+                    (known.input(name.as_encoded_bytes(), map)).map_err(|error| error.in_file(path))
                 });
                 inputs.collect::<Result<_, _>>()?
             }
         };
         Ok(Layer::new(name, members))
     }
-}
-
-fn input<'d>(name: &'d [u8], data: &'d [u8]) -> Result<Input<'d>, Error> {
-    Ok(Input {
-        name: name.into(),
-        data,
-        symbols: definitions(data)?,
-    })
 }
 
 /// Symbol of objects that contain nothing but GCC's code for link-time optimization (`-fno-fat-lto-objects`).
@@ -298,7 +300,11 @@ fn thin_members(path: &Path, bytes: &[u8]) -> Result<Vec<Mmap>, Error> {
     files.collect()
 }
 
-fn archive_inputs<'d>(bytes: &'d [u8], files: &'d [Mmap]) -> Result<Vec<Input<'d>>, Error> {
+fn archive_inputs<'d>(
+    bytes: &'d [u8],
+    files: &'d [Mmap],
+    known: &mut KnownMembers<'d>,
+) -> Result<Vec<Input<'d>>, Error> {
     let thin = bytes.starts_with(THIN_MAGIC);
     let members = members(bytes)?;
     if thin && members.len() != files.len() {
@@ -308,7 +314,8 @@ fn archive_inputs<'d>(bytes: &'d [u8], files: &'d [Mmap]) -> Result<Vec<Input<'d
     let inputs = members.into_iter().enumerate().map(|(at, member)| {
         let name = member.name;
         let data = if thin { &files[at][..] } else { member.data };
-        let mut input = input(file_name(name), data).map_err(|error| error.in_member(name))?;
+        let input = known.input(file_name(name), data);
+        let mut input = input.map_err(|error| error.in_member(name))?;
         let symbols = &input.symbols;
         let is_unknown = symbols.is_empty() && !is_object(data);
         if is_unknown || !symbols.is_empty() && is_slim(symbols) {
@@ -355,13 +362,17 @@ fn find_view<'d>(
     })
 }
 
-fn view_inputs<'d>(bytes: &'d [u8], name: Option<&str>) -> Result<Vec<Input<'d>>, Error> {
+fn view_inputs<'d>(
+    bytes: &'d [u8],
+    name: Option<&str>,
+    known: &mut KnownMembers<'d>,
+) -> Result<Vec<Input<'d>>, Error> {
     let view = find_view(SuperArchive::parse(bytes), name)?;
     let inputs = view.members().map(|member| {
         let member = member.map_err(Problem::SuperArchive)?;
         let data = member.data().map_err(Problem::SuperArchive);
         data.map_err(Error::from)
-            .and_then(|data| input(member.name(), data))
+            .and_then(|data| known.input(member.name(), data))
             .map_err(|error| error.in_member(member.name()))
     });
     inputs.collect()

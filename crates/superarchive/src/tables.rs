@@ -6,8 +6,9 @@ use std::hash::Hash;
 use gpustub_archive::hash::hash_bytes;
 use gpustub_archive::{MAGIC, MAJOR};
 
-use crate::dictionaries::{self, Group, RowId};
+use crate::dictionaries::{self, Group, RowId, home};
 use crate::ids::{IndexVec, MemberId, NameId, ViewId};
+use crate::names::FastHash;
 use crate::pool::Pool;
 use crate::request::Request;
 use crate::resolver::ResolvedView;
@@ -54,9 +55,9 @@ impl Tables {
         let mut parts = Parts::default();
         for contents in pool.contents.iter() {
             let size = contents.data.len() as u64;
-            parts.contents.words(&[0_u64, size, size, contents.hash]);
+            parts.contents.words([0, size, size, contents.hash]);
             let base = contents.original.map_or(0, |original| original.0 + 1);
-            parts.contents.numbers(&[0, 0, base, 0])?;
+            parts.contents.numbers([0, 0, base, 0])?;
         }
         let (groups, row_ids) = dictionaries::group(views, &pool.names);
         parts.add_views(request, views, &row_ids)?;
@@ -107,15 +108,13 @@ struct Part {
 }
 
 impl Part {
-    fn words(&mut self, words: &[u64]) {
-        self.bytes
-            .extend(words.iter().flat_map(|word| word.to_le_bytes()));
+    fn words<const N: usize>(&mut self, words: [u64; N]) {
+        let words = words.map(u64::to_le_bytes);
+        self.bytes.extend_from_slice(words.as_flattened());
     }
 
-    fn numbers(&mut self, numbers: &[usize]) -> Result<(), TooLarge> {
-        for &one in numbers {
-            self.bytes.extend(number(one)?);
-        }
+    fn numbers<const N: usize>(&mut self, all: [usize; N]) -> Result<(), TooLarge> {
+        self.bytes.extend_from_slice(numbers(all)?.as_flattened());
         Ok(())
     }
 
@@ -127,13 +126,13 @@ impl Part {
 
 /// Ranges of records, each stored once.
 struct Ranges<K> {
-    ids: HashMap<K, usize>,
+    ids: HashMap<K, usize, FastHash>,
 }
 
 impl<K: Eq + Hash> Ranges<K> {
     fn new() -> Self {
         Self {
-            ids: HashMap::new(),
+            ids: HashMap::default(),
         }
     }
 
@@ -161,7 +160,7 @@ struct Parts<'n> {
     extensions: Part,
     texts: Part,
     /// Texts that members and layers share.
-    shared: HashMap<&'n [u8], [usize; 2]>,
+    shared: HashMap<&'n [u8], [usize; 2], FastHash>,
     /// Longest displacement of the directory.
     longest: usize,
 }
@@ -195,34 +194,34 @@ impl<'n> Parts<'n> {
             if new {
                 let last = found.members.iter().map(|one| one.layer.0 + 1).max();
                 let (first, count) = (self.entries.count(16), found.members.len());
-                self.lists.numbers(&[first, count, last.unwrap_or(0)])?;
+                self.lists.numbers([first, count, last.unwrap_or(0)])?;
                 for one in &found.members {
                     let [at, length] = self.text(one.name);
                     let entry = [one.member.0, at, length, one.layer.0];
-                    self.entries.numbers(&entry)?;
+                    self.entries.numbers(entry)?;
                 }
             }
             let (layers, new) = layer_lists.id(&view.layers[..]);
             if new {
                 let (first, count) = (self.layers.count(8), view.layers.len());
-                self.layer_lists.numbers(&[first, count])?;
+                self.layer_lists.numbers([first, count])?;
                 for &layer in &view.layers {
                     let text = self.text(request.layers[layer.0].name.as_bytes());
-                    self.layers.numbers(&text)?;
+                    self.layers.numbers(text)?;
                 }
             }
             let [at, length] = self.own_text(view.name.as_bytes());
             let record = [at, length, row_id.group, row_id.row, list, layers, 0, 0];
-            self.views.numbers(&record)?;
+            self.views.numbers(record)?;
         }
         let hash = |view: usize| hash_bytes(request.views[view].name.as_bytes());
         let mut order: Vec<usize> = (0..request.views.len()).collect();
         order.sort_unstable_by_key(|&view| (hash(view), request.views[view].name.as_bytes()));
         let table = Table::new(order.iter().map(|&view| hash(view)));
         self.longest = table.longest;
-        for full in table.slots {
-            self.directory
-                .numbers(&[full.map_or(0, |at| order[at] + 1)])?;
+        self.directory.bytes.resize(4 * table.slots(), 0);
+        for (view, slot) in order.into_iter().zip(&table.places) {
+            put(&mut self.directory.bytes, 4 * slot, &number(view + 1)?);
         }
         Ok(())
     }
@@ -238,7 +237,7 @@ impl<'n> Parts<'n> {
         let classes = rows.first().map_or(0, Vec::len);
         let table = Table::new(symbols.iter().map(|(name, _)| name.hash));
         let (slot, word) = (self.slots.count(16), self.rows.count(4));
-        self.dictionaries.numbers(&[
+        self.dictionaries.numbers([
             slot,
             table.homes,
             table.longest,
@@ -248,15 +247,15 @@ impl<'n> Parts<'n> {
             rows.len(),
             0,
         ])?;
-        for full in table.slots {
-            let Some(at) = full else {
-                self.slots.bytes.extend([0; 16]);
-                continue;
-            };
-            let (name, class) = symbols[at];
+        (self.slots.bytes).resize(16 * (slot + table.slots()), 0);
+        let texts = symbols.iter().map(|(name, _)| name.bytes.len());
+        self.texts.bytes.reserve(texts.sum());
+        for ((name, class), place) in symbols.into_iter().zip(&table.places) {
             let [text, length] = self.own_text(name.bytes);
             let half = name.hash as u32 as usize;
-            self.slots.numbers(&[half, text, length, class + 1])?;
+            let record = numbers([half, text, length, class + 1])?;
+            let at = 16 * (slot + place);
+            put(&mut self.slots.bytes, at, record.as_flattened());
         }
         for row in rows {
             let largest = row.iter().copied().max().unwrap_or(0);
@@ -308,34 +307,44 @@ impl<'n> Parts<'n> {
     }
 }
 
-/// A hash table: which entry, if any, each slot has. Entries are in the order of their hashes.
+/// A hash table: the slot of each entry. Entries are in the order of their hashes.
 struct Table {
     homes: usize,
     longest: usize,
-    slots: Vec<Option<usize>>,
+    places: Vec<usize>,
 }
 
 impl Table {
     /// A table with at most 0.6 entries for each home.
     fn new(hashes: impl ExactSizeIterator<Item = u64>) -> Self {
         let homes = (hashes.len() * 5).div_ceil(3);
-        let mut slots = vec![None; homes];
         let (mut next, mut longest) = (0, 0);
-        for (at, hash) in hashes.enumerate() {
-            let home = (((hash >> 32) as u128 * homes as u128) >> 32) as usize;
+        let places = hashes.map(|hash| {
+            let home = home(hash, homes);
             let slot = home.max(next);
             longest = longest.max(slot - home);
             next = slot + 1;
-            slots.resize(slots.len().max(next), None);
-            slots[slot] = Some(at);
-        }
-        slots.resize(homes + longest, None);
+            slot
+        });
         Self {
+            places: places.collect(),
             homes,
             longest,
-            slots,
         }
     }
+
+    /// Number of slots.
+    fn slots(&self) -> usize {
+        self.homes + self.longest
+    }
+}
+
+fn numbers<const N: usize>(all: [usize; N]) -> Result<[[u8; 4]; N], TooLarge> {
+    let mut bytes = [[0; 4]; N];
+    for (bytes, one) in bytes.iter_mut().zip(all) {
+        *bytes = number(one)?;
+    }
+    Ok(bytes)
 }
 
 fn number(number: usize) -> Result<[u8; 4], TooLarge> {

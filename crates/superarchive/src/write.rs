@@ -2,12 +2,12 @@
 
 use std::io::{self, Write};
 
-use crate::ar::File;
+use crate::ar::{File, Index, IndexEntry};
 use crate::ids::{IndexVec, LayerId, MemberId, ViewId};
 use crate::layout::Layout;
 use crate::pool::Pool;
 use crate::request::{Input, Layer, Request, View};
-use crate::resolver::{Conflict, ResolvedView, ViewResolver};
+use crate::resolver::{Conflict, ResolvedView, ViewMember, ViewResolver};
 use crate::tables::{Tables, TooLarge};
 
 /// A super-archive that can be written.
@@ -67,9 +67,18 @@ impl<'r, 'd> Plan<'r, 'd> {
         let tables = Tables::new(request, &pool, &views)?;
         let ordinary = (request.default.iter()).flat_map(|&view| &views[view].members);
         let ordinary: Vec<File<'_>> = ordinary
-            .map(|one| File::new(one.name, one.member, &pool))
+            .map(|&ViewMember { name, member, .. }| File { name, member })
             .collect();
-        let layout = Layout::new(&pool, &ordinary, Some(tables))?;
+        let symbols = ordinary.iter().enumerate().flat_map(|(member, file)| {
+            let symbols = pool.contents[file.member].symbols.iter();
+            symbols.map(move |&(name, _)| (name, member))
+        });
+        let symbols = symbols.map(|(name, member)| {
+            let name = pool.names[name].bytes;
+            IndexEntry { name, member }
+        });
+        let index = Index::new(symbols.collect());
+        let layout = Layout::new(&pool, &ordinary, index, Some(tables))?;
         Ok(Self {
             request,
             pool,
@@ -157,10 +166,14 @@ pub fn write_archive(members: &[Input<'_>], out: &mut impl Write) -> io::Result<
     let files = files.map(|(input, &member)| File {
         name: &input.name,
         member,
-        symbols: input.symbols.iter().map(|symbol| &*symbol.name).collect(),
     });
     let files: Vec<File<'_>> = files.collect();
-    let layout = Layout::new(&pool, &files, None).map_err(|TooLarge| {
+    let symbols = members.iter().enumerate().flat_map(|(member, input)| {
+        let names = input.symbols.iter().map(|symbol| &*symbol.name);
+        names.map(move |name| IndexEntry { name, member })
+    });
+    let index = Index::new(symbols.collect());
+    let layout = Layout::new(&pool, &files, index, None).map_err(|TooLarge| {
         let message = "a member is too large for an archive";
         io::Error::new(io::ErrorKind::InvalidInput, message)
     })?;

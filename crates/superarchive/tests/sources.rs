@@ -7,8 +7,8 @@ use std::process::Command;
 
 use gpustub_archive::SuperArchive;
 use gpustub_superarchive::{
-    Binding, Layer, LayerId, Plan, Request, Source, View, ViewId, has_unknown_symbols,
-    write_archive,
+    Binding, KnownMembers, Layer, LayerId, Plan, Request, Source, View, ViewId,
+    has_unknown_symbols, write_archive,
 };
 use tempfile::TempDir;
 
@@ -78,6 +78,29 @@ fn refused(path: &Path) -> String {
     let error = error.unwrap_err();
     let directory = format!("{}/", path.parent().unwrap().display());
     format!("{error}; {}", error.help()).replace(&directory, "")
+}
+
+#[test]
+fn sources_share_equal_members() {
+    let dir = TempDir::new().unwrap();
+    let [one, two] = objects(&dir);
+    let sources = ["first.a", "second.a"].map(|name| {
+        let archive = dir.path().join(name);
+        run(Command::new("ar")
+            .arg("rcsD")
+            .arg(&archive)
+            .args([&one, &two]));
+        Source::open(&archive).unwrap()
+    });
+    let mut known = KnownMembers::default();
+    let [first, second] = sources
+        .each_ref()
+        .map(|source| source.layer_with(&mut known).unwrap());
+    assert_eq!(first.members, second.members);
+    assert_eq!(describe(&second), describe(&sources[1].layer().unwrap()));
+    for (first, second) in first.members.iter().zip(&second.members) {
+        assert!(std::ptr::eq(first.data, second.data));
+    }
 }
 
 #[test]

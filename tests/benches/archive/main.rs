@@ -1,8 +1,10 @@
 //! Super-archives compared with tools that do parts of their work. `BENCHMARKS.md` has the last
 //! results of `cargo bench -p gpustub-tests --bench archive`, which prints figures and asserts no
 //! time.
-//! The members are those of the C and the C++ library, which every machine with a compiler has.
+//! The members are those of the C and the C++ library, which every machine with a compiler has, and device
+//! libraries that `./tests/run --all --components-only` downloads.
 
+mod data;
 mod lookup;
 mod pages;
 mod sizes;
@@ -13,7 +15,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gpustub_superarchive::{Input, Layer, LayerId, Plan, Request, View, ViewId, definitions};
+use data::Set;
+use gpustub_superarchive::{Input, Layer, LayerId, Request, View, ViewId, definitions};
 use gpustub_tests::command::succeed;
 use gpustub_tests::{Result, components};
 
@@ -29,10 +32,24 @@ fn main() -> Result<()> {
         Library::unpack("libc.a", &work)?,
         Library::unpack("libstdc++.a", &work)?,
     ];
-    lookup::print(&libraries)?;
-    writing::print(&libraries, &work)?;
-    sizes::print(&libraries[0], &work)?;
-    pages::print(&libraries[0], &work)?;
+    let sets = Set::components()?;
+    // Names of parts as arguments: only these.
+    let parts: Vec<String> = (std::env::args().skip(1))
+        .filter(|one| !one.starts_with('-'))
+        .collect();
+    let chosen = |part: &str| parts.is_empty() || parts.iter().any(|one| one == part);
+    if chosen("lookup") {
+        lookup::print(&libraries, &sets, &work)?;
+    }
+    if chosen("writing") {
+        writing::print(&libraries, &sets, &work)?;
+    }
+    if chosen("sizes") {
+        sizes::print(&libraries[0], &work)?;
+    }
+    if chosen("pages") {
+        pages::print(&libraries[0], &work)?;
+    }
     Ok(fs::remove_dir_all(&work)?)
 }
 
@@ -66,10 +83,6 @@ impl Library {
             dir,
         })
     }
-
-    fn size(&self) -> usize {
-        self.files.iter().map(|(_, data)| data.len()).sum()
-    }
 }
 
 fn inputs(files: &[(String, Vec<u8>)]) -> Result<Vec<Input<'_>>> {
@@ -99,10 +112,6 @@ fn views(families: &[Vec<(String, Vec<u8>)>]) -> Result<Request<'_>> {
         });
     }
     Ok(request)
-}
-
-fn plan<'r, 'd>(request: &'r Request<'d>) -> Result<Plan<'r, 'd>> {
-    Ok(Plan::new(request).map_err(|e| format!("{e:?}"))?)
 }
 
 /// `count` copies of a library. `common` of each thousand members are the same in all copies; each

@@ -9,7 +9,8 @@ use gpustub_archive::SuperArchive;
 use gpustub_tests::Result;
 use memmap2::{Advice, Mmap, MmapMut};
 
-use crate::{Library, families, plan, views};
+use crate::data::plan;
+use crate::{Library, families, views};
 
 const FAMILIES: usize = 64;
 

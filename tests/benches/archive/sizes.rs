@@ -8,7 +8,8 @@ use gpustub_superarchive::write_archive;
 use gpustub_tests::Result;
 use gpustub_tests::command::succeed;
 
-use crate::{Library, families, inputs, plan, views};
+use crate::data::plan;
+use crate::{Library, families, inputs, views};
 
 const FAMILIES: usize = 8;
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use gpustub_core::diag::{Diagnostic, IO_ERROR, MALFORMED_LIBRARY, MISSING_BUILD_FEATURE};
-use gpustub_superarchive::{Error, Layer, Problem, Source};
+use gpustub_superarchive::{Error, KnownMembers, Layer, Problem, Source};
 
 /// A layer, and the archives, directories and object files with its members.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,11 +51,11 @@ impl Inputs {
 
     /// The layers: members of archives, and other files unchanged.
     pub fn layers(&self) -> Result<Vec<Layer<'_>>, Box<Diagnostic>> {
-        let mut layers = Vec::new();
+        let (mut layers, mut known) = (Vec::new(), KnownMembers::default());
         for (paths, sources) in &self.layers {
             let mut members = Vec::new();
             for source in sources {
-                let layer = source.layer();
+                let layer = source.layer_with(&mut known);
                 members.extend(layer.map_err(|error| diagnostic(&error))?.members);
             }
             layers.push(Layer {
