@@ -80,7 +80,7 @@ pub struct CFault {
     pub port: u32,
     /// Opcode of the call.
     pub opcode: u32,
-    /// Reason for the drop.
+    /// Reason for the drop, or `GPURPC_STATUS_REFUSED`.
     pub status: c_int,
     /// 0.
     pub reserved: u32,
@@ -160,7 +160,7 @@ impl Callback<PlainCallback> {
 }
 
 impl Callback<FaultCallback> {
-    /// Reports a dropped call.
+    /// Reports a dropped or refused call.
     pub fn report(&self, fault: &CFault) {
         // SAFETY: the function is as the header requires.
         unsafe { (self.function)(fault, self.data) }

@@ -143,7 +143,7 @@ pub unsafe extern "C" fn gpurpc_register_libc(
     })
 }
 
-/// Registers the callback for dropped calls.
+/// Registers the callback for dropped and refused calls.
 ///
 /// # Safety
 ///
@@ -209,6 +209,46 @@ pub unsafe extern "C" fn gpurpc_device_add(
 pub unsafe extern "C" fn gpurpc_device_remove(server: *mut Server, device: CDevice) -> c_int {
     // SAFETY: guaranteed by the caller.
     catch_status(|| unsafe { deref(server) }?.remove_device(device))
+}
+
+/// Resets a port of a device.
+///
+/// # Safety
+///
+/// [Rules for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpurpc_device_reset_port(
+    server: *mut Server,
+    device: CDevice,
+    port: u32,
+) -> c_int {
+    catch_status(|| {
+        // SAFETY: guaranteed by the caller.
+        unsafe { deref(server) }?.reset(device, Some(port))?;
+        Ok(())
+    })
+}
+
+/// Resets all ports of a device.
+///
+/// # Safety
+///
+/// [Rules for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpurpc_device_reset_ports(
+    server: *mut Server,
+    device: CDevice,
+    count: *mut u32,
+) -> c_int {
+    catch_status(|| {
+        // SAFETY: guaranteed by the caller.
+        let reset = unsafe { deref(server) }?.reset(device, None)?;
+        if let Ok(output) = output(count) {
+            // SAFETY: guaranteed by the caller. A device has no more ports than a `u32`.
+            unsafe { output.write(reset as u32) };
+        }
+        Ok(())
+    })
 }
 
 /// Address and size of the memory of a device.

@@ -195,6 +195,8 @@ fn null_pointers_are_invalid_arguments() {
             gpurpc_device_add(server.0, &options(1, 1), null_mut()),
             gpurpc_device_remove(null_mut(), CDevice::default()),
             gpurpc_device_buffer(null_mut(), CDevice::default(), null_mut(), null_mut()),
+            gpurpc_device_reset_port(null_mut(), CDevice::default(), 0),
+            gpurpc_device_reset_ports(null_mut(), CDevice::default(), null_mut()),
             gpurpc_client_init(null_mut(), 552, 0, 1),
             gpurpc_poll(null_mut(), null_mut()),
             gpurpc_serve(null_mut()),

@@ -1,6 +1,7 @@
 //! Memory that client and server share.
 
 mod access;
+mod pages;
 #[cfg(all(test, feature = "std"))]
 pub(crate) mod racing;
 mod region;

@@ -15,7 +15,7 @@ mod serving;
 pub use budget::{Budget, Limits, Reservation};
 pub use device::{Device, Opcodes};
 pub use fault::Fault;
-pub use handler::{DroppedCall, HandlerFuture, Handlers};
+pub use handler::{DroppedCall, HandlerFuture, Handlers, RefusedCall};
 pub use port::{Messages, Port};
 #[cfg(feature = "std")]
 pub use serial_executor::{JobFuture, SerialExecutor};

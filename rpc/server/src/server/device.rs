@@ -121,8 +121,10 @@ impl Device {
                 *inbox = *outbox;
             }
         }
+        let budget = Budget::new(limits);
+        let state = DeviceState::new(memory, Arc::clone(&handlers), budget, ports);
         Self {
-            state: Arc::new(DeviceState::new(memory, Budget::new(limits), ports)),
+            state: Arc::new(state),
             handlers,
             opcodes,
             sessions,
@@ -148,6 +150,33 @@ impl Device {
     pub fn dropped_calls(&self) -> usize {
         let dropped = |session: &&Session| matches!(session, Session::Dropped);
         self.sessions.iter().filter(dropped).count()
+    }
+
+    /// Serves a port again whose call was dropped. An open call on it is abandoned: its handler is dropped, no fault is
+    /// reported. Returns whether there was such a call; idle ports, and ports that do not exist, are left alone.
+    ///
+    /// No code of the device may be in a call on this port: its kernels have ended. The client must be unlocked, which
+    /// a copy of [`Layout::client`](crate::Layout::client) is. A call whose client still waits ends without an answer,
+    /// with the packets as they are.
+    pub fn reset_port(&mut self, port: PortIndex) -> bool {
+        match self.sessions.get(port.slot()) {
+            None | Some(Session::Idle(_)) => return false,
+            Some(Session::Open { .. }) => self.open_calls -= 1,
+            Some(Session::Dropped) => {}
+        }
+        let memory = &self.state.memory;
+        // Equal mailboxes: the client owns the port.
+        let inbox = memory.inbox(Side::Server, port);
+        memory.set_outbox(Side::Server, port, inbox);
+        self.set_idle(port, inbox);
+        true
+    }
+
+    /// Calls [`Self::reset_port`] for all ports, for the next kernel of a device. Returns the number of ports that were
+    /// reset. Calls that have not begun are served as usual.
+    pub fn reset_ports(&mut self) -> usize {
+        let ports = self.state.memory.layout().port_indices();
+        ports.filter(|port| self.reset_port(*port)).count()
     }
 
     /// Polls all ports once and serves those that need it. Returns whether any did.

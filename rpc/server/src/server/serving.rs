@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 use super::device::Device;
 use crate::error::Error;
+use crate::layout::PortIndex;
+use crate::memory::Region;
 
 /// Policy of a serving thread while all devices are idle.
 ///
@@ -67,6 +69,8 @@ pub struct DeviceId(usize);
 struct Devices {
     next: usize,
     by_id: BTreeMap<DeviceId, Arc<Mutex<Device>>>,
+    /// Memory of this library, also that of removed devices: a device that hangs may write at any time.
+    memory: Vec<Region>,
 }
 
 /// Any number of devices, served by any number of threads.
@@ -113,11 +117,15 @@ impl Server {
         let mut devices = self.devices.write().unwrap_or_else(PoisonError::into_inner);
         let id = DeviceId(devices.next);
         devices.next += 1;
+        if device.memory().is_own() {
+            devices.memory.push(device.memory().clone());
+        }
         devices.by_id.insert(id, Arc::new(Mutex::new(device)));
         id
     }
 
-    /// Stops serving a device and drops its open calls. The memory is released after the last of them.
+    /// Stops serving a device and drops its open calls. The memory is released after the last of them, that of
+    /// [`Region::zeroed`] when the server is dropped.
     ///
     /// # Errors
     ///
@@ -129,6 +137,38 @@ impl Server {
         drop(devices);
         drop(device);
         Ok(())
+    }
+
+    /// Resets a port of a device as [`Device::reset_port`] does, after the poll of other serving threads has finished.
+    /// Handlers of the device must not call it, because it would wait for them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoDevice`] if the device was removed.
+    pub fn reset_port(&self, id: DeviceId, port: PortIndex) -> Result<bool, Error> {
+        self.with_device(id, |device| device.reset_port(port))
+    }
+
+    /// Resets all ports of a device as [`Device::reset_ports`] does. As for [`Self::reset_port`], handlers of the
+    /// device must not call it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoDevice`] if the device was removed.
+    pub fn reset_ports(&self, id: DeviceId) -> Result<usize, Error> {
+        self.with_device(id, Device::reset_ports)
+    }
+
+    fn with_device<T>(
+        &self,
+        id: DeviceId,
+        work: impl FnOnce(&mut Device) -> T,
+    ) -> Result<T, Error> {
+        let devices = self.devices.read().unwrap_or_else(PoisonError::into_inner);
+        let device = Arc::clone(devices.by_id.get(&id).ok_or(Error::NoDevice)?);
+        drop(devices);
+        let mut device = device.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(work(&mut device))
     }
 
     /// Polls once all devices that no other thread is serving. Returns whether any call was served.
@@ -252,7 +292,7 @@ impl Backoff {
 mod tests {
     use super::*;
     use crate::client::{Client, HostLocks};
-    use crate::layout::{Layout, PortIndex};
+    use crate::layout::Layout;
     use crate::memory::{Memory, Region, Side};
     use crate::server::{Handlers, Limits, Opcodes};
 
