@@ -408,7 +408,7 @@ gpurpc_status_t gpurpc_send_n(gpurpc_port_t *port, gpurpc_send_n_callback_ty mes
 gpurpc_status_t gpurpc_run_blocking(gpurpc_port_t *port, gpurpc_callback_ty work, void *data);
 
 /* Allocates `size` zeroed bytes, aligned to 16, that are released when the call has ended. Returns null if the memory limit
- * of the device is reached. */
+ * of the device is reached, or the device was removed. */
 void *gpurpc_port_alloc(gpurpc_port_t *port, uint64_t size);
 
 /* Registers `callback`, which is called once when the call has ended or was dropped: by the thread that serves or removes

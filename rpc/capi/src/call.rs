@@ -6,9 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gpurpc::Packets;
 use gpurpc::memory::SharedMemory;
-use gpurpc::server::{Budget, Fault, Messages, Port, SerialExecutor};
+use gpurpc::server::{Budget, Buffer, Fault, Messages, Port, SerialExecutor};
 
-use crate::block::Block;
 use crate::callback::{
     Bytes, CDevice, Callback, PlainCallback, PortCallback, RecvNCallback, SendNCallback,
 };
@@ -39,7 +38,7 @@ pub struct Call {
 struct State {
     queue: VecDeque<Operation>,
     failed: bool,
-    blocks: Vec<Block>,
+    blocks: Vec<Buffer>,
     close_callbacks: Vec<Callback<PlainCallback>>,
 }
 
@@ -71,8 +70,8 @@ impl Call {
 
     /// Allocates memory that is released with the call.
     pub(crate) fn alloc(&self, size: usize) -> Result<*mut u8, Fault> {
-        let block = Block::new(size, &self.budget)?;
-        let start = block.start();
+        let block = self.budget.allocate(size)?;
+        let start = block.as_ptr();
         self.state().blocks.push(block);
         Ok(start)
     }

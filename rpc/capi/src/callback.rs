@@ -3,9 +3,8 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 
 use gpurpc::memory::Memory;
+use gpurpc::server::Buffer;
 use gpurpc::{PACKET_WORDS, Packets};
-
-use crate::block::MAX_ALIGN;
 
 /// `gpurpc_alloc_ty`.
 pub type Alloc = unsafe extern "C" fn(size: u64, data: *mut c_void) -> *mut c_void;
@@ -245,8 +244,8 @@ impl Callback<HostCallCallback> {
     /// Calls a function of the host. Its arguments are copied to an address aligned for any struct.
     pub fn call(&self, device: CDevice, function: u64, arguments: &mut [u8]) -> u64 {
         let mut aligned =
-            vec![AlignedBytes([0; MAX_ALIGN]); arguments.len().div_ceil(MAX_ALIGN).max(1)];
-        for (word, bytes) in aligned.iter_mut().zip(arguments.chunks(MAX_ALIGN)) {
+            vec![AlignedBytes([0; Buffer::ALIGN]); arguments.len().div_ceil(Buffer::ALIGN).max(1)];
+        for (word, bytes) in aligned.iter_mut().zip(arguments.chunks(Buffer::ALIGN)) {
             word.0[..bytes.len()].copy_from_slice(bytes);
         }
         let (start, size) = (aligned.as_mut_ptr().cast(), arguments.len() as u64);
@@ -257,7 +256,7 @@ impl Callback<HostCallCallback> {
 
 #[derive(Clone, Copy)]
 #[repr(align(16))]
-struct AlignedBytes([u8; MAX_ALIGN]);
+struct AlignedBytes([u8; Buffer::ALIGN]);
 
 /// Bytes of the program, which stay unchanged while they are sent.
 #[derive(Clone, Copy, Debug)]

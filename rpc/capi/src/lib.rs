@@ -9,7 +9,6 @@
 //! port of a call that has not ended, an initialised struct, writable memory for an output, or as many bytes as
 //! the size next to it states. Functions of the program are as the header requires for their type.
 
-mod block;
 mod call;
 mod callback;
 mod libc;

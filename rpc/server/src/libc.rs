@@ -26,6 +26,7 @@ mod files;
 #[cfg(not(feature = "files"))]
 #[path = "libc/no_files.rs"]
 mod files;
+mod growing_bytes;
 mod io;
 mod lanes;
 mod pool;

@@ -9,5 +9,8 @@ mod shared;
 mod simd_scan;
 
 pub use access::{Memory, Side};
+#[cfg(feature = "std")]
+pub(crate) use pages::PrivatePages;
+pub(crate) use pages::{LARGE, Pages};
 pub use region::Region;
 pub use shared::SharedMemory;

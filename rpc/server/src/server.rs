@@ -1,22 +1,26 @@
 //! Server side of the protocol.
 
 mod budget;
+mod buffer;
 mod catch_panic;
 mod device;
 mod fault;
 mod handler;
 mod port;
 mod ready_set;
+mod refusal;
 #[cfg(feature = "std")]
 mod serial_executor;
 #[cfg(feature = "std")]
 mod serving;
 
 pub use budget::{Budget, Limits, Reservation};
+pub use buffer::Buffer;
 pub use device::{Device, Opcodes};
 pub use fault::Fault;
-pub use handler::{DroppedCall, HandlerFuture, Handlers, RefusedCall};
+pub use handler::{DroppedCall, HandlerFuture, Handlers};
 pub use port::{Messages, Port};
+pub use refusal::RefusedCall;
 #[cfg(feature = "std")]
 pub use serial_executor::{JobFuture, SerialExecutor};
 #[cfg(feature = "std")]

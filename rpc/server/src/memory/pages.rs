@@ -75,6 +75,45 @@ impl Drop for Pages {
     }
 }
 
+/// Size in bytes from which memory for a device's requests is mapped, not allocated: glibc's default for mappings,
+/// which it raises up to 32 MiB as soon as a large block is freed (`M_MMAP_THRESHOLD` in mallopt(3)).
+pub(crate) const LARGE: usize = 128 << 10;
+
+/// Pages that no device sees.
+#[cfg(feature = "std")]
+#[derive(Debug)]
+pub(crate) struct PrivatePages {
+    pages: Pages,
+    size: usize,
+}
+
+#[cfg(feature = "std")]
+impl PrivatePages {
+    /// Zeroed pages, as for [`Pages::new`].
+    pub fn new(size: usize) -> Option<Self> {
+        let pages = Pages::new(size)?;
+        Some(Self { pages, size })
+    }
+}
+
+#[cfg(feature = "std")]
+impl core::ops::Deref for PrivatePages {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: this many bytes, all of them initialised, which only this value refers to.
+        unsafe { core::slice::from_raw_parts(self.pages.start().as_ptr(), self.size) }
+    }
+}
+
+#[cfg(feature = "std")]
+impl core::ops::DerefMut for PrivatePages {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above, and borrowed exclusively.
+        unsafe { core::slice::from_raw_parts_mut(self.pages.start().as_ptr(), self.size) }
+    }
+}
+
 // SAFETY: this type only owns the memory.
 unsafe impl Send for Pages {}
 // SAFETY: it never accesses the memory.

@@ -122,7 +122,7 @@ impl Device {
             }
         }
         let budget = Budget::new(limits);
-        let state = DeviceState::new(memory, Arc::clone(&handlers), budget, ports);
+        let state = DeviceState::new(memory, handlers.refusals.clone(), budget, ports);
         Self {
             state: Arc::new(state),
             handlers,
@@ -316,6 +316,12 @@ impl Device {
 
     fn set_idle_inbox(&mut self, port: PortIndex, inbox: u32) {
         self.idle_inboxes[Block::containing(port).0][port.slot() % 64] = inbox;
+    }
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        self.state.budget.close();
     }
 }
 

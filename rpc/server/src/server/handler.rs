@@ -8,6 +8,7 @@ use core::pin::Pin;
 
 use super::fault::Fault;
 use super::port::Port;
+use super::refusal::{Refusals, RefusedCall};
 use crate::error::Error;
 use crate::layout::PortIndex;
 use crate::memory::SharedMemory;
@@ -19,7 +20,6 @@ pub type HandlerFuture = Pin<Box<dyn Future<Output = Result<Port, Fault>> + Send
 type RequestHandler = Box<dyn Fn(&mut Packets<'_, SharedMemory>) + Send + Sync>;
 type SessionHandler = Box<dyn Fn(Port) -> HandlerFuture + Send + Sync>;
 type FaultHandler = Box<dyn Fn(&DroppedCall) + Send + Sync>;
-type RefusalHandler = Box<dyn Fn(&RefusedCall) + Send + Sync>;
 
 /// A call whose port is no longer served.
 ///
@@ -35,23 +35,6 @@ pub struct DroppedCall {
     pub opcode: u32,
     /// Reason for the drop.
     pub fault: Fault,
-}
-
-/// A call that is answered with an error, because the host refuses the request: `printf` with `%n` or too much
-/// text. Its port is served on.
-///
-/// ```
-/// let mut handlers = gpurpc::server::Handlers::new();
-/// handlers.on_refusal(|call| eprintln!("port {}, opcode {:#x}: {}", call.port, call.opcode, call.reason));
-/// ```
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct RefusedCall {
-    /// The port.
-    pub port: PortIndex,
-    /// Opcode of the call.
-    pub opcode: u32,
-    /// Reason for the refusal.
-    pub reason: Fault,
 }
 
 pub(crate) enum Handler {
@@ -79,7 +62,7 @@ pub(crate) enum Handler {
 pub struct Handlers {
     by_opcode: BTreeMap<u32, Handler>,
     on_fault: Option<FaultHandler>,
-    on_refusal: Option<RefusalHandler>,
+    pub(crate) refusals: Refusals,
 }
 
 impl Handlers {
@@ -154,7 +137,7 @@ impl Handlers {
         &mut self,
         handler: impl Fn(&RefusedCall) + Send + Sync + 'static,
     ) -> &mut Self {
-        self.on_refusal = Some(Box::new(handler));
+        self.refusals = Refusals::new(handler);
         self
     }
 
@@ -165,12 +148,6 @@ impl Handlers {
     pub(crate) fn report(&self, dropped: &DroppedCall) {
         if let Some(handler) = &self.on_fault {
             handler(dropped);
-        }
-    }
-
-    pub(crate) fn report_refusal(&self, refused: &RefusedCall) {
-        if let Some(handler) = &self.on_refusal {
-            handler(refused);
         }
     }
 

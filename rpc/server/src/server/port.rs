@@ -1,16 +1,16 @@
 //! An open call, for its handler.
 
 use alloc::sync::Arc;
-use alloc::vec;
 use alloc::vec::Vec;
 use core::future::poll_fn;
 use core::ops::Range;
 use core::sync::atomic::{AtomicU32, Ordering};
 use core::task::Poll;
 
-use super::budget::{Budget, Reservation};
+use super::budget::Budget;
+use super::buffer::Buffer;
 use super::fault::Fault;
-use super::handler::{Handlers, RefusedCall};
+use super::refusal::{Refusals, RefusedCall};
 use crate::handshake::Handshake;
 use crate::layout::{PACKET_SIZE, PortIndex};
 use crate::memory::{Region, SharedMemory};
@@ -21,17 +21,17 @@ use crate::packets::{ChunkOffsets, FIRST_CHUNK, Lanes, Packets};
 pub(crate) struct DeviceState {
     pub memory: Region,
     pub budget: Arc<Budget>,
-    pub handlers: Arc<Handlers>,
+    pub refusals: Refusals,
     /// [`PortState`] of each port.
     ports: Vec<AtomicU32>,
 }
 
 impl DeviceState {
-    pub fn new(memory: Region, handlers: Arc<Handlers>, budget: Budget, ports: u32) -> Self {
+    pub fn new(memory: Region, refusals: Refusals, budget: Budget, ports: u32) -> Self {
         Self {
             memory,
             budget: Arc::new(budget),
-            handlers,
+            refusals,
             ports: (0..ports).map(|_| AtomicU32::new(0)).collect(),
         }
     }
@@ -196,7 +196,7 @@ impl Port {
         Arc::clone(&self.device.budget)
     }
 
-    /// Reports to [`Handlers::on_refusal`] that the host refuses the request. The handler then answers with an
+    /// Reports to [`Handlers::on_refusal`](super::Handlers::on_refusal) that the host refuses the request. The handler then answers with an
     /// error, so that the client continues; a handler that cannot returns the fault instead, and the call is dropped.
     ///
     /// ```
@@ -217,7 +217,7 @@ impl Port {
     /// # Ok::<(), gpurpc::Error>(())
     /// ```
     pub fn refuse(&self, reason: Fault) {
-        self.device.handlers.report_refusal(&RefusedCall {
+        self.device.refusals.report(&RefusedCall {
             port: self.index(),
             opcode: self.opcode,
             reason,
@@ -256,10 +256,9 @@ impl Port {
 /// ```
 #[derive(Debug)]
 pub struct Messages {
-    bytes: Vec<u8>,
+    bytes: Buffer,
     /// Range of the message of each of 64 lanes; `None` for a lane that does not participate.
     ranges: [Option<Range<usize>>; 64],
-    _reserved: Reservation,
 }
 
 impl Messages {
@@ -300,8 +299,7 @@ impl Messages {
             sum = end;
         }
         let mut messages = Self {
-            _reserved: budget.reserve(sum)?,
-            bytes: vec![0; sum],
+            bytes: budget.allocate(sum)?,
             ranges,
         };
         for lane in packets.lanes() {

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::iter;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, TryLockError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -68,9 +68,38 @@ pub struct DeviceId(usize);
 #[derive(Default)]
 struct Devices {
     next: usize,
-    by_id: BTreeMap<DeviceId, Arc<Mutex<Device>>>,
+    by_id: BTreeMap<DeviceId, Arc<Served>>,
     /// Memory of this library, also that of removed devices: a device that hangs may write at any time.
     memory: Vec<Region>,
+}
+
+/// A device that threads of the server share.
+struct Served {
+    device: Mutex<Device>,
+    /// Number of threads that wait for the device. Polls leave it to them: its calls could keep it busy for ever.
+    waiting: AtomicUsize,
+}
+
+impl Served {
+    /// The device, unless another thread uses it or waits for it.
+    fn try_lock(&self) -> Option<MutexGuard<'_, Device>> {
+        if self.waiting.load(Ordering::Relaxed) > 0 {
+            return None;
+        }
+        match self.device.try_lock() {
+            Ok(device) => Some(device),
+            Err(TryLockError::Poisoned(device)) => Some(device.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    /// The device, once no other thread uses it.
+    fn lock(&self) -> MutexGuard<'_, Device> {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        let device = self.device.lock().unwrap_or_else(PoisonError::into_inner);
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
+        device
+    }
 }
 
 /// Any number of devices, served by any number of threads.
@@ -120,7 +149,11 @@ impl Server {
         if device.memory().is_own() {
             devices.memory.push(device.memory().clone());
         }
-        devices.by_id.insert(id, Arc::new(Mutex::new(device)));
+        let served = Served {
+            device: Mutex::new(device),
+            waiting: AtomicUsize::new(0),
+        };
+        devices.by_id.insert(id, Arc::new(served));
         id
     }
 
@@ -167,18 +200,15 @@ impl Server {
         let devices = self.devices.read().unwrap_or_else(PoisonError::into_inner);
         let device = Arc::clone(devices.by_id.get(&id).ok_or(Error::NoDevice)?);
         drop(devices);
-        let mut device = device.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(work(&mut device))
+        Ok(work(&mut device.lock()))
     }
 
     /// Polls once all devices that no other thread is serving. Returns whether any call was served.
     pub fn poll(&self) -> bool {
         let mut any = false;
         for device in self.devices() {
-            match device.try_lock() {
-                Ok(mut device) => any |= device.poll(),
-                Err(TryLockError::Poisoned(device)) => any |= device.into_inner().poll(),
-                Err(TryLockError::WouldBlock) => {}
+            if let Some(mut device) = device.try_lock() {
+                any |= device.poll();
             }
         }
         any
@@ -227,14 +257,11 @@ impl Server {
 
     /// Calls `work` with each device, once no other thread is serving it.
     fn map_devices<T>(&self, mut work: impl FnMut(&mut Device) -> T) -> impl Iterator<Item = T> {
-        self.devices().map(move |device| {
-            let mut device = device.lock().unwrap_or_else(PoisonError::into_inner);
-            work(&mut device)
-        })
+        self.devices().map(move |device| work(&mut device.lock()))
     }
 
     /// All devices. The list is not locked while handlers run, because they may add devices.
-    fn devices(&self) -> impl Iterator<Item = Arc<Mutex<Device>>> {
+    fn devices(&self) -> impl Iterator<Item = Arc<Served>> {
         let mut from = DeviceId(0);
         iter::from_fn(move || {
             let devices = self.devices.read().unwrap_or_else(PoisonError::into_inner);
