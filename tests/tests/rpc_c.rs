@@ -99,6 +99,36 @@ fn c_and_cpp_serve_clients() -> Result<()> {
     Ok(())
 }
 
+/// valgrind sees each write to memory that was freed: a device writes while it is removed, and afterwards.
+#[test]
+#[ignore = "needs valgrind: ./tests/run"]
+fn removed_devices_write_to_memory_that_is_theirs() -> Result<()> {
+    let dir = scratch()?;
+    let (prefix, program) = (dir.path().join("installed"), dir.path().join("program"));
+    install(&prefix)?;
+    let mut compile = Command::new("gcc");
+    compile
+        .args(["-std=gnu11", "-g"])
+        .args(STRICT)
+        .arg("-I")
+        .arg(prefix.join("include"));
+    compile.arg(repository().join("tests/programs/rpc-remove.c"));
+    compile.arg(prefix.join("lib/libgpurpc.so")).arg("-pthread");
+    succeed(compile.arg("-o").arg(&program))?;
+    let mut valgrind = Command::new("valgrind");
+    valgrind.env("LD_LIBRARY_PATH", prefix.join("lib"));
+    // Its threads take turns: a serving thread must let the device write.
+    valgrind.args([
+        "--quiet",
+        "--fair-sched=yes",
+        "--error-exitcode=1",
+        "--leak-check=full",
+    ]);
+    let ran = succeed(valgrind.arg(&program))?;
+    assert_eq!((&ran.stdout[..], &ran.stderr[..]), ("10 devices\n", ""));
+    Ok(())
+}
+
 /// Both libraries define the functions that the header declares, and the shared one nothing else.
 #[test]
 fn libraries_define_the_symbols_of_the_header() -> Result<()> {
