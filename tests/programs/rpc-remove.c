@@ -52,7 +52,7 @@ struct storm {
     int calm;
 };
 
-/* Writes opcodes, sizes and mailboxes until it is told to stop, as a warp that nobody can end. */
+/* Writes opcodes, sizes and mailboxes until the flag is set, as a warp that cannot be ended. */
 static void *write_everywhere(void *data) {
     struct storm *storm = (struct storm *)data;
     uint64_t state = 88172645463325252u;
@@ -112,7 +112,7 @@ int main(void) {
         CHECK(reset <= PORTS);
         await_writes(&storms[n], 200);
         OK(gpurpc_device_remove(server, device));
-        /* It goes on beside the next one. */
+        /* The device continues beside the next one. */
         await_writes(&storms[n], 200);
         if (n > 0) {
             __atomic_store_n(&storms[n - 1].calm, 1, __ATOMIC_RELEASE);

@@ -117,7 +117,7 @@ fn removed_devices_write_to_memory_that_is_theirs() -> Result<()> {
     succeed(compile.arg("-o").arg(&program))?;
     let mut valgrind = Command::new("valgrind");
     valgrind.env("LD_LIBRARY_PATH", prefix.join("lib"));
-    // Its threads take turns: a serving thread must let the device write.
+    // Threads take turns: a serving thread must let the device write.
     valgrind.args([
         "--quiet",
         "--fair-sched=yes",

@@ -89,7 +89,7 @@ fn ports_are_reset_after_their_kernel() {
             assert_eq!(call.port().get(), port);
             call.send(|_| {});
             assert!(server.poll());
-            // Its kernel ends.
+            // The kernel ends here.
             std::mem::forget(call);
         }
         assert_eq!(reset(3), SUCCESS);

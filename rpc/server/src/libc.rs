@@ -155,7 +155,7 @@ impl Services {
 
     /// Lets the program open, rename and remove files below a directory. Its paths are relative to the
     /// directory; absolute paths, and paths that leave it through `..` or symlinks, do not exist for the program.
-    /// Neither do FIFOs, sockets and devices: one could block a thread of the host for ever.
+    /// Neither do FIFOs, sockets and devices: one could block a thread of the host indefinitely.
     ///
     /// Without a directory, `fopen` returns a null pointer, `remove` and `rename` return -1.
     ///

@@ -100,7 +100,7 @@ fn dropped_ports_are_served_again() -> Result<(), Error> {
         assert!(rig.device.reset_port(port));
         assert_eq!(rig.device.dropped_calls(), 0);
         assert!(!rig.device.reset_port(port), "it is idle");
-        // Nothing is left of the call.
+        // The call left no request.
         assert!(!rig.device.poll());
         for _ in 0..round {
             assert!(rig.is_served(65));

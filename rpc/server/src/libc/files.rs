@@ -21,7 +21,7 @@ impl Root {
     }
 
     /// `fopen` of a regular file, or of a directory, which cannot be read. A FIFO, a socket or a device is no file
-    /// for the program: it could block the thread of the stream for ever. Streams of bytes are standard input and
+    /// for the program: it could block the thread of the stream indefinitely. Streams of bytes are standard input and
     /// output, which the host provides.
     pub fn fopen(&self, path: &CStr, mode: &CStr) -> Option<Backing> {
         let mode = Mode::parse(mode.to_bytes())?;
@@ -37,7 +37,7 @@ impl Root {
         #[cfg(unix)]
         options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32);
         let file = self.0.open_with(host_path(path)?, &options).ok()?;
-        // Of what was opened, as the program may rename what a path names.
+        // The opened file is inspected, because the program may rename what a path names.
         let kind = file.metadata().ok()?.file_type();
         if !kind.is_file() && !kind.is_dir() {
             return None;

@@ -58,8 +58,8 @@ impl Region {
     /// Zeroed memory of this process, for a client on the host or for a device that can access it: pages of
     /// the system, which no other code of the process shares.
     ///
-    /// A [`Server`](crate::server::Server) keeps such memory until it is dropped itself, because the device may go
-    /// on writing after it was removed.
+    /// A [`Server`](crate::server::Server) keeps such memory until it is dropped itself, because the device may
+    /// continue to write after it was removed.
     ///
     /// # Errors
     ///

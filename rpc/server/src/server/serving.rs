@@ -76,7 +76,7 @@ struct Devices {
 /// A device that threads of the server share.
 struct Served {
     device: Mutex<Device>,
-    /// Number of threads that wait for the device. Polls leave it to them: its calls could keep it busy for ever.
+    /// Number of threads that wait for the device. Polls leave it to them: its calls could keep it busy indefinitely.
     waiting: AtomicUsize,
 }
 

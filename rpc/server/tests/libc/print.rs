@@ -98,7 +98,7 @@ fn lanes_print_in_their_order() -> Result {
     Ok(())
 }
 
-/// What a refused lane prints, and the reason. The width of the last one is an argument.
+/// Format of a refused lane, and the reason. The width of the last one is an argument.
 const REFUSED: [(&[u8], &str); 4] = [
     (b"%d%n\0", "printf: %n is not allowed"),
     (b"%2147483647d\0", "printf: output exceeds the limit"),
