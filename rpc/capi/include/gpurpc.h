@@ -316,6 +316,12 @@ gpurpc_status_t gpurpc_register_callback(gpurpc_server_t *server, uint32_t opcod
  * place, like a single gpurpc_recv_and_send. Such a call allocates nothing. Statuses as for gpurpc_register_callback. */
 gpurpc_status_t gpurpc_register_request(gpurpc_server_t *server, uint32_t opcode, gpurpc_port_callback_ty work, void *data);
 
+/* Assigns `count` consecutive opcodes, 1 or more, that no other part of the program has, and sets `first` to the first:
+ * for libraries that share a server, and pass the opcode to their device code, for example as an argument of the kernel.
+ * Opcodes with a letter in the upper byte are constants, and two libraries can choose the same one. These have 0xff there,
+ * so GPURPC_OPCODES_NARROW has none. GPURPC_STATUS_INVALID_ARGUMENT for a `count` of 0, or if none are left. */
+gpurpc_status_t gpurpc_reserve_opcodes(gpurpc_server_t *server, uint32_t count, uint32_t *first);
+
 /* Registers the services of LLVM's libc, separate for each device: streams and files, printf, memory, exit, commands,
  * functions of the host. Statuses as for gpurpc_register_callback; GPURPC_STATUS_DUPLICATE_OPCODE if one of the
  * opcodes has a callback, GPURPC_STATUS_INVALID_ROOT if `root` cannot be opened, here or in gpurpc_device_add,

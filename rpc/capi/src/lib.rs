@@ -124,6 +124,27 @@ pub unsafe extern "C" fn gpurpc_register_request(
     })
 }
 
+/// Assigns unused opcodes.
+///
+/// # Safety
+///
+/// [Rules for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpurpc_reserve_opcodes(
+    server: *mut Server,
+    count: u32,
+    first: *mut u32,
+) -> c_int {
+    catch_status(|| {
+        let output = output(first)?;
+        // SAFETY: guaranteed by the caller.
+        let opcode = unsafe { deref(server) }?.reserve_opcodes(count)?;
+        // SAFETY: guaranteed by the caller.
+        unsafe { output.write(opcode) };
+        Ok(())
+    })
+}
+
 /// Registers the services of LLVM's libc.
 ///
 /// # Safety

@@ -32,6 +32,8 @@ struct Registrations {
     handlers: BTreeMap<u32, Handler>,
     fault: Option<Callback<FaultCallback>>,
     libc: Option<Arc<Libc>>,
+    /// Number of opcodes that were assigned by `reserve_opcodes`.
+    reserved: u32,
     /// Number of devices added or being added. Callbacks cannot be registrations after the first one.
     devices: usize,
 }
@@ -55,6 +57,10 @@ struct Entry {
     size: usize,
 }
 
+/// Class of the opcodes that are assigned at run time. The last one is LLVM's `LAST`.
+const RESERVED_BASE: u32 = 0xff00_0000;
+const MAX_RESERVED: u32 = 0x00ff_ffff;
+
 impl Server {
     /// A server without devices and callbacks.
     pub fn new(idle: IdlePolicy) -> Self {
@@ -75,6 +81,15 @@ impl Server {
         }
         registrations.handlers.insert(opcode, handler);
         Ok(())
+    }
+
+    /// Assigns consecutive opcodes that no other part of the program has. Returns the first.
+    pub fn reserve_opcodes(&self, count: u32) -> Result<u32, Status> {
+        let mut registrations = lock(&self.registrations);
+        let first = registrations.reserved;
+        let end = first.checked_add(count).filter(|end| *end <= MAX_RESERVED);
+        registrations.reserved = end.filter(|_| count > 0).ok_or(Status::INVALID_ARGUMENT)?;
+        Ok(RESERVED_BASE | first)
     }
 
     /// Registers the services of LLVM's libc.
