@@ -7,7 +7,7 @@ use std::process::Command;
 
 use gpustub_tests::cargo::{cargo, without_own_cargo};
 use gpustub_tests::clang::Clang;
-use gpustub_tests::command::succeed;
+use gpustub_tests::command::{run, succeed};
 use gpustub_tests::components::target_dir;
 use gpustub_tests::nvcc::{TOOLKIT_12, TOOLKIT_13, Toolkit};
 use gpustub_tests::{Result, repository, scratch};
@@ -96,6 +96,36 @@ fn c_and_cpp_serve_clients() -> Result<()> {
             assert_eq!(needed.contains("[libgpurpc.so.0.1]"), is_shared, "{needed}");
         }
     }
+    Ok(())
+}
+
+/// valgrind sees each write to memory that was freed: a device writes while it is removed, and afterwards.
+#[test]
+#[ignore = "needs valgrind: ./tests/run"]
+fn removed_devices_write_to_memory_that_is_theirs() -> Result<()> {
+    let dir = scratch()?;
+    let (prefix, program) = (dir.path().join("installed"), dir.path().join("program"));
+    install(&prefix)?;
+    let mut compile = Command::new("gcc");
+    compile
+        .args(["-std=gnu11", "-g"])
+        .args(STRICT)
+        .arg("-I")
+        .arg(prefix.join("include"));
+    compile.arg(repository().join("tests/programs/rpc-remove.c"));
+    compile.arg(prefix.join("lib/libgpurpc.so")).arg("-pthread");
+    succeed(compile.arg("-o").arg(&program))?;
+    let mut valgrind = Command::new("valgrind");
+    valgrind.env("LD_LIBRARY_PATH", prefix.join("lib"));
+    // Threads take turns: a serving thread must let the device write.
+    valgrind.args([
+        "--quiet",
+        "--fair-sched=yes",
+        "--error-exitcode=1",
+        "--leak-check=full",
+    ]);
+    let ran = succeed(valgrind.arg(&program))?;
+    assert_eq!((&ran.stdout[..], &ran.stderr[..]), ("10 devices\n", ""));
     Ok(())
 }
 
@@ -189,24 +219,69 @@ const MACHINES: &[Machine] = &[
 /// Supported with lanes by clang since 22.
 const SPIRV: &[Machine] = &[(&["spirv64"], None, "OpGroupNonUniformBallot")];
 
+/// Command that compiles the device code of the tests for a machine. `first` are arguments before the source.
+fn compile_for(
+    clang: Clang,
+    first: &[&str],
+    words: &[&str],
+    ptx: Option<&str>,
+    out: &Path,
+) -> Result<Command> {
+    let [target, machine @ ..] = words else {
+        return Err("a machine without a target".into());
+    };
+    let mut compile = clang.command()?;
+    compile.args(first);
+    compile.arg(format!("--target={target}")).args(machine);
+    if let Some(ptx) = ptx {
+        compile.args(["-Xclang", "-target-feature", "-Xclang", ptx]);
+    }
+    compile.args(["-nogpulib", "-ffreestanding", "-fconvergent-functions"]);
+    compile.args(["-O2", "-S", "-I"]).arg(headers());
+    compile.arg(repository().join("tests/programs/rpc-device.c"));
+    compile.arg("-o").arg(out);
+    Ok(compile)
+}
+
+/// A waiting lane sleeps where the instruction exists (PTX 6.3, sm_70), as in LLVM's client. Without the flag for that
+/// version, the error says which it is.
+fn waits_as_the_machine_can(clang: Clang) -> Result<()> {
+    let dir = scratch()?;
+    let out = dir.path().join("out.s");
+    for (machine, sleeps) in [("-march=sm_60", false), ("-march=sm_70", true)] {
+        let words = ["nvptx64-nvidia-cuda", machine];
+        succeed(&mut compile_for(clang, &[], &words, Some("+ptx63"), &out)?)?;
+        let code = std::fs::read_to_string(&out)?;
+        assert_eq!(code.contains("nanosleep.u32"), sleeps, "{machine}: {code}");
+    }
+    let words = ["nvptx64-nvidia-cuda", "-march=sm_70"];
+    let refused = run(&mut compile_for(clang, &[], &words, None, &out)?)?;
+    let errors: Vec<_> = refused
+        .stderr
+        .lines()
+        .filter(|line| line.contains("error: "))
+        .collect();
+    let expected = "-Xclang -target-feature -Xclang +ptx63";
+    assert!(
+        errors.iter().any(|error| error.contains(expected)),
+        "{clang:?}: {errors:?}"
+    );
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs clang 19: ./tests/run"]
+fn clang_waits_as_the_machine_can() -> Result<()> {
+    waits_as_the_machine_can(Clang::System(19))
+}
+
 fn compiles_for(clang: Clang, machines: &[Machine]) -> Result<()> {
     let dir = scratch()?;
     for (words, ptx, sync) in machines {
-        let [target, machine @ ..] = *words else {
-            return Err("a machine without a target".into());
-        };
         for language in [["-x", "c", "-std=c11"], ["-x", "c++", "-std=c++17"]] {
             let out = dir.path().join("out.s");
-            let mut compile = clang.command()?;
-            compile.args(language).args(STRICT);
-            compile.arg(format!("--target={target}")).args(machine);
-            if let Some(ptx) = ptx {
-                compile.args(["-Xclang", "-target-feature", "-Xclang", ptx]);
-            }
-            compile.args(["-nogpulib", "-ffreestanding", "-fconvergent-functions"]);
-            compile.args(["-O2", "-S", "-I"]).arg(headers());
-            compile.arg(repository().join("tests/programs/rpc-device.c"));
-            succeed(compile.arg("-o").arg(&out))?;
+            let first = [&language[..], &STRICT].concat();
+            succeed(&mut compile_for(clang, &first, words, *ptx, &out)?)?;
             let code = std::fs::read_to_string(&out)?;
             assert!(code.contains(sync), "{clang:?} {words:?}: {code}");
             std::fs::remove_file(&out)?;

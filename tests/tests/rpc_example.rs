@@ -35,7 +35,16 @@ fn example_readme_shows_the_real_output() -> Result<()> {
     let target = target_dir();
     let target = target.to_str().ok_or("the directory's name is not UTF-8")?;
     let variables = [("CARGO_TARGET_DIR", target), ("CARGO_PROFILE", "dev")];
-    shows(&commands, &root, &variables)
+    shows(&commands, &root, &variables)?;
+
+    // The error for a missing directory names it.
+    let mut elsewhere = Command::new(target_dir().join("debug/rpc-host"));
+    elsewhere.env("LD_LIBRARY_PATH", root.join("installed/lib"));
+    let ran = run(elsewhere.current_dir(root.join("rust")))?;
+    if ran.status.success() || !ran.stderr.contains("directory `files`: ") {
+        return Err(ran.error("an error that names the directory"));
+    }
+    Ok(())
 }
 
 /// The device's program also runs on GPUs. Without a GPU its host reports that.

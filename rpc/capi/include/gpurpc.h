@@ -66,7 +66,10 @@ enum gpurpc_status {
     /* The root for files is not a directory or cannot be opened. */
     GPURPC_STATUS_INVALID_ROOT = 0x100d,
     /* struct_size of the options was not set to the sizeof of their struct. */
-    GPURPC_STATUS_INVALID_STRUCT_SIZE = 0x100e
+    GPURPC_STATUS_INVALID_STRUCT_SIZE = 0x100e,
+    /* A warning about a call: the host refuses the request, such as printf with %n or too much text. The client has an
+     * error as the answer, and its port is served on. The fault's `text` has the reason. */
+    GPURPC_STATUS_REFUSED = 0x100f
 };
 typedef int gpurpc_status_t;
 
@@ -150,7 +153,8 @@ typedef const void *(*gpurpc_send_n_callback_ty)(uint32_t lane, uint64_t *size, 
  *     static void close_file(void *data) { fclose(data); } */
 typedef void (*gpurpc_callback_ty)(void *data);
 
-/* A dropped call. Members may be added at the end. */
+/* A dropped call; or, if `status` is GPURPC_STATUS_REFUSED, one that was answered with an error. Members may be added
+ * at the end. */
 typedef struct gpurpc_fault {
     gpurpc_device_t device;
     uint32_t port;
@@ -161,7 +165,7 @@ typedef struct gpurpc_fault {
     /* English message with the numbers, valid during the callback. */
     const char *text;
 } gpurpc_fault_t;
-/* Reports a dropped call.
+/* Reports a dropped or refused call. A device can cause any number of refused ones.
  *
  *     static void report(const gpurpc_fault_t *fault, void *data) { fprintf(stderr, "%s\n", fault->text); } */
 typedef void (*gpurpc_fault_callback_ty)(const gpurpc_fault_t *fault, void *data);
@@ -224,8 +228,8 @@ typedef struct gpurpc_libc_options {
     /* Null: standard output and standard error of this process. */
     gpurpc_write_ty write;
     /* Directory below which files can be opened, renamed and removed. Paths of the device's program are relative to
-     * it and cannot leave it through `..` or links. It is opened by gpurpc_register_libc and when a device is added.
-     * Null: no files. */
+     * it and cannot leave it through `..` or links; FIFOs, sockets and devices are not opened. It is opened by
+     * gpurpc_register_libc and when a device is added. Null: no files. */
     const char *root;
     /* Null: the call is only answered. This library never ends the process. */
     gpurpc_exit_ty exit;
@@ -286,7 +290,9 @@ typedef struct gpurpc_device_options {
     /* Number of threads of a warp: 1, 32 or 64. */
     uint32_t lanes;
     /* Memory, by its address on the host: zeroed, or as an earlier server has left it. Null: `alloc` allocates it, and
-     * it is zeroed; without `alloc` it is memory of this process, which the program makes accessible to the device. */
+     * it is zeroed; without `alloc` it is memory of this library, which the program makes accessible to the device. It
+     * stays until gpurpc_server_destroy has returned, as a device may write after it was removed. A program that adds
+     * and removes many devices passes `memory` or `alloc`, and `free`. */
     void *memory;
     /* Size in bytes of `memory`: gpurpc_buffer_size or more. */
     uint64_t memory_size;
@@ -331,14 +337,21 @@ gpurpc_status_t gpurpc_register_request(gpurpc_server_t *server, uint32_t opcode
  * GPURPC_STATUS_INVALID_ARGUMENT for other `words`. */
 gpurpc_status_t gpurpc_register_warp(gpurpc_server_t *server, uint32_t opcode, uint32_t words, gpurpc_warp_callback_ty answer, void *data);
 
+/* Assigns `count` consecutive opcodes, 1 or more, that no other part of the program has, and sets `first` to the first:
+ * for libraries that share a server, and pass the opcode to their device code, for example as an argument of the kernel.
+ * Opcodes with a letter in the upper byte are constants, and two libraries can choose the same one. These have 0xff there,
+ * so GPURPC_OPCODES_NARROW has none. GPURPC_STATUS_INVALID_ARGUMENT for a `count` of 0, or if none are left. */
+gpurpc_status_t gpurpc_reserve_opcodes(gpurpc_server_t *server, uint32_t count, uint32_t *first);
+
 /* Registers the services of LLVM's libc, separate for each device: streams and files, printf, memory, exit, commands,
  * functions of the host. Statuses as for gpurpc_register_callback; GPURPC_STATUS_DUPLICATE_OPCODE if one of the
  * opcodes has a callback, GPURPC_STATUS_INVALID_ROOT if `root` cannot be opened, here or in gpurpc_device_add,
  * GPURPC_STATUS_INVALID_ARGUMENT for `malloc` without `free` or vice versa. `options` and `root` are copied. */
 gpurpc_status_t gpurpc_register_libc(gpurpc_server_t *server, const gpurpc_libc_options_t *options);
 
-/* Registers the callback that is called once for each dropped call. The port of a dropped call is not served again,
- * because the state of its client is unknown. Statuses as for gpurpc_register_callback; the last callback counts. */
+/* Registers the callback that is called once for each dropped call, and for each refused one. The port of a dropped
+ * call is not served again, because the state of its client is unknown, until gpurpc_device_reset_ports. Statuses as for
+ * gpurpc_register_callback; the last callback counts. */
 gpurpc_status_t gpurpc_register_fault_callback(gpurpc_server_t *server, gpurpc_fault_callback_ty callback, void *data);
 
 /* Computes the size in bytes of the memory of a device. GPURPC_STATUS_INVALID_PORT_COUNT,
@@ -354,8 +367,20 @@ gpurpc_status_t gpurpc_device_add(gpurpc_server_t *server, const gpurpc_device_o
  * of its options reports that the memory is no longer used. GPURPC_STATUS_NO_DEVICE if it was removed before. */
 gpurpc_status_t gpurpc_device_remove(gpurpc_server_t *server, gpurpc_device_t device);
 
+/* Serves a port of a device again whose call was dropped, once the kernel of that call has ended. An open call on the
+ * port, whose warp has ended in its middle, is abandoned: its callbacks of gpurpc_port_on_close are called, no fault is
+ * reported. An idle port is left alone. No code of the device may be in a call on the port, and the client must be
+ * unlocked: initialise it and copy it to the device again before the next kernel. GPURPC_STATUS_NO_DEVICE if the device
+ * was removed, GPURPC_STATUS_INVALID_ARGUMENT if it has no such port, GPURPC_STATUS_BUSY in a callback. */
+gpurpc_status_t gpurpc_device_reset_port(gpurpc_server_t *server, gpurpc_device_t device, uint32_t port);
+
+/* Resets all ports of a device, once all of its kernels have ended: as gpurpc_device_reset_port for each port. Sets
+ * `count`, which may be null, to the number of ports with a dropped or open call. Calls that have not begun are served
+ * as usual: poll first for those that the kernel has made. */
+gpurpc_status_t gpurpc_device_reset_ports(gpurpc_server_t *server, gpurpc_device_t device, uint32_t *count);
+
 /* Returns the address on the host and the size in bytes of the memory of a device. Either output may be null.
- * GPURPC_STATUS_NO_DEVICE if it was removed. Memory of this library is valid until then. */
+ * GPURPC_STATUS_NO_DEVICE if it was removed. Memory of this library is valid until gpurpc_server_destroy. */
 gpurpc_status_t gpurpc_device_buffer(gpurpc_server_t *server, gpurpc_device_t device, void **buffer, uint64_t *size);
 
 /* Initialises a client (gpurpc_client_t of gpurpc_client.h) in host memory of `size` bytes, GPURPC_CLIENT_SIZE or
@@ -375,7 +400,7 @@ gpurpc_status_t gpurpc_poll(gpurpc_server_t *server, int *any);
 gpurpc_status_t gpurpc_serve(gpurpc_server_t *server);
 
 /* Makes gpurpc_serve return, now and later, once all calls are answered. A call whose client has died stays open until
- * its device is removed. */
+ * its device is removed or gpurpc_device_reset_ports is called. */
 gpurpc_status_t gpurpc_drain(gpurpc_server_t *server);
 
 /* Makes gpurpc_serve return at once, now and later, for example when the device's program has ended. Open calls stay
@@ -410,7 +435,7 @@ gpurpc_status_t gpurpc_send_n(gpurpc_port_t *port, gpurpc_send_n_callback_ty mes
 gpurpc_status_t gpurpc_run_blocking(gpurpc_port_t *port, gpurpc_callback_ty work, void *data);
 
 /* Allocates `size` zeroed bytes, aligned to 16, that are released when the call has ended. Returns null if the memory limit
- * of the device is reached. */
+ * of the device is reached, or the device was removed. */
 void *gpurpc_port_alloc(gpurpc_port_t *port, uint64_t size);
 
 /* Registers `callback`, which is called once when the call has ended or was dropped: by the thread that serves or removes

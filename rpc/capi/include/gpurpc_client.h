@@ -115,6 +115,9 @@ GPURPC_DETAIL_FN void gpurpc_detail_pause(void) {
 /* gcc's atomic builtins, which clang also has, have system scope on devices. Relaxed accesses and fences are used, as in
  * LLVM's libc: clang 19 supports neither acquire loads nor fences of C11 for nvptx. */
 #if defined(__NVPTX__)
+#if !__has_builtin(__nvvm_vote_ballot_sync)
+#error "gpurpc_client.h: clang generates PTX before 6.3: compile with -Xclang -target-feature -Xclang +ptx63 or later"
+#endif
 #define GPURPC_DETAIL_LANES 32
 GPURPC_DETAIL_FN uint32_t gpurpc_lane_id(void) { return (uint32_t)__nvvm_read_ptx_sreg_laneid(); }
 GPURPC_DETAIL_FN uint64_t gpurpc_lane_mask(void) {
@@ -126,7 +129,11 @@ GPURPC_DETAIL_FN uint64_t gpurpc_detail_ballot(uint64_t mask, int what) {
     return (uint32_t)__nvvm_vote_ballot_sync((uint32_t)mask, what != 0);
 }
 GPURPC_DETAIL_FN void gpurpc_detail_sync(uint64_t mask) { __nvvm_bar_warp_sync((uint32_t)mask); }
-GPURPC_DETAIL_FN void gpurpc_detail_pause(void) {}
+GPURPC_DETAIL_FN void gpurpc_detail_pause(void) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 700
+    __asm__ volatile("nanosleep.u32 64;" ::: "memory");
+#endif
+}
 #elif defined(__AMDGCN__)
 #define GPURPC_DETAIL_LANES (uint32_t)__builtin_amdgcn_wavefrontsize()
 GPURPC_DETAIL_FN uint32_t gpurpc_lane_id(void) {

@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use gpurpc::server::{
-    Budget, Fault, JobFuture, Messages, OpenCall, RecvN, SendN, SerialExecutor, Session, Step,
+    Budget, Buffer, Fault, JobFuture, Messages, OpenCall, RecvN, SendN, SerialExecutor, Session,
+    Step,
 };
 
-use crate::block::Block;
 use crate::callback::{
     Bytes, CDevice, Callback, PlainCallback, PortCallback, RecvNCallback, SendNCallback,
 };
@@ -44,7 +44,7 @@ pub struct Call {
 #[derive(Default)]
 struct State {
     queue: VecDeque<Operation>,
-    blocks: Vec<Block>,
+    blocks: Vec<Buffer>,
     close_callbacks: Vec<Callback<PlainCallback>>,
 }
 
@@ -66,8 +66,8 @@ impl Call {
 
     /// Allocates memory that is released with the call.
     pub(crate) fn alloc(&self, size: usize) -> Result<*mut u8, Fault> {
-        let block = Block::new(size, &self.budget)?;
-        let start = block.start();
+        let block = self.budget.allocate(size)?;
+        let start = block.as_ptr();
         self.state().blocks.push(block);
         Ok(start)
     }

@@ -3,10 +3,8 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 
 use gpurpc::memory::SharedMemory;
-use gpurpc::server::Warp;
+use gpurpc::server::{Buffer, Warp};
 use gpurpc::{PACKET_WORDS, PacketCopies, Packets};
-
-use crate::block::MAX_ALIGN;
 
 /// `gpurpc_alloc_ty`.
 pub type Alloc = unsafe extern "C" fn(size: u64, data: *mut c_void) -> *mut c_void;
@@ -89,7 +87,7 @@ pub struct CFault {
     pub port: u32,
     /// Opcode of the call.
     pub opcode: u32,
-    /// Reason for the drop.
+    /// Reason for the drop, or `GPURPC_STATUS_REFUSED`.
     pub status: c_int,
     /// 0.
     pub reserved: u32,
@@ -196,7 +194,7 @@ impl Callback<PlainCallback> {
 }
 
 impl Callback<FaultCallback> {
-    /// Reports a dropped call.
+    /// Reports a dropped or refused call.
     pub fn report(&self, fault: &CFault) {
         // SAFETY: the function is as the header requires.
         unsafe { (self.function)(fault, self.data) }
@@ -281,8 +279,8 @@ impl Callback<HostCallCallback> {
     /// Calls a function of the host. Its arguments are copied to an address aligned for any struct.
     pub fn call(&self, device: CDevice, function: u64, arguments: &mut [u8]) -> u64 {
         let mut aligned =
-            vec![AlignedBytes([0; MAX_ALIGN]); arguments.len().div_ceil(MAX_ALIGN).max(1)];
-        for (word, bytes) in aligned.iter_mut().zip(arguments.chunks(MAX_ALIGN)) {
+            vec![AlignedBytes([0; Buffer::ALIGN]); arguments.len().div_ceil(Buffer::ALIGN).max(1)];
+        for (word, bytes) in aligned.iter_mut().zip(arguments.chunks(Buffer::ALIGN)) {
             word.0[..bytes.len()].copy_from_slice(bytes);
         }
         let (start, size) = (aligned.as_mut_ptr().cast(), arguments.len() as u64);
@@ -293,7 +291,7 @@ impl Callback<HostCallCallback> {
 
 #[derive(Clone, Copy)]
 #[repr(align(16))]
-struct AlignedBytes([u8; MAX_ALIGN]);
+struct AlignedBytes([u8; Buffer::ALIGN]);
 
 /// Bytes of the program, which stay unchanged while they are sent.
 #[derive(Clone, Copy, Debug)]

@@ -9,7 +9,6 @@
 //! port of a call that has not ended, an initialised struct, writable memory for an output, or as many bytes as
 //! the size next to it states. Functions of the program are as the header requires for their type.
 
-mod block;
 mod call;
 mod callback;
 mod libc;
@@ -149,6 +148,27 @@ pub unsafe extern "C" fn gpurpc_register_warp(
     })
 }
 
+/// Assigns unused opcodes.
+///
+/// # Safety
+///
+/// [Rules for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpurpc_reserve_opcodes(
+    server: *mut Server,
+    count: u32,
+    first: *mut u32,
+) -> c_int {
+    catch_status(|| {
+        let output = output(first)?;
+        // SAFETY: guaranteed by the caller.
+        let opcode = unsafe { deref(server) }?.reserve_opcodes(count)?;
+        // SAFETY: guaranteed by the caller.
+        unsafe { output.write(opcode) };
+        Ok(())
+    })
+}
+
 /// Registers the services of LLVM's libc.
 ///
 /// # Safety
@@ -167,7 +187,7 @@ pub unsafe extern "C" fn gpurpc_register_libc(
     })
 }
 
-/// Registers the callback for dropped calls.
+/// Registers the callback for dropped and refused calls.
 ///
 /// # Safety
 ///
@@ -233,6 +253,46 @@ pub unsafe extern "C" fn gpurpc_device_add(
 pub unsafe extern "C" fn gpurpc_device_remove(server: *mut Server, device: CDevice) -> c_int {
     // SAFETY: guaranteed by the caller.
     catch_status(|| unsafe { deref(server) }?.remove_device(device))
+}
+
+/// Resets a port of a device.
+///
+/// # Safety
+///
+/// [Rules for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpurpc_device_reset_port(
+    server: *mut Server,
+    device: CDevice,
+    port: u32,
+) -> c_int {
+    catch_status(|| {
+        // SAFETY: guaranteed by the caller.
+        unsafe { deref(server) }?.reset(device, Some(port))?;
+        Ok(())
+    })
+}
+
+/// Resets all ports of a device.
+///
+/// # Safety
+///
+/// [Rules for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpurpc_device_reset_ports(
+    server: *mut Server,
+    device: CDevice,
+    count: *mut u32,
+) -> c_int {
+    catch_status(|| {
+        // SAFETY: guaranteed by the caller.
+        let reset = unsafe { deref(server) }?.reset(device, None)?;
+        if let Ok(output) = output(count) {
+            // SAFETY: guaranteed by the caller. A device has no more ports than a `u32`.
+            unsafe { output.write(reset as u32) };
+        }
+        Ok(())
+    })
 }
 
 /// Address and size of the memory of a device.

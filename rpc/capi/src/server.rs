@@ -7,9 +7,9 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use gpurpc::Layout;
-use gpurpc::memory::{Region, SharedMemory};
-use gpurpc::server::{self, Device, DeviceId, DroppedCall, Handlers, IdlePolicy, Opcodes};
+use gpurpc::memory::{Memory, Region, SharedMemory};
+use gpurpc::server::{self, Device, DeviceId, Fault, Handlers, IdlePolicy, Opcodes};
+use gpurpc::{Layout, PortIndex};
 
 use crate::call::{OpcodeCallback, QueuedCalls};
 use crate::callback::{CDevice, CFault, Callback, FaultCallback, Free, PortCallback, WarpCallback};
@@ -32,6 +32,8 @@ struct Registrations {
     handlers: BTreeMap<u32, Handler>,
     fault: Option<Callback<FaultCallback>>,
     libc: Option<Arc<Libc>>,
+    /// Number of opcodes that were assigned by `reserve_opcodes`.
+    reserved: u32,
     /// Number of devices added or being added. Callbacks cannot be registrations after the first one.
     devices: usize,
 }
@@ -56,6 +58,10 @@ struct Entry {
     size: usize,
 }
 
+/// Class of the opcodes that are assigned at run time. The last one is LLVM's `LAST`.
+const RESERVED_BASE: u32 = 0xff00_0000;
+const MAX_RESERVED: u32 = 0x00ff_ffff;
+
 impl Server {
     /// A server without devices and callbacks.
     pub fn new(idle: IdlePolicy) -> Self {
@@ -78,6 +84,15 @@ impl Server {
         Ok(())
     }
 
+    /// Assigns consecutive opcodes that no other part of the program has. Returns the first.
+    pub fn reserve_opcodes(&self, count: u32) -> Result<u32, Status> {
+        let mut registrations = lock(&self.registrations);
+        let first = registrations.reserved;
+        let end = first.checked_add(count).filter(|end| *end <= MAX_RESERVED);
+        registrations.reserved = end.filter(|_| count > 0).ok_or(Status::INVALID_ARGUMENT)?;
+        Ok(RESERVED_BASE | first)
+    }
+
     /// Registers the services of LLVM's libc.
     pub fn register_libc(&self, libc: Libc) -> Result<(), Status> {
         let mut registrations = self.modifiable_registrations()?;
@@ -89,7 +104,7 @@ impl Server {
         Ok(())
     }
 
-    /// Registers the callback for dropped calls.
+    /// Registers the callback for dropped and refused calls.
     pub fn register_fault_callback(&self, callback: Callback<FaultCallback>) -> Result<(), Status> {
         self.modifiable_registrations()?.fault = Some(callback);
         Ok(())
@@ -154,6 +169,28 @@ impl Server {
         let entry = lock(&self.devices).by_handle.remove(&device.handle);
         let entry = entry.ok_or(Status::NO_DEVICE)?;
         Ok(self.server.remove_device(entry.id)?)
+    }
+
+    /// Resets a port of a device, or all. Fails in a callback, whose own device is in use.
+    pub fn reset(&self, device: CDevice, port: Option<u32>) -> Result<usize, Status> {
+        let (id, ports) = {
+            let devices = lock(&self.devices);
+            let entry = devices.by_handle.get(&device.handle);
+            let entry = entry.ok_or(Status::NO_DEVICE)?;
+            (entry.id, entry.memory.layout().ports())
+        };
+        if port.is_some_and(|port| port >= ports) {
+            return Err(Status::INVALID_ARGUMENT);
+        }
+        if DEPTH.get() > 0 {
+            return Err(Status::BUSY);
+        }
+        // Calls that are abandoned end in callbacks.
+        let _guard = ServingGuard::new(&self.users);
+        Ok(match port {
+            Some(port) => self.server.reset_port(id, PortIndex::new(port))?.into(),
+            None => self.server.reset_ports(id)?,
+        })
     }
 
     /// Address and size of the memory of a device.
@@ -229,21 +266,41 @@ impl Registrations {
             }
         }
         if let Some(callback) = self.fault {
-            handlers.on_fault(move |dropped| report(dropped, device, callback));
+            handlers.on_fault(move |dropped| {
+                let status = Status::from_fault(&dropped.fault);
+                let (port, opcode) = (dropped.port.get(), dropped.opcode);
+                report(callback, device, (port, opcode), status, &dropped.fault);
+            });
+            handlers.on_refusal(move |refused| {
+                let (port, opcode) = (refused.port.get(), refused.opcode);
+                report(
+                    callback,
+                    device,
+                    (port, opcode),
+                    Status::REFUSED,
+                    &refused.reason,
+                );
+            });
         }
         Ok(handlers)
     }
 }
 
-/// Reports a dropped call to the program.
-fn report(dropped: &DroppedCall, device: CDevice, callback: Callback<FaultCallback>) {
+/// Reports a dropped or refused call to the program: its port and opcode, and the reason.
+fn report(
+    callback: Callback<FaultCallback>,
+    device: CDevice,
+    (port, opcode): (u32, u32),
+    status: Status,
+    reason: &Fault,
+) {
     // No message of a fault contains a zero byte.
-    let text = CString::new(dropped.fault.to_string()).unwrap_or_default();
+    let text = CString::new(reason.to_string()).unwrap_or_default();
     callback.report(&CFault {
         device,
-        port: dropped.port.get(),
-        opcode: dropped.opcode,
-        status: Status::from_fault(&dropped.fault).0,
+        port,
+        opcode,
+        status: status.0,
         reserved: 0,
         text: text.as_ptr(),
     });

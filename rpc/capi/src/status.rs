@@ -26,6 +26,7 @@ const MESSAGE_TOO_LARGE: c_int = 0x100b;
 const HANDLER_FAILED: c_int = 0x100c;
 const INVALID_ROOT: c_int = 0x100d;
 const INVALID_STRUCT_SIZE: c_int = 0x100e;
+const REFUSED: c_int = 0x100f;
 
 impl Status {
     pub const INVALID_ARGUMENT: Self = Self(INVALID_ARGUMENT);
@@ -37,6 +38,7 @@ impl Status {
     pub const BUSY: Self = Self(BUSY);
     pub const INVALID_ROOT: Self = Self(INVALID_ROOT);
     pub const INVALID_STRUCT_SIZE: Self = Self(INVALID_STRUCT_SIZE);
+    pub const REFUSED: Self = Self(REFUSED);
 
     /// Status for the fault that dropped a call.
     pub fn from_fault(fault: &Fault) -> Self {
@@ -90,6 +92,7 @@ pub fn message(status: c_int) -> &'static CStr {
         HANDLER_FAILED => c"the handler of the call failed",
         INVALID_ROOT => c"the root for files is not a directory or cannot be opened",
         INVALID_STRUCT_SIZE => c"struct_size of the options is not the sizeof of their struct",
+        REFUSED => c"the request was refused: its client has an error as the answer",
         _ => c"unknown error",
     }
 }
@@ -107,7 +110,7 @@ mod tests {
             (Fault::MessageTooLarge { size, limit }, MESSAGE_TOO_LARGE),
             (Fault::OutOfMemory { size, limit }, OUT_OF_MEMORY),
             (Fault::HandlerFailed, HANDLER_FAILED),
-            (Fault::Other("printf: %n is not allowed"), HANDLER_FAILED),
+            (Fault::Other("printf: missing arguments"), HANDLER_FAILED),
         ] {
             assert_eq!(Status::from_fault(&fault), Status(status), "{fault}");
         }

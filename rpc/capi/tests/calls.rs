@@ -537,3 +537,32 @@ fn a_server_stops_while_calls_are_in_progress() {
     assert_eq!(unsafe { gpurpc_serve(server.0) }, SUCCESS);
     drop(call);
 }
+
+/// Two libraries that know nothing of each other register services on one server.
+#[test]
+fn reserved_opcodes_are_unique() -> Result<(), Error> {
+    let server = Server::new();
+    let reserve = |count| {
+        let mut first = 0;
+        // SAFETY: the server is valid, and a place for the opcode.
+        let status = unsafe { gpurpc_reserve_opcodes(server.0, count, &mut first) };
+        assert_eq!(status, SUCCESS);
+        first
+    };
+    let (one, other, last) = (reserve(2), reserve(1), reserve(1));
+    assert_eq!([one, other, last], [0xff00_0000, 0xff00_0002, 0xff00_0003]);
+    let seen = RefCell::new(Seen::default());
+    for opcode in [one, one + 1, other, last] {
+        assert_eq!(server.register(opcode, answer, &seen), SUCCESS);
+    }
+    let options = options(1, 1);
+    let device = server.add(&options).expect("the device can be added");
+    let client = server.client(device, &options);
+    for opcode in [one + 1, other] {
+        let mut call = client.open(opcode, 1);
+        call.send(|packets| packets.set_word(0, 0, 41));
+        assert_eq!(call.recv(|packets| packets.word(0, 0)), Some(42));
+        assert_eq!(seen.borrow().opcode, opcode);
+    }
+    Ok(())
+}

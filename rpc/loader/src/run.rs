@@ -126,8 +126,14 @@ fn copy_to_device(gpu: &Gpu, strings: &CStringArray) -> Result<u64> {
 fn serve(gpu: &Arc<Gpu>, program: &Program<'_>, client: Client) -> Result<Services> {
     // A diverged warp may have one call per thread.
     let ports = program.ports.unwrap_or_else(|| {
-        let threads = u32::try_from(program.shape.size()).unwrap_or(MAX_PORTS);
-        threads.clamp(64, MAX_PORTS)
+        let threads = program.shape.size();
+        if threads > MAX_PORTS.into() {
+            eprintln!(
+                "warning: {threads} threads share {MAX_PORTS} ports, the maximum: a call waits while all are in use; \
+                 --ports {MAX_PORTS} silences this warning"
+            );
+        }
+        u32::try_from(threads).unwrap_or(MAX_PORTS).clamp(64, MAX_PORTS)
     });
     let layout = Layout::new(ports, gpu.lanes());
     let layout = layout.map_err(|error| Error::new(Code::Failed, error.to_string()))?;

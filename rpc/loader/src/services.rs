@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 
 use gpurpc::libc;
 use gpurpc::memory::{Region, SharedMemory};
-use gpurpc::server::{Device, DroppedCall, Handlers, IdlePolicy, Limits, Opcodes, Server};
+use gpurpc::server::{
+    Device, DroppedCall, Handlers, IdlePolicy, Limits, Opcodes, RefusedCall, Server,
+};
 use gpurpc::{Layout, opcode};
 
 use crate::error::{Code, Error, Result};
@@ -160,6 +162,11 @@ fn handlers(
     );
     let mut handlers = Handlers::new();
     handlers.on_fault(warn);
+    handlers.on_refusal(|call| {
+        let RefusedCall { port, reason, .. } = call;
+        let opcode = opcode_name(call.opcode);
+        eprintln!("warning: call on port {port} refused: opcode {opcode}: {reason}");
+    });
     let registered = services.register(&mut handlers);
     let registered = registered.and_then(|()| {
         // A service for LLVM's tests, and for measurements of a round trip.
@@ -203,9 +210,15 @@ fn warn(dropped: &DroppedCall) {
         fault,
         ..
     } = dropped;
-    let name = opcode::ALL.iter().find(|(_, number)| number == opcode);
-    let name = name.map_or(String::new(), |(name, _)| format!(" ({name})"));
+    let opcode = opcode_name(*opcode);
     eprintln!(
-        "warning: call on port {port} dropped, its warp may wait indefinitely: opcode {opcode:#x}{name}: {fault}"
+        "warning: call on port {port} dropped, its warp may wait indefinitely: opcode {opcode}: {fault}"
     );
+}
+
+/// Number of an opcode, with its name if it has one.
+fn opcode_name(opcode: u32) -> String {
+    let name = opcode::ALL.iter().find(|(_, number)| *number == opcode);
+    let name = name.map_or(String::new(), |(name, _)| format!(" ({name})"));
+    format!("{opcode:#x}{name}")
 }

@@ -26,6 +26,7 @@ mod files;
 #[cfg(not(feature = "files"))]
 #[path = "libc/no_files.rs"]
 mod files;
+mod growing_bytes;
 mod io;
 mod lanes;
 mod pool;
@@ -68,8 +69,8 @@ pub struct LibcLimits {
     /// indicator of its stream; a longer line is returned in parts. The bytes count as messages
     /// ([`Limits::memory`](crate::server::Limits::memory)).
     pub read: usize,
-    /// Maximum number of bytes that all lanes of a warp print with one `printf`. A call that would print more
-    /// prints nothing and is dropped.
+    /// Maximum number of bytes that all lanes of a warp print with one `printf`. Lanes that would print more print
+    /// nothing, and their `printf` returns -1; [`Handlers::on_refusal`] has the reason.
     pub print: usize,
     /// Maximum number of allocations that are not freed: the host remembers each address. Further allocations
     /// return a null pointer.
@@ -154,6 +155,7 @@ impl Services {
 
     /// Lets the program open, rename and remove files below a directory. Its paths are relative to the
     /// directory; absolute paths, and paths that leave it through `..` or symlinks, do not exist for the program.
+    /// Neither do FIFOs, sockets and devices: one could block a thread of the host indefinitely.
     ///
     /// Without a directory, `fopen` returns a null pointer, `remove` and `rename` return -1.
     ///

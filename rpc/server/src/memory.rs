@@ -3,11 +3,15 @@
 mod access;
 mod bulk;
 mod mailboxes;
+mod pages;
 #[cfg(all(test, feature = "std"))]
 pub(crate) mod racing;
 mod region;
 mod shared;
 
 pub use access::{Memory, Side};
+#[cfg(feature = "std")]
+pub(crate) use pages::PrivatePages;
+pub(crate) use pages::{LARGE, Pages};
 pub use region::Region;
 pub use shared::SharedMemory;

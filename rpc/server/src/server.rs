@@ -1,6 +1,7 @@
 //! Server side of the protocol.
 
 mod budget;
+mod buffer;
 mod catch_panic;
 mod device;
 mod fault;
@@ -8,6 +9,7 @@ mod handler;
 mod messages;
 mod port;
 mod ready_set;
+mod refusal;
 #[cfg(feature = "std")]
 mod serial_executor;
 #[cfg(feature = "std")]
@@ -16,11 +18,13 @@ mod session;
 mod session_future;
 
 pub use budget::{Budget, Limits, Reservation};
+pub use buffer::Buffer;
 pub use device::{Device, Opcodes};
 pub use fault::Fault;
 pub use handler::{DroppedCall, Handlers, Warp};
 pub use messages::{Messages, RecvN, SendN};
 pub use port::Port;
+pub use refusal::RefusedCall;
 #[cfg(feature = "std")]
 pub use serial_executor::{JobFuture, SerialExecutor};
 #[cfg(feature = "std")]

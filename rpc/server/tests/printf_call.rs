@@ -41,8 +41,15 @@ type Ends = (Client<Region, Polling>, Arc<Mutex<Device>>);
 type Texts = Arc<Mutex<BTreeMap<u32, Vec<u8>>>>;
 type Faults = Arc<Mutex<Vec<Fault>>>;
 
+/// Reports of a server: dropped calls, and refused ones.
+#[derive(Clone, Default)]
+struct Reports {
+    faults: Faults,
+    refusals: Faults,
+}
+
 /// Client of a server that stores the printed text in `texts`.
-fn client(lanes: u32, limits: Limits, texts: &Texts, faults: &Faults) -> Result<Ends, Error> {
+fn client(lanes: u32, limits: Limits, texts: &Texts, reports: &Reports) -> Result<Ends, Error> {
     let mut handlers = Handlers::new();
     for (opcode, packed) in [(PRINTF_TO_STDOUT, false), (PRINTF_TO_STDOUT_PACKED, true)] {
         let texts = Arc::clone(texts);
@@ -51,6 +58,9 @@ fn client(lanes: u32, limits: Limits, texts: &Texts, faults: &Faults) -> Result<
             async move {
                 let received = printf::receive(&mut port, packed, STRINGS_LIMIT).await?;
                 let printed = received.texts(TEXT_LIMIT)?;
+                for (_, reason) in printed.refused() {
+                    port.refuse(reason);
+                }
                 let text = |lane| Some((lane, printed.get(lane)?.to_vec()));
                 let printed: BTreeMap<_, _> = port.lanes().filter_map(text).collect();
                 let size = |lane| printed.get(&lane).map_or(-1, |text| text.len() as i32);
@@ -60,8 +70,10 @@ fn client(lanes: u32, limits: Limits, texts: &Texts, faults: &Faults) -> Result<
             }
         })?;
     }
-    let found = Arc::clone(faults);
+    let found = Arc::clone(&reports.faults);
     handlers.on_fault(move |dropped| found.lock().unwrap().push(dropped.fault.clone()));
+    let refused = Arc::clone(&reports.refusals);
+    handlers.on_refusal(move |call| refused.lock().unwrap().push(call.reason.clone()));
     let region = Region::zeroed(Layout::new(2, lanes)?)?;
     let memory = region.clone();
     let device = Device::new(region, Arc::new(handlers), limits, Opcodes::Wide);
@@ -69,7 +81,7 @@ fn client(lanes: u32, limits: Limits, texts: &Texts, faults: &Faults) -> Result<
     let locks = Polling {
         locks: HostLocks::new(),
         device: Arc::clone(&device),
-        faults: Arc::clone(faults),
+        faults: Arc::clone(&reports.faults),
     };
     Ok((Client::new(memory, locks), device))
 }
@@ -161,13 +173,13 @@ fn talk(call: &mut Call<'_, Region, Polling>, prints: &[Print]) -> BTreeMap<u32,
 
 #[test]
 fn each_lane_prints_its_own() -> Result<(), Error> {
-    let (texts, faults) = (Texts::default(), Faults::default());
+    let (texts, reports) = (Texts::default(), Reports::default());
     for (lanes, masks) in [
         (1, &[1][..]),
         (32, &[0xffff_ffff, 1, 1 << 31, 0b1_0110, 0b1000, 0b10]),
         (64, &[u64::MAX, 0xf0f0 << 48]),
     ] {
-        let (client, _) = client(lanes, Limits::default(), &texts, &faults)?;
+        let (client, _) = client(lanes, Limits::default(), &texts, &reports)?;
         for (opcode, packed) in [(PRINTF_TO_STDOUT, false), (PRINTF_TO_STDOUT_PACKED, true)] {
             let prints: Vec<_> = (0..64).map(|lane| print(lane, packed)).collect();
             for mask in masks {
@@ -185,84 +197,100 @@ fn each_lane_prints_its_own() -> Result<(), Error> {
             }
         }
     }
-    assert_eq!(*faults.lock().unwrap(), []);
+    assert_eq!(*reports.faults.lock().unwrap(), []);
+    assert_eq!(*reports.refusals.lock().unwrap(), []);
     Ok(())
 }
 
-/// Faults of a call of one lane that sends the same string so many times.
-fn faults_of(
+/// Fault and refusal of a call of one lane that sends the same string so many times. The result of a refused call
+/// is -1.
+fn reports_of(
     limits: Limits,
     format: &str,
     arguments: &[u8],
     string: &[u8],
     strings: usize,
-) -> Result<Vec<Fault>, Error> {
-    let (texts, faults) = (Texts::default(), Faults::default());
-    let (client, device) = client(1, limits, &texts, &faults)?;
+) -> Result<[Option<Fault>; 2], Error> {
+    let (texts, reports) = (Texts::default(), Reports::default());
+    let (client, device) = client(1, limits, &texts, &reports)?;
     let mut call = client.open(PRINTF_TO_STDOUT, 1);
     let served = || {
         let mut device = device.lock().unwrap();
         while device.poll() {}
-        faults.lock().unwrap().is_empty()
+        reports.faults.lock().unwrap().is_empty()
     };
     call.send_n(|_| format.as_bytes());
     if served() {
-        call.recv(|_| ());
-        call.send_n(|_| arguments);
+        let size = call.recv(|packets| packets.word(0, 0)).unwrap_or(0) as usize;
+        call.send_n(|_| &arguments[..size.min(arguments.len())]);
     }
-    for _ in 0..strings {
-        if served() {
-            call.recv(|_| ());
-            call.send_n(|_| string);
+    let mut left = strings;
+    while served() {
+        let words = call.recv(|packets| [packets.word(0, 0), packets.word(0, 1)]);
+        let Some([result, address]) = words else {
+            break;
+        };
+        if address == 0 {
+            let is_refused = !reports.refusals.lock().unwrap().is_empty();
+            assert_eq!(result == u64::MAX, is_refused);
+            break;
         }
+        left = left.checked_sub(1).expect("no more strings are requested");
+        call.send_n(|_| string);
     }
-    served();
     drop(call);
-    let found = faults.lock().unwrap().clone();
-    Ok(found)
+    let one = |of: &Faults| {
+        let mut found = of.lock().unwrap().clone();
+        assert!(found.len() <= 1, "{found:?}");
+        found.pop()
+    };
+    Ok([one(&reports.faults), one(&reports.refusals)])
 }
 
 #[test]
-fn a_client_that_violates_the_protocol_is_not_served() -> Result<(), Error> {
-    let limits = Limits::default();
-    let fault = |format: &str, arguments: &[u8], string: &[u8]| {
-        faults_of(limits, format, arguments, string, 1)
-    };
-    let other = |what| [Fault::Other(what)];
-    assert_eq!(fault("%n", &[], &[])?, other("printf: %n is not allowed"));
-    let few = other("printf: missing arguments");
-    assert_eq!(fault("%d%s", &[0; 12], &[])?, few);
-    let long = other("printf: strings exceed the limit");
-    assert_eq!(fault("%s", &[1; 8], &[b'x'; STRINGS_LIMIT + 1])?, long);
-    let text = other("printf: output exceeds the limit");
-    assert_eq!(
-        fault("%*d", &[i32::MAX.to_ne_bytes(), [0; 4]].concat(), &[])?,
-        text
-    );
+fn too_few_arguments_drop_the_call() -> Result<(), Error> {
+    let reports = reports_of(Limits::default(), "%d%s", &[0; 12], &[], 0)?;
+    let fault = Fault::Other("printf: missing arguments");
+    assert_eq!(reports, [Some(fault), None]);
+    Ok(())
+}
+
+#[test]
+fn refused_requests_are_answered() -> Result<(), Error> {
+    let wide = [i32::MAX.to_ne_bytes(), [0; 4]].concat();
+    let long = [b'x'; STRINGS_LIMIT + 1];
+    for (format, arguments, string, reason) in [
+        ("%n", &[][..], &[][..], "printf: %n is not allowed"),
+        ("%s%s", &[1; 16], &long, "printf: strings exceed the limit"),
+        ("%*d", &wide, &[], "printf: output exceeds the limit"),
+    ] {
+        let reports = reports_of(Limits::default(), format, arguments, string, 1)?;
+        assert_eq!(reports, [None, Some(Fault::Other(reason))], "{format}");
+    }
     Ok(())
 }
 
 /// Received strings and the printed text count as messages.
 #[test]
 fn kept_texts_count() -> Result<(), Error> {
-    let faults = |memory, format: &str, string: &[u8], strings| {
+    let reports = |memory, format: &str, string: &[u8], strings| {
         let limits = Limits {
             memory,
             ..Limits::default()
         };
         let arguments = [1_u64.to_ne_bytes(); 3].concat();
-        faults_of(limits, format, &arguments, string, strings)
+        reports_of(limits, format, &arguments, string, strings)
     };
-    let is_memory = |faults: &[Fault]| matches!(faults, [Fault::OutOfMemory { .. }]);
+    let is_refused = |reports: &[_; 2]| matches!(reports, [None, Some(Fault::OutOfMemory { .. })]);
     // Two strings fit, three do not, even without the text.
     let string = [b'x'; 1000];
     let format = "%.0s%.0s%.0s";
-    assert!(is_memory(&faults(3000, format, &string, 3)?));
-    assert_eq!(faults(8000, format, &string, 3)?, []);
-    assert!(is_memory(&faults(3000, "%4000d", b"", 0)?));
-    assert_eq!(faults(8000, "%4000d", b"", 0)?, []);
+    assert!(is_refused(&reports(3000, format, &string, 3)?));
+    assert_eq!(reports(8000, format, &string, 3)?, [None, None]);
+    assert!(is_refused(&reports(3000, "%4000d", b"", 0)?));
+    assert_eq!(reports(8000, "%4000d", b"", 0)?, [None, None]);
     // Addresses of strings, requested by arguments that fit.
-    assert!(is_memory(&faults(12 + 24 + 23, format, b"", 3)?));
-    assert_eq!(faults(12 + 24 + 24 + 4, format, b"", 3)?, []);
+    assert!(is_refused(&reports(12 + 24 + 23, format, b"", 3)?));
+    assert_eq!(reports(12 + 24 + 24 + 4, format, b"", 3)?, [None, None]);
     Ok(())
 }

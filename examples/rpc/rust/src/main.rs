@@ -49,7 +49,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let file = CString::new(file)?;
     let (next, sum) = (AtomicU64::new(1), Arc::new(AtomicU64::new(0)));
     let mut handlers = Handlers::new();
-    Services::new().files("files")?.register(&mut handlers)?;
+    let services = Services::new().files("files");
+    let services = services.map_err(|error| format!("the directory `files`: {error}"))?;
+    services.register(&mut handlers)?;
     handlers.on_request(TAKE, move |packets| {
         for lane in packets.lanes() {
             let number = next.fetch_add(1, Ordering::Relaxed);

@@ -5,6 +5,8 @@ use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 
 use cap_std::ambient_authority;
+#[cfg(unix)]
+use cap_std::fs::OpenOptionsExt;
 use cap_std::fs::{Dir, OpenOptions};
 
 use super::stream::Backing;
@@ -18,7 +20,9 @@ impl Root {
         Dir::open_ambient_dir(path, ambient_authority()).map(Self)
     }
 
-    /// `fopen`.
+    /// `fopen` of a regular file, or of a directory, which cannot be read. A FIFO, a socket or a device is no file
+    /// for the program: it could block the thread of the stream indefinitely. Streams of bytes are standard input and
+    /// output, which the host provides.
     pub fn fopen(&self, path: &CStr, mode: &CStr) -> Option<Backing> {
         let mode = Mode::parse(mode.to_bytes())?;
         let mut options = OpenOptions::new();
@@ -29,7 +33,15 @@ impl Root {
             .truncate(mode.truncate)
             .create(mode.create)
             .create_new(mode.create_new);
+        // Opening a FIFO would wait for its other end. For files the flag has no meaning.
+        #[cfg(unix)]
+        options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32);
         let file = self.0.open_with(host_path(path)?, &options).ok()?;
+        // The opened file is inspected, because the program may rename what a path names.
+        let kind = file.metadata().ok()?.file_type();
+        if !kind.is_file() && !kind.is_dir() {
+            return None;
+        }
         Some(Backing::File {
             file: BufReader::new(file.into_std()),
             read: mode.read,

@@ -186,7 +186,7 @@ async fn read_line(mut port: Port, io: Arc<Io>) -> Result<Port, Fault> {
     Ok(port)
 }
 
-/// `fopen`. The file's own thread opens it, because opening may block, for example a FIFO.
+/// `fopen`. The file's own thread opens it, because opening may take long, for example on a network file system.
 async fn open(mut port: Port, io: Arc<Io>) -> Result<Port, Fault> {
     let paths = port.recv_n().await?;
     let modes = port.recv(|packets| {

@@ -38,8 +38,14 @@ async fn print(mut port: Port, io: Arc<Io>, to: Option<u64>, packed: bool) -> Re
     let received = printf::receive(&mut port, packed, limit).await?;
     // The time to print is not bounded by the size of a format.
     let texts = io.pool.spawn(move || received.texts(limit)).await??;
+    // One report for a warp: the reason of its first refused lane.
+    if let Some((_, reason)) = texts.refused().next() {
+        port.refuse(reason);
+    }
     let write = move |lane, stream: &mut Stream| {
-        let text = texts.get(lane).unwrap_or_default();
+        let Some(text) = texts.get(lane) else {
+            return signed(-1);
+        };
         match stream.write(text) {
             count if count < text.len() as u64 => signed(-1),
             count => count,

@@ -1,8 +1,8 @@
 //! C's `printf` over arguments of a device.
 //!
 //! A device sends a format and the bytes of its arguments; strings are requested by their addresses. All of it
-//! is untrusted, so the host's `printf` is not used: the format is interpreted here, and `%n`, which would write
-//! to memory, is refused.
+//! is untrusted, so the host's `printf` is not used: the format is interpreted here. `%n`, which would write to
+//! memory, is refused, as is a text above the limit: such a lane prints nothing, and its `printf` returns -1.
 //!
 //! The output is that of glibc in its `C` locale, except for `%#g` of a number that rounds up to the power of
 //! ten at which an exponent is due: it keeps all its zeros, as C requires. Behaviour that C leaves undefined:

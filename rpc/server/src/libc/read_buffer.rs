@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use super::growing_bytes::GrowingBytes;
+use crate::memory::LARGE;
 use crate::server::{Budget, Reservation};
 
 /// Smallest growth of the buffer, unless fewer bytes are wanted. It grows only when it is full.
@@ -12,7 +14,7 @@ const MAX_GROWTH: usize = 1 << 20;
 /// Bytes that a lane has read.
 #[derive(Debug)]
 pub(crate) struct ReadBuffer {
-    bytes: Vec<u8>,
+    bytes: GrowingBytes,
     reserved: Reservation,
     limit: usize,
 }
@@ -21,39 +23,43 @@ impl ReadBuffer {
     /// An empty buffer for at most `limit` bytes.
     pub fn new(budget: &Arc<Budget>, limit: usize) -> Self {
         Self {
-            bytes: Vec::new(),
+            bytes: GrowingBytes::default(),
             reserved: budget.empty_reservation(),
             limit,
         }
     }
 
     pub fn bytes(&self) -> &[u8] {
-        &self.bytes
+        self.bytes.bytes()
     }
 
     /// Number of bytes that can be appended until the buffer holds `wanted`; grows a full buffer. A size that
     /// a device requests costs nothing until as many bytes were read.
     pub fn spare(&mut self, wanted: u64) -> usize {
-        let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
-        let wanted = wanted.min(self.limit).saturating_sub(self.bytes.len());
-        let free = self.reserved.bytes() - self.bytes.len();
+        let size = self.bytes().len();
+        let most = usize::try_from(wanted)
+            .unwrap_or(usize::MAX)
+            .min(self.limit);
+        let wanted = most.saturating_sub(size);
+        let free = self.reserved.bytes() - size;
         if free > 0 || wanted == 0 {
             return free.min(wanted);
         }
-        let more = self.bytes.len().clamp(MIN_GROWTH, MAX_GROWTH).min(wanted);
-        if self.grow(more) { more } else { 0 }
+        let more = size.clamp(MIN_GROWTH, MAX_GROWTH).min(wanted);
+        if self.grow(more, most) { more } else { 0 }
     }
 
     /// Appends bytes, at most [`Self::spare`].
     pub fn append(&mut self, bytes: &[u8]) {
-        self.bytes.extend_from_slice(bytes);
+        self.bytes.append(bytes);
     }
 
     /// Appends a byte beyond the limit, such as a terminator. Returns whether there was memory for it.
     pub fn terminate(&mut self, byte: u8) -> bool {
-        let fits = self.reserved.bytes() > self.bytes.len() || self.grow(1);
+        let size = self.bytes().len();
+        let fits = self.reserved.bytes() > size || self.grow(1, size + 1);
         if fits {
-            self.bytes.push(byte);
+            self.bytes.append(&[byte]);
         }
         fits
     }
@@ -61,15 +67,21 @@ impl ReadBuffer {
     /// Releases unused memory.
     pub fn shrink_to_fit(&mut self) {
         self.bytes.shrink_to_fit();
-        self.reserved.shrink_to(self.bytes.len());
+        self.reserved.shrink_to(self.bytes.bytes().len());
     }
 
-    fn grow(&mut self, more: usize) -> bool {
+    /// Reserves `more` bytes. `most` is the largest size that the buffer may reach.
+    fn grow(&mut self, more: usize, most: usize) -> bool {
         let before = self.reserved.bytes();
         if self.reserved.grow(more).is_err() {
             return false;
         }
-        let allocated = self.bytes.try_reserve_exact(more).is_ok();
+        let capacity = match before + more {
+            // Pages for all bytes and a terminator, so that they are copied once: unwritten ones take no memory.
+            large @ LARGE.. => large.max(most.saturating_add(1)),
+            small => small,
+        };
+        let allocated = self.bytes.reserve(capacity);
         if !allocated {
             // Only allocated memory is counted.
             self.reserved.shrink_to(before);

@@ -1,12 +1,12 @@
 //! Memory that is released after its last use.
 
-use alloc::alloc::{alloc_zeroed, dealloc, handle_alloc_error};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::fmt;
 use core::ops::Deref;
 use core::ptr::NonNull;
 
+use super::pages::Pages;
 use super::shared::SharedMemory;
 use crate::error::Error;
 use crate::layout::Layout;
@@ -28,6 +28,8 @@ pub struct Region {
     /// Duplicate of the owner's, so that accesses need no indirection.
     memory: SharedMemory,
     owner: Arc<Owner>,
+    /// Whether it is memory of this library.
+    is_own: bool,
 }
 
 struct Owner {
@@ -49,29 +51,33 @@ impl Region {
                 memory,
                 release: Some(Box::new(release)),
             }),
+            is_own: false,
         }
     }
 
-    /// Zeroed memory of this process, for a client on the host or for a device that can access it.
+    /// Zeroed memory of this process, for a client on the host or for a device that can access it: pages of
+    /// the system, which no other code of the process shares.
+    ///
+    /// A [`Server`](crate::server::Server) keeps such memory until it is dropped itself, because the device may
+    /// continue to write after it was removed.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidMemory`] if the layout does not fit into the address space of this process.
+    /// [`Error::InvalidMemory`] if the system does not provide as much memory.
     pub fn zeroed(layout: Layout) -> Result<Self, Error> {
         let size = layout.size();
-        // Aligned to a cache line, so that no other data shares a line with mailboxes.
-        let block = core::alloc::Layout::from_size_align(size, 64);
-        let block = block.map_err(|_| Error::InvalidMemory(size))?;
-        // SAFETY: no layout is empty.
-        let start = unsafe { alloc_zeroed(block) };
-        let Some(start) = NonNull::new(start) else {
-            handle_alloc_error(block)
-        };
-        // SAFETY: the memory is valid until it is released below, and no other pointer refers to it.
-        let memory = unsafe { SharedMemory::new(start, size, layout) }?;
-        // SAFETY: allocated above with the same layout, and no longer used.
-        let release = move |start: NonNull<u8>| unsafe { dealloc(start.as_ptr(), block) };
-        Ok(Self::new(memory, release))
+        let pages = Pages::new(size).ok_or(Error::InvalidMemory(size))?;
+        // SAFETY: the pages stay mapped until they are released below, and no other pointer refers to them.
+        let memory = unsafe { SharedMemory::new(pages.start(), size, layout) }?;
+        let mut region = Self::new(memory, move |_| drop(pages));
+        region.is_own = true;
+        Ok(region)
+    }
+
+    /// Whether the memory is that of [`Self::zeroed`].
+    #[cfg(feature = "std")]
+    pub(crate) fn is_own(&self) -> bool {
+        self.is_own
     }
 }
 
@@ -80,6 +86,7 @@ impl Clone for Region {
         Self {
             memory: self.memory.duplicate(),
             owner: Arc::clone(&self.owner),
+            is_own: self.is_own,
         }
     }
 }

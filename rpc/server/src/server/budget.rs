@@ -1,7 +1,7 @@
 //! Memory budget of the calls of a device.
 
 use alloc::sync::Arc;
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::fault::Fault;
 
@@ -48,6 +48,8 @@ impl Default for Limits {
 pub struct Budget {
     pub(crate) limits: Limits,
     used: AtomicUsize,
+    /// Whether the device is gone.
+    closed: AtomicBool,
 }
 
 impl Budget {
@@ -55,6 +57,7 @@ impl Budget {
         Self {
             limits,
             used: AtomicUsize::new(0),
+            closed: AtomicBool::new(false),
         }
     }
 
@@ -63,11 +66,21 @@ impl Budget {
         self.limits
     }
 
+    /// Number of bytes that are reserved now.
+    pub fn used(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// Refuses further reservations: what its calls have queued on other threads takes no more memory.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::Relaxed);
+    }
+
     /// Reserves a number of bytes.
     ///
     /// # Errors
     ///
-    /// [`Fault::OutOfMemory`] if fewer bytes remain.
+    /// [`Fault::OutOfMemory`] if fewer bytes remain, or the device is gone: dropped or removed from its server.
     pub fn reserve(self: &Arc<Self>, bytes: usize) -> Result<Reservation, Fault> {
         self.try_use(bytes)?;
         Ok(Reservation {
@@ -87,7 +100,11 @@ impl Budget {
 
     fn try_use(&self, bytes: usize) -> Result<(), Fault> {
         let limit = self.limits.memory;
-        let add = |used: usize| used.checked_add(bytes).filter(|sum| *sum <= limit);
+        let closed = self.closed.load(Ordering::Relaxed);
+        let add = |used: usize| {
+            used.checked_add(bytes)
+                .filter(|sum| *sum <= limit && !closed)
+        };
         // Relaxed: no other memory depends on the number.
         let reserved = self
             .used
@@ -126,6 +143,11 @@ pub struct Reservation {
 
 #[cfg(feature = "std")]
 impl Reservation {
+    /// The budget that the bytes are reserved from.
+    pub(crate) fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
     /// Number of reserved bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes

@@ -145,8 +145,10 @@ impl Device {
             let bit = u64::from(slot.handshake.outbox()) << (port % 64);
             idle_inboxes[port as usize / 64] |= bit;
         }
+        let budget = Budget::new(limits);
+        let state = DeviceState::new(memory, handlers.refusals.clone(), budget, ports);
         Self {
-            state: Arc::new(DeviceState::new(memory, Budget::new(limits), ports)),
+            state: Arc::new(state),
             last: (0, handlers.index_of(0)),
             handlers,
             opcodes,
@@ -173,6 +175,39 @@ impl Device {
     pub fn dropped_calls(&self) -> usize {
         let dropped = |slot: &&Slot| matches!(slot.state, State::Dropped);
         self.slots.iter().filter(dropped).count()
+    }
+
+    /// Serves a port again whose call was dropped. An open call on it is abandoned: its handler is dropped, no fault is
+    /// reported. Returns whether there was such a call; idle ports, and ports that do not exist, are left alone.
+    ///
+    /// No code of the device may be in a call on this port: its kernels have ended. The client must be unlocked, which
+    /// a copy of [`Layout::client`](crate::Layout::client) is. A call whose client still waits ends without an answer,
+    /// with the packets as they are.
+    pub fn reset_port(&mut self, port: PortIndex) -> bool {
+        let Some(slot) = self.slots.get_mut(port.slot()) else {
+            return false;
+        };
+        match slot.state {
+            State::Idle => return false,
+            State::Open => self.open_calls -= 1,
+            State::Dropped => {}
+        }
+        let memory = &self.state.memory;
+        // Equal mailboxes: the client owns the port.
+        let inbox = memory.inbox(Side::Server, port);
+        memory.set_outbox(Side::Server, port, inbox);
+        slot.state = State::Idle;
+        slot.session = None;
+        slot.handshake = Handshake::new(Side::Server, port, inbox, 0);
+        self.set_idle_inbox(port, inbox);
+        true
+    }
+
+    /// Calls [`Self::reset_port`] for all ports, for the next kernel of a device. Returns the number of ports that were
+    /// reset. Calls that have not begun are served as usual.
+    pub fn reset_ports(&mut self) -> usize {
+        let ports = self.state.memory.layout().port_indices();
+        ports.filter(|port| self.reset_port(*port)).count()
     }
 
     /// Polls all ports once and serves those that need it. Returns whether any did.
@@ -357,6 +392,12 @@ impl Device {
         } else {
             *bits | bit
         };
+    }
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        self.state.budget.close();
     }
 }
 

@@ -8,6 +8,7 @@ use core::future::Future;
 
 use super::fault::Fault;
 use super::port::Port;
+use super::refusal::{Refusals, RefusedCall};
 use super::session::Session;
 use super::session_future::SessionFuture;
 use crate::error::Error;
@@ -113,6 +114,7 @@ pub struct Handlers {
     /// In ascending order of opcodes.
     by_opcode: Vec<(u32, Handler)>,
     on_fault: Option<FaultHandler>,
+    pub(crate) refusals: Refusals,
 }
 
 impl Handlers {
@@ -222,6 +224,16 @@ impl Handlers {
         handler: impl Fn(&DroppedCall) + Send + Sync + 'static,
     ) -> &mut Self {
         self.on_fault = Some(Box::new(handler));
+        self
+    }
+
+    /// Sets the function that is called for each call that [`Port::refuse`] reports. A device can cause any number of
+    /// them.
+    pub fn on_refusal(
+        &mut self,
+        handler: impl Fn(&RefusedCall) + Send + Sync + 'static,
+    ) -> &mut Self {
+        self.refusals = Refusals::new(handler);
         self
     }
 

@@ -1,11 +1,10 @@
 //! Messages of any size, in several packets.
 
 use alloc::sync::Arc;
-use alloc::vec;
-use alloc::vec::Vec;
 use core::ops::Range;
 
-use super::budget::{Budget, Reservation};
+use super::budget::Budget;
+use super::buffer::Buffer;
 use super::fault::Fault;
 use super::session::OpenCall;
 use crate::layout::PACKET_SIZE;
@@ -94,10 +93,9 @@ impl SendN {
 /// ```
 #[derive(Debug)]
 pub struct Messages {
-    bytes: Vec<u8>,
+    bytes: Buffer,
     /// Range of the message of each of 64 lanes; `None` for a lane that does not participate.
     ranges: [Option<Range<usize>>; 64],
-    _reserved: Reservation,
 }
 
 impl Messages {
@@ -138,8 +136,7 @@ impl Messages {
             sum = end;
         }
         let mut messages = Self {
-            _reserved: budget.reserve(sum)?,
-            bytes: vec![0; sum],
+            bytes: budget.allocate(sum)?,
             ranges,
         };
         for lane in packets.lanes() {

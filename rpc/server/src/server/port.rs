@@ -9,6 +9,7 @@ use core::task::Poll;
 use super::budget::Budget;
 use super::fault::Fault;
 use super::messages::Messages;
+use super::refusal::{Refusals, RefusedCall};
 use crate::handshake::Handshake;
 use crate::layout::PortIndex;
 use crate::memory::{Region, SharedMemory};
@@ -19,15 +20,17 @@ use crate::packets::{ChunkOffsets, Lanes, Packets};
 pub(crate) struct DeviceState {
     pub memory: Region,
     pub budget: Arc<Budget>,
+    pub refusals: Refusals,
     /// [`PortState`] of each port.
     ports: Vec<AtomicU32>,
 }
 
 impl DeviceState {
-    pub fn new(memory: Region, budget: Budget, ports: u32) -> Self {
+    pub fn new(memory: Region, refusals: Refusals, budget: Budget, ports: u32) -> Self {
         Self {
             memory,
             budget: Arc::new(budget),
+            refusals,
             ports: (0..ports).map(|_| AtomicU32::new(0)).collect(),
         }
     }
@@ -179,6 +182,34 @@ impl Port {
     /// Memory budget of the device, for memory whose size is chosen by the client.
     pub fn budget(&self) -> Arc<Budget> {
         Arc::clone(&self.device.budget)
+    }
+
+    /// Reports to [`Handlers::on_refusal`](super::Handlers::on_refusal) that the host refuses the request. The handler then answers with an
+    /// error, so that the client continues; a handler that cannot returns the fault instead, and the call is dropped.
+    ///
+    /// ```
+    /// use gpurpc::server::{Fault, Handlers};
+    ///
+    /// let mut handlers = Handlers::new();
+    /// handlers.on_refusal(|call| eprintln!("port {}: {}", call.port, call.reason));
+    /// handlers.on_session(0x7800_0007, |mut port| async move {
+    ///     let most = port.recv(|packets| packets.lanes().map(|lane| packets.word(lane, 0)).max());
+    ///     let is_refused = most.await > Some(1000);
+    ///     if is_refused {
+    ///         port.refuse(Fault::Other("more than 1000"));
+    ///     }
+    ///     let answer = if is_refused { u64::MAX } else { 0 };
+    ///     port.send(|packets| packets.lanes().for_each(|lane| packets.set_word(lane, 0, answer))).await;
+    ///     Ok(port)
+    /// })?;
+    /// # Ok::<(), gpurpc::Error>(())
+    /// ```
+    pub fn refuse(&self, reason: Fault) {
+        self.device.refusals.report(&RefusedCall {
+            port: self.index(),
+            opcode: self.opcode,
+            reason,
+        });
     }
 
     /// Returns the state of the call to the device.

@@ -1,12 +1,14 @@
 //! Threads that serve devices.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, TryLockError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::device::Device;
 use crate::error::Error;
+use crate::layout::PortIndex;
+use crate::memory::Region;
 
 /// Policy of a serving thread while all devices are idle.
 ///
@@ -65,6 +67,8 @@ struct Served {
     id: DeviceId,
     is_removed: AtomicBool,
     device: Mutex<Device>,
+    /// Number of threads that wait for the device. Polls leave it to them: its calls could keep it busy indefinitely.
+    waiting: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -72,6 +76,30 @@ struct Devices {
     next: usize,
     /// In the order in which they were added. Replaced as a whole, so that a poll shares the list.
     list: Arc<[Arc<Served>]>,
+    /// Memory of this library, also that of removed devices: a device that hangs may write at any time.
+    memory: Vec<Region>,
+}
+
+impl Served {
+    /// The device, unless another thread uses it or waits for it.
+    fn try_lock(&self) -> Option<MutexGuard<'_, Device>> {
+        if self.waiting.load(Ordering::Relaxed) > 0 {
+            return None;
+        }
+        match self.device.try_lock() {
+            Ok(device) => Some(device),
+            Err(TryLockError::Poisoned(device)) => Some(device.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    /// The device, once no other thread uses it.
+    fn lock(&self) -> MutexGuard<'_, Device> {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        let device = self.device.lock().unwrap_or_else(PoisonError::into_inner);
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
+        device
+    }
 }
 
 /// Any number of devices, served by any number of threads.
@@ -118,16 +146,21 @@ impl Server {
         let mut devices = self.devices.write().unwrap_or_else(PoisonError::into_inner);
         let id = DeviceId(devices.next);
         devices.next += 1;
+        if device.memory().is_own() {
+            devices.memory.push(device.memory().clone());
+        }
         let added = Arc::new(Served {
             id,
             is_removed: AtomicBool::new(false),
             device: Mutex::new(device),
+            waiting: AtomicUsize::new(0),
         });
         devices.list = devices.list.iter().cloned().chain([added]).collect();
         id
     }
 
-    /// Stops serving a device and drops its open calls. The memory is released after the last of them.
+    /// Stops serving a device and drops its open calls. The memory is released after the last of them, that of
+    /// [`Region::zeroed`] when the server is dropped.
     ///
     /// # Errors
     ///
@@ -145,17 +178,44 @@ impl Server {
         Ok(())
     }
 
+    /// Resets a port of a device as [`Device::reset_port`] does, after the poll of other serving threads has finished.
+    /// Handlers of the device must not call it, because it would wait for them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoDevice`] if the device was removed.
+    pub fn reset_port(&self, id: DeviceId, port: PortIndex) -> Result<bool, Error> {
+        self.with_device(id, |device| device.reset_port(port))
+    }
+
+    /// Resets all ports of a device as [`Device::reset_ports`] does. As for [`Self::reset_port`], handlers of the
+    /// device must not call it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoDevice`] if the device was removed.
+    pub fn reset_ports(&self, id: DeviceId) -> Result<usize, Error> {
+        self.with_device(id, Device::reset_ports)
+    }
+
+    fn with_device<T>(
+        &self,
+        id: DeviceId,
+        work: impl FnOnce(&mut Device) -> T,
+    ) -> Result<T, Error> {
+        let devices = self.devices();
+        let served = devices.iter().find(|served| served.id == id);
+        Ok(work(&mut served.ok_or(Error::NoDevice)?.lock()))
+    }
+
     /// Polls once all devices that no other thread is serving. Returns whether any call was served.
     #[inline]
     pub fn poll(&self) -> bool {
         let mut any = false;
         for served in &*self.devices() {
-            let mut device = match served.device.try_lock() {
-                Ok(device) => device,
-                Err(TryLockError::Poisoned(device)) => device.into_inner(),
-                Err(TryLockError::WouldBlock) => continue,
-            };
-            any |= !served.is_removed.load(Ordering::Acquire) && device.poll();
+            if let Some(mut device) = served.try_lock() {
+                any |= !served.is_removed.load(Ordering::Acquire) && device.poll();
+            }
         }
         any
     }
@@ -207,8 +267,7 @@ impl Server {
     /// Calls `work` with each device, once no other thread is serving it.
     fn for_each_device(&self, mut work: impl FnMut(&mut Device)) {
         for served in &*self.devices() {
-            let device = served.device.lock();
-            let mut device = device.unwrap_or_else(PoisonError::into_inner);
+            let mut device = served.lock();
             if !served.is_removed.load(Ordering::Acquire) {
                 work(&mut device);
             }
@@ -270,7 +329,7 @@ impl Backoff {
 mod tests {
     use super::*;
     use crate::client::{Client, HostLocks};
-    use crate::layout::{Layout, PortIndex};
+    use crate::layout::Layout;
     use crate::memory::{Memory, Region, Side};
     use crate::server::{Handlers, Limits, Opcodes};
 

@@ -338,30 +338,37 @@ fn the_number_of_open_files_is_limited() -> Result {
     )
 }
 
-/// Opening a FIFO waits for its other end; meanwhile only that call waits.
+/// A FIFO would block its thread until another process opens the other end, a socket or a device may do so at any
+/// time: none of them is a file for the program.
 #[cfg(unix)]
 #[test]
-fn opening_blocks_no_other_call() -> Result {
-    use std::io::Write;
+fn only_files_and_directories_are_opened() -> Result {
+    use std::os::unix::fs::symlink;
+    use std::os::unix::net::UnixListener;
 
     let directory = tempfile::tempdir()?;
-    let path = directory.path().join("fifo");
-    let made = std::process::Command::new("mkfifo").arg(&path).status()?;
+    let path = |name: &str| directory.path().join(name);
+    let made = std::process::Command::new("mkfifo")
+        .arg(path("fifo"))
+        .status()?;
     assert!(made.success());
+    let _socket = UnixListener::bind(path("socket"))?;
+    symlink("fifo", path("link"))?;
+    fs::create_dir(path("directory"))?;
+    fs::write(path("file"), "text")?;
     run_program(1, quiet().files(directory.path())?, |program| {
-        let mut opening = program.open_call(opcode::OPEN_FILE, 1);
-        opening.send_n(|_| b"fifo\0");
-        opening.send(|packets| packets.write(0, 0, b"r"));
-        let file = program.open("f", "w");
-        assert_eq!(program.write_one(file, b"abc"), 3);
-        // Both ends wait for each other.
-        let mut other = fs::OpenOptions::new().write(true).open(&path)?;
-        let fifo = crate::rig::word(&mut opening)[&0];
-        other.write_all(b"one\ntwo")?;
-        assert_eq!(program.fgets_one(10, fifo), b"one\n\0");
-        drop(other);
-        assert_eq!(program.fgets_one(10, fifo), b"two\0");
-        assert_eq!(program.one(opcode::FTELL, [fifo, 0, 0]), FAILED);
+        for name in ["fifo", "link", "socket"] {
+            for mode in ["r", "w", "a", "r+", "w+", "a+"] {
+                assert_eq!(program.open(name, mode), 0, "{name} {mode}");
+            }
+        }
+        // As with fopen of a host: it opens, and cannot be read.
+        let opened = program.open("directory", "r");
+        assert_ne!(opened, 0);
+        assert_eq!(program.read_one(10, opened), b"");
+        assert_eq!(program.one(opcode::FERROR, [opened, 0, 0]), 1);
+        let file = program.open("file", "r");
+        assert_eq!(program.read_one(10, file), b"text");
         Ok(())
     })
 }

@@ -1,6 +1,7 @@
 //! `printf`.
 
-use gpurpc::opcode;
+use gpurpc::server::{Fault, RefusedCall};
+use gpurpc::{PortIndex, opcode};
 
 use crate::rig::{
     ByLane, Result, STDERR, STDOUT, Sink, for_lanes, masks, quiet, run_program, send_words,
@@ -93,6 +94,63 @@ fn lanes_print_in_their_order() -> Result {
             }
             Ok(())
         })?;
+    }
+    Ok(())
+}
+
+/// Format of a refused lane, and the reason. The width of the last one is an argument.
+const REFUSED: [(&[u8], &str); 4] = [
+    (b"%d%n\0", "printf: %n is not allowed"),
+    (b"%2147483647d\0", "printf: output exceeds the limit"),
+    (b"%.2147483647d\0", "printf: output exceeds the limit"),
+    (b"%*d\0", "printf: output exceeds the limit"),
+];
+
+/// The client of LLVM's libc waits for a result of each `printf`, whatever the format. The other lanes of its warp
+/// print.
+#[test]
+fn refused_formats_are_answered() -> Result {
+    let arguments = [i32::MAX, 7, 0, 0].map(i32::to_ne_bytes).concat();
+    for lanes in [1, 32, 64] {
+        let mask = u64::MAX >> (64 - lanes);
+        for (format, reason) in REFUSED {
+            for refused in [u64::MAX, 0x5555_5555_5555_5555] {
+                let out = Sink::default();
+                run_program(lanes, quiet().stdout(out.clone()), |program| {
+                    let is_refused = |lane: u32| refused >> lane & 1 == 1;
+                    let mut call = program.open_call(opcode::PRINTF_TO_STDOUT, mask);
+                    call.send_n(|lane| if is_refused(lane) { format } else { b"%d\n\0" });
+                    let sizes = call.recv(|packets| for_lanes(mask, |lane| packets.word(lane, 0)));
+                    let sizes = sizes.unwrap_or_default();
+                    call.send_n(|lane| &arguments[..sizes[&lane] as usize]);
+                    let results = call.recv(|packets| {
+                        assert!(packets.lanes().all(|lane| packets.word(lane, 1) == 0));
+                        for_lanes(mask, |lane| packets.word(lane, 0) as i32)
+                    });
+                    drop(call);
+                    let text = "2147483647\n";
+                    let result = |lane| {
+                        if is_refused(lane) {
+                            -1
+                        } else {
+                            text.len() as i32
+                        }
+                    };
+                    assert_eq!(results, Some(for_lanes(mask, result)));
+                    let printing = (0..lanes).filter(|lane| !is_refused(*lane)).count();
+                    assert_eq!(out.take(), text.repeat(printing));
+                    // The port is served on.
+                    assert_eq!(program.one(opcode::NOOP, [9, 0, 0]), 9);
+                    let warning = RefusedCall {
+                        port: PortIndex::new(0),
+                        opcode: opcode::PRINTF_TO_STDOUT,
+                        reason: Fault::Other(reason),
+                    };
+                    assert_eq!(program.refusals(), [warning], "one for a warp");
+                    Ok(())
+                })?;
+            }
+        }
     }
     Ok(())
 }

@@ -9,7 +9,9 @@ use std::thread;
 use gpurpc::client::{Call, Client, HostLocks};
 use gpurpc::libc::Services;
 use gpurpc::memory::Region;
-use gpurpc::server::{Device, DroppedCall, Handlers, IdlePolicy, Limits, Opcodes, Server};
+use gpurpc::server::{
+    Device, DroppedCall, Handlers, IdlePolicy, Limits, Opcodes, RefusedCall, Server,
+};
 use gpurpc::{Lanes, Layout, PACKET_WORDS, opcode};
 
 pub type Result<T = ()> = std::result::Result<T, Box<dyn Error>>;
@@ -68,6 +70,7 @@ pub fn masks(lanes: u32) -> Vec<u64> {
 pub struct Program {
     client: Client<Region, HostLocks>,
     faults: Arc<Mutex<Vec<DroppedCall>>>,
+    refused: Arc<Mutex<Vec<RefusedCall>>>,
 }
 
 /// Serves a program until it has ended, or was stopped.
@@ -87,6 +90,12 @@ pub fn run<T>(
             .expect("no panic while the lock is held")
             .push(fault.clone());
     });
+    let refused = Arc::new(Mutex::new(Vec::new()));
+    let warned = Arc::clone(&refused);
+    handlers.on_refusal(move |call| {
+        let mut warned = warned.lock().expect("no panic while the lock is held");
+        warned.push(call.clone());
+    });
     let region = Region::zeroed(Layout::new(64, lanes)?)?;
     let client = Client::new(region.clone(), HostLocks::yielding());
     server.add_device(Device::new(
@@ -99,7 +108,11 @@ pub fn run<T>(
         scope.spawn(|| server.serve());
         // Also if the program panics.
         let _stop = Stop(server);
-        program(&Program { client, faults })
+        program(&Program {
+            client,
+            faults,
+            refused,
+        })
     })
 }
 
@@ -139,6 +152,15 @@ impl Program {
             }
             thread::yield_now();
         }
+    }
+
+    /// Removes and returns the reports of refused calls.
+    pub fn refusals(&self) -> Vec<RefusedCall> {
+        let mut refused = self
+            .refused
+            .lock()
+            .expect("no panic while the lock is held");
+        std::mem::take(&mut *refused)
     }
 
     /// Sends words, and returns answers of one word.

@@ -6,6 +6,7 @@ use alloc::vec::IntoIter;
 
 use super::budgeted_buffer::BudgetedBuffer;
 use super::format::{Format, until_nul};
+use super::output::TOO_LONG;
 use crate::packets::Lanes;
 use crate::server::{Budget, Fault, Messages, Port};
 
@@ -19,6 +20,9 @@ use crate::server::{Budget, Fault, Messages, Port};
 /// let mut handlers = Handlers::new();
 /// handlers.on_session(opcode::PRINTF_TO_STDOUT, |mut port| async move {
 ///     let texts = printf::receive(&mut port, false, 1 << 20).await?.texts(1 << 20)?;
+///     if let Some((_, reason)) = texts.refused().next() {
+///         port.refuse(reason);
+///     }
 ///     let size = |lane| texts.get(lane).map_or(-1, |text| text.len() as i32);
 ///     printf::finish(&mut port, size).await;
 ///     Ok(port)
@@ -33,15 +37,19 @@ pub struct Received {
     arguments: Messages,
     /// Concatenated strings of each lane, each with a NUL.
     strings: BTreeMap<u32, BudgetedBuffer>,
+    /// Reasons of the lanes that print nothing.
+    refused: BTreeMap<u32, Fault>,
     budget: Arc<Budget>,
 }
 
 /// Receives formats, arguments and strings: all messages before [`finish`], except the stream, which the caller
 /// has received.
 ///
+/// A lane is refused if its format contains `%n`, or the strings of all lanes together have more than `limit` bytes
+/// or exceed the memory budget of the device: it sends no further string, and [`Texts::refused`] has the reason.
+///
 /// # Errors
 ///
-/// [`Fault::Other`] if a format contains `%n`, or the strings of all lanes together have more than `limit` bytes;
 /// [`Fault::MessageTooLarge`] or [`Fault::OutOfMemory`] as for [`Port::recv_n`]. The call cannot continue then.
 ///
 /// ```
@@ -58,14 +66,18 @@ pub struct Received {
 /// ```
 pub async fn receive(port: &mut Port, packed: bool, limit: usize) -> Result<Received, Fault> {
     let formats = port.recv_n().await?;
-    let mut sizes = BTreeMap::new();
+    let (mut sizes, mut refused) = (BTreeMap::new(), BTreeMap::new());
     for lane in port.lanes() {
-        let size = format(&formats, lane, packed)?.arguments_size();
-        sizes.insert(lane, size);
+        match format(&formats, lane, packed) {
+            Ok(format) => drop(sizes.insert(lane, format.arguments_size())),
+            Err(reason) => drop(refused.insert(lane, reason)),
+        }
     }
     port.send(|packets| {
-        for (lane, size) in &sizes {
-            packets.set_word(*lane, 0, *size as u64);
+        for lane in packets.lanes() {
+            // A lane that is refused sends no arguments.
+            let size = sizes.get(&lane).copied().unwrap_or(0);
+            packets.set_word(lane, 0, size as u64);
         }
     })
     .await;
@@ -73,19 +85,22 @@ pub async fn receive(port: &mut Port, packed: bool, limit: usize) -> Result<Rece
     let budget = port.budget();
     let mut reserved = budget.empty_reservation();
     let mut addresses = BTreeMap::new();
-    for lane in port.lanes() {
+    for lane in sizes.into_keys() {
         let bytes = arguments.get(lane).unwrap_or_default();
         let format = format(&formats, lane, packed)?;
-        reserved.grow(size_of::<u64>() * format.max_strings(bytes))?;
-        addresses.insert(lane, format.strings(bytes).into_iter());
+        match reserved.grow(size_of::<u64>() * format.max_strings(bytes)) {
+            Ok(()) => drop(addresses.insert(lane, format.strings(bytes).into_iter())),
+            Err(reason) => drop(refused.insert(lane, reason)),
+        }
     }
-    let strings = receive_strings(port, addresses, limit).await?;
+    let strings = receive_strings(port, addresses, limit, &mut refused).await?;
     Ok(Received {
         lanes: port.lanes(),
         packed,
         formats,
         arguments,
         strings,
+        refused,
         budget,
     })
 }
@@ -95,11 +110,11 @@ pub async fn receive(port: &mut Port, packed: bool, limit: usize) -> Result<Rece
 async fn receive_strings(
     port: &mut Port,
     mut addresses: BTreeMap<u32, IntoIter<u64>>,
-    limit: usize,
+    mut left: usize,
+    refused: &mut BTreeMap<u32, Fault>,
 ) -> Result<BTreeMap<u32, BudgetedBuffer>, Fault> {
     let budget = port.budget();
     let mut strings = BTreeMap::new();
-    let mut left = limit;
     loop {
         let next = addresses
             .iter_mut()
@@ -118,15 +133,24 @@ async fn receive_strings(
         let messages = port.recv_n().await?;
         for lane in requested.into_keys() {
             let string = messages.get(lane).unwrap_or_default();
-            let rest = left.checked_sub(string.len());
-            left = rest.ok_or(Fault::Other("printf: strings exceed the limit"))?;
-            let strings = strings
+            let kept = strings
                 .entry(lane)
                 .or_insert_with(|| BudgetedBuffer::new(Some(budget.empty_reservation())));
-            strings.append(until_nul(string))?;
-            strings.append(&[0])?;
+            if let Err(reason) = keep(string, kept, &mut left) {
+                refused.insert(lane, reason);
+                addresses.remove(&lane);
+                strings.remove(&lane);
+            }
         }
     }
+}
+
+/// Appends a string to those of its lane.
+fn keep(string: &[u8], kept: &mut BudgetedBuffer, left: &mut usize) -> Result<(), Fault> {
+    let rest = left.checked_sub(string.len());
+    *left = rest.ok_or(Fault::Other("printf: strings exceed the limit"))?;
+    kept.append(until_nul(string))?;
+    kept.append(&[0])
 }
 
 /// Ends the exchange: the `printf` of each lane returns its `result`.
@@ -152,16 +176,19 @@ pub async fn finish(port: &mut Port, result: impl Fn(u32) -> i32) {
 }
 
 impl Received {
-    /// Prints the text of each lane.
+    /// Prints the text of each lane. A lane whose text exceeds what is left of `limit` bytes for all lanes, or of the
+    /// memory budget of the device, is refused.
     ///
     /// # Errors
     ///
-    /// [`Fault::Other`] if arguments are missing, or all texts together have more than `limit` bytes;
-    /// [`Fault::OutOfMemory`] if they exceed the memory budget of the device.
+    /// [`Fault::Other`] if arguments are missing: the client has sent fewer than it was asked for.
     pub fn texts(&self, limit: usize) -> Result<Texts, Fault> {
-        let mut texts = BTreeMap::new();
+        let (mut texts, mut refused) = (BTreeMap::new(), self.refused.clone());
         let mut left = limit;
         for lane in self.lanes {
+            if refused.contains_key(&lane) {
+                continue;
+            }
             let format = format(&self.formats, lane, self.packed)?;
             let arguments = self.arguments.get(lane).unwrap_or_default();
             let strings = self
@@ -170,11 +197,18 @@ impl Received {
                 .map_or(&[][..], BudgetedBuffer::bytes);
             let strings = strings.split_inclusive(|byte| *byte == 0);
             let empty = BudgetedBuffer::new(Some(self.budget.empty_reservation()));
-            let text = format.print_to(empty, arguments, strings, left)?;
-            left -= text.bytes().len();
-            texts.insert(lane, text);
+            match format.print_to(empty, arguments, strings, left) {
+                Ok(text) => {
+                    left -= text.bytes().len();
+                    texts.insert(lane, text);
+                }
+                Err(reason @ (TOO_LONG | Fault::OutOfMemory { .. })) => {
+                    refused.insert(lane, reason);
+                }
+                Err(fault) => return Err(fault),
+            }
         }
-        Ok(Texts(texts))
+        Ok(Texts { texts, refused })
     }
 }
 
@@ -192,12 +226,21 @@ impl Received {
 /// }
 /// ```
 #[derive(Debug)]
-pub struct Texts(BTreeMap<u32, BudgetedBuffer>);
+pub struct Texts {
+    texts: BTreeMap<u32, BudgetedBuffer>,
+    refused: BTreeMap<u32, Fault>,
+}
 
 impl Texts {
-    /// The text of a lane, if it participates.
+    /// The text of a lane, if it participates and is not refused.
     pub fn get(&self, lane: u32) -> Option<&[u8]> {
-        self.0.get(&lane).map(BudgetedBuffer::bytes)
+        self.texts.get(&lane).map(BudgetedBuffer::bytes)
+    }
+
+    /// The refused lanes, in ascending order, with the reasons. Their `printf` prints nothing and returns -1.
+    pub fn refused(&self) -> impl Iterator<Item = (u32, Fault)> + '_ {
+        let refused = self.refused.iter();
+        refused.map(|(lane, reason)| (*lane, reason.clone()))
     }
 }
 

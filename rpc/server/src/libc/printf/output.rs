@@ -4,6 +4,9 @@ use super::budgeted_buffer::BudgetedBuffer;
 use super::parse::Flags;
 use crate::server::Fault;
 
+/// Reason why a text is refused.
+pub const TOO_LONG: Fault = Fault::Other("printf: output exceeds the limit");
+
 /// Text of a limited size.
 #[derive(Debug)]
 pub struct Output {
@@ -35,7 +38,7 @@ impl Output {
         let size = self.text.bytes().len().checked_add(more);
         match size.filter(|size| *size <= self.limit) {
             Some(_) => Ok(()),
-            None => Err(Fault::Other("printf: output exceeds the limit")),
+            None => Err(TOO_LONG),
         }
     }
 }

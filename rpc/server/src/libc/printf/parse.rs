@@ -18,7 +18,7 @@ pub struct Conversion<'t> {
     pub width: Count,
     pub precision: Option<Count>,
     pub length: Length,
-    /// The conversion letter; 0 if the format ends before it.
+    /// The conversion letter; 0 if there is none.
     pub specifier: u8,
 }
 
@@ -127,9 +127,18 @@ impl<'t> Pieces<'t> {
         let flags = self.flags();
         let width = self.count();
         let precision = self.skip(b".").then(|| self.count());
+        let before = self.0.len();
         let length = self.length();
-        let specifier = self.0.first().copied().unwrap_or(0);
-        self.0 = self.0.get(1..).unwrap_or_default();
+        let has_length = self.0.len() != before;
+        let specifier = match self.0.first() {
+            // `%` is no conversion with a length: the next one begins here, and `%q%d` prints all that it names.
+            Some(b'%') if has_length => 0,
+            Some(specifier) => {
+                self.0 = &self.0[1..];
+                *specifier
+            }
+            None => 0,
+        };
         Conversion {
             text: &start[..start.len() - self.0.len()],
             flags,

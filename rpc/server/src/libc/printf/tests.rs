@@ -111,6 +111,8 @@ fn sizes_of_arguments() {
         ("%d%", 4, 4),
         ("%d%*", 8, 8),
         ("%d%l", 4, 4),
+        ("%d%q%%d", 4, 4),
+        ("%l%d", 4, 4),
         // After the end.
         ("%d\0%d", 4, 4),
     ] {
@@ -153,7 +155,9 @@ fn missing_arguments_are_a_fault() {
 
 #[test]
 fn unknown_conversions_are_printed_verbatim() {
-    for text in ["%y", "100%", "%-05.3q", "%1$d", "%'d", "%m", "%S", "%5*d"] {
+    for text in [
+        "%Z%q%v", "%y", "100%", "%-05.3q", "%1$d", "%'d", "%m", "%S", "%5*d",
+    ] {
         assert_eq!(printed(text, &[], &[]).as_deref(), Ok(text));
     }
     assert_eq!(printed("%*y|%x", &[Int(5), Int(7)], &[]).unwrap(), "%*y|7");

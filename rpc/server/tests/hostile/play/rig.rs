@@ -405,7 +405,8 @@ impl Rig {
         while Arc::strong_count(&budget) > 1 {
             thread::yield_now();
         }
-        assert!(budget.reserve(self.limits.memory).is_ok(), "all of it");
+        assert_eq!(budget.used(), 0);
+        assert!(budget.reserve(1).is_err(), "the device is gone");
         Survived {
             memory: self.limits.memory,
             dropped,
