@@ -21,7 +21,7 @@ pub fn run(options: &Export, shell: &mut Shell) -> Result<bool> {
     }
 }
 
-/// Writes the files of a prefix that are not there already.
+/// Writes the files of a prefix that differ from the existing ones.
 fn install(mut operations: Vec<Operation>, prefix: &Path, shell: &mut Shell) -> Result<()> {
     operations.retain(|operation| !operation.is_done());
     ops::apply(&operations, |o| shell.detail(o.verb(), &o.shown))?;

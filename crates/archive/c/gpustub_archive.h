@@ -732,7 +732,7 @@ static inline const char *gpustub_archive_word(const char **text, size_t *length
 /* Whether code for one of AMD's generic processors runs on a processor:
  * https://llvm.org/docs/AMDGPUUsage.html#amdgpu-generic-processor-table */
 static inline int gpustub_archive_is_generic_of(const char *generic, size_t generic_length, const char *processor, size_t length) {
-    /* That of LLVM 23, with gfx940 and gfx941 of LLVM 20. */
+    /* Table of LLVM 23, with gfx940 and gfx941 of LLVM 20. */
     static const char table[] = "gfx9-generic gfx900 gfx902 gfx904 gfx906 gfx909 gfx90c\n"
                                 "gfx9-4-generic gfx940 gfx941 gfx942 gfx950\n"
                                 "gfx10-1-generic gfx1010 gfx1011 gfx1012 gfx1013\n"
