@@ -250,7 +250,9 @@ fn readers_agree_about_targets() -> Result<()> {
 fn nvidia_targets_follow_the_rules_of_device_links() -> Result<()> {
     let arch = |name: &str| Arch::parse(name);
     let kinds = ["sm_", "lto_", "compute_"];
-    let numbers = ["75", "80", "86", "90", "100", "103", "120", "121"];
+    let numbers = [
+        "75", "80", "86", "90", "100", "101", "103", "110", "120", "121",
+    ];
     let mut names = Vec::new();
     for kind in kinds {
         for number in numbers {

@@ -7,4 +7,5 @@ mod gaps;
 mod header;
 mod install;
 mod reader;
+mod targets;
 mod walker;
