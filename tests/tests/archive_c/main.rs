@@ -8,3 +8,4 @@ mod header;
 mod install;
 mod reader;
 mod walker;
+mod written;
