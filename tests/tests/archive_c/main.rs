@@ -2,6 +2,7 @@
 
 mod cases;
 mod conformance;
+mod data_sets;
 mod differential;
 mod gaps;
 mod header;
