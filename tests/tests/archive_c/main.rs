@@ -2,6 +2,7 @@
 
 mod cases;
 mod conformance;
+mod data_sets;
 mod differential;
 mod gaps;
 mod header;
@@ -9,3 +10,4 @@ mod install;
 mod reader;
 mod targets;
 mod walker;
+mod written;
