@@ -110,7 +110,7 @@ pub enum Command {
     Symbols(Symbols),
     /// Compare two versions of a library
     Diff(Diff),
-    /// Write stubs or device-linked libraries for CMake, Meson, Bazel, make
+    /// Write stubs, device-linked libraries or headers for CMake, Meson, Bazel, make
     Export(Export),
     /// Build and inspect super-archives
     Archive(Archive),

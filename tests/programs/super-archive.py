@@ -1,17 +1,26 @@
 #!/usr/bin/env python3
 """A second reader of super-archives, written from crates/archive/FORMAT.md alone: slow, and strict.
 
-usage: super-archive.py FILE    prints views, members and symbols, a line each; exits with 1 if the file
-violates the text.
+usage: super-archive.py FILE            prints views, members and symbols, a line each; exits with 1 if the
+                                        file violates the text
+       super-archive.py --check LIST    prints "sound", or what it violates, for each file that LIST names
+
+Contents are not decompressed.
 """
+import contextlib
+import io
 import sys
 
 MASK = (1 << 64) - 1
 
 
+class Violation(Exception):
+    pass
+
+
 def check(holds, what):
     if not holds:
-        sys.exit(f"not as FORMAT.md says: {what}")
+        raise Violation(f"not as FORMAT.md says: {what}")
 
 
 def number(data, at, size=4, order="little"):
@@ -45,10 +54,12 @@ def members_of(archive):
     while at < len(archive):
         header = part(archive, at, 60)
         check(header[58:] == b"`\n", f"the end of the header at {at}")
-        size = int(header[48:58])
+        digits = header[48:58].rstrip(b" ")
+        check(digits.isdigit(), f"the size in the header at {at}")
+        size = int(digits)
         yield header[:16].rstrip(b" "), at + 60, size
         at += 60 + size + size % 2
-    check(at in (len(archive), len(archive) + 1), "the end of the last member")
+    check(at == len(archive), "the end of the last member")
 
 
 def in_index(contents):
@@ -58,7 +69,7 @@ def in_index(contents):
 
 
 def in_elf(contents):
-    order = {1: "little", 2: "big"}[contents[5]]
+    order = "big" if contents[5] == 2 else "little"
     if contents[4] == 2:
         table, size, count, at, length, wide = 40, 58, 60, 24, 32, 8
     else:
@@ -90,7 +101,7 @@ def blob_of(archive):
                 found = None
             check(found is not None, "no blob")
             return container, at + found
-    sys.exit("not as FORMAT.md says: no blob")
+    raise Violation("not as FORMAT.md says: no blob")
 
 
 # ---- the blob ---------------------------------------------------------------------------------------
@@ -110,19 +121,21 @@ class Blob:
         check(begin % 16 == 0, "where the blob begins")
         check(data[:16] == b"\x7fgpustub archive", "the magic")
         check(number(data, 16, 2) == 1, "the major version")
-        check(number(data, 20) == 120, "the header's size")
-        check(number(data, 24) == 0, "the required features")
+        header = number(data, 20)
+        check(header >= 120, "the header's size")
+        self.compresses = number(data, 24) == 1
+        check(number(data, 24) < 2, "the required features")
         check(number(data, 104, 8) == 0, "the zero at 104")
         self.tables = number(data, 40, 8)
         value = hash_of(data[:112]) ^ hash_of(part(data, 120, self.tables - 120))
         check(number(data, 112, 8) == value, "the hash of the tables")
-        self.parts, end = [], 120
+        self.parts, end = [], header
         for kind, record in enumerate(RECORDS):
             count = number(data, 56 + 4 * kind)
             self.parts.append((end, count))
             end += count * record
         check(self.tables == end + -end % 16, "the size of the tables")
-        check(not any(data[end : self.tables]), "the padding of the tables")
+        check(not any(part(data, end, self.tables - end)), "the padding of the tables")
         self.names_left = self.parts[TEXTS][1]
         self.contents = self.all_contents()
         self.dictionaries = self.all_dictionaries()
@@ -162,20 +175,31 @@ class Blob:
             flags, form = number(self.data, at + 32), number(self.data, at + 36)
             base, header = number(self.data, at + 40), number(self.data, at + 44)
             check(flags < 4, f"the flags of contents {index}")
-            check(form & 0xFFFF00FF == 0 and form >> 8 < 32, f"the form of contents {index}")
-            check(stored == size, f"the sizes of contents {index}")
-            check((flags >> 1) == (base != 0), f"the base of contents {index}")
+            codec = form & 0xFF
+            check(form >> 8 < 32 and codec < 2, f"the form of contents {index}")
+            if codec == 1:
+                check(self.compresses and flags & 1, f"the codec of contents {index}")
+                check(flags < 2 or base != 0, f"the base of contents {index}")
+            else:
+                check(stored == size, f"the sizes of contents {index}")
+                check((flags >> 1) == (base != 0), f"the base of contents {index}")
             if flags & 1:
                 check(header == 0, f"the header's hash of hidden contents {index}")
                 check((self.begin + offset) % (1 << (form >> 8)) == 0, f"the alignment of contents {index}")
                 check(offset >= end and not any(self.data[end:offset]), f"where hidden contents {index} begin")
-                contents = part(self.data, offset, size)
-                end = offset + size
+                contents = part(self.data, offset, stored)
+                end = offset + stored
             else:
                 check(hash_of(part(self.archive, offset - 60, 60)) & 0xFFFFFFFF == header, f"the header of {index}")
                 contents = part(self.archive, offset, size)
-            check(hash_of(contents) == value, f"the contents {index}")
+            check(codec == 1 or hash_of(contents) == value, f"the contents {index}")
             found.append((contents, flags, base, offset))
+        for at in self.records(EXTENSIONS):
+            check(number(self.data, at + 4) == 0, "the flags of an extension")
+            offset, size, value = (number(self.data, at + field, 8) for field in (8, 16, 24))
+            check(offset >= end and not any(self.data[end:offset]), "where an extension begins")
+            check(hash_of(part(self.data, offset, size)) == value, "an extension")
+            end = offset + size
         check(end == len(self.data), "the end of the blob")
         for contents, flags, base, _ in found:
             check(base <= len(found) and (not base or found[base - 1][2] == 0), "a base")
@@ -258,6 +282,7 @@ class Blob:
     def view_named(self, name):
         for at in self.walk(self.directory, self.directory_homes, name):
             index = number(self.data, at)
+            check(index <= len(self.views), "a slot of the directory")
             if index == 0 or self.views[index - 1]["name"] == name:
                 return index - 1 if index else None
         return None
@@ -305,7 +330,7 @@ class Blob:
             check(taken.get(name) == seen[position][2], "the member of a symbol of the index")
 
 
-def main(path):
+def show(path):
     with open(path, "rb") as file:
         blob = Blob(file.read())
     print("container", blob.container)
@@ -325,4 +350,21 @@ def main(path):
             print("symbol", name.hex() or "-", position)
 
 
-main(*sys.argv[1:])
+def main():
+    if sys.argv[1] != "--check":
+        try:
+            return show(*sys.argv[1:])
+        except Violation as violation:
+            sys.exit(str(violation))
+    with open(sys.argv[2]) as file:
+        paths = file.read().splitlines()
+    for path in paths:
+        try:
+            with contextlib.redirect_stdout(io.StringIO()):
+                show(path)
+            print("sound")
+        except Violation as violation:
+            print(violation)
+
+
+main()

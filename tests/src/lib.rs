@@ -9,6 +9,7 @@
     reason = "the environment names the directory of the components"
 )]
 
+pub mod archive;
 pub mod bitcode;
 pub mod cargo;
 pub mod clang;

@@ -5,21 +5,29 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use tempfile::TempDir;
+
 use crate::cargo::{program, without_own_cargo};
 use crate::command::{path_with, succeed};
 use crate::components::target_dir;
+use crate::recipes::spans;
 use crate::{Result, repository};
+
+/// A command, with the output lines shown for it.
+pub type Shown = (String, Vec<String>);
 
 /// Commands in the `console` blocks of a page of this repository, with the output lines shown for
 /// each.
-pub fn commands(page: &str) -> Result<Vec<(String, Vec<String>)>> {
-    let text = fs::read_to_string(repository().join(page)).map_err(|e| format!("{page}: {e}"))?;
-    let blocks = text.split("```console\n").skip(1);
-    let lines = blocks
-        .filter_map(|rest| rest.split("```").next())
-        .flat_map(str::lines);
-    let mut found: Vec<(String, Vec<String>)> = Vec::new();
-    for line in lines {
+pub fn commands(page: &str) -> Result<Vec<Shown>> {
+    let blocks = blocks(page)?.into_iter();
+    let blocks = blocks.filter(|block| block.kind == "console");
+    let text: String = blocks.map(|block| block.text).collect();
+    commands_of(&text)
+}
+
+fn commands_of(text: &str) -> Result<Vec<Shown>> {
+    let mut found: Vec<Shown> = Vec::new();
+    for line in text.lines() {
         match (line.strip_prefix("$ "), found.last_mut()) {
             (Some(command), _) => found.push((command.to_owned(), Vec::new())),
             (None, Some((_, output))) => output.push(line.to_owned()),
@@ -27,6 +35,68 @@ pub fn commands(page: &str) -> Result<Vec<(String, Vec<String>)>> {
         }
     }
     Ok(found)
+}
+
+/// A fenced block of a page.
+#[derive(Debug)]
+pub struct Block {
+    /// Word after the fence: `console`, `c`.
+    pub kind: String,
+    /// Text.
+    pub text: String,
+    /// File that the sentence before it names last, and whether it says to append.
+    file: Option<(String, bool)>,
+}
+
+/// Fenced blocks of a page of this repository.
+pub fn blocks(page: &str) -> Result<Vec<Block>> {
+    let text = fs::read_to_string(repository().join(page)).map_err(|e| format!("{page}: {e}"))?;
+    let mut blocks = Vec::new();
+    // Text and blocks alternate.
+    let mut sentence = "";
+    for (index, part) in text.split("```").enumerate() {
+        if index % 2 == 0 {
+            sentence = part.trim_end().rsplit("\n\n").next().unwrap_or_default();
+            continue;
+        }
+        let (kind, text) = part.split_once('\n').ok_or("a fence without a block")?;
+        let file = spans(sentence).rfind(|span| span.contains('.') && !span.contains(' '));
+        blocks.push(Block {
+            kind: kind.to_owned(),
+            text: text.to_owned(),
+            file: file.map(|file| (file.to_owned(), sentence.starts_with("Append "))),
+        });
+    }
+    Ok(blocks)
+}
+
+/// Follows a page in a directory: writes the files that it shows, and runs its commands as [`shows`] does.
+/// Blocks of the kinds `without` are left out. Returns the number of commands.
+pub fn follow(
+    page: &str,
+    without: &[&str],
+    directory: &Path,
+    variables: &[(&str, &str)],
+) -> Result<usize> {
+    let mut exports = String::new();
+    let mut count = 0;
+    for block in blocks(page)? {
+        if block.kind == "console" {
+            let commands = commands_of(&block.text)?;
+            count += commands.len();
+            run_all(&commands, &mut exports, directory, variables)?;
+        } else if !without.contains(&&*block.kind) {
+            let (file, appends) = block.file.ok_or("no file is named before a block")?;
+            let path = directory.join(&file);
+            let old = if appends {
+                fs::read_to_string(&path)?
+            } else {
+                String::new()
+            };
+            fs::write(&path, old + &block.text).map_err(|e| format!("{file}: {e}"))?;
+        }
+    }
+    Ok(count)
 }
 
 /// Copies an example below a directory whose name has a space, with `links` relative paths out of it. Its
@@ -49,16 +119,41 @@ pub fn copy_example(name: &str, links: usize, directory: &Path) -> Result<PathBu
     Ok(root)
 }
 
+/// A directory in which cargo uses gpustub's packages from this tree.
+pub fn patched_directory() -> Result<TempDir> {
+    let dir = tempfile::tempdir()?;
+    let mut config = String::from("[patch.crates-io]\n");
+    for (name, path) in [
+        ("gpustub-build", "gpustub-build"),
+        ("gpustub-core", "crates/core"),
+        ("gpustub-archive", "crates/archive"),
+        ("gpustub-engine", "crates/engine"),
+        ("gpustub-manifests", "manifests"),
+        ("gpustub-superarchive", "crates/superarchive"),
+        ("gpustub-templates", "templates"),
+    ] {
+        let path = repository().join(path);
+        config += &format!("{name} = {{ path = {path:?} }}\n");
+    }
+    fs::create_dir(dir.path().join(".cargo"))?;
+    fs::write(dir.path().join(".cargo/config.toml"), config)?;
+    Ok(dir)
+}
+
 /// Runs commands one after another in a directory: each prints exactly the lines shown. Exported
 /// variables are set for the commands that follow.
-pub fn shows(
-    commands: &[(String, Vec<String>)],
+pub fn shows(commands: &[Shown], directory: &Path, variables: &[(&str, &str)]) -> Result<()> {
+    run_all(commands, &mut String::new(), directory, variables)
+}
+
+fn run_all(
+    commands: &[Shown],
+    exports: &mut String,
     directory: &Path,
     variables: &[(&str, &str)],
 ) -> Result<()> {
     let subcommand = program("cargo-gpustub")?;
     let path = path_with(subcommand.parent().unwrap_or(&subcommand))?;
-    let mut exports = String::new();
     for (command, expected) in commands {
         let line = command.replace("cargo gpustub", "cargo-gpustub gpustub");
         let mut bash = Command::new("bash");
@@ -69,7 +164,7 @@ pub fn shows(
         let printed: Vec<&str> = ran.stdout.lines().collect();
         assert_eq!(&printed, expected, "{command}");
         if line.starts_with("export ") {
-            exports += &format!("{line}; ");
+            *exports += &format!("{line}; ");
         }
     }
     Ok(())

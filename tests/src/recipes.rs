@@ -140,7 +140,7 @@ fn block(kind: &str, text: &str, sentence: &str) -> Result<Step> {
 }
 
 /// Code spans of a text.
-fn spans(text: &str) -> impl DoubleEndedIterator<Item = &str> {
+pub(crate) fn spans(text: &str) -> impl DoubleEndedIterator<Item = &str> {
     let parts: Vec<&str> = text.split('`').collect();
     (parts.into_iter().enumerate()).filter_map(|(index, part)| (index % 2 == 1).then_some(part))
 }

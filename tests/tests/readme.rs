@@ -6,6 +6,7 @@ use std::process::Command;
 use gpustub_tests::cargo::program;
 use gpustub_tests::command::{Ran, path_with, succeed, which};
 use gpustub_tests::components::target_dir;
+use gpustub_tests::readme::patched_directory;
 use gpustub_tests::{Result, repository, scratch};
 
 /// The `console` block that contains `text`: its commands, each with the output shown.
@@ -50,24 +51,6 @@ fn shell(line: &str, dir: &Path) -> Result<Ran> {
         .env("GPUSTUB_NVRTC_PATH", "off")
         .env_remove("CARGO_TARGET_DIR");
     succeed(&mut bash)
-}
-
-/// A directory in which cargo uses gpustub's packages from this tree.
-fn patched_directory() -> Result<tempfile::TempDir> {
-    let dir = tempfile::tempdir()?;
-    let mut config = String::from("[patch.crates-io]\n");
-    for (name, path) in [
-        ("gpustub-build", "gpustub-build"),
-        ("gpustub-core", "crates/core"),
-        ("gpustub-manifests", "manifests"),
-        ("gpustub-templates", "templates"),
-    ] {
-        let path = repository().join(path);
-        config += &format!("{name} = {{ path = {path:?} }}\n");
-    }
-    std::fs::create_dir(dir.path().join(".cargo"))?;
-    std::fs::write(dir.path().join(".cargo/config.toml"), config)?;
-    Ok(dir)
 }
 
 #[test]

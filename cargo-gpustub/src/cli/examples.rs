@@ -83,6 +83,7 @@ pub const EXAMPLES: &[(&[&str], &[&str])] = &[
         &[
             "cargo gpustub export stubs cuda cudart --header-version 13 --out-dir stubs",
             "cargo gpustub export device-link -p physics --prefix dist",
+            "cargo gpustub export archive-header --prefix dist",
         ],
     ),
     (
@@ -98,6 +99,13 @@ pub const EXAMPLES: &[(&[&str], &[&str])] = &[
         &[
             "cargo gpustub export device-link -p physics --release --prefix dist",
             "cargo gpustub export device-link -p physics --list",
+        ],
+    ),
+    (
+        &["export", "archive-header"],
+        &[
+            "cargo gpustub export archive-header --prefix dist",
+            "cargo gpustub export archive-header --list",
         ],
     ),
     (

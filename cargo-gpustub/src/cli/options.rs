@@ -333,6 +333,8 @@ pub enum ExportCommand {
     Stubs(ExportStubs),
     /// Build and install libraries of relocatable CUDA code
     DeviceLink(ExportDeviceLink),
+    /// Install the C header that reads super-archives
+    ArchiveHeader(ExportArchiveHeader),
 }
 
 /// `export stubs`.
@@ -397,6 +399,17 @@ pub struct ExportDeviceLink {
     /// Selected package.
     #[command(flatten)]
     pub cargo: Selection,
+}
+
+/// `export archive-header`.
+#[derive(Debug, Args)]
+pub struct ExportArchiveHeader {
+    /// Installation prefix
+    #[arg(long, value_name = "DIR", required_unless_present = "list")]
+    pub prefix: Option<PathBuf>,
+    /// Print the installed files without installing
+    #[arg(long)]
+    pub list: bool,
 }
 
 /// `doctor`.

@@ -732,13 +732,16 @@ static inline const char *gpustub_archive_word(const char **text, size_t *length
 /* Whether code for one of AMD's generic processors runs on a processor:
  * https://llvm.org/docs/AMDGPUUsage.html#amdgpu-generic-processor-table */
 static inline int gpustub_archive_is_generic_of(const char *generic, size_t generic_length, const char *processor, size_t length) {
+    /* Table of LLVM 23, with gfx940 and gfx941 of LLVM 20. */
     static const char table[] = "gfx9-generic gfx900 gfx902 gfx904 gfx906 gfx909 gfx90c\n"
                                 "gfx9-4-generic gfx940 gfx941 gfx942 gfx950\n"
                                 "gfx10-1-generic gfx1010 gfx1011 gfx1012 gfx1013\n"
                                 "gfx10-3-generic gfx1030 gfx1031 gfx1032 gfx1033 gfx1034 gfx1035 gfx1036\n"
-                                "gfx11-generic gfx1100 gfx1101 gfx1102 gfx1103 gfx1150 gfx1151 gfx1152 gfx1153\n"
+                                "gfx11-generic gfx1100 gfx1101 gfx1102 gfx1103 gfx1150 gfx1151 gfx1152 gfx1153 gfx1154\n"
+                                "gfx11-7-generic gfx1170 gfx1171 gfx1172\n"
                                 "gfx12-generic gfx1200 gfx1201\n"
-                                "gfx12-5-generic gfx1250 gfx1251\n";
+                                "gfx12-5-generic gfx1250 gfx1251\n"
+                                "gfx13-generic gfx1310\n";
     const char *rest = table;
     size_t left = sizeof table - 1;
     while (rest) {
@@ -816,7 +819,7 @@ static inline struct gpustub_archive_nvidia gpustub_archive_parse_nvidia(const c
     return found;
 }
 
-/* Matches NVIDIA's architectures, by the rules of nvlink. */
+/* Matches NVIDIA's architectures, by the rules of nvlink 13.5 for machine code, and of ptxas 12.9 and 13.5 for PTX. */
 static inline uint32_t gpustub_archive_match_nvidia(const char *have, size_t have_length, const char *wanted, size_t wanted_length) {
     struct gpustub_archive_nvidia code = gpustub_archive_parse_nvidia(have, have_length);
     struct gpustub_archive_nvidia target = gpustub_archive_parse_nvidia(wanted, wanted_length);
@@ -824,6 +827,9 @@ static inline uint32_t gpustub_archive_match_nvidia(const char *have, size_t hav
     if (code.kind == 0 || target.kind != 3 || code.number > target.number)
         return 0;
     if (code.suffix == 2 ? code.number != target.number || target.suffix != 2 : !same_major && (code.suffix == 1 || code.kind == 3))
+        return 0;
+    /* sm_101 has a family of its own. CUDA 13 renamed it to sm_110 (PTX ISA 9.0). */
+    if (code.suffix == 1 && (code.number == 101) != (target.number == 101))
         return 0;
     return code.kind << 12 | code.number << 2 | code.suffix;
 }

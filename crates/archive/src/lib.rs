@@ -39,6 +39,7 @@
 mod readme {}
 
 mod bytes;
+mod c_files;
 mod closure;
 mod container;
 mod contents;
@@ -54,6 +55,7 @@ mod target;
 mod verify;
 mod view;
 
+pub use c_files::C_FILES;
 pub use closure::Closure;
 #[doc(hidden)]
 pub use container::contains_tables;

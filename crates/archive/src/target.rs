@@ -87,6 +87,9 @@ const MACHINE: u32 = 3;
 const FAMILY: u32 = 1;
 const ACCELERATED: u32 = 2;
 
+/// Number with a family of its own. CUDA 13 renamed it to 110 (PTX ISA 9.0).
+const OWN_FAMILY: u32 = 101;
+
 impl Nvidia {
     fn parse(name: &[u8]) -> Option<Self> {
         let prefixes: [(&[u8], u32); 3] = [(b"sm_", MACHINE), (b"lto_", 2), (b"compute_", PTX)];
@@ -108,13 +111,13 @@ impl Nvidia {
     }
 }
 
-/// The rules of nvlink.
+/// The rules of nvlink 13.5 for machine code, and of ptxas 12.9 and 13.5 for PTX.
 fn match_nvidia(have: &[u8], wanted: &[u8]) -> Option<u32> {
     let (code, target) = (Nvidia::parse(have)?, Nvidia::parse(wanted)?);
     let is_same_major = code.number / 10 == target.number / 10;
     let serves = match code.suffix {
         ACCELERATED => code.number == target.number && target.suffix == ACCELERATED,
-        FAMILY => is_same_major,
+        FAMILY => is_same_major && (code.number == OWN_FAMILY) == (target.number == OWN_FAMILY),
         _ => is_same_major || code.kind != MACHINE,
     };
     let serves = serves && target.kind == MACHINE && code.number <= target.number;

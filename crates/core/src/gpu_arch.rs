@@ -79,7 +79,7 @@ impl Arch {
 
     /// Whether a device link for the real architecture `wanted` can use this code: machine code of
     /// the same major that is not newer, PTX or LTO code that is not newer. Code with a letter: the
-    /// same number and letter (`a`), or the same major and not newer (`f`). These are the rules of
+    /// same number and letter (`a`), or the same family and not newer (`f`). These are the rules of
     /// nvlink 13.4.
     pub fn serves(self, wanted: Self) -> bool {
         let not_newer = self.number <= wanted.number;
@@ -90,7 +90,10 @@ impl Arch {
             Some(ArchSuffix::Accelerated) => {
                 self.number == wanted.number && wanted.suffix == self.suffix
             }
-            Some(ArchSuffix::Family) => same_major && not_newer,
+            // 101 has a family of its own: ptxas 12.9. CUDA 13 renamed it to 110 (PTX ISA 9.0).
+            Some(ArchSuffix::Family) => {
+                same_major && not_newer && (self.number == 101) == (wanted.number == 101)
+            }
         }
     }
 }
@@ -171,6 +174,9 @@ mod tests {
             ("sm_100f", "sm_103a", true),
             ("sm_100f", "sm_103", true),
             ("sm_100f", "sm_120f", false),
+            ("compute_100f", "sm_101", false),
+            ("compute_101f", "sm_101a", true),
+            ("compute_101f", "sm_103", false),
         ] {
             assert_eq!(arch(code).serves(arch(wanted)), serves, "{code} {wanted}");
         }

@@ -1,10 +1,12 @@
 //! The installed header, with pkg-config and CMake, and the C examples of its README.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use gpustub_tests::cargo::gpustub;
 use gpustub_tests::command::succeed;
 use gpustub_tests::{Result, files_below, scratch};
 
@@ -67,6 +69,37 @@ fn installed_header_is_found() -> Result<()> {
 
     make("uninstall", &prefix)?;
     assert!(files_below(&prefix)?.is_empty());
+    Ok(())
+}
+
+/// Contents of all files below a prefix.
+fn contents(prefix: &Path) -> Result<BTreeMap<PathBuf, Vec<u8>>> {
+    let files = files_below(prefix)?.into_iter();
+    let contents = files.map(|path| Ok((path.strip_prefix(prefix)?.to_owned(), fs::read(&path)?)));
+    contents.collect()
+}
+
+/// `make install` and `export archive-header` have the files in common, but not the rules.
+#[test]
+fn exported_header_is_that_of_make() -> Result<()> {
+    let dir = scratch()?;
+    let [made, exported] = ["made", "exported"].map(|name| dir.path().join(name));
+    make("install", &made)?;
+    let export = |words: &[&str]| -> Result<_> {
+        let mut command = gpustub(&["export", "archive-header"])?;
+        succeed(command.args(words).arg("--prefix").arg(&exported))
+    };
+    let listed = export(&["--list"])?.stdout;
+    assert!(!exported.exists());
+    for (status, times) in [("Installed 5 files", 1), ("Fresh", 2)] {
+        let ran = export(&[])?;
+        assert!(ran.stderr.contains(status), "{times}: {}", ran.stderr);
+    }
+    let made = contents(&made)?;
+    assert_eq!(made, contents(&exported)?);
+    let mut listed: Vec<PathBuf> = listed.lines().map(PathBuf::from).collect();
+    listed.sort();
+    assert_eq!(listed, made.into_keys().collect::<Vec<_>>());
     Ok(())
 }
 

@@ -2,9 +2,12 @@
 
 mod cases;
 mod conformance;
+mod data_sets;
 mod differential;
 mod gaps;
 mod header;
 mod install;
 mod reader;
+mod targets;
 mod walker;
+mod written;

@@ -6,7 +6,6 @@ mod levels;
 mod libclc;
 mod libdevice;
 mod naive;
-mod sizes;
 
 /// Counts the allocations of a thread.
 #[global_allocator]

@@ -1,12 +1,12 @@
 //! Reference search with LLVM's tools: layer after layer, for each symbol.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use gpustub_archive::SuperArchive;
 use gpustub_tests::Result;
+use gpustub_tests::archive::Archive;
 use gpustub_tests::cargo::gpustub;
 use gpustub_tests::command::succeed;
 
@@ -39,41 +39,6 @@ pub fn build_with(
     Ok(())
 }
 
-/// Archive, as LLVM's tools read it.
-struct Archive {
-    /// Member names by symbol.
-    index: BTreeMap<String, String>,
-    contents: HashMap<String, Vec<u8>>,
-}
-
-impl Archive {
-    fn read(directory: &Path, name: &str) -> Result<Self> {
-        let file = directory.join(format!("{name}.a"));
-        let mut nm = Command::new("llvm-nm-19");
-        let ran = succeed(nm.args(["--print-armap", "--just-symbol-name"]).arg(&file))?;
-        let mut index = BTreeMap::new();
-        // An archive without symbols has no such section.
-        let lines = ran.stdout.lines().skip_while(|line| *line != "Archive map");
-        for line in lines.skip(1).take_while(|line| !line.is_empty()) {
-            let (symbol, member) = line.split_once(" in ").ok_or_else(|| ran.error(line))?;
-            // The first member that defines a symbol counts.
-            index.entry(symbol.to_owned()).or_insert(member.to_owned());
-        }
-        let members = directory.join(format!("{name}.extracted"));
-        fs::create_dir_all(&members)?;
-        let mut ar = Command::new("llvm-ar-19");
-        succeed(ar.arg("x").arg(&file).current_dir(&members))?;
-        let mut contents = HashMap::new();
-        for entry in fs::read_dir(&members)? {
-            let path = entry?.path();
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            contents.insert(name.into_owned(), fs::read(&path)?);
-        }
-        fs::remove_dir_all(&members)?;
-        Ok(Self { index, contents })
-    }
-}
-
 /// Compares all symbols of all views of `all.a`. Returns their number.
 pub fn compare(directory: &Path, views: &Views<'_>) -> Result<usize> {
     let bytes = fs::read(directory.join("all.a"))?;
@@ -84,11 +49,12 @@ pub fn compare(directory: &Path, views: &Views<'_>) -> Result<usize> {
     let mut archives = BTreeMap::new();
     for layer in views.iter().flat_map(|(_, layers)| layers) {
         if !archives.contains_key(layer) {
-            archives.insert(*layer, Archive::read(directory, layer)?);
+            let file = directory.join(format!("{layer}.a"));
+            archives.insert(*layer, Archive::read(&file)?);
         }
     }
     let symbols = archives.values().flat_map(|archive| archive.index.keys());
-    let symbols: BTreeSet<&String> = symbols.collect();
+    let symbols: BTreeSet<&str> = symbols.map(|symbol| &**symbol).collect();
     let mut compared = 0;
     for (name, layers) in views {
         let view = archive
@@ -96,11 +62,11 @@ pub fn compare(directory: &Path, views: &Views<'_>) -> Result<usize> {
             .map_err(|e| e.to_string())?
             .ok_or(*name)?;
         let mut defined = 0;
-        for symbol in &symbols {
+        for &symbol in &symbols {
             let holds = |layer| {
                 let archive: &Archive = &archives[layer];
-                let member = archive.index.get(*symbol)?;
-                Some((member.as_bytes(), &archive.contents[member][..]))
+                let member = &archive.members[*archive.index.get(symbol)?];
+                Some((member.name.as_bytes(), &member.data[..]))
             };
             let expected = layers.iter().find_map(holds);
             let found = view

@@ -8,6 +8,7 @@ mod links;
 mod machines;
 mod markings;
 mod overrides;
+mod packages;
 mod reads;
 mod refresh;
 mod sample;

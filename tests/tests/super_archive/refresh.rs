@@ -31,7 +31,7 @@ const OTHERS: [&[&str]; 2] = [
 
 /// A super-archive of objects with debug information: `all.a`. The default view shares `shared.o` with the
 /// other one.
-fn write(dir: &Path) -> Result<()> {
+pub fn write(dir: &Path) -> Result<()> {
     let compile = |name: &str, text: &str| -> Result<Source> {
         fs::write(dir.join("source.c"), text)?;
         let output = dir.join(name);

@@ -18,13 +18,14 @@ use gpustub_edit::templates;
 use gpustub_engine::device_link::metadata::{Library, Stubs, parse};
 use gpustub_engine::toolchain;
 use gpustub_report::error::{Error, Result};
-use gpustub_report::ops::{self, Operation};
+use gpustub_report::ops::Operation;
 use gpustub_report::shell::Shell;
 use gpustub_workspace::environment::variable;
 use gpustub_workspace::tables::Declared;
 use gpustub_workspace::workspace::{Depth, Workspace};
 use serde_json::{Value, json};
 
+use super::install;
 use crate::cli;
 use crate::compile::engine_error;
 
@@ -71,14 +72,7 @@ pub fn run(options: &cli::ExportDeviceLink, shell: &mut Shell) -> Result<bool> {
             Content::Text(text) => Operation::write(path, shown, text)?,
         });
     }
-    operations.retain(|operation| !operation.is_done());
-    ops::apply(&operations, |o| shell.detail(o.verb(), &o.shown))?;
-    let prefix = root.display();
-    match operations.len() {
-        0 => shell.status("Fresh", prefix.to_string()),
-        1 => shell.status("Installed", format!("1 file in {prefix}")),
-        n => shell.status("Installed", format!("{n} files in {prefix}")),
-    }
+    install(operations, &root, shell)?;
     if !stale.is_empty() {
         shell.note(format!(
             "stale files from an earlier export: {}",
@@ -86,8 +80,9 @@ pub fn run(options: &cli::ExportDeviceLink, shell: &mut Shell) -> Result<bool> {
         ));
     }
     shell.note(format!(
-        "next: `find_package({})` with -DCMAKE_PREFIX_PATH=\"{prefix}\"",
-        package.name
+        "next: `find_package({})` with -DCMAKE_PREFIX_PATH=\"{}\"",
+        package.name,
+        root.display()
     ));
     Ok(true)
 }

@@ -92,6 +92,13 @@ fn write<Elf: FileHeader<Endian = Endianness>>(
             let reason = "a local alias of the definition shows that it is not interposable";
             return Err((at, reason));
         }
+        let section = table.symbol_section(endian, symbol, index);
+        let section = section.map_err(|_| DAMAGED)?;
+        // gcc 12 and clang 14 also do so if it is weak.
+        if symbol.st_type() == elf::STT_OBJECT && is_read_only(&sections, endian, section)? {
+            let reason = "the definition is a constant: compilers insert its value";
+            return Err((at, reason));
+        }
         let entry = symbols_at + index.0 * size_of::<Elf::Sym>();
         let entry = out.get_mut(entry..entry + size_of::<Elf::Sym>());
         clear(entry.ok_or(DAMAGED)?, symbol, machine);
@@ -118,6 +125,22 @@ fn write<Elf: FileHeader<Endian = Endianness>>(
         Some(at) => Err((at, "the object does not define it")),
         None => Ok(out),
     }
+}
+
+/// Whether a section has constants. Those with relocations are in `.data.rel.ro`, which is writable until the program
+/// starts.
+fn is_read_only<Elf: FileHeader<Endian = Endianness>>(
+    sections: &SectionTable<'_, Elf>,
+    endian: Endianness,
+    index: Option<SectionIndex>,
+) -> Result<bool, Refused> {
+    let Some(index) = index else {
+        return Ok(false);
+    };
+    let section = sections.section(index).map_err(|_| DAMAGED)?;
+    let name = (sections.section_name(endian, section)).map_err(|_| DAMAGED)?;
+    let is_writable = section.sh_flags(endian).contains(elf::SHF_WRITE);
+    Ok(!is_writable || name.starts_with(b".data.rel.ro"))
 }
 
 /// The value of a constant that is not relocated.

@@ -1,0 +1,6 @@
+//! Super-archives of real libraries for many targets: each symbol, each member, and their sizes.
+
+mod inputs;
+mod reference;
+mod sizes;
+mod symbols;
