@@ -116,7 +116,7 @@ int main(void) {
     options.lanes = 1;
     OK(gpurpc_device_add(server, &options, &device));
     OK(gpurpc_device_buffer(server, device, &buffer, &size));
-    OK(gpurpc_client_init(&client, sizeof client, (uint64_t)(uintptr_t)buffer, PORTS));
+    OK(gpurpc_client_init(&options, &client, sizeof client, (uint64_t)(uintptr_t)buffer));
     for (id = 0; id < 2; id++)
         CHECK(pthread_create(&servers[id], NULL, serve, NULL) == 0);
     for (id = 0; id < CLIENTS; id++)

@@ -3,6 +3,7 @@
 mod budget;
 mod catch_panic;
 mod device;
+mod doorbell;
 mod fault;
 mod handler;
 mod port;
@@ -12,8 +13,10 @@ mod serial_executor;
 #[cfg(feature = "std")]
 mod serving;
 
+pub use crate::generation::Opcodes;
 pub use budget::{Budget, Limits, Reservation};
-pub use device::{Device, Opcodes};
+pub use device::Device;
+pub use doorbell::Doorbell;
 pub use fault::Fault;
 pub use handler::{DroppedCall, HandlerFuture, Handlers};
 pub use port::{Messages, Port};

@@ -7,49 +7,17 @@ use core::task::{Context, Poll, Waker};
 
 use super::budget::{Budget, Limits};
 use super::catch_panic::catch_panic;
+use super::doorbell::Doorbell;
 use super::fault::Fault;
 use super::handler::{DroppedCall, Handler, HandlerFuture, Handlers};
 use super::port::{DeviceState, Port};
 use super::ready_set::{ReadySet, port_waker};
+use crate::error::Error;
+use crate::generation::Opcodes;
 use crate::handshake::Handshake;
 use crate::layout::PortIndex;
 use crate::memory::{Memory, Region, Side};
-use crate::opcode;
 use crate::packets::{Lanes, Packets};
-
-/// Encoding of opcodes by the client.
-/// ```
-/// use gpurpc::server::Opcodes;
-///
-/// let llvm_major = 19;
-/// let opcodes = if llvm_major < 20 { Opcodes::Narrow } else { Opcodes::Wide };
-/// assert_eq!(opcodes, Opcodes::Narrow);
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub enum Opcodes {
-    /// 32 bits; opcodes of LLVM's libc have `'c'` in the upper byte. LLVM 20 and later.
-    #[default]
-    Wide,
-    /// 16 bits, as in LLVM 19; opcodes of its libc are small numbers. They are handled as the wide opcodes
-    /// with the same number; opcodes from 0x8000 on, which are the program's, are unchanged.
-    Narrow,
-}
-
-impl Opcodes {
-    fn decode(self, opcode: u32) -> u32 {
-        match self {
-            Self::Wide => opcode,
-            Self::Narrow => {
-                // The first half in memory, in either byte order; the rest is padding.
-                let [a, b, ..] = opcode.to_ne_bytes();
-                match u32::from(u16::from_ne_bytes([a, b])) {
-                    own @ 0x8000.. => own,
-                    libc => opcode::LIBC_BASE | libc,
-                }
-            }
-        }
-    }
-}
 
 /// State of a port.
 enum Session {
@@ -97,6 +65,8 @@ pub struct Device {
     state: Arc<DeviceState>,
     handlers: Arc<Handlers>,
     opcodes: Opcodes,
+    /// From the program: the device can change the copy in the shared memory.
+    doorbell: Option<Doorbell>,
     sessions: Vec<Session>,
     open_calls: usize,
     /// Values of the inboxes of each block that need no action.
@@ -111,6 +81,8 @@ impl Device {
     /// Serves the client in this memory.
     pub fn new(memory: Region, handlers: Arc<Handlers>, limits: Limits, opcodes: Opcodes) -> Self {
         let ports = memory.layout().ports();
+        // An earlier server may have left a doorbell that no longer exists.
+        memory.clear_doorbell();
         // An earlier server may have left values in the outboxes.
         let outboxes = memory.layout().port_indices();
         let outboxes = outboxes.map(|port| memory.outbox(Side::Server, port));
@@ -125,6 +97,7 @@ impl Device {
             state: Arc::new(DeviceState::new(memory, Budget::new(limits), ports)),
             handlers,
             opcodes,
+            doorbell: None,
             sessions,
             open_calls: 0,
             idle_inboxes,
@@ -132,6 +105,17 @@ impl Device {
             ready: Arc::new(ReadySet::new(ports)),
             wakers: vec![None; ports as usize],
         }
+    }
+
+    /// Gives the device a doorbell, before its first client.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoDoorbell`] if the generation of the protocol has none.
+    pub fn with_doorbell(mut self, doorbell: Doorbell) -> Result<Self, Error> {
+        self.state.memory.set_doorbell(&doorbell)?;
+        self.doorbell = Some(doorbell);
+        Ok(self)
     }
 
     /// The memory that is served.
@@ -269,15 +253,26 @@ impl Device {
         }
     }
 
+    /// Ends a call.
     fn set_idle(&mut self, port: PortIndex, outbox: u32) {
         self.sessions[port.slot()] = Session::Idle(outbox);
         self.set_idle_inbox(port, outbox);
+        self.count_ended_call();
+    }
+
+    /// Subtracts an ended or dropped call from the doorbell. Otherwise it never returns to 0, and no later
+    /// call rings.
+    fn count_ended_call(&self) {
+        if let Some(doorbell) = &self.doorbell {
+            doorbell.count_ended_call();
+        }
     }
 
     fn drop_call(&mut self, port: PortIndex, opcode: u32, fault: Fault) {
         self.sessions[port.slot()] = Session::Dropped;
         let inbox = self.state.memory.inbox(Side::Server, port);
         self.set_idle_inbox(port, inbox);
+        self.count_ended_call();
         self.handlers.report(&DroppedCall {
             port,
             opcode,
@@ -287,23 +282,5 @@ impl Device {
 
     fn set_idle_inbox(&mut self, port: PortIndex, inbox: u32) {
         self.idle_inboxes[Block::containing(port).0][port.slot() % 64] = inbox;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// As clients of either kind store them; a narrow one leaves the upper bytes as they were.
-    #[test]
-    fn opcodes_are_read_as_they_were_written() {
-        let narrow = |opcode: u16| {
-            let [a, b] = opcode.to_ne_bytes();
-            Opcodes::Narrow.decode(u32::from_ne_bytes([a, b, 0x5a, 0xa5]))
-        };
-        assert_eq!(narrow(6), opcode::READ_FROM_STREAM);
-        assert_eq!(narrow(0x8001), 0x8001);
-        let wide = opcode::READ_FROM_STREAM;
-        assert_eq!(Opcodes::Wide.decode(wide), wide);
     }
 }
