@@ -68,7 +68,7 @@ enum gpurpc_status {
     /* struct_size of the options was not set to the sizeof of their struct. */
     GPURPC_STATUS_INVALID_STRUCT_SIZE = 0x100e,
     /* A client of an unknown release of LLVM, or of another size than clients of the device's generation have. */
-    GPURPC_STATUS_INVALID_GENERATION = 0x100f
+    GPURPC_STATUS_INVALID_GENERATION = 0x1010
 };
 typedef int gpurpc_status_t;
 

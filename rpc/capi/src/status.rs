@@ -26,7 +26,7 @@ const MESSAGE_TOO_LARGE: c_int = 0x100b;
 const HANDLER_FAILED: c_int = 0x100c;
 const INVALID_ROOT: c_int = 0x100d;
 const INVALID_STRUCT_SIZE: c_int = 0x100e;
-const INVALID_GENERATION: c_int = 0x100f;
+const INVALID_GENERATION: c_int = 0x1010;
 
 impl Status {
     pub const INVALID_ARGUMENT: Self = Self(INVALID_ARGUMENT);

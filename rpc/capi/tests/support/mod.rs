@@ -22,7 +22,7 @@ pub const ALREADY_STARTED: c_int = 0x1008;
 pub const NO_DEVICE: c_int = 0x1009;
 pub const BUSY: c_int = 0x100a;
 pub const INVALID_STRUCT_SIZE: c_int = 0x100e;
-pub const INVALID_GENERATION: c_int = 0x100f;
+pub const INVALID_GENERATION: c_int = 0x1010;
 
 pub const CALL: u32 = 0x7900_0001;
 
