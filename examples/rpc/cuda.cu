@@ -76,7 +76,7 @@ int main() {
     ok(gpurpc_device_add(server, &options, &device));
     ok(gpurpc_device_buffer(server, device, &buffer, nullptr));
     static gpurpc_client_t filled;
-    ok(gpurpc_client_init(&filled, sizeof filled, reinterpret_cast<uintptr_t>(buffer), options.ports));
+    ok(gpurpc_client_init(&options, &filled, sizeof filled, reinterpret_cast<uintptr_t>(buffer)));
     cuda(cudaMemcpyToSymbol(client, &filled, sizeof filled));
 
     cudaStream_t stream;

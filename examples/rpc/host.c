@@ -54,7 +54,7 @@ int main(int count, char **arguments) {
     ok(gpurpc_register_request(server, HAND_IN, collect, &sum));
     ok(gpurpc_device_add(server, &options, &device));
     ok(gpurpc_device_buffer(server, device, &buffer, NULL));
-    ok(gpurpc_client_init(&client, sizeof client, (uint64_t)(uintptr_t)buffer, options.ports));
+    ok(gpurpc_client_init(&options, &client, sizeof client, (uint64_t)(uintptr_t)buffer));
     if (pthread_create(&server_thread, NULL, serve, server) != 0)
         return 1;
 

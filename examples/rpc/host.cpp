@@ -59,7 +59,7 @@ int run(const char *file) {
     gpurpc_client_t client;
     ok(gpurpc_device_add(server.get(), &options, &device));
     ok(gpurpc_device_buffer(server.get(), device, &buffer, nullptr));
-    ok(gpurpc_client_init(&client, sizeof client, reinterpret_cast<std::uintptr_t>(buffer), options.ports));
+    ok(gpurpc_client_init(&options, &client, sizeof client, reinterpret_cast<std::uintptr_t>(buffer)));
 
     std::thread serving([&] { gpurpc_serve(server.get()); });
     print_file(&client, file);

@@ -1,4 +1,5 @@
-/* Host threads as clients and as servers. For ThreadSanitizer: tests/sanitizer. */
+/* Host threads as clients and as servers. For ThreadSanitizer: tests/sanitizer. With GPURPC_CLIENT_LLVM 23, a doorbell
+ * counts their calls. */
 #include <sched.h>
 
 #define GPURPC_PAUSE() sched_yield()
@@ -24,6 +25,8 @@ enum { CLIENTS = 4, CALLS = 300, PORTS = 3 };
 
 static gpurpc_server_t *server;
 static gpurpc_client_t client;
+/* Number of open calls, and mailbox. */
+static uint64_t doorbell[2];
 
 static void add(gpurpc_buffer_t *buffer, uint32_t lane, void *data) {
     (void)lane;
@@ -114,9 +117,15 @@ int main(void) {
     options.struct_size = sizeof options;
     options.ports = PORTS;
     options.lanes = 1;
+    options.generation = GPURPC_CLIENT_LLVM;
+#if GPURPC_CLIENT_LLVM >= 23
+    options.doorbell_value = &doorbell[0];
+    options.doorbell_mailbox = &doorbell[1];
+    options.doorbell_event = 7;
+#endif
     OK(gpurpc_device_add(server, &options, &device));
     OK(gpurpc_device_buffer(server, device, &buffer, &size));
-    OK(gpurpc_client_init(&client, sizeof client, (uint64_t)(uintptr_t)buffer, PORTS));
+    OK(gpurpc_client_init(&options, &client, sizeof client, (uint64_t)(uintptr_t)buffer));
     for (id = 0; id < 2; id++)
         CHECK(pthread_create(&servers[id], NULL, serve, NULL) == 0);
     for (id = 0; id < CLIENTS; id++)
@@ -126,6 +135,7 @@ int main(void) {
     OK(gpurpc_drain(server));
     for (id = 0; id < 2; id++)
         CHECK(pthread_join(servers[id], NULL) == 0);
+    CHECK(doorbell[0] == 0 && doorbell[1] == options.doorbell_event);
     OK(gpurpc_device_remove(server, device));
     OK(gpurpc_server_destroy(server));
     printf("%d calls\n", 3 * CLIENTS * CALLS);

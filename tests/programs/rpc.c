@@ -167,9 +167,9 @@ int main(void) {
     options.data = &memory;
     OK(gpurpc_device_add(server, &options, &device));
     OK(gpurpc_device_buffer(server, device, &buffer, &size));
-    OK(gpurpc_buffer_size(100, 1, &expected));
+    OK(gpurpc_buffer_size(&options, &expected));
     CHECK(size == expected && sizeof client == GPURPC_CLIENT_SIZE);
-    OK(gpurpc_client_init(&client, sizeof client, (uint64_t)(uintptr_t)buffer, 100));
+    OK(gpurpc_client_init(&options, &client, sizeof client, (uint64_t)(uintptr_t)buffer));
 
     printf("%d %d\n", (int)ask(&client, INCREMENT, 41), (int)ask(&client, ADD, 32));
     meet(&client, "");

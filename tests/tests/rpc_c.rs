@@ -129,6 +129,27 @@ fn removed_devices_write_to_memory_that_is_theirs() -> Result<()> {
     Ok(())
 }
 
+/// Threads share a client of each generation; that of LLVM 23 has a doorbell.
+#[test]
+fn threads_share_a_client() -> Result<()> {
+    let (dir, built) = (scratch()?, built()?);
+    let program = dir.path().join("program");
+    for llvm in CLIENTS {
+        let mut compile = Command::new("cc");
+        compile.args(["-std=c11", "-pthread"]).args(STRICT);
+        compile.arg(format!("-DGPURPC_CLIENT_LLVM={llvm}"));
+        compile.arg("-I").arg(headers()).arg("-o").arg(&program);
+        compile.arg(repository().join("tests/programs/rpc-threads.c"));
+        compile
+            .arg(built.join("libgpurpc_capi.a"))
+            .args(["-lm", "-ldl"]);
+        succeed(&mut compile)?;
+        let ran = succeed(&mut Command::new(&program))?;
+        assert_eq!(ran.stdout, "3600 calls\n", "LLVM {llvm}");
+    }
+    Ok(())
+}
+
 /// Both libraries define the functions that the header declares, and the shared one nothing else.
 #[test]
 fn libraries_define_the_symbols_of_the_header() -> Result<()> {
@@ -192,6 +213,9 @@ fn headers_compile_alone() -> Result<()> {
     }
     Ok(())
 }
+
+/// Releases of LLVM with different clients.
+const CLIENTS: [u32; 2] = [20, 23];
 
 /// Target with its machine, the version of PTX, and the code of a warp's ballot.
 type Machine = (&'static [&'static str], Option<&'static str>, &'static str);
@@ -278,12 +302,21 @@ fn clang_waits_as_the_machine_can() -> Result<()> {
 fn compiles_for(clang: Clang, machines: &[Machine]) -> Result<()> {
     let dir = scratch()?;
     for (words, ptx, sync) in machines {
-        for language in [["-x", "c", "-std=c11"], ["-x", "c++", "-std=c++17"]] {
+        let languages = [["-x", "c", "-std=c11"], ["-x", "c++", "-std=c++17"]];
+        for (language, llvm) in languages.into_iter().zip(CLIENTS) {
             let out = dir.path().join("out.s");
-            let first = [&language[..], &STRICT].concat();
+            let release = format!("-DGPURPC_CLIENT_LLVM={llvm}");
+            let first = [&language[..], &STRICT, &[&release]].concat();
             succeed(&mut compile_for(clang, &first, words, *ptx, &out)?)?;
             let code = std::fs::read_to_string(&out)?;
             assert!(code.contains(sync), "{clang:?} {words:?}: {code}");
+            // A doorbell of LLVM 23.
+            let rings = code.contains("sendmsg(MSG_INTERRUPT)");
+            assert_eq!(
+                rings,
+                llvm == 23 && words[0].starts_with("amdgcn"),
+                "{code}"
+            );
             std::fs::remove_file(&out)?;
         }
     }
@@ -353,11 +386,14 @@ fn nvcc_compiles(toolkit: &Toolkit, machines: &[&str]) -> Result<()> {
     let source = dir.path().join("device.cu");
     std::fs::copy(repository().join("tests/programs/rpc-device.c"), &source)?;
     for machine in machines {
-        let mut compile = toolkit.nvcc()?;
-        compile.args([machine, "-std=c++17", "-rdc=true", "-cubin", "-I"]);
-        compile.arg(headers());
-        compile.arg("-o").arg(dir.path().join("device.cubin"));
-        succeed(compile.arg(&source))?;
+        for llvm in CLIENTS {
+            let mut compile = toolkit.nvcc()?;
+            compile.args([machine, "-std=c++17", "-rdc=true", "-cubin", "-I"]);
+            compile.arg(headers());
+            compile.arg(format!("-DGPURPC_CLIENT_LLVM={llvm}"));
+            compile.arg("-o").arg(dir.path().join("device.cubin"));
+            succeed(compile.arg(&source))?;
+        }
     }
     Ok(())
 }

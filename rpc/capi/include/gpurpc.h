@@ -44,9 +44,9 @@ enum gpurpc_status {
     GPURPC_STATUS_INVALID_LANE_SIZE = 0x1002,
     /* A null or misaligned pointer, or an unknown number, such as one in a member that this version does not know. */
     GPURPC_STATUS_INVALID_ARGUMENT = 0x1003,
-    /* A client has 1 to 4096 ports. */
+    /* A client has 1 to 4096 ports, of LLVM 23 1 to 16384. */
     GPURPC_STATUS_INVALID_PORT_COUNT = 0x1004,
-    /* Memory that is too small or not aligned to 8. */
+    /* Memory that is too small or not aligned to 8 (LLVM 23: to 64). */
     GPURPC_STATUS_INVALID_MEMORY = 0x1005,
     /* Out of memory, or the memory limit of the device is reached. */
     GPURPC_STATUS_OUT_OF_MEMORY = 0x1006,
@@ -69,7 +69,9 @@ enum gpurpc_status {
     GPURPC_STATUS_INVALID_STRUCT_SIZE = 0x100e,
     /* A warning about a call: the host refuses the request, such as printf with %n or too much text. The client has an
      * error as the answer, and its port is served on. The fault's `text` has the reason. */
-    GPURPC_STATUS_REFUSED = 0x100f
+    GPURPC_STATUS_REFUSED = 0x100f,
+    /* A client of an unknown release of LLVM, or of another size than clients of the device's generation have. */
+    GPURPC_STATUS_INVALID_GENERATION = 0x1010
 };
 typedef int gpurpc_status_t;
 
@@ -88,10 +90,12 @@ typedef struct gpurpc_device { uint64_t handle; } gpurpc_device_t;
 typedef struct gpurpc_buffer { uint64_t data[8]; } gpurpc_buffer_t;
 #endif
 
-/* Size in bytes of a client on the device: see gpurpc_client_init. */
+/* Sizes in bytes of a client on the device, of LLVM 19 to 22 and of LLVM 23: see gpurpc_client_init. */
 #define GPURPC_CLIENT_SIZE 552
-/* Maximum number of ports of a client. */
+#define GPURPC_CLIENT_SIZE_LLVM_23 2096
+/* Maximum numbers of ports of both. */
 #define GPURPC_MAXIMUM_PORT_COUNT 4096
+#define GPURPC_MAXIMUM_PORT_COUNT_LLVM_23 16384
 
 #ifdef __cplusplus
 #define GPURPC_ASSERT(what) static_assert(what, #what)
@@ -102,7 +106,7 @@ GPURPC_ASSERT(sizeof(gpurpc_device_t) == 8);
 GPURPC_ASSERT(sizeof(gpurpc_buffer_t) == 64);
 #undef GPURPC_ASSERT
 
-/* Allocates `size` bytes that the device can access, aligned to 8. Returns null on failure.
+/* Allocates `size` bytes that the device can access, aligned to 8, or to 64 for clients of LLVM 23. Returns null on failure.
  *
  *     static void *host_memory(uint64_t size, void *data) { return malloc(size); } */
 typedef void *(*gpurpc_alloc_ty)(uint64_t size, void *data);
@@ -284,8 +288,8 @@ typedef struct gpurpc_server_options {
 typedef struct gpurpc_device_options {
     /* sizeof(gpurpc_device_options_t). Later versions may add members, for which 0 keeps the behaviour. */
     uint64_t struct_size;
-    /* Number of calls that can be open at once, 1 to 4096: as many as warps run at the same time. Warps that wait for
-     * a port may keep the warp that holds it from running. */
+    /* Number of calls that can be open at once, 1 to 4096, or to 16384 with clients of LLVM 23: as many as warps run
+     * at the same time. Warps that wait for a port may keep the warp that holds it from running. */
     uint32_t ports;
     /* Number of threads of a warp: 1, 32 or 64. */
     uint32_t lanes;
@@ -304,14 +308,26 @@ typedef struct gpurpc_device_options {
     gpurpc_free_ty free;
     /* Passed to both. */
     void *data;
-    /* GPURPC_OPCODES_WIDE or GPURPC_OPCODES_NARROW. */
+    /* GPURPC_OPCODES_WIDE or GPURPC_OPCODES_NARROW. 0 if `generation` is given. */
     uint32_t opcodes;
-    /* 0 or GPURPC_IN_PLACE. */
-    uint32_t flags;
+    /* Major release of LLVM whose protocol the client speaks, 19 to 23. 0: that of LLVM 20 to 22, as gpurpc_client.h by
+     * default; with GPURPC_OPCODES_NARROW that of LLVM 19. */
+    uint32_t generation;
     /* Maximum size of a received message of one lane. 0: 16 MiB. */
     uint64_t message_limit;
     /* Maximum number of bytes that all calls hold, for messages and gpurpc_port_alloc. 0: 256 MiB. */
     uint64_t memory_limit;
+    /* Doorbell, for `generation` 23: a counter of open calls, and the interrupt for its first call. Of an HSA signal
+     * these are the address of `value`, `event_mailbox_ptr` and `event_id`. The addresses are the same on the host and
+     * on the device. A client adds 1 to the counter when it opens a call, before the first packet is in the memory; if
+     * the counter was 0, it stores the event in the mailbox and raises an interrupt. The server subtracts 1 when a call
+     * has ended or was dropped; it never accesses the mailbox. Wait for the counter only while it is 0, poll while a
+     * call is open. Both addresses or none; they stay valid as long as the memory. */
+    uint64_t *doorbell_value;
+    uint64_t *doorbell_mailbox;
+    uint32_t doorbell_event;
+    /* 0 or GPURPC_IN_PLACE. */
+    uint32_t flags;
 } gpurpc_device_options_t;
 
 /* Creates a server, to be destroyed by gpurpc_server_destroy. Options may be null. */
@@ -354,13 +370,14 @@ gpurpc_status_t gpurpc_register_libc(gpurpc_server_t *server, const gpurpc_libc_
  * gpurpc_register_callback; the last callback counts. */
 gpurpc_status_t gpurpc_register_fault_callback(gpurpc_server_t *server, gpurpc_fault_callback_ty callback, void *data);
 
-/* Computes the size in bytes of the memory of a device. GPURPC_STATUS_INVALID_PORT_COUNT,
- * GPURPC_STATUS_INVALID_LANE_SIZE. */
-gpurpc_status_t gpurpc_buffer_size(uint32_t ports, uint32_t lanes, uint64_t *size);
+/* Computes the size in bytes of the memory of a device with these options. GPURPC_STATUS_INVALID_PORT_COUNT,
+ * GPURPC_STATUS_INVALID_LANE_SIZE, GPURPC_STATUS_INVALID_GENERATION. */
+gpurpc_status_t gpurpc_buffer_size(const gpurpc_device_options_t *options, uint64_t *size);
 
 /* Adds a device, which is served from now on. GPURPC_STATUS_INVALID_LANE_SIZE, GPURPC_STATUS_INVALID_PORT_COUNT,
- * GPURPC_STATUS_INVALID_MEMORY, GPURPC_STATUS_INVALID_ROOT (gpurpc_register_libc), GPURPC_STATUS_INVALID_ARGUMENT for
- * unknown `opcodes`, or GPURPC_STATUS_OUT_OF_MEMORY if `alloc` returns null. `options` is copied. */
+ * GPURPC_STATUS_INVALID_MEMORY, GPURPC_STATUS_INVALID_ROOT (gpurpc_register_libc), GPURPC_STATUS_INVALID_GENERATION,
+ * GPURPC_STATUS_INVALID_ARGUMENT for unknown `opcodes`, those of another `generation`, or a doorbell that is incomplete or
+ * that the generation does not have, or GPURPC_STATUS_OUT_OF_MEMORY if `alloc` returns null. `options` is copied. */
 gpurpc_status_t gpurpc_device_add(gpurpc_server_t *server, const gpurpc_device_options_t *options, gpurpc_device_t *device);
 
 /* Removes a device. Its calls are dropped without a fault. A thread that is serving it finishes its poll first: `free`
@@ -383,13 +400,14 @@ gpurpc_status_t gpurpc_device_reset_ports(gpurpc_server_t *server, gpurpc_device
  * GPURPC_STATUS_NO_DEVICE if it was removed. Memory of this library is valid until gpurpc_server_destroy. */
 gpurpc_status_t gpurpc_device_buffer(gpurpc_server_t *server, gpurpc_device_t device, void **buffer, uint64_t *size);
 
-/* Initialises a client (gpurpc_client_t of gpurpc_client.h) in host memory of `size` bytes, GPURPC_CLIENT_SIZE or
- * more. The program copies it to the device before its first call; for LLVM's libc into the object named by the
- * symbol __llvm_rpc_client, or the one that __llvm_libc_rpc_client points to (LLVM 19). `buffer` is the memory of
- * gpurpc_device_buffer, by its address on the device. Each memory has one client, which holds the locks of its ports.
- * GPURPC_STATUS_INVALID_MEMORY if `size` is less, or `buffer` is 0 or not a multiple of 8;
- * GPURPC_STATUS_INVALID_PORT_COUNT. */
-gpurpc_status_t gpurpc_client_init(void *client, size_t size, uint64_t buffer, uint32_t ports);
+/* Initialises the client of a device with these options in host memory of `size` bytes, the size of its clients:
+ * gpurpc_client_t of gpurpc_client.h, GPURPC_CLIENT_SIZE or GPURPC_CLIENT_SIZE_LLVM_23. The program copies it to the device
+ * before its first call; for LLVM's libc into the object named by the symbol __llvm_rpc_client, or the one that
+ * __llvm_libc_rpc_client points to (LLVM 19). `buffer` is the memory of gpurpc_device_buffer, by its address on the device.
+ * Each memory has one client, which holds the locks of its ports. GPURPC_STATUS_INVALID_GENERATION if clients of the
+ * generation have another size, GPURPC_STATUS_INVALID_MEMORY if `buffer` is 0 or not a multiple of 8 (LLVM 23: of 64), and
+ * statuses of gpurpc_buffer_size. */
+gpurpc_status_t gpurpc_client_init(const gpurpc_device_options_t *options, void *client, size_t size, uint64_t buffer);
 
 /* Polls once all devices that no other thread is serving, and sets `any` to 1 if a call was served, else to 0. `any` may
  * be null. */

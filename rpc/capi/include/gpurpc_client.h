@@ -15,6 +15,9 @@
  * call go to the host. On devices before sm_70, lanes of a warp open one call at a time.
  * Plain C and C++ for devices is compiled with -fconvergent-functions, and for nvptx with +ptx63 or later.
  *
+ * Define GPURPC_CLIENT_LLVM as 23 before including this header if LLVM 23's libc uses the same client, or for more than
+ * 4096 ports; `generation` of the device's options on the host is the same number.
+ *
  * Names with gpurpc_detail_ are not part of the interface. */
 #ifndef GPURPC_CLIENT_H
 #define GPURPC_CLIENT_H
@@ -22,6 +25,14 @@
 #include <stdint.h>
 
 #include "gpurpc_opcodes.h"
+
+/* Major release of LLVM whose client this is. Those of 20, 21 and 22 are equal. */
+#ifndef GPURPC_CLIENT_LLVM
+#define GPURPC_CLIENT_LLVM 20
+#endif
+#if GPURPC_CLIENT_LLVM < 20 || GPURPC_CLIENT_LLVM > 23
+#error "gpurpc_client.h: GPURPC_CLIENT_LLVM is 20, 21, 22 or 23"
+#endif
 
 /* The packet of one lane. */
 #ifndef GPURPC_BUFFER_T
@@ -36,15 +47,31 @@ typedef struct gpurpc_header {
     uint32_t padding;
 } gpurpc_header_t;
 
+#if GPURPC_CLIENT_LLVM >= 23
+/* Counter of open calls, and the interrupt for its first call. Both pointers are null if the host has no doorbell. */
+typedef struct gpurpc_doorbell {
+    uint64_t *value;
+    uint64_t *mailbox;
+    uint32_t event_id;
+} gpurpc_doorbell_t;
+#endif
+
 /* A client, initialised on the host by gpurpc_client_init. */
 typedef struct gpurpc_client {
     uint32_t port_count;
+#if GPURPC_CLIENT_LLVM >= 23
+    const gpurpc_doorbell_t *doorbell;
+#endif
     const uint32_t *inbox;
     uint32_t *outbox;
     gpurpc_header_t *header;
     gpurpc_buffer_t *packet;
     /* Lock bit of each port. */
+#if GPURPC_CLIENT_LLVM >= 23
+    uint32_t lock[512];
+#else
     uint32_t lock[128];
+#endif
 } gpurpc_client_t;
 
 #ifdef __cplusplus
@@ -54,7 +81,7 @@ typedef struct gpurpc_client {
 #endif
 GPURPC_ASSERT(sizeof(gpurpc_buffer_t) == 64);
 GPURPC_ASSERT(sizeof(gpurpc_header_t) == 16);
-GPURPC_ASSERT(sizeof(void *) != 8 || sizeof(gpurpc_client_t) == 552);
+GPURPC_ASSERT(sizeof(void *) != 8 || sizeof(gpurpc_client_t) == (GPURPC_CLIENT_LLVM >= 23 ? 2096 : 552));
 #undef GPURPC_ASSERT
 
 /* An open call. The members are private. */
@@ -104,6 +131,13 @@ GPURPC_DETAIL_FN uint32_t gpurpc_detail_set(uint32_t *word, uint32_t bits) {
 GPURPC_DETAIL_FN void gpurpc_detail_clear(uint32_t *word, uint32_t bits) {
     __threadfence();
     atomicAnd(word, ~bits);
+}
+GPURPC_DETAIL_FN uint64_t gpurpc_detail_count(uint64_t *counter) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 600
+    return atomicAdd_system((unsigned long long *)counter, 1ULL);
+#else
+    return atomicAdd((unsigned long long *)counter, 1ULL);
+#endif
 }
 GPURPC_DETAIL_FN void gpurpc_detail_pause(void) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 700
@@ -201,6 +235,9 @@ GPURPC_DETAIL_FN void gpurpc_detail_clear(uint32_t *word, uint32_t bits) {
     gpurpc_detail_fence();
     __atomic_fetch_and(word, ~bits, __ATOMIC_RELAXED);
 }
+GPURPC_DETAIL_FN uint64_t gpurpc_detail_count(uint64_t *counter) {
+    return __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
+}
 #endif
 
 /* Calls. */
@@ -225,6 +262,21 @@ GPURPC_DETAIL_FN void gpurpc_detail_unlock(gpurpc_client_t *client, uint32_t por
         gpurpc_detail_clear(&client->lock[port / 32], UINT32_C(1) << (port % 32));
     gpurpc_detail_sync(mask);
 }
+
+#if GPURPC_CLIENT_LLVM >= 23
+/* Counts an opened call and wakes the host for the first one, before the packets are filled. */
+GPURPC_DETAIL_FN void gpurpc_detail_ring(const gpurpc_call_t *call) {
+    const gpurpc_doorbell_t *doorbell = call->client->doorbell;
+    if (!gpurpc_detail_is_first(call->mask) || doorbell->value == 0 || gpurpc_detail_count(doorbell->value) != 0)
+        return;
+    *(volatile uint64_t *)doorbell->mailbox = doorbell->event_id;
+    gpurpc_detail_fence();
+#if defined(__AMDGCN__)
+    /* Message 1 is an interrupt. */
+    __builtin_amdgcn_s_sendmsg(1, (uint32_t)__builtin_amdgcn_readfirstlane((int)doorbell->event_id));
+#endif
+}
+#endif
 
 /* Waits for a free port and begins a call, which holds the port and uses `client` until gpurpc_call_close. */
 GPURPC_DETAIL_FN gpurpc_call_t gpurpc_client_open(gpurpc_client_t *client, uint32_t opcode) {
@@ -259,6 +311,10 @@ GPURPC_DETAIL_FN gpurpc_call_t gpurpc_client_open(gpurpc_client_t *client, uint3
         client->header[port].opcode = opcode;
     }
     gpurpc_detail_sync(call.mask);
+#if GPURPC_CLIENT_LLVM >= 23
+    gpurpc_detail_ring(&call);
+    gpurpc_detail_sync(call.mask);
+#endif
     return call;
 }
 

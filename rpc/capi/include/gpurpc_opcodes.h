@@ -1,12 +1,18 @@
 /* gpurpc_opcodes.h - numbers of services, for device code and the host.
  *
  * C11, C++17, CUDA, HIP; includes nothing. The upper byte of an opcode names the owner of the range: 'c' LLVM's
- * libc (libc/shared/rpc_opcodes.h), 'g' this library. Programs use any other letter. */
+ * libc (libc/shared/rpc_opcodes.h), 'g' this library, 'o' LLVM's OpenMP, 'r' ROCm's HIP. Programs use any other
+ * letter. No service of this library has an opcode of OpenMP or HIP: their calls name host addresses, which the
+ * server would have to trust. */
 #ifndef GPURPC_OPCODES_H
 #define GPURPC_OPCODES_H
 
 /* An opcode of the program's own: a letter of its choice, and a number below 2^24. */
 #define GPURPC_OPCODE(letter, number) ((unsigned)(letter) << 24 | (unsigned)(number))
+
+/* The first opcodes of LLVM's OpenMP runtime for devices and of ROCm's HIP runtime. */
+#define GPURPC_OPENMP_BASE GPURPC_OPCODE('o', 0)
+#define GPURPC_HIP_BASE GPURPC_OPCODE('r', 0)
 
 enum gpurpc_opcode {
     /* A packet without an answer. */
@@ -74,7 +80,9 @@ enum gpurpc_opcode {
     /* LLVM's tests: sends and receives in all orders. */
     GPURPC_OPCODE_TEST_INTERFACE = 0x63008001,
     /* LLVM's tests: sends back what it receives. */
-    GPURPC_OPCODE_TEST_STREAM = 0x63008002
+    GPURPC_OPCODE_TEST_STREAM = 0x63008002,
+    /* LLVM's OpenMP: calls a function of the host by its address. Not served. */
+    GPURPC_OPCODE_OPENMP_HOST_CALL = 0x6f000000
 };
 
 #endif

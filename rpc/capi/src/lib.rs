@@ -20,7 +20,7 @@ mod status;
 
 use std::ffi::{c_char, c_int, c_void};
 
-use gpurpc::{CLIENT_SIZE, Layout, PACKET_WORDS};
+use gpurpc::PACKET_WORDS;
 
 pub use call::{Call, OpcodeCallback};
 use callback::Callback;
@@ -212,10 +212,14 @@ pub unsafe extern "C" fn gpurpc_register_fault_callback(
 ///
 /// [Rules for all pointers](crate#pointers).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gpurpc_buffer_size(ports: u32, lanes: u32, size: *mut u64) -> c_int {
+pub unsafe extern "C" fn gpurpc_buffer_size(
+    options: *const DeviceOptions,
+    size: *mut u64,
+) -> c_int {
     catch_status(|| {
         let output = output(size)?;
-        let layout = Layout::new(ports, lanes)?;
+        // SAFETY: guaranteed by the caller.
+        let layout = unsafe { options::read(options) }?.layout()?;
         // SAFETY: guaranteed by the caller.
         unsafe { output.write(layout.size() as u64) };
         Ok(())
@@ -330,22 +334,29 @@ pub unsafe extern "C" fn gpurpc_device_buffer(
 /// [Rules for all pointers](crate#pointers).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gpurpc_client_init(
+    options: *const DeviceOptions,
     client: *mut c_void,
     size: usize,
     buffer: u64,
-    ports: u32,
 ) -> c_int {
     catch_status(|| {
-        let output = output(client.cast::<[u8; CLIENT_SIZE]>())?;
+        let output = output(client.cast::<u8>())?;
+        // SAFETY: guaranteed by the caller.
+        let layout = unsafe { options::read(options) }?.layout()?;
+        if size != layout.generation().client_size {
+            return Err(Status::INVALID_GENERATION);
+        }
         // Invalid on any device, which would only show in its first call.
-        let no_memory = buffer == 0 || buffer % align_of::<u64>() as u64 != 0;
-        if size < CLIENT_SIZE || no_memory {
+        if buffer == 0 || buffer % layout.generation().alignment as u64 != 0 {
             return Err(Status::INVALID_MEMORY);
         }
-        // A client does not contain the number of lanes.
-        let bytes = Layout::new(ports, 1)?.client(buffer);
-        // SAFETY: guaranteed by the caller.
-        unsafe { output.write(bytes) };
+        let bytes = layout.client(buffer);
+        // SAFETY: guaranteed by the caller, as many bytes as `size` states.
+        unsafe {
+            output
+                .as_ptr()
+                .copy_from_nonoverlapping(bytes.as_ptr(), bytes.len())
+        };
         Ok(())
     })
 }

@@ -1,10 +1,12 @@
 //! Versioned option structs that the caller fills in.
 
 use std::ffi::c_void;
-use std::mem::size_of;
+use std::mem::{offset_of, size_of};
+use std::ptr::NonNull;
 use std::time::Duration;
 
-use gpurpc::server::{IdlePolicy, Limits, Opcodes};
+use gpurpc::server::{Doorbell, IdlePolicy, Limits, Opcodes};
+use gpurpc::{Generation, Layout};
 
 use crate::callback::{Alloc, Free};
 use crate::status::Status;
@@ -60,12 +62,20 @@ pub struct DeviceOptions {
     pub data: *mut c_void,
     /// Encoding of opcodes by the client.
     pub opcodes: u32,
-    /// Bit mask of flags.
-    pub flags: u32,
+    /// Major release of LLVM, or 0.
+    pub generation: u32,
     /// Maximum size of a message of a lane.
     pub message_limit: u64,
     /// Maximum memory of all calls.
     pub memory_limit: u64,
+    /// Counter of open calls.
+    pub doorbell_value: *mut u64,
+    /// Mailbox for the event of the first call.
+    pub doorbell_mailbox: *mut u64,
+    /// The event.
+    pub doorbell_event: u32,
+    /// Bit mask of flags.
+    pub flags: u32,
 }
 
 // SAFETY: as declared; a function is any address or null, and none is called before all members are validated.
@@ -91,11 +101,15 @@ unsafe impl Options for DeviceOptions {
         free: None,
         data: std::ptr::null_mut(),
         opcodes: 0,
-        flags: 0,
+        generation: 0,
         message_limit: 0,
         memory_limit: 0,
+        doorbell_value: std::ptr::null_mut(),
+        doorbell_mailbox: std::ptr::null_mut(),
+        doorbell_event: 0,
+        flags: 0,
     };
-    const MIN_SIZE: usize = size_of::<Self>();
+    const MIN_SIZE: usize = offset_of!(Self, doorbell_value);
 }
 
 /// Reads the caller's options. Members of a newer version that are unknown here must be 0.
@@ -160,11 +174,47 @@ impl DeviceOptions {
         }
     }
 
-    /// Encoding of opcodes by the client.
-    pub fn opcodes(&self) -> Result<Opcodes, Status> {
-        match self.opcodes {
-            0 => Ok(Opcodes::Wide),
-            1 => Ok(Opcodes::Narrow),
+    /// Layout of the memory.
+    pub fn layout(&self) -> Result<Layout, Status> {
+        let generation = self.generation()?;
+        Ok(Layout::with_generation(generation, self.ports, self.lanes)?)
+    }
+
+    /// Generation of the protocol. Without a release it is that of the opcodes.
+    fn generation(&self) -> Result<&'static Generation, Status> {
+        let opcodes = match self.opcodes {
+            0 => Opcodes::Wide,
+            1 => Opcodes::Narrow,
+            _ => return Err(Status::INVALID_ARGUMENT),
+        };
+        let release = match (self.generation, opcodes) {
+            (0, Opcodes::Wide) => Generation::LLVM_20.first_release,
+            (0, Opcodes::Narrow) => Generation::LLVM_19.first_release,
+            (release, _) => release,
+        };
+        let generation = Generation::for_release(release).ok_or(Status::INVALID_GENERATION)?;
+        // 0 is also the encoding of the release.
+        if opcodes != Opcodes::Wide && opcodes != generation.opcodes {
+            return Err(Status::INVALID_ARGUMENT);
+        }
+        Ok(generation)
+    }
+
+    /// The doorbell of the device.
+    pub fn doorbell(&self) -> Result<Option<Doorbell>, Status> {
+        let (value, mailbox) = (self.doorbell_value, self.doorbell_mailbox);
+        match (NonNull::new(value), NonNull::new(mailbox)) {
+            (None, None) if self.doorbell_event == 0 => Ok(None),
+            (Some(value), Some(mailbox))
+                if value.is_aligned()
+                    && mailbox.is_aligned()
+                    && self.generation()?.has_doorbell() =>
+            {
+                // SAFETY: the header requires the lifetime of the counter, and atomic accesses.
+                Ok(Some(unsafe {
+                    Doorbell::new(value, mailbox, self.doorbell_event)
+                }))
+            }
             _ => Err(Status::INVALID_ARGUMENT),
         }
     }

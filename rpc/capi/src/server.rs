@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gpurpc::memory::{Memory, Region, SharedMemory};
-use gpurpc::server::{self, Device, DeviceId, Fault, Handlers, IdlePolicy, Opcodes};
+use gpurpc::server::{self, Device, DeviceId, Doorbell, Fault, Handlers, IdlePolicy};
 use gpurpc::{Layout, PortIndex};
 
 use crate::call::{OpcodeCallback, QueuedCalls};
@@ -121,14 +121,13 @@ impl Server {
 
     /// Adds a device.
     pub fn add_device(&self, options: &DeviceOptions) -> Result<CDevice, Status> {
-        let layout = Layout::new(options.ports, options.lanes)?;
-        let opcodes = options.opcodes()?;
+        let (layout, doorbell) = (options.layout()?, options.doorbell()?);
         let registrations = {
             let mut registrations = lock(&self.registrations);
             registrations.devices += 1;
             registrations.clone()
         };
-        let added = self.add_device_with(registrations, options, layout, opcodes);
+        let added = self.add_device_with(registrations, options, layout, doorbell);
         if added.is_err() {
             lock(&self.registrations).devices -= 1;
         }
@@ -140,7 +139,7 @@ impl Server {
         registrations: Registrations,
         options: &DeviceOptions,
         layout: Layout,
-        opcodes: Opcodes,
+        doorbell: Option<Doorbell>,
     ) -> Result<CDevice, Status> {
         let device = {
             let mut devices = lock(&self.devices);
@@ -154,7 +153,11 @@ impl Server {
         let handlers = Arc::new(registrations.handlers(device, &is_added, options.in_place()?)?);
         let memory = region(options, layout)?;
         is_added.store(true, Ordering::Release);
-        let served = Device::new(memory.clone(), handlers, options.limits(), opcodes);
+        let opcodes = layout.generation().opcodes;
+        let mut served = Device::new(memory.clone(), handlers, options.limits(), opcodes);
+        if let Some(doorbell) = doorbell {
+            served = served.with_doorbell(doorbell)?;
+        }
         // Both under one lock, because a callback may remove its device at once.
         let mut devices = lock(&self.devices);
         let id = self.server.add_device(served);

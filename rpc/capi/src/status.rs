@@ -27,6 +27,7 @@ const HANDLER_FAILED: c_int = 0x100c;
 const INVALID_ROOT: c_int = 0x100d;
 const INVALID_STRUCT_SIZE: c_int = 0x100e;
 const REFUSED: c_int = 0x100f;
+const INVALID_GENERATION: c_int = 0x1010;
 
 impl Status {
     pub const INVALID_ARGUMENT: Self = Self(INVALID_ARGUMENT);
@@ -39,6 +40,7 @@ impl Status {
     pub const INVALID_ROOT: Self = Self(INVALID_ROOT);
     pub const INVALID_STRUCT_SIZE: Self = Self(INVALID_STRUCT_SIZE);
     pub const REFUSED: Self = Self(REFUSED);
+    pub const INVALID_GENERATION: Self = Self(INVALID_GENERATION);
 
     /// Status for the fault that dropped a call.
     pub fn from_fault(fault: &Fault) -> Self {
@@ -81,8 +83,10 @@ pub fn message(status: c_int) -> &'static CStr {
         UNHANDLED_OPCODE => c"no callback is registered for the opcode",
         INVALID_LANE_SIZE => c"invalid lane count: a warp has 1, 32 or 64 lanes",
         INVALID_ARGUMENT => c"invalid argument: a null or misaligned pointer, or an unknown number",
-        INVALID_PORT_COUNT => c"invalid port count: a client has 1 to 4096 ports",
-        INVALID_MEMORY => c"the memory is too small or not aligned to 8",
+        INVALID_PORT_COUNT => {
+            c"invalid port count: a client has 1 to 4096 ports, of LLVM 23 1 to 16384"
+        }
+        INVALID_MEMORY => c"the memory is too small or not aligned to 8 (LLVM 23: to 64)",
         OUT_OF_MEMORY => c"out of memory, or the memory limit of the device is reached",
         DUPLICATE_OPCODE => c"the opcode already has a callback",
         ALREADY_STARTED => c"callbacks must be registered before the first device is added",
@@ -93,6 +97,9 @@ pub fn message(status: c_int) -> &'static CStr {
         INVALID_ROOT => c"the root for files is not a directory or cannot be opened",
         INVALID_STRUCT_SIZE => c"struct_size of the options is not the sizeof of their struct",
         REFUSED => c"the request was refused: its client has an error as the answer",
+        INVALID_GENERATION => {
+            c"unknown client: those of LLVM 19 to 22 have 552 bytes, those of LLVM 23 have 2096 bytes"
+        }
         _ => c"unknown error",
     }
 }
@@ -100,6 +107,26 @@ pub fn message(status: c_int) -> &'static CStr {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The text names all known releases and sizes.
+    #[test]
+    fn known_generations_are_named() {
+        let text = message(INVALID_GENERATION).to_string_lossy();
+        let all = gpurpc::Generation::ALL;
+        for generation in all {
+            assert!(
+                text.contains(&format!(" {} ", generation.client_size)),
+                "{text}"
+            );
+        }
+        for release in [
+            all[0].first_release,
+            all[1].last_release,
+            all[2].last_release,
+        ] {
+            assert!(text.contains(&release.to_string()), "{text}");
+        }
+    }
 
     /// `ERROR` remains for bugs.
     #[test]

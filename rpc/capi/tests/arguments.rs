@@ -4,13 +4,17 @@ mod support;
 
 use std::cell::Cell;
 use std::ffi::c_void;
+use std::mem::offset_of;
 use std::ptr::{null, null_mut};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
-use gpurpc::Layout;
+use gpurpc::{Generation, Layout};
 use gpurpc_capi::*;
 use support::{
-    ALREADY_STARTED, CALL, DUPLICATE_OPCODE, INVALID_ARGUMENT, INVALID_LANE_SIZE, INVALID_MEMORY,
-    INVALID_PORT_COUNT, INVALID_STRUCT_SIZE, NO_DEVICE, OUT_OF_MEMORY, SUCCESS, Server, options,
+    ALREADY_STARTED, CALL, DUPLICATE_OPCODE, INVALID_ARGUMENT, INVALID_GENERATION,
+    INVALID_LANE_SIZE, INVALID_MEMORY, INVALID_PORT_COUNT, INVALID_STRUCT_SIZE, NO_DEVICE,
+    OUT_OF_MEMORY, SUCCESS, Server, options,
 };
 
 unsafe extern "C" fn nothing(_: *mut Call, _: *mut c_void) {}
@@ -27,6 +31,9 @@ unsafe extern "C" fn end(_: *mut c_void) {}
 
 unsafe extern "C" fn fault(_: *const CFault, _: *mut c_void) {}
 
+/// Size of the options of the first version, which has no doorbell.
+const FIRST_SIZE: u64 = offset_of!(DeviceOptions, doorbell_value) as u64;
+
 #[test]
 fn order_and_arguments_are_checked() {
     let server = Server::new();
@@ -39,14 +46,30 @@ fn order_and_arguments_are_checked() {
         struct_size: size,
         ..options(1, 1)
     };
-    for size in [0, 8, size_of::<DeviceOptions>() as u64 - 8, u64::MAX] {
+    for size in [0, 8, FIRST_SIZE - 8, u64::MAX] {
         assert_eq!(server.add(&newer(size)), Err(INVALID_STRUCT_SIZE), "{size}");
     }
-    let unknown = DeviceOptions {
-        opcodes: 2,
-        ..options(1, 1)
-    };
-    assert_eq!(server.add(&unknown), Err(INVALID_ARGUMENT));
+    let mut first = newer(FIRST_SIZE);
+    // Beyond the struct, which is not read.
+    first.flags = 2;
+    let first = server.add(&first).expect("older structs are accepted");
+    assert_eq!(server.remove(first), SUCCESS);
+    let server = Server::new();
+    assert_eq!(server.register(CALL, nothing, &()), SUCCESS);
+    for (opcodes, generation, status) in [
+        (2, 0, INVALID_ARGUMENT),
+        (1, 20, INVALID_ARGUMENT),
+        (1, 23, INVALID_ARGUMENT),
+        (0, 18, INVALID_GENERATION),
+        (0, 24, INVALID_GENERATION),
+    ] {
+        let unknown = DeviceOptions {
+            opcodes,
+            generation,
+            ..options(1, 1)
+        };
+        assert_eq!(server.add(&unknown), Err(status), "{opcodes} {generation}");
+    }
     // Rejected arguments do not prevent a later registration.
     assert_eq!(server.register(CALL + 1, nothing, &()), SUCCESS);
     let device = server.add(&options(1, 1)).expect("the device can be added");
@@ -194,14 +217,16 @@ fn null_pointers_are_invalid_arguments() {
             gpurpc_reserve_opcodes(server.0, u32::MAX, &mut 0),
             gpurpc_register_fault_callback(null_mut(), Some(fault), data),
             gpurpc_register_fault_callback(server.0, None, data),
-            gpurpc_buffer_size(1, 1, null_mut()),
+            gpurpc_buffer_size(&options(1, 1), null_mut()),
+            gpurpc_buffer_size(null(), &mut size),
             gpurpc_device_add(server.0, null(), &mut CDevice::default()),
             gpurpc_device_add(server.0, &options(1, 1), null_mut()),
             gpurpc_device_remove(null_mut(), CDevice::default()),
             gpurpc_device_buffer(null_mut(), CDevice::default(), null_mut(), null_mut()),
             gpurpc_device_reset_port(null_mut(), CDevice::default(), 0),
             gpurpc_device_reset_ports(null_mut(), CDevice::default(), null_mut()),
-            gpurpc_client_init(null_mut(), 552, 0, 1),
+            gpurpc_client_init(&options(1, 1), null_mut(), 552, 1 << 40),
+            gpurpc_client_init(null(), [0_u8; 552].as_mut_ptr().cast(), 552, 1 << 40),
             gpurpc_poll(null_mut(), null_mut()),
             gpurpc_serve(null_mut()),
             gpurpc_drain(null_mut()),
@@ -222,29 +247,118 @@ fn null_pointers_are_invalid_arguments() {
         assert_eq!(gpurpc_port_lane_mask(none), 0);
         assert_eq!(gpurpc_port_device(none), CDevice::default());
         assert_eq!(gpurpc_poll(server.0, null_mut()), SUCCESS);
-        assert_eq!(gpurpc_buffer_size(64, 32, &mut size), SUCCESS);
+        let mut options = options(64, 32);
+        assert_eq!(gpurpc_buffer_size(&options, &mut size), SUCCESS);
         assert_eq!(size, 132_608);
-        assert_eq!(gpurpc_buffer_size(64, 33, &mut size), INVALID_LANE_SIZE);
+        options.generation = 23;
+        assert_eq!(gpurpc_buffer_size(&options, &mut size), SUCCESS);
+        assert_eq!(size, 132_672);
+        options.lanes = 33;
+        let status = gpurpc_buffer_size(&options, &mut size);
+        assert_eq!(status, INVALID_LANE_SIZE);
     }
 }
 
 #[test]
 fn a_client_is_initialized() {
-    let mut client = [0xff_u8; 560];
-    let fill_with = |client: &mut [u8; 560], size, buffer, ports| {
-        // SAFETY: the buffer has `size` bytes.
-        unsafe { gpurpc_client_init(client.as_mut_ptr().cast(), size, buffer, ports) }
-    };
-    let fill = |client: &mut [u8; 560], size, ports| fill_with(client, size, 1 << 40, ports);
-    assert_eq!(fill(&mut client, 551, 64), INVALID_MEMORY);
-    for buffer in [0, 4, (1 << 40) + 1] {
-        let status = fill_with(&mut client, 560, buffer, 64);
-        assert_eq!(status, INVALID_MEMORY, "{buffer:#x}");
+    for (generation, size) in [(0, 552), (19, 552), (22, 552), (23, 2096)] {
+        let mut bytes = [0xff_u8; 2200];
+        let mut init = |size, buffer, ports| {
+            let options = DeviceOptions {
+                generation,
+                ..options(ports, 32)
+            };
+            // SAFETY: there are `size` bytes.
+            let status =
+                unsafe { gpurpc_client_init(&options, bytes.as_mut_ptr().cast(), size, buffer) };
+            (status, bytes)
+        };
+        let alignment = if size == 552 { 8 } else { 64 };
+        for wrong in [0, 551, 560, 552 + 2096 - size] {
+            assert_eq!(init(wrong, 1 << 40, 64).0, INVALID_GENERATION);
+        }
+        for buffer in [0, alignment / 2, (1 << 40) + 1] {
+            let status = init(size, buffer, 64).0;
+            assert_eq!(status, INVALID_MEMORY, "{buffer:#x}");
+        }
+        let (status, bytes) = init(size, 1 << 40, 0);
+        assert_eq!((status, bytes), (INVALID_PORT_COUNT, [0xff; 2200]));
+        let max_ports = if size == 552 { 4096 } else { 16384 };
+        assert_eq!(init(size, 1 << 40, max_ports + 1).0, INVALID_PORT_COUNT);
+        let (status, bytes) = init(size, alignment, max_ports);
+        assert_eq!(status, SUCCESS);
+        let (client, rest) = bytes.split_at(size);
+        let known = Generation::for_release(generation.max(20)).expect("it is known");
+        let layout = Layout::with_generation(known, max_ports, 1).expect("a layout");
+        assert_eq!(*client, *layout.client(alignment));
+        assert!(rest.iter().all(|byte| *byte == 0xff));
     }
-    assert_eq!(fill(&mut client, 560, 0), INVALID_PORT_COUNT);
-    assert_eq!(client, [0xff; 560]);
-    assert_eq!(fill(&mut client, 560, 64), SUCCESS);
-    let layout = Layout::new(64, 32).expect("a layout");
-    assert_eq!(client[..552], layout.client(1 << 40));
-    assert_eq!(client[552..], [0xff; 8]);
+}
+
+unsafe extern "C" fn fail(port: *mut Call, _: *mut c_void) {
+    // SAFETY: the port of an open call.
+    assert_eq!(unsafe { gpurpc_port_fail(port) }, SUCCESS);
+}
+
+/// Calls that have ended or were dropped are subtracted, at the address of the options.
+#[test]
+fn ended_calls_are_subtracted_from_the_doorbell() {
+    let (value, other) = (AtomicU64::new(0), AtomicU64::new(5));
+    let mut mailbox = 0_u64;
+    let server = Server::new();
+    assert_eq!(server.register(CALL, nothing, &()), SUCCESS);
+    assert_eq!(server.register(CALL + 1, fail, &()), SUCCESS);
+    let options = DeviceOptions {
+        generation: 23,
+        doorbell_value: value.as_ptr(),
+        doorbell_mailbox: &mut mailbox,
+        doorbell_event: 7,
+        ..options(8, 1)
+    };
+    let device = server.add(&options).expect("a device with a doorbell");
+    let (buffer, _) = server.buffer(device).expect("its memory");
+    let client = server.client(device, &options);
+    // SAFETY: the doorbell is at the beginning, and only this thread accesses it.
+    let doorbell = unsafe { &mut *buffer.cast::<[u64; 3]>() };
+    let addresses = [value.as_ptr() as u64, &raw const mailbox as u64, 7];
+    assert_eq!(*doorbell, addresses);
+    // The device changes it.
+    doorbell[0] = other.as_ptr() as u64;
+    value.store(2, Relaxed);
+    let mut call = client.open(CALL, 1);
+    call.send(|_| {});
+    assert_eq!(call.recv(|packets| packets.word(0, 0)), Some(0));
+    drop(call);
+    assert_eq!(value.load(Relaxed), 1);
+    client.open(CALL + 1, 1).send(|_| {});
+    assert!(server.poll());
+    assert_eq!((value.load(Relaxed), other.load(Relaxed)), (0, 5));
+    assert_eq!(mailbox, 0);
+}
+
+#[test]
+fn incomplete_doorbells_are_refused() {
+    let server = Server::new();
+    let (mut value, mut mailbox) = ([0_u64; 2], 0_u64);
+    let value = value.as_mut_ptr();
+    let add = |generation, value, mailbox, flags| {
+        let options = DeviceOptions {
+            generation,
+            doorbell_value: value,
+            doorbell_mailbox: mailbox,
+            flags,
+            ..options(1, 1)
+        };
+        server.add(&options).err().unwrap_or(SUCCESS)
+    };
+    assert_eq!(add(23, value, null_mut(), 0), INVALID_ARGUMENT);
+    assert_eq!(add(23, null_mut(), &mut mailbox, 0), INVALID_ARGUMENT);
+    assert_eq!(
+        add(23, value.wrapping_byte_add(4), &mut mailbox, 0),
+        INVALID_ARGUMENT
+    );
+    assert_eq!(add(23, value, &mut mailbox, 2), INVALID_ARGUMENT);
+    assert_eq!(add(22, value, &mut mailbox, 0), INVALID_ARGUMENT);
+    assert_eq!(add(0, value, &mut mailbox, 0), INVALID_ARGUMENT);
+    assert_eq!(add(23, value, &mut mailbox, 0), SUCCESS);
 }

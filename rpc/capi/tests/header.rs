@@ -2,6 +2,7 @@
 
 use std::mem::{offset_of, size_of};
 
+use gpurpc::Generation;
 use gpurpc_capi::{CBuffer, CDevice, CFault, DeviceOptions, LibcOptions, ServerOptions};
 
 const HEADER: &str = include_str!("../include/gpurpc.h");
@@ -263,9 +264,13 @@ fn structs_have_the_same_members() {
         free,
         data,
         opcodes,
-        flags,
+        generation,
         message_limit,
-        memory_limit
+        memory_limit,
+        doorbell_value,
+        doorbell_mailbox,
+        doorbell_event,
+        flags
     );
     same!(
         LibcOptions,
@@ -308,8 +313,19 @@ fn structs_have_the_same_members() {
 #[test]
 fn numbers_are_those_of_the_code() {
     for (name, number) in [
-        ("GPURPC_CLIENT_SIZE", gpurpc::CLIENT_SIZE),
-        ("GPURPC_MAXIMUM_PORT_COUNT", gpurpc::MAX_PORTS as usize),
+        ("GPURPC_CLIENT_SIZE", Generation::LLVM_20.client_size),
+        (
+            "GPURPC_CLIENT_SIZE_LLVM_23",
+            Generation::LLVM_23.client_size,
+        ),
+        (
+            "GPURPC_MAXIMUM_PORT_COUNT",
+            Generation::LLVM_20.max_ports as usize,
+        ),
+        (
+            "GPURPC_MAXIMUM_PORT_COUNT_LLVM_23",
+            Generation::LLVM_23.max_ports as usize,
+        ),
         ("GPURPC_OPCODES_WIDE", 0),
         ("GPURPC_OPCODES_NARROW", 1),
     ] {

@@ -46,8 +46,9 @@ pub struct Cli {
     /// Time limit of the program, from its first kernel on [default: none]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub timeout: Option<Duration>,
-    /// Number of calls that may be open at once, 1 to 4096 [default: number of threads, 64 to 4096]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    /// Number of calls that may be open at once, 1 to 4096, with LLVM 23 to 16384 [default: number of threads, at
+    /// least 64, at most the warps that the device runs at once]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16384))]
     pub ports: Option<u32>,
     /// Index of the device
     #[arg(long, value_name = "N", default_value_t = 0)]

@@ -1,26 +1,18 @@
 //! RPC client in an image.
 
-use std::ffi::CStr;
-
 use gpurpc::server::Opcodes;
-use gpurpc::{CLIENT_SIZE, Layout};
+use gpurpc::{Generation, Layout, Symbol};
 
 use crate::error::{Code, Error, Result};
 use crate::runtime::{Gpu, Handle};
 
-/// Symbols of a client (LLVM 20 and later; `gpurpc_client.h`) and of a pointer to one (LLVM 19).
-const OBJECT: &CStr = c"__llvm_rpc_client";
-const POINTER: &CStr = c"__llvm_libc_rpc_client";
-
-const POINTER_SIZE: usize = 8;
-
 /// Location for the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Client {
-    /// The variable at this address.
-    Object(u64),
-    /// Memory to which the variable at this address will point.
-    Pointer(u64),
+pub struct Client {
+    /// Generation of the protocol.
+    pub generation: &'static Generation,
+    /// Address of the variable that the symbol names.
+    address: u64,
 }
 
 impl Client {
@@ -30,46 +22,57 @@ impl Client {
     ///
     /// If the client has an unknown size.
     pub fn find(gpu: &Gpu, module: Handle) -> Result<Option<Self>> {
-        for (name, size, location) in [
-            (OBJECT, CLIENT_SIZE, Self::Object as fn(u64) -> Self),
-            (POINTER, POINTER_SIZE, Self::Pointer),
-        ] {
-            if let Some(global) = gpu.global(module, name)? {
-                if global.size == size {
-                    return Ok(Some(location(global.address)));
-                }
-                let message = format!(
-                    "`{}` has {} bytes in the image, but {size} in the supported protocols",
-                    name.to_string_lossy(),
-                    global.size
-                );
-                let help =
-                    "build the image with the libc of LLVM 19 or later, or with gpurpc_client.h";
-                return Err(Error::new(Code::NotRunnable, message).help(help));
-            }
+        // Later releases first: a current image is asked for one symbol only.
+        for known in Generation::ALL.into_iter().rev() {
+            let name = known.symbol.name();
+            let Some(global) = gpu.global(module, name)? else {
+                continue;
+            };
+            let address = global.address;
+            return match Generation::find(name, global.size) {
+                Some(generation) => Ok(Some(Self {
+                    generation,
+                    address,
+                })),
+                None => Err(unknown_size(known.symbol, global.size)),
+            };
         }
         Ok(None)
     }
 
     /// Default encoding of opcodes: 16 bits in LLVM 19.
     pub fn opcodes(self) -> Opcodes {
-        match self {
-            Self::Object(_) => Opcodes::Wide,
-            Self::Pointer(_) => Opcodes::Narrow,
-        }
+        self.generation.opcodes
     }
 
     /// Writes a client for memory that the device sees at `buffer`.
     pub fn install(self, gpu: &Gpu, layout: Layout, buffer: u64) -> Result<()> {
         let client = layout.client(buffer);
-        match self {
-            Self::Object(at) => gpu.write(at, &client),
-            Self::Pointer(at) => {
+        match self.generation.symbol {
+            Symbol::Object(_) => gpu.write(self.address, &client),
+            Symbol::Pointer(_) => {
                 // In device memory, because only the device uses the locks.
-                let memory = gpu.device_memory(CLIENT_SIZE)?;
+                let memory = gpu.device_memory(client.len())?;
                 gpu.write(memory, &client)?;
-                gpu.write(at, &memory.to_ne_bytes())
+                gpu.write(self.address, &memory.to_ne_bytes())
             }
         }
     }
+}
+
+/// Refuses a client of a generation that is newer than this program, or that LLVM never had.
+fn unknown_size(symbol: Symbol, size: usize) -> Error {
+    let known = Generation::ALL.into_iter();
+    let known = known.filter(|one| one.symbol.name() == symbol.name());
+    let known = known.map(|one| format!("{} in {one}", one.symbol_size()));
+    let known = known.collect::<Vec<_>>().join(" and ");
+    let name = symbol.name().to_string_lossy();
+    let message = format!("`{name}` has {size} bytes in the image, but {known}");
+    let [first, .., last] = Generation::ALL;
+    let help = format!(
+        "use a newer gpurpc-loader if the image is of a newer LLVM; this one knows the libc of LLVM {} to {}, and \
+         gpurpc_client.h",
+        first.first_release, last.last_release
+    );
+    Error::new(Code::NotRunnable, message).help(help)
 }

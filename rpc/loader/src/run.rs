@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use gpurpc::server::Opcodes;
-use gpurpc::{Layout, MAX_PORTS};
+use gpurpc::{Generation, Layout};
 
 use crate::arguments::CStringArray;
 use crate::client::Client;
@@ -124,18 +124,16 @@ fn copy_to_device(gpu: &Gpu, strings: &CStringArray) -> Result<u64> {
 
 /// Starts the services of the program's client.
 fn serve(gpu: &Arc<Gpu>, program: &Program<'_>, client: Client) -> Result<Services> {
-    // A diverged warp may have one call per thread.
-    let ports = program.ports.unwrap_or_else(|| {
-        let threads = program.shape.size();
-        if threads > MAX_PORTS.into() {
-            eprintln!(
-                "warning: {threads} threads share {MAX_PORTS} ports, the maximum: a call waits while all are in use; \
-                 --ports {MAX_PORTS} silences this warning"
-            );
-        }
-        u32::try_from(threads).unwrap_or(MAX_PORTS).clamp(64, MAX_PORTS)
-    });
-    let layout = Layout::new(ports, gpu.lanes());
+    let generation = client.generation;
+    let ports = match program.ports {
+        Some(ports) => ports,
+        None => default_ports(program.shape.size(), gpu.resident_warps(), generation)
+            .unwrap_or_else(|warning| {
+                eprintln!("{warning}");
+                generation.max_ports
+            }),
+    };
+    let layout = Layout::with_generation(generation, ports, gpu.lanes());
     let layout = layout.map_err(|error| Error::new(Code::Failed, error.to_string()))?;
     let mut memory: HostMemory = gpu.host_memory(layout.size())?;
     // SAFETY: the device does not use it yet.
@@ -156,6 +154,31 @@ fn serve(gpu: &Arc<Gpu>, program: &Program<'_>, client: Client) -> Result<Servic
         opcodes,
     };
     Services::start(gpu, stream, &client_memory, program.root)
+}
+
+/// Number of ports for a program, at least 64: one for each thread, as a diverged warp may have one call per
+/// thread; at most one for each warp that the device runs at once. Fails with a warning if clients of the
+/// generation have fewer.
+fn default_ports(
+    threads: u64,
+    resident_warps: Option<u32>,
+    generation: &Generation,
+) -> std::result::Result<u32, String> {
+    let threads = u32::try_from(threads).unwrap_or(u32::MAX);
+    let warps = resident_warps.unwrap_or(u32::MAX).max(64);
+    let (ports, max_ports) = (threads.clamp(64, warps), generation.max_ports);
+    if ports <= max_ports {
+        return Ok(ports);
+    }
+    let mut warning = format!(
+        "warning: up to {ports} warps run at once, and clients of {generation} have {max_ports} ports: the program \
+         hangs if all of its ports are held by warps that wait for others"
+    );
+    let [.., last] = Generation::ALL;
+    if max_ports < last.max_ports {
+        warning += &format!("\nhelp: clients of {last} have {} ports", last.max_ports);
+    }
+    Err(warning)
 }
 
 impl Prepared {
@@ -267,5 +290,47 @@ fn calls(open: usize) -> String {
     match open {
         1 => "1 call".to_owned(),
         _ => format!("{open} calls"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_are_limited_by_the_device_and_the_client() {
+        let (old, new) = (Generation::LLVM_20, Generation::LLVM_23);
+        for (threads, warps, generation, ports) in [
+            (1, Some(9728), old, Ok(64)),
+            (1024, Some(9728), old, Ok(1024)),
+            (1 << 20, Some(2048), old, Ok(2048)),
+            (1 << 40, Some(9728), new, Ok(9728)),
+            (1024, None, old, Ok(1024)),
+            (1024, Some(8), old, Ok(64)),
+            (
+                1 << 20,
+                Some(9728),
+                old,
+                Err("9728 warps run at once, and clients of LLVM 20 to 22"),
+            ),
+            (
+                1 << 20,
+                Some(20000),
+                new,
+                Err("20000 warps run at once, and clients of LLVM 23"),
+            ),
+            (
+                1 << 40,
+                None,
+                old,
+                Err("help: clients of LLVM 23 have 16384 ports"),
+            ),
+        ] {
+            let found = default_ports(threads, warps, generation);
+            match (&found, ports) {
+                (Err(warning), Err(part)) => assert!(warning.contains(part), "{warning}"),
+                (found, ports) => assert_eq!(*found, ports.map_err(str::to_owned)),
+            }
+        }
     }
 }

@@ -1,13 +1,14 @@
 //! Client side of the protocol, for host threads that act as warps in tests and benchmarks.
 //!
-//! On a device the client is `gpurpc_client.h`, or LLVM's libc.
+//! On a device the client is `gpurpc_client.h`, or LLVM's libc. This client rings no doorbell.
 
 use alloc::vec::Vec;
 use core::hint;
 use core::sync::atomic::{AtomicU32, Ordering};
 
+use crate::generation::Generation;
 use crate::handshake::Handshake;
-use crate::layout::{MAX_PORTS, PACKET_SIZE, PortIndex};
+use crate::layout::{PACKET_SIZE, PortIndex};
 use crate::memory::{Memory, Side};
 use crate::packets::{ChunkOffsets, FIRST_CHUNK, Lanes, Packets};
 
@@ -53,7 +54,9 @@ impl HostLocks {
     /// Locks for threads that spin while they wait.
     pub fn new() -> Self {
         Self {
-            ports: (0..MAX_PORTS / 32).map(|_| AtomicU32::new(0)).collect(),
+            ports: (0..Generation::LLVM_23.lock_words)
+                .map(|_| AtomicU32::new(0))
+                .collect(),
             relax: hint::spin_loop,
         }
     }

@@ -12,16 +12,18 @@ use core::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// Number of ports outside 1 to 4096.
+    /// Number of ports outside 1 to [`Generation::max_ports`](crate::Generation::max_ports).
     InvalidPortCount(u32),
     /// Number of lanes other than 1, 32 or 64.
     InvalidLaneSize(u32),
-    /// Memory of this many bytes that is smaller than its layout or not aligned to 8.
+    /// Memory of this many bytes that is smaller than its layout, or not aligned to 8 (LLVM 23: to 64).
     InvalidMemory(usize),
     /// The device was removed.
     NoDevice,
     /// The opcode already has a handler.
     DuplicateOpcode(u32),
+    /// The generation of the protocol has no doorbell.
+    NoDoorbell,
 }
 
 impl fmt::Display for Error {
@@ -30,7 +32,7 @@ impl fmt::Display for Error {
             Self::InvalidPortCount(ports) => {
                 write!(
                     f,
-                    "invalid port count {ports}: a client has 1 to 4096 ports"
+                    "invalid port count {ports}: a client has 1 to 4096 ports, of LLVM 23 1 to 16384"
                 )
             }
             Self::InvalidLaneSize(lanes) => {
@@ -41,12 +43,13 @@ impl fmt::Display for Error {
             }
             Self::InvalidMemory(size) => write!(
                 f,
-                "memory of {size} bytes is smaller than the layout or not aligned to 8"
+                "memory of {size} bytes is smaller than the layout or not aligned to 8 (LLVM 23: to 64)"
             ),
             Self::NoDevice => f.write_str("the device was removed"),
             Self::DuplicateOpcode(opcode) => {
                 write!(f, "opcode {opcode:#x} already has a handler")
             }
+            Self::NoDoorbell => f.write_str("clients before LLVM 23 have no doorbell"),
         }
     }
 }

@@ -1,11 +1,11 @@
 //! Layout of the memory that client and server share.
 
 use core::fmt;
+use core::ops::{Deref, DerefMut};
 
 use crate::error::Error;
+use crate::generation::Generation;
 
-/// Maximum number of ports of a client, which is the number of its lock bits.
-pub const MAX_PORTS: u32 = 4096;
 /// Size in bytes of a header: the mask of the participating lanes, and the opcode.
 pub const HEADER_SIZE: usize = 16;
 /// Size in bytes of the packet of one lane.
@@ -14,9 +14,6 @@ pub const PACKET_SIZE: usize = 64;
 pub const PACKET_WORDS: usize = PACKET_SIZE / 8;
 /// Words of the packet of one lane.
 pub type Packet = [u64; PACKET_WORDS];
-/// Size in bytes of a client of LLVM's libc in the memory of the device: the number of ports, four
-/// pointers, and a lock bit for each port.
-pub const CLIENT_SIZE: usize = 552;
 
 /// Index of a port of a client, below [`Layout::ports`].
 ///
@@ -54,11 +51,11 @@ impl fmt::Display for PortIndex {
     }
 }
 
-/// Number of ports of a client, and of lanes of each port.
+/// Generation of the protocol, number of ports of a client, and number of lanes of each port.
 ///
-/// In memory, consecutively: `u32 primary[ports]`, `u32 secondary[ports]`,
-/// `Header header[ports]`, `Packet packet[ports][lanes]`. The client reads `primary` and writes
-/// `secondary`, the server the other way round (LLVM's `libc/shared/rpc.h`).
+/// In memory, consecutively: the doorbell if the generation has one, `u32 primary[ports]`,
+/// `u32 secondary[ports]`, `Header header[ports]`, `Packet packet[ports][lanes]`. The client reads
+/// `primary` and writes `secondary`, the server the other way round (LLVM's `libc/shared/rpc.h`).
 ///
 /// ```
 /// use gpurpc::{Error, Layout};
@@ -71,12 +68,22 @@ impl fmt::Display for PortIndex {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Layout {
+    generation: &'static Generation,
     ports: u32,
     lanes: u32,
 }
 
 impl Layout {
-    /// A layout of 1 to [`MAX_PORTS`] ports, and 1, 32 or 64 lanes.
+    /// A layout of [`Generation::LLVM_20`] with 1 to 4096 ports, and 1, 32 or 64 lanes.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidPortCount`] or [`Error::InvalidLaneSize`].
+    pub const fn new(ports: u32, lanes: u32) -> Result<Self, Error> {
+        Self::with_generation(Generation::LLVM_20, ports, lanes)
+    }
+
+    /// A layout of 1 to [`Generation::max_ports`] ports, and 1, 32 or 64 lanes.
     ///
     /// A device needs as many ports as it has warps at the same time: warps that wait for a port may
     /// keep the one that holds it from running.
@@ -84,14 +91,27 @@ impl Layout {
     /// # Errors
     ///
     /// [`Error::InvalidPortCount`] or [`Error::InvalidLaneSize`].
-    pub const fn new(ports: u32, lanes: u32) -> Result<Self, Error> {
-        if ports == 0 || ports > MAX_PORTS {
+    pub const fn with_generation(
+        generation: &'static Generation,
+        ports: u32,
+        lanes: u32,
+    ) -> Result<Self, Error> {
+        if ports == 0 || ports > generation.max_ports {
             return Err(Error::InvalidPortCount(ports));
         }
         match lanes {
-            1 | 32 | 64 => Ok(Self { ports, lanes }),
+            1 | 32 | 64 => Ok(Self {
+                generation,
+                ports,
+                lanes,
+            }),
             _ => Err(Error::InvalidLaneSize(lanes)),
         }
+    }
+
+    /// Generation of the protocol.
+    pub const fn generation(self) -> &'static Generation {
+        self.generation
     }
 
     /// Number of ports: calls that can be open at once.
@@ -121,17 +141,17 @@ impl Layout {
 
     /// Offset of the mailboxes that the client reads.
     pub const fn primary(self) -> usize {
-        0
+        self.generation.mailbox_offset
     }
 
     /// Offset of the mailboxes that the server reads.
     pub const fn secondary(self) -> usize {
-        4 * self.ports as usize
+        self.primary() + 4 * self.ports as usize
     }
 
     /// Offset of the header of a port.
     pub const fn header(self, port: PortIndex) -> usize {
-        8 * self.ports as usize + HEADER_SIZE * port.slot()
+        self.primary() + 8 * self.ports as usize + HEADER_SIZE * port.slot()
     }
 
     /// Offset of the packet of a lane.
@@ -140,21 +160,66 @@ impl Layout {
         self.header(PortIndex(self.ports)) + PACKET_SIZE * before
     }
 
-    /// Bytes of a client for memory that the device sees at `buffer`, with all ports unlocked: the initial
-    /// state on the device. The number of its lanes is that of the device.
-    pub fn client(self, buffer: u64) -> [u8; CLIENT_SIZE] {
-        let mut client = [0; CLIENT_SIZE];
+    /// A client for memory that the device sees at `buffer`, with all ports unlocked: the initial state on
+    /// the device. The number of its lanes is that of the device.
+    pub fn client(self, buffer: u64) -> ClientBytes {
+        let Generation {
+            client_size,
+            pointers,
+            ..
+        } = *self.generation;
+        let mut client = ClientBytes {
+            bytes: [0; MAX_CLIENT_SIZE],
+            size: client_size,
+        };
         client[..4].copy_from_slice(&self.ports.to_ne_bytes());
-        let parts = [
-            self.primary(),
-            self.secondary(),
-            self.header(PortIndex(0)),
-            self.packet(PortIndex(0), 0),
-        ];
-        for (at, part) in client[8..40].chunks_exact_mut(8).zip(parts) {
-            at.copy_from_slice(&buffer.wrapping_add(part as u64).to_ne_bytes());
+        let mut set = |at: usize, part: usize| {
+            let address = buffer.wrapping_add(part as u64);
+            client[at..at + 8].copy_from_slice(&address.to_ne_bytes());
+        };
+        if let Some(doorbell) = pointers.doorbell {
+            // Valid even for a device without a doorbell: clients read it before they test its members.
+            set(doorbell, 0);
         }
+        set(pointers.inbox, self.primary());
+        set(pointers.outbox, self.secondary());
+        set(pointers.header, self.header(PortIndex(0)));
+        set(pointers.packet, self.packet(PortIndex(0), 0));
         client
+    }
+}
+
+const MAX_CLIENT_SIZE: usize = Generation::LLVM_23.client_size;
+
+/// Bytes of a client of LLVM's libc, aligned as it is in the memory of the device: the number of ports,
+/// pointers to the parts of the memory, and a lock bit for each port.
+///
+/// ```
+/// use gpurpc::Layout;
+///
+/// let client = Layout::new(64, 32)?.client(0x7000_0000_0000);
+/// assert_eq!(client.len(), 552);
+/// assert_eq!(client[..4], 64_u32.to_ne_bytes());
+/// # Ok::<(), gpurpc::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+#[repr(C, align(8))]
+pub struct ClientBytes {
+    bytes: [u8; MAX_CLIENT_SIZE],
+    size: usize,
+}
+
+impl Deref for ClientBytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes[..self.size]
+    }
+}
+
+impl DerefMut for ClientBytes {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes[..self.size]
     }
 }
 

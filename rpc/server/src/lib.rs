@@ -28,6 +28,7 @@ mod readme {}
 
 pub mod client;
 mod error;
+mod generation;
 pub mod handshake;
 mod layout;
 #[cfg(feature = "std")]
@@ -38,7 +39,6 @@ mod packets;
 pub mod server;
 
 pub use error::Error;
-pub use layout::{
-    CLIENT_SIZE, HEADER_SIZE, Layout, MAX_PORTS, PACKET_SIZE, PACKET_WORDS, Packet, PortIndex,
-};
+pub use generation::{Generation, PointerOffsets, Symbol};
+pub use layout::{ClientBytes, HEADER_SIZE, Layout, PACKET_SIZE, PACKET_WORDS, Packet, PortIndex};
 pub use packets::{Lanes, PacketCopies, Packets};

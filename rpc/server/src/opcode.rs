@@ -1,12 +1,19 @@
 //! Numbers of services.
 //!
 //! The upper byte of an opcode names the owner of the range: `'c'` LLVM's libc
-//! (`libc/shared/rpc_opcodes.h`), `'g'` this library. Programs use any other letter.
+//! (`libc/shared/rpc_opcodes.h`), `'g'` this library, `'o'` LLVM's OpenMP, `'r'` ROCm's HIP. Programs use any
+//! other letter. No service of this library has an opcode of OpenMP or HIP: their calls name host addresses,
+//! which the server would have to trust.
 
 /// The first opcode of LLVM's libc.
 pub const LIBC_BASE: u32 = (b'c' as u32) << 24;
 /// The first opcode of this library.
 pub const GPURPC_BASE: u32 = (b'g' as u32) << 24;
+
+/// The first opcode of LLVM's OpenMP runtime for devices (`offload`), which this library does not serve.
+pub const OPENMP_BASE: u32 = (b'o' as u32) << 24;
+/// The first opcode of ROCm's HIP runtime (rocm-systems#4720), which this library does not serve.
+pub const HIP_BASE: u32 = (b'r' as u32) << 24;
 
 macro_rules! opcodes {
     ($($(#[$doc:meta])* $name:ident = $value:expr,)*) => {
@@ -84,4 +91,6 @@ opcodes! {
     TEST_INTERFACE = LIBC_BASE | ((1 << 15) + 1),
     /// LLVM's tests: sends back what it receives.
     TEST_STREAM = LIBC_BASE | ((1 << 15) + 2),
+    /// LLVM's OpenMP: calls a function of the host by its address. Not served.
+    OPENMP_HOST_CALL = OPENMP_BASE,
 }

@@ -1,5 +1,5 @@
-// A program for GPUs with the client of LLVM's libc, compiled for the host: client FILE PORTS LANES WARPS WHOSE.
-// Prints the numbers of its lanes as they end. Its warps are threads; unchanged files of LLVM's libc, version 19 or
+// A program for GPUs with the client of LLVM's libc, compiled for the host: client FILE PORTS LANES WARPS WHOSE
+// [ADDRESS], which is that of the file in memory. Prints the numbers of its lanes as they end. Its warps are threads; unchanged files of LLVM's libc, version 19 or
 // later, call the host. Exits with 0 if all answers were correct: those of the server WHOSE, llvm's or ours.
 #include <cmath>
 #include <cstring>
@@ -36,26 +36,19 @@
 #endif
 
 namespace LIBC_NAMESPACE_DECL {
+#if LLVM_MAJOR >= 23
+FILE *stdin = ::stdin, *stdout = ::stdout, *stderr = ::stderr;
+#endif
 namespace rpc {
 Client client;
 }
 } // namespace LIBC_NAMESPACE_DECL
 
 namespace libc = LIBC_NAMESPACE;
-#if LLVM_MAJOR == 19
-using libc::rpc::Header;
-#else
-using ::rpc::Header;
-#endif
 using libc::rpc::Buffer;
 using libc::rpc::Client;
 using libc::rpc::Server;
 using libc::rpc::client;
-
-static_assert(sizeof(Client) == 552 && sizeof(Server) == 552, "as gpurpc has it");
-static_assert(sizeof(Header) == 16 && sizeof(Buffer) == 64, "as gpurpc has it");
-static_assert(offsetof(Header, opcode) == 8, "as gpurpc has it");
-static_assert(sizeof(Header::opcode) == (LLVM_MAJOR == 19 ? 2 : 4), "narrow until LLVM 19");
 
 namespace {
 [[noreturn]] void fail(int line, const char *what) {
@@ -72,21 +65,21 @@ template <auto Opcode> uint64_t ask(uint64_t word) {
     uint64_t answer = 0;
     port.send_and_recv([&](Buffer *packet, uint32_t) { packet->data[0] = word; },
                        [&](Buffer *packet, uint32_t) { answer = packet->data[0]; });
-    port.close();
+    CLOSE(port);
     return answer;
 }
 
-// LLVM's own `ftell`, in 19 and in 22, requests FSEEK by mistake.
+// LLVM's own `ftell`, in 19 to 22, requests FSEEK by mistake.
 long position(FILE *file) { return static_cast<long>(ask<OPCODE(FTELL)>(libc::file::from_stream(file))); }
 
 void increments(uint64_t id) {
     for (uint64_t n = 0; n < 10; n++)
-        CHECK(ask<TEST_OPCODE(INCREMENT, 0)>(id << 32 | n) == (id << 32 | n) + 1);
+        CHECK(ask<TEST_OPCODE(0)>(id << 32 | n) == (id << 32 | n) + 1);
 }
 
 // Sends and receives in all orders, as LLVM's test of that name does.
 void interface(uint64_t id, bool end_with_recv) {
-    auto port = client.open<TEST_OPCODE(INTERFACE, 1)>();
+    auto port = client.open<TEST_OPCODE(1)>();
     uint64_t count = id;
     auto send = [&](uint64_t value) { port.send([=](Buffer *packet, uint32_t) { packet->data[0] = value; }); };
     auto recv = [&] { port.recv([&](Buffer *packet, uint32_t) { count = packet->data[0]; }); };
@@ -109,7 +102,7 @@ void interface(uint64_t id, bool end_with_recv) {
         recv();
         CHECK(count == id + 8);
     }
-    port.close();
+    CLOSE(port);
 }
 
 // Messages of a different size for each lane.
@@ -118,7 +111,7 @@ void streams(uint64_t id) {
         std::vector<unsigned char> sent(size ? (size + id * 37) % 800 : id % 3 ? 0 : 5);
         for (size_t at = 0; at < sent.size(); at++)
             sent[at] = static_cast<unsigned char>(at * 7 + id);
-        auto port = client.open<TEST_OPCODE(STREAM, 2)>();
+        auto port = client.open<TEST_OPCODE(2)>();
         port.send_n(sent.data(), sent.size());
         std::vector<unsigned char> received;
         void *to = nullptr;
@@ -127,7 +120,7 @@ void streams(uint64_t id) {
             received.resize(n);
             return static_cast<void *>(received.data());
         });
-        port.close();
+        CLOSE(port);
         CHECK(got == sent.size() && received == sent);
     }
 }
@@ -137,7 +130,7 @@ void memory_of(uint64_t id) {
     CHECK(address != 0);
     auto port = client.open<OPCODE(FREE)>();
     port.send([=](Buffer *packet, uint32_t) { packet->data[0] = address; });
-    port.close();
+    CLOSE(port);
 }
 
 void files(uint64_t id) {
@@ -307,7 +300,7 @@ void calls_of_the_host(uint64_t id) {
     port.send_n(arguments, id % 2 ? 16 : 8);
     port.send([=](Buffer *packet, uint32_t) { packet->data[0] = 100 + id; });
     port.recv([&](Buffer *packet, uint32_t) { answer = packet->data[0]; });
-    port.close();
+    CLOSE(port);
     CHECK(answer == 100 + id + id + (id % 2 ? 7 : 0));
 }
 
@@ -341,12 +334,13 @@ std::vector<uint64_t> parts(uint32_t lanes, uint32_t warp) {
 } // namespace
 
 int main(int count, char **words) {
-    if (count != 6)
+    if (count != 6 && count != 7)
         return 2;
     uint32_t ports = static_cast<uint32_t>(std::stoul(words[2])), lanes = static_cast<uint32_t>(std::stoul(words[3]));
     uint32_t warps = static_cast<uint32_t>(std::stoul(words[4]));
     is_llvms = !std::strcmp(words[5], "llvm");
-    new (&client) Client(ports, memory(words[1], Server::allocation_size(lanes, ports)));
+    void *address = count == 7 ? reinterpret_cast<void *>(std::stoull(words[6], nullptr, 16)) : nullptr;
+    new (&client) Client(ports, memory(words[1], Server::allocation_size(lanes, ports), address, words));
     std::vector<std::thread> threads;
     for (uint32_t warp = 0; warp < warps; warp++)
         threads.emplace_back([=] {

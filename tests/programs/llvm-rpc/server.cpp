@@ -94,6 +94,15 @@ uint64_t size(uint32_t ports, uint32_t lanes) { return ports * (24 + uint64_t(64
 #include "shared/rpc_server.h"
 
 namespace {
+[[maybe_unused]] constexpr uint32_t INCREMENT = uint32_t('c') << 24 | 1 << 15, INTERFACE = INCREMENT + 1,
+                                    STREAM = INCREMENT + 2;
+
+#if LLVM_MAJOR < 23
+using LIBC_NAMESPACE::shared::handle_libc_opcodes;
+#else
+using rpc::handle_libc_opcodes;
+#endif
+
 void serve(uint32_t ports, uint32_t lanes, void *buffer) {
     rpc::Server server(ports, buffer);
     for (uint32_t index = 0;;) {
@@ -112,7 +121,22 @@ void serve(uint32_t ports, uint32_t lanes, void *buffer) {
         case LIBC_FREE:
             port->recv([](rpc::Buffer *packet, uint32_t) { std::free(reinterpret_cast<void *>(packet->data[0])); });
             break;
-        case LIBC_TEST_INTERFACE: {
+#if LLVM_MAJOR < 22
+        // Later ones have them.
+        case INCREMENT:
+            port->recv_and_send([](rpc::Buffer *packet, uint32_t) { packet->data[0] += 1; });
+            break;
+        case STREAM: {
+            std::vector<void *> bytes(lanes);
+            std::vector<uint64_t> sizes(lanes);
+            port->recv_n(bytes.data(), sizes.data(), [](uint64_t n) -> void * { return ::operator new(n); });
+            port->send_n(bytes.data(), sizes.data());
+            for (void *one : bytes)
+                ::operator delete(one);
+            break;
+        }
+#endif
+        case INTERFACE: {
             // LLVM's own has one count for all lanes; this one has one per lane.
             std::vector<uint64_t> counts(lanes);
             bool end_with_recv = false;
@@ -124,12 +148,14 @@ void serve(uint32_t ports, uint32_t lanes, void *buffer) {
             break;
         }
         default:
-            if (LIBC_NAMESPACE::shared::handle_libc_opcodes(*port, lanes) != rpc::RPC_SUCCESS) {
+            if (handle_libc_opcodes(*port, lanes) != rpc::RPC_SUCCESS) {
                 std::fprintf(stderr, "LLVM's server: opcode %x\n", port->get_opcode());
                 std::exit(3);
             }
         }
+#if LLVM_MAJOR < 23
         port->close();
+#endif
     }
 }
 

@@ -34,6 +34,9 @@ int cuDeviceGetAttribute(int *value, int attribute, int device)
     record("cuDeviceGetAttribute %d device=%d", attribute, device);
     /* CU_DEVICE_ATTRIBUTE_WARP_SIZE: the warp size of gpurpc_client.h on a host. */
     *value = attribute == 10 ? 1 : attribute == 115 ? variable("FAKE_POOLS", 1) : 0;
+    /* Multiprocessors, and threads of each. */
+    if (attribute == 16 || attribute == 39)
+        *value = variable(attribute == 16 ? "FAKE_PROCESSORS" : "FAKE_THREADS", 0);
     return OK;
 }
 

@@ -5,7 +5,7 @@
  *
  * Each call of the driver is a line in the file FAKE_LOG, with its stream. Asynchronous work of a driver takes some
  * queries here (cuMemAllocAsync is complete at the third one). Other variables: FAKE_VERSION, FAKE_DEVICES,
- * FAKE_POOLS, FAKE_STATUS_OF_INIT, FAKE_STATUS_OF_KERNELS, FAKE_END. */
+ * FAKE_POOLS, FAKE_PROCESSORS, FAKE_THREADS, FAKE_STATUS_OF_INIT, FAKE_STATUS_OF_KERNELS, FAKE_END. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>

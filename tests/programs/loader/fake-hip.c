@@ -25,6 +25,9 @@ int hipDeviceGetAttribute(int *value, int attribute, int device)
 {
     record("hipDeviceGetAttribute %d device=%d", attribute, device);
     *value = attribute == 87 ? 1 : attribute == 88 ? variable("FAKE_POOLS", 1) : 0;
+    /* Multiprocessors, and threads of each. */
+    if (attribute == 63 || attribute == 57)
+        *value = variable(attribute == 63 ? "FAKE_PROCESSORS" : "FAKE_THREADS", 0);
     return OK;
 }
 

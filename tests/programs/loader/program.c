@@ -1,10 +1,14 @@
 /* A "GPU program" for fake-gpu.h: its kernels are those of LLVM's libc, and argv[1] selects their actions.
  *
- * CLIENT: 1 the client itself (LLVM 20 and later), 2 a pointer to one, with opcodes of 16 bits (LLVM 19), 3 one of
- * another size, 0 none. WITHOUT_START, ONLY_START: the available kernels. */
+ * CLIENT: 1 the client itself (LLVM 20 to 22), 2 a pointer to one, with opcodes of 16 bits (LLVM 19), 3 one of
+ * another size, 4 that of LLVM 23, 5 a pointer of another size, 0 none. WITHOUT_START, ONLY_START: the available kernels. */
 #include <sched.h>
 #define GPURPC_PAUSE() sched_yield()
+#if CLIENT == 4
+#define GPURPC_CLIENT_LLVM 23
+#endif
 #include <gpurpc_client.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -20,7 +24,11 @@ gpurpc_client_t *__llvm_libc_rpc_client;
 char __llvm_rpc_client[544];
 #define CLIENT_OF_HOST ((gpurpc_client_t *)__llvm_rpc_client)
 #define NUMBER(opcode) (opcode)
-#elif CLIENT == 1
+#elif CLIENT == 5
+char __llvm_libc_rpc_client[552];
+#define CLIENT_OF_HOST ((gpurpc_client_t *)__llvm_libc_rpc_client)
+#define NUMBER(opcode) (opcode)
+#elif CLIENT == 1 || CLIENT == 4
 gpurpc_client_t __llvm_rpc_client;
 #define CLIENT_OF_HOST (&__llvm_rpc_client)
 #define NUMBER(opcode) (opcode)
@@ -135,7 +143,11 @@ static int run(int argc, char **argv, char **envp)
         return work(thread);
     if (strcmp(what, "show") == 0)
         show(argc, argv, envp);
-    else if (strcmp(what, "read") == 0) {
+    else if (strcmp(what, "ports") == 0) {
+        snprintf(text, sizeof text, "%u ports\n", CLIENT_OF_HOST->port_count);
+        if (thread == 0)
+            print(text);
+    } else if (strcmp(what, "read") == 0) {
         uint64_t file = open_file(argv[2], "r");
         if (!file)
             return 5;

@@ -1,6 +1,7 @@
 //! Our server with LLVM's client, and our client with LLVM's server, in one process with one lane.
 //! `our_server` and `our_client` test all services, with warps of 1, 32 and 64 lanes.
 
+mod layouts;
 mod our_client;
 mod our_server;
 mod programs;

@@ -321,22 +321,17 @@ impl Program<'_> {
 
 fn is_asked(llvm: Llvm) -> Result<()> {
     let dir = scratch()?;
-    let server = llvm.server(dir.path())?;
+    let (server, generation) = (llvm.server(dir.path())?, llvm.generation()?);
     for (ports, lanes, mask) in [
         (1, 1, 1),
         (1, 32, u64::MAX),
         (64, 32, 0x9e37_79b9),
         (3, 64, u64::MAX),
-        (4096, 64, 0x9e37_79b9_7f4a_7c15),
+        (generation.max_ports, 64, 0x9e37_79b9_7f4a_7c15),
     ] {
         let directory = tempfile::tempdir_in(dir.path())?;
-        one_program(
-            llvm,
-            &server,
-            directory.path(),
-            Layout::new(ports, lanes)?,
-            mask,
-        )?;
+        let layout = Layout::with_generation(generation, ports, lanes)?;
+        one_program(llvm, &server, directory.path(), layout, mask)?;
     }
     Ok(())
 }
@@ -387,7 +382,19 @@ fn heavy_llvm_19s_server_answers() -> Result<()> {
 }
 
 #[test]
+#[ignore = "needs the server of LLVM 21: ./tests/run --all"]
+fn heavy_llvm_21s_server_answers() -> Result<()> {
+    is_asked(Llvm(21))
+}
+
+#[test]
 #[ignore = "needs the server of LLVM 22: ./tests/run --all"]
 fn heavy_llvm_22s_server_answers() -> Result<()> {
     is_asked(Llvm(22))
+}
+
+#[test]
+#[ignore = "needs the server of LLVM 23: ./tests/run --all"]
+fn heavy_llvm_23s_server_answers() -> Result<()> {
+    is_asked(Llvm(23))
 }

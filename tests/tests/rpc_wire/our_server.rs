@@ -4,16 +4,20 @@ use std::collections::BTreeMap;
 use std::io::{Cursor, Read};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
 use gpurpc::libc::{LibcLimits, Services};
-use gpurpc::server::{Device, Handlers, IdlePolicy, Limits, Opcodes, Server};
+use gpurpc::server::{Device, Doorbell, Handlers, IdlePolicy, Limits, Server};
 use gpurpc::{Layout, opcode};
 use gpustub_tests::{Result, scratch};
 
 use crate::Sink;
-use crate::programs::{Llvm, mapped};
+use crate::programs::{Llvm, doorbell_words, mapped};
+
+/// Event of the doorbell.
+const EVENT: u32 = 7;
 
 /// Ports, lanes and warps.
 const SHAPES: [(u32, u32, u32); 4] = [(1, 1, 2), (2, 32, 3), (64, 32, 3), (64, 64, 3)];
@@ -141,19 +145,33 @@ fn run(
         .register(&mut handlers)?;
 
     let memory = dir.join("memory");
-    let region = mapped(&memory, Layout::new(ports, lanes)?)?;
-    let opcodes = if llvm.is_narrow() {
-        Opcodes::Narrow
-    } else {
-        Opcodes::Wide
-    };
+    let generation = llvm.generation()?;
+    let layout = Layout::with_generation(generation, ports, lanes)?;
+    let region = mapped(&memory, layout)?;
     let server = Server::new(IdlePolicy::default());
-    let device = Device::new(region, Arc::new(handlers), Limits::default(), opcodes);
+    let mut device = Device::new(
+        region.clone(),
+        Arc::new(handlers),
+        Limits::default(),
+        generation.opcodes,
+    );
+    let [value, mailbox] = doorbell_words(&region);
+    if generation.has_doorbell() {
+        // SAFETY: the region outlives the device; the words are only accessed atomically.
+        let doorbell = unsafe { Doorbell::new(value.cast(), mailbox.cast(), EVENT) };
+        device = device.with_doorbell(doorbell)?;
+    }
     server.add_device(device);
     let mut started = Command::new(program)
         .arg(&memory)
         .args([ports, lanes, warps].map(|number| number.to_string()))
         .arg("ours")
+        // The doorbell contains addresses of this process.
+        .args(
+            generation
+                .has_doorbell()
+                .then(|| format!("{:p}", region.start())),
+        )
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()?;
@@ -179,6 +197,15 @@ fn run(
     if !status.success() || !faults.is_empty() {
         return Err(
             format!("{ports} ports, {lanes} lanes: {status}, {faults}\n{complained}").into(),
+        );
+    }
+    if generation.has_doorbell() {
+        // SAFETY: as above.
+        let words = [value, mailbox].map(|word| unsafe { word.as_ref() }.load(Ordering::Relaxed));
+        assert_eq!(
+            words,
+            [0, EVENT.into()],
+            "no call is open, and some have rung"
         );
     }
     let mut ids = Vec::new();
@@ -245,7 +272,19 @@ fn heavy_programs_of_llvm_19_are_served() -> Result<()> {
 }
 
 #[test]
+#[ignore = "needs the sources of LLVM 21: ./tests/run --all"]
+fn heavy_programs_of_llvm_21_are_served() -> Result<()> {
+    is_served(Llvm(21))
+}
+
+#[test]
 #[ignore = "needs the sources of LLVM 22: ./tests/run --all"]
 fn heavy_programs_of_llvm_22_are_served() -> Result<()> {
     is_served(Llvm(22))
+}
+
+#[test]
+#[ignore = "needs the sources of LLVM 23: ./tests/run --all"]
+fn heavy_programs_of_llvm_23_are_served() -> Result<()> {
+    is_served(Llvm(23))
 }

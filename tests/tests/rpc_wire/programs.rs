@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::ptr::NonNull;
+use std::sync::atomic::AtomicU64;
 
-use gpurpc::Layout;
-use gpurpc::memory::{Region, SharedMemory};
+use gpurpc::memory::{Memory, Region, SharedMemory};
+use gpurpc::{Generation, Layout};
 use gpustub_tests::command::succeed;
 use gpustub_tests::components::component;
 use gpustub_tests::{Result, repository};
@@ -38,9 +39,27 @@ const CLIENT: &[&str] = &[
 const NEW: &[&str] = &["stdio/gpu/rename", "stdlib/gpu/system"];
 
 impl Llvm {
+    /// Generation of its protocol.
+    pub fn generation(self) -> Result<&'static Generation> {
+        let generation = Generation::for_release(self.0);
+        Ok(generation.ok_or_else(|| format!("LLVM {}: unknown", self.0))?)
+    }
+
     /// Whether opcodes have 16 bits.
     pub fn is_narrow(self) -> bool {
         self.0 == 19
+    }
+
+    /// Builds and runs the program that prints sizes and offsets.
+    pub fn layout(self, dir: &Path) -> Result<String> {
+        let program = dir.join("layout");
+        let mut compiler = self.compiler(&self.libc()?);
+        // Attributes for clang, and `offsetof` in types that are not of standard layout.
+        compiler.args(["-Wall", "-Wextra", "-Werror", "-Wno-attributes"]);
+        compiler.arg("-Wno-invalid-offsetof");
+        compiler.arg("-o").arg(&program);
+        succeed(compiler.arg(sources().join("layout.cpp")))?;
+        Ok(succeed(&mut Command::new(program))?.stdout)
     }
 
     fn libc(self) -> Result<PathBuf> {
@@ -106,10 +125,20 @@ fn sources() -> PathBuf {
     repository().join("tests/programs/llvm-rpc")
 }
 
+/// Words behind the memory of the protocol: counter and mailbox of a doorbell.
+const DOORBELL_WORDS: usize = 2;
+
+/// Counter and mailbox of a doorbell in memory of [`mapped`].
+pub fn doorbell_words(region: &Region) -> [NonNull<AtomicU64>; DOORBELL_WORDS] {
+    let size = region.layout().size();
+    // SAFETY: `mapped` makes these words behind the memory; its size is a multiple of 8.
+    [0, 1].map(|word| unsafe { region.start().add(size + 8 * word) }.cast())
+}
+
 /// Zeroed memory in a new file, which other processes map also.
 pub fn mapped(path: &Path, layout: Layout) -> Result<Region> {
     let file = std::fs::File::create_new(path)?;
-    file.set_len(layout.size() as u64)?;
+    file.set_len((layout.size() + 8 * DOORBELL_WORDS) as u64)?;
     let file = std::fs::File::options().read(true).write(true).open(path)?;
     let map = memmap2::MmapOptions::new().map_raw(&file)?;
     let start = NonNull::new(map.as_mut_ptr()).ok_or("a map at no address")?;

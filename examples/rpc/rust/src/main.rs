@@ -9,16 +9,12 @@ use std::thread;
 use gpurpc::libc::Services;
 use gpurpc::memory::Region;
 use gpurpc::server::{Device, Handlers, IdlePolicy, Limits, Opcodes, Server};
-use gpurpc::{CLIENT_SIZE, Layout};
+use gpurpc::Layout;
 
 const TAKE: u32 = (b'e' as u32) << 24 | 1;
 const HAND_IN: u32 = (b'e' as u32) << 24 | 2;
 const WARPS: u32 = 8;
 const LAST: u64 = 1000;
-
-/// `gpurpc_client_t`.
-#[repr(C, align(8))]
-struct Client([u8; CLIENT_SIZE]);
 
 unsafe extern "C" {
     fn warp(client: *mut c_void);
@@ -67,8 +63,9 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let layout = Layout::new(WARPS, 1)?;
     let memory = Region::zeroed(layout)?;
-    let mut client = Client(layout.client(memory.start().as_ptr() as u64));
-    let client = OnDevice((&raw mut client).cast());
+    // Aligned as `gpurpc_client_t`.
+    let mut client = layout.client(memory.start().as_ptr() as u64);
+    let client = OnDevice(client.as_mut_ptr().cast());
     let server = Server::new(IdlePolicy::default());
     server.add_device(Device::new(
         memory,

@@ -6,9 +6,9 @@ use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::ptr::{NonNull, null, null_mut};
 
+use gpurpc::PortIndex;
 use gpurpc::client::{Client, HostLocks, Locks};
 use gpurpc::memory::SharedMemory;
-use gpurpc::{Layout, PortIndex};
 use gpurpc_capi::*;
 
 pub const SUCCESS: c_int = 0;
@@ -23,6 +23,7 @@ pub const NO_DEVICE: c_int = 0x1009;
 pub const BUSY: c_int = 0x100a;
 pub const INVALID_STRUCT_SIZE: c_int = 0x100e;
 pub const REFUSED: c_int = 0x100f;
+pub const INVALID_GENERATION: c_int = 0x1010;
 
 pub const CALL: u32 = 0x7900_0001;
 
@@ -89,7 +90,7 @@ impl Server {
         options: &DeviceOptions,
     ) -> Client<SharedMemory, Polling<'_>> {
         let (buffer, size) = self.buffer(device).expect("the device is there");
-        let layout = Layout::new(options.ports, options.lanes).expect("it was added");
+        let layout = options.layout().expect("it was added");
         let start = NonNull::new(buffer.cast()).expect("there is memory");
         // SAFETY: the memory is there as long as the device, which is longer than the client.
         let memory = unsafe { SharedMemory::new(start, size as usize, layout) };
@@ -134,8 +135,12 @@ pub fn options(ports: u32, lanes: u32) -> DeviceOptions {
         free: None,
         data: null_mut(),
         opcodes: 0,
-        flags: 0,
+        generation: 0,
         message_limit: 0,
         memory_limit: 0,
+        doorbell_value: null_mut(),
+        doorbell_mailbox: null_mut(),
+        doorbell_event: 0,
+        flags: 0,
     }
 }

@@ -21,6 +21,7 @@ pub static API: DriverApi = DriverApi {
     decode_version: |version| (version / 1000, version % 1000 / 10),
     no_device: [&[NO_DEVICE], &[]],
     warp_size: 10,
+    occupancy: [16, 39],
     memory_pools_supported: 115,
     // Portable and mapped.
     host_memory_flags: 1 | 2,

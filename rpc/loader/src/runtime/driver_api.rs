@@ -64,6 +64,8 @@ pub struct DriverApi {
     pub no_device: [&'static [c_int]; 2],
     /// Attribute: number of threads of a warp.
     pub warp_size: c_int,
+    /// Attributes: number of multiprocessors (compute units), and of threads that one can run at once.
+    pub occupancy: [c_int; 2],
     /// Attribute: support of memory pools.
     pub memory_pools_supported: c_int,
     /// Flags for host memory that all threads and the device can access, coherently while a kernel runs.

@@ -63,6 +63,7 @@ pub struct Gpu {
     /// Primary context, in drivers that attach by context.
     context: Handle,
     lanes: u32,
+    resident_threads: u32,
     /// Whether the driver has `load_function`.
     has_load_function: bool,
     /// Whether the driver has `get_parameter`.
@@ -118,6 +119,9 @@ impl Gpu {
         };
         api.check_memory_pools(ordinal, attribute(api.memory_pools_supported)?)?;
         let lanes = attribute(api.warp_size)?.unsigned_abs();
+        let [processors, threads] = api.occupancy;
+        let processors = attribute(processors)?.unsigned_abs();
+        let threads = attribute(threads)?.unsigned_abs();
         let mut context = null_mut();
         if let Attach::PrimaryContext { retain, .. } = &functions.attach {
             // SAFETY: writes one handle.
@@ -129,6 +133,7 @@ impl Gpu {
             device,
             context: Handle(context),
             lanes,
+            resident_threads: processors.saturating_mul(threads),
             has_load_function: api.has(&functions.load_function),
             has_get_parameter: api.has(&functions.get_parameter),
         };
@@ -156,6 +161,12 @@ impl Gpu {
     /// Number of threads of a warp (wavefront) that take part in a call.
     pub fn lanes(&self) -> u32 {
         self.lanes
+    }
+
+    /// Number of warps that the device can run at once, if the driver knows it.
+    pub fn resident_warps(&self) -> Option<u32> {
+        let warps = self.resident_threads / self.lanes.max(1);
+        (warps > 0).then_some(warps)
     }
 
     /// Makes the device current on this thread.

@@ -25,6 +25,7 @@ pub static API: DriverApi = DriverApi {
     decode_version: |version| (version / 10_000_000, version / 100_000 % 100),
     no_device: [&[NO_DEVICE, INVALID_DEVICE], &[NO_DEVICE]],
     warp_size: 87,
+    occupancy: [63, 57],
     memory_pools_supported: 88,
     // Coherent, portable and mapped. Coherent: each side sees writes of the other while a kernel runs.
     host_memory_flags: 0x4000_0000 | 1 | 2,

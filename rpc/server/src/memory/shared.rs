@@ -7,6 +7,7 @@ use super::access::{Memory, Side};
 use super::{bulk, mailboxes};
 use crate::error::Error;
 use crate::layout::{Layout, PACKET_WORDS, Packet, PortIndex};
+use crate::server::Doorbell;
 
 /// Memory at an address, shared with a device.
 ///
@@ -43,14 +44,16 @@ impl SharedMemory {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidMemory`] if it is smaller than [`Layout::size`] or not aligned to 8.
+    /// [`Error::InvalidMemory`] if it is smaller than [`Layout::size`] or not aligned to
+    /// [`Generation::alignment`](crate::Generation::alignment).
     ///
     /// # Safety
     ///
     /// The memory stays readable and writable while this value, or a [`Region`](super::Region) made from it,
     /// exists. Nothing in this process creates references to it or accesses it other than atomically.
     pub unsafe fn new(start: NonNull<u8>, size: usize, layout: Layout) -> Result<Self, Error> {
-        if size < layout.size() || start.cast::<u64>().as_ptr() as usize % 8 != 0 {
+        let is_aligned = start.as_ptr().addr() % layout.generation().alignment == 0;
+        if size < layout.size() || !is_aligned {
             return Err(Error::InvalidMemory(size));
         }
         Ok(Self { start, layout })
@@ -64,6 +67,30 @@ impl SharedMemory {
     /// Start address of the memory.
     pub fn start(&self) -> NonNull<u8> {
         self.start
+    }
+
+    /// Writes a doorbell, for clients to ring.
+    pub(crate) fn set_doorbell(&self, doorbell: &Doorbell) -> Result<(), Error> {
+        if !self.layout.generation().has_doorbell() {
+            return Err(Error::NoDoorbell);
+        }
+        self.write_doorbell(doorbell.words());
+        Ok(())
+    }
+
+    /// Removes the doorbell, if the generation has one.
+    pub(crate) fn clear_doorbell(&self) {
+        if self.layout.generation().has_doorbell() {
+            self.write_doorbell([0; 3]);
+        }
+    }
+
+    /// Writes the members `value`, `mailbox` and `event_id`. Clients test the first one, which is written
+    /// last.
+    fn write_doorbell(&self, words: [u64; 3]) {
+        for (at, word) in words.into_iter().enumerate().rev() {
+            self.word_at(8 * at).store(word, Ordering::Release);
+        }
     }
 
     #[inline]

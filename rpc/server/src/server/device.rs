@@ -8,50 +8,18 @@ use core::task::Waker;
 
 use super::budget::{Budget, Limits};
 use super::catch_panic::catch_panic;
+use super::doorbell::Doorbell;
 use super::fault::Fault;
 use super::handler::{DroppedCall, Handler, Handlers, Warp};
 use super::port::DeviceState;
 use super::ready_set::ReadySet;
 use super::session::{OpenCall, Session, Step};
+use crate::error::Error;
+use crate::generation::Opcodes;
 use crate::handshake::Handshake;
 use crate::layout::{PACKET_WORDS, PortIndex};
 use crate::memory::{Memory, Region, Side};
-use crate::opcode;
 use crate::packets::{Lanes, PacketCopies, Packets};
-
-/// Encoding of opcodes by the client.
-/// ```
-/// use gpurpc::server::Opcodes;
-///
-/// let llvm_major = 19;
-/// let opcodes = if llvm_major < 20 { Opcodes::Narrow } else { Opcodes::Wide };
-/// assert_eq!(opcodes, Opcodes::Narrow);
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub enum Opcodes {
-    /// 32 bits; opcodes of LLVM's libc have `'c'` in the upper byte. LLVM 20 and later.
-    #[default]
-    Wide,
-    /// 16 bits, as in LLVM 19; opcodes of its libc are small numbers. They are handled as the wide opcodes
-    /// with the same number; opcodes from 0x8000 on, which are the program's, are unchanged.
-    Narrow,
-}
-
-impl Opcodes {
-    fn decode(self, opcode: u32) -> u32 {
-        match self {
-            Self::Wide => opcode,
-            Self::Narrow => {
-                // The first half in memory, in either byte order; the rest is padding.
-                let [a, b, ..] = opcode.to_ne_bytes();
-                match u32::from(u16::from_ne_bytes([a, b])) {
-                    own @ 0x8000.. => own,
-                    libc => opcode::LIBC_BASE | libc,
-                }
-            }
-        }
-    }
-}
 
 /// State of the calls of a port.
 enum State {
@@ -111,6 +79,8 @@ pub struct Device {
     state: Arc<DeviceState>,
     handlers: Arc<Handlers>,
     opcodes: Opcodes,
+    /// From the program: the device can change the copy in the shared memory.
+    doorbell: Option<Doorbell>,
     slots: Vec<Slot>,
     open_calls: usize,
     /// Bits of the inboxes of each block that need no action.
@@ -128,6 +98,8 @@ impl Device {
     /// Serves the client in this memory.
     pub fn new(memory: Region, handlers: Arc<Handlers>, limits: Limits, opcodes: Opcodes) -> Self {
         let ports = memory.layout().ports();
+        // An earlier server may have left a doorbell that no longer exists.
+        memory.clear_doorbell();
         // An earlier server may have left values in the outboxes.
         let slots = memory.layout().port_indices().map(|port| {
             let outbox = memory.outbox(Side::Server, port);
@@ -152,6 +124,7 @@ impl Device {
             last: (0, handlers.index_of(0)),
             handlers,
             opcodes,
+            doorbell: None,
             slots,
             open_calls: 0,
             idle_inboxes,
@@ -159,6 +132,17 @@ impl Device {
             ready: Arc::new(ReadySet::new(ports)),
             copies: Box::new(PacketCopies::new()),
         }
+    }
+
+    /// Gives the device a doorbell, before its first client.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoDoorbell`] if the generation of the protocol has none.
+    pub fn with_doorbell(mut self, doorbell: Doorbell) -> Result<Self, Error> {
+        self.state.memory.set_doorbell(&doorbell)?;
+        self.doorbell = Some(doorbell);
+        Ok(self)
     }
 
     /// The memory that is served.
@@ -189,7 +173,12 @@ impl Device {
         };
         match slot.state {
             State::Idle => return false,
-            State::Open => self.open_calls -= 1,
+            State::Open => {
+                self.open_calls -= 1;
+                if let Some(doorbell) = &self.doorbell {
+                    doorbell.count_ended_call();
+                }
+            }
             State::Dropped => {}
         }
         let memory = &self.state.memory;
@@ -367,6 +356,15 @@ impl Device {
         slot.handshake.close(&*self.state.memory);
         let outbox = slot.handshake.outbox();
         self.set_idle_inbox(port, outbox);
+        self.count_ended_call();
+    }
+
+    /// Subtracts an ended or dropped call from the doorbell. Otherwise it never returns to 0, and no later
+    /// call rings.
+    fn count_ended_call(&self) {
+        if let Some(doorbell) = &self.doorbell {
+            doorbell.count_ended_call();
+        }
     }
 
     fn drop_call(&mut self, port: PortIndex, fault: Fault) {
@@ -376,6 +374,7 @@ impl Device {
         let opcode = slot.opcode;
         let inbox = self.state.memory.inbox(Side::Server, port);
         self.set_idle_inbox(port, inbox);
+        self.count_ended_call();
         self.handlers.report(&DroppedCall {
             port,
             opcode,
@@ -398,23 +397,5 @@ impl Device {
 impl Drop for Device {
     fn drop(&mut self) {
         self.state.budget.close();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// As clients of either kind store them; a narrow one leaves the upper bytes as they were.
-    #[test]
-    fn opcodes_are_read_as_they_were_written() {
-        let narrow = |opcode: u16| {
-            let [a, b] = opcode.to_ne_bytes();
-            Opcodes::Narrow.decode(u32::from_ne_bytes([a, b, 0x5a, 0xa5]))
-        };
-        assert_eq!(narrow(6), opcode::READ_FROM_STREAM);
-        assert_eq!(narrow(0x8001), 0x8001);
-        let wide = opcode::READ_FROM_STREAM;
-        assert_eq!(Opcodes::Wide.decode(wide), wide);
     }
 }
