@@ -205,9 +205,9 @@ definition the view has a variant of the member, in which the symbol is undefine
 reference takes the earlier layer's. A strong one cannot be replaced: compilers inline it, and
 assume which registers it spares. Make the definition of the later layer weak, compile it from a
 file of its own, or compile that layer with `-fPIC -fsemantic-interposition` and declare it in
-`interposable`. Compilers insert the values of constants, even of weak ones: only equal constants are
-accepted. Mach-O and COFF objects, GPU objects, indirect functions and objects with code for link-time
-optimization have no variants.
+`interposable`. Compilers insert the values of constants, even of weak ones: only equal constants
+are accepted. Mach-O and COFF objects, GPU objects, indirect functions and objects with code for
+link-time optimization have no variants.
 
     [archive.builtins]
     layers = { gfx9 = [\"gfx9/cos.o\"], common = [\"common/cos.o\", \"common/sin.o\"] }";
