@@ -1,6 +1,7 @@
 // A program for GPUs with the client of LLVM's libc, compiled for the host: client FILE PORTS LANES WARPS WHOSE
-// [ADDRESS], which is that of the file in memory. Prints the numbers of its lanes as they end. Its warps are threads; unchanged files of LLVM's libc, version 19 or
-// later, call the host. Exits with 0 if all answers were correct: those of the server WHOSE, llvm's or ours.
+// [ADDRESS], which is that of the file in memory. Prints the numbers of its lanes as they end. Its warps are threads;
+// unchanged files of LLVM's libc, version 19 or later, call the host. Exits with 0 if all answers were correct: those of
+// the server WHOSE, llvm's or ours.
 #include <cmath>
 #include <cstring>
 #include <string>

@@ -24,7 +24,7 @@ inline void *memory(const char *path, uint64_t size, void *address = nullptr, ch
     }
     int flags = MAP_SHARED | (address ? MAP_FIXED_NOREPLACE : 0);
     void *start = mmap(address, static_cast<size_t>(status.st_size), PROT_READ | PROT_WRITE, flags, file, 0);
-    // Something else is at the address, by chance: not in another process.
+    // This process happens to have something else at the address: another one has not.
     if (start == MAP_FAILED && words && setenv("MEMORY_AGAIN", "", 0) == 0 && !*getenv("MEMORY_AGAIN")) {
         setenv("MEMORY_AGAIN", "no", 1);
         execv("/proc/self/exe", words);

@@ -216,7 +216,7 @@ impl Device {
                 any |= self.scan(Block(block));
             }
             if blocks > SCANS {
-                // Those just scanned are not scanned again.
+                // Blocks that were just scanned are skipped.
                 for recent in self.recent {
                     if !scanned.contains(&recent.0) {
                         any |= self.scan(recent);
