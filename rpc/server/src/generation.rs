@@ -3,41 +3,7 @@
 use core::ffi::CStr;
 use core::fmt;
 
-use crate::opcode;
-
-/// Encoding of opcodes by the client.
-/// ```
-/// use gpurpc::server::Opcodes;
-///
-/// let llvm_major = 19;
-/// let opcodes = if llvm_major < 20 { Opcodes::Narrow } else { Opcodes::Wide };
-/// assert_eq!(opcodes, Opcodes::Narrow);
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
-pub enum Opcodes {
-    /// 32 bits; opcodes of LLVM's libc have `'c'` in the upper byte. LLVM 20 and later.
-    #[default]
-    Wide,
-    /// 16 bits, as in LLVM 19; opcodes of its libc are small numbers. They are handled as the wide opcodes
-    /// with the same number; opcodes from 0x8000 on, which are the program's, are unchanged.
-    Narrow,
-}
-
-impl Opcodes {
-    pub(crate) fn decode(self, opcode: u32) -> u32 {
-        match self {
-            Self::Wide => opcode,
-            Self::Narrow => {
-                // The first half in memory, in either byte order; the rest is padding.
-                let [a, b, ..] = opcode.to_ne_bytes();
-                match u32::from(u16::from_ne_bytes([a, b])) {
-                    own @ 0x8000.. => own,
-                    libc => opcode::LIBC_BASE | libc,
-                }
-            }
-        }
-    }
-}
+use crate::server::opcodes::Opcodes;
 
 /// Meaning of the symbol of a client.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -58,6 +24,13 @@ impl Symbol {
 }
 
 /// Offsets of the pointers in a client.
+///
+/// ```
+/// use gpurpc::Generation;
+///
+/// assert_eq!((Generation::LLVM_20.pointers.inbox, Generation::LLVM_20.pointers.doorbell), (8, None));
+/// assert_eq!((Generation::LLVM_23.pointers.inbox, Generation::LLVM_23.pointers.doorbell), (16, Some(8)));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct PointerOffsets {
@@ -104,6 +77,13 @@ pub struct Generation {
     /// Maximum number of ports.
     pub max_ports: u32,
     /// Offsets of the pointers in a client.
+    ///
+    /// ```
+    /// use gpurpc::Generation;
+    ///
+    /// assert_eq!((Generation::LLVM_20.pointers.inbox, Generation::LLVM_20.pointers.doorbell), (8, None));
+    /// assert_eq!((Generation::LLVM_23.pointers.inbox, Generation::LLVM_23.pointers.doorbell), (16, Some(8)));
+    /// ```
     pub pointers: PointerOffsets,
     /// Offset of the mailboxes in the memory. The bytes before them are the doorbell.
     pub mailbox_offset: usize,
@@ -227,18 +207,5 @@ mod tests {
         }
         assert_eq!(Generation::find(c"__llvm_rpc_client", 8), None);
         assert_eq!(Generation::find(c"__llvm_libc_rpc_client", 552), None);
-    }
-
-    /// As clients of either kind store them; a narrow one leaves the upper bytes as they were.
-    #[test]
-    fn opcodes_are_read_as_they_were_written() {
-        let narrow = |opcode: u16| {
-            let [a, b] = opcode.to_ne_bytes();
-            Opcodes::Narrow.decode(u32::from_ne_bytes([a, b, 0x5a, 0xa5]))
-        };
-        assert_eq!(narrow(6), opcode::READ_FROM_STREAM);
-        assert_eq!(narrow(0x8001), 0x8001);
-        let wide = opcode::READ_FROM_STREAM;
-        assert_eq!(Opcodes::Wide.decode(wide), wide);
     }
 }

@@ -8,6 +8,7 @@ mod doorbell;
 mod fault;
 mod handler;
 mod messages;
+pub(crate) mod opcodes;
 mod port;
 mod ready_set;
 mod refusal;
@@ -18,7 +19,6 @@ mod serving;
 mod session;
 mod session_future;
 
-pub use crate::generation::Opcodes;
 pub use budget::{Budget, Limits, Reservation};
 pub use buffer::Buffer;
 pub use device::Device;
@@ -26,6 +26,7 @@ pub use doorbell::Doorbell;
 pub use fault::Fault;
 pub use handler::{DroppedCall, Handlers, Warp};
 pub use messages::{Messages, RecvN, SendN};
+pub use opcodes::Opcodes;
 pub use port::Port;
 pub use refusal::RefusedCall;
 #[cfg(feature = "std")]

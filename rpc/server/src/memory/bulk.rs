@@ -5,7 +5,7 @@
 //! manual 2, 7.3.2; Arm DDI 0487, B2.2.1). It is not `pure` or `nomem`: it stays between the accesses of the
 //! mailbox that order it.
 
-use crate::layout::{PACKET_SIZE, Packet};
+use crate::layout::Packet;
 
 /// Copies `words` words, a multiple of 8 that is not 0.
 ///
@@ -217,7 +217,7 @@ pub unsafe fn copy_two_words(from: *const Packet, to: *mut Packet, packets: usiz
             "add {at}, 64",
             "jnz 2b",
             a = out(xmm_reg) _,
-            at = inout(reg) (packets * PACKET_SIZE).wrapping_neg() => _,
+            at = inout(reg) (packets * size_of::<Packet>()).wrapping_neg() => _,
             from = in(reg) from.add(packets),
             to = in(reg) to.add(packets),
             options(nostack),

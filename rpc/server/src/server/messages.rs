@@ -12,6 +12,33 @@ use crate::memory::SharedMemory;
 use crate::packets::{ChunkOffsets, FIRST_CHUNK, Packets};
 
 /// Receive of a message of each lane, in several steps.
+///
+/// ```
+/// use gpurpc::server::{Fault, OpenCall, RecvN, Session, Step};
+///
+/// /// Prints a message of each lane.
+/// #[derive(Default)]
+/// struct Print(RecvN);
+///
+/// impl Session for Print {
+///     fn step(&mut self, call: &mut OpenCall<'_>) -> Result<Step, Fault> {
+///         let Some(messages) = self.0.poll(call)? else {
+///             return Ok(Step::Pending);
+///         };
+///         for lane in call.lanes() {
+///             println!("{}", String::from_utf8_lossy(messages.get(lane).unwrap_or_default()));
+///         }
+///         Ok(Step::Done)
+///     }
+///
+///     fn end(&mut self) {
+///         *self = Self::default();
+///     }
+/// }
+///
+/// gpurpc::server::Handlers::new().on_call(0x7800_0010, Print::default)?;
+/// # Ok::<(), gpurpc::Error>(())
+/// ```
 #[derive(Debug, Default)]
 pub struct RecvN(Option<(Messages, ChunkOffsets)>);
 
@@ -48,6 +75,32 @@ impl RecvN {
 }
 
 /// Send of a message to each lane, in several steps.
+///
+/// ```
+/// use gpurpc::server::{Fault, OpenCall, SendN, Session, Step};
+///
+/// /// Sends the number of its lane to each.
+/// #[derive(Default)]
+/// struct Names(Vec<String>, SendN);
+///
+/// impl Session for Names {
+///     fn step(&mut self, call: &mut OpenCall<'_>) -> Result<Step, Fault> {
+///         self.0.resize_with(64, String::new);
+///         for lane in call.lanes() {
+///             self.0[lane as usize] = lane.to_string();
+///         }
+///         let sent = self.1.poll(call, |lane| self.0[lane as usize].as_bytes());
+///         Ok(if sent { Step::Done } else { Step::Pending })
+///     }
+///
+///     fn end(&mut self) {
+///         *self = Self::default();
+///     }
+/// }
+///
+/// gpurpc::server::Handlers::new().on_call(0x7800_0011, Names::default)?;
+/// # Ok::<(), gpurpc::Error>(())
+/// ```
 #[derive(Debug, Default)]
 pub struct SendN(Option<ChunkOffsets>);
 

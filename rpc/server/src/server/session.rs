@@ -13,6 +13,16 @@ use crate::memory::SharedMemory;
 use crate::packets::{Lanes, PacketCopies, Packets};
 
 /// Whether a call has ended.
+///
+/// ```
+/// use gpurpc::server::{OpenCall, Step};
+///
+/// /// Passes on packets that the client only waits for.
+/// fn acknowledge(call: &mut OpenCall<'_>) -> Step {
+///     let received = call.poll_recv(|_| ()).is_some();
+///     if received { Step::Done } else { Step::Pending }
+/// }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
     /// The call waits: for the client, or for a wake by [`OpenCall::waker`].
@@ -68,6 +78,19 @@ pub trait Session: Send {
 }
 
 /// An open call, during a step of its [`Session`].
+///
+/// ```
+/// use gpurpc::server::OpenCall;
+///
+/// /// Copies each word once: the device may change it.
+/// fn first_words(call: &mut OpenCall<'_>) -> Option<Vec<u64>> {
+///     let mask = call.mask();
+///     call.poll_recv_copies(|packets| {
+///         assert_eq!(packets.mask(), mask);
+///         packets.lanes().map(|lane| packets.get(lane)[0]).collect()
+///     })
+/// }
+/// ```
 pub struct OpenCall<'d> {
     pub(super) device: &'d Arc<DeviceState>,
     pub(super) handshake: &'d mut Handshake,
