@@ -8,9 +8,10 @@ use core::sync::atomic::{AtomicU32, Ordering};
 
 use crate::generation::Generation;
 use crate::handshake::Handshake;
+use crate::lanes::Lanes;
 use crate::layout::{PACKET_SIZE, PortIndex};
 use crate::memory::{Memory, Side};
-use crate::packets::{ChunkOffsets, FIRST_CHUNK, Lanes, Packets};
+use crate::packets::{ChunkOffsets, FIRST_CHUNK, Packets};
 
 /// One lock bit for each port.
 /// ```

@@ -6,6 +6,13 @@ use core::fmt;
 use crate::server::opcodes::Opcodes;
 
 /// Meaning of the symbol of a client.
+///
+/// ```
+/// use gpurpc::{Generation, Symbol};
+///
+/// assert_eq!(Generation::LLVM_19.symbol, Symbol::Pointer(c"__llvm_libc_rpc_client"));
+/// assert_eq!(Generation::LLVM_23.symbol.name(), c"__llvm_rpc_client");
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Symbol {
     /// The client itself has this name.

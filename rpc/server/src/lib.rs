@@ -30,6 +30,7 @@ pub mod client;
 mod error;
 mod generation;
 pub mod handshake;
+mod lanes;
 mod layout;
 #[cfg(feature = "std")]
 pub mod libc;
@@ -40,5 +41,6 @@ pub mod server;
 
 pub use error::Error;
 pub use generation::{Generation, PointerOffsets, Symbol};
+pub use lanes::Lanes;
 pub use layout::{ClientBytes, HEADER_SIZE, Layout, PACKET_SIZE, PACKET_WORDS, Packet, PortIndex};
-pub use packets::{Lanes, PacketCopies, Packets};
+pub use packets::{PacketCopies, Packets};

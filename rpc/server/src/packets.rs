@@ -3,6 +3,7 @@
 use core::fmt;
 use core::ptr::NonNull;
 
+use crate::lanes::Lanes;
 use crate::layout::{PACKET_SIZE, PACKET_WORDS, Packet, PortIndex};
 use crate::memory::{Memory, SharedMemory};
 
@@ -26,32 +27,6 @@ pub struct Packets<'m, M: Memory> {
     mask: u64,
 }
 
-/// Numbers of the bits set in a mask, in ascending order.
-///
-/// ```
-/// assert_eq!(gpurpc::Lanes::from_mask(0b1010).collect::<Vec<u32>>(), [1, 3]);
-/// ```
-#[derive(Clone, Copy, Debug)]
-pub struct Lanes(u64);
-
-impl Lanes {
-    /// The lanes whose bit is set in `mask`.
-    pub const fn from_mask(mask: u64) -> Self {
-        Self(mask)
-    }
-}
-
-impl Iterator for Lanes {
-    type Item = u32;
-
-    #[inline]
-    fn next(&mut self) -> Option<u32> {
-        let lane = self.0.trailing_zeros();
-        self.0 &= self.0.wrapping_sub(1);
-        (lane < 64).then_some(lane)
-    }
-}
-
 impl<'m, M: Memory> Packets<'m, M> {
     #[inline]
     pub(crate) fn new(memory: &'m M, port: PortIndex, mask: u64) -> Self {
@@ -62,7 +37,7 @@ impl<'m, M: Memory> Packets<'m, M> {
     /// The participating lanes.
     #[inline]
     pub fn lanes(&self) -> Lanes {
-        Lanes(self.mask)
+        Lanes::from_mask(self.mask)
     }
 
     /// Bit mask of the participating lanes.
@@ -203,7 +178,7 @@ impl PacketCopies {
     /// The participating lanes.
     #[inline]
     pub fn lanes(&self) -> Lanes {
-        Lanes(self.mask)
+        Lanes::from_mask(self.mask)
     }
 
     /// Bit mask of the participating lanes.

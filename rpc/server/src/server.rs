@@ -4,6 +4,7 @@ mod budget;
 mod buffer;
 mod catch_panic;
 mod device;
+mod device_state;
 mod doorbell;
 mod fault;
 mod handler;

@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "not every test uses all of it")]
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ffi::{c_int, c_void};
 use std::ptr::{NonNull, null, null_mut};
 
@@ -142,5 +142,37 @@ pub fn options(ports: u32, lanes: u32) -> DeviceOptions {
         doorbell_mailbox: null_mut(),
         doorbell_event: 0,
         flags: 0,
+    }
+}
+
+/// Events seen by a call's callbacks.
+#[derive(Default)]
+pub struct Seen {
+    pub began: u32,
+    pub ended: u32,
+    pub opcode: u32,
+    pub mask: u64,
+    pub lanes: Vec<u32>,
+    pub texts: Vec<Vec<u8>>,
+}
+
+/// Data of a callback.
+///
+/// # Safety
+///
+/// `data` is the registered pointer: a `RefCell<Seen>`, which one thread uses.
+pub unsafe fn with_seen(data: *mut c_void, change: impl FnOnce(&mut Seen)) {
+    // SAFETY: as the caller promises.
+    let cell = unsafe { &*data.cast::<RefCell<Seen>>() };
+    change(&mut cell.borrow_mut());
+}
+
+/// Adds one to the first word of a packet, and records its lane.
+pub unsafe extern "C" fn increment(buffer: *mut CBuffer, lane: u32, data: *mut c_void) {
+    // SAFETY: the buffer is valid; the data is the registered pointer.
+    unsafe {
+        (*buffer).data[0] += 1;
+        (*buffer).data[7] = u64::from(lane);
+        with_seen(data, |seen| seen.lanes.push(lane));
     }
 }

@@ -2,8 +2,8 @@
 
 use core::ops::Deref;
 
+use crate::lanes::Lanes;
 use crate::layout::{Layout, Packet, PortIndex};
-use crate::packets::Lanes;
 
 /// Memory that the other side may write at any time: each word is read and written whole, and two reads of
 /// one word may differ.

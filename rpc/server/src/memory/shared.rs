@@ -226,7 +226,7 @@ impl Memory for SharedMemory {
             }
         }
         #[cfg(all(test, feature = "std"))]
-        for lane in crate::packets::Lanes::from_mask(mask) {
+        for lane in crate::lanes::Lanes::from_mask(mask) {
             for word in 0..if words <= 2 { 2 } else { PACKET_WORDS } {
                 super::racing::was_read(port, self.packet(port, lane, word));
             }

@@ -8,18 +8,19 @@ use core::task::Waker;
 
 use super::budget::{Budget, Limits};
 use super::catch_panic::catch_panic;
+use super::device_state::DeviceState;
 use super::doorbell::Doorbell;
 use super::fault::Fault;
 use super::handler::{DroppedCall, Handler, Handlers, Warp};
 use super::opcodes::Opcodes;
-use super::port::DeviceState;
 use super::ready_set::ReadySet;
 use super::session::{OpenCall, Session, Step};
 use crate::error::Error;
 use crate::handshake::Handshake;
+use crate::lanes::Lanes;
 use crate::layout::{PACKET_WORDS, PortIndex};
 use crate::memory::{Memory, Region, Side};
-use crate::packets::{Lanes, PacketCopies, Packets};
+use crate::packets::{PacketCopies, Packets};
 
 /// State of the calls of a port.
 enum State {

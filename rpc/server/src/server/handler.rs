@@ -12,9 +12,10 @@ use super::refusal::{Refusals, RefusedCall};
 use super::session::Session;
 use super::session_future::SessionFuture;
 use crate::error::Error;
+use crate::lanes::Lanes;
 use crate::layout::PortIndex;
 use crate::memory::SharedMemory;
-use crate::packets::{Lanes, PacketCopies, Packets};
+use crate::packets::{PacketCopies, Packets};
 
 type RequestHandler = Box<dyn Fn(&mut Packets<'_, SharedMemory>) + Send + Sync>;
 type ReplyHandler = Box<dyn Fn(&mut PacketCopies) + Send + Sync>;

@@ -1,57 +1,19 @@
 //! An open call, for its handler.
 
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 use core::future::poll_fn;
-use core::sync::atomic::{AtomicU32, Ordering};
 use core::task::Poll;
 
 use super::budget::Budget;
+use super::device_state::DeviceState;
 use super::fault::Fault;
 use super::messages::Messages;
-use super::refusal::{Refusals, RefusedCall};
+use super::refusal::RefusedCall;
 use crate::handshake::Handshake;
+use crate::lanes::Lanes;
 use crate::layout::PortIndex;
-use crate::memory::{Region, SharedMemory};
-use crate::packets::{ChunkOffsets, Lanes, Packets};
-
-/// State of a device that its ports share.
-#[derive(Debug)]
-pub(crate) struct DeviceState {
-    pub memory: Region,
-    pub budget: Arc<Budget>,
-    pub refusals: Refusals,
-    /// [`PortState`] of each port.
-    ports: Vec<AtomicU32>,
-}
-
-impl DeviceState {
-    pub fn new(memory: Region, refusals: Refusals, budget: Budget, ports: u32) -> Self {
-        Self {
-            memory,
-            budget: Arc::new(budget),
-            refusals,
-            ports: (0..ports).map(|_| AtomicU32::new(0)).collect(),
-        }
-    }
-
-    /// State of the call on a port.
-    pub fn port(&self, port: PortIndex) -> PortState {
-        let bits = self.ports[port.slot()].load(Ordering::Relaxed);
-        PortState {
-            outbox: bits & 1,
-            owns: bits & 2 != 0,
-        }
-    }
-}
-
-/// State of a call, for the device that polls it.
-pub(crate) struct PortState {
-    /// Value that the server has written last.
-    pub outbox: u32,
-    /// Whether the server owns the packets.
-    pub owns: bool,
-}
+use crate::memory::SharedMemory;
+use crate::packets::{ChunkOffsets, Packets};
 
 /// An open call of a client: packets that are received and sent in the order that client and handler agreed
 /// on. The first packet is the client's.
@@ -223,8 +185,6 @@ impl Port {
     }
 
     fn publish_state(&self) {
-        let bits = self.handshake.outbox() & 1 | u32::from(self.handshake.owns()) << 1;
-        let state = &self.device.ports[self.index().slot()];
-        state.store(bits, Ordering::Relaxed);
+        self.device.set_port(&self.handshake);
     }
 }

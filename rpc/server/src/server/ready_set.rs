@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use core::task::Waker;
 
+use crate::lanes::Lanes;
 use crate::layout::PortIndex;
-use crate::packets::Lanes;
 
 /// One bit for each port whose handler can be polled again.
 #[derive(Debug)]

@@ -4,13 +4,14 @@ use alloc::sync::Arc;
 use core::task::Waker;
 
 use super::budget::Budget;
+use super::device_state::DeviceState;
 use super::fault::Fault;
-use super::port::DeviceState;
 use super::ready_set::{ReadySet, port_waker};
 use crate::handshake::Handshake;
+use crate::lanes::Lanes;
 use crate::layout::{PACKET_WORDS, PortIndex};
 use crate::memory::SharedMemory;
-use crate::packets::{Lanes, PacketCopies, Packets};
+use crate::packets::{PacketCopies, Packets};
 
 /// Whether a call has ended.
 ///

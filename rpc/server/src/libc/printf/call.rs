@@ -7,7 +7,7 @@ use alloc::vec::IntoIter;
 use super::budgeted_buffer::BudgetedBuffer;
 use super::format::{Format, until_nul};
 use super::output::TOO_LONG;
-use crate::packets::Lanes;
+use crate::lanes::Lanes;
 use crate::server::{Budget, Fault, Messages, Port};
 
 /// Formats, arguments and strings of all lanes of a call. Another thread may print them.
