@@ -146,8 +146,7 @@ impl Callback<WarpCallback> {
     pub fn answer(&self, warp: &mut Warp<'_>) {
         let (input, output) = (warp.input(), warp.output());
         let (mask, lanes) = (input.mask(), output.width());
-        let (from, to) = (input.get(0), output.address(0));
-        let (from, to) = (std::ptr::from_ref(from).cast(), to.as_ptr().cast());
+        let (from, to) = (input.as_ptr().cast(), output.address(0).as_ptr().cast());
         // SAFETY: the function is as the header requires: it writes only to `to`.
         unsafe { (self.function)(from, to, mask, lanes, self.data) }
     }

@@ -160,7 +160,6 @@ impl Packets<'_, SharedMemory> {
 /// })?;
 /// # Ok::<(), gpurpc::Error>(())
 /// ```
-#[repr(C)]
 pub struct PacketCopies {
     packets: [Packet; 64],
     mask: u64,
@@ -185,6 +184,12 @@ impl PacketCopies {
     #[inline]
     pub fn mask(&self) -> u64 {
         self.mask
+    }
+
+    /// Address of the packets of all 64 lanes.
+    #[inline]
+    pub fn as_ptr(&self) -> *const Packet {
+        self.packets.as_ptr()
     }
 
     /// The packet of a lane. That of a lane that does not participate has arbitrary contents.
