@@ -1,13 +1,12 @@
 //! Memory that client and server share.
 
 mod access;
-mod bulk;
-mod mailboxes;
 mod pages;
 #[cfg(all(test, feature = "std"))]
 pub(crate) mod racing;
 mod region;
 mod shared;
+mod wide;
 
 pub use access::{Memory, Side};
 #[cfg(feature = "std")]
