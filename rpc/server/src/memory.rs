@@ -6,7 +6,7 @@ mod pages;
 pub(crate) mod racing;
 mod region;
 mod shared;
-mod wide;
+mod vectors;
 
 pub use access::{Memory, Side};
 #[cfg(feature = "std")]

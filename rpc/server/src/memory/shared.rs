@@ -1,10 +1,10 @@
-//! Memory by its address. All its unsafe code is in this file and in `wide`.
+//! Memory by its address. All its unsafe code is in this file and in `vectors`.
 
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::access::{Memory, Side};
-use super::wide;
+use super::vectors;
 use crate::error::Error;
 use crate::layout::{Layout, PACKET_WORDS, Packet, PortIndex};
 use crate::server::Doorbell;
@@ -219,9 +219,9 @@ impl Memory for SharedMemory {
             unsafe {
                 let (from, to) = (shared.add(first), packets.as_mut_ptr().add(first));
                 if words <= 2 {
-                    wide::copy_two_words(from, to, count);
+                    vectors::copy_two_words(from, to, count);
                 } else {
-                    wide::copy(from, to, count);
+                    vectors::copy(from, to, count);
                 }
             }
         }
@@ -239,7 +239,7 @@ impl Memory for SharedMemory {
         for (first, count) in Runs(mask) {
             // SAFETY: as above.
             unsafe {
-                wide::copy(packets.as_ptr().add(first), shared.add(first), count);
+                vectors::copy(packets.as_ptr().add(first), shared.add(first), count);
             }
         }
     }
@@ -249,7 +249,7 @@ impl Memory for SharedMemory {
         let inboxes = self.mailbox(Side::Server, first).as_ptr();
         if self.layout.ports() - first.get() >= 64 {
             // SAFETY: 64 mailboxes from this one on are within the memory.
-            return unsafe { wide::nonzero(inboxes) };
+            return unsafe { vectors::nonzero(inboxes) };
         }
         let end = self.layout.ports();
         (first.get()..end).fold(0, |bits, port| {
