@@ -34,6 +34,23 @@ fn resident() -> Result<u64> {
     Ok(pages * 4096)
 }
 
+/// Number of threads of this process.
+fn threads() -> Result<usize> {
+    Ok(std::fs::read_dir("/proc/self/task")?.count())
+}
+
+/// Waits until a condition holds, for at most a minute.
+fn wait_until(what: &str, mut holds: impl FnMut() -> Result<bool>) -> Result {
+    let until = Instant::now() + Duration::from_secs(60);
+    while !holds()? {
+        if Instant::now() > until {
+            return Err(format!("after a minute: {what}").into());
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    Ok(())
+}
+
 fn check(status: c_int) -> Result {
     match status {
         0 => Ok(()),
@@ -233,9 +250,8 @@ fn storm(memory: &SharedMemory, seed: u64, ended: &AtomicBool) {
     }
 }
 
-/// Makes correct calls until the end. Returns their number.
-fn honest(client: &Client<SharedMemory, HostLocks>, ended: &AtomicBool) -> u64 {
-    let mut calls = 0;
+/// Makes correct calls until the end, and counts them.
+fn honest(client: &Client<SharedMemory, HostLocks>, calls: &AtomicU64, ended: &AtomicBool) {
     let text = vec![7; 3000];
     while !ended.load(Ordering::Acquire) {
         let mut call = client.open(ECHO, 0b101);
@@ -250,9 +266,8 @@ fn honest(client: &Client<SharedMemory, HostLocks>, ended: &AtomicBool) -> u64 {
         let mut call = client.open(opcode::WRITE_TO_STDOUT, 1);
         call.send_n(|_| b"text");
         assert_eq!(call.recv(|packets| packets.word(0, 0)), Some(4));
-        calls += 2;
+        calls.fetch_add(2, Ordering::Release);
     }
-    calls
 }
 
 /// Sets a flag when it is dropped, also in a panic.
@@ -290,16 +305,21 @@ fn heavy_storms_leave_no_memory() -> Result {
     let server = Server(server);
     let (_, memory) = server.add(8, 32)?;
     let client = Client::new(memory, HostLocks::yielding());
-    let ended = AtomicBool::new(false);
-    let (before, most, after, reset, calls) = thread::scope(|scope| -> Result<_> {
+    let (calls, ended) = (AtomicU64::new(0), AtomicBool::new(false));
+    let (before, most, after, reset) = thread::scope(|scope| -> Result<_> {
         for _ in 0..2 {
             scope.spawn(move || server.serve());
         }
         let _stop = Stop(server);
         let _end = End(&ended);
-        let calling = scope.spawn(|| honest(&client, &ended));
-        thread::sleep(Duration::from_millis(200));
-        let before = resident()?;
+        let calling = scope.spawn(|| honest(&client, &calls, &ended));
+        // These have started the threads and taken the memory that honest calls need.
+        wait_until("no 100 honest calls", || {
+            Ok(calls.load(Ordering::Acquire) >= 100)
+        })?;
+        let (before, threads_before) = (resident()?, threads()?);
+        // Only those beside the storms count.
+        calls.store(0, Ordering::Release);
         let (mut most, mut after, mut reset) = (0, 0, 0);
         for lanes in [32, 64] {
             let (device, memory) = server.add(PORTS, lanes)?;
@@ -316,6 +336,7 @@ fn heavy_storms_leave_no_memory() -> Result {
                 let until = Instant::now() + STORM;
                 while Instant::now() < until {
                     for _ in 0..5 {
+                        // Between two samples.
                         thread::sleep(Duration::from_millis(2));
                         most = most.max(resident()?);
                     }
@@ -328,19 +349,17 @@ fn heavy_storms_leave_no_memory() -> Result {
                 // SAFETY: the server is valid.
                 check(unsafe { gpurpc_device_remove(server.0, device) })
             })?;
-            // Jobs of the removed device end.
-            let until = Instant::now() + Duration::from_secs(5);
-            while resident()? > before + MOST_AFTER && Instant::now() < until {
-                thread::sleep(Duration::from_millis(10));
-            }
-            // None of them takes memory later.
-            thread::sleep(Duration::from_millis(500));
+            // Jobs of the removed device have ended with their threads, and take no memory later.
+            wait_until("threads of the removed device", || {
+                Ok(threads()? <= threads_before)
+            })?;
             after = after.max(resident()?);
         }
         ended.store(true, Ordering::Release);
-        let calls = calling.join().map_err(|_| "a wrong answer")?;
-        Ok((before, most, after, reset, calls))
+        calling.join().map_err(|_| "a wrong answer")?;
+        Ok((before, most, after, reset))
     })?;
+    let calls = calls.into_inner();
     let mb = |bytes: u64| bytes / 1_000_000;
     println!(
         "resident: {} MB before, at most {} MB during, {} MB after; {} ports dropped, {reset} reset, {} calls refused, \
