@@ -8,6 +8,8 @@ mod device_state;
 mod doorbell;
 mod fault;
 mod handler;
+#[cfg(feature = "std")]
+mod idle;
 mod messages;
 pub(crate) mod opcodes;
 mod port;
@@ -19,6 +21,8 @@ mod serial_executor;
 mod serving;
 mod session;
 mod session_future;
+#[cfg(feature = "std")]
+mod sleepers;
 
 pub use budget::{Budget, Limits, Reservation};
 pub use buffer::Buffer;
@@ -26,6 +30,8 @@ pub use device::Device;
 pub use doorbell::Doorbell;
 pub use fault::Fault;
 pub use handler::{DroppedCall, Handlers, Warp};
+#[cfg(feature = "std")]
+pub use idle::IdlePolicy;
 pub use messages::{Messages, RecvN, SendN};
 pub use opcodes::Opcodes;
 pub use port::Port;
@@ -33,5 +39,7 @@ pub use refusal::RefusedCall;
 #[cfg(feature = "std")]
 pub use serial_executor::{JobFuture, SerialExecutor};
 #[cfg(feature = "std")]
-pub use serving::{DeviceId, IdlePolicy, Server};
+pub use serving::{DeviceId, Server};
 pub use session::{OpenCall, Session, Step};
+#[cfg(feature = "std")]
+pub use sleepers::WaitHooks;
