@@ -4,7 +4,8 @@
  * number of devices and calls functions of this program:
  *
  *     gpurpc_server_create, gpurpc_register_callback..., gpurpc_device_add, and then
- *     gpurpc_serve in a separate thread, or gpurpc_poll while the program waits for the device.
+ *     gpurpc_server_start, which serves on a thread of this library, gpurpc_serve on a thread of the program, or
+ *     gpurpc_poll while the program waits for the device.
  *
  * This library calls no GPU runtime. The program provides the memory, copies the client to the device, and
  * launches the kernel.
@@ -114,6 +115,16 @@ typedef void *(*gpurpc_alloc_ty)(uint64_t size, void *data);
  *
  *     static void host_free(void *memory, void *data) { free(memory); } */
 typedef void (*gpurpc_free_ty)(void *memory, void *data);
+/* Waits until a doorbell has rung, the function to wake was called, or `timeout_ns` nanoseconds have elapsed. Returns 0 in the
+ * last case, else 1. The condition is the counter of the doorbell, not its interrupt: a counter other than 0 ends the
+ * wait at once. One thread of a server waits at a time, while no call is open.
+ *
+ *     static int wait_for_event(uint64_t timeout_ns, void *data) {
+ *         struct pollfd event = {.fd = *(int *)data, .events = POLLIN};
+ *         uint64_t count;
+ *         return poll(&event, 1, (int)((timeout_ns + 999999) / 1000000)) > 0 && read(event.fd, &count, 8) == 8;
+ *     } */
+typedef int (*gpurpc_wait_ty)(uint64_t timeout_ns, void *data);
 /* Begins to serve a call: queues operations and returns. If none is queued, the call ends, and the client receives
  * its packets unchanged.
  *
@@ -272,6 +283,15 @@ typedef struct gpurpc_server_options {
     /* Longest sleep between two polls after that, in nanoseconds. 0: 250000. Sleeps begin short; each is an eighth of
      * the time since the first. */
     uint64_t max_sleep_ns;
+    /* Called instead of sleeping while no call is open. Requires `wake`, and vice versa. Null: threads sleep. */
+    gpurpc_wait_ty wait;
+    /* Ends the current wait, or else the next one. Any thread calls it, any number of times. */
+    gpurpc_callback_ty wake;
+    /* Passed to both. */
+    void *data;
+    /* Longest wait in nanoseconds while each device that can call has a doorbell, otherwise as for sleeps: interrupts
+     * get lost on some devices (rocm-systems#8192). 0: 10000000. */
+    uint64_t max_wait_ns;
 } gpurpc_server_options_t;
 
 /* Opcodes of 32 bits: LLVM 20 and later. */
@@ -283,6 +303,9 @@ typedef struct gpurpc_server_options {
 /* Flag of a device whose code the program trusts: callbacks that work on packets get the packets themselves instead of
  * copies, which is faster. A device that writes to them meanwhile changes what a callback has checked. */
 #define GPURPC_IN_PLACE 1u
+/* Flag of a device whose kernels the program announces with gpurpc_device_begin and gpurpc_device_end. While none runs, the
+ * device is not polled, and an idle server costs no processor time. */
+#define GPURPC_ANNOUNCED_KERNELS 2u
 
 /* A device. Members of 0 have a default, except the first three. */
 typedef struct gpurpc_device_options {
@@ -326,16 +349,16 @@ typedef struct gpurpc_device_options {
     uint64_t *doorbell_value;
     uint64_t *doorbell_mailbox;
     uint32_t doorbell_event;
-    /* 0 or GPURPC_IN_PLACE. */
+    /* Sum of GPURPC_IN_PLACE and GPURPC_ANNOUNCED_KERNELS, or 0. */
     uint32_t flags;
 } gpurpc_device_options_t;
 
 /* Creates a server, to be destroyed by gpurpc_server_destroy. Options may be null. */
 gpurpc_status_t gpurpc_server_create(const gpurpc_server_options_t *options, gpurpc_server_t **server);
 
-/* Removes all devices and destroys the server. Null is ignored. No other thread may use the server during the call or
- * later; if a thread polls or serves, such as that of a callback, the result is GPURPC_STATUS_BUSY, and the server
- * stays. */
+/* Removes all devices and destroys the server, after it has stopped the threads of gpurpc_server_start. Null is ignored. No
+ * other thread may use the server during the call or later; if another thread polls or serves, or in a callback, the result
+ * is GPURPC_STATUS_BUSY, and the server stays. */
 gpurpc_status_t gpurpc_server_destroy(gpurpc_server_t *server);
 
 /* Registers the callback of an opcode on all devices. GPURPC_STATUS_ALREADY_STARTED after the first device was added,
@@ -396,6 +419,14 @@ gpurpc_status_t gpurpc_device_reset_port(gpurpc_server_t *server, gpurpc_device_
  * as usual: poll first for those that the kernel has made. */
 gpurpc_status_t gpurpc_device_reset_ports(gpurpc_server_t *server, gpurpc_device_t device, uint32_t *count);
 
+/* Announces a kernel of a device that has GPURPC_ANNOUNCED_KERNELS, before it is launched. Kernels are counted: several may
+ * run. Without effect on other devices. GPURPC_STATUS_NO_DEVICE if the device was removed. */
+gpurpc_status_t gpurpc_device_begin(gpurpc_server_t *server, gpurpc_device_t device);
+
+/* Announces that a kernel of a device has ended. Calls that it has made are still served. GPURPC_STATUS_NO_DEVICE if the
+ * device was removed, GPURPC_STATUS_INVALID_ARGUMENT if all announced kernels have ended. */
+gpurpc_status_t gpurpc_device_end(gpurpc_server_t *server, gpurpc_device_t device);
+
 /* Returns the address on the host and the size in bytes of the memory of a device. Either output may be null.
  * GPURPC_STATUS_NO_DEVICE if it was removed. Memory of this library is valid until gpurpc_server_destroy. */
 gpurpc_status_t gpurpc_device_buffer(gpurpc_server_t *server, gpurpc_device_t device, void **buffer, uint64_t *size);
@@ -416,6 +447,17 @@ gpurpc_status_t gpurpc_poll(gpurpc_server_t *server, int *any);
 /* Serves on this thread until gpurpc_drain or gpurpc_stop. Several threads may serve; in a callback, whose own call would
  * never end, the result is GPURPC_STATUS_BUSY. */
 gpurpc_status_t gpurpc_serve(gpurpc_server_t *server);
+
+/* Serves on a thread of this library until gpurpc_drain or gpurpc_stop; each call starts one more. GPURPC_STATUS_OUT_OF_MEMORY
+ * if the thread cannot be started. */
+gpurpc_status_t gpurpc_server_start(gpurpc_server_t *server);
+
+/* Waits until the threads of gpurpc_server_start have returned, after gpurpc_drain or gpurpc_stop. GPURPC_STATUS_BUSY in a
+ * callback, whose thread may be one of them. */
+gpurpc_status_t gpurpc_server_join(gpurpc_server_t *server);
+
+/* Makes threads that serve and sleep poll at once, for example for a thread of the host that calls like a device. */
+gpurpc_status_t gpurpc_wake(gpurpc_server_t *server);
 
 /* Makes gpurpc_serve return, now and later, once all calls are answered. A call whose client has died stays open until
  * its device is removed or gpurpc_device_reset_ports is called. */

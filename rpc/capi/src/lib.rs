@@ -27,10 +27,11 @@ use callback::Callback;
 pub use callback::{
     Alloc, CBuffer, CDevice, CFault, DeviceCallback, DeviceFree, DeviceMalloc, ExitCallback,
     FaultCallback, Free, HostCallCallback, PlainCallback, PortCallback, ReadCallback,
-    RecvNCallback, SendNCallback, SystemCallback, WarpCallback, WriteCallback,
+    RecvNCallback, SendNCallback, SystemCallback, WaitCallback, WarpCallback, WriteCallback,
 };
 use libc::Libc;
 pub use libc::LibcOptions;
+use options::Options;
 pub use options::{DeviceOptions, ServerOptions};
 use pointer::{deref, output};
 pub use port::*;
@@ -50,13 +51,14 @@ pub unsafe extern "C" fn gpurpc_server_create(
 ) -> c_int {
     catch_status(|| {
         let output = output(server)?;
-        let idle = if options.is_null() {
-            gpurpc::server::IdlePolicy::default()
+        let options = if options.is_null() {
+            ServerOptions::ZERO
         } else {
             // SAFETY: guaranteed by the caller.
-            unsafe { options::read(options) }?.idle()
+            unsafe { options::read(options) }?
         };
-        let server = Box::into_raw(Box::new(Server::new(idle)));
+        let server = Box::new(Server::new(options.idle(), options.hooks()?));
+        let server = Box::into_raw(server);
         // SAFETY: guaranteed by the caller.
         unsafe { output.write(server) };
         Ok(())
@@ -75,9 +77,7 @@ pub unsafe extern "C" fn gpurpc_server_destroy(server: *mut Server) -> c_int {
             return Ok(());
         }
         // SAFETY: guaranteed by the caller.
-        if unsafe { deref(server) }?.is_used() {
-            return Err(Status::BUSY);
-        }
+        unsafe { deref(server) }?.close()?;
         // SAFETY: created by `gpurpc_server_create`, and no longer used.
         drop(unsafe { Box::from_raw(server) });
         Ok(())
@@ -299,6 +299,32 @@ pub unsafe extern "C" fn gpurpc_device_reset_ports(
     })
 }
 
+/// Announces a kernel of a device.
+///
+/// # Safety
+///
+/// [Rules for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpurpc_device_begin(server: *mut Server, device: CDevice) -> c_int {
+    catch_status(|| {
+        // SAFETY: guaranteed by the caller.
+        unsafe { deref(server) }?.begin_kernel(device)
+    })
+}
+
+/// Announces that a kernel of a device has ended.
+///
+/// # Safety
+///
+/// [Rules for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpurpc_device_end(server: *mut Server, device: CDevice) -> c_int {
+    catch_status(|| {
+        // SAFETY: guaranteed by the caller.
+        unsafe { deref(server) }?.end_kernel(device)
+    })
+}
+
 /// Address and size of the memory of a device.
 ///
 /// # Safety
@@ -389,6 +415,46 @@ pub unsafe extern "C" fn gpurpc_serve(server: *mut Server) -> c_int {
     catch_status(|| {
         // SAFETY: guaranteed by the caller.
         unsafe { deref(server) }?.serve()
+    })
+}
+
+/// Serves on a thread of this library.
+///
+/// # Safety
+///
+/// [Rules for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpurpc_server_start(server: *mut Server) -> c_int {
+    catch_status(|| {
+        // SAFETY: guaranteed by the caller.
+        unsafe { deref(server) }?.start()
+    })
+}
+
+/// Waits for the threads of this library.
+///
+/// # Safety
+///
+/// [Rules for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpurpc_server_join(server: *mut Server) -> c_int {
+    catch_status(|| {
+        // SAFETY: guaranteed by the caller.
+        unsafe { deref(server) }?.join()
+    })
+}
+
+/// Makes serving threads that sleep poll now.
+///
+/// # Safety
+///
+/// [Rules for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpurpc_wake(server: *mut Server) -> c_int {
+    catch_status(|| {
+        // SAFETY: guaranteed by the caller.
+        unsafe { deref(server) }?.wake();
+        Ok(())
     })
 }
 

@@ -54,6 +54,7 @@ fn c_type(rust: &str) -> String {
         "RecvNCallback" => "gpurpc_recv_n_callback_ty",
         "SendNCallback" => "gpurpc_send_n_callback_ty",
         "PlainCallback" => "gpurpc_callback_ty",
+        "WaitCallback" => "gpurpc_wait_ty",
         "FaultCallback" => "gpurpc_fault_callback_ty",
         "ReadCallback" => "gpurpc_read_ty",
         "WriteCallback" => "gpurpc_write_ty",
@@ -250,7 +251,11 @@ fn structs_have_the_same_members() {
         struct_size,
         spin_count,
         yield_count,
-        max_sleep_ns
+        max_sleep_ns,
+        wait,
+        wake,
+        data,
+        max_wait_ns
     );
     same!(
         DeviceOptions,

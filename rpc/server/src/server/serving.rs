@@ -42,16 +42,16 @@ struct Served {
     has_doorbell: bool,
 }
 
-/// What a thread that has found no call can wait for.
+/// Event that a thread waits for after a poll without calls.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Idleness {
-    /// For nothing but [`Sleepers::wake`]: no kernel runs.
+    /// A change of the server, by [`Sleepers::wake`]: no kernel runs.
     NoKernel,
-    /// For a doorbell of any device that can call.
+    /// A ring of a doorbell, which each device with a kernel has.
     Doorbells,
-    /// For a new call, which a device cannot announce.
+    /// A new call, of which only a poll informs.
     NoCall,
-    /// For an open call.
+    /// The client of an open call.
     OpenCalls,
 }
 
@@ -85,7 +85,7 @@ impl Served {
 
     fn idleness(&self) -> Idleness {
         match self.try_lock() {
-            // Its open calls are those of warps that have ended.
+            // Open calls are those of warps that have ended.
             Some(_) if self.has_no_kernel() => Idleness::NoKernel,
             Some(device) if device.open_calls() > 0 => Idleness::OpenCalls,
             Some(_) if self.has_doorbell => Idleness::Doorbells,
@@ -339,7 +339,7 @@ impl Server {
         }
     }
 
-    /// What a thread that has found no call can wait for.
+    /// Event that a thread waits for after a poll without calls.
     fn idleness(&self) -> Idleness {
         let devices = self.devices();
         let devices = devices.iter().map(|served| served.idleness());

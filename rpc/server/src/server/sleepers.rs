@@ -117,9 +117,10 @@ impl Sleepers {
             None => drop(self.woken.wait_while(guard, asleep)),
             Some(timeout) => drop(self.woken.wait_timeout_while(guard, timeout, asleep)),
         }
-        match self.epoch() == seen {
-            true => Awake::TimedOut,
-            false => Awake::Woken,
+        if self.epoch() == seen {
+            Awake::TimedOut
+        } else {
+            Awake::Woken
         }
     }
 

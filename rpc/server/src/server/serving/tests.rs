@@ -149,7 +149,7 @@ fn idleness_is_that_of_the_busiest_device() -> Result<(), Error> {
     assert_eq!(server.idleness(), Idleness::Doorbells);
     let (polled, _) = add(&server, |device| device)?;
     assert_eq!(server.idleness(), Idleness::NoCall);
-    // Nothing is counted for devices that are always polled.
+    // Kernels of devices that are always polled are not counted.
     assert_eq!(server.end_kernel(polled), Ok(()));
     for device in [polled, rings] {
         server.remove_device(device)?;
