@@ -30,7 +30,12 @@ pub struct Packets<'m, M: Memory> {
 impl<'m, M: Memory> Packets<'m, M> {
     #[inline]
     pub(crate) fn new(memory: &'m M, port: PortIndex, mask: u64) -> Self {
-        let mask = mask & memory.layout().lane_mask();
+        Self::with_lanes(memory, port, mask & memory.layout().lane_mask())
+    }
+
+    /// Packets of lanes that the port has.
+    #[inline]
+    pub(crate) fn with_lanes(memory: &'m M, port: PortIndex, mask: u64) -> Self {
         Self { memory, port, mask }
     }
 
