@@ -1,9 +1,10 @@
 //! Memory by its address. All its unsafe code is in this file and in `vectors`.
 
+use core::marker::PhantomData;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use super::access::{Memory, Side};
+use super::access::{Memory, PortMemory, Side};
 use super::vectors;
 use crate::error::Error;
 use crate::layout::{Layout, PACKET_WORDS, Packet, PortIndex};
@@ -32,7 +33,6 @@ use crate::server::Doorbell;
 pub struct SharedMemory {
     start: NonNull<u8>,
     layout: Layout,
-    lane_mask: u64,
     // Start of each part, computed once.
     primary: NonNull<AtomicU32>,
     secondary: NonNull<AtomicU32>,
@@ -67,7 +67,6 @@ impl SharedMemory {
         Ok(Self {
             start,
             layout,
-            lane_mask: layout.lane_mask(),
             primary: part(layout.primary()).cast(),
             secondary: part(layout.secondary()).cast(),
             headers: part(layout.header(PortIndex::new(0))).cast(),
@@ -126,15 +125,6 @@ impl SharedMemory {
         unsafe { self.mailboxes(reader).add(port.slot()).as_ref() }
     }
 
-    #[inline]
-    fn read(&self, port: PortIndex, word: &AtomicU64) -> u64 {
-        let value = word.load(Ordering::Relaxed);
-        #[cfg(all(test, feature = "std"))]
-        super::racing::was_read(port, word);
-        let _ = port;
-        value
-    }
-
     /// The mask, and the word that begins with the opcode.
     #[inline]
     fn header(&self, port: PortIndex) -> [&AtomicU64; 2] {
@@ -145,64 +135,36 @@ impl SharedMemory {
             [mask.as_ref(), mask.add(1).as_ref()]
         }
     }
-
-    #[inline]
-    fn packet(&self, port: PortIndex, lane: u32, word: usize) -> &AtomicU64 {
-        let packet = self.packet_address(port, lane).cast::<AtomicU64>();
-        assert!(word < PACKET_WORDS);
-        // SAFETY: as for mailboxes; each packet has as many words.
-        unsafe { packet.add(word).as_ref() }
-    }
-
-    /// Address of the packets of a port.
-    #[inline]
-    fn packets(&self, port: PortIndex) -> NonNull<Packet> {
-        assert!(port.get() < self.layout.ports());
-        // SAFETY: within the memory, which `new` requires to be valid.
-        unsafe { self.packets.add(port.slot() * self.layout.lanes() as usize) }
-    }
-
-    /// Address of the packet of a lane. Other accesses may race with those of the device.
-    ///
-    /// # Panics
-    ///
-    /// If the layout has no such lane.
-    #[inline]
-    pub fn packet_address(&self, port: PortIndex, lane: u32) -> NonNull<Packet> {
-        assert!(lane < self.layout.lanes());
-        // SAFETY: each port has as many packets.
-        unsafe { self.packets(port).add(lane as usize) }
-    }
-
-    /// Calls `copy` with the address of the packets of a port, and the first lane and length of each run of lanes.
-    #[inline]
-    fn for_each_run(
-        &self,
-        port: PortIndex,
-        mask: u64,
-        mut copy: impl FnMut(NonNull<Packet>, usize, usize),
-    ) {
-        let packets = self.packets(port);
-        if mask == self.lane_mask {
-            // The usual case: addresses and sizes do not depend on the mask, for which a load may still wait.
-            copy(packets, 0, self.layout.lanes() as usize);
-        } else {
-            assert!(mask & !self.lane_mask == 0);
-            for_each_run_of(mask, |first, count| copy(packets, first, count));
-        }
-    }
 }
 
-/// Calls a function for each run of lanes. Not inlined: warps are rarely divergent.
-#[inline(never)]
-fn for_each_run_of(mask: u64, mut work: impl FnMut(usize, usize)) {
-    Runs(mask).for_each(|(first, count)| work(first, count));
+#[inline]
+fn read(port: PortIndex, word: &AtomicU64) -> u64 {
+    let value = word.load(Ordering::Relaxed);
+    #[cfg(all(test, feature = "std"))]
+    super::racing::was_read(port, word);
+    let _ = port;
+    value
 }
 
 impl Memory for SharedMemory {
+    type Port<'m> = SharedPort<'m>;
+
     #[inline]
     fn layout(&self) -> Layout {
         self.layout
+    }
+
+    #[inline]
+    fn port(&self, port: PortIndex) -> SharedPort<'_> {
+        assert!(port.get() < self.layout.ports());
+        let lanes = self.layout.lanes();
+        SharedPort {
+            // SAFETY: within the memory, which `new` requires to be valid.
+            packets: unsafe { self.packets.add(port.slot() * lanes as usize) },
+            lanes,
+            index: port,
+            memory: PhantomData,
+        }
     }
 
     #[inline]
@@ -224,14 +186,14 @@ impl Memory for SharedMemory {
     #[inline]
     fn mask(&self, port: PortIndex) -> u64 {
         let [mask, _] = self.header(port);
-        self.read(port, mask)
+        read(port, mask)
     }
 
     #[inline]
     fn opcode(&self, port: PortIndex) -> u32 {
         // The opcode is the first half in memory, in either byte order; the rest is padding.
         let [_, opcode] = self.header(port);
-        let [a, b, c, d, ..] = self.read(port, opcode).to_ne_bytes();
+        let [a, b, c, d, ..] = read(port, opcode).to_ne_bytes();
         u32::from_ne_bytes([a, b, c, d])
     }
 
@@ -242,53 +204,6 @@ impl Memory for SharedMemory {
         let [a, b, c, d] = opcode.to_ne_bytes();
         let word = u64::from_ne_bytes([a, b, c, d, 0, 0, 0, 0]);
         header[1].store(word, Ordering::Relaxed);
-    }
-
-    #[inline]
-    fn word(&self, port: PortIndex, lane: u32, word: usize) -> u64 {
-        self.read(port, self.packet(port, lane, word))
-    }
-
-    #[inline]
-    fn set_word(&self, port: PortIndex, lane: u32, word: usize, value: u64) {
-        self.packet(port, lane, word)
-            .store(value, Ordering::Relaxed);
-    }
-
-    #[inline]
-    fn read_packets(&self, port: PortIndex, mask: u64, words: usize, packets: &mut [Packet; 64]) {
-        self.for_each_run(port, mask, |shared, first, count| {
-            // SAFETY: the port has these lanes, and a mask has 64 bits; code of this process accesses shared packets
-            // word by word, atomically.
-            unsafe {
-                let (from, to) = (shared.add(first).as_ptr(), packets.as_mut_ptr().add(first));
-                if words <= 2 {
-                    vectors::copy_two_words(from, to, count);
-                } else {
-                    vectors::copy(from, to, count);
-                }
-            }
-        });
-        #[cfg(all(test, feature = "std"))]
-        for lane in crate::lanes::Lanes::from_mask(mask) {
-            for word in 0..if words <= 2 { 2 } else { PACKET_WORDS } {
-                super::racing::was_read(port, self.packet(port, lane, word));
-            }
-        }
-    }
-
-    #[inline]
-    fn write_packets(&self, port: PortIndex, mask: u64, packets: &[Packet; 64]) {
-        self.for_each_run(port, mask, |shared, first, count| {
-            // SAFETY: as above.
-            unsafe {
-                vectors::copy(
-                    packets.as_ptr().add(first),
-                    shared.add(first).as_ptr(),
-                    count,
-                )
-            }
-        });
     }
 
     #[inline]
@@ -304,6 +219,114 @@ impl Memory for SharedMemory {
             let mailbox = unsafe { AtomicU32::from_ptr(inboxes.add(at as usize)) };
             bits | u64::from(mailbox.load(Ordering::Acquire) != 0) << at
         })
+    }
+}
+
+/// Packets of a port of [`SharedMemory`].
+///
+/// ```
+/// use gpurpc::memory::{Memory, Region};
+/// use gpurpc::{Layout, PortIndex};
+///
+/// let memory = Region::zeroed(Layout::new(8, 32)?)?;
+/// let (first, last) = (memory.port(PortIndex::new(7)).address(0), memory.port(PortIndex::new(7)).address(31));
+/// assert_eq!(last.as_ptr().addr() - first.as_ptr().addr(), 31 * 64);
+/// # Ok::<(), gpurpc::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct SharedPort<'m> {
+    /// The packets of all lanes: valid as long as the memory.
+    packets: NonNull<Packet>,
+    lanes: u32,
+    index: PortIndex,
+    memory: PhantomData<&'m SharedMemory>,
+}
+
+impl SharedPort<'_> {
+    /// Address of the packet of a lane. Other accesses may race with those of the device.
+    ///
+    /// # Panics
+    ///
+    /// If the layout has no such lane.
+    #[inline]
+    pub fn address(&self, lane: u32) -> NonNull<Packet> {
+        assert!(lane < self.lanes);
+        // SAFETY: the port has this lane.
+        unsafe { self.packets.add(lane as usize) }
+    }
+
+    #[inline]
+    fn packet(&self, lane: u32, word: usize) -> &AtomicU64 {
+        assert!(word < PACKET_WORDS);
+        // SAFETY: the packet has this word; the memory is valid and aligned.
+        unsafe { self.address(lane).cast::<AtomicU64>().add(word).as_ref() }
+    }
+
+    /// Calls `copy` with the address of the packets, and the first lane and length of each run of lanes.
+    #[inline(always)]
+    fn for_each_run(&self, mask: u64, mut copy: impl FnMut(NonNull<Packet>, usize, usize)) {
+        let all = u64::MAX >> (64 - self.lanes);
+        if mask == all {
+            // The usual case: addresses and sizes do not depend on the mask, for which a load may still wait.
+            copy(self.packets, 0, self.lanes as usize);
+        } else {
+            assert!(mask & !all == 0);
+            for_each_run_of(mask, |first, count| copy(self.packets, first, count));
+        }
+    }
+}
+
+/// Calls a function for each run of lanes. Not inlined: warps are rarely divergent.
+#[inline(never)]
+fn for_each_run_of(mask: u64, mut work: impl FnMut(usize, usize)) {
+    Runs(mask).for_each(|(first, count)| work(first, count));
+}
+
+impl PortMemory for SharedPort<'_> {
+    #[inline]
+    fn word(&self, lane: u32, word: usize) -> u64 {
+        read(self.index, self.packet(lane, word))
+    }
+
+    #[inline]
+    fn set_word(&self, lane: u32, word: usize, value: u64) {
+        self.packet(lane, word).store(value, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn read_packets(&self, mask: u64, words: usize, packets: &mut [Packet; 64]) {
+        self.for_each_run(mask, |shared, first, count| {
+            // SAFETY: the port has these lanes, and a mask has 64 bits; code of this process accesses shared packets
+            // word by word, atomically.
+            unsafe {
+                let (from, to) = (shared.add(first).as_ptr(), packets.as_mut_ptr().add(first));
+                if words <= 2 {
+                    vectors::copy_two_words(from, to, count);
+                } else {
+                    vectors::copy(from, to, count);
+                }
+            }
+        });
+        #[cfg(all(test, feature = "std"))]
+        for lane in crate::lanes::Lanes::from_mask(mask) {
+            for word in 0..if words <= 2 { 2 } else { PACKET_WORDS } {
+                super::racing::was_read(self.index, self.packet(lane, word));
+            }
+        }
+    }
+
+    #[inline]
+    fn write_packets(&self, mask: u64, packets: &[Packet; 64]) {
+        self.for_each_run(mask, |shared, first, count| {
+            // SAFETY: as above.
+            unsafe {
+                vectors::copy(
+                    packets.as_ptr().add(first),
+                    shared.add(first).as_ptr(),
+                    count,
+                )
+            }
+        });
     }
 }
 

@@ -4,7 +4,6 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::hint::black_box;
 use core::sync::atomic::{Ordering, fence};
 use core::task::Waker;
 
@@ -20,7 +19,7 @@ use super::session::{OpenCall, Session, Step};
 use crate::error::Error;
 use crate::handshake::Handshake;
 use crate::lanes::Lanes;
-use crate::layout::{Layout, PACKET_WORDS, PortIndex};
+use crate::layout::{PACKET_WORDS, PortIndex};
 use crate::memory::{Memory, Region, Side};
 use crate::packets::{PacketCopies, Packets};
 
@@ -267,8 +266,7 @@ impl Device {
         let memory = &self.state.memory;
         // Each is read once, because the client may change it.
         let (mask, encoded) = (memory.mask(port), memory.opcode(port));
-        let mask = participating_lanes(mask, memory.layout());
-        let mut packets = Packets::with_lanes(&**memory, port, mask);
+        let mut packets = Packets::predicted(&**memory, port, mask);
         let opcode = self.opcodes.decode(encoded);
         if self.last.0 != opcode {
             self.last = (opcode, self.handlers.index_of(opcode));
@@ -307,7 +305,10 @@ impl Device {
             }
         };
         match answered {
-            Ok(()) => self.close(port),
+            Ok(()) => {
+                slot.handshake.finish_send(&**memory);
+                self.call_ended(port);
+            }
             Err(fault) => self.drop_call(port, fault),
         }
     }
@@ -360,7 +361,13 @@ impl Device {
         let slot = &mut self.slots[port.slot()];
         slot.state = State::Idle;
         slot.handshake.close(&*self.state.memory);
-        let outbox = slot.handshake.outbox();
+        self.call_ended(port);
+    }
+
+    /// Waits for the next call of a port.
+    #[inline]
+    fn call_ended(&mut self, port: PortIndex) {
+        let outbox = self.slots[port.slot()].handshake.outbox();
         self.set_idle_inbox(port, outbox);
         self.count_ended_call();
     }
@@ -397,21 +404,6 @@ impl Device {
         } else {
             *bits | bit
         };
-    }
-}
-
-/// Lanes of the port that are in the mask of a header, usually all.
-///
-/// The header and the packets were written by the client: an access waits for the other processor or for the bus. The
-/// comparison can be predicted. Then the packets are accessed while the processor waits for the header, because the
-/// value does not depend on the mask. Otherwise a call of one lane takes half as long again.
-#[inline]
-fn participating_lanes(mask: u64, layout: Layout) -> u64 {
-    if mask == layout.lane_mask() {
-        // Hides from the compiler that it could use the mask.
-        u64::MAX >> (64 - black_box(layout.lanes()))
-    } else {
-        mask & layout.lane_mask()
     }
 }
 
