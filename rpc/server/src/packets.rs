@@ -137,6 +137,13 @@ impl<'m, M: Memory> Packets<'m, M> {
     /// As [`Self::word`] does.
     #[inline]
     pub fn read(&self, lane: u32, from: usize, bytes: &mut [u8]) {
+        if let (0, Some(bytes)) = (from, bytes.first_chunk_mut::<PACKET_SIZE>()) {
+            let words = self.port.packet(lane);
+            for (part, word) in bytes.chunks_exact_mut(8).zip(words) {
+                part.copy_from_slice(&word.to_ne_bytes());
+            }
+            return;
+        }
         for (word, part) in (from..PACKET_WORDS).zip(bytes.chunks_mut(8)) {
             part.copy_from_slice(&self.word(lane, word).to_ne_bytes()[..part.len()]);
         }
@@ -150,6 +157,13 @@ impl<'m, M: Memory> Packets<'m, M> {
     /// As [`Self::word`] does.
     #[inline]
     pub fn write(&mut self, lane: u32, from: usize, bytes: &[u8]) {
+        if let (0, Some(bytes)) = (from, bytes.first_chunk::<PACKET_SIZE>()) {
+            let mut words = [0; PACKET_WORDS];
+            for (word, part) in words.iter_mut().zip(bytes.chunks_exact(8)) {
+                *word = part.try_into().map_or(0, u64::from_ne_bytes);
+            }
+            return self.port.set_packet(lane, &words);
+        }
         for (word, part) in (from..PACKET_WORDS).zip(bytes.chunks(8)) {
             let mut value = [0; 8];
             value[..part.len()].copy_from_slice(part);

@@ -93,6 +93,18 @@ pub trait PortMemory {
     /// Writes a word of the packet of a lane.
     fn set_word(&self, lane: u32, word: usize, value: u64);
 
+    /// Reads the packet of a lane: each word once.
+    fn packet(&self, lane: u32) -> Packet {
+        core::array::from_fn(|word| self.word(lane, word))
+    }
+
+    /// Writes the packet of a lane.
+    fn set_packet(&self, lane: u32, packet: &Packet) {
+        for (word, value) in packet.iter().enumerate() {
+            self.set_word(lane, word, *value);
+        }
+    }
+
     /// Reads at least the first `words` words of the packets of the lanes of a mask: each word once.
     fn read_packets(&self, mask: u64, words: usize, packets: &mut [Packet; 64]) {
         for lane in Lanes::from_mask(mask) {

@@ -256,7 +256,7 @@ impl SharedPort<'_> {
     }
 
     #[inline]
-    fn packet(&self, lane: u32, word: usize) -> &AtomicU64 {
+    fn word_of(&self, lane: u32, word: usize) -> &AtomicU64 {
         assert!(word < PACKET_WORDS);
         // SAFETY: the packet has this word; the memory is valid and aligned.
         unsafe { self.address(lane).cast::<AtomicU64>().add(word).as_ref() }
@@ -285,12 +285,29 @@ fn for_each_run_of(mask: u64, mut work: impl FnMut(usize, usize)) {
 impl PortMemory for SharedPort<'_> {
     #[inline]
     fn word(&self, lane: u32, word: usize) -> u64 {
-        read(self.index, self.packet(lane, word))
+        read(self.index, self.word_of(lane, word))
     }
 
     #[inline]
     fn set_word(&self, lane: u32, word: usize, value: u64) {
-        self.packet(lane, word).store(value, Ordering::Relaxed);
+        self.word_of(lane, word).store(value, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn packet(&self, lane: u32) -> Packet {
+        let mut packet = [0; PACKET_WORDS];
+        // SAFETY: `address` has checked the lane; code of this process accesses shared packets word by word, atomically.
+        unsafe { vectors::copy(self.address(lane).as_ptr(), &mut packet, 1) };
+        #[cfg(all(test, feature = "std"))]
+        (0..PACKET_WORDS)
+            .for_each(|word| super::racing::was_read(self.index, self.word_of(lane, word)));
+        packet
+    }
+
+    #[inline]
+    fn set_packet(&self, lane: u32, packet: &Packet) {
+        // SAFETY: as above.
+        unsafe { vectors::copy(packet, self.address(lane).as_ptr(), 1) };
     }
 
     #[inline]
@@ -310,7 +327,7 @@ impl PortMemory for SharedPort<'_> {
         #[cfg(all(test, feature = "std"))]
         for lane in crate::lanes::Lanes::from_mask(mask) {
             for word in 0..if words <= 2 { 2 } else { PACKET_WORDS } {
-                super::racing::was_read(self.index, self.packet(lane, word));
+                super::racing::was_read(self.index, self.word_of(lane, word));
             }
         }
     }
