@@ -253,7 +253,7 @@ fn main() -> Result<()> {
                     let times = round_trips(llvm, serving, layout, PortIndex::new(port))?;
                     *p50 = times[times.len() / 2] / 1000.0;
                 }
-                // Of one round: the placement of threads changes all times between rounds.
+                // Ratios within one round: the placement of threads changes all times between rounds.
                 let [llvm, reply, warp] = times;
                 for (value, values) in [llvm, reply, warp, reply / llvm, warp / llvm]
                     .into_iter()

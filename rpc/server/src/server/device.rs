@@ -242,7 +242,7 @@ impl Device {
         if !self.recent.contains(&block) {
             self.recent = [block, self.recent[0]];
         }
-        // What clients wrote before is visible from here on.
+        // Makes visible what clients wrote before.
         fence(Ordering::Acquire);
         for bit in Lanes::from_mask(changed) {
             self.inbox_changed(block.port(bit), (inboxes >> bit & 1) as u32);

@@ -230,7 +230,7 @@ mod tests {
 
     type Copy = unsafe fn(*const Packet, *mut Packet, usize);
 
-    /// All that this processor has, not only those that it uses.
+    /// The test covers all vectors that this processor has, not only those that it uses.
     #[test]
     fn vectors_of_each_size_copy_all_words() {
         let mut copies: Vec<(&str, Copy)> = vec![("sse2", copy_sse2)];
