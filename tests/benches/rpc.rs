@@ -19,8 +19,8 @@ use gpustub_tests::components::component;
 use gpustub_tests::{Result, repository, scratch};
 use libloading::Library;
 
-const ROUNDS: usize = 15;
-const CALLS: usize = 20_000;
+const ROUNDS: usize = 41;
+const CALLS: usize = 8_000;
 
 /// Server of a measurement.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -119,29 +119,37 @@ fn main() -> Result<()> {
     // SAFETY: as above; the library stays loaded to the end.
     let llvm: Serve = unsafe { *library.get(b"llvm_serve")? };
     println!(
-        "us of a call, {CALLS} in each of {ROUNDS} rounds in turn: medians of the rounds' p50"
+        "us of a call, {CALLS} in each of {ROUNDS} rounds in turn: medians of the rounds' p50, and of their ratios"
     );
     println!("| ports | lanes | LLVM 22 | request | warp | ratio of request | of warp |");
     println!("|---|---|---|---|---|---|---|");
     for (ports, port) in [(1, 0), (64, 0), (64, 63), (4096, 0), (4096, 4095)] {
         for lanes in [1, 32, 64] {
             let layout = Layout::new(ports, lanes)?;
-            let mut medians = [const { Vec::new() }; 3];
+            // Times of the three servers, and the ratios of two of them.
+            let mut all = [const { Vec::new() }; 5];
             for _ in 0..ROUNDS {
                 let servers = [Serving::Llvm, Serving::Reply, Serving::Warp];
-                for (serving, medians) in servers.into_iter().zip(&mut medians) {
+                let mut times = [0.0; 3];
+                for (serving, p50) in servers.into_iter().zip(&mut times) {
                     let times = round_trips(llvm, serving, layout, PortIndex::new(port))?;
-                    medians.push(times[times.len() / 2] / 1000.0);
+                    *p50 = times[times.len() / 2] / 1000.0;
+                }
+                // Ratios within one round: the placement of threads changes all times between rounds.
+                let [llvm, reply, warp] = times;
+                for (value, values) in [llvm, reply, warp, reply / llvm, warp / llvm]
+                    .into_iter()
+                    .zip(&mut all)
+                {
+                    values.push(value);
                 }
             }
-            let [llvm, reply, warp] = medians.map(|mut medians| {
-                medians.sort_by(f64::total_cmp);
-                medians[ROUNDS / 2]
+            let [llvm, reply, warp, reply_ratio, warp_ratio] = all.map(|mut values| {
+                values.sort_by(f64::total_cmp);
+                values[ROUNDS / 2]
             });
             println!(
-                "| {ports}, port {port} | {lanes} | {llvm:.2} | {reply:.2} | {warp:.2} | {:.2} | {:.2} |",
-                reply / llvm,
-                warp / llvm
+                "| {ports}, port {port} | {lanes} | {llvm:.2} | {reply:.2} | {warp:.2} | {reply_ratio:.2} | {warp_ratio:.2} |"
             );
         }
     }

@@ -69,6 +69,7 @@ impl From<Error> for Status {
 }
 
 /// Runs the body of a C function and returns its status. All functions use it, so that no panic reaches C.
+#[inline]
 pub fn catch_status(body: impl FnOnce() -> Result<(), Status>) -> c_int {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => SUCCESS,

@@ -20,8 +20,11 @@ impl Iterator for Lanes {
 
     #[inline]
     fn next(&mut self) -> Option<u32> {
+        if self.0 == 0 {
+            return None;
+        }
         let lane = self.0.trailing_zeros();
-        self.0 &= self.0.wrapping_sub(1);
-        (lane < 64).then_some(lane)
+        self.0 &= self.0 - 1;
+        Some(lane)
     }
 }

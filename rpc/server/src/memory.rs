@@ -8,9 +8,9 @@ mod region;
 mod shared;
 mod vectors;
 
-pub use access::{Memory, Side};
+pub use access::{Memory, PortMemory, Side};
 #[cfg(feature = "std")]
 pub(crate) use pages::PrivatePages;
 pub(crate) use pages::{LARGE, Pages};
 pub use region::Region;
-pub use shared::SharedMemory;
+pub use shared::{SharedMemory, SharedPort};

@@ -1,11 +1,12 @@
 //! Packets of a port, one for each lane.
 
 use core::fmt;
+use core::hint::black_box;
 use core::ptr::NonNull;
 
 use crate::lanes::Lanes;
 use crate::layout::{PACKET_SIZE, PACKET_WORDS, Packet, PortIndex};
-use crate::memory::{Memory, SharedMemory};
+use crate::memory::{Memory, PortMemory, SharedMemory};
 
 /// Packets of the lanes that take part in a call. Packets of other lanes are not touched.
 ///
@@ -21,17 +22,43 @@ use crate::memory::{Memory, SharedMemory};
 /// })?;
 /// # Ok::<(), gpurpc::Error>(())
 /// ```
-pub struct Packets<'m, M: Memory> {
-    memory: &'m M,
-    port: PortIndex,
+pub struct Packets<'m, M: Memory + 'm> {
+    port: M::Port<'m>,
+    width: u32,
     mask: u64,
 }
 
 impl<'m, M: Memory> Packets<'m, M> {
+    /// Packets of those lanes of a mask that the port has.
     #[inline]
     pub(crate) fn new(memory: &'m M, port: PortIndex, mask: u64) -> Self {
-        let mask = mask & memory.layout().lane_mask();
-        Self { memory, port, mask }
+        Self {
+            port: memory.port(port),
+            width: memory.layout().lanes(),
+            mask: mask & memory.layout().lane_mask(),
+        }
+    }
+
+    /// Packets of the lanes of a mask in a header.
+    ///
+    /// The header and the packets were written by the client: an access waits for the other processor or for the bus.
+    /// Usually all lanes take part. The processor predicts this comparison, and accesses the packets while it waits for
+    /// the header, because the mask that it uses does not depend on it. Otherwise a call of one lane takes half as long
+    /// again.
+    #[inline]
+    pub(crate) fn predicted(memory: &'m M, port: PortIndex, mask: u64) -> Self {
+        let layout = memory.layout();
+        let mask = if mask == layout.lane_mask() {
+            // Otherwise the compiler would use the mask from the header, as both are the same here.
+            u64::MAX >> (64 - black_box(layout.lanes()))
+        } else {
+            mask & layout.lane_mask()
+        };
+        Self {
+            port: memory.port(port),
+            width: layout.lanes(),
+            mask,
+        }
     }
 
     /// The participating lanes.
@@ -49,7 +76,7 @@ impl<'m, M: Memory> Packets<'m, M> {
     /// Number of lanes of the port, of which some participate.
     #[inline]
     pub fn width(&self) -> u32 {
-        self.memory.layout().lanes()
+        self.width
     }
 
     /// Reads one of the eight words of 8 bytes of a lane's packet.
@@ -59,7 +86,7 @@ impl<'m, M: Memory> Packets<'m, M> {
     /// If the layout has no such lane, or `word` is 8 or more.
     #[inline]
     pub fn word(&self, lane: u32, word: usize) -> u64 {
-        self.memory.word(self.port, lane, word)
+        self.port.word(lane, word)
     }
 
     /// Writes a word of a lane's packet.
@@ -69,7 +96,7 @@ impl<'m, M: Memory> Packets<'m, M> {
     /// As [`Self::word`] does.
     #[inline]
     pub fn set_word(&mut self, lane: u32, word: usize, value: u64) {
-        self.memory.set_word(self.port, lane, word, value);
+        self.port.set_word(lane, word, value);
     }
 
     /// Writes the size and the beginning of a message into the packet of each lane.
@@ -93,15 +120,14 @@ impl<'m, M: Memory> Packets<'m, M> {
     #[inline]
     pub(crate) fn read_all(&self, words: usize, copies: &mut PacketCopies) {
         copies.mask = self.mask;
-        self.memory
-            .read_packets(self.port, self.mask, words, &mut copies.packets);
+        self.port
+            .read_packets(self.mask, words, &mut copies.packets);
     }
 
     /// Writes copies to the packets of all participating lanes.
     #[inline]
     pub(crate) fn write_all(&mut self, copies: &PacketCopies) {
-        self.memory
-            .write_packets(self.port, self.mask, &copies.packets);
+        self.port.write_packets(self.mask, &copies.packets);
     }
 
     /// Reads bytes of a lane's packet, starting at word `from`, until its end or the end of `bytes`.
@@ -111,6 +137,13 @@ impl<'m, M: Memory> Packets<'m, M> {
     /// As [`Self::word`] does.
     #[inline]
     pub fn read(&self, lane: u32, from: usize, bytes: &mut [u8]) {
+        if let (0, Some(bytes)) = (from, bytes.first_chunk_mut::<PACKET_SIZE>()) {
+            let words = self.port.packet(lane);
+            for (part, word) in bytes.chunks_exact_mut(8).zip(words) {
+                part.copy_from_slice(&word.to_ne_bytes());
+            }
+            return;
+        }
         for (word, part) in (from..PACKET_WORDS).zip(bytes.chunks_mut(8)) {
             part.copy_from_slice(&self.word(lane, word).to_ne_bytes()[..part.len()]);
         }
@@ -124,6 +157,13 @@ impl<'m, M: Memory> Packets<'m, M> {
     /// As [`Self::word`] does.
     #[inline]
     pub fn write(&mut self, lane: u32, from: usize, bytes: &[u8]) {
+        if let (0, Some(bytes)) = (from, bytes.first_chunk::<PACKET_SIZE>()) {
+            let mut words = [0; PACKET_WORDS];
+            for (word, part) in words.iter_mut().zip(bytes.chunks_exact(8)) {
+                *word = part.try_into().map_or(0, u64::from_ne_bytes);
+            }
+            return self.port.set_packet(lane, &words);
+        }
         for (word, part) in (from..PACKET_WORDS).zip(bytes.chunks(8)) {
             let mut value = [0; 8];
             value[..part.len()].copy_from_slice(part);
@@ -141,7 +181,7 @@ impl Packets<'_, SharedMemory> {
     /// If the layout has no such lane.
     #[inline]
     pub fn address(&self, lane: u32) -> NonNull<Packet> {
-        self.memory.packet_address(self.port, lane)
+        self.port.address(lane)
     }
 }
 

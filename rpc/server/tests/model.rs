@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use gpurpc::client::{Client, Locks};
 use gpurpc::handshake::Handshake;
-use gpurpc::memory::{Memory, Side};
+use gpurpc::memory::{Memory, PortMemory, Side};
 use gpurpc::{Layout, PortIndex};
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -64,7 +64,23 @@ impl Handle {
     }
 }
 
+impl PortMemory for &Handle {
+    fn word(&self, _: u32, _: usize) -> u64 {
+        self.0.word.load(Ordering::Relaxed)
+    }
+
+    fn set_word(&self, _: u32, _: usize, value: u64) {
+        self.0.word.store(value, Ordering::Relaxed);
+    }
+}
+
 impl Memory for Handle {
+    type Port<'m> = &'m Self;
+
+    fn port(&self, _: PortIndex) -> &Self {
+        self
+    }
+
     fn layout(&self) -> Layout {
         Layout::new(1, 1).expect("the sizes are valid")
     }
@@ -93,14 +109,6 @@ impl Memory for Handle {
     fn set_header(&self, _: PortIndex, mask: u64, opcode: u32) {
         self.0.mask.store(mask, Ordering::Relaxed);
         self.0.opcode.store(opcode, Ordering::Relaxed);
-    }
-
-    fn word(&self, _: PortIndex, _: u32, _: usize) -> u64 {
-        self.0.word.load(Ordering::Relaxed)
-    }
-
-    fn set_word(&self, _: PortIndex, _: u32, _: usize, value: u64) {
-        self.0.word.store(value, Ordering::Relaxed);
     }
 }
 

@@ -23,8 +23,16 @@ use crate::layout::{Layout, Packet, PortIndex};
 /// # Ok::<(), gpurpc::Error>(())
 /// ```
 pub trait Memory {
+    /// Access to the packets of a port.
+    type Port<'m>: PortMemory
+    where
+        Self: 'm;
+
     /// Layout of the memory.
     fn layout(&self) -> Layout;
+
+    /// Returns access to the packets of a port.
+    fn port(&self, port: PortIndex) -> Self::Port<'_>;
 
     /// Reads the mailbox of a port that the other side writes: 0 or 1, which stands for any other value. Acquire load.
     fn inbox(&self, side: Side, port: PortIndex) -> u32;
@@ -45,30 +53,17 @@ pub trait Memory {
     fn set_header(&self, port: PortIndex, mask: u64, opcode: u32);
 
     /// Reads a word of the packet of a lane.
-    fn word(&self, port: PortIndex, lane: u32, word: usize) -> u64;
+    fn word(&self, port: PortIndex, lane: u32, word: usize) -> u64 {
+        self.port(port).word(lane, word)
+    }
 
     /// Writes a word of the packet of a lane.
-    fn set_word(&self, port: PortIndex, lane: u32, word: usize, value: u64);
-
-    /// Reads at least the first `words` words of the packets of the lanes of a mask: each word once.
-    fn read_packets(&self, port: PortIndex, mask: u64, words: usize, packets: &mut [Packet; 64]) {
-        for lane in Lanes::from_mask(mask) {
-            for (word, value) in packets[lane as usize].iter_mut().take(words).enumerate() {
-                *value = self.word(port, lane, word);
-            }
-        }
+    fn set_word(&self, port: PortIndex, lane: u32, word: usize, value: u64) {
+        self.port(port).set_word(lane, word, value);
     }
 
-    /// Writes the packets of the lanes of a mask.
-    fn write_packets(&self, port: PortIndex, mask: u64, packets: &[Packet; 64]) {
-        for lane in Lanes::from_mask(mask) {
-            for (word, value) in packets[lane as usize].iter().enumerate() {
-                self.set_word(port, lane, word, *value);
-            }
-        }
-    }
-
-    /// Bit mask of those of 64 ports, starting at `first`, whose inbox at the server is not zero. Relaxed loads.
+    /// Bit mask of those of 64 ports, starting at `first`, whose inbox at the server is not zero. An acquire fence must
+    /// follow before packets are read.
     /// Bits beyond the last port are zero.
     fn nonzero_inboxes(&self, first: PortIndex) -> u64 {
         let ports = first.get()..self.layout().ports().min(first.get() + 64);
@@ -79,10 +74,69 @@ pub trait Memory {
     }
 }
 
+/// Packets of the lanes of a port.
+///
+/// ```
+/// use gpurpc::memory::{Memory, PortMemory, Region};
+/// use gpurpc::{Layout, PortIndex};
+///
+/// let memory = Region::zeroed(Layout::new(8, 32)?)?;
+/// let port = memory.port(PortIndex::new(7));
+/// port.set_word(31, 0, 42);
+/// assert_eq!(port.word(31, 0), 42);
+/// # Ok::<(), gpurpc::Error>(())
+/// ```
+pub trait PortMemory {
+    /// Reads a word of the packet of a lane.
+    fn word(&self, lane: u32, word: usize) -> u64;
+
+    /// Writes a word of the packet of a lane.
+    fn set_word(&self, lane: u32, word: usize, value: u64);
+
+    /// Reads the packet of a lane: each word once.
+    fn packet(&self, lane: u32) -> Packet {
+        core::array::from_fn(|word| self.word(lane, word))
+    }
+
+    /// Writes the packet of a lane.
+    fn set_packet(&self, lane: u32, packet: &Packet) {
+        for (word, value) in packet.iter().enumerate() {
+            self.set_word(lane, word, *value);
+        }
+    }
+
+    /// Reads at least the first `words` words of the packets of the lanes of a mask: each word once.
+    fn read_packets(&self, mask: u64, words: usize, packets: &mut [Packet; 64]) {
+        for lane in Lanes::from_mask(mask) {
+            for (word, value) in packets[lane as usize].iter_mut().take(words).enumerate() {
+                *value = self.word(lane, word);
+            }
+        }
+    }
+
+    /// Writes the packets of the lanes of a mask.
+    fn write_packets(&self, mask: u64, packets: &[Packet; 64]) {
+        for lane in Lanes::from_mask(mask) {
+            for (word, value) in packets[lane as usize].iter().enumerate() {
+                self.set_word(lane, word, *value);
+            }
+        }
+    }
+}
+
 /// Memory accessed through a pointer, such as a [`Region`](super::Region) or a reference.
 impl<P: Deref<Target: Memory>> Memory for P {
+    type Port<'m>
+        = <P::Target as Memory>::Port<'m>
+    where
+        Self: 'm;
+
     fn layout(&self) -> Layout {
         (**self).layout()
+    }
+
+    fn port(&self, port: PortIndex) -> Self::Port<'_> {
+        (**self).port(port)
     }
 
     fn inbox(&self, side: Side, port: PortIndex) -> u32 {
@@ -107,22 +161,6 @@ impl<P: Deref<Target: Memory>> Memory for P {
 
     fn set_header(&self, port: PortIndex, mask: u64, opcode: u32) {
         (**self).set_header(port, mask, opcode);
-    }
-
-    fn word(&self, port: PortIndex, lane: u32, word: usize) -> u64 {
-        (**self).word(port, lane, word)
-    }
-
-    fn set_word(&self, port: PortIndex, lane: u32, word: usize, value: u64) {
-        (**self).set_word(port, lane, word, value);
-    }
-
-    fn read_packets(&self, port: PortIndex, mask: u64, words: usize, packets: &mut [Packet; 64]) {
-        (**self).read_packets(port, mask, words, packets);
-    }
-
-    fn write_packets(&self, port: PortIndex, mask: u64, packets: &[Packet; 64]) {
-        (**self).write_packets(port, mask, packets);
     }
 
     fn nonzero_inboxes(&self, first: PortIndex) -> u64 {

@@ -1,9 +1,10 @@
 //! Memory by its address. All its unsafe code is in this file and in `vectors`.
 
+use core::marker::PhantomData;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use super::access::{Memory, Side};
+use super::access::{Memory, PortMemory, Side};
 use super::vectors;
 use crate::error::Error;
 use crate::layout::{Layout, PACKET_WORDS, Packet, PortIndex};
@@ -32,6 +33,11 @@ use crate::server::Doorbell;
 pub struct SharedMemory {
     start: NonNull<u8>,
     layout: Layout,
+    // Start of each part, computed once.
+    primary: NonNull<AtomicU32>,
+    secondary: NonNull<AtomicU32>,
+    headers: NonNull<AtomicU64>,
+    packets: NonNull<Packet>,
 }
 
 // SAFETY: all accesses are atomic.
@@ -56,7 +62,16 @@ impl SharedMemory {
         if size < layout.size() || !is_aligned {
             return Err(Error::InvalidMemory(size));
         }
-        Ok(Self { start, layout })
+        // SAFETY: offsets within the memory.
+        let part = |offset| unsafe { start.add(offset) };
+        Ok(Self {
+            start,
+            layout,
+            primary: part(layout.primary()).cast(),
+            secondary: part(layout.secondary()).cast(),
+            headers: part(layout.header(PortIndex::new(0))).cast(),
+            packets: part(layout.packet(PortIndex::new(0), 0)).cast(),
+        })
     }
 
     /// A second handle to the memory, for an owner that keeps both.
@@ -89,78 +104,67 @@ impl SharedMemory {
     /// last.
     fn write_doorbell(&self, words: [u64; 3]) {
         for (at, word) in words.into_iter().enumerate().rev() {
-            self.word_at(8 * at).store(word, Ordering::Release);
+            // SAFETY: a generation with a doorbell begins with these words.
+            let member = unsafe { self.start.cast::<AtomicU64>().add(at).as_ref() };
+            member.store(word, Ordering::Release);
+        }
+    }
+
+    #[inline]
+    fn mailboxes(&self, reader: Side) -> NonNull<AtomicU32> {
+        match reader {
+            Side::Client => self.primary,
+            Side::Server => self.secondary,
         }
     }
 
     #[inline]
     fn mailbox(&self, reader: Side, port: PortIndex) -> &AtomicU32 {
         assert!(port.get() < self.layout.ports());
-        // The client reads `primary`.
-        let mailboxes = match reader {
-            Side::Client => self.layout.primary(),
-            Side::Server => self.layout.secondary(),
-        };
         // SAFETY: within the memory, which `new` requires to be valid, and aligned.
-        unsafe { self.start.add(mailboxes + 4 * port.slot()).cast().as_ref() }
+        unsafe { self.mailboxes(reader).add(port.slot()).as_ref() }
     }
 
+    /// The mask, and the word that begins with the opcode.
     #[inline]
-    fn word_at(&self, offset: usize) -> &AtomicU64 {
-        debug_assert!(offset % 8 == 0 && offset < self.layout.size());
-        // SAFETY: within the memory, which `new` requires to be valid: callers have checked port, lane and word.
-        unsafe { self.start.add(offset).cast().as_ref() }
-    }
-
-    #[inline]
-    fn read(&self, port: PortIndex, word: &AtomicU64) -> u64 {
-        let value = word.load(Ordering::Relaxed);
-        #[cfg(all(test, feature = "std"))]
-        super::racing::was_read(port, word);
-        let _ = port;
-        value
-    }
-
-    #[inline]
-    fn header(&self, port: PortIndex, word: usize) -> &AtomicU64 {
+    fn header(&self, port: PortIndex) -> [&AtomicU64; 2] {
         assert!(port.get() < self.layout.ports());
-        self.word_at(self.layout.header(port) + 8 * word)
-    }
-
-    #[inline]
-    fn packet(&self, port: PortIndex, lane: u32, word: usize) -> &AtomicU64 {
-        let exists = port.get() < self.layout.ports() && lane < self.layout.lanes();
-        assert!(exists && word < PACKET_WORDS);
-        self.word_at(self.layout.packet(port, lane) + 8 * word)
-    }
-
-    /// Address of the packets of a port that has all lanes of the mask.
-    #[inline]
-    fn packets(&self, port: PortIndex, mask: u64) -> *mut Packet {
-        assert!(port.get() < self.layout.ports() && mask & !self.layout.lane_mask() == 0);
-        let offset = self.layout.packet(port, 0);
-        // SAFETY: within the memory, which `new` requires to be valid.
-        unsafe { self.start.add(offset) }.cast().as_ptr()
-    }
-
-    /// Address of the packet of a lane. Other accesses may race with those of the device.
-    ///
-    /// # Panics
-    ///
-    /// If the layout has no such lane.
-    #[inline]
-    pub fn packet_address(&self, port: PortIndex, lane: u32) -> NonNull<Packet> {
-        assert!(port.get() < self.layout.ports() && lane < self.layout.lanes());
-        let offset = self.layout.packet(port, lane);
-        // SAFETY: within the memory, which `new` requires to be valid.
-        unsafe { self.start.add(offset) }.cast()
+        // SAFETY: as for mailboxes; each header has two words.
+        unsafe {
+            let mask = self.headers.add(2 * port.slot());
+            [mask.as_ref(), mask.add(1).as_ref()]
+        }
     }
 }
 
+#[inline]
+fn read(port: PortIndex, word: &AtomicU64) -> u64 {
+    let value = word.load(Ordering::Relaxed);
+    #[cfg(all(test, feature = "std"))]
+    super::racing::was_read(port, word);
+    let _ = port;
+    value
+}
+
 impl Memory for SharedMemory {
+    type Port<'m> = SharedPort<'m>;
+
     #[inline]
     fn layout(&self) -> Layout {
         self.layout
+    }
+
+    #[inline]
+    fn port(&self, port: PortIndex) -> SharedPort<'_> {
+        assert!(port.get() < self.layout.ports());
+        let lanes = self.layout.lanes();
+        SharedPort {
+            // SAFETY: within the memory, which `new` requires to be valid.
+            packets: unsafe { self.packets.add(port.slot() * lanes as usize) },
+            lanes,
+            index: port,
+            memory: PhantomData,
+        }
     }
 
     #[inline]
@@ -181,82 +185,165 @@ impl Memory for SharedMemory {
 
     #[inline]
     fn mask(&self, port: PortIndex) -> u64 {
-        self.read(port, self.header(port, 0))
+        let [mask, _] = self.header(port);
+        read(port, mask)
     }
 
     #[inline]
     fn opcode(&self, port: PortIndex) -> u32 {
         // The opcode is the first half in memory, in either byte order; the rest is padding.
-        let [a, b, c, d, ..] = self.read(port, self.header(port, 1)).to_ne_bytes();
+        let [_, opcode] = self.header(port);
+        let [a, b, c, d, ..] = read(port, opcode).to_ne_bytes();
         u32::from_ne_bytes([a, b, c, d])
     }
 
     #[inline]
     fn set_header(&self, port: PortIndex, mask: u64, opcode: u32) {
-        self.header(port, 0).store(mask, Ordering::Relaxed);
+        let header = self.header(port);
+        header[0].store(mask, Ordering::Relaxed);
         let [a, b, c, d] = opcode.to_ne_bytes();
         let word = u64::from_ne_bytes([a, b, c, d, 0, 0, 0, 0]);
-        self.header(port, 1).store(word, Ordering::Relaxed);
+        header[1].store(word, Ordering::Relaxed);
     }
 
     #[inline]
-    fn word(&self, port: PortIndex, lane: u32, word: usize) -> u64 {
-        self.read(port, self.packet(port, lane, word))
+    fn nonzero_inboxes(&self, first: PortIndex) -> u64 {
+        let inboxes = self.mailbox(Side::Server, first).as_ptr();
+        let count = self.layout.ports() - first.get();
+        if count >= 64 {
+            // SAFETY: 64 mailboxes from this one on are within the memory.
+            return unsafe { vectors::nonzero(inboxes) };
+        }
+        (0..count).fold(0, |bits, at| {
+            // SAFETY: as many mailboxes follow.
+            let mailbox = unsafe { AtomicU32::from_ptr(inboxes.add(at as usize)) };
+            bits | u64::from(mailbox.load(Ordering::Acquire) != 0) << at
+        })
+    }
+}
+
+/// Packets of a port of [`SharedMemory`].
+///
+/// ```
+/// use gpurpc::memory::{Memory, Region};
+/// use gpurpc::{Layout, PortIndex};
+///
+/// let memory = Region::zeroed(Layout::new(8, 32)?)?;
+/// let (first, last) = (memory.port(PortIndex::new(7)).address(0), memory.port(PortIndex::new(7)).address(31));
+/// assert_eq!(last.as_ptr().addr() - first.as_ptr().addr(), 31 * 64);
+/// # Ok::<(), gpurpc::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct SharedPort<'m> {
+    /// The packets of all lanes: valid as long as the memory.
+    packets: NonNull<Packet>,
+    lanes: u32,
+    index: PortIndex,
+    memory: PhantomData<&'m SharedMemory>,
+}
+
+impl SharedPort<'_> {
+    /// Address of the packet of a lane. Other accesses may race with those of the device.
+    ///
+    /// # Panics
+    ///
+    /// If the layout has no such lane.
+    #[inline]
+    pub fn address(&self, lane: u32) -> NonNull<Packet> {
+        assert!(lane < self.lanes);
+        // SAFETY: the port has this lane.
+        unsafe { self.packets.add(lane as usize) }
     }
 
     #[inline]
-    fn set_word(&self, port: PortIndex, lane: u32, word: usize, value: u64) {
-        self.packet(port, lane, word)
-            .store(value, Ordering::Relaxed);
+    fn word_of(&self, lane: u32, word: usize) -> &AtomicU64 {
+        assert!(word < PACKET_WORDS);
+        // SAFETY: the packet has this word; the memory is valid and aligned.
+        unsafe { self.address(lane).cast::<AtomicU64>().add(word).as_ref() }
+    }
+
+    /// Calls `copy` with the address of the packets, and the first lane and length of each run of lanes.
+    #[inline(always)]
+    fn for_each_run(&self, mask: u64, mut copy: impl FnMut(NonNull<Packet>, usize, usize)) {
+        let all = u64::MAX >> (64 - self.lanes);
+        if mask == all {
+            // The usual case: addresses and sizes do not depend on the mask, for which a load may still wait.
+            copy(self.packets, 0, self.lanes as usize);
+        } else {
+            assert!(mask & !all == 0);
+            for_each_run_of(mask, |first, count| copy(self.packets, first, count));
+        }
+    }
+}
+
+/// Calls a function for each run of lanes. Not inlined: warps are rarely divergent.
+#[inline(never)]
+fn for_each_run_of(mask: u64, mut work: impl FnMut(usize, usize)) {
+    Runs(mask).for_each(|(first, count)| work(first, count));
+}
+
+impl PortMemory for SharedPort<'_> {
+    #[inline]
+    fn word(&self, lane: u32, word: usize) -> u64 {
+        read(self.index, self.word_of(lane, word))
     }
 
     #[inline]
-    fn read_packets(&self, port: PortIndex, mask: u64, words: usize, packets: &mut [Packet; 64]) {
-        let shared = self.packets(port, mask);
-        for (first, count) in Runs(mask) {
-            // SAFETY: `packets` has checked that the lanes exist, and a mask has 64 bits; code of this process accesses
-            // shared packets word by word, atomically.
+    fn set_word(&self, lane: u32, word: usize, value: u64) {
+        self.word_of(lane, word).store(value, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn packet(&self, lane: u32) -> Packet {
+        let mut packet = [0; PACKET_WORDS];
+        // SAFETY: `address` has checked the lane; code of this process accesses shared packets word by word, atomically.
+        unsafe { vectors::copy(self.address(lane).as_ptr(), &mut packet, 1) };
+        #[cfg(all(test, feature = "std"))]
+        (0..PACKET_WORDS)
+            .for_each(|word| super::racing::was_read(self.index, self.word_of(lane, word)));
+        packet
+    }
+
+    #[inline]
+    fn set_packet(&self, lane: u32, packet: &Packet) {
+        // SAFETY: as above.
+        unsafe { vectors::copy(packet, self.address(lane).as_ptr(), 1) };
+    }
+
+    #[inline]
+    fn read_packets(&self, mask: u64, words: usize, packets: &mut [Packet; 64]) {
+        self.for_each_run(mask, |shared, first, count| {
+            // SAFETY: the port has these lanes, and a mask has 64 bits; code of this process accesses shared packets
+            // word by word, atomically.
             unsafe {
-                let (from, to) = (shared.add(first), packets.as_mut_ptr().add(first));
+                let (from, to) = (shared.add(first).as_ptr(), packets.as_mut_ptr().add(first));
                 if words <= 2 {
                     vectors::copy_two_words(from, to, count);
                 } else {
                     vectors::copy(from, to, count);
                 }
             }
-        }
+        });
         #[cfg(all(test, feature = "std"))]
         for lane in crate::lanes::Lanes::from_mask(mask) {
             for word in 0..if words <= 2 { 2 } else { PACKET_WORDS } {
-                super::racing::was_read(port, self.packet(port, lane, word));
+                super::racing::was_read(self.index, self.word_of(lane, word));
             }
         }
     }
 
     #[inline]
-    fn write_packets(&self, port: PortIndex, mask: u64, packets: &[Packet; 64]) {
-        let shared = self.packets(port, mask);
-        for (first, count) in Runs(mask) {
+    fn write_packets(&self, mask: u64, packets: &[Packet; 64]) {
+        self.for_each_run(mask, |shared, first, count| {
             // SAFETY: as above.
             unsafe {
-                vectors::copy(packets.as_ptr().add(first), shared.add(first), count);
+                vectors::copy(
+                    packets.as_ptr().add(first),
+                    shared.add(first).as_ptr(),
+                    count,
+                )
             }
-        }
-    }
-
-    #[inline]
-    fn nonzero_inboxes(&self, first: PortIndex) -> u64 {
-        let inboxes = self.mailbox(Side::Server, first).as_ptr();
-        if self.layout.ports() - first.get() >= 64 {
-            // SAFETY: 64 mailboxes from this one on are within the memory.
-            return unsafe { vectors::nonzero(inboxes) };
-        }
-        let end = self.layout.ports();
-        (first.get()..end).fold(0, |bits, port| {
-            let mailbox = self.mailbox(Side::Server, PortIndex::new(port));
-            let nonzero = mailbox.load(Ordering::Relaxed) != 0;
-            bits | u64::from(nonzero) << (port - first.get())
-        })
+        });
     }
 }
 

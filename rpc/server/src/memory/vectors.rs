@@ -74,7 +74,7 @@ pub unsafe fn copy_two_words(from: *const Packet, to: *mut Packet, packets: usiz
     unsafe { machine::copy_two_words(from, to, packets) }
 }
 
-/// Bit mask of those of 64 mailboxes that are not zero. Relaxed loads.
+/// Bit mask of those of 64 mailboxes that are not zero. An acquire fence must follow before packets are read.
 ///
 /// # Safety
 ///

@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::sync::atomic::{Ordering, fence};
 use core::task::Waker;
 
 use super::budget::{Budget, Limits};
@@ -247,19 +248,21 @@ impl Device {
             self.step(port);
         }
         let blocks = self.idle_inboxes.len();
-        for first in (0..blocks).step_by(SCANS) {
-            let scanned = first..blocks.min(first + SCANS);
-            for block in scanned.clone() {
+        let mut first = 0;
+        while first < blocks {
+            let next = blocks.min(first + SCANS);
+            for block in first..next {
                 any |= self.scan(Block(block));
             }
             if blocks > SCANS {
                 // Blocks that were just scanned are skipped.
                 for recent in self.recent {
-                    if !scanned.contains(&recent.0) {
+                    if !(first..next).contains(&recent.0) {
                         any |= self.scan(recent);
                     }
                 }
             }
+            first = next;
         }
         any
     }
@@ -275,15 +278,16 @@ impl Device {
         if !self.recent.contains(&block) {
             self.recent = [block, self.recent[0]];
         }
+        // Makes visible what clients wrote before.
+        fence(Ordering::Acquire);
         for bit in Lanes::from_mask(changed) {
-            self.inbox_changed(block.port(bit));
+            self.inbox_changed(block.port(bit), (inboxes >> bit & 1) as u32);
         }
         true
     }
 
     #[inline]
-    fn inbox_changed(&mut self, port: PortIndex) {
-        let inbox = self.state.memory.inbox(Side::Server, port);
+    fn inbox_changed(&mut self, port: PortIndex, inbox: u32) {
         let slot = &self.slots[port.slot()];
         match slot.state {
             State::Idle if Side::Server.owns(inbox, slot.handshake.outbox()) => self.begin(port),
@@ -298,7 +302,7 @@ impl Device {
         let memory = &self.state.memory;
         // Each is read once, because the client may change it.
         let (mask, encoded) = (memory.mask(port), memory.opcode(port));
-        let mut packets = Packets::new(&**memory, port, mask);
+        let mut packets = Packets::predicted(&**memory, port, mask);
         let opcode = self.opcodes.decode(encoded);
         if self.last.0 != opcode {
             self.last = (opcode, self.handlers.index_of(opcode));
@@ -338,7 +342,10 @@ impl Device {
             }
         };
         match answered {
-            Ok(()) => self.close(port),
+            Ok(()) => {
+                slot.handshake.finish_send(&**memory);
+                self.call_ended(port);
+            }
             Err(fault) => self.drop_call(port, fault),
         }
     }
@@ -391,7 +398,13 @@ impl Device {
         let slot = &mut self.slots[port.slot()];
         slot.state = State::Idle;
         slot.handshake.close(&*self.state.memory);
-        let outbox = slot.handshake.outbox();
+        self.call_ended(port);
+    }
+
+    /// Waits for the next call of a port.
+    #[inline]
+    fn call_ended(&mut self, port: PortIndex) {
+        let outbox = self.slots[port.slot()].handshake.outbox();
         self.set_idle_inbox(port, outbox);
         self.count_ended_call();
     }
@@ -434,5 +447,56 @@ impl Device {
 impl Drop for Device {
     fn drop(&mut self) {
         self.state.budget.close();
+    }
+}
+
+#[cfg(all(test, feature = "std"))]
+mod tests {
+    use std::sync::mpsc::{Sender, channel};
+
+    use super::*;
+    use crate::layout::Layout;
+
+    struct Masks(Sender<u64>);
+
+    impl Session for Masks {
+        fn step(&mut self, call: &mut OpenCall<'_>) -> Result<Step, Fault> {
+            let sent = self.0.send(call.mask());
+            sent.map_or(Err(Fault::HandlerFailed), |()| Ok(Step::Done))
+        }
+
+        fn end(&mut self) {}
+    }
+
+    /// Masks in headers are arbitrary.
+    #[test]
+    fn calls_have_only_lanes_of_their_port() -> Result<(), Error> {
+        for (lanes, mask, expected) in [
+            (1, u64::MAX, 1),
+            (32, u64::MAX, 0xffff_ffff),
+            (32, 1 << 40 | 0b101, 0b101),
+            (64, u64::MAX, u64::MAX),
+            (64, 0b110, 0b110),
+        ] {
+            let (sender, masks) = channel();
+            let to = sender.clone();
+            let send = move |mask| to.send(mask).expect("it is received below");
+            let mut handlers = Handlers::new();
+            let (request, reply, warp) = (send.clone(), send.clone(), send.clone());
+            handlers.on_request(0, move |packets| request(packets.mask()))?;
+            handlers.on_reply(1, move |packets| reply(packets.mask()))?;
+            handlers.on_warp(2, 8, move |packets| warp(packets.input().mask()))?;
+            let session = sender.clone();
+            handlers.on_call(3, move || Masks(session.clone()))?;
+            let memory = Region::zeroed(Layout::new(4, lanes)?)?;
+            for (port, opcode) in memory.layout().port_indices().zip(0..) {
+                memory.set_header(port, mask, opcode);
+                memory.set_outbox(Side::Client, port, 1);
+            }
+            let (limits, opcodes) = (Limits::default(), Opcodes::Wide);
+            Device::new(memory, Arc::new(handlers), limits, opcodes).poll();
+            assert_eq!(masks.try_iter().collect::<Vec<_>>(), [expected; 4]);
+        }
+        Ok(())
     }
 }

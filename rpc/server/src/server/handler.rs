@@ -64,7 +64,7 @@ pub struct Warp<'c> {
     pub(crate) output: Packets<'c, SharedMemory>,
 }
 
-impl Warp<'_> {
+impl<'c> Warp<'c> {
     /// Copies of the packets that the client has sent.
     #[inline]
     pub fn input(&self) -> &PacketCopies {
@@ -89,7 +89,7 @@ impl Warp<'_> {
 
     /// The packets themselves.
     #[inline]
-    pub fn output(&self) -> &Packets<'_, SharedMemory> {
+    pub fn output(&self) -> &Packets<'c, SharedMemory> {
         &self.output
     }
 }

@@ -66,6 +66,7 @@ struct Devices {
 
 impl Served {
     /// The device, unless another thread uses it or waits for it.
+    #[inline]
     fn try_lock(&self) -> Option<MutexGuard<'_, Device>> {
         if self.waiting.load(Ordering::Relaxed) > 0 {
             return None;

@@ -55,6 +55,6 @@ pub unsafe fn nonzero(mailboxes: *const u32) -> u64 {
     let mailboxes = unsafe { core::slice::from_raw_parts(mailboxes.cast::<AtomicU32>(), 64) };
     let values = mailboxes.iter().zip(0..);
     values.fold(0, |bits, (mailbox, port)| {
-        bits | u64::from(mailbox.load(Ordering::Relaxed) != 0) << port
+        bits | u64::from(mailbox.load(Ordering::Acquire) != 0) << port
     })
 }

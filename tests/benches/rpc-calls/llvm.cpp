@@ -1,6 +1,15 @@
-// The server in the header of LLVM 22, with a loop as in its loader, or as in its offload runtime.
+// The server in the header of LLVM 22 or 23, with a loop as in its loader, or as in its offload runtime.
 #include "client.h"
 #include "rpc.h"
+
+// Ports of LLVM 23 close themselves; its memory begins with a doorbell.
+#ifdef LLVM_23
+#define CLOSE(port)
+#define MAILBOXES sizeof(rpc::Doorbell)
+#else
+#define CLOSE(port) (port)->close()
+#define MAILBOXES 0
+#endif
 
 static rpc::Server *server;
 static uint32_t lanes;
@@ -16,23 +25,27 @@ static void each_port(void) {
     while (auto port = server->try_open(lanes, next)) {
         next = port->get_index() + 1;
         serve(*port);
-        port->close();
+        CLOSE(port);
     }
 }
 
 static void first_port(void) {
     if (auto port = server->try_open(lanes, 0)) {
         serve(*port);
-        port->close();
+        CLOSE(port);
     }
 }
 
 int main(int count, char **words) {
     struct calls calls = arguments(count, words);
     lanes = calls.lanes;
-    void *memory = calloc(1, rpc::Server::allocation_size(lanes, calls.ports));
+    size_t size = rpc::Server::allocation_size(lanes, calls.ports);
+    // A multiple of the alignment.
+    size = (size + 63) / 64 * 64;
+    void *memory = aligned_alloc(64, size);
+    memset(memory, 0, size);
     server = new rpc::Server(calls.ports, memory);
-    call(&calls, memory, 1, strcmp(calls.kind, "offload") ? each_port : first_port);
+    call(&calls, (char *)memory + MAILBOXES, 1, strcmp(calls.kind, "offload") ? each_port : first_port);
     delete server;
     free(memory);
     return 0;
