@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use gpurpc::client::{Client, HostLocks};
 use gpurpc::memory::Region;
-use gpurpc::server::{Device, Handlers, IdlePolicy, Limits, Opcodes, Server};
+use gpurpc::server::{Device, Handlers, IdlePolicy, Limits, Server};
 use gpurpc::{Layout, PortIndex, opcode};
 use gpustub_tests::command::succeed;
 use gpustub_tests::components::component;
@@ -53,12 +53,7 @@ fn round_trips(llvm: Serve, serving: Serving, layout: Layout, port: PortIndex) -
             }
         })?;
     }
-    let mut device = Device::new(
-        region.clone(),
-        Arc::new(handlers),
-        Limits::default(),
-        Opcodes::Wide,
-    );
+    let mut device = Device::new(region.clone(), Arc::new(handlers), Limits::default());
     let start = region.start().as_ptr() as usize;
     let ended = AtomicBool::new(false);
     let mask = layout.lane_mask();
@@ -127,7 +122,7 @@ fn device(layout: Layout) -> Result<(Device, Client<Region, HostLocks>)> {
         }
     })?;
     let limits = Limits::default();
-    let device = Device::new(region, Arc::new(handlers), limits, Opcodes::Wide);
+    let device = Device::new(region, Arc::new(handlers), limits);
     Ok((device, client))
 }
 

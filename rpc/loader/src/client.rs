@@ -1,6 +1,5 @@
 //! RPC client in an image.
 
-use gpurpc::server::Opcodes;
 use gpurpc::{Generation, Layout, Symbol};
 
 use crate::error::{Code, Error, Result};
@@ -38,11 +37,6 @@ impl Client {
             };
         }
         Ok(None)
-    }
-
-    /// Default encoding of opcodes: 16 bits in LLVM 19.
-    pub fn opcodes(self) -> Opcodes {
-        self.generation.opcodes
     }
 
     /// Writes a client for memory that the device sees at `buffer`.

@@ -101,13 +101,13 @@ impl Locks for HostLocks {
 /// use gpurpc::Layout;
 /// use gpurpc::client::{Client, HostLocks};
 /// use gpurpc::memory::Region;
-/// use gpurpc::server::{Device, Handlers, Limits, Opcodes};
+/// use gpurpc::server::{Device, Handlers, Limits};
 ///
 /// let memory = Region::zeroed(Layout::new(8, 32)?)?;
 /// let client = Client::new(memory.clone(), HostLocks::new());
 /// let mut handlers = Handlers::new();
 /// handlers.on_request(0x7800_0001, |packets| packets.set_word(0, 0, packets.word(0, 0) ^ 1))?;
-/// let mut device = Device::new(memory, Arc::new(handlers), Limits::default(), Opcodes::Wide);
+/// let mut device = Device::new(memory, Arc::new(handlers), Limits::default());
 ///
 /// let mut call = client.open(0x7800_0001, 0b1);
 /// call.send(|packets| packets.set_word(0, 0, 43));

@@ -9,7 +9,7 @@ use std::thread;
 
 use gpurpc::client::{Client, HostLocks};
 use gpurpc::memory::Region;
-use gpurpc::server::{Device, Handlers, Limits, Opcodes};
+use gpurpc::server::{Device, Handlers, Limits};
 use gpurpc::{Error, Layout, PortIndex};
 
 const ADD: u32 = 0x6700_0001;
@@ -60,7 +60,7 @@ fn memory_that_is_not_atomic_changes_hands() -> Result<(), Error> {
         let region = Region::zeroed(Layout::new(ports as u32, 1)?)?;
         let client = Client::new(region.clone(), HostLocks::yielding());
         let limits = Limits::default();
-        let mut device = Device::new(region, Arc::new(handlers), limits, Opcodes::Wide);
+        let mut device = Device::new(region, Arc::new(handlers), limits);
         let (next, ended) = (AtomicU64::new(0), AtomicBool::new(false));
         let warp = || {
             let thread = next.fetch_add(1, Ordering::Relaxed);

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use gpurpc::client::{Client, HostLocks};
 use gpurpc::memory::Region;
-use gpurpc::server::{Device, Handlers, IdlePolicy, Limits, Opcodes, Server};
+use gpurpc::server::{Device, Handlers, IdlePolicy, Limits, Server};
 use gpurpc::{Error, Layout, PortIndex};
 
 const INCREMENT: u32 = 0x6700_0001;
@@ -54,7 +54,7 @@ fn rig() -> Result<Rig, Error> {
     let memory = Region::zeroed(Layout::new(PORTS, 1)?)?;
     let client = Client::new(memory.clone(), HostLocks::new());
     let handlers = Arc::new(handlers);
-    let device = Device::new(memory, handlers, Limits::default(), Opcodes::Wide);
+    let device = Device::new(memory, handlers, Limits::default());
     Ok(Rig {
         device,
         client,

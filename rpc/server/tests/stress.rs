@@ -6,7 +6,7 @@ use std::thread;
 
 use gpurpc::client::{Client, HostLocks};
 use gpurpc::memory::Region;
-use gpurpc::server::{Device, Fault, Handlers, Limits, Opcodes, OpenCall, Session, Step};
+use gpurpc::server::{Device, Fault, Handlers, Limits, OpenCall, Session, Step};
 use gpurpc::{Error, Layout};
 
 const INCREMENT: u32 = 0x6700_0001;
@@ -50,7 +50,7 @@ fn device(
 ) -> Result<(Device, Client<Region, HostLocks>), Error> {
     let region = Region::zeroed(layout)?;
     let client = Client::new(region.clone(), HostLocks::yielding());
-    let device = Device::new(region, Arc::new(handlers), Limits::default(), Opcodes::Wide);
+    let device = Device::new(region, Arc::new(handlers), Limits::default());
     Ok((device, client))
 }
 

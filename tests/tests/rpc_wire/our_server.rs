@@ -149,12 +149,7 @@ fn run(
     let layout = Layout::with_generation(generation, ports, lanes)?;
     let region = mapped(&memory, layout)?;
     let server = Server::new(IdlePolicy::default());
-    let mut device = Device::new(
-        region.clone(),
-        Arc::new(handlers),
-        Limits::default(),
-        generation.opcodes,
-    );
+    let mut device = Device::new(region.clone(), Arc::new(handlers), Limits::default());
     let [value, mailbox] = doorbell_words(&region);
     if generation.has_doorbell() {
         // SAFETY: the region outlives the device; the words are only accessed atomically.

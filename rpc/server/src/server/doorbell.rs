@@ -17,7 +17,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 /// use std::sync::atomic::AtomicU64;
 ///
 /// use gpurpc::memory::Region;
-/// use gpurpc::server::{Device, Doorbell, Handlers, Limits, Opcodes};
+/// use gpurpc::server::{Device, Doorbell, Handlers, Limits};
 /// use gpurpc::{Generation, Layout};
 ///
 /// // Replaces a signal that a GPU runtime creates.
@@ -27,7 +27,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 /// let doorbell = unsafe { Doorbell::new(value, mailbox, 7) };
 /// let memory = Region::zeroed(Layout::with_generation(Generation::LLVM_23, 8, 64)?)?;
 /// let handlers = Arc::new(Handlers::new());
-/// let device = Device::new(memory, handlers, Limits::default(), Opcodes::Wide);
+/// let device = Device::new(memory, handlers, Limits::default());
 /// let device = device.with_doorbell(doorbell)?;
 /// # Ok::<(), gpurpc::Error>(())
 /// ```

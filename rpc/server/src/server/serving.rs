@@ -49,11 +49,11 @@ impl Default for IdlePolicy {
 /// use std::sync::Arc;
 ///
 /// use gpurpc::memory::Region;
-/// use gpurpc::server::{Device, Handlers, IdlePolicy, Limits, Opcodes, Server};
+/// use gpurpc::server::{Device, Handlers, IdlePolicy, Limits, Server};
 /// use gpurpc::{Error, Layout};
 ///
 /// let memory = Region::zeroed(Layout::new(8, 32)?)?;
-/// let device = Device::new(memory, Arc::new(Handlers::new()), Limits::default(), Opcodes::Wide);
+/// let device = Device::new(memory, Arc::new(Handlers::new()), Limits::default());
 /// let server = Server::new(IdlePolicy::default());
 /// let id = server.add_device(device);
 /// server.remove_device(id)?;
@@ -108,11 +108,11 @@ impl Served {
 /// use std::sync::Arc;
 ///
 /// use gpurpc::memory::Region;
-/// use gpurpc::server::{Device, Handlers, IdlePolicy, Limits, Opcodes, Server};
+/// use gpurpc::server::{Device, Handlers, IdlePolicy, Limits, Server};
 /// use gpurpc::{Error, Layout};
 ///
 /// let memory = Region::zeroed(Layout::new(8, 32)?)?;
-/// let device = Device::new(memory, Arc::new(Handlers::new()), Limits::default(), Opcodes::Wide);
+/// let device = Device::new(memory, Arc::new(Handlers::new()), Limits::default());
 /// let server = Arc::new(Server::new(IdlePolicy::default()));
 /// server.add_device(device);
 /// let serving = std::thread::spawn({
@@ -331,7 +331,7 @@ mod tests {
     use crate::client::{Client, HostLocks};
     use crate::layout::Layout;
     use crate::memory::{Memory, Region, Side};
-    use crate::server::{Handlers, Limits, Opcodes};
+    use crate::server::{Handlers, Limits};
 
     /// Without a serving thread, `poll_idle` itself answers the calls.
     #[test]
@@ -350,12 +350,7 @@ mod tests {
         for _ in 0..2 {
             let memory = Region::zeroed(Layout::new(2, 1)?)?;
             clients.push(Client::new(memory.clone(), HostLocks::new()));
-            let device = Device::new(
-                memory,
-                Arc::clone(&handlers),
-                Limits::default(),
-                Opcodes::Wide,
-            );
+            let device = Device::new(memory, Arc::clone(&handlers), Limits::default());
             server.add_device(device);
         }
         assert!(server.poll_idle());
@@ -398,8 +393,7 @@ mod tests {
         })?;
         let memory = Region::zeroed(Layout::new(2, 1)?)?;
         let client = Client::new(memory.clone(), HostLocks::new());
-        let (limits, opcodes) = (Limits::default(), Opcodes::Wide);
-        let mut device = Device::new(memory, Arc::new(handlers), limits, opcodes);
+        let mut device = Device::new(memory, Arc::new(handlers), Limits::default());
         let mut calls = [client.open(1, 1), client.open(1, 1)];
         for call in &mut calls {
             call.send(|_| {});

@@ -9,9 +9,7 @@ use std::thread;
 use gpurpc::client::{Call, Client, HostLocks};
 use gpurpc::libc::Services;
 use gpurpc::memory::Region;
-use gpurpc::server::{
-    Device, DroppedCall, Handlers, IdlePolicy, Limits, Opcodes, RefusedCall, Server,
-};
+use gpurpc::server::{Device, DroppedCall, Handlers, IdlePolicy, Limits, RefusedCall, Server};
 use gpurpc::{Lanes, Layout, PACKET_WORDS, opcode};
 
 pub type Result<T = ()> = std::result::Result<T, Box<dyn Error>>;
@@ -98,12 +96,7 @@ pub fn run<T>(
     });
     let region = Region::zeroed(Layout::new(64, lanes)?)?;
     let client = Client::new(region.clone(), HostLocks::yielding());
-    server.add_device(Device::new(
-        region,
-        Arc::new(handlers),
-        limits,
-        Opcodes::Wide,
-    ));
+    server.add_device(Device::new(region, Arc::new(handlers), limits));
     thread::scope(|scope| {
         scope.spawn(|| server.serve());
         // Also if the program panics.

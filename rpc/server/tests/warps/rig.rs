@@ -7,7 +7,7 @@ use std::thread;
 
 use gpurpc::client::{Call, Client, HostLocks};
 use gpurpc::memory::Region;
-use gpurpc::server::{Device, Handlers, Limits, Opcodes};
+use gpurpc::server::{Device, Handlers, Limits};
 use gpurpc::{Error, Layout};
 
 use crate::warp::{Warp, Wrote};
@@ -78,7 +78,7 @@ impl Bench {
         handlers.on_fault(|dropped| panic!("{dropped:?}"));
         let region = Region::zeroed(layout)?;
         let client = Client::new(region.clone(), HostLocks::yielding());
-        let device = Device::new(region, Arc::new(handlers), Limits::default(), Opcodes::Wide);
+        let device = Device::new(region, Arc::new(handlers), Limits::default());
         Ok(Self {
             device,
             client,
