@@ -14,10 +14,7 @@ use gpurpc::{Layout, opcode};
 use gpustub_tests::{Result, scratch};
 
 use crate::Sink;
-use crate::programs::{Llvm, doorbell_words, mapped};
-
-/// Event of the doorbell.
-const EVENT: u32 = 7;
+use crate::programs::{EVENT, Llvm, doorbell_words, mapped};
 
 /// Ports, lanes and warps.
 const SHAPES: [(u32, u32, u32); 4] = [(1, 1, 2), (2, 32, 3), (64, 32, 3), (64, 64, 3)];
