@@ -1,5 +1,6 @@
 //! The services of LLVM's libc, implemented by functions of a C program.
 
+#[macro_use]
 mod support;
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -14,8 +15,8 @@ use gpurpc::memory::SharedMemory;
 use gpurpc::opcode;
 use gpurpc_capi::*;
 use support::{
-    ALREADY_STARTED, DUPLICATE_OPCODE, INVALID_ARGUMENT, INVALID_STRUCT_SIZE, Polling, SUCCESS,
-    Server, options,
+    ALREADY_STARTED, DUPLICATE_OPCODE, INVALID_ARGUMENT, INVALID_STRUCT_SIZE, NewOptions, Polling,
+    SUCCESS, Server,
 };
 
 const INVALID_MEMORY: c_int = 0x1005;
@@ -205,8 +206,7 @@ fn word(call: &mut Open<'_>) -> u64 {
     word.expect("the call is open")
 }
 
-#[test]
-fn each_service_is_a_function_of_the_program() {
+fn each_service_is_a_function_of_the_program(options: NewOptions) {
     let Ends { host, heard, typed } = host();
     let server = Server::new();
     server.1.set(true);
@@ -299,8 +299,7 @@ fn each_service_is_a_function_of_the_program() {
     assert!(heard.try_recv().is_err(), "each device has one end");
 }
 
-#[test]
-fn services_without_functions_fail() {
+fn services_without_functions_fail(options: NewOptions) {
     let server = Server::new();
     server.1.set(true);
     assert_eq!(register(&server, &none()), SUCCESS);
@@ -320,8 +319,7 @@ fn services_without_functions_fail() {
     assert_eq!(word(&mut call), FAILED);
 }
 
-#[test]
-fn data_is_used_until_a_read_has_returned() {
+fn data_is_used_until_a_read_has_returned(options: NewOptions) {
     let Ends { host, heard, typed } = host();
     let server = Server::new();
     assert_eq!(register(&server, &all(host)), SUCCESS);
@@ -340,8 +338,7 @@ fn data_is_used_until_a_read_has_returned() {
     assert_eq!(heard.recv().as_deref(), Ok("end 1"));
 }
 
-#[test]
-fn an_opcode_is_served_by_one() {
+fn an_opcode_is_served_by_one(options: NewOptions) {
     unsafe extern "C" fn own(_: *mut Call, _: *mut c_void) {}
     let server = Server::new();
     assert_eq!(server.register(opcode::MALLOC, own, &()), SUCCESS);
@@ -452,3 +449,10 @@ fn a_device_that_cannot_be_added_takes_no_ownership() {
     // The server's end also ends its only device.
     assert_eq!(calls(), [1, 1]);
 }
+
+for_each_generation!(
+    each_service_is_a_function_of_the_program,
+    services_without_functions_fail,
+    data_is_used_until_a_read_has_returned,
+    an_opcode_is_served_by_one,
+);
