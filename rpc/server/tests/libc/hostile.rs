@@ -216,3 +216,33 @@ fn noise_costs_a_port_at_most() -> Result {
     }
     Ok(())
 }
+
+/// Their services would trust the device: no combination of functions of the host serves them.
+#[test]
+fn opcodes_of_openmp_and_hip_are_unknown() -> Result {
+    let groups = [opcode::OPENMP_BASE, opcode::HIP_BASE];
+    let known = opcode::ALL.iter().map(|(_, opcode)| *opcode);
+    let mut opcodes: Vec<_> = known
+        .filter(|opcode| groups.contains(&(opcode & 0xff00_0000)))
+        .collect();
+    assert_eq!(opcodes.len(), 5);
+    opcodes.extend(groups.map(|group| group | 0x00ff_ffff));
+    for layout in layouts() {
+        let services = quiet()
+            .host_call(|_, _| unreachable!("no call names an address of the host"))
+            .memory(|_| 64, |_| ());
+        run_program(layout, services, |program| {
+            for opcode in &opcodes {
+                let mut call = program.open_call(*opcode, 1);
+                call.send(|_| ());
+                let dropped = program.fault();
+                assert_eq!(
+                    (dropped.opcode, dropped.fault),
+                    (*opcode, Fault::UnknownOpcode)
+                );
+            }
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
