@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use gpurpc::client::{Client, HostLocks};
 use gpurpc::memory::Region;
-use gpurpc::server::{Device, Handlers, Limits, Opcodes};
+use gpurpc::server::{Device, Handlers, Limits};
 use gpurpc::{Layout, PortIndex, opcode};
 use gpustub_tests::command::succeed;
 use gpustub_tests::components::component;
@@ -52,12 +52,7 @@ fn round_trips(llvm: Serve, serving: Serving, layout: Layout, port: PortIndex) -
             }
         })?;
     }
-    let mut device = Device::new(
-        region.clone(),
-        Arc::new(handlers),
-        Limits::default(),
-        Opcodes::Wide,
-    );
+    let mut device = Device::new(region.clone(), Arc::new(handlers), Limits::default());
     let start = region.start().as_ptr() as usize;
     let ended = AtomicBool::new(false);
     let mask = layout.lane_mask();

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use gpurpc::client::{Client, HostLocks};
 use gpurpc::memory::Region;
-use gpurpc::server::{Device, Doorbell, Handlers, IdlePolicy, Limits, Opcodes, Server, WaitHooks};
+use gpurpc::server::{Device, Doorbell, Handlers, IdlePolicy, Limits, Server, WaitHooks};
 use gpurpc::{Generation, Layout, opcode};
 use gpustub_tests::Result;
 
@@ -64,10 +64,7 @@ fn device() -> Result<(Device, Client<Region, HostLocks>)> {
         packets.set_word(0, 0, packets.word(0, 0) + 1);
     })?;
     let limits = Limits::default();
-    Ok((
-        Device::new(region, Arc::new(handlers), limits, Opcodes::Wide),
-        client,
-    ))
+    Ok((Device::new(region, Arc::new(handlers), limits), client))
 }
 
 /// A server with one device.

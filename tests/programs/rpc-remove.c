@@ -4,19 +4,11 @@
 
 #include <gpurpc.h>
 
+#include "rpc-check.h"
+
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-#define CHECK(what)                                                     \
-    do {                                                                \
-        if (!(what)) {                                                  \
-            fprintf(stderr, "line %d: failed: %s\n", __LINE__, #what);  \
-            exit(1);                                                    \
-        }                                                               \
-    } while (0)
-#define OK(what) CHECK((what) == GPURPC_STATUS_SUCCESS)
 
 enum { ADD = GPURPC_OPCODE('t', 1), ECHO = GPURPC_OPCODE('t', 2) };
 enum { DEVICES = 10, PORTS = 64, LANES = 32, HEADER = 16, PACKET = 64 };

@@ -6,19 +6,11 @@
 #include <gpurpc.h>
 #include <gpurpc_client.h>
 
+#include "rpc-check.h"
+
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-#define CHECK(what)                                                     \
-    do {                                                                \
-        if (!(what)) {                                                  \
-            fprintf(stderr, "line %d: failed: %s\n", __LINE__, #what);  \
-            exit(1);                                                    \
-        }                                                               \
-    } while (0)
-#define OK(what) CHECK((what) == GPURPC_STATUS_SUCCESS)
 
 enum { ADD = GPURPC_OPCODE('t', 1), ECHO = GPURPC_OPCODE('t', 2) };
 enum { CLIENTS = 4, CALLS = 300, PORTS = 3 };

@@ -6,27 +6,12 @@ static void turn(void);
 #define GPURPC_PAUSE() turn()
 #include <gpurpc_client.h>
 
+#include "rpc-check.h"
+
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define EXPECT(what, status)                                                                        \
-    do {                                                                                            \
-        gpurpc_status_t got = (what);                                                               \
-        if (got != (status)) {                                                                      \
-            fprintf(stderr, "line %d: %s: %#x: %s\n", __LINE__, #what, (unsigned)got, gpurpc_strerror(got)); \
-            exit(1);                                                                                \
-        }                                                                                           \
-    } while (0)
-#define OK(what) EXPECT(what, GPURPC_STATUS_SUCCESS)
-#define CHECK(what)                                                     \
-    do {                                                                \
-        if (!(what)) {                                                  \
-            fprintf(stderr, "line %d: failed: %s\n", __LINE__, #what);  \
-            exit(1);                                                    \
-        }                                                               \
-    } while (0)
 
 enum { INCREMENT = GPURPC_OPCODE('t', 1), ADD = GPURPC_OPCODE('t', 2), GREET = GPURPC_OPCODE('t', 3) };
 

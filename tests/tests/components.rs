@@ -1,6 +1,7 @@
 //! `components/wheel-headers`, with wheels that a directory has.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use gpustub_tests::command::{run, succeed};
@@ -90,5 +91,89 @@ fn only_headers_that_the_record_names_are_unpacked() -> Result<()> {
     }
     let none = "error: acme==1 has no headers".to_owned();
     assert_eq!(unpack(&["acme/lib/libacme.so.1"])?, Err(none));
+    Ok(())
+}
+
+/// A directory with `components/install`, whose only component is a source package, and the versions that apt
+/// lists of it, none of which can be downloaded.
+fn install_sources(versions: &[&str]) -> Result<Vec<String>> {
+    let dir = scratch()?;
+    let tools = dir.path().join("tools");
+    fs::create_dir(&tools)?;
+    let script = dir.path().join("install");
+    fs::copy(repository().join("tests/components/install"), &script)?;
+    for list in ["moving.list", "moving-trees.list"] {
+        fs::write(dir.path().join(list), "")?;
+    }
+    let line = "acme-7   sid  acme-toolchain-7 src\n";
+    fs::write(dir.path().join("moving-sources.list"), line)?;
+    let listed = versions
+        .iter()
+        .map(|version| format!("Version: {version}\n"));
+    let listed: String = listed.collect();
+    for (tool, code) in [
+        (
+            "apt-cache",
+            format!("printf '{}'", listed.replace('\n', "\\n")),
+        ),
+        (
+            "apt-get",
+            // The part after `=` is the version. That of version 1 is not listed.
+            format!(
+                "for word; do case $word in *=2) \
+                 echo \"'file://{}/none' acme_2.orig.tar.xz 1 SHA256:0\" ;; esac; done",
+                dir.path().display()
+            ),
+        ),
+    ] {
+        let tool = tools.join(tool);
+        fs::write(&tool, format!("#!/bin/sh\n{code}\n"))?;
+        fs::set_permissions(&tool, fs::Permissions::from_mode(0o755))?;
+    }
+    let mut install = Command::new("bash");
+    install.args([
+        "-c",
+        r#"PATH=$1:$PATH exec bash "$2" "$3" --moving"#,
+        "install",
+    ]);
+    install.args([&tools, &script, &dir.path().join("components")]);
+    let ran = run(&mut install)?;
+    assert_eq!(ran.status.code(), Some(1), "{}", ran.stderr);
+    let at = dir.path().display().to_string();
+    let lines = ran
+        .stderr
+        .lines()
+        .map(|line| line.replace(&at, "DIRECTORY"));
+    Ok(lines.collect())
+}
+
+#[test]
+#[ignore = "needs Debian's apt: ./tests/run"]
+fn missing_sources_are_named_with_the_versions_that_were_tried() -> Result<()> {
+    let change = "help: change the line of `acme-7` in tests/components/moving-sources.list if the suite has another \
+                  package";
+    let error = "error: cannot download the source package `acme-toolchain-7` of Debian sid, for the component \
+                 `acme-7`";
+    let lines = install_sources(&["2", "1"])?;
+    let at = lines.iter().position(|line| line == error);
+    let at = at.ok_or_else(|| lines.join("\n"))?;
+    assert_eq!(
+        lines[at + 1..],
+        [
+            "  tried: 2 (file://DIRECTORY/none)",
+            "  tried: 1",
+            "help: a mirror may lag behind its own list: run this again later, or with another mirror in /etc/apt",
+            change,
+        ]
+    );
+    assert_eq!(
+        install_sources(&[])?,
+        [
+            error,
+            "  tried: nothing, as the mirror lists no version",
+            "help: find the suites that have it at https://tracker.debian.org/pkg/acme-toolchain-7",
+            change,
+        ]
+    );
     Ok(())
 }

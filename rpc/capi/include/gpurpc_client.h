@@ -139,6 +139,9 @@ GPURPC_DETAIL_FN uint64_t gpurpc_detail_count(uint64_t *counter) {
     return atomicAdd((unsigned long long *)counter, 1ULL);
 #endif
 }
+GPURPC_DETAIL_FN void gpurpc_detail_store_event(uint64_t *mailbox, uint64_t event) {
+    *(volatile uint64_t *)mailbox = event;
+}
 GPURPC_DETAIL_FN void gpurpc_detail_pause(void) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 700
     __nanosleep(64);
@@ -238,6 +241,9 @@ GPURPC_DETAIL_FN void gpurpc_detail_clear(uint32_t *word, uint32_t bits) {
 GPURPC_DETAIL_FN uint64_t gpurpc_detail_count(uint64_t *counter) {
     return __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
 }
+GPURPC_DETAIL_FN void gpurpc_detail_store_event(uint64_t *mailbox, uint64_t event) {
+    __atomic_store_n(mailbox, event, __ATOMIC_RELAXED);
+}
 #endif
 
 /* Calls. */
@@ -269,7 +275,7 @@ GPURPC_DETAIL_FN void gpurpc_detail_ring(const gpurpc_call_t *call) {
     const gpurpc_doorbell_t *doorbell = call->client->doorbell;
     if (!gpurpc_detail_is_first(call->mask) || doorbell->value == 0 || gpurpc_detail_count(doorbell->value) != 0)
         return;
-    *(volatile uint64_t *)doorbell->mailbox = doorbell->event_id;
+    gpurpc_detail_store_event(doorbell->mailbox, doorbell->event_id);
     gpurpc_detail_fence();
 #if defined(__AMDGCN__)
     /* Message 1 is an interrupt. */

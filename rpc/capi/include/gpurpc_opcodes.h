@@ -2,8 +2,8 @@
  *
  * C11, C++17, CUDA, HIP; includes nothing. The upper byte of an opcode names the owner of the range: 'c' LLVM's
  * libc (libc/shared/rpc_opcodes.h), 'g' this library, 'o' LLVM's OpenMP, 'r' ROCm's HIP. Programs use any other
- * letter. No service of this library has an opcode of OpenMP or HIP: their calls name host addresses, which the
- * server would have to trust. */
+ * letter. No service of this library has an opcode of OpenMP or HIP: some of their calls name host addresses,
+ * which the server would have to trust. */
 #ifndef GPURPC_OPCODES_H
 #define GPURPC_OPCODES_H
 
@@ -82,7 +82,15 @@ enum gpurpc_opcode {
     /* LLVM's tests: sends back what it receives. */
     GPURPC_OPCODE_TEST_STREAM = 0x63008002,
     /* LLVM's OpenMP: calls a function of the host by its address. Not served. */
-    GPURPC_OPCODE_OPENMP_HOST_CALL = 0x6f000000
+    GPURPC_OPCODE_OPENMP_HOST_CALL = 0x6f000000,
+    /* ROCm's HIP: calls a function of the host by its address. Not served. */
+    GPURPC_OPCODE_HIP_FUNCTION = 0x72000000,
+    /* ROCm's HIP: allocates or frees memory of the device. Not served. */
+    GPURPC_OPCODE_HIP_DEVMEM = 0x72000001,
+    /* ROCm's HIP: reports a finding of AddressSanitizer. Not served. */
+    GPURPC_OPCODE_HIP_SANITIZER = 0x72000002,
+    /* ROCm's HIP: formats in the messages of its hostcall. Not served. */
+    GPURPC_OPCODE_HIP_PRINTF = 0x72000003
 };
 
 #endif

@@ -163,8 +163,7 @@ impl Server {
         let handlers = Arc::new(registrations.handlers(device, &is_added, options.in_place()?)?);
         let memory = region(options, layout)?;
         is_added.store(true, Ordering::Release);
-        let opcodes = layout.generation().opcodes;
-        let mut served = Device::new(memory.clone(), handlers, options.limits(), opcodes);
+        let mut served = Device::new(memory.clone(), handlers, options.limits());
         if let Some(doorbell) = doorbell {
             served = served.with_doorbell(doorbell)?;
         }

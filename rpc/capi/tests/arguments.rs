@@ -197,6 +197,35 @@ fn memory_that_is_too_small_is_refused() {
     assert!(server.add(&options).is_ok());
 }
 
+/// The doorbell, with which the memory begins in LLVM 23, is aligned to 64.
+#[test]
+fn misaligned_memory_is_refused() {
+    #[repr(align(64))]
+    struct Aligned([u8; 512]);
+    let mut memory = Aligned([0; 512]);
+    let start = memory.0.as_mut_ptr();
+    let server = Server::new();
+    for (generation, alignment) in [(19, 8), (20, 8), (23, 64)] {
+        let mut options = options(1, 1);
+        options.generation = generation;
+        options.memory_size = 256;
+        for at in [0, 1, 4, 8, 16, 32, 48, 60, 64, 72, 128] {
+            options.memory = start.wrapping_add(at).cast();
+            let expected = if at % alignment == 0 {
+                SUCCESS
+            } else {
+                INVALID_MEMORY
+            };
+            let added = server.add(&options);
+            let status = added.err().unwrap_or(SUCCESS);
+            assert_eq!(status, expected, "LLVM {generation} at {at}");
+            if let Ok(device) = added {
+                assert_eq!(server.remove(device), SUCCESS);
+            }
+        }
+    }
+}
+
 #[test]
 fn null_pointers_are_invalid_arguments() {
     let server = Server::new();

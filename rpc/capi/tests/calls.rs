@@ -1,14 +1,14 @@
 //! Calls of clients through the C interface. Client and server share one thread: a waiting client polls
 //! the server.
 
+#[macro_use]
 mod support;
 
 use std::cell::RefCell;
 use std::ffi::{CStr, c_int, c_void};
 
-use gpurpc::Error;
 use gpurpc_capi::*;
-use support::{BUSY, CALL, SUCCESS, Seen, Server, increment, options, with_seen};
+use support::{BUSY, CALL, NewOptions, SUCCESS, Seen, Server, increment, options, with_seen};
 
 unsafe extern "C" fn end(data: *mut c_void) {
     // SAFETY: the data is the registered pointer.
@@ -29,8 +29,7 @@ unsafe extern "C" fn answer(port: *mut Call, data: *mut c_void) {
     }
 }
 
-#[test]
-fn lanes_that_take_part_are_answered() -> Result<(), Error> {
+fn lanes_that_take_part_are_answered(options: NewOptions) {
     for (lanes, mask) in [(1, 1), (32, 0x8000_0011), (64, 1 << 63 | 6)] {
         let seen = RefCell::new(Seen::default());
         let server = Server::new();
@@ -60,7 +59,6 @@ fn lanes_that_take_part_are_answered() -> Result<(), Error> {
             gpurpc::Lanes::from_mask(mask).collect::<Vec<_>>()
         );
     }
-    Ok(())
 }
 
 /// State of `join` in the memory of the call.
@@ -137,8 +135,7 @@ unsafe extern "C" fn join(port: *mut Call, data: *mut c_void) {
     }
 }
 
-#[test]
-fn queued_operations_run_in_order() {
+fn queued_operations_run_in_order(options: NewOptions) {
     let seen = RefCell::new(Seen::default());
     let server = Server::new();
     assert_eq!(server.register(CALL, join, &seen), SUCCESS);
@@ -164,8 +161,7 @@ fn queued_operations_run_in_order() {
     assert_eq!(seen.borrow().ended, 1);
 }
 
-#[test]
-fn callbacks_queue_more() {
+fn callbacks_queue_more(options: NewOptions) {
     let seen = RefCell::new(Seen::default());
     let server = Server::new();
     assert_eq!(server.register(CALL, join, &seen), SUCCESS);
@@ -230,8 +226,7 @@ unsafe extern "C" fn fault(fault: *const CFault, data: *mut c_void) {
     }
 }
 
-#[test]
-fn dropped_calls_are_reported() {
+fn dropped_calls_are_reported(options: NewOptions) {
     let (faults, seen) = (Faults::default(), RefCell::new(Seen::default()));
     let server = Server::new();
     let data = std::ptr::from_ref(&faults).cast_mut().cast();
@@ -273,7 +268,7 @@ fn dropped_calls_are_reported() {
             reported,
             Some((device, port, opcode, status, text.to_owned()))
         );
-        assert_eq!(server.answered(device, port), 0, "{text}");
+        assert_eq!(server.answered(device, &options, port), 0, "{text}");
         // The client waits indefinitely, and keeps the port.
         std::mem::forget(call);
     }
@@ -299,8 +294,7 @@ unsafe extern "C" fn greedy(port: *mut Call, data: *mut c_void) {
     }
 }
 
-#[test]
-fn memory_of_calls_is_limited() {
+fn memory_of_calls_is_limited(options: NewOptions) {
     let got = RefCell::new(Vec::<bool>::new());
     let server = Server::new();
     assert_eq!(server.register(CALL, greedy, &got), SUCCESS);
@@ -377,8 +371,7 @@ unsafe extern "C" fn stop(port: *mut Call, data: *mut c_void) {
     }
 }
 
-#[test]
-fn a_server_stops_while_calls_are_in_progress() {
+fn a_server_stops_while_calls_are_in_progress(options: NewOptions) {
     let server = Server::new();
     assert_eq!(server.register(CALL, stop, &server.0), SUCCESS);
     let options = options(1, 1);
@@ -392,8 +385,7 @@ fn a_server_stops_while_calls_are_in_progress() {
 }
 
 /// Two libraries that know nothing of each other register services on one server.
-#[test]
-fn reserved_opcodes_are_unique() -> Result<(), Error> {
+fn reserved_opcodes_are_unique(options: NewOptions) {
     let server = Server::new();
     let reserve = |count| {
         let mut first = 0;
@@ -417,5 +409,14 @@ fn reserved_opcodes_are_unique() -> Result<(), Error> {
         assert_eq!(call.recv(|packets| packets.word(0, 0)), Some(42));
         assert_eq!(seen.borrow().opcode, opcode);
     }
-    Ok(())
 }
+
+for_each_generation!(
+    lanes_that_take_part_are_answered,
+    queued_operations_run_in_order,
+    callbacks_queue_more,
+    dropped_calls_are_reported,
+    memory_of_calls_is_limited,
+    a_server_stops_while_calls_are_in_progress,
+    reserved_opcodes_are_unique,
+);

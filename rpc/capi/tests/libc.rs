@@ -1,7 +1,9 @@
 //! The services of LLVM's libc, implemented by functions of a C program.
 
+#[macro_use]
 mod support;
 
+use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::mem::size_of;
 use std::ptr::{null, null_mut};
@@ -14,8 +16,8 @@ use gpurpc::memory::SharedMemory;
 use gpurpc::opcode;
 use gpurpc_capi::*;
 use support::{
-    ALREADY_STARTED, DUPLICATE_OPCODE, INVALID_ARGUMENT, INVALID_STRUCT_SIZE, Polling, SUCCESS,
-    Server, options,
+    ALREADY_STARTED, DUPLICATE_OPCODE, INVALID_ARGUMENT, INVALID_STRUCT_SIZE, NewOptions, Polling,
+    SUCCESS, Server,
 };
 
 const INVALID_MEMORY: c_int = 0x1005;
@@ -205,8 +207,7 @@ fn word(call: &mut Open<'_>) -> u64 {
     word.expect("the call is open")
 }
 
-#[test]
-fn each_service_is_a_function_of_the_program() {
+fn each_service_is_a_function_of_the_program(options: NewOptions) {
     let Ends { host, heard, typed } = host();
     let server = Server::new();
     server.1.set(true);
@@ -299,8 +300,7 @@ fn each_service_is_a_function_of_the_program() {
     assert!(heard.try_recv().is_err(), "each device has one end");
 }
 
-#[test]
-fn services_without_functions_fail() {
+fn services_without_functions_fail(options: NewOptions) {
     let server = Server::new();
     server.1.set(true);
     assert_eq!(register(&server, &none()), SUCCESS);
@@ -320,8 +320,44 @@ fn services_without_functions_fail() {
     assert_eq!(word(&mut call), FAILED);
 }
 
-#[test]
-fn data_is_used_until_a_read_has_returned() {
+/// Opcodes and statuses of dropped calls.
+type Dropped = RefCell<Vec<(u32, c_int)>>;
+
+unsafe extern "C" fn dropped(fault: *const CFault, data: *mut c_void) {
+    // SAFETY: the fault is valid, and the data is the registered pointer.
+    unsafe {
+        let faults = &*data.cast::<Dropped>();
+        faults.borrow_mut().push(((*fault).opcode, (*fault).status));
+    }
+}
+
+/// Their services would trust the device.
+fn opcodes_of_openmp_and_hip_are_unknown(options: NewOptions) {
+    let groups = [opcode::OPENMP_BASE, opcode::HIP_BASE];
+    let known = opcode::ALL.iter().map(|(_, opcode)| *opcode);
+    let opcodes = known.filter(|opcode| groups.contains(&(opcode & 0xff00_0000)));
+    let opcodes: Vec<_> = opcodes.collect();
+    assert_eq!(opcodes.len(), 5);
+    let (faults, Ends { host, heard, .. }) = (Dropped::default(), host());
+    let server = Server::new();
+    let data = (&raw const faults).cast_mut().cast();
+    // SAFETY: the server is valid, and the faults outlive it.
+    let registered = unsafe { gpurpc_register_fault_callback(server.0, Some(dropped), data) };
+    assert_eq!(registered, SUCCESS);
+    assert_eq!(register(&server, &all(host)), SUCCESS);
+    let options = options(8, 1);
+    let device = server.add(&options).expect("the device can be added");
+    let client = server.client(device, &options);
+    for opcode in &opcodes {
+        client.open(*opcode, 1).send(|_| ());
+        while server.poll() {}
+    }
+    let unknown = opcodes.iter().map(|opcode| (*opcode, 0x1001));
+    assert_eq!(*faults.borrow(), unknown.collect::<Vec<_>>());
+    assert!(heard.try_recv().is_err(), "no function was called");
+}
+
+fn data_is_used_until_a_read_has_returned(options: NewOptions) {
     let Ends { host, heard, typed } = host();
     let server = Server::new();
     assert_eq!(register(&server, &all(host)), SUCCESS);
@@ -340,8 +376,7 @@ fn data_is_used_until_a_read_has_returned() {
     assert_eq!(heard.recv().as_deref(), Ok("end 1"));
 }
 
-#[test]
-fn an_opcode_is_served_by_one() {
+fn an_opcode_is_served_by_one(options: NewOptions) {
     unsafe extern "C" fn own(_: *mut Call, _: *mut c_void) {}
     let server = Server::new();
     assert_eq!(server.register(opcode::MALLOC, own, &()), SUCCESS);
@@ -452,3 +487,11 @@ fn a_device_that_cannot_be_added_takes_no_ownership() {
     // The server's end also ends its only device.
     assert_eq!(calls(), [1, 1]);
 }
+
+for_each_generation!(
+    each_service_is_a_function_of_the_program,
+    services_without_functions_fail,
+    opcodes_of_openmp_and_hip_are_unknown,
+    data_is_used_until_a_read_has_returned,
+    an_opcode_is_served_by_one,
+);

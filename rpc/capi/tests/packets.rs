@@ -1,12 +1,15 @@
 //! Callbacks for packets, on copies and in place.
 
+#[macro_use]
 mod support;
 
 use std::cell::RefCell;
 use std::ffi::c_void;
 
 use gpurpc_capi::*;
-use support::{CALL, INVALID_ARGUMENT, SUCCESS, Seen, Server, increment, options, with_seen};
+use support::{
+    CALL, INVALID_ARGUMENT, NewOptions, SUCCESS, Seen, Server, increment, options, with_seen,
+};
 
 /// Adds one to the first word of each participating lane.
 unsafe extern "C" fn increment_warp(
@@ -27,8 +30,7 @@ unsafe extern "C" fn increment_warp(
     }
 }
 
-#[test]
-fn packets_are_answered_by_all_kinds_of_callbacks() {
+fn packets_are_answered_by_all_kinds_of_callbacks(options: NewOptions) {
     const IN_PLACE: u32 = 1;
     for (flags, words) in [0, IN_PLACE].into_iter().flat_map(|flags| {
         let words = [None, Some(1), Some(2), Some(3), Some(8)];
@@ -100,8 +102,7 @@ unsafe extern "C" fn in_place(port: *mut Call, data: *mut c_void) {
     }
 }
 
-#[test]
-fn operations_work_on_copies_or_in_place() {
+fn operations_work_on_copies_or_in_place(options: NewOptions) {
     for flags in [0, 1] {
         let seen = RefCell::new(Seen::default());
         let server = Server::new();
@@ -123,3 +124,8 @@ fn operations_work_on_copies_or_in_place() {
         assert_eq!(seen.borrow().lanes, [0, 31].repeat(6));
     }
 }
+
+for_each_generation!(
+    packets_are_answered_by_all_kinds_of_callbacks,
+    operations_work_on_copies_or_in_place,
+);

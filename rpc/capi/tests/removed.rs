@@ -1,5 +1,6 @@
 //! Devices whose kernel has ended or hangs: memory after their removal, and ports that are served again.
 
+#[macro_use]
 mod support;
 
 use std::cell::RefCell;
@@ -7,11 +8,10 @@ use std::ffi::{CStr, c_int, c_void};
 use std::ptr::null_mut;
 
 use gpurpc_capi::*;
-use support::{BUSY, CALL, INVALID_ARGUMENT, NO_DEVICE, REFUSED, SUCCESS, Server, options};
+use support::{BUSY, CALL, INVALID_ARGUMENT, NO_DEVICE, NewOptions, REFUSED, SUCCESS, Server};
 
 /// A warp that hangs writes whenever it wakes up: the memory is neither unmapped nor handed to another device.
-#[test]
-fn memory_of_the_library_outlives_its_device() {
+fn memory_of_the_library_outlives_its_device(options: NewOptions) {
     let server = Server::new();
     let options = options(64, 32);
     let device = server.add(&options).expect("a device");
@@ -53,8 +53,7 @@ unsafe extern "C" fn wait(port: *mut Call, data: *mut c_void) {
     }
 }
 
-#[test]
-fn ports_are_reset_after_their_kernel() {
+fn ports_are_reset_after_their_kernel(options: NewOptions) {
     let server = Server::new();
     let mut closed = 0_u32;
     let data = (&raw mut closed).cast();
@@ -126,8 +125,7 @@ unsafe extern "C" fn reset_own(port: *mut Call, data: *mut c_void) {
     }
 }
 
-#[test]
-fn callbacks_do_not_reset_ports() {
+fn callbacks_do_not_reset_ports(options: NewOptions) {
     let server = Server::new();
     // SAFETY: the server is valid.
     let registered =
@@ -152,8 +150,7 @@ unsafe extern "C" fn report(fault: *const CFault, data: *mut c_void) {
     }
 }
 
-#[test]
-fn refused_calls_are_reported_and_answered() {
+fn refused_calls_are_reported_and_answered(options: NewOptions) {
     let server = Server::new();
     server.1.set(true);
     let reports = Reports::default();
@@ -184,3 +181,10 @@ fn refused_calls_are_reported_and_answered() {
         assert_eq!(reports.take(), [report]);
     }
 }
+
+for_each_generation!(
+    memory_of_the_library_outlives_its_device,
+    ports_are_reset_after_their_kernel,
+    callbacks_do_not_reset_ports,
+    refused_calls_are_reported_and_answered,
+);

@@ -1,5 +1,6 @@
 //! Blocking jobs of calls, while other calls are served.
 
+#[macro_use]
 mod support;
 
 use std::ffi::c_void;
@@ -7,7 +8,7 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use gpurpc_capi::*;
-use support::{CALL, SUCCESS, Server, options};
+use support::{CALL, NewOptions, SUCCESS, Server};
 
 /// A latch that jobs wait for, and the channel of their reports.
 struct Latch {
@@ -81,8 +82,7 @@ unsafe extern "C" fn quick(port: *mut Call, _: *mut c_void) {
     assert_eq!(status, SUCCESS);
 }
 
-#[test]
-fn other_calls_are_served_during_a_blocking_job() {
+fn other_calls_are_served_during_a_blocking_job(options: NewOptions) {
     let (latch, opener, heard) = latch();
     let server = Server::new();
     assert_eq!(server.register(CALL, slow, latch), SUCCESS);
@@ -107,8 +107,7 @@ fn other_calls_are_served_during_a_blocking_job() {
     assert_eq!(heard.recv(), Ok("end"));
 }
 
-#[test]
-fn a_call_of_a_removed_device_ends_with_its_job() {
+fn a_call_of_a_removed_device_ends_with_its_job(options: NewOptions) {
     let (latch, opener, heard) = latch();
     let server = Server::new();
     assert_eq!(server.register(CALL, slow, latch), SUCCESS);
@@ -126,3 +125,8 @@ fn a_call_of_a_removed_device_ends_with_its_job() {
     opener.send(2).expect("the job waits");
     assert_eq!(heard.recv(), Ok("end"));
 }
+
+for_each_generation!(
+    other_calls_are_served_during_a_blocking_job,
+    a_call_of_a_removed_device_ends_with_its_job,
+);

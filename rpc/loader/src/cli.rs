@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::error::{Error, ErrorKind};
-use clap::{CommandFactory, Parser, ValueEnum};
-use gpurpc::server;
+use clap::{CommandFactory, Parser};
 
 use crate::constructors::Constructors;
 use crate::image::Kind;
@@ -56,9 +55,6 @@ pub struct Cli {
     /// Driver that runs the image [default: that of the image]
     #[arg(long, value_name = "RUNTIME")]
     pub runtime: Option<Kind>,
-    /// Encoding of opcodes [default: that of the client]
-    #[arg(long, value_name = "OPCODES")]
-    pub opcodes: Option<Opcodes>,
     /// Code that runs global constructors and destructors [default: that of the image]
     #[arg(long, value_name = "CODE")]
     pub init: Option<Constructors>,
@@ -125,24 +121,6 @@ impl Cli {
                 Err(Self::command().error(ErrorKind::UnknownArgument, message))
             }
             _ => Ok(cli),
-        }
-    }
-}
-
-/// `--opcodes`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Opcodes {
-    /// 32 bits (LLVM 20 and later)
-    Wide,
-    /// 16 bits (LLVM 19)
-    Narrow,
-}
-
-impl From<Opcodes> for server::Opcodes {
-    fn from(opcodes: Opcodes) -> Self {
-        match opcodes {
-            Opcodes::Wide => Self::Wide,
-            Opcodes::Narrow => Self::Narrow,
         }
     }
 }

@@ -1,6 +1,5 @@
 //! RPC client in an image.
 
-use gpurpc::server::Opcodes;
 use gpurpc::{Generation, Layout, Symbol};
 
 use crate::error::{Code, Error, Result};
@@ -22,9 +21,12 @@ impl Client {
     ///
     /// If the client has an unknown size.
     pub fn find(gpu: &Gpu, module: Handle) -> Result<Option<Self>> {
-        // Later releases first: a current image is asked for one symbol only.
-        for known in Generation::ALL.into_iter().rev() {
-            let name = known.symbol.name();
+        // Later releases first, so that a current image is searched for one symbol only.
+        let mut symbols = Generation::ALL.map(|one| one.symbol).to_vec();
+        symbols.reverse();
+        symbols.dedup();
+        for symbol in symbols {
+            let name = symbol.name();
             let Some(global) = gpu.global(module, name)? else {
                 continue;
             };
@@ -34,15 +36,10 @@ impl Client {
                     generation,
                     address,
                 })),
-                None => Err(unknown_size(known.symbol, global.size)),
+                None => Err(unknown_size(symbol, global.size)),
             };
         }
         Ok(None)
-    }
-
-    /// Default encoding of opcodes: 16 bits in LLVM 19.
-    pub fn opcodes(self) -> Opcodes {
-        self.generation.opcodes
     }
 
     /// Writes a client for memory that the device sees at `buffer`.

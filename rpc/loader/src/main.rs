@@ -6,7 +6,7 @@
 //! gpurpc-loader --blocks 4 --threads 32,2 a.out --verbose
 //! gpurpc-loader --entry test_main --init kernels test.cubin
 //! gpurpc-loader --runtime hip --device 1 a.out
-//! gpurpc-loader --root data --ports 256 --opcodes narrow a.out
+//! gpurpc-loader --root data --ports 256 a.out
 //! gpurpc-loader --timeout 0.5 test.cubin
 //! ```
 //!
@@ -101,7 +101,6 @@ fn run(cli: &Cli) -> Result<Outcome> {
         environment,
         ports: cli.ports,
         root: cli.root.as_deref(),
-        opcodes: cli.opcodes.map(Into::into),
         constructors: cli.init,
         timeout: cli.timeout,
     };

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use gpurpc::server::Opcodes;
 use gpurpc::{Generation, Layout};
 
 use crate::arguments::CStringArray;
@@ -44,8 +43,6 @@ pub struct Program<'a> {
     pub ports: Option<u32>,
     /// Directory of the files that the program may use.
     pub root: Option<&'a Path>,
-    /// Encoding of opcodes; by default that of the client.
-    pub opcodes: Option<Opcodes>,
     /// Code that runs global constructors; by default detected from the image.
     pub constructors: Option<Constructors>,
     /// Time limit.
@@ -147,12 +144,7 @@ fn serve(gpu: &Arc<Gpu>, program: &Program<'_>, client: Client) -> Result<Servic
         gpu.free(address, stream)?;
         wait(gpu, stream)?;
     }
-    let opcodes = program.opcodes.unwrap_or(client.opcodes());
-    let client_memory = ClientMemory {
-        memory,
-        layout,
-        opcodes,
-    };
+    let client_memory = ClientMemory { memory, layout };
     Services::start(gpu, stream, &client_memory, program.root)
 }
 

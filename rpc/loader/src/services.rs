@@ -8,9 +8,7 @@ use std::time::{Duration, Instant};
 
 use gpurpc::libc;
 use gpurpc::memory::{Region, SharedMemory};
-use gpurpc::server::{
-    Device, DroppedCall, Handlers, IdlePolicy, Limits, Opcodes, RefusedCall, Server,
-};
+use gpurpc::server::{Device, DroppedCall, Handlers, IdlePolicy, Limits, RefusedCall, Server};
 use gpurpc::{Layout, opcode};
 
 use crate::error::{Code, Error, Result};
@@ -46,14 +44,12 @@ impl Drop for Services {
     }
 }
 
-/// Memory of a client, and its format.
+/// Memory of a client.
 pub struct ClientMemory {
     /// Memory that both sides access.
     pub memory: HostMemory,
     /// Layout of the memory.
     pub layout: Layout,
-    /// Encoding of opcodes.
-    pub opcodes: Opcodes,
 }
 
 impl Services {
@@ -67,21 +63,12 @@ impl Services {
         let (sender, exit_requests) = channel();
         let handlers = handlers(gpu, stream, root, sender)?;
         let to_error = |error: gpurpc::Error| Error::new(Code::Failed, error.to_string());
-        let ClientMemory {
-            memory,
-            layout,
-            opcodes,
-        } = *client;
+        let ClientMemory { memory, layout } = *client;
         // SAFETY: the memory is never freed, and no other code of the host accesses it from now on.
         let shared = unsafe { SharedMemory::new(memory.host(), memory.size(), layout) };
         let region = Region::new(shared.map_err(to_error)?, |_| {});
         let server = Arc::new(Server::new(IdlePolicy::default()));
-        server.add_device(Device::new(
-            region,
-            Arc::new(handlers),
-            Limits::default(),
-            opcodes,
-        ));
+        server.add_device(Device::new(region, Arc::new(handlers), Limits::default()));
 
         let served = Arc::clone(&server);
         let serving = thread::Builder::new()

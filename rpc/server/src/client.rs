@@ -1,17 +1,22 @@
 //! Client side of the protocol, for host threads that act as warps in tests and benchmarks.
 //!
-//! On a device the client is `gpurpc_client.h`, or LLVM's libc. This client rings no doorbell.
+//! On a device the client is `gpurpc_client.h`, or LLVM's libc.
+
+mod doorbell;
 
 use alloc::vec::Vec;
 use core::hint;
 use core::sync::atomic::{AtomicU32, Ordering};
 
+use crate::error::Error;
 use crate::generation::Generation;
 use crate::handshake::Handshake;
 use crate::lanes::Lanes;
 use crate::layout::{PACKET_SIZE, PortIndex};
 use crate::memory::{Memory, Side};
 use crate::packets::{ChunkOffsets, FIRST_CHUNK, Packets};
+
+pub use doorbell::HostDoorbell;
 
 /// One lock bit for each port.
 /// ```
@@ -101,13 +106,13 @@ impl Locks for HostLocks {
 /// use gpurpc::Layout;
 /// use gpurpc::client::{Client, HostLocks};
 /// use gpurpc::memory::Region;
-/// use gpurpc::server::{Device, Handlers, Limits, Opcodes};
+/// use gpurpc::server::{Device, Handlers, Limits};
 ///
 /// let memory = Region::zeroed(Layout::new(8, 32)?)?;
 /// let client = Client::new(memory.clone(), HostLocks::new());
 /// let mut handlers = Handlers::new();
 /// handlers.on_request(0x7800_0001, |packets| packets.set_word(0, 0, packets.word(0, 0) ^ 1))?;
-/// let mut device = Device::new(memory, Arc::new(handlers), Limits::default(), Opcodes::Wide);
+/// let mut device = Device::new(memory, Arc::new(handlers), Limits::default());
 ///
 /// let mut call = client.open(0x7800_0001, 0b1);
 /// call.send(|packets| packets.set_word(0, 0, 43));
@@ -119,12 +124,30 @@ impl Locks for HostLocks {
 pub struct Client<M, L> {
     memory: M,
     locks: L,
+    doorbell: Option<HostDoorbell>,
 }
 
 impl<M: Memory, L: Locks> Client<M, L> {
     /// Uses memory that was zero before its first client.
     pub fn new(memory: M, locks: L) -> Self {
-        Self { memory, locks }
+        Self {
+            memory,
+            locks,
+            doorbell: None,
+        }
+    }
+
+    /// Rings this doorbell when a call is opened. Without one the client rings none, even if its device has one.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoDoorbell`] if the generation of the protocol has none.
+    pub fn with_doorbell(mut self, doorbell: HostDoorbell) -> Result<Self, Error> {
+        if !self.memory.layout().generation().has_doorbell() {
+            return Err(Error::NoDoorbell);
+        }
+        self.doorbell = Some(doorbell);
+        Ok(self)
     }
 
     /// The memory.
@@ -155,9 +178,13 @@ impl<M: Memory, L: Locks> Client<M, L> {
             return None;
         }
         self.memory.set_header(port, mask, opcode);
+        if let Some(doorbell) = &self.doorbell {
+            doorbell.ring();
+        }
         Some(Call {
             client: self,
             handshake: Some(Handshake::new(Side::Client, port, outbox, mask)),
+            is_sent: false,
         })
     }
 
@@ -193,6 +220,8 @@ pub struct Call<'c, M: Memory, L: Locks> {
     client: &'c Client<M, L>,
     /// `None` after the call was dropped.
     handshake: Option<Handshake>,
+    /// Whether the server has received a packet.
+    is_sent: bool,
 }
 
 impl<M: Memory, L: Locks> Call<'_, M, L> {
@@ -211,6 +240,7 @@ impl<M: Memory, L: Locks> Call<'_, M, L> {
         loop {
             if let Some(mut packets) = handshake.poll_send(memory) {
                 fill(&mut packets);
+                self.is_sent = true;
                 return handshake.finish_send(memory);
             }
             self.client.locks.relax();
@@ -221,8 +251,12 @@ impl<M: Memory, L: Locks> Call<'_, M, L> {
     pub fn recv<T>(&mut self, read: impl FnOnce(&Packets<'_, M>) -> T) -> Option<T> {
         let memory = &self.client.memory;
         let handshake = self.handshake.as_mut()?;
+        let outbox = handshake.outbox();
         loop {
-            if let Some(packets) = handshake.poll_recv(memory) {
+            let polled = handshake.poll_recv(memory);
+            // The packets of an earlier call of this function are returned.
+            self.is_sent |= handshake.outbox() != outbox;
+            if let Some(packets) = polled {
                 return Some(read(&packets));
             }
             self.client.locks.relax();
@@ -278,6 +312,11 @@ impl<M: Memory, L: Locks> Drop for Call<'_, M, L> {
         if let Some(mut handshake) = self.handshake.take() {
             let port = handshake.port();
             handshake.close(&self.client.memory);
+            match &self.client.doorbell {
+                // The server cannot end a call that it has not seen.
+                Some(doorbell) if !self.is_sent => doorbell.cancel(),
+                _ => {}
+            }
             self.client.locks.unlock(port);
         }
     }

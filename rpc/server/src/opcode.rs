@@ -2,8 +2,8 @@
 //!
 //! The upper byte of an opcode names the owner of the range: `'c'` LLVM's libc
 //! (`libc/shared/rpc_opcodes.h`), `'g'` this library, `'o'` LLVM's OpenMP, `'r'` ROCm's HIP. Programs use any
-//! other letter. No service of this library has an opcode of OpenMP or HIP: their calls name host addresses,
-//! which the server would have to trust.
+//! other letter. No service of this library has an opcode of OpenMP or HIP: some of their calls name host
+//! addresses, which the server would have to trust.
 
 /// The first opcode of LLVM's libc.
 pub const LIBC_BASE: u32 = (b'c' as u32) << 24;
@@ -93,4 +93,12 @@ opcodes! {
     TEST_STREAM = LIBC_BASE | ((1 << 15) + 2),
     /// LLVM's OpenMP: calls a function of the host by its address. Not served.
     OPENMP_HOST_CALL = OPENMP_BASE,
+    /// ROCm's HIP: calls a function of the host by its address. Not served.
+    HIP_FUNCTION = HIP_BASE,
+    /// ROCm's HIP: allocates or frees memory of the device. Not served.
+    HIP_DEVMEM = HIP_BASE | 1,
+    /// ROCm's HIP: reports a finding of AddressSanitizer. Not served.
+    HIP_SANITIZER = HIP_BASE | 2,
+    /// ROCm's HIP: formats in the messages of its hostcall. Not served.
+    HIP_PRINTF = HIP_BASE | 3,
 }

@@ -9,8 +9,8 @@ use std::thread;
 
 use gpurpc::client::{Client, HostLocks};
 use gpurpc::memory::Region;
-use gpurpc::server::{Device, Handlers, Limits, Opcodes};
-use gpurpc::{Error, Layout, PortIndex};
+use gpurpc::server::{Device, Handlers, Limits};
+use gpurpc::{Error, Generation, Layout, PortIndex};
 
 const ADD: u32 = 0x6700_0001;
 const REPLY: u32 = 0x6700_0002;
@@ -35,7 +35,12 @@ impl Numbers {
 
 #[test]
 fn memory_that_is_not_atomic_changes_hands() -> Result<(), Error> {
-    for ports in [1, 2, 65] {
+    for (generation, ports) in [
+        (Generation::LLVM_20, 1),
+        (Generation::LLVM_20, 2),
+        (Generation::LLVM_20, 65),
+        (Generation::LLVM_23, 65),
+    ] {
         let numbers = Arc::new(Numbers(
             vec![0; ports].into_iter().map(UnsafeCell::new).collect(),
         ));
@@ -57,10 +62,11 @@ fn memory_that_is_not_atomic_changes_hands() -> Result<(), Error> {
             let at = PortIndex::new(packets.word(0, 0) as u32);
             theirs.set(at, theirs.get(at) + 5);
         })?;
-        let region = Region::zeroed(Layout::new(ports as u32, 1)?)?;
+        let layout = Layout::with_generation(generation, ports as u32, 1)?;
+        let region = Region::zeroed(layout)?;
         let client = Client::new(region.clone(), HostLocks::yielding());
         let limits = Limits::default();
-        let mut device = Device::new(region, Arc::new(handlers), limits, Opcodes::Wide);
+        let mut device = Device::new(region, Arc::new(handlers), limits);
         let (next, ended) = (AtomicU64::new(0), AtomicBool::new(false));
         let warp = || {
             let thread = next.fetch_add(1, Ordering::Relaxed);

@@ -8,7 +8,7 @@ use gpurpc::client::{Call, Client, HostLocks, Locks};
 use gpurpc::libc::printf;
 use gpurpc::memory::Region;
 use gpurpc::opcode::{PRINTF_TO_STDOUT, PRINTF_TO_STDOUT_PACKED};
-use gpurpc::server::{Device, Fault, Handlers, Limits, Opcodes};
+use gpurpc::server::{Device, Fault, Handlers, Limits};
 use gpurpc::{Error, Layout, PortIndex};
 
 /// Polls the server whenever the client waits.
@@ -76,7 +76,7 @@ fn client(lanes: u32, limits: Limits, texts: &Texts, reports: &Reports) -> Resul
     handlers.on_refusal(move |call| refused.lock().unwrap().push(call.reason.clone()));
     let region = Region::zeroed(Layout::new(2, lanes)?)?;
     let memory = region.clone();
-    let device = Device::new(region, Arc::new(handlers), limits, Opcodes::Wide);
+    let device = Device::new(region, Arc::new(handlers), limits);
     let device = Arc::new(Mutex::new(device));
     let locks = Polling {
         locks: HostLocks::new(),

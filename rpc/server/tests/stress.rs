@@ -6,8 +6,8 @@ use std::thread;
 
 use gpurpc::client::{Client, HostLocks};
 use gpurpc::memory::Region;
-use gpurpc::server::{Device, Fault, Handlers, Limits, Opcodes, OpenCall, Session, Step};
-use gpurpc::{Error, Layout};
+use gpurpc::server::{Device, Fault, Handlers, Limits, OpenCall, Session, Step};
+use gpurpc::{Error, Generation, Layout};
 
 const INCREMENT: u32 = 0x6700_0001;
 const ECHO: u32 = 0x6700_0002;
@@ -50,7 +50,7 @@ fn device(
 ) -> Result<(Device, Client<Region, HostLocks>), Error> {
     let region = Region::zeroed(layout)?;
     let client = Client::new(region.clone(), HostLocks::yielding());
-    let device = Device::new(region, Arc::new(handlers), Limits::default(), Opcodes::Wide);
+    let device = Device::new(region, Arc::new(handlers), Limits::default());
     Ok((device, client))
 }
 
@@ -77,7 +77,16 @@ fn serve(mut device: Device, clients: impl Fn() + Sync, count: usize) {
 
 #[test]
 fn calls_are_answered_once() -> Result<(), Error> {
-    for (ports, lanes) in [(1, 1), (64, 1), (64, 32), (100, 64)] {
+    for (generation, ports, lanes) in [
+        (Generation::LLVM_20, 1, 1),
+        (Generation::LLVM_20, 64, 1),
+        (Generation::LLVM_20, 64, 32),
+        (Generation::LLVM_20, 100, 64),
+        (Generation::LLVM_23, 1, 1),
+        (Generation::LLVM_23, 64, 32),
+        (Generation::LLVM_23, 100, 64),
+    ] {
+        let layout = Layout::with_generation(generation, ports, lanes)?;
         let served = Arc::new(AtomicU64::new(0));
         let mut handlers = Handlers::new();
         let count = Arc::clone(&served);
@@ -110,8 +119,8 @@ fn calls_are_answered_once() -> Result<(), Error> {
                 .await;
             Ok(port)
         })?;
-        let (device, client) = device(Layout::new(ports, lanes)?, handlers)?;
-        let mask = Layout::new(ports, lanes)?.lane_mask();
+        let (device, client) = device(layout, handlers)?;
+        let mask = layout.lane_mask();
         let seed = AtomicU64::new(0);
         let calls = AtomicU64::new(0);
         serve(

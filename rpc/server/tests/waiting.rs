@@ -11,8 +11,7 @@ use std::time::Duration;
 use gpurpc::client::{Client, HostLocks};
 use gpurpc::memory::Region;
 use gpurpc::server::{
-    Device, DeviceId, Doorbell, Handlers, IdlePolicy, Limits, Opcodes, SerialExecutor, Server,
-    WaitHooks,
+    Device, DeviceId, Doorbell, Handlers, IdlePolicy, Limits, SerialExecutor, Server, WaitHooks,
 };
 use gpurpc::{Error, Generation, Layout};
 
@@ -66,7 +65,7 @@ fn device(layout: Layout) -> Result<(Device, HostClient, Jobs), Error> {
             Ok(port)
         }
     })?;
-    let device = Device::new(memory, Arc::new(handlers), Limits::default(), Opcodes::Wide);
+    let device = Device::new(memory, Arc::new(handlers), Limits::default());
     Ok((device, client, Jobs { started, end }))
 }
 

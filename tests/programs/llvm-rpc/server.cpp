@@ -169,5 +169,11 @@ int main(int count, char **words) {
     // Exits do not flush.
     std::setvbuf(stdout, nullptr, _IONBF, 0);
     uint32_t ports = static_cast<uint32_t>(std::stoul(words[2])), lanes = static_cast<uint32_t>(std::stoul(words[3]));
-    serve(ports, lanes, memory(words[1], size(ports, lanes)));
+    void *buffer = memory(words[1], size(ports, lanes));
+#if LLVM_MAJOR >= 23
+    // Counter and mailbox are behind the memory of the protocol. Without a counter the server subtracts no calls.
+    auto after = reinterpret_cast<uint64_t *>(static_cast<char *>(buffer) + size(ports, lanes));
+    *static_cast<rpc::Doorbell *>(buffer) = {after, after + 1, 0};
+#endif
+    serve(ports, lanes, buffer);
 }

@@ -327,6 +327,30 @@ fn driver_calls_do_not_wait_for_running_kernels() -> Result<()> {
     Ok(())
 }
 
+/// The newest symbol first. Releases that share a symbol differ in its size.
+#[test]
+fn symbols_of_a_client_are_requested_once() -> Result<()> {
+    let bench = Bench::new()?;
+    let (new, old) = ("__llvm_rpc_client", "__llvm_libc_rpc_client");
+    for driver in [CUDA, HIP] {
+        for (variant, symbols) in [
+            ("CLIENT=0", &[new, old][..]),
+            ("CLIENT=1", &[new]),
+            ("CLIENT=2", &[new, old]),
+            ("CLIENT=4", &[new]),
+        ] {
+            let mut command = bench.loader(&driver)?;
+            command.args(["--runtime", driver.runtime, "--timeout", "300"]);
+            succeed(command.arg(bench.image(variant)?))?;
+            let calls = bench.calls()?;
+            let names = calls.iter().filter_map(|call| call.split(' ').nth(1));
+            let found: Vec<_> = names.filter(|name| name.ends_with("rpc_client")).collect();
+            assert_eq!(found, symbols, "{variant} on {}", driver.runtime);
+        }
+    }
+    Ok(())
+}
+
 /// A driver removes its memory when the process ends.
 #[test]
 fn server_stops_before_the_driver_ends() -> Result<()> {

@@ -97,5 +97,13 @@ fn heavy_newest_layout_is_known() -> Result<()> {
         newest >= last.last_release,
         "LLVM {newest}, but {last} is known"
     );
+    let packaged = std::fs::read_to_string(component("llvm-releases")?)?;
+    let packaged = packaged.lines().map(str::parse::<u32>);
+    let packaged = packaged.collect::<std::result::Result<Vec<_>, _>>()?;
+    let packaged = packaged.into_iter().max().ok_or("Debian lists no LLVM")?;
+    assert!(
+        newest >= packaged,
+        "LLVM {packaged} is packaged: add it to tests/components/moving-sources.list"
+    );
     is_known(Llvm(newest))
 }

@@ -15,7 +15,7 @@ use std::thread;
 use gpurpc::client::{Client, HostLocks};
 use gpurpc::libc::Services;
 use gpurpc::memory::Region;
-use gpurpc::server::{Device, Handlers, IdlePolicy, Limits, Opcodes, Server};
+use gpurpc::server::{Device, Handlers, IdlePolicy, Limits, Server};
 use gpurpc::{Layout, opcode};
 use gpustub_tests::command::succeed;
 use gpustub_tests::components::component;
@@ -151,12 +151,7 @@ fn heavy_llvms_client_is_served() -> Result<()> {
         let region = Region::zeroed(Layout::new(ports, 1)?)?;
         let client = Theirs((llvm.client)(ports, region.start().as_ptr().cast()));
         let server = Server::new(IdlePolicy::default());
-        server.add_device(Device::new(
-            region,
-            Arc::new(handlers),
-            Limits::default(),
-            Opcodes::Wide,
-        ));
+        server.add_device(Device::new(region, Arc::new(handlers), Limits::default()));
         thread::scope(|scope| {
             scope.spawn(|| server.serve());
             let threads: Vec<_> = (0..8_u64)

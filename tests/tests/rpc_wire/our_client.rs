@@ -3,14 +3,16 @@
 use std::io::Write;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::ptr::NonNull;
 use std::sync::Mutex;
+use std::sync::atomic::Ordering;
 
-use gpurpc::client::{Call, Client, HostLocks, Locks};
+use gpurpc::client::{Call, Client, HostDoorbell, HostLocks, Locks};
 use gpurpc::memory::Region;
 use gpurpc::{Lanes, Layout, PortIndex, opcode};
 use gpustub_tests::{Result, scratch};
 
-use crate::programs::{Llvm, mapped};
+use crate::programs::{EVENT, Llvm, doorbell_words, mapped};
 
 const STDIN: u64 = 1;
 
@@ -357,9 +359,17 @@ fn one_program(llvm: Llvm, server: &Path, dir: &Path, layout: Layout, mask: u64)
         locks: HostLocks::yielding(),
         process: &process,
     };
+    let mut client = Client::new(region.clone(), locks);
+    let words = doorbell_words(&region);
+    if layout.generation().has_doorbell() {
+        let [value, mailbox] = words.map(NonNull::cast);
+        // SAFETY: the region outlives the client; both processes access the words only atomically.
+        let doorbell = unsafe { HostDoorbell::from_addresses(value, mailbox, EVENT) };
+        client = client.with_doorbell(doorbell)?;
+    }
     let program = Program {
         llvm,
-        client: Client::new(region.clone(), locks),
+        client,
         mask: mask & layout.lane_mask(),
     };
     program.all();
@@ -370,6 +380,12 @@ fn one_program(llvm: Llvm, server: &Path, dir: &Path, layout: Layout, mask: u64)
     drop(exit);
     let status = process.child().wait()?;
     assert_eq!(status.code(), Some(42), "{layout:?}");
+    if layout.generation().has_doorbell() {
+        // SAFETY: as above.
+        let words = words.map(|word| unsafe { word.as_ref() }.load(Ordering::Relaxed));
+        // The server exits in the last call.
+        assert_eq!(words, [1, EVENT.into()], "{layout:?}");
+    }
     assert_eq!(std::fs::read_to_string(out)?, program.written(true));
     assert_eq!(std::fs::read_to_string(errors)?, program.written(false));
     Ok(())

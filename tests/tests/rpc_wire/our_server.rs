@@ -14,10 +14,7 @@ use gpurpc::{Layout, opcode};
 use gpustub_tests::{Result, scratch};
 
 use crate::Sink;
-use crate::programs::{Llvm, doorbell_words, mapped};
-
-/// Event of the doorbell.
-const EVENT: u32 = 7;
+use crate::programs::{EVENT, Llvm, doorbell_words, mapped};
 
 /// Ports, lanes and warps.
 const SHAPES: [(u32, u32, u32); 4] = [(1, 1, 2), (2, 32, 3), (64, 32, 3), (64, 64, 3)];
@@ -149,12 +146,7 @@ fn run(
     let layout = Layout::with_generation(generation, ports, lanes)?;
     let region = mapped(&memory, layout)?;
     let server = Server::new(IdlePolicy::default());
-    let mut device = Device::new(
-        region.clone(),
-        Arc::new(handlers),
-        Limits::default(),
-        generation.opcodes,
-    );
+    let mut device = Device::new(region.clone(), Arc::new(handlers), Limits::default());
     let [value, mailbox] = doorbell_words(&region);
     if generation.has_doorbell() {
         // SAFETY: the region outlives the device; the words are only accessed atomically.

@@ -125,6 +125,8 @@ fn sources() -> PathBuf {
     repository().join("tests/programs/llvm-rpc")
 }
 
+/// Event of the doorbell.
+pub const EVENT: u32 = 7;
 /// Words behind the memory of the protocol: counter and mailbox of a doorbell.
 const DOORBELL_WORDS: usize = 2;
 

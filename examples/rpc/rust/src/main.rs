@@ -8,7 +8,7 @@ use std::thread;
 
 use gpurpc::libc::Services;
 use gpurpc::memory::Region;
-use gpurpc::server::{Device, Handlers, IdlePolicy, Limits, Opcodes, Server};
+use gpurpc::server::{Device, Handlers, IdlePolicy, Limits, Server};
 use gpurpc::Layout;
 
 const TAKE: u32 = (b'e' as u32) << 24 | 1;
@@ -70,9 +70,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     server.add_device(Device::new(
         memory,
         Arc::new(handlers),
-        Limits::default(),
-        Opcodes::Wide,
-    ));
+        Limits::default()));
     thread::scope(|scope| {
         scope.spawn(|| server.serve());
         client.print(&file);

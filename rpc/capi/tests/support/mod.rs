@@ -1,6 +1,6 @@
 //! A server for the tests, and clients that share its thread.
 
-#![allow(dead_code, reason = "not every test uses all of it")]
+#![allow(dead_code, unused_macros, reason = "not every test uses all of it")]
 
 use std::cell::{Cell, RefCell};
 use std::ffi::{c_int, c_void};
@@ -69,10 +69,12 @@ impl Server {
     }
 
     /// The mailbox of a port that the client reads.
-    pub fn answered(&self, device: CDevice, port: u32) -> u32 {
+    pub fn answered(&self, device: CDevice, options: &DeviceOptions, port: u32) -> u32 {
         let (buffer, _) = self.buffer(device).expect("the device is there");
-        // SAFETY: the mailboxes come first, and only this thread writes to them.
-        unsafe { buffer.cast::<u32>().add(port as usize).read() }
+        let layout = options.layout().expect("it was added");
+        let mailbox = layout.primary() + 4 * port as usize;
+        // SAFETY: a mailbox of the device's memory, and only this thread writes to it.
+        unsafe { buffer.byte_add(mailbox).cast::<u32>().read() }
     }
 
     pub fn poll(&self) -> bool {
@@ -120,6 +122,29 @@ impl Locks for Polling<'_> {
 
     fn relax(&self) {
         assert!(self.0.poll() || self.0.1.get(), "no answer");
+    }
+}
+
+/// Makes the options of a device by its number of ports and of lanes.
+pub type NewOptions = fn(u32, u32) -> DeviceOptions;
+
+/// Runs each test with clients of LLVM 20 to 22 and of LLVM 23.
+macro_rules! for_each_generation {
+    ($($test:ident),* $(,)?) => {
+        mod llvm_20 {
+            $(#[test] fn $test() { super::$test(crate::support::options) })*
+        }
+        mod llvm_23 {
+            $(#[test] fn $test() { super::$test(crate::support::options_of_llvm_23) })*
+        }
+    };
+}
+
+/// Memory of the process, for a client of LLVM 23.
+pub fn options_of_llvm_23(ports: u32, lanes: u32) -> DeviceOptions {
+    DeviceOptions {
+        generation: 23,
+        ..options(ports, lanes)
     }
 }
 

@@ -68,10 +68,10 @@ impl Block {
 ///
 /// use gpurpc::Layout;
 /// use gpurpc::memory::Region;
-/// use gpurpc::server::{Device, Handlers, Limits, Opcodes};
+/// use gpurpc::server::{Device, Handlers, Limits};
 ///
 /// let memory = Region::zeroed(Layout::new(8, 32)?)?;
-/// let mut device = Device::new(memory, Arc::new(Handlers::new()), Limits::default(), Opcodes::Wide);
+/// let mut device = Device::new(memory, Arc::new(Handlers::new()), Limits::default());
 /// // No client has called.
 /// assert!(!device.poll());
 /// assert_eq!((device.open_calls(), device.dropped_calls()), (0, 0));
@@ -99,9 +99,12 @@ pub struct Device {
 }
 
 impl Device {
-    /// Serves the client in this memory.
-    pub fn new(memory: Region, handlers: Arc<Handlers>, limits: Limits, opcodes: Opcodes) -> Self {
-        let ports = memory.layout().ports();
+    /// Serves the client in this memory, whose generation of the protocol is that of the layout.
+    pub fn new(memory: Region, handlers: Arc<Handlers>, limits: Limits) -> Self {
+        let (ports, opcodes) = (
+            memory.layout().ports(),
+            memory.layout().generation().opcodes,
+        );
         // An earlier server may have left a doorbell that no longer exists.
         memory.clear_doorbell();
         // An earlier server may have left values in the outboxes.
@@ -493,8 +496,7 @@ mod tests {
                 memory.set_header(port, mask, opcode);
                 memory.set_outbox(Side::Client, port, 1);
             }
-            let (limits, opcodes) = (Limits::default(), Opcodes::Wide);
-            Device::new(memory, Arc::new(handlers), limits, opcodes).poll();
+            Device::new(memory, Arc::new(handlers), Limits::default()).poll();
             assert_eq!(masks.try_iter().collect::<Vec<_>>(), [expected; 4]);
         }
         Ok(())

@@ -1,5 +1,6 @@
 //! Counter of open calls by which a device wakes a waiting server.
 
+use alloc::sync::Arc;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -17,7 +18,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 /// use std::sync::atomic::AtomicU64;
 ///
 /// use gpurpc::memory::Region;
-/// use gpurpc::server::{Device, Doorbell, Handlers, Limits, Opcodes};
+/// use gpurpc::server::{Device, Doorbell, Handlers, Limits};
 /// use gpurpc::{Generation, Layout};
 ///
 /// // Replaces a signal that a GPU runtime creates.
@@ -27,15 +28,17 @@ use core::sync::atomic::{AtomicU64, Ordering};
 /// let doorbell = unsafe { Doorbell::new(value, mailbox, 7) };
 /// let memory = Region::zeroed(Layout::with_generation(Generation::LLVM_23, 8, 64)?)?;
 /// let handlers = Arc::new(Handlers::new());
-/// let device = Device::new(memory, handlers, Limits::default(), Opcodes::Wide);
+/// let device = Device::new(memory, handlers, Limits::default());
 /// let device = device.with_doorbell(doorbell)?;
 /// # Ok::<(), gpurpc::Error>(())
 /// ```
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Doorbell {
     value: NonNull<u64>,
     mailbox: NonNull<u64>,
     event_id: u32,
+    /// Counter and mailbox, if they are memory of this library.
+    owner: Option<Arc<[AtomicU64; 2]>>,
 }
 
 // SAFETY: the counter is only accessed atomically, the mailbox never.
@@ -57,7 +60,30 @@ impl Doorbell {
             value,
             mailbox,
             event_id,
+            owner: None,
         }
+    }
+
+    /// Keeps the memory of the counter and the mailbox.
+    pub(crate) fn with_owner(mut self, words: Arc<[AtomicU64; 2]>) -> Self {
+        self.owner = Some(words);
+        self
+    }
+
+    /// The counter of open calls.
+    pub(crate) fn value(&self) -> &AtomicU64 {
+        // SAFETY: valid, aligned and atomic, as `new` requires.
+        unsafe { self.value.cast().as_ref() }
+    }
+
+    /// Address of the mailbox.
+    pub(crate) fn mailbox(&self) -> NonNull<u64> {
+        self.mailbox
+    }
+
+    /// The event of the first call.
+    pub(crate) fn event_id(&self) -> u32 {
+        self.event_id
     }
 
     /// The members in the shared memory: `value`, `mailbox`, and `event_id` with its padding.
@@ -72,8 +98,6 @@ impl Doorbell {
 
     /// Subtracts an ended call.
     pub(crate) fn count_ended_call(&self) {
-        // SAFETY: valid, aligned and atomic, as `new` requires.
-        let value = unsafe { AtomicU64::from_ptr(self.value.as_ptr()) };
-        value.fetch_sub(1, Ordering::Relaxed);
+        self.value().fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -4,11 +4,11 @@ use crate::opcode;
 
 /// Encoding of opcodes by the client.
 /// ```
+/// use gpurpc::Generation;
 /// use gpurpc::server::Opcodes;
 ///
-/// let llvm_major = 19;
-/// let opcodes = if llvm_major < 20 { Opcodes::Narrow } else { Opcodes::Wide };
-/// assert_eq!(opcodes, Opcodes::Narrow);
+/// assert_eq!(Generation::LLVM_19.opcodes, Opcodes::Narrow);
+/// assert_eq!(Generation::LLVM_20.opcodes, Opcodes::Wide);
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub enum Opcodes {

@@ -17,11 +17,11 @@ use crate::memory::Region;
 /// use std::sync::Arc;
 ///
 /// use gpurpc::memory::Region;
-/// use gpurpc::server::{Device, Handlers, IdlePolicy, Limits, Opcodes, Server};
+/// use gpurpc::server::{Device, Handlers, IdlePolicy, Limits, Server};
 /// use gpurpc::{Error, Layout};
 ///
 /// let memory = Region::zeroed(Layout::new(8, 32)?)?;
-/// let device = Device::new(memory, Arc::new(Handlers::new()), Limits::default(), Opcodes::Wide);
+/// let device = Device::new(memory, Arc::new(Handlers::new()), Limits::default());
 /// let server = Server::new(IdlePolicy::default());
 /// let id = server.add_device(device);
 /// server.remove_device(id)?;
@@ -110,11 +110,11 @@ impl Served {
 /// use std::sync::Arc;
 ///
 /// use gpurpc::memory::Region;
-/// use gpurpc::server::{Device, Handlers, IdlePolicy, Limits, Opcodes, Server};
+/// use gpurpc::server::{Device, Handlers, IdlePolicy, Limits, Server};
 /// use gpurpc::{Error, Layout};
 ///
 /// let memory = Region::zeroed(Layout::new(8, 32)?)?;
-/// let device = Device::new(memory, Arc::new(Handlers::new()), Limits::default(), Opcodes::Wide);
+/// let device = Device::new(memory, Arc::new(Handlers::new()), Limits::default());
 /// let server = Arc::new(Server::new(IdlePolicy::default()));
 /// server.add_device(device);
 /// let serving = std::thread::spawn({

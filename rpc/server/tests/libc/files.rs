@@ -5,7 +5,9 @@ use std::fs;
 use gpurpc::libc::LibcLimits;
 use gpurpc::opcode;
 
-use crate::rig::{ByLane, FAILED, Program, Result, for_lanes, masks, quiet, run_program};
+use crate::rig::{
+    ByLane, FAILED, Program, Result, for_lanes, layout_of, layouts, masks, quiet, run_program,
+};
 
 /// Data of a different size for each lane: none, of one packet, of more.
 fn data(lane: u32) -> Vec<u8> {
@@ -19,9 +21,10 @@ fn close(program: &Program, file: u64) -> u64 {
 
 #[test]
 fn each_lane_has_its_own_file() -> Result {
-    for lanes in [1, 32, 64] {
+    for layout in layouts() {
+        let lanes = layout.lanes();
         let directory = tempfile::tempdir()?;
-        run_program(lanes, quiet().files(directory.path())?, |program| {
+        run_program(layout, quiet().files(directory.path())?, |program| {
             for mask in masks(lanes) {
                 let files = program.fopen(mask, |lane| format!("{lane}"), |_| "w+b");
                 let file = |lane: u32| files[&lane];
@@ -76,7 +79,7 @@ fn each_lane_has_its_own_file() -> Result {
 fn lanes_share_a_file_in_their_order() -> Result {
     let directory = tempfile::tempdir()?;
     fs::write(directory.path().join("f"), "0\n1\n2\n3\n4\n")?;
-    run_program(32, quiet().files(directory.path())?, |program| {
+    run_program(layout_of(32), quiet().files(directory.path())?, |program| {
         let file = program.open("f", "r+");
         let lines = program.fgets(0b1011, |_| 10, |_| file);
         let expected = [(0, b"0\n\0"), (1, b"1\n\0"), (3, b"2\n\0")];
@@ -111,7 +114,7 @@ fn lanes_share_a_file_in_their_order() -> Result {
 fn positions_are_those_of_c() -> Result {
     let directory = tempfile::tempdir()?;
     fs::write(directory.path().join("f"), "0123456789")?;
-    run_program(1, quiet().files(directory.path())?, |program| {
+    run_program(layout_of(1), quiet().files(directory.path())?, |program| {
         let file = program.open("f", "r");
         let seek =
             |offset: i64, whence: u64| program.one(opcode::FSEEK, [file, offset as u64, whence]);
@@ -159,7 +162,7 @@ fn positions_are_those_of_c() -> Result {
 fn modes_are_those_of_c() -> Result {
     let directory = tempfile::tempdir()?;
     let path = directory.path().join("f");
-    run_program(1, quiet().files(directory.path())?, |program| {
+    run_program(layout_of(1), quiet().files(directory.path())?, |program| {
         assert_eq!(program.open("f", "r"), 0);
         assert_eq!(program.open("f", "r+"), 0);
         let file = program.open("f", "wx");
@@ -231,7 +234,7 @@ fn no_path_leaves_the_directory() -> Result {
         paths.extend(links.map(str::to_owned));
         symlink("sub/inside", root.join("within"))?;
     }
-    run_program(32, quiet().files(&root)?, |program| {
+    run_program(layout_of(32), quiet().files(&root)?, |program| {
         for path in &paths {
             for mode in ["r", "w", "a", "r+", "wx"] {
                 assert_eq!(program.open(path, mode), 0, "{path} {mode}");
@@ -267,9 +270,10 @@ fn no_path_leaves_the_directory() -> Result {
 
 #[test]
 fn files_are_renamed_and_removed() -> Result {
-    for lanes in [1, 32, 64] {
+    for layout in layouts() {
+        let lanes = layout.lanes();
         let directory = tempfile::tempdir()?;
-        run_program(lanes, quiet().files(directory.path())?, |program| {
+        run_program(layout, quiet().files(directory.path())?, |program| {
             for mask in masks(lanes) {
                 let old = |lane| format!("{lane}{}", "-".repeat(lane as usize));
                 let new = |lane| format!("new {lane}");
@@ -291,7 +295,7 @@ fn files_are_renamed_and_removed() -> Result {
         })?;
         // C's `remove` also removes empty directories.
         fs::create_dir_all(directory.path().join("a/b"))?;
-        run_program(lanes, quiet().files(directory.path())?, |program| {
+        run_program(layout, quiet().files(directory.path())?, |program| {
             let remove =
                 |path: &str| program.messages(opcode::REMOVE, 1, &[&|_| path.to_owned()])[&0];
             assert_eq!(
@@ -312,7 +316,7 @@ fn the_number_of_open_files_is_limited() -> Result {
         ..LibcLimits::default()
     };
     run_program(
-        32,
+        layout_of(32),
         quiet().files(directory.path())?.limits(limits),
         |program| {
             let mut last = 0;
@@ -356,7 +360,7 @@ fn only_files_and_directories_are_opened() -> Result {
     symlink("fifo", path("link"))?;
     fs::create_dir(path("directory"))?;
     fs::write(path("file"), "text")?;
-    run_program(1, quiet().files(directory.path())?, |program| {
+    run_program(layout_of(1), quiet().files(directory.path())?, |program| {
         for name in ["fifo", "link", "socket"] {
             for mode in ["r", "w", "a", "r+", "w+", "a+"] {
                 assert_eq!(program.open(name, mode), 0, "{name} {mode}");

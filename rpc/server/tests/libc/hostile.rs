@@ -7,7 +7,8 @@ use gpurpc::opcode;
 use gpurpc::server::{Fault, IdlePolicy, Limits, Server};
 
 use crate::rig::{
-    ByLane, FAILED, Program, Result, STDIN, for_lanes, masks, quiet, run, run_program, send_words,
+    ByLane, FAILED, Program, Result, STDIN, for_lanes, layout_of, layouts, masks, quiet, run,
+    run_program, send_words,
 };
 
 /// Calls each service of streams with an invalid handle.
@@ -35,7 +36,7 @@ fn no_stream(program: &Program, file: u64) {
 
 #[test]
 fn invented_files_are_none() -> Result {
-    run_program(32, quiet(), |program| {
+    run_program(layout_of(32), quiet(), |program| {
         for file in [0, 4, 8, 0x7fff_ffff_f000, 1 << 63, u64::MAX - 3] {
             no_stream(program, file);
         }
@@ -47,7 +48,7 @@ fn invented_files_are_none() -> Result {
 #[test]
 fn closed_files_are_none() -> Result {
     let directory = tempfile::tempdir()?;
-    run_program(32, quiet().files(directory.path())?, |program| {
+    run_program(layout_of(32), quiet().files(directory.path())?, |program| {
         let file = program.open("f", "w+");
         assert_eq!(program.one(opcode::CLOSE_FILE, [file, 0, 0]), 0);
         let other = program.open("f", "w+");
@@ -61,8 +62,9 @@ fn closed_files_are_none() -> Result {
 
 #[test]
 fn without_a_directory_there_is_no_file() -> Result {
-    for lanes in [1, 32, 64] {
-        run_program(lanes, quiet(), |program| {
+    for layout in layouts() {
+        let lanes = layout.lanes();
+        run_program(layout, quiet(), |program| {
             for mask in masks(lanes) {
                 let path = |_| "f".to_owned();
                 assert_eq!(program.fopen(mask, path, |_| "w"), for_lanes(mask, |_| 0));
@@ -82,7 +84,7 @@ fn without_a_directory_there_is_no_file() -> Result {
 #[test]
 fn paths_are_bounded() -> Result {
     let directory = tempfile::tempdir()?;
-    run_program(1, quiet().files(directory.path())?, |program| {
+    run_program(layout_of(1), quiet().files(directory.path())?, |program| {
         let path = |parts: usize| "./".repeat(parts) + "f";
         assert_ne!(program.open(&path(2047), "w"), 0);
         assert_eq!(program.open(&path(2048), "r"), 0);
@@ -106,7 +108,7 @@ fn sizes_cost_nothing() -> Result {
         ..Limits::default()
     };
     let services = quiet().stdin(b"some\ntext".as_slice());
-    run(64, services, limits, &server, |program| {
+    run(layout_of(64), services, limits, &server, |program| {
         for size in [1 << 40, u64::MAX, i64::MAX as u64] {
             let data = program.read(u64::MAX, |_| size, |_| 0);
             assert_eq!(data, for_lanes(u64::MAX, |_| Vec::new()));
@@ -134,7 +136,7 @@ fn reads_are_bounded() -> Result {
         read: 30_000,
         ..LibcLimits::default()
     });
-    run(32, services, limits, &server, |program| {
+    run(layout_of(32), services, limits, &server, |program| {
         for _ in 0..3 {
             let data = program.read(0b11, |_| 1 << 40, |_| STDIN);
             assert_eq!(data, for_lanes(0b11, |_| vec![b'x'; 30_000]));
@@ -156,7 +158,7 @@ fn reads_are_bounded() -> Result {
 
 #[test]
 fn too_large_messages_drop_the_call() -> Result {
-    run_program(32, quiet(), |program| {
+    run_program(layout_of(32), quiet(), |program| {
         for opcode in [
             opcode::WRITE_TO_STDOUT,
             opcode::OPEN_FILE,
@@ -187,9 +189,9 @@ fn noise_costs_a_port_at_most() -> Result {
         state ^= state << 17;
         state
     };
-    for lanes in [1, 32, 64] {
+    for layout in layouts() {
         for _ in 0..20 {
-            run_program(lanes, quiet(), |program| {
+            run_program(layout, quiet(), |program| {
                 let mut calls = Vec::new();
                 for (_, opcode) in opcode::ALL {
                     let mut call = program.open_call(*opcode, noise());
@@ -211,6 +213,36 @@ fn noise_costs_a_port_at_most() -> Result {
                 Ok(())
             })?;
         }
+    }
+    Ok(())
+}
+
+/// Their services would trust the device: no combination of functions of the host serves them.
+#[test]
+fn opcodes_of_openmp_and_hip_are_unknown() -> Result {
+    let groups = [opcode::OPENMP_BASE, opcode::HIP_BASE];
+    let known = opcode::ALL.iter().map(|(_, opcode)| *opcode);
+    let mut opcodes: Vec<_> = known
+        .filter(|opcode| groups.contains(&(opcode & 0xff00_0000)))
+        .collect();
+    assert_eq!(opcodes.len(), 5);
+    opcodes.extend(groups.map(|group| group | 0x00ff_ffff));
+    for layout in layouts() {
+        let services = quiet()
+            .host_call(|_, _| unreachable!("no call names an address of the host"))
+            .memory(|_| 64, |_| ());
+        run_program(layout, services, |program| {
+            for opcode in &opcodes {
+                let mut call = program.open_call(*opcode, 1);
+                call.send(|_| ());
+                let dropped = program.fault();
+                assert_eq!(
+                    (dropped.opcode, dropped.fault),
+                    (*opcode, Fault::UnknownOpcode)
+                );
+            }
+            Ok(())
+        })?;
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use gpurpc::server::{Fault, RefusedCall};
 use gpurpc::{PortIndex, opcode};
 
 use crate::rig::{
-    ByLane, Result, STDERR, STDOUT, Sink, for_lanes, masks, quiet, run_program, send_words,
+    ByLane, Result, STDERR, STDOUT, Sink, for_lanes, layouts, masks, quiet, run_program, send_words,
 };
 
 /// Address of a lane's string; other lanes have none.
@@ -17,10 +17,11 @@ fn name(lane: u32) -> Vec<u8> {
 #[test]
 fn lanes_print_in_their_order() -> Result {
     let format = b"%d is %s, %.2f\n\0";
-    for lanes in [1, 32, 64] {
+    for layout in layouts() {
+        let lanes = layout.lanes();
         let (out, error) = (Sink::default(), Sink::default());
         let services = quiet().stdout(out.clone()).stderr(error.clone());
-        run_program(lanes, services, |program| {
+        run_program(layout, services, |program| {
             for (opcode, packed) in [
                 (opcode::PRINTF_TO_STDOUT, false),
                 (opcode::PRINTF_TO_STDERR_PACKED, true),
@@ -111,12 +112,13 @@ const REFUSED: [(&[u8], &str); 4] = [
 #[test]
 fn refused_formats_are_answered() -> Result {
     let arguments = [i32::MAX, 7, 0, 0].map(i32::to_ne_bytes).concat();
-    for lanes in [1, 32, 64] {
+    for layout in layouts() {
+        let lanes = layout.lanes();
         let mask = u64::MAX >> (64 - lanes);
         for (format, reason) in REFUSED {
             for refused in [u64::MAX, 0x5555_5555_5555_5555] {
                 let out = Sink::default();
-                run_program(lanes, quiet().stdout(out.clone()), |program| {
+                run_program(layout, quiet().stdout(out.clone()), |program| {
                     let is_refused = |lane: u32| refused >> lane & 1 == 1;
                     let mut call = program.open_call(opcode::PRINTF_TO_STDOUT, mask);
                     call.send_n(|lane| if is_refused(lane) { format } else { b"%d\n\0" });

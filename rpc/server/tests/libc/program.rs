@@ -10,7 +10,8 @@ use gpurpc::opcode;
 use gpurpc::server::{Fault, IdlePolicy, Limits, Server};
 
 use crate::rig::{
-    ByLane, FAILED, Program, Result, for_lanes, masks, quiet, run, run_program, send_words, word,
+    ByLane, FAILED, Program, Result, for_lanes, layout_of, layouts, masks, quiet, run, run_program,
+    send_words, word,
 };
 
 /// Exits as LLVM's client does: it waits for an answer before it sends the status, which ends the program.
@@ -36,12 +37,13 @@ fn end<T: Debug>(
 
 #[test]
 fn the_first_lane_determines_the_status() -> Result {
-    for lanes in [1, 32, 64] {
+    for layout in layouts() {
+        let lanes = layout.lanes();
         let (exited, statuses) = channel();
         let services = quiet().on_exit(move |status| {
             let _ = exited.send(status);
         });
-        run_program(lanes, services, |program| {
+        run_program(layout, services, |program| {
             for mask in masks(lanes) {
                 let status = |lane| lane as i32 + 40;
                 end(program, (opcode::EXIT, mask), &statuses, status);
@@ -65,13 +67,19 @@ fn an_exit_can_stop_the_server() -> Result {
             server.stop();
         }
     });
-    run(1, services, Limits::default(), &server, |program| {
-        end(program, (opcode::EXIT, 1), &statuses, |_| 3);
-        // Another thread may serve until the exit: here it is this one.
-        server.serve();
-        assert_eq!(statuses.try_recv()?, 3);
-        Ok(())
-    })
+    run(
+        layout_of(1),
+        services,
+        Limits::default(),
+        &server,
+        |program| {
+            end(program, (opcode::EXIT, 1), &statuses, |_| 3);
+            // Another thread may serve until the exit: here it is this one.
+            server.serve();
+            assert_eq!(statuses.try_recv()?, 3);
+            Ok(())
+        },
+    )
 }
 
 #[test]
@@ -80,13 +88,13 @@ fn an_abort_does_not_end_this_process() -> Result {
     let services = quiet().on_abort(move || {
         let _ = aborted.send(());
     });
-    run_program(32, services, |program| {
+    run_program(layout_of(32), services, |program| {
         end(program, (opcode::ABORT, 0xff00), &aborts, |_| 0);
         aborts.recv()?;
         Ok(())
     })?;
     // The calls are answered even without functions for them.
-    run_program(32, quiet(), |program| {
+    run_program(layout_of(32), quiet(), |program| {
         let (_sender, never) = channel::<()>();
         end(program, (opcode::ABORT, 1), &never, |_| 0);
         end(program, (opcode::EXIT, 1), &never, |_| 0);
@@ -98,7 +106,7 @@ fn an_abort_does_not_end_this_process() -> Result {
 #[test]
 fn an_exit_of_no_lane_is_dropped() -> Result {
     let services = quiet().on_exit(|status| panic!("exited with {status}"));
-    run_program(32, services, |program| {
+    run_program(layout_of(32), services, |program| {
         let (_sender, never) = channel::<()>();
         end(program, (opcode::EXIT, 0), &never, |_| 0);
         let dropped = program.fault();
@@ -118,7 +126,7 @@ fn allocations_are_counted() -> Result {
             allocations: 40,
             ..LibcLimits::default()
         });
-    run_program(32, services, |program| {
+    run_program(layout_of(32), services, |program| {
         let all = u64::from(u32::MAX);
         let allocate = |mask| {
             let addresses = program.ask(opcode::MALLOC, mask, |_| [8, 0, 0]);
@@ -139,7 +147,8 @@ fn allocations_are_counted() -> Result {
 
 #[test]
 fn memory_is_freed_once() -> Result {
-    for lanes in [1, 32, 64] {
+    for layout in layouts() {
+        let lanes = layout.lanes();
         let next = AtomicU64::new(0x1000);
         let freed = Arc::new(Mutex::new(Vec::new()));
         let seen = Arc::clone(&freed);
@@ -154,7 +163,7 @@ fn memory_is_freed_once() -> Result {
                     .push(address)
             },
         );
-        run_program(lanes, services, |program| {
+        run_program(layout, services, |program| {
             let mut at = 0x1000;
             for mask in masks(lanes) {
                 let sizes = for_lanes(mask, |lane| u64::from(lane % 3) * 16);
@@ -183,7 +192,7 @@ fn memory_is_freed_once() -> Result {
             Ok(())
         })?;
     }
-    run_program(32, quiet(), |program| {
+    run_program(layout_of(32), quiet(), |program| {
         assert_eq!(
             program.ask(opcode::MALLOC, 0xf, |_| [64, 0, 0]),
             for_lanes(0xf, |_| 0)
@@ -196,9 +205,10 @@ fn memory_is_freed_once() -> Result {
 
 #[test]
 fn commands_are_run_by_the_host_only() -> Result {
-    for lanes in [1, 32, 64] {
+    for layout in layouts() {
+        let lanes = layout.lanes();
         let services = quiet().system(|command| command.to_bytes().len() as i32 - 10);
-        run_program(lanes, services, |program| {
+        run_program(layout, services, |program| {
             for mask in masks(lanes) {
                 let command = |lane| "c".repeat(lane as usize * 3);
                 let statuses = program.messages(opcode::SYSTEM, mask, &[&command]);
@@ -211,7 +221,7 @@ fn commands_are_run_by_the_host_only() -> Result {
             }
             Ok(())
         })?;
-        run_program(lanes, quiet(), |program| {
+        run_program(layout, quiet(), |program| {
             for mask in masks(lanes) {
                 let statuses = program.messages(opcode::SYSTEM, mask, &[&|_| "true".to_owned()]);
                 assert_eq!(statuses, for_lanes(mask, |_| FAILED));
@@ -232,7 +242,8 @@ fn host_call(program: &Program, mask: u64) -> ByLane<u64> {
 
 #[test]
 fn functions_of_the_host_are_called_by_the_host_only() -> Result {
-    for lanes in [1, 32, 64] {
+    for layout in layouts() {
+        let lanes = layout.lanes();
         let services = quiet().host_call(|function, arguments| {
             assert!(
                 arguments
@@ -241,7 +252,7 @@ fn functions_of_the_host_are_called_by_the_host_only() -> Result {
             );
             function | arguments.len() as u64
         });
-        run_program(lanes, services, |program| {
+        run_program(layout, services, |program| {
             for mask in masks(lanes) {
                 let result = |lane| (u64::from(lane) << 40) + u64::from(lane) * 2;
                 assert_eq!(host_call(program, mask), for_lanes(mask, result));
@@ -249,7 +260,7 @@ fn functions_of_the_host_are_called_by_the_host_only() -> Result {
             Ok(())
         })?;
     }
-    run_program(32, quiet(), |program| {
+    run_program(layout_of(32), quiet(), |program| {
         let mut call = program.open_call(opcode::HOST_CALL, 1);
         send_words(&mut call, |_| [0; 3]);
         let dropped = program.fault();
@@ -279,7 +290,7 @@ fn functions_of_the_host_block_no_other_call() -> Result {
         }
         function
     });
-    run_program(1, services, |program| {
+    run_program(layout_of(1), services, |program| {
         let call = |function| {
             let mut call = program.open_call(opcode::HOST_CALL, 1);
             call.send_n(|_| b"");

@@ -9,10 +9,8 @@ use std::thread;
 use gpurpc::client::{Call, Client, HostLocks};
 use gpurpc::libc::Services;
 use gpurpc::memory::Region;
-use gpurpc::server::{
-    Device, DroppedCall, Handlers, IdlePolicy, Limits, Opcodes, RefusedCall, Server,
-};
-use gpurpc::{Lanes, Layout, PACKET_WORDS, opcode};
+use gpurpc::server::{Device, DroppedCall, Handlers, IdlePolicy, Limits, RefusedCall, Server};
+use gpurpc::{Generation, Lanes, Layout, PACKET_WORDS, opcode};
 
 pub type Result<T = ()> = std::result::Result<T, Box<dyn Error>>;
 /// Values of the participating lanes.
@@ -53,6 +51,22 @@ pub fn quiet() -> Services {
         .stderr(io::sink())
 }
 
+const PORTS: u32 = 64;
+
+/// Layout for warps of this size.
+pub fn layout_of(lanes: u32) -> Layout {
+    Layout::new(PORTS, lanes).expect("a valid number of lanes")
+}
+
+/// Layouts of all sizes of warps, without a doorbell and with one.
+pub fn layouts() -> impl Iterator<Item = Layout> {
+    let generations = [Generation::LLVM_20, Generation::LLVM_23].into_iter();
+    generations.flat_map(|generation| {
+        let layout = |lanes| Layout::with_generation(generation, PORTS, lanes);
+        [1, 32, 64].map(|lanes| layout(lanes).expect("a valid number of lanes"))
+    })
+}
+
 /// Masks of all lanes, and of some.
 pub fn masks(lanes: u32) -> Vec<u64> {
     let all = u64::MAX >> (64 - lanes);
@@ -75,7 +89,7 @@ pub struct Program {
 
 /// Serves a program until it has ended, or was stopped.
 pub fn run<T>(
-    lanes: u32,
+    layout: Layout,
     services: Services,
     limits: Limits,
     server: &Server,
@@ -96,14 +110,9 @@ pub fn run<T>(
         let mut warned = warned.lock().expect("no panic while the lock is held");
         warned.push(call.clone());
     });
-    let region = Region::zeroed(Layout::new(64, lanes)?)?;
+    let region = Region::zeroed(layout)?;
     let client = Client::new(region.clone(), HostLocks::yielding());
-    server.add_device(Device::new(
-        region,
-        Arc::new(handlers),
-        limits,
-        Opcodes::Wide,
-    ));
+    server.add_device(Device::new(region, Arc::new(handlers), limits));
     thread::scope(|scope| {
         scope.spawn(|| server.serve());
         // Also if the program panics.
@@ -126,12 +135,12 @@ impl Drop for Stop<'_> {
 
 /// Runs a program that ends without being stopped.
 pub fn run_program<T>(
-    lanes: u32,
+    layout: Layout,
     services: Services,
     program: impl FnOnce(&Program) -> Result<T>,
 ) -> Result<T> {
     let server = Server::new(IdlePolicy::default());
-    run(lanes, services, Limits::default(), &server, program)
+    run(layout, services, Limits::default(), &server, program)
 }
 
 impl Program {

@@ -6,8 +6,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use gpurpc::opcode;
 
 use crate::rig::{
-    ByLane, FAILED, Result, STDERR, STDIN, STDOUT, Sink, for_lanes, masks, quiet, read_answer,
-    run_program, send_words,
+    ByLane, FAILED, Result, STDERR, STDIN, STDOUT, Sink, for_lanes, layout_of, layouts, masks,
+    quiet, read_answer, run_program, send_words,
 };
 
 /// Input that returns the texts sent to it, and reports each read.
@@ -40,10 +40,11 @@ fn text(lane: u32) -> Vec<u8> {
 
 #[test]
 fn all_lanes_write_in_their_order() -> Result {
-    for lanes in [1, 32, 64] {
+    for layout in layouts() {
+        let lanes = layout.lanes();
         let (out, error) = (Sink::default(), Sink::default());
         let services = quiet().stdout(out.clone()).stderr(error.clone());
-        run_program(lanes, services, |program| {
+        run_program(layout, services, |program| {
             for mask in masks(lanes) {
                 let data = for_lanes(mask, text);
                 let sizes: ByLane<u64> = for_lanes(mask, |lane| text(lane).len() as u64);
@@ -85,45 +86,49 @@ fn all_lanes_write_in_their_order() -> Result {
 fn a_silent_input_blocks_no_other_call() -> Result {
     let (input, is_asked, give) = pipe();
     let out = Sink::default();
-    run_program(32, quiet().stdin(input).stdout(out.clone()), |program| {
-        let mut first = program.open_call(opcode::READ_FROM_STREAM, 0b11);
-        send_words(&mut first, |lane| [[4, 2][lane as usize], STDIN, 0]);
-        is_asked.recv()?;
-        // The thread of the input is waiting now. Further requests to it are queued.
-        let mut second = program.open_call(opcode::READ_FGETS, 1);
-        send_words(&mut second, |_| [100, STDIN, 0]);
+    run_program(
+        layout_of(32),
+        quiet().stdin(input).stdout(out.clone()),
+        |program| {
+            let mut first = program.open_call(opcode::READ_FROM_STREAM, 0b11);
+            send_words(&mut first, |lane| [[4, 2][lane as usize], STDIN, 0]);
+            is_asked.recv()?;
+            // The thread of the input is waiting now. Further requests to it are queued.
+            let mut second = program.open_call(opcode::READ_FGETS, 1);
+            send_words(&mut second, |_| [100, STDIN, 0]);
 
-        for _ in 0..10 {
-            let data = for_lanes(u32::MAX.into(), |lane| vec![b'0' + (lane % 10) as u8]);
-            let counts = program.write(opcode::WRITE_TO_STDOUT, u32::MAX.into(), |_| 0, &data);
-            assert_eq!(counts, for_lanes(u32::MAX.into(), |_| 1));
-        }
-        assert_eq!(out.take().len(), 320);
+            for _ in 0..10 {
+                let data = for_lanes(u32::MAX.into(), |lane| vec![b'0' + (lane % 10) as u8]);
+                let counts = program.write(opcode::WRITE_TO_STDOUT, u32::MAX.into(), |_| 0, &data);
+                assert_eq!(counts, for_lanes(u32::MAX.into(), |_| 1));
+            }
+            assert_eq!(out.take().len(), 320);
 
-        give.send("abc")?;
-        give.send("defgh\nij")?;
-        let data = read_answer(&mut first);
-        assert_eq!(
-            data,
-            ByLane::from([(0, b"abcd".to_vec()), (1, b"ef".to_vec())])
-        );
-        let line = crate::rig::messages(&mut second);
-        assert_eq!(line, ByLane::from([(0, b"gh\n\0".to_vec())]));
+            give.send("abc")?;
+            give.send("defgh\nij")?;
+            let data = read_answer(&mut first);
+            assert_eq!(
+                data,
+                ByLane::from([(0, b"abcd".to_vec()), (1, b"ef".to_vec())])
+            );
+            let line = crate::rig::messages(&mut second);
+            assert_eq!(line, ByLane::from([(0, b"gh\n\0".to_vec())]));
 
-        drop(give);
-        assert_eq!(program.fgets_one(100, STDIN), b"ij\0");
-        assert_eq!(program.fgets_one(100, STDIN), b"");
-        assert_eq!(program.one(opcode::FEOF, [STDIN, 0, 0]), 1);
-        assert_eq!(program.one(opcode::FERROR, [STDIN, 0, 0]), 0);
-        Ok(())
-    })
+            drop(give);
+            assert_eq!(program.fgets_one(100, STDIN), b"ij\0");
+            assert_eq!(program.fgets_one(100, STDIN), b"");
+            assert_eq!(program.one(opcode::FEOF, [STDIN, 0, 0]), 1);
+            assert_eq!(program.one(opcode::FERROR, [STDIN, 0, 0]), 0);
+            Ok(())
+        },
+    )
 }
 
 /// The server stops while a call waits for input that never comes.
 #[test]
 fn stop_waits_for_nothing() -> Result {
     let (input, is_asked, give) = pipe();
-    run_program(1, quiet().stdin(input), |program| {
+    run_program(layout_of(1), quiet().stdin(input), |program| {
         let mut call = program.open_call(opcode::READ_FROM_STREAM, 1);
         send_words(&mut call, |_| [1, STDIN, 0]);
         is_asked.recv()?;
@@ -136,7 +141,7 @@ fn stop_waits_for_nothing() -> Result {
 #[test]
 fn lines_end_as_c_specifies() -> Result {
     let input = b"one\ntwo\0zero\n\nlast".as_slice();
-    run_program(1, quiet().stdin(input), |program| {
+    run_program(layout_of(1), quiet().stdin(input), |program| {
         let line = |size| program.fgets_one(size, STDIN);
         assert_eq!(line(0), b"");
         assert_eq!(line(u64::MAX), b"", "a negative size");
@@ -156,7 +161,7 @@ fn lines_end_as_c_specifies() -> Result {
 
 #[test]
 fn bytes_can_be_pushed_back() -> Result {
-    run_program(32, quiet().stdin(b"xyz".as_slice()), |program| {
+    run_program(layout_of(32), quiet().stdin(b"xyz".as_slice()), |program| {
         let unget = |character: u64| program.one(opcode::UNGETC, [character, STDIN, 0]);
         assert_eq!(program.read_one(10, STDIN), b"xyz");
         assert_eq!(program.one(opcode::FEOF, [STDIN, 0, 0]), 1);
@@ -185,7 +190,7 @@ fn bytes_can_be_pushed_back() -> Result {
 #[test]
 fn the_end_stays() -> Result {
     let (input, _is_asked, give) = pipe();
-    run_program(1, quiet().stdin(input), |program| {
+    run_program(layout_of(1), quiet().stdin(input), |program| {
         give.send("a")?;
         give.send("")?;
         give.send("b")?;
@@ -201,7 +206,7 @@ fn the_end_stays() -> Result {
 
 #[test]
 fn standard_streams_have_no_position_and_one_direction() -> Result {
-    run_program(1, quiet().stdin(b"abc".as_slice()), |program| {
+    run_program(layout_of(1), quiet().stdin(b"abc".as_slice()), |program| {
         for stream in [STDIN, STDOUT, STDERR] {
             assert_eq!(program.one(opcode::FTELL, [stream, 0, 0]), FAILED);
             assert_eq!(program.one(opcode::FSEEK, [stream, 0, 0]), FAILED);
@@ -243,13 +248,17 @@ impl Write for Picky {
 #[test]
 fn a_failed_output_reports_the_number_of_written_bytes() -> Result {
     let out = Sink::default();
-    run_program(32, quiet().stdout(Picky(out.clone())), |program| {
-        let text = |lane| [&b"abc"[..], b"defxg", b"xh", b"i"][lane as usize].to_vec();
-        let data = for_lanes(0b1111, text);
-        let counts = program.write(opcode::WRITE_TO_STDOUT_NEWLINE, 0b1111, |_| 0, &data);
-        assert_eq!(counts, ByLane::from([(0, 4), (1, 3), (2, 0), (3, 2)]));
-        assert_eq!(out.take(), "abc\ndefi\n");
-        assert_eq!(program.one(opcode::FERROR, [STDOUT, 0, 0]), 1);
-        Ok(())
-    })
+    run_program(
+        layout_of(32),
+        quiet().stdout(Picky(out.clone())),
+        |program| {
+            let text = |lane| [&b"abc"[..], b"defxg", b"xh", b"i"][lane as usize].to_vec();
+            let data = for_lanes(0b1111, text);
+            let counts = program.write(opcode::WRITE_TO_STDOUT_NEWLINE, 0b1111, |_| 0, &data);
+            assert_eq!(counts, ByLane::from([(0, 4), (1, 3), (2, 0), (3, 2)]));
+            assert_eq!(out.take(), "abc\ndefi\n");
+            assert_eq!(program.one(opcode::FERROR, [STDOUT, 0, 0]), 1);
+            Ok(())
+        },
+    )
 }

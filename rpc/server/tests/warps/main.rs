@@ -8,7 +8,7 @@ mod warp;
 
 use std::env;
 
-use gpurpc::{Error, Layout};
+use gpurpc::{Error, Generation, Layout};
 use rig::Bench;
 
 /// Variable with the first seed, to repeat a failed run.
@@ -37,26 +37,28 @@ fn play(lanes: u32, seeds: u64, calls: u32) -> Result<(), Error> {
     for seed in first..first + seeds {
         let _say = Say(seed);
         let ports = [1, 3, 17, 64, 70, 200][seed as usize % 6];
+        let generation = [Generation::LLVM_20, Generation::LLVM_23][seed as usize / 6 % 2];
         // Warps that stop keep their ports.
         let mortal = ports > 32;
-        Bench::new(Layout::new(ports, lanes)?)?.run(16, seed, calls, mortal);
+        let layout = Layout::with_generation(generation, ports, lanes)?;
+        Bench::new(layout)?.run(16, seed, calls, mortal);
     }
     Ok(())
 }
 
 #[test]
 fn warps_of_1_lane() -> Result<(), Error> {
-    play(1, 6, 40)
+    play(1, 12, 40)
 }
 
 #[test]
 fn warps_of_32_lanes() -> Result<(), Error> {
-    play(32, 6, 40)
+    play(32, 12, 40)
 }
 
 #[test]
 fn warps_of_64_lanes() -> Result<(), Error> {
-    play(64, 6, 40)
+    play(64, 12, 40)
 }
 
 #[test]

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use gpurpc::client::{Call, Client, HostLocks};
+use gpurpc::client::{Call, Client, HostDoorbell, HostLocks};
 use gpurpc::memory::Region;
-use gpurpc::server::{Device, Handlers, Limits, Opcodes};
+use gpurpc::server::{Device, Handlers, Limits};
 use gpurpc::{Error, Layout};
 
 use crate::warp::{Warp, Wrote};
@@ -29,6 +29,8 @@ pub type Served = Arc<Mutex<BTreeMap<u64, u32>>>;
 pub struct Bench {
     device: Device,
     pub client: Client<Region, HostLocks>,
+    /// Doorbell of a client of LLVM 23.
+    doorbell: Option<HostDoorbell>,
     served: Served,
 }
 
@@ -77,11 +79,18 @@ impl Bench {
         })?;
         handlers.on_fault(|dropped| panic!("{dropped:?}"));
         let region = Region::zeroed(layout)?;
-        let client = Client::new(region.clone(), HostLocks::yielding());
-        let device = Device::new(region, Arc::new(handlers), Limits::default(), Opcodes::Wide);
+        let mut client = Client::new(region.clone(), HostLocks::yielding());
+        let mut device = Device::new(region, Arc::new(handlers), Limits::default());
+        let has_doorbell = layout.generation().has_doorbell();
+        let doorbell = has_doorbell.then(|| HostDoorbell::new(1));
+        if let Some(doorbell) = &doorbell {
+            client = client.with_doorbell(doorbell.clone())?;
+            device = device.with_doorbell(doorbell.clone().into())?;
+        }
         Ok(Self {
             device,
             client,
+            doorbell,
             served,
         })
     }
@@ -129,6 +138,10 @@ impl Bench {
             "calls of warps that stopped"
         );
         assert_eq!(self.device.dropped_calls(), 0);
+        if let Some(doorbell) = &self.doorbell {
+            let counted = wrote.left_open + wrote.left_unsent;
+            assert_eq!(doorbell.open_calls(), counted as u64);
+        }
     }
 }
 

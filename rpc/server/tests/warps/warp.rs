@@ -13,12 +13,15 @@ pub struct Wrote {
     pub numbers: Vec<u64>,
     /// Number of calls of stopped warps, which the server keeps open.
     pub left_open: usize,
+    /// Number of calls of stopped warps that the server has not seen.
+    pub left_unsent: usize,
 }
 
 impl Wrote {
     pub fn and(mut self, other: Self) -> Self {
         self.numbers.extend(other.numbers);
         self.left_open += other.left_open;
+        self.left_unsent += other.left_unsent;
         self
     }
 }
@@ -188,7 +191,7 @@ impl<'c> Warp<'c> {
         };
         match when {
             // Before anything was sent.
-            0 => {}
+            0 => self.wrote.left_unsent += 1,
             // After the first packet of a message.
             1 => {
                 call.send(|packets| {

@@ -8,7 +8,7 @@ use crate::Generation;
 use crate::client::{Client, HostLocks};
 use crate::layout::Layout;
 use crate::memory::{Memory, Region, Side};
-use crate::server::{Doorbell, Handlers, Limits, Opcodes};
+use crate::server::{Doorbell, Handlers, Limits};
 
 /// Without a serving thread, `poll_idle` itself answers the calls.
 #[test]
@@ -27,12 +27,7 @@ fn requested_calls_are_answered_or_open() -> Result<(), Error> {
     for _ in 0..2 {
         let memory = Region::zeroed(Layout::new(2, 1)?)?;
         clients.push(Client::new(memory.clone(), HostLocks::new()));
-        let device = Device::new(
-            memory,
-            Arc::clone(&handlers),
-            Limits::default(),
-            Opcodes::Wide,
-        );
+        let device = Device::new(memory, Arc::clone(&handlers), Limits::default());
         server.add_device(device);
     }
     assert!(server.poll_idle());
@@ -75,8 +70,7 @@ fn a_handler_returns_its_own_port() -> Result<(), Error> {
     })?;
     let memory = Region::zeroed(Layout::new(2, 1)?)?;
     let client = Client::new(memory.clone(), HostLocks::new());
-    let (limits, opcodes) = (Limits::default(), Opcodes::Wide);
-    let mut device = Device::new(memory, Arc::new(handlers), limits, opcodes);
+    let mut device = Device::new(memory, Arc::new(handlers), Limits::default());
     let mut calls = [client.open(1, 1), client.open(1, 1)];
     for call in &mut calls {
         call.send(|_| {});
@@ -99,8 +93,7 @@ fn add(server: &Server, prepare: impl FnOnce(Device) -> Device) -> Result<Added,
         port.recv(|_| {}).await;
         Ok(port)
     })?;
-    let (limits, opcodes) = (Limits::default(), Opcodes::Wide);
-    let device = Device::new(memory, Arc::new(handlers), limits, opcodes);
+    let device = Device::new(memory, Arc::new(handlers), Limits::default());
     Ok((server.add_device(prepare(device)), client))
 }
 

@@ -162,7 +162,7 @@ impl Rig {
             let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
             found.push(dropped.clone());
         });
-        let layout = Layout::new(PORTS, setting.lanes)?;
+        let layout = Layout::with_generation(setting.generation, PORTS, setting.lanes)?;
         let (release, released) = channel();
         let zeroed = Region::zeroed(layout)?;
         // SAFETY: the memory is valid until the region is released, and no other code uses it.
@@ -171,13 +171,8 @@ impl Rig {
             drop(zeroed);
             let _ = release.send(());
         });
-        let opcodes = if setting.narrow {
-            Opcodes::Narrow
-        } else {
-            Opcodes::Wide
-        };
         let memory = region.clone();
-        let device = Device::new(region, Arc::new(handlers), limits, opcodes);
+        let device = Device::new(region, Arc::new(handlers), limits);
         let polling = Polling {
             locks: HostLocks::yielding(),
             device: RefCell::new(device),
@@ -302,7 +297,8 @@ impl Rig {
     }
 
     fn call(&self, opcode: u32, mask: u64) -> Call<'_, Region, Polling> {
-        let opcode = match (self.setting.narrow, opcode & !0xffff == opcode::LIBC_BASE) {
+        let narrow = self.setting.generation.opcodes == Opcodes::Narrow;
+        let opcode = match (narrow, opcode & !0xffff == opcode::LIBC_BASE) {
             // As LLVM 19 writes the opcode: the first half in memory.
             (true, true) => {
                 let [a, b] = (opcode as u16).to_ne_bytes();

@@ -1,6 +1,6 @@
 //! Script of a hostile client, decoded from arbitrary bytes.
 
-use gpurpc::{PortIndex, opcode};
+use gpurpc::{Generation, PortIndex, opcode};
 
 /// Opcodes of the driver's own services.
 pub const ECHO: u32 = opcode::GPURPC_BASE | 1;
@@ -73,7 +73,7 @@ const NUMBERS: &[u64] = &[
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
     pub lanes: u32,
-    pub narrow: bool,
+    pub generation: &'static Generation,
     pub memory: Memory,
     pub input: Input,
 }
@@ -151,7 +151,11 @@ impl<'d> Script<'d> {
         let first = script.byte();
         let setting = Setting {
             lanes: [1, 32, 64][usize::from(first) % 3],
-            narrow: first & 0x80 != 0,
+            generation: match (first & 0x80 != 0, first & 0x10 != 0) {
+                (true, _) => Generation::LLVM_19,
+                (_, true) => Generation::LLVM_23,
+                _ => Generation::LLVM_20,
+            },
             memory: [Memory::Ample, Memory::Tight, Memory::Large][usize::from(first >> 2) % 3],
             input: [Input::Empty, Input::Text, Input::Silent][usize::from(first >> 5) % 3],
         };
