@@ -171,6 +171,7 @@ impl DeviceOptions {
         Limits {
             message: or_default(bytes(self.message_limit), default.message),
             memory: or_default(bytes(self.memory_limit), default.memory),
+            stack: default.stack,
         }
     }
 

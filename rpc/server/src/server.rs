@@ -1,5 +1,7 @@
 //! Server side of the protocol.
 
+#[cfg(feature = "blocking")]
+mod blocking;
 mod budget;
 mod buffer;
 mod catch_panic;
@@ -10,6 +12,8 @@ mod fault;
 mod handler;
 mod messages;
 pub(crate) mod opcodes;
+#[cfg(feature = "blocking")]
+mod parked;
 mod port;
 mod ready_set;
 mod refusal;
@@ -17,9 +21,15 @@ mod refusal;
 mod serial_executor;
 #[cfg(feature = "std")]
 mod serving;
+#[cfg(feature = "blocking")]
+mod serving_thread;
 mod session;
 mod session_future;
+#[cfg(feature = "blocking")]
+mod stacks;
 
+#[cfg(feature = "blocking")]
+pub use blocking::BlockingCall;
 pub use budget::{Budget, Limits, Reservation};
 pub use buffer::Buffer;
 pub use device::Device;

@@ -13,8 +13,12 @@ use super::doorbell::Doorbell;
 use super::fault::Fault;
 use super::handler::{DroppedCall, Handler, Handlers, Warp};
 use super::opcodes::Opcodes;
+#[cfg(feature = "blocking")]
+use super::parked::Parked;
 use super::ready_set::ReadySet;
 use super::session::{OpenCall, Session, Step};
+#[cfg(feature = "blocking")]
+use super::stacks::Stacks;
 use crate::error::Error;
 use crate::handshake::Handshake;
 use crate::lanes::Lanes;
@@ -93,6 +97,10 @@ pub struct Device {
     copies: Box<PacketCopies>,
     /// Opcode of the last call, and index of its handler.
     last: (u32, Option<usize>),
+    #[cfg(feature = "blocking")]
+    stacks: Stacks,
+    #[cfg(feature = "blocking")]
+    parked: Parked,
 }
 
 impl Device {
@@ -132,6 +140,10 @@ impl Device {
             recent: [Block(0); 2],
             ready: Arc::new(ReadySet::new(ports)),
             copies: Box::new(PacketCopies::new()),
+            #[cfg(feature = "blocking")]
+            stacks: Stacks::new(limits.stack),
+            #[cfg(feature = "blocking")]
+            parked: Parked::default(),
         }
     }
 
@@ -207,6 +219,11 @@ impl Device {
     pub fn poll(&mut self) -> bool {
         let mut any = false;
         for port in self.ready.drain() {
+            any = true;
+            self.step(port);
+        }
+        #[cfg(feature = "blocking")]
+        while let Some(port) = self.parked.next() {
             any = true;
             self.step(port);
         }
@@ -313,6 +330,8 @@ impl Device {
         let (State::Open, Some((_, session))) = (&slot.state, &mut slot.session) else {
             return;
         };
+        #[cfg(feature = "blocking")]
+        let mut left_to = None;
         let mut call = OpenCall {
             device: &self.state,
             handshake: &mut slot.handshake,
@@ -320,6 +339,10 @@ impl Device {
             copies: &mut self.copies,
             ready: &self.ready,
             waker: &mut slot.waker,
+            #[cfg(feature = "blocking")]
+            stacks: &mut self.stacks,
+            #[cfg(feature = "blocking")]
+            left_to: &mut left_to,
         };
         let step = catch_panic(|| {
             let step = session.step(&mut call)?;
@@ -329,6 +352,14 @@ impl Device {
             Ok(step)
         });
         match step.and_then(|step| step) {
+            #[cfg(feature = "blocking")]
+            Ok(Step::Pending) if left_to.is_some() => {
+                let inbox = self.state.memory.inbox(Side::Server, port);
+                self.set_idle_inbox(port, inbox);
+                if let Some(thread) = left_to {
+                    self.parked.add(port, thread);
+                }
+            }
             Ok(Step::Pending) => {
                 let inbox = if slot.handshake.owns() {
                     // The session waits for something other than the client.

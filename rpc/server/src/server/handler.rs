@@ -6,6 +6,8 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::future::Future;
 
+#[cfg(feature = "blocking")]
+use super::blocking::{Blocking, BlockingCall, BlockingCalls};
 use super::fault::Fault;
 use super::port::Port;
 use super::refusal::{Refusals, RefusedCall};
@@ -217,6 +219,34 @@ impl Handlers {
     ) -> Result<&mut Self, Error> {
         let session = move || -> Box<dyn Session> { Box::new(session()) };
         self.insert(opcode, Handler::Session(Box::new(session)))
+    }
+
+    /// Registers a handler for calls of any sequence of packets, in which an operation has happened when its function
+    /// returns: see [`BlockingCall`]. While a call waits, others are served. A handler that does not wait costs two
+    /// switches of the stack more than a [`Session`].
+    ///
+    /// ```
+    /// use gpurpc::server::Handlers;
+    ///
+    /// let mut handlers = Handlers::new();
+    /// handlers.on_blocking(0x7800_000c, |call| {
+    ///     let text = call.recv_n()?;
+    ///     call.send_n(|lane| text.get(lane).unwrap_or_default())
+    /// })?;
+    /// # Ok::<(), gpurpc::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::DuplicateOpcode`] if the opcode has a handler.
+    #[cfg(feature = "blocking")]
+    pub fn on_blocking(
+        &mut self,
+        opcode: u32,
+        handler: impl Fn(&mut BlockingCall<'_>) -> Result<(), Fault> + Send + Sync + 'static,
+    ) -> Result<&mut Self, Error> {
+        let blocking = Arc::new(Blocking::new(handler));
+        self.on_call(opcode, move || BlockingCalls::new(Arc::clone(&blocking)))
     }
 
     /// Sets the function that is called for each dropped call.

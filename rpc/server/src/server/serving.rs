@@ -6,6 +6,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::device::Device;
+#[cfg(feature = "blocking")]
+use super::serving_thread::end_abandoned;
 use crate::error::Error;
 use crate::layout::PortIndex;
 use crate::memory::Region;
@@ -211,6 +213,8 @@ impl Server {
     /// Polls once all devices that no other thread is serving. Returns whether any call was served.
     #[inline]
     pub fn poll(&self) -> bool {
+        #[cfg(feature = "blocking")]
+        end_abandoned();
         let mut any = false;
         for served in &*self.devices() {
             if let Some(mut device) = served.try_lock() {
