@@ -16,8 +16,9 @@
  *
  * Threads. Any thread may call functions with a server at any time, except gpurpc_server_destroy. Threads in
  * gpurpc_poll or gpurpc_serve call the callbacks: for one device one at a time, for several devices
- * concurrently. Callbacks must not block, because they would block all calls of their device: queue operations, or
- * use gpurpc_run_blocking. They must not throw, nor call gpurpc_serve.
+ * concurrently. Callbacks must not block in the system, because they would block all calls of their device: they queue
+ * operations (gpurpc_register_callback) or wait in operations (gpurpc_register_blocking), and use gpurpc_run_blocking or
+ * gpurpc_blocking_run. They must not throw, which would end the process, nor call gpurpc_serve.
  *
  * The device is not trusted: no contents of the memory crash the server. Callbacks receive copies, whose values are
  * arbitrary. */
@@ -56,7 +57,7 @@ enum gpurpc_status {
     GPURPC_STATUS_ALREADY_STARTED = 0x1008,
     /* The device was removed or belongs to another server. */
     GPURPC_STATUS_NO_DEVICE = 0x1009,
-    /* The server is in use: a thread polls or serves. */
+    /* The server is in use: a thread polls or serves. Or the call is, by an operation that has not ended. */
     GPURPC_STATUS_BUSY = 0x100a,
     /* A message of a lane exceeds the limit. */
     GPURPC_STATUS_MESSAGE_TOO_LARGE = 0x100b,
@@ -71,7 +72,9 @@ enum gpurpc_status {
      * error as the answer, and its port is served on. The fault's `text` has the reason. */
     GPURPC_STATUS_REFUSED = 0x100f,
     /* A client of an unknown release of LLVM, or of another size than clients of the device's generation have. */
-    GPURPC_STATUS_INVALID_GENERATION = 0x1010
+    GPURPC_STATUS_INVALID_GENERATION = 0x1010,
+    /* The call was abandoned: its device was removed, its port was reset, or the thread that served it has ended. */
+    GPURPC_STATUS_ABANDONED = 0x1011
 };
 typedef int gpurpc_status_t;
 
@@ -80,6 +83,9 @@ typedef struct gpurpc_server gpurpc_server_t;
 
 /* An open call of a client, valid in its callbacks until it has ended. */
 typedef struct gpurpc_port gpurpc_port_t;
+
+/* An open call of a client, valid in its blocking callback until it returns, on the thread of the callback. */
+typedef struct gpurpc_blocking gpurpc_blocking_t;
 
 /* A device of a server. Handles are never reused. */
 typedef struct gpurpc_device { uint64_t handle; } gpurpc_device_t;
@@ -124,6 +130,22 @@ typedef void (*gpurpc_opcode_callback_ty)(gpurpc_port_t *port, void *data);
  *
  *     static void add_one(gpurpc_buffer_t *buffer, uint32_t lane, void *data) { buffer->data[0] += 1; } */
 typedef void (*gpurpc_port_callback_ty)(gpurpc_buffer_t *buffer, uint32_t lane, void *data);
+/* Serves a call, from its first packet to its last: the call ends when the callback returns. Each gpurpc_blocking_…
+ * function waits until it has happened, and other calls are served meanwhile.
+ *
+ * The callback has a stack of its own (`stack_size` of the device), below which is a page without access. It runs on the
+ * thread that has started it, and continues only in polls of that thread: other threads leave it alone, as compiled code
+ * keeps addresses of thread-local variables such as `errno`. If a function returns another status than
+ * GPURPC_STATUS_SUCCESS or GPURPC_STATUS_BUSY, so do all later ones: the callback releases what it has and returns, and the
+ * call is dropped. With GPURPC_STATUS_ABANDONED it is so already. Of a removed device or reset port, the callback returns
+ * in the function that removes or resets, if its own thread calls that; else in that thread's next poll of any server, or
+ * when the thread ends.
+ *
+ *     static void add_twice(gpurpc_blocking_t *call, void *data) {
+ *         if (!gpurpc_blocking_recv_and_send(call, add_one, data))
+ *             gpurpc_blocking_recv_and_send(call, add_one, data);
+ *     } */
+typedef void (*gpurpc_blocking_callback_ty)(gpurpc_blocking_t *call, void *data);
 /* Answers the calls of all lanes of a warp at once. `input` has a copy of the packet of each of `lanes` lanes; those of lanes
  * that are not set in `mask` have arbitrary contents. `output` has the packets of the answer, which hold what the client has
  * sent: the callback writes those words of participating lanes that it changes, and reads nothing there, as the device may
@@ -315,7 +337,8 @@ typedef struct gpurpc_device_options {
     uint32_t generation;
     /* Maximum size of a received message of one lane. 0: 16 MiB. */
     uint64_t message_limit;
-    /* Maximum number of bytes that all calls hold, for messages and gpurpc_port_alloc. 0: 256 MiB. */
+    /* Maximum number of bytes that all calls hold, for messages, gpurpc_port_alloc, and stacks of blocking callbacks that
+     * wait. 0: 256 MiB, enough for 2048 stacks. */
     uint64_t memory_limit;
     /* Doorbell, for `generation` 23: a counter of open calls, and the interrupt for its first call. Of an HSA signal
      * these are the address of `value`, `event_mailbox_ptr` and `event_id`. The addresses are the same on the host and
@@ -328,6 +351,9 @@ typedef struct gpurpc_device_options {
     uint32_t doorbell_event;
     /* 0 or GPURPC_IN_PLACE. */
     uint32_t flags;
+    /* Size in bytes of the stack of each blocking callback that waits. 0: 128 KiB. More for callbacks with large arrays or
+     * that call a GPU driver. Memory is used as the callback touches it. */
+    uint64_t stack_size;
 } gpurpc_device_options_t;
 
 /* Creates a server, to be destroyed by gpurpc_server_destroy. Options may be null. */
@@ -335,7 +361,8 @@ gpurpc_status_t gpurpc_server_create(const gpurpc_server_options_t *options, gpu
 
 /* Removes all devices and destroys the server. Null is ignored. No other thread may use the server during the call or
  * later; if a thread polls or serves, such as that of a callback, the result is GPURPC_STATUS_BUSY, and the server
- * stays. */
+ * stays. If blocking callbacks wait on other threads that have not ended, it is GPURPC_STATUS_BUSY too, after the devices
+ * were removed: call it again when each of these threads has polled or ended. */
 gpurpc_status_t gpurpc_server_destroy(gpurpc_server_t *server);
 
 /* Registers the callback of an opcode on all devices. GPURPC_STATUS_ALREADY_STARTED after the first device was added,
@@ -353,6 +380,10 @@ gpurpc_status_t gpurpc_register_request(gpurpc_server_t *server, uint32_t opcode
  * GPURPC_STATUS_INVALID_ARGUMENT for other `words`. */
 gpurpc_status_t gpurpc_register_warp(gpurpc_server_t *server, uint32_t opcode, uint32_t words, gpurpc_warp_callback_ty answer, void *data);
 
+/* Registers the blocking callback of an opcode, for calls of any sequence of packets: gpurpc_blocking_callback_ty. A call
+ * that does not wait allocates nothing. Statuses as for gpurpc_register_callback. */
+gpurpc_status_t gpurpc_register_blocking(gpurpc_server_t *server, uint32_t opcode, gpurpc_blocking_callback_ty callback, void *data);
+
 /* Assigns `count` consecutive opcodes, 1 or more, that no other part of the program has, and sets `first` to the first:
  * for libraries that share a server, and pass the opcode to their device code, for example as an argument of the kernel.
  * Opcodes with a letter in the upper byte are constants, and two libraries can choose the same one. These have 0xff there,
@@ -360,8 +391,10 @@ gpurpc_status_t gpurpc_register_warp(gpurpc_server_t *server, uint32_t opcode, u
 gpurpc_status_t gpurpc_reserve_opcodes(gpurpc_server_t *server, uint32_t count, uint32_t *first);
 
 /* Registers the services of LLVM's libc, separate for each device: streams and files, printf, memory, exit, commands,
- * functions of the host. Statuses as for gpurpc_register_callback; GPURPC_STATUS_DUPLICATE_OPCODE if one of the
- * opcodes has a callback, GPURPC_STATUS_INVALID_ROOT if `root` cannot be opened, here or in gpurpc_device_add,
+ * functions of the host. An opcode for which the program registers a callback, before or after, has that callback
+ * instead: opcodes that work on the same objects, such as malloc and free, or fopen and fclose, are replaced together.
+ * Statuses as for gpurpc_register_callback; GPURPC_STATUS_DUPLICATE_OPCODE if they are registered already,
+ * GPURPC_STATUS_INVALID_ROOT if `root` cannot be opened, here or in gpurpc_device_add,
  * GPURPC_STATUS_INVALID_ARGUMENT for `malloc` without `free` or vice versa. `options` and `root` are copied. */
 gpurpc_status_t gpurpc_register_libc(gpurpc_server_t *server, const gpurpc_libc_options_t *options);
 
@@ -446,6 +479,10 @@ gpurpc_status_t gpurpc_recv_n(gpurpc_port_t *port, gpurpc_recv_n_callback_ty don
 /* Queues: call `message` for each participating lane and send the results. */
 gpurpc_status_t gpurpc_send_n(gpurpc_port_t *port, gpurpc_send_n_callback_ty message, void *data);
 
+/* Queues: call `callback`, on the thread that serves. After gpurpc_send_n it reports that the message was sent, and its
+ * memory can be released. It is called once, also if the call is dropped before; the port is no longer valid then. */
+gpurpc_status_t gpurpc_on_sent(gpurpc_port_t *port, gpurpc_callback_ty callback, void *data);
+
 /* Queues: run `work` on a worker thread, where it may block, for example on a file. Later operations of the call wait
  * for it, other calls do not. It may queue more operations and use the memory of the call. If the device is removed
  * meanwhile, the call ends when `work` returns. The library does not wait for that: use gpurpc_port_on_close before
@@ -473,6 +510,46 @@ uint64_t gpurpc_port_lane_mask(const gpurpc_port_t *port);
 
 /* Returns the device of the call. A `handle` of 0, which is no device, if `port` is null. */
 gpurpc_device_t gpurpc_port_device(const gpurpc_port_t *port);
+
+/* The following functions are for a blocking callback, with its call. Each has happened when it returns success, and the
+ * `data` of a callback is used until then only. GPURPC_STATUS_OUT_OF_MEMORY if the callbacks of the device that wait have
+ * too many stacks (`memory_limit`), GPURPC_STATUS_ABANDONED. A callback for packets, or one of another call that this
+ * callback serves by gpurpc_poll, must not use the call: GPURPC_STATUS_BUSY, which has no effect. */
+
+/* Waits for the packets of the client and calls `use`. Null: no callback, as in the next two. */
+gpurpc_status_t gpurpc_blocking_recv(gpurpc_blocking_t *call, gpurpc_port_callback_ty use, void *data);
+
+/* Waits for ownership of the packets, calls `fill`, and sends them. The buffers keep their last contents. */
+gpurpc_status_t gpurpc_blocking_send(gpurpc_blocking_t *call, gpurpc_port_callback_ty fill, void *data);
+
+/* Waits for the packets of the client, calls `work`, and sends them back as the answer. */
+gpurpc_status_t gpurpc_blocking_recv_and_send(gpurpc_blocking_t *call, gpurpc_port_callback_ty work, void *data);
+
+/* Waits for a message of each lane. Sets 64 elements of both arrays: sizes[i] bytes at messages[i] from lane i, aligned to
+ * 16 and writable, valid until the callback returns. Lanes that do not participate have null and 0; an empty message is
+ * not null. GPURPC_STATUS_MESSAGE_TOO_LARGE, GPURPC_STATUS_OUT_OF_MEMORY. */
+gpurpc_status_t gpurpc_blocking_recv_n(gpurpc_blocking_t *call, void **messages, uint64_t *sizes);
+
+/* Sends a message to each participating lane: sizes[i] bytes at messages[i] to lane i. Null is an empty message. Elements
+ * of other lanes are not read. */
+gpurpc_status_t gpurpc_blocking_send_n(gpurpc_blocking_t *call, const void *const *messages, const uint64_t *sizes);
+
+/* Runs `work` on a worker thread, where it may block in the system, for example on a file. Returns when `work` has
+ * returned, also if the call is abandoned: then the thread that serves waits for it. A callback that blocks without this
+ * function delays all calls of its device, and those of other devices that its thread serves. */
+gpurpc_status_t gpurpc_blocking_run(gpurpc_blocking_t *call, gpurpc_callback_ty work, void *data);
+
+/* Drops the call when the callback returns: the client receives no answer, except for packets that were sent. */
+gpurpc_status_t gpurpc_blocking_fail(gpurpc_blocking_t *call);
+
+/* Returns the opcode of the call. 0 if `call` is null. */
+uint32_t gpurpc_blocking_opcode(const gpurpc_blocking_t *call);
+
+/* Returns the bit mask of the participating lanes, which may be 0. 0 if `call` is null. */
+uint64_t gpurpc_blocking_lane_mask(const gpurpc_blocking_t *call);
+
+/* Returns the device of the call. A `handle` of 0, which is no device, if `call` is null. */
+gpurpc_device_t gpurpc_blocking_device(const gpurpc_blocking_t *call);
 
 /* Returns an English message for a status. Never null; static, not to be freed. */
 const char *gpurpc_strerror(gpurpc_status_t status);

@@ -9,9 +9,12 @@
 //! port of a call that has not ended, an initialised struct, writable memory for an output, or as many bytes as
 //! the size next to it states. Functions of the program are as the header requires for their type.
 
+mod blocking;
 mod call;
 mod callback;
 mod libc;
+mod messages;
+mod nesting;
 mod options;
 mod pointer;
 mod port;
@@ -22,6 +25,7 @@ use std::ffi::{c_char, c_int, c_void};
 
 use gpurpc::PACKET_WORDS;
 
+pub use blocking::*;
 pub use call::{Call, OpcodeCallback};
 use callback::Callback;
 pub use callback::{
@@ -75,9 +79,7 @@ pub unsafe extern "C" fn gpurpc_server_destroy(server: *mut Server) -> c_int {
             return Ok(());
         }
         // SAFETY: guaranteed by the caller.
-        if unsafe { deref(server) }?.is_used() {
-            return Err(Status::BUSY);
-        }
+        unsafe { deref(server) }?.remove_all()?;
         // SAFETY: created by `gpurpc_server_create`, and no longer used.
         drop(unsafe { Box::from_raw(server) });
         Ok(())
@@ -145,6 +147,26 @@ pub unsafe extern "C" fn gpurpc_register_warp(
         // SAFETY: guaranteed by the caller.
         let server = unsafe { deref(server) }?;
         server.register(opcode, Handler::Warp(words, Callback::new(answer, data)))
+    })
+}
+
+/// Registers the blocking callback of an opcode.
+///
+/// # Safety
+///
+/// [Rules for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpurpc_register_blocking(
+    server: *mut Server,
+    opcode: u32,
+    callback: Option<BlockingCallback>,
+    data: *mut c_void,
+) -> c_int {
+    catch_status(|| {
+        let callback = callback.ok_or(Status::INVALID_ARGUMENT)?;
+        // SAFETY: guaranteed by the caller.
+        let server = unsafe { deref(server) }?;
+        server.register(opcode, Handler::Blocking(Callback::new(callback, data)))
     })
 }
 

@@ -3,13 +3,11 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::io::{self, Read, Write};
 use std::mem::size_of;
-use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use gpurpc::libc::{LibcLimits, Services};
-use gpurpc::opcode;
 
 use crate::callback::{
     CDevice, Callback, DeviceCallback, DeviceFree, DeviceMalloc, ExitCallback, HostCallCallback,
@@ -98,9 +96,6 @@ struct Functions {
     host_call: Option<Callback<HostCallCallback>>,
     release: Option<Callback<DeviceCallback>>,
 }
-
-/// Opcodes of LLVM's libc.
-pub const OPCODES: RangeInclusive<u32> = opcode::NOOP..=opcode::SYSTEM;
 
 impl Libc {
     /// Validates options of the program.

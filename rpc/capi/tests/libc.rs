@@ -344,14 +344,10 @@ fn data_is_used_until_a_read_has_returned() {
 fn an_opcode_is_served_by_one() {
     unsafe extern "C" fn own(_: *mut Call, _: *mut c_void) {}
     let server = Server::new();
-    assert_eq!(server.register(opcode::MALLOC, own, &()), SUCCESS);
-    assert_eq!(register(&server, &none()), DUPLICATE_OPCODE);
-
-    let server = Server::new();
     assert_eq!(register(&server, &none()), SUCCESS);
     assert_eq!(register(&server, &none()), DUPLICATE_OPCODE);
+    assert_eq!(server.register(opcode::MALLOC, own, &()), SUCCESS);
     assert_eq!(server.register(opcode::MALLOC, own, &()), DUPLICATE_OPCODE);
-    assert_eq!(server.register(opcode::SYSTEM, own, &()), DUPLICATE_OPCODE);
     let increment = opcode::TEST_INCREMENT;
     assert_eq!(server.register(increment, own, &()), SUCCESS);
     server.add(&options(1, 1)).expect("the device can be added");
@@ -359,6 +355,43 @@ fn an_opcode_is_served_by_one() {
     let server = Server::new();
     server.add(&options(1, 1)).expect("the device can be added");
     assert_eq!(register(&server, &none()), ALREADY_STARTED);
+}
+
+/// The program allocates the memory, and the services print.
+#[test]
+fn a_callback_of_the_program_wins_in_either_order() {
+    unsafe extern "C" fn own(buffer: *mut CBuffer, _: u32, _: *mut c_void) {
+        // SAFETY: the buffer is valid.
+        unsafe { (*buffer).data[0] += 5 }
+    }
+    for is_first in [true, false] {
+        let Ends { host, heard, .. } = host();
+        let server = Server::new();
+        let register_own = || {
+            // SAFETY: the server is valid.
+            unsafe { gpurpc_register_request(server.0, opcode::MALLOC, Some(own), null_mut()) }
+        };
+        if is_first {
+            assert_eq!(register_own(), SUCCESS);
+        }
+        assert_eq!(register(&server, &all(host)), SUCCESS);
+        if !is_first {
+            assert_eq!(register_own(), SUCCESS);
+        }
+        let options = options(1, 1);
+        let device = server.add(&options).expect("the device can be added");
+        let client = server.client(device, &options);
+        client.locks().wait_for_threads();
+        let mut call = client.open(opcode::MALLOC, 1);
+        words(&mut call, &[100]);
+        assert_eq!(call.recv(|packets| packets.word(0, 0)), Some(105));
+        drop(call);
+        let mut call = client.open(opcode::WRITE_TO_STDOUT, 1);
+        call.send_n(|_| b"much");
+        assert_eq!(call.recv(|packets| packets.word(0, 0)), Some(4));
+        let heard = heard.recv().expect("it writes");
+        assert!(heard.contains("much"), "{heard}");
+    }
 }
 
 #[test]

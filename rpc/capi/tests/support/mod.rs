@@ -24,6 +24,7 @@ pub const BUSY: c_int = 0x100a;
 pub const INVALID_STRUCT_SIZE: c_int = 0x100e;
 pub const REFUSED: c_int = 0x100f;
 pub const INVALID_GENERATION: c_int = 0x1010;
+pub const ABANDONED: c_int = 0x1011;
 
 pub const CALL: u32 = 0x7900_0001;
 
@@ -109,6 +110,13 @@ impl Drop for Server {
 /// Polls the server while waiting.
 pub struct Polling<'s>(&'s Server, HostLocks);
 
+impl Polling<'_> {
+    /// Lets clients also wait for other threads.
+    pub fn wait_for_threads(&self) {
+        self.0.1.set(true);
+    }
+}
+
 impl Locks for Polling<'_> {
     fn try_lock(&self, port: PortIndex) -> bool {
         self.1.try_lock(port)
@@ -142,6 +150,7 @@ pub fn options(ports: u32, lanes: u32) -> DeviceOptions {
         doorbell_mailbox: null_mut(),
         doorbell_event: 0,
         flags: 0,
+        stack_size: 0,
     }
 }
 

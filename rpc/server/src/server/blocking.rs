@@ -73,6 +73,11 @@ impl BlockingCall<'_> {
         self.port
     }
 
+    /// Bit mask of the participating lanes.
+    pub fn mask(&self) -> u64 {
+        self.mask
+    }
+
     /// The participating lanes.
     pub fn lanes(&self) -> Lanes {
         Lanes::from_mask(self.mask)

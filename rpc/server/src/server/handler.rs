@@ -289,6 +289,24 @@ impl Handlers {
         }
     }
 
+    /// Registers all handlers of another value.
+    #[cfg(feature = "std")]
+    pub(crate) fn extend(&mut self, other: Self) -> Result<(), Error> {
+        for (opcode, handler) in other.by_opcode {
+            self.insert(opcode, handler)?;
+        }
+        Ok(())
+    }
+
+    /// Registers handlers of another value, for opcodes without one.
+    #[cfg(feature = "std")]
+    pub(crate) fn extend_missing(&mut self, other: Self) {
+        for (opcode, handler) in other.by_opcode {
+            // An error is a handler that the opcode has.
+            let _ = self.insert(opcode, handler);
+        }
+    }
+
     fn insert(&mut self, opcode: u32, handler: Handler) -> Result<&mut Self, Error> {
         let place = self
             .by_opcode

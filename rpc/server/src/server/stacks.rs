@@ -24,7 +24,8 @@ pub(crate) struct Stacks {
 impl Stacks {
     pub fn new(size: usize) -> Self {
         Self {
-            size,
+            // A larger one cannot be mapped.
+            size: size.min(usize::MAX / 4),
             free: Vec::new(),
             retired: Vec::new(),
         }

@@ -1,0 +1,341 @@
+//! `gpurpc_blocking_t`: an open call in a blocking callback.
+
+use std::cell::{Cell, RefCell};
+use std::ffi::{c_int, c_void};
+use std::ptr::NonNull;
+
+use gpurpc::server::{self, Buffer, Fault, OpenCall, RecvN, SendN};
+
+use crate::callback::{Bytes, CDevice, Callback, PlainCallback, PortCallback};
+use crate::messages::aligned_messages;
+use crate::nesting::{self, Nested};
+use crate::pointer::{deref, output};
+use crate::status::{Status, catch_status};
+
+/// `gpurpc_blocking_callback_ty`.
+pub type BlockingCallback = unsafe extern "C" fn(call: *mut Blocking, data: *mut c_void);
+
+/// An open call in a blocking callback.
+pub struct Blocking {
+    /// Accessed by one operation at a time, while `is_busy`.
+    call: NonNull<server::BlockingCall<'static>>,
+    is_busy: Cell<bool>,
+    device: CDevice,
+    in_place: bool,
+    opcode: u32,
+    mask: u64,
+    /// Nesting of the poll that runs the callback.
+    depth: Cell<usize>,
+    /// Received messages.
+    blocks: RefCell<Vec<Buffer>>,
+    /// Set when the call is abandoned: then the callback may run outside of any poll.
+    abandoned: RefCell<Option<Nested>>,
+}
+
+impl Callback<BlockingCallback> {
+    /// Calls the function with a call.
+    pub fn block(
+        &self,
+        call: &mut server::BlockingCall<'_>,
+        device: CDevice,
+        in_place: bool,
+    ) -> Result<(), Fault> {
+        let blocking = Blocking {
+            is_busy: Cell::new(false),
+            device,
+            in_place,
+            opcode: call.opcode(),
+            mask: call.mask(),
+            depth: Cell::new(nesting::depth()),
+            blocks: RefCell::default(),
+            abandoned: RefCell::default(),
+            call: NonNull::from(call).cast(),
+        };
+        let (function, data) = self.parts();
+        // SAFETY: the function is as the header requires; the call exists until it returns.
+        unsafe { function(std::ptr::from_ref(&blocking).cast_mut(), data) }
+        Ok(())
+    }
+}
+
+/// Ends an operation on drop.
+struct Busy<'b>(&'b Cell<bool>);
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        self.0.set(false);
+    }
+}
+
+impl Blocking {
+    /// Runs an operation on the call.
+    fn operate<T>(
+        &self,
+        operation: impl FnOnce(&mut server::BlockingCall<'_>) -> Result<T, Fault>,
+    ) -> Result<T, Status> {
+        // A callback for a packet cannot use the call.
+        if self.is_busy.replace(true) {
+            return Err(Status::BUSY);
+        }
+        let busy = Busy(&self.is_busy);
+        // SAFETY: `block` keeps the call while the callback runs, and no other operation uses it.
+        let result = operation(unsafe { &mut *self.call.as_ptr() });
+        drop(busy);
+        result.map_err(|fault| {
+            if fault == Fault::Abandoned {
+                self.abandoned.borrow_mut().get_or_insert_with(Nested::new);
+            }
+            Status::from_fault(&fault)
+        })
+    }
+
+    /// Waits until `poll` returns a value.
+    fn wait_for<T>(
+        &self,
+        mut poll: impl FnMut(&mut OpenCall<'_>) -> Result<Option<T>, Fault>,
+    ) -> Result<T, Status> {
+        let mut has_waited = false;
+        let value = self.operate(|call| {
+            call.wait_for(|open| {
+                if has_waited {
+                    self.depth.set(nesting::depth());
+                }
+                has_waited = true;
+                match poll(open)? {
+                    Some(value) => Ok(Some(Some(value))),
+                    // The callback polls, and a callback of that poll uses this call.
+                    None if nesting::depth() != self.depth.get() => Ok(Some(None)),
+                    None => Ok(None),
+                }
+            })
+        });
+        value?.ok_or(Status::BUSY)
+    }
+
+    fn recv(&self, callback: Option<Callback<PortCallback>>) -> Result<(), Status> {
+        self.wait_for(|open| {
+            Ok(match callback {
+                Some(callback) if self.in_place => {
+                    open.poll_recv(|packets| callback.each_in_place(packets))
+                }
+                Some(callback) => open.poll_recv_copies(|packets| callback.each(packets)),
+                None => open.poll_recv(|_| {}),
+            })
+        })
+    }
+
+    fn send(&self, callback: Option<Callback<PortCallback>>) -> Result<(), Status> {
+        self.wait_for(|open| {
+            Ok(match callback {
+                Some(callback) if self.in_place => {
+                    open.poll_send(|packets| callback.each_in_place(packets))
+                }
+                Some(callback) => open.poll_send_copies(|packets| callback.each(packets)),
+                None => open.poll_send(|_| {}),
+            })
+        })
+    }
+
+    fn recv_n(&self) -> Result<([*mut c_void; 64], [u64; 64]), Status> {
+        let mut receive = RecvN::default();
+        self.wait_for(|open| {
+            let Some(received) = receive.poll(open)? else {
+                return Ok(None);
+            };
+            let budget = open.budget();
+            let messages = aligned_messages(received, |size| {
+                let block = budget.allocate(size)?;
+                let start = block.as_ptr();
+                self.blocks.borrow_mut().push(block);
+                Ok(start)
+            });
+            messages.map(Some)
+        })
+    }
+
+    fn send_n(&self, messages: &[Bytes; 64]) -> Result<(), Status> {
+        let mut send = SendN::default();
+        self.wait_for(|open| {
+            let is_sent = send.poll(open, |lane| messages[lane as usize].get());
+            Ok(is_sent.then_some(()))
+        })
+    }
+}
+
+/// Receives packets.
+///
+/// # Safety
+///
+/// [Rules for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpurpc_blocking_recv(
+    call: *mut Blocking,
+    r#use: Option<PortCallback>,
+    data: *mut c_void,
+) -> c_int {
+    let callback = r#use.map(|function| Callback::new(function, data));
+    // SAFETY: guaranteed by the caller.
+    catch_status(|| unsafe { deref(call) }?.recv(callback))
+}
+
+/// Sends packets.
+///
+/// # Safety
+///
+/// [Rules for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpurpc_blocking_send(
+    call: *mut Blocking,
+    fill: Option<PortCallback>,
+    data: *mut c_void,
+) -> c_int {
+    let callback = fill.map(|function| Callback::new(function, data));
+    // SAFETY: guaranteed by the caller.
+    catch_status(|| unsafe { deref(call) }?.send(callback))
+}
+
+/// Receives packets and sends them back.
+///
+/// # Safety
+///
+/// [Rules for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpurpc_blocking_recv_and_send(
+    call: *mut Blocking,
+    work: Option<PortCallback>,
+    data: *mut c_void,
+) -> c_int {
+    let callback = work.map(|function| Callback::new(function, data));
+    catch_status(|| {
+        // SAFETY: guaranteed by the caller.
+        let call = unsafe { deref(call) }?;
+        call.recv(callback)?;
+        call.send(None)
+    })
+}
+
+/// Receives messages.
+///
+/// # Safety
+///
+/// [Rules for all pointers](crate#pointers). Both arrays have 64 elements.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpurpc_blocking_recv_n(
+    call: *mut Blocking,
+    messages: *mut *mut c_void,
+    sizes: *mut u64,
+) -> c_int {
+    catch_status(|| {
+        let (messages, sizes) = (output(messages)?, output(sizes)?);
+        // SAFETY: guaranteed by the caller.
+        let received = unsafe { deref(call) }?.recv_n()?;
+        // SAFETY: guaranteed by the caller.
+        unsafe {
+            messages.cast().write(received.0);
+            sizes.cast().write(received.1);
+        }
+        Ok(())
+    })
+}
+
+/// Sends messages.
+///
+/// # Safety
+///
+/// [Rules for all pointers](crate#pointers). Both arrays have 64 elements.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpurpc_blocking_send_n(
+    call: *mut Blocking,
+    messages: *const *const c_void,
+    sizes: *const u64,
+) -> c_int {
+    catch_status(|| {
+        // SAFETY: guaranteed by the caller.
+        let call = unsafe { deref(call) }?;
+        let mut bytes = [Bytes::EMPTY; 64];
+        // SAFETY: guaranteed by the caller.
+        unsafe {
+            deref(messages)?;
+            deref(sizes)?;
+            for (lane, bytes) in bytes.iter_mut().enumerate() {
+                if call.mask >> lane & 1 != 0 {
+                    *bytes = Bytes::new(messages.add(lane).read(), sizes.add(lane).read());
+                }
+            }
+        }
+        call.send_n(&bytes)
+    })
+}
+
+/// Runs work that may block.
+///
+/// # Safety
+///
+/// [Rules for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpurpc_blocking_run(
+    call: *mut Blocking,
+    work: Option<PlainCallback>,
+    data: *mut c_void,
+) -> c_int {
+    catch_status(|| {
+        let work = Callback::new(work.ok_or(Status::INVALID_ARGUMENT)?, data);
+        // SAFETY: guaranteed by the caller.
+        let call = unsafe { deref(call) }?;
+        if nesting::depth() != call.depth.get() {
+            return Err(Status::BUSY);
+        }
+        let result = call.operate(|open| open.run(move || work.call()));
+        call.depth.set(nesting::depth());
+        result
+    })
+}
+
+/// Drops a call.
+///
+/// # Safety
+///
+/// [Rules for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpurpc_blocking_fail(call: *mut Blocking) -> c_int {
+    catch_status(|| {
+        // SAFETY: guaranteed by the caller.
+        unsafe { deref(call) }?.operate(|open| {
+            open.fail(Fault::Other("a callback called gpurpc_blocking_fail"));
+            Ok(())
+        })
+    })
+}
+
+/// Opcode of a call.
+///
+/// # Safety
+///
+/// [Rules for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpurpc_blocking_opcode(call: *const Blocking) -> u32 {
+    // SAFETY: guaranteed by the caller.
+    unsafe { deref(call) }.map_or(0, |call| call.opcode)
+}
+
+/// Bit mask of the participating lanes.
+///
+/// # Safety
+///
+/// [Rules for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpurpc_blocking_lane_mask(call: *const Blocking) -> u64 {
+    // SAFETY: guaranteed by the caller.
+    unsafe { deref(call) }.map_or(0, |call| call.mask)
+}
+
+/// Device of a call.
+///
+/// # Safety
+///
+/// [Rules for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpurpc_blocking_device(call: *const Blocking) -> CDevice {
+    // SAFETY: guaranteed by the caller.
+    unsafe { deref(call) }.map_or_else(|_| CDevice::default(), |call| call.device)
+}
