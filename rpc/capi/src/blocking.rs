@@ -1,6 +1,6 @@
 //! `gpurpc_blocking_t`: an open call in a blocking callback.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::ffi::{c_int, c_void};
 use std::ptr::NonNull;
 
@@ -26,10 +26,16 @@ pub struct Blocking {
     mask: u64,
     /// Nesting of the poll that runs the callback.
     depth: Cell<usize>,
+    owned: OnceCell<Box<Owned>>,
+}
+
+/// Objects that most calls do not have.
+#[derive(Default)]
+struct Owned {
     /// Received messages.
     blocks: RefCell<Vec<Buffer>>,
     /// Set when the call is abandoned: then the callback may run outside of any poll.
-    abandoned: RefCell<Option<Nested>>,
+    abandoned: OnceCell<Nested>,
 }
 
 impl Callback<BlockingCallback> {
@@ -47,8 +53,7 @@ impl Callback<BlockingCallback> {
             opcode: call.opcode(),
             mask: call.mask(),
             depth: Cell::new(nesting::depth()),
-            blocks: RefCell::default(),
-            abandoned: RefCell::default(),
+            owned: OnceCell::new(),
             call: NonNull::from(call).cast(),
         };
         let (function, data) = self.parts();
@@ -58,69 +63,113 @@ impl Callback<BlockingCallback> {
     }
 }
 
-/// Ends an operation on drop.
-struct Busy<'b>(&'b Cell<bool>);
+/// Whether an operation has waited.
+#[derive(PartialEq, Eq)]
+enum Waited {
+    Never,
+    Before,
+}
 
-impl Drop for Busy<'_> {
+/// Exclusive use of a call by one operation.
+struct Operation<'b>(&'b Blocking);
+
+impl Operation<'_> {
+    #[expect(clippy::mut_from_ref, reason = "each call has one operation at a time")]
+    fn call(&self) -> &mut server::BlockingCall<'static> {
+        // SAFETY: `block` keeps the call while the callback runs, and no other operation uses it.
+        unsafe { &mut *self.0.call.as_ptr() }
+    }
+}
+
+impl Drop for Operation<'_> {
     fn drop(&mut self) {
-        self.0.set(false);
+        self.0.is_busy.set(false);
     }
 }
 
 impl Blocking {
-    /// Runs an operation on the call.
-    fn operate<T>(
-        &self,
-        operation: impl FnOnce(&mut server::BlockingCall<'_>) -> Result<T, Fault>,
-    ) -> Result<T, Status> {
-        // A callback for a packet cannot use the call.
+    /// Begins an operation. Fails in a callback for a packet, which cannot use the call.
+    #[inline]
+    fn begin(&self) -> Result<Operation<'_>, Status> {
         if self.is_busy.replace(true) {
             return Err(Status::BUSY);
         }
-        let busy = Busy(&self.is_busy);
-        // SAFETY: `block` keeps the call while the callback runs, and no other operation uses it.
-        let result = operation(unsafe { &mut *self.call.as_ptr() });
-        drop(busy);
-        result.map_err(|fault| {
-            if fault == Fault::Abandoned {
-                self.abandoned.borrow_mut().get_or_insert_with(Nested::new);
-            }
-            Status::from_fault(&fault)
-        })
+        Ok(Operation(self))
     }
 
     /// Waits until `poll` returns a value.
+    #[inline]
     fn wait_for<T>(
         &self,
         mut poll: impl FnMut(&mut OpenCall<'_>) -> Result<Option<T>, Fault>,
     ) -> Result<T, Status> {
-        let mut has_waited = false;
-        let value = self.operate(|call| {
-            call.wait_for(|open| {
-                if has_waited {
-                    self.depth.set(nesting::depth());
-                }
-                has_waited = true;
-                match poll(open)? {
-                    Some(value) => Ok(Some(Some(value))),
+        let operation = self.begin()?;
+        let mut waited = Waited::Never;
+        let value = operation.call().wait_for(|open| {
+            if waited == Waited::Before {
+                self.depth.set(nesting::depth());
+            }
+            match poll(open)? {
+                Some(value) => Ok(Some(Some(value))),
+                None => {
                     // The callback polls, and a callback of that poll uses this call.
-                    None if nesting::depth() != self.depth.get() => Ok(Some(None)),
-                    None => Ok(None),
+                    let is_nested = nesting::depth() != self.depth.get();
+                    waited = Waited::Before;
+                    Ok(is_nested.then_some(None))
                 }
-            })
+            }
         });
-        value?.ok_or(Status::BUSY)
+        match value {
+            Ok(Some(value)) => Ok(value),
+            Ok(None) => Err(Status::BUSY),
+            Err(fault) => Err(self.failed(&fault)),
+        }
+    }
+
+    #[cold]
+    fn owned(&self) -> &Owned {
+        self.owned.get_or_init(Box::default)
+    }
+
+    /// Status of a fault.
+    #[cold]
+    fn failed(&self, fault: &Fault) -> Status {
+        if *fault == Fault::Abandoned {
+            self.owned().abandoned.get_or_init(Nested::new);
+        }
+        Status::from_fault(fault)
+    }
+
+    /// Passes packets that have arrived to a callback.
+    #[inline]
+    fn poll_recv(
+        &self,
+        open: &mut OpenCall<'_>,
+        callback: Option<Callback<PortCallback>>,
+    ) -> Option<()> {
+        match callback {
+            Some(callback) if self.in_place => {
+                open.poll_recv(|packets| callback.each_in_place(packets))
+            }
+            Some(callback) => open.poll_recv_copies(|packets| callback.each(packets)),
+            None => open.poll_recv(|_| {}),
+        }
     }
 
     fn recv(&self, callback: Option<Callback<PortCallback>>) -> Result<(), Status> {
+        self.wait_for(|open| Ok(self.poll_recv(open, callback)))
+    }
+
+    fn recv_and_send(&self, callback: Option<Callback<PortCallback>>) -> Result<(), Status> {
         self.wait_for(|open| {
-            Ok(match callback {
-                Some(callback) if self.in_place => {
-                    open.poll_recv(|packets| callback.each_in_place(packets))
+            let received = match callback {
+                Some(callback) if !self.in_place => {
+                    open.poll_recv_copies(|packets| callback.each(packets))
                 }
-                Some(callback) => open.poll_recv_copies(|packets| callback.each(packets)),
-                None => open.poll_recv(|_| {}),
-            })
+                other => self.poll_recv(open, other),
+            };
+            // Never waits after a receive.
+            Ok(received.and_then(|()| open.poll_send(|_| {})))
         })
     }
 
@@ -146,7 +195,7 @@ impl Blocking {
             let messages = aligned_messages(received, |size| {
                 let block = budget.allocate(size)?;
                 let start = block.as_ptr();
-                self.blocks.borrow_mut().push(block);
+                self.owned().blocks.borrow_mut().push(block);
                 Ok(start)
             });
             messages.map(Some)
@@ -208,9 +257,7 @@ pub unsafe extern "C" fn gpurpc_blocking_recv_and_send(
     let callback = work.map(|function| Callback::new(function, data));
     catch_status(|| {
         // SAFETY: guaranteed by the caller.
-        let call = unsafe { deref(call) }?;
-        call.recv(callback)?;
-        call.send(None)
+        unsafe { deref(call) }?.recv_and_send(callback)
     })
 }
 
@@ -285,9 +332,9 @@ pub unsafe extern "C" fn gpurpc_blocking_run(
         if nesting::depth() != call.depth.get() {
             return Err(Status::BUSY);
         }
-        let result = call.operate(|open| open.run(move || work.call()));
+        let result = call.begin()?.call().run(move || work.call());
         call.depth.set(nesting::depth());
-        result
+        result.map_err(|fault| call.failed(&fault))
     })
 }
 
@@ -300,10 +347,10 @@ pub unsafe extern "C" fn gpurpc_blocking_run(
 pub unsafe extern "C" fn gpurpc_blocking_fail(call: *mut Blocking) -> c_int {
     catch_status(|| {
         // SAFETY: guaranteed by the caller.
-        unsafe { deref(call) }?.operate(|open| {
-            open.fail(Fault::Other("a callback called gpurpc_blocking_fail"));
-            Ok(())
-        })
+        let operation = unsafe { deref(call) }?.begin()?;
+        let fault = Fault::Other("a callback called gpurpc_blocking_fail");
+        operation.call().fail(fault);
+        Ok(())
     })
 }
 

@@ -17,6 +17,8 @@ mod parked;
 mod port;
 mod ready_set;
 mod refusal;
+#[cfg(feature = "blocking")]
+mod runners;
 #[cfg(feature = "std")]
 mod serial_executor;
 #[cfg(feature = "std")]
@@ -26,7 +28,7 @@ mod serving_thread;
 mod session;
 mod session_future;
 #[cfg(feature = "blocking")]
-mod stacks;
+mod workers;
 
 #[cfg(feature = "blocking")]
 pub use blocking::BlockingCall;

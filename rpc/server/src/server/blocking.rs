@@ -1,22 +1,20 @@
 //! Handlers in which an operation has happened when its function returns.
 
+use std::boxed::Box;
 use std::future::Future;
 use std::pin::Pin;
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, Thread};
-use std::vec::Vec;
-
-use corosensei::{Coroutine, CoroutineResult, Yielder};
+use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use super::budget::Reservation;
 use super::catch_panic::catch_panic;
 use super::fault::Fault;
 use super::messages::{Messages, RecvN, SendN};
-use super::serial_executor::{JobFuture, SerialExecutor};
-use super::serving_thread::{Body, Pause, Resumed, Waiting, Waits};
+use super::runners::{Job, Pause, Resumed, Runner, Suspender};
+use super::serving_thread::{Waiting, Waits};
 use super::session::{OpenCall, Session, Step};
+use super::workers::{Workers, block_on};
 use crate::lanes::Lanes;
 use crate::layout::PortIndex;
 use crate::memory::SharedMemory;
@@ -51,7 +49,7 @@ use crate::packets::{PacketCopies, Packets};
 /// # Ok::<(), gpurpc::Error>(())
 /// ```
 pub struct BlockingCall<'s> {
-    yielder: &'s Yielder<Resumed, Pause>,
+    suspender: &'s Suspender,
     open: Resumed,
     opcode: u32,
     port: PortIndex,
@@ -109,38 +107,38 @@ impl BlockingCall<'_> {
     ///
     /// The fault of `poll`, an earlier one of this call, [`Fault::Abandoned`], or [`Fault::OutOfMemory`] if the calls
     /// of the device that wait have too many stacks.
+    #[inline]
     pub fn wait_for<T>(
         &mut self,
         mut poll: impl FnMut(&mut OpenCall<'_>) -> Result<Option<T>, Fault>,
     ) -> Result<T, Fault> {
         loop {
-            if let Some(fault) = &self.fault {
-                return Err(fault.clone());
-            }
-            let polled = match self.open {
-                // SAFETY: `step` has passed a call that it does not use until this stack returns to it, and passes
-                // another one when it continues.
-                Some(open) => poll(unsafe { open.cast::<OpenCall<'_>>().as_mut() }),
-                None => Err(Fault::Abandoned),
+            let Some(open) = self.open else {
+                return Err(self.last_fault());
             };
-            match polled {
+            // SAFETY: `step` has passed a call that it does not use until this stack returns to it, and passes another
+            // one when it continues.
+            match poll(unsafe { open.cast::<OpenCall<'_>>().as_mut() }) {
                 Ok(Some(value)) => return Ok(value),
                 Ok(None) => self.pause(),
-                Err(fault) => self.fault = Some(fault),
+                Err(fault) => self.fail(fault),
             }
         }
     }
 
+    /// Fault of a call that is no longer open.
+    #[cold]
+    fn last_fault(&mut self) -> Fault {
+        self.fault.get_or_insert(Fault::Abandoned).clone()
+    }
+
     /// Returns to the thread until it continues this handler.
+    #[cold]
     fn pause(&mut self) {
-        let reserved = match self.reserve_stack() {
-            Ok(reserved) => reserved,
-            Err(fault) => {
-                self.fault = Some(fault);
-                return;
-            }
-        };
-        self.open = self.yielder.suspend(Pause::Wait(reserved));
+        match self.reserve_stack() {
+            Ok(reserved) => self.open = self.suspender.suspend(Pause::Wait(reserved)),
+            Err(fault) => self.fail(fault),
+        }
     }
 
     /// Reserves the stack from the budget of the device, before it waits for the first time: a device can open all of
@@ -162,6 +160,7 @@ impl BlockingCall<'_> {
     /// # Errors
     ///
     /// As for [`Self::wait_for`].
+    #[inline]
     pub fn recv<T>(
         &mut self,
         read: impl FnOnce(&mut Packets<'_, SharedMemory>) -> T,
@@ -179,6 +178,7 @@ impl BlockingCall<'_> {
     /// # Errors
     ///
     /// As for [`Self::wait_for`].
+    #[inline]
     pub fn send<T>(
         &mut self,
         fill: impl FnOnce(&mut Packets<'_, SharedMemory>) -> T,
@@ -210,6 +210,7 @@ impl BlockingCall<'_> {
     /// # Errors
     ///
     /// As for [`Self::wait_for`].
+    #[inline]
     pub fn recv_copies<T>(
         &mut self,
         work: impl FnOnce(&mut PacketCopies) -> T,
@@ -226,6 +227,7 @@ impl BlockingCall<'_> {
     /// # Errors
     ///
     /// As for [`Self::wait_for`].
+    #[inline]
     pub fn send_copies<T>(
         &mut self,
         fill: impl FnOnce(&mut PacketCopies) -> T,
@@ -281,8 +283,8 @@ impl BlockingCall<'_> {
         &mut self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Fault> {
-        if let Some(fault) = &self.fault {
-            return Err(fault.clone());
+        if self.open.is_none() {
+            return Err(self.last_fault());
         }
         let workers = self.workers;
         let worker = workers.get();
@@ -300,9 +302,11 @@ impl BlockingCall<'_> {
         result
     }
 
-    /// Drops the call, unless the handler is abandoned already: all later operations return this fault.
+    /// Drops the call when the handler returns: all later operations return this fault, or an earlier one.
+    #[cold]
     pub fn fail(&mut self, fault: Fault) {
         self.fault.get_or_insert(fault);
+        self.open = None;
     }
 
     /// Ends the handler without returning, for interfaces whose functions cannot report a fault. The call is dropped.
@@ -315,48 +319,8 @@ impl BlockingCall<'_> {
     /// after the device was removed.
     pub unsafe fn discard(&mut self) -> ! {
         let fault = self.fault.clone().unwrap_or(Fault::HandlerFailed);
-        self.yielder.suspend(Pause::Discard(fault));
+        self.suspender.suspend(Pause::Discard(Box::new(fault)));
         unreachable!("a discarded handler is not continued");
-    }
-}
-
-/// Waits for a job on this thread.
-fn block_on<T>(mut job: JobFuture<T>) -> Result<T, Fault> {
-    struct Unpark(Thread);
-
-    impl Wake for Unpark {
-        fn wake(self: Arc<Self>) {
-            self.0.unpark();
-        }
-    }
-
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
-    loop {
-        match Pin::new(&mut job).poll(&mut Context::from_waker(&waker)) {
-            Poll::Ready(result) => return result,
-            Poll::Pending => thread::park(),
-        }
-    }
-}
-
-/// Maximum number of idle worker threads of a handler.
-const MAX_IDLE: usize = 8;
-
-/// Idle worker threads of a handler.
-#[derive(Default)]
-struct Workers(Mutex<Vec<SerialExecutor>>);
-
-impl Workers {
-    fn get(&self) -> SerialExecutor {
-        let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        idle.pop().unwrap_or_default()
-    }
-
-    fn put(&self, worker: SerialExecutor) {
-        let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if idle.len() < MAX_IDLE {
-            idle.push(worker);
-        }
     }
 }
 
@@ -395,73 +359,108 @@ impl<H> BlockingCalls<H>
 where
     H: Fn(&mut BlockingCall<'_>) -> Result<(), Fault> + Send + Sync + 'static,
 {
-    /// Starts the handler on a stack.
-    #[inline]
-    fn start(&self, open: &mut OpenCall<'_>) -> Result<Body, Fault> {
-        let stack = open.stacks.get()?;
-        let (opcode, port, mask) = (open.opcode(), open.index(), open.mask());
-        let blocking = Arc::as_ptr(&self.blocking);
-        Ok(Coroutine::with_stack(stack, move |yielder, open| {
-            // SAFETY: these calls, or `Waiting` if they are dropped, keep the handler while its stack is in use.
-            let blocking = unsafe { &*blocking };
-            let mut call = BlockingCall {
-                yielder,
-                open,
-                opcode,
-                port,
-                mask,
-                workers: &blocking.workers,
-                is_reserved: false,
-                fault: None,
-            };
-            // No panic may leave the stack.
-            let result = catch_panic(|| (blocking.handler)(&mut call));
-            match call.fault {
-                Some(fault) => Err(fault),
-                None => result.and_then(|result| result),
+    /// Runs the handler on the stack of a coroutine.
+    ///
+    /// # Safety
+    ///
+    /// The job is one of [`Self::step`]. Its call stays until the coroutine pauses, the handler until it is idle.
+    unsafe fn run(job: &Job, suspender: &Suspender) -> Option<Box<Fault>> {
+        // SAFETY: guaranteed by the caller.
+        let (blocking, open) = unsafe {
+            let blocking = job.handler.cast::<Blocking<H>>().as_ref();
+            (blocking, job.open.cast::<OpenCall<'_>>().as_ref())
+        };
+        let mut call = BlockingCall {
+            suspender,
+            open: Some(job.open),
+            opcode: open.opcode(),
+            port: open.index(),
+            mask: open.mask(),
+            workers: &blocking.workers,
+            is_reserved: false,
+            fault: None,
+        };
+        // No panic may leave the stack.
+        let caught = catch_panic(|| {
+            if let Err(fault) = (blocking.handler)(&mut call) {
+                call.fail(fault);
             }
-        }))
+        });
+        if let Err(fault) = caught {
+            call.fail(fault);
+        }
+        call.fault.map(Box::new)
     }
 
     /// Runs the handler until it waits or ends.
     #[inline]
     fn resume(
         &mut self,
-        mut body: Body,
+        mut runner: Runner,
+        resumed: NonNull<()>,
+        reserved: Option<Reservation>,
+        open: NonNull<()>,
+    ) -> Result<Step, Fault> {
+        let pause = runner.resume(Some(resumed));
+        // SAFETY: the call of `step`, which the handler uses no longer.
+        let open = unsafe { open.cast::<OpenCall<'_>>().as_mut() };
+        match pause {
+            Pause::Idle(fault) => {
+                open.runners.put(runner);
+                fault.map_or(Ok(Step::Done), |fault| Err(*fault))
+            }
+            pause => self.pause(runner, pause, reserved, open),
+        }
+    }
+
+    /// Keeps a handler that waits.
+    #[cold]
+    fn pause(
+        &mut self,
+        runner: Runner,
+        pause: Pause,
         reserved: Option<Reservation>,
         open: &mut OpenCall<'_>,
     ) -> Result<Step, Fault> {
-        // The handler uses the call until `resume` returns.
-        let resumed = body.resume(Some(NonNull::from(&mut *open).cast()));
-        match resumed {
-            CoroutineResult::Return(result) => {
-                open.stacks.put(body.into_stack());
-                result.map(|()| Step::Done)
+        let more = match pause {
+            Pause::Wait(more) => more,
+            Pause::Idle(_) => None,
+            Pause::Discard(fault) => {
+                open.runners.retire(runner);
+                return Err(*fault);
             }
-            CoroutineResult::Yield(Pause::Wait(more)) => {
-                let waiting = Waiting {
-                    body,
-                    _handler: Arc::clone(&self.blocking) as _,
-                    reserved: more.or(reserved),
-                };
-                match Waits::keep(waiting) {
-                    Ok(waits) => {
-                        self.waits = Some(waits);
-                        Ok(Step::Pending)
-                    }
-                    Err(waiting) => {
-                        waiting.abandon();
-                        Err(Fault::Abandoned)
-                    }
-                }
+        };
+        let waiting = Waiting {
+            runner,
+            _handler: Arc::clone(&self.blocking) as _,
+            reserved: more.or(reserved),
+        };
+        match Waits::keep(waiting) {
+            Ok(waits) => {
+                self.waits = Some(waits);
+                Ok(Step::Pending)
             }
-            CoroutineResult::Yield(Pause::Discard(fault)) => {
-                // SAFETY: the caller of `discard` has promised that nothing on the stack is needed.
-                unsafe { body.force_reset() };
-                open.stacks.retire(body.into_stack());
-                Err(fault)
+            Err(waiting) => {
+                waiting.abandon();
+                Err(Fault::Abandoned)
             }
         }
+    }
+
+    /// Continues a handler that waits.
+    #[cold]
+    fn step_on(&mut self, waits: Waits, open: &mut OpenCall<'_>) -> Result<Step, Fault> {
+        if waits.thread().is_current() {
+            let waiting = waits.take().ok_or(Fault::Abandoned)?;
+            let open = NonNull::from(open).cast();
+            return self.resume(waiting.runner, open, waiting.reserved, open);
+        }
+        if waits.thread().has_ended() {
+            return Err(Fault::Abandoned);
+        }
+        *open.left_to = Some(Arc::clone(waits.thread()));
+        self.waits = Some(waits);
+        Ok(Step::Pending)
     }
 }
 
@@ -470,20 +469,16 @@ where
     H: Fn(&mut BlockingCall<'_>) -> Result<(), Fault> + Send + Sync + 'static,
 {
     fn step(&mut self, open: &mut OpenCall<'_>) -> Result<Step, Fault> {
-        let Some(waits) = self.waits.take() else {
-            let body = self.start(open)?;
-            return self.resume(body, None, open);
+        if let Some(waits) = self.waits.take() {
+            return self.step_on(waits, open);
+        }
+        let runner = open.runners.get()?;
+        let job = Job {
+            run: Self::run,
+            handler: NonNull::from(&*self.blocking).cast(),
+            open: NonNull::from(open).cast(),
         };
-        if waits.thread().is_current() {
-            let waiting = waits.take().ok_or(Fault::Abandoned)?;
-            return self.resume(waiting.body, waiting.reserved, open);
-        }
-        if waits.thread().has_ended() {
-            return Err(Fault::Abandoned);
-        }
-        *open.left_to = Some(Arc::clone(waits.thread()));
-        self.waits = Some(waits);
-        Ok(Step::Pending)
+        self.resume(runner, NonNull::from(&job).cast(), None, job.open)
     }
 
     fn end(&mut self) {}

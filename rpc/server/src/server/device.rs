@@ -16,9 +16,9 @@ use super::opcodes::Opcodes;
 #[cfg(feature = "blocking")]
 use super::parked::Parked;
 use super::ready_set::ReadySet;
-use super::session::{OpenCall, Session, Step};
 #[cfg(feature = "blocking")]
-use super::stacks::Stacks;
+use super::runners::Runners;
+use super::session::{OpenCall, Session, Step};
 use crate::error::Error;
 use crate::handshake::Handshake;
 use crate::lanes::Lanes;
@@ -98,7 +98,7 @@ pub struct Device {
     /// Opcode of the last call, and index of its handler.
     last: (u32, Option<usize>),
     #[cfg(feature = "blocking")]
-    stacks: Stacks,
+    runners: Runners,
     #[cfg(feature = "blocking")]
     parked: Parked,
 }
@@ -141,7 +141,7 @@ impl Device {
             ready: Arc::new(ReadySet::new(ports)),
             copies: Box::new(PacketCopies::new()),
             #[cfg(feature = "blocking")]
-            stacks: Stacks::new(limits.stack),
+            runners: Runners::new(limits.stack),
             #[cfg(feature = "blocking")]
             parked: Parked::default(),
         }
@@ -340,18 +340,20 @@ impl Device {
             ready: &self.ready,
             waker: &mut slot.waker,
             #[cfg(feature = "blocking")]
-            stacks: &mut self.stacks,
+            runners: &mut self.runners,
             #[cfg(feature = "blocking")]
             left_to: &mut left_to,
         };
-        let step = catch_panic(|| {
-            let step = session.step(&mut call)?;
-            if step == Step::Done {
+        // Set in place, as results of functions are copied.
+        let mut step = Err(Fault::HandlerFailed);
+        let caught = catch_panic(|| {
+            let stepped = session.step(&mut call);
+            if stepped == Ok(Step::Done) {
                 session.end();
             }
-            Ok(step)
+            step = stepped;
         });
-        match step.and_then(|step| step) {
+        match caught.and(step) {
             #[cfg(feature = "blocking")]
             Ok(Step::Pending) if left_to.is_some() => {
                 let inbox = self.state.memory.inbox(Side::Server, port);

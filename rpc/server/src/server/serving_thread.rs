@@ -4,35 +4,18 @@
 //! variables, such as that of `errno`, across calls of functions.
 
 use std::cell::RefCell;
-use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::vec::Vec;
 
-use corosensei::stack::DefaultStack;
-use corosensei::{Coroutine, CoroutineResult};
-
 use super::budget::Reservation;
-use super::fault::Fault;
-
-/// Open call of a handler that is continued, or `None` if it has none any more.
-pub(crate) type Resumed = Option<NonNull<()>>;
-
-/// Reason why a handler returns to the thread that serves.
-pub(crate) enum Pause {
-    /// Waits for the client, with the reservation of the stack the first time.
-    Wait(Option<Reservation>),
-    /// Ends without returning, because the interface of the handler has no errors.
-    Discard(Fault),
-}
-
-/// A handler on a stack of its own.
-pub(crate) type Body = Coroutine<Resumed, Pause, Result<(), Fault>, DefaultStack>;
+use super::runners::Runner;
 
 /// A handler that waits.
 pub(crate) struct Waiting {
-    pub body: Body,
-    /// The function that the stack is in.
+    /// The stack of the handler.
+    pub runner: Runner,
+    /// Owner of the function.
     pub _handler: Arc<dyn Handler>,
     pub reserved: Option<Reservation>,
 }
@@ -45,13 +28,8 @@ impl<H: Send + Sync> Handler for H {}
 impl Waiting {
     /// Runs the handler to its end, without a call.
     pub fn abandon(mut self) {
-        match self.body.resume(None) {
-            CoroutineResult::Return(_) => {}
-            CoroutineResult::Yield(_) => {
-                // SAFETY: only a handler yields here that has promised not to be continued, by `discard`.
-                unsafe { self.body.force_reset() }
-            }
-        }
+        // Idle or discarded afterwards: without a call, a handler cannot wait.
+        self.runner.resume(None);
     }
 }
 
