@@ -168,6 +168,15 @@ impl Device {
         self.open_calls
     }
 
+    /// Number of open calls that wait for a thread of the host, not for the client.
+    pub fn working_calls(&self) -> usize {
+        if self.open_calls == 0 {
+            return 0;
+        }
+        let is_working = |slot: &&Slot| matches!(slot.state, State::Open) && slot.handshake.owns();
+        self.slots.iter().filter(is_working).count()
+    }
+
     /// Number of ports that are no longer served, each because of a reported fault.
     pub fn dropped_calls(&self) -> usize {
         let dropped = |slot: &&Slot| matches!(slot.state, State::Dropped);
@@ -288,11 +297,13 @@ impl Device {
         slot.opcode = opcode;
         slot.handshake =
             Handshake::new(Side::Server, port, slot.handshake.outbox(), packets.mask());
-        let Some(handler) = self.last.1 else {
+        let found = self.last.1;
+        let found = found.and_then(|index| Some((index, self.handlers.get(index)?)));
+        let Some((handler, function)) = found else {
             return self.drop_call(port, Fault::UnknownOpcode);
         };
         let copies = &mut *self.copies;
-        let answered = match self.handlers.get(handler) {
+        let answered = match function {
             Handler::Request(work) => catch_panic(|| work(&mut packets)),
             Handler::Reply(work) => {
                 packets.read_all(PACKET_WORDS, copies);

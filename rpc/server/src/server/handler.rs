@@ -116,6 +116,8 @@ impl Warp<'_> {
 pub struct Handlers {
     /// In ascending order of opcodes.
     by_opcode: Vec<(u32, Handler)>,
+    /// For all other opcodes.
+    other: Option<Handler>,
     on_fault: Option<FaultHandler>,
     pub(crate) refusals: Refusals,
 }
@@ -249,6 +251,30 @@ impl Handlers {
         self.on_call(opcode, move || BlockingCalls::new(Arc::clone(&blocking)))
     }
 
+    /// Sets the blocking handler of all opcodes without a handler, for tables of functions that change while the device
+    /// is served.
+    ///
+    /// ```
+    /// use gpurpc::server::{Fault, Handlers};
+    ///
+    /// let mut handlers = Handlers::new();
+    /// handlers.on_other(|call| match call.opcode() {
+    ///     0x7800_000d => call.recv_and_send(|packets| packets.set_word(0, 0, 1)),
+    ///     _ => Err(Fault::UnknownOpcode),
+    /// });
+    /// ```
+    #[cfg(feature = "blocking")]
+    pub fn on_other(
+        &mut self,
+        handler: impl Fn(&mut BlockingCall<'_>) -> Result<(), Fault> + Send + Sync + 'static,
+    ) -> &mut Self {
+        let blocking = Arc::new(Blocking::new(handler));
+        let calls =
+            move || -> Box<dyn Session> { Box::new(BlockingCalls::new(Arc::clone(&blocking))) };
+        self.other = Some(Handler::Session(Box::new(calls)));
+        self
+    }
+
     /// Sets the function that is called for each dropped call.
     pub fn on_fault(
         &mut self,
@@ -274,13 +300,16 @@ impl Handlers {
         let found = self
             .by_opcode
             .binary_search_by_key(&opcode, |(opcode, _)| *opcode);
-        found.ok()
+        found
+            .ok()
+            .or_else(|| self.other.as_ref().map(|_| self.by_opcode.len()))
     }
 
     /// The handler with an index.
     #[inline]
-    pub(crate) fn get(&self, index: usize) -> &Handler {
-        &self.by_opcode[index].1
+    pub(crate) fn get(&self, index: usize) -> Option<&Handler> {
+        let found = self.by_opcode.get(index).map(|(_, handler)| handler);
+        found.or(self.other.as_ref())
     }
 
     pub(crate) fn report(&self, dropped: &DroppedCall) {

@@ -259,6 +259,14 @@ impl Server {
         calls
     }
 
+    /// Number of open calls on all devices that wait for a thread of the host, not for their clients. Waits as
+    /// [`Self::open_calls`] does.
+    pub fn working_calls(&self) -> usize {
+        let mut calls = 0;
+        self.for_each_device(|device| calls += device.working_calls());
+        calls
+    }
+
     /// Polls once, like [`Self::poll`], but also waits until other serving threads have finished their current
     /// poll. Returns whether all calls that clients had made before are answered.
     pub fn poll_idle(&self) -> bool {
