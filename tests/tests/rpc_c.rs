@@ -191,7 +191,8 @@ fn threads_share_a_client() -> Result<()> {
 #[test]
 fn libraries_define_the_symbols_of_the_header() -> Result<()> {
     let built = built()?;
-    let header = std::fs::read_to_string(headers().join("gpurpc.h"))?;
+    let read = |name| std::fs::read_to_string(headers().join(name));
+    let header = read("gpurpc.h")? + &read("gpurpc_blocking.h")?;
     let declared: BTreeSet<&str> = header
         .lines()
         .filter(|line| line.ends_with(");") && !line.starts_with("typedef"))
@@ -228,7 +229,12 @@ fn names(listed: &str) -> BTreeSet<&str> {
 #[ignore = "needs clang: ./tests/run"]
 fn headers_compile_alone() -> Result<()> {
     let dir = scratch()?;
-    for header in ["gpurpc.h", "gpurpc_client.h", "gpurpc_opcodes.h"] {
+    for header in [
+        "gpurpc.h",
+        "gpurpc_blocking.h",
+        "gpurpc_client.h",
+        "gpurpc_opcodes.h",
+    ] {
         // Twice, and with the others.
         let code = format!(
             "#include <{header}>\n#include <{header}>\n#include <gpurpc.h>\n\

@@ -5,7 +5,10 @@ use std::mem::{offset_of, size_of};
 use gpurpc::Generation;
 use gpurpc_capi::{CBuffer, CDevice, CFault, DeviceOptions, LibcOptions, ServerOptions};
 
-const HEADER: &str = include_str!("../include/gpurpc.h");
+const HEADER: &str = concat!(
+    include_str!("../include/gpurpc.h"),
+    include_str!("../include/gpurpc_blocking.h")
+);
 const OPCODES: &str = include_str!("../include/gpurpc_opcodes.h");
 const CODE: [&str; 3] = [
     include_str!("../src/blocking.rs"),

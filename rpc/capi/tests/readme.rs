@@ -50,7 +50,10 @@ const HEADER_PREAMBLE: &str = "#include <gpurpc.h>\n#include <stdbool.h>\n#inclu
 /// The comment of each callback type ends with a function of that type.
 #[test]
 fn examples_of_callbacks_have_their_types() {
-    let header = include_str!("../include/gpurpc.h");
+    let header = concat!(
+        include_str!("../include/gpurpc.h"),
+        include_str!("../include/gpurpc_blocking.h")
+    );
     let (mut prototypes, mut functions, mut uses) = (String::new(), String::new(), String::new());
     let mut before = "";
     let mut count = 0;

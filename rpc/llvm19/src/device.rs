@@ -15,7 +15,7 @@ use gpurpc::{ClientBytes, Error, Generation, Layout, opcode};
 
 use crate::port::{Callback, OpcodeCallback};
 use crate::streams;
-use crate::{ERROR, INVALID_LANE_SIZE, SUCCESS, UNHANDLED_OPCODE};
+use crate::types::{ERROR, INVALID_LANE_SIZE, SUCCESS, UNHANDLED_OPCODE};
 
 /// LLVM's server has no limits. Its callbacks run on the program's stacks.
 const LIMITS: Limits = Limits {

@@ -11,12 +11,15 @@
 mod device;
 mod port;
 mod streams;
+mod types;
 
 use std::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use device::Device;
 pub use port::*;
+pub use types::{Alloc, Free};
+use types::{ERROR, SUCCESS};
 
 /// `rpc_device_t`.
 #[repr(C)]
@@ -25,16 +28,6 @@ pub struct RpcDevice {
     /// Address of the device, or 0.
     pub handle: usize,
 }
-
-/// `rpc_alloc_ty`.
-pub type Alloc = unsafe extern "C" fn(size: u64, data: *mut c_void) -> *mut c_void;
-/// `rpc_free_ty`.
-pub type Free = unsafe extern "C" fn(ptr: *mut c_void, data: *mut c_void);
-
-const SUCCESS: c_int = 0;
-const ERROR: c_int = 0x1000;
-const UNHANDLED_OPCODE: c_int = 0x1001;
-const INVALID_LANE_SIZE: c_int = 0x1002;
 
 /// Runs the body of a function. No panic reaches the program.
 fn status(body: impl FnOnce() -> Result<(), c_int>) -> c_int {

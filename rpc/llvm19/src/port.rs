@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 use gpurpc::PACKET_WORDS;
 use gpurpc::server::{BlockingCall, Fault};
 
-use crate::Alloc;
+use crate::types::Alloc;
 
 /// `rpc_port_t`.
 #[repr(C)]
