@@ -40,6 +40,7 @@ struct Owned {
 
 impl Callback<BlockingCallback> {
     /// Calls the function with a call.
+    #[inline]
     pub fn block(
         &self,
         call: &mut server::BlockingCall<'_>,

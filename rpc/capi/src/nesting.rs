@@ -9,6 +9,7 @@ thread_local! {
 }
 
 /// Number of polls that this thread is in.
+#[inline]
 pub fn depth() -> usize {
     DEPTH.get()
 }

@@ -143,7 +143,7 @@ impl BlockingCall<'_> {
 
     /// Reserves the stack from the budget of the device, before it waits for the first time: a device can open all of
     /// its ports.
-    fn reserve_stack(&mut self) -> Result<Option<Reservation>, Fault> {
+    fn reserve_stack(&mut self) -> Result<Option<Box<Reservation>>, Fault> {
         let Some(open) = self.open.filter(|_| !self.is_reserved) else {
             return Ok(None);
         };
@@ -151,7 +151,7 @@ impl BlockingCall<'_> {
         let open = unsafe { open.cast::<OpenCall<'_>>().as_ref() };
         let reserved = open.budget().reserve(open.budget().limits.stack)?;
         self.is_reserved = true;
-        Ok(Some(reserved))
+        Ok(Some(Box::new(reserved)))
     }
 
     /// Waits for packets and reads them. Buffer ownership returns to the client, with everything written into the
@@ -364,6 +364,7 @@ where
     /// # Safety
     ///
     /// The job is one of [`Self::step`]. Its call stays until the coroutine pauses, the handler until it is idle.
+    #[inline]
     unsafe fn run(job: &Job, suspender: &Suspender) -> Option<Box<Fault>> {
         // SAFETY: guaranteed by the caller.
         let (blocking, open) = unsafe {
@@ -398,7 +399,7 @@ where
         &mut self,
         mut runner: Runner,
         resumed: NonNull<()>,
-        reserved: Option<Reservation>,
+        reserved: Option<Box<Reservation>>,
         open: NonNull<()>,
     ) -> Result<Step, Fault> {
         let pause = runner.resume(Some(resumed));
@@ -419,7 +420,7 @@ where
         &mut self,
         runner: Runner,
         pause: Pause,
-        reserved: Option<Reservation>,
+        reserved: Option<Box<Reservation>>,
         open: &mut OpenCall<'_>,
     ) -> Result<Step, Fault> {
         let more = match pause {
@@ -449,7 +450,8 @@ where
 
     /// Continues a handler that waits.
     #[cold]
-    fn step_on(&mut self, waits: Waits, open: &mut OpenCall<'_>) -> Result<Step, Fault> {
+    fn step_on(&mut self, open: &mut OpenCall<'_>) -> Result<Step, Fault> {
+        let waits = self.waits.take().ok_or(Fault::HandlerFailed)?;
         if waits.thread().is_current() {
             let waiting = waits.take().ok_or(Fault::Abandoned)?;
             let open = NonNull::from(open).cast();
@@ -469,8 +471,8 @@ where
     H: Fn(&mut BlockingCall<'_>) -> Result<(), Fault> + Send + Sync + 'static,
 {
     fn step(&mut self, open: &mut OpenCall<'_>) -> Result<Step, Fault> {
-        if let Some(waits) = self.waits.take() {
-            return self.step_on(waits, open);
+        if self.waits.is_some() {
+            return self.step_on(open);
         }
         let runner = open.runners.get()?;
         let job = Job {

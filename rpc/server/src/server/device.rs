@@ -326,7 +326,7 @@ impl Device {
                 }
                 slot.state = State::Open;
                 self.open_calls += 1;
-                return self.step(port);
+                return self.step_open(port);
             }
         };
         match answered {
@@ -337,8 +337,16 @@ impl Device {
 
     /// Continues the open call of a port, if there is one.
     fn step(&mut self, port: PortIndex) {
+        if matches!(self.slots[port.slot()].state, State::Open) {
+            self.step_open(port);
+        }
+    }
+
+    /// Continues the open call of a port.
+    #[inline(always)]
+    fn step_open(&mut self, port: PortIndex) {
         let slot = &mut self.slots[port.slot()];
-        let (State::Open, Some((_, session))) = (&slot.state, &mut slot.session) else {
+        let Some((_, session)) = &mut slot.session else {
             return;
         };
         #[cfg(feature = "blocking")]
@@ -359,7 +367,7 @@ impl Device {
         let mut step = Err(Fault::HandlerFailed);
         let caught = catch_panic(|| {
             let stepped = session.step(&mut call);
-            if stepped == Ok(Step::Done) {
+            if matches!(stepped, Ok(Step::Done)) {
                 session.end();
             }
             step = stepped;

@@ -36,7 +36,7 @@ pub(crate) enum Pause {
     /// Idle, with the fault of the call that has ended.
     Idle(Option<Box<Fault>>),
     /// The handler waits. The first time it passes the reservation of its stack.
-    Wait(Option<Reservation>),
+    Wait(Option<Box<Reservation>>),
     /// The handler ends without returning, because its interface has no errors.
     Discard(Box<Fault>),
 }

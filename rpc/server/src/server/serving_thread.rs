@@ -3,6 +3,7 @@
 //! A handler is continued only by the thread that has started it, because compiled code keeps addresses of thread-local
 //! variables, such as that of `errno`, across calls of functions.
 
+use std::boxed::Box;
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,7 +18,7 @@ pub(crate) struct Waiting {
     pub runner: Runner,
     /// Owner of the function.
     pub _handler: Arc<dyn Handler>,
-    pub reserved: Option<Reservation>,
+    pub reserved: Option<Box<Reservation>>,
 }
 
 /// Any type of handlers.
