@@ -427,8 +427,8 @@ gpurpc_status_t gpurpc_poll(gpurpc_server_t *server, int *any);
  * never end, the result is GPURPC_STATUS_BUSY. */
 gpurpc_status_t gpurpc_serve(gpurpc_server_t *server);
 
-/* Makes gpurpc_serve return, now and later, once all calls are answered. A call whose client has died stays open until
- * its device is removed or gpurpc_device_reset_ports is called. */
+/* Makes gpurpc_serve return, now and later, once all calls are answered. A call whose client has died, or whose blocking
+ * callback waits on a thread that no longer polls, stays open until its device is removed or its port is reset. */
 gpurpc_status_t gpurpc_drain(gpurpc_server_t *server);
 
 /* Makes gpurpc_serve return at once, now and later, for example when the device's program has ended. Open calls stay

@@ -297,16 +297,22 @@ impl Registrations {
                 }
             }
         }
+        let mut data_use = None;
         if let Some(libc) = self.libc {
-            libc.services(device, is_added)?
-                .register_missing(&mut handlers);
+            let (services, of_services) = libc.services(device, is_added)?;
+            services.register_missing(&mut handlers);
+            data_use = Some(of_services);
         }
-        if let Some(callback) = self.fault {
-            handlers.on_fault(move |dropped| {
+        let fault = self.fault;
+        handlers.on_fault(move |dropped| {
+            let _kept = &data_use;
+            if let Some(callback) = fault {
                 let status = Status::from_fault(&dropped.fault);
                 let (port, opcode) = (dropped.port.get(), dropped.opcode);
                 report(callback, device, (port, opcode), status, &dropped.fault);
-            });
+            }
+        });
+        if let Some(callback) = self.fault {
             handlers.on_refusal(move |refused| {
                 let (port, opcode) = (refused.port.get(), refused.opcode);
                 report(

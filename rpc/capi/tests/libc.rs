@@ -394,6 +394,28 @@ fn a_callback_of_the_program_wins_in_either_order() {
     }
 }
 
+/// The end of a device is reported even if the program serves the only opcode with a function of the options.
+#[test]
+fn the_last_use_of_data_is_reported_beside_own_callbacks() {
+    let Ends { host, heard, .. } = host();
+    unsafe extern "C" fn own(_: *mut Call, _: *mut c_void) {}
+    let server = Server::new();
+    assert_eq!(server.register(opcode::EXIT, own, &()), SUCCESS);
+    let options = LibcOptions {
+        exit: Some(exit),
+        release: all(host).release,
+        data: all(host).data,
+        ..none()
+    };
+    assert_eq!(register(&server, &options), SUCCESS);
+    let device = server
+        .add(&support::options(1, 1))
+        .expect("the device can be added");
+    assert!(heard.try_recv().is_err());
+    assert_eq!(server.remove(device), SUCCESS);
+    assert_eq!(heard.recv().as_deref(), Ok("end 1"));
+}
+
 #[test]
 fn wrong_options_are_refused() {
     let server = Server::new();

@@ -18,6 +18,8 @@ use super::parked::Parked;
 use super::ready_set::ReadySet;
 #[cfg(feature = "blocking")]
 use super::runners::Runners;
+#[cfg(feature = "blocking")]
+use super::serving_thread::end_abandoned;
 use super::session::{OpenCall, Session, Step};
 use crate::error::Error;
 use crate::handshake::Handshake;
@@ -226,6 +228,8 @@ impl Device {
     /// Each port is polled once, and ports near the most recently active ones more often: a single client
     /// is served at once, and no port delays another for longer than one scan.
     pub fn poll(&mut self) -> bool {
+        #[cfg(feature = "blocking")]
+        end_abandoned();
         let mut any = false;
         for port in self.ready.drain() {
             any = true;
