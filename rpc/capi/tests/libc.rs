@@ -4,7 +4,7 @@ mod support;
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::mem::size_of;
-use std::ptr::{null, null_mut};
+use std::ptr::null_mut;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -15,7 +15,7 @@ use gpurpc::opcode;
 use gpurpc_capi::*;
 use support::{
     ALREADY_STARTED, DUPLICATE_OPCODE, INVALID_ARGUMENT, INVALID_STRUCT_SIZE, Polling, SUCCESS,
-    Server, options,
+    Server, none, options,
 };
 
 const INVALID_MEMORY: c_int = 0x1005;
@@ -148,27 +148,6 @@ unsafe extern "C" fn end(device: CDevice, data: *mut c_void) {
 }
 
 /// Options without any function.
-fn none() -> LibcOptions {
-    LibcOptions {
-        struct_size: size_of::<LibcOptions>() as u64,
-        read: None,
-        write: None,
-        root: null(),
-        exit: None,
-        abort: None,
-        malloc: None,
-        free: None,
-        system: None,
-        host_call: None,
-        release: None,
-        data: null_mut(),
-        file_limit: 0,
-        read_limit: 0,
-        print_limit: 0,
-        allocation_limit: 0,
-    }
-}
-
 fn all(host: &'static Host) -> LibcOptions {
     LibcOptions {
         read: Some(read),
@@ -381,7 +360,7 @@ fn a_callback_of_the_program_wins_in_either_order() {
         let options = options(1, 1);
         let device = server.add(&options).expect("the device can be added");
         let client = server.client(device, &options);
-        client.locks().wait_for_threads();
+        server.1.set(true);
         let mut call = client.open(opcode::MALLOC, 1);
         words(&mut call, &[100]);
         assert_eq!(call.recv(|packets| packets.word(0, 0)), Some(105));

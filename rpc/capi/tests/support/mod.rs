@@ -110,13 +110,6 @@ impl Drop for Server {
 /// Polls the server while waiting.
 pub struct Polling<'s>(&'s Server, HostLocks);
 
-impl Polling<'_> {
-    /// Lets clients also wait for other threads.
-    pub fn wait_for_threads(&self) {
-        self.0.1.set(true);
-    }
-}
-
 impl Locks for Polling<'_> {
     fn try_lock(&self, port: PortIndex) -> bool {
         self.1.try_lock(port)
@@ -151,6 +144,28 @@ pub fn options(ports: u32, lanes: u32) -> DeviceOptions {
         doorbell_event: 0,
         flags: 0,
         stack_size: 0,
+    }
+}
+
+/// Services of libc without functions.
+pub fn none() -> LibcOptions {
+    LibcOptions {
+        struct_size: size_of::<LibcOptions>() as u64,
+        read: None,
+        write: None,
+        root: null(),
+        exit: None,
+        abort: None,
+        malloc: None,
+        free: None,
+        system: None,
+        host_call: None,
+        release: None,
+        data: null_mut(),
+        file_limit: 0,
+        read_limit: 0,
+        print_limit: 0,
+        allocation_limit: 0,
     }
 }
 
