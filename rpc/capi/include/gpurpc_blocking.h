@@ -15,13 +15,13 @@ typedef struct gpurpc_blocking gpurpc_blocking_t;
 /* Serves a call, from its first packet to its last: the call ends when the callback returns. Each function for it
  * waits until it has happened, and other calls are served meanwhile.
  *
- * The callback has a stack of its own (`stack_size` of the device), below which is a page without access. It runs on the
+ * The callback has a stack of its own (`stack_size` of the device), below which is memory without access. It runs on the
  * thread that has started it, and continues only in polls of that thread: other threads leave it alone, as compiled code
  * keeps addresses of thread-local variables such as `errno`. If a function returns another status than
  * GPURPC_STATUS_SUCCESS or GPURPC_STATUS_BUSY, so do all later ones: the callback releases what it has and returns, and the
  * call is dropped. With GPURPC_STATUS_ABANDONED it is so already. Of a removed device or reset port, the callback returns
  * in the function that removes or resets, if its own thread calls that; else in that thread's next poll of any server, or
- * when the thread ends.
+ * when the thread ends, as by exit.
  *
  *     static void add_twice(gpurpc_blocking_t *call, void *data) {
  *         if (!gpurpc_blocking_recv_and_send(call, add_one, data))

@@ -16,6 +16,10 @@ const WARM: usize = 16;
 /// Number of other free stacks that are kept. They take addresses only.
 const COLD: usize = 1024;
 
+/// Size in bytes of the memory without access below a stack: compilers of C do not probe the stack by default, so that a
+/// function with a large array skips a single page.
+const GUARD: usize = 64 << 10;
+
 /// Handler of a call, and the call.
 pub(crate) struct Job {
     /// Runs the handler, and returns the fault of the call.
@@ -41,7 +45,7 @@ pub(crate) enum Pause {
     Discard(Box<Fault>),
 }
 
-/// A coroutine on a stack with a guard page.
+/// A coroutine on a stack with a guard.
 pub(crate) struct Runner(Box<Coroutine<Resumed, Pause, (), DefaultStack>>);
 
 // SAFETY: an idle coroutine refers to no thread, and one with a handler is continued by a single thread only.
@@ -129,7 +133,7 @@ impl Runners {
     fn create(&mut self) -> Result<Runner, Fault> {
         let stack = match self.cold.pop() {
             Some(stack) => stack,
-            None => DefaultStack::new(self.stack_size).map_err(|_| Fault::OutOfMemory {
+            None => allocate(self.stack_size).map_err(|_| Fault::OutOfMemory {
                 size: self.stack_size as u64,
                 limit: self.stack_size,
             })?,
@@ -164,13 +168,27 @@ impl Runners {
     }
 }
 
+/// Allocates a stack.
+fn allocate(size: usize) -> std::io::Result<DefaultStack> {
+    let stack = DefaultStack::new(size + GUARD)?;
+    #[cfg(unix)]
+    {
+        use rustix::mm::{MprotectFlags, mprotect};
+
+        let start = std::ptr::with_exposed_provenance_mut(stack.limit().get());
+        // SAFETY: the pages belong to the stack, which has no contents yet.
+        unsafe { mprotect(start, GUARD, MprotectFlags::empty()) }?;
+    }
+    Ok(stack)
+}
+
 /// Returns the pages of a free stack to the system.
 fn release_pages(stack: &DefaultStack) {
     #[cfg(target_os = "linux")]
     {
         use rustix::mm::{Advice, madvise};
 
-        // The lowest page is the guard page, which has nothing to release.
+        // The guard has nothing to release.
         let (limit, base) = (stack.limit().get(), stack.base().get());
         let start = std::ptr::with_exposed_provenance_mut(limit);
         // SAFETY: the pages belong to the stack, which holds nothing. A failure leaves the pages.
@@ -183,6 +201,32 @@ fn release_pages(stack: &DefaultStack) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The mapping below a stack has no access.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn stacks_have_a_guard() -> std::io::Result<()> {
+        use std::string::ToString;
+
+        let stack = allocate(64 << 10)?;
+        let maps = std::fs::read_to_string("/proc/self/maps")?;
+        let limit = stack.limit().get();
+        let range = |line: &str| -> Option<(usize, usize, std::string::String)> {
+            let (range, rest) = line.split_once(' ')?;
+            let (start, end) = range.split_once('-')?;
+            let address = |text| usize::from_str_radix(text, 16).ok();
+            Some((address(start)?, address(end)?, rest.to_string()))
+        };
+        let ranges: Vec<_> = maps.lines().filter_map(range).collect();
+        let below = ranges
+            .iter()
+            .find(|(start, end, _)| (*start..*end).contains(&limit));
+        let (_, end, access) = below.expect("the guard is mapped");
+        assert!(access.starts_with("---p"), "{access}");
+        assert!(end - limit >= GUARD, "{limit:#x} {end:#x}");
+        assert!(stack.base().get() - end >= 64 << 10, "{limit:#x} {end:#x}");
+        Ok(())
+    }
 
     /// Stores a number on the stack, and reports its address.
     unsafe fn run(job: &Job, _: &Suspender) -> Option<Box<Fault>> {
