@@ -206,12 +206,12 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn stacks_have_a_guard() -> std::io::Result<()> {
-        use std::string::ToString;
+        use std::string::{String, ToString};
 
         let stack = allocate(64 << 10)?;
         let maps = std::fs::read_to_string("/proc/self/maps")?;
         let limit = stack.limit().get();
-        let range = |line: &str| -> Option<(usize, usize, std::string::String)> {
+        let range = |line: &str| -> Option<(usize, usize, String)> {
             let (range, rest) = line.split_once(' ')?;
             let (start, end) = range.split_once('-')?;
             let address = |text| usize::from_str_radix(text, 16).ok();
