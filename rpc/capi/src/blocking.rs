@@ -64,13 +64,6 @@ impl Callback<BlockingCallback> {
     }
 }
 
-/// Whether an operation has waited.
-#[derive(PartialEq, Eq)]
-enum Waited {
-    Never,
-    Before,
-}
-
 /// Exclusive use of a call by one operation.
 struct Operation<'b>(&'b Blocking);
 
@@ -89,12 +82,14 @@ impl Drop for Operation<'_> {
 }
 
 impl Blocking {
-    /// Begins an operation. Fails in a callback for a packet, which cannot use the call.
+    /// Begins an operation. Fails in callbacks for packets, and in those of a poll that the callback makes: if they waited,
+    /// that poll would stop in its middle.
     #[inline]
     fn begin(&self) -> Result<Operation<'_>, Status> {
-        if self.is_busy.replace(true) {
+        if self.is_busy.get() || nesting::depth() != self.depth.get() {
             return Err(Status::BUSY);
         }
+        self.is_busy.set(true);
         Ok(Operation(self))
     }
 
@@ -105,26 +100,15 @@ impl Blocking {
         mut poll: impl FnMut(&mut OpenCall<'_>) -> Result<Option<T>, Fault>,
     ) -> Result<T, Status> {
         let operation = self.begin()?;
-        let mut waited = Waited::Never;
+        let mut has_waited = false;
         let value = operation.call().wait_for(|open| {
-            if waited == Waited::Before {
+            if has_waited {
                 self.depth.set(nesting::depth());
             }
-            match poll(open)? {
-                Some(value) => Ok(Some(Some(value))),
-                None => {
-                    // The callback polls, and a callback of that poll uses this call.
-                    let is_nested = nesting::depth() != self.depth.get();
-                    waited = Waited::Before;
-                    Ok(is_nested.then_some(None))
-                }
-            }
+            has_waited = true;
+            poll(open)
         });
-        match value {
-            Ok(Some(value)) => Ok(value),
-            Ok(None) => Err(Status::BUSY),
-            Err(fault) => Err(self.failed(&fault)),
-        }
+        value.map_err(|fault| self.failed(&fault))
     }
 
     #[cold]
@@ -137,6 +121,7 @@ impl Blocking {
     fn failed(&self, fault: &Fault) -> Status {
         if *fault == Fault::Abandoned {
             self.owned().abandoned.get_or_init(Nested::new);
+            self.depth.set(nesting::depth());
         }
         Status::from_fault(fault)
     }
@@ -330,9 +315,6 @@ pub unsafe extern "C" fn gpurpc_blocking_run(
         let work = Callback::new(work.ok_or(Status::INVALID_ARGUMENT)?, data);
         // SAFETY: guaranteed by the caller.
         let call = unsafe { deref(call) }?;
-        if nesting::depth() != call.depth.get() {
-            return Err(Status::BUSY);
-        }
         let result = call.begin()?.call().run(move || work.call());
         call.depth.set(nesting::depth());
         result.map_err(|fault| call.failed(&fault))

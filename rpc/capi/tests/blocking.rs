@@ -2,7 +2,7 @@
 
 mod support;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ffi::{c_int, c_void};
 use std::ptr::{null, null_mut};
 use std::sync::mpsc::channel;
@@ -24,6 +24,8 @@ fn register<T>(server: &Server, opcode: u32, callback: BlockingCallback, data: &
 struct Log {
     server: *mut gpurpc_capi::Server,
     results: RefCell<Vec<c_int>>,
+    /// Call of an outer callback.
+    call: Cell<*mut Blocking>,
 }
 
 impl Log {
@@ -31,7 +33,12 @@ impl Log {
         Self {
             server: server.0,
             results: RefCell::default(),
+            call: Cell::new(null_mut()),
         }
+    }
+
+    fn push(&self, result: c_int) {
+        self.results.borrow_mut().push(result);
     }
 
     fn results(&self) -> Vec<c_int> {
@@ -131,6 +138,9 @@ unsafe extern "C" fn misuse(call: *mut Blocking, data: *mut c_void) {
             results.push(gpurpc_serve(log.server));
             results.push(gpurpc_device_reset_ports(log.server, device, null_mut()));
             results.push(gpurpc_server_destroy(log.server));
+            if received == ABANDONED {
+                results.push(gpurpc_blocking_send(call, None, null_mut()));
+            }
         }
     }
 }
@@ -172,10 +182,11 @@ fn an_abandoned_callback_runs_to_its_end() {
     log.results();
     assert_eq!(server.remove(device), SUCCESS);
     // Outside of any poll, but still in a callback. The device is gone for resets.
-    let [received, served, _, destroyed] = log.results()[..] else {
+    let [received, served, _, destroyed, sent] = log.results()[..] else {
         panic!("the callback has not ended");
     };
-    assert_eq!((received, served, destroyed), (ABANDONED, BUSY, BUSY));
+    assert_eq!((received, sent), (ABANDONED, ABANDONED));
+    assert_eq!((served, destroyed), (BUSY, BUSY));
     // SAFETY: the server is valid.
     unsafe {
         assert_eq!(gpurpc_drain(server.0), SUCCESS);
@@ -216,8 +227,107 @@ fn a_server_stays_until_callbacks_of_other_threads_have_ended() {
         serving.join().expect("the thread does not panic");
     });
     let results = log.results.borrow();
-    assert_eq!((results.len(), results[4]), (8, ABANDONED));
+    assert_eq!((results.len(), results[4]), (9, ABANDONED));
     // The drop of the server destroys it.
+}
+
+/// Serves another device, whose callback uses the call.
+unsafe extern "C" fn serve_another(call: *mut Blocking, data: *mut c_void) {
+    // SAFETY: the call is valid; the data is the registered pointer.
+    unsafe {
+        let log = log(data);
+        log.call.set(call);
+        log.push(gpurpc_blocking_recv(call, None, null_mut()));
+        log.push(gpurpc_poll(log.server, null_mut()));
+        log.push(gpurpc_blocking_send(call, None, null_mut()));
+    }
+}
+
+unsafe extern "C" fn use_outer(_: *mut CBuffer, _: u32, data: *mut c_void) {
+    // SAFETY: the outer callback waits for this one; the data is the registered pointer.
+    unsafe {
+        let log = log(data);
+        let call = log.call.get();
+        // It would leave the poll of the outer callback in its middle.
+        log.push(gpurpc_blocking_recv(call, None, null_mut()));
+        log.push(gpurpc_blocking_run(call, Some(sent), null_mut()));
+    }
+}
+
+#[test]
+fn a_callback_of_a_nested_poll_cannot_wait() {
+    const INNER: u32 = 0x7900_0002;
+    let server = Server::new();
+    let log = Log::new(&server);
+    assert_eq!(register(&server, CALL, serve_another, &log), SUCCESS);
+    let data = (&raw const log).cast_mut().cast();
+    // SAFETY: the server is valid.
+    let status = unsafe { gpurpc_register_request(server.0, INNER, Some(use_outer), data) };
+    assert_eq!(status, SUCCESS);
+    let options = options(1, 1);
+    let devices = [(); 2].map(|()| server.add(&options).expect("the device can be added"));
+    let [outer, inner] = devices.map(|device| server.client(device, &options));
+    let mut asked = inner.open(INNER, 1);
+    let mut call = outer.open(CALL, 1);
+    call.send(|_| {});
+    asked.send(|_| {});
+    server.poll();
+    assert_eq!(log.results(), [SUCCESS, BUSY, BUSY, SUCCESS, SUCCESS]);
+    assert!(call.recv(|_| {}).is_some() && asked.recv(|_| {}).is_some());
+}
+
+/// Runs a function on a worker thread, then drops the call.
+unsafe extern "C" fn run_and_fail(call: *mut Blocking, data: *mut c_void) {
+    unsafe extern "C" fn number(data: *mut c_void) {
+        // SAFETY: a number of the callback, which waits.
+        unsafe { *data.cast::<u64>() = 7 }
+    }
+    let mut value = 0_u64;
+    // SAFETY: the call is valid; the data is the registered pointer.
+    unsafe {
+        let log = log(data);
+        log.push(gpurpc_blocking_recv(call, None, null_mut()));
+        log.push(gpurpc_blocking_run(
+            call,
+            Some(number),
+            (&raw mut value).cast(),
+        ));
+        assert_eq!(value, 7);
+        log.push(gpurpc_blocking_run(call, None, null_mut()));
+        log.push(gpurpc_blocking_fail(call));
+        log.push(gpurpc_blocking_send(call, None, null_mut()));
+    }
+}
+
+#[test]
+fn a_callback_runs_what_blocks_and_drops_its_call() {
+    unsafe extern "C" fn report(fault: *const CFault, data: *mut c_void) {
+        // SAFETY: the fault is valid; the data is the registered pointer.
+        unsafe { log(data).push((*fault).status) }
+    }
+    let server = Server::new();
+    let log = Log::new(&server);
+    assert_eq!(register(&server, CALL, run_and_fail, &log), SUCCESS);
+    let data = (&raw const log).cast_mut().cast();
+    // SAFETY: the server is valid.
+    let status = unsafe { gpurpc_register_fault_callback(server.0, Some(report), data) };
+    assert_eq!(status, SUCCESS);
+    let options = options(1, 1);
+    let device = server.add(&options).expect("the device can be added");
+    server.client(device, &options).open(CALL, 1).send(|_| {});
+    while log.results.borrow().len() < 6 {
+        server.poll();
+    }
+    const HANDLER_FAILED: c_int = 0x100c;
+    let expected = [
+        SUCCESS,
+        SUCCESS,
+        INVALID_ARGUMENT,
+        SUCCESS,
+        HANDLER_FAILED,
+        HANDLER_FAILED,
+    ];
+    assert_eq!(log.results(), expected);
 }
 
 #[test]
