@@ -1,5 +1,4 @@
-//! Round trips of calls between host threads, with our client and server and with LLVM's; the load
-//! of an idle server, and the first call after a second.
+//! Round trips of calls between host threads, with our client and server and with LLVM's.
 //!
 //! `cargo bench -p gpustub-tests --bench rpc`, with the component `llvm-libc-22` (`./tests/run
 //! --all --components-only`).
@@ -9,11 +8,11 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use gpurpc::client::{Client, HostLocks};
 use gpurpc::memory::Region;
-use gpurpc::server::{Device, Handlers, IdlePolicy, Limits, Opcodes, Server};
+use gpurpc::server::{Device, Handlers, Limits, Opcodes};
 use gpurpc::{Layout, PortIndex, opcode};
 use gpustub_tests::command::succeed;
 use gpustub_tests::components::component;
@@ -107,124 +106,7 @@ fn calls(mut call: impl FnMut(u64) -> u64) -> Vec<f64> {
     times
 }
 
-/// Behaviour of a serving thread that finds no request.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Policy {
-    Ours,
-    /// As the thread of LLVM's offload runtime (`RPC.cpp`): polls for another 25 µs, then sleeps
-    /// for 250 µs between two polls.
-    Offload,
-}
-
-/// A device whose calls add one, with a client.
-fn device(layout: Layout) -> Result<(Device, Client<Region, HostLocks>)> {
-    let region = Region::zeroed(layout)?;
-    let client = Client::new(region.clone(), HostLocks::new());
-    let mut handlers = Handlers::new();
-    handlers.on_request(opcode::TEST_INCREMENT, |packets| {
-        for lane in packets.lanes() {
-            packets.set_word(lane, 0, packets.word(lane, 0) + 1);
-        }
-    })?;
-    let limits = Limits::default();
-    let device = Device::new(region, Arc::new(handlers), limits, Opcodes::Wide);
-    Ok((device, client))
-}
-
-/// Lets a server of 64 ports idle for a while. Returns the processor time of its thread in
-/// microseconds and the time of the first call in nanoseconds.
-fn idle_for(pause: Duration, policy: Policy) -> Result<(f64, f64)> {
-    let (mut device, client) = device(Layout::new(64, 1)?)?;
-    // Yields, because a real device does not occupy the processor of the server's thread.
-    let client = Client::new(client.memory().clone(), HostLocks::yielding());
-    let call = |value| {
-        let mut call = client.open(opcode::TEST_INCREMENT, 1);
-        call.send(|packets| packets.set_word(0, 0, value));
-        let answer = call.recv(|packets| packets.word(0, 0));
-        assert_eq!(answer, Some(value + 1));
-    };
-    let (server, ended) = (Server::new(IdlePolicy::default()), AtomicBool::new(false));
-    let (sender, receiver) = std::sync::mpsc::channel();
-    thread::scope(|scope| {
-        let (server, ended) = (&server, &ended);
-        scope.spawn(move || {
-            // Sending fails only after the benchmark has failed.
-            let _ = sender.send(std::fs::read_link("/proc/thread-self"));
-            if policy == Policy::Ours {
-                server.add_device(device);
-                return server.serve();
-            }
-            let mut last = Instant::now();
-            while !ended.load(Ordering::Relaxed) {
-                if device.poll() {
-                    last = Instant::now();
-                } else if last.elapsed() >= Duration::from_micros(25) {
-                    thread::sleep(Duration::from_micros(250));
-                }
-            }
-        });
-        let thread = std::path::Path::new("/proc").join(receiver.recv()??);
-        // First number: nanoseconds on a processor.
-        let used = || -> Result<f64> {
-            let text = std::fs::read_to_string(thread.join("schedstat"))?;
-            Ok(text.split(' ').next().unwrap_or_default().parse()?)
-        };
-        call(1);
-        let before = used()?;
-        // The measured period, without calls.
-        thread::sleep(pause);
-        let idle = used()? - before;
-        let start = Instant::now();
-        call(2);
-        let first = start.elapsed().as_nanos() as f64;
-        server.drain();
-        ended.store(true, Ordering::Relaxed);
-        Ok((idle / 1000.0, first))
-    })
-}
-
-/// Prints the load of idle servers and the duration of the first call after a pause.
-fn idle() -> Result<()> {
-    const TIMES: usize = 30;
-    let policies = [("ours", Policy::Ours), ("LLVM offload's", Policy::Offload)];
-    println!(
-        "\na pause, {TIMES} times in turn: us on a processor, then ns of the first call: p1 p50 p90 p99"
-    );
-    for pause in [1, 10, 1000].map(Duration::from_millis) {
-        let mut all = [const { (Vec::new(), Vec::new()) }; 2];
-        for _ in 0..TIMES {
-            for ((_, policy), (used, first)) in policies.iter().zip(&mut all) {
-                let (us, ns) = idle_for(pause, *policy)?;
-                used.push(us);
-                first.push(ns);
-            }
-        }
-        for ((name, _), (used, first)) in policies.iter().zip(&mut all) {
-            print!("{:30}", format!("{pause:?}, {name}"));
-            for values in [used, first] {
-                values.sort_by(f64::total_cmp);
-                for percent in [1, 50, 90, 99] {
-                    print!(" {:8.0}", values[values.len() * percent / 100]);
-                }
-                print!("  ");
-            }
-            println!();
-        }
-    }
-    Ok(())
-}
-
 fn main() -> Result<()> {
-    // Only one part, if requested: `idle` or `calls`.
-    let only = std::env::args()
-        .nth(1)
-        .filter(|word| !word.starts_with('-'));
-    if only.as_deref() != Some("calls") {
-        idle()?;
-    }
-    if only.as_deref() == Some("idle") {
-        return Ok(());
-    }
     let dir = scratch()?;
     let library = dir.path().join("libllvm-rpc.so");
     let mut compiler = Command::new("c++");

@@ -192,7 +192,7 @@ fn threads_share_a_client() -> Result<()> {
 fn libraries_define_the_symbols_of_the_header() -> Result<()> {
     let built = built()?;
     let read = |name| std::fs::read_to_string(headers().join(name));
-    let header = read("gpurpc.h")? + &read("gpurpc_blocking.h")?;
+    let header = read("gpurpc.h")? + &read("gpurpc_blocking.h")? + &read("gpurpc_libc.h")?;
     let declared: BTreeSet<&str> = header
         .lines()
         .filter(|line| line.ends_with(");") && !line.starts_with("typedef"))
@@ -232,6 +232,7 @@ fn headers_compile_alone() -> Result<()> {
     for header in [
         "gpurpc.h",
         "gpurpc_blocking.h",
+        "gpurpc_libc.h",
         "gpurpc_client.h",
         "gpurpc_opcodes.h",
     ] {

@@ -4,7 +4,8 @@
  * number of devices and calls functions of this program:
  *
  *     gpurpc_server_create, gpurpc_register_callback..., gpurpc_device_add, and then
- *     gpurpc_serve in a separate thread, or gpurpc_poll while the program waits for the device.
+ *     gpurpc_server_start, which serves on a thread of this library, gpurpc_serve on a thread of the program, or
+ *     gpurpc_poll while the program waits for the device.
  *
  * This library calls no GPU runtime. The program provides the memory, copies the client to the device, and
  * launches the kernel.
@@ -117,6 +118,16 @@ typedef void *(*gpurpc_alloc_ty)(uint64_t size, void *data);
  *
  *     static void host_free(void *memory, void *data) { free(memory); } */
 typedef void (*gpurpc_free_ty)(void *memory, void *data);
+/* Waits until a doorbell has rung, the function to wake was called, or `timeout_ns` nanoseconds have elapsed. Returns 0 in the
+ * last case, else 1. The condition is the counter of the doorbell, not its interrupt: a counter other than 0 ends the
+ * wait at once. One thread of a server waits at a time, while no call is open.
+ *
+ *     static int wait_for_event(uint64_t timeout_ns, void *data) {
+ *         struct pollfd event = {.fd = *(int *)data, .events = POLLIN};
+ *         uint64_t count;
+ *         return poll(&event, 1, (int)((timeout_ns + 999999) / 1000000)) > 0 && read(event.fd, &count, 8) == 8;
+ *     } */
+typedef int (*gpurpc_wait_ty)(uint64_t timeout_ns, void *data);
 /* Begins to serve a call: queues operations and returns. If none is queued, the call ends, and the client receives
  * its packets unchanged.
  *
@@ -177,93 +188,6 @@ typedef struct gpurpc_fault {
  *     static void report(const gpurpc_fault_t *fault, void *data) { fprintf(stderr, "%s\n", fault->text); } */
 typedef void (*gpurpc_fault_callback_ty)(const gpurpc_fault_t *fault, void *data);
 
-/* Reads up to `size` bytes of standard input. Returns their number, 0 at the end, -1 on error.
- *
- *     static int64_t read_bytes(gpurpc_device_t device, void *bytes, uint64_t size, void *data) {
- *         return read(0, bytes, size);
- *     } */
-typedef int64_t (*gpurpc_read_ty)(gpurpc_device_t device, void *bytes, uint64_t size, void *data);
-/* Writes `size` bytes to standard output (`stream` 1) or standard error (2). Returns the number of bytes written, -1
- * on error.
- *
- *     static int64_t write_bytes(gpurpc_device_t device, int stream, const void *bytes, uint64_t size, void *data) {
- *         return (int64_t)fwrite(bytes, 1, size, stream == 1 ? stdout : stderr);
- *     } */
-typedef int64_t (*gpurpc_write_ty)(gpurpc_device_t device, int stream, const void *bytes, uint64_t size, void *data);
-/* Reports that a warp has ended the program with a status.
- *
- *     static void ended(gpurpc_device_t device, int status, void *data) { *(int *)data = status; } */
-typedef void (*gpurpc_exit_ty)(gpurpc_device_t device, int status, void *data);
-/* Reports an event of a device.
- *
- *     static void aborted(gpurpc_device_t device, void *data) { *(bool *)data = true; } */
-typedef void (*gpurpc_device_callback_ty)(gpurpc_device_t device, void *data);
-/* Allocates `size` bytes of memory of the device. Returns its address on the device, or 0.
- *
- *     static uint64_t device_malloc(gpurpc_device_t device, uint64_t size, void *data) {
- *         return (uintptr_t)managed_malloc(size);
- *     } */
-typedef uint64_t (*gpurpc_malloc_ty)(gpurpc_device_t device, uint64_t size, void *data);
-/* Frees memory of the device: an address that gpurpc_malloc_ty has returned, once.
- *
- *     static void device_free(gpurpc_device_t device, uint64_t address, void *data) {
- *         managed_free((void *)(uintptr_t)address);
- *     } */
-typedef void (*gpurpc_malloc_free_ty)(gpurpc_device_t device, uint64_t address, void *data);
-/* Runs a command and returns its status.
- *
- *     static int run_date(gpurpc_device_t device, const char *command, void *data) {
- *         return strcmp(command, "date") ? -1 : system("date");
- *     } */
-typedef int (*gpurpc_system_ty)(gpurpc_device_t device, const char *command, void *data);
-/* Calls a function of the host and returns the result. `function` is the device's number for it, which is
- * untrusted; `arguments` is a copy, aligned to 16.
- *
- *     static uint64_t call_host(gpurpc_device_t device, uint64_t function, void *arguments, uint64_t size, void *data) {
- *         return function == 1 && size == 8 ? *(uint64_t *)arguments + 1 : 0;
- *     } */
-typedef uint64_t (*gpurpc_host_call_ty)(gpurpc_device_t device, uint64_t function, void *arguments, uint64_t size, void *data);
-
-/* Services for programs that are linked with LLVM's libc. Members of 0 have the documented default. `exit` and
- * `abort` must not block, like callbacks; the others may, because worker threads of this library call them: one thread
- * per device for `malloc` and `free`, one per stream for `read` and `write`, any number for `system` and `host_call`. */
-typedef struct gpurpc_libc_options {
-    /* sizeof(gpurpc_libc_options_t). Later versions may add members, for which 0 keeps the behaviour. */
-    uint64_t struct_size;
-    /* Null: standard input of this process. */
-    gpurpc_read_ty read;
-    /* Null: standard output and standard error of this process. */
-    gpurpc_write_ty write;
-    /* Directory below which files can be opened, renamed and removed. Paths of the device's program are relative to
-     * it and cannot leave it through `..` or links; FIFOs, sockets and devices are not opened. It is opened by
-     * gpurpc_register_libc and when a device is added. Null: no files. */
-    const char *root;
-    /* Null: the call is only answered. This library never ends the process. */
-    gpurpc_exit_ty exit;
-    /* As `exit`. */
-    gpurpc_device_callback_ty abort;
-    /* Requires `free`, and vice versa. Null: malloc returns null. */
-    gpurpc_malloc_ty malloc;
-    gpurpc_malloc_free_ty free;
-    /* The command is untrusted. Null: system returns -1. */
-    gpurpc_system_ty system;
-    /* Null: the call is dropped. */
-    gpurpc_host_call_ty host_call;
-    /* Called once for each device after its last use of `data`: the device was removed, and functions that its calls
-     * waited for have returned. Null: not reported. */
-    gpurpc_device_callback_ty release;
-    /* Passed to all of them. */
-    void *data;
-    /* Maximum number of open files per device. 0: 64. */
-    uint64_t file_limit;
-    /* Maximum number of bytes of one read of a lane. 0: 16 MiB. */
-    uint64_t read_limit;
-    /* Maximum number of bytes that the lanes of a warp print with one printf. 0: 1 MiB. */
-    uint64_t print_limit;
-    /* Maximum number of allocations per device that are not freed; further ones return null. 0: 1048576. */
-    uint64_t allocation_limit;
-} gpurpc_libc_options_t;
-
 /* Policy of a thread in gpurpc_serve while all devices are idle. 0 is the default of each member but struct_size. */
 typedef struct gpurpc_server_options {
     /* sizeof(gpurpc_server_options_t). Later versions may add members, for which 0 keeps the behaviour. */
@@ -275,6 +199,15 @@ typedef struct gpurpc_server_options {
     /* Longest sleep between two polls after that, in nanoseconds. 0: 250000. Sleeps begin short; each is an eighth of
      * the time since the first. */
     uint64_t max_sleep_ns;
+    /* Called instead of sleeping while no call is open. Requires `wake`, and vice versa. Null: threads sleep. */
+    gpurpc_wait_ty wait;
+    /* Ends the current wait, or else the next one. Any thread calls it, any number of times. */
+    gpurpc_callback_ty wake;
+    /* Passed to both. */
+    void *data;
+    /* Longest wait in nanoseconds while each device that can call has a doorbell, otherwise as for sleeps: interrupts
+     * get lost on some devices (rocm-systems#8192). 0: 10000000. */
+    uint64_t max_wait_ns;
 } gpurpc_server_options_t;
 
 /* Opcodes of 32 bits: LLVM 20 and later. */
@@ -286,6 +219,9 @@ typedef struct gpurpc_server_options {
 /* Flag of a device whose code the program trusts: callbacks that work on packets get the packets themselves instead of
  * copies, which is faster. A device that writes to them meanwhile changes what a callback has checked. */
 #define GPURPC_IN_PLACE 1u
+/* Flag of a device whose kernels the program announces with gpurpc_device_begin and gpurpc_device_end. While none runs, the
+ * device is not polled, and an idle server costs no processor time. */
+#define GPURPC_ANNOUNCED_KERNELS 2u
 
 /* A device. Members of 0 have a default, except the first three. */
 typedef struct gpurpc_device_options {
@@ -330,7 +266,7 @@ typedef struct gpurpc_device_options {
     uint64_t *doorbell_value;
     uint64_t *doorbell_mailbox;
     uint32_t doorbell_event;
-    /* 0 or GPURPC_IN_PLACE. */
+    /* Sum of GPURPC_IN_PLACE and GPURPC_ANNOUNCED_KERNELS, or 0. */
     uint32_t flags;
     /* Size in bytes of the stack of each blocking callback that waits. 0: 128 KiB. More for callbacks with large arrays or
      * that call a GPU driver. Memory is used as the callback touches it. */
@@ -340,10 +276,10 @@ typedef struct gpurpc_device_options {
 /* Creates a server, to be destroyed by gpurpc_server_destroy. Options may be null. */
 gpurpc_status_t gpurpc_server_create(const gpurpc_server_options_t *options, gpurpc_server_t **server);
 
-/* Removes all devices and destroys the server. Null is ignored. No other thread may use the server during the call or
- * later; if a thread polls or serves, such as that of a callback, the result is GPURPC_STATUS_BUSY, and the server
- * stays. If blocking callbacks wait on other threads that have not ended, it is GPURPC_STATUS_BUSY too, after the devices
- * were removed: call it again when each of these threads has polled or ended. */
+/* Removes all devices and destroys the server, after it has stopped the threads of gpurpc_server_start. Null is ignored. No
+ * other thread may use the server during the call or later; if another thread polls or serves, or in a callback, the result
+ * is GPURPC_STATUS_BUSY, and the server stays. So it does, without devices, while blocking callbacks wait on threads of the
+ * program that live: call it again when each of these threads has polled or ended. */
 gpurpc_status_t gpurpc_server_destroy(gpurpc_server_t *server);
 
 /* Registers the callback of an opcode on all devices. GPURPC_STATUS_ALREADY_STARTED after the first device was added,
@@ -366,14 +302,6 @@ gpurpc_status_t gpurpc_register_warp(gpurpc_server_t *server, uint32_t opcode, u
  * Opcodes with a letter in the upper byte are constants, and two libraries can choose the same one. These have 0xff there,
  * so GPURPC_OPCODES_NARROW has none. GPURPC_STATUS_INVALID_ARGUMENT for a `count` of 0, or if none are left. */
 gpurpc_status_t gpurpc_reserve_opcodes(gpurpc_server_t *server, uint32_t count, uint32_t *first);
-
-/* Registers the services of LLVM's libc, separate for each device: streams and files, printf, memory, exit, commands,
- * functions of the host. An opcode for which the program registers a callback, before or after, has that callback
- * instead: opcodes that work on the same objects, such as malloc and free, or fopen and fclose, are replaced together.
- * Statuses as for gpurpc_register_callback; GPURPC_STATUS_DUPLICATE_OPCODE if they are registered already,
- * GPURPC_STATUS_INVALID_ROOT if `root` cannot be opened, here or in gpurpc_device_add,
- * GPURPC_STATUS_INVALID_ARGUMENT for `malloc` without `free` or vice versa. `options` and `root` are copied. */
-gpurpc_status_t gpurpc_register_libc(gpurpc_server_t *server, const gpurpc_libc_options_t *options);
 
 /* Registers the callback that is called once for each dropped call, and for each refused one. The port of a dropped
  * call is not served again, because the state of its client is unknown, until gpurpc_device_reset_ports. Statuses as for
@@ -406,6 +334,14 @@ gpurpc_status_t gpurpc_device_reset_port(gpurpc_server_t *server, gpurpc_device_
  * as usual: poll first for those that the kernel has made. */
 gpurpc_status_t gpurpc_device_reset_ports(gpurpc_server_t *server, gpurpc_device_t device, uint32_t *count);
 
+/* Announces a kernel of a device that has GPURPC_ANNOUNCED_KERNELS, before it is launched. Kernels are counted: several may
+ * run. Without effect on other devices. GPURPC_STATUS_NO_DEVICE if the device was removed. */
+gpurpc_status_t gpurpc_device_begin(gpurpc_server_t *server, gpurpc_device_t device);
+
+/* Announces that a kernel of a device has ended. Calls that it has made are still served. GPURPC_STATUS_NO_DEVICE if the
+ * device was removed, GPURPC_STATUS_INVALID_ARGUMENT if all announced kernels have ended. */
+gpurpc_status_t gpurpc_device_end(gpurpc_server_t *server, gpurpc_device_t device);
+
 /* Returns the address on the host and the size in bytes of the memory of a device. Either output may be null.
  * GPURPC_STATUS_NO_DEVICE if it was removed. Memory of this library is valid until gpurpc_server_destroy. */
 gpurpc_status_t gpurpc_device_buffer(gpurpc_server_t *server, gpurpc_device_t device, void **buffer, uint64_t *size);
@@ -426,6 +362,17 @@ gpurpc_status_t gpurpc_poll(gpurpc_server_t *server, int *any);
 /* Serves on this thread until gpurpc_drain or gpurpc_stop. Several threads may serve; in a callback, whose own call would
  * never end, the result is GPURPC_STATUS_BUSY. */
 gpurpc_status_t gpurpc_serve(gpurpc_server_t *server);
+
+/* Serves on a thread of this library until gpurpc_drain or gpurpc_stop; each call starts one more. GPURPC_STATUS_OUT_OF_MEMORY
+ * if the thread cannot be started. */
+gpurpc_status_t gpurpc_server_start(gpurpc_server_t *server);
+
+/* Waits until the threads of gpurpc_server_start have returned, after gpurpc_drain or gpurpc_stop. GPURPC_STATUS_BUSY in a
+ * callback, whose thread may be one of them. */
+gpurpc_status_t gpurpc_server_join(gpurpc_server_t *server);
+
+/* Makes threads that serve and sleep poll at once, for example for a thread of the host that calls like a device. */
+gpurpc_status_t gpurpc_wake(gpurpc_server_t *server);
 
 /* Makes gpurpc_serve return, now and later, once all calls are answered. A call whose client has died, or whose blocking
  * callback waits on a thread that no longer polls, stays open until its device is removed or its port is reset. */
@@ -496,5 +443,6 @@ const char *gpurpc_strerror(gpurpc_status_t status);
 #endif
 
 #include "gpurpc_blocking.h"
+#include "gpurpc_libc.h"
 
 #endif

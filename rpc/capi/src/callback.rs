@@ -1,6 +1,7 @@
 //! Callbacks of the program, and their arguments.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::time::Duration;
 
 use gpurpc::memory::SharedMemory;
 use gpurpc::server::{Buffer, Warp};
@@ -10,6 +11,8 @@ use gpurpc::{PACKET_WORDS, PacketCopies, Packets};
 pub type Alloc = unsafe extern "C" fn(size: u64, data: *mut c_void) -> *mut c_void;
 /// `gpurpc_free_ty`.
 pub type Free = unsafe extern "C" fn(memory: *mut c_void, data: *mut c_void);
+/// `gpurpc_wait_ty`.
+pub type WaitCallback = unsafe extern "C" fn(timeout_ns: u64, data: *mut c_void) -> c_int;
 /// `gpurpc_port_callback_ty`.
 pub type PortCallback = unsafe extern "C" fn(buffer: *mut CBuffer, lane: u32, data: *mut c_void);
 /// `gpurpc_warp_callback_ty`.
@@ -208,6 +211,15 @@ impl Callback<Free> {
     pub fn free(&self, memory: *mut c_void) {
         // SAFETY: the function is as the header requires; nothing uses the memory any more.
         unsafe { (self.function)(memory, self.data) }
+    }
+}
+
+impl Callback<WaitCallback> {
+    /// Waits for a doorbell. Returns whether the wait has ended before its time.
+    pub fn wait(&self, timeout: Duration) -> bool {
+        let timeout = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
+        // SAFETY: the function is as the header requires.
+        unsafe { (self.function)(timeout, self.data) != 0 }
     }
 }
 

@@ -12,6 +12,7 @@
 mod blocking;
 mod call;
 mod callback;
+mod client;
 mod libc;
 mod messages;
 mod nesting;
@@ -31,10 +32,12 @@ use callback::Callback;
 pub use callback::{
     Alloc, CBuffer, CDevice, CFault, DeviceCallback, DeviceFree, DeviceMalloc, ExitCallback,
     FaultCallback, Free, HostCallCallback, PlainCallback, PortCallback, ReadCallback,
-    RecvNCallback, SendNCallback, SystemCallback, WarpCallback, WriteCallback,
+    RecvNCallback, SendNCallback, SystemCallback, WaitCallback, WarpCallback, WriteCallback,
 };
+pub use client::*;
 use libc::Libc;
 pub use libc::LibcOptions;
+use options::Options;
 pub use options::{DeviceOptions, ServerOptions};
 use pointer::{deref, output};
 pub use port::*;
@@ -54,13 +57,14 @@ pub unsafe extern "C" fn gpurpc_server_create(
 ) -> c_int {
     catch_status(|| {
         let output = output(server)?;
-        let idle = if options.is_null() {
-            gpurpc::server::IdlePolicy::default()
+        let options = if options.is_null() {
+            ServerOptions::ZERO
         } else {
             // SAFETY: guaranteed by the caller.
-            unsafe { options::read(options) }?.idle()
+            unsafe { options::read(options) }?
         };
-        let server = Box::into_raw(Box::new(Server::new(idle)));
+        let server = Box::new(Server::new(options.idle(), options.hooks()?));
+        let server = Box::into_raw(server);
         // SAFETY: guaranteed by the caller.
         unsafe { output.write(server) };
         Ok(())
@@ -79,7 +83,7 @@ pub unsafe extern "C" fn gpurpc_server_destroy(server: *mut Server) -> c_int {
             return Ok(());
         }
         // SAFETY: guaranteed by the caller.
-        unsafe { deref(server) }?.remove_all()?;
+        unsafe { deref(server) }?.close()?;
         // SAFETY: created by `gpurpc_server_create`, and no longer used.
         drop(unsafe { Box::from_raw(server) });
         Ok(())
@@ -228,26 +232,6 @@ pub unsafe extern "C" fn gpurpc_register_fault_callback(
     })
 }
 
-/// Size in bytes of the memory of a device.
-///
-/// # Safety
-///
-/// [Rules for all pointers](crate#pointers).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn gpurpc_buffer_size(
-    options: *const DeviceOptions,
-    size: *mut u64,
-) -> c_int {
-    catch_status(|| {
-        let output = output(size)?;
-        // SAFETY: guaranteed by the caller.
-        let layout = unsafe { options::read(options) }?.layout()?;
-        // SAFETY: guaranteed by the caller.
-        unsafe { output.write(layout.size() as u64) };
-        Ok(())
-    })
-}
-
 /// Adds a device.
 ///
 /// # Safety
@@ -321,6 +305,32 @@ pub unsafe extern "C" fn gpurpc_device_reset_ports(
     })
 }
 
+/// Announces a kernel of a device.
+///
+/// # Safety
+///
+/// [Rules for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpurpc_device_begin(server: *mut Server, device: CDevice) -> c_int {
+    catch_status(|| {
+        // SAFETY: guaranteed by the caller.
+        unsafe { deref(server) }?.begin_kernel(device)
+    })
+}
+
+/// Announces that a kernel of a device has ended.
+///
+/// # Safety
+///
+/// [Rules for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpurpc_device_end(server: *mut Server, device: CDevice) -> c_int {
+    catch_status(|| {
+        // SAFETY: guaranteed by the caller.
+        unsafe { deref(server) }?.end_kernel(device)
+    })
+}
+
 /// Address and size of the memory of a device.
 ///
 /// # Safety
@@ -345,40 +355,6 @@ pub unsafe extern "C" fn gpurpc_device_buffer(
                 output.write(bytes as u64);
             }
         }
-        Ok(())
-    })
-}
-
-/// Initialises a client.
-///
-/// # Safety
-///
-/// [Rules for all pointers](crate#pointers).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn gpurpc_client_init(
-    options: *const DeviceOptions,
-    client: *mut c_void,
-    size: usize,
-    buffer: u64,
-) -> c_int {
-    catch_status(|| {
-        let output = output(client.cast::<u8>())?;
-        // SAFETY: guaranteed by the caller.
-        let layout = unsafe { options::read(options) }?.layout()?;
-        if size != layout.generation().client_size {
-            return Err(Status::INVALID_GENERATION);
-        }
-        // Invalid on any device, which would only show in its first call.
-        if buffer == 0 || buffer % layout.generation().alignment as u64 != 0 {
-            return Err(Status::INVALID_MEMORY);
-        }
-        let bytes = layout.client(buffer);
-        // SAFETY: guaranteed by the caller, as many bytes as `size` states.
-        unsafe {
-            output
-                .as_ptr()
-                .copy_from_nonoverlapping(bytes.as_ptr(), bytes.len())
-        };
         Ok(())
     })
 }
@@ -411,6 +387,46 @@ pub unsafe extern "C" fn gpurpc_serve(server: *mut Server) -> c_int {
     catch_status(|| {
         // SAFETY: guaranteed by the caller.
         unsafe { deref(server) }?.serve()
+    })
+}
+
+/// Serves on a thread of this library.
+///
+/// # Safety
+///
+/// [Rules for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpurpc_server_start(server: *mut Server) -> c_int {
+    catch_status(|| {
+        // SAFETY: guaranteed by the caller.
+        unsafe { deref(server) }?.start()
+    })
+}
+
+/// Waits for the threads of this library.
+///
+/// # Safety
+///
+/// [Rules for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpurpc_server_join(server: *mut Server) -> c_int {
+    catch_status(|| {
+        // SAFETY: guaranteed by the caller.
+        unsafe { deref(server) }?.join()
+    })
+}
+
+/// Makes serving threads that sleep poll now.
+///
+/// # Safety
+///
+/// [Rules for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpurpc_wake(server: *mut Server) -> c_int {
+    catch_status(|| {
+        // SAFETY: guaranteed by the caller.
+        unsafe { deref(server) }?.wake();
+        Ok(())
     })
 }
 

@@ -5,10 +5,10 @@ use std::mem::{offset_of, size_of};
 use std::ptr::NonNull;
 use std::time::Duration;
 
-use gpurpc::server::{Doorbell, IdlePolicy, Limits, Opcodes};
+use gpurpc::server::{Doorbell, IdlePolicy, Limits, Opcodes, WaitHooks};
 use gpurpc::{Generation, Layout};
 
-use crate::callback::{Alloc, Free};
+use crate::callback::{Alloc, Callback, Free, PlainCallback, WaitCallback};
 use crate::status::Status;
 
 /// A struct whose first member is its size in the caller's version.
@@ -35,10 +35,20 @@ pub struct ServerOptions {
     pub yield_count: u32,
     /// Longest sleep in nanoseconds.
     pub max_sleep_ns: u64,
+    /// Waits for a doorbell.
+    pub wait: Option<WaitCallback>,
+    /// Ends a wait.
+    pub wake: Option<PlainCallback>,
+    /// Passed to both.
+    pub data: *mut c_void,
+    /// Longest wait in nanoseconds.
+    pub max_wait_ns: u64,
 }
 
 /// `GPURPC_IN_PLACE`.
 const IN_PLACE: u32 = 1;
+/// `GPURPC_ANNOUNCED_KERNELS`.
+const ANNOUNCED_KERNELS: u32 = 2;
 
 /// `gpurpc_device_options_t`.
 #[repr(C)]
@@ -87,8 +97,12 @@ unsafe impl Options for ServerOptions {
         spin_count: 0,
         yield_count: 0,
         max_sleep_ns: 0,
+        wait: None,
+        wake: None,
+        data: std::ptr::null_mut(),
+        max_wait_ns: 0,
     };
-    const MIN_SIZE: usize = size_of::<Self>();
+    const MIN_SIZE: usize = offset_of!(Self, wait);
 }
 
 // SAFETY: as declared; a function is any address or null.
@@ -162,7 +176,37 @@ impl ServerOptions {
             spin_count: or_default(self.spin_count, default.spin_count),
             yield_count: or_default(self.yield_count, default.yield_count),
             max_sleep: or_default(Duration::from_nanos(self.max_sleep_ns), default.max_sleep),
+            max_wait: or_default(Duration::from_nanos(self.max_wait_ns), default.max_wait),
         }
+    }
+
+    /// Functions for waiting.
+    pub fn hooks(&self) -> Result<Option<Hooks>, Status> {
+        match (self.wait, self.wake) {
+            (None, None) => Ok(None),
+            (Some(wait), Some(wake)) => Ok(Some(Hooks {
+                wait: Callback::new(wait, self.data),
+                wake: Callback::new(wake, self.data),
+            })),
+            _ => Err(Status::INVALID_ARGUMENT),
+        }
+    }
+}
+
+/// Functions of the program by which a serving thread waits.
+#[derive(Debug)]
+pub struct Hooks {
+    wait: Callback<WaitCallback>,
+    wake: Callback<PlainCallback>,
+}
+
+impl WaitHooks for Hooks {
+    fn wait(&self, timeout: Duration) -> bool {
+        self.wait.wait(timeout)
+    }
+
+    fn wake(&self) {
+        self.wake.call();
     }
 }
 
@@ -225,9 +269,17 @@ impl DeviceOptions {
 
     /// Whether callbacks get the packets themselves.
     pub fn in_place(&self) -> Result<bool, Status> {
-        match self.flags {
-            0 => Ok(false),
-            IN_PLACE => Ok(true),
+        self.flag(IN_PLACE)
+    }
+
+    /// Whether the program announces kernels.
+    pub fn announced_kernels(&self) -> Result<bool, Status> {
+        self.flag(ANNOUNCED_KERNELS)
+    }
+
+    fn flag(&self, flag: u32) -> Result<bool, Status> {
+        match self.flags & !(IN_PLACE | ANNOUNCED_KERNELS) {
+            0 => Ok(self.flags & flag != 0),
             _ => Err(Status::INVALID_ARGUMENT),
         }
     }

@@ -5,6 +5,7 @@ use std::ffi::{CString, c_void};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
 
 use gpurpc::memory::{Memory, Region, SharedMemory};
 use gpurpc::server::{self, Device, DeviceId, Doorbell, Fault, Handlers, IdlePolicy};
@@ -15,12 +16,14 @@ use crate::call::{OpcodeCallback, QueuedCalls};
 use crate::callback::{CDevice, CFault, Callback, FaultCallback, Free, PortCallback, WarpCallback};
 use crate::libc::Libc;
 use crate::nesting::{self, Nested};
-use crate::options::DeviceOptions;
+use crate::options::{DeviceOptions, Hooks};
 use crate::status::Status;
 
 /// A server.
 pub struct Server {
-    server: server::Server,
+    server: Arc<server::Server>,
+    /// Started by this library.
+    threads: Mutex<Vec<JoinHandle<()>>>,
     registrations: Mutex<Registrations>,
     devices: Mutex<Devices>,
     /// Number of threads inside `poll` or `serve`.
@@ -68,9 +71,15 @@ const MAX_RESERVED: u32 = 0x00ff_ffff;
 
 impl Server {
     /// A server without devices and callbacks.
-    pub fn new(idle: IdlePolicy) -> Self {
+    pub fn new(idle: IdlePolicy, hooks: Option<Hooks>) -> Self {
+        let server = server::Server::new(idle);
+        let server = match hooks {
+            Some(hooks) => server.with_wait_hooks(hooks),
+            None => server,
+        };
         Self {
-            server: server::Server::new(idle),
+            server: Arc::new(server),
+            threads: Mutex::default(),
             registrations: Mutex::default(),
             devices: Mutex::default(),
             users: AtomicUsize::new(0),
@@ -152,6 +161,7 @@ impl Server {
             }
         };
         // Fallible steps that take no resources of the program come first.
+        let announced_kernels = options.announced_kernels()?;
         let is_added = Arc::new(AtomicBool::new(false));
         let handlers = Arc::new(registrations.handlers(
             device,
@@ -165,6 +175,9 @@ impl Server {
         let mut served = Device::new(memory.clone(), handlers, options.limits(), opcodes);
         if let Some(doorbell) = doorbell {
             served = served.with_doorbell(doorbell)?;
+        }
+        if announced_kernels {
+            served = served.with_announced_kernels();
         }
         // Both under one lock, because a callback may remove its device at once.
         let mut devices = lock(&self.devices);
@@ -184,10 +197,7 @@ impl Server {
 
     /// Removes all devices, before the server is destroyed. Fails while blocking callbacks wait on other threads, which
     /// have yet to run to their ends.
-    pub fn remove_all(&self) -> Result<(), Status> {
-        if self.is_used() {
-            return Err(Status::BUSY);
-        }
+    fn remove_all(&self) -> Result<(), Status> {
         let devices = std::mem::take(&mut lock(&self.devices).by_handle);
         for entry in devices.into_values() {
             self.server.remove_device(entry.id)?;
@@ -220,6 +230,22 @@ impl Server {
         })
     }
 
+    /// Announces a kernel of a device.
+    pub fn begin_kernel(&self, device: CDevice) -> Result<(), Status> {
+        Ok(self.server.begin_kernel(self.id(device)?)?)
+    }
+
+    /// Announces that a kernel of a device has ended.
+    pub fn end_kernel(&self, device: CDevice) -> Result<(), Status> {
+        Ok(self.server.end_kernel(self.id(device)?)?)
+    }
+
+    fn id(&self, device: CDevice) -> Result<DeviceId, Status> {
+        let devices = lock(&self.devices);
+        let entry = devices.by_handle.get(&device.handle);
+        Ok(entry.ok_or(Status::NO_DEVICE)?.id)
+    }
+
     /// Address and size of the memory of a device.
     pub fn buffer(&self, device: CDevice) -> Result<(NonNull<u8>, usize), Status> {
         let devices = lock(&self.devices);
@@ -244,6 +270,38 @@ impl Server {
         Ok(())
     }
 
+    /// Serves on another thread, until drained or stopped.
+    pub fn start(&self) -> Result<(), Status> {
+        let server = Arc::clone(&self.server);
+        let serve = move || {
+            // Until the thread ends, as its blocking callbacks may end after it has served.
+            std::mem::forget(Nested::new());
+            server.serve();
+        };
+        // An unnamed thread would inherit the name of the caller's.
+        let thread = thread::Builder::new().name("gpurpc".into()).spawn(serve);
+        lock(&self.threads).push(thread.map_err(|_| Status::OUT_OF_MEMORY)?);
+        Ok(())
+    }
+
+    /// Waits until the threads of [`Self::start`] have returned. Fails in a callback, whose own thread may be one.
+    pub fn join(&self) -> Result<(), Status> {
+        if nesting::depth() > 0 {
+            return Err(Status::BUSY);
+        }
+        let threads = std::mem::take(&mut *lock(&self.threads));
+        for thread in threads {
+            // No panic leaves a callback of C.
+            let _ = thread.join();
+        }
+        Ok(())
+    }
+
+    /// Makes all threads that sleep poll now.
+    pub fn wake(&self) {
+        self.server.wake();
+    }
+
     /// Makes [`Self::serve`] return once all calls are answered.
     pub fn drain(&self) {
         self.server.drain();
@@ -254,9 +312,15 @@ impl Server {
         self.server.stop();
     }
 
-    /// Whether a thread polls or serves.
-    pub fn is_used(&self) -> bool {
-        self.users.load(Ordering::Acquire) > 0
+    /// Ends the threads of [`Self::start`], and removes all devices. Fails if a thread of the program polls or serves, or has
+    /// blocking callbacks that wait.
+    pub fn close(&self) -> Result<(), Status> {
+        if nesting::depth() > 0 || self.users.load(Ordering::Acquire) > 0 {
+            return Err(Status::BUSY);
+        }
+        self.stop();
+        self.join()?;
+        self.remove_all()
     }
 }
 

@@ -64,6 +64,7 @@ impl From<Error> for Status {
             Error::InvalidMemory(_) => INVALID_MEMORY,
             Error::NoDevice => NO_DEVICE,
             Error::DuplicateOpcode(_) => DUPLICATE_OPCODE,
+            Error::NoKernel => INVALID_ARGUMENT,
             _ => ERROR,
         })
     }

@@ -357,7 +357,7 @@ fn incomplete_doorbells_are_refused() {
         add(23, value.wrapping_byte_add(4), &mut mailbox, 0),
         INVALID_ARGUMENT
     );
-    assert_eq!(add(23, value, &mut mailbox, 2), INVALID_ARGUMENT);
+    assert_eq!(add(23, value, &mut mailbox, 4), INVALID_ARGUMENT);
     assert_eq!(add(22, value, &mut mailbox, 0), INVALID_ARGUMENT);
     assert_eq!(add(0, value, &mut mailbox, 0), INVALID_ARGUMENT);
     assert_eq!(add(23, value, &mut mailbox, 0), SUCCESS);

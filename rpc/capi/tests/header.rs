@@ -7,11 +7,13 @@ use gpurpc_capi::{CBuffer, CDevice, CFault, DeviceOptions, LibcOptions, ServerOp
 
 const HEADER: &str = concat!(
     include_str!("../include/gpurpc.h"),
-    include_str!("../include/gpurpc_blocking.h")
+    include_str!("../include/gpurpc_blocking.h"),
+    include_str!("../include/gpurpc_libc.h")
 );
 const OPCODES: &str = include_str!("../include/gpurpc_opcodes.h");
-const CODE: [&str; 3] = [
+const CODE: [&str; 4] = [
     include_str!("../src/blocking.rs"),
+    include_str!("../src/client.rs"),
     include_str!("../src/lib.rs"),
     include_str!("../src/port.rs"),
 ];
@@ -60,6 +62,7 @@ fn c_type(rust: &str) -> String {
         "RecvNCallback" => "gpurpc_recv_n_callback_ty",
         "SendNCallback" => "gpurpc_send_n_callback_ty",
         "PlainCallback" => "gpurpc_callback_ty",
+        "WaitCallback" => "gpurpc_wait_ty",
         "FaultCallback" => "gpurpc_fault_callback_ty",
         "ReadCallback" => "gpurpc_read_ty",
         "WriteCallback" => "gpurpc_write_ty",
@@ -256,7 +259,11 @@ fn structs_have_the_same_members() {
         struct_size,
         spin_count,
         yield_count,
-        max_sleep_ns
+        max_sleep_ns,
+        wait,
+        wake,
+        data,
+        max_wait_ns
     );
     same!(
         DeviceOptions,

@@ -84,7 +84,7 @@ fn a_callback_for_warps_reads_1_to_8_words() {
         assert_eq!(registered, INVALID_ARGUMENT);
     }
     let unknown = DeviceOptions {
-        flags: 2,
+        flags: 4,
         ..options(1, 1)
     };
     assert_eq!(server.add(&unknown), Err(INVALID_ARGUMENT));

@@ -43,7 +43,8 @@ fn examples_compile() {
 }
 
 /// Examples of the header use what a program would declare.
-const HEADER_PREAMBLE: &str = "#include <gpurpc.h>\n#include <stdbool.h>\n#include <stdio.h>\n\
+const HEADER_PREAMBLE: &str = "#include <gpurpc.h>\n#include <poll.h>
+#include <stdbool.h>\n#include <stdio.h>\n\
     #include <stdlib.h>\n#include <string.h>\n#include <unistd.h>\n\
     void *managed_malloc(uint64_t size);\nvoid managed_free(void *memory);\n";
 
@@ -52,7 +53,8 @@ const HEADER_PREAMBLE: &str = "#include <gpurpc.h>\n#include <stdbool.h>\n#inclu
 fn examples_of_callbacks_have_their_types() {
     let header = concat!(
         include_str!("../include/gpurpc.h"),
-        include_str!("../include/gpurpc_blocking.h")
+        include_str!("../include/gpurpc_blocking.h"),
+        include_str!("../include/gpurpc_libc.h")
     );
     let (mut prototypes, mut functions, mut uses) = (String::new(), String::new(), String::new());
     let mut before = "";

@@ -24,6 +24,8 @@ pub enum Error {
     DuplicateOpcode(u32),
     /// The generation of the protocol has no doorbell.
     NoDoorbell,
+    /// All announced kernels of the device have ended.
+    NoKernel,
 }
 
 impl fmt::Display for Error {
@@ -50,6 +52,7 @@ impl fmt::Display for Error {
                 write!(f, "opcode {opcode:#x} already has a handler")
             }
             Self::NoDoorbell => f.write_str("clients before LLVM 23 have no doorbell"),
+            Self::NoKernel => f.write_str("all announced kernels of the device have ended"),
         }
     }
 }

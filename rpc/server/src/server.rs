@@ -10,6 +10,8 @@ mod device_state;
 mod doorbell;
 mod fault;
 mod handler;
+#[cfg(feature = "std")]
+mod idle;
 mod messages;
 pub(crate) mod opcodes;
 #[cfg(feature = "blocking")]
@@ -27,6 +29,8 @@ mod serving;
 mod serving_thread;
 mod session;
 mod session_future;
+#[cfg(feature = "std")]
+mod sleepers;
 #[cfg(feature = "blocking")]
 mod workers;
 
@@ -38,6 +42,8 @@ pub use device::Device;
 pub use doorbell::Doorbell;
 pub use fault::Fault;
 pub use handler::{DroppedCall, Handlers, Warp};
+#[cfg(feature = "std")]
+pub use idle::IdlePolicy;
 pub use messages::{Messages, RecvN, SendN};
 pub use opcodes::Opcodes;
 pub use port::Port;
@@ -45,5 +51,7 @@ pub use refusal::RefusedCall;
 #[cfg(feature = "std")]
 pub use serial_executor::{JobFuture, SerialExecutor};
 #[cfg(feature = "std")]
-pub use serving::{DeviceId, IdlePolicy, Server};
+pub use serving::{DeviceId, Server};
 pub use session::{OpenCall, Session, Step};
+#[cfg(feature = "std")]
+pub use sleepers::WaitHooks;

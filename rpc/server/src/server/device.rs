@@ -88,6 +88,8 @@ pub struct Device {
     opcodes: Opcodes,
     /// From the program: the device can change the copy in the shared memory.
     doorbell: Option<Doorbell>,
+    #[cfg(feature = "std")]
+    announces_kernels: bool,
     slots: Vec<Slot>,
     open_calls: usize,
     /// Bits of the inboxes of each block that need no action.
@@ -136,11 +138,13 @@ impl Device {
             handlers,
             opcodes,
             doorbell: None,
+            #[cfg(feature = "std")]
+            announces_kernels: false,
             slots,
             open_calls: 0,
             idle_inboxes,
             recent: [Block(0); 2],
-            ready: Arc::new(ReadySet::new(ports)),
+            ready: Arc::new(ReadySet::new(ports, Waker::noop().clone())),
             copies: Box::new(PacketCopies::new()),
             #[cfg(feature = "blocking")]
             runners: Runners::new(limits.stack),
@@ -158,6 +162,38 @@ impl Device {
         self.state.memory.set_doorbell(&doorbell)?;
         self.doorbell = Some(doorbell);
         Ok(self)
+    }
+
+    /// States that the program announces all kernels of the device, with
+    /// [`Server::begin_kernel`](super::Server::begin_kernel) and its counterpart. While none runs, the server does not
+    /// poll the device.
+    #[cfg(feature = "std")]
+    #[must_use]
+    pub fn with_announced_kernels(mut self) -> Self {
+        self.announces_kernels = true;
+        self
+    }
+
+    /// Wakes the server when a call that waits for something other than its client can continue.
+    #[cfg(feature = "std")]
+    pub(super) fn set_waker(&mut self, waker: Waker) {
+        self.ready = Arc::new(ReadySet::new(self.slots.len() as u32, waker));
+        for (slot, port) in self.slots.iter_mut().zip(0_u32..) {
+            slot.waker = None;
+            if matches!(slot.state, State::Open) {
+                self.ready.insert(PortIndex::new(port));
+            }
+        }
+    }
+
+    #[cfg(feature = "std")]
+    pub(super) fn announces_kernels(&self) -> bool {
+        self.announces_kernels
+    }
+
+    #[cfg(feature = "std")]
+    pub(super) fn has_doorbell(&self) -> bool {
+        self.doorbell.is_some()
     }
 
     /// The memory that is served.
@@ -454,5 +490,11 @@ impl Device {
 impl Drop for Device {
     fn drop(&mut self) {
         self.state.budget.close();
+        #[cfg(feature = "blocking")]
+        {
+            // Abandons handlers, whose threads may sleep.
+            self.slots.clear();
+            self.ready.wake_server();
+        }
     }
 }

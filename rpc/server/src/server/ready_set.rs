@@ -14,14 +14,29 @@ use crate::layout::PortIndex;
 pub(crate) struct ReadySet {
     any: AtomicBool,
     ports: Vec<AtomicU64>,
+    /// Wakes the server.
+    waker: Waker,
 }
 
 impl ReadySet {
-    pub fn new(ports: u32) -> Self {
+    pub fn new(ports: u32, waker: Waker) -> Self {
         Self {
             any: AtomicBool::new(false),
             ports: (0..ports.div_ceil(64)).map(|_| AtomicU64::new(0)).collect(),
+            waker,
         }
+    }
+
+    pub fn insert(&self, port: PortIndex) {
+        let word = &self.ports[port.slot() / 64];
+        word.fetch_or(1 << (port.get() % 64), Ordering::Release);
+        self.any.store(true, Ordering::Release);
+    }
+
+    /// Makes threads that sleep poll.
+    #[cfg(feature = "blocking")]
+    pub fn wake_server(&self) {
+        self.waker.wake_by_ref();
     }
 
     /// Removes and returns all ready ports.
@@ -50,9 +65,8 @@ impl Wake for PortWaker {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        let word = &self.ready.ports[self.port.slot() / 64];
-        word.fetch_or(1 << (self.port.get() % 64), Ordering::Release);
-        self.ready.any.store(true, Ordering::Release);
+        self.ready.insert(self.port);
+        self.ready.waker.wake_by_ref();
     }
 }
 

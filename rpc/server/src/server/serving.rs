@@ -2,48 +2,16 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::task::Waker;
 
 use super::device::Device;
+use super::idle::{Backoff, IdlePolicy};
 #[cfg(feature = "blocking")]
 use super::serving_thread::end_abandoned;
+use super::sleepers::{Awake, Epoch, Sleepers, WaitHooks};
 use crate::error::Error;
 use crate::layout::PortIndex;
 use crate::memory::Region;
-
-/// Policy of a serving thread while all devices are idle.
-///
-/// The thread spins for a while, as the next call usually follows soon; then it yields the processor between
-/// polls; then it sleeps, each time for an eighth of the time since its first sleep.
-///
-/// ```
-/// use std::time::Duration;
-///
-/// use gpurpc::server::IdlePolicy;
-///
-/// // Saves energy: a call after a pause waits for up to 5 ms.
-/// let idle = IdlePolicy { spin_count: 0, max_sleep: Duration::from_millis(5), ..IdlePolicy::default() };
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct IdlePolicy {
-    /// Number of polls while spinning.
-    pub spin_count: u32,
-    /// Number of polls while yielding.
-    pub yield_count: u32,
-    /// Longest sleep between two polls, which bounds the added latency of the first call after a pause.
-    pub max_sleep: Duration,
-}
-
-impl Default for IdlePolicy {
-    fn default() -> Self {
-        Self {
-            spin_count: 2000,
-            yield_count: 200,
-            max_sleep: Duration::from_micros(250),
-        }
-    }
-}
 
 /// Identifies a device of a server. Returned by [`Server::add_device`] and never reused.
 ///
@@ -71,6 +39,22 @@ struct Served {
     device: Mutex<Device>,
     /// Number of threads that wait for the device. Polls leave it to them: its calls could keep it busy indefinitely.
     waiting: AtomicUsize,
+    /// Number of kernels that run, if the program announces them.
+    kernels: Option<AtomicUsize>,
+    has_doorbell: bool,
+}
+
+/// Event that a thread waits for after a poll without calls.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Idleness {
+    /// A change of the server, by [`Sleepers::wake`]: no kernel runs.
+    NoKernel,
+    /// A ring of a doorbell, which each device with a kernel has.
+    Doorbells,
+    /// A new call, of which only a poll informs.
+    NoCall,
+    /// The client of an open call.
+    OpenCalls,
 }
 
 #[derive(Default)]
@@ -92,6 +76,23 @@ impl Served {
             Ok(device) => Some(device),
             Err(TryLockError::Poisoned(device)) => Some(device.into_inner()),
             Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    /// Whether the device has no kernel that could call.
+    fn has_no_kernel(&self) -> bool {
+        let kernels = self.kernels.as_ref();
+        kernels.is_some_and(|kernels| kernels.load(Ordering::Acquire) == 0)
+    }
+
+    fn idleness(&self) -> Idleness {
+        match self.try_lock() {
+            // Open calls are those of warps that have ended.
+            Some(_) if self.has_no_kernel() => Idleness::NoKernel,
+            Some(device) if device.open_calls() > 0 => Idleness::OpenCalls,
+            Some(_) if self.has_doorbell => Idleness::Doorbells,
+            Some(_) => Idleness::NoCall,
+            None => Idleness::OpenCalls,
         }
     }
 
@@ -132,6 +133,7 @@ pub struct Server {
     draining: AtomicBool,
     stopping: AtomicBool,
     idle: IdlePolicy,
+    sleepers: Arc<Sleepers>,
 }
 
 impl Server {
@@ -143,8 +145,16 @@ impl Server {
         }
     }
 
+    /// Makes serving threads wait with functions of the program, before the server is used.
+    #[must_use]
+    pub fn with_wait_hooks(mut self, hooks: impl WaitHooks + 'static) -> Self {
+        self.sleepers = Arc::new(Sleepers::with_hooks(hooks));
+        self
+    }
+
     /// Serves a device from now on.
-    pub fn add_device(&self, device: Device) -> DeviceId {
+    pub fn add_device(&self, mut device: Device) -> DeviceId {
+        device.set_waker(Waker::from(Arc::clone(&self.sleepers)));
         let mut devices = self.devices.write().unwrap_or_else(PoisonError::into_inner);
         let id = DeviceId(devices.next);
         devices.next += 1;
@@ -154,10 +164,14 @@ impl Server {
         let added = Arc::new(Served {
             id,
             is_removed: AtomicBool::new(false),
+            kernels: device.announces_kernels().then(AtomicUsize::default),
+            has_doorbell: device.has_doorbell(),
             device: Mutex::new(device),
             waiting: AtomicUsize::new(0),
         });
         devices.list = devices.list.iter().cloned().chain([added]).collect();
+        drop(devices);
+        self.wake();
         id
     }
 
@@ -177,7 +191,43 @@ impl Server {
         // The function that releases the memory may use the server.
         drop(devices);
         drop((before, removed));
+        self.wake();
         Ok(())
+    }
+
+    /// Announces a kernel of a device, before it is launched: the device may call from now on. Kernels are counted.
+    /// Without effect on a device that does not [announce kernels](Device::with_announced_kernels).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoDevice`] if the device was removed.
+    pub fn begin_kernel(&self, id: DeviceId) -> Result<(), Error> {
+        if let Some(kernels) = &self.device(id)?.kernels {
+            kernels.fetch_add(1, Ordering::SeqCst);
+            self.wake();
+        }
+        Ok(())
+    }
+
+    /// Announces that a kernel of a device has ended. Calls that it has made are still served.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoDevice`] if the device was removed, [`Error::NoKernel`] if all announced kernels have ended.
+    pub fn end_kernel(&self, id: DeviceId) -> Result<(), Error> {
+        if let Some(kernels) = &self.device(id)?.kernels {
+            let less = |kernels: usize| kernels.checked_sub(1);
+            let before = kernels.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less);
+            before.map_err(|_| Error::NoKernel)?;
+            // A thread that sleeps without a limit has polled after the last kernel has ended.
+            self.wake();
+        }
+        Ok(())
+    }
+
+    /// Makes all serving threads that sleep poll now, for example for a thread of the host that calls like a device.
+    pub fn wake(&self) {
+        self.sleepers.wake();
     }
 
     /// Resets a port of a device as [`Device::reset_port`] does, after the poll of other serving threads has finished.
@@ -205,23 +255,39 @@ impl Server {
         id: DeviceId,
         work: impl FnOnce(&mut Device) -> T,
     ) -> Result<T, Error> {
+        let result = work(&mut self.device(id)?.lock());
+        // `drain` may wait for a call that was reset.
+        self.wake();
+        Ok(result)
+    }
+
+    fn device(&self, id: DeviceId) -> Result<Arc<Served>, Error> {
         let devices = self.devices();
         let served = devices.iter().find(|served| served.id == id);
-        Ok(work(&mut served.ok_or(Error::NoDevice)?.lock()))
+        served.cloned().ok_or(Error::NoDevice)
     }
 
     /// Polls once all devices that no other thread is serving. Returns whether any call was served.
     #[inline]
     pub fn poll(&self) -> bool {
+        self.poll_devices().0
+    }
+
+    /// As [`Self::poll`]. Also returns whether another thread was using a device, which was not polled.
+    #[inline]
+    fn poll_devices(&self) -> (bool, bool) {
         #[cfg(feature = "blocking")]
         end_abandoned();
-        let mut any = false;
+        let (mut any, mut skipped) = (false, false);
         for served in &*self.devices() {
-            if let Some(mut device) = served.try_lock() {
-                any |= !served.is_removed.load(Ordering::Acquire) && device.poll();
+            match served.try_lock() {
+                Some(mut device) => {
+                    any |= !served.is_removed.load(Ordering::Acquire) && device.poll();
+                }
+                None => skipped = true,
             }
         }
-        any
+        (any, skipped)
     }
 
     /// Serves on the calling thread until [`Self::drain`] or [`Self::stop`]. After `drain`, all calls that
@@ -229,26 +295,71 @@ impl Server {
     pub fn serve(&self) {
         let mut backoff = Backoff::new(self.idle);
         while !self.stopping.load(Ordering::Acquire) {
-            // Read before the poll, which therefore sees all calls made before `drain`.
+            // Both read before the poll, which therefore sees all calls made before `drain` or a wake-up.
+            let epoch = self.sleepers.epoch();
             let draining = self.draining.load(Ordering::Acquire);
-            if self.poll() {
+            let (any, skipped) = self.poll_devices();
+            if any {
                 backoff = Backoff::new(self.idle);
             } else if draining && self.poll_idle() {
-                return;
+                // Other threads may wait for the calls that this one has served.
+                return self.wake();
             } else {
-                backoff.wait();
+                self.pause(&mut backoff, epoch, skipped);
             }
         }
+    }
+
+    /// Pauses a thread whose last poll, after it has read `epoch`, has found no call.
+    fn pause(&self, backoff: &mut Backoff, epoch: Epoch, skipped: bool) {
+        let Some(sleep) = backoff.pause() else {
+            return;
+        };
+        // A device that another thread used then may have a call from before its last kernel has ended.
+        let idleness = if skipped {
+            Idleness::OpenCalls
+        } else {
+            self.idleness()
+        };
+        let awake = match idleness {
+            Idleness::NoKernel => self.sleepers.sleep(epoch, None),
+            Idleness::Doorbells | Idleness::NoCall
+                if self.sleepers.has_hooks() && backoff.waits_for_doorbell() =>
+            {
+                let is_announced = idleness == Idleness::Doorbells;
+                let wait = if is_announced {
+                    self.idle.max_wait
+                } else {
+                    sleep
+                };
+                let awake = self.sleepers.wait(epoch, wait);
+                backoff.doorbell_rang(awake == Awake::Rang);
+                awake
+            }
+            _ => self.sleepers.sleep(epoch, Some(sleep)),
+        };
+        if awake == Awake::Woken {
+            *backoff = Backoff::new(self.idle);
+        }
+    }
+
+    /// Event that a thread waits for after a poll without calls.
+    fn idleness(&self) -> Idleness {
+        let devices = self.devices();
+        let devices = devices.iter().map(|served| served.idleness());
+        devices.max().unwrap_or(Idleness::NoKernel)
     }
 
     /// Makes [`Self::serve`] return, now and later, once no call is left to answer.
     pub fn drain(&self) {
         self.draining.store(true, Ordering::Release);
+        self.wake();
     }
 
     /// Makes [`Self::serve`] return at once, now and later. Open calls stay open.
     pub fn stop(&self) {
         self.stopping.store(true, Ordering::Release);
+        self.wake();
     }
 
     /// Number of calls on all devices that have begun and have neither ended nor been dropped. Waits until
@@ -294,133 +405,5 @@ impl Server {
     }
 }
 
-/// Duration of the first sleep. Hosts round up to about 50 µs.
-const MIN_SLEEP: Duration = Duration::from_micros(1);
-
-/// Increasing pauses of a thread between polls.
-struct Backoff {
-    idle: IdlePolicy,
-    polls: u32,
-    /// Time of the first sleep.
-    since: Option<Instant>,
-}
-
-impl Backoff {
-    fn new(idle: IdlePolicy) -> Self {
-        Self {
-            idle,
-            polls: 0,
-            since: None,
-        }
-    }
-
-    fn wait(&mut self) {
-        let IdlePolicy {
-            spin_count,
-            yield_count,
-            max_sleep,
-        } = self.idle;
-        self.polls = self.polls.saturating_add(1);
-        if self.polls <= spin_count {
-            core::hint::spin_loop();
-        } else if self.polls <= spin_count.saturating_add(yield_count) {
-            thread::yield_now();
-        } else {
-            // No event can be waited for: a device writes memory, and has no means to wake a host thread.
-            // LLVM's offload runtime also sleeps here, for 250 µs at a time (`RPC.cpp`).
-            // The sleep is a fraction of the pause: after a short pause the first call is served soon, and a
-            // long pause costs as little as `max_sleep` allows.
-            let since = *self.since.get_or_insert_with(Instant::now);
-            let sleep = since.elapsed() / 8;
-            thread::sleep(sleep.clamp(MIN_SLEEP.min(max_sleep), max_sleep));
-        }
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::client::{Client, HostLocks};
-    use crate::layout::Layout;
-    use crate::memory::{Memory, Region, Side};
-    use crate::server::{Handlers, Limits, Opcodes};
-
-    /// Without a serving thread, `poll_idle` itself answers the calls.
-    #[test]
-    fn requested_calls_are_answered_or_open() -> Result<(), Error> {
-        let mut handlers = Handlers::new();
-        handlers.on_request(1, |_| {})?;
-        handlers.on_session(2, |mut port| async move {
-            port.recv(|_| {}).await;
-            port.recv(|_| {}).await;
-            Ok(port)
-        })?;
-        let handlers = Arc::new(handlers);
-        let server = Server::new(IdlePolicy::default());
-        assert!(server.poll_idle());
-        let mut clients = Vec::new();
-        for _ in 0..2 {
-            let memory = Region::zeroed(Layout::new(2, 1)?)?;
-            clients.push(Client::new(memory.clone(), HostLocks::new()));
-            let device = Device::new(
-                memory,
-                Arc::clone(&handlers),
-                Limits::default(),
-                Opcodes::Wide,
-            );
-            server.add_device(device);
-        }
-        assert!(server.poll_idle());
-        for client in &clients {
-            let mut call = client.open(1, 1);
-            call.send(|_| {});
-            // The first poll serves a port; the second finds none.
-            assert_eq!((server.poll_idle(), server.poll_idle()), (false, true));
-            assert!(call.recv(|_| {}).is_some());
-        }
-        let mut calls: Vec<_> = clients.iter().map(|client| client.open(2, 1)).collect();
-        for (before, call) in calls.iter_mut().enumerate() {
-            call.send(|_| {});
-            assert_eq!((server.open_calls(), server.poll_idle()), (before, false));
-        }
-        assert_eq!((server.open_calls(), server.poll_idle()), (2, false));
-        for call in &mut calls {
-            call.send(|_| {});
-        }
-        assert_eq!(
-            (server.poll_idle(), server.poll_idle(), server.open_calls()),
-            (false, true, 0)
-        );
-        Ok(())
-    }
-
-    /// The second of two calls returns the port of the first one.
-    #[test]
-    fn a_handler_returns_its_own_port() -> Result<(), Error> {
-        let mut handlers = Handlers::new();
-        let first = Mutex::new(None);
-        handlers.on_session(1, move |port| {
-            let other = first.lock().expect("no holder panics").replace(port);
-            async move {
-                match other {
-                    Some(other) => Ok(other),
-                    None => std::future::pending().await,
-                }
-            }
-        })?;
-        let memory = Region::zeroed(Layout::new(2, 1)?)?;
-        let client = Client::new(memory.clone(), HostLocks::new());
-        let (limits, opcodes) = (Limits::default(), Opcodes::Wide);
-        let mut device = Device::new(memory, Arc::new(handlers), limits, opcodes);
-        let mut calls = [client.open(1, 1), client.open(1, 1)];
-        for call in &mut calls {
-            call.send(|_| {});
-        }
-        device.poll();
-        // The first call is still in progress, and was not answered.
-        assert_eq!((device.open_calls(), device.dropped_calls()), (1, 1));
-        let answered = |port| client.memory().inbox(Side::Client, PortIndex::new(port));
-        assert_eq!([0, 1].map(answered), [0, 0]);
-        Ok(())
-    }
-}
+mod tests;

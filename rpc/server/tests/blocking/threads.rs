@@ -153,6 +153,28 @@ fn handlers_of_a_removed_device_end() -> Result<(), Error> {
     Ok(())
 }
 
+/// A thread that has no device left sleeps without a limit, and wakes up for handlers that other threads have abandoned.
+#[test]
+fn a_thread_that_sleeps_ends_its_handlers() -> Result<(), Error> {
+    let (rig, seen) = rig()?;
+    let count = |events: &Events| events.lock().unwrap().len();
+    thread::scope(|scope| {
+        let serving = scope.spawn(|| rig.server.serve());
+        rig.open_at(0).send(|_| {});
+        while count(&seen) < 1 {
+            thread::yield_now();
+        }
+        let removed = rig.remove();
+        while count(&seen) < 2 {
+            thread::yield_now();
+        }
+        rig.server.drain();
+        let id = serving.thread().id();
+        assert_eq!(events(&seen), [("began", id), ("abandoned", id)]);
+        removed
+    })
+}
+
 /// A port is reset while its handler waits, and serves the next call at once.
 #[test]
 fn handlers_of_a_reset_port_end() -> Result<(), Error> {
