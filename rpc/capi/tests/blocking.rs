@@ -248,7 +248,7 @@ unsafe extern "C" fn use_outer(_: *mut CBuffer, _: u32, data: *mut c_void) {
     unsafe {
         let log = log(data);
         let call = log.call.get();
-        // It would leave the poll of the outer callback in its middle.
+        // Otherwise the poll of the outer callback would stop in its middle.
         log.push(gpurpc_blocking_recv(call, None, null_mut()));
         log.push(gpurpc_blocking_run(call, Some(sent), null_mut()));
     }
