@@ -12,9 +12,11 @@ use gpustub_tests::components::{component, target_dir};
 use gpustub_tests::{Failure, Result, repository, scratch};
 
 /// Program, its argument, and the heading of the column.
-const KINDS: [(&str, &str, &str); 9] = [
+const KINDS: [(&str, &str, &str); 11] = [
     ("gpurpc", "reply", "request"),
     ("gpurpc", "queued", "queued"),
+    ("gpurpc", "blocking", "blocking"),
+    ("gpurpc", "waiting", "blocking, waits"),
     ("gpurpc", "warp", "warp"),
     ("gpurpc", "warp in place", "warp in place"),
     ("llvm-19", "callback", "LLVM 19 C"),

@@ -129,6 +129,43 @@ fn removed_devices_write_to_memory_that_is_theirs() -> Result<()> {
     Ok(())
 }
 
+/// Stacks of blocking callbacks, as valgrind and AddressSanitizer see them. The latter warns of a jump if it does not know
+/// the stack, and a leak is a callback that has not returned.
+#[test]
+#[ignore = "needs valgrind: ./tests/run"]
+fn blocking_callbacks_run_under_valgrind_and_asan() -> Result<()> {
+    let dir = scratch()?;
+    let asan = target_dir().join("asan");
+    let mut build = cargo(&repository());
+    build.args(["build", "--quiet", "--package", "gpurpc-capi"]);
+    build.args(["--features", "sanitizer", "--target-dir"]);
+    succeed(build.arg(&asan))?;
+    let plain: (PathBuf, &[&str]) = (built()?, &[]);
+    for (library, words) in [plain, (asan.join("debug"), &["-fsanitize=address"])] {
+        let program = dir.path().join("program");
+        let mut compile = Command::new("gcc");
+        compile.args(["-std=gnu11", "-g", "-pthread"]).args(STRICT);
+        compile.args(words).arg("-I").arg(headers());
+        compile.arg(repository().join("tests/programs/rpc-blocking.c"));
+        compile.arg(library.join("libgpurpc_capi.a"));
+        succeed(compile.args(["-lm", "-ldl", "-o"]).arg(&program))?;
+        let mut run = Command::new(if words.is_empty() {
+            "valgrind".as_ref()
+        } else {
+            program.as_path()
+        });
+        if words.is_empty() {
+            run.args(["--quiet", "--fair-sched=yes", "--error-exitcode=1"]);
+            run.arg("--leak-check=full").arg(&program);
+        }
+        run.env("ASAN_OPTIONS", "detect_stack_use_after_return=1");
+        let ran = succeed(&mut run)?;
+        let expected = ("120 calls, 8 abandoned\n", "");
+        assert_eq!((&ran.stdout[..], &ran.stderr[..]), expected, "{words:?}");
+    }
+    Ok(())
+}
+
 /// Threads share a client of each generation; that of LLVM 23 has a doorbell.
 #[test]
 fn threads_share_a_client() -> Result<()> {
@@ -154,7 +191,8 @@ fn threads_share_a_client() -> Result<()> {
 #[test]
 fn libraries_define_the_symbols_of_the_header() -> Result<()> {
     let built = built()?;
-    let header = std::fs::read_to_string(headers().join("gpurpc.h"))?;
+    let read = |name| std::fs::read_to_string(headers().join(name));
+    let header = read("gpurpc.h")? + &read("gpurpc_blocking.h")? + &read("gpurpc_libc.h")?;
     let declared: BTreeSet<&str> = header
         .lines()
         .filter(|line| line.ends_with(");") && !line.starts_with("typedef"))
@@ -191,7 +229,13 @@ fn names(listed: &str) -> BTreeSet<&str> {
 #[ignore = "needs clang: ./tests/run"]
 fn headers_compile_alone() -> Result<()> {
     let dir = scratch()?;
-    for header in ["gpurpc.h", "gpurpc_client.h", "gpurpc_opcodes.h"] {
+    for header in [
+        "gpurpc.h",
+        "gpurpc_blocking.h",
+        "gpurpc_libc.h",
+        "gpurpc_client.h",
+        "gpurpc_opcodes.h",
+    ] {
         // Twice, and with the others.
         let code = format!(
             "#include <{header}>\n#include <{header}>\n#include <gpurpc.h>\n\

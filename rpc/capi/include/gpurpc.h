@@ -17,8 +17,9 @@
  *
  * Threads. Any thread may call functions with a server at any time, except gpurpc_server_destroy. Threads in
  * gpurpc_poll or gpurpc_serve call the callbacks: for one device one at a time, for several devices
- * concurrently. Callbacks must not block, because they would block all calls of their device: queue operations, or
- * use gpurpc_run_blocking. They must not throw, nor call gpurpc_serve.
+ * concurrently. Callbacks must not block in the system, because they would block all calls of their device: they queue
+ * operations (gpurpc_register_callback) or wait in operations (gpurpc_register_blocking), and use gpurpc_run_blocking or
+ * gpurpc_blocking_run. They must not throw, which would end the process, nor call gpurpc_serve.
  *
  * The device is not trusted: no contents of the memory crash the server. Callbacks receive copies, whose values are
  * arbitrary. */
@@ -57,7 +58,7 @@ enum gpurpc_status {
     GPURPC_STATUS_ALREADY_STARTED = 0x1008,
     /* The device was removed or belongs to another server. */
     GPURPC_STATUS_NO_DEVICE = 0x1009,
-    /* The server is in use: a thread polls or serves. */
+    /* The server is in use: a thread polls or serves. Or the call is, by an operation that has not ended. */
     GPURPC_STATUS_BUSY = 0x100a,
     /* A message of a lane exceeds the limit. */
     GPURPC_STATUS_MESSAGE_TOO_LARGE = 0x100b,
@@ -72,7 +73,9 @@ enum gpurpc_status {
      * error as the answer, and its port is served on. The fault's `text` has the reason. */
     GPURPC_STATUS_REFUSED = 0x100f,
     /* A client of an unknown release of LLVM, or of another size than clients of the device's generation have. */
-    GPURPC_STATUS_INVALID_GENERATION = 0x1010
+    GPURPC_STATUS_INVALID_GENERATION = 0x1010,
+    /* The call was abandoned: its device was removed, its port was reset, or the thread that served it has ended. */
+    GPURPC_STATUS_ABANDONED = 0x1011
 };
 typedef int gpurpc_status_t;
 
@@ -185,93 +188,6 @@ typedef struct gpurpc_fault {
  *     static void report(const gpurpc_fault_t *fault, void *data) { fprintf(stderr, "%s\n", fault->text); } */
 typedef void (*gpurpc_fault_callback_ty)(const gpurpc_fault_t *fault, void *data);
 
-/* Reads up to `size` bytes of standard input. Returns their number, 0 at the end, -1 on error.
- *
- *     static int64_t read_bytes(gpurpc_device_t device, void *bytes, uint64_t size, void *data) {
- *         return read(0, bytes, size);
- *     } */
-typedef int64_t (*gpurpc_read_ty)(gpurpc_device_t device, void *bytes, uint64_t size, void *data);
-/* Writes `size` bytes to standard output (`stream` 1) or standard error (2). Returns the number of bytes written, -1
- * on error.
- *
- *     static int64_t write_bytes(gpurpc_device_t device, int stream, const void *bytes, uint64_t size, void *data) {
- *         return (int64_t)fwrite(bytes, 1, size, stream == 1 ? stdout : stderr);
- *     } */
-typedef int64_t (*gpurpc_write_ty)(gpurpc_device_t device, int stream, const void *bytes, uint64_t size, void *data);
-/* Reports that a warp has ended the program with a status.
- *
- *     static void ended(gpurpc_device_t device, int status, void *data) { *(int *)data = status; } */
-typedef void (*gpurpc_exit_ty)(gpurpc_device_t device, int status, void *data);
-/* Reports an event of a device.
- *
- *     static void aborted(gpurpc_device_t device, void *data) { *(bool *)data = true; } */
-typedef void (*gpurpc_device_callback_ty)(gpurpc_device_t device, void *data);
-/* Allocates `size` bytes of memory of the device. Returns its address on the device, or 0.
- *
- *     static uint64_t device_malloc(gpurpc_device_t device, uint64_t size, void *data) {
- *         return (uintptr_t)managed_malloc(size);
- *     } */
-typedef uint64_t (*gpurpc_malloc_ty)(gpurpc_device_t device, uint64_t size, void *data);
-/* Frees memory of the device: an address that gpurpc_malloc_ty has returned, once.
- *
- *     static void device_free(gpurpc_device_t device, uint64_t address, void *data) {
- *         managed_free((void *)(uintptr_t)address);
- *     } */
-typedef void (*gpurpc_malloc_free_ty)(gpurpc_device_t device, uint64_t address, void *data);
-/* Runs a command and returns its status.
- *
- *     static int run_date(gpurpc_device_t device, const char *command, void *data) {
- *         return strcmp(command, "date") ? -1 : system("date");
- *     } */
-typedef int (*gpurpc_system_ty)(gpurpc_device_t device, const char *command, void *data);
-/* Calls a function of the host and returns the result. `function` is the device's number for it, which is
- * untrusted; `arguments` is a copy, aligned to 16.
- *
- *     static uint64_t call_host(gpurpc_device_t device, uint64_t function, void *arguments, uint64_t size, void *data) {
- *         return function == 1 && size == 8 ? *(uint64_t *)arguments + 1 : 0;
- *     } */
-typedef uint64_t (*gpurpc_host_call_ty)(gpurpc_device_t device, uint64_t function, void *arguments, uint64_t size, void *data);
-
-/* Services for programs that are linked with LLVM's libc. Members of 0 have the documented default. `exit` and
- * `abort` must not block, like callbacks; the others may, because worker threads of this library call them: one thread
- * per device for `malloc` and `free`, one per stream for `read` and `write`, any number for `system` and `host_call`. */
-typedef struct gpurpc_libc_options {
-    /* sizeof(gpurpc_libc_options_t). Later versions may add members, for which 0 keeps the behaviour. */
-    uint64_t struct_size;
-    /* Null: standard input of this process. */
-    gpurpc_read_ty read;
-    /* Null: standard output and standard error of this process. */
-    gpurpc_write_ty write;
-    /* Directory below which files can be opened, renamed and removed. Paths of the device's program are relative to
-     * it and cannot leave it through `..` or links; FIFOs, sockets and devices are not opened. It is opened by
-     * gpurpc_register_libc and when a device is added. Null: no files. */
-    const char *root;
-    /* Null: the call is only answered. This library never ends the process. */
-    gpurpc_exit_ty exit;
-    /* As `exit`. */
-    gpurpc_device_callback_ty abort;
-    /* Requires `free`, and vice versa. Null: malloc returns null. */
-    gpurpc_malloc_ty malloc;
-    gpurpc_malloc_free_ty free;
-    /* The command is untrusted. Null: system returns -1. */
-    gpurpc_system_ty system;
-    /* Null: the call is dropped. */
-    gpurpc_host_call_ty host_call;
-    /* Called once for each device after its last use of `data`: the device was removed, and functions that its calls
-     * waited for have returned. Null: not reported. */
-    gpurpc_device_callback_ty release;
-    /* Passed to all of them. */
-    void *data;
-    /* Maximum number of open files per device. 0: 64. */
-    uint64_t file_limit;
-    /* Maximum number of bytes of one read of a lane. 0: 16 MiB. */
-    uint64_t read_limit;
-    /* Maximum number of bytes that the lanes of a warp print with one printf. 0: 1 MiB. */
-    uint64_t print_limit;
-    /* Maximum number of allocations per device that are not freed; further ones return null. 0: 1048576. */
-    uint64_t allocation_limit;
-} gpurpc_libc_options_t;
-
 /* Policy of a thread in gpurpc_serve while all devices are idle. 0 is the default of each member but struct_size. */
 typedef struct gpurpc_server_options {
     /* sizeof(gpurpc_server_options_t). Later versions may add members, for which 0 keeps the behaviour. */
@@ -338,7 +254,8 @@ typedef struct gpurpc_device_options {
     uint32_t generation;
     /* Maximum size of a received message of one lane. 0: 16 MiB. */
     uint64_t message_limit;
-    /* Maximum number of bytes that all calls hold, for messages and gpurpc_port_alloc. 0: 256 MiB. */
+    /* Maximum number of bytes that all calls hold, for messages, gpurpc_port_alloc, and stacks of blocking callbacks that
+     * wait. 0: 256 MiB, enough for 2048 stacks. */
     uint64_t memory_limit;
     /* Doorbell, for `generation` 23: a counter of open calls, and the interrupt for its first call. Of an HSA signal
      * these are the address of `value`, `event_mailbox_ptr` and `event_id`. The addresses are the same on the host and
@@ -351,6 +268,9 @@ typedef struct gpurpc_device_options {
     uint32_t doorbell_event;
     /* Sum of GPURPC_IN_PLACE and GPURPC_ANNOUNCED_KERNELS, or 0. */
     uint32_t flags;
+    /* Size in bytes of the stack of each blocking callback that waits. 0: 128 KiB. More for callbacks with large arrays or
+     * that call a GPU driver. Memory is used as the callback touches it. */
+    uint64_t stack_size;
 } gpurpc_device_options_t;
 
 /* Creates a server, to be destroyed by gpurpc_server_destroy. Options may be null. */
@@ -358,7 +278,8 @@ gpurpc_status_t gpurpc_server_create(const gpurpc_server_options_t *options, gpu
 
 /* Removes all devices and destroys the server, after it has stopped the threads of gpurpc_server_start. Null is ignored. No
  * other thread may use the server during the call or later; if another thread polls or serves, or in a callback, the result
- * is GPURPC_STATUS_BUSY, and the server stays. */
+ * is GPURPC_STATUS_BUSY, and the server stays. So it does, without devices, while blocking callbacks wait on threads of the
+ * program that live: call it again when each of these threads has polled or ended. */
 gpurpc_status_t gpurpc_server_destroy(gpurpc_server_t *server);
 
 /* Registers the callback of an opcode on all devices. GPURPC_STATUS_ALREADY_STARTED after the first device was added,
@@ -381,12 +302,6 @@ gpurpc_status_t gpurpc_register_warp(gpurpc_server_t *server, uint32_t opcode, u
  * Opcodes with a letter in the upper byte are constants, and two libraries can choose the same one. These have 0xff there,
  * so GPURPC_OPCODES_NARROW has none. GPURPC_STATUS_INVALID_ARGUMENT for a `count` of 0, or if none are left. */
 gpurpc_status_t gpurpc_reserve_opcodes(gpurpc_server_t *server, uint32_t count, uint32_t *first);
-
-/* Registers the services of LLVM's libc, separate for each device: streams and files, printf, memory, exit, commands,
- * functions of the host. Statuses as for gpurpc_register_callback; GPURPC_STATUS_DUPLICATE_OPCODE if one of the
- * opcodes has a callback, GPURPC_STATUS_INVALID_ROOT if `root` cannot be opened, here or in gpurpc_device_add,
- * GPURPC_STATUS_INVALID_ARGUMENT for `malloc` without `free` or vice versa. `options` and `root` are copied. */
-gpurpc_status_t gpurpc_register_libc(gpurpc_server_t *server, const gpurpc_libc_options_t *options);
 
 /* Registers the callback that is called once for each dropped call, and for each refused one. The port of a dropped
  * call is not served again, because the state of its client is unknown, until gpurpc_device_reset_ports. Statuses as for
@@ -459,8 +374,8 @@ gpurpc_status_t gpurpc_server_join(gpurpc_server_t *server);
 /* Makes threads that serve and sleep poll at once, for example for a thread of the host that calls like a device. */
 gpurpc_status_t gpurpc_wake(gpurpc_server_t *server);
 
-/* Makes gpurpc_serve return, now and later, once all calls are answered. A call whose client has died stays open until
- * its device is removed or gpurpc_device_reset_ports is called. */
+/* Makes gpurpc_serve return, now and later, once all calls are answered. A call whose client has died, or whose blocking
+ * callback waits on a thread that no longer polls, stays open until its device is removed or its port is reset. */
 gpurpc_status_t gpurpc_drain(gpurpc_server_t *server);
 
 /* Makes gpurpc_serve return at once, now and later, for example when the device's program has ended. Open calls stay
@@ -487,6 +402,10 @@ gpurpc_status_t gpurpc_recv_n(gpurpc_port_t *port, gpurpc_recv_n_callback_ty don
 
 /* Queues: call `message` for each participating lane and send the results. */
 gpurpc_status_t gpurpc_send_n(gpurpc_port_t *port, gpurpc_send_n_callback_ty message, void *data);
+
+/* Queues: call `callback`, on the thread that serves. After gpurpc_send_n it reports that the message was sent, and its
+ * memory can be released. It is called once, also if the call is dropped before; the port is no longer valid then. */
+gpurpc_status_t gpurpc_on_sent(gpurpc_port_t *port, gpurpc_callback_ty callback, void *data);
 
 /* Queues: run `work` on a worker thread, where it may block, for example on a file. Later operations of the call wait
  * for it, other calls do not. It may queue more operations and use the memory of the call. If the device is removed
@@ -522,5 +441,8 @@ const char *gpurpc_strerror(gpurpc_status_t status);
 #ifdef __cplusplus
 }
 #endif
+
+#include "gpurpc_blocking.h"
+#include "gpurpc_libc.h"
 
 #endif

@@ -16,6 +16,7 @@ use gpurpc::server::{
 use crate::callback::{
     Bytes, CDevice, Callback, PlainCallback, PortCallback, RecvNCallback, SendNCallback,
 };
+use crate::messages::aligned_messages;
 
 /// `gpurpc_opcode_callback_ty`.
 pub type OpcodeCallback = unsafe extern "C" fn(port: *mut Call, data: *mut c_void);
@@ -28,6 +29,7 @@ pub enum Operation {
     RecvAndSend(Option<Callback<PortCallback>>),
     RecvN(Callback<RecvNCallback>),
     SendN(Callback<SendNCallback>),
+    OnSent(Callback<PlainCallback>),
     RunBlocking(Callback<PlainCallback>),
 }
 
@@ -88,17 +90,7 @@ impl Call {
 
     /// Passes messages to a callback, as aligned copies that are released with the call.
     fn deliver(&self, received: Messages, callback: Callback<RecvNCallback>) -> Result<(), Fault> {
-        let (mut messages, mut sizes) = ([std::ptr::null_mut(); 64], [0; 64]);
-        for lane in 0..64 {
-            if let Some(message) = received.get(lane) {
-                let start = self.alloc(message.len())?;
-                // SAFETY: just allocated, with as many bytes.
-                unsafe { start.copy_from_nonoverlapping(message.as_ptr(), message.len()) };
-                messages[lane as usize] = start.cast();
-                sizes[lane as usize] = message.len() as u64;
-            }
-        }
-        drop(received);
+        let (messages, sizes) = aligned_messages(received, |size| self.alloc(size))?;
         callback.receive(&messages, &sizes);
         Ok(())
     }
@@ -108,14 +100,18 @@ impl Call {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Calls the functions for the end of the call, then releases its memory. Operations may use it again.
+    /// Calls the functions for messages that are not sent, and for the end of the call, then releases its memory. Operations may use it again.
     fn end(&mut self) {
         let state = self.state.get_mut();
         let state = state.unwrap_or_else(PoisonError::into_inner);
+        for operation in state.queue.drain(..) {
+            if let Operation::OnSent(callback) = operation {
+                callback.call();
+            }
+        }
         while let Some(callback) = state.close_callbacks.pop() {
             callback.call();
         }
-        state.queue.clear();
         state.blocks.clear();
         *self.has_failed.get_mut() = false;
     }
@@ -220,6 +216,10 @@ impl Queue {
                 }
                 Operation::RecvN(callback) => self.recv_n(call, open, callback)?,
                 Operation::SendN(callback) => self.send_n(call, open, callback)?,
+                Operation::OnSent(callback) => {
+                    callback.call();
+                    true
+                }
                 Operation::RunBlocking(callback) => self.run_blocking(call, open, callback)?,
             };
             if !is_done {

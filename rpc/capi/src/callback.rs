@@ -178,12 +178,7 @@ impl Callback<SendNCallback> {
         let mut size = 0;
         // SAFETY: the function is as the header requires.
         let start = unsafe { (self.function)(lane, &mut size, self.data) };
-        // No object is larger than `isize::MAX`.
-        let size = usize::try_from(size).map_or(0, |size| size.min(isize::MAX as usize));
-        Bytes {
-            start: start.cast(),
-            size: if start.is_null() { 0 } else { size },
-        }
+        Bytes::new(start, size)
     }
 }
 
@@ -317,6 +312,16 @@ unsafe impl Send for Bytes {}
 unsafe impl Sync for Bytes {}
 
 impl Bytes {
+    /// Bytes at an address. Null is an empty message, regardless of the size.
+    pub fn new(start: *const c_void, size: u64) -> Self {
+        // No object is larger than `isize::MAX`.
+        let size = usize::try_from(size).map_or(0, |size| size.min(isize::MAX as usize));
+        Self {
+            start: start.cast(),
+            size: if start.is_null() { 0 } else { size },
+        }
+    }
+
     pub const EMPTY: Self = Self {
         start: std::ptr::null(),
         size: 0,

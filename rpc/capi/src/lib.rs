@@ -9,9 +9,13 @@
 //! port of a call that has not ended, an initialised struct, writable memory for an output, or as many bytes as
 //! the size next to it states. Functions of the program are as the header requires for their type.
 
+mod blocking;
 mod call;
 mod callback;
+mod client;
 mod libc;
+mod messages;
+mod nesting;
 mod options;
 mod pointer;
 mod port;
@@ -22,6 +26,7 @@ use std::ffi::{c_char, c_int, c_void};
 
 use gpurpc::PACKET_WORDS;
 
+pub use blocking::*;
 pub use call::{Call, OpcodeCallback};
 use callback::Callback;
 pub use callback::{
@@ -29,6 +34,7 @@ pub use callback::{
     FaultCallback, Free, HostCallCallback, PlainCallback, PortCallback, ReadCallback,
     RecvNCallback, SendNCallback, SystemCallback, WaitCallback, WarpCallback, WriteCallback,
 };
+pub use client::*;
 use libc::Libc;
 pub use libc::LibcOptions;
 use options::Options;
@@ -148,6 +154,26 @@ pub unsafe extern "C" fn gpurpc_register_warp(
     })
 }
 
+/// Registers the blocking callback of an opcode.
+///
+/// # Safety
+///
+/// [Rules for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpurpc_register_blocking(
+    server: *mut Server,
+    opcode: u32,
+    callback: Option<BlockingCallback>,
+    data: *mut c_void,
+) -> c_int {
+    catch_status(|| {
+        let callback = callback.ok_or(Status::INVALID_ARGUMENT)?;
+        // SAFETY: guaranteed by the caller.
+        let server = unsafe { deref(server) }?;
+        server.register(opcode, Handler::Blocking(Callback::new(callback, data)))
+    })
+}
+
 /// Assigns unused opcodes.
 ///
 /// # Safety
@@ -203,26 +229,6 @@ pub unsafe extern "C" fn gpurpc_register_fault_callback(
         // SAFETY: guaranteed by the caller.
         let server = unsafe { deref(server) }?;
         server.register_fault_callback(Callback::new(callback, data))
-    })
-}
-
-/// Size in bytes of the memory of a device.
-///
-/// # Safety
-///
-/// [Rules for all pointers](crate#pointers).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn gpurpc_buffer_size(
-    options: *const DeviceOptions,
-    size: *mut u64,
-) -> c_int {
-    catch_status(|| {
-        let output = output(size)?;
-        // SAFETY: guaranteed by the caller.
-        let layout = unsafe { options::read(options) }?.layout()?;
-        // SAFETY: guaranteed by the caller.
-        unsafe { output.write(layout.size() as u64) };
-        Ok(())
     })
 }
 
@@ -349,40 +355,6 @@ pub unsafe extern "C" fn gpurpc_device_buffer(
                 output.write(bytes as u64);
             }
         }
-        Ok(())
-    })
-}
-
-/// Initialises a client.
-///
-/// # Safety
-///
-/// [Rules for all pointers](crate#pointers).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn gpurpc_client_init(
-    options: *const DeviceOptions,
-    client: *mut c_void,
-    size: usize,
-    buffer: u64,
-) -> c_int {
-    catch_status(|| {
-        let output = output(client.cast::<u8>())?;
-        // SAFETY: guaranteed by the caller.
-        let layout = unsafe { options::read(options) }?.layout()?;
-        if size != layout.generation().client_size {
-            return Err(Status::INVALID_GENERATION);
-        }
-        // Invalid on any device, which would only show in its first call.
-        if buffer == 0 || buffer % layout.generation().alignment as u64 != 0 {
-            return Err(Status::INVALID_MEMORY);
-        }
-        let bytes = layout.client(buffer);
-        // SAFETY: guaranteed by the caller, as many bytes as `size` states.
-        unsafe {
-            output
-                .as_ptr()
-                .copy_from_nonoverlapping(bytes.as_ptr(), bytes.len())
-        };
         Ok(())
     })
 }

@@ -3,13 +3,11 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::io::{self, Read, Write};
 use std::mem::size_of;
-use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use gpurpc::libc::{LibcLimits, Services};
-use gpurpc::opcode;
 
 use crate::callback::{
     CDevice, Callback, DeviceCallback, DeviceFree, DeviceMalloc, ExitCallback, HostCallCallback,
@@ -99,9 +97,6 @@ struct Functions {
     release: Option<Callback<DeviceCallback>>,
 }
 
-/// Opcodes of LLVM's libc.
-pub const OPCODES: RangeInclusive<u32> = opcode::NOOP..=opcode::SYSTEM;
-
 impl Libc {
     /// Validates options of the program.
     ///
@@ -146,13 +141,13 @@ impl Libc {
         })
     }
 
-    /// Services of one device; files that it leaves open are closed with it. `release` is called only if the
-    /// device was added.
+    /// Services of one device; files that it leaves open are closed with it. Also returns the use of the program's data,
+    /// which lasts as long as the device. `release` is called only if the device was added.
     pub fn services(
         &self,
         device: CDevice,
         is_added: &Arc<AtomicBool>,
-    ) -> Result<Services, Status> {
+    ) -> Result<(Services, Arc<DataUse>), Status> {
         let functions = &self.functions;
         let data_use = Arc::new(DataUse {
             device,
@@ -196,13 +191,11 @@ impl Libc {
             };
             services = services.host_call(call);
         }
-        // Always registered, because it holds `data_use` as long as the device.
-        let exit = functions.exit;
-        Ok(services.on_exit(move |status| {
-            if let Some(exit) = exit {
-                exit.exit(data_use.device, status);
-            }
-        }))
+        if let Some(exit) = functions.exit {
+            let data_use = Arc::clone(&data_use);
+            services = services.on_exit(move |status| exit.exit(data_use.device, status));
+        }
+        Ok((services, data_use))
     }
 }
 
@@ -224,7 +217,7 @@ fn resolve_root(path: &CStr) -> Result<PathBuf, Status> {
 }
 
 /// Use of the program's data by a device.
-struct DataUse {
+pub struct DataUse {
     device: CDevice,
     release: Option<Callback<DeviceCallback>>,
     /// `release` is not called for a device that could not be added, because the program does not know it.

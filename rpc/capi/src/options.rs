@@ -86,6 +86,8 @@ pub struct DeviceOptions {
     pub doorbell_event: u32,
     /// Bit mask of flags.
     pub flags: u32,
+    /// Size in bytes of the stack of a blocking callback.
+    pub stack_size: u64,
 }
 
 // SAFETY: as declared; a function is any address or null, and none is called before all members are validated.
@@ -122,6 +124,7 @@ unsafe impl Options for DeviceOptions {
         doorbell_mailbox: std::ptr::null_mut(),
         doorbell_event: 0,
         flags: 0,
+        stack_size: 0,
     };
     const MIN_SIZE: usize = offset_of!(Self, doorbell_value);
 }
@@ -215,6 +218,7 @@ impl DeviceOptions {
         Limits {
             message: or_default(bytes(self.message_limit), default.message),
             memory: or_default(bytes(self.memory_limit), default.memory),
+            stack: or_default(bytes(self.stack_size), default.stack),
         }
     }
 

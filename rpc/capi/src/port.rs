@@ -109,6 +109,25 @@ pub unsafe extern "C" fn gpurpc_send_n(
     })
 }
 
+/// Queues a function that is called after the operations before it.
+///
+/// # Safety
+///
+/// [Rules for all pointers](crate#pointers).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gpurpc_on_sent(
+    port: *mut Call,
+    callback: Option<PlainCallback>,
+    data: *mut c_void,
+) -> c_int {
+    catch_status(|| {
+        let callback = Callback::new(callback.ok_or(Status::INVALID_ARGUMENT)?, data);
+        // SAFETY: guaranteed by the caller.
+        unsafe { deref(port) }?.queue(Operation::OnSent(callback));
+        Ok(())
+    })
+}
+
 /// Queues work that may block.
 ///
 /// # Safety

@@ -1,6 +1,5 @@
 //! `gpurpc_server_t`: devices by handle, and callbacks by opcode.
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ffi::{CString, c_void};
 use std::ptr::NonNull;
@@ -12,9 +11,11 @@ use gpurpc::memory::{Memory, Region, SharedMemory};
 use gpurpc::server::{self, Device, DeviceId, Doorbell, Fault, Handlers, IdlePolicy};
 use gpurpc::{Layout, PortIndex};
 
+use crate::blocking::BlockingCallback;
 use crate::call::{OpcodeCallback, QueuedCalls};
 use crate::callback::{CDevice, CFault, Callback, FaultCallback, Free, PortCallback, WarpCallback};
-use crate::libc::{self, Libc};
+use crate::libc::Libc;
+use crate::nesting::{self, Nested};
 use crate::options::{DeviceOptions, Hooks};
 use crate::status::Status;
 
@@ -27,6 +28,8 @@ pub struct Server {
     devices: Mutex<Devices>,
     /// Number of threads inside `poll` or `serve`.
     users: AtomicUsize,
+    /// Shared by all handlers with blocking callbacks, also by those that wait.
+    blocking: Arc<()>,
 }
 
 /// Callbacks of the program. Each device has its own handlers, which pass its handle.
@@ -47,6 +50,7 @@ pub enum Handler {
     Call(Callback<OpcodeCallback>),
     Request(Callback<PortCallback>),
     Warp(usize, Callback<WarpCallback>),
+    Blocking(Callback<BlockingCallback>),
 }
 
 #[derive(Default)]
@@ -79,14 +83,14 @@ impl Server {
             registrations: Mutex::default(),
             devices: Mutex::default(),
             users: AtomicUsize::new(0),
+            blocking: Arc::default(),
         }
     }
 
     /// Registers the callback of an opcode.
     pub fn register(&self, opcode: u32, handler: Handler) -> Result<(), Status> {
         let mut registrations = self.modifiable_registrations()?;
-        let is_of_libc = registrations.libc.is_some() && libc::OPCODES.contains(&opcode);
-        if is_of_libc || registrations.handlers.contains_key(&opcode) {
+        if registrations.handlers.contains_key(&opcode) {
             return Err(Status::DUPLICATE_OPCODE);
         }
         registrations.handlers.insert(opcode, handler);
@@ -102,11 +106,10 @@ impl Server {
         Ok(RESERVED_BASE | first)
     }
 
-    /// Registers the services of LLVM's libc.
+    /// Registers the services of LLVM's libc, for opcodes without a callback.
     pub fn register_libc(&self, libc: Libc) -> Result<(), Status> {
         let mut registrations = self.modifiable_registrations()?;
-        let mut handled = registrations.handlers.range(libc::OPCODES);
-        if registrations.libc.is_some() || handled.next().is_some() {
+        if registrations.libc.is_some() {
             return Err(Status::DUPLICATE_OPCODE);
         }
         registrations.libc = Some(Arc::new(libc));
@@ -160,7 +163,12 @@ impl Server {
         // Fallible steps that take no resources of the program come first.
         let announced_kernels = options.announced_kernels()?;
         let is_added = Arc::new(AtomicBool::new(false));
-        let handlers = Arc::new(registrations.handlers(device, &is_added, options.in_place()?)?);
+        let handlers = Arc::new(registrations.handlers(
+            device,
+            &is_added,
+            options.in_place()?,
+            &self.blocking,
+        )?);
         let memory = region(options, layout)?;
         is_added.store(true, Ordering::Release);
         let mut served = Device::new(memory.clone(), handlers, options.limits());
@@ -186,6 +194,19 @@ impl Server {
         Ok(self.server.remove_device(entry.id)?)
     }
 
+    /// Removes all devices, before the server is destroyed. Fails while blocking callbacks wait on other threads, which
+    /// have yet to run to their ends.
+    fn remove_all(&self) -> Result<(), Status> {
+        let devices = std::mem::take(&mut lock(&self.devices).by_handle);
+        for entry in devices.into_values() {
+            self.server.remove_device(entry.id)?;
+        }
+        match Arc::strong_count(&self.blocking) {
+            1 => Ok(()),
+            _ => Err(Status::BUSY),
+        }
+    }
+
     /// Resets a port of a device, or all. Fails in a callback, whose own device is in use.
     pub fn reset(&self, device: CDevice, port: Option<u32>) -> Result<usize, Status> {
         let (id, ports) = {
@@ -197,7 +218,7 @@ impl Server {
         if port.is_some_and(|port| port >= ports) {
             return Err(Status::INVALID_ARGUMENT);
         }
-        if DEPTH.get() > 0 {
+        if nesting::depth() > 0 {
             return Err(Status::BUSY);
         }
         // Calls that are abandoned end in callbacks.
@@ -240,7 +261,7 @@ impl Server {
 
     /// Serves until drained or stopped. Fails in a callback, whose own call would never end.
     pub fn serve(&self) -> Result<(), Status> {
-        if DEPTH.get() > 0 {
+        if nesting::depth() > 0 {
             return Err(Status::BUSY);
         }
         let _guard = ServingGuard::new(&self.users);
@@ -252,7 +273,8 @@ impl Server {
     pub fn start(&self) -> Result<(), Status> {
         let server = Arc::clone(&self.server);
         let serve = move || {
-            DEPTH.set(1);
+            // Until the thread ends, as its blocking callbacks may end after it has served.
+            std::mem::forget(Nested::new());
             server.serve();
         };
         // An unnamed thread would inherit the name of the caller's.
@@ -263,7 +285,7 @@ impl Server {
 
     /// Waits until the threads of [`Self::start`] have returned. Fails in a callback, whose own thread may be one.
     pub fn join(&self) -> Result<(), Status> {
-        if DEPTH.get() > 0 {
+        if nesting::depth() > 0 {
             return Err(Status::BUSY);
         }
         let threads = std::mem::take(&mut *lock(&self.threads));
@@ -289,13 +311,15 @@ impl Server {
         self.server.stop();
     }
 
-    /// Ends the threads of [`Self::start`]. Fails if a thread of the program polls or serves.
+    /// Ends the threads of [`Self::start`], and removes all devices. Fails if a thread of the program polls or serves, or has
+    /// blocking callbacks that wait.
     pub fn close(&self) -> Result<(), Status> {
-        if DEPTH.get() > 0 || self.users.load(Ordering::Acquire) > 0 {
+        if nesting::depth() > 0 || self.users.load(Ordering::Acquire) > 0 {
             return Err(Status::BUSY);
         }
         self.stop();
-        self.join()
+        self.join()?;
+        self.remove_all()
     }
 }
 
@@ -305,11 +329,9 @@ impl Registrations {
         device: CDevice,
         is_added: &Arc<AtomicBool>,
         in_place: bool,
+        blocking: &Arc<()>,
     ) -> Result<Handlers, Status> {
         let mut handlers = Handlers::new();
-        if let Some(libc) = self.libc {
-            libc.services(device, is_added)?.register(&mut handlers)?;
-        }
         for (opcode, handler) in self.handlers {
             match handler {
                 Handler::Call(callback) => {
@@ -329,14 +351,31 @@ impl Registrations {
                 Handler::Warp(words, callback) => {
                     handlers.on_warp(opcode, words, move |warp| callback.answer(warp))?;
                 }
+                Handler::Blocking(callback) => {
+                    let in_use = Arc::clone(blocking);
+                    handlers.on_blocking(opcode, move |call| {
+                        let _kept = &in_use;
+                        callback.block(call, device, in_place)
+                    })?;
+                }
             }
         }
-        if let Some(callback) = self.fault {
-            handlers.on_fault(move |dropped| {
+        let mut data_use = None;
+        if let Some(libc) = self.libc {
+            let (services, of_services) = libc.services(device, is_added)?;
+            services.register_missing(&mut handlers);
+            data_use = Some(of_services);
+        }
+        let fault = self.fault;
+        handlers.on_fault(move |dropped| {
+            let _kept = &data_use;
+            if let Some(callback) = fault {
                 let status = Status::from_fault(&dropped.fault);
                 let (port, opcode) = (dropped.port.get(), dropped.opcode);
                 report(callback, device, (port, opcode), status, &dropped.fault);
-            });
+            }
+        });
+        if let Some(callback) = self.fault {
             handlers.on_refusal(move |refused| {
                 let (port, opcode) = (refused.port.get(), refused.opcode);
                 report(
@@ -410,25 +449,18 @@ fn release(start: NonNull<u8>, free: Option<Callback<Free>>) {
     }
 }
 
-thread_local! {
-    /// Nesting of `poll` and `serve` on this thread; above 0 in callbacks.
-    static DEPTH: Cell<usize> = const { Cell::new(0) };
-}
-
 /// Counts a thread inside `poll` or `serve`.
-struct ServingGuard<'s>(&'s AtomicUsize);
+struct ServingGuard<'s>(&'s AtomicUsize, Nested);
 
 impl<'s> ServingGuard<'s> {
     fn new(users: &'s AtomicUsize) -> Self {
         users.fetch_add(1, Ordering::AcqRel);
-        DEPTH.set(DEPTH.get() + 1);
-        Self(users)
+        Self(users, Nested::new())
     }
 }
 
 impl Drop for ServingGuard<'_> {
     fn drop(&mut self) {
-        DEPTH.set(DEPTH.get() - 1);
         self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }

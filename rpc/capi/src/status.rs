@@ -28,6 +28,7 @@ const INVALID_ROOT: c_int = 0x100d;
 const INVALID_STRUCT_SIZE: c_int = 0x100e;
 const REFUSED: c_int = 0x100f;
 const INVALID_GENERATION: c_int = 0x1010;
+const ABANDONED: c_int = 0x1011;
 
 impl Status {
     pub const INVALID_ARGUMENT: Self = Self(INVALID_ARGUMENT);
@@ -49,6 +50,7 @@ impl Status {
             Fault::MessageTooLarge { .. } => MESSAGE_TOO_LARGE,
             Fault::OutOfMemory { .. } => OUT_OF_MEMORY,
             Fault::HandlerFailed | Fault::Other(_) => HANDLER_FAILED,
+            Fault::Abandoned => ABANDONED,
             _ => ERROR,
         })
     }
@@ -102,6 +104,9 @@ pub fn message(status: c_int) -> &'static CStr {
         INVALID_GENERATION => {
             c"unknown client: those of LLVM 19 to 22 have 552 bytes, those of LLVM 23 have 2096 bytes"
         }
+        ABANDONED => {
+            c"the call was abandoned: its device was removed, its port was reset, or its serving thread has ended"
+        }
         _ => c"unknown error",
     }
 }
@@ -139,6 +144,7 @@ mod tests {
             (Fault::MessageTooLarge { size, limit }, MESSAGE_TOO_LARGE),
             (Fault::OutOfMemory { size, limit }, OUT_OF_MEMORY),
             (Fault::HandlerFailed, HANDLER_FAILED),
+            (Fault::Abandoned, ABANDONED),
             (Fault::Other("printf: missing arguments"), HANDLER_FAILED),
         ] {
             assert_eq!(Status::from_fault(&fault), Status(status), "{fault}");

@@ -5,9 +5,15 @@ use std::mem::{offset_of, size_of};
 use gpurpc::Generation;
 use gpurpc_capi::{CBuffer, CDevice, CFault, DeviceOptions, LibcOptions, ServerOptions};
 
-const HEADER: &str = include_str!("../include/gpurpc.h");
+const HEADER: &str = concat!(
+    include_str!("../include/gpurpc.h"),
+    include_str!("../include/gpurpc_blocking.h"),
+    include_str!("../include/gpurpc_libc.h")
+);
 const OPCODES: &str = include_str!("../include/gpurpc_opcodes.h");
-const CODE: [&str; 2] = [
+const CODE: [&str; 4] = [
+    include_str!("../src/blocking.rs"),
+    include_str!("../src/client.rs"),
     include_str!("../src/lib.rs"),
     include_str!("../src/port.rs"),
 ];
@@ -40,6 +46,8 @@ fn c_type(rust: &str) -> String {
         "i64" => "int64_t",
         "Server" => "gpurpc_server_t",
         "Call" => "gpurpc_port_t",
+        "Blocking" => "gpurpc_blocking_t",
+        "BlockingCallback" => "gpurpc_blocking_callback_ty",
         "CDevice" => "gpurpc_device_t",
         "CBuffer" => "gpurpc_buffer_t",
         "CFault" => "gpurpc_fault_t",
@@ -130,7 +138,7 @@ fn functions_have_the_same_types() {
 
 #[test]
 fn function_pointers_have_the_same_types() {
-    let mut code: Vec<_> = [CALLBACKS, CALL]
+    let mut code: Vec<_> = [CALLBACKS, CALL, CODE[0]]
         .iter()
         .flat_map(|code| code.split("\npub type ").skip(1))
         .map(|rest| {
@@ -275,7 +283,8 @@ fn structs_have_the_same_members() {
         doorbell_value,
         doorbell_mailbox,
         doorbell_event,
-        flags
+        flags,
+        stack_size
     );
     same!(
         LibcOptions,

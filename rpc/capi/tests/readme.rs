@@ -51,7 +51,11 @@ const HEADER_PREAMBLE: &str = "#include <gpurpc.h>\n#include <poll.h>
 /// The comment of each callback type ends with a function of that type.
 #[test]
 fn examples_of_callbacks_have_their_types() {
-    let header = include_str!("../include/gpurpc.h");
+    let header = concat!(
+        include_str!("../include/gpurpc.h"),
+        include_str!("../include/gpurpc_blocking.h"),
+        include_str!("../include/gpurpc_libc.h")
+    );
     let (mut prototypes, mut functions, mut uses) = (String::new(), String::new(), String::new());
     let mut before = "";
     let mut count = 0;

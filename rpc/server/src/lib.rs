@@ -8,7 +8,7 @@
 //!
 //! - [`memory`]: the memory, which is untrusted: no contents crash the server.
 //! - [`server`]: finds calls of clients and answers them. Handlers are `async`: a waiting call blocks no
-//!   other call.
+//!   other call. With the feature `blocking`, handlers may also wait in their operations, on pooled coroutines.
 //! - [`opcode`]: the numbers of services.
 //! - `libc` (feature `std`): the services of LLVM's libc: streams, files, memory, the program's end.
 //! - [`client`]: the other side of the protocol, for threads of the host.

@@ -229,8 +229,37 @@ impl Services {
     ///
     /// # Errors
     ///
-    /// [`Error::DuplicateOpcode`] if one of them has a handler. Others may have been registered then.
+    /// [`Error::DuplicateOpcode`] if one of them has a handler. Others may have been registered then. See
+    /// [`Self::register_missing`].
     pub fn register(self, handlers: &mut Handlers) -> Result<(), Error> {
+        let own = self.handlers()?;
+        handlers.extend(own)
+    }
+
+    /// Registers handlers for those of these opcodes that have none: a handler of the host wins over the service.
+    ///
+    /// ```
+    /// use gpurpc::libc::Services;
+    /// use gpurpc::opcode;
+    /// use gpurpc::server::Handlers;
+    ///
+    /// let mut handlers = Handlers::new();
+    /// handlers.on_request(opcode::MALLOC, |packets| {
+    ///     packets.lanes().for_each(|lane| packets.set_word(lane, 0, 0x1000));
+    /// })?;
+    /// Services::new().register_missing(&mut handlers);
+    /// # Ok::<(), gpurpc::Error>(())
+    /// ```
+    pub fn register_missing(self, handlers: &mut Handlers) {
+        // Each opcode has one service.
+        if let Ok(own) = self.handlers() {
+            handlers.extend_missing(own);
+        }
+    }
+
+    /// Handlers for all opcodes.
+    fn handlers(self) -> Result<Handlers, Error> {
+        let mut handlers = Handlers::new();
         let pool = Arc::new(Pool::default());
         let files = self.limits.files;
         let io = Arc::new(Io {
@@ -240,12 +269,14 @@ impl Services {
             read: self.limits.read,
             print: self.limits.print,
         });
-        handlers.on_request(opcode::NOOP, |_| {})?;
-        program::register_exit(self.on_exit, self.on_abort, handlers)?;
-        program::register_memory(self.memory, self.limits.allocations, handlers)?;
-        program::register_calls(self.system, self.host_call, &pool, handlers)?;
-        print::register(&io, handlers)?;
-        io::register(&io, handlers)
+        let all = &mut handlers;
+        all.on_request(opcode::NOOP, |_| {})?;
+        program::register_exit(self.on_exit, self.on_abort, all)?;
+        program::register_memory(self.memory, self.limits.allocations, all)?;
+        program::register_calls(self.system, self.host_call, &pool, all)?;
+        print::register(&io, all)?;
+        io::register(&io, all)?;
+        Ok(handlers)
     }
 }
 

@@ -1,5 +1,7 @@
 //! Server side of the protocol.
 
+#[cfg(feature = "blocking")]
+mod blocking;
 mod budget;
 mod buffer;
 mod catch_panic;
@@ -12,18 +14,28 @@ mod handler;
 mod idle;
 mod messages;
 pub(crate) mod opcodes;
+#[cfg(feature = "blocking")]
+mod parked;
 mod port;
 mod ready_set;
 mod refusal;
+#[cfg(feature = "blocking")]
+mod runners;
 #[cfg(feature = "std")]
 mod serial_executor;
 #[cfg(feature = "std")]
 mod serving;
+#[cfg(feature = "blocking")]
+mod serving_thread;
 mod session;
 mod session_future;
 #[cfg(feature = "std")]
 mod sleepers;
+#[cfg(feature = "blocking")]
+mod workers;
 
+#[cfg(feature = "blocking")]
+pub use blocking::BlockingCall;
 pub use budget::{Budget, Limits, Reservation};
 pub use buffer::Buffer;
 pub use device::Device;

@@ -22,6 +22,18 @@ static void queued(gpurpc_port_t *port, void *data) {
     gpurpc_recv_and_send(port, add_one, NULL);
 }
 
+static void blocking(gpurpc_blocking_t *call, void *data) {
+    (void)data;
+    gpurpc_blocking_recv_and_send(call, add_one, NULL);
+}
+
+// A call without an end: each round after the first continues it.
+static void waiting(gpurpc_blocking_t *call, void *data) {
+    (void)data;
+    while (!gpurpc_blocking_recv_and_send(call, add_one, NULL))
+        ;
+}
+
 static void warp(const gpurpc_buffer_t *input, gpurpc_buffer_t *output, uint64_t mask, uint32_t lanes, void *data) {
     (void)data;
     if (mask == ~0ull >> (64 - lanes))
@@ -121,7 +133,12 @@ int main(int count, char **words) {
         check(gpurpc_register_request(server, CALL, add_one, NULL));
     else if (!strcmp(calls.kind, "queued"))
         check(gpurpc_register_callback(server, CALL, queued, NULL));
-    else if (!strcmp(calls.kind, "warp"))
+    else if (!strcmp(calls.kind, "blocking"))
+        check(gpurpc_register_blocking(server, CALL, blocking, NULL));
+    else if (!strcmp(calls.kind, "waiting")) {
+        check(gpurpc_register_blocking(server, CALL, waiting, NULL));
+        options.memory_limit = 1u << 30;
+    } else if (!strcmp(calls.kind, "warp"))
         check(gpurpc_register_warp(server, CALL, 8, warp, NULL));
     else if (!strcmp(calls.kind, "warp in place")) {
         check(gpurpc_register_warp(server, CALL, 8, warp, NULL));

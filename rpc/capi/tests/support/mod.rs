@@ -24,6 +24,7 @@ pub const BUSY: c_int = 0x100a;
 pub const INVALID_STRUCT_SIZE: c_int = 0x100e;
 pub const REFUSED: c_int = 0x100f;
 pub const INVALID_GENERATION: c_int = 0x1010;
+pub const ABANDONED: c_int = 0x1011;
 
 pub const CALL: u32 = 0x7900_0001;
 
@@ -167,6 +168,29 @@ pub fn options(ports: u32, lanes: u32) -> DeviceOptions {
         doorbell_mailbox: null_mut(),
         doorbell_event: 0,
         flags: 0,
+        stack_size: 0,
+    }
+}
+
+/// Services of libc without functions.
+pub fn none() -> LibcOptions {
+    LibcOptions {
+        struct_size: size_of::<LibcOptions>() as u64,
+        read: None,
+        write: None,
+        root: null(),
+        exit: None,
+        abort: None,
+        malloc: None,
+        free: None,
+        system: None,
+        host_call: None,
+        release: None,
+        data: null_mut(),
+        file_limit: 0,
+        read_limit: 0,
+        print_limit: 0,
+        allocation_limit: 0,
     }
 }
 

@@ -20,6 +20,9 @@ pub struct Limits {
     /// Maximum number of bytes of all messages of all calls of a device, and of data derived from them. Each
     /// call also uses some kilobytes, independent of the client, that are not counted.
     pub memory: usize,
+    /// Size in bytes of the stack of a blocking handler, at least 4096. The stacks of calls that wait count as
+    /// [`Self::memory`]: they limit the number of these calls.
+    pub stack: usize,
 }
 
 impl Default for Limits {
@@ -27,6 +30,7 @@ impl Default for Limits {
         Self {
             message: 16 << 20,
             memory: 256 << 20,
+            stack: 128 << 10,
         }
     }
 }

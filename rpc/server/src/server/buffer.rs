@@ -130,6 +130,7 @@ mod tests {
         let limits = Limits {
             message: 0,
             memory: LARGE + 10,
+            ..Limits::default()
         };
         let budget = Arc::new(Budget::new(limits));
         for size in [0, 1, 100, LARGE - 1, LARGE, LARGE + 10] {

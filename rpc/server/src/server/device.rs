@@ -1,11 +1,15 @@
 //! Ports of one device: finds those that the client has written to, and serves them.
 
+mod slots;
+
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::sync::atomic::{Ordering, fence};
 use core::task::Waker;
+
+use slots::{Block, Slot, State};
 
 use super::budget::{Budget, Limits};
 use super::catch_panic::catch_panic;
@@ -14,8 +18,14 @@ use super::doorbell::Doorbell;
 use super::fault::Fault;
 use super::handler::{DroppedCall, Handler, Handlers, Warp};
 use super::opcodes::Opcodes;
+#[cfg(feature = "blocking")]
+use super::parked::Parked;
 use super::ready_set::ReadySet;
-use super::session::{OpenCall, Session, Step};
+#[cfg(feature = "blocking")]
+use super::runners::Runners;
+#[cfg(feature = "blocking")]
+use super::serving_thread::end_abandoned;
+use super::session::{OpenCall, Step};
 use crate::error::Error;
 use crate::handshake::Handshake;
 use crate::lanes::Lanes;
@@ -23,43 +33,8 @@ use crate::layout::{PACKET_WORDS, PortIndex};
 use crate::memory::{Memory, Region, Side};
 use crate::packets::{PacketCopies, Packets};
 
-/// State of the calls of a port.
-enum State {
-    /// No call is open.
-    Idle,
-    Open,
-    /// The port is no longer served.
-    Dropped,
-}
-
-/// A port.
-struct Slot {
-    state: State,
-    /// State of the open call, or of the last one.
-    handshake: Handshake,
-    /// Opcode of the open call.
-    opcode: u32,
-    /// Session of the last call that had one, with the index of its handler.
-    session: Option<(usize, Box<dyn Session>)>,
-    waker: Option<Waker>,
-}
-
 /// Number of blocks that are scanned before those of the last calls are scanned again.
 const SCANS: usize = 8;
-
-/// A block of 64 ports, scanned together.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Block(usize);
-
-impl Block {
-    fn containing(port: PortIndex) -> Self {
-        Self(port.slot() / 64)
-    }
-
-    fn port(self, bit: u32) -> PortIndex {
-        PortIndex::new(self.0 as u32 * 64 + bit)
-    }
-}
 
 /// Ports of a device, polled by one thread at a time.
 ///
@@ -96,6 +71,10 @@ pub struct Device {
     copies: Box<PacketCopies>,
     /// Opcode of the last call, and index of its handler.
     last: (u32, Option<usize>),
+    #[cfg(feature = "blocking")]
+    runners: Runners,
+    #[cfg(feature = "blocking")]
+    parked: Parked,
 }
 
 impl Device {
@@ -140,6 +119,10 @@ impl Device {
             recent: [Block(0); 2],
             ready: Arc::new(ReadySet::new(ports, Waker::noop().clone())),
             copies: Box::new(PacketCopies::new()),
+            #[cfg(feature = "blocking")]
+            runners: Runners::new(limits.stack),
+            #[cfg(feature = "blocking")]
+            parked: Parked::default(),
         }
     }
 
@@ -196,6 +179,15 @@ impl Device {
         self.open_calls
     }
 
+    /// Number of open calls that wait for a thread of the host, not for the client.
+    pub fn working_calls(&self) -> usize {
+        if self.open_calls == 0 {
+            return 0;
+        }
+        let is_working = |slot: &&Slot| matches!(slot.state, State::Open) && slot.handshake.owns();
+        self.slots.iter().filter(is_working).count()
+    }
+
     /// Number of ports that are no longer served, each because of a reported fault.
     pub fn dropped_calls(&self) -> usize {
         let dropped = |slot: &&Slot| matches!(slot.state, State::Dropped);
@@ -245,8 +237,15 @@ impl Device {
     /// Each port is polled once, and ports near the most recently active ones more often: a single client
     /// is served at once, and no port delays another for longer than one scan.
     pub fn poll(&mut self) -> bool {
+        #[cfg(feature = "blocking")]
+        end_abandoned();
         let mut any = false;
         for port in self.ready.drain() {
+            any = true;
+            self.step(port);
+        }
+        #[cfg(feature = "blocking")]
+        while let Some(port) = self.parked.next() {
             any = true;
             self.step(port);
         }
@@ -314,11 +313,13 @@ impl Device {
         slot.opcode = opcode;
         slot.handshake =
             Handshake::new(Side::Server, port, slot.handshake.outbox(), packets.mask());
-        let Some(handler) = self.last.1 else {
+        let found = self.last.1;
+        let found = found.and_then(|index| Some((index, self.handlers.get(index)?)));
+        let Some((handler, function)) = found else {
             return self.drop_call(port, Fault::UnknownOpcode);
         };
         let copies = &mut *self.copies;
-        let answered = match self.handlers.get(handler) {
+        let answered = match function {
             Handler::Request(work) => catch_panic(|| work(&mut packets)),
             Handler::Reply(work) => {
                 packets.read_all(PACKET_WORDS, copies);
@@ -341,7 +342,7 @@ impl Device {
                 }
                 slot.state = State::Open;
                 self.open_calls += 1;
-                return self.step(port);
+                return self.step_open(port);
             }
         };
         match answered {
@@ -355,10 +356,20 @@ impl Device {
 
     /// Continues the open call of a port, if there is one.
     fn step(&mut self, port: PortIndex) {
+        if matches!(self.slots[port.slot()].state, State::Open) {
+            self.step_open(port);
+        }
+    }
+
+    /// Continues the open call of a port.
+    #[inline(always)]
+    fn step_open(&mut self, port: PortIndex) {
         let slot = &mut self.slots[port.slot()];
-        let (State::Open, Some((_, session))) = (&slot.state, &mut slot.session) else {
+        let Some((_, session)) = &mut slot.session else {
             return;
         };
+        #[cfg(feature = "blocking")]
+        let mut left_to = None;
         let mut call = OpenCall {
             device: &self.state,
             handshake: &mut slot.handshake,
@@ -366,15 +377,29 @@ impl Device {
             copies: &mut self.copies,
             ready: &self.ready,
             waker: &mut slot.waker,
+            #[cfg(feature = "blocking")]
+            runners: &mut self.runners,
+            #[cfg(feature = "blocking")]
+            left_to: &mut left_to,
         };
-        let step = catch_panic(|| {
-            let step = session.step(&mut call)?;
-            if step == Step::Done {
+        // Set in place, as results of functions are copied.
+        let mut step = Err(Fault::HandlerFailed);
+        let caught = catch_panic(|| {
+            let stepped = session.step(&mut call);
+            if matches!(stepped, Ok(Step::Done)) {
                 session.end();
             }
-            Ok(step)
+            step = stepped;
         });
-        match step.and_then(|step| step) {
+        match caught.and(step) {
+            #[cfg(feature = "blocking")]
+            Ok(Step::Pending) if left_to.is_some() => {
+                let inbox = self.state.memory.inbox(Side::Server, port);
+                self.set_idle_inbox(port, inbox);
+                if let Some(thread) = left_to {
+                    self.parked.add(port, thread);
+                }
+            }
             Ok(Step::Pending) => {
                 let inbox = if slot.handshake.owns() {
                     // The session waits for something other than the client.
@@ -450,55 +475,14 @@ impl Device {
 impl Drop for Device {
     fn drop(&mut self) {
         self.state.budget.close();
+        #[cfg(feature = "blocking")]
+        {
+            // Abandons handlers, whose threads may sleep.
+            self.slots.clear();
+            self.ready.wake_server();
+        }
     }
 }
 
 #[cfg(all(test, feature = "std"))]
-mod tests {
-    use std::sync::mpsc::{Sender, channel};
-
-    use super::*;
-    use crate::layout::Layout;
-
-    struct Masks(Sender<u64>);
-
-    impl Session for Masks {
-        fn step(&mut self, call: &mut OpenCall<'_>) -> Result<Step, Fault> {
-            let sent = self.0.send(call.mask());
-            sent.map_or(Err(Fault::HandlerFailed), |()| Ok(Step::Done))
-        }
-
-        fn end(&mut self) {}
-    }
-
-    /// Masks in headers are arbitrary.
-    #[test]
-    fn calls_have_only_lanes_of_their_port() -> Result<(), Error> {
-        for (lanes, mask, expected) in [
-            (1, u64::MAX, 1),
-            (32, u64::MAX, 0xffff_ffff),
-            (32, 1 << 40 | 0b101, 0b101),
-            (64, u64::MAX, u64::MAX),
-            (64, 0b110, 0b110),
-        ] {
-            let (sender, masks) = channel();
-            let to = sender.clone();
-            let send = move |mask| to.send(mask).expect("it is received below");
-            let mut handlers = Handlers::new();
-            let (request, reply, warp) = (send.clone(), send.clone(), send.clone());
-            handlers.on_request(0, move |packets| request(packets.mask()))?;
-            handlers.on_reply(1, move |packets| reply(packets.mask()))?;
-            handlers.on_warp(2, 8, move |packets| warp(packets.input().mask()))?;
-            let session = sender.clone();
-            handlers.on_call(3, move || Masks(session.clone()))?;
-            let memory = Region::zeroed(Layout::new(4, lanes)?)?;
-            for (port, opcode) in memory.layout().port_indices().zip(0..) {
-                memory.set_header(port, mask, opcode);
-                memory.set_outbox(Side::Client, port, 1);
-            }
-            Device::new(memory, Arc::new(handlers), Limits::default()).poll();
-            assert_eq!(masks.try_iter().collect::<Vec<_>>(), [expected; 4]);
-        }
-        Ok(())
-    }
-}
+mod tests;

@@ -32,6 +32,9 @@ pub enum Fault {
     },
     /// The handler panicked or did not return its port, or its thread could not be started.
     HandlerFailed,
+    /// The handler of the call cannot wait any longer: the device was removed, the port was reset, or the thread that
+    /// has started the handler has ended.
+    Abandoned,
     /// A fault that the handler returned. In C, this and [`Fault::HandlerFailed`] are
     /// `GPURPC_STATUS_HANDLER_FAILED`.
     Other(&'static str),
@@ -50,6 +53,9 @@ impl fmt::Display for Fault {
             ),
             Self::HandlerFailed => f.write_str(
                 "the handler panicked or did not return its port, or its thread could not be started",
+            ),
+            Self::Abandoned => f.write_str(
+                "the call was abandoned: its device was removed, its port was reset, or its serving thread has ended",
             ),
             Self::Other(reason) => f.write_str(reason),
         }

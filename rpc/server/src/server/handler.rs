@@ -6,6 +6,8 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::future::Future;
 
+#[cfg(feature = "blocking")]
+use super::blocking::{Blocking, BlockingCall, BlockingCalls};
 use super::fault::Fault;
 use super::port::Port;
 use super::refusal::{Refusals, RefusedCall};
@@ -114,6 +116,8 @@ impl<'c> Warp<'c> {
 pub struct Handlers {
     /// In ascending order of opcodes.
     by_opcode: Vec<(u32, Handler)>,
+    /// For all other opcodes.
+    other: Option<Handler>,
     on_fault: Option<FaultHandler>,
     pub(crate) refusals: Refusals,
 }
@@ -219,6 +223,58 @@ impl Handlers {
         self.insert(opcode, Handler::Session(Box::new(session)))
     }
 
+    /// Registers a handler for calls of any sequence of packets, in which an operation has happened when its function
+    /// returns: see [`BlockingCall`]. While a call waits, others are served. A handler that does not wait costs two
+    /// switches of the stack more than a [`Session`].
+    ///
+    /// ```
+    /// use gpurpc::server::Handlers;
+    ///
+    /// let mut handlers = Handlers::new();
+    /// handlers.on_blocking(0x7800_000c, |call| {
+    ///     let text = call.recv_n()?;
+    ///     call.send_n(|lane| text.get(lane).unwrap_or_default())
+    /// })?;
+    /// # Ok::<(), gpurpc::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::DuplicateOpcode`] if the opcode has a handler.
+    #[cfg(feature = "blocking")]
+    pub fn on_blocking(
+        &mut self,
+        opcode: u32,
+        handler: impl Fn(&mut BlockingCall<'_>) -> Result<(), Fault> + Send + Sync + 'static,
+    ) -> Result<&mut Self, Error> {
+        let blocking = Arc::new(Blocking::new(handler));
+        self.on_call(opcode, move || BlockingCalls::new(Arc::clone(&blocking)))
+    }
+
+    /// Sets the blocking handler of all opcodes without a handler, for tables of functions that change while the device
+    /// is served.
+    ///
+    /// ```
+    /// use gpurpc::server::{Fault, Handlers};
+    ///
+    /// let mut handlers = Handlers::new();
+    /// handlers.on_other(|call| match call.opcode() {
+    ///     0x7800_000d => call.recv_and_send(|packets| packets.set_word(0, 0, 1)),
+    ///     _ => Err(Fault::UnknownOpcode),
+    /// });
+    /// ```
+    #[cfg(feature = "blocking")]
+    pub fn on_other(
+        &mut self,
+        handler: impl Fn(&mut BlockingCall<'_>) -> Result<(), Fault> + Send + Sync + 'static,
+    ) -> &mut Self {
+        let blocking = Arc::new(Blocking::new(handler));
+        let calls =
+            move || -> Box<dyn Session> { Box::new(BlockingCalls::new(Arc::clone(&blocking))) };
+        self.other = Some(Handler::Session(Box::new(calls)));
+        self
+    }
+
     /// Sets the function that is called for each dropped call.
     pub fn on_fault(
         &mut self,
@@ -244,18 +300,39 @@ impl Handlers {
         let found = self
             .by_opcode
             .binary_search_by_key(&opcode, |(opcode, _)| *opcode);
-        found.ok()
+        found
+            .ok()
+            .or_else(|| self.other.as_ref().map(|_| self.by_opcode.len()))
     }
 
     /// The handler with an index.
     #[inline]
-    pub(crate) fn get(&self, index: usize) -> &Handler {
-        &self.by_opcode[index].1
+    pub(crate) fn get(&self, index: usize) -> Option<&Handler> {
+        let found = self.by_opcode.get(index).map(|(_, handler)| handler);
+        found.or(self.other.as_ref())
     }
 
     pub(crate) fn report(&self, dropped: &DroppedCall) {
         if let Some(handler) = &self.on_fault {
             handler(dropped);
+        }
+    }
+
+    /// Registers all handlers of another value.
+    #[cfg(feature = "std")]
+    pub(crate) fn extend(&mut self, other: Self) -> Result<(), Error> {
+        for (opcode, handler) in other.by_opcode {
+            self.insert(opcode, handler)?;
+        }
+        Ok(())
+    }
+
+    /// Registers handlers of another value, for opcodes without one.
+    #[cfg(feature = "std")]
+    pub(crate) fn extend_missing(&mut self, other: Self) {
+        for (opcode, handler) in other.by_opcode {
+            // An error is a handler that the opcode has.
+            let _ = self.insert(opcode, handler);
         }
     }
 

@@ -33,6 +33,12 @@ impl ReadySet {
         self.any.store(true, Ordering::Release);
     }
 
+    /// Makes threads that sleep poll.
+    #[cfg(feature = "blocking")]
+    pub fn wake_server(&self) {
+        self.waker.wake_by_ref();
+    }
+
     /// Removes and returns all ready ports.
     pub fn drain(&self) -> Vec<PortIndex> {
         // The flag is read first, because wakers set it last.

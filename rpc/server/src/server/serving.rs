@@ -6,6 +6,8 @@ use std::task::Waker;
 
 use super::device::Device;
 use super::idle::{Backoff, IdlePolicy};
+#[cfg(feature = "blocking")]
+use super::serving_thread::end_abandoned;
 use super::sleepers::{Awake, Epoch, Sleepers, WaitHooks};
 use crate::error::Error;
 use crate::layout::PortIndex;
@@ -275,6 +277,8 @@ impl Server {
     /// As [`Self::poll`]. Also returns whether another thread was using a device, which was not polled.
     #[inline]
     fn poll_devices(&self) -> (bool, bool) {
+        #[cfg(feature = "blocking")]
+        end_abandoned();
         let (mut any, mut skipped) = (false, false);
         for served in &*self.devices() {
             match served.try_lock() {
@@ -364,6 +368,14 @@ impl Server {
     pub fn open_calls(&self) -> usize {
         let mut calls = 0;
         self.for_each_device(|device| calls += device.open_calls());
+        calls
+    }
+
+    /// Number of open calls on all devices that wait for a thread of the host, not for their clients. Waits as
+    /// [`Self::open_calls`] does.
+    pub fn working_calls(&self) -> usize {
+        let mut calls = 0;
+        self.for_each_device(|device| calls += device.working_calls());
         calls
     }
 

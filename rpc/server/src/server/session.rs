@@ -7,6 +7,10 @@ use super::budget::Budget;
 use super::device_state::DeviceState;
 use super::fault::Fault;
 use super::ready_set::{ReadySet, port_waker};
+#[cfg(feature = "blocking")]
+use super::runners::Runners;
+#[cfg(feature = "blocking")]
+use super::serving_thread::ServingThread;
 use crate::handshake::Handshake;
 use crate::lanes::Lanes;
 use crate::layout::{PACKET_WORDS, PortIndex};
@@ -99,6 +103,11 @@ pub struct OpenCall<'d> {
     pub(super) copies: &'d mut PacketCopies,
     pub(super) ready: &'d Arc<ReadySet>,
     pub(super) waker: &'d mut Option<Waker>,
+    #[cfg(feature = "blocking")]
+    pub(super) runners: &'d mut Runners,
+    /// The only thread that may continue the call, if it is not the calling one.
+    #[cfg(feature = "blocking")]
+    pub(super) left_to: &'d mut Option<Arc<ServingThread>>,
 }
 
 impl OpenCall<'_> {

@@ -152,7 +152,11 @@ impl Rig {
             Amount::Tight => (512, 8 << 10),
             Amount::Large => (1 << 20, 2 << 20),
         };
-        let limits = Limits { message, memory };
+        let limits = Limits {
+            message,
+            memory,
+            ..Limits::default()
+        };
         let mut handlers = Handlers::new();
         let input = services(setting, root, limits, &mut handlers)?;
         let budget = register_own(&mut handlers)?;

@@ -9,6 +9,8 @@ pub const BUDGET: u32 = opcode::GPURPC_BASE | 2;
 /// Services that read each packet once, as a copy.
 pub const COPIED: u32 = opcode::GPURPC_BASE | 3;
 pub const WARP: u32 = opcode::GPURPC_BASE | 4;
+/// As [`ECHO`], by a blocking handler. Unknown without that feature.
+pub const BLOCKING: u32 = opcode::GPURPC_BASE | 5;
 
 /// Number of ports of the device: a block of 64, and some.
 pub const PORTS: u32 = 72;
@@ -190,7 +192,8 @@ impl<'d> Script<'d> {
     fn opcode(&mut self) -> u32 {
         match self.byte() {
             raw @ 0xf0.. => u32::from_le_bytes([raw, self.byte(), self.byte(), self.byte()]),
-            0xe0..0xe8 => ECHO,
+            0xe0..0xe4 => ECHO,
+            0xe4..0xe8 => BLOCKING,
             0xe8..0xec => COPIED,
             0xec..0xf0 => WARP,
             known => opcode::ALL[usize::from(known) % opcode::ALL.len()].1,

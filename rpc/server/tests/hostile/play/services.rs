@@ -92,6 +92,11 @@ pub fn register_own(handlers: &mut Handlers) -> Result<Kept, Error> {
                 .await;
             Ok(port)
         })?;
+        #[cfg(feature = "blocking")]
+        handlers.on_blocking(number(super::script::BLOCKING), |call| {
+            let messages = call.recv_n()?;
+            call.send_n(|lane| messages.get(lane).unwrap_or_default())
+        })?;
         handlers.on_reply(number(COPIED), |packets| {
             for lane in packets.lanes() {
                 packets.get_mut(lane).reverse();

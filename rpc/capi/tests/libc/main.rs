@@ -1,191 +1,30 @@
 //! The services of LLVM's libc, implemented by functions of a C program.
 
+mod host;
 #[macro_use]
+#[path = "../support/mod.rs"]
 mod support;
 
 use std::cell::RefCell;
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ffi::{CString, c_int, c_void};
 use std::mem::size_of;
-use std::ptr::{null, null_mut};
-use std::sync::Mutex;
+use std::ptr::null_mut;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
 
 use gpurpc::client::Call as ClientCall;
 use gpurpc::memory::SharedMemory;
 use gpurpc::opcode;
 use gpurpc_capi::*;
+use host::{Arguments, Ends, all, exit, host, malloc};
 use support::{
     ALREADY_STARTED, DUPLICATE_OPCODE, INVALID_ARGUMENT, INVALID_STRUCT_SIZE, NewOptions, Polling,
-    SUCCESS, Server,
+    SUCCESS, Server, none,
 };
 
 const INVALID_MEMORY: c_int = 0x1005;
 const INVALID_ROOT: c_int = 0x100d;
 const STDIN: u64 = 1;
 const FAILED: u64 = u64::MAX;
-
-/// Reports of the program's functions, and the source of the standard input.
-struct Host {
-    reports: Mutex<Sender<String>>,
-    input: Mutex<Receiver<&'static [u8]>>,
-}
-
-struct Ends {
-    host: &'static Host,
-    heard: Receiver<String>,
-    typed: Sender<&'static [u8]>,
-}
-
-/// Leaks the host, because threads may use it when the test ends.
-fn host() -> Ends {
-    let ((reports, heard), (typed, input)) = (channel(), channel());
-    let host = Box::leak(Box::new(Host {
-        reports: Mutex::new(reports),
-        input: Mutex::new(input),
-    }));
-    Ends { host, heard, typed }
-}
-
-/// # Safety
-///
-/// The data is a host.
-unsafe fn report(data: *mut c_void, what: String) {
-    // SAFETY: as the caller promises.
-    let reports = unsafe { &(*data.cast::<Host>()).reports };
-    // The test may have ended.
-    let _ = reports.lock().expect("no thread panics").send(what);
-}
-
-unsafe extern "C" fn read(_: CDevice, to: *mut c_void, size: u64, data: *mut c_void) -> i64 {
-    // SAFETY: the data is a host, and `to` has room for `size` bytes.
-    unsafe {
-        report(data, format!("read {size}"));
-        let input = (*data.cast::<Host>())
-            .input
-            .lock()
-            .expect("no thread panics");
-        let Ok(typed) = input.recv() else { return -1 };
-        to.cast::<u8>()
-            .copy_from_nonoverlapping(typed.as_ptr(), typed.len());
-        typed.len() as i64
-    }
-}
-
-unsafe extern "C" fn write(
-    device: CDevice,
-    stream: c_int,
-    from: *const c_void,
-    size: u64,
-    data: *mut c_void,
-) -> i64 {
-    // SAFETY: the data is a host, and `from` has `size` bytes.
-    unsafe {
-        let bytes = std::slice::from_raw_parts(from.cast::<u8>(), size as usize);
-        let text = String::from_utf8_lossy(bytes);
-        report(data, format!("write {} {stream} {text}", device.handle));
-        // A result larger than `size` counts as `size`.
-        if text.contains("much") { 1000 } else { -1 }
-    }
-}
-
-unsafe extern "C" fn exit(device: CDevice, status: c_int, data: *mut c_void) {
-    // SAFETY: the data is a host.
-    unsafe { report(data, format!("exit {} {status}", device.handle)) }
-}
-
-unsafe extern "C" fn abort(device: CDevice, data: *mut c_void) {
-    // SAFETY: the data is a host.
-    unsafe { report(data, format!("abort {}", device.handle)) }
-}
-
-unsafe extern "C" fn malloc(device: CDevice, size: u64, data: *mut c_void) -> u64 {
-    // SAFETY: the data is a host.
-    unsafe { report(data, format!("malloc {} {size}", device.handle)) }
-    0x7000 + size
-}
-
-unsafe extern "C" fn free(device: CDevice, address: u64, data: *mut c_void) {
-    // SAFETY: the data is a host.
-    unsafe { report(data, format!("free {} {address:#x}", device.handle)) }
-}
-
-unsafe extern "C" fn system(device: CDevice, command: *const c_char, data: *mut c_void) -> c_int {
-    // SAFETY: the data is a host, and the command a string.
-    unsafe {
-        let command = CStr::from_ptr(command).to_string_lossy();
-        report(data, format!("system {} {command}", device.handle));
-    }
-    -7
-}
-
-/// Arguments of a program.
-#[repr(C, align(16))]
-struct Arguments {
-    letter: u8,
-    numbers: [u64; 3],
-}
-
-unsafe extern "C" fn host_call(
-    device: CDevice,
-    function: u64,
-    arguments: *mut c_void,
-    size: u64,
-    data: *mut c_void,
-) -> u64 {
-    let arguments = arguments.cast::<Arguments>();
-    assert!(arguments.is_aligned());
-    assert_eq!(size, size_of::<Arguments>() as u64);
-    // SAFETY: the data is a host; the arguments have this size and alignment.
-    unsafe {
-        let handle = device.handle;
-        report(data, format!("call {handle} {function:#x}"));
-        u64::from((*arguments).letter) + (*arguments).numbers[2]
-    }
-}
-
-unsafe extern "C" fn end(device: CDevice, data: *mut c_void) {
-    // SAFETY: the data is a host.
-    unsafe { report(data, format!("end {}", device.handle)) }
-}
-
-/// Options without any function.
-fn none() -> LibcOptions {
-    LibcOptions {
-        struct_size: size_of::<LibcOptions>() as u64,
-        read: None,
-        write: None,
-        root: null(),
-        exit: None,
-        abort: None,
-        malloc: None,
-        free: None,
-        system: None,
-        host_call: None,
-        release: None,
-        data: null_mut(),
-        file_limit: 0,
-        read_limit: 0,
-        print_limit: 0,
-        allocation_limit: 0,
-    }
-}
-
-fn all(host: &'static Host) -> LibcOptions {
-    LibcOptions {
-        read: Some(read),
-        write: Some(write),
-        exit: Some(exit),
-        abort: Some(abort),
-        malloc: Some(malloc),
-        free: Some(free),
-        system: Some(system),
-        host_call: Some(host_call),
-        release: Some(end),
-        data: std::ptr::from_ref(host).cast_mut().cast(),
-        ..none()
-    }
-}
 
 fn register(server: &Server, options: &LibcOptions) -> c_int {
     // SAFETY: the server is valid, and the options are initialized.
@@ -379,14 +218,10 @@ fn data_is_used_until_a_read_has_returned(options: NewOptions) {
 fn an_opcode_is_served_by_one(options: NewOptions) {
     unsafe extern "C" fn own(_: *mut Call, _: *mut c_void) {}
     let server = Server::new();
-    assert_eq!(server.register(opcode::MALLOC, own, &()), SUCCESS);
-    assert_eq!(register(&server, &none()), DUPLICATE_OPCODE);
-
-    let server = Server::new();
     assert_eq!(register(&server, &none()), SUCCESS);
     assert_eq!(register(&server, &none()), DUPLICATE_OPCODE);
+    assert_eq!(server.register(opcode::MALLOC, own, &()), SUCCESS);
     assert_eq!(server.register(opcode::MALLOC, own, &()), DUPLICATE_OPCODE);
-    assert_eq!(server.register(opcode::SYSTEM, own, &()), DUPLICATE_OPCODE);
     let increment = opcode::TEST_INCREMENT;
     assert_eq!(server.register(increment, own, &()), SUCCESS);
     server.add(&options(1, 1)).expect("the device can be added");
@@ -394,6 +229,64 @@ fn an_opcode_is_served_by_one(options: NewOptions) {
     let server = Server::new();
     server.add(&options(1, 1)).expect("the device can be added");
     assert_eq!(register(&server, &none()), ALREADY_STARTED);
+}
+
+/// The program allocates the memory, and the services print.
+fn a_callback_of_the_program_wins_in_either_order(new: NewOptions) {
+    unsafe extern "C" fn own(buffer: *mut CBuffer, _: u32, _: *mut c_void) {
+        // SAFETY: the buffer is valid.
+        unsafe { (*buffer).data[0] += 5 }
+    }
+    for is_first in [true, false] {
+        let Ends { host, heard, .. } = host();
+        let server = Server::new();
+        let register_own = || {
+            // SAFETY: the server is valid.
+            unsafe { gpurpc_register_request(server.0, opcode::MALLOC, Some(own), null_mut()) }
+        };
+        if is_first {
+            assert_eq!(register_own(), SUCCESS);
+        }
+        assert_eq!(register(&server, &all(host)), SUCCESS);
+        if !is_first {
+            assert_eq!(register_own(), SUCCESS);
+        }
+        let options = new(1, 1);
+        let device = server.add(&options).expect("the device can be added");
+        let client = server.client(device, &options);
+        server.1.set(true);
+        let mut call = client.open(opcode::MALLOC, 1);
+        words(&mut call, &[100]);
+        assert_eq!(call.recv(|packets| packets.word(0, 0)), Some(105));
+        drop(call);
+        let mut call = client.open(opcode::WRITE_TO_STDOUT, 1);
+        call.send_n(|_| b"much");
+        assert_eq!(call.recv(|packets| packets.word(0, 0)), Some(4));
+        let heard = heard.recv().expect("it writes");
+        assert!(heard.contains("much"), "{heard}");
+    }
+}
+
+/// The end of a device is reported even if the program serves the only opcode with a function of the options.
+#[test]
+fn the_last_use_of_data_is_reported_beside_own_callbacks() {
+    let Ends { host, heard, .. } = host();
+    unsafe extern "C" fn own(_: *mut Call, _: *mut c_void) {}
+    let server = Server::new();
+    assert_eq!(server.register(opcode::EXIT, own, &()), SUCCESS);
+    let options = LibcOptions {
+        exit: Some(exit),
+        release: all(host).release,
+        data: all(host).data,
+        ..none()
+    };
+    assert_eq!(register(&server, &options), SUCCESS);
+    let device = server
+        .add(&support::options(1, 1))
+        .expect("the device can be added");
+    assert!(heard.try_recv().is_err());
+    assert_eq!(server.remove(device), SUCCESS);
+    assert_eq!(heard.recv().as_deref(), Ok("end 1"));
 }
 
 #[test]
@@ -494,4 +387,5 @@ for_each_generation!(
     opcodes_of_openmp_and_hip_are_unknown,
     data_is_used_until_a_read_has_returned,
     an_opcode_is_served_by_one,
+    a_callback_of_the_program_wins_in_either_order,
 );
