@@ -287,9 +287,8 @@ fn library() -> Result<PathBuf> {
     Ok(target_dir().join("debug/libgpurpc_capi.a"))
 }
 
-/// Threads of the host call through typed calls: values of each kind, one lane, without an answer.
-#[test]
-fn typed_calls_carry_all_values() -> Result<()> {
+/// Compiles a C++ program for this host with the client of each release, and runs it.
+fn runs_on_the_host(source: &str, printed: &str) -> Result<()> {
     let (dir, library) = (scratch()?, library()?);
     let out = dir.path().join("program");
     for llvm in CLIENTS {
@@ -297,12 +296,24 @@ fn typed_calls_carry_all_values() -> Result<()> {
         compile.args(["-std=c++17", "-pthread"]).args(STRICT);
         compile.arg(format!("-DGPURPC_CLIENT_LLVM={llvm}"));
         compile.arg("-I").arg(headers()).arg("-o").arg(&out);
-        compile.arg(program("rpc-typed.cpp")).arg(&library);
+        compile.arg(program(source)).arg(&library);
         succeed(compile.args(["-lm", "-ldl"]))?;
         let ran = succeed(&mut Command::new(&out))?;
-        assert_eq!(ran.stdout, "counted 8, reported 20\n", "LLVM {llvm}");
+        assert_eq!(ran.stdout, printed, "LLVM {llvm}");
     }
     Ok(())
+}
+
+/// Threads of the host call through typed calls: values of each kind, one lane, without an answer.
+#[test]
+fn typed_calls_carry_all_values() -> Result<()> {
+    runs_on_the_host("rpc-typed.cpp", "counted 8, reported 20\n")
+}
+
+/// The client's code for nvcc, with threads as lanes: all of a warp, those of a branch, each alone, an elected one.
+#[test]
+fn lanes_call_together_and_alone() -> Result<()> {
+    runs_on_the_host("rpc-warp.cpp", "all lanes were served\n")
 }
 
 /// Errors about signatures name the rule.
