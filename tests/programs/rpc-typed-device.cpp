@@ -27,10 +27,7 @@ FUNCTION double move(gpurpc_client_t *client, float by, Point from) {
 FUNCTION void report(gpurpc_client_t *client, int error);
 FUNCTION void report(gpurpc_client_t *client, int error) {
     gpurpc::post<void()>(client, GPURPC_OPCODE('t', 2));
-    for (bool pending = true; pending;)
-        if (gpurpc_lane_is_elected()) {
-            if (gpurpc::call_lane<bool(int)>(client, GPURPC_OPCODE('t', 3), error))
-                gpurpc::post_lane<void(int)>(client, GPURPC_OPCODE('t', 4), error);
-            pending = false;
-        }
+    for (uint64_t lanes = gpurpc_lane_mask(); lanes != 0; lanes &= lanes - 1)
+        if (gpurpc_lane_is_first(lanes) && gpurpc::call_lane<bool(int)>(client, GPURPC_OPCODE('t', 3), error))
+            gpurpc::post_lane<void(int)>(client, GPURPC_OPCODE('t', 4), error);
 }

@@ -38,10 +38,8 @@ std::condition_variable changed;
 std::map<std::uint32_t, Group> groups;
 
 thread_local std::uint32_t own_lane, own_active = ALL;
-// Replaces the active lanes of all threads, if not 0.
-std::atomic<std::uint32_t> shrinking{0};
 
-std::uint32_t __activemask() { return shrinking != 0 ? shrinking.load() : own_active; }
+std::uint32_t __activemask() { return own_active; }
 
 std::uint32_t __ballot_sync(std::uint32_t mask, int what) {
     CHECK((mask >> own_lane & 1) != 0);
@@ -180,23 +178,18 @@ int main() {
             CHECK(gpurpc::call_lane<Add>(&client, ADD, lane, i) == lane + i);
         }
     });
-    // One elected lane after the other reports, and waits for no answer. Some lanes never get there.
-    const std::uint32_t failing = 0x80402011;
-    shrinking = failing;
+    // Lanes of a branch report one after the other, and wait for no answer; then one for all of them.
     warp([](std::uint32_t lane) {
-        if ((failing >> lane & 1) == 0)
+        own_active = 0x80402011;
+        if ((own_active >> lane & 1) == 0)
             return;
-        for (bool pending = true; pending;) {
-            if (gpurpc_lane_is_elected()) {
+        for (std::uint64_t lanes = gpurpc_lane_mask(); lanes != 0; lanes &= lanes - 1)
+            if (gpurpc_lane_is_first(lanes))
                 gpurpc::post_lane<void(std::uint32_t)>(&client, ERROR, lane);
-                shrinking &= ~(UINT32_C(1) << lane);
-                pending = false;
-            } else {
-                __nanosleep(0);
-            }
-        }
+        own_active &= ~UINT32_C(1);
+        if (lane != 0 && gpurpc_lane_is_first(gpurpc_lane_mask()))
+            gpurpc::post_lane<void(std::uint32_t)>(&client, ERROR, 200 + lane);
     });
-    CHECK(shrinking == 0);
     // Posted by all, and messages of different sizes.
     warp([](std::uint32_t lane) {
         gpurpc::post<void(std::uint32_t)>(&client, ERROR, 100 + lane);
@@ -209,7 +202,7 @@ int main() {
     serving.join();
 
     CHECK(masks.size() == 1 + 2 * 5 + 32 * 5);
-    std::vector<std::uint32_t> expected = {0, 4, 13, 22, 31};
+    std::vector<std::uint32_t> expected = {0, 4, 13, 22, 31, 204};
     for (std::uint32_t lane = 0; lane < LANES; lane++)
         expected.push_back(100 + lane);
     CHECK(errors.size() == expected.size());

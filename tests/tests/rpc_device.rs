@@ -169,6 +169,16 @@ fn compiles_for(clang: Clang, machines: &[Machine]) -> Result<()> {
             succeed(&mut compile_for(clang, source, &first, words, *ptx, &out)?)?;
             let code = std::fs::read_to_string(&out)?;
             assert!(code.contains(sync), "{clang:?} {words:?} {source}: {code}");
+            // Lanes that call alone do so inside of the loop over them: behind it, all would call at once.
+            if words[0].starts_with("nvptx") || words[0].starts_with("amdgcn") {
+                let (_, report) = code
+                    .split_once("-- Begin function report")
+                    .ok_or("no function")?;
+                assert!(
+                    report.contains("Parent Loop BB"),
+                    "{clang:?} {words:?} {report}"
+                );
+            }
             // A doorbell of LLVM 23.
             let rings = code.contains("sendmsg(MSG_INTERRUPT)");
             assert_eq!(
@@ -310,7 +320,7 @@ fn typed_calls_carry_all_values() -> Result<()> {
     runs_on_the_host("rpc-typed.cpp", "counted 8, reported 20\n")
 }
 
-/// The client's code for nvcc, with threads as lanes: all of a warp, those of a branch, each alone, an elected one.
+/// The client's code for nvcc, with threads as lanes: all of a warp, those of a branch, each alone, one for all.
 #[test]
 fn lanes_call_together_and_alone() -> Result<()> {
     runs_on_the_host("rpc-warp.cpp", "all lanes were served\n")

@@ -340,18 +340,20 @@ GPURPC_DETAIL_FN gpurpc_call_t gpurpc_client_open(gpurpc_client_t *client, uint3
     return gpurpc_detail_open(client, opcode, gpurpc_lane_mask());
 }
 
-/* Whether this lane is the first active one of its warp. */
-GPURPC_DETAIL_FN int gpurpc_lane_is_elected(void) { return gpurpc_detail_is_first(gpurpc_lane_mask()); }
+/* Whether this lane is the first one of `lanes`: gpurpc_lane_is_first(gpurpc_lane_mask()) elects one of the active lanes. */
+GPURPC_DETAIL_FN int gpurpc_lane_is_first(uint64_t lanes) {
+    return (lanes & (~lanes + 1)) == UINT64_C(1) << gpurpc_lane_id();
+}
 
 /* As gpurpc_client_open, for a call of this lane alone, which waits for no other lane of its warp: in branches that some
- * lanes take, such as those that report an error. Lanes that run in lockstep would need a port each, so one at a time calls:
+ * lanes take, such as those that report an error. Lanes that run in lockstep would need a port each. They call one after the
+ * other in a loop that all of them leave together:
  *
- *     for (int pending = 1; pending;)
- *         if (gpurpc_lane_is_elected()) {
+ *     for (uint64_t lanes = gpurpc_lane_mask(); lanes != 0; lanes &= lanes - 1)
+ *         if (gpurpc_lane_is_first(lanes)) {
  *             gpurpc_call_t call = gpurpc_client_open_lane(client, OPCODE);
  *             gpurpc_call_fill(&call)->data[0] = error;
  *             gpurpc_call_post(&call);
- *             pending = 0;
  *         } */
 GPURPC_DETAIL_FN gpurpc_call_t gpurpc_client_open_lane(gpurpc_client_t *client, uint32_t opcode) {
     return gpurpc_detail_open(client, opcode, UINT64_C(1) << gpurpc_lane_id());
