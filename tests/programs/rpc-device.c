@@ -24,3 +24,15 @@ FUNCTION uint64_t ask(gpurpc_client_t *client, char *text, uint64_t size) {
     gpurpc_call_close(&call);
     return size;
 }
+
+FUNCTION void report(gpurpc_client_t *client, uint64_t error);
+
+/* One lane at a time, in lockstep too. */
+FUNCTION void report(gpurpc_client_t *client, uint64_t error) {
+    for (uint64_t lanes = gpurpc_lane_mask(); lanes != 0; lanes &= lanes - 1)
+        if (gpurpc_lane_is_first(lanes)) {
+            gpurpc_call_t call = gpurpc_client_open_lane(client, GPURPC_OPCODE('t', 2));
+            gpurpc_call_fill(&call)->data[0] = error;
+            gpurpc_call_post(&call);
+        }
+}

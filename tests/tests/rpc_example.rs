@@ -1,12 +1,15 @@
-//! A program of a device and its hosts, in C, C++ and Rust: built as the example's README
+//! A program of a device and its hosts, in C, C++, Rust, CUDA and HIP: built as the example's README
 //! describes, with the installed files.
 
+use std::ffi::OsString;
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use gpustub_tests::cargo::cargo;
+use gpustub_tests::clang::Clang;
 use gpustub_tests::command::{run, succeed};
-use gpustub_tests::components::target_dir;
+use gpustub_tests::components::{component, target_dir};
 use gpustub_tests::nvcc::TOOLKIT_13;
 use gpustub_tests::readme::{commands, shows};
 use gpustub_tests::{Result, repository, scratch};
@@ -47,31 +50,79 @@ fn example_readme_shows_the_real_output() -> Result<()> {
     Ok(())
 }
 
-/// The device's program also runs on GPUs. Without a GPU its host reports that.
-#[test]
-#[ignore = "needs nvcc 13: ./tests/run"]
-fn nvcc_compiles_the_example_for_a_device() -> Result<()> {
-    let dir = scratch()?;
-    let program = dir.path().join("on-gpu");
+/// Library of the C interface.
+fn library() -> Result<PathBuf> {
     let mut build = cargo(&repository());
     build.args(["build", "--quiet", "--package", "gpurpc-capi"]);
     succeed(build.arg("--target-dir").arg(target_dir()))?;
-    let mut compile = TOOLKIT_13.nvcc()?;
-    compile.args(["-arch=sm_75", "-std=c++17", "-Werror", "all-warnings"]);
-    let headers = repository().join("rpc/capi/include");
-    compile.arg("-I").arg(headers).arg("-o").arg(&program);
-    let example = repository().join("examples/rpc");
-    compile.arg(example.join("cuda.cu"));
-    succeed(compile.arg(target_dir().join("debug/libgpurpc_capi.a")))?;
-    let ran = run(Command::new(&program).current_dir(example))?;
+    Ok(target_dir().join("debug/libgpurpc_capi.a"))
+}
+
+/// Runs a program of a GPU. Without a GPU it prints one of these errors.
+fn runs_or_reports(program: &Path, errors: &[&str]) -> Result<()> {
+    let ran = run(Command::new(program).current_dir(repository().join("examples/rpc")))?;
     let expected = if ran.status.success() {
         ran.stdout.ends_with("the sum up to 1000 is 500500\n")
     } else {
-        ran.stderr == "error: CUDA driver version is insufficient for CUDA runtime version\n"
+        errors.contains(&&ran.stderr[..])
     };
     if expected {
         Ok(())
     } else {
         Err(ran.error("neither the sum nor an error about a missing GPU"))
     }
+}
+
+/// The device's program also runs on GPUs.
+#[test]
+#[ignore = "needs nvcc 13: ./tests/run"]
+fn nvcc_compiles_the_example_for_a_device() -> Result<()> {
+    let dir = scratch()?;
+    let program = dir.path().join("on-gpu");
+    let mut compile = TOOLKIT_13.nvcc()?;
+    compile.args(["-arch=sm_75", "-std=c++17", "-Werror", "all-warnings"]);
+    let headers = repository().join("rpc/capi/include");
+    compile.arg("-I").arg(headers).arg("-o").arg(&program);
+    compile.arg(repository().join("examples/rpc/cuda.cu"));
+    succeed(compile.arg(library()?))?;
+    let error = "error: CUDA driver version is insufficient for CUDA runtime version\n";
+    runs_or_reports(&program, &[error])
+}
+
+/// In the steps of hipcc, which Debian's clang lacks tools for: a code object for each GPU, the program around one of
+/// them, and the link.
+#[test]
+#[ignore = "needs clang 19 and HIP: ./tests/run"]
+fn clang_compiles_the_example_for_a_device_of_amd() -> Result<()> {
+    let dir = scratch()?;
+    let [code, object, program] = ["code", "host.o", "on-gpu"].map(|name| dir.path().join(name));
+    let clang = |half: &str| -> Result<Command> {
+        let mut clang = Clang::System(19).command()?;
+        clang.args(["-x", "hip", "-std=c++17", "-O2", "-nogpuinc", half]);
+        clang.args(["-Wall", "-Wextra", "-Werror", "-isystem"]);
+        clang.arg(component("hip-5.7/include")?).arg("-I");
+        clang.arg(repository().join("rpc/capi/include")).arg("-c");
+        clang.arg(repository().join("examples/rpc/hip.hip"));
+        Ok(clang)
+    };
+    // Wavefronts of 64 and of 32 lanes.
+    for machine in ["gfx1030", "gfx90a"] {
+        let mut device = clang("--cuda-device-only")?;
+        device.arg(format!("--offload-arch={machine}"));
+        let mut libraries = OsString::from("--rocm-device-lib-path=");
+        libraries.push(component("device-libs-5.2")?);
+        device.arg(libraries).arg("--no-gpu-bundle-output");
+        succeed(device.arg("-o").arg(&code))?;
+        let mut symbols = Command::new("readelf");
+        let symbols = succeed(symbols.args(["-sW"]).arg(&code))?.stdout;
+        assert!(symbols.contains("program"), "{machine}: {symbols}");
+    }
+    let mut host = clang("--cuda-host-only")?;
+    host.args(["-nogpulib", "-Xclang", "-fcuda-include-gpubinary"]);
+    host.arg("-Xclang").arg(&code);
+    succeed(host.arg("-o").arg(&object))?;
+    let mut link = Command::new("c++");
+    link.arg("-o").arg(&program).arg(&object).arg(library()?);
+    succeed(link.args(["-l:libamdhip64.so.5", "-lm", "-ldl"]))?;
+    runs_or_reports(&program, &["error: hipErrorNoDevice\n"])
 }

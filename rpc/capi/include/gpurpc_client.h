@@ -13,7 +13,9 @@
  * All lanes of a warp that are active when a call is opened participate until its end, each with its own packet: they
  * call these functions together, and send and receive in the order that the host expects. The first packets of a
  * call go to the host. On devices before sm_70, lanes of a warp open one call at a time.
- * Plain C and C++ for devices is compiled with -fconvergent-functions, and for nvptx with +ptx63 or later.
+ * gpurpc_client_open_lane opens a call of one lane, for code that other lanes of the warp do not reach.
+ * Plain C and C++ for devices requires clang 19 or newer, -fconvergent-functions, and for nvptx +ptx63 or later.
+ * gpurpc.hpp has typed calls for C++.
  *
  * Define GPURPC_CLIENT_LLVM as 23 before including this header if LLVM 23's libc uses the same client, or for more than
  * 4096 ports; `generation` of the device's options on the host is the same number.
@@ -100,9 +102,16 @@ typedef struct gpurpc_call {
 #define GPURPC_DETAIL_FN static __device__ inline
 #else
 #define GPURPC_DETAIL_FN static inline
+/* Older releases ignore -fconvergent-functions, and would move the functions of warps to other branches. */
+#if (defined(__NVPTX__) || defined(__AMDGCN__)) && defined(__clang__) && __clang_major__ < 19
+#error "gpurpc_client.h: clang 19 or newer is required for device code in C and C++"
+#endif
 #endif
 
 #if defined(__NVCC__) && defined(__CUDACC__)
+#if __CUDACC_VER_MAJOR__ < 10
+#error "gpurpc_client.h: CUDA 10 or newer is required, whose nvcc has __nanosleep"
+#endif
 /* nvcc. A volatile access is a relaxed access with system scope (PTX ISA, volatile operations). */
 #define GPURPC_DETAIL_LANES 32
 GPURPC_DETAIL_FN uint32_t gpurpc_lane_id(void) {
@@ -152,7 +161,11 @@ GPURPC_DETAIL_FN void gpurpc_detail_pause(void) {
 /* gcc's atomic builtins, which clang also has, have system scope on devices. Relaxed accesses and fences are used, as in
  * LLVM's libc: clang 19 supports neither acquire loads nor fences of C11 for nvptx. */
 #if defined(__NVPTX__)
-#if !__has_builtin(__nvvm_vote_ballot_sync)
+/* Ballots have PTX 6.0, activemask 6.2, nanosleep 6.3 on sm_70. Older releases of clang, for CUDA only, lack the last two
+ * builtins, which clang 19 has with their version of PTX. */
+#if !__has_builtin(__nvvm_vote_ballot_sync) || \
+    (__clang_major__ >= 19 && !__has_builtin(__nvvm_activemask)) || \
+    (__clang_major__ >= 19 && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 700 && !__has_builtin(__nvvm_nanosleep))
 #error "gpurpc_client.h: clang generates PTX before 6.3: compile with -Xclang -target-feature -Xclang +ptx63 or later"
 #endif
 #define GPURPC_DETAIL_LANES 32
@@ -172,6 +185,9 @@ GPURPC_DETAIL_FN void gpurpc_detail_pause(void) {
 #endif
 }
 #elif defined(__AMDGCN__)
+#if !__has_builtin(__builtin_amdgcn_wavefrontsize)
+#error "gpurpc_client.h: clang 19 or newer is required, as this one lacks __builtin_amdgcn_wavefrontsize"
+#endif
 #define GPURPC_DETAIL_LANES (uint32_t)__builtin_amdgcn_wavefrontsize()
 GPURPC_DETAIL_FN uint32_t gpurpc_lane_id(void) {
     uint32_t below = __builtin_amdgcn_mbcnt_lo(~0u, 0u);
@@ -284,12 +300,12 @@ GPURPC_DETAIL_FN void gpurpc_detail_ring(const gpurpc_call_t *call) {
 }
 #endif
 
-/* Waits for a free port and begins a call, which holds the port and uses `client` until gpurpc_call_close. */
-GPURPC_DETAIL_FN gpurpc_call_t gpurpc_client_open(gpurpc_client_t *client, uint32_t opcode) {
+/* Begins a call of the lanes in `mask`. */
+GPURPC_DETAIL_FN gpurpc_call_t gpurpc_detail_open(gpurpc_client_t *client, uint32_t opcode, uint64_t mask) {
     gpurpc_call_t call;
     uint32_t port = 0;
     call.client = client;
-    call.mask = gpurpc_lane_mask();
+    call.mask = mask;
     call.received = 0;
     for (;;) {
         /* One lane locks the port for all of them. */
@@ -324,6 +340,31 @@ GPURPC_DETAIL_FN gpurpc_call_t gpurpc_client_open(gpurpc_client_t *client, uint3
     return call;
 }
 
+/* Waits for a free port and begins a call, which holds the port and uses `client` until gpurpc_call_close or
+ * gpurpc_call_post. */
+GPURPC_DETAIL_FN gpurpc_call_t gpurpc_client_open(gpurpc_client_t *client, uint32_t opcode) {
+    return gpurpc_detail_open(client, opcode, gpurpc_lane_mask());
+}
+
+/* Whether this lane is the first one of `lanes`: gpurpc_lane_is_first(gpurpc_lane_mask()) elects one of the active lanes. */
+GPURPC_DETAIL_FN int gpurpc_lane_is_first(uint64_t lanes) {
+    return (lanes & (~lanes + 1)) == UINT64_C(1) << gpurpc_lane_id();
+}
+
+/* As gpurpc_client_open, for a call of this lane alone, which waits for no other lane of its warp: in branches that some
+ * lanes take, such as those that report an error. Lanes that run in lockstep would need a port each. They call one after the
+ * other in a loop that all of them leave together:
+ *
+ *     for (uint64_t lanes = gpurpc_lane_mask(); lanes != 0; lanes &= lanes - 1)
+ *         if (gpurpc_lane_is_first(lanes)) {
+ *             gpurpc_call_t call = gpurpc_client_open_lane(client, OPCODE);
+ *             gpurpc_call_fill(&call)->data[0] = error;
+ *             gpurpc_call_post(&call);
+ *         } */
+GPURPC_DETAIL_FN gpurpc_call_t gpurpc_client_open_lane(gpurpc_client_t *client, uint32_t opcode) {
+    return gpurpc_detail_open(client, opcode, UINT64_C(1) << gpurpc_lane_id());
+}
+
 /* Passes the filled packets to the host, which owns them from now on. */
 GPURPC_DETAIL_FN void gpurpc_call_send(gpurpc_call_t *call) {
     call->outbox = !call->outbox;
@@ -356,6 +397,14 @@ GPURPC_DETAIL_FN gpurpc_buffer_t *gpurpc_call_recv(gpurpc_call_t *call) {
 /* Ends the call. Packets that the host has not received yet are received later. */
 GPURPC_DETAIL_FN void gpurpc_call_close(gpurpc_call_t *call) {
     gpurpc_detail_unlock(call->client, call->port, call->mask);
+}
+
+/* Passes the filled packets to the host and ends the call, without waiting for an answer. The port carries another call when
+ * the host has served this one; gpurpc_client_open uses other ports until then, and waits if there is none. A kernel may end
+ * before its last calls are served: the host polls until it finds no more. */
+GPURPC_DETAIL_FN void gpurpc_call_post(gpurpc_call_t *call) {
+    gpurpc_call_send(call);
+    gpurpc_call_close(call);
 }
 
 /* Sends a message of `size` bytes of each lane, whose sizes may differ, and copies it. Counterpart of gpurpc_recv_n. */

@@ -32,7 +32,7 @@ fn examples_compile() {
     assert!(functions.len() >= 3 && statements.len() >= 2);
     // Later statements use variables of earlier ones.
     let source = format!(
-        "{PREAMBLE}{}int main(void) {{\n{}(void)add_one_on_host;\nreturn 0;\n}}\n",
+        "{PREAMBLE}{}int main(void) {{\n{}(void)add_one_on_host;\n(void)report_error;\nreturn 0;\n}}\n",
         functions.concat(),
         statements.concat(),
     );
@@ -40,6 +40,41 @@ fn examples_compile() {
         assert!(source.contains(&format!("{name} ")), "no example of {name}");
     }
     compile("capi-readme.c", &source);
+}
+
+#[test]
+fn cpp_examples_compile() {
+    let readme = include_str!("../README.md");
+    let blocks = readme.split("```cpp\n").skip(1);
+    let blocks: Vec<_> = blocks
+        .map(|block| block.split_once("```").unwrap().0)
+        .collect();
+    let header = include_str!("../include/gpurpc.hpp");
+    let (_, example) = header.split_once("//     using Scale").unwrap();
+    let (example, _) = example.split_once("\n//\n// Arguments").unwrap();
+    // Statements of the device and of the host, and declarations of both.
+    let lines = example.lines().map(|line| line.trim_start_matches('/'));
+    let (statements, declarations): (Vec<_>, Vec<_>) =
+        lines.partition(|line| line.contains("gpurpc::"));
+    let header = format!(
+        "#include <gpurpc.hpp>\nusing Scale{}\n\
+         void use(gpurpc_client_t *client, gpurpc_server_t *server);\n\
+         void use(gpurpc_client_t *client, gpurpc_server_t *server) {{\n{}\n(void)n;\n}}\n",
+        declarations.join("\n"),
+        statements.join("\n")
+    );
+    for (name, source) in [
+        ("capi-readme.cpp", blocks.concat()),
+        ("capi-header.cpp", header),
+    ] {
+        for function in ["gpurpc::call<", "gpurpc::register_typed<"] {
+            assert!(
+                source.contains(function),
+                "{name}: no example of {function}"
+            );
+        }
+        compile(name, &source);
+    }
 }
 
 /// Examples of the header use what a program would declare.
@@ -92,8 +127,12 @@ fn examples_of_callbacks_have_their_types() {
 fn compile(name: &str, source: &str) {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::write(&path, source).unwrap();
-    let mut compile = Command::new("cc");
-    compile.args(["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]);
+    let (compiler, standard) = match path.extension() {
+        Some(extension) if extension == "cpp" => ("c++", "-std=c++17"),
+        _ => ("cc", "-std=c11"),
+    };
+    let mut compile = Command::new(compiler);
+    compile.args([standard, "-Wall", "-Wextra", "-Wpedantic", "-Werror"]);
     // The examples ignore arguments of callbacks, and members that are 0.
     compile.args(["-Wno-unused-parameter", "-Wno-missing-field-initializers"]);
     compile.args(["-fsyntax-only", "-I"]);

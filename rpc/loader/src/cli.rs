@@ -11,8 +11,8 @@ use crate::constructors::Constructors;
 use crate::image::Kind;
 
 const AFTER: &str = "\
-The program receives the arguments after IMAGE and the environment. As in LLVM's libc, the kernels _begin,
-_start and _end run in this order, the first and the last one on one thread.
+IMAGE - is read from standard input. The program receives the arguments after IMAGE and the environment. As in
+LLVM's libc, the kernels _begin, _start and _end run in this order, the first and the last one on one thread.
 
 Exit codes: that of the program; 123 no usable driver or device, 124 timeout, 125 error of the loader,
 126 the image cannot be run, 127 the image does not exist, 134 the program aborted.
@@ -27,12 +27,12 @@ Examples:
 #[command(name = "gpurpc-loader", version, after_help = AFTER)]
 #[command(override_usage = "gpurpc-loader [OPTIONS] IMAGE [ARGUMENT]...")]
 pub struct Cli {
-    /// Number of blocks (work groups)
+    /// Number of blocks (work groups); --blocks-x, --blocks-y and --blocks-z set one dimension
     #[arg(long, value_name = "X[,Y[,Z]]", default_value = "1", value_parser = dimensions)]
     pub blocks: [u32; 3],
     #[command(flatten)]
     dimensions: Dimensions,
-    /// Number of threads (work items) of each block
+    /// Number of threads (work items) of each block; --threads-x, --threads-y and --threads-z set one dimension
     #[arg(long, value_name = "X[,Y[,Z]]", default_value = "1", value_parser = dimensions)]
     pub threads: [u32; 3],
     /// Kernel to run instead of _begin, _start and _end, with the parameters
@@ -113,7 +113,8 @@ impl Cli {
         let cli = Self::try_parse_from(words)?;
         // All words after the image are the program's, even known options; words before it are not.
         match cli.command.first() {
-            Some(image) if image.as_encoded_bytes().starts_with(b"-") => {
+            // `-` alone is standard input.
+            Some(image) if image.as_encoded_bytes().starts_with(b"-") && image != "-" => {
                 let message = format!(
                     "unexpected argument '{}'; use ./{0} for an image of that name",
                     image.to_string_lossy()
@@ -179,10 +180,13 @@ mod tests {
         let cli = cli.expect("a command line");
         assert_eq!(cli.thread_shape(), [8, 2, 1]);
         assert_eq!(cli.command, words("a.out --threads 3 -- -x"));
+        let cli = Cli::parse_words(words("gpurpc-loader --threads 8 - - -x"));
+        assert_eq!(cli.expect("a command line").command, words("- - -x"));
         for wrong in [
             "gpurpc-loader --tread 8 a.out",
             "gpurpc-loader",
             "gpurpc-loader -x",
+            "gpurpc-loader -- -x",
         ] {
             assert!(Cli::parse_words(words(wrong)).is_err(), "{wrong}");
         }
@@ -252,7 +256,18 @@ mod tests {
         let cli = cli.expect("a command line");
         assert_eq!(cli.thread_shape(), [8, 3, 1]);
         assert_eq!(cli.block_shape(), [1, 1, 4]);
-        assert!(Cli::parse_words(words("gpurpc-loader --threads-x 0 a")).is_err());
+        let all = "gpurpc-loader --threads-x 2 --threads-y=3 --threads-z 4 --blocks-x=5 --blocks-y 6 --blocks-z=7 a --blocks-x 1";
+        let cli = Cli::parse_words(words(all)).expect("a command line");
+        assert_eq!(cli.thread_shape(), [2, 3, 4]);
+        assert_eq!(cli.block_shape(), [5, 6, 7]);
+        for option in ["threads", "blocks"] {
+            for dimension in ["x", "y", "z"] {
+                for wrong in ["0", "-1", "1,2", "4294967296", "x"] {
+                    let line = format!("gpurpc-loader --{option}-{dimension}={wrong} a");
+                    assert!(Cli::parse_words(words(&line)).is_err(), "{line}");
+                }
+            }
+        }
     }
 
     #[test]

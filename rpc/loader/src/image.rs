@@ -12,8 +12,8 @@ pub enum Kind {
 }
 
 /// `e_machine` of ELF files (the ELF registry; LLVM's `BinaryFormat/ELF.h`).
-const EM_CUDA: u16 = 190;
-const EM_AMDGPU: u16 = 224;
+pub const EM_CUDA: u16 = 190;
+pub const EM_AMDGPU: u16 = 224;
 
 /// Position of `e_machine` in a header.
 const MACHINE: std::ops::Range<usize> = 18..20;
@@ -80,7 +80,7 @@ fn not_a_program(path: &str, what: &str) -> Error {
 }
 
 /// Whether this is PTX: text whose first directive is `.version` (PTX ISA, "PTX Module Directives").
-fn is_ptx(image: &[u8]) -> bool {
+pub fn is_ptx(image: &[u8]) -> bool {
     let mut rest = image;
     loop {
         rest = rest.trim_ascii_start();

@@ -1,9 +1,11 @@
 //! Kernels of a program, and their arguments.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::ffi::{CStr, CString, c_void};
 
 use crate::error::{Code, Error, Result};
+use crate::image_kernels;
 use crate::runtime::{Gpu, Handle, Shape};
 
 /// A kernel that is ready to be launched.
@@ -49,14 +51,14 @@ impl Kernel {
     ) -> Result<Vec<Self>> {
         if let Some(entry) = entry {
             let kernel = Self::find(gpu, module, entry, shape, Parameters::Arguments)?;
-            return Ok(vec![kernel.ok_or_else(|| missing(entry))?]);
+            return Ok(vec![kernel.ok_or_else(|| missing(entry, None))?]);
         }
         let mut kernels = Vec::new();
         for (name, is_program, parameters) in STARTUP {
             let shape = if is_program { shape } else { Shape::ONE };
             match Self::find(gpu, module, name, shape, parameters)? {
                 Some(kernel) => kernels.push(kernel),
-                None if is_program => return Err(missing(name)),
+                None if is_program => return Err(missing(name, None)),
                 None => {}
             }
         }
@@ -96,16 +98,52 @@ impl Kernel {
     }
 }
 
-fn missing(name: &CStr) -> Error {
+/// Checks that an image has the kernel of its program, unless only the driver knows.
+///
+/// # Errors
+///
+/// If the image lacks it.
+pub fn check_image(image: &[u8], entry: Option<&CStr>) -> Result<()> {
+    let name = entry.unwrap_or(START);
+    match image_kernels::names(image) {
+        Some(names) if !names.contains(&*name.to_string_lossy()) => {
+            Err(missing(name, Some(&names)))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Longest list of kernels in a message.
+const MAX_NAMES: usize = 8;
+
+fn missing(name: &CStr, names: Option<&BTreeSet<String>>) -> Error {
     let name = name.to_string_lossy();
     let error = Error::new(
         Code::NotRunnable,
         format!("the image has no kernel `{name}`"),
     );
-    error.help(
-        "link the program with the start-up code of LLVM's libc (crt1.o), or name a kernel that takes \
-         (int argc, char **argv, char **envp, int *result): --entry",
-    )
+    let mut help = String::new();
+    match names {
+        Some(names) if names.is_empty() => {
+            return error.help(
+                "it has none at all: a kernel is declared with `__global__` in CUDA and HIP, and in C with \
+                 `__attribute__((nvptx_kernel))` or `__attribute__((amdgpu_kernel))`, which old releases of clang ignore",
+            );
+        }
+        Some(names) => {
+            let shown: Vec<_> = names
+                .iter()
+                .take(MAX_NAMES)
+                .map(|one| format!("`{one}`"))
+                .collect();
+            let more = if names.len() > MAX_NAMES { ", …" } else { "" };
+            help = format!("it has {}{more}; ", shown.join(", "));
+        }
+        None => {}
+    }
+    help += "link the program with the start-up code of LLVM's libc (crt1.o), or name a kernel that takes \
+             (int argc, char **argv, char **envp, int *result): --entry";
+    error.help(help)
 }
 
 /// Values for the parameters of any kernel: a driver reads the number and sizes that the image

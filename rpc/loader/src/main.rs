@@ -8,6 +8,7 @@
 //! gpurpc-loader --runtime hip --device 1 a.out
 //! gpurpc-loader --root data --ports 256 a.out
 //! gpurpc-loader --timeout 0.5 test.cubin
+//! gpurpc-loader --threads-x 32 - < a.out
 //! ```
 //!
 //! # Exit codes
@@ -29,13 +30,14 @@ mod constructors;
 mod environment;
 mod error;
 mod image;
+mod image_kernels;
 mod kernel;
 mod run;
 mod runtime;
 mod services;
 
 use std::ffi::c_int;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -85,6 +87,7 @@ fn run(cli: &Cli) -> Result<Outcome> {
     let arguments = CStringArray::new(words.collect::<Result<_>>()?);
     let environment = environment::process_environment()?;
     let entry = cli.entry.as_deref().map(c_string).transpose()?;
+    kernel::check_image(&image, entry.as_deref())?;
     if kind == Kind::Cuda {
         // SAFETY: no other thread has started yet.
         unsafe { environment::disable_lazy_loading() };
@@ -107,8 +110,15 @@ fn run(cli: &Cli) -> Result<Outcome> {
     run::run(&gpu, &program)
 }
 
+/// Reads the image; `-` is standard input, which the program then finds at its end.
 fn read(path: &Path) -> Result<Vec<u8>> {
-    std::fs::read(path).map_err(|error| {
+    let mut image = Vec::new();
+    let result = if path.as_os_str() == "-" {
+        io::stdin().read_to_end(&mut image).map(|_| image)
+    } else {
+        std::fs::read(path)
+    };
+    result.map_err(|error| {
         let code = match error.kind() {
             io::ErrorKind::NotFound => Code::NotFound,
             _ => Code::NotRunnable,

@@ -135,6 +135,8 @@ fn serve(gpu: &Arc<Gpu>, program: &Program<'_>, client: Client) -> Result<Servic
     let mut memory: HostMemory = gpu.host_memory(layout.size())?;
     // SAFETY: the device does not use it yet.
     unsafe { memory.fill(&[]) };
+    // Behind the load of the module, in which HIP's runtime may write a client of its own server (rocm-systems#4720), and
+    // before the first launch.
     client.install(gpu, layout, memory.device())?;
 
     // A separate stream, because allocations on the stream of the kernel would wait for it.

@@ -4,8 +4,10 @@
  * neither memory models, nor the waiting of a real driver.
  *
  * Each call of the driver is a line in the file FAKE_LOG, with its stream. Asynchronous work of a driver takes some
- * queries here (cuMemAllocAsync is complete at the third one). Other variables: FAKE_VERSION, FAKE_DEVICES,
- * FAKE_POOLS, FAKE_PROCESSORS, FAKE_THREADS, FAKE_STATUS_OF_INIT, FAKE_STATUS_OF_KERNELS, FAKE_END. */
+ * queries here (cuMemAllocAsync is complete at the third one). FAKE_IMAGE is the path of a shared library that is loaded
+ * in place of every image, so that images for real GPUs run. With FAKE_CLIENT the driver writes a client of its own into
+ * a loaded image. Other variables: FAKE_VERSION, FAKE_DEVICES, FAKE_POOLS, FAKE_PROCESSORS, FAKE_THREADS,
+ * FAKE_STATUS_OF_INIT, FAKE_STATUS_OF_KERNELS, FAKE_END. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -150,25 +152,6 @@ static size_t size_of(const void *image)
     return header->e_shoff + (size_t)header->e_shnum * header->e_shentsize;
 }
 
-static void *load(const void *image)
-{
-    char path[64];
-    size_t size = size_of(image);
-    int file = memfd_create("image", 0);
-    if (size == 0 || file < 0 || write(file, image, size) != (ssize_t)size)
-        return NULL;
-    snprintf(path, sizeof path, "/proc/self/fd/%d", file);
-    void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!module) {
-        fprintf(stderr, "fake: %s\n", dlerror());
-        return NULL;
-    }
-    unsigned (**thread)(void) = (unsigned (**)(void))dlsym(module, "fake_thread");
-    if (thread)
-        *thread = thread_number;
-    return module;
-}
-
 static int global(void *module, const char *name, void **address, size_t *size)
 {
     const Elf64_Sym *symbol = NULL;
@@ -178,6 +161,34 @@ static int global(void *module, const char *name, void **address, size_t *size)
         return NOT_FOUND;
     *size = symbol->st_size;
     return OK;
+}
+
+static void *load(const void *image)
+{
+    char path[64];
+    const char *replacement = getenv("FAKE_IMAGE");
+    if (!replacement) {
+        size_t size = size_of(image);
+        int file = memfd_create("image", 0);
+        if (size == 0 || file < 0 || write(file, image, size) != (ssize_t)size)
+            return NULL;
+        snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+    }
+    void *module = dlopen(replacement ? replacement : path, RTLD_NOW | RTLD_LOCAL);
+    if (!module) {
+        fprintf(stderr, "fake: %s\n", dlerror());
+        return NULL;
+    }
+    void *client;
+    size_t client_size;
+    if (getenv("FAKE_CLIENT") && global(module, "__llvm_rpc_client", &client, &client_size) == OK) {
+        memset(client, 0x5a, client_size);
+        record("client of the driver");
+    }
+    unsigned (**thread)(void) = (unsigned (**)(void))dlsym(module, "fake_thread");
+    if (thread)
+        *thread = thread_number;
+    return module;
 }
 
 static int kernel(void *module, const char *name, void **out)

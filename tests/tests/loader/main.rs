@@ -40,6 +40,9 @@ struct Case {
     code: i32,
     /// All calls of the driver.
     calls: Option<Vec<String>>,
+    /// Parts of calls of the driver, in their order.
+    #[serde(default)]
+    calls_have: Vec<String>,
 }
 
 fn both() -> Vec<String> {
@@ -125,7 +128,13 @@ fn compile(source: &Path, to: &Path, words: &[&str]) -> Result<()> {
 impl Bench {
     fn new() -> Result<Self> {
         let dir = scratch()?;
-        fs::write(dir.path().join("greeting.txt"), "hello, device\n")?;
+        for (name, text) in [
+            ("greeting.txt", "hello, device\n"),
+            ("other.ptx", ".version 7.0\n.visible .entry other()\n"),
+            ("none.ptx", ".version 7.0\n.visible .func _start()\n"),
+        ] {
+            fs::write(dir.path().join(name), text)?;
+        }
         for driver in [CUDA, HIP] {
             compile(
                 &sources().join(driver.source),
@@ -188,6 +197,12 @@ fn expect(case: &Case, ran: &Ran, calls: &[String]) -> Result<()> {
     }
     if case.stderr.is_empty() && !rest.is_empty() {
         return Err(ran.error("unexpected output on standard error"));
+    }
+    let mut rest = calls.iter();
+    for part in &case.calls_have {
+        if !rest.any(|call| call.contains(part)) {
+            return Err(ran.error(&format!("{part:?} is missing in the calls {calls:#?}")));
+        }
     }
     match &case.calls {
         Some(expected) if expected != calls => {
@@ -351,6 +366,39 @@ fn symbols_of_a_client_are_requested_once() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn image_is_read_from_standard_input() -> Result<()> {
+    let bench = Bench::new()?;
+    let image = bench.image("ONLY_START")?;
+    // `run` leaves its programs without input.
+    let piped = |words: &str| -> Result<Ran> {
+        let loader = bench.loader(&CUDA)?;
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("\"$0\" {words} < \"$1\"")]);
+        shell.arg(loader.get_program()).arg(&image);
+        shell.envs(
+            loader
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        );
+        run(&mut shell)
+    };
+    for (word, printed) in [
+        ("show", "show\n\n"),
+        // The program's standard input is at its end: it reads nothing from it.
+        ("hang-in-call", ""),
+    ] {
+        let ran = piped(&format!("--runtime cuda --timeout 300 - {word}"))?.success()?;
+        assert_eq!(ran.stdout, printed, "{word}");
+    }
+    // The format is detected as that of a file.
+    let ran = piped("-")?;
+    assert_eq!(ran.status.code(), Some(126));
+    let expected = "error: `-` is not a GPU program: ELF file for machine 62\n";
+    assert!(ran.stderr.starts_with(expected), "{}", ran.stderr);
+    Ok(())
+}
+
 /// A driver removes its memory when the process ends.
 #[test]
 fn server_stops_before_the_driver_ends() -> Result<()> {
@@ -427,7 +475,7 @@ fn loader_starts_without_a_driver() -> Result<()> {
     let machine = Isolated::new()?;
     machine.install(&program("gpurpc-loader")?, "/bin/gpurpc-loader")?;
     for (image, library) in [
-        (&b".version 7.0\n"[..], "libcuda.so.1, "),
+        (&b".version 7.0\n.entry _start()"[..], "libcuda.so.1, "),
         (b"CCOB", "libamdhip64.so.7, libamdhip64.so.6, "),
     ] {
         fs::write(machine.path("/tmp/image"), image)?;
