@@ -9,7 +9,6 @@ mod doorbell;
 mod fault;
 mod handler;
 mod messages;
-pub(crate) mod opcodes;
 mod port;
 mod ready_set;
 mod refusal;
@@ -20,6 +19,7 @@ mod serving;
 mod session;
 mod session_future;
 
+pub use crate::opcode_encoding::Opcodes;
 pub use budget::{Budget, Limits, Reservation};
 pub use buffer::Buffer;
 pub use device::Device;
@@ -27,7 +27,6 @@ pub use doorbell::Doorbell;
 pub use fault::Fault;
 pub use handler::{DroppedCall, Handlers, Warp};
 pub use messages::{Messages, RecvN, SendN};
-pub use opcodes::Opcodes;
 pub use port::Port;
 pub use refusal::RefusedCall;
 #[cfg(feature = "std")]

@@ -12,7 +12,6 @@ use super::device_state::DeviceState;
 use super::doorbell::Doorbell;
 use super::fault::Fault;
 use super::handler::{DroppedCall, Handler, Handlers, Warp};
-use super::opcodes::Opcodes;
 use super::ready_set::ReadySet;
 use super::session::{OpenCall, Session, Step};
 use crate::error::Error;
@@ -20,6 +19,7 @@ use crate::handshake::Handshake;
 use crate::lanes::Lanes;
 use crate::layout::{PACKET_WORDS, PortIndex};
 use crate::memory::{Memory, Region, Side};
+use crate::opcode_encoding::Opcodes;
 use crate::packets::{PacketCopies, Packets};
 
 /// State of the calls of a port.

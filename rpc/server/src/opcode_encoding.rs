@@ -1,10 +1,11 @@
 //! Encodings of opcodes.
 
+#[cfg(feature = "server")]
 use crate::opcode;
 
 /// Encoding of opcodes by the client.
 /// ```
-/// use gpurpc::server::Opcodes;
+/// use gpurpc::Opcodes;
 ///
 /// let llvm_major = 19;
 /// let opcodes = if llvm_major < 20 { Opcodes::Narrow } else { Opcodes::Wide };
@@ -21,6 +22,7 @@ pub enum Opcodes {
 }
 
 impl Opcodes {
+    #[cfg(feature = "server")]
     pub(crate) fn decode(self, opcode: u32) -> u32 {
         match self {
             Self::Wide => opcode,
@@ -36,7 +38,7 @@ impl Opcodes {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "server"))]
 mod tests {
     use super::*;
 
