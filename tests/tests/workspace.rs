@@ -48,6 +48,7 @@ fn dependencies_point_downwards() -> Result<()> {
     allowed.insert("gpustub-archive", vec![]);
     allowed.insert("gpurpc", vec![]);
     allowed.insert("gpurpc-capi", vec!["gpurpc"]);
+    allowed.insert("gpurpc-device", vec!["gpurpc"]);
     let loader = ["gpustub", "gpustub-build", "gpurpc"];
     allowed.insert("gpurpc-loader", loader.to_vec());
     allowed.insert("gpustub-image", vec!["gpustub-core"]);
