@@ -1,5 +1,5 @@
 //! A program of a device and its hosts, in C, C++ and Rust: built as the example's README
-//! describes, with the installed files.
+//! describes, with the installed files. A kernel in Rust, on a host.
 
 use std::fs;
 use std::process::Command;
@@ -45,6 +45,20 @@ fn example_readme_shows_the_real_output() -> Result<()> {
         return Err(ran.error("an error that names the directory"));
     }
     Ok(())
+}
+
+/// The kernel of `examples/rpc-device`, as its README says.
+#[test]
+fn rust_kernels_run_on_hosts() -> Result<()> {
+    let mut tests = cargo(&repository().join("examples/rpc-device"));
+    tests.arg("test").arg("--target-dir").arg(target_dir());
+    let ran = succeed(&mut tests)?;
+    let passed = "test result: ok. 3 passed; 0 failed; 0 ignored";
+    if ran.stdout.contains(passed) {
+        Ok(())
+    } else {
+        Err(ran.error("three tests"))
+    }
 }
 
 /// The device's program also runs on GPUs. Without a GPU its host reports that.

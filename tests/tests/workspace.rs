@@ -319,6 +319,7 @@ fn scripts_are_bash_and_executable() -> Result<()> {
     for script in [
         ".ci/run",
         "tests/components/install",
+        "tests/device-rust",
         "tests/minimum-rust",
         "tests/other-hosts",
         "tests/run",

@@ -15,6 +15,11 @@
 #[cfg(not(any(target_arch = "nvptx64", target_arch = "amdgpu")))]
 extern crate std;
 
+// Compiles the example of the page.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/rpc.md")]
+mod page {}
+
 pub mod alloc;
 mod arch;
 mod call;
