@@ -220,6 +220,15 @@ fn panics_have_thread_location_and_message() {
     );
 }
 
+/// Clients before LLVM 23 have no doorbell. With one, `serve::run` also checks that the server has counted each call down.
+#[test]
+fn calls_ring_the_doorbell_of_llvm_23() {
+    let served = run(32, 2, 64, || println!("ring"));
+    let event = if cfg!(feature = "llvm-23") { 7 } else { 0 };
+    assert_eq!(served.event, event);
+    assert_eq!(run(32, 1, 32, || ()).event, 0);
+}
+
 /// The simulation finds lanes that break the rule of calls.
 #[test]
 fn launch_reports_lanes_of_a_call_that_diverge() {

@@ -2,12 +2,14 @@
 
 use std::fmt::Debug;
 use std::io::{self, Write};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
 use gpurpc::libc::Services;
 use gpurpc::memory::Region;
-use gpurpc::server::{Device, Handlers, IdlePolicy, Limits, Opcodes, Server};
+use gpurpc::server::{Device, Doorbell, Handlers, IdlePolicy, Limits, Opcodes, Server};
 use gpurpc::{Generation, Layout};
 use gpurpc_device::host;
 
@@ -19,7 +21,11 @@ pub struct Served {
     pub stderr: String,
     /// Statuses of exits; `None` is an abort.
     pub ends: Vec<Option<i32>>,
+    /// Event in the mailbox of the doorbell, 0 if it did not ring. Before LLVM 23 there is none.
+    pub event: u64,
 }
+
+const EVENT: u32 = 7;
 
 #[derive(Clone, Default)]
 struct Sink(Arc<Mutex<Vec<u8>>>);
@@ -83,12 +89,17 @@ pub fn run<T>(
     let client = layout.client(memory.start().as_ptr() as u64);
     let server = Server::new(IdlePolicy::default());
     let handlers = Arc::new(handlers);
-    server.add_device(Device::new(
-        memory,
-        handlers,
-        Limits::default(),
-        Opcodes::Wide,
-    ));
+    let mut device = Device::new(memory, handlers, Limits::default(), Opcodes::Wide);
+    // Counter of open calls, and mailbox.
+    let signal: &'static [AtomicU64; 2] = Box::leak(Box::default());
+    if generation.has_doorbell() {
+        let [value, mailbox] = signal.each_ref();
+        let [value, mailbox] = [value, mailbox].map(|word| NonNull::new(word.as_ptr()).unwrap());
+        // SAFETY: the signal is never freed, and is only accessed atomically.
+        let doorbell = unsafe { Doorbell::new(value, mailbox, EVENT) };
+        device = device.with_doorbell(doorbell).unwrap();
+    }
+    server.add_device(device);
     // SAFETY: the server keeps the memory, and the program's threads have ended before the connection is dropped.
     let connection = unsafe { host::connect(client.first_chunk().unwrap()) };
     let result = thread::scope(|scope| {
@@ -98,16 +109,17 @@ pub fn run<T>(
     });
     drop(connection);
     assert_eq!(*faults.lock().unwrap(), Vec::<String>::new());
+    let [open, event] = signal.each_ref().map(|word| word.load(Ordering::Acquire));
+    assert_eq!(open, 0, "calls that the doorbell counts");
     let ends = ends.lock().unwrap().clone();
     let (stdout, stderr) = (stdout.text(), stderr.text());
-    (
-        result,
-        Served {
-            stdout,
-            stderr,
-            ends,
-        },
-    )
+    let served = Served {
+        stdout,
+        stderr,
+        ends,
+        event,
+    };
+    (result, served)
 }
 
 /// Result of an example.
