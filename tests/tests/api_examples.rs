@@ -7,8 +7,9 @@ use gpustub_tests::{Result, repository};
 use syn::{Attribute, Expr, ExprLit, Item, Lit, Meta, UseTree, Visibility};
 
 /// Crates whose interface is stable, and those that they export parts of.
-const CRATES: [(&str, &str, bool); 6] = [
+const CRATES: [(&str, &str, bool); 7] = [
     ("gpurpc", "rpc/server/src", true),
+    ("gpurpc_device", "rpc/device/src", true),
     ("gpustub", "crates/gpustub/src", true),
     ("gpustub_archive", "crates/archive/src", true),
     ("gpustub_build", "gpustub-build/src", true),
@@ -16,10 +17,14 @@ const CRATES: [(&str, &str, bool); 6] = [
     ("gpustub_engine", "crates/engine/src", false),
 ];
 
-/// A module, and the directory of the files of its modules.
+/// Crates of others whose items are exported; their documentation has the examples.
+const OTHERS: [&str; 1] = ["embedded_io"];
+
+/// A module, the directory of the files of its modules, and that of the crate's root.
 struct Module {
     items: Vec<Item>,
     directory: PathBuf,
+    root: PathBuf,
 }
 
 /// Name of a public item, and whether its documentation has an example.
@@ -32,15 +37,22 @@ impl Module {
     fn of_crate(name: &str) -> Result<Option<Self>> {
         let found = CRATES.iter().find(|(crate_name, ..)| *crate_name == name);
         let directory = found.map(|(_, directory, _)| repository().join(directory));
-        directory
-            .map(|directory| Self::read(&directory.join("lib.rs"), directory.clone()))
-            .transpose()
+        directory.map(|root| Self::read_root(&root)).transpose()
     }
 
-    fn read(file: &Path, directory: PathBuf) -> Result<Self> {
+    fn read_root(root: &Path) -> Result<Self> {
+        Self::read(&root.join("lib.rs"), root.to_owned(), root)
+    }
+
+    fn read(file: &Path, directory: PathBuf, root: &Path) -> Result<Self> {
         let text = fs::read_to_string(file).map_err(|e| format!("{}: {e}", file.display()))?;
         let items = syn::parse_file(&text)?.items;
-        Ok(Self { items, directory })
+        let root = root.to_owned();
+        Ok(Self {
+            items,
+            directory,
+            root,
+        })
     }
 
     /// Module of this name that this one declares.
@@ -54,10 +66,16 @@ impl Module {
         };
         let directory = self.directory.join(name);
         let Some((_, items)) = &module.content else {
-            return Self::read(&directory.with_extension("rs"), directory).map(Some);
+            let file = directory.with_extension("rs");
+            return Self::read(&file, directory, &self.root).map(Some);
         };
         let items = items.clone();
-        Ok(Some(Self { items, directory }))
+        let root = self.root.clone();
+        Ok(Some(Self {
+            items,
+            directory,
+            root,
+        }))
     }
 
     /// Adds what the documentation lists for this module.
@@ -69,8 +87,11 @@ impl Module {
                     let child = self.child(&name)?.ok_or("no module")?;
                     child.list(&format!("{path}::{name}"), found)?;
                 }
-                Item::Use(exported) if is_public(&exported.vis) => {
+                Item::Use(exported) if is_public(&exported.vis) && !is_hidden(&exported.attrs) => {
                     for names in paths(&exported.tree)? {
+                        if OTHERS.contains(&names[0].as_str()) {
+                            continue;
+                        }
                         let resolved = self.resolve(&names)?;
                         let resolved =
                             resolved.ok_or_else(|| format!("{path}: `{}`", names.join("::")))?;
@@ -87,6 +108,9 @@ impl Module {
     fn resolve(&self, path: &[String]) -> Result<Option<Item>> {
         let (first, rest) = path.split_first().ok_or("empty path")?;
         if !rest.is_empty() {
+            if first == "crate" {
+                return Self::read_root(&self.root)?.resolve(rest);
+            }
             let module = match self.child(first)? {
                 None => Self::of_crate(first)?,
                 child => child,
@@ -111,6 +135,14 @@ impl Module {
 
 fn is_public(visibility: &Visibility) -> bool {
     matches!(visibility, Visibility::Public(_))
+}
+
+/// Whether rustdoc leaves an item out.
+fn is_hidden(attributes: &[Attribute]) -> bool {
+    let mut lists = attributes
+        .iter()
+        .filter_map(|one| one.meta.require_list().ok());
+    lists.any(|list| list.path.is_ident("doc") && list.tokens.to_string() == "hidden")
 }
 
 /// Paths that a `use` declares.

@@ -1,5 +1,5 @@
 //! A program of a device and its hosts, in C, C++, Rust, CUDA and HIP: built as the example's README
-//! describes, with the installed files.
+//! describes, with the installed files. A kernel in Rust, on a host.
 
 use std::ffi::OsString;
 use std::fs;
@@ -48,6 +48,20 @@ fn example_readme_shows_the_real_output() -> Result<()> {
         return Err(ran.error("an error that names the directory"));
     }
     Ok(())
+}
+
+/// The kernel of `examples/rpc-device`, as its README says.
+#[test]
+fn rust_kernels_run_on_hosts() -> Result<()> {
+    let mut tests = cargo(&repository().join("examples/rpc-device"));
+    tests.arg("test").arg("--target-dir").arg(target_dir());
+    let ran = succeed(&mut tests)?;
+    let passed = "test result: ok. 3 passed; 0 failed; 0 ignored";
+    if ran.stdout.contains(passed) {
+        Ok(())
+    } else {
+        Err(ran.error("three tests"))
+    }
 }
 
 /// Library of the C interface.

@@ -48,6 +48,7 @@ fn dependencies_point_downwards() -> Result<()> {
     allowed.insert("gpustub-archive", vec![]);
     allowed.insert("gpurpc", vec![]);
     allowed.insert("gpurpc-capi", vec!["gpurpc"]);
+    allowed.insert("gpurpc-device", vec!["gpurpc"]);
     allowed.insert("gpurpc-llvm19", vec!["gpurpc"]);
     let loader = ["gpustub", "gpustub-build", "gpurpc"];
     allowed.insert("gpurpc-loader", loader.to_vec());
@@ -319,6 +320,7 @@ fn scripts_are_bash_and_executable() -> Result<()> {
     for script in [
         ".ci/run",
         "tests/components/install",
+        "tests/device-rust",
         "tests/minimum-rust",
         "tests/other-hosts",
         "tests/run",

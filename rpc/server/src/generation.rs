@@ -3,7 +3,7 @@
 use core::ffi::CStr;
 use core::fmt;
 
-use crate::server::opcodes::Opcodes;
+use crate::opcode_encoding::Opcodes;
 
 /// Meaning of the symbol of a client.
 ///

@@ -6,16 +6,21 @@
 //! memory. The layout of the memory, the order of accesses, and the numbers of services are those of LLVM's
 //! libc, so that programs linked with it are served unmodified.
 //!
-//! - [`memory`]: the memory, which is untrusted: no contents crash the server.
-//! - [`server`]: finds calls of clients and answers them. Handlers are `async`: a waiting call blocks no
-//!   other call. With the feature `blocking`, handlers may also wait in their operations, on pooled coroutines.
+//! - `memory` (feature `server`): the memory, which is untrusted: no contents crash the server.
+//! - `server` (feature `server`): finds calls of clients and answers them. Handlers are `async`: a waiting call
+//!   blocks no other call. With the feature `blocking`, handlers may also wait in their operations, on pooled
+//!   coroutines.
 //! - [`opcode`]: the numbers of services.
 //! - `libc` (feature `std`): the services of LLVM's libc: streams, files, memory, the program's end.
-//! - [`client`]: the other side of the protocol, for threads of the host.
+//! - `client` (feature `server`): the other side of the protocol, for threads of the host.
+//!
+//! Without features the crate is the wire format: opcodes, layouts and generations. That needs no allocator and compiles
+//! for devices: `gpurpc-device` is built on it.
 
 #![cfg_attr(not(feature = "std"), no_std)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+#[cfg(feature = "server")]
 extern crate alloc;
 // Unit tests that share a file with integration tests name public items through the crate.
 #[cfg(all(test, feature = "std"))]
@@ -26,21 +31,29 @@ extern crate self as gpurpc;
 #[doc = include_str!("../README.md")]
 mod readme {}
 
+#[cfg(feature = "server")]
 pub mod client;
 mod error;
 mod generation;
+#[cfg(feature = "server")]
 pub mod handshake;
 mod lanes;
 mod layout;
 #[cfg(feature = "std")]
 pub mod libc;
+#[cfg(feature = "server")]
 pub mod memory;
 pub mod opcode;
+mod opcode_encoding;
+#[cfg(feature = "server")]
 mod packets;
+#[cfg(feature = "server")]
 pub mod server;
 
 pub use error::Error;
 pub use generation::{Generation, PointerOffsets, Symbol};
 pub use lanes::Lanes;
 pub use layout::{ClientBytes, HEADER_SIZE, Layout, PACKET_SIZE, PACKET_WORDS, Packet, PortIndex};
+pub use opcode_encoding::Opcodes;
+#[cfg(feature = "server")]
 pub use packets::{PacketCopies, Packets};

@@ -13,7 +13,6 @@ mod handler;
 #[cfg(feature = "std")]
 mod idle;
 mod messages;
-pub(crate) mod opcodes;
 #[cfg(feature = "blocking")]
 mod parked;
 mod port;
@@ -34,6 +33,7 @@ mod sleepers;
 #[cfg(feature = "blocking")]
 mod workers;
 
+pub use crate::opcode_encoding::Opcodes;
 #[cfg(feature = "blocking")]
 pub use blocking::BlockingCall;
 pub use budget::{Budget, Limits, Reservation};
@@ -45,7 +45,6 @@ pub use handler::{DroppedCall, Handlers, Warp};
 #[cfg(feature = "std")]
 pub use idle::IdlePolicy;
 pub use messages::{Messages, RecvN, SendN};
-pub use opcodes::Opcodes;
 pub use port::Port;
 pub use refusal::RefusedCall;
 #[cfg(feature = "std")]

@@ -17,7 +17,6 @@ use super::device_state::DeviceState;
 use super::doorbell::Doorbell;
 use super::fault::Fault;
 use super::handler::{DroppedCall, Handler, Handlers, Warp};
-use super::opcodes::Opcodes;
 #[cfg(feature = "blocking")]
 use super::parked::Parked;
 use super::ready_set::ReadySet;
@@ -31,6 +30,7 @@ use crate::handshake::Handshake;
 use crate::lanes::Lanes;
 use crate::layout::{PACKET_WORDS, PortIndex};
 use crate::memory::{Memory, Region, Side};
+use crate::opcode_encoding::Opcodes;
 use crate::packets::{PacketCopies, Packets};
 
 /// Number of blocks that are scanned before those of the last calls are scanned again.

@@ -1,11 +1,11 @@
 //! Encodings of opcodes.
 
+#[cfg(feature = "server")]
 use crate::opcode;
 
 /// Encoding of opcodes by the client.
 /// ```
-/// use gpurpc::Generation;
-/// use gpurpc::server::Opcodes;
+/// use gpurpc::{Generation, Opcodes};
 ///
 /// assert_eq!(Generation::LLVM_19.opcodes, Opcodes::Narrow);
 /// assert_eq!(Generation::LLVM_20.opcodes, Opcodes::Wide);
@@ -21,6 +21,7 @@ pub enum Opcodes {
 }
 
 impl Opcodes {
+    #[cfg(feature = "server")]
     pub(crate) fn decode(self, opcode: u32) -> u32 {
         match self {
             Self::Wide => opcode,
@@ -36,7 +37,7 @@ impl Opcodes {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "server"))]
 mod tests {
     use super::*;
 
