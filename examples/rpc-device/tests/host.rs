@@ -9,7 +9,7 @@ use std::thread;
 use gpurpc::Layout;
 use gpurpc::libc::Services;
 use gpurpc::memory::Region;
-use gpurpc::server::{Device, Handlers, IdlePolicy, Limits, Opcodes, Server};
+use gpurpc::server::{Device, Handlers, IdlePolicy, Limits, Server};
 use gpurpc_device::host;
 
 const WARP: u32 = 32;
@@ -39,7 +39,7 @@ fn launch(threads: u32, argument: Option<&str>) -> Result<String, Box<dyn Error>
     let client = client(layout, &memory)?;
     let server = Server::new(IdlePolicy::default());
     let (handlers, limits) = (Arc::new(handlers), Limits::default());
-    server.add_device(Device::new(memory, handlers, limits, Opcodes::Wide));
+    server.add_device(Device::new(memory, handlers, limits));
     // SAFETY: the server keeps the memory, and the kernel ends before the connection.
     let connection = unsafe { host::connect(&client) };
     let kernel = || rpc_device::run(argument).expect("the file exists");

@@ -1,4 +1,4 @@
-//! Serving threads that wait: none misses a call, whichever way it sleeps. All sleeps here are so long that a missed
+//! Threads that serve and wait: none misses a call, whichever way it sleeps. All sleeps here are so long that a missed
 //! call hangs the test.
 
 use std::ptr::NonNull;

@@ -1,4 +1,4 @@
-//! Serving threads that sleep, and their wake-up.
+//! Sleep and wake-up of threads that serve.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
