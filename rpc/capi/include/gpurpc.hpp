@@ -64,6 +64,10 @@ template <unsigned Size> struct words {
             to->data[i] = from->data[i];
     }
 };
+// nvcc warns about a loop that never runs.
+template <> struct words<0> {
+    GPURPC_DETAIL_BOTH static void copy(gpurpc_buffer_t *, const gpurpc_buffer_t *) {}
+};
 
 // A value in a private copy of a packet.
 template <class T> struct packed {
