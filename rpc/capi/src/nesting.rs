@@ -18,14 +18,16 @@ pub fn depth() -> usize {
 pub struct Nested(());
 
 impl Nested {
+    #[inline]
     pub fn new() -> Self {
-        DEPTH.set(DEPTH.get() + 1);
+        DEPTH.with(|depth| depth.set(depth.get() + 1));
         Self(())
     }
 }
 
 impl Drop for Nested {
+    #[inline]
     fn drop(&mut self) {
-        DEPTH.set(DEPTH.get() - 1);
+        DEPTH.with(|depth| depth.set(depth.get() - 1));
     }
 }

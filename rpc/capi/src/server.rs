@@ -254,6 +254,7 @@ impl Server {
     }
 
     /// Polls all devices once. Returns whether any call was served.
+    #[inline]
     pub fn poll(&self) -> bool {
         let _guard = ServingGuard::new(&self.users);
         self.server.poll()

@@ -239,10 +239,18 @@ impl Device {
     pub fn poll(&mut self) -> bool {
         #[cfg(feature = "blocking")]
         end_abandoned();
+        self.poll_ports()
+    }
+
+    /// As [`Self::poll`], without the abandoned handlers of this thread.
+    #[inline]
+    pub(super) fn poll_ports(&mut self) -> bool {
         let mut any = false;
-        for port in self.ready.drain() {
-            any = true;
-            self.step(port);
+        if self.ready.has_any() {
+            for port in self.ready.drain() {
+                any = true;
+                self.step(port);
+            }
         }
         #[cfg(feature = "blocking")]
         while let Some(port) = self.parked.next() {

@@ -39,10 +39,16 @@ impl ReadySet {
         self.waker.wake_by_ref();
     }
 
+    /// Whether any port is ready.
+    #[inline]
+    pub fn has_any(&self) -> bool {
+        self.any.load(Ordering::Relaxed)
+    }
+
     /// Removes and returns all ready ports.
     pub fn drain(&self) -> Vec<PortIndex> {
         // The flag is read first, because wakers set it last.
-        if !self.any.load(Ordering::Relaxed) || !self.any.swap(false, Ordering::Acquire) {
+        if !self.any.swap(false, Ordering::Acquire) {
             return Vec::new();
         }
         let ready = self.ports.iter().zip(0_u32..).flat_map(|(word, block)| {

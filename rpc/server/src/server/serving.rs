@@ -283,7 +283,7 @@ impl Server {
         for served in &*self.devices() {
             match served.try_lock() {
                 Some(mut device) => {
-                    any |= !served.is_removed.load(Ordering::Acquire) && device.poll();
+                    any |= !served.is_removed.load(Ordering::Acquire) && device.poll_ports();
                 }
                 None => skipped = true,
             }
