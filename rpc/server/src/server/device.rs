@@ -243,7 +243,6 @@ impl Device {
     }
 
     /// As [`Self::poll`], without the abandoned handlers of this thread.
-    #[inline]
     pub(super) fn poll_ports(&mut self) -> bool {
         let mut any = false;
         if self.ready.has_any() {
