@@ -295,9 +295,13 @@ impl Server {
     /// clients had made before it are answered first.
     pub fn serve(&self) {
         let mut backoff = Backoff::new(self.idle);
-        while !self.stopping.load(Ordering::Acquire) {
-            // Both read before the poll, which therefore sees all calls made before `drain` or a wake-up.
+        loop {
+            // Read first: every change that this iteration does not see has a later epoch, and ends the pause.
             let epoch = self.sleepers.epoch();
+            if self.stopping.load(Ordering::Acquire) {
+                return;
+            }
+            // Read before the poll, which therefore sees all calls made before `drain`.
             let draining = self.draining.load(Ordering::Acquire);
             let (any, skipped) = self.poll_devices();
             if any {
