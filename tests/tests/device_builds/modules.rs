@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use gpustub_tests::cargo::cargo;
 use gpustub_tests::command::{run, succeed};
 use gpustub_tests::nvcc::{TOOLKIT_12, TOOLKIT_13, Toolkit};
 use gpustub_tests::pair::major;
@@ -194,6 +195,8 @@ fn example_readme_shows_the_real_output() -> Result<()> {
     let dir = scratch()?;
     let root = copy_example("cuda-module", 1, dir.path())?;
     let toolkit = TOOLKIT_13.root()?.display().to_string();
+    // cudarc is in the registry only, and no other package of the workspace needs it.
+    succeed(cargo(&root).arg("fetch").arg("--quiet"))?;
     let variables = [
         ("CARGO_NET_OFFLINE", "true"),
         ("CUDA_HOME", toolkit.as_str()),
