@@ -6,6 +6,7 @@ use object::read::elf::{FileHeader, ProgramHeader, Sym};
 use object::{Endianness, elf};
 
 use crate::device::{DeviceCode, device_code};
+use crate::dlopen_notes::dlopen_notes;
 use crate::elf::{Image, for_class};
 use crate::error::{Error, Problem};
 use crate::link_facts::{LinkFacts, VersionNeeds, loader_facts};
@@ -66,6 +67,8 @@ pub struct ImageFacts {
     /// Requested strings that are not part of a longer one: no other string continues at their end,
     /// nor may code contain a longer one (`code_may_contain`).
     pub whole_strings: BTreeSet<String>,
+    /// JSON of the notes that name libraries which the image opens, in the file's order.
+    pub dlopen_notes: Vec<String>,
     /// Relocatable CUDA device code.
     pub device: DeviceCode,
     /// Required level of x86-64: 3 for x86-64-v3. 0: not declared.
@@ -113,6 +116,7 @@ fn image_facts<Elf: FileHeader<Endian = Endianness>>(
     dynamic_symbols(&image, &strings, &required, keep, &mut facts)?;
     facts.link.verneed = required.needs;
     facts.x86_level = x86_level(&image);
+    facts.dlopen_notes = dlopen_notes(&image);
     facts.device = device_code(&image);
     sections(&image, keep, &mut facts);
     Ok(facts)

@@ -17,6 +17,7 @@
 
 mod archive;
 mod device;
+mod dlopen_notes;
 mod elf;
 mod error;
 mod file;
