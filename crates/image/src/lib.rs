@@ -17,6 +17,7 @@
 
 mod archive;
 mod device;
+pub mod edit;
 mod elf;
 mod error;
 mod file;
