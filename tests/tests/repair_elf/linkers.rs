@@ -9,7 +9,7 @@ use std::process::Command;
 use gpustub_tests::command::{run, succeed};
 use gpustub_tests::{Result, elf};
 
-use crate::images::{Images, USER};
+use crate::images::{Images, USER, request};
 
 /// What is linked, with the flags of the compiler.
 type Form = (&'static str, &'static [&'static str]);
@@ -101,7 +101,7 @@ fn linker(
             let linker = format!("-fuse-ld={linker}");
             flags.push(&linker);
             flags.extend(variant.flags);
-            flags.extend(["@real.so", "@driver.so"]);
+            flags.extend(["@real/libcudart.so.12", "@real/libcuda.so.1"]);
             let image = images.compile("original", USER, &flags)?;
             if !variant.has_sections {
                 succeed(
@@ -129,7 +129,7 @@ fn check(
     variant: &Variant,
 ) -> Result<Vec<String>> {
     let mut faults = Vec::new();
-    let repaired = images.repair(image, "repaired")?;
+    let repaired = images.repair(image, "repaired", &request())?;
     let mut run = |tool: &str, file: &Path| -> Result<()> {
         let wrong = wrong(images, file, is_program, variant)?;
         faults.extend(wrong.map(|wrong| format!("{tool}: {wrong}")));

@@ -73,8 +73,15 @@ impl Header {
             (2, 1, 1) => {}
             _ => return Err(Problem::Malformed("invalid ELF identification")),
         }
+        // EI_OSABI: System V or GNU; then the version of the ABI, and padding (glibc's `open_verify`).
+        if !matches!(ident[7], 0 | 3) || ident[9..].iter().any(|&byte| byte != 0) {
+            return Err(Problem::Malformed("invalid ELF identification"));
+        }
         let bytes = source.bytes(0, HEADER);
         let bytes = bytes.ok_or(Problem::Truncated("ELF header"))?;
+        if u32_at(&bytes, 20) != 1 {
+            return Err(Problem::Malformed("invalid ELF identification"));
+        }
         let header = Self {
             kind: FileType(u16_at(&bytes, 16)),
             machine: Machine(u16_at(&bytes, 18)),

@@ -155,14 +155,14 @@ fn imports(image: &Image<'_>, strings: &Strings<'_>, found: &mut Details) -> Res
         let index = symbol.version_index();
         let version = index.and_then(|index| versions.get(&index));
         let copied = relocations.is_copied(symbol.index);
+        // glibc indexes its array of versions without a check, also for what the image defines.
+        let known = |index| version.is_some() || found.defined.contains(&index);
+        if index.is_some_and(|index| !known(index)) {
+            return Err(Problem::Malformed("symbol has an unknown version"));
+        }
         // A program defines what it copies, in the version of the library.
         if symbol.bind == STB_LOCAL || !(symbol.is_undefined || copied || version.is_some()) {
             continue;
-        }
-        // glibc indexes its array of versions without a check.
-        let unknown = index.filter(|index| version.is_none() && !found.defined.contains(index));
-        if unknown.is_some() {
-            return Err(Problem::Malformed("symbol has an unknown version"));
         }
         let name = |offset: u32| text(strings, offset.into());
         found.indices.push(symbol.index);

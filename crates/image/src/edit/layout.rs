@@ -91,7 +91,8 @@ impl Layout {
                     section.offset = end + (section.addr - base);
                 }
             } else if section.offset >= end {
-                section.offset += inserted;
+                let moved = section.offset.checked_add(inserted);
+                section.offset = moved.ok_or(Problem::Truncated("sections"))?;
             }
         }
         if self.shoff >= end {
