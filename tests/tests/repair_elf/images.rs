@@ -33,6 +33,9 @@ const STUB_NODES: &str = "GPUSTUB_0 { }; GPUSTUB_p_cudart { global: cudaMalloc; 
 /// they return.
 pub const USER: &str = r#"
 extern int cudaMalloc(void), cudaFree(void), cuInit(void);
+#ifdef LARGE
+static char large[3 << 20]; char *l = large + 5;
+#endif
 int big[5000]; static int x = 4; int *p[] = {&x, big, &big[5]};
 static int constructed;
 __attribute__((constructor)) static void construct(void) { constructed = 1; }

@@ -76,14 +76,15 @@ fn seeds(images: &Images) -> Result<Vec<Seed>> {
     let library: &[&str] = &["-shared", "-fPIC", "-Wl,--hash-style=gnu"];
     let program: &[&str] = &["-DPROGRAM", "-fPIE", "-pie"];
     let mut seeds = Vec::new();
-    for (name, linker, flags) in [
+    for (name, flag, flags) in [
         ("bfd library", "-fuse-ld=bfd", library),
         ("lld library", "-fuse-ld=lld", library),
         ("mold library", "-fuse-ld=mold", library),
+        ("library with large .bss", "-DLARGE", library),
         ("bfd program", "-fuse-ld=bfd", program),
         ("gold program", "-fuse-ld=gold", program),
     ] {
-        let link = [linker, "@real/libcudart.so.12", "@real/libcuda.so.1"];
+        let link = [flag, "@real/libcudart.so.12", "@real/libcuda.so.1"];
         let image = images.compile("seed", USER, &[flags, &link].concat())?;
         let bytes = fs::read(image)?;
         let parts = parts(&bytes);

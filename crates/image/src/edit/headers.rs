@@ -17,6 +17,9 @@ pub(super) const E_PHOFF: u64 = 32;
 /// Offset of `e_shoff` in the ELF header.
 pub(super) const E_SHOFF: u64 = 40;
 
+/// Offset of `e_phnum` in the ELF header.
+pub(super) const E_PHNUM: u64 = 56;
+
 /// Fields of the ELF header.
 #[derive(Debug, Clone)]
 pub(super) struct Header {
@@ -86,7 +89,7 @@ impl Header {
             kind: FileType(u16_at(&bytes, 16)),
             machine: Machine(u16_at(&bytes, 18)),
             phoff: u64_at(&bytes, E_PHOFF as usize),
-            phnum: u16_at(&bytes, 56),
+            phnum: u16_at(&bytes, E_PHNUM as usize),
             shoff: u64_at(&bytes, E_SHOFF as usize),
             shnum: u16_at(&bytes, 60),
         };

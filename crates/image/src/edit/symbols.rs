@@ -78,6 +78,11 @@ impl<'s> Symbols<'s> {
         })
     }
 
+    /// The symbol table.
+    pub(super) fn into_bytes(self) -> Cow<'s, [u8]> {
+        self.bytes
+    }
+
     /// The version table.
     pub(super) fn versions(&self) -> &[u8] {
         &self.versions
