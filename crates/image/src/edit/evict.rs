@@ -1,4 +1,4 @@
-//! The second layout, for images with much zero-initialised data: a segment of its own for new bytes. Its
+//! Second layout, for images with much zero-initialised data: a segment of its own for new bytes. Its
 //! program header needs a place directly behind the others, so that what was there moves into the new
 //! segment, as patchelf does it. GNU strip crashes if the whole table of program headers moves instead.
 
@@ -10,7 +10,7 @@ use object::elf::{
 
 use super::headers::{SEGMENT, Section, Segment};
 use super::image::{Image, PAGE};
-use super::layout::{Layout, Place};
+use super::layout::{Layout, Room};
 use super::problem::Problem;
 
 /// Tags whose tables may move: no other table and no code refers to them.
@@ -110,7 +110,7 @@ impl Layout {
         is_writable: bool,
         evicted: &Evicted,
         at: u64,
-    ) -> Result<Place, Problem> {
+    ) -> Result<Room, Problem> {
         let mut loads = (0..self.segments.len()).filter(|&i| self.segments[i].is_load());
         let last = loads
             .next_back()
@@ -162,7 +162,7 @@ impl Layout {
             align,
         };
         self.segments.insert(last + 1, segment);
-        Ok(Place {
+        Ok(Room {
             address,
             offset,
             insert_at: length,
