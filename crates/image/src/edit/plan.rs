@@ -14,6 +14,7 @@ use super::problem::Problem;
 use super::request::Request;
 use super::source::{Source, u16_at};
 use super::strings::NewStrings;
+use super::symbols::SYMBOL;
 use super::symtab::moved_symbols;
 use super::targets::Targets;
 use super::verify::verify;
@@ -165,8 +166,9 @@ fn place(image: &Image<'_>, before: &Details<'_>, mut parts: Parts<'_>) -> Resul
     } else {
         segment.filesz
     };
+    let symbols = before.symbols.len() as u64 / SYMBOL;
     let evicted = (!layout.can_grow(image, dynamic_moves))
-        .then(|| Evicted::find(image))
+        .then(|| Evicted::find(image, symbols))
         .transpose()?;
     let evicted_at = evicted.as_ref().map(|evicted| {
         // Tables keep their alignment, which is 16 at most. Not at the segment's start: llvm-strip 14 places

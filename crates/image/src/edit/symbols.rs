@@ -10,7 +10,7 @@ use super::relocations::Relocations;
 use super::source::{u16_at, u32_at};
 
 /// Size of a symbol.
-const SYMBOL: u64 = 24;
+pub(super) const SYMBOL: u64 = 24;
 
 /// A table of symbols and their versions.
 pub(super) struct Symbols<'s> {
