@@ -80,11 +80,11 @@ int main(int c, char **v) {
 impl Images {
     /// The libraries (in `real/`), the stub (in `stub/`) and the program `load`.
     pub fn new() -> Result<Self> {
-        Self::with("gcc")
+        Self::cross_compiled("gcc")
     }
 
-    /// As [`Images::new`], with a cross compiler.
-    pub fn with(compiler: &'static str) -> Result<Self> {
+    /// As [`Images::new`], with another compiler.
+    pub fn cross_compiled(compiler: &'static str) -> Result<Self> {
         let images = Self {
             directory: scratch()?,
             compiler,

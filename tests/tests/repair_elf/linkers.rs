@@ -162,7 +162,7 @@ fn check(
 #[test]
 #[ignore = "needs a cross compiler and qemu: ./tests/run"]
 fn aarch64() -> Result<()> {
-    let images = Images::with("aarch64-linux-gnu-gcc")?;
+    let images = Images::cross_compiled("aarch64-linux-gnu-gcc")?;
     for (form, flags) in FORMS {
         for variant in [&PLAIN, &ONE_LIBRARY, &LARGE] {
             let link = ["@real/libcudart.so.12", "@real/libcuda.so.1"];
