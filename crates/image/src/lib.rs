@@ -18,6 +18,7 @@
 mod archive;
 mod device;
 mod dlopen_notes;
+pub mod edit;
 mod elf;
 mod error;
 mod file;

@@ -1,0 +1,38 @@
+//! Description of an edit.
+
+/// Changes to an image.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Request {
+    /// `DT_NEEDED` of the stub. Replaces the first of the replaced libraries; the entries of the others
+    /// are removed.
+    pub stub: String,
+    /// Directory to append to the image's `DT_RUNPATH`, or to its `DT_RPATH` if it has only that one.
+    pub runpath: Option<String>,
+    /// Libraries whose functions the stub provides.
+    pub libraries: Vec<Replaced>,
+    /// Imports without a version that a node of the stub provides. In an image without version needs
+    /// ([`Inspection::has_versions`](super::Inspection::has_versions)) they stay without a version.
+    pub unversioned: Vec<Unversioned>,
+}
+
+/// A library that the stub replaces.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Replaced {
+    /// Names in `DT_NEEDED`: `libcudart.so.12`, and those of grafted copies
+    /// (`libcudart-5a077122.so.12.0.107`). A library that provides one of `nodes` is replaced in any case.
+    pub needed: Vec<String>,
+    /// Version nodes of the library.
+    pub nodes: Vec<String>,
+    /// The stub's node for its functions, `GPUSTUB_<package>_<library>`. All nodes that an image requires
+    /// of the library become this one.
+    pub node: String,
+}
+
+/// An import without a version.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Unversioned {
+    /// Name of the symbol.
+    pub symbol: String,
+    /// The stub's node that provides it.
+    pub node: String,
+}

@@ -1,0 +1,43 @@
+//! Symbols of moved sections in the full symbol table: those of the sections themselves, which mold writes,
+//! `_DYNAMIC`, and `__abi_tag` of crt1.o. No loader reads them; eu-elflint compares them with the sections.
+
+use object::elf::SHT_SYMTAB;
+
+use super::headers::Section;
+use super::image::Image;
+use super::source::{u16_at, u64_at};
+use super::symbols::SYMBOL;
+
+/// Number of symbols read at a time.
+const CHUNK: u64 = 4096;
+
+/// Edits of the symbols: offset in the file, and bytes. `sections` are those of the edited image.
+pub(super) fn moved_symbols(image: &Image<'_>, sections: &[Section]) -> Vec<(u64, Vec<u8>)> {
+    let mut edits = Vec::new();
+    // Without a table, or with a damaged one, there is nothing to keep right.
+    let _ = scan(image, sections, &mut edits);
+    edits
+}
+
+fn scan(image: &Image<'_>, sections: &[Section], edits: &mut Vec<(u64, Vec<u8>)>) -> Option<()> {
+    let table = image.sections.iter().find(|s| s.kind == SHT_SYMTAB)?;
+    let pairs: Vec<_> = image.sections.iter().zip(sections).collect();
+    for start in (0..table.size).step_by((CHUNK * SYMBOL) as usize) {
+        let size = (table.size - start).min(CHUNK * SYMBOL);
+        let offset = table.offset.checked_add(start)?;
+        let part = image.source.bytes(offset, size)?;
+        for (i, symbol) in part.chunks_exact(SYMBOL as usize).enumerate() {
+            let Some((old, new)) = pairs.get(usize::from(u16_at(symbol, 6))) else {
+                continue;
+            };
+            let distance = u64_at(symbol, 8).checked_sub(old.addr);
+            let distance = distance.filter(|&distance| distance < old.size);
+            if let (Some(distance), true) = (distance, old.addr != new.addr) {
+                let at = offset + i as u64 * SYMBOL + 8;
+                let value = new.addr.wrapping_add(distance);
+                edits.push((at, value.to_le_bytes().to_vec()));
+            }
+        }
+    }
+    Some(())
+}
