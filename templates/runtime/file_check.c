@@ -62,7 +62,7 @@ static const char *check_segments(int file, const ElfW(Ehdr) * header)
         if (segments[i].p_type == PT_LOAD && (start > size || stored > size - start))
             return "truncated: the file ends before its segments do";
         if (segments[i].p_type == PT_NOTE && has_stub_note(file, &segments[i]))
-            return "a library of stubs, not the library";
+            return STUB_LIBRARY;
     }
     return NULL;
 }
@@ -140,17 +140,16 @@ static char *read_cache(size_t *size)
     return data;
 }
 
-/* Returns why a file to which the cache leads for this name cannot be the library, and its path, which the
- * caller frees; NULL if there is none. */
-const char *cached_objection(const char *name, char **path)
+/* Returns the path of a file to which the cache leads for this name, which the caller frees; NULL if there is
+ * none. `objection` NULL: of a file that could be the library; else of one that could not, for that reason. */
+char *cached_file(const char *name, const char **objection)
 {
-    const char *why = NULL;
+    char *path = NULL;
     size_t size, start = 0;
     char *data = read_cache(&size);
     struct cache_header header;
     struct cache_entry entry;
     uint32_t old_count;
-    *path = NULL;
     if (data && size > OLD_HEADER_SIZE && !memcmp(data, old_cache_magic, sizeof old_cache_magic - 1)) {
         memcpy(&old_count, data + OLD_HEADER_SIZE - sizeof old_count, sizeof old_count);
         start = (OLD_HEADER_SIZE + (size_t)old_count * OLD_ENTRY_SIZE + 7) / 8 * 8;
@@ -162,17 +161,19 @@ const char *cached_objection(const char *name, char **path)
             header.count > (size - sizeof header) / sizeof entry)
             header.count = 0;
         const char *cache = data + start;
-        for (uint32_t i = 0; i < header.count && !*path; i++) {
+        for (uint32_t i = 0; i < header.count && !path; i++) {
             memcpy(&entry, cache + sizeof header + i * sizeof entry, sizeof entry);
             if (entry.kind != CACHE_KIND || entry.name >= size || entry.path >= size ||
                 strcmp(cache + entry.name, name))
                 continue;
-            why = file_objection(cache + entry.path);
-            if (why && strcmp(why, FOREIGN_FILE))
-                *path = copy_string(cache + entry.path);
+            const char *why = file_objection(cache + entry.path);
+            if (objection ? why && strcmp(why, FOREIGN_FILE) : !why)
+                path = copy_string(cache + entry.path);
+            if (objection)
+                *objection = why;
         }
     }
     free(data);
-    return *path ? why : NULL;
+    return path;
 }
 #endif

@@ -1,6 +1,7 @@
 //! Facts about programs and shared libraries that policy checks need.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use object::read::elf::{FileHeader, ProgramHeader, Sym};
 use object::{Endianness, elf};
@@ -9,6 +10,7 @@ use crate::device::{DeviceCode, device_code};
 use crate::dlopen_notes::dlopen_notes;
 use crate::elf::{Image, for_class};
 use crate::error::{Error, Problem};
+use crate::file::with_file;
 use crate::link_facts::{LinkFacts, VersionNeeds, loader_facts};
 use crate::strings::Strings;
 
@@ -87,6 +89,11 @@ pub fn read_image(bytes: &[u8], keep: Keep<'_>) -> Result<ImageFacts, Error> {
     Ok(read(bytes, keep)?)
 }
 
+/// [`read_image`] of a file; the error has its path.
+pub fn read_image_file(path: &Path, keep: Keep<'_>) -> Result<ImageFacts, Error> {
+    with_file(path, |bytes| read_image(bytes, keep))
+}
+
 fn read(bytes: &[u8], keep: Keep<'_>) -> Result<ImageFacts, Problem> {
     for_class!(bytes, image_facts, keep)
 }
@@ -151,6 +158,26 @@ fn x86_level<Elf: FileHeader<Endian = Endianness>>(image: &Image<'_, Elf>) -> u8
         }
     }
     level
+}
+
+/// Whether the bytes are a shared library of stubs, by its note (`elf_table.h`), as the run time decides.
+pub fn is_stub_library(bytes: &[u8]) -> bool {
+    fn has_note<Elf: FileHeader<Endian = Endianness>>(bytes: &[u8]) -> Result<bool, Problem> {
+        let image = Image::<Elf>::parse(bytes)?;
+        for segment in image.segments() {
+            let Ok(Some(mut notes)) = segment.notes(image.endian, image.data()) else {
+                continue;
+            };
+            while let Ok(Some(note)) = notes.next() {
+                if note.name() == b"gpustub" {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+    let read = || -> Result<bool, Problem> { for_class!(bytes, has_note) };
+    read().unwrap_or(false)
 }
 
 fn dynamic_symbols<Elf: FileHeader<Endian = Endianness>>(

@@ -9,13 +9,19 @@
 //!   version, such as of any library that needs libcuda.so.1, binds to the first default version in scope,
 //!   and to no hidden one (glibc, dl-lookup.c: check_match; FreeBSD, rtld.c: matched_symbol).
 //!
+//! A library with the soname of a real one ([`soname_script`]) has the nodes of that one instead, as default versions,
+//! and its `.link.so` would be the same file.
+//!
 //! Programs for musl load the first form under the second name: musl ignores versions of references, and
 //! finds no hidden one (dynlink.c: gnu_lookup).
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use gpustub_core::diag::{COMPILER_ERROR, IO_ERROR};
+use gpustub_core::text::join;
 
 use super::{OBJECTS, Toolchain, absolute, failed};
 use crate::error::Error;
@@ -56,12 +62,36 @@ pub fn version_script(name: &str) -> String {
     )
 }
 
+/// Version script of a library that replaces the real one for a program: exactly these functions, each with its
+/// version node, if it has one. Functions without a node stay in the base version, which a script with nodes cannot
+/// name; nothing else that is visible does.
+pub fn soname_script<'a>(
+    functions: impl IntoIterator<Item = (&'a str, Option<&'a str>)>,
+) -> String {
+    let mut nodes = BTreeMap::<&str, Vec<&str>>::new();
+    for (name, version) in functions {
+        if let Some(version) = version {
+            nodes.entry(version).or_default().push(name);
+        }
+    }
+    let mut text = String::new();
+    let mut local = " local: gpustub1_*; _end; _edata; __bss_start;";
+    for (node, names) in &nodes {
+        let names = join(names, "; ");
+        text.push_str(&format!("{node} {{ global: {names};{local} }};\n"));
+        local = "";
+    }
+    if nodes.is_empty() {
+        text = format!("{{{local} }};\n");
+    }
+    text
+}
+
 impl Toolchain {
     /// Compiles the sources in `dir` with exported stubs, and links them into the shared library
     /// `library`, whose file name becomes its soname.
     pub fn shared_library(&self, dir: &Path, library: &Path) -> Result<SharedStubs, Error> {
-        let file = library.file_name().map(|name| name.to_string_lossy());
-        let file = file.unwrap_or_default();
+        let file = file_name(library);
         let Some(name) = file.strip_prefix("lib").and_then(|n| n.strip_suffix(".so")) else {
             let message = format!("{} is not the name of a library", library.display());
             return Err(Error::new(&IO_ERROR, message));
@@ -69,30 +99,13 @@ impl Toolchain {
         let define = format!("-DGPUSTUB_EXPORT={}", export_name(name));
         self.objects(dir, &[&define])?;
         self.object(dir, &[&define], CLIENT.1, CLIENT.0)?;
-        let script = dir.join("gpustub.map");
-        files::write_if_changed(&script, version_script(name).as_bytes())?;
 
         let linked = SharedStubs {
             library: library.to_owned(),
             client: dir.join(CLIENT.0),
             link_library: link_file(library),
         };
-        let new = absolute(&files::sibling(library))?;
-        let mut command = self.compiler.command(dir);
-        command.args([
-            "-shared",
-            "-Wl,-z,defs",
-            "-Wl,--gc-sections",
-            "-Wl,--build-id=none",
-            "-Wl,--version-script=gpustub.map",
-        ]);
-        command.arg(format!("-Wl,-soname,{file}"));
-        command.arg("-o").arg(&new).args(OBJECTS);
-        let output = command.output().map_err(|e| self.no_compiler(&e))?;
-        if !output.status.success() {
-            files::remove(&new)?;
-            return Err(failed("the stubs could not be linked", &command, &output));
-        }
+        let new = self.link(dir, library, &version_script(name))?;
         let mut image = fs::read(&new).map_err(|e| Error::io("read", &new, &e))?;
         files::rename(&new, &linked.link_library)?;
         if self.target.env != "musl" && hide_versions(&mut image).is_none() {
@@ -104,6 +117,42 @@ impl Toolchain {
         files::write_if_changed(library, &image)?;
         Ok(linked)
     }
+
+    /// As [`Self::shared_library`], for programs that need or open the real library of this file name: `script`
+    /// is a [`soname_script`], and the versions are default ones.
+    pub fn soname_library(&self, dir: &Path, library: &Path, script: &str) -> Result<(), Error> {
+        let define = format!("-DGPUSTUB_EXPORT={}", export_name(&file_name(library)));
+        self.objects(dir, &[&define])?;
+        let new = self.link(dir, library, script)?;
+        files::rename(&new, library)
+    }
+
+    /// Links the objects in `dir` into a neighbour of `library`, whose path it returns.
+    fn link(&self, dir: &Path, library: &Path, script: &str) -> Result<PathBuf, Error> {
+        files::write_if_changed(&dir.join("gpustub.map"), script.as_bytes())?;
+        let new = absolute(&files::sibling(library))?;
+        let mut command = self.compiler.command(dir);
+        command.args([
+            "-shared",
+            "-Wl,-z,defs",
+            "-Wl,--gc-sections",
+            "-Wl,--build-id=none",
+            "-Wl,--version-script=gpustub.map",
+        ]);
+        command.arg(format!("-Wl,-soname,{}", file_name(library)));
+        command.arg("-o").arg(&new).args(OBJECTS);
+        let output = command.output().map_err(|e| self.no_compiler(&e))?;
+        if !output.status.success() {
+            files::remove(&new)?;
+            return Err(failed("the stubs could not be linked", &command, &output));
+        }
+        Ok(new)
+    }
+}
+
+fn file_name(library: &Path) -> Cow<'_, str> {
+    let name = library.file_name().map(|name| name.to_string_lossy());
+    name.unwrap_or_default()
 }
 
 /// Makes the versions of all definitions hidden. `None`: it has none, or is no 64-bit image.
