@@ -20,28 +20,26 @@
 #define MACHINE EM_AARCH64
 #endif
 
-enum { MAX_HEADERS = 64, MAX_NOTES_SIZE = 512 };
+enum { MAX_HEADERS = 64, MAX_NOTES = 64 };
 
 /* Returns whether a note segment has the note of a stub library (elf_table.h). */
 static int has_stub_note(int file, const ElfW(Phdr) * segment)
 {
     static const char name[8] = "gpustub";
-    char notes[MAX_NOTES_SIZE];
-    size_t size = segment->p_filesz < sizeof notes ? (size_t)segment->p_filesz : sizeof notes;
-    ElfW(Nhdr) note;
-    if (pread(file, notes, size, (off_t)segment->p_offset) != (ssize_t)size)
-        return 0;
-    for (size_t at = 0; size - at >= sizeof note + sizeof name;) {
-        memcpy(&note, notes + at, sizeof note);
-        size_t left = size - at - sizeof note;
-        if (note.n_namesz == sizeof name && !memcmp(notes + at + sizeof note, name, sizeof name))
+    struct {
+        ElfW(Nhdr) header;
+        char name[sizeof name];
+    } note;
+    uint64_t at = 0;
+    /* Notes of opened libraries may precede it. */
+    for (int i = 0; i < MAX_NOTES && at <= segment->p_filesz; i++) {
+        if (segment->p_filesz - at < sizeof note ||
+            pread(file, &note, sizeof note, (off_t)(segment->p_offset + at)) != sizeof note)
+            return 0;
+        if (note.header.n_namesz == sizeof name && !memcmp(note.name, name, sizeof name))
             return 1;
-        if (note.n_namesz > left || note.n_descsz > left)
-            return 0;
-        size_t length = ((size_t)note.n_namesz + 3) / 4 * 4 + ((size_t)note.n_descsz + 3) / 4 * 4;
-        if (length > left)
-            return 0;
-        at += sizeof note + length;
+        at += sizeof note.header + ((uint64_t)note.header.n_namesz + 3) / 4 * 4 +
+              ((uint64_t)note.header.n_descsz + 3) / 4 * 4;
     }
     return 0;
 }
