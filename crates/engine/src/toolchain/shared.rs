@@ -15,6 +15,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use gpustub_core::by_name::ByName;
 use gpustub_core::diag::{COMPILER_ERROR, IO_ERROR};
 
 use super::{OBJECTS, Toolchain, absolute, failed};
@@ -77,6 +78,38 @@ impl Toolchain {
             client: dir.join(CLIENT.0),
             link_library: link_file(library),
         };
+        let new = self.link_stubs(dir, library, &[])?;
+        let mut image = fs::read(&new).map_err(|e| Error::io("read", &new, &e))?;
+        files::rename(&new, &linked.link_library)?;
+        if self.target.env != "musl" && hide_versions(&mut image).is_none() {
+            return Err(self.without_versions());
+        }
+        files::write_if_changed(library, &image)?;
+        Ok(linked)
+    }
+
+    /// Compiles the sources in `dir`, and links them into the shared library `library` for finished images:
+    /// `exports` has the functions of each version node. Returns its bytes.
+    pub fn stub_library(
+        &self,
+        dir: &Path,
+        library: &Path,
+        exports: &ByName<Vec<String>>,
+    ) -> Result<Vec<u8>, Error> {
+        self.objects(dir, &["-DGPUSTUB_EXPORT=repaired"])?;
+        let script = dir.join("gpustub.map");
+        files::write_if_changed(&script, node_script(exports).as_bytes())?;
+        let new = self.link_stubs(dir, library, &["-Wl,-s"])?;
+        let mut image = fs::read(&new).map_err(|e| Error::io("read", &new, &e))?;
+        files::remove(&new)?;
+        hide_versions(&mut image).ok_or_else(|| self.without_versions())?;
+        Ok(image)
+    }
+
+    /// Links the objects in `dir` with the version script there into a file beside `library`, whose file
+    /// name becomes the soname.
+    fn link_stubs(&self, dir: &Path, library: &Path, more: &[&str]) -> Result<PathBuf, Error> {
+        let file = library.file_name().unwrap_or_default().to_string_lossy();
         let new = absolute(&files::sibling(library))?;
         let mut command = self.compiler.command(dir);
         command.args([
@@ -86,24 +119,33 @@ impl Toolchain {
             "-Wl,--build-id=none",
             "-Wl,--version-script=gpustub.map",
         ]);
-        command.arg(format!("-Wl,-soname,{file}"));
+        command.args(more).arg(format!("-Wl,-soname,{file}"));
         command.arg("-o").arg(&new).args(OBJECTS);
         let output = command.output().map_err(|e| self.no_compiler(&e))?;
         if !output.status.success() {
             files::remove(&new)?;
             return Err(failed("the stubs could not be linked", &command, &output));
         }
-        let mut image = fs::read(&new).map_err(|e| Error::io("read", &new, &e))?;
-        files::rename(&new, &linked.link_library)?;
-        if self.target.env != "musl" && hide_versions(&mut image).is_none() {
-            let program = self.compiler.program.to_string_lossy();
-            let message = format!("`{program}` linked the stubs without symbol versions");
-            return Err(Error::new(&COMPILER_ERROR, message)
-                .help("choose another linker: CFLAGS=-fuse-ld=bfd, gold, lld or mold"));
-        }
-        files::write_if_changed(library, &image)?;
-        Ok(linked)
+        Ok(new)
     }
+
+    fn without_versions(&self) -> Error {
+        let program = self.compiler.program.to_string_lossy();
+        let message = format!("`{program}` linked the stubs without symbol versions");
+        Error::new(&COMPILER_ERROR, message)
+            .help("choose another linker: CFLAGS=-fuse-ld=bfd, gold, lld or mold")
+    }
+}
+
+/// Version script of a library with these functions in each node, and no others.
+fn node_script(exports: &ByName<Vec<String>>) -> String {
+    let mut script = "GPUSTUB_0 { };\n".to_owned();
+    for (index, (node, functions)) in exports.iter().enumerate() {
+        let locals = if index == 0 { " local: *;" } else { "" };
+        let functions = functions.join("; ");
+        script += &format!("{node} {{ global: {functions};{locals} }};\n");
+    }
+    script
 }
 
 /// Makes the versions of all definitions hidden. `None`: it has none, or is no 64-bit image.
