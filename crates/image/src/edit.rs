@@ -12,11 +12,23 @@
 //! does. Section headers are adjusted if there are any. The result is read again and compared with the
 //! request, and [`plan`] returns an error where it differs.
 
+mod dynamic;
+mod headers;
+mod image;
 mod inspect;
+mod layout;
 mod patch;
 mod plan;
 mod problem;
+mod relocations;
 mod request;
+mod source;
+mod strings;
+mod symbols;
+mod symtab;
+mod targets;
+mod verify;
+mod versions;
 
 pub use inspect::{ImportKind, Imported, Inspection, inspect};
 pub use patch::{Patch, Piece};

@@ -1,9 +1,22 @@
 //! Requirements of an image, as far as an edit depends on them.
 
+use std::collections::BTreeSet;
+
+use object::elf::{
+    self, DynamicTag, PT_INTERP, STB_LOCAL, STT_COMMON, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE,
+    STT_OBJECT, STT_TLS,
+};
+
+use super::image::Image;
+use super::problem::Problem;
+use super::relocations::Relocations;
+use super::source::Source;
+use super::symbols::Symbols;
+use super::versions::{Needs, defined_indices};
 use crate::image_facts::ImageKind;
 use crate::link_facts::VersionNeed;
-
-use super::problem::Problem;
+use crate::machine::machine_name;
+use crate::strings::Strings;
 
 /// Requirements of an image.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -62,7 +75,122 @@ pub enum ImportKind {
     Unknown,
 }
 
+/// Requirements of an image, and where they are in the file.
+pub(super) struct Details {
+    pub(super) inspection: Inspection,
+    /// Symbol index of each import.
+    pub(super) indices: Vec<u32>,
+    /// Offset of the version table of the symbols.
+    pub(super) versions_offset: u64,
+    /// Version table of the symbols; empty in an image without versions.
+    pub(super) versions: Vec<u8>,
+    pub(super) needs: Option<Needs>,
+    /// Indices of the versions that the image defines.
+    pub(super) defined: BTreeSet<u16>,
+}
+
 /// Reads the requirements of the program or shared library in `source`.
-pub fn inspect(_source: &[u8]) -> Result<Inspection, Problem> {
-    Err(Problem::NotElf)
+pub fn inspect(source: &[u8]) -> Result<Inspection, Problem> {
+    let source: &dyn Source = &source;
+    Ok(details(&Image::read(source)?)?.inspection)
+}
+
+pub(super) fn details(image: &Image<'_>) -> Result<Details, Problem> {
+    let (_, bytes) = image.strings()?;
+    let strings = Strings::new(&bytes);
+    let string = |offset: u64| text(&strings, offset);
+    let optional = |tag: DynamicTag| image.tag(tag).map(string).transpose();
+    let has_interpreter = image.segments.iter().any(|s| s.kind == PT_INTERP);
+    let flags = image.tag(elf::DT_FLAGS_1).unwrap_or(0);
+    let kind = match (image.header.kind, has_interpreter) {
+        (_, true) => ImageKind::Program,
+        // A position-independent static program relocates itself.
+        (elf::ET_DYN, false) if flags & elf::DF_1_PIE.0 == 0 => ImageKind::Library,
+        _ => return Err(Problem::Static),
+    };
+    let own = optional(elf::DT_RUNPATH)?;
+    let rpath = own.is_none() && image.tag(elf::DT_RPATH).is_some();
+    let needed: Result<_, _> = image.tags(elf::DT_NEEDED).map(string).collect();
+    let needs = Needs::read(image)?;
+    let mut verneed = Vec::new();
+    for need in needs.iter().flat_map(|needs| &needs.entries) {
+        let nodes = need.nodes.iter().map(|node| string(node.name.into()));
+        verneed.push(VersionNeed {
+            file: string(need.file.into())?,
+            nodes: nodes.collect::<Result<_, _>>()?,
+        });
+    }
+    let mut found = Details {
+        inspection: Inspection {
+            machine: machine_name(image.header.machine, true, true),
+            kind,
+            fixed_address: image.header.kind == elf::ET_EXEC,
+            soname: optional(elf::DT_SONAME)?,
+            needed: needed?,
+            runpath: if rpath { optional(elf::DT_RPATH)? } else { own },
+            rpath,
+            verneed,
+            has_versions: needs.is_some(),
+            imports: Vec::new(),
+        },
+        indices: Vec::new(),
+        versions_offset: 0,
+        versions: Vec::new(),
+        needs,
+        defined: defined_indices(image)?,
+    };
+    imports(image, &strings, &mut found)?;
+    Ok(found)
+}
+
+fn imports(image: &Image<'_>, strings: &Strings<'_>, found: &mut Details) -> Result<(), Problem> {
+    let relocations = Relocations::read(image)?;
+    let symbols = Symbols::read(image, &relocations)?;
+    let versions = found
+        .needs
+        .as_ref()
+        .map(Needs::by_index)
+        .unwrap_or_default();
+    for symbol in symbols.iter() {
+        let index = symbol.version_index();
+        let version = index.and_then(|index| versions.get(&index));
+        let copied = relocations.is_copied(symbol.index);
+        // A program defines what it copies, in the version of the library.
+        if symbol.bind == STB_LOCAL || !(symbol.is_undefined || copied || version.is_some()) {
+            continue;
+        }
+        // glibc indexes its array of versions without a check.
+        let unknown = index.filter(|index| version.is_none() && !found.defined.contains(index));
+        if unknown.is_some() {
+            return Err(Problem::Malformed("symbol has an unknown version"));
+        }
+        let name = |offset: u32| text(strings, offset.into());
+        found.indices.push(symbol.index);
+        found.inspection.imports.push(Imported {
+            name: name(symbol.name)?,
+            file: version.map(|&(file, _)| name(file)).transpose()?,
+            node: version.map(|&(_, node)| name(node)).transpose()?,
+            kind: match symbol.kind {
+                STT_FUNC | STT_GNU_IFUNC => ImportKind::Function,
+                STT_OBJECT | STT_COMMON => ImportKind::Data,
+                STT_TLS => ImportKind::ThreadLocal,
+                STT_NOTYPE => ImportKind::Unknown,
+                _ => return Err(Problem::Malformed("import has an unknown type")),
+            },
+            weak: symbol.is_weak(),
+            copied,
+            referenced: relocations.is_referenced(symbol.index),
+        });
+    }
+    found.versions_offset = symbols.versions_offset;
+    found.versions = symbols.versions().to_vec();
+    Ok(())
+}
+
+fn text(strings: &Strings<'_>, offset: u64) -> Result<String, Problem> {
+    let text = strings.get(offset).map(str::to_owned);
+    text.map_err(|problem| match problem {
+        crate::Problem::Malformed(what) => Problem::Malformed(what),
+        _ => Problem::Malformed("invalid string table"),
+    })
 }

@@ -1,0 +1,38 @@
+//! A string table that grows at its end.
+
+use memchr::memmem;
+
+use super::problem::Problem;
+
+/// A string table: that of the image, and strings to append.
+pub(super) struct NewStrings<'t> {
+    old: &'t [u8],
+    pub(super) added: Vec<u8>,
+}
+
+impl<'t> NewStrings<'t> {
+    pub(super) fn new(old: &'t [u8]) -> Self {
+        Self {
+            old,
+            added: Vec::new(),
+        }
+    }
+
+    /// Size of the table with the new strings.
+    pub(super) fn size(&self) -> u64 {
+        (self.old.len() + self.added.len()) as u64
+    }
+
+    /// Offset of a string, which is appended unless a string of the table ends with it.
+    pub(super) fn intern(&mut self, text: &str) -> Result<u32, Problem> {
+        let text = [text.as_bytes(), b"\0"].concat();
+        let old = memmem::find(self.old, &text);
+        let new = || memmem::find(&self.added, &text).map(|at| self.old.len() + at);
+        let at = old.or_else(new).unwrap_or_else(|| {
+            let at = self.old.len() + self.added.len();
+            self.added.extend(&text);
+            at
+        });
+        u32::try_from(at).map_err(|_| Problem::Layout("the string table is full"))
+    }
+}

@@ -1,0 +1,175 @@
+//! Small images that need GPU libraries, the libraries, and a stub.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use gpustub_image::edit::{Replaced, Request, Unversioned, plan};
+use gpustub_tests::command::succeed;
+use gpustub_tests::{Result, scratch};
+use tempfile::TempDir;
+
+/// A directory with images.
+pub struct Images {
+    directory: TempDir,
+}
+
+/// The runtime of CUDA 12: its functions have a version.
+const RUNTIME: &str = "int cudaMalloc(void) { return 12; } int cudaFree(void) { return 112; }";
+/// The runtime of CUDA 13, with the version of its own.
+const RUNTIME_13: &str = "int cudaMalloc(void) { return 13; } int cudaFree(void) { return 113; }";
+/// The driver, whose functions have none.
+const DRIVER: &str = "int cuInit(void) { return 1; }";
+
+/// The stub: non-default versions of index 3 or more, which glibc gives to no unversioned reference.
+const STUB: &str = r#"
+int malloc_stub(void) { return 35; } __asm__(".symver malloc_stub, cudaMalloc@GPUSTUB_p_cudart");
+int free_stub(void) { return 36; } __asm__(".symver free_stub, cudaFree@GPUSTUB_p_cudart");
+int init_stub(void) { return 37; } __asm__(".symver init_stub, cuInit@GPUSTUB_p_cuda");
+"#;
+const STUB_NODES: &str = "GPUSTUB_0 { }; GPUSTUB_p_cudart { global: cudaMalloc; cudaFree; local: *; }; GPUSTUB_p_cuda { global: cuInit; };";
+
+/// Zero-initialised, relocated, thread-local and constructed data around the imports. `f` returns what
+/// they return.
+pub const USER: &str = r#"
+extern int cudaMalloc(void), cudaFree(void), cuInit(void);
+int big[5000]; static int x = 4; int *p[] = {&x, big, &big[5]};
+static int constructed;
+__attribute__((constructor)) static void construct(void) { constructed = 1; }
+__thread int local = 2, local_zero[3];
+int f(void) {
+    int (*volatile address)(void) = cudaFree;
+    for (int i = 0; i < 5000; i++)
+        if (big[i]) return -1;
+    if (local_zero[2] || local != 2 || *p[0] != 4 || p[2] != big + 5 || !constructed) return -2;
+#ifdef ONE_LIBRARY
+    return cudaMalloc() * 1000000 + address() * 1000;
+#else
+    return cudaMalloc() * 1000000 + address() * 1000 + cuInit();
+#endif
+}
+#ifdef PROGRAM
+#include <stdio.h>
+int main(void) { printf("%d\n", f()); }
+#endif
+"#;
+
+/// Loads each argument, one with a plus sign into the global scope, and prints the result of its `f`.
+pub const LOADER: &str = r#"
+#include <dlfcn.h>
+#include <stdio.h>
+int main(int c, char **v) {
+    for (int i = 1; i < c; i++) {
+        const char *name = v[i];
+        int flags = RTLD_NOW | RTLD_LOCAL;
+        if (*name == '+') { flags = RTLD_NOW | RTLD_GLOBAL; name++; }
+        void *handle = dlopen(name, flags);
+        if (!handle) return fprintf(stderr, "%s\n", dlerror()), 3;
+        int (*f)(void) = (int (*)(void))dlsym(handle, "f");
+        if (f) printf("%d\n", f());
+    }
+    return 0;
+}
+"#;
+
+impl Images {
+    /// The libraries, the stub (in `stub/`) and the program `load`.
+    pub fn new() -> Result<Self> {
+        let images = Self {
+            directory: scratch()?,
+        };
+        fs::create_dir(images.at("stub"))?;
+        images.library(
+            "real.so",
+            RUNTIME,
+            "libcudart.so.12",
+            Some("libcudart.so.12 { global: *; };"),
+        )?;
+        images.library(
+            "real13.so",
+            RUNTIME_13,
+            "libcudart.so.13",
+            Some("libcudart.so.13 { global: *; };"),
+        )?;
+        images.library("driver.so", DRIVER, "libcuda.so.1", None)?;
+        images.library(
+            "stub/libgpustub_p.so",
+            STUB,
+            "libgpustub_p.so",
+            Some(STUB_NODES),
+        )?;
+        images.compile("load", LOADER, &["-ldl"])?;
+        Ok(images)
+    }
+
+    /// Path of a file.
+    pub fn at(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// Compiles C; `flags` may name files of the directory with `@`.
+    pub fn compile(&self, output: &str, source: &str, flags: &[&str]) -> Result<PathBuf> {
+        let c = self.at(&format!("{output}.c"));
+        fs::write(&c, source)?;
+        let mut cc = Command::new("gcc");
+        cc.args(["-O1", "-w", "-o"]).arg(self.at(output)).arg(&c);
+        for flag in flags {
+            match flag.strip_prefix('@') {
+                Some(file) => cc.arg(self.at(file)),
+                None => cc.arg(flag),
+            };
+        }
+        succeed(&mut cc)?;
+        Ok(self.at(output))
+    }
+
+    /// A shared library of this soname, with a version script.
+    pub fn library(
+        &self,
+        output: &str,
+        source: &str,
+        soname: &str,
+        versions: Option<&str>,
+    ) -> Result<PathBuf> {
+        let soname = format!("-Wl,-soname,{soname}");
+        let mut flags = vec!["-shared", "-fPIC", &soname];
+        let script = self.at(&format!("{output}.map"));
+        let script_flag = format!("-Wl,--version-script={}", script.display());
+        if let Some(versions) = versions {
+            fs::write(&script, versions)?;
+            flags.push(&script_flag);
+        }
+        self.compile(output, source, &flags)
+    }
+
+    /// Edits an image, so that it uses the stub.
+    pub fn repair(&self, image: &Path, output: &str) -> Result<PathBuf> {
+        let bytes = fs::read(image)?;
+        let patch = plan(&bytes, &request())?;
+        let mut file = fs::File::create(self.at(output))?;
+        patch.write(&bytes, &mut file)?;
+        file.set_permissions(fs::metadata(image)?.permissions())?;
+        Ok(self.at(output))
+    }
+}
+
+/// The request of a package that imports the runtime and the driver.
+pub fn request() -> Request {
+    let replaced = |needed: &str, nodes: &[&str], node: &str| Replaced {
+        needed: vec![needed.to_owned()],
+        nodes: nodes.iter().map(|node| node.to_string()).collect(),
+        node: node.to_owned(),
+    };
+    Request {
+        stub: "libgpustub_p.so".into(),
+        runpath: Some("$ORIGIN/stub".into()),
+        libraries: vec![
+            replaced("libcudart.so.12", &["libcudart.so.12"], "GPUSTUB_p_cudart"),
+            replaced("libcuda.so.1", &[], "GPUSTUB_p_cuda"),
+        ],
+        unversioned: vec![Unversioned {
+            symbol: "cuInit".into(),
+            node: "GPUSTUB_p_cuda".into(),
+        }],
+    }
+}
