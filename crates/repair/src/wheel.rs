@@ -59,7 +59,6 @@ struct Entry {
     range: Range<u64>,
     wayfinder: ZipArchiveEntryWayfinder,
     size: u64,
-    crc: u32,
 }
 
 /// Writes the new contents of a file.
@@ -116,7 +115,6 @@ impl Wheel {
                 range: offset..offset,
                 wayfinder: record.wayfinder(),
                 size: record.uncompressed_size_hint(),
-                crc: record.crc32(),
             });
         }
         let mut starts: Vec<u64> = entries.iter().map(|entry| entry.range.start).collect();
