@@ -13,6 +13,7 @@
 //! request, and [`plan`] returns an error where it differs.
 
 mod dynamic;
+mod evict;
 mod headers;
 mod image;
 mod inspect;

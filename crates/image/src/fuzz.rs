@@ -5,6 +5,7 @@ use gpustub_core::symbols::SymbolList;
 
 use crate::archive::archive_members;
 use crate::device::{archive_device_code, read_device_code};
+use crate::edit::{Inspection, Problem, Replaced, Request, Unversioned, inspect, plan};
 use crate::ifs::to_ifs;
 use crate::image_facts::read_image;
 use crate::link_facts::read_link_facts;
@@ -41,6 +42,69 @@ pub fn check(data: &[u8]) -> bool {
         again, list,
         "a list that was written reads as the same list"
     );
+    true
+}
+
+/// Edits `data`, and panics if the result violates a property. Returns whether `data` could be edited.
+#[doc(hidden)]
+pub fn edit(data: &[u8]) -> bool {
+    let replaced = |library: &str, node: &str| Replaced {
+        needed: vec![library.to_owned()],
+        nodes: vec![library.to_owned()],
+        node: node.to_owned(),
+    };
+    let request = Request {
+        stub: "libgpustub_fuzz.so".into(),
+        runpath: Some("$ORIGIN/../fuzz.libs".into()),
+        libraries: vec![
+            replaced("libcudart.so.12", "GPUSTUB_fuzz_cudart"),
+            replaced("libcuda.so.1", "GPUSTUB_fuzz_cuda"),
+        ],
+        unversioned: vec![Unversioned {
+            symbol: "cuInit".into(),
+            node: "GPUSTUB_fuzz_cuda".into(),
+        }],
+    };
+    let Ok(before) = inspect(data) else {
+        assert!(plan(data, &request).is_err(), "what is edited can be read");
+        return false;
+    };
+    let patch = match plan(data, &request) {
+        Ok(patch) => patch,
+        Err(Problem::Verification(what)) => panic!("{what}"),
+        Err(_) => return false,
+    };
+    // The zeros of .bss, tables and strings; all tables are in the file.
+    assert!(
+        patch.len() <= 3 * data.len() as u64 + (2 << 20),
+        "bounded size"
+    );
+    let mut edited = Vec::new();
+    patch
+        .write(data, &mut edited)
+        .expect("a vector takes all bytes");
+    assert_eq!(edited.len() as u64, patch.len());
+    let after = inspect(&edited).expect("an edited image is readable");
+    let names = |facts: &Inspection| -> Vec<String> {
+        facts
+            .imports
+            .iter()
+            .map(|import| import.name.clone())
+            .collect()
+    };
+    assert_eq!(names(&before), names(&after));
+    let replaced = |library: &String| request.libraries.iter().any(|l| l.needed.contains(library));
+    assert!(after.needed.contains(&request.stub));
+    assert!(!after.needed.iter().any(replaced));
+    assert!(!after.verneed.iter().any(|need| replaced(&need.file)));
+    // The other reader reads what it could read before.
+    if let Ok(facts) = read_image(data, &|_, _| true) {
+        let edited = read_image(&edited, &|_, _| true).expect("still readable");
+        assert_eq!(facts.exports, edited.exports);
+        assert_eq!(facts.imports.len(), edited.imports.len());
+        assert_eq!(edited.link.needed, after.needed);
+        assert_eq!(edited.link.verneed, after.verneed);
+    }
     true
 }
 

@@ -9,8 +9,8 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use damage::{changes, overwritten as damaged};
-use gpustub_image::fuzz::{archive as check_archive, check};
-use library::{KINDS, build, run};
+use gpustub_image::fuzz::{archive as check_archive, check, edit as check_edit};
+use library::{KINDS, build, build_importer, run};
 use proptest::prelude::*;
 
 /// A real library, small enough that most of its bytes are headers and tables.
@@ -21,6 +21,17 @@ fn small() -> &'static [u8] {
         let flags = ["-DVERSIONED", "-DIFUNC", "-Wl,--hash-style=both", "-s"];
         let bytes = std::fs::read(build(directory.path(), &["cc"], KINDS, &flags)).unwrap();
         assert!(check(&bytes), "undamaged, it is readable");
+        bytes
+    })
+}
+
+/// A library that imports functions with and without version of two libraries.
+fn importer() -> &'static [u8] {
+    static BYTES: OnceLock<Vec<u8>> = OnceLock::new();
+    BYTES.get_or_init(|| {
+        let directory = tempfile::tempdir().unwrap();
+        let bytes = std::fs::read(build_importer(directory.path(), &["-s"])).unwrap();
+        assert!(check_edit(&bytes), "undamaged, it can be edited");
         bytes
     })
 }
@@ -60,6 +71,20 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1024, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn overwritten_and_edited(changes in changes()) {
+        check_edit(&damaged(importer(), &changes));
+    }
+
+    #[test]
+    fn cut_and_edited(length in any::<prop::sample::Index>()) {
+        check_edit(&importer()[..length.index(importer().len())]);
+    }
+}
+
 /// Sets each byte of the headers and of the dynamic section in turn to extreme values.
 #[test]
 fn each_byte_at_its_extremes() {
@@ -69,6 +94,19 @@ fn each_byte_at_its_extremes() {
         for value in [0, 1, 0x7f, 0xff, was ^ 1, was.wrapping_add(1)] {
             bytes[at] = value;
             check(&bytes);
+        }
+        bytes[at] = was;
+    }
+}
+
+#[test]
+fn edited_with_each_byte_at_its_extremes() {
+    let mut bytes = importer().to_vec();
+    for at in 0..1536 {
+        let was = bytes[at];
+        for value in [0, 0xff, was ^ 1, was.wrapping_add(1)] {
+            bytes[at] = value;
+            check_edit(&bytes);
         }
         bytes[at] = was;
     }

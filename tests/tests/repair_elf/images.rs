@@ -33,6 +33,9 @@ const STUB_NODES: &str = "GPUSTUB_0 { }; GPUSTUB_p_cudart { global: cudaMalloc; 
 /// they return.
 pub const USER: &str = r#"
 extern int cudaMalloc(void), cudaFree(void), cuInit(void);
+#ifdef LARGE
+static char large[3 << 20]; char *l = large + 5;
+#endif
 int big[5000]; static int x = 4; int *p[] = {&x, big, &big[5]};
 static int constructed;
 __attribute__((constructor)) static void construct(void) { constructed = 1; }
@@ -54,7 +57,7 @@ int main(void) { printf("%d\n", f()); }
 #endif
 "#;
 
-/// Loads each argument, one with a plus sign into the global scope, and prints the result of its `f`.
+/// Loads each argument, one with a plus sign into the global scope, and prints the result of its `f` or `g`.
 pub const LOADER: &str = r#"
 #include <dlfcn.h>
 #include <stdio.h>
@@ -66,32 +69,34 @@ int main(int c, char **v) {
         void *handle = dlopen(name, flags);
         if (!handle) return fprintf(stderr, "%s\n", dlerror()), 3;
         int (*f)(void) = (int (*)(void))dlsym(handle, "f");
-        if (f) printf("%d\n", f());
+        int (*g)(void) = f ? 0 : (int (*)(void))dlsym(handle, "g");
+        if (f || g) printf("%d\n", f ? f() : g());
     }
     return 0;
 }
 "#;
 
 impl Images {
-    /// The libraries, the stub (in `stub/`) and the program `load`.
+    /// The libraries (in `real/`), the stub (in `stub/`) and the program `load`.
     pub fn new() -> Result<Self> {
         let images = Self {
             directory: scratch()?,
         };
         fs::create_dir(images.at("stub"))?;
+        fs::create_dir(images.at("real"))?;
         images.library(
-            "real.so",
+            "real/libcudart.so.12",
             RUNTIME,
             "libcudart.so.12",
             Some("libcudart.so.12 { global: *; };"),
         )?;
         images.library(
-            "real13.so",
+            "real/libcudart.so.13",
             RUNTIME_13,
             "libcudart.so.13",
             Some("libcudart.so.13 { global: *; };"),
         )?;
-        images.library("driver.so", DRIVER, "libcuda.so.1", None)?;
+        images.library("real/libcuda.so.1", DRIVER, "libcuda.so.1", None)?;
         images.library(
             "stub/libgpustub_p.so",
             STUB,
@@ -143,9 +148,9 @@ impl Images {
     }
 
     /// Edits an image, so that it uses the stub.
-    pub fn repair(&self, image: &Path, output: &str) -> Result<PathBuf> {
+    pub fn repair(&self, image: &Path, output: &str, request: &Request) -> Result<PathBuf> {
         let bytes = fs::read(image)?;
-        let patch = plan(&bytes, &request())?;
+        let patch = plan(&bytes, request)?;
         let mut file = fs::File::create(self.at(output))?;
         patch.write(&bytes, &mut file)?;
         file.set_permissions(fs::metadata(image)?.permissions())?;

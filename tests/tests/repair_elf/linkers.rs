@@ -9,7 +9,7 @@ use std::process::Command;
 use gpustub_tests::command::{run, succeed};
 use gpustub_tests::{Result, elf};
 
-use crate::images::{Images, USER};
+use crate::images::{Images, USER, request};
 
 /// What is linked, with the flags of the compiler.
 type Form = (&'static str, &'static [&'static str]);
@@ -45,15 +45,16 @@ const ONE_LIBRARY: Variant = Variant {
     prints: "35036000\n",
     ..variant("one library", &["-DONE_LIBRARY", "-Wl,--as-needed"])
 };
+/// More zero-initialised data than repair writes into a file.
+const LARGE: Variant = variant("large", &["-DLARGE"]);
 const NO_SECTIONS: Variant = Variant {
     has_sections: false,
     ..variant("no sections", &[])
 };
 
 /// Edits of other tools after ours.
-const TOOLS: [(&str, &[&str]); 5] = [
+const TOOLS: [(&str, &[&str]); 4] = [
     ("strip", &["strip"]),
-    ("strip -g", &["strip", "-g"]),
     ("llvm-strip-14", &["llvm-strip-14"]),
     ("llvm-strip-19", &["llvm-strip-19"]),
     ("patchelf", &["patchelf", "--add-rpath", "/nowhere"]),
@@ -74,12 +75,10 @@ fn wrong(
     is_program: bool,
     variant: &Variant,
 ) -> Result<Option<String>> {
-    let mut command = match is_program {
-        true => Command::new(file),
-        false => Command::new(images.at("load")),
-    };
-    if !is_program {
-        command.arg(file);
+    let mut command = Command::new(images.at("load"));
+    command.arg(file);
+    if is_program {
+        command = Command::new(file);
     }
     let ran = run(command.env("LD_BIND_NOW", "1"))?;
     let right = ran.status.success() && ran.stdout == variant.prints && ran.stderr.is_empty();
@@ -101,7 +100,7 @@ fn linker(
             let linker = format!("-fuse-ld={linker}");
             flags.push(&linker);
             flags.extend(variant.flags);
-            flags.extend(["@real.so", "@driver.so"]);
+            flags.extend(["@real/libcudart.so.12", "@real/libcuda.so.1"]);
             let image = images.compile("original", USER, &flags)?;
             if !variant.has_sections {
                 succeed(
@@ -129,18 +128,25 @@ fn check(
     variant: &Variant,
 ) -> Result<Vec<String>> {
     let mut faults = Vec::new();
-    let repaired = images.repair(image, "repaired")?;
-    let mut run = |tool: &str, file: &Path| -> Result<()> {
+    let repaired = images.repair(image, "repaired", &request())?;
+    let works = |tool: &str, file: &Path| -> Result<Option<String>> {
         let wrong = wrong(images, file, is_program, variant)?;
-        faults.extend(wrong.map(|wrong| format!("{tool}: {wrong}")));
-        Ok(())
+        Ok(wrong.map(|wrong| format!("{tool}: {wrong}")))
     };
-    run("repaired", &repaired)?;
+    faults.extend(works("repaired", &repaired)?);
     for (tool, words) in TOOLS.iter().filter(|_| variant.has_sections) {
         let copy = images.at("edited");
-        fs::copy(&repaired, &copy)?;
-        succeed(Command::new(words[0]).args(&words[1..]).arg(&copy))?;
-        run(tool, &copy)?;
+        let edit = |file: &Path| -> Result<bool> {
+            fs::copy(file, &copy)?;
+            let mut command = Command::new(words[0]);
+            Ok(run(command.args(&words[1..]).arg(&copy))?.status.success())
+        };
+        // patchelf 0.14 crashes on programs of mold with 3 MB of .bss.
+        if edit(&repaired)? {
+            faults.extend(works(tool, &copy)?);
+        } else if edit(image)? {
+            faults.push(format!("{tool} fails"));
+        }
     }
     let (before, after) = (findings(image)?, findings(&repaired)?);
     let new: Vec<_> = after.difference(&before).collect();
@@ -166,7 +172,7 @@ fn bfd() -> Result<()> {
     linker(
         "bfd",
         &FORMS,
-        &[PLAIN, NOW, ONE_LIBRARY, RELR, NO_SECTIONS],
+        &[PLAIN, NOW, ONE_LIBRARY, LARGE, RELR, NO_SECTIONS],
         &mut faults,
     )?;
     no(faults)
@@ -179,7 +185,7 @@ fn gold() -> Result<()> {
     linker(
         "gold",
         &FORMS,
-        &[PLAIN, NOW, ONE_LIBRARY, NO_SECTIONS],
+        &[PLAIN, NOW, ONE_LIBRARY, LARGE, NO_SECTIONS],
         &mut faults,
     )?;
     no(faults)
@@ -196,7 +202,7 @@ fn lld() -> Result<()> {
     linker(
         "lld",
         &FORMS,
-        &[PLAIN, NOW, ONE_LIBRARY, NO_SECTIONS],
+        &[PLAIN, NOW, ONE_LIBRARY, LARGE, NO_SECTIONS],
         &mut faults,
     )?;
     linker("lld", &FORMS[..1], &[RELR], &mut faults)?;
@@ -210,7 +216,7 @@ fn mold() -> Result<()> {
     linker(
         "mold",
         &FORMS,
-        &[PLAIN, NOW, ONE_LIBRARY, NO_SECTIONS],
+        &[PLAIN, NOW, ONE_LIBRARY, LARGE, NO_SECTIONS],
         &mut faults,
     )?;
     linker("mold", &FORMS[..1], &[RELR], &mut faults)?;

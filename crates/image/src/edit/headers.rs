@@ -17,6 +17,9 @@ pub(super) const E_PHOFF: u64 = 32;
 /// Offset of `e_shoff` in the ELF header.
 pub(super) const E_SHOFF: u64 = 40;
 
+/// Offset of `e_phnum` in the ELF header.
+pub(super) const E_PHNUM: u64 = 56;
+
 /// Fields of the ELF header.
 #[derive(Debug, Clone)]
 pub(super) struct Header {
@@ -73,13 +76,20 @@ impl Header {
             (2, 1, 1) => {}
             _ => return Err(Problem::Malformed("invalid ELF identification")),
         }
+        // EI_OSABI: System V or GNU; then the version of the ABI, and padding (glibc's `open_verify`).
+        if !matches!(ident[7], 0 | 3) || ident[9..].iter().any(|&byte| byte != 0) {
+            return Err(Problem::Malformed("invalid ELF identification"));
+        }
         let bytes = source.bytes(0, HEADER);
         let bytes = bytes.ok_or(Problem::Truncated("ELF header"))?;
+        if u32_at(&bytes, 20) != 1 {
+            return Err(Problem::Malformed("invalid ELF identification"));
+        }
         let header = Self {
             kind: FileType(u16_at(&bytes, 16)),
             machine: Machine(u16_at(&bytes, 18)),
             phoff: u64_at(&bytes, E_PHOFF as usize),
-            phnum: u16_at(&bytes, 56),
+            phnum: u16_at(&bytes, E_PHNUM as usize),
             shoff: u64_at(&bytes, E_SHOFF as usize),
             shnum: u16_at(&bytes, 60),
         };

@@ -72,16 +72,18 @@ impl<'s> Image<'s> {
 
     /// Rules of glibc's `_dl_map_object_from_fd` and of the kernel's `elf_map`.
     fn check_segments(&self) -> Result<(), Problem> {
+        for segment in self.segments.iter().filter(|segment| segment.filesz != 0) {
+            let end = segment.offset.checked_add(segment.filesz);
+            if end.is_none_or(|end| end > self.source.len()) {
+                return Err(Problem::Truncated("last segment"));
+            }
+        }
         let mut end = 0;
         for segment in self.loads() {
             if segment.filesz > segment.memsz {
                 return Err(Problem::Malformed(
                     "segment is larger in the file than in memory",
                 ));
-            }
-            let file = segment.offset.checked_add(segment.filesz);
-            if file.is_none_or(|end| end > self.source.len()) {
-                return Err(Problem::Truncated("last segment"));
             }
             if !segment.align.is_power_of_two()
                 || segment.align < PAGE

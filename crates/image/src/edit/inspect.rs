@@ -1,5 +1,6 @@
 //! Requirements of an image, as far as an edit depends on them.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use object::elf::{
@@ -76,7 +77,7 @@ pub enum ImportKind {
 }
 
 /// Requirements of an image, and where they are in the file.
-pub(super) struct Details {
+pub(super) struct Details<'s> {
     pub(super) inspection: Inspection,
     /// Symbol index of each import.
     pub(super) indices: Vec<u32>,
@@ -85,6 +86,8 @@ pub(super) struct Details {
     /// Version table of the symbols; empty in an image without versions.
     pub(super) versions: Vec<u8>,
     pub(super) needs: Option<Needs>,
+    /// The symbol table.
+    pub(super) symbols: Cow<'s, [u8]>,
     /// Indices of the versions that the image defines.
     pub(super) defined: BTreeSet<u16>,
 }
@@ -95,7 +98,7 @@ pub fn inspect(source: &[u8]) -> Result<Inspection, Problem> {
     Ok(details(&Image::read(source)?)?.inspection)
 }
 
-pub(super) fn details(image: &Image<'_>) -> Result<Details, Problem> {
+pub(super) fn details<'s>(image: &Image<'s>) -> Result<Details<'s>, Problem> {
     let (_, bytes) = image.strings()?;
     let strings = Strings::new(&bytes);
     let string = |offset: u64| text(&strings, offset);
@@ -137,13 +140,18 @@ pub(super) fn details(image: &Image<'_>) -> Result<Details, Problem> {
         versions_offset: 0,
         versions: Vec::new(),
         needs,
+        symbols: Cow::Borrowed(&[]),
         defined: defined_indices(image)?,
     };
     imports(image, &strings, &mut found)?;
     Ok(found)
 }
 
-fn imports(image: &Image<'_>, strings: &Strings<'_>, found: &mut Details) -> Result<(), Problem> {
+fn imports<'s>(
+    image: &Image<'s>,
+    strings: &Strings<'_>,
+    found: &mut Details<'s>,
+) -> Result<(), Problem> {
     let relocations = Relocations::read(image)?;
     let symbols = Symbols::read(image, &relocations)?;
     let versions = found
@@ -155,14 +163,14 @@ fn imports(image: &Image<'_>, strings: &Strings<'_>, found: &mut Details) -> Res
         let index = symbol.version_index();
         let version = index.and_then(|index| versions.get(&index));
         let copied = relocations.is_copied(symbol.index);
+        // glibc indexes its array of versions without a check, also for what the image defines.
+        let known = |index| version.is_some() || found.defined.contains(&index);
+        if index.is_some_and(|index| !known(index)) {
+            return Err(Problem::Malformed("symbol has an unknown version"));
+        }
         // A program defines what it copies, in the version of the library.
         if symbol.bind == STB_LOCAL || !(symbol.is_undefined || copied || version.is_some()) {
             continue;
-        }
-        // glibc indexes its array of versions without a check.
-        let unknown = index.filter(|index| version.is_none() && !found.defined.contains(index));
-        if unknown.is_some() {
-            return Err(Problem::Malformed("symbol has an unknown version"));
         }
         let name = |offset: u32| text(strings, offset.into());
         found.indices.push(symbol.index);
@@ -184,6 +192,7 @@ fn imports(image: &Image<'_>, strings: &Strings<'_>, found: &mut Details) -> Res
     }
     found.versions_offset = symbols.versions_offset;
     found.versions = symbols.versions().to_vec();
+    found.symbols = symbols.into_bytes();
     Ok(())
 }
 

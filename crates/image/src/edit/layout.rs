@@ -1,11 +1,8 @@
-//! Place of new bytes: the end of the last segment, which grows over its `.bss`.
-//!
-//! An additional segment would be simpler, but needs a place for its program header: GNU strip crashes on
-//! files whose program headers are at the end. Addresses never change.
+//! Place of new bytes: the end of the last segment, which grows over its `.bss`. No address changes.
 
 use object::elf::{self, SHT_NOBITS};
 
-use super::headers::{E_SHOFF, SECTION, SEGMENT, Section, Segment};
+use super::headers::{E_PHNUM, E_SHOFF, SECTION, SEGMENT, Section, Segment};
 use super::image::Image;
 use super::problem::Problem;
 
@@ -47,6 +44,12 @@ impl Layout {
         }
     }
 
+    /// Whether the last segment can grow over its `.bss` without much of it in the file.
+    pub(super) fn can_grow(&self) -> bool {
+        let last = self.segments.iter().rfind(|segment| segment.is_load());
+        last.is_some_and(|segment| segment.memsz - segment.filesz <= ZEROS)
+    }
+
     /// Makes room for `size` bytes, aligned to 16.
     pub(super) fn grow(&mut self, image: &Image<'_>, size: u64) -> Result<Place, Problem> {
         // Segments are in the order of their addresses.
@@ -59,11 +62,6 @@ impl Layout {
         let base = segment.vaddr + segment.filesz;
         let address = (segment.vaddr + segment.memsz).next_multiple_of(16);
         let zeros = address - base;
-        if zeros > ZEROS {
-            return Err(Problem::Layout(
-                "the zero-initialised data is larger than 1 MiB",
-            ));
-        }
         self.check_boundary(image, end)?;
         // Segments behind the end stay aligned to their pages.
         let behind = self
@@ -91,7 +89,8 @@ impl Layout {
                     section.offset = end + (section.addr - base);
                 }
             } else if section.offset >= end {
-                section.offset += inserted;
+                let moved = section.offset.checked_add(inserted);
+                section.offset = moved.ok_or(Problem::Truncated("sections"))?;
             }
         }
         if self.shoff >= end {
@@ -155,9 +154,14 @@ impl Layout {
         if target.is_none_or(|segment| segment.flags & elf::PF_W.0 == 0) {
             return Err(Problem::Layout("the last segment is not writable"));
         }
-        let segment = &mut self.segments[image.dynamic_segment];
-        (segment.offset, segment.vaddr, segment.paddr) = (offset, address, address);
-        (segment.filesz, segment.memsz) = (size, size);
+        for segment in self
+            .segments
+            .iter_mut()
+            .filter(|s| s.kind == elf::PT_DYNAMIC)
+        {
+            (segment.offset, segment.vaddr, segment.paddr) = (offset, address, address);
+            (segment.filesz, segment.memsz) = (size, size);
+        }
         self.update(image, elf::SHT_DYNAMIC, old, |s| {
             (s.addr, s.offset, s.size) = (address, offset, size);
         });
@@ -169,6 +173,10 @@ impl Layout {
         let mut edits = Vec::new();
         if self.shoff != image.header.shoff {
             edits.push((E_SHOFF, self.shoff.to_le_bytes().to_vec()));
+        }
+        if self.segments.len() != image.segments.len() {
+            let count = self.segments.len() as u16;
+            edits.push((E_PHNUM, count.to_le_bytes().to_vec()));
         }
         if self.segments != image.segments {
             let bytes = self.segments.iter().flat_map(Segment::write);

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use object::elf::{self, DynamicTag};
 
 use super::dynamic::Dynamic;
+use super::evict::{Evicted, MOVABLE};
 use super::image::{DYN, Image};
 use super::inspect::{Details, Inspection, details};
 use super::layout::{Layout, Place};
@@ -69,7 +70,7 @@ struct Parts<'t> {
 
 fn edit(
     image: &Image<'_>,
-    before: &Details,
+    before: &Details<'_>,
     targets: &Targets,
     after: &Inspection,
     request: &Request,
@@ -106,7 +107,7 @@ fn edit(
 
 /// Version needs and version table of the symbols after the edit.
 fn edit_versions(
-    before: &Details,
+    before: &Details<'_>,
     needs: &Needs,
     targets: &Targets,
     request: &Request,
@@ -148,10 +149,22 @@ fn edit_versions(
 }
 
 /// Puts the parts into their old places where they fit, and the others into new bytes.
-fn place(image: &Image<'_>, before: &Details, mut parts: Parts<'_>) -> Result<Patch, Problem> {
+fn place(image: &Image<'_>, before: &Details<'_>, mut parts: Parts<'_>) -> Result<Patch, Problem> {
     let mut replaced = std::mem::take(&mut parts.replaced);
     let mut layout = Layout::new(image);
     let mut block = Block::default();
+
+    let evicted = (!layout.can_grow())
+        .then(|| Evicted::find(image))
+        .transpose()?;
+    let evicted_at = evicted.as_ref().map(|evicted| {
+        // Tables keep their alignment, which is 16 at most. Not at the segment's start: llvm-strip 14 places
+        // one of two segments of the same offset by the other, and aligns it to no page.
+        block.size = 16 + evicted.range.start % 16;
+        let at = block.reserve_at(block.size, evicted.size());
+        block.fill(Some(at), [Piece::Copy(evicted.range.clone())]);
+        at
+    });
 
     let (strings_address, old_strings) = image.strings()?;
     let strings_offset = image.offset_of(strings_address, old_strings.len() as u64)?;
@@ -179,9 +192,22 @@ fn place(image: &Image<'_>, before: &Details, mut parts: Parts<'_>) -> Result<Pa
     };
     let dynamic_at = dynamic_moves.then(|| block.reserve(dynamic_size));
 
-    let place = match block.size {
-        0 => None,
-        size => Some(layout.grow(image, size)?),
+    let grows = strings_at.or(versions_at).or(dynamic_at).is_some();
+    let place = match (&evicted, evicted_at) {
+        _ if !grows => None,
+        (Some(evicted), Some(at)) => {
+            let writable = dynamic_moves;
+            let place = layout.add_segment(image, block.size, writable, evicted, at)?;
+            for tag in MOVABLE {
+                let address = image.tag(tag);
+                let moved = address.and_then(|a| evicted.moved(a, place.address + at));
+                if let Some(address) = moved {
+                    parts.dynamic.set(tag, address);
+                }
+            }
+            Some(place)
+        }
+        _ => Some(layout.grow(image, block.size)?),
     };
     let at = |part: Option<u64>| {
         let (part, place) = part.zip(place.as_ref())?;
@@ -239,7 +265,10 @@ struct Block {
 impl Block {
     /// Offset of a new part.
     fn reserve(&mut self, size: u64) -> u64 {
-        let at = self.size.next_multiple_of(16);
+        self.reserve_at(self.size.next_multiple_of(16), size)
+    }
+
+    fn reserve_at(&mut self, at: u64, size: u64) -> u64 {
         self.size = at + size;
         at
     }

@@ -49,6 +49,7 @@ impl Relocations {
             is(elf::DT_RELAENT, RELA, "unexpected size of relocations")?;
             let size = image.required(elf::DT_RELASZ, "no size of the relocations")?;
             found.read_table(image, address, size)?;
+            check_relative(image, address, size)?;
         }
         if let Some(address) = image.tag(elf::DT_JMPREL) {
             is(
@@ -131,6 +132,39 @@ impl Relocations {
         }
         self.referenced[index] = true;
         Ok(())
+    }
+}
+
+/// Checks the relocations that `DT_RELACOUNT` declares to be relative, and glibc asserts to be
+/// (`elf_machine_rela_relative`).
+fn check_relative(image: &Image<'_>, address: u64, size: u64) -> Result<(), Problem> {
+    let count = image.tag(elf::DT_RELACOUNT).unwrap_or(0);
+    if count > size / RELA {
+        return Err(Problem::Malformed(
+            "more relative relocations than relocations",
+        ));
+    }
+    let relative = relative_relocation(image);
+    for start in (0..count).step_by(CHUNK as usize) {
+        let part = (count - start).min(CHUNK) * RELA;
+        let part = image.at(address + start * RELA, part)?;
+        let mut entries = part.chunks_exact(RELA as usize);
+        if entries.any(|entry| u64_at(entry, 8) as u32 != relative.0) {
+            return Err(Problem::Malformed("relocation is not relative as declared"));
+        }
+    }
+    Ok(())
+}
+
+/// Type of the relative relocation of the image's machine.
+fn relative_relocation(image: &Image<'_>) -> RelocationType {
+    match image.header.machine {
+        EM_X86_64 => elf::R_X86_64_RELATIVE,
+        EM_AARCH64 => elf::R_AARCH64_RELATIVE,
+        EM_RISCV => elf::R_RISCV_RELATIVE,
+        EM_PPC64 => elf::R_PPC64_RELATIVE,
+        EM_LOONGARCH => elf::R_LARCH_RELATIVE,
+        _ => RelocationType(u32::MAX),
     }
 }
 

@@ -78,6 +78,11 @@ impl<'s> Symbols<'s> {
         })
     }
 
+    /// The symbol table.
+    pub(super) fn into_bytes(self) -> Cow<'s, [u8]> {
+        self.bytes
+    }
+
     /// The version table.
     pub(super) fn versions(&self) -> &[u8] {
         &self.versions
@@ -145,5 +150,5 @@ fn gnu_hash_count(image: &Image<'_>, address: u64) -> Result<u32, Problem> {
     let end = rest
         .position(|hash| u32_at(hash, 0) & 1 != 0)
         .ok_or(short)?;
-    Ok(last + end as u32 + 1)
+    Ok(last.saturating_add(end as u32).saturating_add(1))
 }

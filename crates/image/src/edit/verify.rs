@@ -3,6 +3,8 @@
 
 use object::elf::{self, DynamicTag};
 
+use super::evict::MOVABLE;
+use super::headers::Segment;
 use super::image::Image;
 use super::inspect::{Details, Inspection, details};
 use super::patch::{Edited, Patch, Piece};
@@ -25,7 +27,7 @@ pub(super) fn verify(
     source: &[u8],
     patch: &Patch,
     original: &Image<'_>,
-    before: &Details,
+    before: &Details<'_>,
     targets: &Targets,
     expected: &Inspection,
 ) -> Result<(), Problem> {
@@ -40,7 +42,12 @@ pub(super) fn verify(
             "the edited image has other requirements than requested",
         ));
     }
-    let kept = |entry: &&(DynamicTag, u64)| !EDITED.contains(&entry.0);
+    // The second layout moves some tables.
+    let adds_segment = image.segments.len() != original.segments.len();
+    let kept = |entry: &&(DynamicTag, u64)| {
+        let moves = adds_segment && MOVABLE.contains(&entry.0);
+        !moves && !EDITED.contains(&entry.0)
+    };
     let kept =
         |image: &Image<'_>| -> Vec<_> { image.dynamic.iter().filter(kept).copied().collect() };
     if kept(&image) != kept(original) {
@@ -54,6 +61,9 @@ pub(super) fn verify(
     if before.indices != after.indices || !same_versions(before, &after, targets) {
         return Err(wrong("versions of other symbols changed"));
     }
+    if before.symbols != after.symbols {
+        return Err(wrong("the symbol table changed"));
+    }
     if !same_memory(original, &image, &edited) {
         return Err(wrong("a part of the image is at another address"));
     }
@@ -61,7 +71,7 @@ pub(super) fn verify(
 }
 
 /// Whether the version table of the symbols changed at the requested imports only.
-fn same_versions(before: &Details, after: &Details, targets: &Targets) -> bool {
+fn same_versions(before: &Details<'_>, after: &Details<'_>, targets: &Targets) -> bool {
     let mut old = before.versions.clone();
     for (&symbol, target) in before.indices.iter().zip(&targets.imports) {
         let at = 2 * symbol as usize;
@@ -75,37 +85,41 @@ fn same_versions(before: &Details, after: &Details, targets: &Targets) -> bool {
 
 /// Whether each byte of the original that was kept has its address.
 fn same_memory(original: &Image<'_>, image: &Image<'_>, edited: &Edited<'_>) -> bool {
-    let same = original
-        .segments
-        .iter()
-        .zip(&image.segments)
-        .all(|(old, new)| {
-            let moved = old.kind == elf::PT_DYNAMIC;
-            (old.kind, old.flags, old.align) == (new.kind, new.flags, new.align)
-                && (moved || old.vaddr == new.vaddr && old.memsz <= new.memsz)
-        });
-    let mut done = 0;
-    let kept = edited.pieces().filter_map(|(at, piece)| match piece {
-        Piece::Copy(range) => Some((at, range)),
-        Piece::New(_) => None,
+    let mut segments: Vec<_> = image.segments.iter().collect();
+    if segments.len() == original.segments.len() + 1 {
+        let added = segments.iter().rposition(|segment| segment.is_load());
+        segments.remove(added.unwrap_or_default());
+    }
+    let pairs = original.segments.iter().zip(segments.iter().copied());
+    let same_content = |old: &Segment, new: &Segment| {
+        let old = original.source.bytes(old.offset, old.filesz);
+        old.is_some() && old == edited.bytes(new.offset, new.filesz)
+    };
+    let same_segments = pairs.clone().all(|(old, new)| {
+        (old.kind, old.flags, old.align) == (new.kind, new.flags, new.align)
+            && match old.kind {
+                elf::PT_DYNAMIC => true,
+                _ if old.vaddr == new.vaddr => old.memsz <= new.memsz,
+                elf::PT_INTERP | elf::PT_NOTE | elf::PT_GNU_PROPERTY => same_content(old, new),
+                _ => false,
+            }
     });
-    let segments = original.segments.iter().zip(&image.segments);
-    let loads: Vec<_> = segments.filter(|(old, _)| old.is_load()).collect();
+    let loads: Vec<_> = pairs.filter(|(old, _)| old.is_load()).collect();
+    let mut done = 0;
     let mut in_place = true;
-    for (at, range) in kept {
-        // The copy of the string table.
+    for (at, piece) in edited.pieces() {
+        let Piece::Copy(range) = piece else { continue };
+        // Copies of tables are checked by what they contain.
         if range.start < done {
             continue;
         }
         done = range.end;
         in_place &= loads.iter().all(|(old, new)| {
-            let (start, end) = (
-                range.start.max(old.offset),
-                range.end.min(old.offset + old.filesz),
-            );
+            let end = old.offset + old.filesz;
+            let (start, end) = (range.start.max(old.offset), range.end.min(end));
             // Same distance from the start of the segment.
             start >= end || at + (start - range.start) == new.offset + (start - old.offset)
         });
     }
-    same && in_place && original.segments.len() == image.segments.len()
+    same_segments && in_place && original.segments.len() <= segments.len()
 }

@@ -95,7 +95,7 @@ impl Needs {
                 return Err(Problem::Malformed("unknown format of version needs"));
             }
             let mut nodes = Vec::new();
-            let mut node = at + u32_at(record, 8) as usize;
+            let mut node = at.saturating_add(u32_at(record, 8) as usize);
             loop {
                 let record = claim(&tail, node, &mut records)?;
                 nodes.push(Node {
@@ -107,7 +107,7 @@ impl Needs {
                 });
                 match u32_at(record, 12) as usize {
                     0 => break,
-                    next => node += next,
+                    next => node = node.saturating_add(next),
                 }
             }
             if usize::from(u16_at(record, 2)) != nodes.len() {
@@ -120,7 +120,7 @@ impl Needs {
             });
             match u32_at(record, 12) as usize {
                 0 => break,
-                next => at += next,
+                next => at = at.saturating_add(next),
             }
         }
         if image.tag(elf::DT_VERNEEDNUM) != Some(needs.entries.len() as u64) {
@@ -248,7 +248,7 @@ pub(super) fn defined_indices(image: &Image<'_>) -> Result<BTreeSet<u16>, Proble
         found.insert(u16_at(record, 4) & 0x7fff);
         match u32_at(record, 16) as usize {
             0 => return Ok(found),
-            next => at += next,
+            next => at = at.saturating_add(next),
         }
         if found.len() > INDICES {
             return Err(Problem::Malformed("too many version definitions"));

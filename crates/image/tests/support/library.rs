@@ -53,6 +53,37 @@ pub fn build(directory: &Path, compiler: &[&str], source: &str, flags: &[&str]) 
     library
 }
 
+/// Builds a library that needs `libcudart.so.12`, whose functions have a version, and `libcuda.so.1`, whose
+/// functions have none.
+pub fn build_importer(directory: &Path, flags: &[&str]) -> PathBuf {
+    let write = |name: &str, text: &str| std::fs::write(directory.join(name), text).unwrap();
+    write("cudart.c", "int cudaMalloc(void) { return 1; }");
+    write("cudart.map", "libcudart.so.12 { global: *; };");
+    write("cuda.c", "int cuInit(void) { return 2; }");
+    write(
+        "importer.c",
+        "extern int cudaMalloc(void), cuInit(void); int zeros[100];\n\
+         int f(void) { return cudaMalloc() + cuInit() + zeros[3]; }",
+    );
+    let link = |output: &str, words: &[&str]| {
+        let mut cc = Command::new("cc");
+        cc.current_dir(directory)
+            .args(["-shared", "-fPIC", "-O1", "-nostdlib", "-o", output]);
+        run(cc.args(words));
+    };
+    link(
+        "cudart.so",
+        &[
+            "cudart.c",
+            "-Wl,-soname,libcudart.so.12,--version-script=cudart.map",
+        ],
+    );
+    link("cuda.so", &["cuda.c", "-Wl,-soname,libcuda.so.1"]);
+    let words = [&["importer.c", "./cudart.so", "./cuda.so"], flags].concat();
+    link("importer.so", &words);
+    directory.join("importer.so")
+}
+
 /// Runs a command and returns its output; panics with its messages if it fails.
 pub fn run(command: &mut Command) -> String {
     let output = command

@@ -1,0 +1,281 @@
+//! Damaged images: the editor returns an error, or an image that loads and binds as the damaged one does.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use gpustub_image::edit::{Imported, Patch, inspect, plan};
+use gpustub_tests::Result;
+use gpustub_tests::command::{Ran, run};
+
+use crate::images::{Images, USER, request};
+
+/// Output of an image with the stub, and with the real libraries.
+const WITH_STUB: &str = "35036037\n";
+const WITH_REAL: &str = "12112001\n";
+
+/// What the stub exports.
+const STUB_FUNCTIONS: [(&str, &str); 3] = [
+    ("cudaMalloc", "GPUSTUB_p_cudart"),
+    ("cudaFree", "GPUSTUB_p_cudart"),
+    ("cuInit", "GPUSTUB_p_cuda"),
+];
+
+/// Pseudo-random numbers of a seed (splitmix64).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, limit: usize) -> usize {
+        (self.next() % limit.max(1) as u64) as usize
+    }
+}
+
+/// An undamaged image.
+struct Seed {
+    name: &'static str,
+    bytes: Vec<u8>,
+    is_program: bool,
+    /// Parts that the editor or the loader reads, as ranges of the file.
+    parts: Vec<(usize, usize)>,
+}
+
+/// Headers and tables of an image: ELF header, program headers, and all loaded sections but code.
+fn parts(bytes: &[u8]) -> Vec<(usize, usize)> {
+    let word = |at: usize, size: usize| {
+        let mut word = [0; 8];
+        word[..size].copy_from_slice(&bytes[at..at + size]);
+        u64::from_le_bytes(word) as usize
+    };
+    let mut parts = vec![(0, 64), (word(32, 8), 56 * word(56, 2))];
+    let (sections, count) = (word(40, 8), word(60, 2));
+    parts.extend((count != 0).then_some((sections, 64 * count)));
+    for at in (0..count).map(|i| sections + 64 * i) {
+        let (kind, flags) = (word(at + 4, 4), word(at + 8, 8));
+        let is_table = flags & 6 == 2 || matches!(kind, 6 | 14 | 15);
+        let has_bytes = kind != 0 && kind != 8;
+        if is_table && has_bytes {
+            parts.push((word(at + 24, 8), word(at + 32, 8)));
+        }
+    }
+    parts.retain(|part| part.1 != 0);
+    parts
+}
+
+fn seeds(images: &Images) -> Result<Vec<Seed>> {
+    let library: &[&str] = &["-shared", "-fPIC", "-Wl,--hash-style=gnu"];
+    let program: &[&str] = &["-DPROGRAM", "-fPIE", "-pie"];
+    let mut seeds = Vec::new();
+    for (name, flag, flags) in [
+        ("bfd library", "-fuse-ld=bfd", library),
+        ("lld library", "-fuse-ld=lld", library),
+        ("mold library", "-fuse-ld=mold", library),
+        ("library with large .bss", "-DLARGE", library),
+        ("bfd program", "-fuse-ld=bfd", program),
+        ("gold program", "-fuse-ld=gold", program),
+    ] {
+        let link = [flag, "@real/libcudart.so.12", "@real/libcuda.so.1"];
+        let image = images.compile("seed", USER, &[flags, &link].concat())?;
+        let bytes = fs::read(image)?;
+        let parts = parts(&bytes);
+        let is_program = flags == program;
+        seeds.push(Seed {
+            name,
+            bytes,
+            is_program,
+            parts,
+        });
+    }
+    // Without section headers everything is found through the dynamic section.
+    let mut stripped = seeds[0].bytes.clone();
+    for field in [40..48, 58..64] {
+        stripped[field].fill(0);
+    }
+    let parts = seeds[0].parts.clone();
+    seeds.push(Seed {
+        name: "without sections",
+        bytes: stripped,
+        is_program: false,
+        parts,
+    });
+    Ok(seeds)
+}
+
+/// Overwrites one to four numbers, most of them in tables.
+fn damage(seed: &Seed, random: &mut Random) -> Vec<u8> {
+    let mut bytes = seed.bytes.clone();
+    for _ in 0..1 + random.below(4) {
+        let (start, size) = match random.below(16) {
+            0 => (0, bytes.len()),
+            1 => {
+                bytes.truncate(bytes.len() - random.below(bytes.len() / 2));
+                continue;
+            }
+            _ => seed.parts[random.below(seed.parts.len())],
+        };
+        let width = 1 << random.below(4);
+        let at = start + random.below(size) / width * width;
+        let Some(field) = bytes.get_mut(at..at + width) else {
+            continue;
+        };
+        let mut old = [0; 8];
+        old[..width].copy_from_slice(field);
+        let old = u64::from_le_bytes(old);
+        let new = match random.below(8) {
+            0 => 0,
+            1 => u64::MAX,
+            2 => old.wrapping_add(1),
+            3 => old.wrapping_sub(1),
+            4 => old ^ 1 << random.below(8 * width),
+            5 => old.wrapping_mul(2),
+            6 => random.next() >> random.below(64),
+            _ => random.below(seed.bytes.len()) as u64,
+        };
+        field.copy_from_slice(&new.to_le_bytes()[..width]);
+    }
+    bytes
+}
+
+fn execute(images: &Images, seed: &Seed, file: &Path, real: bool) -> Result<Ran> {
+    // A damaged program may not end. By the loader's name, since `timeout` gives what the kernel rejects
+    // to a shell.
+    let mut command = Command::new("timeout");
+    command.args(["20", "/lib64/ld-linux-x86-64.so.2"]);
+    if !seed.is_program {
+        command.arg(images.at("load"));
+    }
+    command.arg(file).env("LD_BIND_NOW", "1");
+    if real {
+        command.env("LD_LIBRARY_PATH", images.at("real"));
+    }
+    run(&mut command)
+}
+
+/// Whether the stub of the undamaged image has the functions that the result imports of it, which
+/// `repair` ensures, because it generates the stub from the imports.
+fn has_stub_imports(bytes: &[u8], patch: &Patch) -> Result<bool> {
+    let mut repaired = Vec::new();
+    patch.write(bytes, &mut repaired)?;
+    let imports = inspect(&repaired)?.imports.into_iter();
+    let ours = |import: &Imported| {
+        let file = import.file.as_deref() == Some("libgpustub_p.so");
+        file || STUB_FUNCTIONS.iter().any(|(name, _)| *name == import.name)
+    };
+    let found = imports
+        .filter(ours)
+        .map(|import| (import.name, import.node.unwrap_or_default()));
+    let expected = STUB_FUNCTIONS.map(|(name, node)| (name.to_owned(), node.to_owned()));
+    Ok(found.collect::<BTreeSet<_>>() == BTreeSet::from(expected))
+}
+
+/// Result of one damaged image.
+fn outcome(images: &Images, seed: &Seed, number: u64) -> Result<&'static str> {
+    let bytes = damage(seed, &mut Random(number));
+    let Ok(patch) = plan(&bytes, &request()) else {
+        return Ok("refused");
+    };
+    if !has_stub_imports(&bytes, &patch)? {
+        return Ok("imports other functions");
+    }
+    let write = |name: &str, write: &dyn Fn(&mut fs::File) -> std::io::Result<()>| -> Result<_> {
+        let path = images.at(&format!("{name}-{number}"));
+        let mut file = fs::File::create(&path)?;
+        write(&mut file)?;
+        file.set_permissions(PermissionsExt::from_mode(0o755))?;
+        Ok(path)
+    };
+    let repaired = write("repaired", &|file| patch.write(&bytes, file))?;
+    let after = execute(images, seed, &repaired, false)?;
+    fs::remove_file(&repaired)?;
+    if after.status.success() && after.stdout == WITH_STUB {
+        return Ok("repaired");
+    }
+    let damaged = write("damaged", &|file| std::io::Write::write_all(file, &bytes))?;
+    let before = execute(images, seed, &damaged, true)?;
+    if !before.status.success() {
+        fs::remove_file(&damaged)?;
+        return Ok("does not load before either");
+    }
+    // It computes or prints something else, with every library.
+    if after.status.success() && before.stdout != WITH_REAL {
+        fs::remove_file(&damaged)?;
+        return Ok("repaired, with damaged data");
+    }
+    Err(after.error(&format!("{}, {}: {number}", seed.name, damaged.display())))
+}
+
+fn damaged_images(count: u64) -> Result<()> {
+    let images = Images::new()?;
+    let seeds = seeds(&images)?;
+    for seed in &seeds {
+        let patch = plan(&seed.bytes, &request())?;
+        let path = images.at("undamaged");
+        patch.write(&seed.bytes, &mut fs::File::create(&path)?)?;
+        fs::set_permissions(&path, PermissionsExt::from_mode(0o755))?;
+        let ran = execute(&images, seed, &path, false)?;
+        assert_eq!(ran.stdout, WITH_STUB, "{}", ran.stderr);
+    }
+    let next = AtomicU64::new(0);
+    let work = || {
+        let mut found = Vec::new();
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            if number >= count {
+                return found;
+            }
+            let seed = &seeds[number as usize % seeds.len()];
+            found.push(outcome(&images, seed, number));
+        }
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let found: Vec<_> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        let found = workers
+            .into_iter()
+            .flat_map(|worker| worker.join().unwrap());
+        found.collect()
+    });
+    let mut counts = BTreeMap::new();
+    let mut faults = Vec::new();
+    for outcome in found {
+        match outcome {
+            Ok(kind) => *counts.entry(kind).or_insert(0) += 1,
+            Err(error) => faults.push(error.0),
+        }
+    }
+    println!("{counts:?}, {} faults", faults.len());
+    assert!(
+        faults.is_empty(),
+        "{} faults\n{}",
+        faults.len(),
+        faults.join("\n")
+    );
+    // Neither the damage nor the editor makes all of them the same.
+    assert!(
+        counts["repaired"] > count / 10 && counts["refused"] > count / 10,
+        "{counts:?}"
+    );
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs lld and mold: ./tests/run"]
+fn damaged_images_are_refused_or_load() -> Result<()> {
+    damaged_images(400)
+}
+
+#[test]
+#[ignore = "slow: ./tests/run --all"]
+fn heavy_damaged_images_are_refused_or_load() -> Result<()> {
+    damaged_images(10_000)
+}
