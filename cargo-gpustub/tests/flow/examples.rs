@@ -128,10 +128,16 @@ fn prepare(directory: &Path) {
     fs::create_dir_all(directory.join("target/release")).unwrap();
     cc(directory, &["main.c", "-o", "target/release/app"]);
     fs::create_dir(directory.join("dist")).unwrap();
-    let members = [(
-        "demo-1.0.dist-info/METADATA",
-        "Metadata-Version: 2.1\nName: demo\nVersion: 1.0\n",
-    )];
+    let members = [
+        (
+            "demo-1.0.dist-info/METADATA",
+            "Metadata-Version: 2.1\nName: demo\nVersion: 1.0\n",
+        ),
+        (
+            "demo-1.0.dist-info/RECORD",
+            "demo-1.0.dist-info/METADATA,,\ndemo-1.0.dist-info/RECORD,,\n",
+        ),
+    ];
     let members = members.map(|(name, text)| (name.to_owned(), text.as_bytes().to_vec()));
     pack(
         &directory.join("none"),

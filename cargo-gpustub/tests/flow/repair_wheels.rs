@@ -16,12 +16,16 @@ const NAME: &str = "acme-1.0-py3-none-manylinux_2_28_x86_64.whl";
 
 /// Packs the files of a wheel, with `RECORD` and the further files `more`.
 fn wheel(directory: &Path, more: &[(&str, &str)]) {
+    wheel_of(directory, "acme", more, NAME);
+}
+
+fn wheel_of(directory: &Path, package: &str, more: &[(&str, &str)], output: &str) {
     let content = directory.join("content");
-    let info = "content/acme-1.0.dist-info";
+    let info = &format!("content/{package}-1.0.dist-info");
     write(
         directory,
         &format!("{info}/METADATA"),
-        "Metadata-Version: 2.1\nName: acme\nVersion: 1.0\n",
+        &format!("Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n"),
     );
     write(
         directory,
@@ -52,9 +56,9 @@ fn wheel(directory: &Path, more: &[(&str, &str)]) {
             record += &format!("{name},{},{}\n", entry.hash, entry.size);
         }
     }
-    record += "acme-1.0.dist-info/RECORD,,\n";
+    record += &format!("{package}-1.0.dist-info/RECORD,,\n");
     write(directory, &format!("{info}/RECORD"), &record);
-    pack(&content, &[], &directory.join(NAME)).unwrap();
+    pack(&content, &[], &directory.join(output)).unwrap();
 }
 
 /// Files of a wheel, each with the hash and size that `RECORD` has.
@@ -223,4 +227,26 @@ fn signed_and_damaged_wheels_are_refused() {
         "{err}"
     );
     assert!(!directory.join("bad").exists());
+}
+
+/// `docs/repair.md` shows the output of its commands.
+#[test]
+fn repair_page_shows_the_real_output() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    cudart(directory, "12");
+    image(directory, "content/demo/_core.so", COUNT, &["-shared"]);
+    fs::create_dir_all(directory.join("dist")).unwrap();
+    let name = "dist/demo-1.0-py3-none-manylinux_2_28_x86_64.whl";
+    wheel_of(directory, "demo", &[], name);
+    let page = fs::read_to_string(super::repository().join("docs/repair.md")).unwrap();
+    let (_, rest) = page.split_once("```console\n").unwrap();
+    let (block, _) = rest.split_once("```").unwrap();
+    let mut shown = String::new();
+    for line in block.lines().filter(|line| line.starts_with("$ ")) {
+        let words: Vec<&str> = line.split(' ').skip(3).collect();
+        let (_, err) = ends(0, directory, &words);
+        shown += &format!("{line}\n{err}");
+    }
+    assert_eq!(shown, block);
 }
