@@ -9,11 +9,11 @@ use gpustub_image::edit::Inspection;
 /// A required library that stubs can replace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Required {
-    /// Its manifest.
+    /// Manifest of the library.
     pub library: &'static Library,
-    /// Its names in DT_NEEDED and in version needs, in the image's order.
+    /// Names of the library in DT_NEEDED and in version needs, in the image's order.
     pub files: Vec<String>,
-    /// Its version nodes.
+    /// Version nodes of the library.
     pub nodes: BTreeSet<String>,
     /// Toolkit majors that the names and nodes allow; `None`: they contain no major.
     pub majors: Option<BTreeSet<u32>>,
@@ -170,11 +170,10 @@ mod tests {
     }
 
     /// Libraries of an image with one requirement: id and majors.
-    fn of(file: &str, nodes: &[&str]) -> Vec<(String, Option<Vec<u32>>)> {
-        let found = required(&image(&[(file, nodes)]));
+    fn found(file: &str, nodes: &[&str]) -> Vec<(String, Option<Vec<u32>>)> {
+        let all = required(&image(&[(file, nodes)]));
         let majors = |one: &Required| one.majors.clone().map(|m| m.into_iter().collect());
-        found
-            .iter()
+        all.iter()
             .map(|one| (one.library.id.clone(), majors(one)))
             .collect()
     }
@@ -182,25 +181,25 @@ mod tests {
     #[test]
     fn libraries_are_found_by_name_and_by_node() {
         let cudart = |majors: &[u32]| vec![("cudart".to_owned(), Some(majors.to_vec()))];
-        assert_eq!(of("libcudart.so.12", &[]), cudart(&[12]));
+        assert_eq!(found("libcudart.so.12", &[]), cudart(&[12]));
         assert_eq!(
-            of("libcudart.so.11.0", &["libcudart.so.11.0"]),
+            found("libcudart.so.11.0", &["libcudart.so.11.0"]),
             cudart(&[11])
         );
         assert_eq!(
-            of("libcudart-5a077122.so.12.0.107", &["libcudart.so.12"]),
+            found("libcudart-5a077122.so.12.0.107", &["libcudart.so.12"]),
             cudart(&[12])
         );
-        assert_eq!(of("libcudart-5a077122.so.12.0.107", &[]), cudart(&[12]));
+        assert_eq!(found("libcudart-5a077122.so.12.0.107", &[]), cudart(&[12]));
         // A name that says nothing.
-        assert_eq!(of("libx.so", &["libcudart.so.13"]), cudart(&[13]));
-        assert_eq!(of("libcuda.so.1", &[]), [("cuda".to_owned(), None)]);
-        assert_eq!(of("libc.so.6", &["GLIBC_2.2.5"]), []);
+        assert_eq!(found("libx.so", &["libcudart.so.13"]), cudart(&[13]));
+        assert_eq!(found("libcuda.so.1", &[]), [("cuda".to_owned(), None)]);
+        assert_eq!(found("libc.so.6", &["GLIBC_2.2.5"]), []);
     }
 
     #[test]
     fn a_soname_of_two_toolkits_allows_both() {
-        let found = of("libcusolver.so.11", &["libcusolver.so.11"]);
+        let found = found("libcusolver.so.11", &["libcusolver.so.11"]);
         let majors = found[0].1.clone().unwrap();
         assert!(majors.len() > 1 && majors.contains(&12), "{majors:?}");
     }

@@ -19,7 +19,7 @@ use decide::{Decision, decide};
 /// An image that may need an edit.
 #[derive(Debug, Clone)]
 pub struct Found {
-    /// Its path in the package.
+    /// Path in the package.
     pub path: String,
     /// Requirements, or the reason why the image cannot be edited.
     pub inspection: Result<Inspection, edit::Problem>,

@@ -84,7 +84,7 @@ pub fn header(
 mod tests {
     use super::*;
 
-    fn of(id: &str, functions: &[&str], majors: &[u32]) -> Header {
+    fn derived(id: &str, functions: &[&str], majors: &[u32]) -> Header {
         let library = Library::builtin(id).unwrap();
         let majors: BTreeSet<u32> = majors.iter().copied().collect();
         let majors = Some(&majors).filter(|majors| !majors.is_empty());
@@ -94,15 +94,18 @@ mod tests {
     #[test]
     fn header_follows_from_majors_and_names() {
         let version = |text: &str| Header::Version(text.to_owned());
-        assert_eq!(of("cudart", &["cudaMalloc"], &[12]), version("12"));
+        assert_eq!(derived("cudart", &["cudaMalloc"], &[12]), version("12"));
         // Exported by 12 only.
         assert_eq!(
-            of("cudart", &["cudaGetDeviceProperties_v2"], &[]),
+            derived("cudart", &["cudaGetDeviceProperties_v2"], &[]),
             version("12")
         );
-        assert_eq!(of("cuda", &["cuInit"], &[]), Header::Any);
+        assert_eq!(derived("cuda", &["cuInit"], &[]), Header::Any);
         let unknown = Header::Unknown(vec!["cudaGetDeviceProperties".into()]);
-        assert_eq!(of("cudart", &["cudaGetDeviceProperties"], &[]), unknown);
+        assert_eq!(
+            derived("cudart", &["cudaGetDeviceProperties"], &[]),
+            unknown
+        );
     }
 
     #[test]

@@ -35,7 +35,7 @@ PYTHON
 struct Numbers(u64);
 
 impl Numbers {
-    fn below(&mut self, limit: usize) -> usize {
+    fn up_to(&mut self, limit: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -46,20 +46,20 @@ impl Numbers {
 /// Changes a few bytes, cuts, or repeats a part.
 fn damage(bytes: &[u8], numbers: &mut Numbers) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
-    match numbers.below(8) {
-        0 => bytes.truncate(numbers.below(bytes.len())),
+    match numbers.up_to(8) {
+        0 => bytes.truncate(numbers.up_to(bytes.len())),
         1 => {
-            let at = numbers.below(bytes.len());
+            let at = numbers.up_to(bytes.len());
             let part = bytes[at..].to_vec();
             bytes.extend(part);
         }
         _ => {
-            for _ in 0..=numbers.below(4) {
-                let at = numbers.below(bytes.len());
-                bytes[at] = match numbers.below(3) {
+            for _ in 0..=numbers.up_to(4) {
+                let at = numbers.up_to(bytes.len());
+                bytes[at] = match numbers.up_to(3) {
                     0 => 0xff,
                     1 => 0,
-                    _ => bytes[at] ^ (1 << numbers.below(8)),
+                    _ => bytes[at] ^ (1 << numbers.up_to(8)),
                 };
             }
         }

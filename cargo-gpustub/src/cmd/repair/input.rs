@@ -30,7 +30,7 @@ pub enum Form {
     Wheel {
         /// Path of the wheel.
         path: PathBuf,
-        /// Its files.
+        /// The open archive.
         wheel: Wheel,
     },
     /// Libraries and programs, which are written to one directory: paths by file name.
@@ -43,7 +43,7 @@ pub enum Form {
 pub struct Image {
     /// The file.
     pub file: File,
-    /// Its bytes.
+    /// Bytes of the file.
     pub bytes: Mmap,
 }
 
