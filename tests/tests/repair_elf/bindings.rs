@@ -71,7 +71,7 @@ fn build(images: &Images) -> Result<()> {
 
     let image = library("image", IMAGE, &["@real/libcudart.so.12"])?;
     for name in ["own", "original", "removed", "patchelf"] {
-        fs::create_dir(images.at(name))?;
+        fs::create_dir(images.path(name))?;
     }
     images.repair(&image, "own/image.so", &request())?;
     let mut original = Request {
@@ -80,22 +80,22 @@ fn build(images: &Images) -> Result<()> {
     };
     original.libraries[0].node = "libcudart.so.12".into();
     images.repair(&image, "original/image.so", &original)?;
-    fs::copy(&image, images.at("patchelf/image.so"))?;
+    fs::copy(&image, images.path("patchelf/image.so"))?;
     let mut patchelf = Command::new("patchelf");
     patchelf.args(["--replace-needed", "libcudart.so.12", "libgpustub_plain.so"]);
-    succeed(patchelf.arg(images.at("patchelf/image.so")))?;
+    succeed(patchelf.arg(images.path("patchelf/image.so")))?;
     let removed = library("image", IMAGE, &["@stub/libgpustub_plain.so"])?;
-    fs::rename(removed, images.at("removed/image.so"))?;
+    fs::rename(removed, images.path("removed/image.so"))?;
     Ok(())
 }
 
 /// Results of a case with the image of a design, and what the loader said.
 fn results(images: &Images, case: &Case, design: &str) -> Result<(Vec<i32>, String)> {
     fs::copy(
-        images.at(&format!("{design}/image.so")),
-        images.at("image.so"),
+        images.path(&format!("{design}/image.so")),
+        images.path("image.so"),
     )?;
-    let path = |name: &str| match name {
+    let file = |name: &str| match name {
         "real12" => "real/libcudart.so.12".to_owned(),
         "real13" => "real/libcudart.so.13".to_owned(),
         name => format!("{name}.so"),
@@ -103,24 +103,24 @@ fn results(images: &Images, case: &Case, design: &str) -> Result<(Vec<i32>, Stri
     let loaded = case.files.iter().filter(|file| *file != "preload");
     let mut command = match &case.form[..] {
         "dlopen" => {
-            let mut command = Command::new(images.at("load"));
-            for file in loaded {
-                match file.strip_prefix("global ") {
-                    Some(name) => command.arg(format!("+{}", images.at(&path(name)).display())),
-                    None => command.arg(images.at(&path(file))),
+            let mut command = Command::new(images.path("load"));
+            for name in loaded {
+                match name.strip_prefix("global ") {
+                    Some(name) => command.arg(format!("+{}", images.path(&file(name)).display())),
+                    None => command.arg(images.path(&file(name))),
                 };
             }
             command
         }
         _ => {
-            let files: Vec<String> = loaded.map(|file| format!("@{}", path(file))).collect();
+            let files: Vec<String> = loaded.map(|name| format!("@{}", file(name))).collect();
             let mut flags = vec!["-Wl,--no-as-needed,--allow-shlib-undefined", RUNPATH];
             flags.extend(files.iter().map(|file| &file[..]));
             Command::new(images.compile("program", PROGRAM, &flags)?)
         }
     };
     if case.files.contains(&"preload".to_owned()) {
-        command.env("LD_PRELOAD", images.at("preload.so"));
+        command.env("LD_PRELOAD", images.path("preload.so"));
     }
     let ran = run(command.env("LD_BIND_NOW", "1"))?.success()?;
     let numbers = ran.stdout.split_whitespace().map(str::parse).collect();
@@ -166,7 +166,7 @@ fn imports_bind_to_the_node_of_the_stub() -> Result<()> {
     ];
     let image = images.compile("image.so", crate::images::USER, &flags)?;
     let repaired = images.repair(&image, "repaired.so", &request())?;
-    let mut load = Command::new(images.at("load"));
+    let mut load = Command::new(images.path("load"));
     let ran = succeed(load.arg(repaired).env("LD_DEBUG", "bindings"))?;
     for (function, node) in [
         ("cudaMalloc", "GPUSTUB_p_cudart"),

@@ -12,6 +12,7 @@ use tempfile::TempDir;
 /// A directory with images.
 pub struct Images {
     directory: TempDir,
+    compiler: &'static str,
 }
 
 /// The runtime of CUDA 12: its functions have a version.
@@ -79,11 +80,17 @@ int main(int c, char **v) {
 impl Images {
     /// The libraries (in `real/`), the stub (in `stub/`) and the program `load`.
     pub fn new() -> Result<Self> {
+        Self::cross_compiled("gcc")
+    }
+
+    /// As [`Images::new`], with another compiler.
+    pub fn cross_compiled(compiler: &'static str) -> Result<Self> {
         let images = Self {
             directory: scratch()?,
+            compiler,
         };
-        fs::create_dir(images.at("stub"))?;
-        fs::create_dir(images.at("real"))?;
+        fs::create_dir(images.path("stub"))?;
+        fs::create_dir(images.path("real"))?;
         images.library(
             "real/libcudart.so.12",
             RUNTIME,
@@ -108,24 +115,24 @@ impl Images {
     }
 
     /// Path of a file.
-    pub fn at(&self, name: &str) -> PathBuf {
+    pub fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
     /// Compiles C; `flags` may name files of the directory with `@`.
     pub fn compile(&self, output: &str, source: &str, flags: &[&str]) -> Result<PathBuf> {
-        let c = self.at(&format!("{output}.c"));
+        let c = self.path(&format!("{output}.c"));
         fs::write(&c, source)?;
-        let mut cc = Command::new("gcc");
-        cc.args(["-O1", "-w", "-o"]).arg(self.at(output)).arg(&c);
+        let mut cc = Command::new(self.compiler);
+        cc.args(["-O1", "-w", "-o"]).arg(self.path(output)).arg(&c);
         for flag in flags {
             match flag.strip_prefix('@') {
-                Some(file) => cc.arg(self.at(file)),
+                Some(file) => cc.arg(self.path(file)),
                 None => cc.arg(flag),
             };
         }
         succeed(&mut cc)?;
-        Ok(self.at(output))
+        Ok(self.path(output))
     }
 
     /// A shared library of this soname, with a version script.
@@ -138,7 +145,7 @@ impl Images {
     ) -> Result<PathBuf> {
         let soname = format!("-Wl,-soname,{soname}");
         let mut flags = vec!["-shared", "-fPIC", &soname];
-        let script = self.at(&format!("{output}.map"));
+        let script = self.path(&format!("{output}.map"));
         let script_flag = format!("-Wl,--version-script={}", script.display());
         if let Some(versions) = versions {
             fs::write(&script, versions)?;
@@ -151,10 +158,10 @@ impl Images {
     pub fn repair(&self, image: &Path, output: &str, request: &Request) -> Result<PathBuf> {
         let bytes = fs::read(image)?;
         let patch = plan(&bytes, request)?;
-        let mut file = fs::File::create(self.at(output))?;
+        let mut file = fs::File::create(self.path(output))?;
         patch.write(&bytes, &mut file)?;
         file.set_permissions(fs::metadata(image)?.permissions())?;
-        Ok(self.at(output))
+        Ok(self.path(output))
     }
 }
 

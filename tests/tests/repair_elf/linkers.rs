@@ -6,12 +6,14 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use gpustub_image::{Options, read_symbols_file};
 use gpustub_tests::command::{run, succeed};
+use gpustub_tests::components::wheel_libraries;
 use gpustub_tests::{Result, elf};
 
 use crate::images::{Images, USER, request};
 
-/// What is linked, with the flags of the compiler.
+/// Kind of image, with the flags of the compiler.
 type Form = (&'static str, &'static [&'static str]);
 
 const FORMS: [Form; 3] = [
@@ -20,12 +22,12 @@ const FORMS: [Form; 3] = [
     ("no-pie", &["-DPROGRAM", "-fno-pie", "-no-pie"]),
 ];
 
-/// How it is linked.
+/// Way of linking.
 struct Variant {
     name: &'static str,
     flags: &'static [&'static str],
     has_sections: bool,
-    /// What the image prints with the stub.
+    /// Output of the image with the stub.
     prints: &'static str,
 }
 
@@ -75,7 +77,7 @@ fn wrong(
     is_program: bool,
     variant: &Variant,
 ) -> Result<Option<String>> {
-    let mut command = Command::new(images.at("load"));
+    let mut command = Command::new(images.path("load"));
     command.arg(file);
     if is_program {
         command = Command::new(file);
@@ -135,7 +137,7 @@ fn check(
     };
     faults.extend(works("repaired", &repaired)?);
     for (tool, words) in TOOLS.iter().filter(|_| variant.has_sections) {
-        let copy = images.at("edited");
+        let copy = images.path("edited");
         let edit = |file: &Path| -> Result<bool> {
             fs::copy(file, &copy)?;
             let mut command = Command::new(words[0]);
@@ -154,6 +156,55 @@ fn check(
         faults.push(format!("eu-elflint: {new:#?}"));
     }
     Ok(faults)
+}
+
+/// AArch64 has pages of up to 64 KiB, and other relocations.
+#[test]
+#[ignore = "needs a cross compiler and qemu: ./tests/run"]
+fn aarch64() -> Result<()> {
+    let images = Images::cross_compiled("aarch64-linux-gnu-gcc")?;
+    for (form, flags) in FORMS {
+        for variant in [&PLAIN, &ONE_LIBRARY, &LARGE] {
+            let link = ["@real/libcudart.so.12", "@real/libcuda.so.1"];
+            let flags = [flags, variant.flags, &link].concat();
+            let image = images.compile("original", USER, &flags)?;
+            let repaired = images.repair(&image, "repaired", &request())?;
+            let mut qemu = Command::new("qemu-aarch64");
+            qemu.args(["-L", "/usr/aarch64-linux-gnu"]);
+            if form == "library" {
+                qemu.arg(images.path("load"));
+            }
+            let ran = succeed(qemu.arg(&repaired).env("LD_BIND_NOW", "1"))?;
+            assert_eq!(ran.stdout, variant.prints, "{form}, {}", variant.name);
+            let new = &findings(&repaired)? - &findings(&image)?;
+            assert!(new.is_empty(), "{form}, {}: {new:#?}", variant.name);
+        }
+    }
+    Ok(())
+}
+
+/// Vendors' libraries, which need each other.
+#[test]
+#[ignore = "needs elfutils and CUDA wheels: ./tests/run"]
+fn vendors_libraries_keep_their_symbols() -> Result<()> {
+    let images = Images::new()?;
+    for (wheel, name, needed) in [
+        ("cublas", "libnvblas.so.12", "libcublas.so.12"),
+        ("cufft-12.9", "libcufftw.so.11", "libcufft.so.11"),
+    ] {
+        let image = wheel_libraries(wheel)?.join(name);
+        let mut request = request();
+        request.libraries[0].needed = vec![needed.to_owned()];
+        let repaired = images.repair(&image, name, &request)?;
+        let symbols = |file: &Path| read_symbols_file(file, Options::default());
+        assert_eq!(symbols(&repaired), symbols(&image), "{name}");
+        let (before, after) = (elf::needed(&image)?, elf::needed(&repaired)?);
+        assert!(before.contains(&needed.to_owned()) && !after.contains(&needed.to_owned()));
+        assert_eq!(after.len(), before.len(), "{after:?}");
+        let new = &findings(&repaired)? - &findings(&image)?;
+        assert!(new.is_empty(), "{name}: {new:#?}");
+    }
+    Ok(())
 }
 
 fn no(faults: Vec<String>) -> Result<()> {

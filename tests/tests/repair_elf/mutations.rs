@@ -17,7 +17,7 @@ use crate::images::{Images, USER, request};
 const WITH_STUB: &str = "35036037\n";
 const WITH_REAL: &str = "12112001\n";
 
-/// What the stub exports.
+/// Exports of the stub.
 const STUB_FUNCTIONS: [(&str, &str); 3] = [
     ("cudaMalloc", "GPUSTUB_p_cudart"),
     ("cudaFree", "GPUSTUB_p_cudart"),
@@ -36,7 +36,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    fn below(&mut self, limit: usize) -> usize {
+    fn up_to(&mut self, limit: usize) -> usize {
         (self.next() % limit.max(1) as u64) as usize
     }
 }
@@ -114,32 +114,32 @@ fn seeds(images: &Images) -> Result<Vec<Seed>> {
 /// Overwrites one to four numbers, most of them in tables.
 fn damage(seed: &Seed, random: &mut Random) -> Vec<u8> {
     let mut bytes = seed.bytes.clone();
-    for _ in 0..1 + random.below(4) {
-        let (start, size) = match random.below(16) {
+    for _ in 0..1 + random.up_to(4) {
+        let (start, size) = match random.up_to(16) {
             0 => (0, bytes.len()),
             1 => {
-                bytes.truncate(bytes.len() - random.below(bytes.len() / 2));
+                bytes.truncate(bytes.len() - random.up_to(bytes.len() / 2));
                 continue;
             }
-            _ => seed.parts[random.below(seed.parts.len())],
+            _ => seed.parts[random.up_to(seed.parts.len())],
         };
-        let width = 1 << random.below(4);
-        let at = start + random.below(size) / width * width;
+        let width = 1 << random.up_to(4);
+        let at = start + random.up_to(size) / width * width;
         let Some(field) = bytes.get_mut(at..at + width) else {
             continue;
         };
         let mut old = [0; 8];
         old[..width].copy_from_slice(field);
         let old = u64::from_le_bytes(old);
-        let new = match random.below(8) {
+        let new = match random.up_to(8) {
             0 => 0,
             1 => u64::MAX,
             2 => old.wrapping_add(1),
             3 => old.wrapping_sub(1),
-            4 => old ^ 1 << random.below(8 * width),
+            4 => old ^ 1 << random.up_to(8 * width),
             5 => old.wrapping_mul(2),
-            6 => random.next() >> random.below(64),
-            _ => random.below(seed.bytes.len()) as u64,
+            6 => random.next() >> random.up_to(64),
+            _ => random.up_to(seed.bytes.len()) as u64,
         };
         field.copy_from_slice(&new.to_le_bytes()[..width]);
     }
@@ -152,11 +152,11 @@ fn execute(images: &Images, seed: &Seed, file: &Path, real: bool) -> Result<Ran>
     let mut command = Command::new("timeout");
     command.args(["20", "/lib64/ld-linux-x86-64.so.2"]);
     if !seed.is_program {
-        command.arg(images.at("load"));
+        command.arg(images.path("load"));
     }
     command.arg(file).env("LD_BIND_NOW", "1");
     if real {
-        command.env("LD_LIBRARY_PATH", images.at("real"));
+        command.env("LD_LIBRARY_PATH", images.path("real"));
     }
     run(&mut command)
 }
@@ -188,7 +188,7 @@ fn outcome(images: &Images, seed: &Seed, number: u64) -> Result<&'static str> {
         return Ok("imports other functions");
     }
     let write = |name: &str, write: &dyn Fn(&mut fs::File) -> std::io::Result<()>| -> Result<_> {
-        let path = images.at(&format!("{name}-{number}"));
+        let path = images.path(&format!("{name}-{number}"));
         let mut file = fs::File::create(&path)?;
         write(&mut file)?;
         file.set_permissions(PermissionsExt::from_mode(0o755))?;
@@ -206,7 +206,7 @@ fn outcome(images: &Images, seed: &Seed, number: u64) -> Result<&'static str> {
         fs::remove_file(&damaged)?;
         return Ok("does not load before either");
     }
-    // It computes or prints something else, with every library.
+    // The damaged image computes or prints something else, with every library.
     if after.status.success() && before.stdout != WITH_REAL {
         fs::remove_file(&damaged)?;
         return Ok("repaired, with damaged data");
@@ -219,7 +219,7 @@ fn damaged_images(count: u64) -> Result<()> {
     let seeds = seeds(&images)?;
     for seed in &seeds {
         let patch = plan(&seed.bytes, &request())?;
-        let path = images.at("undamaged");
+        let path = images.path("undamaged");
         patch.write(&seed.bytes, &mut fs::File::create(&path)?)?;
         fs::set_permissions(&path, PermissionsExt::from_mode(0o755))?;
         let ran = execute(&images, seed, &path, false)?;

@@ -1,4 +1,4 @@
-//! The second layout, for images with much zero-initialised data: a segment of its own for new bytes. Its
+//! Second layout, for images with much zero-initialised data: a segment of its own for new bytes. Its
 //! program header needs a place directly behind the others, so that what was there moves into the new
 //! segment, as patchelf does it. GNU strip crashes if the whole table of program headers moves instead.
 
@@ -10,11 +10,27 @@ use object::elf::{
 
 use super::headers::{SEGMENT, Section, Segment};
 use super::image::{Image, PAGE};
-use super::layout::{Layout, Place};
+use super::layout::{Layout, Room};
 use super::problem::Problem;
+use super::source::u32_at;
+use super::symbols::SYMBOL;
 
 /// Tags whose tables may move: no other table and no code refers to them.
 pub(super) const MOVABLE: [elf::DynamicTag; 3] = [elf::DT_GNU_HASH, elf::DT_HASH, elf::DT_SYMTAB];
+
+/// Tags with addresses of tables.
+const TABLES: [elf::DynamicTag; 10] = [
+    elf::DT_GNU_HASH,
+    elf::DT_HASH,
+    elf::DT_SYMTAB,
+    elf::DT_STRTAB,
+    elf::DT_RELA,
+    elf::DT_JMPREL,
+    elf::DT_RELR,
+    elf::DT_VERSYM,
+    elf::DT_VERNEED,
+    elf::DT_VERDEF,
+];
 
 /// A range of the original that moves into the new segment.
 #[derive(Debug, Clone)]
@@ -25,8 +41,9 @@ pub(super) struct Evicted {
 }
 
 impl Evicted {
-    /// Finds the range behind the program headers; it ends where no section or segment is cut.
-    pub(super) fn find(image: &Image<'_>) -> Result<Self, Problem> {
+    /// Finds the range behind the program headers; it ends where no section or segment is cut. `symbols` is
+    /// the number of symbols of the image.
+    pub(super) fn find(image: &Image<'_>, symbols: u64) -> Result<Self, Problem> {
         let none = Problem::Layout("no place for a program header");
         let start = image.header.phoff + image.segments.len() as u64 * SEGMENT;
         let mut loads = image.loads();
@@ -42,7 +59,7 @@ impl Evicted {
             (
                 s.offset,
                 s.offset.saturating_add(s.size),
-                may_move(image, s),
+                may_move(image, symbols, s),
             )
         });
         let segments = image.segments.iter();
@@ -66,10 +83,23 @@ impl Evicted {
         if end > load.offset + load.filesz {
             return Err(none);
         }
-        Ok(Self {
+        let evicted = Self {
             range: start..if is_empty { start } else { end },
             address: load.vaddr + (start - load.offset),
-        })
+        };
+        // Section headers may lie: the dynamic section has the tables that the loader reads.
+        let is_inside = |address: u64| evicted.moved(address, 0).is_some();
+        let tables = image.dynamic.iter().filter(|(tag, _)| TABLES.contains(tag));
+        for (tag, address) in tables.filter(|(_, address)| is_inside(*address)) {
+            let is_section = image
+                .sections
+                .iter()
+                .any(|s| s.addr == *address && is_loaded(s));
+            if !MOVABLE.contains(tag) || !is_section {
+                return Err(none);
+            }
+        }
+        Ok(evicted)
     }
 
     /// Number of bytes.
@@ -88,16 +118,31 @@ fn is_loaded(section: &Section) -> bool {
     section.flags & SHF_ALLOC.0 != 0 && section.kind != SHT_NOBITS && section.size != 0
 }
 
-/// Whether a section may move: what refers to it is a program header, or an entry of the dynamic section.
-fn may_move(image: &Image<'_>, section: &Section) -> bool {
+/// Whether a section may move: it is a note, the interpreter, or a whole table of the dynamic section, of an
+/// image with this number of symbols.
+fn may_move(image: &Image<'_>, symbols: u64, section: &Section) -> bool {
     let is = |tag: elf::DynamicTag| image.tag(tag) == Some(section.addr);
-    let interpreter = |s: &Segment| s.kind == PT_INTERP && s.vaddr == section.addr;
+    let word = |at: u64| {
+        let bytes = section
+            .addr
+            .checked_add(at)
+            .map(|address| image.bytes_at(address, 4));
+        bytes
+            .and_then(Result::ok)
+            .map_or(0, |bytes| u64::from(u32_at(&bytes, 0)))
+    };
     match section.kind {
         elf::SHT_NOTE => true,
-        elf::SHT_GNU_HASH => is(elf::DT_GNU_HASH),
-        elf::SHT_HASH => is(elf::DT_HASH),
-        elf::SHT_DYNSYM => is(elf::DT_SYMTAB),
-        _ => image.segments.iter().any(interpreter),
+        elf::SHT_GNU_HASH if is(elf::DT_GNU_HASH) => {
+            let chains = symbols.saturating_sub(word(4));
+            section.size >= 16 + 8 * word(8) + 4 * (word(0) + chains)
+        }
+        elf::SHT_HASH if is(elf::DT_HASH) => section.size >= 4 * (2 + word(0) + word(4)),
+        elf::SHT_DYNSYM if is(elf::DT_SYMTAB) => section.size >= symbols * SYMBOL,
+        _ => {
+            let is_interpreter = |s: &Segment| s.kind == PT_INTERP && s.vaddr == section.addr;
+            image.segments.iter().any(is_interpreter)
+        }
     }
 }
 
@@ -110,7 +155,7 @@ impl Layout {
         is_writable: bool,
         evicted: &Evicted,
         at: u64,
-    ) -> Result<Place, Problem> {
+    ) -> Result<Room, Problem> {
         let mut loads = (0..self.segments.len()).filter(|&i| self.segments[i].is_load());
         let last = loads
             .next_back()
@@ -162,7 +207,7 @@ impl Layout {
             align,
         };
         self.segments.insert(last + 1, segment);
-        Ok(Place {
+        Ok(Room {
             address,
             offset,
             insert_at: length,

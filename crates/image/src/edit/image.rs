@@ -72,7 +72,11 @@ impl<'s> Image<'s> {
 
     /// Rules of glibc's `_dl_map_object_from_fd` and of the kernel's `elf_map`.
     fn check_segments(&self) -> Result<(), Problem> {
-        for segment in self.segments.iter().filter(|segment| segment.filesz != 0) {
+        for segment in self
+            .segments
+            .iter()
+            .filter(|segment| segment.filesz != 0 || segment.is_load())
+        {
             let end = segment.offset.checked_add(segment.filesz);
             if end.is_none_or(|end| end > self.source.len()) {
                 return Err(Problem::Truncated("last segment"));
@@ -147,32 +151,17 @@ impl<'s> Image<'s> {
     }
 
     /// Bytes of an address range.
-    pub(super) fn at(&self, address: u64, size: u64) -> Result<Cow<'s, [u8]>, Problem> {
+    pub(super) fn bytes_at(&self, address: u64, size: u64) -> Result<Cow<'s, [u8]>, Problem> {
         let offset = self.offset_of(address, size)?;
         let bytes = self.source.bytes(offset, size);
         bytes.ok_or(Problem::Truncated("last segment"))
-    }
-
-    /// Bytes from an address to the end of its segment's part of the file.
-    pub(super) fn tail(&self, address: u64) -> Result<Cow<'s, [u8]>, Problem> {
-        self.at(address, self.tail_size(address)?)
-    }
-
-    /// Number of bytes from an address to the end of its segment's part of the file.
-    pub(super) fn tail_size(&self, address: u64) -> Result<u64, Problem> {
-        let mut loads = self.loads();
-        let segment = loads.find(|segment| segment.file_offset(address, 1).is_some());
-        let segment = segment.ok_or(Problem::Malformed(
-            "dynamic section points outside the file",
-        ))?;
-        Ok(segment.filesz - (address - segment.vaddr))
     }
 
     /// Address and bytes of the string table.
     pub(super) fn strings(&self) -> Result<(u64, Cow<'s, [u8]>), Problem> {
         let address = self.required(elf::DT_STRTAB, "no string table")?;
         let size = self.required(elf::DT_STRSZ, "no size of the string table")?;
-        let bytes = self.at(address, size)?;
+        let bytes = self.bytes_at(address, size)?;
         if bytes.last() != Some(&0) {
             return Err(Problem::Malformed("string table has no end"));
         }

@@ -21,8 +21,8 @@ pub(super) struct Layout {
     pub(super) shoff: u64,
 }
 
-/// Place of new bytes.
-pub(super) struct Place {
+/// Room for new bytes.
+pub(super) struct Room {
     /// Address of the first byte.
     pub(super) address: u64,
     /// Offset of the first byte in the edited file.
@@ -44,14 +44,20 @@ impl Layout {
         }
     }
 
-    /// Whether the last segment can grow over its `.bss` without much of it in the file.
-    pub(super) fn can_grow(&self) -> bool {
+    /// Whether the last segment can grow over its `.bss` without much of it in the file, and is writable
+    /// if that is needed.
+    pub(super) fn can_grow(&self, image: &Image<'_>, writable: bool) -> bool {
         let last = self.segments.iter().rfind(|segment| segment.is_load());
-        last.is_some_and(|segment| segment.memsz - segment.filesz <= ZEROS)
+        last.is_some_and(|segment| {
+            let end = segment.offset + segment.filesz;
+            segment.memsz - segment.filesz <= ZEROS
+                && (segment.flags & elf::PF_W.0 != 0 || !writable)
+                && self.check_boundary(image, end).is_ok()
+        })
     }
 
     /// Makes room for `size` bytes, aligned to 16.
-    pub(super) fn grow(&mut self, image: &Image<'_>, size: u64) -> Result<Place, Problem> {
+    pub(super) fn grow(&mut self, image: &Image<'_>, size: u64) -> Result<Room, Problem> {
         // Segments are in the order of their addresses.
         let mut loads = (0..self.segments.len()).filter(|&i| self.segments[i].is_load());
         let last = loads
@@ -94,9 +100,10 @@ impl Layout {
             }
         }
         if self.shoff >= end {
-            self.shoff += inserted;
+            let moved = self.shoff.checked_add(inserted);
+            self.shoff = moved.ok_or(Problem::Truncated("section headers"))?;
         }
-        Ok(Place {
+        Ok(Room {
             address,
             offset: end + zeros,
             insert_at: end,

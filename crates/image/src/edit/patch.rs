@@ -63,7 +63,7 @@ impl Patch {
             (start, end, vec![Piece::New(bytes)])
         });
         let mut changes: Vec<_> = replaced.chain([(at, at, inserted)]).collect();
-        // What is inserted precedes what was there.
+        // Inserted bytes precede the original ones.
         changes.sort_by_key(|&(start, end, _)| (start, end));
         let mut pieces = Vec::new();
         let mut done = 0;

@@ -8,12 +8,13 @@ use super::dynamic::Dynamic;
 use super::evict::{Evicted, MOVABLE};
 use super::image::{DYN, Image};
 use super::inspect::{Details, Inspection, details};
-use super::layout::{Layout, Place};
+use super::layout::{Layout, Room};
 use super::patch::{Patch, Piece};
 use super::problem::Problem;
 use super::request::Request;
 use super::source::{Source, u16_at};
 use super::strings::NewStrings;
+use super::symbols::SYMBOL;
 use super::symtab::moved_symbols;
 use super::targets::Targets;
 use super::verify::verify;
@@ -43,6 +44,9 @@ pub fn plan(source: &[u8], request: &Request) -> Result<Patch, Problem> {
     let before = details(&image)?;
     let targets = Targets::find(&before.inspection, request)?;
     let after = targets.expected(&before.inspection, request);
+    if after == before.inspection {
+        return Err(Problem::NotNeeded);
+    }
     let patch = edit(&image, &before, &targets, &after, request)?;
     verify(source, &patch, &image, &before, &targets, &after)?;
     Ok(patch)
@@ -154,8 +158,17 @@ fn place(image: &Image<'_>, before: &Details<'_>, mut parts: Parts<'_>) -> Resul
     let mut layout = Layout::new(image);
     let mut block = Block::default();
 
-    let evicted = (!layout.can_grow())
-        .then(|| Evicted::find(image))
+    let segment = &image.segments[image.dynamic_segment];
+    let dynamic_moves = parts.dynamic.size() > segment.filesz;
+    // Spare entries, as linkers leave them for such edits.
+    let dynamic_size = if dynamic_moves {
+        parts.dynamic.size() + 3 * DYN
+    } else {
+        segment.filesz
+    };
+    let symbols = before.symbols.len() as u64 / SYMBOL;
+    let evicted = (!layout.can_grow(image, dynamic_moves))
+        .then(|| Evicted::find(image, symbols))
         .transpose()?;
     let evicted_at = evicted.as_ref().map(|evicted| {
         // Tables keep their alignment, which is 16 at most. Not at the segment's start: llvm-strip 14 places
@@ -182,22 +195,13 @@ fn place(image: &Image<'_>, before: &Details<'_>, mut parts: Parts<'_>) -> Resul
     let versions_size = versions.len() as u64;
     let versions_at = (versions.len() > old_versions.1).then(|| block.reserve(versions_size));
 
-    let segment = &image.segments[image.dynamic_segment];
-    let dynamic_moves = parts.dynamic.size() > segment.filesz;
-    // Spare entries, as linkers leave them for such edits.
-    let dynamic_size = if dynamic_moves {
-        parts.dynamic.size() + 3 * DYN
-    } else {
-        segment.filesz
-    };
     let dynamic_at = dynamic_moves.then(|| block.reserve(dynamic_size));
 
     let grows = strings_at.or(versions_at).or(dynamic_at).is_some();
     let place = match (&evicted, evicted_at) {
         _ if !grows => None,
         (Some(evicted), Some(at)) => {
-            let writable = dynamic_moves;
-            let place = layout.add_segment(image, block.size, writable, evicted, at)?;
+            let place = layout.add_segment(image, block.size, dynamic_moves, evicted, at)?;
             for tag in MOVABLE {
                 let address = image.tag(tag);
                 let moved = address.and_then(|a| evicted.moved(a, place.address + at));
@@ -278,7 +282,7 @@ impl Block {
     }
 
     /// The bytes to insert.
-    fn finish(self, place: &Place) -> Vec<Piece> {
+    fn finish(self, place: &Room) -> Vec<Piece> {
         let zeros = |count: u64| Piece::New(vec![0; count as usize]);
         let mut pieces = vec![zeros(place.zeros)];
         let mut done = 0;

@@ -14,7 +14,7 @@ const RELA: u64 = 24;
 /// Number of entries read at a time.
 const CHUNK: u64 = 4096;
 
-/// What relocations refer to, by symbol index.
+/// Symbols that relocations refer to, by index.
 #[derive(Default)]
 pub(super) struct Relocations {
     /// One more than the highest index.
@@ -92,9 +92,12 @@ impl Relocations {
             .loads()
             .filter(|s| text || s.flags & PF_W.0 != 0)
             .collect();
+        // An edit fills spare entries of the dynamic section.
+        let dynamic = &image.segments[image.dynamic_segment];
+        let dynamic = dynamic.vaddr.saturating_sub(7)..dynamic.vaddr + dynamic.filesz;
         let mut last = 0;
         for start in (0..size).step_by((CHUNK * RELA) as usize) {
-            let part = image.at(address + start, (size - start).min(CHUNK * RELA))?;
+            let part = image.bytes_at(address + start, (size - start).min(CHUNK * RELA))?;
             for entry in part.chunks_exact(RELA as usize) {
                 let (target, info) = (u64_at(entry, 0), u64_at(entry, 8));
                 let (symbol, kind) = ((info >> 32) as u32, RelocationType(info as u32));
@@ -109,6 +112,9 @@ impl Relocations {
                     .ok_or(Problem::Malformed(
                         "relocation outside of writable segments",
                     ))?;
+                if dynamic.contains(&target) {
+                    return Err(Problem::Malformed("relocation of the dynamic section"));
+                }
                 if symbol != 0 {
                     self.refer(image, symbol)?;
                     if kind == copy && !self.copied.contains(&symbol) {
@@ -147,7 +153,7 @@ fn check_relative(image: &Image<'_>, address: u64, size: u64) -> Result<(), Prob
     let relative = relative_relocation(image);
     for start in (0..count).step_by(CHUNK as usize) {
         let part = (count - start).min(CHUNK) * RELA;
-        let part = image.at(address + start * RELA, part)?;
+        let part = image.bytes_at(address + start * RELA, part)?;
         let mut entries = part.chunks_exact(RELA as usize);
         if entries.any(|entry| u64_at(entry, 8) as u32 != relative.0) {
             return Err(Problem::Malformed("relocation is not relative as declared"));

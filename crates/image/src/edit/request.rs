@@ -18,10 +18,10 @@ pub struct Request {
 /// A library that the stub replaces.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Replaced {
-    /// Its names in `DT_NEEDED`: `libcudart.so.12`, and those of grafted copies
+    /// Names in `DT_NEEDED`: `libcudart.so.12`, and those of grafted copies
     /// (`libcudart-5a077122.so.12.0.107`). A library that provides one of `nodes` is replaced in any case.
     pub needed: Vec<String>,
-    /// Its version nodes.
+    /// Version nodes of the library.
     pub nodes: Vec<String>,
     /// The stub's node for its functions, `GPUSTUB_<package>_<library>`. All nodes that an image requires
     /// of the library become this one.

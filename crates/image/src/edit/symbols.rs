@@ -10,7 +10,7 @@ use super::relocations::Relocations;
 use super::source::{u16_at, u32_at};
 
 /// Size of a symbol.
-const SYMBOL: u64 = 24;
+pub(super) const SYMBOL: u64 = 24;
 
 /// A table of symbols and their versions.
 pub(super) struct Symbols<'s> {
@@ -50,11 +50,11 @@ impl<'s> Symbols<'s> {
             return Err(Problem::Malformed("unexpected size of symbols"));
         }
         let count = u64::from(count(image, address, relocations)?);
-        let bytes = image.at(address, count * SYMBOL)?;
+        let bytes = image.bytes_at(address, count * SYMBOL)?;
         let (versions_offset, versions) = match image.tag(elf::DT_VERSYM) {
             Some(address) => {
                 let offset = image.offset_of(address, count * 2)?;
-                (offset, image.at(address, count * 2)?)
+                (offset, image.bytes_at(address, count * 2)?)
             }
             None => (0, Cow::Borrowed(&[][..])),
         };
@@ -93,7 +93,7 @@ impl<'s> Symbols<'s> {
 /// imports, a relocation or the section header knows.
 fn count(image: &Image<'_>, address: u64, relocations: &Relocations) -> Result<u32, Problem> {
     let hashed = image.tag(elf::DT_HASH).map(|address| {
-        let head = image.at(address, 8)?;
+        let head = image.bytes_at(address, 8)?;
         let (buckets, chains) = (u32_at(&head, 0), u32_at(&head, 4));
         let words = 2 + u64::from(buckets) + u64::from(chains);
         image.offset_of(address, 4 * words)?;
@@ -124,31 +124,24 @@ fn count(image: &Image<'_>, address: u64, relocations: &Relocations) -> Result<u
 
 /// Number of symbols up to the last one in `DT_GNU_HASH` (glibc's `_dl_setup_hash`, `do_lookup_x`).
 fn gnu_hash_count(image: &Image<'_>, address: u64) -> Result<u32, Problem> {
-    let short = Problem::Malformed("GNU hash table is cut off");
-    let bytes = image.tail(address)?;
-    let (buckets, base) = (u32_at(&bytes, 0), u32_at(&bytes, 4));
-    let bloom = u32_at(&bytes, 8);
-    if bytes.len() < 16 || !bloom.is_power_of_two() {
+    let head = image.bytes_at(address, 16)?;
+    let (buckets, base, bloom) = (u32_at(&head, 0), u32_at(&head, 4), u32_at(&head, 8));
+    if !bloom.is_power_of_two() {
         return Err(Problem::Malformed("GNU hash table is invalid"));
     }
-    let first = 16 + 8 * u64::from(bloom);
-    let chains = first + 4 * u64::from(buckets);
-    let (Ok(first), Ok(chains)) = (usize::try_from(first), usize::try_from(chains)) else {
-        return Err(short);
-    };
-    let table = bytes.get(first..chains).ok_or(short.clone())?;
+    let first = address + 16 + 8 * u64::from(bloom);
+    let table = image.bytes_at(first, 4 * u64::from(buckets))?;
     let last = table.chunks_exact(4).map(|bucket| u32_at(bucket, 0)).max();
-    let Some(last) = last.filter(|&last| last != 0) else {
+    let Some(mut last) = last.filter(|&last| last != 0) else {
         return Ok(base);
     };
-    let skipped = last.checked_sub(base).ok_or(short.clone())?;
-    let rest = bytes
-        .get(chains..)
-        .and_then(|rest| rest.get(4 * skipped as usize..));
-    let mut rest = rest.ok_or(short.clone())?.chunks_exact(4);
+    let cut = Problem::Malformed("GNU hash table is cut off");
+    let skipped = last.checked_sub(base).ok_or(cut)?;
+    let mut chain = first + 4 * (u64::from(buckets) + u64::from(skipped));
     // The lowest bit marks the end of a chain.
-    let end = rest
-        .position(|hash| u32_at(hash, 0) & 1 != 0)
-        .ok_or(short)?;
-    Ok(last.saturating_add(end as u32).saturating_add(1))
+    while u32_at(&image.bytes_at(chain, 4)?, 0) & 1 == 0 {
+        chain += 4;
+        last = last.saturating_add(1);
+    }
+    Ok(last.saturating_add(1))
 }

@@ -1,5 +1,6 @@
 //! The table of required versions (`.gnu.version_r`; LSB, "Symbol Versioning"), and edits of it.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use object::elf;
@@ -80,7 +81,6 @@ impl Needs {
         if image.tag(elf::DT_VERSYM).is_none() {
             return Err(Problem::Malformed("version needs without a version table"));
         }
-        let tail = image.tail(address)?;
         let mut needs = Self {
             bytes: Vec::new(),
             offset: image.offset_of(address, 1)?,
@@ -90,35 +90,35 @@ impl Needs {
         let mut records = BTreeSet::new();
         let mut at = 0;
         loop {
-            let record = claim(&tail, at, &mut records)?;
-            if u16_at(record, 0) != 1 {
+            let record = claim(image, address, at, &mut records)?;
+            if u16_at(&record, 0) != 1 {
                 return Err(Problem::Malformed("unknown format of version needs"));
             }
             let mut nodes = Vec::new();
-            let mut node = at.saturating_add(u32_at(record, 8) as usize);
+            let mut node = at.saturating_add(u32_at(&record, 8) as usize);
             loop {
-                let record = claim(&tail, node, &mut records)?;
+                let record = claim(image, address, node, &mut records)?;
                 nodes.push(Node {
                     at: Some(node),
-                    hash: u32_at(record, 0),
-                    flags: u16_at(record, 4),
-                    index: u16_at(record, 6),
-                    name: u32_at(record, 8),
+                    hash: u32_at(&record, 0),
+                    flags: u16_at(&record, 4),
+                    index: u16_at(&record, 6),
+                    name: u32_at(&record, 8),
                 });
-                match u32_at(record, 12) as usize {
+                match u32_at(&record, 12) as usize {
                     0 => break,
                     next => node = node.saturating_add(next),
                 }
             }
-            if usize::from(u16_at(record, 2)) != nodes.len() {
+            if usize::from(u16_at(&record, 2)) != nodes.len() {
                 return Err(Problem::Malformed("count of version needs is wrong"));
             }
             needs.entries.push(Need {
                 at: Some(at),
-                file: u32_at(record, 4),
+                file: u32_at(&record, 4),
                 nodes,
             });
-            match u32_at(record, 12) as usize {
+            match u32_at(&record, 12) as usize {
                 0 => break,
                 next => at = at.saturating_add(next),
             }
@@ -128,7 +128,7 @@ impl Needs {
         }
         needs.check_indices()?;
         let end = records.last().map_or(0, |last| last + RECORD);
-        needs.bytes = tail[..end].to_vec();
+        needs.bytes = image.bytes_at(address, end as u64)?.into_owned();
         Ok(Some(needs))
     }
 
@@ -213,17 +213,15 @@ fn distance(from: usize, to: Option<usize>) -> [u8; 4] {
 }
 
 /// Bytes of a record that no other record has.
-fn claim<'t>(
-    table: &'t [u8],
+fn claim<'s>(
+    image: &Image<'s>,
+    table: u64,
     at: usize,
     records: &mut BTreeSet<usize>,
-) -> Result<&'t [u8], Problem> {
-    let record = at.checked_add(RECORD).and_then(|end| table.get(at..end));
-    let record = record.ok_or(Problem::Malformed("version needs are cut off"))?;
-    let overlaps = records
-        .range(at.saturating_sub(RECORD - 1)..at + RECORD)
-        .next();
-    if at % 4 != 0 || overlaps.is_some() || records.len() > 2 * INDICES {
+) -> Result<Cow<'s, [u8]>, Problem> {
+    let record = image.bytes_at(table.saturating_add(at as u64), RECORD as u64)?;
+    let near = at.saturating_sub(RECORD - 1)..at.saturating_add(RECORD);
+    if at % 4 != 0 || records.range(near).next().is_some() || records.len() > 2 * INDICES {
         return Err(Problem::Malformed("version needs overlap"));
     }
     records.insert(at);
@@ -236,22 +234,18 @@ pub(super) fn defined_indices(image: &Image<'_>) -> Result<BTreeSet<u16>, Proble
     let Some(address) = image.tag(elf::DT_VERDEF) else {
         return Ok(found);
     };
-    let tail = image.tail(address)?;
-    let mut at = 0_usize;
+    let mut at = address;
     // As in glibc, the chain ends the table.
-    loop {
-        let record = tail.get(at..).filter(|record| record.len() >= 20);
-        let record = record.ok_or(Problem::Malformed("version definitions are cut off"))?;
-        if u16_at(record, 0) != 1 {
+    for _ in 0..INDICES {
+        let record = image.bytes_at(at, 20)?;
+        if u16_at(&record, 0) != 1 {
             return Err(Problem::Malformed("unknown format of version definitions"));
         }
-        found.insert(u16_at(record, 4) & 0x7fff);
-        match u32_at(record, 16) as usize {
+        found.insert(u16_at(&record, 4) & 0x7fff);
+        match u32_at(&record, 16) {
             0 => return Ok(found),
-            next => at = at.saturating_add(next),
-        }
-        if found.len() > INDICES {
-            return Err(Problem::Malformed("too many version definitions"));
+            next => at = at.saturating_add(next.into()),
         }
     }
+    Err(Problem::Malformed("too many version definitions"))
 }

@@ -1,0 +1,394 @@
+//! Edits of small images: what they require afterwards, and what is refused.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use gpustub_image::edit::{
+    ImportKind, Inspection, Problem, Replaced, Request, Unversioned, inspect, plan,
+};
+
+/// A directory with libraries to link with.
+struct Images(tempfile::TempDir);
+
+/// A runtime with one version node, copied into a wheel under another name.
+const RUNTIME: &str =
+    "int cudaMalloc(void) { return 1; } int cudaFree(void) { return 2; } int cudaData = 3;";
+/// A library with two version nodes, which has one function in both.
+const NODES: &str = "int clFirst(void) { return 1; } int clSecond(void) { return 2; }
+int old(void) { return 3; } int new(void) { return 4; }
+__asm__(\".symver old, clBoth@OPENCL_1.0\"); __asm__(\".symver new, clBoth@@OPENCL_2.0\");";
+const DRIVER: &str = "int cuInit(void) { return 1; }";
+
+impl Images {
+    fn new() -> Self {
+        let images = Self(tempfile::tempdir().unwrap());
+        let node = "libcudart.so.12 { global: *; };";
+        images.library("cudart", RUNTIME, "libcudart.so.12", node);
+        images.library("grafted", RUNTIME, "libcudart-5a077122.so.12.0.107", node);
+        let nodes = "OPENCL_1.0 { global: clFirst; }; OPENCL_2.0 { global: clSecond; };";
+        images.library("opencl", NODES, "libOpenCL.so.1", nodes);
+        images.library("cuda", DRIVER, "libcuda.so.1", "");
+        // An unrelated library, from which versions are required in any case.
+        images.library(
+            "other",
+            "int other(void) { return 5; }",
+            "libother.so.1",
+            "OTHER_1 { global: *; };",
+        );
+        images
+    }
+
+    fn library(&self, name: &str, source: &str, soname: &str, versions: &str) {
+        let soname = format!("-Wl,-soname,{soname}");
+        let script = self.0.path().join(format!("{name}.map"));
+        std::fs::write(&script, versions).unwrap();
+        let script = format!("-Wl,--version-script={}", script.display());
+        let mut flags = vec!["-shared", "-fPIC", &soname];
+        flags.extend((!versions.is_empty()).then_some(&script[..]));
+        self.compile(&format!("lib{name}.so"), source, &flags);
+    }
+
+    fn compile(&self, output: &str, source: &str, flags: &[&str]) -> PathBuf {
+        let directory = self.0.path();
+        std::fs::write(directory.join("source.c"), source).unwrap();
+        let mut cc = Command::new("cc");
+        cc.current_dir(directory);
+        cc.args(["-O1", "-w", "-nostdlib", "-o", output, "source.c", "-L."]);
+        let output_of = cc.args(flags).output().unwrap();
+        let messages = String::from_utf8_lossy(&output_of.stderr);
+        assert!(output_of.status.success(), "{source}\n{messages}");
+        directory.join(output)
+    }
+
+    /// A shared library that calls these functions, of these libraries.
+    fn calling(&self, functions: &[&str], libraries: &[&str]) -> Vec<u8> {
+        let calls: Vec<String> = functions.iter().map(|f| format!("{f}()")).collect();
+        let source = format!("int f(void) {{ return {}; }}", calls.join(" + "));
+        let mut flags = vec!["-shared", "-fPIC"];
+        flags.extend(libraries);
+        read(&self.compile("image.so", &source, &flags))
+    }
+}
+
+fn read(path: &Path) -> Vec<u8> {
+    std::fs::read(path).unwrap()
+}
+
+fn replaced(needed: &str, nodes: &[&str], node: &str) -> Replaced {
+    Replaced {
+        needed: vec![needed.into()],
+        nodes: nodes.iter().map(|node| node.to_string()).collect(),
+        node: node.into(),
+    }
+}
+
+fn request() -> Request {
+    Request {
+        stub: "libgpustub_p.so".into(),
+        runpath: None,
+        libraries: vec![
+            replaced("libcudart.so.12", &["libcudart.so.12"], "GPUSTUB_p_cudart"),
+            replaced("libOpenCL.so.1", &[], "GPUSTUB_p_opencl"),
+            replaced("libcuda.so.1", &[], "GPUSTUB_p_cuda"),
+        ],
+        unversioned: vec![Unversioned {
+            symbol: "cuInit".into(),
+            node: "GPUSTUB_p_cuda".into(),
+        }],
+    }
+}
+
+fn edited(bytes: &[u8], request: &Request) -> Result<Vec<u8>, Problem> {
+    let patch = plan(bytes, request)?;
+    assert_eq!(plan(bytes, request).as_ref(), Ok(&patch), "deterministic");
+    let mut out = Vec::new();
+    patch.write(bytes, &mut out).unwrap();
+    assert_eq!(out.len() as u64, patch.len());
+    Ok(out)
+}
+
+/// Requirements in one line: needed libraries, then imports with version and file.
+fn summary(facts: &Inspection) -> String {
+    let imports = facts
+        .imports
+        .iter()
+        .filter(|import| !import.weak)
+        .map(|import| {
+            let version = import.node.as_ref().zip(import.file.as_ref());
+            let version = version.map(|(node, file)| format!("@{node} of {file}"));
+            format!("{}{}", import.name, version.unwrap_or_default())
+        });
+    let imports: Vec<String> = imports.collect();
+    format!("{}; {}", facts.needed.join(" "), imports.join(", "))
+}
+
+/// Functions, libraries, and the requirements after the edit.
+const EDITS: &[(&[&str], &[&str], &str)] = &[
+    (
+        &["cudaMalloc", "other"],
+        &["-lcudart", "-lother"],
+        "libgpustub_p.so libother.so.1; cudaMalloc@GPUSTUB_p_cudart of libgpustub_p.so, other@OTHER_1 of libother.so.1",
+    ),
+    // The name of a grafted copy means nothing; its node does.
+    (
+        &["cudaMalloc", "cudaFree"],
+        &["-lgrafted"],
+        "libgpustub_p.so; cudaMalloc@GPUSTUB_p_cudart of libgpustub_p.so, cudaFree@GPUSTUB_p_cudart of libgpustub_p.so",
+    ),
+    // Nodes of one library become one.
+    (
+        &["clFirst", "clSecond", "other"],
+        &["-lother", "-lopencl"],
+        "libother.so.1 libgpustub_p.so; clFirst@GPUSTUB_p_opencl of libgpustub_p.so, \
+         clSecond@GPUSTUB_p_opencl of libgpustub_p.so, other@OTHER_1 of libother.so.1",
+    ),
+    // Libraries keep nodes of their own.
+    (
+        &["cudaMalloc", "clFirst"],
+        &["-lcudart", "-lopencl"],
+        "libgpustub_p.so; cudaMalloc@GPUSTUB_p_cudart of libgpustub_p.so, clFirst@GPUSTUB_p_opencl of libgpustub_p.so",
+    ),
+    // Imports without a version get one.
+    (
+        &["cuInit", "other"],
+        &["-lother", "-lcuda"],
+        "libother.so.1 libgpustub_p.so; cuInit@GPUSTUB_p_cuda of libgpustub_p.so, other@OTHER_1 of libother.so.1",
+    ),
+    // Without any version there is no table for it.
+    (&["cuInit"], &["-lcuda"], "libgpustub_p.so; cuInit"),
+    // The first of several entries stays.
+    (
+        &["cuInit", "cudaFree", "other"],
+        &["-lcuda", "-lother", "-lcudart"],
+        "libgpustub_p.so libother.so.1; cuInit@GPUSTUB_p_cuda of libgpustub_p.so, \
+         cudaFree@GPUSTUB_p_cudart of libgpustub_p.so, other@OTHER_1 of libother.so.1",
+    ),
+];
+
+#[test]
+fn imports_require_nodes_of_the_stub() {
+    let images = Images::new();
+    for (functions, libraries, expected) in EDITS {
+        let bytes = images.calling(functions, libraries);
+        let edited = edited(&bytes, &request()).unwrap();
+        let facts = inspect(&edited).unwrap();
+        let sorted = |line: &str| {
+            let (needed, imports) = line.split_once("; ").unwrap();
+            let mut imports: Vec<_> = imports.split(", ").map(str::to_owned).collect();
+            imports.sort();
+            (needed.to_owned(), imports)
+        };
+        assert_eq!(sorted(&summary(&facts)), sorted(expected), "{functions:?}");
+        // A repaired image is not repaired again.
+        assert_eq!(plan(&edited, &request()), Err(Problem::NotNeeded));
+        // Without section headers it is the same image.
+        let stripped = without_sections(&bytes);
+        let again = self::edited(&stripped, &request()).unwrap();
+        assert_eq!(inspect(&again).unwrap(), facts, "{functions:?}");
+    }
+}
+
+/// The file without section headers: `e_shoff`, `e_shnum` and `e_shstrndx` are 0.
+fn without_sections(bytes: &[u8]) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    bytes[40..48].fill(0);
+    bytes[60..64].fill(0);
+    bytes
+}
+
+#[test]
+fn search_path_gets_the_directory_of_the_stub() {
+    let images = Images::new();
+    for (flags, expected) in [
+        (&[][..], ("$ORIGIN/../p.libs", false)),
+        (
+            &["-Wl,-rpath,/a:/b", "-Wl,--enable-new-dtags"],
+            ("/a:/b:$ORIGIN/../p.libs", false),
+        ),
+        // DT_RUNPATH would end the effect of DT_RPATH on dependencies.
+        (
+            &["-Wl,-rpath,/a", "-Wl,--disable-new-dtags"],
+            ("/a:$ORIGIN/../p.libs", true),
+        ),
+        (
+            &["-Wl,-rpath,$ORIGIN/../p.libs:/a"],
+            ("$ORIGIN/../p.libs:/a", false),
+        ),
+    ] {
+        let bytes = images.calling(&["cudaMalloc"], &[&["-lcudart"], flags].concat());
+        let runpath = Some("$ORIGIN/../p.libs".into());
+        let request = Request {
+            runpath,
+            ..request()
+        };
+        let facts = inspect(&edited(&bytes, &request).unwrap()).unwrap();
+        assert_eq!((facts.runpath.as_deref().unwrap(), facts.rpath), expected);
+    }
+}
+
+#[test]
+fn kinds_of_imports_are_read() {
+    let images = Images::new();
+    let source = "extern int cudaData; extern __thread int thread_local; int cudaMalloc(void);
+        __attribute__((weak)) int cudaFree(void);
+        int f(void) { return cudaData + thread_local + cudaMalloc() + (cudaFree ? cudaFree() : 0); }";
+    let flags = ["-shared", "-fPIC", "-lcudart"];
+    let facts = inspect(&read(&images.compile("kinds.so", source, &flags))).unwrap();
+    let mut found: Vec<_> = facts.imports.iter().collect();
+    found.retain(|import| import.referenced);
+    found.sort_by_key(|import| &import.name);
+    let found: Vec<_> = found
+        .iter()
+        .map(|i| (&i.name[..], i.kind, i.weak))
+        .collect();
+    let (function, data) = (ImportKind::Function, ImportKind::Data);
+    let thread_local = found.iter().find(|found| found.0 == "thread_local");
+    assert!(found.contains(&("cudaData", data, false)), "{found:?}");
+    assert!(found.contains(&("cudaFree", function, true)), "{found:?}");
+    assert!(
+        found.contains(&("cudaMalloc", function, false)),
+        "{found:?}"
+    );
+    assert!(
+        thread_local.is_some_and(|found| found.1 == ImportKind::ThreadLocal),
+        "{found:?}"
+    );
+}
+
+/// Source, flags, and why the image is not edited.
+fn refusals() -> Vec<(&'static str, &'static [&'static str], Problem)> {
+    let call = "int f(void) { return cudaMalloc(); }";
+    vec![
+        (
+            "extern int cudaData; int *f(void) { return &cudaData; }",
+            &["-shared", "-fPIC", "-lcudart"],
+            Problem::Data("cudaData".into()),
+        ),
+        (
+            "extern int cudaData; int f(void) { return cudaData; }",
+            &["-no-pie", "-fno-pie", "-Wl,-e,f", "-lcudart"],
+            Problem::CopyRelocation("cudaData".into()),
+        ),
+        (
+            "int a(void), b(void); __asm__(\".symver a, clBoth@OPENCL_1.0\");
+             __asm__(\".symver b, clBoth@OPENCL_2.0\"); int f(void) { return a() + b(); }",
+            &["-shared", "-fPIC", "-lopencl"],
+            Problem::TwoVersions("clBoth".into()),
+        ),
+        (
+            "int f(void) { return other(); }",
+            &["-shared", "-fPIC", "-lother"],
+            Problem::NotNeeded,
+        ),
+        (call, &["-c"], Problem::NotImage),
+        (
+            "int f(void) { return 0; }",
+            &["-static", "-Wl,-e,f"],
+            Problem::Static,
+        ),
+        (
+            "int f(void) { return 0; }",
+            &["-static-pie", "-Wl,-e,f"],
+            Problem::Static,
+        ),
+        (
+            call,
+            &["-shared", "-fPIC", "-lcudart", "-Wl,-F,libx.so"],
+            Problem::Filter("DT_FILTER"),
+        ),
+        (
+            call,
+            &["-shared", "-fPIC", "-lcudart", "-Wl,-f,libx.so"],
+            Problem::Filter("DT_AUXILIARY"),
+        ),
+        (
+            call,
+            &["-shared", "-fPIC", "-lcudart", "-Wl,--audit,libx.so"],
+            Problem::Filter("DT_AUDIT"),
+        ),
+    ]
+}
+
+#[test]
+fn what_cannot_be_repaired_is_refused() {
+    let images = Images::new();
+    for (source, flags, problem) in refusals() {
+        let bytes = read(&images.compile("refused", source, flags));
+        assert_eq!(plan(&bytes, &request()), Err(problem), "{source} {flags:?}");
+    }
+}
+
+/// Offset, new bytes, and why the file is not read.
+#[test]
+fn other_formats_are_refused() {
+    let images = Images::new();
+    let image = images.calling(&["cudaMalloc"], &["-lcudart"]);
+    let malformed = |what| Problem::Malformed(what);
+    for (at, bytes, problem) in [
+        (0, &b"MZ"[..], Problem::NotElf),
+        (4, &[1], Problem::Elf32),
+        (5, &[2], Problem::BigEndian),
+        (16, &[4, 0], Problem::NotImage),
+        (18, &[8, 0], Problem::Machine("mips64el".into())),
+        (32, &[0xff; 8], Problem::Truncated("program headers")),
+        (40, &[0xff; 8], Problem::Truncated("section headers")),
+        (54, &[55], malformed("unexpected size of program headers")),
+        (56, &[0xff; 2], Problem::ManyHeaders),
+    ] {
+        let mut damaged = image.clone();
+        damaged[at..at + bytes.len()].copy_from_slice(bytes);
+        assert_eq!(plan(&damaged, &request()), Err(problem.clone()), "{at}");
+        assert_eq!(inspect(&damaged), Err(problem), "{at}");
+    }
+    for length in [0, 3, 40, 100] {
+        assert!(plan(&image[..length], &request()).is_err());
+    }
+}
+
+#[test]
+fn prelinked_images_are_refused() {
+    let images = Images::new();
+    let mut image = images.calling(&["cudaMalloc"], &["-lcudart", "-Wl,-z,initfirst"]);
+    // The tag DT_FLAGS_1 becomes DT_GNU_PRELINKED; no linker of today writes it.
+    let flags: Vec<u8> = [0x6fff_fffb_u64.to_le_bytes(), 0x20_u64.to_le_bytes()].concat();
+    let at = image
+        .windows(16)
+        .position(|window| window == flags)
+        .unwrap();
+    image[at..at + 8].copy_from_slice(&0x6fff_fdf5_u64.to_le_bytes());
+    assert_eq!(plan(&image, &request()), Err(Problem::Prelinked));
+}
+
+#[test]
+fn impossible_requests_are_refused() {
+    let images = Images::new();
+    let image = images.calling(&["cudaMalloc"], &["-lcudart"]);
+    let mut no_name = request();
+    no_name.stub = String::new();
+    let mut two_nodes = request();
+    two_nodes.unversioned.push(Unversioned {
+        symbol: "cuInit".into(),
+        node: "GPUSTUB_p_other".into(),
+    });
+    for request in [no_name, two_nodes] {
+        let result = plan(&image, &request);
+        assert!(matches!(result, Err(Problem::Request(_))), "{result:?}");
+    }
+}
+
+/// An edit changes tables and inserts bytes: the rest of the file is copied.
+#[test]
+fn large_files_are_copied_in_few_pieces() {
+    let images = Images::new();
+    let source = "static const char data[20 << 20] = { 1 }; const char *g = data;
+        int f(void) { return cudaMalloc(); }";
+    let path = images.compile("large.so", source, &["-shared", "-fPIC", "-lcudart"]);
+    let bytes = read(&path);
+    let patch = plan(&bytes, &request()).unwrap();
+    let new = patch.pieces().iter().filter_map(|piece| match piece {
+        gpustub_image::edit::Piece::New(bytes) => Some(bytes.len()),
+        gpustub_image::edit::Piece::Copy(_) => None,
+    });
+    let new: usize = new.sum();
+    assert!(new < 8192 && patch.pieces().len() < 32, "{new} new bytes");
+}
