@@ -104,6 +104,8 @@ pub enum Command {
     Plan(Plan),
     /// Check the workspace, or binaries and wheels, against the policy
     Check(Check),
+    /// Make finished wheels and binaries load GPU libraries lazily
+    Repair(Repair),
     /// Show the GPU libraries of this machine and which ones stubs bind
     Doctor(Doctor),
     /// List the symbols that a library exports

@@ -11,6 +11,7 @@ mod init;
 mod man;
 mod plan;
 mod remove;
+mod repair;
 mod symbols;
 mod sync;
 
@@ -29,6 +30,7 @@ pub fn run(command: Command, shell: &mut Shell) -> Result<bool> {
         Command::Sync(options) => sync::run(&options, shell),
         Command::Plan(options) => plan::run(&options, shell),
         Command::Check(options) => check::run(&options, shell),
+        Command::Repair(options) => repair::run(&options, shell),
         Command::Doctor(options) => doctor::run(&options, shell),
         Command::Symbols(options) => symbols::run(&options, shell),
         Command::Diff(options) => diff::run(&options, shell),

@@ -19,6 +19,7 @@ fn main() -> Result<()> {
     symbols(&program)?;
     check(&program, &work.join("wheels"))?;
     check_packed(&program)?;
+    repair(&program)?;
     dependency(&work.join("package"))
 }
 
@@ -244,6 +245,37 @@ fn check_packed(program: &Path) -> Result<()> {
     ])?;
     print_memory(program, &wheels);
     Ok(())
+}
+
+/// `repair` of a published wheel, if it is installed.
+fn repair(program: &Path) -> Result<()> {
+    println!("\n## `cargo gpustub repair` of a wheel\n");
+    let Ok(directory) = components::component("wheels-repair/onnxruntime") else {
+        println!("no wheel: tests/run --all --components-only");
+        return Ok(());
+    };
+    let wheel = components::only_entry(&directory)?;
+    let scratch = tempfile::tempdir()?;
+    let shell = |script: &str| {
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", script])
+            .args([program, &wheel, scratch.path()]);
+        command
+    };
+    rows(&mut [
+        (
+            "cargo gpustub repair",
+            shell("\"$0\" gpustub repair -q \"$1\" --out-dir \"$2/repaired\" 2>&1; [ $? -le 1 ]"),
+        ),
+        (
+            "wheel unpack, wheel pack",
+            shell(
+                "rm -rf \"$2/tree\"; mkdir \"$2/tree\"; python3 -m wheel unpack -d \"$2/tree\" \"$1\" && \
+                 python3 -m wheel pack -d \"$2\" \"$2\"/tree/*",
+            ),
+        ),
+    ])
 }
 
 /// Prints the peak memory of a check. The kernel also counts mapped pages of files, so that this is

@@ -62,6 +62,10 @@ fn dependencies_point_downwards() -> Result<()> {
     allowed.insert("gpustub-build", vec!["gpustub-core", "gpustub-engine"]);
     allowed.insert("gpustub-edit", vec!["gpustub-templates"]);
     allowed.insert("gpustub-reference", vec!["gpustub-check", "gpustub-core"]);
+    allowed.insert(
+        "gpustub-repair",
+        [&["gpustub-check"][..], &["gpustub-core", "gpustub-image"]].concat(),
+    );
     allowed.insert("gpustub-report", vec!["gpustub-core"]);
     let parts = ["gpustub-edit", "gpustub-reference", "gpustub-report"];
     let readers = [
@@ -82,6 +86,7 @@ fn dependencies_point_downwards() -> Result<()> {
         "gpustub-core",
         "gpustub-edit",
         "gpustub-reference",
+        "gpustub-repair",
         "gpustub-report",
         "gpustub-workspace",
     ];

@@ -58,6 +58,13 @@ pub const EXAMPLES: &[(&[&str], &[&str])] = &[
         ],
     ),
     (
+        &["repair"],
+        &[
+            "cargo gpustub repair dist/*.whl --out-dir repaired",
+            "cargo gpustub repair target/release/app --out-dir repaired --dry-run",
+        ],
+    ),
+    (
         &["doctor"],
         &[
             "cargo gpustub doctor",

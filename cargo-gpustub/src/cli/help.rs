@@ -8,7 +8,7 @@ use clap::Command;
 /// Groups of commands: heading and commands, in order.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Project", &["init", "add", "remove", "sync", "plan"]),
-    ("Checks", &["check", "doctor"]),
+    ("Checks", &["check", "repair", "doctor"]),
     ("Libraries", &["symbols", "diff"]),
     ("Build outputs", &["export", "archive"]),
     ("Help", &["explain", "schema", "completions", "man", "help"]),

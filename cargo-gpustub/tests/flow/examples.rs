@@ -145,10 +145,16 @@ fn prepare(directory: &Path) {
     );
     cc(directory, &["user.c", cudart, "-o", "program"]);
     fs::create_dir(directory.join("dist")).unwrap();
-    let members = [(
-        "demo-1.0.dist-info/METADATA",
-        "Metadata-Version: 2.1\nName: demo\nVersion: 1.0\n",
-    )];
+    let members = [
+        (
+            "demo-1.0.dist-info/METADATA",
+            "Metadata-Version: 2.1\nName: demo\nVersion: 1.0\n",
+        ),
+        (
+            "demo-1.0.dist-info/RECORD",
+            "demo-1.0.dist-info/METADATA,,\ndemo-1.0.dist-info/RECORD,,\n",
+        ),
+    ];
     let members = members.map(|(name, text)| (name.to_owned(), text.as_bytes().to_vec()));
     pack(
         &directory.join("none"),

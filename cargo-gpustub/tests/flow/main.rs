@@ -19,6 +19,8 @@ mod offers;
 mod own;
 mod refusals;
 mod renames;
+mod repair;
+mod repair_wheels;
 mod sources;
 mod stale;
 mod sync;

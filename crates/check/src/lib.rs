@@ -6,7 +6,7 @@
 //! The crate prints nothing, and only `read` accesses files.
 
 mod display_path;
-mod evidence;
+pub mod evidence;
 #[doc(hidden)]
 pub mod fuzz;
 pub mod gpu_file;
@@ -19,13 +19,13 @@ pub mod policy;
 pub mod read;
 mod rule;
 mod rules;
-mod search_dirs;
+pub mod search_dirs;
 pub mod symbol_names;
 mod toolkit_label;
 pub mod wheel;
 pub mod workspace;
 
-pub use gpu_relation::gpu_images;
+pub use gpu_relation::{ImageId, LoadGraph, gpu_images};
 pub use imports::imports;
 pub use package::{Content, Flaw, FlawKind, Image, Kind, Member, Package};
 pub use rule::{Check, Findings, Rule};

@@ -73,7 +73,7 @@ impl<'a> Layout<'a> {
 }
 
 /// Path of a wheel's file after installation, relative to `site-packages`.
-fn installed(path: &str) -> &str {
+pub fn installed(path: &str) -> &str {
     let data = path
         .split_once('/')
         .filter(|(top, _)| top.ends_with(".data"));

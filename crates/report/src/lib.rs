@@ -8,3 +8,4 @@ pub mod output;
 pub mod report;
 pub mod shell;
 pub mod status_line;
+pub mod stream;

@@ -338,7 +338,7 @@ fn make_program(_file: &File) -> io::Result<()> {
     Ok(())
 }
 
-fn directory_of(path: &Path) -> &Path {
+pub(crate) fn directory_of(path: &Path) -> &Path {
     path.parent()
         .filter(|directory| !directory.as_os_str().is_empty())
         .unwrap_or(Path::new("."))
@@ -346,7 +346,7 @@ fn directory_of(path: &Path) -> &Path {
 
 /// The hidden name beside `path`. The name contains the process id: if concurrent runs wrote to one
 /// neighbour, the first to finish would publish the other's incomplete file.
-fn neighbour(path: &Path) -> PathBuf {
+pub(crate) fn neighbour(path: &Path) -> PathBuf {
     path.with_file_name(format!("{}{}", prefix(path), std::process::id()))
 }
 
@@ -365,7 +365,7 @@ const MAX_LOST_NEIGHBOURS: usize = 10;
 const LEFTOVER_AGE: Duration = Duration::from_secs(60);
 
 /// Removes the neighbours of killed runs, but not those of concurrent runs.
-fn remove_leftovers(path: &Path) {
+pub(crate) fn remove_leftovers(path: &Path) {
     let prefix = prefix(path);
     for entry in fs::read_dir(directory_of(path))
         .into_iter()

@@ -20,6 +20,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use gpustub_core::by_name::ByName;
 use gpustub_core::diag::{COMPILER_ERROR, IO_ERROR};
 use gpustub_core::text::join;
 
@@ -105,14 +106,11 @@ impl Toolchain {
             client: dir.join(CLIENT.0),
             link_library: link_file(library),
         };
-        let new = self.link(dir, library, &version_script(name))?;
+        let new = self.link(dir, library, &version_script(name), &[])?;
         let mut image = fs::read(&new).map_err(|e| Error::io("read", &new, &e))?;
         files::rename(&new, &linked.link_library)?;
         if self.target.env != "musl" && hide_versions(&mut image).is_none() {
-            let program = self.compiler.program.to_string_lossy();
-            let message = format!("`{program}` linked the stubs without symbol versions");
-            return Err(Error::new(&COMPILER_ERROR, message)
-                .help("choose another linker: CFLAGS=-fuse-ld=bfd, gold, lld or mold"));
+            return Err(self.without_versions());
         }
         files::write_if_changed(library, &image)?;
         Ok(linked)
@@ -123,12 +121,35 @@ impl Toolchain {
     pub fn soname_library(&self, dir: &Path, library: &Path, script: &str) -> Result<(), Error> {
         let define = format!("-DGPUSTUB_EXPORT={}", export_name(&file_name(library)));
         self.objects(dir, &[&define])?;
-        let new = self.link(dir, library, script)?;
+        let new = self.link(dir, library, script, &[])?;
         files::rename(&new, library)
     }
 
-    /// Links the objects in `dir` into a neighbour of `library`, whose path it returns.
-    fn link(&self, dir: &Path, library: &Path, script: &str) -> Result<PathBuf, Error> {
+    /// As [`Self::shared_library`], for finished images: `exports` has the functions of each version node. Returns
+    /// the bytes of the library.
+    pub fn stub_library(
+        &self,
+        dir: &Path,
+        library: &Path,
+        exports: &ByName<Vec<String>>,
+    ) -> Result<Vec<u8>, Error> {
+        self.objects(dir, &["-DGPUSTUB_EXPORT=repaired"])?;
+        let new = self.link(dir, library, &node_script(exports), &["-Wl,-s"])?;
+        let mut image = fs::read(&new).map_err(|e| Error::io("read", &new, &e))?;
+        files::remove(&new)?;
+        hide_versions(&mut image).ok_or_else(|| self.without_versions())?;
+        Ok(image)
+    }
+
+    /// Links the objects in `dir` into a neighbour of `library`, whose path it returns. The soname is that of
+    /// `library`.
+    fn link(
+        &self,
+        dir: &Path,
+        library: &Path,
+        script: &str,
+        more: &[&str],
+    ) -> Result<PathBuf, Error> {
         files::write_if_changed(&dir.join("gpustub.map"), script.as_bytes())?;
         let new = absolute(&files::sibling(library))?;
         let mut command = self.compiler.command(dir);
@@ -140,7 +161,7 @@ impl Toolchain {
             "-Wl,--version-script=gpustub.map",
         ]);
         command.arg(format!("-Wl,-soname,{}", file_name(library)));
-        command.arg("-o").arg(&new).args(OBJECTS);
+        command.args(more).arg("-o").arg(&new).args(OBJECTS);
         let output = command.output().map_err(|e| self.no_compiler(&e))?;
         if !output.status.success() {
             files::remove(&new)?;
@@ -148,11 +169,29 @@ impl Toolchain {
         }
         Ok(new)
     }
+
+    fn without_versions(&self) -> Error {
+        let program = self.compiler.program.to_string_lossy();
+        let message = format!("`{program}` linked the stubs without symbol versions");
+        Error::new(&COMPILER_ERROR, message)
+            .help("choose another linker: CFLAGS=-fuse-ld=bfd, gold, lld or mold")
+    }
 }
 
 fn file_name(library: &Path) -> Cow<'_, str> {
     let name = library.file_name().map(|name| name.to_string_lossy());
     name.unwrap_or_default()
+}
+
+/// Version script of a library with these functions in each node, and no others.
+fn node_script(exports: &ByName<Vec<String>>) -> String {
+    let mut script = "GPUSTUB_0 { };\n".to_owned();
+    for (index, (node, functions)) in exports.iter().enumerate() {
+        let locals = if index == 0 { " local: *;" } else { "" };
+        let functions = functions.join("; ");
+        script += &format!("{node} {{ global: {functions};{locals} }};\n");
+    }
+    script
 }
 
 /// Makes the versions of all definitions hidden. `None`: it has none, or is no 64-bit image.

@@ -1,0 +1,216 @@
+//! The files to repair, as packages.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter};
+use std::path::{Path, PathBuf};
+
+use gpustub_check::{Flaw, FlawKind, Kind, Package, read};
+use gpustub_core::diag::{Diagnostic, UNSUPPORTED_WHEEL};
+use gpustub_repair::wheel::Wheel;
+use gpustub_report::display_path::display_path;
+use gpustub_report::error::{Error, Result};
+use gpustub_report::status_line::StatusLine;
+use memmap2::Mmap;
+
+use crate::cli;
+
+/// Files that are repaired as one.
+pub struct Input {
+    /// Facts about the files.
+    pub package: Package,
+    /// Form of the files.
+    pub form: Form,
+    /// File or directory to write.
+    pub target: PathBuf,
+}
+
+/// Form of an input.
+pub enum Form {
+    /// A wheel.
+    Wheel {
+        /// Path of the wheel.
+        path: PathBuf,
+        /// The open archive.
+        wheel: Wheel,
+    },
+    /// Libraries and programs, which are written to one directory: paths by file name.
+    Files(Vec<(String, PathBuf)>),
+    /// A directory.
+    Directory(PathBuf),
+}
+
+/// An image, mapped.
+pub struct Image {
+    /// The file.
+    pub file: File,
+    /// Bytes of the file.
+    pub bytes: Mmap,
+}
+
+/// Reads all files. Wheels that cannot be rewritten are reported.
+pub fn read(
+    options: &cli::Repair,
+    status: &StatusLine,
+    found: &mut Vec<Diagnostic>,
+) -> Result<Vec<Input>> {
+    let mut inputs = Vec::new();
+    let mut files: Vec<(String, PathBuf)> = Vec::new();
+    let mut together: Option<Package> = None;
+    for path in &options.paths {
+        let shown = display_path(path);
+        let begin = |file: &str, _: u64| status.show(|| file.to_owned());
+        let packages =
+            read::read_reporting(path, &shown, &begin).map_err(|e| Error::io("read", path, &e))?;
+        let Some(package) = packages.into_iter().next() else {
+            continue;
+        };
+        let name = file_name(path)?;
+        let target = options.out_dir.join(&name);
+        match package.kind {
+            Kind::Wheel => match open_wheel(path, &package, options) {
+                Ok(wheel) => inputs.push(Input {
+                    package,
+                    form: Form::Wheel {
+                        path: path.clone(),
+                        wheel,
+                    },
+                    target,
+                }),
+                Err(diagnostic) => found.push(*diagnostic),
+            },
+            Kind::Directory => inputs.push(Input {
+                package,
+                form: Form::Directory(path.clone()),
+                target,
+            }),
+            Kind::File if !package.flaws.iter().any(is_fault) => {
+                if files.iter().any(|(other, _)| *other == name) {
+                    return Err(Error::new(format!("two files are called `{name}`"))
+                        .help("name them in two runs, with an `--out-dir` each"));
+                }
+                files.push((name, path.clone()));
+                match &mut together {
+                    None => together = Some(package),
+                    Some(all) => all.members.extend(package.members),
+                }
+            }
+            _ => {
+                let message = "neither a wheel nor a program, library or directory";
+                found.push(refused(&shown, message));
+            }
+        }
+    }
+    if let Some(mut package) = together {
+        if files.len() > 1 {
+            // Paths of members are their names in the output directory.
+            package.kind = Kind::Directory;
+            package.name = parent(&files[0].1);
+        }
+        package.members.sort_by(|a, b| a.path.cmp(&b.path));
+        inputs.push(Input {
+            package,
+            form: Form::Files(files),
+            target: options.out_dir.clone(),
+        });
+    }
+    Ok(inputs)
+}
+
+/// Whether a flaw keeps a file from being rewritten; skipped files of a package do not.
+fn is_fault(flaw: &Flaw) -> bool {
+    flaw.kind != FlawKind::Skipped || flaw.path.is_empty()
+}
+
+fn open_wheel(
+    path: &Path,
+    package: &Package,
+    options: &cli::Repair,
+) -> std::result::Result<Wheel, Box<Diagnostic>> {
+    let shown = display_path(path);
+    let refuse = |message: String| Box::new(refused(&shown, &message));
+    // Members that unpackers read in two ways must not become one of them.
+    if let Some(flaw) = package.flaws.iter().find(|flaw| is_fault(flaw)) {
+        let place = if flaw.path.is_empty() {
+            String::new()
+        } else {
+            format!("`{}`: ", flaw.path)
+        };
+        return Err(refuse(format!("not rewritten: {place}{}", flaw.message)));
+    }
+    let file = File::open(path).map_err(|e| refuse(e.to_string()))?;
+    let wheel = Wheel::open(file).map_err(|e| refuse(format!("not rewritten: it {e}")))?;
+    if wheel.record().is_none() {
+        return Err(refuse("not rewritten: it has no RECORD".to_owned()));
+    }
+    if !options.unsign
+        && let Some(signature) = wheel.signatures().first()
+    {
+        let diagnostic = refused(
+            &shown,
+            &format!("signed: `{signature}` would be invalid after a repair"),
+        );
+        return Err(Box::new(
+            diagnostic.help("remove the signature with `--unsign`"),
+        ));
+    }
+    Ok(wheel)
+}
+
+fn refused(shown: &str, message: &str) -> Diagnostic {
+    Diagnostic::error(&UNSUPPORTED_WHEEL, message).with_origin(shown, 0..0)
+}
+
+fn file_name(path: &Path) -> Result<String> {
+    let full = fs::canonicalize(path).map_err(|e| Error::io("find", path, &e))?;
+    // A link has the name under which programs find the library.
+    let name = path.file_name().or_else(|| full.file_name());
+    let name = name.and_then(|name| name.to_str());
+    name.map(str::to_owned)
+        .ok_or_else(|| Error::new(format!("the name of `{}` is not UTF-8", path.display())))
+}
+
+fn parent(path: &Path) -> String {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => display_path(parent),
+        _ => ".".to_owned(),
+    }
+}
+
+impl Input {
+    /// Maps an image. Images of wheels are unpacked into unnamed files.
+    pub fn image(&self, member: &str) -> Result<Image> {
+        let shown = self.package.display_path_of(member);
+        let failed = |e: io::Error| Error::new(format!("could not read `{shown}`: {e}"));
+        let file = match &self.form {
+            Form::Wheel { wheel, .. } => unpacked(wheel, member).map_err(failed)?,
+            _ => {
+                let path = self
+                    .path(member)
+                    .ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;
+                File::open(path).map_err(failed)?
+            }
+        };
+        // SAFETY: the map is private and read-only. If another process truncates the file, this one receives
+        // SIGBUS, like every linker that maps its inputs; no code trusts the bytes.
+        let bytes = unsafe { Mmap::map(&file) }.map_err(failed)?;
+        Ok(Image { file, bytes })
+    }
+
+    /// Path of a member, unless it is in a wheel.
+    pub fn path(&self, member: &str) -> Option<PathBuf> {
+        match &self.form {
+            Form::Wheel { .. } => None,
+            Form::Files(files) => {
+                let file = files.iter().find(|(name, _)| name == member);
+                file.map(|(_, path)| path.clone())
+            }
+            Form::Directory(path) => Some(path.join(member)),
+        }
+    }
+}
+
+fn unpacked(wheel: &Wheel, member: &str) -> io::Result<File> {
+    let mut out = BufWriter::new(tempfile::tempfile()?);
+    wheel.unpack(member, &mut out)?;
+    out.into_inner().map_err(io::IntoInnerError::into_error)
+}

@@ -1,0 +1,278 @@
+//! `repair` of libraries, programs and directories. The images are linked with an imitation of libcudart, which
+//! is gone when they run.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use super::{cc, ends, write};
+
+/// The imitation: `libcudart.so.12` with the real version node, in `link`.
+pub fn cudart(directory: &Path, major: &str) {
+    let node = format!("libcudart.so.{major}");
+    let code = "int cudaMalloc(void **p, unsigned long n) { return 7; }\n\
+                int cudaGetDeviceCount(int *n) { *n = 7; return 7; }\n\
+                int cudaTomorrow(void) { return 7; }\nint cudaData = 7;\n";
+    write(directory, "cudart.c", code);
+    write(
+        directory,
+        "cudart.map",
+        &format!("{node} {{ global: *; }};\n"),
+    );
+    fs::create_dir_all(directory.join("link")).unwrap();
+    let soname = format!("-Wl,-soname,{node}");
+    let mut options = vec![
+        "-shared",
+        "-fPIC",
+        &soname,
+        "-o",
+        "link/libcudart.so",
+        "cudart.c",
+    ];
+    options.push("-Wl,--version-script=cudart.map");
+    cc(directory, &options);
+}
+
+/// Compiles C code to an image that needs the imitation.
+pub fn image(directory: &Path, name: &str, code: &str, more: &[&str]) {
+    let path = directory.join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let source = format!("{name}.c");
+    write(directory, &source, code);
+    let mut options = vec!["-o", name, &source, "-fPIC", "-Llink"];
+    options.extend(more);
+    options.extend(["-Wl,--no-as-needed", "-lcudart"]);
+    cc(directory, &options);
+}
+
+pub const COUNT: &str = "int cudaGetDeviceCount(int *);\n\
+    int count(void) { int n = 3; int status = cudaGetDeviceCount(&n); return 100 * status + n; }\n";
+
+const MAIN: &str = "#include <stdio.h>\nint cudaGetDeviceCount(int *);\n\
+    int main(void) { int n = 3; int s = cudaGetDeviceCount(&n); printf(\"status %d, %d devices\\n\", s, n); }\n";
+
+/// Output of a program, which is found to be startable.
+fn output(program: &Path) -> String {
+    let output = Command::new(program).output().unwrap();
+    assert!(output.stderr.is_empty(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn repaired_programs_start_and_report_a_status() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    cudart(directory, "12");
+    image(directory, "app", MAIN, &[]);
+    image(directory, "fixed", MAIN, &["-no-pie"]);
+    let before = Command::new(directory.join("app")).output().unwrap();
+    assert!(!before.status.success());
+
+    let original = fs::read(directory.join("app")).unwrap();
+    let (_, err) = ends(
+        0,
+        directory,
+        &["repair", "app", "fixed", "--out-dir", "out"],
+    );
+    assert!(
+        err.contains("Repaired out: 2 images with libgpustub_app_"),
+        "{err}"
+    );
+    // cudaErrorInsufficientDriver; the out-parameter is zeroed.
+    for program in ["app", "fixed"] {
+        assert_eq!(
+            output(&directory.join("out").join(program)),
+            "status 35, 0 devices\n"
+        );
+    }
+    assert_eq!(fs::read(directory.join("app")).unwrap(), original);
+
+    // Again: the output is known as that of gpustub, and has the same bytes.
+    let read = || fs::read(directory.join("out/app")).unwrap();
+    let first = read();
+    ends(
+        0,
+        directory,
+        &["repair", "app", "fixed", "--out-dir", "out"],
+    );
+    assert_eq!(read(), first);
+    // A repaired file needs no repair.
+    let (_, err) = ends(0, directory, &["repair", "out/app", "--out-dir", "again"]);
+    assert!(err.contains("no GPU library to replace"), "{err}");
+}
+
+#[test]
+fn repaired_stub_has_only_imported_functions_under_its_own_node() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    cudart(directory, "12");
+    image(directory, "libuser.so.1", COUNT, &["-shared"]);
+    ends(
+        0,
+        directory,
+        &["repair", "libuser.so.1", "--out-dir", "out"],
+    );
+    let stub = fs::read_dir(directory.join("out")).unwrap().flatten();
+    let stub = stub
+        .map(|entry| entry.path())
+        .find(|path| path.to_string_lossy().contains("libgpustub_user_"));
+    let bytes = fs::read(stub.unwrap()).unwrap();
+    let list = gpustub_image::read_symbols(&bytes, gpustub_image::Options::default()).unwrap();
+    let symbols = list
+        .symbols
+        .iter()
+        .filter(|symbol| symbol.name.starts_with("cuda"));
+    let symbols: Vec<_> = symbols
+        .map(|s| (s.name.as_str(), s.compat, s.version.clone()))
+        .collect();
+    let [(name, is_hidden, Some(node))] = &symbols[..] else {
+        panic!("{symbols:?}")
+    };
+    assert!(*name == "cudaGetDeviceCount" && *is_hidden, "{symbols:?}");
+    assert!(
+        node.starts_with("GPUSTUB_user_") && node.ends_with("_cudart"),
+        "{node}"
+    );
+}
+
+#[test]
+fn repaired_directory_keeps_other_files_and_links() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    cudart(directory, "13");
+    image(directory, "tree/lib/deep/libuser.so", COUNT, &["-shared"]);
+    image(directory, "tree/lib/libother.so", COUNT, &["-shared"]);
+    fs::remove_file(directory.join("tree/lib/libother.so.c")).unwrap();
+    write(directory, "tree/share/readme", "text");
+    write(
+        directory,
+        "tree/lib/load.py",
+        "import ctypes\nctypes.CDLL('libcudart.so.13')\n",
+    );
+    std::os::unix::fs::symlink("libother.so", directory.join("tree/lib/libother.so.1")).unwrap();
+
+    let (_, err) = ends(0, directory, &["repair", "tree", "--out-dir", "out"]);
+    assert!(
+        err.contains("warning[python-loader]: loads a GPU library"),
+        "{err}"
+    );
+    assert!(err.contains("tree/lib/load.py:2"), "{err}");
+    let read = |name: &str| fs::read(directory.join("out/tree").join(name)).unwrap();
+    assert_eq!(read("share/readme"), b"text");
+    assert_eq!(read("lib/libother.so.1"), read("lib/libother.so"));
+    assert!(directory.join("out/tree/lib/libother.so.1").is_symlink());
+    let facts = gpustub_image::read_link_facts(&read("lib/deep/libuser.so")).unwrap();
+    assert_eq!(facts.runpath.as_deref(), Some("$ORIGIN/.."));
+    assert!(
+        directory
+            .join("out/tree/lib")
+            .join(&facts.needed[0])
+            .exists(),
+        "{facts:?}"
+    );
+}
+
+#[test]
+fn images_that_cannot_be_repaired_are_reported() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    cudart(directory, "12");
+    let shared = &["-shared"][..];
+    for (name, code, reason) in [
+        (
+            "libdata.so",
+            "extern int cudaData; int f(void) { return cudaData; }",
+            "cudaData",
+        ),
+        (
+            "libnew.so",
+            "int cudaTomorrow(void); int f(void) { return cudaTomorrow(); }",
+            "cudaTomorrow",
+        ),
+    ] {
+        image(directory, name, code, shared);
+        let (_, err) = ends(1, directory, &["repair", name, "--out-dir", "out"]);
+        assert!(
+            err.contains("error[unsupported-image]") && err.contains(reason),
+            "{err}"
+        );
+        assert!(!directory.join("out").join(name).exists());
+    }
+    // The others of a set are repaired.
+    image(directory, "libgood.so", COUNT, shared);
+    let (_, err) = ends(
+        1,
+        directory,
+        &["repair", "libdata.so", "libgood.so", "--out-dir", "out"],
+    );
+    assert!(
+        err.contains("`libdata.so` imports") && err.contains("1 image with"),
+        "{err}"
+    );
+    // A library without stubs.
+    cc(
+        directory,
+        &[
+            "-shared",
+            "-Wl,-soname,libnvinfer.so.10",
+            "-o",
+            "link/libnvinfer.so",
+            "cudart.c",
+            "-fPIC",
+        ],
+    );
+    image(
+        directory,
+        "libtrt.so",
+        COUNT,
+        &["-shared", "-Wl,--no-as-needed", "-lnvinfer"],
+    );
+    let (_, err) = ends(1, directory, &["repair", "libtrt.so", "--out-dir", "out"]);
+    assert!(
+        err.contains("needs libnvinfer.so.10, for which there are no stubs"),
+        "{err}"
+    );
+    write(directory, "text", "no image");
+    let (_, err) = ends(1, directory, &["repair", "text", "--out-dir", "out"]);
+    assert!(
+        err.contains("neither a wheel nor a program, library or directory"),
+        "{err}"
+    );
+}
+
+#[test]
+fn originals_and_foreign_files_are_not_replaced() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    cudart(directory, "12");
+    image(directory, "libuser.so", COUNT, &["-shared"]);
+    let (_, err) = ends(101, directory, &["repair", "libuser.so", "--out-dir", "."]);
+    assert!(err.contains("would replace the original"), "{err}");
+    write(directory, "out/libuser.so", "of another program");
+    let arguments = ["repair", "libuser.so", "--out-dir", "out"];
+    let (_, err) = ends(101, directory, &arguments);
+    assert!(
+        err.contains("already exists and was not generated by gpustub"),
+        "{err}"
+    );
+    let (_, err) = ends(
+        0,
+        directory,
+        &[&arguments[..], &["--dry-run", "--force"]].concat(),
+    );
+    assert!(
+        err.contains("Editing") && err.contains("libuser.so: without libcudart.so.12"),
+        "{err}"
+    );
+    assert_eq!(
+        fs::read(directory.join("out/libuser.so")).unwrap(),
+        b"of another program"
+    );
+    ends(0, directory, &[&arguments[..], &["--force"]].concat());
+    let facts =
+        gpustub_image::read_link_facts(&fs::read(directory.join("out/libuser.so")).unwrap());
+    assert!(facts.unwrap().needed[0].starts_with("libgpustub_user_"));
+    write(directory, "tree/x", "");
+    let (_, err) = ends(101, directory, &["repair", "tree", "--out-dir", "tree/out"]);
+    assert!(err.contains("name a directory outside of it"), "{err}");
+}

@@ -1,0 +1,252 @@
+//! `repair` of wheels: contents, `RECORD`, names, and what is refused.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::Path;
+
+use gpustub_check::read::Zip;
+use gpustub_repair::record::Hasher;
+
+use super::pack::pack;
+use super::repair::{COUNT, cudart, image};
+use super::{ends, write};
+
+const NAME: &str = "acme-1.0-py3-none-manylinux_2_28_x86_64.whl";
+
+/// Packs the files of a wheel, with `RECORD` and the further files `more`.
+fn wheel(directory: &Path, more: &[(&str, &str)]) {
+    wheel_of(directory, "acme", more, NAME);
+}
+
+fn wheel_of(directory: &Path, package: &str, more: &[(&str, &str)], output: &str) {
+    let content = directory.join("content");
+    let info = &format!("content/{package}-1.0.dist-info");
+    write(
+        directory,
+        &format!("{info}/METADATA"),
+        &format!("Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n"),
+    );
+    write(
+        directory,
+        &format!("{info}/WHEEL"),
+        "Wheel-Version: 1.0\nRoot-Is-Purelib: false\n",
+    );
+    for (name, text) in more {
+        write(directory, &format!("content/{name}"), text);
+    }
+    let mut record = String::new();
+    let mut directories = vec![content.clone()];
+    while let Some(one) = directories.pop() {
+        for entry in fs::read_dir(one).unwrap().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                directories.push(path);
+                continue;
+            }
+            let mut hasher = Hasher::default();
+            hasher.update(&fs::read(&path).unwrap());
+            let entry = hasher.finish();
+            let name = path.strip_prefix(&content).unwrap().display().to_string();
+            let name = if name.contains(',') {
+                format!("\"{name}\"")
+            } else {
+                name
+            };
+            record += &format!("{name},{},{}\n", entry.hash, entry.size);
+        }
+    }
+    record += &format!("{package}-1.0.dist-info/RECORD,,\n");
+    write(directory, &format!("{info}/RECORD"), &record);
+    pack(&content, &[], &directory.join(output)).unwrap();
+}
+
+/// Files of a wheel, each with the hash and size that `RECORD` has.
+fn contents(path: &Path) -> BTreeMap<String, Vec<u8>> {
+    let zip = Zip::new(File::open(path).unwrap()).unwrap();
+    let mut files = BTreeMap::new();
+    for file in zip.files() {
+        let (name, mut reader) = file.unwrap();
+        let mut bytes = Vec::new();
+        reader.read_to_end(&mut bytes).unwrap();
+        files.insert(name, bytes);
+    }
+    let record = String::from_utf8(files["acme-1.0.dist-info/RECORD"].clone()).unwrap();
+    let line = |line: &str| {
+        let (rest, size) = line.rsplit_once(',').unwrap();
+        let (name, hash) = rest.rsplit_once(',').unwrap();
+        (name.trim_matches('"').to_owned(), format!("{hash},{size}"))
+    };
+    let lines: BTreeMap<String, String> = record.lines().map(line).collect();
+    assert_eq!(lines.len(), files.len(), "{record}");
+    for (name, bytes) in files.iter().filter(|(name, _)| !name.ends_with("RECORD")) {
+        let mut hasher = Hasher::default();
+        hasher.update(bytes);
+        let entry = hasher.finish();
+        assert_eq!(
+            lines[name],
+            format!("{},{}", entry.hash, entry.size),
+            "{name}"
+        );
+    }
+    files
+}
+
+/// Requirements of an image in a wheel.
+fn needed(files: &BTreeMap<String, Vec<u8>>, name: &str) -> Vec<String> {
+    gpustub_image::read_link_facts(&files[name]).unwrap().needed
+}
+
+#[test]
+fn repaired_wheel_has_a_true_record() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    cudart(directory, "12");
+    image(directory, "content/acme/_core.so", COUNT, &["-shared"]);
+    wheel(
+        directory,
+        &[
+            ("acme/_preload.json", "[\n\"libcudart.so.12\"\n]\n"),
+            ("acme/a,b.py", "x = 1\n"),
+        ],
+    );
+    let before = contents(&directory.join(NAME));
+
+    let arguments = ["repair", NAME, "--out-dir"];
+    let (_, err) = ends(0, directory, &[&arguments[..], &["out", "-v"]].concat());
+    assert!(
+        err.contains("acme.libs/libgpustub_acme_1_0.so: 1 function cudart (headers 12)"),
+        "{err}"
+    );
+    assert!(err.contains("!acme/_preload.json:2"), "{err}");
+    let after = contents(&directory.join("out").join(NAME));
+    assert_eq!(needed(&after, "acme/_core.so")[0], "libgpustub_acme_1_0.so");
+    assert!(after.contains_key("acme.libs/libgpustub_acme_1_0.so"));
+    for name in ["acme/a,b.py", "acme-1.0.dist-info/WHEEL"] {
+        assert_eq!(before[name], after[name]);
+    }
+    let (out, err) = ends(0, directory, &["check", &format!("out/{NAME}")]);
+    assert!(err.contains("nothing found"), "{out}{err}");
+
+    // The same bytes elsewhere; nothing with --dry-run, although the plan is the same.
+    let plan = |text: &str| -> Vec<String> {
+        let verbs = ["Adding", "Editing", "Removing"];
+        let is_plan = |line: &&str| verbs.iter().any(|verb| line.trim().starts_with(verb));
+        text.lines().filter(is_plan).map(str::to_owned).collect()
+    };
+    let (_, dry) = ends(
+        0,
+        directory,
+        &[&arguments[..], &["dry", "--dry-run"]].concat(),
+    );
+    assert_eq!(plan(&dry), plan(&err_of(directory, "again")));
+    assert!(!directory.join("dry").exists());
+    let read = |out: &str| fs::read(directory.join(out).join(NAME)).unwrap();
+    assert_eq!(read("out"), read("again"));
+}
+
+fn err_of(directory: &Path, out: &str) -> String {
+    ends(0, directory, &["repair", NAME, "--out-dir", out, "-v"]).1
+}
+
+#[test]
+fn grafted_copies_leave_a_wheel_and_majors_have_stubs_of_their_own() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    cudart(directory, "12");
+    // As auditwheel renames: the file, its soname and DT_NEEDED, but no version node.
+    let grafted = "libcudart-5a077122.so.12.0.107";
+    fs::create_dir_all(directory.join("content/acme.libs")).unwrap();
+    let soname = format!("-Wl,-soname,{grafted}");
+    let path = format!("content/acme.libs/{grafted}");
+    super::cc(
+        directory,
+        &[
+            "-shared",
+            "-fPIC",
+            &soname,
+            "-o",
+            &path,
+            "cudart.c",
+            "-Wl,--version-script=cudart.map",
+        ],
+    );
+    fs::copy(directory.join(&path), directory.join("link/libcudart.so")).unwrap();
+    image(
+        directory,
+        "content/acme/_core12.so",
+        COUNT,
+        &["-shared", "-Wl,-rpath,$ORIGIN/../acme.libs"],
+    );
+    cudart(directory, "13");
+    image(directory, "content/acme/_core13.so", COUNT, &["-shared"]);
+    wheel(directory, &[]);
+
+    ends(0, directory, &["repair", NAME, "--out-dir", "out"]);
+    let after = contents(&directory.join("out").join(NAME));
+    assert!(!after.contains_key(&format!("acme.libs/{grafted}")));
+    for major in ["12", "13"] {
+        let name = format!("acme/_core{major}.so");
+        let stub = format!("libgpustub_acme_1_0_cuda{major}.so");
+        assert_eq!(needed(&after, &name)[0], stub);
+        assert!(after.contains_key(&format!("acme.libs/{stub}")));
+        let facts = gpustub_image::read_link_facts(&after[&name]).unwrap();
+        assert_eq!(facts.runpath.as_deref(), Some("$ORIGIN/../acme.libs"));
+    }
+}
+
+#[test]
+fn signed_and_damaged_wheels_are_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    cudart(directory, "12");
+    image(directory, "content/acme/_core.so", COUNT, &["-shared"]);
+    wheel(directory, &[("acme-1.0.dist-info/RECORD.jws", "{}")]);
+    let arguments = ["repair", NAME, "--out-dir", "out"];
+    let (_, err) = ends(1, directory, &arguments);
+    assert!(
+        err.contains("error[unsupported-wheel]: signed: `acme-1.0.dist-info/RECORD.jws`"),
+        "{err}"
+    );
+    assert!(!directory.join("out").exists());
+    ends(0, directory, &[&arguments[..], &["--unsign"]].concat());
+    let after = contents(&directory.join("out").join(NAME));
+    assert!(!after.keys().any(|name| name.ends_with(".jws")));
+
+    // The name of the first file differs between its two headers.
+    let mut bytes = fs::read(directory.join(NAME)).unwrap();
+    bytes[30] ^= 1;
+    fs::write(directory.join(NAME), bytes).unwrap();
+    let (_, err) = ends(
+        1,
+        directory,
+        &["repair", NAME, "--out-dir", "bad", "--unsign"],
+    );
+    assert!(
+        err.contains("not rewritten: `") && err.contains("differs between local header"),
+        "{err}"
+    );
+    assert!(!directory.join("bad").exists());
+}
+
+/// `docs/repair.md` shows the output of its commands.
+#[test]
+fn repair_page_shows_the_real_output() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    cudart(directory, "12");
+    image(directory, "content/demo/_core.so", COUNT, &["-shared"]);
+    fs::create_dir_all(directory.join("dist")).unwrap();
+    let name = "dist/demo-1.0-py3-none-manylinux_2_28_x86_64.whl";
+    wheel_of(directory, "demo", &[], name);
+    let page = fs::read_to_string(super::repository().join("docs/repair.md")).unwrap();
+    let (_, rest) = page.split_once("```console\n").unwrap();
+    let (block, _) = rest.split_once("```").unwrap();
+    let mut shown = String::new();
+    for line in block.lines().filter(|line| line.starts_with("$ ")) {
+        let words: Vec<&str> = line.split(' ').skip(3).collect();
+        let (_, err) = ends(0, directory, &words);
+        shown += &format!("{line}\n{err}");
+    }
+    assert_eq!(shown, block);
+}

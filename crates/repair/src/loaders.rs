@@ -1,0 +1,174 @@
+//! Places that load GPU libraries by name, which no edit of DT_NEEDED changes: strings of images, and
+//! Python code.
+
+use std::ops::Range;
+
+use gpustub_check::gpu_file::{gpu_file, names_gpu_file};
+use gpustub_check::{Image, Package};
+use gpustub_core::diag::{Diagnostic, HARD_CODED_LOAD_NAME, PYTHON_LOADER, listing};
+
+use crate::plan::PackagePlan;
+
+/// Largest text file that is read.
+pub const LARGEST: u64 = 1 << 20;
+
+/// Whether a file of a package may load libraries: Python code, or a list that it reads.
+pub fn is_text(path: &str) -> bool {
+    path.ends_with(".py") || path.ends_with(".json")
+}
+
+/// Reports GPU libraries that edited images open by name.
+pub fn opened_by_images(package: &Package, plan: &PackagePlan) -> Vec<Diagnostic> {
+    let is_edited = |image: &Image<'_>| plan.images.iter().any(|one| one.path == image.member.path);
+    let images = package.images().filter(is_edited);
+    images.filter_map(|image| opened_by(&image)).collect()
+}
+
+fn opened_by(image: &Image<'_>) -> Option<Diagnostic> {
+    let opens = |name: &str| ["dlopen", "dlmopen"].contains(&name);
+    if !image.facts.imports.iter().any(|import| opens(&import.name)) {
+        return None;
+    }
+    let names = image
+        .facts
+        .strings
+        .iter()
+        .filter(|text| gpu_file(text).is_some());
+    let names: Vec<&String> = names.collect();
+    let message = format!(
+        "`{}` may open {} by name",
+        image.member.file_name(),
+        listing(&names)
+    );
+    (!names.is_empty()).then(|| {
+        Diagnostic::warning(&HARD_CODED_LOAD_NAME, message)
+            .with_origin(image.display_path(), 0..0)
+            .help("check that the code handles a missing library")
+    })
+}
+
+/// Reports lines of a text file that load GPU libraries, at most one for each file: the first one.
+pub fn loaded_by_text(file: &str, text: &str) -> Option<Diagnostic> {
+    let is_list = file.ends_with(".json");
+    let found: Vec<Range<usize>> = lines(text)
+        .filter(|line| {
+            let line = &text[line.clone()];
+            if is_list { is_entry(line) } else { loads(line) }
+        })
+        .collect();
+    let first = found.first()?.clone();
+    let line = text[first.clone()].trim();
+    let what = if is_list {
+        "lists a GPU library to load"
+    } else {
+        "loads a GPU library"
+    };
+    let others = match found.len() - 1 {
+        0 => String::new(),
+        n => format!(", and {n} more"),
+    };
+    Some(
+        Diagnostic::warning(
+            &PYTHON_LOADER,
+            format!("{what}: `{}`{others}", shortened(line)),
+        )
+        .with_origin(file, first)
+        .help("the repaired images need no such library; let the code continue without it"),
+    )
+}
+
+/// Byte ranges of the lines.
+fn lines(text: &str) -> impl Iterator<Item = Range<usize>> {
+    let mut start = 0;
+    text.split_inclusive('\n').map(move |line| {
+        let range = start..start + line.trim_end().len();
+        start += line.len();
+        range
+    })
+}
+
+/// Whether a line of Python calls a loader with the name of a GPU library, or imports a module of NVIDIA's wheels.
+fn loads(line: &str) -> bool {
+    let code = line.trim_start();
+    if code.starts_with('#') {
+        return false;
+    }
+    let calls = ["CDLL(", "LoadLibrary(", "PyDLL(", "dlopen("]
+        .iter()
+        .any(|call| code.contains(call));
+    let imports = [
+        "import nvidia",
+        "from nvidia",
+        "import_module(\"nvidia",
+        "import_module('nvidia",
+    ];
+    (calls && names_gpu_file(code)) || imports.iter().any(|import| begins(code, import))
+}
+
+/// Whether the code has the import of exactly this package: not of `nvidia_ml`.
+fn begins(code: &str, import: &str) -> bool {
+    let after = code.split_once(import).map(|(_, after)| after);
+    let is_whole =
+        |after: &str| !after.starts_with(|c: char| c.is_alphanumeric() || c == '_' || c == '-');
+    after.is_some_and(is_whole) && (code.starts_with(import) || import.contains('('))
+}
+
+/// Whether a line of JSON has the name of a GPU library as a string.
+fn is_entry(line: &str) -> bool {
+    line.split('"').any(|part| gpu_file(part).is_some())
+}
+
+fn shortened(line: &str) -> String {
+    const SHOWN: usize = 80;
+    let mut text: String = line
+        .chars()
+        .filter(|c| !c.is_control())
+        .take(SHOWN)
+        .collect();
+    if text.len() < line.len() {
+        text.push('…');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_load_gpu_libraries_are_found() {
+        for (file, line, is_it) in [
+            ("a.py", "ctypes.CDLL('libcudart.so.12')", true),
+            (
+                "a.py",
+                "  lib = ctypes.cdll.LoadLibrary(\"libcuda.so\")",
+                true,
+            ),
+            ("a.py", "import nvidia.cublas", true),
+            ("a.py", "from nvidia import cudnn", true),
+            (
+                "a.py",
+                "m = importlib.import_module(\"nvidia.cudnn\")",
+                true,
+            ),
+            ("a.py", "import nvidia_ml", false),
+            ("a.py", "# ctypes.CDLL('libcudart.so.12')", false),
+            ("a.py", "print('libcudart.so.12')", false),
+            ("a.py", "ctypes.CDLL('libm.so.6')", false),
+            ("a.json", "  \"library\": \"libcudart.so.12\"", true),
+            ("a.json", "  \"text\": \"no libcudart.so.12 here\"", false),
+        ] {
+            assert_eq!(loaded_by_text(file, line).is_some(), is_it, "{line}");
+        }
+        let found = loaded_by_text(
+            "a.py",
+            "x = 1\nCDLL('libcuda.so.1')\nCDLL('libcudart.so')\n",
+        )
+        .unwrap();
+        assert_eq!(found.origin.unwrap().span, 6..26);
+        assert_eq!(
+            found.message,
+            "loads a GPU library: `CDLL('libcuda.so.1')`, and 1 more"
+        );
+    }
+}

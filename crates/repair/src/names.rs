@@ -1,0 +1,70 @@
+//! Names of a package's stub library and of its version nodes.
+//!
+//! Two repaired packages of a process must not share a soname: the loader would use the library that
+//! was loaded first for both (`dl-load.c`, `_dl_map_object`), with the functions of one.
+
+use gpustub_core::library::{Library, c_name};
+use sha2::{Digest, Sha256};
+
+/// Longest name of a package in file names and version nodes.
+const LONGEST: usize = 100;
+
+/// Name of a package in file names and version nodes: letters, digits and `_`. No name of a real library is
+/// part of it, since programs search for these among the loaded files.
+pub fn package_name(parts: &[&str]) -> String {
+    let text = parts.join("_");
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    let name: String = text.chars().map(plain).collect();
+    if name.is_empty() || name.len() > LONGEST || names_library(&name) {
+        return short_hash(text.as_bytes());
+    }
+    name
+}
+
+/// Eight hexadecimal digits.
+pub fn short_hash(bytes: &[u8]) -> String {
+    let hash = Sha256::digest(bytes);
+    data_encoding::HEXLOWER.encode(&hash[..4])
+}
+
+fn names_library(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let shipped = Library::builtin_ids().filter_map(Library::builtin);
+    let mut names = shipped.flat_map(|library| &library.link_names);
+    names.any(|real| name.contains(&format!("lib{}", real.to_ascii_lowercase())))
+}
+
+/// File name and soname of the stub library.
+pub fn stub_file(package: &str, suffix: &str) -> String {
+    format!("libgpustub_{package}{suffix}.so")
+}
+
+/// Whether a file name is that of a stub library.
+pub fn is_stub_file(name: &str) -> bool {
+    name.starts_with("libgpustub_") && name.ends_with(".so")
+}
+
+/// Version node for the functions of a library.
+pub fn node(package: &str, suffix: &str, library: &str) -> String {
+    format!("GPUSTUB_{package}{suffix}_{}", c_name(library))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_c_names_without_those_of_real_libraries() {
+        assert_eq!(
+            package_name(&["faiss-gpu", "1.14.1.post1+cu12"]),
+            "faiss_gpu_1_14_1_post1_cu12"
+        );
+        for hashed in ["libcuda-tools", "", &"x".repeat(200)] {
+            let name = package_name(&[hashed]);
+            assert!(name.len() == 8, "{name}");
+        }
+        assert_eq!(stub_file("p_1", "_cuda12"), "libgpustub_p_1_cuda12.so");
+        assert!(is_stub_file("libgpustub_p_1.so"));
+        assert_eq!(node("p_1", "", "cublas-lt"), "GPUSTUB_p_1_cublas_lt");
+    }
+}

@@ -1,0 +1,219 @@
+//! Decision about one image: libraries to replace, functions to bind to the stub library.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gpustub_check::evidence::is_from_vendor;
+use gpustub_check::gpu_file::gpu_file;
+use gpustub_check::symbol_names::is_gpu;
+use gpustub_check::{Image, LoadGraph};
+use gpustub_core::diag::listing;
+use gpustub_core::library::Library;
+use gpustub_image::edit::{ImportKind, Imported, Inspection};
+
+use crate::libraries::{Functions, Required, intersection, library_of, required};
+use crate::releases::{Majors, header_key};
+
+/// A function of the stub library.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bound {
+    /// The library whose stubs have it.
+    pub owner: &'static Library,
+    /// The replaced library, which has a version node.
+    pub replaced: &'static Library,
+}
+
+/// The edit of one image.
+#[derive(Debug, Clone)]
+pub struct Decision {
+    /// Path in the package.
+    pub path: String,
+    /// The machine.
+    pub machine: String,
+    /// The libraries to replace.
+    pub required: Vec<Required>,
+    /// Functions by name.
+    pub functions: BTreeMap<String, Bound>,
+    /// Functions that the image imports without a version.
+    pub unversioned: Vec<String>,
+    /// Toolkit majors that the image was linked against.
+    pub majors: Majors,
+}
+
+type GraphId = gpustub_check::ImageId;
+
+/// Decides about an image. `None`: it requires no library that stubs can replace. An error is the reason why
+/// the image cannot be repaired.
+pub fn decide(
+    graph: &LoadGraph<'_>,
+    id: GraphId,
+    inspection: &Inspection,
+) -> Result<Option<Decision>, String> {
+    let image = graph.image(id);
+    let required = required(inspection);
+    let unknown = inspection.needed.iter().filter(|name| {
+        gpu_file(name).is_some()
+            && library_of(inspection, name).is_none()
+            && graph.find(id, name).is_none()
+    });
+    let unknown: Vec<&String> = unknown.collect();
+    if !unknown.is_empty() {
+        return Err(format!(
+            "needs {}, for which there are no stubs",
+            listing(&unknown)
+        ));
+    }
+    if required.is_empty() {
+        return Ok(None);
+    }
+    if let Some(musl) = inspection
+        .needed
+        .iter()
+        .find(|name| name.starts_with("libc.musl-"))
+    {
+        // musl ignores versions (dynlink.c: find_sym), so the stubs would be visible to all libraries.
+        return Err(format!(
+            "needs {musl}: musl binds functions without their versions"
+        ));
+    }
+    let mut decision = Decision {
+        path: image.member.path.clone(),
+        machine: inspection.machine.clone(),
+        functions: BTreeMap::new(),
+        unversioned: Vec::new(),
+        majors: majors(&required)?,
+        required,
+    };
+    let functions = Functions::new(&decision.required);
+    let provided = provided(graph, id);
+    let mut unknown = Vec::new();
+    for import in &inspection.imports {
+        let bound = match &import.file {
+            Some(file) => match decision
+                .required
+                .iter()
+                .find(|one| one.files.contains(file))
+            {
+                Some(one) => functions
+                    .owner(one.library, &import.name)
+                    .map(|owner| Bound {
+                        owner,
+                        replaced: one.library,
+                    }),
+                None => continue,
+            },
+            // A function that a library of the package defines stays with it, such as a lazy stub.
+            None if provided.contains(import.name.as_str()) => continue,
+            None => {
+                let owner = |one: &Required| {
+                    let owner = functions.owner(one.library, &import.name)?;
+                    Some(Bound {
+                        owner,
+                        replaced: one.library,
+                    })
+                };
+                match decision.required.iter().find_map(owner) {
+                    None if !is_of(&decision.required, &import.name) => continue,
+                    bound => bound,
+                }
+            }
+        };
+        check_kind(import)?;
+        let Some(bound) = bound else {
+            // A weak import may be missing.
+            if !import.weak {
+                unknown.push(import.name.as_str());
+            }
+            continue;
+        };
+        if import.node.is_none() {
+            decision.unversioned.push(import.name.clone());
+        }
+        if let Some(other) = decision
+            .functions
+            .insert(import.name.clone(), bound.clone())
+            && other != bound
+        {
+            return Err(format!("imports `{}` of two libraries", import.name));
+        }
+    }
+    if let Some(name) = unknown.iter().find(|name| name.starts_with("_Z")) {
+        return Err(format!(
+            "imports `{name}`: there are no stubs of C++ functions"
+        ));
+    }
+    if !unknown.is_empty() {
+        let names = listing(&unknown);
+        return Err(format!(
+            "imports functions for which there are no stubs: {names}"
+        ));
+    }
+    if !decision.unversioned.is_empty() && !inspection.has_versions {
+        return Err(
+            "requires no symbol versions, by which it could be bound to stubs of its own".into(),
+        );
+    }
+    Ok(Some(decision))
+}
+
+/// Rejects what is not a function.
+fn check_kind(import: &Imported) -> Result<(), String> {
+    match import.kind {
+        ImportKind::Data | ImportKind::ThreadLocal => Err(format!(
+            "imports the data `{}`; a stub has functions only",
+            import.name
+        )),
+        _ if import.copied => Err(format!(
+            "has a copy of the data `{}` (copy relocation); a stub has functions only",
+            import.name
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Whether an unknown function has a prefix of one of the replaced libraries, such as `cuda`, and no other GPU
+/// library has it.
+fn is_of(required: &[Required], name: &str) -> bool {
+    let has = |library: &Library| !library.symbols.lookup(name).is_empty();
+    let prefix = |name: &str| -> String {
+        name.chars()
+            .take_while(|c| c.is_ascii_lowercase())
+            .collect()
+    };
+    is_gpu(name)
+        && !Library::builtin_ids().filter_map(Library::builtin).any(has)
+        && required.iter().any(|one| {
+            let mut functions = one.library.symbols.functions();
+            let own = prefix(name);
+            own.len() > 1 && functions.any(|function| prefix(&function.name) == own)
+        })
+}
+
+/// GPU functions that images of the package define and the loader loads with the image.
+fn provided<'a>(graph: &'a LoadGraph<'_>, id: GraphId) -> BTreeSet<&'a str> {
+    let others = graph.loaded_with(id).into_iter().skip(1);
+    let others = others.map(|other| graph.image(other));
+    let others = others.filter(|other: &Image<'_>| !is_from_vendor(other));
+    others
+        .flat_map(|other| other.facts.exports.iter().map(String::as_str))
+        .collect()
+}
+
+/// Majors of all replaced libraries; an error if those of one toolkit differ.
+fn majors(required: &[Required]) -> Result<Majors, String> {
+    let mut all = Majors::new();
+    for one in required {
+        let key = header_key(one.library);
+        let Some(majors) = intersection(all.remove(key), one.majors.clone()) else {
+            continue;
+        };
+        if majors.is_empty() {
+            let files: Vec<&String> = required.iter().flat_map(|one| &one.files).collect();
+            return Err(format!(
+                "needs libraries of two {key} majors: {}",
+                listing(&files)
+            ));
+        }
+        all.insert(key, majors);
+    }
+    Ok(all)
+}

@@ -1,0 +1,134 @@
+//! `RECORD` of a wheel: a line for each file, with hash and size (PEP 376, PEP 427; binary distribution
+//! format of the Python packaging user guide).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+use data_encoding::BASE64URL_NOPAD;
+use sha2::{Digest, Sha256};
+
+/// Hash and size of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// `sha256=…`.
+    pub hash: String,
+    /// Number of bytes.
+    pub size: u64,
+}
+
+/// Computes an entry from the bytes of a file.
+#[derive(Default)]
+pub struct Hasher {
+    hash: Sha256,
+    size: u64,
+}
+
+impl Hasher {
+    /// Adds bytes.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.hash.update(bytes);
+        self.size += bytes.len() as u64;
+    }
+
+    /// The entry.
+    pub fn finish(self) -> Entry {
+        let hash = BASE64URL_NOPAD.encode(&self.hash.finalize());
+        Entry {
+            hash: format!("sha256={hash}"),
+            size: self.size,
+        }
+    }
+}
+
+/// Returns the text with the lines of removed files left out, those of changed files replaced, and those of new
+/// files before the line of `RECORD` itself. Other lines are unchanged.
+pub fn edited(
+    text: &str,
+    record: &str,
+    entries: &BTreeMap<String, Entry>,
+    removed: &BTreeSet<String>,
+) -> String {
+    let end = if text.contains("\r\n") { "\r\n" } else { "\n" };
+    let mut left = entries.clone();
+    let mut out = String::with_capacity(text.len());
+    let mut own = String::new();
+    for line in text.lines() {
+        let path = path(line);
+        if removed.contains(&path) {
+            continue;
+        }
+        if path == record {
+            own = format!("{line}{end}");
+        } else if let Some(entry) = left.remove(&path) {
+            write_line(&mut out, &path, &entry, end);
+        } else {
+            out.push_str(line);
+            out.push_str(end);
+        }
+    }
+    for (path, entry) in &left {
+        write_line(&mut out, path, entry, end);
+    }
+    out + &own
+}
+
+fn write_line(out: &mut String, path: &str, entry: &Entry, end: &str) {
+    let path = if path.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", path.replace('"', "\"\""))
+    } else {
+        path.to_owned()
+    };
+    // Writing to a String cannot fail.
+    let _ = write!(out, "{path},{},{}{end}", entry.hash, entry.size);
+}
+
+/// The path in a line. Only a path may contain commas, in quotes.
+fn path(line: &str) -> String {
+    match line.strip_prefix('"') {
+        None => line.split(',').next().unwrap_or_default().to_owned(),
+        Some(rest) => {
+            let mut path = String::new();
+            let mut letters = rest.chars().peekable();
+            while let Some(letter) = letters.next() {
+                match letter {
+                    '"' if letters.peek() == Some(&'"') => {
+                        letters.next();
+                        path.push('"');
+                    }
+                    '"' => break,
+                    _ => path.push(letter),
+                }
+            }
+            path
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_changed_files_are_replaced() {
+        let mut hasher = Hasher::default();
+        hasher.update(b"abc");
+        let entry = hasher.finish();
+        assert_eq!(
+            entry.hash,
+            "sha256=ungWv48Bz-pBQUDeXa4iI7ADYaOWF3qctBD_YfIAFa0"
+        );
+        let text = "x/a.so,sha256=old,1\r\n\"x/a,b.py\",sha256=old,2\r\nx/c.so,sha256=old,3\r\n\
+                    x-1.dist-info/RECORD,,\r\n";
+        let new = |path: &str| (path.to_owned(), entry.clone());
+        let entries = [new("x/a.so"), new("x.libs/s.so"), new("x/a,b.py")];
+        let removed = BTreeSet::from(["x/c.so".to_owned()]);
+        let hash = &entry.hash;
+        assert_eq!(
+            edited(text, "x-1.dist-info/RECORD", &entries.into(), &removed),
+            format!(
+                "x/a.so,{hash},3\r\n\"x/a,b.py\",{hash},3\r\nx.libs/s.so,{hash},3\r\n\
+                 x-1.dist-info/RECORD,,\r\n"
+            )
+        );
+    }
+}

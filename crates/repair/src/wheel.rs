@@ -1,0 +1,490 @@
+//! Wheels, rewritten: changed, removed and new files, and `RECORD`. All other files are copied with their headers,
+//! compressed as they are.
+//!
+//! Times, attributes and the order of files stay. rawzip's writer would add a data descriptor to each file and
+//! a second time to its header, so the records are written here (APPNOTE.TXT 4.3.7 and 4.3.12).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
+
+use flate2::Compression;
+use flate2::read::DeflateDecoder;
+use flate2::write::DeflateEncoder;
+use rawzip::{
+    CompressionMethod, FileReader, RECOMMENDED_BUFFER_SIZE, ZipArchive, ZipArchiveEntryWayfinder,
+};
+
+use crate::record::{self, Hasher};
+
+/// Largest central directory: 200,000 files have a quarter of it.
+const MAX_DIRECTORY: u64 = 64 << 20;
+
+/// Largest `RECORD`.
+const MAX_RECORD: u64 = 16 << 20;
+
+/// Step of a copy.
+const STEP: usize = 1 << 16;
+
+/// Signatures and sizes of records.
+const LOCAL: [u8; 4] = *b"PK\x03\x04";
+const CENTRAL: [u8; 4] = *b"PK\x01\x02";
+const END: [u8; 4] = *b"PK\x05\x06";
+const LOCAL_SIZE: usize = 30;
+const CENTRAL_SIZE: usize = 46;
+
+/// Bit 3 of the flags: sizes follow the data. Bit 0: encrypted.
+const DESCRIPTOR: u16 = 8;
+const ENCRYPTED: u16 = 1;
+
+/// Extra field with sizes of 64 bits.
+const ZIP64: u16 = 1;
+
+/// Value of a size or offset that is in such a field.
+const IN_ZIP64: u32 = u32::MAX;
+
+/// A wheel, opened for reading.
+pub struct Wheel {
+    archive: ZipArchive<FileReader>,
+    entries: Vec<Entry>,
+}
+
+/// A file of the archive.
+struct Entry {
+    name: String,
+    /// Record of the central directory.
+    central: Vec<u8>,
+    /// Header and data, up to the next file.
+    range: Range<u64>,
+    wayfinder: ZipArchiveEntryWayfinder,
+    size: u64,
+}
+
+/// Writes the new contents of a file.
+pub type WriteFn<'a> = Box<dyn FnMut(&mut dyn Write) -> io::Result<()> + 'a>;
+
+/// Changes to a wheel.
+#[derive(Default)]
+pub struct Changes<'a> {
+    /// New contents, by path.
+    pub replaced: BTreeMap<String, WriteFn<'a>>,
+    /// Removed files.
+    pub removed: BTreeSet<String>,
+    /// New files, which are executable.
+    pub added: BTreeMap<String, &'a [u8]>,
+}
+
+impl Wheel {
+    /// Opens a wheel.
+    ///
+    /// # Errors
+    ///
+    /// If the archive is damaged, or has features that a wheel of less than 4 GiB does not need.
+    pub fn open(file: File) -> io::Result<Self> {
+        let mut buffer = vec![0; RECOMMENDED_BUFFER_SIZE];
+        let archive = ZipArchive::from_file(file, &mut buffer)
+            .map_err(|e| io::Error::other(e.to_string()))?;
+        let start = archive.directory_offset();
+        let size = archive.eocd_offset().checked_sub(start);
+        let size = size
+            .filter(|size| *size <= MAX_DIRECTORY)
+            .ok_or_else(malformed)?;
+        let mut directory = vec![0; usize::try_from(size).map_err(|_| malformed())?];
+        read_at(&archive, start, &mut directory)?;
+        let mut entries = Vec::new();
+        let mut rest = directory.as_slice();
+        let mut records = archive.entries(&mut buffer);
+        while let Some(record) = records.next_entry().map_err(io::Error::other)? {
+            let (central, after) = split_central(rest).ok_or_else(malformed)?;
+            rest = after;
+            if [20, 24, 42]
+                .iter()
+                .any(|at| number32(central, *at) == IN_ZIP64)
+            {
+                return Err(io::Error::other("has 4 GiB or more (zip64)"));
+            }
+            if number16(central, 8) & ENCRYPTED != 0 {
+                return Err(io::Error::other("is encrypted"));
+            }
+            let offset = record.local_header_offset();
+            entries.push(Entry {
+                name: String::from_utf8(record.file_path().as_bytes().to_vec())
+                    .map_err(|_| io::Error::other("has a file name that is not UTF-8"))?,
+                central: central.to_vec(),
+                range: offset..offset,
+                wayfinder: record.wayfinder(),
+                size: record.uncompressed_size_hint(),
+            });
+        }
+        let mut starts: Vec<u64> = entries.iter().map(|entry| entry.range.start).collect();
+        starts.push(start);
+        starts.sort_unstable();
+        if starts.first() != Some(&0)
+            || !rest.is_empty()
+            || archive.end_offset() != archive.eocd_offset() + 22
+        {
+            return Err(io::Error::other("has bytes that belong to no file"));
+        }
+        for entry in &mut entries {
+            let next = starts.partition_point(|start| *start <= entry.range.start);
+            entry.range.end = *starts.get(next).ok_or_else(malformed)?;
+        }
+        Ok(Self { archive, entries })
+    }
+
+    /// Paths and sizes of all files.
+    pub fn files(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.entries
+            .iter()
+            .map(|entry| (entry.name.as_str(), entry.size))
+    }
+
+    /// Path of `RECORD`, without its signatures.
+    pub fn record(&self) -> Option<&str> {
+        let mut names = self.entries.iter().map(|entry| entry.name.as_str());
+        names.find(|name| gpustub_check::wheel::is_dist_info(name, "RECORD"))
+    }
+
+    /// Signatures of `RECORD`.
+    pub fn signatures(&self) -> Vec<&str> {
+        let is_signature = |name: &&str| {
+            ["RECORD.jws", "RECORD.p7s"]
+                .iter()
+                .any(|file| gpustub_check::wheel::is_dist_info(name, file))
+        };
+        self.entries
+            .iter()
+            .map(|entry| entry.name.as_str())
+            .filter(is_signature)
+            .collect()
+    }
+
+    /// Writes the contents of a file.
+    ///
+    /// # Errors
+    ///
+    /// If the file is damaged.
+    pub fn unpack(&self, path: &str, out: &mut dyn Write) -> io::Result<()> {
+        let entry = self.entries.iter().find(|entry| entry.name == path);
+        let entry = entry.ok_or(io::ErrorKind::NotFound)?;
+        let body = self
+            .archive
+            .get_entry(entry.wayfinder)
+            .map_err(io::Error::other)?;
+        let mut reader: Box<dyn Read> = match number16(&entry.central, 10) {
+            0 => Box::new(body.verifying_reader(body.reader())),
+            8 => Box::new(body.verifying_reader(DeflateDecoder::new(body.reader()))),
+            _ => return Err(io::Error::other("unsupported compression method")),
+        };
+        let copied = io::copy(&mut reader.by_ref().take(entry.size + 1), out)?;
+        if copied == entry.size {
+            Ok(())
+        } else {
+            Err(malformed())
+        }
+    }
+
+    /// Writes the wheel with changes. `RECORD` has the hash of each changed and new file.
+    ///
+    /// # Errors
+    ///
+    /// If the wheel has no `RECORD`, or a file cannot be read or written.
+    pub fn rewrite(
+        &self,
+        mut changes: Changes<'_>,
+        out: &mut (impl Write + Seek),
+    ) -> io::Result<()> {
+        let path = self
+            .record()
+            .ok_or_else(|| io::Error::other("has no RECORD"))?
+            .to_owned();
+        let mut hashes: BTreeMap<String, record::Entry> = BTreeMap::new();
+        let mut writer = Writer {
+            out,
+            directory: Vec::new(),
+            count: 0,
+        };
+        let mut model = None;
+        for entry in &self.entries {
+            if changes.removed.contains(&entry.name) {
+                continue;
+            }
+            if entry.name == path {
+                model = Some(entry);
+                continue;
+            }
+            match changes.replaced.remove(&entry.name) {
+                None => writer.copy(self, entry)?,
+                Some(mut write) => {
+                    let mut hasher = Hasher::default();
+                    writer.file(&entry.central, &self.extra(entry)?, &mut |out| {
+                        write(&mut Tee {
+                            out,
+                            hasher: &mut hasher,
+                        })
+                    })?;
+                    hashes.insert(entry.name.clone(), hasher.finish());
+                }
+            }
+        }
+        if let Some(path) = changes.replaced.keys().next() {
+            return Err(io::Error::other(format!("has no `{path}`")));
+        }
+        let model = model.ok_or_else(malformed)?;
+        for (path, bytes) in &changes.added {
+            let mut hasher = Hasher::default();
+            hasher.update(bytes);
+            hashes.insert(path.clone(), hasher.finish());
+            let central = new_central(&model.central, path, 0o100_755)?;
+            writer.file(&central, &[], &mut |out| out.write_all(bytes))?;
+        }
+        let text = self.record_text(model)?;
+        let text = record::edited(&text, &path, &hashes, &changes.removed);
+        writer.file(&model.central, &self.extra(model)?, &mut |out| {
+            out.write_all(text.as_bytes())
+        })?;
+        writer.finish()
+    }
+
+    fn record_text(&self, entry: &Entry) -> io::Result<String> {
+        if entry.size > MAX_RECORD {
+            return Err(io::Error::other("has a RECORD that is too large"));
+        }
+        let mut text = Vec::new();
+        self.unpack(&entry.name, &mut text)?;
+        String::from_utf8(text).map_err(|_| io::Error::other("has a RECORD that is not UTF-8"))
+    }
+
+    /// Extra fields of a local header, without sizes of 64 bits.
+    fn extra(&self, entry: &Entry) -> io::Result<Vec<u8>> {
+        let mut fixed = [0; LOCAL_SIZE];
+        read_at(&self.archive, entry.range.start, &mut fixed)?;
+        if !fixed.starts_with(&LOCAL) {
+            return Err(malformed());
+        }
+        let name = u64::from(number16(&fixed, 26));
+        let mut extra = vec![0; usize::from(number16(&fixed, 28))];
+        read_at(
+            &self.archive,
+            entry.range.start + LOCAL_SIZE as u64 + name,
+            &mut extra,
+        )?;
+        Ok(without_zip64(&extra))
+    }
+}
+
+/// The archive that is being written.
+struct Writer<'a, W> {
+    out: &'a mut W,
+    directory: Vec<u8>,
+    count: u16,
+}
+
+impl<W: Write + Seek> Writer<'_, W> {
+    /// Copies a file with its header.
+    fn copy(&mut self, wheel: &Wheel, entry: &Entry) -> io::Result<()> {
+        let offset = self.out.stream_position()?;
+        let mut buffer = vec![0; STEP];
+        let mut at = entry.range.start;
+        while at < entry.range.end {
+            let step = usize::try_from(entry.range.end - at).map_or(STEP, |left| left.min(STEP));
+            read_at(&wheel.archive, at, &mut buffer[..step])?;
+            self.out.write_all(&buffer[..step])?;
+            at += step as u64;
+        }
+        let mut central = entry.central.clone();
+        set32(&mut central, 42, offset)?;
+        self.add(&central)
+    }
+
+    /// Writes a file with the attributes of a central record.
+    fn file(
+        &mut self,
+        central: &[u8],
+        extra: &[u8],
+        write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let offset = self.out.stream_position()?;
+        let name = &central[CENTRAL_SIZE..CENTRAL_SIZE + usize::from(number16(central, 28))];
+        let mut local = LOCAL.to_vec();
+        // Version needed, flags, method, time, date; CRC-32 and sizes follow later.
+        local.extend_from_slice(&central[6..16]);
+        local.extend_from_slice(&[0; 12]);
+        local.extend_from_slice(&central[28..30]);
+        let length = u16::try_from(extra.len()).map_err(|_| malformed())?;
+        local.extend_from_slice(&length.to_le_bytes());
+        let flags = number16(central, 8) & !DESCRIPTOR;
+        local[6..8].copy_from_slice(&flags.to_le_bytes());
+        self.out.write_all(&local)?;
+        self.out.write_all(name)?;
+        self.out.write_all(extra)?;
+
+        let start = self.out.stream_position()?;
+        let mut counter = Counter {
+            crc: flate2::Crc::new(),
+            size: 0,
+        };
+        match CompressionMethod::from(number16(central, 10)) {
+            CompressionMethod::STORE => write(&mut Count {
+                out: self.out,
+                counter: &mut counter,
+            })?,
+            _ => {
+                let mut encoder = DeflateEncoder::new(&mut *self.out, Compression::default());
+                write(&mut Count {
+                    out: &mut encoder,
+                    counter: &mut counter,
+                })?;
+                encoder.finish()?;
+            }
+        }
+        let end = self.out.stream_position()?;
+        let mut central = central.to_vec();
+        central[8..10].copy_from_slice(&flags.to_le_bytes());
+        central[16..20].copy_from_slice(&counter.crc.sum().to_le_bytes());
+        set32(&mut central, 20, end - start)?;
+        set32(&mut central, 24, counter.size)?;
+        set32(&mut central, 42, offset)?;
+        self.out.seek(SeekFrom::Start(offset + 14))?;
+        self.out.write_all(&central[16..28])?;
+        self.out.seek(SeekFrom::Start(end))?;
+        self.add(&central)
+    }
+
+    fn add(&mut self, central: &[u8]) -> io::Result<()> {
+        self.directory.extend_from_slice(central);
+        self.count = self
+            .count
+            .checked_add(1)
+            .filter(|count| *count < u16::MAX)
+            .ok_or_else(too_large)?;
+        Ok(())
+    }
+
+    /// Writes the central directory and its end record.
+    fn finish(self) -> io::Result<()> {
+        let offset = self.out.stream_position()?;
+        self.out.write_all(&self.directory)?;
+        let mut end = vec![0; 22];
+        end[..4].copy_from_slice(&END);
+        end[8..10].copy_from_slice(&self.count.to_le_bytes());
+        end[10..12].copy_from_slice(&self.count.to_le_bytes());
+        set32(&mut end, 12, self.directory.len() as u64)?;
+        set32(&mut end, 16, offset)?;
+        self.out.write_all(&end)?;
+        self.out.flush()
+    }
+}
+
+/// Record of a new file, with times and versions of another one.
+fn new_central(model: &[u8], path: &str, mode: u32) -> io::Result<Vec<u8>> {
+    let mut central = model[..CENTRAL_SIZE].to_vec();
+    // Made by Unix, whose mode is in the upper half of the attributes (APPNOTE.TXT 4.4.2.2).
+    central[5] = 3;
+    central[10..12].copy_from_slice(&8_u16.to_le_bytes());
+    let length = u16::try_from(path.len()).map_err(|_| too_large())?;
+    central[28..30].copy_from_slice(&length.to_le_bytes());
+    central[30..34].fill(0);
+    central[38..42].copy_from_slice(&(mode << 16).to_le_bytes());
+    central.extend_from_slice(path.as_bytes());
+    Ok(central)
+}
+
+/// The first record of the central directory, and the rest.
+fn split_central(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let fixed = bytes.get(..CENTRAL_SIZE)?;
+    let more: usize = [28, 30, 32]
+        .iter()
+        .map(|at| usize::from(number16(fixed, *at)))
+        .sum();
+    (fixed.starts_with(&CENTRAL)).then(|| bytes.split_at_checked(CENTRAL_SIZE + more))?
+}
+
+/// Extra fields without those of zip64.
+fn without_zip64(extra: &[u8]) -> Vec<u8> {
+    let mut kept = Vec::new();
+    let mut rest = extra;
+    while let Some((head, after)) = rest.split_at_checked(4) {
+        let length = usize::from(number16(head, 2));
+        let Some((field, after)) = after.split_at_checked(length) else {
+            break;
+        };
+        if number16(head, 0) != ZIP64 {
+            kept.extend_from_slice(head);
+            kept.extend_from_slice(field);
+        }
+        rest = after;
+    }
+    kept
+}
+
+fn read_at(archive: &ZipArchive<FileReader>, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+    use rawzip::ReaderAt;
+    archive.get_ref().read_exact_at(buffer, offset)
+}
+
+/// Callers pass offsets inside of `bytes`.
+fn number16(bytes: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes([bytes[at], bytes[at + 1]])
+}
+
+fn number32(bytes: &[u8], at: usize) -> u32 {
+    u32::from(number16(bytes, at)) | u32::from(number16(bytes, at + 2)) << 16
+}
+
+fn set32(bytes: &mut [u8], at: usize, value: u64) -> io::Result<()> {
+    let value = u32::try_from(value).ok().filter(|value| *value != IN_ZIP64);
+    bytes[at..at + 4].copy_from_slice(&value.ok_or_else(too_large)?.to_le_bytes());
+    Ok(())
+}
+
+fn malformed() -> io::Error {
+    io::Error::other("is damaged")
+}
+
+fn too_large() -> io::Error {
+    io::Error::other("would have 4 GiB or more (zip64)")
+}
+
+struct Counter {
+    crc: flate2::Crc,
+    size: u64,
+}
+
+/// Counts the bytes that it passes on.
+struct Count<'a> {
+    out: &'a mut dyn Write,
+    counter: &'a mut Counter,
+}
+
+impl Write for Count<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.out.write(bytes)?;
+        self.counter.crc.update(&bytes[..count]);
+        self.counter.size += count as u64;
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// Hashes the bytes that it passes on.
+struct Tee<'a> {
+    out: &'a mut dyn Write,
+    hasher: &'a mut Hasher,
+}
+
+impl Write for Tee<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.out.write(bytes)?;
+        self.hasher.update(&bytes[..count]);
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
