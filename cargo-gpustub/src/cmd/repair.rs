@@ -36,7 +36,7 @@ pub fn run(options: &cli::Repair, shell: &mut Shell) -> Result<bool> {
         if !options.dry_run {
             let stubs = {
                 let status = shell.status_line("Compiling");
-                stub::compile_all(job, &status)?
+                stub::compile_all(&job.stubs, &status)?
             };
             {
                 let status = shell.status_line("Writing");

@@ -14,7 +14,6 @@ use gpustub_report::error::Result;
 use gpustub_report::status_line::StatusLine;
 use gpustub_workspace::workspace::{host_triple, target};
 
-use super::job::Job;
 use crate::compile::{engine_error, scratch};
 use crate::shipped;
 
@@ -74,13 +73,13 @@ pub fn sources(stub: &StubPlan) -> Result<std::result::Result<Sources, String>> 
     }))
 }
 
-/// Compiles the stub libraries of a job.
-pub fn compile_all(job: &Job, status: &StatusLine) -> Result<Vec<Vec<u8>>> {
+/// Compiles stub libraries.
+pub fn compile_all(stubs: &[Sources], status: &StatusLine) -> Result<Vec<Vec<u8>>> {
     let compile = |stub: &Sources| {
         status.show(|| stub.file.clone());
         stub.compile()
     };
-    job.stubs.iter().map(compile).collect()
+    stubs.iter().map(compile).collect()
 }
 
 impl Sources {
