@@ -4,6 +4,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use gpustub_core::abi_table::AbiTable;
 use gpustub_core::diag::{Diagnostic, has_errors};
@@ -17,40 +18,116 @@ use gpustub_engine::toolchain::{Index, SharedStubs, Toolchain};
 
 use crate::Result;
 
-/// Machine that tests compile and run programs for.
+/// Machine that tests compile and run programs for. The first runs the tests; the others need a cross compiler,
+/// and an emulator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "lowercase")]
 pub enum Machine {
     /// The machine that runs the tests.
     #[serde(rename = "x86_64")]
     X86_64,
-    /// By cross compiler and emulator.
+    /// 64-bit Arm.
     Aarch64,
+    /// RISC-V with 64 bits.
+    Riscv64,
+    /// 64-bit POWER, little endian.
+    Powerpc64le,
+    /// z/Architecture, big endian.
+    S390x,
+    /// x86 with 32 bits.
+    I686,
 }
 
 impl Machine {
-    /// Name of the architecture, in cargo's spelling.
+    /// All machines.
+    pub const ALL: &[Self] = &[
+        Self::X86_64,
+        Self::Aarch64,
+        Self::Riscv64,
+        Self::Powerpc64le,
+        Self::S390x,
+        Self::I686,
+    ];
+
+    /// Name of the architecture, as in `@machine` of symbol lists.
     pub fn name(self) -> &'static str {
         match self {
             Self::X86_64 => "x86_64",
             Self::Aarch64 => "aarch64",
+            Self::Riscv64 => "riscv64",
+            Self::Powerpc64le => "powerpc64le",
+            Self::S390x => "s390x",
+            Self::I686 => "x86",
         }
     }
 
     /// Compilation target.
     pub fn target(self) -> Target {
-        let triple = format!("{}-unknown-linux-gnu", self.name());
-        Target::from_triple(&triple).expect("a triple of rustc")
+        let triple = match self {
+            Self::X86_64 => HOST,
+            Self::Aarch64 => "aarch64-unknown-linux-gnu",
+            Self::Riscv64 => "riscv64gc-unknown-linux-gnu",
+            Self::Powerpc64le => "powerpc64le-unknown-linux-gnu",
+            Self::S390x => "s390x-unknown-linux-gnu",
+            Self::I686 => "i686-unknown-linux-gnu",
+        };
+        Target::from_triple(triple).expect("a triple of rustc")
+    }
+
+    /// Triple of the GNU tools; `None`: the machine that runs the tests.
+    pub fn gnu_triple(self) -> Option<&'static str> {
+        match self {
+            Self::X86_64 => None,
+            Self::Aarch64 => Some("aarch64-linux-gnu"),
+            Self::Riscv64 => Some("riscv64-linux-gnu"),
+            Self::Powerpc64le => Some("powerpc64le-linux-gnu"),
+            Self::S390x => Some("s390x-linux-gnu"),
+            Self::I686 => Some("i686-linux-gnu"),
+        }
+    }
+
+    /// Tool of the GNU compilers and binutils.
+    pub fn tool(self, name: &str) -> String {
+        self.gnu_triple()
+            .map_or_else(|| name.to_owned(), |triple| format!("{triple}-{name}"))
     }
 
     /// C (`cc`) or C++ (`c++`) compiler.
-    pub fn compiler(self, language: &str) -> &'static str {
-        match (self, language) {
-            (Self::X86_64, "c++") => "c++",
-            (Self::X86_64, _) => "cc",
-            (Self::Aarch64, "c++") => "aarch64-linux-gnu-g++",
-            (Self::Aarch64, _) => "aarch64-linux-gnu-gcc",
+    pub fn compiler(self, language: &str) -> String {
+        match (self.gnu_triple(), language) {
+            (None, "c++") => "c++".to_owned(),
+            (None, _) => "cc".to_owned(),
+            (Some(_), "c++") => self.tool("g++"),
+            (Some(_), _) => self.tool("gcc"),
         }
+    }
+
+    /// Command that runs a program of this machine.
+    pub fn run(self, program: &Path) -> Command {
+        let words = self.emulator();
+        let Some((emulator, arguments)) = words.split_first() else {
+            return Command::new(program);
+        };
+        let mut command = Command::new(emulator);
+        command.args(arguments).arg(program);
+        command
+    }
+
+    /// First words of a command that runs a program of this machine.
+    pub fn emulator(self) -> Vec<String> {
+        let Some(triple) = self.gnu_triple() else {
+            return Vec::new();
+        };
+        let machine = match self {
+            Self::Powerpc64le => "ppc64le",
+            Self::I686 => "i386",
+            _ => self.name(),
+        };
+        vec![
+            format!("qemu-{machine}"),
+            "-L".to_owned(),
+            format!("/usr/{triple}"),
+        ]
     }
 }
 

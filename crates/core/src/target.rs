@@ -22,8 +22,15 @@ pub struct Target {
     pub crt_static: bool,
 }
 
-/// The targets that have trampolines, for messages: `x86_64-linux-gnu, …`.
-pub const SUPPORTED: &[&str] = &["x86_64 Linux and FreeBSD", "aarch64 Linux and FreeBSD"];
+/// The targets that have trampolines, for messages.
+pub const SUPPORTED: &[&str] = &[
+    "x86_64 Linux and FreeBSD",
+    "aarch64 Linux and FreeBSD",
+    "riscv64 Linux",
+    "powerpc64le Linux",
+    "s390x Linux",
+    "i686 Linux",
+];
 
 impl Target {
     /// Names of the target's directories below `targets` of a CUDA toolkit. On AArch64 those of servers
@@ -39,15 +46,17 @@ impl Target {
 
     /// Error if stubs cannot be built for this target.
     pub fn check(&self) -> Option<Diagnostic> {
-        // Big-endian Arm and the 32-bit ABIs of 64-bit machines share the architecture's name.
+        // Other ABIs of a machine share the architecture's name.
         let arch = match self.arch.as_str() {
             "x86_64" => !self.triple.ends_with("x32"),
             "aarch64" => !self.triple.starts_with("aarch64_be") && !self.triple.ends_with("ilp32"),
+            "riscv64" | "s390x" | "x86" => true,
+            "powerpc64" => self.triple.starts_with("powerpc64le"),
             _ => false,
         };
         let os = match self.os.as_str() {
             "linux" => ["gnu", "musl"].contains(&self.env.as_str()),
-            "freebsd" => true,
+            "freebsd" => ["x86_64", "aarch64"].contains(&self.arch.as_str()),
             _ => false,
         };
         if !arch || !os {

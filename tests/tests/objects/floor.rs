@@ -20,6 +20,7 @@ const FLOOR: (u32, u32) = (2, 17);
 const NEWER_HEADERS: &str = "#ifndef __ASSEMBLER__\n#include <features.h>\n\
     long strtol(const char *, char **, int) __asm__(\"__isoc23_strtol\");\n\
     unsigned long strtoul(const char *, char **, int) __asm__(\"__isoc23_strtoul\");\n\
+    long long strtoll(const char *, char **, int) __asm__(\"__isoc23_strtoll\");\n\
     #endif\n";
 
 /// Symbols of glibc that an image imports in a version above the floor.
@@ -55,7 +56,7 @@ fn needs_no_newer_glibc(machine: Machine, flags: &[&str]) -> Result<()> {
         .iter()
         .map(|flag| flag.replace("{dir}", &dir.path().to_string_lossy()))
         .collect();
-    let stubs = Stubs::write(dir.path(), &plan, machine.compiler("c"), &flags)?;
+    let stubs = Stubs::write(dir.path(), &plan, &machine.compiler("c"), &flags)?;
     let extension = dir.path().join("extension.so");
     let source = dir.path().join("extension.c");
     fs::write(

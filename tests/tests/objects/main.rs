@@ -29,7 +29,7 @@ fn objects(dir: &Path, machine: Machine) -> Result<Vec<PathBuf>> {
     let lists = [("trap.symbols", list_of(NAMES))];
     let mut plan = plan_or_fail(&manifest, &lists, &machine.target())?;
     with_abi_table(&mut plan, ABI)?;
-    let archive = Stubs::write(dir, &plan, machine.compiler("c"), &[])?.archive()?;
+    let archive = Stubs::write(dir, &plan, &machine.compiler("c"), &[])?.archive()?;
     let ran = succeed(Command::new("ar").current_dir(dir).arg("xv").arg(&archive))?;
     let names = ran
         .stdout
