@@ -27,6 +27,8 @@ templates![
     /// The trampolines, one file per architecture.
     ASM:
     "asm/aarch64.S",
+    "asm/arm.S",
+    "asm/loongarch64.S",
     "asm/powerpc64.S",
     "asm/riscv64.S",
     "asm/s390x.S",

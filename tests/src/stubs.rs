@@ -16,7 +16,7 @@ use gpustub_core::symbols::{Symbol, SymbolList};
 use gpustub_core::target::Target;
 use gpustub_engine::toolchain::{Index, SharedStubs, Toolchain};
 
-use crate::Result;
+use crate::{Result, components};
 
 /// Machine that tests compile and run programs for. The first runs the tests; the others need a cross compiler,
 /// and an emulator.
@@ -36,6 +36,12 @@ pub enum Machine {
     S390x,
     /// x86 with 32 bits.
     I686,
+    /// 32-bit Arm, hard-float. Debian's compiler makes Thumb code.
+    Arm,
+    /// The machine that runs the tests, with another C library.
+    Musl,
+    /// LoongArch with 64 bits: clang, with packages of a newer Debian.
+    Loongarch64,
 }
 
 impl Machine {
@@ -47,17 +53,30 @@ impl Machine {
         Self::Powerpc64le,
         Self::S390x,
         Self::I686,
+        Self::Arm,
+        Self::Musl,
+        Self::Loongarch64,
     ];
 
     /// Name of the architecture, as in `@machine` of symbol lists.
     pub fn name(self) -> &'static str {
         match self {
-            Self::X86_64 => "x86_64",
+            Self::X86_64 | Self::Musl => "x86_64",
             Self::Aarch64 => "aarch64",
             Self::Riscv64 => "riscv64",
             Self::Powerpc64le => "powerpc64le",
             Self::S390x => "s390x",
             Self::I686 => "x86",
+            Self::Arm => "arm",
+            Self::Loongarch64 => "loongarch64",
+        }
+    }
+
+    /// Name in lists of tests.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Musl => "musl",
+            _ => self.name(),
         }
     }
 
@@ -70,6 +89,9 @@ impl Machine {
             Self::Powerpc64le => "powerpc64le-unknown-linux-gnu",
             Self::S390x => "s390x-unknown-linux-gnu",
             Self::I686 => "i686-unknown-linux-gnu",
+            Self::Arm => "armv7-unknown-linux-gnueabihf",
+            Self::Musl => "x86_64-alpine-linux-musl",
+            Self::Loongarch64 => "loongarch64-unknown-linux-gnu",
         };
         Target::from_triple(triple).expect("a triple of rustc")
     }
@@ -77,12 +99,14 @@ impl Machine {
     /// Triple of the GNU tools; `None`: the machine that runs the tests.
     pub fn gnu_triple(self) -> Option<&'static str> {
         match self {
-            Self::X86_64 => None,
+            Self::X86_64 | Self::Musl => None,
             Self::Aarch64 => Some("aarch64-linux-gnu"),
             Self::Riscv64 => Some("riscv64-linux-gnu"),
             Self::Powerpc64le => Some("powerpc64le-linux-gnu"),
             Self::S390x => Some("s390x-linux-gnu"),
             Self::I686 => Some("i686-linux-gnu"),
+            Self::Arm => Some("arm-linux-gnueabihf"),
+            Self::Loongarch64 => Some("loongarch64-linux-gnu"),
         }
     }
 
@@ -94,11 +118,31 @@ impl Machine {
 
     /// C (`cc`) or C++ (`c++`) compiler.
     pub fn compiler(self, language: &str) -> String {
+        if self == Self::Musl {
+            return "musl-gcc".to_owned(); // Debian has no C++ library for it
+        }
+        if self == Self::Loongarch64 {
+            let name = if language == "c++" { "c++" } else { "cc" };
+            let script = crate::repository().join(format!("tests/programs/loongarch64-{name}"));
+            return script.to_string_lossy().into_owned();
+        }
         match (self.gnu_triple(), language) {
             (None, "c++") => "c++".to_owned(),
             (None, _) => "cc".to_owned(),
             (Some(_), "c++") => self.tool("g++"),
             (Some(_), _) => self.tool("gcc"),
+        }
+    }
+
+    /// Options that link a program with the cross compiler's C library. Kernels for x86-64 run 32-bit programs,
+    /// for which the system has no libraries.
+    pub fn link_flags(self) -> &'static [&'static str] {
+        match self {
+            Self::I686 => &[
+                "-Wl,--dynamic-linker=/usr/i686-linux-gnu/lib/ld-linux.so.2",
+                "-Wl,-rpath,/usr/i686-linux-gnu/lib",
+            ],
+            _ => &[],
         }
     }
 
@@ -119,8 +163,20 @@ impl Machine {
             return Vec::new();
         };
         let machine = match self {
+            Self::I686 => return Vec::new(),
+            Self::Loongarch64 => {
+                // Its C library has vector instructions, which qemu 7 lacks.
+                let file = |path: &str| {
+                    let path = components::component(path).unwrap_or_else(|_| path.into());
+                    path.to_string_lossy().into_owned()
+                };
+                return vec![
+                    file("qemu-10/usr/bin/qemu-loongarch64"),
+                    "-L".to_owned(),
+                    file("loong64/usr/loongarch64-linux-gnu"),
+                ];
+            }
             Self::Powerpc64le => "ppc64le",
-            Self::I686 => "i386",
             _ => self.name(),
         };
         vec![

@@ -137,18 +137,17 @@ fn main() -> ExitCode {
             &case.machines
         };
         for &machine in machines.iter().filter(|one| !case.except.contains(one)) {
-            trials.push(trial(&directory, &name, &case, machine));
+            let is_cxx = Work::new(&directory, &name, &case, machine).language() == "c++";
+            if machine != Machine::Musl || !is_cxx {
+                trials.push(trial(&directory, &name, &case, machine));
+            }
         }
     }
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
 fn trial(directory: &Path, name: &str, case: &Case, machine: Machine) -> Trial {
-    let work = Work {
-        source: directory.join(name.split('/').next().unwrap_or(name)),
-        case: case.clone(),
-        machine,
-    };
+    let work = Work::new(directory, name, case, machine);
     let mut needs = case.needs.clone();
     if work.language() == "c++" {
         needs.push("a C++ compiler".to_owned());
@@ -156,6 +155,9 @@ fn trial(directory: &Path, name: &str, case: &Case, machine: Machine) -> Trial {
     let is_cross = machine.gnu_triple().is_some();
     if case.emulate.is_some() || is_cross {
         needs.push("qemu-user".to_owned());
+    }
+    if machine == Machine::Musl {
+        needs.push("musl-tools".to_owned());
     }
     if is_cross {
         needs.push("a cross compiler".to_owned());
@@ -166,9 +168,13 @@ fn trial(directory: &Path, name: &str, case: &Case, machine: Machine) -> Trial {
     } else {
         String::new()
     };
-    let is_plain = case.plain || machine <= Machine::Aarch64;
+    if machine == Machine::Loongarch64 {
+        needs.push("newer Debian packages".to_owned());
+    }
+    let is_plain = case.plain && machine != Machine::Loongarch64
+        || [Machine::X86_64, Machine::Aarch64].contains(&machine);
     let heavy = if is_plain { "" } else { "heavy_" };
-    Trial::ignorable_test(format!("{heavy}{}/{name}", machine.name()), move || {
+    Trial::ignorable_test(format!("{heavy}{}/{name}", machine.label()), move || {
         work.run().map_err(|failure| failure.0.into())
     })
     .with_kind(kind)
@@ -183,6 +189,14 @@ struct Work {
 }
 
 impl Work {
+    fn new(directory: &Path, name: &str, case: &Case, machine: Machine) -> Self {
+        Self {
+            source: directory.join(name.split('/').next().unwrap_or(name)),
+            case: case.clone(),
+            machine,
+        }
+    }
+
     fn run(&self) -> Result<Completion> {
         if let Some(feature) = &self.case.cpu_feature
             && !cpu_has(feature)?
@@ -332,6 +346,9 @@ impl Work {
             .arg("-I")
             .arg(self.source.parent().unwrap_or(&self.source));
         command.arg("-I").arg(dir.join("gpustub"));
+        if self.machine == Machine::Musl {
+            command.arg("-DNO_FRAMES"); // no <execinfo.h>
+        }
         command.args(&self.case.flags);
         command.args(
             self.case
@@ -391,6 +408,7 @@ impl Work {
         if self.case.shared || !self.case.others.is_empty() {
             command.arg("-Wl,-rpath,$ORIGIN");
         }
+        command.args(self.machine.link_flags());
         if self.machine.gnu_triple().is_some() {
             command.arg(format!("-B{}", linkers(dir)?.display()));
         }

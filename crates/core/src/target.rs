@@ -30,18 +30,67 @@ pub const SUPPORTED: &[&str] = &[
     "powerpc64le Linux",
     "s390x Linux",
     "i686 Linux",
+    "armv7 hard-float Linux",
+    "loongarch64 Linux",
 ];
 
 impl Target {
     /// Names of the target's directories below `targets` of a CUDA toolkit. On AArch64 those of servers
-    /// (Server Base System Architecture) and of Jetson.
+    /// (Server Base System Architecture) and of Jetson; on POWER up to CUDA 12.4.
     pub(crate) fn cuda_targets(&self) -> Vec<String> {
-        let mut names = Vec::new();
-        if self.arch == "aarch64" {
-            names.push("sbsa-linux".to_owned());
+        match self.arch.as_str() {
+            "aarch64" => vec!["sbsa-linux".to_owned(), "aarch64-linux".to_owned()],
+            "powerpc64" => vec!["ppc64le-linux".to_owned()],
+            arch => vec![format!("{arch}-linux")],
         }
-        names.push(format!("{}-linux", self.arch));
-        names
+    }
+
+    /// A manifest's directory on the target: `{arch}-linux-gnu` is Debian's directory of the architecture
+    /// (wiki.debian.org/Multiarch/Tuples), and `/usr/lib64` is `/usr/lib` for 32 bits.
+    pub(crate) fn local_dir(&self, dir: &str) -> String {
+        let multiarch = match self.arch.as_str() {
+            "powerpc64" => "powerpc64le-linux-gnu",
+            "x86" => "i386-linux-gnu",
+            "arm" => "arm-linux-gnueabihf",
+            _ => "{arch}-linux-gnu",
+        };
+        let mut dir = dir
+            .replace("{arch}-linux-gnu", multiarch)
+            .replace("{arch}", &self.arch);
+        if !self.has_64_bits() && dir.starts_with("/usr/lib64") {
+            dir = dir.replace("/usr/lib64", "/usr/lib");
+        }
+        dir
+    }
+
+    fn has_64_bits(&self) -> bool {
+        !["x86", "arm"].contains(&self.arch.as_str())
+    }
+
+    /// Whether a struct of three or four floats or doubles is returned in registers (AAPCS64 6.9, AAPCS32 7.1.1, ELFv2
+    /// 2.2.5), rather than through a hidden pointer.
+    pub(crate) fn returns_floats_in_registers(&self) -> bool {
+        ["aarch64", "powerpc64", "arm"].contains(&self.arch.as_str())
+    }
+
+    /// Index of the word of an integer or pointer argument, where the arguments `wide` have 64 bits. With 32 bits
+    /// these take two words, on Arm an even one and the next (AAPCS32 6.4, stage C.3).
+    pub(crate) fn argument_word(&self, argument: u8, wide: &[u8]) -> usize {
+        let argument = usize::from(argument);
+        if self.has_64_bits() {
+            return argument;
+        }
+        let mut word = 0;
+        for index in 0..=argument {
+            let is_wide = wide.iter().any(|&one| usize::from(one) == index);
+            if is_wide && self.arch == "arm" {
+                word += word % 2;
+            }
+            if index < argument {
+                word += if is_wide { 2 } else { 1 };
+            }
+        }
+        word
     }
 
     /// Error if stubs cannot be built for this target.
@@ -50,7 +99,11 @@ impl Target {
         let arch = match self.arch.as_str() {
             "x86_64" => !self.triple.ends_with("x32"),
             "aarch64" => !self.triple.starts_with("aarch64_be") && !self.triple.ends_with("ilp32"),
-            "riscv64" | "s390x" | "x86" => true,
+            "riscv64" | "s390x" | "x86" | "loongarch64" => true,
+            "arm" => {
+                let is_v7 = ["armv7", "thumbv7"].map(|one| self.triple.starts_with(one));
+                is_v7.contains(&true) && self.triple.ends_with("hf")
+            }
             "powerpc64" => self.triple.starts_with("powerpc64le"),
             _ => false,
         };

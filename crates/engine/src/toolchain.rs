@@ -393,6 +393,8 @@ fn machine(object: &[u8]) -> &'static str {
         (21, 2, 1) => "powerpc64",
         (22, 2, 2) => "s390x",
         (3, 1, 1) => "x86",
+        (40, 1, 1) => "arm",
+        (258, 2, 1) => "loongarch64",
         _ => "something else",
     }
 }

@@ -19,6 +19,7 @@ pub(crate) use without_stubs::*;
                 target_arch = "x86_64",
                 target_arch = "aarch64",
                 target_arch = "riscv64",
+                target_arch = "loongarch64",
                 target_arch = "powerpc64"
             ),
             target_endian = "little",
@@ -26,6 +27,12 @@ pub(crate) use without_stubs::*;
         ),
         target_arch = "s390x",
         target_arch = "x86",
+        all(
+            target_arch = "arm",
+            target_endian = "little",
+            target_feature = "v7",
+            target_abi = "eabihf"
+        ),
     ),
     any(
         all(target_os = "linux", any(target_env = "gnu", target_env = "musl")),

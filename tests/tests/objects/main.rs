@@ -5,6 +5,7 @@ mod floor;
 mod merged;
 mod shared;
 mod size;
+mod targets;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -158,7 +158,7 @@ impl<'a> Planner<'a> {
         let local = |dirs: &[String]| {
             let mut local = Vec::new();
             for dir in dirs {
-                let dir = dir.replace("{arch}", &self.target.arch);
+                let dir = self.target.local_dir(dir);
                 if dir.contains(CUDA_TARGET) {
                     for name in self.target.cuda_targets() {
                         local.push(dir.replace(CUDA_TARGET, &name));
