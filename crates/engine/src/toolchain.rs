@@ -316,8 +316,13 @@ impl Toolchain {
             );
         }
         let variable = underscores(triple);
-        let short = format!("{}-linux-gnu", self.target.arch);
-        if !triple.ends_with("-linux-gnu") {
+        let short = match self.target.arch.as_str() {
+            "powerpc64" => "powerpc64le-linux-gnu".to_owned(),
+            "x86" => "i686-linux-gnu".to_owned(),
+            "arm" => "arm-linux-gnueabihf".to_owned(),
+            arch => format!("{arch}-linux-gnu"),
+        };
+        if self.target.os != "linux" || self.target.env != "gnu" {
             return error.help(format!(
                 "install one for that system, and set CC_{variable} to it"
             ));

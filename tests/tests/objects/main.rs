@@ -184,6 +184,12 @@ fn stubs_start_with_endbr64() -> Result<()> {
 
 #[test]
 #[ignore = "needs a cross compiler: ./tests/run"]
+fn stubs_of_i686_start_with_endbr32() -> Result<()> {
+    stubs_start_with_a_landing(Machine::I686, "objdump", "endbr32")
+}
+
+#[test]
+#[ignore = "needs a cross compiler: ./tests/run"]
 fn stubs_start_with_bti() -> Result<()> {
     stubs_start_with_a_landing(Machine::Aarch64, "aarch64-linux-gnu-objdump", "bti\tc")
 }
@@ -230,6 +236,15 @@ fn stub_symbols_have_type_size_and_are_hidden() -> Result<()> {
 #[ignore = "needs a cross compiler: ./tests/run"]
 fn stub_symbols_have_type_size_and_are_hidden_on_aarch64() -> Result<()> {
     stub_symbols_are_whole(Machine::Aarch64)
+}
+
+#[test]
+#[ignore = "needs cross compilers: ./tests/run"]
+fn stub_symbols_have_type_size_and_are_hidden_on_other_machines() -> Result<()> {
+    use Machine::{Arm, I686, Powerpc64le, Riscv64, S390x};
+    [Riscv64, Powerpc64le, S390x, I686, Arm]
+        .into_iter()
+        .try_for_each(stub_symbols_are_whole)
 }
 
 /// Even `-rdynamic` exports no stub.

@@ -102,13 +102,14 @@ impl<'a> Planner<'a> {
         if !provided.iter().all(is_linked) {
             let Target { triple, os, .. } = self.target;
             let limit = match os.as_str() {
-                "linux" | "freebsd" => "[\"x86_64-*\", \"aarch64-*\"]",
+                "linux" => "[\"x86_64-*\", \"aarch64-*\", \"riscv64*\"]",
+                "freebsd" => "[\"x86_64-*\", \"aarch64-*\"]",
                 _ => "[\"linux\"]",
             };
             found.level = Level::Warning;
             found.message = format!("no stubs for the target {triple}: no trampolines");
             found.help = Some(format!(
-                "`targets = {limit}` limits a [stub] table to targets that have them; elsewhere the \
+                "`targets = {limit}` limits a [stub] table to targets that have them, for example; elsewhere the \
                  program links the library itself, or leaves its GPU code out"
             ));
             self.diagnostics.push(found);

@@ -50,9 +50,9 @@ pub fn export_name(name: &str) -> String {
 /// version bind to index 2, the first node after the base, even if its versions are hidden.
 pub fn version_script(name: &str) -> String {
     let name = export_name(name);
-    // gold exports the symbols of the layout.
+    // gold exports the symbols of the layout. As patterns, because lld 16 and later refuse names that do not exist.
     format!(
-        "GPUSTUB_0 {{ }};\nGPUSTUB_{name} {{ global: *; local: _end; _edata; __bss_start; }};\n"
+        "GPUSTUB_0 {{ }};\nGPUSTUB_{name} {{ global: *; local: _en[d]; _edat[a]; __bss_star[t]; }};\n"
     )
 }
 
