@@ -189,8 +189,8 @@ static uint32_t count_call(const struct library_state *state, const struct slot 
     return counts ? __atomic_add_fetch(&counts[slot - part->first], 1, __ATOMIC_RELAXED) : 0;
 }
 
-/* Number of words to print as arguments: the registers, and where these are few, words of the stack. Nobody
- * knows how many of them are arguments; those on the first one's page can be read. */
+/* Number of words to print as arguments: the registers, and where these are few, words of the stack, whether they
+ * are arguments or not. Words on the page of the first one can be read. */
 static int traced_arguments(const struct frame *frame)
 {
     enum { MIN_TRACED = 6, SMALLEST_PAGE = 4096 };

@@ -165,7 +165,7 @@ impl Machine {
         let machine = match self {
             Self::I686 => return Vec::new(),
             Self::Loongarch64 => {
-                // Its C library has vector instructions, which qemu 7 lacks.
+                // The emulator of Debian 12 lacks vector instructions, which this C library has.
                 let file = |path: &str| {
                     let path = components::component(path).unwrap_or_else(|_| path.into());
                     path.to_string_lossy().into_owned()

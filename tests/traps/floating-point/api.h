@@ -32,7 +32,7 @@ static inline struct control control(void)
     __asm__ volatile("efpc %0" : "=d"(control.main));
     control.main &= 0xff0000ff;
 #elif defined(__loongarch__)
-    __asm__ volatile("movfcsr2gr %0, $r3" : "=r"(control.main));
+    __asm__ volatile("movfcsr2gr %0, $fcsr3" : "=r"(control.main));
 #endif
     return control;
 }
@@ -60,7 +60,7 @@ static inline void set_control(struct control control)
 #elif defined(__s390x__)
     __asm__ volatile("sfpc %0" ::"d"(control.main));
 #elif defined(__loongarch__)
-    __asm__ volatile("movgr2fcsr $r3, %0" ::"r"(control.main));
+    __asm__ volatile("movgr2fcsr $fcsr3, %0" ::"r"(control.main));
 #endif
 }
 

@@ -112,7 +112,7 @@ fn hide_versions(image: &mut [u8]) -> Option<()> {
     // index of a node.
     const VERSYM: usize = 0x6fff_ffff;
     const HIDDEN: usize = 0x8000;
-    let elf = Layout::of(image)?;
+    let elf = Layout::read(image)?;
     let sections = elf.number(image, elf.section_headers, elf.word)?;
     let count = elf.number(image, elf.section_count, 2)?;
     let header = |index: usize| sections.checked_add(index * elf.section_header_size);
@@ -155,7 +155,7 @@ struct Layout {
 }
 
 impl Layout {
-    fn of(image: &[u8]) -> Option<Self> {
+    fn read(image: &[u8]) -> Option<Self> {
         let [0x7f, b'E', b'L', b'F', class, data] = *image.first_chunk()? else {
             return None;
         };
