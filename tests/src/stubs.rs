@@ -362,7 +362,8 @@ fn wrapper(dir: &Path, compiler: &str, flags: &[String]) -> Result<PathBuf> {
     if flags.is_empty() {
         return Ok(compiler.into());
     }
-    let path = dir.join(format!("{compiler}-with-flags"));
+    let name = Path::new(compiler).file_name().unwrap_or_default();
+    let path = dir.join(format!("{}-with-flags", name.display()));
     let script = format!("#!/bin/sh\nexec {compiler} {} \"$@\"\n", flags.join(" "));
     fs::write(&path, script)
         .and_then(|()| fs::set_permissions(&path, fs::Permissions::from_mode(0o755)))
