@@ -23,8 +23,8 @@ fn packages_build_for_every_target() {
         ("x86_64-pc-windows-gnu", "x86_64", "windows", "gnu"),
         ("aarch64-apple-darwin", "aarch64", "macos", ""),
         ("aarch64-linux-android", "aarch64", "android", ""),
-        ("i686-unknown-linux-gnu", "x86", "linux", "gnu"),
-        ("riscv64gc-unknown-linux-gnu", "riscv64", "linux", "gnu"),
+        ("sparc64-unknown-linux-gnu", "sparc64", "linux", "gnu"),
+        ("riscv64gc-unknown-freebsd", "riscv64", "freebsd", ""),
     ] {
         let build = |targets: &str, link: &str| {
             let manifest = format!("schema = 1\n[stub.nvrtc]\n{targets}\n");

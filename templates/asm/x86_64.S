@@ -85,7 +85,6 @@
 /* ---- the first call ------------------------------------------------------------------------- */
 
 /* struct frame, then fields that only this file uses; 64-byte aligned for zmm. */
-#define INDIRECT 48
 #define STACK    56
 #define RESULT   64
 #define OBSERVE  72
@@ -131,7 +130,6 @@ gpustub1_slow:
  movq %rcx, 24(%rsp)
  movq %r8, 32(%rsp)
  movq %r9, 40(%rsp)
- movq %rdi, INDIRECT(%rsp)
  movq %rax, RAX(%rsp)
  leaq 16(%rbp), %rax
  movq %rax, STACK(%rsp)

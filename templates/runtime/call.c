@@ -92,14 +92,6 @@ void *resolve_slot(const struct slot *slot, const struct library *library,
 
 /* ---- results in the library's place ------------------------------------------------------------ */
 
-/* Functions that gpustub1_slow calls without saving vector registers. On AArch64 some callers expect half of
- * them to be preserved (AAPCS64 6.1.3). */
-#ifdef __aarch64__
-#define GENERAL_REGISTERS __attribute__((target("general-regs-only")))
-#else
-#define GENERAL_REGISTERS
-#endif
-
 GENERAL_REGISTERS
 ALWAYS_INLINE int32_t status_code(const struct library *library, const struct spec *spec,
                                   enum reason reason)
@@ -144,22 +136,21 @@ static const char *describe_error(const struct library *library, int32_t code, i
 
 GENERAL_REGISTERS
 static void write_out_param(const struct library *library, const struct out_param *out,
-                            int32_t code, enum reason reason, const struct frame *frame)
+                            int32_t code, enum reason reason, struct frame *frame)
 {
     const char *description;
-    uintptr_t argument =
-        out->arg < REGISTER_ARGS ? frame->reg[out->arg] : frame->stack[out->arg - REGISTER_ARGS];
-    if (!argument)
+    uintptr_t pointer = *argument(frame, out->arg);
+    if (!pointer)
         return;
     switch (out->kind) {
-    case OUT_ZERO: write_bytes(argument, NULL, out->size); break;
-    case OUT_STATUS: write_bytes(argument, &code, sizeof code); break;
-    case OUT_STRING: write_bytes(argument, &library->string, sizeof library->string); break;
+    case OUT_ZERO: write_bytes(pointer, NULL, out->size); break;
+    case OUT_STATUS: write_bytes(pointer, &code, sizeof code); break;
+    case OUT_STRING: write_bytes(pointer, &library->string, sizeof library->string); break;
     case OUT_ERROR_NAME:
     case OUT_ERROR_STRING:
-        description = describe_error(library, (int32_t)frame->reg[0], out->kind == OUT_ERROR_STRING,
+        description = describe_error(library, (int32_t)*argument(frame, 0), out->kind == OUT_ERROR_STRING,
                                      reason);
-        write_bytes(argument, &description, sizeof description);
+        write_bytes(pointer, &description, sizeof description);
         break;
     }
 }
@@ -167,7 +158,7 @@ static void write_out_param(const struct library *library, const struct out_para
 /* Writes the out-parameters in the library's place. */
 GENERAL_REGISTERS
 static void write_out_params(const struct library *library, const struct spec *spec, int32_t code,
-                             enum reason reason, const struct frame *frame)
+                             enum reason reason, struct frame *frame)
 {
     for (int i = 0; i < spec->out_params_len; i++)
         write_out_param(library, &library->out_params[spec->out_params + i], code, reason, frame);
@@ -176,15 +167,21 @@ static void write_out_params(const struct library *library, const struct spec *s
 /* Returns the result of a function that returns a struct or describes a status code. */
 GENERAL_REGISTERS
 static uintptr_t composed_result(const struct library *library, const struct spec *spec,
-                                 enum reason reason, const struct frame *frame)
+                                 enum reason reason, struct frame *frame)
 {
     const char *description;
     if (spec->returns == RETURNS_ZEROED_STRUCT) {
-        if (frame->indirect)
-            write_bytes(frame->indirect, NULL, (size_t)spec->value);
-        return frame->indirect;
+#ifdef __aarch64__
+        uintptr_t pointer = frame->indirect;
+#else
+        uintptr_t pointer = *argument(frame, 0);
+        frame->indirect = 1;
+#endif
+        if (pointer)
+            write_bytes(pointer, NULL, (size_t)spec->value);
+        return pointer;
     }
-    description = describe_error(library, (int32_t)frame->reg[0],
+    description = describe_error(library, (int32_t)*argument(frame, 0),
                                  spec->returns == RETURNS_ERROR_STRING, reason);
     if (spec->returns == RETURNS_UNKNOWN_ERROR)
         return description ? 0 : (uintptr_t)(intptr_t)spec->value;
@@ -226,15 +223,6 @@ GENERAL_REGISTERS void gpustub1_answer(const struct library *library, const stru
 
 /* ---- the slow path ------------------------------------------------------------------------------ */
 
-/* Inserts the null argument, as an adapter thunk does, for a call that does not pass through it. The
- * argument registers hold all arguments of the function; see MAX_ADAPTER_ARGS. */
-static void insert_null_argument(struct frame *frame, int argument)
-{
-    for (int i = REGISTER_ARGS - 1; i > argument; i--)
-        frame->reg[i] = frame->reg[i - 1];
-    frame->reg[argument] = 0;
-}
-
 /* Returns the jump target for the frame, or NULL and the reason. */
 static void *call_target(const struct slot *slot, struct frame *frame, enum reason *reason)
 {
@@ -257,11 +245,7 @@ static void *call_target(const struct slot *slot, struct frame *frame, enum reas
     *reason = binding.reason;
     if (!target)
         (void)dlerror();
-    if (target && binding.entry && binding.entry->kind == ABI_NULL_ARGUMENT)
-        insert_null_argument(frame, binding.entry->null_argument);
-    else if (target && binding.entry)
-        target = adapt(slot, &binding);
-    return target;
+    return target && binding.entry ? adapt(slot, &binding) : target;
 }
 
 void *gpustub1_enter(struct slot *slot, struct frame *frame)

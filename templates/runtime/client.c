@@ -27,5 +27,9 @@ __asm__(".pushsection .gpustub.gpustub_interface_1, \"G\", %progbits, gpustub_in
         "gpustub_error_incompatible_gpustub_versions__update_gpustub_build_in_both_packages:\n"
         ".hidden __start_gpustub1_apis\n"
         ".hidden __stop_gpustub1_apis\n"
+#if __SIZEOF_POINTER__ == 8
         ".quad __start_gpustub1_apis, __stop_gpustub1_apis\n"
+#else
+        ".long __start_gpustub1_apis, __stop_gpustub1_apis\n"
+#endif
         ".popsection\n");

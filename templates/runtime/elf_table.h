@@ -13,6 +13,15 @@
  * not. For the parts, a reference from each function keeps the section also where these symbols do not
  * (lld, -z start-stop-gc). */
 
+/* A word of the machine. */
+#if __SIZEOF_POINTER__ == 8
+#define GPUSTUB_WORD .quad
+#define GPUSTUB_WORD_ALIGN .p2align 3
+#else
+#define GPUSTUB_WORD .long
+#define GPUSTUB_WORD_ALIGN .p2align 2
+#endif
+
 /* Section of a function, in the function's group. Not used for the sections that every function has: a
  * macro in a macro takes the assembler a quarter of its time. */
 .macro gpustub_section section, flags, library, name
@@ -24,9 +33,12 @@
  .section .data.gpustub.b.\library\().\tables\().b.\name, "awG", %progbits, gpustub1.\library\().\name, comdat
  .p2align 3
 .Lslot_\name:
- .quad .Lthunk_\name
+ GPUSTUB_WORD .Lthunk_\name
  .long .Linfo_\name - .Lslot_\name
  .long .Ltrampoline_\name - .Lslot_\name
+#if __SIZEOF_POINTER__ == 4
+ .long 0
+#endif
 
  .section .rodata.gpustub.\name, "aG", %progbits, gpustub1.\library\().\name, comdat
 .Linfo_\name:
@@ -57,9 +69,9 @@
  .else
  .section gpustub1_parts, "aw", %progbits
  .endif
- .p2align 3
+ GPUSTUB_WORD_ALIGN
 .Lpart_\library:
- .quad gpustub1_library_\library\()_\tables, \first, \last, .Lpages_first, .Lpages_last, 0
+ GPUSTUB_WORD gpustub1_library_\library\()_\tables, \first, \last, .Lpages_first, .Lpages_last, 0
 .endm
 
 /* Note of the library that a program opens (UAPI.12, "dlopen() Metadata for ELF Files"), which tools read that
@@ -111,7 +123,7 @@ gpustub1_note_\library:
  .globl gpustub1_targets_\name
  .hidden gpustub1_targets_\name
 gpustub1_targets_\name:
- .quad 0, 0, 0, 0
+ GPUSTUB_WORD 0, 0, 0, 0
  gpustub_section .rodata.gpustub.\name, aG, \library, \name
  .long gpustub1_targets_\name - .
 .endm
@@ -153,11 +165,11 @@ gpustub1_targets_\name:
  gpustub_mark gpustub_interface_1, gpustub_error_incompatible_gpustub_versions__update_gpustub_build_in_both_packages
  .hidden __start_gpustub1_parts
  .hidden __stop_gpustub1_parts
- .quad __start_gpustub1_parts, __stop_gpustub1_parts
+ GPUSTUB_WORD __start_gpustub1_parts, __stop_gpustub1_parts
 #ifndef GPUSTUB_EXPORT
  .hidden __start_gpustub1_apis
  .hidden __stop_gpustub1_apis
- .quad __start_gpustub1_apis, __stop_gpustub1_apis
+ GPUSTUB_WORD __start_gpustub1_apis, __stop_gpustub1_apis
 #endif
 
  .section .data.gpustub.a, "aw", %progbits
@@ -169,11 +181,11 @@ gpustub1_targets_\name:
 .Lpages_last:
 
  .section gpustub1_parts, "awG", %progbits, gpustub1.no_part, comdat
- .p2align 3
+ GPUSTUB_WORD_ALIGN
  .globl gpustub1_no_part
  .hidden gpustub1_no_part
 gpustub1_no_part:
- .quad 0, 0, 0, 0, 0, 0
+ GPUSTUB_WORD 0, 0, 0, 0, 0, 0
 
 #ifdef GPUSTUB_EXPORT
 /* Note by which the run time of other images recognises a shared library of stubs (file_check.c). */
@@ -185,11 +197,11 @@ gpustub1_no_part:
 #else
 /* Entry of query.c for an image that links no library of stubs; such a library has no query.c. */
  .section gpustub1_apis, "awG", %progbits, gpustub1.no_api, comdat
- .p2align 3
+ GPUSTUB_WORD_ALIGN
  .globl gpustub1_no_api
  .hidden gpustub1_no_api
 gpustub1_no_api:
- .quad 0
+ GPUSTUB_WORD 0
 #endif
 
 /* The exit hook, a root of the linker's garbage collection: each image has one, run time or not. */
@@ -205,5 +217,5 @@ gpustub1_exiting:
  .zero 1
 
  .section .fini_array.00101, "awG", %fini_array, gpustub1.exit, comdat
- .p2align 3
- .quad .Lexit
+ GPUSTUB_WORD_ALIGN
+ GPUSTUB_WORD .Lexit

@@ -14,10 +14,35 @@
 #define ElfW(type) Elf_##type /* FreeBSD's spelling */
 #endif
 
+/* e_machine, and flags of an entry of the loader's cache (glibc, sysdeps/generic/ldconfig.h). The numbers of
+ * machines are those of the gABI: <elf.h> of older systems lacks some. */
 #if defined(__x86_64__)
-#define MACHINE EM_X86_64
+enum { MACHINE = 62, CACHE_KIND = 0x0303 };
 #elif defined(__aarch64__)
-#define MACHINE EM_AARCH64
+enum { MACHINE = 183, CACHE_KIND = 0x0a03 };
+#elif defined(__riscv)
+enum { MACHINE = 243, CACHE_KIND = 0x1003 };
+#elif defined(__powerpc64__)
+enum { MACHINE = 21, CACHE_KIND = 0x0503 };
+#elif defined(__s390x__)
+enum { MACHINE = 22, CACHE_KIND = 0x0403 };
+#elif defined(__i386__)
+enum { MACHINE = 3, CACHE_KIND = 0x0003 };
+#elif defined(__arm__)
+enum { MACHINE = 40, CACHE_KIND = 0x0903 }; /* hard-float */
+#elif defined(__loongarch__)
+enum { MACHINE = 258, CACHE_KIND = 0x1203 };
+#endif
+
+#if __SIZEOF_POINTER__ == 8
+enum { CLASS = ELFCLASS64 };
+#else
+enum { CLASS = ELFCLASS32 };
+#endif
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+enum { DATA = ELFDATA2MSB };
+#else
+enum { DATA = ELFDATA2LSB };
 #endif
 
 enum { MAX_HEADERS = 64, MAX_NOTES = 64 };
@@ -77,7 +102,7 @@ const char *file_objection(const char *path)
         return NULL;
     if (pread(file, &header, sizeof header, 0) == sizeof header &&
         !memcmp(header.e_ident, ELFMAG, SELFMAG)) {
-        if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB ||
+        if (header.e_ident[EI_CLASS] != CLASS || header.e_ident[EI_DATA] != DATA ||
             header.e_machine != MACHINE)
             why = FOREIGN_FILE;
         else
@@ -110,12 +135,7 @@ struct cache_entry {
 enum {
     MAX_CACHE_SIZE = 1 << 24,
     OLD_HEADER_SIZE = 16,
-    OLD_ENTRY_SIZE = 12,
-#ifdef __aarch64__
-    CACHE_KIND = 0x0a03
-#else
-    CACHE_KIND = 0x0303
-#endif
+    OLD_ENTRY_SIZE = 12
 };
 
 /* Returns the cache with a NUL behind it, and its size; NULL if it cannot be read. */

@@ -65,7 +65,7 @@ static struct module *new_module(void)
 
 /* Queues a call; 0 if the queue is closed or memory is short. */
 static int enqueue_hook(struct library_state *state, const struct slot *slot,
-                        const struct spec *spec, struct module *module, const struct frame *frame)
+                        const struct spec *spec, struct module *module, struct frame *frame)
 {
     struct hook_record *record = is_queue_closed(state) ? NULL : calloc(1, sizeof *record);
     if (!record)
@@ -74,7 +74,7 @@ static int enqueue_hook(struct library_state *state, const struct slot *slot,
     record->slot = slot;
     record->module = module;
     for (int i = 0; i < spec->hook_args && i < MAX_HOOK_ARGS; i++)
-        record->args[i] = i < REGISTER_ARGS ? frame->reg[i] : frame->stack[i - REGISTER_ARGS];
+        record->args[i] = *argument(frame, i);
     record->next = LOAD_ACQUIRE(&state->queue);
     do {
         if (record->next == &closed_queue) {
@@ -101,32 +101,34 @@ int answer_hook(const struct slot *slot, const struct spec *spec, struct frame *
         frame->result = (uintptr_t)module;
         return enqueue_hook(state, slot, spec, module, frame);
     }
-    module = find_module(frame->reg[0]);
+    uintptr_t *handle = argument(frame, 0);
+    module = find_module(*handle);
     if (!module) /* a handle of the library, or NULL from a HOOK_OPEN that failed */
-        return !frame->reg[0] || !is_queue_closed(state);
+        return !*handle || !is_queue_closed(state);
     if (spec->hook == HOOK_RECORD && enqueue_hook(state, slot, spec, module, frame))
         return 1;
     if (spec->hook == HOOK_CLOSE)
         __atomic_store_n(&module->is_closed, 1, __ATOMIC_RELEASE);
-    frame->reg[0] = (uintptr_t)LOAD_ACQUIRE(&module->real);
-    return !frame->reg[0];
+    *handle = (uintptr_t)LOAD_ACQUIRE(&module->real);
+    return !*handle;
 }
 
 /* Second step, after the search for the library. Returns whether the hook is done. */
 int answer_hook_after_load(const struct spec *spec, int is_there, struct frame *frame)
 {
     if (spec->hook == HOOK_CALL) {
-        const struct module *module = find_module(frame->reg[0]);
+        uintptr_t *handle = argument(frame, 0);
+        const struct module *module = find_module(*handle);
         if (module)
-            frame->reg[0] = (uintptr_t)LOAD_ACQUIRE(&module->real);
-        return !frame->reg[0];
+            *handle = (uintptr_t)LOAD_ACQUIRE(&module->real);
+        return !*handle;
     }
     if (spec->hook != HOOK_COPY_THROUGH || is_there)
         return 0;
     void *out;
-    memcpy(&out, &frame->reg[0], sizeof out);
+    memcpy(&out, argument(frame, 0), sizeof out);
     if (out)
-        memcpy(out, &frame->reg[1], sizeof frame->reg[1]);
+        memcpy(out, argument(frame, 1), sizeof(uintptr_t));
     return 1;
 }
 
@@ -145,7 +147,7 @@ static void replay_hook(const struct hook_record *record, const struct result *r
     if (!target || LOAD_ACQUIRE(&module->is_closed) || (!opens && !handle))
         return;
     memcpy(&function, &target, sizeof function);
-    /* Both calling conventions ignore surplus arguments. */
+    /* All calling conventions ignore surplus arguments. */
     returned = function(opens ? a[0] : handle, a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9],
                         a[10], a[11]);
     if (opens) {

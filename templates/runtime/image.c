@@ -51,6 +51,20 @@ __attribute__((target("general-regs-only"))) int gpustub1_has_sve(void)
 }
 #endif
 
+#if defined(__riscv) || defined(__s390x__)
+/* Called before the vector registers are saved. */
+MERGED int gpustub1_has_vectors(void);
+int gpustub1_has_vectors(void)
+{
+#ifdef __riscv
+    enum { VECTORS = 'V' - 'A' };
+#else
+    enum { VECTORS = 11 }; /* HWCAP_S390_VXRS */
+#endif
+    return (getauxval(AT_HWCAP) & (1UL << VECTORS)) != 0;
+}
+#endif
+
 /* ---- the dynamic section -------------------------------------------------------------------- */
 
 struct dynamic {

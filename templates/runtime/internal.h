@@ -18,6 +18,12 @@
 #endif
 #define _GNU_SOURCE /* dl_iterate_phdr, dlvsym, dladdr */
 #endif
+#if __SIZEOF_POINTER__ == 4 && !defined(_FILE_OFFSET_BITS)
+#ifdef _FEATURES_H
+#error "a header comes first: compile with -D_FILE_OFFSET_BITS=64"
+#endif
+#define _FILE_OFFSET_BITS 64 /* libraries of more than 2 GiB; struct stat is the kernel's stat64 */
+#endif
 
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -53,16 +59,20 @@ INTERNAL char *loader_dlerror(void);
 #define dlinfo loader_dlinfo
 #define dlerror loader_dlerror
 #endif
+#ifndef __loongarch__ /* no system call of older kernels; its oldest glibc is newer than 2.33 */
 INTERNAL int file_status(const char *path, struct stat *status);
 #define stat(path, status) file_status(path, status)
 INTERNAL int open_file_status(int file, struct stat *status);
 #define fstat(file, status) open_file_status(file, status)
+#endif
 /* glibc 2.38's headers redirect these to versions for C23, which parse 0b as well. */
 long c17_strtol(const char *text, char **end, int base) __asm__("strtol");
 unsigned long c17_strtoul(const char *text, char **end, int base) __asm__("strtoul");
 #define strtol c17_strtol
 #define atoi(text) ((int)c17_strtol((text), NULL, 10)) /* an inline function that calls strtol */
 #define strtoul c17_strtoul
+long long c17_strtoll(const char *text, char **end, int base) __asm__("strtoll");
+#define strtoll c17_strtoll
 #endif
 
 /* Growing string; a failed allocation leaves it unchanged and never aborts. */
@@ -178,19 +188,26 @@ struct family {
     struct toolkit *toolkit; /* atomic; NULL: none yet */
 };
 
-/* Archives of different packages share these: another layout needs another version of the interface. */
-_Static_assert(sizeof(struct slot) == 16 && offsetof(struct slot, code) == 12 &&
-                   sizeof(struct part) == 48,
+/* Archives of different packages share these: another layout needs another version of the interface. WORDS: with
+ * pointers of 64 and of 32 bits. */
+#if __SIZEOF_POINTER__ == 8
+#define WORDS(with_64, with_32) (with_64)
+#else
+#define WORDS(with_64, with_32) (with_32)
+#endif
+_Static_assert(sizeof(struct slot) == 16 && offsetof(struct slot, code) == WORDS(12, 8) &&
+                   sizeof(struct part) == WORDS(48, 24),
                "layout of slots");
-_Static_assert(offsetof(struct library, specs) == 8 && sizeof(struct library) == 240 &&
-                   sizeof(struct spec) == 40 && sizeof(struct load_name) == 16 &&
-                   sizeof(struct version_probe) == 24 && sizeof(struct out_param) == 4 &&
-                   sizeof(struct abi_entry) == 10 && sizeof(struct preload) == 16,
+_Static_assert(offsetof(struct library, specs) == WORDS(8, 4) &&
+                   sizeof(struct library) == WORDS(240, 140) &&
+                   sizeof(struct spec) == WORDS(40, 28) && sizeof(struct load_name) == WORDS(16, 8) &&
+                   sizeof(struct version_probe) == WORDS(24, 12) && sizeof(struct out_param) == 4 &&
+                   sizeof(struct abi_entry) == 10 && sizeof(struct preload) == WORDS(16, 8),
                "layout of tables");
-_Static_assert(sizeof(struct library_state) == 48 && sizeof(struct family) == 8,
+_Static_assert(sizeof(struct library_state) == WORDS(48, 24) && sizeof(struct family) == WORDS(8, 4),
                "layout of states");
-_Static_assert(MAX_TARGETS == 4 && sizeof(struct adapter) == 40 &&
-                   offsetof(struct adapter, targets) == 16 &&
+_Static_assert(MAX_TARGETS == 4 && sizeof(struct adapter) == WORDS(40, 20) &&
+                   offsetof(struct adapter, targets) == WORDS(16, 8) &&
                    offsetof(struct adapter_list, code) == 4,
                "layout of adapters, for which elf_table.h leaves room");
 
@@ -253,6 +270,20 @@ ALWAYS_INLINE void *slot_adapter(const struct slot *slot, const struct abi_entry
 {
     return adapter_part(slot, offsetof(struct adapter_list, code) +
                                   entry->adapter * sizeof(int32_t));
+}
+
+/* Functions that gpustub1_slow calls without saving vector registers. On AArch64 some callers expect half of
+ * them to be preserved (AAPCS64 6.1.3). */
+#ifdef __aarch64__
+#define GENERAL_REGISTERS __attribute__((target("general-regs-only")))
+#else
+#define GENERAL_REGISTERS
+#endif
+
+/* Address of an integer argument of a call: where the function will find it, if it is called. */
+GENERAL_REGISTERS ALWAYS_INLINE uintptr_t *argument(struct frame *frame, int index)
+{
+    return index < REGISTER_ARGS ? &frame->reg[index] : &frame->stack[index - REGISTER_ARGS];
 }
 
 /* format.c */
@@ -376,7 +407,7 @@ INTERNAL void free_if_closing(void);
 /* trace.c */
 enum trace_mode { TRACE_UNDECIDED, TRACE_OFF, TRACE_FAILING, TRACE_CALLS };
 INTERNAL enum trace_mode trace_mode(void);
-INTERNAL int observe_call(const struct slot *slot, const struct frame *frame, int32_t *code);
+INTERNAL int observe_call(const struct slot *slot, struct frame *frame, int32_t *code);
 INTERNAL struct observed_call *observe_result(const struct slot *slot, const struct spec *spec);
 INTERNAL void trace_answer(const struct slot *slot, const struct spec *spec, uintptr_t result);
 INTERNAL void report_call_counts(void);

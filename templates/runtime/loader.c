@@ -14,7 +14,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The kernel's struct is glibc's on 64-bit machines. */
+#ifndef __loongarch__
+/* The kernel's struct is glibc's on 64-bit machines; on others its second one, for 64-bit offsets. */
+#ifndef SYS_newfstatat
+#define SYS_newfstatat SYS_fstatat64
+#endif
+#ifdef SYS_fstat64
+#define SYS_FSTAT SYS_fstat64
+#else
+#define SYS_FSTAT SYS_fstat
+#endif
+
 int file_status(const char *path, struct stat *status)
 {
     return (int)syscall(SYS_newfstatat, AT_FDCWD, path, status, 0);
@@ -22,8 +32,9 @@ int file_status(const char *path, struct stat *status)
 
 int open_file_status(int file, struct stat *status)
 {
-    return (int)syscall(SYS_fstat, file, status);
+    return (int)syscall(SYS_FSTAT, file, status);
 }
+#endif
 
 #ifndef GPUSTUB_LINK_LOADER
 

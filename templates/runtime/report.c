@@ -294,7 +294,7 @@ void log_report(const struct library_state *state, struct result *result)
         append(&text, "gpustub: ");
         append_text_report(&text, state, result);
     } else if (strcmp(wanted, "0")) {
-        static char is_reported; /* atomic */
+        static int is_reported; /* atomic; before GCC 13, exchanging a byte needs libatomic on RISC-V */
         if (!__atomic_exchange_n(&is_reported, 1, __ATOMIC_RELAXED))
             report_setting("GPUSTUB_LOG is 1, text, json or 0; ignored: ", wanted);
     }

@@ -28,9 +28,9 @@
 /* ---- functions: written by the trampolines -------------------------------------------------- */
 
 /* A function of the image. Both offsets are relative to the slot, so that a stub costs one dynamic
- * relocation. */
+ * relocation. 16 bytes on all machines. */
 struct slot {
-    void *target; /* jump target of the trampoline: its own thunk, or the real function once bound */
+    _Alignas(8) void *target; /* jump target of the trampoline: its own thunk, or the real function once bound */
     int32_t info; /* -> struct slot_info */
     int32_t code; /* atomic: -> the trampoline, in the low bits the enum reason that binding found */
 };
@@ -50,6 +50,24 @@ _Static_assert((int)UNLOADING <= (int)SLOT_REASON, "a slot holds any reason");
 #elif defined(__aarch64__)
 #define REGISTER_ARGS 8
 #define THUNK_OFFSET 16
+#elif defined(__riscv)
+#define REGISTER_ARGS 8
+#define THUNK_OFFSET 12
+#elif defined(__powerpc64__)
+#define REGISTER_ARGS 8
+#define THUNK_OFFSET 32
+#elif defined(__s390x__)
+#define REGISTER_ARGS 5
+#define THUNK_OFFSET 8
+#elif defined(__i386__)
+#define REGISTER_ARGS 0
+#define THUNK_OFFSET 16
+#elif defined(__arm__)
+#define REGISTER_ARGS 4
+#define THUNK_OFFSET 12
+#elif defined(__loongarch__)
+#define REGISTER_ARGS 8
+#define THUNK_OFFSET 12
 #endif
 
 /* Not aligned: read the spec with slot_spec(). */
@@ -86,10 +104,11 @@ struct adapter {
     const char *targets[MAX_TARGETS - 1]; /* the targets after the first; NULL ends them */
 };
 
-/* Argument registers as the trampoline saved them. */
+/* Argument registers as the trampoline saved them. Read by argument(), which also knows the stack. */
 struct frame {
     uintptr_t reg[REGISTER_ARGS]; /* integer argument registers in order */
-    uintptr_t indirect;           /* the hidden result pointer (x86-64: same as reg[0]) */
+    uintptr_t indirect;           /* AArch64: the hidden result pointer, elsewhere the first argument.
+                                     i386: whether the function would remove it from the stack */
     uintptr_t *stack;             /* the first argument on the caller's stack */
     uintptr_t result;             /* returned if there is no function to jump to */
     struct observed_call *observe; /* not NULL: the result of the call is reported */
@@ -101,11 +120,12 @@ struct frame {
 MERGED void *gpustub1_enter(struct slot *slot, struct frame *frame);
 
 /* A call whose result is reported. gpustub1_slow writes the first three fields. The first two are laid out as
- * a frame record (AAPCS64 6.4.6), for tools that follow frame pointers. */
+ * a frame record (AAPCS64 6.4.6), for tools that follow frame pointers; on 32-bit Arm the three are the caller's
+ * r11, sp and lr. */
 struct observed_call {
     uintptr_t caller_frame;   /* the caller's frame pointer: its register points at this record */
     uintptr_t return_address; /* into the caller */
-    uintptr_t has_sve;        /* AArch64: whether scalable vectors are saved */
+    uintptr_t has_scalable;   /* AArch64, RISC-V: whether scalable vectors are saved */
     const struct slot *slot;
     const struct spec *spec;
 };
@@ -158,12 +178,11 @@ MERGED extern const struct api gpustub1_api;
 enum {
     MAX_PREFIX_LENGTH = 64,  /* version_probe.prefix */
     MAX_HOOK_ARGS = 12,      /* spec.hook_args */
-    MAX_ADAPTER_ARGS = 6,    /* arguments of a function with an adapter thunk; all are in registers */
+    MAX_ADAPTER_ARGS = 6,    /* arguments of a function with an adapter thunk */
     MAX_ABI_VERSION = 65535, /* abi_entry.below */
     MAX_OUT_PARAM_ARG = 63,  /* out_param.arg */
     MAX_OUT_PARAM_SIZE = 65535
 };
-_Static_assert(MAX_ADAPTER_ARGS <= REGISTER_ARGS, "adapters move registers only");
 _Static_assert(MAX_OUT_PARAM_SIZE <= UINT16_MAX, "out_param.size holds any size");
 _Static_assert(MAX_ABI_VERSION == UINT16_MAX, "abi_entry.below holds any version");
 

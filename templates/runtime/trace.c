@@ -189,8 +189,20 @@ static uint32_t count_call(const struct library_state *state, const struct slot 
     return counts ? __atomic_add_fetch(&counts[slot - part->first], 1, __ATOMIC_RELAXED) : 0;
 }
 
+/* Number of words to print as arguments: the registers, and where these are few, words of the stack, whether they
+ * are arguments or not. Words on the page of the first one can be read. */
+static int traced_arguments(const struct frame *frame)
+{
+    enum { MIN_TRACED = 6, SMALLEST_PAGE = 4096 };
+    size_t readable = (SMALLEST_PAGE - (uintptr_t)frame->stack % SMALLEST_PAGE) / sizeof(uintptr_t);
+    int count = REGISTER_ARGS;
+    while (count < MIN_TRACED && readable-- > 0)
+        count++;
+    return count;
+}
+
 /* Counts and traces a call. Returns whether a rule makes it fail, and the code. */
-int observe_call(const struct slot *slot, const struct frame *frame, int32_t *code)
+int observe_call(const struct slot *slot, struct frame *frame, int32_t *code)
 {
     const char *name = slot_name(slot), *text = failure_rules;
     uint32_t count = count_call(frame->part->library->state, slot);
@@ -198,9 +210,11 @@ int observe_call(const struct slot *slot, const struct frame *frame, int32_t *co
     if (is_tracing()) {
         struct text line = {NULL, 0, 0};
         start_line(&line, slot);
-        for (int i = 0; i < REGISTER_ARGS; i++) {
-            append(&line, i ? ", " : "(");
-            append_hex(&line, frame->reg[i]);
+        int arguments = traced_arguments(frame);
+        append(&line, "(");
+        for (int i = 0; i < arguments; i++) {
+            append(&line, i ? ", " : "");
+            append_hex(&line, *argument(frame, i));
         }
         append(&line, ")");
         end_line(&line);

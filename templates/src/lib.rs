@@ -25,7 +25,15 @@ macro_rules! templates {
 
 templates![
     /// The trampolines, one file per architecture.
-    ASM: "asm/aarch64.S", "asm/x86_64.S",
+    ASM:
+    "asm/aarch64.S",
+    "asm/arm.S",
+    "asm/loongarch64.S",
+    "asm/powerpc64.S",
+    "asm/riscv64.S",
+    "asm/s390x.S",
+    "asm/x86.S",
+    "asm/x86_64.S",
 ];
 
 templates![

@@ -54,13 +54,13 @@ pub fn symbols(table: &str, file: &Path) -> Result<Vec<Row>> {
     Ok(text.lines().filter_map(row).collect())
 }
 
-/// `Num: Value Size Type Bind Vis Ndx Name`; AArch64 may put `[VARIANT_PCS]` before the section.
+/// `Num: Value Size Type Bind Vis Ndx Name`; AArch64 may put `[VARIANT_PCS]` before the section, POWER `[<localentry>: 8]`.
 fn row(line: &str) -> Option<Row> {
     let (number, rest) = line.trim_start().split_once(": ")?;
     number.parse::<u32>().ok()?;
     let words: Vec<&str> = rest
         .split_whitespace()
-        .filter(|word| !word.starts_with('['))
+        .filter(|word| !word.starts_with('[') && !word.ends_with(']'))
         .collect();
     let [value, size, kind, binding, visibility, section, name, ..] = words[..] else {
         return None;

@@ -4,6 +4,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use gpustub_core::abi_table::AbiTable;
 use gpustub_core::diag::{Diagnostic, has_errors};
@@ -15,42 +16,174 @@ use gpustub_core::symbols::{Symbol, SymbolList};
 use gpustub_core::target::Target;
 use gpustub_engine::toolchain::{Index, SharedStubs, Toolchain};
 
-use crate::Result;
+use crate::{Result, components};
 
-/// Machine that tests compile and run programs for.
+/// Machine that tests compile and run programs for. The first runs the tests; the others need a cross compiler,
+/// and an emulator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "lowercase")]
 pub enum Machine {
     /// The machine that runs the tests.
     #[serde(rename = "x86_64")]
     X86_64,
-    /// By cross compiler and emulator.
+    /// 64-bit Arm.
     Aarch64,
+    /// RISC-V with 64 bits.
+    Riscv64,
+    /// 64-bit POWER, little endian.
+    Powerpc64le,
+    /// z/Architecture, big endian.
+    S390x,
+    /// x86 with 32 bits.
+    I686,
+    /// 32-bit Arm, hard-float. Debian's compiler makes Thumb code.
+    Arm,
+    /// The machine that runs the tests, with another C library.
+    Musl,
+    /// LoongArch with 64 bits: clang, with packages of a newer Debian.
+    Loongarch64,
 }
 
 impl Machine {
-    /// Name of the architecture, in cargo's spelling.
+    /// All machines.
+    pub const ALL: &[Self] = &[
+        Self::X86_64,
+        Self::Aarch64,
+        Self::Riscv64,
+        Self::Powerpc64le,
+        Self::S390x,
+        Self::I686,
+        Self::Arm,
+        Self::Musl,
+        Self::Loongarch64,
+    ];
+
+    /// Name of the architecture, as in `@machine` of symbol lists.
     pub fn name(self) -> &'static str {
         match self {
-            Self::X86_64 => "x86_64",
+            Self::X86_64 | Self::Musl => "x86_64",
             Self::Aarch64 => "aarch64",
+            Self::Riscv64 => "riscv64",
+            Self::Powerpc64le => "powerpc64le",
+            Self::S390x => "s390x",
+            Self::I686 => "x86",
+            Self::Arm => "arm",
+            Self::Loongarch64 => "loongarch64",
+        }
+    }
+
+    /// Name in lists of tests.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Musl => "musl",
+            _ => self.name(),
         }
     }
 
     /// Compilation target.
     pub fn target(self) -> Target {
-        let triple = format!("{}-unknown-linux-gnu", self.name());
-        Target::from_triple(&triple).expect("a triple of rustc")
+        let triple = match self {
+            Self::X86_64 => HOST,
+            Self::Aarch64 => "aarch64-unknown-linux-gnu",
+            Self::Riscv64 => "riscv64gc-unknown-linux-gnu",
+            Self::Powerpc64le => "powerpc64le-unknown-linux-gnu",
+            Self::S390x => "s390x-unknown-linux-gnu",
+            Self::I686 => "i686-unknown-linux-gnu",
+            Self::Arm => "armv7-unknown-linux-gnueabihf",
+            Self::Musl => "x86_64-alpine-linux-musl",
+            Self::Loongarch64 => "loongarch64-unknown-linux-gnu",
+        };
+        Target::from_triple(triple).expect("a triple of rustc")
+    }
+
+    /// Triple of the GNU tools; `None`: the machine that runs the tests.
+    pub fn gnu_triple(self) -> Option<&'static str> {
+        match self {
+            Self::X86_64 | Self::Musl => None,
+            Self::Aarch64 => Some("aarch64-linux-gnu"),
+            Self::Riscv64 => Some("riscv64-linux-gnu"),
+            Self::Powerpc64le => Some("powerpc64le-linux-gnu"),
+            Self::S390x => Some("s390x-linux-gnu"),
+            Self::I686 => Some("i686-linux-gnu"),
+            Self::Arm => Some("arm-linux-gnueabihf"),
+            Self::Loongarch64 => Some("loongarch64-linux-gnu"),
+        }
+    }
+
+    /// Tool of the GNU compilers and binutils.
+    pub fn tool(self, name: &str) -> String {
+        self.gnu_triple()
+            .map_or_else(|| name.to_owned(), |triple| format!("{triple}-{name}"))
     }
 
     /// C (`cc`) or C++ (`c++`) compiler.
-    pub fn compiler(self, language: &str) -> &'static str {
-        match (self, language) {
-            (Self::X86_64, "c++") => "c++",
-            (Self::X86_64, _) => "cc",
-            (Self::Aarch64, "c++") => "aarch64-linux-gnu-g++",
-            (Self::Aarch64, _) => "aarch64-linux-gnu-gcc",
+    pub fn compiler(self, language: &str) -> String {
+        if self == Self::Musl {
+            return "musl-gcc".to_owned(); // Debian has no C++ library for it
         }
+        if self == Self::Loongarch64 {
+            let name = if language == "c++" { "c++" } else { "cc" };
+            let script = crate::repository().join(format!("tests/programs/loongarch64-{name}"));
+            return script.to_string_lossy().into_owned();
+        }
+        match (self.gnu_triple(), language) {
+            (None, "c++") => "c++".to_owned(),
+            (None, _) => "cc".to_owned(),
+            (Some(_), "c++") => self.tool("g++"),
+            (Some(_), _) => self.tool("gcc"),
+        }
+    }
+
+    /// Options that link a program with the cross compiler's C library. Kernels for x86-64 run 32-bit programs,
+    /// for which the system has no libraries.
+    pub fn link_flags(self) -> &'static [&'static str] {
+        match self {
+            Self::I686 => &[
+                "-Wl,--dynamic-linker=/usr/i686-linux-gnu/lib/ld-linux.so.2",
+                "-Wl,-rpath,/usr/i686-linux-gnu/lib",
+            ],
+            _ => &[],
+        }
+    }
+
+    /// Command that runs a program of this machine.
+    pub fn run(self, program: &Path) -> Command {
+        let words = self.emulator();
+        let Some((emulator, arguments)) = words.split_first() else {
+            return Command::new(program);
+        };
+        let mut command = Command::new(emulator);
+        command.args(arguments).arg(program);
+        command
+    }
+
+    /// First words of a command that runs a program of this machine.
+    pub fn emulator(self) -> Vec<String> {
+        let Some(triple) = self.gnu_triple() else {
+            return Vec::new();
+        };
+        let machine = match self {
+            Self::I686 => return Vec::new(),
+            Self::Loongarch64 => {
+                // The emulator of Debian 12 lacks vector instructions, which this C library has.
+                let file = |path: &str| {
+                    let path = components::component(path).unwrap_or_else(|_| path.into());
+                    path.to_string_lossy().into_owned()
+                };
+                return vec![
+                    file("qemu-10/usr/bin/qemu-loongarch64"),
+                    "-L".to_owned(),
+                    file("loong64/usr/loongarch64-linux-gnu"),
+                ];
+            }
+            Self::Powerpc64le => "ppc64le",
+            _ => self.name(),
+        };
+        vec![
+            format!("qemu-{machine}"),
+            "-L".to_owned(),
+            format!("/usr/{triple}"),
+        ]
     }
 }
 
@@ -229,7 +362,8 @@ fn wrapper(dir: &Path, compiler: &str, flags: &[String]) -> Result<PathBuf> {
     if flags.is_empty() {
         return Ok(compiler.into());
     }
-    let path = dir.join(format!("{compiler}-with-flags"));
+    let name = Path::new(compiler).file_name().unwrap_or_default();
+    let path = dir.join(format!("{}-with-flags", name.display()));
     let script = format!("#!/bin/sh\nexec {compiler} {} \"$@\"\n", flags.join(" "));
     fs::write(&path, script)
         .and_then(|()| fs::set_permissions(&path, fs::Permissions::from_mode(0o755)))

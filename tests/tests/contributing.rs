@@ -9,11 +9,12 @@ use gpustub_tests::recipes::{Recipe, recipes};
 use gpustub_tests::tree::Tree;
 use gpustub_tests::{Result, scratch};
 
-const TITLES: [&str; 5] = [
+const TITLES: [&str; 6] = [
     "Add a library",
     "Add a check rule",
     "Add a version to a symbol list",
     "Add a GPU architecture",
+    "Add an architecture",
     "Run one test",
 ];
 
@@ -129,6 +130,10 @@ fn recipes_work() -> Result<()> {
                     plan.contains("links A.a; for sm_121\n") && !plan.contains("error["),
                     "{plan}"
                 );
+            }
+            "Add an architecture" => {
+                assert!(read("templates/src/lib.rs")?.contains("\"asm/sparc64.S\""));
+                assert!(tree.root().join("templates/asm/sparc64.S").exists());
             }
             _ => {
                 let tests = ran.iter().flat_map(|ran| ran.stdout.lines());

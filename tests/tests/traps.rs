@@ -26,8 +26,16 @@ use serde::Deserialize;
 struct Case {
     /// Failure of lesser stubs.
     trap: String,
-    #[serde(default = "both_machines")]
+    /// Machines of the case; none: all.
+    #[serde(default)]
     machines: Vec<Machine>,
+    /// Machines that the case is not for, since a tool does not know them.
+    #[serde(default)]
+    except: Vec<Machine>,
+    /// Runs on each machine in the plain test run; on machines other than the first two, most cases are for
+    /// `tests/run --all`.
+    #[serde(default)]
+    plain: bool,
     /// Requirements beyond a C compiler; the cross compiler and the emulators are known.
     #[serde(default)]
     needs: Vec<String>,
@@ -38,6 +46,9 @@ struct Case {
     /// Flags for library and program.
     #[serde(default)]
     flags: Vec<String>,
+    /// Further flags on a machine.
+    #[serde(default)]
+    machine_flags: BTreeMap<Machine, Vec<String>>,
     #[serde(default)]
     library_flags: Vec<String>,
     #[serde(default)]
@@ -99,10 +110,6 @@ struct Other {
     flags: Vec<String>,
 }
 
-fn both_machines() -> Vec<Machine> {
-    vec![Machine::X86_64, Machine::Aarch64]
-}
-
 fn once() -> usize {
     1
 }
@@ -124,27 +131,35 @@ fn main() -> ExitCode {
     };
     let mut trials = Vec::new();
     for (name, case) in cases {
-        for &machine in &case.machines {
-            trials.push(trial(&directory, &name, &case, machine));
+        let machines = if case.machines.is_empty() {
+            Machine::ALL
+        } else {
+            &case.machines
+        };
+        for &machine in machines.iter().filter(|one| !case.except.contains(one)) {
+            let is_cxx = Work::new(&directory, &name, &case, machine).language() == "c++";
+            if machine != Machine::Musl || !is_cxx {
+                trials.push(trial(&directory, &name, &case, machine));
+            }
         }
     }
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
 fn trial(directory: &Path, name: &str, case: &Case, machine: Machine) -> Trial {
-    let work = Work {
-        source: directory.join(name.split('/').next().unwrap_or(name)),
-        case: case.clone(),
-        machine,
-    };
+    let work = Work::new(directory, name, case, machine);
     let mut needs = case.needs.clone();
     if work.language() == "c++" {
         needs.push("a C++ compiler".to_owned());
     }
-    if case.emulate.is_some() || machine == Machine::Aarch64 {
+    let is_cross = machine.gnu_triple().is_some();
+    if case.emulate.is_some() || is_cross {
         needs.push("qemu-user".to_owned());
     }
-    if machine == Machine::Aarch64 {
+    if machine == Machine::Musl {
+        needs.push("musl-tools".to_owned());
+    }
+    if is_cross {
         needs.push("a cross compiler".to_owned());
     }
     let ignored = !needs.is_empty();
@@ -153,7 +168,13 @@ fn trial(directory: &Path, name: &str, case: &Case, machine: Machine) -> Trial {
     } else {
         String::new()
     };
-    Trial::ignorable_test(format!("{}/{name}", machine.name()), move || {
+    if machine == Machine::Loongarch64 {
+        needs.push("newer Debian packages".to_owned());
+    }
+    let is_plain = case.plain && machine != Machine::Loongarch64
+        || [Machine::X86_64, Machine::Aarch64].contains(&machine);
+    let heavy = if is_plain { "" } else { "heavy_" };
+    Trial::ignorable_test(format!("{heavy}{}/{name}", machine.label()), move || {
         work.run().map_err(|failure| failure.0.into())
     })
     .with_kind(kind)
@@ -168,6 +189,14 @@ struct Work {
 }
 
 impl Work {
+    fn new(directory: &Path, name: &str, case: &Case, machine: Machine) -> Self {
+        Self {
+            source: directory.join(name.split('/').next().unwrap_or(name)),
+            case: case.clone(),
+            machine,
+        }
+    }
+
     fn run(&self) -> Result<Completion> {
         if let Some(feature) = &self.case.cpu_feature
             && !cpu_has(feature)?
@@ -302,7 +331,7 @@ impl Work {
     fn compiler(&self, language: &str) -> String {
         match &self.case.compiler {
             Some(compiler) => compiler.clone(),
-            None => self.machine.compiler(language).to_owned(),
+            None => self.machine.compiler(language),
         }
     }
 
@@ -311,12 +340,23 @@ impl Work {
         let mut command = Command::new(self.compiler(language));
         command
             .current_dir(dir)
-            .args(["-O1", "-g", "-D_GNU_SOURCE", "-Wall", "-Wextra"]);
+            .args(["-O1", "-g", "-D_GNU_SOURCE", "-Wall", "-Wextra"])
+            .arg("-fasynchronous-unwind-tables"); // not every machine's default
         command
             .arg("-I")
             .arg(self.source.parent().unwrap_or(&self.source));
         command.arg("-I").arg(dir.join("gpustub"));
+        if self.machine == Machine::Musl {
+            command.arg("-DNO_FRAMES"); // no <execinfo.h>
+        }
         command.args(&self.case.flags);
+        command.args(
+            self.case
+                .machine_flags
+                .get(&self.machine)
+                .into_iter()
+                .flatten(),
+        );
         command
     }
 
@@ -368,7 +408,8 @@ impl Work {
         if self.case.shared || !self.case.others.is_empty() {
             command.arg("-Wl,-rpath,$ORIGIN");
         }
-        if self.machine == Machine::Aarch64 {
+        command.args(self.machine.link_flags());
+        if self.machine.gnu_triple().is_some() {
             command.arg(format!("-B{}", linkers(dir)?.display()));
         }
         command.args(self.placed(&self.case.program_flags, dir));
@@ -377,10 +418,8 @@ impl Work {
     }
 
     fn command(&self, dir: &Path, program: &Path) -> Command {
-        let mut words: Vec<String> = Vec::new();
-        if self.machine == Machine::Aarch64 {
-            words.extend(["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"].map(str::to_owned));
-        } else if self.case.emulate.is_some() {
+        let mut words = self.machine.emulator();
+        if words.is_empty() && self.case.emulate.is_some() {
             words.push("qemu-x86_64".to_owned());
         }
         if let Some(model) = &self.case.emulate {
@@ -435,8 +474,12 @@ fn is_root() -> Result<bool> {
 fn linkers(dir: &Path) -> Result<PathBuf> {
     let directory = dir.join("linkers");
     fs::create_dir_all(&directory).map_err(|e| format!("{}: {e}", directory.display()))?;
-    for name in ["ld.lld", "ld.mold"] {
-        if let Ok(found) = which(name) {
+    // lld 14 relaxes nothing on RISC-V, and refuses objects that ask for it.
+    for (name, names) in [
+        ("ld.lld", &["ld.lld-19", "ld.lld"][..]),
+        ("ld.mold", &["ld.mold"]),
+    ] {
+        if let Some(found) = names.iter().find_map(|name| which(name).ok()) {
             symlink(found, directory.join(name))
                 .map_err(|e| format!("{}: {e}", directory.display()))?;
         }

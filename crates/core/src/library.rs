@@ -131,6 +131,8 @@ pub struct Fallback {
     pub returns: Returns,
     /// Out-parameters, ordered by argument.
     pub outs: Vec<Out>,
+    /// Arguments of 64 bits on all machines, in ascending order: two words each where words have 32 bits.
+    pub wide: Vec<u8>,
     /// Status code for a missing library, if it differs from the library's.
     pub status_if_missing: Option<i32>,
 }

@@ -22,32 +22,88 @@ pub struct Target {
     pub crt_static: bool,
 }
 
-/// The targets that have trampolines, for messages: `x86_64-linux-gnu, …`.
-pub const SUPPORTED: &[&str] = &["x86_64 Linux and FreeBSD", "aarch64 Linux and FreeBSD"];
+/// The targets that have trampolines, for messages.
+pub const SUPPORTED: &[&str] = &[
+    "x86_64 and aarch64 for Linux and FreeBSD",
+    "riscv64, powerpc64le, s390x, loongarch64, i686 and hard-float armv7 for Linux",
+];
 
 impl Target {
     /// Names of the target's directories below `targets` of a CUDA toolkit. On AArch64 those of servers
-    /// (Server Base System Architecture) and of Jetson.
+    /// (Server Base System Architecture) and of Jetson; on POWER up to CUDA 12.4.
     pub(crate) fn cuda_targets(&self) -> Vec<String> {
-        let mut names = Vec::new();
-        if self.arch == "aarch64" {
-            names.push("sbsa-linux".to_owned());
+        match self.arch.as_str() {
+            "aarch64" => vec!["sbsa-linux".to_owned(), "aarch64-linux".to_owned()],
+            "powerpc64" => vec!["ppc64le-linux".to_owned()],
+            arch => vec![format!("{arch}-linux")],
         }
-        names.push(format!("{}-linux", self.arch));
-        names
+    }
+
+    /// A manifest's directory on the target: `{arch}-linux-gnu` is Debian's directory of the architecture
+    /// (wiki.debian.org/Multiarch/Tuples), and `/usr/lib64` is `/usr/lib` for 32 bits.
+    pub(crate) fn local_dir(&self, dir: &str) -> String {
+        let multiarch = match self.arch.as_str() {
+            "powerpc64" => "powerpc64le-linux-gnu",
+            "x86" => "i386-linux-gnu",
+            "arm" => "arm-linux-gnueabihf",
+            _ => "{arch}-linux-gnu",
+        };
+        let mut dir = dir
+            .replace("{arch}-linux-gnu", multiarch)
+            .replace("{arch}", &self.arch);
+        if !self.has_64_bits() && dir.starts_with("/usr/lib64") {
+            dir = dir.replace("/usr/lib64", "/usr/lib");
+        }
+        dir
+    }
+
+    fn has_64_bits(&self) -> bool {
+        !["x86", "arm"].contains(&self.arch.as_str())
+    }
+
+    /// Whether a struct of three or four floats or doubles is returned in registers (AAPCS64 6.9, AAPCS32 7.1.1, ELFv2
+    /// 2.2.5), rather than through a hidden pointer.
+    pub(crate) fn returns_floats_in_registers(&self) -> bool {
+        ["aarch64", "powerpc64", "arm"].contains(&self.arch.as_str())
+    }
+
+    /// Index of the word of an integer or pointer argument, where the arguments `wide` have 64 bits. With 32 bits
+    /// these take two words, on Arm an even one and the next (AAPCS32 6.4, stage C.3).
+    pub(crate) fn argument_word(&self, argument: u8, wide: &[u8]) -> usize {
+        let argument = usize::from(argument);
+        if self.has_64_bits() {
+            return argument;
+        }
+        let mut word = 0;
+        for index in 0..=argument {
+            let is_wide = wide.iter().any(|&one| usize::from(one) == index);
+            if is_wide && self.arch == "arm" {
+                word += word % 2;
+            }
+            if index < argument {
+                word += if is_wide { 2 } else { 1 };
+            }
+        }
+        word
     }
 
     /// Error if stubs cannot be built for this target.
     pub fn check(&self) -> Option<Diagnostic> {
-        // Big-endian Arm and the 32-bit ABIs of 64-bit machines share the architecture's name.
+        // Other ABIs of a machine share the architecture's name.
         let arch = match self.arch.as_str() {
             "x86_64" => !self.triple.ends_with("x32"),
             "aarch64" => !self.triple.starts_with("aarch64_be") && !self.triple.ends_with("ilp32"),
+            "riscv64" | "s390x" | "x86" | "loongarch64" => true,
+            "arm" => {
+                let is_v7 = ["armv7", "thumbv7"].map(|one| self.triple.starts_with(one));
+                is_v7.contains(&true) && self.triple.ends_with("hf")
+            }
+            "powerpc64" => self.triple.starts_with("powerpc64le"),
             _ => false,
         };
         let os = match self.os.as_str() {
             "linux" => ["gnu", "musl"].contains(&self.env.as_str()),
-            "freebsd" => true,
+            "freebsd" => ["x86_64", "aarch64"].contains(&self.arch.as_str()),
             _ => false,
         };
         if !arch || !os {
@@ -109,7 +165,7 @@ mod tests {
                 "aarch64-unknown-linux-gnu_ilp32",
                 Some("unsupported-target"),
             ),
-            ("riscv64gc-unknown-linux-gnu", Some("unsupported-target")),
+            ("sparc64-unknown-linux-gnu", Some("unsupported-target")),
             ("x86_64-pc-windows-msvc", Some("unsupported-target")),
             ("aarch64-apple-darwin", Some("unsupported-target")),
             ("aarch64-linux-android", Some("unsupported-target")),

@@ -66,6 +66,7 @@ pub enum Index {
 pub const REQUIRED: &[&str] = &[
     "-std=gnu11",
     "-D_GNU_SOURCE",
+    "-D_FILE_OFFSET_BITS=64",
     "-fPIC",
     "-fvisibility=hidden",
     "-ffunction-sections",
@@ -121,7 +122,7 @@ fn underscores(triple: &str) -> String {
 /// end of each `asm/<arch>.S`).
 pub fn protection(target: &Target) -> Option<&'static str> {
     match target.arch.as_str() {
-        "x86_64" => Some("-fcf-protection=full"),
+        "x86_64" | "x86" => Some("-fcf-protection=full"),
         "aarch64" => Some("-mbranch-protection=standard"),
         _ => None,
     }
@@ -264,16 +265,15 @@ impl Toolchain {
 
     /// Optional flags.
     fn wished(&self, dir: &Path) -> Vec<OsString> {
-        let Some(protection) = protection(&self.target) else {
-            return Vec::new();
-        };
         let mut map = OsString::from("-ffile-prefix-map="); // for those who put -g into CFLAGS
         map.push(dir);
         map.push("=gpustub");
         // `zig cc` without a level of optimisation sanitizes, and only its own linker has the functions for that.
         let plain = "-fno-sanitize=undefined".into();
         // The assembler reads while the compiler writes: a tenth of the time, and no temporary files.
-        vec![protection.into(), map, plain, "-pipe".into()]
+        let mut wished = vec![map, plain, "-pipe".into()];
+        wished.extend(protection(&self.target).map(OsString::from));
+        wished
     }
 
     fn compile(
@@ -316,8 +316,13 @@ impl Toolchain {
             );
         }
         let variable = underscores(triple);
-        let short = format!("{}-linux-gnu", self.target.arch);
-        if !triple.ends_with("-linux-gnu") {
+        let short = match self.target.arch.as_str() {
+            "powerpc64" => "powerpc64le-linux-gnu".to_owned(),
+            "x86" => "i686-linux-gnu".to_owned(),
+            "arm" => "arm-linux-gnueabihf".to_owned(),
+            arch => format!("{arch}-linux-gnu"),
+        };
+        if self.target.os != "linux" || self.target.env != "gnu" {
             return error.help(format!(
                 "install one for that system, and set CC_{variable} to it"
             ));
@@ -361,16 +366,7 @@ impl Toolchain {
     /// message would not name that cause.
     fn check_machine(&self, object: &Path) -> Result<(), Error> {
         let bytes = fs::read(object).map_err(|e| Error::io("read", object, &e))?;
-        // e_machine of the ELF header (gABI, "ELF Header"); both machines here are little-endian.
-        let machine = match bytes.get(..20) {
-            Some([0x7f, b'E', b'L', b'F', .., low, high]) => u16::from_le_bytes([*low, *high]),
-            _ => 0,
-        };
-        let made = match machine {
-            62 => "x86_64",
-            183 => "aarch64",
-            _ => "something else",
-        };
+        let made = machine(&bytes);
         if made == self.target.arch {
             return Ok(());
         }
@@ -386,6 +382,25 @@ impl Toolchain {
             "set CC_{} to a compiler for it",
             underscores(&self.target.triple)
         )))
+    }
+}
+
+/// Architecture of an object in cargo's spelling, by e_ident and e_machine (gABI, "ELF Header").
+fn machine(object: &[u8]) -> &'static str {
+    let Some([0x7f, b'E', b'L', b'F', class, data, .., a, b]) = object.get(..20) else {
+        return "something else";
+    };
+    let number = if *data == 2 { [*b, *a] } else { [*a, *b] };
+    match (u16::from_le_bytes(number), class, data) {
+        (62, 2, 1) => "x86_64",
+        (183, 2, 1) => "aarch64",
+        (243, 2, 1) => "riscv64",
+        (21, 2, 1) => "powerpc64",
+        (22, 2, 2) => "s390x",
+        (3, 1, 1) => "x86",
+        (40, 1, 1) => "arm",
+        (258, 2, 1) => "loongarch64",
+        _ => "something else",
     }
 }
 

@@ -225,27 +225,25 @@ fn a_missing_compiler_is_reported_with_help() {
         assert!(error.contains(part), "{part} in {error}");
     }
 
-    let triple = "aarch64-unknown-linux-gnu";
-    let target = Target::from_triple(triple).unwrap();
-    let missing = Path::new("/nonexistent/cc");
-    let tools = Toolchain::find(
-        &target,
-        "riscv64gc-unknown-linux-gnu",
-        &dir,
-        Some(missing),
-        None,
-    );
-    let error = tools
-        .unwrap()
-        .static_library(&dir, &dir.join("libx.a"), Index::Write)
-        .unwrap_err()
-        .to_string();
-    for part in [
-        "apt install gcc-aarch64-linux-gnu",
-        "CC_aarch64_unknown_linux_gnu",
-        "TARGET_CC",
+    for (triple, package) in [
+        ("aarch64-unknown-linux-gnu", "gcc-aarch64-linux-gnu"),
+        ("powerpc64le-unknown-linux-gnu", "gcc-powerpc64le-linux-gnu"),
+        ("i686-unknown-linux-gnu", "gcc-i686-linux-gnu"),
+        ("armv7-unknown-linux-gnueabihf", "gcc-arm-linux-gnueabihf"),
     ] {
-        assert!(error.contains(part), "{part} in {error}");
+        let target = Target::from_triple(triple).unwrap();
+        let missing = Path::new("/nonexistent/cc");
+        let host = "riscv64gc-unknown-linux-gnu";
+        let tools = Toolchain::find(&target, host, &dir, Some(missing), None);
+        let error = tools
+            .unwrap()
+            .static_library(&dir, &dir.join("libx.a"), Index::Write)
+            .unwrap_err()
+            .to_string();
+        let variable = format!("CC_{}", triple.replace('-', "_"));
+        for part in [&format!("apt install {package}"), &variable, "TARGET_CC"] {
+            assert!(error.contains(part), "{part} in {error}");
+        }
     }
 
     let tools = find(&dir, None, Some(Path::new("/nonexistent/ar")));
@@ -279,8 +277,8 @@ fn a_failing_compiler_is_quoted() {
 fn a_compiler_for_another_machine_is_rejected() {
     let dir = directory("machine");
     sources(&dir);
-    // Machine 243 is RISC-V, which neither supported architecture is.
-    let header = r"\177ELF\2\1\1\0\0\0\0\0\0\0\0\0\1\0\363\0";
+    // Machine 43 is SPARC, which no supported architecture is.
+    let header = r"\177ELF\2\1\1\0\0\0\0\0\0\0\0\0\1\0\053\0";
     let cc = shim(
         &dir,
         "cc",

@@ -13,11 +13,33 @@ pub(crate) use without_stubs::*;
 
 // As `Target::check` of gpustub-core.
 #[cfg(all(
-    any(target_arch = "x86_64", target_arch = "aarch64"),
-    all(target_endian = "little", target_pointer_width = "64"),
+    any(
+        all(
+            any(
+                target_arch = "x86_64",
+                target_arch = "aarch64",
+                target_arch = "riscv64",
+                target_arch = "loongarch64",
+                target_arch = "powerpc64"
+            ),
+            target_endian = "little",
+            target_pointer_width = "64",
+        ),
+        target_arch = "s390x",
+        target_arch = "x86",
+        all(
+            target_arch = "arm",
+            target_endian = "little",
+            target_feature = "v7",
+            target_abi = "eabihf"
+        ),
+    ),
     any(
         all(target_os = "linux", any(target_env = "gnu", target_env = "musl")),
-        target_os = "freebsd",
+        all(
+            target_os = "freebsd",
+            any(target_arch = "x86_64", target_arch = "aarch64")
+        ),
     ),
 ))]
 pub(crate) use stubs::{

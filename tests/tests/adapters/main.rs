@@ -49,7 +49,7 @@ fn calls_are_made_by_older_functions(machine: Machine) -> Result<()> {
             let manifest = format!("schema = 1\n[stub.cuda]\nheader-version = \"{headers}\"\n");
             let plan = plan_or_fail(&manifest, &[], &machine.target())?;
             let stubs = dir.join(format!("stubs-{headers}"));
-            let archive = Stubs::write(&stubs, &plan, machine.compiler("cc"), &[])?.archive()?;
+            let archive = Stubs::write(&stubs, &plan, &machine.compiler("cc"), &[])?.archive()?;
             let mut cc = compiler(machine, &program);
             succeed(cc.arg(sources.join("driver.c")).arg(archive).arg("-ldl"))?;
         }
@@ -58,14 +58,7 @@ fn calls_are_made_by_older_functions(machine: Machine) -> Result<()> {
         cc.args(["-shared", "-fPIC"])
             .arg(format!("-DVERSION={driver}"));
         succeed(cc.arg(sources.join("libcuda.c")))?;
-        let mut command = match machine {
-            Machine::X86_64 => Command::new(&program),
-            Machine::Aarch64 => {
-                let mut qemu = Command::new("qemu-aarch64");
-                qemu.args(["-L", "/usr/aarch64-linux-gnu"]).arg(&program);
-                qemu
-            }
-        };
+        let mut command = machine.run(&program);
         command.arg(&library).args(parts);
         let ran = succeed(command.env("GPUSTUB_CUDA_PATH", &library))?;
         found += &format!("==== headers {headers}, driver {driver}\n{}", ran.stdout);

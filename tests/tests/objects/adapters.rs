@@ -50,7 +50,7 @@ fn package_for(
     let lists = [("trap.symbols", list_of(FUNCTIONS))];
     let mut plan = plan_or_fail(&manifest, &lists, &machine.target())?;
     with_abi_table(&mut plan, &table.join("\n"))?;
-    let stubs = Stubs::write(&own, &plan, machine.compiler("c"), &[])?;
+    let stubs = Stubs::write(&own, &plan, &machine.compiler("c"), &[])?;
     stubs.add_adapters(&trap())?;
     stubs.archive()
 }
@@ -221,7 +221,7 @@ fn archives_per_library_link(machine: Machine, linker: &str) -> Result<()> {
     let dir = scratch()?;
     let manifest = "schema = 1\n[stub.cuda]\nheader-version = \"12.4\"\n[stub.cudart]\nheader-version = \"12.4\"\n";
     let plan = plan_or_fail(manifest, &[], &machine.target())?;
-    let stubs = Stubs::write(dir.path(), &plan, machine.compiler("c"), &[])?;
+    let stubs = Stubs::write(dir.path(), &plan, &machine.compiler("c"), &[])?;
     let compile = |source: &str, object: &str| -> Result<()> {
         let mut cc = Command::new(machine.compiler("c"));
         cc.current_dir(&stubs.sources).args(REQUIRED);

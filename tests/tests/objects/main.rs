@@ -5,6 +5,7 @@ mod floor;
 mod merged;
 mod shared;
 mod size;
+mod targets;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,7 +30,7 @@ fn objects(dir: &Path, machine: Machine) -> Result<Vec<PathBuf>> {
     let lists = [("trap.symbols", list_of(NAMES))];
     let mut plan = plan_or_fail(&manifest, &lists, &machine.target())?;
     with_abi_table(&mut plan, ABI)?;
-    let archive = Stubs::write(dir, &plan, machine.compiler("c"), &[])?.archive()?;
+    let archive = Stubs::write(dir, &plan, &machine.compiler("c"), &[])?.archive()?;
     let ran = succeed(Command::new("ar").current_dir(dir).arg("xv").arg(&archive))?;
     let names = ran
         .stdout
@@ -184,6 +185,12 @@ fn stubs_start_with_endbr64() -> Result<()> {
 
 #[test]
 #[ignore = "needs a cross compiler: ./tests/run"]
+fn stubs_of_i686_start_with_endbr32() -> Result<()> {
+    stubs_start_with_a_landing(Machine::I686, "objdump", "endbr32")
+}
+
+#[test]
+#[ignore = "needs a cross compiler: ./tests/run"]
 fn stubs_start_with_bti() -> Result<()> {
     stubs_start_with_a_landing(Machine::Aarch64, "aarch64-linux-gnu-objdump", "bti\tc")
 }
@@ -208,8 +215,9 @@ fn stub_symbols_are_whole(machine: Machine) -> Result<()> {
                 assert!(row.size > 0, "{} has no size", row.name);
                 seen.push(row.name);
             } else {
+                // GCC's helper for position-independent code, one group in all objects.
                 assert!(
-                    row.name.starts_with("gpustub"),
+                    row.name.starts_with("gpustub") || row.name.starts_with("__x86.get_pc_thunk."),
                     "{} is not of our name space",
                     row.name
                 );
@@ -230,6 +238,15 @@ fn stub_symbols_have_type_size_and_are_hidden() -> Result<()> {
 #[ignore = "needs a cross compiler: ./tests/run"]
 fn stub_symbols_have_type_size_and_are_hidden_on_aarch64() -> Result<()> {
     stub_symbols_are_whole(Machine::Aarch64)
+}
+
+#[test]
+#[ignore = "needs cross compilers: ./tests/run"]
+fn stub_symbols_have_type_size_and_are_hidden_on_other_machines() -> Result<()> {
+    use Machine::{Arm, I686, Powerpc64le, Riscv64, S390x};
+    [Riscv64, Powerpc64le, S390x, I686, Arm]
+        .into_iter()
+        .try_for_each(stub_symbols_are_whole)
 }
 
 /// Even `-rdynamic` exports no stub.

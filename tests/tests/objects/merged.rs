@@ -385,7 +385,7 @@ fn shared_symbols(machine: Machine) -> Result<BTreeSet<String>> {
     let dir = scratch()?;
     let manifest = "schema = 1\n[stub.cudart]\nheader-version = \"12\"\n";
     let plan = plan_or_fail(manifest, &[], &machine.target())?;
-    let stubs = Stubs::write(dir.path(), &plan, machine.compiler("c"), &[])?;
+    let stubs = Stubs::write(dir.path(), &plan, &machine.compiler("c"), &[])?;
     let functions: BTreeSet<&str> = plan.libraries[1]
         .functions
         .iter()

@@ -1,4 +1,8 @@
+#ifndef NO_FRAMES
 #include <execinfo.h>
+#else
+#define backtrace(frames, count) (*(frames) = 0, (count))
+#endif
 
 int trap_version(int *version)
 {

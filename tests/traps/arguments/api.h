@@ -1,4 +1,4 @@
-/* Every way in which the ABIs of x86-64 and AArch64 pass arguments and results. */
+/* Every way in which ABIs pass arguments and results. */
 #include <complex.h>
 
 struct two_words { long a, b; };
@@ -16,7 +16,9 @@ struct large trap_make_large(long seed, struct large other);
 struct mixed trap_make_mixed(double x, long n);
 struct floats trap_make_floats(float x, struct floats other);
 long double trap_long_double(long double a, int n, long double b);
+#ifdef __SIZEOF_INT128__
 __int128 trap_int128(__int128 a, int n, __int128 b);
+#endif
 double complex trap_complex(double complex a, float complex b);
 long double complex trap_long_complex(long double complex a);
 float trap_float(float x);

@@ -35,7 +35,9 @@ struct floats trap_make_floats(float x, struct floats other)
 
 long double trap_long_double(long double a, int n, long double b) { return a * n - b; }
 
+#ifdef __SIZEOF_INT128__
 __int128 trap_int128(__int128 a, int n, __int128 b) { return a * n + b; }
+#endif
 
 double complex trap_complex(double complex a, float complex b) { return a * b; }
 

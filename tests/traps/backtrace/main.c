@@ -39,11 +39,15 @@ static int reaches_main(int count, const char *caller)
 int main(void)
 {
     FIRST_AND_WARM(CHECK(reaches_main(caller(), "caller")));
+#ifndef LOADER_WITHOUT_TABLES /* unwinding ends in the dynamic loader, which called the constructor */
     pid_t child = fork();
     if (child == 0) {
         CHECK(reaches_main(constructor_caller(), "constructor_caller"));
         _exit(0);
     }
     check_child(child);
+#else
+    (void)constructor_caller;
+#endif
     PASSED();
 }

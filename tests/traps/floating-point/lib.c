@@ -4,10 +4,14 @@
  * single precision. */
 __attribute__((constructor)) static void disturb(void)
 {
-#ifdef __x86_64__
+#if defined(__x86_64__) || defined(__i386__)
     set_control((struct control){0x1f80 | 0x8040 | 0x6000, 0x0c7f});
-#else
+#elif defined(__aarch64__) || defined(__arm__)
     set_control((struct control){1u << 24 | 3u << 22, 0});
+#elif defined(__loongarch__)
+    set_control((struct control){1u << 8, 0});
+#else
+    set_control((struct control){1, 0}); /* RISC-V, POWER and z: round to zero */
 #endif
 }
 

@@ -7,7 +7,11 @@ static double (*const pointer)(double, int) = trap_scale;
 
 int main(void)
 {
-#ifdef ABSENT
+#if defined(ABSENT) && defined(__i386__)
+    /* The x87 stack, which holds the results of doubles, stays empty: a NaN. */
+    FIRST_AND_WARM(CHECK(trap_scale(1.5, 4) != 0));
+    (void)pointer;
+#elif defined(ABSENT)
     /* A double is a status code of an API that has none: the registers hold zero. */
     FIRST_AND_WARM(CHECK(trap_scale(1.5, 4) == 0));
     FIRST_AND_WARM(CHECK(pointer(1.5, 4) == 0));

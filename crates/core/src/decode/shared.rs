@@ -99,14 +99,25 @@ impl Decoder<'_> {
         outs
     }
 
+    /// Numbers of arguments: `[1, 3]`.
+    pub fn arguments(&mut self, value: &Value<'_>) -> Vec<u8> {
+        let elements = self.list(value, "a list of argument numbers such as [1]");
+        let mut all = Vec::new();
+        for element in elements {
+            all.extend(self.argument(&element));
+        }
+        all
+    }
+
+    fn argument(&mut self, value: &Value<'_>) -> Option<u8> {
+        let number = self.integer(value, 0..=MAX_ARGUMENT)?;
+        u8::try_from(number).ok()
+    }
+
     fn out(&mut self, value: &Value<'_>, kinds: bool) -> Option<Out> {
-        let argument = |d: &mut Self, value: &Value<'_>| {
-            d.integer(value, 0..=MAX_ARGUMENT)
-                .and_then(|arg| u8::try_from(arg).ok())
-        };
         if value.is_integer() {
             return Some(Out {
-                arg: argument(self, value)?,
+                arg: self.argument(value)?,
                 kind: OutKind::Zero(0),
             });
         }
@@ -131,7 +142,7 @@ impl Decoder<'_> {
         };
         let table = self.table(value, known)?;
         let arg = self.required(&table, "arg", &value.span)?;
-        let arg = argument(self, &arg)?;
+        let arg = self.argument(&arg)?;
         let mut kind = OutKind::Zero(0);
         if let Some(size) = table.get("size") {
             kind = OutKind::Zero(u32::try_from(self.integer(&size, 1..=MAX_SIZE)?).ok()?);

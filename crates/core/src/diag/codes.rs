@@ -119,9 +119,8 @@ exist before the call of `gpustub_build`.
     HARD_CODED_LOAD_NAME "hard-coded-load-name": "GPU library that a repaired image opens by name",
         "`cargo gpustub repair` replaces libraries that the dynamic loader loads at start. A library that the
 code opens by a name in its data (`dlopen`) stays: where it is missing, `dlopen` returns NULL, which
-the code may or may not handle. A directory with a library of that name has to be found at run time.
+the code may or may not handle. The loader has to find a library of that name.
 
-    readelf -p .rodata _core.so | grep libcublas.so.12
     LD_LIBRARY_PATH=/usr/local/cuda/lib64 python app.py";
     HEADER_VERSION_MISMATCH "header-version-mismatch": "function unknown to the declared header version",
         "Headers rename many functions from one version to the next: `cuCtxCreate` in the source becomes
@@ -372,8 +371,7 @@ more: let the code continue without it, or remove its entry from the list that i
 
     try:
         ctypes.CDLL(\"libcudart.so.12\", mode=ctypes.RTLD_GLOBAL)
-    except OSError:
-        pass                             # the stubs of the repaired images answer";
+    except OSError: pass                 # the stubs of the repaired images answer";
     REQUIRES_CYCLE "requires-cycle": "device-link libraries that require each other",
         "A library is device-linked after the libraries that it requires, so `requires` must not form a
 cycle. Two libraries that call each other's device code are one library, or both need a third one
@@ -469,11 +467,9 @@ Use a newer gpustub; in a build script, update the build-dependency.
     UNSUPPORTED_IMAGE "unsupported-image": "program or library that cannot be repaired",
         "A stub library has functions of the GPU libraries that gpustub knows. It has no data, no C++ classes
 and no functions of other libraries. An image that needs these stays as it is, and still does not
-start without the library. The other images of the package are repaired. A CUDA runtime that is
-linked in statically stays, too: the image starts, but it contains one release.
+start without the library; the others of the package are repaired. A static CUDA runtime stays, too.
 
-    [stub.cudart]          # in the image's own build: stubs instead of the libraries
-    header-version = \"12\"";
+    cargo gpustub export stubs cudart --header-version 12 --out-dir stubs   # for the image's own build";
     UNSUPPORTED_TARGET "unsupported-target": "a target without stubs or device links",
         "A stub is a few instructions of assembly, written for each architecture and object format. There
 are none for this target. Such a build has no stubs: the program links the libraries itself, or
@@ -485,9 +481,8 @@ warning.
 
 CUDA code of `[device-link.*]` tables is linked for Linux only.";
     UNSUPPORTED_WHEEL "unsupported-wheel": "wheel that cannot be rewritten",
-        "The contents of a signed wheel cannot change without its signature becoming invalid; `--unsign`
-removes the signature. A damaged archive, or one that unpackers read in different ways, is never
-rewritten, nor is one of more than 4 GiB.
+        "Any change makes the signature of a wheel invalid; `--unsign` removes it. A damaged archive, one that
+unpackers read in different ways, or one of more than 4 GiB is never rewritten.
 
     cargo gpustub repair dist/x.whl --unsign --out-dir repaired";
     UNUSED_LAYER "unused-layer": "a layer of a super-archive that no view contains",

@@ -367,7 +367,7 @@ impl Reader<'_, '_> {
     fn fallback(&mut self, value: &Value<'_>) -> Option<Fallback> {
         let table = self
             .decoder
-            .table(value, &["returns", "out", "status-if-missing"])?;
+            .table(value, &["returns", "out", "wide", "status-if-missing"])?;
         Some(Fallback {
             returns: match table.get("returns") {
                 Some(value) => self.returns(&value)?,
@@ -376,6 +376,10 @@ impl Reader<'_, '_> {
             outs: table
                 .get("out")
                 .map_or(Vec::new(), |value| self.decoder.outs(&value, true)),
+            wide: match table.get("wide") {
+                Some(value) => self.decoder.arguments(&value),
+                None => Vec::new(),
+            },
             status_if_missing: match table.get("status-if-missing") {
                 Some(value) => Some(self.code(&value)?),
                 None => None,

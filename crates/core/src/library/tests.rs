@@ -134,6 +134,7 @@ fn reads_a_whole_manifest() {
                 Fallback {
                     returns,
                     outs,
+                    wide: Vec::new(),
                     status_if_missing,
                 },
             )

@@ -103,13 +103,14 @@ impl<'a> Planner<'a> {
         if !provided.iter().all(is_linked) {
             let Target { triple, os, .. } = self.target;
             let limit = match os.as_str() {
-                "linux" | "freebsd" => "[\"x86_64-*\", \"aarch64-*\"]",
+                "linux" => "[\"x86_64-*\", \"aarch64-*\", \"riscv64*\"]",
+                "freebsd" => "[\"x86_64-*\", \"aarch64-*\"]",
                 _ => "[\"linux\"]",
             };
             found.level = Level::Warning;
             found.message = format!("no stubs for the target {triple}: no trampolines");
             found.help = Some(format!(
-                "`targets = {limit}` limits a [stub] table to targets that have them; elsewhere the \
+                "`targets = {limit}` limits a [stub] table to targets that have them, for example; elsewhere the \
                  program links the library itself, or leaves its GPU code out"
             ));
             self.diagnostics.push(found);
@@ -168,7 +169,7 @@ impl<'a> Planner<'a> {
         let local = |dirs: &[String]| {
             let mut local = Vec::new();
             for dir in dirs {
-                let dir = dir.replace("{arch}", &self.target.arch);
+                let dir = self.target.local_dir(dir);
                 if dir.contains(CUDA_TARGET) {
                     for name in self.target.cuda_targets() {
                         local.push(dir.replace(CUDA_TARGET, &name));

@@ -126,12 +126,9 @@ impl Planner<'_> {
             return None;
         }
         self.check_reserved(stub, path, text, &list);
-        // Elsewhere in registers, which are zeroed with the result.
-        for symbol in list
-            .symbols
-            .iter_mut()
-            .filter(|_| self.target.arch == "x86_64")
-        {
+        // Else in registers, which are zeroed with the result.
+        let in_memory = !self.target.returns_floats_in_registers();
+        for symbol in list.symbols.iter_mut().filter(|_| in_memory) {
             if let Some(Returns::ZeroedHfa(size)) = symbol.returns {
                 symbol.returns = Some(Returns::ZeroedStruct(size));
             }

@@ -213,7 +213,7 @@ fn features_and_providers_select_stubs() {
 fn targets_without_trampolines_are_errors_if_stubs_are_built() {
     for (triple, body, code) in [
         (
-            "riscv64gc-unknown-linux-gnu",
+            "sparc64-unknown-linux-gnu",
             "[stub.cuda]\nheader-version = 'none'",
             Some("unsupported-target"),
         ),

@@ -12,6 +12,7 @@ use crate::library::{
     VersionProbe, c_name, override_variable,
 };
 use crate::plan::{LibraryPlan, Plan};
+use crate::target::Target;
 use crate::version::Version;
 
 /// Adds a line; writing to a String cannot fail.
@@ -31,7 +32,7 @@ pub(super) struct Tables {
 
 impl Tables {
     pub(super) fn new(library: &LibraryPlan, plan: &Plan) -> Self {
-        let (data, members) = (data(library), members(library, plan));
+        let (data, members) = (data(library, &plan.target), members(library, plan));
         let hash = format!("{:016x}", fnv1a([data.as_bytes(), members.as_bytes()]));
         Self {
             data,
@@ -115,7 +116,7 @@ fn families(plan: &Plan) -> Vec<&str> {
 }
 
 /// The arrays that a library's declaration points to.
-fn data(library: &LibraryPlan) -> String {
+fn data(library: &LibraryPlan, target: &Target) -> String {
     let mut text = String::new();
     let id = c_name(&library.manifest.id);
     line!(
@@ -163,7 +164,7 @@ fn data(library: &LibraryPlan) -> String {
         }
         line!(text, "    {{INT32_MAX, 0}},\n}};");
     }
-    specs(&mut text, &id, library);
+    specs(&mut text, &id, library, target);
     if names_errors(library) {
         text += &errors::render(&id, library.manifest.errors);
     }
@@ -204,7 +205,7 @@ fn lists(library: &LibraryPlan) -> [(&'static str, &[String]); 8] {
 }
 
 /// The specs, and the out-parameters and ABI entries that they point to.
-fn specs(text: &mut String, id: &str, library: &LibraryPlan) {
+fn specs(text: &mut String, id: &str, library: &LibraryPlan, target: &Target) {
     let mut outs = Runs::default();
     let mut entries = Runs::default();
     let mut texts = Texts::new();
@@ -224,7 +225,7 @@ fn specs(text: &mut String, id: &str, library: &LibraryPlan) {
         let fallback = &spec.fallback;
         let mut out_rows = String::new();
         for out in &fallback.outs {
-            out_rows += &out_param(*out);
+            out_rows += &out_param(*out, target.argument_word(out.arg, &fallback.wide));
         }
         let (returns, value) = match fallback.returns {
             Returns::Status => ("STATUS", None),
@@ -291,7 +292,7 @@ fn hook_name(kind: HookKind) -> &'static str {
     }
 }
 
-fn out_param(out: Out) -> String {
+fn out_param(out: Out, word: usize) -> String {
     let (kind, size) = match out.kind {
         OutKind::Zero(0) => ("ZERO", Some("sizeof(void *)".to_owned())),
         OutKind::Zero(size) => ("ZERO", Some(size.to_string())),
@@ -301,7 +302,7 @@ fn out_param(out: Out) -> String {
         OutKind::ErrorString => ("ERROR_STRING", None),
     };
     let mut members = Members::new();
-    members.set("arg", &out.arg);
+    members.set("arg", &word);
     members.set("kind", &format_args!("OUT_{kind}"));
     if let Some(size) = size {
         members.set("size", &size);

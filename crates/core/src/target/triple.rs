@@ -96,4 +96,83 @@ mod tests {
             assert_eq!(read.as_deref(), expected, "{triple}");
         }
     }
+
+    #[test]
+    fn targets_have_stubs_or_not() {
+        for (triple, expected) in [
+            ("x86_64-unknown-linux-gnu", true),
+            ("x86_64-unknown-linux-gnux32", false),
+            ("x86_64-alpine-linux-musl", true),
+            ("x86_64-unknown-linux-musl", false), // static
+            ("aarch64_be-unknown-linux-gnu", false),
+            ("riscv64gc-unknown-linux-gnu", true),
+            ("riscv64gc-unknown-freebsd", false),
+            ("riscv32gc-unknown-linux-gnu", false),
+            ("powerpc64le-unknown-linux-gnu", true),
+            ("powerpc64-unknown-linux-gnu", false),
+            ("s390x-unknown-linux-gnu", true),
+            ("loongarch64-unknown-linux-gnu", true),
+            ("i686-unknown-linux-gnu", true),
+            ("armv7-unknown-linux-gnueabihf", true),
+            ("armv7-unknown-linux-gnueabi", false),
+            ("arm-unknown-linux-gnueabihf", false), // ARMv6
+            ("thumbv7neon-unknown-linux-gnueabihf", true),
+        ] {
+            let target = Target::from_triple(triple).expect("a triple");
+            assert_eq!(target.check().is_none(), expected, "{triple}");
+        }
+    }
+
+    #[test]
+    fn directories_are_those_of_the_architecture() {
+        let local = |triple: &str, dir: &str| {
+            let target = Target::from_triple(triple).expect("a triple");
+            target.local_dir(dir)
+        };
+        let debian = "/usr/lib/{arch}-linux-gnu/nvidia";
+        for (triple, expected) in [
+            (
+                "x86_64-unknown-linux-gnu",
+                "/usr/lib/x86_64-linux-gnu/nvidia",
+            ),
+            (
+                "powerpc64le-unknown-linux-gnu",
+                "/usr/lib/powerpc64le-linux-gnu/nvidia",
+            ),
+            ("i686-unknown-linux-gnu", "/usr/lib/i386-linux-gnu/nvidia"),
+            (
+                "armv7-unknown-linux-gnueabihf",
+                "/usr/lib/arm-linux-gnueabihf/nvidia",
+            ),
+            (
+                "riscv64gc-unknown-linux-gnu",
+                "/usr/lib/riscv64-linux-gnu/nvidia",
+            ),
+        ] {
+            assert_eq!(local(triple, debian), expected);
+        }
+        assert_eq!(
+            local("i686-unknown-linux-gnu", "/usr/lib64/nvidia"),
+            "/usr/lib/nvidia"
+        );
+        assert_eq!(local("s390x-unknown-linux-gnu", "/usr/lib64"), "/usr/lib64");
+    }
+
+    /// clCreateBuffer(context, cl_mem_flags of 64 bits, size, host_ptr, errcode_ret).
+    #[test]
+    fn arguments_of_64_bits_are_two_words() {
+        let word = |triple: &str, argument: u8, wide: &[u8]| {
+            let target = Target::from_triple(triple).expect("a triple");
+            target.argument_word(argument, wide)
+        };
+        for (triple, expected) in [
+            ("x86_64-unknown-linux-gnu", 4),
+            ("s390x-unknown-linux-gnu", 4),
+            ("i686-unknown-linux-gnu", 5),
+            ("armv7-unknown-linux-gnueabihf", 6), // r0, r2 and r3, the stack
+        ] {
+            assert_eq!(word(triple, 4, &[1]), expected, "{triple}");
+            assert_eq!(word(triple, 4, &[]), 4, "{triple}");
+        }
+    }
 }

@@ -57,9 +57,9 @@ pub fn export_name(name: &str) -> String {
 /// version bind to index 2, the first node after the base, even if its versions are hidden.
 pub fn version_script(name: &str) -> String {
     let name = export_name(name);
-    // gold exports the symbols of the layout.
+    // gold exports the symbols of the layout. As patterns, because lld 16 and later refuse names that do not exist.
     format!(
-        "GPUSTUB_0 {{ }};\nGPUSTUB_{name} {{ global: *; local: _end; _edata; __bss_start; }};\n"
+        "GPUSTUB_0 {{ }};\nGPUSTUB_{name} {{ global: *; local: _en[d]; _edat[a]; __bss_star[t]; }};\n"
     )
 }
 
@@ -194,36 +194,33 @@ fn node_script(exports: &ByName<Vec<String>>) -> String {
     script
 }
 
-/// Makes the versions of all definitions hidden. `None`: it has none, or is no 64-bit image.
+/// Makes the versions of all definitions hidden. `None`: it has none, or is no ELF image.
 fn hide_versions(image: &mut [u8]) -> Option<()> {
-    // gABI, "ELF Header" and "Sections"; LSB, "Symbol Version Table": SHT_GNU_versym, in the order of the
-    // symbols; bit 15 hides, and 2 is the first index of a node.
-    const VERSYM: u32 = 0x6fff_ffff;
-    const HIDDEN: u16 = 0x8000;
-    let sections = number_at(image, u64::from_le_bytes, 0x28)?;
-    let count = usize::from(number_at(image, u16::from_le_bytes, 0x3c)?);
-    let header = |index: usize| usize::try_from(sections).ok()?.checked_add(index * 64);
+    // LSB, "Symbol Version Table": SHT_GNU_versym, in the order of the symbols; bit 15 hides, and 2 is the first
+    // index of a node.
+    const VERSYM: usize = 0x6fff_ffff;
+    const HIDDEN: usize = 0x8000;
+    let elf = Layout::read(image)?;
+    let sections = elf.number(image, elf.section_headers, elf.word)?;
+    let count = elf.number(image, elf.section_count, 2)?;
+    let header = |index: usize| sections.checked_add(index * elf.section_header_size);
     let mut hidden = None;
     for index in 0..count {
         let section = header(index)?;
-        if number_at(image, u32::from_le_bytes, section.checked_add(4)?)? != VERSYM {
+        let field =
+            |section: usize, at: usize| elf.number(image, section.checked_add(at)?, elf.word);
+        if elf.number(image, section.checked_add(4)?, 4)? != VERSYM {
             continue;
         }
-        let field = |from: usize| {
-            number_at(image, u64::from_le_bytes, from)
-                .map(usize::try_from)?
-                .ok()
-        };
-        let (versions, size) = (field(section + 0x18)?, field(section + 0x20)?);
-        let linked = usize::try_from(number_at(image, u32::from_le_bytes, section + 0x28)?).ok()?;
-        let symbols = field(header(linked)?.checked_add(0x18)?)?;
+        let (versions, size) = (field(section, elf.offset)?, field(section, elf.size)?);
+        let linked = elf.number(image, section.checked_add(elf.link)?, 4)?;
+        let symbols = field(header(linked)?, elf.offset)?;
         for symbol in 0..size / 2 {
             let place = versions.checked_add(symbol * 2)?;
-            let version = number_at(image, u16::from_le_bytes, place)?;
-            let shndx = symbols.checked_add(symbol * 24 + 6)?;
-            if version >= 2 && number_at(image, u16::from_le_bytes, shndx)? != 0 {
-                let new = (version | HIDDEN).to_le_bytes();
-                image.get_mut(place..place + 2)?.copy_from_slice(&new);
+            let version = elf.number(image, place, 2)?;
+            let shndx = symbols.checked_add(symbol * elf.symbol_size + elf.symbol_section)?;
+            if version >= 2 && elf.number(image, shndx, 2)? != 0 {
+                elf.write_half(image, place, version | HIDDEN)?;
                 hidden = Some(());
             }
         }
@@ -231,8 +228,78 @@ fn hide_versions(image: &mut [u8]) -> Option<()> {
     hidden
 }
 
-/// Reads a number.
-fn number_at<T, const N: usize>(image: &[u8], decode: fn([u8; N]) -> T, place: usize) -> Option<T> {
-    let bytes = image.get(place..place.checked_add(N)?)?;
-    bytes.try_into().ok().map(decode)
+/// Offsets and sizes of fields (gABI, "ELF Header", "Sections", "Symbol Table"), by class.
+struct Layout {
+    little: bool,
+    word: usize,
+    section_headers: usize,
+    section_count: usize,
+    section_header_size: usize,
+    offset: usize,
+    size: usize,
+    link: usize,
+    symbol_size: usize,
+    symbol_section: usize,
+}
+
+impl Layout {
+    fn read(image: &[u8]) -> Option<Self> {
+        let [0x7f, b'E', b'L', b'F', class, data] = *image.first_chunk()? else {
+            return None;
+        };
+        let little = data == 1;
+        Some(if class == 2 {
+            Self {
+                little,
+                word: 8,
+                section_headers: 0x28,
+                section_count: 0x3c,
+                section_header_size: 64,
+                offset: 0x18,
+                size: 0x20,
+                link: 0x28,
+                symbol_size: 24,
+                symbol_section: 6,
+            }
+        } else {
+            Self {
+                little,
+                word: 4,
+                section_headers: 0x20,
+                section_count: 0x30,
+                section_header_size: 40,
+                offset: 0x10,
+                size: 0x14,
+                link: 0x18,
+                symbol_size: 16,
+                symbol_section: 14,
+            }
+        })
+    }
+
+    /// Reads a number of some bytes.
+    fn number(&self, image: &[u8], place: usize, bytes: usize) -> Option<usize> {
+        let bytes = image.get(place..place.checked_add(bytes)?)?;
+        let add = |number: u64, byte: &u8| number << 8 | u64::from(*byte);
+        let number = if self.little {
+            bytes.iter().rev().fold(0, add)
+        } else {
+            bytes.iter().fold(0, add)
+        };
+        usize::try_from(number).ok()
+    }
+
+    /// Writes a number of two bytes.
+    fn write_half(&self, image: &mut [u8], place: usize, number: usize) -> Option<()> {
+        let number = u16::try_from(number).ok()?;
+        let bytes = if self.little {
+            number.to_le_bytes()
+        } else {
+            number.to_be_bytes()
+        };
+        image
+            .get_mut(place..place.checked_add(2)?)?
+            .copy_from_slice(&bytes);
+        Some(())
+    }
 }

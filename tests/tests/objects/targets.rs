@@ -1,0 +1,291 @@
+//! The table of targets in `docs/targets.md`: what is measured on each, and the limits that other stubs have there.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use gpustub_tests::command::succeed;
+use gpustub_tests::elf::readelf;
+use gpustub_tests::stubs::{Machine, Stubs, plan_functions, plan_or_fail, trap_manifest};
+use gpustub_tests::{Result, repository, scratch};
+
+const PAGE: &str = "docs/targets.md";
+const START: &str = "| target |";
+
+fn numbered(count: usize) -> impl Iterator<Item = String> {
+    (0..count).map(|n| format!("trap{n:05}"))
+}
+
+/// A program that calls the first functions, whose library is absent or returns their number.
+fn calling(count: usize, sum: usize) -> String {
+    let declare = |name: String| format!("int {name}(void);\n");
+    let call = |name: String| format!(" sum += {name}();\n");
+    format!(
+        "{}int main(void)\n{{\n long sum = 0;\n{} return sum == {sum} ? 0 : 1;\n}}\n",
+        numbered(count).map(declare).collect::<String>(),
+        numbered(count).map(call).collect::<String>(),
+    )
+}
+
+/// Compiles and links a C program with stubs.
+fn program(
+    dir: &Path,
+    machine: Machine,
+    source: &str,
+    archives: &[&Path],
+) -> Result<std::path::PathBuf> {
+    let (main, program) = (dir.join("main.c"), dir.join("program"));
+    fs::write(&main, source)?;
+    let mut cc = Command::new(machine.compiler("c"));
+    cc.args(["-O1", "-pthread", "-Wl,--gc-sections", "-Wl,-rpath,$ORIGIN"])
+        .args(machine.link_flags())
+        .arg(&main)
+        .args(archives)
+        .arg("-o")
+        .arg(&program);
+    succeed(&mut cc)?;
+    Ok(program)
+}
+
+/// Bytes of the segments that a program loads.
+fn loaded_bytes(program: &Path) -> Result<u64> {
+    let text = readelf(&["-l"], program)?;
+    let sizes = text
+        .lines()
+        .filter_map(|line| line.trim_start().strip_prefix("LOAD "))
+        .filter_map(|line| line.split_whitespace().nth(4))
+        .filter_map(|size| u64::from_str_radix(size.trim_start_matches("0x"), 16).ok());
+    Ok(sizes.sum())
+}
+
+/// Bytes by which a program grows for each stub that it uses: the difference of two programs, without the call.
+fn bytes_per_stub(machine: Machine) -> Result<u64> {
+    const FEW: usize = 100;
+    const MANY: usize = 300;
+    let dir = scratch()?;
+    let dir = dir.path();
+    let plan = plan_functions(numbered(MANY), machine)?;
+    let archive = Stubs::write(dir, &plan, &machine.compiler("c"), &[])?.archive()?;
+    let mut sizes = [0; 2];
+    for (size, count) in sizes.iter_mut().zip([FEW, MANY]) {
+        let path = program(dir, machine, &calling(count, 77 * count), &[&archive])?;
+        succeed(&mut machine.run(&path))?; // the library is absent: each call gives 77
+        let calls = dir.join("calls.o");
+        let mut cc = Command::new(machine.compiler("c"));
+        succeed(
+            cc.args(["-O1", "-c", "-o"])
+                .arg(&calls)
+                .arg(dir.join("main.c")),
+        )?;
+        *size = loaded_bytes(&path)? - text_size(&calls)?;
+    }
+    Ok((sizes[1] - sizes[0]) / (MANY - FEW) as u64)
+}
+
+/// Size of the code of an object.
+fn text_size(object: &Path) -> Result<u64> {
+    let text = readelf(&["-S"], object)?;
+    let line = text.lines().find(|line| line.contains(" .text "));
+    let size = line.and_then(|line| line.split_once("PROGBITS")?.1.split_whitespace().nth(2));
+    let size = size.and_then(|size| u64::from_str_radix(size, 16).ok());
+    Ok(size.ok_or("an object without code")?)
+}
+
+/// Instructions of a warm call's trampoline: up to the jump through the slot.
+fn warm_instructions(machine: Machine) -> Result<usize> {
+    let dir = scratch()?;
+    let plan = plan_functions(["trapOpen"], machine)?;
+    let archive = Stubs::write(dir.path(), &plan, &machine.compiler("c"), &[])?.archive()?;
+    let tool = match machine {
+        Machine::Loongarch64 => "llvm-objdump-19".to_owned(),
+        _ => machine.tool("objdump"),
+    };
+    let mut objdump = Command::new(tool);
+    objdump.args(["-d", "--no-show-raw-insn"]).arg(&archive);
+    let listing = succeed(&mut objdump)?.stdout;
+    let (_, code) = listing.split_once("<trapOpen>:\n").ok_or("no trampoline")?;
+    // The thunk is after the jump.
+    let jumps = ["\tjmp ", "\tbr\t", "\tjr\t", "\tbctr", "\tldr\tpc"];
+    let before = code
+        .lines()
+        .position(|line| jumps.iter().any(|jump| line.contains(jump)));
+    Ok(before.ok_or("no jump")? + 1)
+}
+
+/// Column of the machine that the torture suite (`tests/tests/traps.rs`) uses.
+fn runs_by(machine: Machine) -> &'static str {
+    match machine {
+        Machine::X86_64 | Machine::I686 | Machine::Musl => "native",
+        Machine::Loongarch64 => "qemu-user, `--all` only",
+        _ => "qemu-user",
+    }
+}
+
+fn linkers(machine: Machine) -> &'static str {
+    match machine {
+        Machine::X86_64 => "bfd, gold, lld, mold",
+        Machine::Aarch64 | Machine::Riscv64 | Machine::I686 | Machine::Musl => "bfd, lld, mold",
+        Machine::Powerpc64le | Machine::S390x | Machine::Arm => "bfd, lld",
+        Machine::Loongarch64 => "lld",
+    }
+}
+
+/// `BLESS=1` writes the table.
+#[test]
+#[ignore = "needs cross compilers and emulators: ./tests/run --all"]
+fn heavy_table_of_targets_is_current() -> Result<()> {
+    let mut table = format!(
+        "{START} linked by | run | bytes per used stub | instructions of a warm call |\n|---|---|---|---|---|\n"
+    );
+    for &machine in Machine::ALL {
+        writeln!(
+            table,
+            "| `{}` | {} | {} | {} | {} |",
+            machine.target().triple,
+            linkers(machine),
+            runs_by(machine),
+            bytes_per_stub(machine)?,
+            warm_instructions(machine)?,
+        )?;
+    }
+    let path = repository().join(PAGE);
+    let page = fs::read_to_string(&path)?;
+    let start = page.find(START).ok_or("no table")?;
+    let end = page[start..]
+        .find("\n\n")
+        .map_or(page.len(), |end| start + end + 1);
+    let written = format!("{}{table}{}", &page[..start], &page[end..]);
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a test reads its own environment"
+    )]
+    let bless = std::env::var_os("BLESS").is_some();
+    if bless {
+        fs::write(&path, &written)?;
+    } else {
+        assert_eq!(page, written);
+    }
+    Ok(())
+}
+
+/// A library whose functions return their number.
+fn library(
+    dir: &Path,
+    machine: Machine,
+    name: &str,
+    functions: impl Iterator<Item = String>,
+) -> Result<()> {
+    let source = dir.join(format!("{name}.c"));
+    let define =
+        |(n, function): (usize, String)| format!("int {function}(void) {{ return {n}; }}\n");
+    fs::write(
+        &source,
+        functions.enumerate().map(define).collect::<String>(),
+    )?;
+    let mut cc = Command::new(machine.compiler("c"));
+    cc.args(["-shared", "-fPIC", "-o"])
+        .arg(dir.join(name))
+        .arg(format!("-Wl,-soname,{name}"));
+    succeed(cc.arg(&source))?;
+    Ok(())
+}
+
+/// Stubs with 16-bit offsets end at 4,096 functions.
+#[test]
+#[ignore = "needs a cross compiler and qemu-user: ./tests/run"]
+fn heavy_stubs_of_powerpc64le_reach_10_000_functions() -> Result<()> {
+    const COUNT: usize = 10_000;
+    let machine = Machine::Powerpc64le;
+    let dir = scratch()?;
+    let dir = dir.path();
+    let plan = plan_functions(numbered(COUNT), machine)?;
+    let archive = Stubs::write(dir, &plan, &machine.compiler("c"), &[])?.archive()?;
+    library(dir, machine, "libtrap.so.1", numbered(COUNT))?;
+    let source = calling(COUNT, COUNT * (COUNT - 1) / 2);
+    let program = program(dir, machine, &source, &[&archive])?;
+    succeed(&mut machine.run(&program))?;
+    Ok(())
+}
+
+/// Stubs whose sections share one group name are dropped for the second library.
+#[test]
+#[ignore = "needs a cross compiler: ./tests/run"]
+fn stubs_of_three_libraries_are_in_one_program_of_i686() -> Result<()> {
+    let machine = Machine::I686;
+    let dir = scratch()?;
+    let dir = dir.path();
+    let mut archives = Vec::new();
+    for id in ["one", "two", "three"] {
+        let manifest = trap_manifest("").replace("[stub.trap]", &format!("[stub.{id}]"));
+        let manifest = manifest.replace("libtrap", &format!("lib{id}"));
+        let names = || (0..3).map(move |n| format!("{id}{n}"));
+        let lists = [("trap.symbols", gpustub_tests::stubs::list_of(names()))];
+        let plan = plan_or_fail(&manifest, &lists, &machine.target())?;
+        let own = dir.join(id);
+        fs::create_dir(&own)?;
+        archives.push(Stubs::write(&own, &plan, &machine.compiler("c"), &[])?.archive()?);
+        library(dir, machine, &format!("lib{id}.so.1"), names())?;
+    }
+    let source = "int one0(void), one2(void), two1(void), three1(void), three2(void);\n\
+        int main(void) { return one0() + one2() + two1() + three1() + three2() == 6 ? 0 : 1; }\n";
+    let archives: Vec<&Path> = archives.iter().map(AsRef::as_ref).collect();
+    succeed(&mut machine.run(&program(dir, machine, source, &archives)?))?;
+    Ok(())
+}
+
+/// A file for another machine, a truncated one, and a library of stubs are rejected before the loader maps them: by
+/// readers of either class and byte order.
+fn files_are_checked(machine: Machine) -> Result<()> {
+    let dir = scratch()?;
+    let dir = dir.path();
+    let plan = plan_functions(["trapOpen"], machine)?;
+    let stubs = Stubs::write(dir, &plan, &machine.compiler("c"), &[])?;
+    let archive = stubs.archive()?;
+    let source = "int trapOpen(void); int main(void) { return trapOpen() == 77 ? 0 : 1; }\n";
+    let program = program(dir, machine, source, &[&archive])?;
+    let stub_library = stubs.shared(dir, "shared")?.library;
+    library(
+        dir,
+        machine,
+        "whole.so",
+        ["trapOpen".to_owned()].into_iter(),
+    )?;
+    let mut bytes = fs::read(dir.join("whole.so"))?;
+    let truncated = dir.join("truncated.so");
+    fs::write(&truncated, &bytes[..bytes.len() / 8])?;
+    // e_machine of SPARC: the last byte of a big-endian number, the first of a little-endian one.
+    (bytes[18], bytes[19]) = if bytes[5] == 2 { (0, 2) } else { (2, 0) };
+    let foreign = dir.join("foreign.so");
+    fs::write(&foreign, bytes)?;
+    for (file, reason) in [
+        (foreign, "a library for another processor"),
+        (truncated, "truncated: the file ends before its segments do"),
+        (stub_library, "a library of stubs, not the library"),
+    ] {
+        let mut command = machine.run(&program);
+        command
+            .env("GPUSTUB_LOG", "1")
+            .env("GPUSTUB_TRAP_PATH", &file);
+        let ran = succeed(&mut command)?;
+        assert!(
+            ran.stderr.contains(reason),
+            "{}: {}",
+            file.display(),
+            ran.stderr
+        );
+    }
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs a cross compiler and qemu-user: ./tests/run"]
+fn files_are_checked_on_s390x() -> Result<()> {
+    files_are_checked(Machine::S390x)
+}
+
+#[test]
+#[ignore = "needs a cross compiler: ./tests/run"]
+fn files_are_checked_on_i686() -> Result<()> {
+    files_are_checked(Machine::I686)
+}
