@@ -239,7 +239,7 @@ fn programs_with_exported_stubs_name_what_they_use_with_every_linker() -> Result
 fn notes_are_the_same_by_other_assemblers() -> Result<()> {
     for (machine, compiler) in [
         (Machine::X86_64, "clang"),
-        (Machine::Aarch64, Machine::Aarch64.compiler("c")),
+        (Machine::Aarch64, &Machine::Aarch64.compiler("c")),
     ] {
         let dir = scratch()?;
         let plan = plan_or_fail(&manifest(""), &[], &machine.target())?;

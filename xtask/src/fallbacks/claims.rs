@@ -204,6 +204,7 @@ mod tests {
         Fallback {
             returns,
             outs: outs.collect(),
+            wide: Vec::new(),
             status_if_missing: None,
         }
     }
