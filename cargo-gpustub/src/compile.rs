@@ -65,6 +65,28 @@ pub fn shared(sources: &SourceSet, target: &Target, host: &str, file: &str) -> R
     })
 }
 
+/// Compiles the sources in a temporary directory and links them into a shared library with the file name and
+/// the version script of a real one, and returns its bytes.
+pub fn soname(
+    sources: &SourceSet,
+    target: &Target,
+    host: &str,
+    file: &str,
+    script: &str,
+) -> Result<Vec<u8>> {
+    let scratch = scratch()?;
+    let directory = scratch.path();
+    write_sources(directory, sources).map_err(engine_error)?;
+    let tools = Toolchain::find(target, host, directory, None, None).map_err(engine_error)?;
+    // In a directory of its own: the name could be that of a source.
+    let library = directory.join("lib").join(file);
+    fs::create_dir(directory.join("lib")).map_err(|e| Error::io("create", directory, &e))?;
+    tools
+        .soname_library(directory, &library, script)
+        .map_err(engine_error)?;
+    read(&library)
+}
+
 fn read(file: &Path) -> Result<Vec<u8>> {
     fs::read(file).map_err(|e| Error::io("read", file, &e))
 }

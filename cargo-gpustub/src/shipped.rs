@@ -44,6 +44,27 @@ pub fn with_soname(soname: &str) -> Option<&'static Library> {
     })
 }
 
+/// The shipped libraries that have this load name on an operating system.
+pub fn with_load_name(os: &str, file: &str) -> Vec<&'static Library> {
+    let all = Library::builtin_ids().filter_map(Library::builtin);
+    all.filter(|library| !library.load_names_like(os, file).is_empty())
+        .collect()
+}
+
+/// Major of the headers of a program that needs these files, if one of them is the library and determines it.
+pub fn header_major<'a>(
+    library: &Library,
+    os: &str,
+    files: impl IntoIterator<Item = &'a str>,
+) -> Option<u32> {
+    let names = files
+        .into_iter()
+        .map(|file| library.load_names_like(os, file));
+    let mut majors = names.flatten().map(|name| name.major);
+    let first = majors.next()??;
+    majors.all(|other| other == Some(first)).then_some(first)
+}
+
 /// Family whose headers a library is compiled with, unless its majors are its own.
 pub fn toolkit_family(library: &Library) -> Option<&str> {
     let is_of_toolkit = !library.independent_major && !library.family.is_empty();

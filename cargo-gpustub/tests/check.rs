@@ -33,6 +33,9 @@ struct Case {
     /// Checks these paths instead, which begin with `name`.
     #[serde(default)]
     paths: Vec<String>,
+    /// Options of the command, for rules that are off by default.
+    #[serde(default)]
+    options: Vec<String>,
     /// Output with `--message-format short`.
     #[serde(default)]
     expect: Vec<String>,
@@ -160,6 +163,7 @@ fn run(path: &Path) -> Result<()> {
 
     let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-gpustub"));
     command.args(["gpustub", "check", "--message-format", "short"]);
+    command.args(&case.options);
     match &case.workspace {
         Some(workspace) => {
             workspace.prepare(&work.path().join(&case.name))?;

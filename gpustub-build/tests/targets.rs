@@ -5,6 +5,8 @@
 mod package;
 mod tools;
 
+use std::fs;
+
 use gpustub_build::Output;
 use package::Package;
 use tools::tool_output;
@@ -89,6 +91,33 @@ fn a_variable_links_the_library_itself() {
     let error = package.error();
     assert!(
         error.contains("GPUSTUB_NVRTC_LINK: \"static\"") && error.contains("`dylib`"),
+        "{error}"
+    );
+}
+
+/// Packages that share an image have a `GpuStub.toml` each: only the environment reaches all of them.
+#[test]
+fn a_variable_omits_the_notes_of_all_libraries() {
+    let mut package = Package::new(
+        "notes",
+        "schema = 1\n[stub.nvrtc]\n[stub.opencl]\ndlopen-note = \"recommended\"\n",
+    );
+    let notes = |package: &Package| {
+        let output = package.output();
+        let table = fs::read_to_string(package.dir.join("out/gpustub/gpustub_table.inc"));
+        let variable = "cargo::rerun-if-env-changed=GPUSTUB_DLOPEN_NOTES".to_owned();
+        assert!(lines(&output).contains(&variable), "{:#?}", lines(&output));
+        table.unwrap().matches("GPUSTUB_NOTE(").count()
+    };
+    assert_eq!(notes(&package), 2);
+    package.set("GPUSTUB_DLOPEN_NOTES", "on");
+    assert_eq!(notes(&package), 2);
+    package.set("GPUSTUB_DLOPEN_NOTES", "off");
+    assert_eq!(notes(&package), 0);
+    package.set("GPUSTUB_DLOPEN_NOTES", "0");
+    let error = package.error();
+    assert!(
+        error.contains("GPUSTUB_DLOPEN_NOTES: \"0\"") && error.contains("`off`"),
         "{error}"
     );
 }

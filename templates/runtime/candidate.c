@@ -280,7 +280,7 @@ void accept_library(struct search *search, struct candidate *candidate, void *ha
     const char *impostor = NULL;
     char *objection;
     if (!inspect_handle(handle, library, &path, &major)) {
-        objection = copy_string("the stubs themselves, not the library");
+        objection = copy_string(OWN_STUBS);
     } else if (!chosen_by_path && !result->forced && /* chosen by the loader */
                (impostor = impostor_reason(library, path))) {
         objection = copy_string(impostor);

@@ -62,6 +62,27 @@
  .quad gpustub1_library_\library\()_\tables, \first, \last, .Lpages_first, .Lpages_last, 0
 .endm
 
+/* Note of the library that a program opens (UAPI.12, "dlopen() Metadata for ELF Files"), which tools read that
+ * make packages. Every unbound call passes through the library's entry, which refers to the note: linkers drop it
+ * with the entry. Being in a group makes the note a section that bfd and lld collect, and one per image; gold and
+ * mold keep all notes. */
+.macro gpustub_note library
+ .section .text.gpustub_enter.\library, "ax", %progbits
+ .long gpustub1_note_\library - .
+ .section .note.dlopen, "aG", %note, gpustub1.note.\library, comdat
+ .p2align 2
+ .globl gpustub1_note_\library
+ .hidden gpustub1_note_\library
+gpustub1_note_\library:
+ .long 4, 2f - 1f, 0x407c0c0a
+ .asciz "FDO"
+1:
+.endm
+.macro gpustub_note_end
+2:
+ .p2align 2
+.endm
+
 /* A mark: objects with another value of the same mark do not link, because their groups have different
  * names and define one symbol, whose name is the message. Not loaded. */
 .macro gpustub_mark group, symbol
@@ -109,6 +130,14 @@ gpustub1_targets_\name:
 #define GPUSTUB_LIBRARY(library)                                                                   \
     gpustub_entry library;                                                                         \
     gpustub_bound library, GPUSTUB_TABLES, a, .Lfirst_##library
+#ifdef GPUSTUB_NO_DLOPEN_NOTES
+#define GPUSTUB_NOTE(library, json)
+#else
+#define GPUSTUB_NOTE(library, json)                                                                \
+    gpustub_note library;                                                                          \
+    .asciz json;                                                                                   \
+    gpustub_note_end
+#endif
 #define GPUSTUB_LIBRARY_END(library)                                                               \
     gpustub_bound library, GPUSTUB_TABLES, c, .Llast_##library;                                    \
     gpustub_part library, GPUSTUB_TABLES, .Lfirst_##library, .Llast_##library, GPUSTUB_RETAIN

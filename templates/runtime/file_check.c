@@ -20,28 +20,26 @@
 #define MACHINE EM_AARCH64
 #endif
 
-enum { MAX_HEADERS = 64, MAX_NOTES_SIZE = 512 };
+enum { MAX_HEADERS = 64, MAX_NOTES = 64 };
 
 /* Returns whether a note segment has the note of a stub library (elf_table.h). */
 static int has_stub_note(int file, const ElfW(Phdr) * segment)
 {
     static const char name[8] = "gpustub";
-    char notes[MAX_NOTES_SIZE];
-    size_t size = segment->p_filesz < sizeof notes ? (size_t)segment->p_filesz : sizeof notes;
-    ElfW(Nhdr) note;
-    if (pread(file, notes, size, (off_t)segment->p_offset) != (ssize_t)size)
-        return 0;
-    for (size_t at = 0; size - at >= sizeof note + sizeof name;) {
-        memcpy(&note, notes + at, sizeof note);
-        size_t left = size - at - sizeof note;
-        if (note.n_namesz == sizeof name && !memcmp(notes + at + sizeof note, name, sizeof name))
+    struct {
+        ElfW(Nhdr) header;
+        char name[sizeof name];
+    } note;
+    uint64_t at = 0;
+    /* Notes of opened libraries may precede it. */
+    for (int i = 0; i < MAX_NOTES && at <= segment->p_filesz; i++) {
+        if (segment->p_filesz - at < sizeof note ||
+            pread(file, &note, sizeof note, (off_t)(segment->p_offset + at)) != sizeof note)
+            return 0;
+        if (note.header.n_namesz == sizeof name && !memcmp(note.name, name, sizeof name))
             return 1;
-        if (note.n_namesz > left || note.n_descsz > left)
-            return 0;
-        size_t length = ((size_t)note.n_namesz + 3) / 4 * 4 + ((size_t)note.n_descsz + 3) / 4 * 4;
-        if (length > left)
-            return 0;
-        at += sizeof note + length;
+        at += sizeof note.header + ((uint64_t)note.header.n_namesz + 3) / 4 * 4 +
+              ((uint64_t)note.header.n_descsz + 3) / 4 * 4;
     }
     return 0;
 }
@@ -62,7 +60,7 @@ static const char *check_segments(int file, const ElfW(Ehdr) * header)
         if (segments[i].p_type == PT_LOAD && (start > size || stored > size - start))
             return "truncated: the file ends before its segments do";
         if (segments[i].p_type == PT_NOTE && has_stub_note(file, &segments[i]))
-            return "a library of stubs, not the library";
+            return STUB_LIBRARY;
     }
     return NULL;
 }
@@ -140,17 +138,16 @@ static char *read_cache(size_t *size)
     return data;
 }
 
-/* Returns why a file to which the cache leads for this name cannot be the library, and its path, which the
- * caller frees; NULL if there is none. */
-const char *cached_objection(const char *name, char **path)
+/* Returns the path of a file to which the cache leads for this name, which the caller frees; NULL if there is
+ * none. `objection` NULL: of a file that could be the library; else of one that could not, for that reason. */
+char *cached_file(const char *name, const char **objection)
 {
-    const char *why = NULL;
+    char *path = NULL;
     size_t size, start = 0;
     char *data = read_cache(&size);
     struct cache_header header;
     struct cache_entry entry;
     uint32_t old_count;
-    *path = NULL;
     if (data && size > OLD_HEADER_SIZE && !memcmp(data, old_cache_magic, sizeof old_cache_magic - 1)) {
         memcpy(&old_count, data + OLD_HEADER_SIZE - sizeof old_count, sizeof old_count);
         start = (OLD_HEADER_SIZE + (size_t)old_count * OLD_ENTRY_SIZE + 7) / 8 * 8;
@@ -162,17 +159,19 @@ const char *cached_objection(const char *name, char **path)
             header.count > (size - sizeof header) / sizeof entry)
             header.count = 0;
         const char *cache = data + start;
-        for (uint32_t i = 0; i < header.count && !*path; i++) {
+        for (uint32_t i = 0; i < header.count && !path; i++) {
             memcpy(&entry, cache + sizeof header + i * sizeof entry, sizeof entry);
             if (entry.kind != CACHE_KIND || entry.name >= size || entry.path >= size ||
                 strcmp(cache + entry.name, name))
                 continue;
-            why = file_objection(cache + entry.path);
-            if (why && strcmp(why, FOREIGN_FILE))
-                *path = copy_string(cache + entry.path);
+            const char *why = file_objection(cache + entry.path);
+            if (objection ? why && strcmp(why, FOREIGN_FILE) : !why)
+                path = copy_string(cache + entry.path);
+            if (objection)
+                *objection = why;
         }
     }
     free(data);
-    return *path ? why : NULL;
+    return path;
 }
 #endif

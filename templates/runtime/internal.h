@@ -97,6 +97,7 @@ enum candidate_kind {
     CANDIDATE_FILE,
     CANDIDATE_LOADER,     /* the loader resolves the bare name */
     CANDIDATE_LOADER_DIR, /* a file in one of the loader's directories, after its search */
+    CANDIDATE_CACHED,     /* a file of the loader's cache; tried when it is added */
     CANDIDATE_LOADED,     /* an image already loaded */
     CANDIDATE_HANDLE      /* a handle set by the program */
 };
@@ -299,8 +300,10 @@ INTERNAL int32_t toolkit_major(const struct library *library, const char *path);
 
 /* file_check.c */
 #define FOREIGN_FILE "a library for another processor"
+#define STUB_LIBRARY "a library of stubs, not the library"
+#define OWN_STUBS "the stubs themselves, not the library"
 INTERNAL const char *file_objection(const char *path);
-INTERNAL const char *cached_objection(const char *name, char **path);
+INTERNAL char *cached_file(const char *name, const char **objection);
 
 /* version_query.c: 0: unknown */
 INTERNAL int32_t query_version(const struct library *library, void *handle);

@@ -130,12 +130,16 @@ static void add_loaded(struct search *search)
     add_images(search, loaded, NULL);
 }
 
-/* Returns the first candidate that exists but was rejected, or NULL. */
+/* Returns the first candidate that exists but was rejected, or NULL. Stubs are no problem: under the name of the
+ * library they are where the user put them. */
 static const struct candidate *first_problem(const struct result *result)
 {
-    for (int i = 0; i < result->candidates_len; i++)
-        if (result->candidates[i].status == CANDIDATE_REJECTED && result->candidates[i].reason)
-            return &result->candidates[i];
+    for (int i = 0; i < result->candidates_len; i++) {
+        const struct candidate *candidate = &result->candidates[i];
+        const char *why = candidate->status == CANDIDATE_REJECTED ? candidate->reason : NULL;
+        if (why && strcmp(why, STUB_LIBRARY) && strcmp(why, OWN_STUBS))
+            return candidate;
+    }
     return NULL;
 }
 
@@ -224,14 +228,45 @@ static enum loader_use open_through_loader(struct search *search, struct candida
         return LOADER_HOLDS_REJECTED;
     }
 #ifdef __GLIBC__
-    const char *why = was_there ? NULL : cached_objection(candidate->name, &candidate->file);
-    if (why) {
+    const char *why = NULL;
+    if (!was_there)
+        candidate->file = cached_file(candidate->name, &why);
+    if (candidate->file) {
         reject_candidate(search, candidate, copy_string(why));
         return LOADER_HOLDS_REJECTED;
     }
 #endif
     open_candidate(search, candidate);
     return was_there && !search->result->handle ? LOADER_HOLDS_REJECTED : LOADER_SEARCHED;
+}
+
+/* Tries the file to which the loader's cache leads for a name that a rejected image holds. The cache is not among
+ * the directories that the loader lists. */
+static void open_cached(struct search *search, const struct candidate *named)
+{
+#ifdef __GLIBC__
+    char *file = cached_file(named->name, NULL);
+    if (!file)
+        return;
+    add_candidate(search, (struct candidate){.kind = CANDIDATE_CACHED,
+                                             .name = named->name,
+                                             .major = named->major,
+                                             .file = file,
+                                             .found_by = named->found_by});
+    if (!search->is_cut)
+        open_candidate(search, &search->result->candidates[search->result->candidates_len - 1]);
+#else
+    (void)search;
+    (void)named;
+#endif
+}
+
+/* Returns whether the candidate is the last of the loader's directories for its name. */
+static int ends_loader_dirs(const struct search *search)
+{
+    const struct result *result = search->result;
+    return search->next + 1 == result->candidates_len ||
+           result->candidates[search->next + 1].kind != CANDIDATE_LOADER_DIR;
 }
 
 /* Tries the candidates from `next` on, in order; once a library is found, records the remaining ones that
@@ -261,7 +296,11 @@ static void try_candidates(struct search *search)
                                loader == LOADER_UNUSED
                                    ? NULL
                                    : "not the file that the dynamic loader chose");
+            if (loader == LOADER_HOLDS_REJECTED && !late && !result->handle &&
+                ends_loader_dirs(search))
+                open_cached(search, candidate);
             break;
+        case CANDIDATE_CACHED: break;
         case CANDIDATE_LOADED: open_loaded(search, candidate); break;
         case CANDIDATE_HANDLE:
             accept_library(search, candidate, LOAD_ACQUIRE(&search->library->state->handle));

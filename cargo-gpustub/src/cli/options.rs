@@ -389,6 +389,17 @@ pub struct ExportStubs {
     /// name in front, it holds for a toolkit, `cuda=12.8` or `hip=6.4`, or for one library, `cudnn=9`.
     #[arg(long, value_name = "[NAME=]VERSION", value_parser = header_version)]
     pub header_version: Vec<FamilyVersion>,
+    /// Write DIR/lib/NAME, a shared library with the file name and the symbol versions of the real one
+    ///
+    /// For programs that need this file or open it themselves, unchanged: `libcudart.so.12`, `libcuda.so.1`. May be
+    /// repeated. The header version is that of NAME, if it has one.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["name", "sources_only"])]
+    pub soname: Vec<String>,
+    /// Make stubs only for the functions that this program or shared library imports
+    ///
+    /// May be repeated. Without LIBRARY, the stubs are those of the libraries that FILE needs, with their header versions.
+    #[arg(long = "for", value_name = "FILE")]
+    pub importers: Vec<PathBuf>,
     /// Write the sources only, compile nothing
     #[arg(long)]
     pub sources_only: bool,

@@ -200,6 +200,7 @@ fn describe(
         }
         let names = library.load_names.iter().map(|load| load.name.clone());
         row(text, "load names", names);
+        let _ = writeln!(text, "    ELF note    {}", library.dlopen_note.word());
         row(
             text,
             "link names",
@@ -306,6 +307,7 @@ struct LibraryJson<'a> {
     min_version: Option<String>,
     link_names: &'a [String],
     load_names: Vec<&'a str>,
+    dlopen_note: &'static str,
     functions: usize,
     abi_table: bool,
     required_functions: &'a [String],
@@ -359,6 +361,7 @@ impl<'a> LibraryJson<'a> {
                 .iter()
                 .map(|load| load.name.as_str())
                 .collect(),
+            dlopen_note: library.dlopen_note.word(),
             functions: library.functions.len(),
             abi_table: has_abi_table(library),
             required_functions: &library.required_functions,

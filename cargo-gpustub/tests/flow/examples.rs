@@ -127,6 +127,23 @@ fn prepare(directory: &Path) {
     write(directory, "main.c", "int main(void) { return 0; }\n");
     fs::create_dir_all(directory.join("target/release")).unwrap();
     cc(directory, &["main.c", "-o", "target/release/app"]);
+    write(
+        directory,
+        "cudart.c",
+        "int cudaFree(void *p) { return !p; }\n",
+    );
+    let cudart = "libcudart.so.12";
+    let soname = format!("-Wl,-soname,{cudart}");
+    cc(
+        directory,
+        &["-shared", "-fPIC", "cudart.c", &soname, "-o", cudart],
+    );
+    write(
+        directory,
+        "user.c",
+        "int cudaFree(void *);\nint main(void) { return cudaFree(0); }\n",
+    );
+    cc(directory, &["user.c", cudart, "-o", "program"]);
     fs::create_dir(directory.join("dist")).unwrap();
     let members = [
         (

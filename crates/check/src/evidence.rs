@@ -39,9 +39,8 @@ fn is_gpustubs(text: &str) -> bool {
 /// names, unless another string extends them: `libcuda.so` is not one if `libcuda.so.1` or
 /// `/lib/libcuda.so.%d` is in the image. Empty for vendors' images, which know each other's names.
 pub fn dlopen_candidates<'a>(facts: &'a ImageFacts, file: &str) -> Vec<&'a str> {
-    let opens = |import: &Import| matches!(import.name.as_str(), "dlopen" | "dlmopen");
     let vendors = is_vendor_file(file) || facts.link.soname.as_deref().is_some_and(is_vendor_file);
-    if vendors || !facts.imports.iter().any(opens) {
+    if vendors || !opens_libraries(facts) {
         return Vec::new();
     }
     let has_longer = |name: &str| {
@@ -56,6 +55,12 @@ pub fn dlopen_candidates<'a>(facts: &'a ImageFacts, file: &str) -> Vec<&'a str> 
             !facts.strings.iter().any(|text| text.contains(&longer))
         })
         .collect()
+}
+
+/// Whether the image imports a function that opens libraries.
+pub fn opens_libraries(facts: &ImageFacts) -> bool {
+    let opens = |import: &Import| matches!(import.name.as_str(), "dlopen" | "dlmopen");
+    facts.imports.iter().any(opens)
 }
 
 /// The load name of a library that begins with this name and a dot.
@@ -82,7 +87,12 @@ pub fn image_names<'a>(image: &Image<'a>) -> impl Iterator<Item = &'a str> {
 /// Whether stubs of gpustub are in the image.
 pub fn has_gpustub(image: &Image<'_>) -> bool {
     let hidden = &image.facts.hidden;
-    hidden.iter().any(|name| name.starts_with("gpustub1_")) || has_text(image, is_gpustubs)
+    hidden.iter().any(|name| name.starts_with("gpustub1_")) || has_run_time(image)
+}
+
+/// Whether gpustub's run time is in the image: not in one that calls no stub, or links a library of stubs.
+pub fn has_run_time(image: &Image<'_>) -> bool {
+    has_text(image, is_gpustubs)
 }
 
 /// Whether the image contains a CUDA runtime: libcudart_static.

@@ -4,6 +4,7 @@
 mod bundled;
 mod container;
 mod device_link;
+mod dlopen_notes;
 mod label_mismatch;
 mod linkage;
 mod load_names;
@@ -45,6 +46,7 @@ pub static RULES: &[&Rule] = &[
     &container::MALFORMED_IMAGE,
     &device_link::MISSING_ARCH,
     &device_link::MISSING_DEVICE_LINK,
+    &dlopen_notes::MISSING_DLOPEN_NOTE,
     &workspace::MISSING_FALLBACK,
     &bundled::MISSING_NVRTC_BUILTINS,
     &workspace::MISSING_PROVIDER,
@@ -61,6 +63,7 @@ pub static RULES: &[&Rule] = &[
     &workspace::OUT_OF_SYNC,
     &bundled::OVERSIZED_FILE,
     &runpath::RELATIVE_RUNPATH,
+    &dlopen_notes::STALE_DLOPEN_NOTE,
     &runtimes::STATIC_CUDART,
     &workspace::STATIC_CUDART_DEPENDENCY,
     &workspace::STATIC_TARGET,

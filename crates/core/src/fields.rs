@@ -65,6 +65,9 @@ pub const SYSTEMS: &[&str] = &["linux", "freebsd", "windows", "macos", "android"
 /// The values of `type`; the first is the default.
 pub const LIBRARY_TYPES: &[&str] = &["static", "shared"];
 
+/// Values of `dlopen-note`; the first is the default.
+pub const DLOPEN_NOTES: &[&str] = &["suggested", "recommended", "off"];
+
 /// Values of `type` of a device-link table; the first is the default.
 pub const DEVICE_LINK_TYPES: &[&str] = &["static", "shared", "module"];
 
@@ -157,6 +160,10 @@ fields! {
             "`\"static\"` puts the stubs, hidden, into the program that links them; `\"shared\"` makes \
              a shared library that exports them, under a symbol version of its own; ship it in the \
              directory of the program, see `docs/distributions.md`. Default: `\"static\"`.";
+        "dlopen-note": Type::OneOf(DLOPEN_NOTES), false, "\"recommended\"",
+            "Priority of the library in the ELF note `.note.dlopen` of images that use the stubs, from which \
+             tools of distributions derive dependencies of packages; `\"off\"`: no note. Linux only, see \
+             `docs/distributions.md`. Default: `\"suggested\"`.";
         "provide": Type::Bool, false, "true",
             "Whether this package brings the stubs. `false`: the stubs in the image come from elsewhere, \
              as with `type = \"shared\"` in another package. For static stubs it is unnecessary: several \

@@ -1,8 +1,12 @@
 //! Library manifests: data of one GPU library (`manifests/<id>.toml`), or of a user-defined library in
 //! `GpuStub.toml`.
 
+#[cfg(feature = "tools")]
+mod exports;
 mod parse;
 
+#[cfg(feature = "tools")]
+pub use exports::Export;
 pub(crate) use parse::{MAX_HOOK_ARGS, MAX_PREFIX_LENGTH, plain_load_names};
 
 use std::sync::OnceLock;
@@ -229,6 +233,9 @@ pub struct Library {
     /// Whether the majors of load names are the library's own (cuDNN 9), independent of its toolkit's,
     /// which only `toolkit_version_from` determines then.
     pub independent_major: bool,
+    /// Whether functions without `version=` in the symbol list have the soname as their version node, as in
+    /// NVIDIA's toolkit libraries.
+    pub versioned_by_soname: bool,
     /// The driver library whose version limits which toolkit majors work: `cuda`.
     pub driver: Option<String>,
     /// Query of the library's own version.

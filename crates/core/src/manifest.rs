@@ -6,6 +6,7 @@ pub(crate) mod archive;
 mod device_link;
 #[cfg(feature = "device-link")]
 pub(crate) mod device_module;
+mod dlopen_note;
 mod features;
 mod library_type;
 mod parse;
@@ -27,6 +28,7 @@ pub use archive::{Archive, ArchiveLayer, ArchiveView, LayerId, ViewId, is_part_n
 pub use device_link::{Cudart, DeviceCode, DeviceLink, SharedFiles};
 #[cfg(feature = "device-link")]
 pub use device_module::{DeviceModule, ModuleFormat};
+pub use dlopen_note::DlopenNote;
 pub use features::{RequiredFeatures, is_same_feature};
 pub use library_type::LibraryType;
 #[cfg(feature = "tools")]
@@ -60,6 +62,8 @@ pub struct Stub {
     pub search_dirs: Vec<Spanned<String>>,
     /// Archive or shared library.
     pub library_type: LibraryType,
+    /// Priority in the note of images that use the stubs.
+    pub dlopen_note: DlopenNote,
     /// `false`: another package provides the stubs.
     pub provide: bool,
     /// Cargo features that enable it.

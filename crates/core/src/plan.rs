@@ -5,12 +5,13 @@ mod planner;
 mod resolve;
 
 use std::borrow::Cow;
+use std::cmp::Reverse;
 
 use crate::abi_table::AbiEntry;
 use crate::by_name::ByName;
 use crate::diag::Diagnostic;
 use crate::library::{Fallback, Hook, Library, LoadName};
-use crate::manifest::{LibraryType, Manifest};
+use crate::manifest::{DlopenNote, LibraryType, Manifest};
 use crate::target::Target;
 use crate::version::{HeaderVersion, Version};
 
@@ -29,6 +30,8 @@ pub struct Inputs {
     /// Whether all libraries of toolkits need a header version, not only those with functions that depend on
     /// it: packages that share stubs must agree on it.
     pub require_header_versions: bool,
+    /// Whether no image gets notes about the libraries that it opens, whatever `dlopen-note` says.
+    pub omit_dlopen_notes: bool,
 }
 
 /// One function of a library.
@@ -68,6 +71,8 @@ pub struct LibraryPlan {
     pub stubbed: bool,
     /// Archive or shared library.
     pub library_type: LibraryType,
+    /// Priority in the note of images that use the stubs.
+    pub dlopen_note: DlopenNote,
     /// Names to load, in the order of majors decided for this program, unversioned last.
     pub load_names: Vec<LoadName>,
     /// The newest major that the manifest knows (0: none).
@@ -95,6 +100,22 @@ pub struct LibraryPlan {
 }
 
 impl LibraryPlan {
+    /// Names in the note of images that use the stubs, newest major first. Package tools map an unversioned name
+    /// to the package for development, so it is in the note only if there is no other.
+    pub fn noted_names(&self) -> Vec<&str> {
+        if self.dlopen_note == DlopenNote::Off {
+            return Vec::new();
+        }
+        // `libOpenCL.so` has a major, too.
+        let versioned = self.load_names.iter().filter(|n| n.name.contains(".so."));
+        let mut names: Vec<&LoadName> = versioned.collect();
+        if names.is_empty() {
+            names = self.load_names.iter().collect();
+        }
+        names.sort_by_key(|name| Reverse(name.major));
+        names.iter().map(|name| name.name.as_str()).collect()
+    }
+
     /// ABI entries of a function by its name in the library.
     pub fn abi_entries(&self, name: &str) -> Vec<AbiEntry> {
         self.manifest.abi.entries(name, self.header_version)

@@ -8,6 +8,7 @@ mod adapted;
 mod errors;
 mod initializers;
 mod libraries;
+mod notes;
 
 use std::fmt::Write as _;
 
@@ -16,6 +17,7 @@ use crate::by_name::ByName;
 use crate::library::c_name;
 use crate::plan::Plan;
 use adapted::{Adapted, adapted};
+use initializers::quote;
 use libraries::Tables;
 
 /// Files by path, with `/`, below one directory.
@@ -81,6 +83,9 @@ fn table(plan: &Plan, tables: &[Tables], retain: u8, only: Option<&str>) -> Stri
             continue;
         }
         let _ = writeln!(text, "GPUSTUB_LIBRARY({id})");
+        if let Some(note) = notes::json(library) {
+            let _ = writeln!(text, "GPUSTUB_NOTE({id}, {})", quote(&note));
+        }
         match HeadersMark::new(Some(&library.manifest), library.header_version) {
             HeadersMark::Unmarked => {}
             HeadersMark::Undeclared => text.push_str(&format!("GPUSTUB_NO_HEADERS({id})\n")),

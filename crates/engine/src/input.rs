@@ -86,6 +86,7 @@ impl Input {
             symbol_files,
             linked,
             require_header_versions: false,
+            omit_dlopen_notes: !manifest.stubs.is_empty() && omits_dlopen_notes(settings)?,
         };
         let (plan, more) = plan(&manifest, &settings.env.target()?, &inputs);
         found.extend(more);
@@ -126,6 +127,24 @@ fn is_linked(settings: &Settings, library: &str) -> Result<bool, Error> {
             let message = format!("unknown value of the environment variable {name}: {other:?}");
             Err(Error::new(&INVALID_VALUE, message)
                 .help("`stub` links the stubs, `dylib` the library itself"))
+        }
+    }
+}
+
+/// Whether the environment turns notes off. Packages that share an image have a `GpuStub.toml` each, and only the
+/// environment of the build reaches all of them.
+fn omits_dlopen_notes(settings: &Settings) -> Result<bool, Error> {
+    const NAME: &str = "GPUSTUB_DLOPEN_NOTES";
+    let Some(value) = settings.env.get(NAME) else {
+        return Ok(false);
+    };
+    match value.to_string_lossy().as_ref() {
+        "" | "on" => Ok(false),
+        "off" => Ok(true),
+        other => {
+            let message = format!("unknown value of the environment variable {NAME}: {other:?}");
+            Err(Error::new(&INVALID_VALUE, message)
+                .help("`on` keeps the notes that `GpuStub.toml` declares, `off` omits all"))
         }
     }
 }

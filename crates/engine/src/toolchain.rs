@@ -38,7 +38,7 @@ use crate::error::Error;
 use crate::files;
 use tool::{Tool, absolute};
 
-pub use shared::{SharedStubs, export_name, link_file, version_script};
+pub use shared::{SharedStubs, export_name, link_file, soname_script, version_script};
 
 /// A C compiler and an archiver for one target.
 #[derive(Debug)]

@@ -19,7 +19,10 @@ use crate::symbols::{Options, read_symbols};
 pub fn check(data: &[u8]) -> bool {
     // Values and errors are both fine; only a panic or an endless loop is not.
     let _ = read_link_facts(data);
-    let _ = read_image(data, &|_, _| true);
+    if let Ok(facts) = read_image(data, &|_, _| true) {
+        let notes: usize = facts.dlopen_notes.iter().map(String::len).sum();
+        assert!(notes <= 1 << 20, "segments of notes may overlap");
+    }
     let _ = read_object(data, &|_, _| true);
     let _ = read_strings(data, &[".so"], &|_| true, &|_| ());
     let _ = code_may_contain(data, &["libcuda.so"], &|_| ());

@@ -1,13 +1,16 @@
 //! Facts about programs and shared libraries that policy checks need.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use object::read::elf::{FileHeader, ProgramHeader, Sym};
 use object::{Endianness, elf};
 
 use crate::device::{DeviceCode, device_code};
+use crate::dlopen_notes::dlopen_notes;
 use crate::elf::{Image, for_class};
 use crate::error::{Error, Problem};
+use crate::file::with_file;
 use crate::link_facts::{LinkFacts, VersionNeeds, loader_facts};
 use crate::strings::Strings;
 
@@ -66,6 +69,8 @@ pub struct ImageFacts {
     /// Requested strings that are not part of a longer one: no other string continues at their end,
     /// nor may code contain a longer one (`code_may_contain`).
     pub whole_strings: BTreeSet<String>,
+    /// JSON of the notes that name libraries which the image opens, in the file's order.
+    pub dlopen_notes: Vec<String>,
     /// Relocatable CUDA device code.
     pub device: DeviceCode,
     /// Required level of x86-64: 3 for x86-64-v3. 0: not declared.
@@ -82,6 +87,11 @@ pub type Keep<'a> = &'a dyn Fn(&str, Option<&str>) -> bool;
 /// is [`Problem::NoDynamicSymbols`].
 pub fn read_image(bytes: &[u8], keep: Keep<'_>) -> Result<ImageFacts, Error> {
     Ok(read(bytes, keep)?)
+}
+
+/// [`read_image`] of a file; the error has its path.
+pub fn read_image_file(path: &Path, keep: Keep<'_>) -> Result<ImageFacts, Error> {
+    with_file(path, |bytes| read_image(bytes, keep))
 }
 
 fn read(bytes: &[u8], keep: Keep<'_>) -> Result<ImageFacts, Problem> {
@@ -113,6 +123,7 @@ fn image_facts<Elf: FileHeader<Endian = Endianness>>(
     dynamic_symbols(&image, &strings, &required, keep, &mut facts)?;
     facts.link.verneed = required.needs;
     facts.x86_level = x86_level(&image);
+    facts.dlopen_notes = dlopen_notes(&image);
     facts.device = device_code(&image);
     sections(&image, keep, &mut facts);
     Ok(facts)
@@ -147,6 +158,26 @@ fn x86_level<Elf: FileHeader<Endian = Endianness>>(image: &Image<'_, Elf>) -> u8
         }
     }
     level
+}
+
+/// Whether the bytes are a shared library of stubs, by its note (`elf_table.h`), as the run time decides.
+pub fn is_stub_library(bytes: &[u8]) -> bool {
+    fn has_note<Elf: FileHeader<Endian = Endianness>>(bytes: &[u8]) -> Result<bool, Problem> {
+        let image = Image::<Elf>::parse(bytes)?;
+        for segment in image.segments() {
+            let Ok(Some(mut notes)) = segment.notes(image.endian, image.data()) else {
+                continue;
+            };
+            while let Ok(Some(note)) = notes.next() {
+                if note.name() == b"gpustub" {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+    let read = || -> Result<bool, Problem> { for_class!(bytes, has_note) };
+    read().unwrap_or(false)
 }
 
 fn dynamic_symbols<Elf: FileHeader<Endian = Endianness>>(

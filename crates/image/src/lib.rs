@@ -17,6 +17,7 @@
 
 mod archive;
 mod device;
+mod dlopen_notes;
 pub mod edit;
 mod elf;
 mod error;
@@ -40,7 +41,10 @@ pub use device::{
 pub use error::{Error, Problem};
 pub use file::{read_link_facts_file, read_symbols_file};
 pub use ifs::to_ifs;
-pub use image_facts::{ImageFacts, ImageKind, Import, ImportVersion, Keep, read_image};
+pub use image_facts::{
+    ImageFacts, ImageKind, Import, ImportVersion, Keep, is_stub_library, read_image,
+    read_image_file,
+};
 pub use link_facts::{LinkFacts, VersionNeed, read_link_facts};
 pub use relocatable::{ObjectFacts, read_object};
 pub use strings_scan::{ConsumedFn, code_may_contain, read_strings};

@@ -10,8 +10,20 @@ use std::sync::OnceLock;
 
 use damage::{changes, overwritten as damaged};
 use gpustub_image::fuzz::{archive as check_archive, check, edit as check_edit};
+use gpustub_image::read_image;
 use library::{KINDS, build, build_importer, run};
 use proptest::prelude::*;
+
+/// Notes of the type that names opened libraries, and one of another owner.
+const NOTES: &str = r#"
+#define NOTE(name, owner, text) \
+    __attribute__((used, section(".note.dlopen"), aligned(4))) static const struct { \
+        unsigned sizes[2], type; char owner_[4], text_[4]; \
+    } name = {{4, sizeof text}, 0x407c0c0a, owner, text};
+NOTE(note_1, "FDO", "[1]")
+NOTE(note_0, "GNU", "[0]")
+NOTE(note_2, "FDO", "[2]")
+"#;
 
 /// A real library, small enough that most of its bytes are headers and tables.
 fn small() -> &'static [u8] {
@@ -19,7 +31,12 @@ fn small() -> &'static [u8] {
     BYTES.get_or_init(|| {
         let directory = tempfile::tempdir().unwrap();
         let flags = ["-DVERSIONED", "-DIFUNC", "-Wl,--hash-style=both", "-s"];
-        let bytes = std::fs::read(build(directory.path(), &["cc"], KINDS, &flags)).unwrap();
+        let source = format!("{KINDS}{NOTES}");
+        let bytes = std::fs::read(build(directory.path(), &["cc"], &source, &flags)).unwrap();
+        let facts = read_image(&bytes, &|_, _| true).unwrap();
+        let mut notes = facts.dlopen_notes;
+        notes.sort(); // gcc reverses them
+        assert_eq!(notes, ["[1]", "[2]"]);
         assert!(check(&bytes), "undamaged, it is readable");
         bytes
     })

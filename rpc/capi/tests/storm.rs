@@ -317,66 +317,71 @@ fn heavy_storms_leave_no_memory() -> Result {
     let (_, memory) = server.add(Generation::LLVM_20, 8, 32)?;
     let client = Client::new(memory, HostLocks::yielding());
     let (calls, ended) = (AtomicU64::new(0), AtomicBool::new(false));
-    let (before, most, after, reset, beside) = thread::scope(|scope| -> Result<_> {
+    let (before, most, after, reset, beside) = thread::scope(|serving| -> Result<_> {
         for _ in 0..2 {
-            scope.spawn(move || server.serve());
+            serving.spawn(move || server.serve());
         }
         let _stop = Stop(server);
-        let _end = End(&ended);
-        let calling = scope.spawn(|| honest(&client, &calls, &ended));
-        // These have started the threads and taken the memory that honest calls need.
-        wait_until("too few honest calls", || {
-            Ok(calls.load(Ordering::Acquire) >= CALLS)
-        })?;
-        let (before, threads_before) = (resident()?, threads()?);
-        let (mut most, mut after, mut reset, mut beside) = (0, 0, 0, 0);
-        for (generation, lanes) in [(Generation::LLVM_20, 32), (Generation::LLVM_23, 64)] {
-            let (device, memory) = server.add(generation, PORTS, lanes)?;
-            let calm = AtomicBool::new(false);
-            thread::scope(|scope| -> Result {
-                let _end = End(&calm);
-                let (memory, calm) = (&memory, &calm);
-                for thread in 1..3 {
-                    let seed = u64::from(lanes) << 8 | thread;
-                    scope.spawn(move || {
-                        storm(memory, seed.wrapping_mul(0x9e37_79b9_7f4a_7c15), calm)
-                    });
-                }
-                let (from, first) = (Instant::now(), calls.load(Ordering::Acquire));
-                let mut answered = 0;
-                while from.elapsed() < STORM || answered < CALLS {
-                    if from.elapsed() > STORM + PATIENCE {
-                        return Err(format!("{answered} honest calls beside a storm").into());
-                    }
-                    for _ in 0..5 {
-                        // Between two samples.
-                        thread::sleep(Duration::from_millis(2));
-                        most = most.max(resident()?);
-                    }
-                    let now = calls.load(Ordering::Acquire) - first;
-                    // Otherwise all ports would be out of service soon. A reset abandons calls whose jobs are queued:
-                    // they do not pile up where the threads of the server make progress.
-                    if now > answered {
-                        let mut ports = 0;
-                        // SAFETY: the server is valid.
-                        check(unsafe { gpurpc_device_reset_ports(server.0, device, &mut ports) })?;
-                        reset += ports;
-                        answered = now;
-                    }
-                }
-                beside += answered;
-                // SAFETY: the server is valid.
-                check(unsafe { gpurpc_device_remove(server.0, device) })
+        // The client ends before the server stops, also after an error: its call would wait forever.
+        thread::scope(|scope| -> Result<_> {
+            let _end = End(&ended);
+            let calling = scope.spawn(|| honest(&client, &calls, &ended));
+            // These have started the threads and taken the memory that honest calls need.
+            wait_until("too few honest calls", || {
+                Ok(calls.load(Ordering::Acquire) >= CALLS)
             })?;
-            // Jobs of the removed device have ended with their threads, and take no memory later.
-            wait_until("threads of the removed device", || {
-                Ok(threads()? <= threads_before)
-            })?;
-            after = after.max(resident()?);
-        }
-        ended.store(true, Ordering::Release);
-        calling.join().map_err(|_| "a wrong answer")?;
-        Ok((before, most, after, reset, beside))
+            let (before, threads_before) = (resident()?, threads()?);
+            let (mut most, mut after, mut reset, mut beside) = (0, 0, 0, 0);
+            for (generation, lanes) in [(Generation::LLVM_20, 32), (Generation::LLVM_23, 64)] {
+                let (device, memory) = server.add(generation, PORTS, lanes)?;
+                let calm = AtomicBool::new(false);
+                thread::scope(|scope| -> Result {
+                    let _end = End(&calm);
+                    let (memory, calm) = (&memory, &calm);
+                    for thread in 1..3 {
+                        let seed = u64::from(lanes) << 8 | thread;
+                        scope.spawn(move || {
+                            storm(memory, seed.wrapping_mul(0x9e37_79b9_7f4a_7c15), calm)
+                        });
+                    }
+                    let (from, first) = (Instant::now(), calls.load(Ordering::Acquire));
+                    let mut answered = 0;
+                    while from.elapsed() < STORM || answered < CALLS {
+                        if from.elapsed() > STORM + PATIENCE {
+                            return Err(format!("{answered} honest calls beside a storm").into());
+                        }
+                        for _ in 0..5 {
+                            // Between two samples.
+                            thread::sleep(Duration::from_millis(2));
+                            most = most.max(resident()?);
+                        }
+                        let now = calls.load(Ordering::Acquire) - first;
+                        // Otherwise all ports would be out of service soon. A reset abandons calls whose jobs are queued:
+                        // they do not pile up where the threads of the server make progress.
+                        if now > answered {
+                            let mut ports = 0;
+                            // SAFETY: the server is valid.
+                            check(unsafe {
+                                gpurpc_device_reset_ports(server.0, device, &mut ports)
+                            })?;
+                            reset += ports;
+                            answered = now;
+                        }
+                    }
+                    beside += answered;
+                    // SAFETY: the server is valid.
+                    check(unsafe { gpurpc_device_remove(server.0, device) })
+                })?;
+                // Jobs of the removed device have ended with their threads, and take no memory later.
+                wait_until("threads of the removed device", || {
+                    Ok(threads()? <= threads_before)
+                })?;
+                after = after.max(resident()?);
+            }
+            ended.store(true, Ordering::Release);
+            calling.join().map_err(|_| "a wrong answer")?;
+            Ok((before, most, after, reset, beside))
+        })
     })?;
     let mb = |bytes: u64| bytes / 1_000_000;
     println!(

@@ -401,6 +401,7 @@ fn shared_symbols(machine: Machine) -> Result<BTreeSet<String>> {
         let name = match name.strip_prefix("gpustub1_") {
             Some(rest) if rest.starts_with("family_") => "gpustub1_family_<family>",
             Some(rest) if rest.starts_with("library_") => "gpustub1_library_<library>_<hash>",
+            Some(rest) if rest.starts_with("note_") => "gpustub1_note_<library>",
             Some(rest) if rest.starts_with("state_") => "gpustub1_state_<library>",
             Some(rest) if rest.starts_with("targets_") => "gpustub1_targets_<function>",
             Some(rest) if rest.starts_with("adapter_") => "gpustub1_adapter_<function>_<code>",

@@ -5,46 +5,63 @@
 //! DIR/include    gpustub.h
 //! DIR/link       directory for `-L`: an archive for each library; with --type shared, what linkers read in
 //!                place of the shared library, and a linker script for each library
-//! DIR/lib        with --type shared: the library to ship
+//! DIR/lib        with --type shared: the library to ship; with --soname: a library for each, and nothing else
 //! DIR            files of CMake, Meson, Bazel and pkg-config (`export/stubs/build_files.rs`)
 //! ```
 
 mod build_files;
+mod importers;
+mod request;
+mod soname;
 
 use std::fs;
 use std::path::Path;
 
 use gpustub_core::diag::{Diagnostic, Level, UNSUPPORTED_TARGET, has_errors};
 use gpustub_core::library::Library;
-use gpustub_core::manifest::{LibraryType, Stub};
-use gpustub_core::plan::{Inputs, Plan, plan};
+use gpustub_core::manifest::LibraryType;
+use gpustub_core::plan::Plan;
 use gpustub_core::sources::{SourceSet, render_for_c};
 use gpustub_core::target::{SUPPORTED, Target};
 use gpustub_edit::templates;
 use gpustub_engine::toolchain::version_script;
 use gpustub_report::error::{Error, Result};
 use gpustub_report::ops::{self, Operation};
-use gpustub_report::report::Sources;
 use gpustub_report::shell::Shell;
-use gpustub_workspace::tables::Declared;
-use gpustub_workspace::workspace::{NO_PACKAGE, host_triple, target};
+use gpustub_workspace::workspace::{host_triple, target};
 use serde_json::json;
 
 use crate::cli;
 use crate::compile;
-use crate::shipped;
+use importers::{Importers, Provided};
+use request::Request;
 
 /// Runs the command.
 pub fn run(options: &cli::ExportStubs, shell: &mut Shell) -> Result<bool> {
     let target = target(options.target.as_deref())?;
-    let (plan, mut found, sources) = planned(options, &target)?;
-    // A package builds without stubs where there can be none; an export without stubs is useless.
-    for one in found
-        .iter_mut()
-        .filter(|one| one.code.id == UNSUPPORTED_TARGET.id)
-    {
-        one.level = Level::Error;
-        one.help = Some(format!("supported are {}", SUPPORTED.join(", ")));
+    let importers = Importers::read(&options.importers)?;
+    if !options.soname.is_empty() {
+        return soname::run(options, &target, importers.as_ref(), shell);
+    }
+    let mut request = Request {
+        libraries: options.libraries.clone(),
+        header_version: options.header_version.clone(),
+        cargo: &options.cargo,
+    };
+    if let Some(importers) = &importers {
+        if request.libraries.is_empty() {
+            request.libraries = importers.libraries(&target.os)?;
+        }
+        request.add_header_versions(&target.os, importers.needed())?;
+    }
+    let (mut plan, mut found, sources) = request.plan(&target)?;
+    refuse_target(&mut found);
+    if let Some(importers) = importers.filter(|_| !has_errors(&found)) {
+        let mut provided = Provided::default();
+        provided.add(&plan);
+        importers.check_any(&provided)?;
+        importers.restrict(&mut plan);
+        found.extend(importers.without_stub(&target.os, &provided));
     }
     shell.diagnostics(&found, &sources)?;
     if has_errors(&found) {
@@ -107,114 +124,9 @@ pub fn run(options: &cli::ExportStubs, shell: &mut Shell) -> Result<bool> {
     }
     let help = "name a directory for the stubs alone, such as `--out-dir stubs`";
     Operation::refuse_to_replace(&files.operations, is_ours, help)?;
-    let out = options.out_dir.display();
-    files.operations.retain(|operation| !operation.is_done());
-    ops::apply(&files.operations, |o| {
-        if o.removes() {
-            shell.status(o.verb(), &o.shown);
-        } else {
-            shell.detail(o.verb(), &o.shown);
-        }
-    })?;
-    let written = files.operations.iter().filter(|one| !one.removes());
-    match written.count() {
-        0 => shell.status("Fresh", out.to_string()),
-        1 => shell.status("Generated", format!("1 file in {out}")),
-        n => shell.status("Generated", format!("{n} files in {out}")),
-    }
+    files.write(shell)?;
     shell.note(next_step(options, &plan, name.as_deref()));
     Ok(true)
-}
-
-/// Plan of the named libraries, or of those of a package, with all diagnostics.
-fn planned(
-    options: &cli::ExportStubs,
-    target: &Target,
-) -> Result<(Plan, Vec<Diagnostic>, Sources)> {
-    let is_shipped = |name: &String| Library::builtin(name).is_some();
-    if !options.libraries.iter().all(is_shipped)
-        && let Some((declared, written)) = declared_libraries(options)?
-    {
-        let (plan, found) = declared.plan(target, &declared.inputs);
-        let is_added = |one: &Diagnostic| {
-            let origin = one.origin.as_ref();
-            origin.is_some_and(|o| o.file == declared.shown && o.span.start > written)
-        };
-        let (mut added, mut found): (Vec<_>, Vec<_>) = found.into_iter().partition(is_added);
-        shipped::on_command_line(&mut added, &declared.manifest, target, add_options);
-        found.extend(added);
-        return Ok((plan, found, declared.sources()));
-    }
-    let versions = &options.header_version;
-    if options.libraries.is_empty() {
-        let declared = Declared::read_one(&options.cargo).map_err(or_library)?;
-        if !versions.is_empty() {
-            return Err(unused_header_version(&declared));
-        }
-        let (plan, found) = declared.plan(target, &declared.inputs);
-        return Ok((plan, found, declared.sources()));
-    }
-    let (mut libraries, mut found) = shipped::look_up(&options.libraries);
-    libraries.sort_unstable_by(|a, b| a.id.cmp(&b.id));
-    libraries.dedup_by(|a, b| a.id == b.id);
-    let headers = shipped::header_versions(&libraries, versions)?;
-    let ids = libraries.iter().map(|library| library.id.as_str());
-    let (manifest, more) = shipped::manifest(ids.zip(headers));
-    found.extend(more);
-    let (plan, more) = plan(&manifest, target, &Inputs::default());
-    found.extend(more);
-    shipped::on_command_line(&mut found, &manifest, target, add_options);
-    Ok((plan, found, Sources::new()))
-}
-
-/// Declarations of the named libraries, if `GpuStub.toml` has a table for each that gpustub does not
-/// know, and the length of its text. A known library without a table gets one after this text, with the
-/// options of the command line.
-fn declared_libraries(options: &cli::ExportStubs) -> Result<Option<(Declared, usize)>> {
-    // Without the file, the error is about the name.
-    let Ok(declared) = Declared::read_one(&options.cargo) else {
-        return Ok(None);
-    };
-    let written = declared.text.len();
-    if has_errors(&declared.diagnostics) {
-        return Ok(Some((declared, written)));
-    }
-    let has_table = |id: &str| {
-        declared
-            .manifest
-            .stubs
-            .iter()
-            .any(|stub| stub.id.value == id)
-    };
-    let without: Vec<String> = options
-        .libraries
-        .iter()
-        .filter(|id| !has_table(id))
-        .cloned()
-        .collect();
-    let (libraries, unknown) = shipped::look_up(&without);
-    if !unknown.is_empty() {
-        return Ok(None);
-    }
-    if libraries.is_empty() && !options.header_version.is_empty() {
-        return Err(unused_header_version(&declared));
-    }
-    let headers = shipped::header_versions(&libraries, &options.header_version)?;
-    let ids = libraries.iter().map(|library| library.id.as_str());
-    let text = format!("{}\n{}", declared.text, shipped::tables(ids.zip(headers)));
-    let mut declared = Declared::from_text(&declared.directory, text)?;
-    let is_named = |stub: &Stub| options.libraries.contains(&stub.id.value);
-    declared.manifest.stubs.retain(is_named);
-    Ok(Some((declared, written)))
-}
-
-fn unused_header_version(declared: &Declared) -> Error {
-    Error::new("`--header-version` is for libraries named on the command line, without a table")
-        .help(format!("set `header-version` in {}", declared.shown))
-}
-
-fn add_options(options: &str) -> String {
-    format!("add `{options}`")
 }
 
 /// The library type that all declared stubs share.
@@ -281,6 +193,36 @@ impl Files<'_> {
         self.operations.push(Operation::write(path, shown, bytes)?);
         Ok(())
     }
+
+    /// Writes and removes the files that need it.
+    fn write(&mut self, shell: &mut Shell) -> Result<()> {
+        let out = self.options.out_dir.display();
+        self.operations.retain(|operation| !operation.is_done());
+        ops::apply(&self.operations, |o| {
+            if o.removes() {
+                shell.status(o.verb(), &o.shown);
+            } else {
+                shell.detail(o.verb(), &o.shown);
+            }
+        })?;
+        let written = self.operations.iter().filter(|one| !one.removes());
+        match written.count() {
+            0 => shell.status("Fresh", out.to_string()),
+            1 => shell.status("Generated", format!("1 file in {out}")),
+            n => shell.status("Generated", format!("{n} files in {out}")),
+        }
+        Ok(())
+    }
+}
+
+/// Makes missing support of the target an error: a package builds without stubs where there can be none, but an
+/// export without stubs is useless.
+fn refuse_target(found: &mut [Diagnostic]) {
+    let is_it = |one: &&mut Diagnostic| one.code.id == UNSUPPORTED_TARGET.id;
+    for one in found.iter_mut().filter(is_it) {
+        one.level = Level::Error;
+        one.help = Some(format!("supported are {}", SUPPORTED.join(", ")));
+    }
 }
 
 /// Adds the libraries under the names of the real ones.
@@ -312,18 +254,6 @@ fn link_directory(
         }
     }
     Ok(())
-}
-
-/// Outside of a package, libraries have to be named.
-fn or_library(mut error: Error) -> Error {
-    if error.help.as_deref() == Some(NO_PACKAGE) {
-        error.help = Some(
-            "name libraries, such as `cargo gpustub export stubs cudart --out-dir stubs`, or run this \
-             inside a package with a GpuStub.toml"
-                .to_owned(),
-        );
-    }
-    error
 }
 
 /// C compiler in a printed command: `cc` compiles for the host only.

@@ -118,7 +118,9 @@ fn missing_nvrtc_builtins(package: &Package, findings: &mut Findings) {
     }
     let mut directories: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for image in package.images() {
-        let Some(gpu) = identity(&image).filter(|gpu| gpu.stem == "nvrtc") else {
+        // Stubs under the name of the library find both files elsewhere.
+        let gpu = identity(&image).filter(|gpu| gpu.stem == "nvrtc" && !has_gpustub(&image));
+        let Some(gpu) = gpu else {
             continue;
         };
         let prefixes = gpu.library.map_or(&[][..], |library| &library.preload);

@@ -14,7 +14,7 @@ use crate::returns::{MAX_STRUCT_SIZE, MIN_STRUCT_SIZE};
 use crate::spanned::{Spanned, values};
 use crate::symbols::SymbolList;
 
-const KEYS: [&str; 18] = [
+const KEYS: [&str; 19] = [
     "schema",
     "id",
     "title",
@@ -26,6 +26,7 @@ const KEYS: [&str; 18] = [
     "preload",
     "toolkit-version-from",
     "independent-major",
+    "symbol-version",
     "load-names",
     "search",
     "status",
@@ -61,6 +62,9 @@ const ENCODINGS: [(&str, VersionEncoding); 5] = [
     ("property", VersionEncoding::Property),
     ("driver", VersionEncoding::Driver),
 ];
+
+/// Values of `symbol-version`.
+const SYMBOL_VERSIONS: [(&str, bool); 1] = [("soname", true)];
 
 const HOOK_KINDS: [(&str, HookKind); 5] = [
     ("open", HookKind::Open),
@@ -149,6 +153,10 @@ impl Reader<'_, '_> {
             toolkit_version_from: self.toolkit_version_from(top),
             independent_major: match top.get("independent-major") {
                 Some(value) => self.decoder.boolean(&value)?,
+                None => false,
+            },
+            versioned_by_soname: match top.get("symbol-version") {
+                Some(value) => self.decoder.one_of(&value, &SYMBOL_VERSIONS)?,
                 None => false,
             },
             family: match top.get("family") {

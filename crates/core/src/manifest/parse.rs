@@ -11,7 +11,7 @@ mod policy;
 #[cfg(feature = "tools")]
 mod toolkit;
 
-use super::{Custom, LibraryType, Manifest, RequiredFeatures, Stub, Targets};
+use super::{Custom, DlopenNote, LibraryType, Manifest, RequiredFeatures, Stub, Targets};
 use crate::by_name::ByName;
 use crate::decode::{Decoder, Table, Value};
 use crate::diag::{Diagnostic, INVALID_VALUE};
@@ -26,6 +26,12 @@ use crate::version::{HeaderChoice, Version};
 const LIBRARY_TYPES: [(&str, LibraryType); 2] = [
     ("static", LibraryType::Static),
     ("shared", LibraryType::Shared),
+];
+
+const DLOPEN_NOTES: [(&str, DlopenNote); 3] = [
+    ("suggested", DlopenNote::Suggested),
+    ("recommended", DlopenNote::Recommended),
+    ("off", DlopenNote::Off),
 ];
 
 const LIST_HELP: &str =
@@ -126,6 +132,7 @@ fn stub(decoder: &mut Decoder<'_>, id: &str, value: &Value<'_>) -> Option<Stub> 
         min_version: version(decoder, &table, "min-version", takes, Version::parse),
         search_dirs: checked_strings(decoder, &table, "search-dirs", search_dir),
         library_type: LibraryType::default(),
+        dlopen_note: DlopenNote::default(),
         provide: true,
         required_features: required_features(decoder, &table),
         targets: targets(decoder, id, &table),
@@ -136,6 +143,12 @@ fn stub(decoder: &mut Decoder<'_>, id: &str, value: &Value<'_>) -> Option<Stub> 
         .and_then(|value| decoder.one_of(&value, &LIBRARY_TYPES))
     {
         stub.library_type = library_type;
+    }
+    if let Some(note) = table
+        .get("dlopen-note")
+        .and_then(|value| decoder.one_of(&value, &DLOPEN_NOTES))
+    {
+        stub.dlopen_note = note;
     }
     if let Some(provide) = table
         .get("provide")
@@ -353,6 +366,8 @@ mod tests {
             fields::MODULE_FORMATS
         );
         assert_eq!(LIBRARY_TYPES.map(|(name, _)| name), fields::LIBRARY_TYPES);
+        assert_eq!(DLOPEN_NOTES.map(|(name, _)| name), fields::DLOPEN_NOTES);
+        assert!(DLOPEN_NOTES.iter().all(|(name, note)| note.word() == *name));
         assert_eq!(policy::LEVELS.map(|(name, _)| name), fields::LEVELS);
     }
 

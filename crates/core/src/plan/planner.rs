@@ -10,7 +10,7 @@ use crate::diag::{
     MISSING_HEADER_VERSION, MISSING_LOAD_NAME, UNKNOWN_VERSION, UNSUPPORTED_TARGET, listing,
 };
 use crate::library::{Library, LoadName, c_name};
-use crate::manifest::{LibraryType, Manifest, Stub};
+use crate::manifest::{DlopenNote, LibraryType, Manifest, Stub};
 use crate::spanned::values;
 use crate::target::Target;
 
@@ -70,6 +70,7 @@ impl<'a> Planner<'a> {
                 linked.extend_from_slice(&library.manifest.link_names);
                 // `gpustub.h` reports the library that the loader has loaded.
                 library.stubbed = false;
+                library.dlopen_note = DlopenNote::Off;
                 library.functions = Cow::default();
                 library.specs = vec![Spec::default()].into();
             }
@@ -141,6 +142,7 @@ impl<'a> Planner<'a> {
         Some(LibraryPlan {
             stubbed: true,
             library_type: stub.library_type,
+            dlopen_note: self.dlopen_note(stub),
             load_names: self.load_names(stub, &library),
             header_version: stub.header_version(),
             min_version: stub.min_version.as_ref().map(|version| version.value),
@@ -150,6 +152,14 @@ impl<'a> Planner<'a> {
             functions,
             ..self.unstubbed(library)
         })
+    }
+
+    /// Only packages of Linux are made by tools that read the notes.
+    fn dlopen_note(&self, stub: &Stub) -> DlopenNote {
+        if self.inputs.omit_dlopen_notes || self.target.os != "linux" {
+            return DlopenNote::Off;
+        }
+        stub.dlopen_note
     }
 
     /// Plan of a library whose version is queried only.
@@ -172,6 +182,7 @@ impl<'a> Planner<'a> {
         LibraryPlan {
             stubbed: false,
             library_type: LibraryType::default(),
+            dlopen_note: DlopenNote::Off,
             load_names: library.load_names.get(os).cloned().unwrap_or_default(),
             newest_major: library.majors(os).first().copied().unwrap_or(0),
             header_version: None,

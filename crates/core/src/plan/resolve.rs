@@ -262,6 +262,7 @@ fn own(id: &str) -> Library {
         preload: Vec::new(),
         toolkit_version_from: Vec::new(),
         independent_major: false,
+        versioned_by_soname: false,
         driver: None,
         version_query: None,
         // No library's success: 0 would claim that the call was made.

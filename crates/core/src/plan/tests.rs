@@ -107,6 +107,35 @@ fn majors_are_tried_in_order() {
 }
 
 #[test]
+fn notes_have_the_accepted_names_newest_first() {
+    let noted = |keys: &str| {
+        let plan = plan_of(&format!("{OWN}{keys}"));
+        let names = plan.libraries[0].noted_names();
+        names
+            .iter()
+            .map(|&name| name.to_owned())
+            .collect::<Vec<_>>()
+    };
+    let all = ["libacme.so.4", "libacme.so.3", "libacme.so.2"];
+    assert_eq!(noted("header-version = '2'\n"), all);
+    assert_eq!(noted("majors = ['2', '3']\n"), all[1..]);
+    assert_eq!(noted("dlopen-note = 'off'\n"), [""; 0]);
+}
+
+/// The environment of a build turns the notes of all packages off.
+#[test]
+fn notes_are_omitted_on_request() {
+    let (manifest, _) = Manifest::parse("GpuStub.toml", "schema = 1\n[stub.opencl]\n");
+    let inputs = Inputs {
+        omit_dlopen_notes: true,
+        ..Inputs::default()
+    };
+    let target = Target::from_triple("x86_64-unknown-linux-gnu").unwrap();
+    let (plan, _) = plan(&manifest, &target, &inputs);
+    assert_eq!(plan.libraries[0].dlopen_note, DlopenNote::Off);
+}
+
+#[test]
 fn only_callable_symbols_become_functions() {
     let (plan, diagnostics) = plan_for("x86_64-unknown-linux-gnu", OWN, None);
     let acme = &plan.libraries[0];

@@ -48,6 +48,7 @@ fn tables_have_the_form_that_the_run_time_reads() {
 #define GPUSTUB_RETAIN 0
 #define GPUSTUB_TABLES d46204a33f41d5ac
 GPUSTUB_LIBRARY(acme_lt)
+GPUSTUB_NOTE(acme_lt, \"[{\\\"soname\\\":[\\\"libacme.so.3\\\"],\\\"feature\\\":\\\"acme-lt\\\",\\\"description\\\":\\\"acme-lt\\\",\\\"priority\\\":\\\"suggested\\\"}]\")
 GPUSTUB_HEADERS(acme_lt, 3.0)
 GPUSTUB_FN(acme_lt, acmeClose, 0)
 GPUSTUB_FN(acme_lt, acmeCount, 1)
@@ -130,6 +131,45 @@ MERGED const struct library gpustub1_library_acme_lt_d46204a33f41d5ac = {
     .abi_texts = (const char *)&abi_texts_of_acme_lt,
 };
 "#
+    );
+}
+
+/// Notes for tools that make packages of Linux.
+#[test]
+fn notes_name_each_library_once() {
+    let notes = |body: &str, triple: &str| -> Vec<String> {
+        let manifest = format!("schema = 1\n{body}");
+        let table = &render_text(&manifest, triple)["gpustub_table.inc"];
+        let lines = table.lines().filter_map(|line| {
+            let (library, json) = line.strip_prefix("GPUSTUB_NOTE(")?.split_once(", ")?;
+            Some(format!("{library}: {}", json.strip_suffix(')')?))
+        });
+        lines.collect()
+    };
+    let linux = "x86_64-unknown-linux-gnu";
+    let title = "\\\"description\\\":\\\"";
+    // The driver, whose version is queried, is no library that the program uses.
+    let cudart =
+        "[stub.cudart]\nheader-version = '12'\ndlopen-note = 'recommended'\n[stub.opencl]\n";
+    let found = notes(cudart, linux);
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found[0].starts_with("cudart: ") && found[0].contains(title));
+    assert!(found[0].contains("libcudart.so.13\\\",\\\"libcudart.so.12\\\""));
+    assert!(found[0].ends_with("\\\"priority\\\":\\\"recommended\\\"}]\""));
+    assert!(found[1].contains("[\\\"libOpenCL.so.1\\\"]"), "{found:?}");
+    let bsd = "[stub.bsd]\nload-names = { freebsd = ['libbsd.so.1'] }\nsymbols = 'acme.symbols'\n";
+    assert_eq!(notes(bsd, "x86_64-unknown-freebsd"), [""; 0]);
+    assert_eq!(
+        notes("[stub.opencl]\ndlopen-note = 'off'\n", linux),
+        [""; 0]
+    );
+    // The only name is noted even if it is unversioned; quotes are those of JSON, within those of C.
+    let odd = "[stub.odd]\nload-names = { linux = ['libodd\"é.so'] }\nsymbols = 'acme.symbols'\n";
+    let escaped = r#"[{\"soname\":[\"libodd\\\"\303\251.so\"]"#;
+    assert!(
+        notes(odd, linux)[0].contains(escaped),
+        "{:?}",
+        notes(odd, linux)
     );
 }
 
@@ -394,6 +434,6 @@ fn strings_survive_a_c_compiler() {
         ("\n1", "\"\\0121\""),
         ("é", "\"\\303\\251\""),
     ] {
-        assert_eq!(initializers::quote(text), literal);
+        assert_eq!(quote(text), literal);
     }
 }

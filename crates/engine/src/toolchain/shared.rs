@@ -9,14 +9,20 @@
 //!   version, such as of any library that needs libcuda.so.1, binds to the first default version in scope,
 //!   and to no hidden one (glibc, dl-lookup.c: check_match; FreeBSD, rtld.c: matched_symbol).
 //!
+//! A library with the soname of a real one ([`soname_script`]) has the nodes of that one instead, as default versions,
+//! and its `.link.so` would be the same file.
+//!
 //! Programs for musl load the first form under the second name: musl ignores versions of references, and
 //! finds no hidden one (dynlink.c: gnu_lookup).
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use gpustub_core::by_name::ByName;
 use gpustub_core::diag::{COMPILER_ERROR, IO_ERROR};
+use gpustub_core::text::join;
 
 use super::{OBJECTS, Toolchain, absolute, failed};
 use crate::error::Error;
@@ -57,12 +63,36 @@ pub fn version_script(name: &str) -> String {
     )
 }
 
+/// Version script of a library that replaces the real one for a program: exactly these functions, each with its
+/// version node, if it has one. Functions without a node stay in the base version, which a script with nodes cannot
+/// name; nothing else that is visible does.
+pub fn soname_script<'a>(
+    functions: impl IntoIterator<Item = (&'a str, Option<&'a str>)>,
+) -> String {
+    let mut nodes = BTreeMap::<&str, Vec<&str>>::new();
+    for (name, version) in functions {
+        if let Some(version) = version {
+            nodes.entry(version).or_default().push(name);
+        }
+    }
+    let mut text = String::new();
+    let mut local = " local: gpustub1_*; _end; _edata; __bss_start;";
+    for (node, names) in &nodes {
+        let names = join(names, "; ");
+        text.push_str(&format!("{node} {{ global: {names};{local} }};\n"));
+        local = "";
+    }
+    if nodes.is_empty() {
+        text = format!("{{{local} }};\n");
+    }
+    text
+}
+
 impl Toolchain {
     /// Compiles the sources in `dir` with exported stubs, and links them into the shared library
     /// `library`, whose file name becomes its soname.
     pub fn shared_library(&self, dir: &Path, library: &Path) -> Result<SharedStubs, Error> {
-        let file = library.file_name().map(|name| name.to_string_lossy());
-        let file = file.unwrap_or_default();
+        let file = file_name(library);
         let Some(name) = file.strip_prefix("lib").and_then(|n| n.strip_suffix(".so")) else {
             let message = format!("{} is not the name of a library", library.display());
             return Err(Error::new(&IO_ERROR, message));
@@ -70,15 +100,13 @@ impl Toolchain {
         let define = format!("-DGPUSTUB_EXPORT={}", export_name(name));
         self.objects(dir, &[&define])?;
         self.object(dir, &[&define], CLIENT.1, CLIENT.0)?;
-        let script = dir.join("gpustub.map");
-        files::write_if_changed(&script, version_script(name).as_bytes())?;
 
         let linked = SharedStubs {
             library: library.to_owned(),
             client: dir.join(CLIENT.0),
             link_library: link_file(library),
         };
-        let new = self.link_stubs(dir, library, &[])?;
+        let new = self.link(dir, library, &version_script(name), &[])?;
         let mut image = fs::read(&new).map_err(|e| Error::io("read", &new, &e))?;
         files::rename(&new, &linked.link_library)?;
         if self.target.env != "musl" && hide_versions(&mut image).is_none() {
@@ -88,8 +116,17 @@ impl Toolchain {
         Ok(linked)
     }
 
-    /// Compiles the sources in `dir`, and links them into the shared library `library` for finished images:
-    /// `exports` has the functions of each version node. Returns its bytes.
+    /// As [`Self::shared_library`], for programs that need or open the real library of this file name: `script`
+    /// is a [`soname_script`], and the versions are default ones.
+    pub fn soname_library(&self, dir: &Path, library: &Path, script: &str) -> Result<(), Error> {
+        let define = format!("-DGPUSTUB_EXPORT={}", export_name(&file_name(library)));
+        self.objects(dir, &[&define])?;
+        let new = self.link(dir, library, script, &[])?;
+        files::rename(&new, library)
+    }
+
+    /// As [`Self::shared_library`], for finished images: `exports` has the functions of each version node. Returns
+    /// the bytes of the library.
     pub fn stub_library(
         &self,
         dir: &Path,
@@ -97,19 +134,23 @@ impl Toolchain {
         exports: &ByName<Vec<String>>,
     ) -> Result<Vec<u8>, Error> {
         self.objects(dir, &["-DGPUSTUB_EXPORT=repaired"])?;
-        let script = dir.join("gpustub.map");
-        files::write_if_changed(&script, node_script(exports).as_bytes())?;
-        let new = self.link_stubs(dir, library, &["-Wl,-s"])?;
+        let new = self.link(dir, library, &node_script(exports), &["-Wl,-s"])?;
         let mut image = fs::read(&new).map_err(|e| Error::io("read", &new, &e))?;
         files::remove(&new)?;
         hide_versions(&mut image).ok_or_else(|| self.without_versions())?;
         Ok(image)
     }
 
-    /// Links the objects in `dir` with the version script there into a file beside `library`, whose file
-    /// name becomes the soname.
-    fn link_stubs(&self, dir: &Path, library: &Path, more: &[&str]) -> Result<PathBuf, Error> {
-        let file = library.file_name().unwrap_or_default().to_string_lossy();
+    /// Links the objects in `dir` into a neighbour of `library`, whose path it returns. The soname is that of
+    /// `library`.
+    fn link(
+        &self,
+        dir: &Path,
+        library: &Path,
+        script: &str,
+        more: &[&str],
+    ) -> Result<PathBuf, Error> {
+        files::write_if_changed(&dir.join("gpustub.map"), script.as_bytes())?;
         let new = absolute(&files::sibling(library))?;
         let mut command = self.compiler.command(dir);
         command.args([
@@ -119,8 +160,8 @@ impl Toolchain {
             "-Wl,--build-id=none",
             "-Wl,--version-script=gpustub.map",
         ]);
-        command.args(more).arg(format!("-Wl,-soname,{file}"));
-        command.arg("-o").arg(&new).args(OBJECTS);
+        command.arg(format!("-Wl,-soname,{}", file_name(library)));
+        command.args(more).arg("-o").arg(&new).args(OBJECTS);
         let output = command.output().map_err(|e| self.no_compiler(&e))?;
         if !output.status.success() {
             files::remove(&new)?;
@@ -135,6 +176,11 @@ impl Toolchain {
         Error::new(&COMPILER_ERROR, message)
             .help("choose another linker: CFLAGS=-fuse-ld=bfd, gold, lld or mold")
     }
+}
+
+fn file_name(library: &Path) -> Cow<'_, str> {
+    let name = library.file_name().map(|name| name.to_string_lossy());
+    name.unwrap_or_default()
 }
 
 /// Version script of a library with these functions in each node, and no others.

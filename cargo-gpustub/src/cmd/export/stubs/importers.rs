@@ -1,0 +1,168 @@
+//! Programs and libraries that stubs are for (`--for`): what they need and import.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use gpustub_core::diag::{Diagnostic, UNKNOWN_FUNCTION, listing};
+use gpustub_core::library::Library;
+use gpustub_core::plan::Plan;
+use gpustub_image::{ImageFacts, Import, read_image_file};
+use gpustub_report::error::{Error, Result};
+
+use crate::shipped;
+
+/// The files of `--for`.
+pub struct Importers {
+    /// Display path and facts of each file.
+    files: Vec<(String, ImageFacts)>,
+}
+
+/// Functions for which stubs are made.
+#[derive(Default)]
+pub struct Provided {
+    /// Their names.
+    functions: BTreeSet<String>,
+    /// Ids and load names of their libraries.
+    libraries: BTreeMap<String, Vec<String>>,
+}
+
+impl Provided {
+    /// Adds the functions of a plan.
+    pub fn add(&mut self, plan: &Plan) {
+        for library in plan.libraries.iter().filter(|library| library.stubbed) {
+            let functions = library.functions.iter();
+            self.functions.extend(functions.map(|one| one.name.clone()));
+            let names = library.load_names.iter().map(|name| name.name.clone());
+            self.libraries
+                .insert(library.manifest.id.clone(), names.collect());
+        }
+    }
+}
+
+impl Importers {
+    /// Reads the files. `None`: there are none, so that all functions get stubs.
+    pub fn read(paths: &[PathBuf]) -> Result<Option<Self>> {
+        let mut files = Vec::new();
+        for path in paths {
+            let facts = read_image_file(path, &|_, _| true)
+                .map_err(|error| Error::new(error.to_string()))?;
+            files.push((path.display().to_string(), facts));
+        }
+        Ok((!files.is_empty()).then_some(Self { files }))
+    }
+
+    /// File names of the libraries that the files need.
+    pub fn needed(&self) -> impl Iterator<Item = &str> + Clone {
+        let needed = self.files.iter().flat_map(|(_, facts)| &facts.link.needed);
+        needed.map(String::as_str)
+    }
+
+    /// Names of the shipped libraries that the files need.
+    pub fn libraries(&self, os: &str) -> Result<Vec<String>> {
+        let found = self
+            .needed()
+            .flat_map(|file| shipped::with_load_name(os, file));
+        let ids: BTreeSet<String> = found.map(|library| library.id.clone()).collect();
+        if ids.is_empty() {
+            let message = format!("{} needs no library that gpustub knows", self.shown());
+            return Err(Error::new(message).help(
+                "name the libraries; a program that opens them itself (dlopen) needs all functions: \
+                 leave `--for` out",
+            ));
+        }
+        Ok(ids.into_iter().collect())
+    }
+
+    fn shown(&self) -> String {
+        let shown: Vec<_> = self
+            .files
+            .iter()
+            .map(|(file, _)| format!("`{file}`"))
+            .collect();
+        shown.join(", ")
+    }
+
+    fn imports(&self) -> impl Iterator<Item = (&str, &Import)> {
+        let files = self.files.iter();
+        files.flat_map(|(file, facts)| facts.imports.iter().map(move |one| (file.as_str(), one)))
+    }
+
+    /// Removes all functions from a plan that no file imports.
+    pub fn restrict(&self, plan: &mut Plan) {
+        let imported: BTreeSet<&str> = self.imports().map(|(_, one)| one.name.as_str()).collect();
+        for library in plan.libraries.iter_mut().filter(|library| library.stubbed) {
+            let functions = library.functions.to_mut();
+            functions.retain(|function| imported.contains(function.name.as_str()));
+        }
+    }
+
+    /// An error if the files import none of the functions that could have stubs.
+    pub fn check_any(&self, provided: &Provided) -> Result<()> {
+        if self
+            .imports()
+            .any(|(_, one)| provided.functions.contains(&one.name))
+        {
+            return Ok(());
+        }
+        let ids: Vec<String> = provided
+            .libraries
+            .keys()
+            .map(|id| format!("`{id}`"))
+            .collect();
+        let message = format!("{} imports no function of {}", self.shown(), ids.join(", "));
+        Err(Error::new(message).help(
+            "a program that opens libraries itself (dlopen) needs all functions: leave `--for` out",
+        ))
+    }
+
+    /// Warnings about imports of GPU libraries that get no stub.
+    pub fn without_stub(&self, os: &str, provided: &Provided) -> Vec<Diagnostic> {
+        let mut missing = BTreeMap::<(&str, &str), BTreeSet<&str>>::new();
+        for (file, import) in self.imports() {
+            let name = import.name.as_str();
+            if !provided.functions.contains(name)
+                && let Some(library) = origin(os, import, provided)
+            {
+                missing.entry((file, library)).or_default().insert(name);
+            }
+        }
+        let warnings = missing.into_iter().map(|((file, library), names)| {
+            let names = Vec::from_iter(names);
+            let count = match names.len() {
+                1 => "1 symbol".to_owned(),
+                n => format!("{n} symbols"),
+            };
+            let listed = listing(&names);
+            let (what, help) = if provided.libraries.contains_key(library) {
+                (
+                    format!("`{file}` imports {count} of `{library}` without a stub: {listed}"),
+                    "gpustub knows no such function of this version of the library; data cannot have stubs"
+                        .to_owned(),
+                )
+            } else {
+                (
+                    format!("`{file}` imports {count} of `{library}`, which is not named: {listed}"),
+                    format!("name `{library}` as well, unless the program links it itself"),
+                )
+            };
+            Diagnostic::warning(&UNKNOWN_FUNCTION, what).help(help)
+        });
+        warnings.collect()
+    }
+}
+
+/// Library that an import is of: that of its version, or the one with this function.
+fn origin<'a>(os: &str, import: &Import, provided: &'a Provided) -> Option<&'a str> {
+    let file = import.version.as_ref().map(|version| version.file.as_str());
+    let mut named = provided.libraries.iter();
+    let has_name = |names: &Vec<String>| names.iter().any(|name| Some(name.as_str()) == file);
+    if let Some((id, _)) = named.find(|(_, names)| has_name(names)) {
+        return Some(id);
+    }
+    let mut all = Library::builtin_ids().filter_map(Library::builtin);
+    let library = all.find(|library| {
+        let is_its = file.is_none_or(|file| !library.load_names_like(os, file).is_empty());
+        is_its && !library.symbols.lookup(&import.name).is_empty()
+    })?;
+    Some(&library.id)
+}

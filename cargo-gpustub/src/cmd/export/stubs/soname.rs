@@ -1,0 +1,291 @@
+//! `--soname`: libraries of stubs with the file names and symbol versions of real ones.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use gpustub_core::diag::has_errors;
+use gpustub_core::library::Library;
+use gpustub_core::manifest::LibraryType;
+use gpustub_core::plan::{LibraryPlan, Plan, Spec};
+use gpustub_core::sources::render_for_c;
+use gpustub_core::suggest::nearest;
+use gpustub_core::target::Target;
+use gpustub_engine::toolchain::soname_script;
+use gpustub_image::is_stub_library;
+use gpustub_report::error::{Error, Result};
+use gpustub_report::ops::Operation;
+use gpustub_report::shell::Shell;
+use gpustub_workspace::workspace::host_triple;
+
+use super::importers::{Importers, Provided};
+use super::request::Request;
+use super::{Files, refuse_target};
+use crate::cli;
+use crate::cli::FamilyVersion;
+use crate::compile;
+use crate::shipped;
+
+/// One library of stubs.
+struct SonameStubs {
+    /// File name and soname.
+    file: String,
+    plan: Plan,
+    /// Version script.
+    script: String,
+}
+
+/// Runs the command. `false`: diagnostics that are errors.
+pub fn run(
+    options: &cli::ExportStubs,
+    target: &Target,
+    importers: Option<&Importers>,
+    shell: &mut Shell,
+) -> Result<bool> {
+    if options.library_type == Some(cli::StubType::Static) {
+        return Err(Error::new("`--soname` makes shared libraries").help("remove `--type static`"));
+    }
+    let requests = requests(options, &target.os)?;
+    let mut planned = Vec::new();
+    let mut provided = Provided::default();
+    for (file, request) in &requests {
+        let (mut plan, mut found, sources) = request
+            .plan(target)
+            .map_err(|error| without_package(error, request, target, file))?;
+        refuse_target(&mut found);
+        shell.diagnostics(&found, &sources)?;
+        if has_errors(&found) {
+            return Ok(false);
+        }
+        keep_libraries(&mut plan, &target.os, file)?;
+        let versions = keep_exports(&mut plan, &target.os, file);
+        provided.add(&plan);
+        if let Some(importers) = importers {
+            importers.restrict(&mut plan);
+        }
+        let script = script(&plan, &versions)?;
+        planned.push(SonameStubs {
+            file: file.clone(),
+            plan,
+            script,
+        });
+    }
+    if let Some(importers) = importers {
+        importers.check_any(&provided)?;
+        let found = importers.without_stub(&target.os, &provided);
+        shell.diagnostics(&found, &gpustub_report::report::Sources::new())?;
+    }
+
+    let mut files = Files {
+        options,
+        operations: Vec::new(),
+    };
+    let host = host_triple();
+    for stubs in &planned {
+        let sources = render_for_c(&stubs.plan);
+        let bytes = compile::soname(&sources, target, &host, &stubs.file, &stubs.script)?;
+        files.add(&format!("lib/{}", stubs.file), &bytes)?;
+    }
+    refuse_real_libraries(&files.operations)?;
+    files.write(shell)?;
+    let out = options.out_dir.display();
+    shell.note(format!(
+        "next: `LD_LIBRARY_PATH={out}/lib program`; other libraries of that process get these stubs, too"
+    ));
+    Ok(true)
+}
+
+/// The file names in order, each with the libraries that it is a load name of.
+fn requests<'a>(options: &'a cli::ExportStubs, os: &str) -> Result<Vec<(String, Request<'a>)>> {
+    let mut requests: Vec<(String, Request<'a>)> = Vec::new();
+    for file in &options.soname {
+        if requests.iter().any(|(other, _)| other == file) {
+            continue;
+        }
+        let is_it = |library: &Library| !library.load_names_like(os, file).is_empty();
+        // Other libraries are declared in GpuStub.toml, with their load names.
+        let may_be = |name: &&String| Library::builtin(name).is_none_or(is_it);
+        let libraries: Vec<String> = if options.libraries.is_empty() {
+            let found = shipped::with_load_name(os, file);
+            found.iter().map(|library| library.id.clone()).collect()
+        } else {
+            options.libraries.iter().filter(may_be).cloned().collect()
+        };
+        if libraries.is_empty() && !options.libraries.is_empty() {
+            let named = options.libraries.iter().map(|name| Library::builtin(name));
+            return Err(unknown(file, os, named.flatten()));
+        }
+        let request = Request {
+            libraries,
+            header_version: Vec::new(),
+            cargo: &options.cargo,
+        };
+        requests.push((file.clone(), request));
+    }
+    add_header_versions(&mut requests, options, os)?;
+    Ok(requests)
+}
+
+/// Sets the header version of each library: that of the options, else the major of the file name.
+fn add_header_versions(
+    requests: &mut [(String, Request<'_>)],
+    options: &cli::ExportStubs,
+    os: &str,
+) -> Result<()> {
+    let names = requests.iter().flat_map(|(_, request)| &request.libraries);
+    let mut all: Vec<&'static Library> = names.filter_map(|name| Library::builtin(name)).collect();
+    all.sort_unstable_by(|a, b| a.id.cmp(&b.id));
+    all.dedup_by(|a, b| a.id == b.id);
+    let versions = if all.is_empty() {
+        Vec::new()
+    } else {
+        shipped::header_versions(&all, &options.header_version)?
+    };
+    for (file, request) in requests {
+        if !request.is_shipped() {
+            request.header_version.clone_from(&options.header_version);
+            continue;
+        }
+        for (library, version) in all.iter().zip(&versions) {
+            if let Some(version) = version
+                && request.libraries.contains(&library.id)
+            {
+                request.header_version.push(FamilyVersion {
+                    family: Some(library.id.clone()),
+                    version: (*version).to_owned(),
+                });
+            }
+        }
+        request.add_header_versions(os, [file.as_str()])?;
+    }
+    Ok(())
+}
+
+/// Error about a file name that is none of these libraries' load names, or of any that gpustub knows.
+fn unknown<'a>(
+    file: &str,
+    os: &str,
+    libraries: impl Iterator<Item = &'a Library> + Clone,
+) -> Error {
+    let all = || Library::builtin_ids().filter_map(Library::builtin);
+    let names = |library: &'a Library| library.load_names.get(os).into_iter().flatten();
+    let named: Vec<&str> = libraries
+        .clone()
+        .flat_map(names)
+        .map(|name| name.name.as_str())
+        .collect();
+    let ids: Vec<String> = libraries
+        .map(|library| format!("`{}`", library.id))
+        .collect();
+    let of = match ids.len() {
+        0 => "any library that gpustub knows".to_owned(),
+        _ => ids.join(" or "),
+    };
+    let error = Error::new(format!("`{file}` is not a file name of {of}"));
+    let owner = shipped::with_load_name(os, file);
+    let near = |known: &[&str]| nearest(file, known.iter().copied()).map(str::to_owned);
+    if let Some(owner) = owner.first() {
+        return error.help(format!("it is one of `{}`: name that library", owner.id));
+    }
+    if named.is_empty() {
+        let known: Vec<&str> = all()
+            .flat_map(|library| library.load_names.get(os).into_iter().flatten())
+            .map(|name| name.name.as_str())
+            .collect();
+        return match near(&known) {
+            Some(near) => error.help(format!("did you mean `{near}`?")),
+            None => error.help("`cargo gpustub doctor` lists the libraries and their file names"),
+        };
+    }
+    let known = format!("known are {}", named.join(", "));
+    match near(&named) {
+        Some(near) => error.help(format!("did you mean `{near}`? {known}")),
+        None => error.help(known),
+    }
+}
+
+/// Without a package, the error is about the file name, which could be that of a declared library.
+fn without_package(error: Error, request: &Request<'_>, target: &Target, file: &str) -> Error {
+    if request.libraries.is_empty() {
+        unknown(file, &target.os, std::iter::empty())
+    } else {
+        error
+    }
+}
+
+/// Keeps the stubs of the libraries with this load name; their drivers are queried.
+fn keep_libraries(plan: &mut Plan, os: &str, file: &str) -> Result<()> {
+    let is_it = |library: &LibraryPlan| {
+        library.stubbed && !library.manifest.load_names_like(os, file).is_empty()
+    };
+    let kept = plan.libraries.iter().filter(|library| is_it(library));
+    let drivers: Vec<String> = kept
+        .clone()
+        .filter_map(|library| library.manifest.driver.clone())
+        .collect();
+    if kept.count() == 0 {
+        let stubbed = plan.libraries.iter().filter(|library| library.stubbed);
+        let manifests = stubbed.map(|library| library.manifest.as_ref());
+        return Err(unknown(file, os, manifests));
+    }
+    if file.contains(['/', '\\']) {
+        return Err(Error::new(format!("`{file}` is not a file name")));
+    }
+    plan.libraries
+        .retain(|library| is_it(library) || drivers.contains(&library.manifest.id));
+    for library in &mut plan.libraries {
+        if is_it(library) {
+            library.library_type = LibraryType::Shared;
+        } else {
+            library.stubbed = false;
+            library.functions = Vec::new().into();
+            library.specs = vec![Spec::default()].into();
+        }
+    }
+    Ok(())
+}
+
+/// Keeps the functions that the real library of this name has, and returns their version nodes.
+fn keep_exports(plan: &mut Plan, os: &str, file: &str) -> BTreeMap<String, Option<String>> {
+    let mut versions = BTreeMap::new();
+    for library in plan.libraries.iter_mut().filter(|library| library.stubbed) {
+        let exports = library.manifest.exports(os, file);
+        let exports = exports.into_iter();
+        let own: BTreeMap<String, Option<String>> = exports
+            .map(|one| (one.name.to_owned(), one.version.map(str::to_owned)))
+            .collect();
+        let functions = library.functions.to_mut();
+        functions.retain(|function| own.contains_key(&function.name));
+        versions.extend(own);
+    }
+    versions
+}
+
+fn script(plan: &Plan, versions: &BTreeMap<String, Option<String>>) -> Result<String> {
+    let mut functions = Vec::new();
+    for function in plan
+        .libraries
+        .iter()
+        .flat_map(|library| library.functions.iter())
+    {
+        let version = versions.get(&function.name).and_then(Option::as_deref);
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+        if let Some(version) = version.filter(|version| !version.chars().all(is_plain)) {
+            return Err(Error::new(format!(
+                "the symbol version `{version}` of `{}` is not one that linkers accept",
+                function.name
+            )));
+        }
+        functions.push((function.name.as_str(), version));
+    }
+    Ok(soname_script(functions))
+}
+
+/// Rejects the replacement of a file that is no library of stubs, such as a toolkit's.
+fn refuse_real_libraries(operations: &[Operation]) -> Result<()> {
+    for operation in operations {
+        let is_ours = fs::read(&operation.path).is_ok_and(|bytes| is_stub_library(&bytes));
+        let help = "name a directory for the stubs alone, such as `--out-dir stubs`";
+        Operation::refuse_to_replace(std::slice::from_ref(operation), is_ours, help)?;
+    }
+    Ok(())
+}

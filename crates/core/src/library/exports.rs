@@ -1,0 +1,47 @@
+//! Exports of the real library with a load name: what a program that needs or opens that file may refer to.
+
+use super::{Library, LoadName};
+use crate::symbols::Symbol;
+
+/// A function in the library with a load name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Export<'a> {
+    /// Name of the function.
+    pub name: &'a str,
+    /// ELF symbol version; `None`: the function has none.
+    pub version: Option<&'a str>,
+}
+
+impl Library {
+    /// Load names on `os` that are this file name. Several toolkit majors may share a file name.
+    pub fn load_names_like<'a>(&'a self, os: &str, file: &str) -> Vec<&'a LoadName> {
+        let names = self.load_names.get(os).map_or(&[][..], Vec::as_slice);
+        names.iter().filter(|name| name.name == file).collect()
+    }
+
+    /// Functions of the library with this load name, sorted: those of the releases with its major, or all
+    /// if the name has no major or the list has no such release.
+    pub fn exports<'a>(&'a self, os: &str, file: &'a str) -> Vec<Export<'a>> {
+        let majors: Vec<Option<u32>> = (self.load_names_like(os, file).iter())
+            .map(|name| name.major)
+            .collect();
+        let is_of_major = |major: &u32| majors.contains(&Some(*major));
+        let mut releases = self.symbols.releases.clone();
+        releases.retain(|release| is_of_major(&release.major));
+        let is_there = |symbol: &Symbol| {
+            let mut ranges = symbol.releases.iter();
+            symbol.releases.is_empty()
+                || releases.is_empty()
+                || ranges.any(|(a, b)| releases.iter().any(|one| (*a..=*b).contains(one)))
+        };
+        // `libcudart.so` is a link: its soname is that of its target, whose major is unknown.
+        let soname = Some(file).filter(|file| self.versioned_by_soname && file.contains(".so."));
+        let functions = self.symbols.functions().filter(|symbol| is_there(symbol));
+        functions
+            .map(|symbol| Export {
+                name: &symbol.name,
+                version: symbol.version.as_deref().or(soname),
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,34 @@
+//! Contents of ELF notes that name the libraries which an image opens.
+
+use crate::plan::LibraryPlan;
+use crate::text::join;
+
+/// JSON of a library's note (UAPI.12, "dlopen() Metadata for ELF Files"): names that are alternatives of each
+/// other, the most preferred first. `None`: the library has no note.
+pub(super) fn json(library: &LibraryPlan) -> Option<String> {
+    let names = library.noted_names();
+    if names.is_empty() {
+        return None;
+    }
+    let names: Vec<String> = names.into_iter().map(string).collect();
+    Some(format!(
+        "[{{\"soname\":[{}],\"feature\":{},\"description\":{},\"priority\":{}}}]",
+        join(&names, ","),
+        string(&library.manifest.id),
+        string(&library.manifest.title),
+        string(library.dlopen_note.word()),
+    ))
+}
+
+/// A JSON string. The specification excludes control characters, which names of files and titles lack.
+fn string(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for c in text.chars().filter(|c| !c.is_control()) {
+        if matches!(c, '"' | '\\') {
+            quoted.push('\\');
+        }
+        quoted.push(c);
+    }
+    quoted.push('"');
+    quoted
+}

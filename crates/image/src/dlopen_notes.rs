@@ -1,0 +1,81 @@
+//! Notes by which an image names the libraries that it opens.
+
+use object::read::elf::{FileHeader, NoteIterator, ProgramHeader, SectionHeader};
+use object::{Endianness, elf};
+
+use crate::elf::Image;
+
+/// Owner and type of the notes (UAPI.12, "dlopen() Metadata for ELF Files").
+const OWNER: &[u8] = b"FDO";
+const TYPE: elf::NoteType = elf::NoteType(0x407c_0c0a);
+
+/// Limit of the notes of one image that are read, of whatever type, since segments of a damaged file may overlap.
+const MAX_NOTES: usize = 4096;
+
+/// Limit of the bytes of their texts; 40 notes of libsystemd-shared have 6 KiB.
+const MAX_BYTES: usize = 1 << 20;
+
+/// JSON texts of the notes, in the file's order. The specification identifies them by their type, not by a section's
+/// name. Malformed notes count as absent: no loader rejects a file for them.
+///
+/// Sections come first: mold puts notes of different alignments into one segment, which no reader can walk.
+pub(crate) fn dlopen_notes<Elf: FileHeader<Endian = Endianness>>(
+    image: &Image<'_, Elf>,
+) -> Vec<String> {
+    let (endian, data) = (image.endian, image.data());
+    let mut reader = Reader::new(endian);
+    let sections = image.header().section_headers(endian, data).unwrap_or(&[]);
+    for section in sections {
+        reader.read(section.notes(endian, data).ok().flatten());
+    }
+    if sections.is_empty() {
+        for segment in image.segments() {
+            reader.read(segment.notes(endian, data).ok().flatten());
+        }
+    }
+    reader.texts
+}
+
+/// Texts that were read, and limits of what is still read.
+struct Reader {
+    endian: Endianness,
+    texts: Vec<String>,
+    notes_left: usize,
+    bytes_left: usize,
+}
+
+impl Reader {
+    fn new(endian: Endianness) -> Self {
+        Self {
+            endian,
+            texts: Vec::new(),
+            notes_left: MAX_NOTES,
+            bytes_left: MAX_BYTES,
+        }
+    }
+
+    /// Adds the notes of a section or segment.
+    fn read<Elf: FileHeader<Endian = Endianness>>(&mut self, notes: Option<NoteIterator<'_, Elf>>) {
+        let Some(mut notes) = notes else {
+            return;
+        };
+        while let Ok(Some(note)) = notes.next() {
+            let Some(left) = self.notes_left.checked_sub(1) else {
+                return;
+            };
+            self.notes_left = left;
+            if note.name() != OWNER || note.n_type(self.endian) != TYPE {
+                continue;
+            }
+            let text = note.desc();
+            let end = text.iter().position(|byte| *byte == 0);
+            let text = &text[..end.unwrap_or(text.len())];
+            let Some(left) = self.bytes_left.checked_sub(text.len()) else {
+                return;
+            };
+            self.bytes_left = left;
+            self.texts
+                .extend(std::str::from_utf8(text).map(str::to_owned));
+        }
+    }
+}
