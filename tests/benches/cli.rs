@@ -275,7 +275,8 @@ fn repair(program: &Path) -> Result<()> {
                  python3 -m wheel pack -d \"$2\" \"$2\"/tree/*",
             ),
         ),
-    ])
+    ])?;
+    Ok(())
 }
 
 /// Prints the peak memory of a check. The kernel also counts mapped pages of files, so that this is
