@@ -97,7 +97,6 @@ pub const EXAMPLES: &[(&[&str], &[&str])] = &[
         &["export", "stubs"],
         &[
             "cargo gpustub export stubs cuda cudart --header-version 13 --out-dir stubs",
-            "cargo gpustub export stubs nvrtc --type shared --name mine --out-dir stubs",
             "cargo gpustub export stubs --soname libcudart.so.12 --out-dir stubs",
             "cargo gpustub export stubs --for program --type shared --out-dir stubs",
             "cargo gpustub export stubs cudart --header-version 12 --sources-only --out-dir third-party/stubs",
