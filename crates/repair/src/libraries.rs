@@ -29,7 +29,7 @@ pub fn is_gpu_name(name: &str) -> bool {
 pub fn required(image: &Inspection) -> Vec<Required> {
     let mut found: Vec<Required> = Vec::new();
     for name in &image.needed {
-        if let Some(library) = library_of(image, name) {
+        if let Some(library) = replaced_library(image, name) {
             let nodes: BTreeSet<String> = nodes(image, name).map(str::to_owned).collect();
             let names = nodes.iter().map(String::as_str).chain([name.as_str()]);
             let majors = majors(library, names);
@@ -52,7 +52,7 @@ pub fn required(image: &Inspection) -> Vec<Required> {
 }
 
 /// The library behind a name in DT_NEEDED, if there are stubs for it.
-pub fn library_of(image: &Inspection, name: &str) -> Option<&'static Library> {
+pub fn replaced_library(image: &Inspection, name: &str) -> Option<&'static Library> {
     let by_node = nodes(image, name).find_map(|node| gpu_file(node)?.library);
     by_node.or_else(|| gpu_file(name)?.library)
 }

@@ -18,9 +18,10 @@ struct Table {
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
 struct Case {
     name: String,
-    form: String,
+    load_by: String,
     files: Vec<String>,
     expect: BTreeMap<String, Vec<i32>>,
 }
@@ -101,7 +102,7 @@ fn results(images: &Images, case: &Case, design: &str) -> Result<(Vec<i32>, Stri
         name => format!("{name}.so"),
     };
     let loaded = case.files.iter().filter(|file| *file != "preload");
-    let mut command = match &case.form[..] {
+    let mut command = match &case.load_by[..] {
         "dlopen" => {
             let mut command = Command::new(images.path("load"));
             for name in loaded {
@@ -139,12 +140,12 @@ fn only_an_own_node_keeps_libraries_apart() -> Result<()> {
         assert_eq!(case.expect.len(), 4, "{}", case.name);
         for (design, expected) in &case.expect {
             let (found, messages) = results(&images, case, design)?;
-            let name = format!("{}, {}, {design}", case.name, case.form);
+            let name = format!("{}, {}, {design}", case.name, case.load_by);
             if found != *expected {
                 faults.push(format!("{name}: {found:?}, expected {expected:?}"));
             }
             // The loader checks versions silently in dlopen (dl-open.c).
-            let warns = case.form == "program" && design == "patchelf";
+            let warns = case.load_by == "program" && design == "patchelf";
             if warns != messages.contains("no version information available") {
                 faults.push(format!("{name}: {messages:?}"));
             }

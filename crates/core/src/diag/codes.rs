@@ -467,9 +467,9 @@ Use a newer gpustub; in a build script, update the build-dependency.
     UNSUPPORTED_IMAGE "unsupported-image": "program or library that cannot be repaired",
         "A stub library has functions of the GPU libraries that gpustub knows. It has no data, no C++ classes
 and no functions of other libraries. An image that needs these stays as it is, and still does not
-start without the library; the others of the package are repaired. A static CUDA runtime stays, too.
+start without the library; the others of the package are repaired. A static CUDA runtime stays.
 
-    cargo gpustub export stubs cudart --header-version 12 --out-dir stubs   # for the image's own build";
+    cargo gpustub export stubs cudart --header-version 12 --out-dir stubs     # for its own build";
     UNSUPPORTED_TARGET "unsupported-target": "a target without stubs or device links",
         "A stub is a few instructions of assembly, written for each architecture and object format. There
 are none for this target. Such a build has no stubs: the program links the libraries itself, or
@@ -481,8 +481,8 @@ warning.
 
 CUDA code of `[device-link.*]` tables is linked for Linux only.";
     UNSUPPORTED_WHEEL "unsupported-wheel": "wheel that cannot be rewritten",
-        "Any change makes the signature of a wheel invalid; `--unsign` removes it. A damaged archive, one that
-unpackers read in different ways, or one of more than 4 GiB is never rewritten.
+        "Any change makes the signature of a wheel invalid; `--unsign` removes it. A damaged archive, one
+that unpackers read in different ways, or one of more than 4 GiB is never rewritten.
 
     cargo gpustub repair dist/x.whl --unsign --out-dir repaired";
     UNUSED_LAYER "unused-layer": "a layer of a super-archive that no view contains",

@@ -10,7 +10,7 @@ use gpustub_core::diag::listing;
 use gpustub_core::library::Library;
 use gpustub_image::edit::{ImportKind, Imported, Inspection};
 
-use crate::libraries::{Functions, Required, intersection, library_of, required};
+use crate::libraries::{Functions, Required, intersection, replaced_library, required};
 use crate::releases::{Majors, header_key};
 
 /// A function of the stub library.
@@ -52,7 +52,7 @@ pub fn decide(
     let required = required(inspection);
     let unknown = inspection.needed.iter().filter(|name| {
         gpu_file(name).is_some()
-            && library_of(inspection, name).is_none()
+            && replaced_library(inspection, name).is_none()
             && graph.find(id, name).is_none()
     });
     let unknown: Vec<&String> = unknown.collect();
