@@ -14,15 +14,19 @@
 
 mod dynamic;
 mod evict;
+mod hashes;
 mod headers;
 mod image;
+mod initializers;
 mod inspect;
 mod layout;
 mod patch;
 mod plan;
 mod problem;
+mod relocation_types;
 mod relocations;
 mod request;
+mod segments;
 mod source;
 mod strings;
 mod symbols;

@@ -27,20 +27,23 @@ impl<'d> Strings<'d> {
 
     /// The string at `offset`.
     pub(crate) fn get(&self, offset: u64) -> Result<&'d str, Problem> {
+        std::str::from_utf8(self.bytes(offset)?)
+            .map_err(|_| Problem::Malformed("name is not UTF-8 text"))
+    }
+
+    /// The bytes of the string at `offset`, in any encoding.
+    pub(crate) fn bytes(&self, offset: u64) -> Result<&'d [u8], Problem> {
         let tail = usize::try_from(offset)
             .ok()
             .and_then(|offset| self.bytes.get(offset..))
             .ok_or(Problem::Malformed("name is outside the string table"))?;
         let head = &tail[..tail.len().min(LONGEST)];
-        let length = head
-            .iter()
-            .position(|&byte| byte == 0)
+        let length = memchr::memchr(0, head)
             .ok_or(Problem::Malformed("name in the string table has no end"))?;
         let left = self.left.get().checked_sub(length);
         self.left
             .set(left.ok_or(Problem::Malformed("names add up to too much text"))?);
-        std::str::from_utf8(&head[..length])
-            .map_err(|_| Problem::Malformed("name is not UTF-8 text"))
+        Ok(&head[..length])
     }
 }
 

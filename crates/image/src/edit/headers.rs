@@ -25,6 +25,7 @@ pub(super) const E_PHNUM: u64 = 56;
 pub(super) struct Header {
     pub(super) kind: FileType,
     pub(super) machine: Machine,
+    pub(super) entry: u64,
     pub(super) phoff: u64,
     pub(super) phnum: u16,
     pub(super) shoff: u64,
@@ -76,8 +77,9 @@ impl Header {
             (2, 1, 1) => {}
             _ => return Err(Problem::Malformed("invalid ELF identification")),
         }
-        // EI_OSABI: System V or GNU; then the version of the ABI, and padding (glibc's `open_verify`).
-        if !matches!(ident[7], 0 | 3) || ident[9..].iter().any(|&byte| byte != 0) {
+        // EI_OSABI, System V or GNU, with the version of the ABI, and padding (glibc's `open_verify`).
+        let is_known = matches!((ident[7], ident[8]), (0, 0) | (3, 0..=4));
+        if !is_known || ident[9..].iter().any(|&byte| byte != 0) {
             return Err(Problem::Malformed("invalid ELF identification"));
         }
         let bytes = source.bytes(0, HEADER);
@@ -88,6 +90,7 @@ impl Header {
         let header = Self {
             kind: FileType(u16_at(&bytes, 16)),
             machine: Machine(u16_at(&bytes, 18)),
+            entry: u64_at(&bytes, 24),
             phoff: u64_at(&bytes, E_PHOFF as usize),
             phnum: u16_at(&bytes, E_PHNUM as usize),
             shoff: u64_at(&bytes, E_SHOFF as usize),

@@ -8,15 +8,13 @@ use object::elf::{
 };
 
 use super::headers::{Header, Section, Segment};
+use super::initializers::check_dynamic;
 use super::problem::Problem;
 use super::source::{Source, u64_at};
 use crate::machine::machine_name;
 
 /// Smallest page of the supported machines: segments never share one.
 pub(super) const PAGE: u64 = 4096;
-
-/// Upper bound of addresses: user space of x86-64 and AArch64 has at most 2^48 bytes.
-const ADDRESSES: u64 = 1 << 47;
 
 /// Size of an entry of the dynamic section.
 pub(super) const DYN: u64 = 16;
@@ -63,47 +61,12 @@ impl<'s> Image<'s> {
         };
         image.check_segments()?;
         image.read_dynamic()?;
+        check_dynamic(&image)?;
         Ok(image)
     }
 
     pub(super) fn loads(&self) -> impl Iterator<Item = &Segment> {
         self.segments.iter().filter(|segment| segment.is_load())
-    }
-
-    /// Rules of glibc's `_dl_map_object_from_fd` and of the kernel's `elf_map`.
-    fn check_segments(&self) -> Result<(), Problem> {
-        for segment in self
-            .segments
-            .iter()
-            .filter(|segment| segment.filesz != 0 || segment.is_load())
-        {
-            let end = segment.offset.checked_add(segment.filesz);
-            if end.is_none_or(|end| end > self.source.len()) {
-                return Err(Problem::Truncated("last segment"));
-            }
-        }
-        let mut end = 0;
-        for segment in self.loads() {
-            if segment.filesz > segment.memsz {
-                return Err(Problem::Malformed(
-                    "segment is larger in the file than in memory",
-                ));
-            }
-            if !segment.align.is_power_of_two()
-                || segment.align < PAGE
-                || segment.vaddr.wrapping_sub(segment.offset) % segment.align != 0
-            {
-                return Err(Problem::Malformed("segment is not aligned to its page"));
-            }
-            let memory = segment.vaddr.checked_add(segment.memsz);
-            let memory = memory.filter(|&end| end <= ADDRESSES);
-            let memory = memory.ok_or(Problem::Malformed("segment is outside of user space"))?;
-            if segment.vaddr / PAGE * PAGE < end {
-                return Err(Problem::Malformed("segments overlap or are not in order"));
-            }
-            end = memory.next_multiple_of(PAGE);
-        }
-        Ok(())
     }
 
     fn read_dynamic(&mut self) -> Result<(), Problem> {
@@ -144,6 +107,7 @@ impl<'s> Image<'s> {
     /// Offset in the file of an address range.
     pub(super) fn offset_of(&self, address: u64, size: u64) -> Result<u64, Problem> {
         self.loads()
+            .filter(|segment| segment.is_readable())
             .find_map(|segment| segment.file_offset(address, size))
             .ok_or(Problem::Malformed(
                 "dynamic section points outside the file",

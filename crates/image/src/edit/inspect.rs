@@ -4,11 +4,13 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use object::elf::{
-    self, DynamicTag, PT_INTERP, STB_LOCAL, STT_COMMON, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE,
-    STT_OBJECT, STT_TLS,
+    self, DynamicTag, STB_LOCAL, STT_COMMON, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE, STT_OBJECT,
+    STT_TLS,
 };
 
+use super::hashes;
 use super::image::Image;
+use super::initializers;
 use super::problem::Problem;
 use super::relocations::Relocations;
 use super::source::Source;
@@ -103,21 +105,30 @@ pub(super) fn details<'s>(image: &Image<'s>) -> Result<Details<'s>, Problem> {
     let strings = Strings::new(&bytes);
     let string = |offset: u64| text(&strings, offset);
     let optional = |tag: DynamicTag| image.tag(tag).map(string).transpose();
-    let has_interpreter = image.segments.iter().any(|s| s.kind == PT_INTERP);
     let flags = image.tag(elf::DT_FLAGS_1).unwrap_or(0);
-    let kind = match (image.header.kind, has_interpreter) {
+    let kind = match (image.header.kind, image.is_program()) {
         (_, true) => ImageKind::Program,
         // A position-independent static program relocates itself.
         (elf::ET_DYN, false) if flags & elf::DF_1_PIE.0 == 0 => ImageKind::Library,
         _ => return Err(Problem::Static),
     };
+    if kind == ImageKind::Program && !image.is_code(image.header.entry) {
+        return Err(Problem::Malformed("entry of the program is no code"));
+    }
     let own = optional(elf::DT_RUNPATH)?;
     let rpath = own.is_none() && image.tag(elf::DT_RPATH).is_some();
     let needed: Result<_, _> = image.tags(elf::DT_NEEDED).map(string).collect();
     let needs = Needs::read(image)?;
     let mut verneed = Vec::new();
     for need in needs.iter().flat_map(|needs| &needs.entries) {
-        let nodes = need.nodes.iter().map(|node| string(node.name.into()));
+        let nodes = need.nodes.iter().map(|node| {
+            let name = string(node.name.into())?;
+            // The loader compares both (`match_symbol`).
+            match elf::hash(name.as_bytes()) == node.hash {
+                true => Ok(name),
+                false => Err(Problem::Malformed("version has the hash of another one")),
+            }
+        });
         verneed.push(VersionNeed {
             file: string(need.file.into())?,
             nodes: nodes.collect::<Result<_, _>>()?,
@@ -141,25 +152,32 @@ pub(super) fn details<'s>(image: &Image<'s>) -> Result<Details<'s>, Problem> {
         versions: Vec::new(),
         needs,
         symbols: Cow::Borrowed(&[]),
-        defined: defined_indices(image)?,
+        defined: defined_indices(image, &bytes)?,
     };
-    imports(image, &strings, &mut found)?;
+    imports(image, (&strings, &bytes), &mut found)?;
     Ok(found)
 }
 
 fn imports<'s>(
     image: &Image<'s>,
-    strings: &Strings<'_>,
+    (strings, bytes): (&Strings<'_>, &[u8]),
     found: &mut Details<'s>,
 ) -> Result<(), Problem> {
-    let relocations = Relocations::read(image)?;
+    let arrays = initializers::arrays(image)?;
+    let relocations = Relocations::read(image, &arrays)?;
+    initializers::check(image, &arrays, &relocations)?;
     let symbols = Symbols::read(image, &relocations)?;
+    hashes::check(image, bytes, &|index| symbols.get(index))?;
+    if relocations.is_thread_local(0) && !image.has_thread_local_data() {
+        return Err(Problem::Malformed("no segment of thread-local data"));
+    }
     let versions = found
         .needs
         .as_ref()
         .map(Needs::by_index)
         .unwrap_or_default();
     for symbol in symbols.iter() {
+        symbol.check(image, &relocations)?;
         let index = symbol.version_index();
         let version = index.and_then(|index| versions.get(&index));
         let copied = relocations.is_copied(symbol.index);

@@ -47,6 +47,10 @@ pub fn plan(source: &[u8], request: &Request) -> Result<Patch, Problem> {
     if after == before.inspection {
         return Err(Problem::NotNeeded);
     }
+    // The loader ends the process for a version of a library that is not loaded (`_dl_check_map_versions`).
+    if let Some(need) = (after.verneed.iter()).find(|need| !after.needed.contains(&need.file)) {
+        return Err(Problem::NotLoaded(need.file.clone()));
+    }
     let patch = edit(&image, &before, &targets, &after, request)?;
     verify(source, &patch, &image, &before, &targets, &after)?;
     Ok(patch)

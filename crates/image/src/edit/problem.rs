@@ -28,6 +28,8 @@ pub enum Problem {
     Data(String),
     /// The program has a copy of a library's data (copy relocation).
     CopyRelocation(String),
+    /// The image requires versions of a library that it does not need.
+    NotLoaded(String),
     /// The image imports a function in two versions of one library.
     TwoVersions(String),
     /// The image requires none of the libraries and imports.
@@ -66,6 +68,10 @@ impl fmt::Display for Problem {
             Self::CopyRelocation(symbol) => write!(
                 f,
                 "has a copy of the data `{symbol}` (copy relocation); a stub has functions only"
+            ),
+            Self::NotLoaded(file) => write!(
+                f,
+                "requires versions of `{file}`, which is no needed library of it"
             ),
             Self::TwoVersions(symbol) => {
                 write!(f, "imports `{symbol}` in two versions; a stub has one")

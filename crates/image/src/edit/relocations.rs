@@ -1,11 +1,16 @@
-//! Relocations against symbols: the imports that an image uses, and copies of data.
+//! Relocations: the symbols that an image uses, copies of data, and the contents of watched addresses. Tables
+//! that end the process in glibc are rejected: by an assertion in `elf_get_dynamic_info`, a type that
+//! `elf_machine_rela` does not know, or a write outside of writable segments.
 
-use object::elf::{
-    self, DynamicTag, EM_AARCH64, EM_LOONGARCH, EM_PPC64, EM_RISCV, EM_X86_64, PF_W, RelocationType,
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
+use object::elf::{self, DynamicTag, PF_W, RelocationType};
+
+use super::headers::Segment;
 use super::image::Image;
 use super::problem::Problem;
+use super::relocation_types::{Action, Kind, kind};
 use super::source::u64_at;
 
 /// Size of an entry.
@@ -23,6 +28,21 @@ pub(super) struct Relocations {
     referenced: Vec<bool>,
     /// Symbols with a copy relocation.
     copied: Vec<u32>,
+    /// Symbols whose thread-local data is referred to; 0 stands for that of the image itself.
+    thread_local: BTreeSet<u32>,
+    /// Values at watched addresses.
+    pub(super) values: BTreeMap<u64, Value>,
+}
+
+/// Value at an address after relocation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Value {
+    /// An address of the image.
+    Address(u64),
+    /// The value in the file, as an address of the image.
+    InFile,
+    /// Known by the loader only.
+    Other,
 }
 
 impl Relocations {
@@ -37,10 +57,15 @@ impl Relocations {
         self.copied.contains(&symbol)
     }
 
-    /// Reads the tables, and rejects those that end the process in glibc (`assert` in
-    /// `elf_get_dynamic_info`, writes outside of writable segments).
-    pub(super) fn read(image: &Image<'_>) -> Result<Self, Problem> {
+    /// Whether a relocation refers to the thread-local data of a symbol; 0 stands for that of the image.
+    pub(super) fn is_thread_local(&self, symbol: u32) -> bool {
+        self.thread_local.contains(&symbol)
+    }
+
+    /// Reads the tables, and the values at the addresses of `watched`, which are multiples of 8.
+    pub(super) fn read(image: &Image<'_>, watched: &[Range<u64>]) -> Result<Self, Problem> {
         let mut found = Self::default();
+        let targets = Targets::new(image, watched);
         let is = |tag: DynamicTag, expected: u64, why: &'static str| match image.tag(tag) {
             Some(value) if value == expected => Ok(()),
             _ => Err(Problem::Malformed(why)),
@@ -48,7 +73,7 @@ impl Relocations {
         if let Some(address) = image.tag(elf::DT_RELA) {
             is(elf::DT_RELAENT, RELA, "unexpected size of relocations")?;
             let size = image.required(elf::DT_RELASZ, "no size of the relocations")?;
-            found.read_table(image, address, size)?;
+            found.read_table(image, &targets, address, size)?;
             check_relative(image, address, size)?;
         }
         if let Some(address) = image.tag(elf::DT_JMPREL) {
@@ -58,7 +83,7 @@ impl Relocations {
                 "unexpected kind of PLT relocations",
             )?;
             let size = image.required(elf::DT_PLTRELSZ, "no size of the PLT relocations")?;
-            found.read_table(image, address, size)?;
+            found.read_table(image, &targets, address, size)?;
         }
         if let Some(address) = image.tag(elf::DT_RELR) {
             is(
@@ -67,14 +92,18 @@ impl Relocations {
                 "unexpected size of relative relocations",
             )?;
             let size = image.required(elf::DT_RELRSZ, "no size of the relative relocations")?;
-            if size != 0 {
-                image.offset_of(address, size)?;
-            }
+            found.read_packed(image, &targets, address, size)?;
         }
         Ok(found)
     }
 
-    fn read_table(&mut self, image: &Image<'_>, address: u64, size: u64) -> Result<(), Problem> {
+    fn read_table(
+        &mut self,
+        image: &Image<'_>,
+        targets: &Targets<'_>,
+        address: u64,
+        size: u64,
+    ) -> Result<(), Problem> {
         // The whole table first, so that no work is done for a size that a small file only claims.
         // mold leaves the address of an empty table unset.
         if size == 0 {
@@ -86,42 +115,95 @@ impl Relocations {
                 "size of the relocations is no multiple of one",
             ));
         }
-        let copy = copy_relocation(image);
-        let text = has_text_relocations(image);
-        let writable: Vec<_> = image
-            .loads()
-            .filter(|s| text || s.flags & PF_W.0 != 0)
-            .collect();
-        // An edit fills spare entries of the dynamic section.
-        let dynamic = &image.segments[image.dynamic_segment];
-        let dynamic = dynamic.vaddr.saturating_sub(7)..dynamic.vaddr + dynamic.filesz;
         let mut last = 0;
         for start in (0..size).step_by((CHUNK * RELA) as usize) {
             let part = image.bytes_at(address + start, (size - start).min(CHUNK * RELA))?;
             for entry in part.chunks_exact(RELA as usize) {
                 let (target, info) = (u64_at(entry, 0), u64_at(entry, 8));
                 let (symbol, kind) = ((info >> 32) as u32, RelocationType(info as u32));
-                if kind.0 == 0 {
+                let kind = targets.kind(kind)?;
+                if kind.action == Action::None {
                     continue;
                 }
-                // Most relocations follow each other in one segment.
-                let contains = |i: &usize| writable.get(*i).is_some_and(|s| s.contains(target, 4));
-                last = Some(last)
-                    .filter(contains)
-                    .or_else(|| (0..writable.len()).find(contains))
-                    .ok_or(Problem::Malformed(
-                        "relocation outside of writable segments",
-                    ))?;
-                if dynamic.contains(&target) {
-                    return Err(Problem::Malformed("relocation of the dynamic section"));
-                }
-                if symbol != 0 {
-                    self.refer(image, symbol)?;
-                    if kind == copy && !self.copied.contains(&symbol) {
-                        self.copied.push(symbol);
-                    }
+                last = targets.check(target, kind.width, last)?;
+                self.apply(image, kind.action, symbol, u64_at(entry, 16))?;
+                if targets.is_watched(target, kind.width)? {
+                    let value = match kind.action {
+                        Action::Relative => Value::Address(u64_at(entry, 16)),
+                        _ => Value::Other,
+                    };
+                    self.values.insert(target, value);
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Reads packed relative relocations (gABI, `DT_RELR`): an address, or 63 bits for the words behind the last
+    /// one.
+    fn read_packed(
+        &mut self,
+        image: &Image<'_>,
+        targets: &Targets<'_>,
+        address: u64,
+        size: u64,
+    ) -> Result<(), Problem> {
+        if size == 0 {
+            return Ok(());
+        }
+        image.offset_of(address, size)?;
+        let mut next = None;
+        let mut last = 0;
+        for start in (0..size).step_by((CHUNK * 8) as usize) {
+            let part = image.bytes_at(address + start, (size - start).min(CHUNK * 8))?;
+            for entry in part.chunks_exact(8).map(|entry| u64_at(entry, 0)) {
+                let (base, bits) = match next {
+                    _ if entry & 1 == 0 => (entry, 1),
+                    Some(base) => (base, entry >> 1),
+                    None => {
+                        return Err(Problem::Malformed("relative relocations have no address"));
+                    }
+                };
+                for bit in (0..63).filter(|bit| bits >> bit & 1 != 0) {
+                    let target = u64::wrapping_add(base, 8 * bit);
+                    last = targets.check(target, 8, last)?;
+                    if targets.is_watched(target, 8)? {
+                        self.values.insert(target, Value::InFile);
+                    }
+                }
+                let words = if entry & 1 == 0 { 1 } else { 63 };
+                next = Some(base.wrapping_add(8 * words));
+            }
+        }
+        Ok(())
+    }
+
+    /// Records the symbol of a relocation, and checks what the loader does with it.
+    fn apply(
+        &mut self,
+        image: &Image<'_>,
+        action: Action,
+        symbol: u32,
+        addend: u64,
+    ) -> Result<(), Problem> {
+        match action {
+            Action::Call if !image.is_code(addend) => {
+                return Err(Problem::Malformed("function of a relocation is no code"));
+            }
+            Action::Address if symbol == 0 => {
+                return Err(Problem::Malformed("relocation without a symbol"));
+            }
+            Action::ThreadLocal => {
+                self.thread_local.insert(symbol);
+            }
+            _ => {}
+        }
+        if symbol == 0 {
+            return Ok(());
+        }
+        self.refer(image, symbol)?;
+        if action == Action::Copy && !self.copied.contains(&symbol) {
+            self.copied.push(symbol);
         }
         Ok(())
     }
@@ -141,6 +223,66 @@ impl Relocations {
     }
 }
 
+/// Addresses that relocations may write to.
+struct Targets<'i> {
+    image: &'i Image<'i>,
+    writable: Vec<&'i Segment>,
+    /// The dynamic section, whose spare entries an edit fills.
+    dynamic: Range<u64>,
+    watched: &'i [Range<u64>],
+}
+
+impl<'i> Targets<'i> {
+    fn new(image: &'i Image<'_>, watched: &'i [Range<u64>]) -> Self {
+        let text = has_text_relocations(image);
+        let loads = image.loads();
+        let writable = loads.filter(|s| text || s.flags & PF_W.0 != 0).collect();
+        let dynamic = &image.segments[image.dynamic_segment];
+        Self {
+            image,
+            writable,
+            dynamic: dynamic.vaddr..dynamic.vaddr + dynamic.filesz,
+            watched,
+        }
+    }
+
+    fn kind(&self, of: RelocationType) -> Result<Kind, Problem> {
+        let kind = kind(self.image.header.machine, of);
+        kind.ok_or(Problem::Malformed("unknown type of relocation"))
+    }
+
+    /// Checks a target. Most relocations follow each other in one segment, whose index is passed on.
+    fn check(&self, target: u64, width: u64, last: usize) -> Result<usize, Problem> {
+        let contains = |i: &usize| {
+            let segment = self.writable.get(*i);
+            segment.is_some_and(|s| s.contains(target, width))
+        };
+        let found = Some(last).filter(contains);
+        let found = found.or_else(|| (0..self.writable.len()).find(contains));
+        if overlaps(&self.dynamic, target, width) {
+            return Err(Problem::Malformed("relocation of the dynamic section"));
+        }
+        found.ok_or(Problem::Malformed(
+            "relocation outside of writable segments",
+        ))
+    }
+
+    /// Whether a target is watched; a watched one has a word of its own.
+    fn is_watched(&self, target: u64, width: u64) -> Result<bool, Problem> {
+        let mut watched = self.watched.iter();
+        match watched.find(|range| overlaps(range, target, width)) {
+            Some(_) if target % 8 != 0 || width != 8 => {
+                Err(Problem::Malformed("relocation of a part of an initializer"))
+            }
+            found => Ok(found.is_some()),
+        }
+    }
+}
+
+fn overlaps(range: &Range<u64>, target: u64, width: u64) -> bool {
+    target < range.end && range.start < target.saturating_add(width)
+}
+
 /// Checks the relocations that `DT_RELACOUNT` declares to be relative, and glibc asserts to be
 /// (`elf_machine_rela_relative`).
 fn check_relative(image: &Image<'_>, address: u64, size: u64) -> Result<(), Problem> {
@@ -150,44 +292,24 @@ fn check_relative(image: &Image<'_>, address: u64, size: u64) -> Result<(), Prob
             "more relative relocations than relocations",
         ));
     }
-    let relative = relative_relocation(image);
     for start in (0..count).step_by(CHUNK as usize) {
         let part = (count - start).min(CHUNK) * RELA;
         let part = image.bytes_at(address + start * RELA, part)?;
-        let mut entries = part.chunks_exact(RELA as usize);
-        if entries.any(|entry| u64_at(entry, 8) as u32 != relative.0) {
+        let is_relative = |entry: &[u8]| {
+            let kind = kind(
+                image.header.machine,
+                RelocationType(u64_at(entry, 8) as u32),
+            );
+            kind.is_some_and(|kind| kind.action == Action::Relative)
+        };
+        if !part.chunks_exact(RELA as usize).all(is_relative) {
             return Err(Problem::Malformed("relocation is not relative as declared"));
         }
     }
     Ok(())
 }
 
-/// Type of the relative relocation of the image's machine.
-fn relative_relocation(image: &Image<'_>) -> RelocationType {
-    match image.header.machine {
-        EM_X86_64 => elf::R_X86_64_RELATIVE,
-        EM_AARCH64 => elf::R_AARCH64_RELATIVE,
-        EM_RISCV => elf::R_RISCV_RELATIVE,
-        EM_PPC64 => elf::R_PPC64_RELATIVE,
-        EM_LOONGARCH => elf::R_LARCH_RELATIVE,
-        _ => RelocationType(u32::MAX),
-    }
-}
-
 fn has_text_relocations(image: &Image<'_>) -> bool {
     let flags = image.tag(elf::DT_FLAGS).unwrap_or(0);
     image.tag(elf::DT_TEXTREL).is_some() || flags & elf::DF_TEXTREL.0 != 0
-}
-
-/// Type of the copy relocation of the image's machine.
-fn copy_relocation(image: &Image<'_>) -> RelocationType {
-    match image.header.machine {
-        EM_X86_64 => elf::R_X86_64_COPY,
-        EM_AARCH64 => elf::R_AARCH64_COPY,
-        EM_RISCV => elf::R_RISCV_COPY,
-        EM_PPC64 => elf::R_PPC64_COPY,
-        EM_LOONGARCH => elf::R_LARCH_COPY,
-        // `Image::read` rejects other machines.
-        _ => RelocationType(u32::MAX),
-    }
 }

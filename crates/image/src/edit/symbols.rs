@@ -2,12 +2,16 @@
 
 use std::borrow::Cow;
 
-use object::elf::{self, STB_WEAK, SymbolBind, SymbolType};
+use object::elf::{
+    self, SHN_LORESERVE, STB_LOCAL, STB_WEAK, STT_GNU_IFUNC, STT_TLS, STV_HIDDEN, STV_INTERNAL,
+    SymbolBind, SymbolType, SymbolVisibility,
+};
 
+use super::hashes;
 use super::image::Image;
 use super::problem::Problem;
 use super::relocations::Relocations;
-use super::source::{u16_at, u32_at};
+use super::source::{u16_at, u32_at, u64_at};
 
 /// Size of a symbol.
 pub(super) const SYMBOL: u64 = 24;
@@ -28,6 +32,10 @@ pub(super) struct Symbol {
     pub(super) kind: SymbolType,
     pub(super) bind: SymbolBind,
     pub(super) is_undefined: bool,
+    /// Whether the image defines the symbol at an address of its own.
+    is_placed: bool,
+    visibility: SymbolVisibility,
+    pub(super) value: u64,
     /// Entry of the version table: an index, and bit 15 for a hidden version.
     pub(super) version: Option<u16>,
 }
@@ -35,6 +43,40 @@ pub(super) struct Symbol {
 impl Symbol {
     pub(super) fn is_weak(&self) -> bool {
         self.bind == STB_WEAK
+    }
+
+    /// Checks the symbol by what the loader does with it.
+    pub(super) fn check(
+        &self,
+        image: &Image<'_>,
+        relocations: &Relocations,
+    ) -> Result<(), Problem> {
+        // The loader looks such a symbol up in the image itself only.
+        let is_local =
+            self.bind == STB_LOCAL || matches!(self.visibility, STV_HIDDEN | STV_INTERNAL);
+        if self.is_undefined && is_local && relocations.is_referenced(self.index) {
+            return Err(Problem::Malformed("relocation against a missing symbol"));
+        }
+        // Only a program may define the address of an imported function (psABI, "Function Addresses").
+        if self.is_undefined && self.value != 0 && !image.is_program() {
+            return Err(Problem::Malformed("undefined symbol has an address"));
+        }
+        if self.is_placed {
+            let is_function = self.kind == STT_GNU_IFUNC;
+            if is_function && !image.is_code(self.value) {
+                return Err(Problem::Malformed(
+                    "function that selects another is no code",
+                ));
+            }
+            if self.kind != STT_TLS && !image.has_address(self.value) {
+                return Err(Problem::Malformed("symbol is outside of all segments"));
+            }
+        }
+        let is_thread_local = relocations.is_thread_local(self.index);
+        if is_thread_local && !self.is_undefined && self.kind != STT_TLS {
+            return Err(Problem::Malformed("symbol is not thread-local"));
+        }
+        Ok(())
     }
 
     /// Index of the version; `None` without one (`VER_NDX_LOCAL`, `VER_NDX_GLOBAL`).
@@ -49,7 +91,7 @@ impl<'s> Symbols<'s> {
         if image.tag(elf::DT_SYMENT).is_some_and(|size| size != SYMBOL) {
             return Err(Problem::Malformed("unexpected size of symbols"));
         }
-        let count = u64::from(count(image, address, relocations)?);
+        let count = u64::from(hashes::count(image, address, relocations)?);
         let bytes = image.bytes_at(address, count * SYMBOL)?;
         let (versions_offset, versions) = match image.tag(elf::DT_VERSYM) {
             Some(address) => {
@@ -65,17 +107,30 @@ impl<'s> Symbols<'s> {
         })
     }
 
-    /// The symbols after the null symbol.
-    pub(super) fn iter(&self) -> impl Iterator<Item = Symbol> {
-        let symbols = self.bytes.chunks_exact(SYMBOL as usize).enumerate().skip(1);
-        symbols.map(|(index, bytes)| Symbol {
-            index: index as u32,
+    /// The symbol of an index.
+    pub(super) fn get(&self, index: u32) -> Option<Symbol> {
+        let start = usize::try_from(u64::from(index) * SYMBOL).ok()?;
+        let bytes = self.bytes.get(start..)?.get(..SYMBOL as usize)?;
+        let section = u16_at(bytes, 6);
+        let is_undefined = section == elf::SHN_UNDEF.0;
+        let version = 2 * index as usize;
+        Some(Symbol {
+            index,
             name: u32_at(bytes, 0),
             kind: SymbolType(bytes[4] & 0xf),
             bind: SymbolBind(bytes[4] >> 4),
-            is_undefined: u16_at(bytes, 6) == elf::SHN_UNDEF.0,
-            version: (!self.versions.is_empty()).then(|| u16_at(&self.versions, 2 * index)),
+            is_undefined,
+            is_placed: !is_undefined && section < SHN_LORESERVE,
+            visibility: SymbolVisibility(bytes[5] & 3),
+            value: u64_at(bytes, 8),
+            version: (!self.versions.is_empty()).then(|| u16_at(&self.versions, version)),
         })
+    }
+
+    /// The symbols after the null symbol.
+    pub(super) fn iter(&self) -> impl Iterator<Item = Symbol> {
+        let count = self.bytes.len() as u64 / SYMBOL;
+        (1..count as u32).filter_map(|index| self.get(index))
     }
 
     /// The symbol table.
@@ -87,61 +142,4 @@ impl<'s> Symbols<'s> {
     pub(super) fn versions(&self) -> &[u8] {
         &self.versions
     }
-}
-
-/// Number of symbols: as `DT_HASH` has it, or up to the last symbol that `DT_GNU_HASH`, which has no
-/// imports, a relocation or the section header knows.
-fn count(image: &Image<'_>, address: u64, relocations: &Relocations) -> Result<u32, Problem> {
-    let hashed = image.tag(elf::DT_HASH).map(|address| {
-        let head = image.bytes_at(address, 8)?;
-        let (buckets, chains) = (u32_at(&head, 0), u32_at(&head, 4));
-        let words = 2 + u64::from(buckets) + u64::from(chains);
-        image.offset_of(address, 4 * words)?;
-        Ok(chains)
-    });
-    let gnu = image.tag(elf::DT_GNU_HASH);
-    let gnu = gnu.map(|address| gnu_hash_count(image, address));
-    let count = match (hashed.transpose()?, gnu.transpose()?) {
-        (Some(count), gnu) => {
-            if gnu.is_some_and(|gnu| gnu > count) {
-                return Err(Problem::Malformed("hash tables have different symbols"));
-            }
-            count
-        }
-        (None, gnu) => {
-            let mut sections = image.sections.iter();
-            let section = sections.find(|s| s.kind == elf::SHT_DYNSYM && s.addr == address);
-            let section = section.map_or(0, |section| section.size / SYMBOL);
-            let section = u32::try_from(section).unwrap_or(u32::MAX);
-            gnu.unwrap_or(1).max(relocations.symbols).max(section)
-        }
-    };
-    if count < relocations.symbols {
-        return Err(Problem::Malformed("relocation against an unknown symbol"));
-    }
-    Ok(count)
-}
-
-/// Number of symbols up to the last one in `DT_GNU_HASH` (glibc's `_dl_setup_hash`, `do_lookup_x`).
-fn gnu_hash_count(image: &Image<'_>, address: u64) -> Result<u32, Problem> {
-    let head = image.bytes_at(address, 16)?;
-    let (buckets, base, bloom) = (u32_at(&head, 0), u32_at(&head, 4), u32_at(&head, 8));
-    if !bloom.is_power_of_two() {
-        return Err(Problem::Malformed("GNU hash table is invalid"));
-    }
-    let first = address + 16 + 8 * u64::from(bloom);
-    let table = image.bytes_at(first, 4 * u64::from(buckets))?;
-    let last = table.chunks_exact(4).map(|bucket| u32_at(bucket, 0)).max();
-    let Some(mut last) = last.filter(|&last| last != 0) else {
-        return Ok(base);
-    };
-    let cut = Problem::Malformed("GNU hash table is cut off");
-    let skipped = last.checked_sub(base).ok_or(cut)?;
-    let mut chain = first + 4 * (u64::from(buckets) + u64::from(skipped));
-    // The lowest bit marks the end of a chain.
-    while u32_at(&image.bytes_at(chain, 4)?, 0) & 1 == 0 {
-        chain += 4;
-        last = last.saturating_add(1);
-    }
-    Ok(last.saturating_add(1))
 }

@@ -8,6 +8,7 @@ use object::elf;
 use super::image::Image;
 use super::problem::Problem;
 use super::source::{u16_at, u32_at};
+use crate::strings::Strings;
 
 /// Size of `Verneed` and of `Vernaux`.
 const RECORD: usize = 16;
@@ -228,21 +229,31 @@ fn claim<'s>(
     Ok(record)
 }
 
-/// Indices of the versions that an image defines (`Verdef`), the file's own name included.
-pub(super) fn defined_indices(image: &Image<'_>) -> Result<BTreeSet<u16>, Problem> {
+/// Indices of the versions that an image defines (`Verdef`), the file's own name included. `strings` is the
+/// string table.
+pub(super) fn defined_indices(image: &Image<'_>, strings: &[u8]) -> Result<BTreeSet<u16>, Problem> {
     let mut found = BTreeSet::new();
     let Some(address) = image.tag(elf::DT_VERDEF) else {
         return Ok(found);
     };
+    let strings = Strings::new(strings);
     let mut at = address;
     // As in glibc, the chain ends the table.
-    for _ in 0..INDICES {
+    for count in 1..=INDICES as u64 {
         let record = image.bytes_at(at, 20)?;
         if u16_at(&record, 0) != 1 {
             return Err(Problem::Malformed("unknown format of version definitions"));
         }
         found.insert(u16_at(&record, 4) & 0x7fff);
+        let name = image.bytes_at(at.saturating_add(u32_at(&record, 12).into()), 8)?;
+        let name = strings.bytes(u32_at(&name, 0).into());
+        if !name.is_ok_and(|name| elf::hash(name) == u32_at(&record, 8)) {
+            return Err(Problem::Malformed("version has the hash of another one"));
+        }
         match u32_at(&record, 16) {
+            0 if image.tag(elf::DT_VERDEFNUM) != Some(count) => {
+                return Err(Problem::Malformed("count of version definitions is wrong"));
+            }
             0 => return Ok(found),
             next => at = at.saturating_add(next.into()),
         }

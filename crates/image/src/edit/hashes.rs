@@ -1,0 +1,224 @@
+//! Hash tables of symbols. The loader finds the symbols of an image by them, so that each symbol of a table has
+//! to be where its name leads (`do_lookup_x` of glibc).
+
+use std::borrow::Cow;
+
+use object::elf;
+
+use super::image::Image;
+use super::problem::Problem;
+use super::relocations::Relocations;
+use super::source::{u32_at, u64_at};
+use super::symbols::{SYMBOL, Symbol};
+use crate::strings::Strings;
+
+/// Number of symbols: as `DT_HASH` has it, or up to the last symbol that `DT_GNU_HASH`, which has no
+/// imports, a relocation or the section header knows. `address` is that of the symbol table.
+pub(super) fn count(
+    image: &Image<'_>,
+    address: u64,
+    relocations: &Relocations,
+) -> Result<u32, Problem> {
+    let hashed = Sysv::read(image)?.map(|table| table.chains);
+    let gnu = Gnu::read(image)?.map(|table| table.count(image));
+    let count = match (hashed, gnu.transpose()?) {
+        (Some(count), gnu) => {
+            if gnu.is_some_and(|gnu| gnu > count) {
+                return Err(Problem::Malformed("hash tables have different symbols"));
+            }
+            count
+        }
+        (None, gnu) => {
+            let mut sections = image.sections.iter();
+            let section = sections.find(|s| s.kind == elf::SHT_DYNSYM && s.addr == address);
+            let section = section.map_or(0, |section| section.size / SYMBOL);
+            let section = u32::try_from(section).unwrap_or(u32::MAX);
+            gnu.unwrap_or(1).max(relocations.symbols).max(section)
+        }
+    };
+    if count < relocations.symbols {
+        return Err(Problem::Malformed("relocation against an unknown symbol"));
+    }
+    Ok(count)
+}
+
+/// Checks that each symbol of the tables is in the list of its name's hash. `symbol` returns a symbol of the
+/// table that [`count`] counts.
+pub(super) fn check(
+    image: &Image<'_>,
+    strings: &[u8],
+    symbol: &dyn Fn(u32) -> Option<Symbol>,
+) -> Result<(), Problem> {
+    if let Some(table) = Gnu::read(image)? {
+        table.check(image, &Strings::new(strings), symbol)?;
+    }
+    if let Some(table) = Sysv::read(image)? {
+        table.check(image, &Strings::new(strings), symbol)?;
+    }
+    Ok(())
+}
+
+fn name<'s>(strings: &Strings<'s>, symbol: &Symbol) -> Result<&'s [u8], Problem> {
+    let name = strings.bytes(symbol.name.into());
+    name.map_err(|_| Problem::Malformed("name of a symbol is outside the string table"))
+}
+
+/// `DT_HASH` (gABI, "Hash Table").
+struct Sysv {
+    /// Address of the buckets, which the chains follow.
+    address: u64,
+    buckets: u32,
+    chains: u32,
+}
+
+impl Sysv {
+    fn read(image: &Image<'_>) -> Result<Option<Self>, Problem> {
+        let Some(address) = image.tag(elf::DT_HASH) else {
+            return Ok(None);
+        };
+        let head = image.bytes_at(address, 8)?;
+        let (buckets, chains) = (u32_at(&head, 0), u32_at(&head, 4));
+        let words = 2 + u64::from(buckets) + u64::from(chains);
+        image.offset_of(address, 4 * words)?;
+        Ok(Some(Self {
+            address: address + 8,
+            buckets,
+            chains,
+        }))
+    }
+
+    fn check(
+        &self,
+        image: &Image<'_>,
+        strings: &Strings<'_>,
+        symbol: &dyn Fn(u32) -> Option<Symbol>,
+    ) -> Result<(), Problem> {
+        let wrong = Problem::Malformed("hash table does not lead to its symbols");
+        let words = u64::from(self.buckets) + u64::from(self.chains);
+        let table = image.bytes_at(self.address, 4 * words)?;
+        let next = |at: u32| u32_at(&table, 4 * at as usize);
+        let mut left = self.chains;
+        for bucket in 0..self.buckets {
+            let mut index = next(bucket);
+            while index != 0 {
+                // A symbol has one hash, so that lists with more symbols than the table have a circle.
+                left = left.checked_sub(1).ok_or(wrong.clone())?;
+                let found = symbol(index).filter(|_| index < self.chains);
+                let name = name(strings, &found.ok_or(wrong.clone())?)?;
+                if elf::hash(name) % self.buckets != bucket {
+                    return Err(wrong);
+                }
+                index = u32_at(&table, 4 * (self.buckets as usize + index as usize));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// `DT_GNU_HASH` (glibc's `_dl_setup_hash`).
+struct Gnu {
+    buckets: u32,
+    /// Index of the first symbol of the table.
+    base: u32,
+    /// Number of words of the Bloom filter.
+    bloom: u32,
+    shift: u32,
+    /// Address of the Bloom filter.
+    address: u64,
+}
+
+impl Gnu {
+    fn read(image: &Image<'_>) -> Result<Option<Self>, Problem> {
+        let Some(address) = image.tag(elf::DT_GNU_HASH) else {
+            return Ok(None);
+        };
+        let head = image.bytes_at(address, 16)?;
+        let word = |at: usize| u32_at(&head, 4 * at);
+        if !word(2).is_power_of_two() {
+            return Err(Problem::Malformed("GNU hash table is invalid"));
+        }
+        Ok(Some(Self {
+            buckets: word(0),
+            base: word(1),
+            bloom: word(2),
+            shift: word(3),
+            address: address + 16,
+        }))
+    }
+
+    /// Address of the buckets, which the hashes of the symbols follow.
+    fn buckets_address(&self) -> u64 {
+        self.address + 8 * u64::from(self.bloom)
+    }
+
+    fn hashes_address(&self) -> u64 {
+        self.buckets_address() + 4 * u64::from(self.buckets)
+    }
+
+    fn buckets<'s>(&self, image: &Image<'s>) -> Result<Cow<'s, [u8]>, Problem> {
+        image.bytes_at(self.buckets_address(), 4 * u64::from(self.buckets))
+    }
+
+    /// Number of symbols up to the last one in the table.
+    fn count(&self, image: &Image<'_>) -> Result<u32, Problem> {
+        let buckets = self.buckets(image)?;
+        let firsts = buckets.chunks_exact(4).map(|bucket| u32_at(bucket, 0));
+        let Some(mut last) = firsts.max().filter(|&last| last != 0) else {
+            return Ok(self.base);
+        };
+        let cut = Problem::Malformed("GNU hash table is cut off");
+        let skipped = last.checked_sub(self.base).ok_or(cut)?;
+        let mut chain = self.hashes_address() + 4 * u64::from(skipped);
+        // The lowest bit marks the end of a chain.
+        while u32_at(&image.bytes_at(chain, 4)?, 0) & 1 == 0 {
+            chain += 4;
+            last = last.saturating_add(1);
+        }
+        Ok(last.saturating_add(1))
+    }
+
+    fn check(
+        &self,
+        image: &Image<'_>,
+        strings: &Strings<'_>,
+        symbol: &dyn Fn(u32) -> Option<Symbol>,
+    ) -> Result<(), Problem> {
+        let wrong = Problem::Malformed("GNU hash table does not lead to its symbols");
+        let filter = image.bytes_at(self.address, 8 * u64::from(self.bloom))?;
+        let buckets = self.buckets(image)?;
+        let symbols = self.count(image)?.saturating_sub(self.base);
+        let hashes = image.bytes_at(self.hashes_address(), 4 * u64::from(symbols))?;
+        for (bucket, first) in buckets.chunks_exact(4).enumerate() {
+            let mut index = u32_at(first, 0);
+            if index == 0 {
+                continue;
+            }
+            loop {
+                let at = index.checked_sub(self.base).filter(|&at| at < symbols);
+                let at = 4 * at.ok_or(wrong.clone())? as usize;
+                let found = symbol(index).ok_or(wrong.clone())?;
+                let hash = elf::gnu_hash(name(strings, &found)?);
+                let listed = u32_at(&hashes, at);
+                // bfd also lists some imports.
+                if hash | 1 != listed | 1
+                    || hash as usize % (buckets.len() / 4) != bucket
+                    || !self.passes(&filter, hash)
+                {
+                    return Err(wrong);
+                }
+                if listed & 1 != 0 {
+                    break;
+                }
+                index = index.checked_add(1).ok_or(wrong.clone())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn passes(&self, filter: &[u8], hash: u32) -> bool {
+        let word = (hash / 64) & (self.bloom - 1);
+        let word = u64_at(filter, 8 * word as usize);
+        let second = hash.checked_shr(self.shift).unwrap_or(0);
+        word >> (hash % 64) & word >> (second % 64) & 1 != 0
+    }
+}

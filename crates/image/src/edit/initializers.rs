@@ -1,0 +1,109 @@
+//! Functions that the loader calls (`call_init` and `_dl_fini` of glibc), and the other requirements that it
+//! has of the dynamic section.
+
+use std::ops::Range;
+
+use object::elf::{self, DynamicTag, PF_W};
+
+use super::image::Image;
+use super::problem::Problem;
+use super::relocations::{Relocations, Value};
+use super::source::u64_at;
+
+/// Arrays of functions: address and size.
+const ARRAYS: [(DynamicTag, DynamicTag); 3] = [
+    (elf::DT_PREINIT_ARRAY, elf::DT_PREINIT_ARRAYSZ),
+    (elf::DT_INIT_ARRAY, elf::DT_INIT_ARRAYSZ),
+    (elf::DT_FINI_ARRAY, elf::DT_FINI_ARRAYSZ),
+];
+
+/// Sizes and counts with their tables. The loader ignores those of a table that is not there, so that its
+/// relocations or initializers would be missing.
+const TABLES: [(DynamicTag, DynamicTag); 9] = [
+    (elf::DT_RELASZ, elf::DT_RELA),
+    (elf::DT_RELRSZ, elf::DT_RELR),
+    (elf::DT_PLTRELSZ, elf::DT_JMPREL),
+    (elf::DT_RELACOUNT, elf::DT_RELA),
+    (elf::DT_VERNEEDNUM, elf::DT_VERNEED),
+    (elf::DT_VERDEFNUM, elf::DT_VERDEF),
+    (elf::DT_PREINIT_ARRAYSZ, elf::DT_PREINIT_ARRAY),
+    (elf::DT_INIT_ARRAYSZ, elf::DT_INIT_ARRAY),
+    (elf::DT_FINI_ARRAYSZ, elf::DT_FINI_ARRAY),
+];
+
+/// Checks requirements that are independent of an edit.
+pub(super) fn check_dynamic(image: &Image<'_>) -> Result<(), Problem> {
+    let is_orphan = |&(size, table): &(DynamicTag, DynamicTag)| {
+        image.tag(table).is_none() && image.tag(size).is_some_and(|size| size != 0)
+    };
+    if TABLES.iter().any(is_orphan) {
+        return Err(Problem::Malformed(
+            "dynamic section has the size of a table, and no table",
+        ));
+    }
+    // The loader adds the load address to entries, unless the program header declares them read-only.
+    let dynamic = &image.segments[image.dynamic_segment];
+    if dynamic.flags & PF_W.0 != 0 && !image.is_writable(dynamic.vaddr, dynamic.filesz) {
+        return Err(Problem::Malformed("dynamic section is not writable"));
+    }
+    // `elf_machine_runtime_setup` writes two words behind the first.
+    let has_slots = image.tag(elf::DT_PLTRELSZ).is_some_and(|size| size != 0);
+    if let Some(slots) = image.tag(elf::DT_PLTGOT).filter(|_| has_slots)
+        && !image.is_writable(slots, 24)
+    {
+        return Err(Problem::Malformed("table of PLT addresses is not writable"));
+    }
+    Ok(())
+}
+
+/// Addresses of the arrays.
+pub(super) fn arrays(image: &Image<'_>) -> Result<Vec<Range<u64>>, Problem> {
+    let mut found = Vec::new();
+    for (table, size) in ARRAYS {
+        let Some(address) = image.tag(table) else {
+            continue;
+        };
+        let size = image.required(size, "no size of the initializers")?;
+        // Linkers leave the address of an empty array unset.
+        if size < 8 {
+            continue;
+        }
+        image.offset_of(address, size)?;
+        if address % 8 != 0 {
+            return Err(Problem::Malformed("initializers are not aligned"));
+        }
+        found.push(address..address + size / 8 * 8);
+    }
+    Ok(found)
+}
+
+/// Checks that all functions are code of the image, as far as relocations tell.
+pub(super) fn check(
+    image: &Image<'_>,
+    arrays: &[Range<u64>],
+    relocations: &Relocations,
+) -> Result<(), Problem> {
+    let no_code = Problem::Malformed("initializer is no code");
+    let functions = [elf::DT_INIT, elf::DT_FINI];
+    let mut functions = functions.iter().filter_map(|&tag| image.tag(tag));
+    if functions.any(|address| !image.is_code(address)) {
+        return Err(no_code);
+    }
+    for array in arrays {
+        let bytes = image.bytes_at(array.start, array.end - array.start)?;
+        for (at, entry) in array.clone().step_by(8).zip(bytes.chunks_exact(8)) {
+            let in_file = u64_at(entry, 0);
+            let is_code = match relocations.values.get(&at) {
+                Some(Value::Other) => true,
+                Some(&Value::Address(address)) => image.is_code(address),
+                Some(Value::InFile) => image.is_code(in_file),
+                // Without a relocation only the addresses of a program that is not relocated are right.
+                None => image.header.kind == elf::ET_EXEC && image.is_code(in_file),
+            };
+            if !is_code {
+                return Err(no_code);
+            }
+        }
+    }
+    Ok(())
+}

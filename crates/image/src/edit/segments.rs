@@ -1,0 +1,166 @@
+//! Rules for segments: those of glibc's `_dl_map_object_from_fd`, `_dl_protect_relro` and `_dl_process_pt_note`,
+//! and of the kernel's `load_elf_binary`.
+
+use object::elf::{
+    self, PF_R, PF_W, PF_X, PT_GNU_PROPERTY, PT_GNU_RELRO, PT_INTERP, PT_LOAD, PT_NOTE, PT_PHDR,
+    PT_TLS,
+};
+
+use super::headers::{SEGMENT, Segment};
+use super::image::{Image, PAGE};
+use super::problem::Problem;
+
+/// Upper bound of addresses: user space of x86-64 and AArch64 has at most 2^48 bytes.
+const ADDRESSES: u64 = 1 << 47;
+
+/// Lowest address of a program that is not relocated (`vm.mmap_min_addr` of Linux).
+const LOWEST: u64 = 1 << 16;
+
+/// Upper bound of thread-local data: relocations address it by signed numbers of 32 bits.
+const THREAD_LOCAL: u64 = 1 << 31;
+
+/// Upper bound of its alignment, for which the loader reserves memory.
+const ALIGNMENT: u64 = 1 << 21;
+
+impl Image<'_> {
+    /// Whether an address is that of code.
+    pub(super) fn is_code(&self, address: u64) -> bool {
+        let mut loads = self.loads();
+        loads.any(|s| s.flags & PF_X.0 != 0 && s.file_offset(address, 1).is_some())
+    }
+
+    /// Whether the image can write to an address range.
+    pub(super) fn is_writable(&self, address: u64, size: u64) -> bool {
+        let mut loads = self.loads();
+        loads.any(|s| s.flags & PF_W.0 != 0 && s.contains(address, size))
+    }
+
+    /// Whether an address is in the image, or at its end.
+    pub(super) fn has_address(&self, address: u64) -> bool {
+        let mut starts = self.loads().map(|segment| segment.vaddr / PAGE * PAGE);
+        let end = self.loads().last().map_or(0, |s| s.vaddr + s.memsz);
+        starts
+            .next()
+            .is_some_and(|start| (start..=end).contains(&address))
+    }
+
+    /// Whether the image names the loader that starts it.
+    pub(super) fn is_program(&self) -> bool {
+        self.segments.iter().any(|s| s.kind == PT_INTERP)
+    }
+
+    pub(super) fn has_thread_local_data(&self) -> bool {
+        let mut segments = self.segments.iter();
+        segments.any(|s| s.kind == PT_TLS && s.memsz != 0)
+    }
+
+    pub(super) fn check_segments(&self) -> Result<(), Problem> {
+        for segment in self
+            .segments
+            .iter()
+            .filter(|segment| segment.filesz != 0 || segment.is_load())
+        {
+            let end = segment.offset.checked_add(segment.filesz);
+            if end.is_none_or(|end| end > self.source.len()) {
+                return Err(Problem::Truncated("last segment"));
+            }
+        }
+        self.check_loads()?;
+        for segment in &self.segments {
+            self.check_segment(segment)?;
+        }
+        let mut thread_local = self.segments.iter().filter(|s| s.kind == PT_TLS);
+        if thread_local.nth(1).is_some() {
+            return Err(Problem::Malformed("two segments of thread-local data"));
+        }
+        Ok(())
+    }
+
+    fn check_loads(&self) -> Result<(), Problem> {
+        let mut end = 0;
+        for segment in self.loads() {
+            if segment.filesz > segment.memsz {
+                return Err(Problem::Malformed(
+                    "segment is larger in the file than in memory",
+                ));
+            }
+            if !segment.align.is_power_of_two()
+                || segment.align < PAGE
+                || segment.vaddr.wrapping_sub(segment.offset) % segment.align != 0
+            {
+                return Err(Problem::Malformed("segment is not aligned to its page"));
+            }
+            let memory = segment.vaddr.checked_add(segment.memsz);
+            let memory = memory.filter(|&end| end <= ADDRESSES);
+            let memory = memory.ok_or(Problem::Malformed("segment is outside of user space"))?;
+            if segment.vaddr / PAGE * PAGE < end {
+                return Err(Problem::Malformed("segments overlap or are not in order"));
+            }
+            end = memory.next_multiple_of(PAGE);
+        }
+        let first = self.loads().next().map_or(0, |segment| segment.vaddr);
+        if self.header.kind == elf::ET_EXEC && first < LOWEST {
+            return Err(Problem::Malformed("segment is outside of user space"));
+        }
+        Ok(())
+    }
+
+    /// Checks a segment of another kind by those that are loaded.
+    fn check_segment(&self, segment: &Segment) -> Result<(), Problem> {
+        let &Segment {
+            vaddr,
+            filesz,
+            memsz,
+            align,
+            ..
+        } = segment;
+        let holds = match segment.kind {
+            PT_LOAD => true,
+            // The loader reads program headers at this address, if there is one.
+            PT_PHDR => {
+                self.offset_of(vaddr, self.segments.len() as u64 * SEGMENT) == Ok(self.header.phoff)
+            }
+            PT_INTERP => {
+                let path = self.source.bytes(segment.offset, filesz);
+                path.is_some_and(|path| path.len() > 1 && path.last() == Some(&0))
+            }
+            PT_TLS if memsz != 0 => {
+                filesz <= memsz
+                    && memsz < THREAD_LOCAL
+                    && (align == 0 || align.is_power_of_two() && align <= ALIGNMENT)
+                    && (filesz == 0 || self.offset_of(vaddr, filesz).is_ok())
+            }
+            PT_GNU_RELRO => memsz == 0 || self.loads().any(|s| s.protects(vaddr, memsz)),
+            // Properties are read from memory, and only with this alignment.
+            PT_NOTE | PT_GNU_PROPERTY if align == 8 && memsz != 0 => {
+                self.offset_of(vaddr, memsz) == Ok(segment.offset)
+            }
+            _ => true,
+        };
+        let what = match segment.kind {
+            PT_PHDR => "program headers are at another address than declared",
+            PT_INTERP => "path of the loader has no end",
+            PT_TLS => "invalid segment of thread-local data",
+            PT_GNU_RELRO => "data to protect is outside of its segment",
+            _ => "notes are outside of their segment",
+        };
+        if holds {
+            Ok(())
+        } else {
+            Err(Problem::Malformed(what))
+        }
+    }
+}
+
+impl Segment {
+    pub(super) fn is_readable(&self) -> bool {
+        self.flags & PF_R.0 != 0
+    }
+
+    /// Whether the pages of a range, whose last page counts only if it is full, are pages of the segment.
+    fn protects(&self, address: u64, size: u64) -> bool {
+        let end = address.checked_add(size).map(|end| end / PAGE * PAGE);
+        let own = self.vaddr / PAGE * PAGE..=(self.vaddr + self.memsz).next_multiple_of(PAGE);
+        end.is_some_and(|end| own.contains(&address) && own.contains(&end))
+    }
+}
