@@ -17,6 +17,7 @@ pub mod command;
 pub mod components;
 pub mod elf;
 pub mod isolated;
+pub mod loader;
 pub mod nvcc;
 pub mod pair;
 pub mod rdc;

@@ -1,4 +1,5 @@
-//! Damaged images: the editor returns an error, or an image that loads and binds as the damaged one does.
+//! Damaged images: the editor returns an error, or an image that loads and binds as the damaged one does. An
+//! image that did not load before is an error, too, unless only its own code or other libraries show why.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use gpustub_image::edit::{Imported, Patch, inspect, plan};
 use gpustub_tests::Result;
 use gpustub_tests::command::{Ran, run};
+use gpustub_tests::loader::{asks_for_more, is_started};
 
 use crate::images::{Images, USER, request};
 
@@ -146,7 +148,16 @@ fn damage(seed: &Seed, random: &mut Random) -> Vec<u8> {
     bytes
 }
 
-fn execute(images: &Images, seed: &Seed, file: &Path, real: bool) -> Result<Ran> {
+/// Libraries and messages of a run.
+#[derive(PartialEq)]
+enum Environment {
+    Stub,
+    Real,
+    /// The stub, and the loader's account of its work.
+    Debug,
+}
+
+fn execute(images: &Images, seed: &Seed, file: &Path, environment: Environment) -> Result<Ran> {
     // A damaged program may not end. By the loader's name, since `timeout` gives what the kernel rejects
     // to a shell.
     let mut command = Command::new("timeout");
@@ -155,8 +166,14 @@ fn execute(images: &Images, seed: &Seed, file: &Path, real: bool) -> Result<Ran>
         command.arg(images.path("load"));
     }
     command.arg(file).env("LD_BIND_NOW", "1");
-    if real {
-        command.env("LD_LIBRARY_PATH", images.path("real"));
+    match environment {
+        Environment::Stub => {}
+        Environment::Real => {
+            command.env("LD_LIBRARY_PATH", images.path("real"));
+        }
+        Environment::Debug => {
+            command.env("LD_DEBUG", "files");
+        }
     }
     run(&mut command)
 }
@@ -178,15 +195,19 @@ fn has_stub_imports(bytes: &[u8], patch: &Patch) -> Result<bool> {
     Ok(found.collect::<BTreeSet<_>>() == BTreeSet::from(expected))
 }
 
+/// Whether an image starts, and then stops in its own code. No tool can know that from tables: damaged
+/// instructions, or other functions and data than before.
+fn starts(images: &Images, seed: &Seed, file: &Path) -> Result<bool> {
+    let ran = execute(images, seed, file, Environment::Debug)?;
+    Ok(is_started(&ran, (!seed.is_program).then_some(file)))
+}
+
 /// Result of one damaged image.
 fn outcome(images: &Images, seed: &Seed, number: u64) -> Result<&'static str> {
     let bytes = damage(seed, &mut Random(number));
     let Ok(patch) = plan(&bytes, &request()) else {
         return Ok("refused");
     };
-    if !has_stub_imports(&bytes, &patch)? {
-        return Ok("imports other functions");
-    }
     let write = |name: &str, write: &dyn Fn(&mut fs::File) -> std::io::Result<()>| -> Result<_> {
         let path = images.path(&format!("{name}-{number}"));
         let mut file = fs::File::create(&path)?;
@@ -195,23 +216,33 @@ fn outcome(images: &Images, seed: &Seed, number: u64) -> Result<&'static str> {
         Ok(path)
     };
     let repaired = write("repaired", &|file| patch.write(&bytes, file))?;
-    let after = execute(images, seed, &repaired, false)?;
-    fs::remove_file(&repaired)?;
-    if after.status.success() && after.stdout == WITH_STUB {
-        return Ok("repaired");
-    }
     let damaged = write("damaged", &|file| std::io::Write::write_all(file, &bytes))?;
-    let before = execute(images, seed, &damaged, true)?;
-    if !before.status.success() {
-        fs::remove_file(&damaged)?;
-        return Ok("does not load before either");
-    }
-    // The damaged image computes or prints something else, with every library.
-    if after.status.success() && before.stdout != WITH_REAL {
-        fs::remove_file(&damaged)?;
-        return Ok("repaired, with damaged data");
-    }
-    Err(after.error(&format!("{}, {}: {number}", seed.name, damaged.display())))
+    let after = execute(images, seed, &repaired, Environment::Stub)?;
+    let before = || execute(images, seed, &damaged, Environment::Real);
+    let kind = if after.status.success() && after.stdout == WITH_STUB {
+        "repaired"
+    } else {
+        let before = before()?;
+        let loads = before.status.success();
+        match after.status.success() {
+            _ if loads && !has_stub_imports(&bytes, &patch)? => "imports other functions",
+            // The damaged image computes or prints something else, with every library.
+            true if loads && before.stdout != WITH_REAL => "repaired, with damaged data",
+            true if !loads => "loads with the stub only",
+            false if !loads && asks_for_more(&after) => "asks for what the system has not",
+            false if !loads && starts(images, seed, &repaired)? => "stops in its own code",
+            _ => {
+                return Err(after.error(&format!(
+                    "{}, {}: {number}",
+                    seed.name,
+                    damaged.display()
+                )));
+            }
+        }
+    };
+    fs::remove_file(&repaired)?;
+    fs::remove_file(&damaged)?;
+    Ok(kind)
 }
 
 fn damaged_images(count: u64) -> Result<()> {
@@ -222,7 +253,7 @@ fn damaged_images(count: u64) -> Result<()> {
         let path = images.path("undamaged");
         patch.write(&seed.bytes, &mut fs::File::create(&path)?)?;
         fs::set_permissions(&path, PermissionsExt::from_mode(0o755))?;
-        let ran = execute(&images, seed, &path, false)?;
+        let ran = execute(&images, seed, &path, Environment::Stub)?;
         assert_eq!(ran.stdout, WITH_STUB, "{}", ran.stderr);
     }
     let next = AtomicU64::new(0);
@@ -265,6 +296,14 @@ fn damaged_images(count: u64) -> Result<()> {
         counts["repaired"] > count / 10 && counts["refused"] > count / 10,
         "{counts:?}"
     );
+    // Damage that only the system or the code shows is rare.
+    for (kind, share) in [
+        ("asks for what the system has not", 50),
+        ("stops in its own code", 50),
+    ] {
+        let number = counts.get(kind).copied().unwrap_or(0);
+        assert!(number <= count / share, "{kind}: {counts:?}");
+    }
     Ok(())
 }
 

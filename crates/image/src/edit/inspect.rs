@@ -168,9 +168,6 @@ fn imports<'s>(
     initializers::check(image, &arrays, &relocations)?;
     let symbols = Symbols::read(image, &relocations)?;
     hashes::check(image, bytes, &|index| symbols.get(index))?;
-    if relocations.is_thread_local(0) && !image.has_thread_local_data() {
-        return Err(Problem::Malformed("no segment of thread-local data"));
-    }
     let versions = found
         .needs
         .as_ref()
@@ -178,6 +175,9 @@ fn imports<'s>(
         .unwrap_or_default();
     for symbol in symbols.iter() {
         symbol.check(image, &relocations)?;
+        if symbol.name as usize >= bytes.len() {
+            return Err(Problem::Malformed("name is outside the string table"));
+        }
         let index = symbol.version_index();
         let version = index.and_then(|index| versions.get(&index));
         let copied = relocations.is_copied(symbol.index);

@@ -28,7 +28,7 @@ pub(super) struct Relocations {
     referenced: Vec<bool>,
     /// Symbols with a copy relocation.
     copied: Vec<u32>,
-    /// Symbols whose thread-local data is referred to; 0 stands for that of the image itself.
+    /// Symbols whose thread-local data is referred to.
     thread_local: BTreeSet<u32>,
     /// Values at watched addresses.
     pub(super) values: BTreeMap<u64, Value>,
@@ -57,7 +57,7 @@ impl Relocations {
         self.copied.contains(&symbol)
     }
 
-    /// Whether a relocation refers to the thread-local data of a symbol; 0 stands for that of the image.
+    /// Whether a relocation refers to the thread-local data of a symbol.
     pub(super) fn is_thread_local(&self, symbol: u32) -> bool {
         self.thread_local.contains(&symbol)
     }
@@ -73,7 +73,7 @@ impl Relocations {
         if let Some(address) = image.tag(elf::DT_RELA) {
             is(elf::DT_RELAENT, RELA, "unexpected size of relocations")?;
             let size = image.required(elf::DT_RELASZ, "no size of the relocations")?;
-            found.read_table(image, &targets, address, size)?;
+            found.read_table(image, &targets, (address, size), false)?;
             check_relative(image, address, size)?;
         }
         if let Some(address) = image.tag(elf::DT_JMPREL) {
@@ -83,7 +83,7 @@ impl Relocations {
                 "unexpected kind of PLT relocations",
             )?;
             let size = image.required(elf::DT_PLTRELSZ, "no size of the PLT relocations")?;
-            found.read_table(image, &targets, address, size)?;
+            found.read_table(image, &targets, (address, size), true)?;
         }
         if let Some(address) = image.tag(elf::DT_RELR) {
             is(
@@ -101,8 +101,8 @@ impl Relocations {
         &mut self,
         image: &Image<'_>,
         targets: &Targets<'_>,
-        address: u64,
-        size: u64,
+        (address, size): (u64, u64),
+        is_plt: bool,
     ) -> Result<(), Problem> {
         // The whole table first, so that no work is done for a size that a small file only claims.
         // mold leaves the address of an empty table unset.
@@ -122,10 +122,23 @@ impl Relocations {
                 let (target, info) = (u64_at(entry, 0), u64_at(entry, 8));
                 let (symbol, kind) = ((info >> 32) as u32, RelocationType(info as u32));
                 let kind = targets.kind(kind)?;
+                // Lazily, the loader accepts only these (`elf_machine_lazy_rel`).
+                if is_plt
+                    && !matches!(
+                        kind.action,
+                        Action::Address | Action::Call | Action::ThreadLocal
+                    )
+                {
+                    return Err(Problem::Malformed("unexpected kind of PLT relocations"));
+                }
                 if kind.action == Action::None {
                     continue;
                 }
                 last = targets.check(target, kind.width, last)?;
+                let is_slot = matches!(kind.action, Action::Address | Action::ThreadLocal);
+                if is_slot && target % 8 != 0 {
+                    return Err(Problem::Malformed("address in no slot of its own"));
+                }
                 self.apply(image, kind.action, symbol, u64_at(entry, 16))?;
                 if targets.is_watched(target, kind.width)? {
                     let value = match kind.action {
@@ -190,8 +203,16 @@ impl Relocations {
             Action::Call if !image.is_code(addend) => {
                 return Err(Problem::Malformed("function of a relocation is no code"));
             }
+            Action::Relative if !image.has_range(addend, 0) => {
+                return Err(Problem::Malformed(
+                    "relative relocation to no address of it",
+                ));
+            }
             Action::Address if symbol == 0 => {
                 return Err(Problem::Malformed("relocation without a symbol"));
+            }
+            Action::ThreadLocal if symbol == 0 && !image.has_thread_local(addend) => {
+                return Err(Problem::Malformed("outside of the thread-local data"));
             }
             Action::ThreadLocal => {
                 self.thread_local.insert(symbol);

@@ -35,13 +35,12 @@ impl Image<'_> {
         loads.any(|s| s.flags & PF_W.0 != 0 && s.contains(address, size))
     }
 
-    /// Whether an address is in the image, or at its end.
-    pub(super) fn has_address(&self, address: u64) -> bool {
-        let mut starts = self.loads().map(|segment| segment.vaddr / PAGE * PAGE);
+    /// Whether an address range is in the image; an empty one may be at its end.
+    pub(super) fn has_range(&self, address: u64, size: u64) -> bool {
+        let start = self.loads().next().map(|s| s.vaddr / PAGE * PAGE);
         let end = self.loads().last().map_or(0, |s| s.vaddr + s.memsz);
-        starts
-            .next()
-            .is_some_and(|start| (start..=end).contains(&address))
+        let until = address.checked_add(size);
+        start.is_some_and(|start| start <= address) && until.is_some_and(|until| until <= end)
     }
 
     /// Whether the image names the loader that starts it.
@@ -49,9 +48,10 @@ impl Image<'_> {
         self.segments.iter().any(|s| s.kind == PT_INTERP)
     }
 
-    pub(super) fn has_thread_local_data(&self) -> bool {
+    /// Whether an offset is in the thread-local data, or at its end.
+    pub(super) fn has_thread_local(&self, offset: u64) -> bool {
         let mut segments = self.segments.iter();
-        segments.any(|s| s.kind == PT_TLS && s.memsz != 0)
+        segments.any(|s| s.kind == PT_TLS && s.memsz != 0 && offset <= s.memsz)
     }
 
     pub(super) fn check_segments(&self) -> Result<(), Problem> {
@@ -128,7 +128,7 @@ impl Image<'_> {
                 filesz <= memsz
                     && memsz < THREAD_LOCAL
                     && (align == 0 || align.is_power_of_two() && align <= ALIGNMENT)
-                    && (filesz == 0 || self.offset_of(vaddr, filesz).is_ok())
+                    && (filesz == 0 || self.offset_of(vaddr, filesz) == Ok(segment.offset))
             }
             PT_GNU_RELRO => memsz == 0 || self.loads().any(|s| s.protects(vaddr, memsz)),
             // Properties are read from memory, and only with this alignment.

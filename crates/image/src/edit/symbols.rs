@@ -36,6 +36,7 @@ pub(super) struct Symbol {
     is_placed: bool,
     visibility: SymbolVisibility,
     pub(super) value: u64,
+    size: u64,
     /// Entry of the version table: an index, and bit 15 for a hidden version.
     pub(super) version: Option<u16>,
 }
@@ -68,7 +69,11 @@ impl Symbol {
                     "function that selects another is no code",
                 ));
             }
-            if self.kind != STT_TLS && !image.has_address(self.value) {
+            let is_inside = match self.kind {
+                STT_TLS => image.has_thread_local(self.value),
+                _ => image.has_range(self.value, self.size),
+            };
+            if !is_inside {
                 return Err(Problem::Malformed("symbol is outside of all segments"));
             }
         }
@@ -123,6 +128,7 @@ impl<'s> Symbols<'s> {
             is_placed: !is_undefined && section < SHN_LORESERVE,
             visibility: SymbolVisibility(bytes[5] & 3),
             value: u64_at(bytes, 8),
+            size: u64_at(bytes, 16),
             version: (!self.versions.is_empty()).then(|| u16_at(&self.versions, version)),
         })
     }

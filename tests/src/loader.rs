@@ -1,0 +1,28 @@
+//! The dynamic loader's account of a run, for images that may not load.
+
+use std::path::Path;
+
+use crate::command::Ran;
+
+/// Whether the loader looks for something outside of the image that this system has not: a library, a
+/// function, a version, a processor, memory. No tool can know them from the image.
+pub fn asks_for_more(ran: &Ran) -> bool {
+    let messages = [
+        ": cannot open shared object file: No such file or directory",
+        "undefined symbol: ",
+        "' not found (required by ",
+        ": CPU ISA level is lower than required",
+        ": cannot map zero-fill pages",
+    ];
+    let asks = messages.iter().any(|message| ran.stderr.contains(message));
+    ran.status.code().is_some() && asks
+}
+
+/// Whether the loader, with `LD_DEBUG=files`, has loaded an image, bound its functions, and called its code.
+/// All images of a program (`library` is `None`) are bound before the first of its libraries is called.
+pub fn is_started(ran: &Ran, library: Option<&Path>) -> bool {
+    let end = library.map(|path| path.display().to_string());
+    let end = end.unwrap_or_default();
+    let mut lines = ran.stderr.lines();
+    lines.any(|line| line.contains("calling init: ") && line.ends_with(&end))
+}
