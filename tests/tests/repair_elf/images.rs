@@ -52,10 +52,20 @@ int f(void) {
     return cudaMalloc() * 1000000 + address() * 1000 + cuInit();
 #endif
 }
-#ifdef PROGRAM
+#ifdef BARE
+void print(int number);
+__attribute__((force_align_arg_pointer)) void _start(void) { construct(); print(f()); }
+#elif defined PROGRAM
 #include <stdio.h>
 int main(void) { printf("%d\n", f()); }
 #endif
+"#;
+
+/// Printer for programs that do not need libc themselves.
+const PRINTER: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+void print(int number) { printf("%d\n", number); exit(0); }
 "#;
 
 /// Loads each argument, one with a plus sign into the global scope, and prints the result of its `f` or `g`.
@@ -110,6 +120,7 @@ impl Images {
             "libgpustub_p.so",
             Some(STUB_NODES),
         )?;
+        images.library("stub/libprint.so", PRINTER, "libprint.so", None)?;
         images.compile("load", LOADER, &["-ldl"])?;
         Ok(images)
     }

@@ -87,14 +87,14 @@ fn wrong(
     Ok((!right).then(|| ran.error("wrong").0))
 }
 
-/// Checks the images of a linker.
+/// Checks the images of a compiler with a linker.
 fn linker(
-    linker: &str,
+    (compiler, linker): (&'static str, &str),
     forms: &[Form],
     variants: &[Variant],
     faults: &mut Vec<String>,
 ) -> Result<()> {
-    let images = Images::new()?;
+    let images = Images::cross_compiled(compiler)?;
     for (form, form_flags) in forms {
         for variant in variants {
             let name = format!("{linker}, {form}, {}", variant.name);
@@ -217,11 +217,9 @@ fn no(faults: Vec<String>) -> Result<()> {
 #[test]
 #[ignore = "needs elfutils, patchelf and LLVM: ./tests/run"]
 fn bfd() -> Result<()> {
-    // Requires GLIBC_ABI_DT_RELR of libc, as glibc insists.
-    const RELR: Variant = variant("relr", &["-Wl,-z,pack-relative-relocs"]);
     let mut faults = Vec::new();
     linker(
-        "bfd",
+        ("gcc", "bfd"),
         &FORMS,
         &[PLAIN, NOW, ONE_LIBRARY, LARGE, RELR, NO_SECTIONS],
         &mut faults,
@@ -234,7 +232,7 @@ fn bfd() -> Result<()> {
 fn gold() -> Result<()> {
     let mut faults = Vec::new();
     linker(
-        "gold",
+        ("gcc", "gold"),
         &FORMS,
         &[PLAIN, NOW, ONE_LIBRARY, LARGE, NO_SECTIONS],
         &mut faults,
@@ -242,21 +240,38 @@ fn gold() -> Result<()> {
     no(faults)
 }
 
+/// Requires `GLIBC_ABI_DT_RELR` of libc, as glibc insists.
+const RELR: Variant = variant("relr", &["-Wl,-z,pack-relative-relocs"]);
+
 /// glibc rejects packed relocations unless the image requires a version of libc that lld 14 and mold 1.10
 /// do not write. So theirs do without libc.
-const RELR: Variant = variant("relr", &["-Wl,--pack-dyn-relocs=relr", "-nostdlib"]);
+const BARE_RELR: Variant = variant(
+    "relr",
+    &[
+        "-Wl,--pack-dyn-relocs=relr",
+        "-nostdlib",
+        "-DBARE",
+        "@stub/libprint.so",
+    ],
+);
 
 #[test]
 #[ignore = "needs lld, elfutils, patchelf and LLVM: ./tests/run"]
 fn lld() -> Result<()> {
     let mut faults = Vec::new();
-    linker(
-        "lld",
-        &FORMS,
-        &[PLAIN, NOW, ONE_LIBRARY, LARGE, NO_SECTIONS],
-        &mut faults,
-    )?;
-    linker("lld", &FORMS[..1], &[RELR], &mut faults)?;
+    let variants = [PLAIN, NOW, ONE_LIBRARY, LARGE, NO_SECTIONS];
+    linker(("gcc", "lld"), &FORMS, &variants, &mut faults)?;
+    linker(("gcc", "lld"), &FORMS[..2], &[BARE_RELR], &mut faults)?;
+    no(faults)
+}
+
+#[test]
+#[ignore = "needs lld 19, elfutils, patchelf and LLVM: ./tests/run"]
+fn lld_19() -> Result<()> {
+    let mut faults = Vec::new();
+    // gcc knows no versions of lld.
+    let variants = [PLAIN, NOW, ONE_LIBRARY, LARGE, RELR, NO_SECTIONS];
+    linker(("clang", "lld-19"), &FORMS, &variants, &mut faults)?;
     no(faults)
 }
 
@@ -264,12 +279,8 @@ fn lld() -> Result<()> {
 #[ignore = "needs mold, elfutils, patchelf and LLVM: ./tests/run"]
 fn mold() -> Result<()> {
     let mut faults = Vec::new();
-    linker(
-        "mold",
-        &FORMS,
-        &[PLAIN, NOW, ONE_LIBRARY, LARGE, NO_SECTIONS],
-        &mut faults,
-    )?;
-    linker("mold", &FORMS[..1], &[RELR], &mut faults)?;
+    let variants = [PLAIN, NOW, ONE_LIBRARY, LARGE, NO_SECTIONS];
+    linker(("gcc", "mold"), &FORMS, &variants, &mut faults)?;
+    linker(("gcc", "mold"), &FORMS[..2], &[BARE_RELR], &mut faults)?;
     no(faults)
 }
