@@ -2,19 +2,21 @@
 
 mod decide;
 mod group;
+mod passed_on;
 mod removed;
 
 use std::collections::BTreeMap;
 
 use gpustub_check::evidence::{has_cudart, is_from_vendor};
-use gpustub_check::{Image, LoadGraph, Package};
-use gpustub_core::diag::{Diagnostic, Level, UNSUPPORTED_IMAGE};
+use gpustub_check::{Image, ImageId, LoadGraph, Package};
+use gpustub_core::diag::{Diagnostic, Level, UNSUPPORTED_IMAGE, listing};
 use gpustub_core::library::Library;
 use gpustub_image::edit::{self, Inspection, Request};
 
-use crate::libraries::is_gpu_name;
+use crate::libraries::{Required, is_gpu_name};
 use crate::names::is_stub_file;
 use decide::{Decision, decide};
+pub use passed_on::followers;
 
 /// An image that may need an edit.
 #[derive(Debug, Clone)]
@@ -113,28 +115,8 @@ pub fn plan(
     found: &[Found],
     options: &Options,
 ) -> (PackagePlan, Vec<Diagnostic>) {
-    let mut diagnostics = Vec::new();
-    let mut decisions: Vec<Decision> = Vec::new();
     let graph = LoadGraph::from_package(package);
-    let images: BTreeMap<&str, _> = graph
-        .entries()
-        .map(|(id, image)| (image.member.path.as_str(), id))
-        .collect();
-    for one in found {
-        let Some(&id) = images.get(one.path.as_str()) else {
-            continue;
-        };
-        let reason = options.excluded.get(&one.path).cloned();
-        let decided = match (&one.inspection, reason) {
-            (_, Some(reason)) => Err(reason),
-            (Err(problem), None) => Err(problem.to_string()),
-            (Ok(inspection), None) => decide(&graph, id, inspection),
-        };
-        match decided {
-            Ok(decision) => decisions.extend(decision),
-            Err(reason) => diagnostics.push(unsupported(package, &one.path, Level::Error, &reason)),
-        }
-    }
+    let (decisions, mut diagnostics) = decisions(package, &graph, found, options);
     for image in package.images().filter(has_cudart) {
         let reason = "contains the CUDA runtime (cudart_static), which stays";
         let path = &image.member.path;
@@ -146,6 +128,79 @@ pub fn plan(
         plan.removed = removed::copies(package, &plan);
     }
     (plan, diagnostics)
+}
+
+/// Decisions about all images. An image that passes a library on to another, which cannot be edited, keeps it.
+fn decisions(
+    package: &Package,
+    graph: &LoadGraph<'_>,
+    found: &[Found],
+    options: &Options,
+) -> (Vec<Decision>, Vec<Diagnostic>) {
+    let inspections = found.iter().map(|one| (one.path.as_str(), &one.inspection));
+    let inspections: BTreeMap<&str, _> = inspections.collect();
+    let decide = |id: ImageId, passed_on: &[Required]| {
+        let path = graph.image(id).member.path.as_str();
+        match (inspections.get(path), options.excluded.get(path)) {
+            (_, Some(reason)) => Err(reason.clone()),
+            (None, None) => Ok(None),
+            (Some(Err(problem)), None) => Err(problem.to_string()),
+            (Some(Ok(inspection)), None) => decide(graph, id, inspection, passed_on),
+        }
+    };
+    let mut kept: BTreeMap<ImageId, String> = BTreeMap::new();
+    let mut decided: BTreeMap<ImageId, Decision> = BTreeMap::new();
+    for (id, image) in graph.entries().filter(|(_, image)| is_candidate(image)) {
+        if !inspections.contains_key(image.member.path.as_str()) {
+            continue;
+        }
+        match decide(id, &[]) {
+            Ok(decision) => decided.extend(decision.map(|decision| (id, decision))),
+            Err(reason) => drop(kept.insert(id, reason)),
+        }
+    }
+    let name = |id: ImageId| graph.image(id).member.file_name();
+    loop {
+        let edited = decided.iter().map(|(&id, one)| (id, one.required.clone()));
+        let mut more = BTreeMap::new();
+        let mut failed = Vec::new();
+        for (id, passed) in passed_on::find(graph, &edited.collect()) {
+            match decide(id, &passed.required) {
+                Ok(decision) => more.extend(decision.map(|decision| (id, decision))),
+                Err(reason) => failed.push((id, passed, reason)),
+            }
+        }
+        if failed.is_empty() {
+            decided.extend(more);
+            break;
+        }
+        for (id, passed, reason) in failed {
+            let through: Vec<&str> = passed.through.iter().map(|&other| name(other)).collect();
+            let why = format!(
+                "imports `{}` of a library that only {} needs, and cannot be edited: it {reason}",
+                passed.function,
+                listing(&through)
+            );
+            kept.entry(id).or_insert(why);
+            for other in passed.through {
+                decided.remove(&other);
+                let why = format!(
+                    "keeps the library that `{}` finds `{}` in: that image cannot be edited",
+                    name(id),
+                    passed.function
+                );
+                kept.entry(other).or_insert(why);
+            }
+        }
+    }
+    let report = |(id, reason): (ImageId, String)| {
+        let path = &graph.image(id).member.path;
+        unsupported(package, path, Level::Error, &reason)
+    };
+    (
+        decided.into_values().collect(),
+        kept.into_iter().map(report).collect(),
+    )
 }
 
 fn unsupported(package: &Package, path: &str, level: Level, reason: &str) -> Diagnostic {

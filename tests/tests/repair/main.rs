@@ -2,6 +2,7 @@
 //! two CUDA runtimes. `repair/<name>.toml` has the expectations.
 
 mod mutated;
+mod passed_on;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

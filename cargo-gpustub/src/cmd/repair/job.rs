@@ -7,7 +7,7 @@ use std::path::Path;
 use gpustub_check::wheel::Wheel as Metadata;
 use gpustub_core::diag::Diagnostic;
 use gpustub_image::edit::{self, Patch};
-use gpustub_repair::{Found, Options, PackagePlan, candidates, loaders, names};
+use gpustub_repair::{Found, Options, PackagePlan, candidates, followers, loaders, names};
 use gpustub_report::error::Result;
 use gpustub_report::report::Sources;
 use gpustub_report::status_line::StatusLine;
@@ -38,7 +38,9 @@ pub fn plan(
 ) -> Result<Option<Job>> {
     let mut images = BTreeMap::new();
     let mut inspected = Vec::new();
-    for path in candidates(&input.package) {
+    let mut paths = candidates(&input.package);
+    paths.extend(followers(&input.package));
+    for path in paths {
         status.show(|| input.package.display_path_of(path));
         let image = input.image(path)?;
         inspected.push(Found {

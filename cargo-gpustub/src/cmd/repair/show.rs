@@ -31,10 +31,12 @@ pub fn plan(job: &Job, options: &cli::Repair, shell: &mut Shell) {
         let libraries = image.request.libraries.iter().flat_map(|one| &one.needed);
         let libraries: Vec<&str> = libraries.map(String::as_str).collect();
         let shown = package.display_path_of(&image.path);
-        line(
-            "Editing",
-            format!("{shown}: without {}", libraries.join(", ")),
-        );
+        // An image may use libraries that only others need.
+        let change = match libraries.is_empty() {
+            true => format!("with {}", image.request.stub),
+            false => format!("without {}", libraries.join(", ")),
+        };
+        line("Editing", format!("{shown}: {change}"));
     }
     for path in &job.plan.removed {
         line("Removing", package.display_path_of(path));

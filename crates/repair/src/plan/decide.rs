@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use gpustub_check::evidence::is_from_vendor;
 use gpustub_check::gpu_file::gpu_file;
 use gpustub_check::symbol_names::is_gpu;
-use gpustub_check::{Image, LoadGraph};
+use gpustub_check::{Image, ImageId, LoadGraph};
 use gpustub_core::diag::listing;
 use gpustub_core::library::Library;
 use gpustub_image::edit::{ImportKind, Imported, Inspection};
@@ -39,17 +39,17 @@ pub struct Decision {
     pub majors: Majors,
 }
 
-type GraphId = gpustub_check::ImageId;
-
-/// Decides about an image. `None`: it requires no library that stubs can replace. An error is the reason why
-/// the image cannot be repaired.
+/// Decides about an image; `passed_on` are libraries that it uses through others. `None`: it requires no library
+/// that stubs can replace. An error is the reason why the image cannot be repaired.
 pub fn decide(
     graph: &LoadGraph<'_>,
-    id: GraphId,
+    id: ImageId,
     inspection: &Inspection,
+    passed_on: &[Required],
 ) -> Result<Option<Decision>, String> {
     let image = graph.image(id);
-    let required = required(inspection);
+    let mut required = required(inspection);
+    required.extend_from_slice(passed_on);
     let unknown = inspection.needed.iter().filter(|name| {
         gpu_file(name).is_some()
             && replaced_library(inspection, name).is_none()
@@ -189,7 +189,7 @@ fn is_of(required: &[Required], name: &str) -> bool {
 }
 
 /// GPU functions that images of the package define and the loader loads with the image.
-fn provided<'a>(graph: &'a LoadGraph<'_>, id: GraphId) -> BTreeSet<&'a str> {
+fn provided<'a>(graph: &'a LoadGraph<'_>, id: ImageId) -> BTreeSet<&'a str> {
     let others = graph.loaded_with(id).into_iter().skip(1);
     let others = others.map(|other| graph.image(other));
     let others = others.filter(|other: &Image<'_>| !is_from_vendor(other));
