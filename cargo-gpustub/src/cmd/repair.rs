@@ -4,6 +4,7 @@
 //! The inputs are read ([`input`]) and planned (gpustub-repair, `job`); only then files are written ([`output`]), by
 //! the same values that `--dry-run` prints.
 
+mod directory;
 mod input;
 mod job;
 mod output;

@@ -71,6 +71,31 @@ fn contents(path: &Path) -> BTreeMap<String, Vec<u8>> {
         reader.read_to_end(&mut bytes).unwrap();
         files.insert(name, bytes);
     }
+    check_record(&files);
+    files
+}
+
+/// Files of an unpacked wheel, as [`contents`].
+fn unpacked(path: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    let mut directories = vec![path.to_owned()];
+    while let Some(one) = directories.pop() {
+        for entry in fs::read_dir(one).unwrap().flatten() {
+            let file = entry.path();
+            if file.is_dir() {
+                directories.push(file);
+                continue;
+            }
+            let name = file.strip_prefix(path).unwrap().display().to_string();
+            files.insert(name, fs::read(file).unwrap());
+        }
+    }
+    check_record(&files);
+    files
+}
+
+/// Compares the files with the lines of `RECORD`.
+fn check_record(files: &BTreeMap<String, Vec<u8>>) {
     let record = String::from_utf8(files["acme-1.0.dist-info/RECORD"].clone()).unwrap();
     let line = |line: &str| {
         let (rest, size) = line.rsplit_once(',').unwrap();
@@ -89,7 +114,6 @@ fn contents(path: &Path) -> BTreeMap<String, Vec<u8>> {
             "{name}"
         );
     }
-    files
 }
 
 /// Requirements of an image in a wheel.
@@ -227,6 +251,107 @@ fn signed_and_damaged_wheels_are_refused() {
         "{err}"
     );
     assert!(!directory.join("bad").exists());
+}
+
+#[test]
+fn repaired_directory_of_a_wheel_has_a_true_record() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    cudart(directory, "12");
+    image(directory, "content/acme/_core.so", COUNT, &["-shared"]);
+    wheel(directory, &[("acme/a,b.py", "x = 1\n")]);
+    let before = unpacked(&directory.join("content"));
+    let arguments = ["repair", "content", "--out-dir", "out"];
+    ends(0, directory, &arguments);
+    let after = unpacked(&directory.join("out/content"));
+    assert_eq!(after.len(), before.len() + 1);
+    let stub = &needed(&after, "acme/_core.so")[0];
+    assert!(after.contains_key(&format!("acme/{stub}")), "{stub}");
+
+    // Again, and with a signature.
+    ends(0, directory, &arguments);
+    assert!(unpacked(&directory.join("out/content")) == after);
+    write(directory, "content/acme-1.0.dist-info/RECORD.jws", "{}");
+    let arguments = ["repair", "content", "--out-dir", "signed"];
+    let (_, err) = ends(1, directory, &arguments);
+    let message = "error[unsupported-wheel]: signed: `acme-1.0.dist-info/RECORD.jws`";
+    assert!(err.contains(message), "{err}");
+    assert!(!directory.join("signed").exists());
+    ends(0, directory, &[&arguments[..], &["--unsign"]].concat());
+    assert_eq!(
+        unpacked(&directory.join("signed/content")).len(),
+        after.len()
+    );
+}
+
+#[test]
+fn repaired_site_packages_have_true_records() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    cudart(directory, "12");
+    let site = "env/lib/site-packages";
+    for package in ["one", "two"] {
+        image(
+            directory,
+            &format!("{site}/{package}/_core.so"),
+            COUNT,
+            &["-shared"],
+        );
+        let record = format!("{package}/_core.so,sha256=x,1\n{package}-1.dist-info/RECORD,,\n");
+        write(
+            directory,
+            &format!("{site}/{package}-1.dist-info/RECORD"),
+            &record,
+        );
+    }
+    ends(0, directory, &["repair", "env", "--out-dir", "out"]);
+    let read = |package: &str| {
+        let path = directory.join(format!("out/{site}/{package}-1.dist-info/RECORD"));
+        fs::read_to_string(path).unwrap()
+    };
+    let lines = |text: &str| -> Vec<String> {
+        text.lines()
+            .map(|line| line.split(',').next().unwrap().to_owned())
+            .collect()
+    };
+    let (one, two) = (read("one"), read("two"));
+    assert!(
+        !one.contains("sha256=x") && !two.contains("sha256=x"),
+        "{one}{two}"
+    );
+    // One package has the shared stub library.
+    let [core, stub, own] = &lines(&one)[..] else {
+        panic!("{one}")
+    };
+    assert!(
+        core == "one/_core.so" && own == "one-1.dist-info/RECORD",
+        "{one}"
+    );
+    assert!(
+        directory.join(format!("out/{site}/{stub}")).exists(),
+        "{one}"
+    );
+    assert_eq!(lines(&two), ["two/_core.so", "two-1.dist-info/RECORD"]);
+}
+
+#[test]
+fn programs_outside_of_site_packages_are_not_edited() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    cudart(directory, "12");
+    image(directory, "content/acme/_core.so", COUNT, &["-shared"]);
+    let tool = "acme-1.0.data/scripts/tool";
+    let main = format!("{COUNT} int main(void) {{ return count(); }}");
+    image(directory, &format!("content/{tool}"), &main, &[]);
+    wheel(directory, &[]);
+    let before = contents(&directory.join(NAME));
+    let (_, err) = ends(1, directory, &["repair", NAME, "--out-dir", "out"]);
+    let message = "`tool` is installed outside of site-packages (`.data/scripts`), where it does not find a \
+                   stub library";
+    assert!(err.contains(message), "{err}");
+    let after = contents(&directory.join("out").join(NAME));
+    assert_eq!(before[tool], after[tool]);
+    assert_ne!(before["acme/_core.so"], after["acme/_core.so"]);
 }
 
 /// `docs/repair.md` shows the output of its commands.

@@ -8,6 +8,8 @@ mod removed;
 use std::collections::BTreeMap;
 
 use gpustub_check::evidence::{has_cudart, is_from_vendor};
+use gpustub_check::search_dirs::installed;
+use gpustub_check::wheel::is_dist_info;
 use gpustub_check::{Image, ImageId, LoadGraph, Package};
 use gpustub_core::diag::{Diagnostic, Level, UNSUPPORTED_IMAGE, listing};
 use gpustub_core::library::Library;
@@ -130,6 +132,19 @@ pub fn plan(
     (plan, diagnostics)
 }
 
+/// Scheme of a wheel's file that is installed outside of site-packages, at a distance that depends on the
+/// system (binary distribution format, "The .data directory").
+fn scheme<'a>(image: &Image<'a>) -> Option<&'a str> {
+    let path = image.member.path.as_str();
+    let (top, rest) = path.split_once('/')?;
+    if !top.ends_with(".data") || installed(path) != path {
+        return None;
+    }
+    let mut members = image.package.members.iter();
+    let is_wheel = members.any(|member| is_dist_info(&member.path, "WHEEL"));
+    is_wheel.then(|| rest.split('/').next().unwrap_or(rest))
+}
+
 /// Decisions about all images. An image that passes a library on to another, which cannot be edited, keeps it.
 fn decisions(
     package: &Package,
@@ -145,7 +160,16 @@ fn decisions(
             (_, Some(reason)) => Err(reason.clone()),
             (None, None) => Ok(None),
             (Some(Err(problem)), None) => Err(problem.to_string()),
-            (Some(Ok(inspection)), None) => decide(graph, id, inspection, passed_on),
+            (Some(Ok(inspection)), None) => {
+                let decision = decide(graph, id, inspection, passed_on)?;
+                match scheme(&graph.image(id)).filter(|_| decision.is_some()) {
+                    Some(scheme) => Err(format!(
+                        "is installed outside of site-packages (`.data/{scheme}`), where it does not find a \
+                         stub library"
+                    )),
+                    None => Ok(decision),
+                }
+            }
         }
     };
     let mut kept: BTreeMap<ImageId, String> = BTreeMap::new();

@@ -40,6 +40,11 @@ impl Hasher {
     }
 }
 
+/// Paths in a text, as they are in the wheel or relative to site-packages.
+pub fn paths(text: &str) -> BTreeSet<String> {
+    text.lines().map(path).collect()
+}
+
 /// Returns the text with the lines of removed files left out, those of changed files replaced, and those of new
 /// files before the line of `RECORD` itself. Other lines are unchanged.
 pub fn edited(

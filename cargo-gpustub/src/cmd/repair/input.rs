@@ -12,6 +12,7 @@ use gpustub_report::error::{Error, Result};
 use gpustub_report::status_line::StatusLine;
 use memmap2::Mmap;
 
+use super::directory::is_record;
 use crate::cli;
 
 /// Files that are repaired as one.
@@ -78,11 +79,14 @@ pub fn read(
                 }),
                 Err(diagnostic) => found.push(*diagnostic),
             },
-            Kind::Directory => inputs.push(Input {
-                package,
-                form: Form::Directory(path.clone()),
-                target,
-            }),
+            Kind::Directory => match signature(&package).filter(|_| !options.unsign) {
+                Some(signature) => found.push(signed(&shown, signature)),
+                None => inputs.push(Input {
+                    package,
+                    form: Form::Directory(path.clone()),
+                    target,
+                }),
+            },
             Kind::File if !package.flaws.iter().any(is_fault) => {
                 if files.iter().any(|(other, _)| *other == name) {
                     return Err(Error::new(format!("two files are called `{name}`"))
@@ -145,15 +149,23 @@ fn open_wheel(
     if !options.unsign
         && let Some(signature) = wheel.signatures().first()
     {
-        let diagnostic = refused(
-            &shown,
-            &format!("signed: `{signature}` would be invalid after a repair"),
-        );
-        return Err(Box::new(
-            diagnostic.help("remove the signature with `--unsign`"),
-        ));
+        return Err(Box::new(signed(&shown, signature)));
     }
     Ok(wheel)
+}
+
+/// Signature of a `RECORD` in a directory.
+fn signature(package: &Package) -> Option<&str> {
+    let mut paths = package.members.iter().map(|member| member.path.as_str());
+    paths.find(|path| {
+        let mut names = ["RECORD.jws", "RECORD.p7s"].iter();
+        names.any(|name| is_record(path, name))
+    })
+}
+
+fn signed(shown: &str, signature: &str) -> Diagnostic {
+    let message = format!("signed: `{signature}` would be invalid after a repair");
+    refused(shown, &message).help("remove the signature with `--unsign`")
 }
 
 fn refused(shown: &str, message: &str) -> Diagnostic {

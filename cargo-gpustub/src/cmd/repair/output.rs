@@ -13,6 +13,7 @@ use gpustub_report::error::{Error, Result};
 use gpustub_report::status_line::StatusLine;
 use gpustub_report::stream;
 
+use super::directory::{write_directory, write_records};
 use super::input::Form;
 use super::job::Job;
 use crate::cli;
@@ -113,7 +114,8 @@ pub fn write(job: &Job, stubs: &[Vec<u8>], status: &StatusLine) -> Result<()> {
         }
         Form::Directory(path) => {
             write_directory(job, path, "", status)?;
-            write_stubs(job, stubs)
+            write_stubs(job, stubs)?;
+            write_records(job, path, stubs)
         }
     }
 }
@@ -152,7 +154,7 @@ fn write_wheel(
 }
 
 /// Writes one file, edited if it has an edit.
-fn write_file(job: &Job, member: &str, from: &Path, to: &Path) -> Result<()> {
+pub fn write_file(job: &Job, member: &str, from: &Path, to: &Path) -> Result<()> {
     stream::write(to, Some(from), |out| match job.patches.get(member) {
         Some((file, patch)) => write_patch(file, patch, out),
         None => io::copy(&mut File::open(from)?, out).map(drop),
@@ -167,67 +169,9 @@ fn write_stubs(job: &Job, stubs: &[Vec<u8>]) -> Result<()> {
     Ok(())
 }
 
-/// Writes a directory, with links as links.
-fn write_directory(job: &Job, from: &Path, inside: &str, status: &StatusLine) -> Result<()> {
-    let target = job.input.target.join(inside);
-    fs::create_dir_all(&target).map_err(|e| Error::io("create", &target, &e))?;
-    let failed = |e: io::Error| Error::io("read", from, &e);
-    let mut entries = fs::read_dir(from)
-        .map_err(failed)?
-        .collect::<io::Result<Vec<_>>>()
-        .map_err(failed)?;
-    entries.sort_by_key(fs::DirEntry::file_name);
-    for entry in entries {
-        let path = entry.path();
-        let name = entry.file_name();
-        let Some(name) = name.to_str() else {
-            return Err(Error::new(format!(
-                "the name of `{}` is not UTF-8",
-                path.display()
-            )));
-        };
-        let member = if inside.is_empty() {
-            name.to_owned()
-        } else {
-            format!("{inside}/{name}")
-        };
-        let kind = entry.file_type().map_err(failed)?;
-        let to = job.input.target.join(&member);
-        if kind.is_dir() {
-            write_directory(job, &path, &member, status)?;
-        } else if kind.is_symlink() {
-            copy_link(&path, &to)?;
-        } else if kind.is_file() && !job.plan.removed.contains(&member) {
-            status.show(|| member.clone());
-            write_file(job, &member, &path, &to)?;
-        }
-    }
-    Ok(())
-}
-
-#[cfg(unix)]
-fn copy_link(from: &Path, to: &Path) -> Result<()> {
-    let link = || -> io::Result<()> {
-        let target = fs::read_link(from)?;
-        if fs::read_link(to).is_ok_and(|old| old == target) {
-            return Ok(());
-        }
-        std::os::unix::fs::symlink(target, to)
-    };
-    link().map_err(|e| Error::io("write", to, &e))
-}
-
-#[cfg(not(unix))]
-fn copy_link(from: &Path, _to: &Path) -> Result<()> {
-    Err(Error::new(format!(
-        "`{}` is a link, which is copied on Unix only",
-        from.display()
-    )))
-}
-
 /// Writes an edited image. Ranges of the original are read from its file, not from its map, whose pages would be
 /// resident.
-fn write_patch(mut file: &File, patch: &Patch, out: &mut dyn Write) -> io::Result<()> {
+pub fn write_patch(mut file: &File, patch: &Patch, out: &mut dyn Write) -> io::Result<()> {
     for piece in patch.pieces() {
         match piece {
             Piece::New(bytes) => out.write_all(bytes)?,
