@@ -20,6 +20,7 @@ mod image;
 mod initializers;
 mod inspect;
 mod layout;
+mod overlaps;
 mod patch;
 mod plan;
 mod problem;

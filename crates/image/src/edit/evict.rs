@@ -19,7 +19,7 @@ use super::symbols::SYMBOL;
 pub(super) const MOVABLE: [elf::DynamicTag; 3] = [elf::DT_GNU_HASH, elf::DT_HASH, elf::DT_SYMTAB];
 
 /// Tags with addresses of tables.
-const TABLES: [elf::DynamicTag; 10] = [
+const TABLES: [elf::DynamicTag; 14] = [
     elf::DT_GNU_HASH,
     elf::DT_HASH,
     elf::DT_SYMTAB,
@@ -30,6 +30,10 @@ const TABLES: [elf::DynamicTag; 10] = [
     elf::DT_VERSYM,
     elf::DT_VERNEED,
     elf::DT_VERDEF,
+    elf::DT_PLTGOT,
+    elf::DT_PREINIT_ARRAY,
+    elf::DT_INIT_ARRAY,
+    elf::DT_FINI_ARRAY,
 ];
 
 /// A range of the original that moves into the new segment.
@@ -55,6 +59,11 @@ impl Evicted {
             return Err(none);
         }
         let sections = image.sections.iter().filter(|s| is_loaded(s));
+        // Section headers may lie.
+        let is_true = |s: &Section| image.offset_of(s.addr, s.size) == Ok(s.offset);
+        if !sections.clone().all(is_true) {
+            return Err(none);
+        }
         let sections = sections.map(|s| {
             (
                 s.offset,
@@ -83,12 +92,19 @@ impl Evicted {
         if end > load.offset + load.filesz {
             return Err(none);
         }
+        // They may also be incomplete: other bytes than zeros are those of a section.
+        let zeros = |bytes: &[u8]| bytes.iter().all(|&byte| byte == 0);
+        let gap = image.source.bytes(start, end - start);
+        if is_empty && !gap.is_some_and(|bytes| zeros(&bytes)) {
+            return Err(none);
+        }
         let evicted = Self {
             range: start..if is_empty { start } else { end },
             address: load.vaddr + (start - load.offset),
         };
-        // Section headers may lie: the dynamic section has the tables that the loader reads.
-        let is_inside = |address: u64| evicted.moved(address, 0).is_some();
+        // The dynamic section has the tables that the loader reads.
+        let place = evicted.address..evicted.address + (end - start);
+        let is_inside = |address: u64| place.contains(&address);
         let tables = image.dynamic.iter().filter(|(tag, _)| TABLES.contains(tag));
         for (tag, address) in tables.filter(|(_, address)| is_inside(*address)) {
             let is_section = image

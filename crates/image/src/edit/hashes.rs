@@ -2,6 +2,7 @@
 //! to be where its name leads (`do_lookup_x` of glibc).
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use object::elf;
 
@@ -56,6 +57,21 @@ pub(super) fn check(
         table.check(image, &Strings::new(strings), symbol)?;
     }
     Ok(())
+}
+
+/// Addresses of the tables.
+pub(super) fn ranges(image: &Image<'_>) -> Result<Vec<Range<u64>>, Problem> {
+    let mut found = Vec::new();
+    if let Some(table) = Gnu::read(image)? {
+        let symbols = table.count(image)?.saturating_sub(table.base);
+        let end = table.hashes_address() + 4 * u64::from(symbols);
+        found.push(table.address - 16..end);
+    }
+    if let Some(table) = Sysv::read(image)? {
+        let words = u64::from(table.buckets) + u64::from(table.chains);
+        found.push(table.address - 8..table.address + 4 * words);
+    }
+    Ok(found)
 }
 
 fn name<'s>(strings: &Strings<'s>, symbol: &Symbol) -> Result<&'s [u8], Problem> {

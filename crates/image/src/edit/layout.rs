@@ -44,13 +44,14 @@ impl Layout {
         }
     }
 
-    /// Whether the last segment can grow over its `.bss` without much of it in the file, and is writable
-    /// if that is needed.
+    /// Whether the last segment can grow over its `.bss` without much of it in the file, is readable, and is
+    /// writable if that is needed.
     pub(super) fn can_grow(&self, image: &Image<'_>, writable: bool) -> bool {
         let last = self.segments.iter().rfind(|segment| segment.is_load());
         last.is_some_and(|segment| {
             let end = segment.offset + segment.filesz;
-            segment.memsz - segment.filesz <= ZEROS
+            segment.is_readable()
+                && segment.memsz - segment.filesz <= ZEROS
                 && (segment.flags & elf::PF_W.0 != 0 || !writable)
                 && self.check_boundary(image, end).is_ok()
         })

@@ -9,6 +9,7 @@ use super::evict::{Evicted, MOVABLE};
 use super::image::{DYN, Image};
 use super::inspect::{Details, Inspection, details};
 use super::layout::{Layout, Room};
+use super::overlaps;
 use super::patch::{Patch, Piece};
 use super::problem::Problem;
 use super::request::Request;
@@ -51,6 +52,7 @@ pub fn plan(source: &[u8], request: &Request) -> Result<Patch, Problem> {
     if let Some(need) = (after.verneed.iter()).find(|need| !after.needed.contains(&need.file)) {
         return Err(Problem::NotLoaded(need.file.clone()));
     }
+    overlaps::check(&image, &before)?;
     let patch = edit(&image, &before, &targets, &after, request)?;
     verify(source, &patch, &image, &before, &targets, &after)?;
     Ok(patch)

@@ -21,6 +21,14 @@ pub(super) fn moved_symbols(image: &Image<'_>, sections: &[Section]) -> Vec<(u64
 
 fn scan(image: &Image<'_>, sections: &[Section], edits: &mut Vec<(u64, Vec<u8>)>) -> Option<()> {
     let table = image.sections.iter().find(|s| s.kind == SHT_SYMTAB)?;
+    // A table that the loader maps is none of a linker.
+    let end = table.offset.checked_add(table.size)?;
+    if image
+        .loads()
+        .any(|s| table.offset < s.offset + s.filesz && s.offset < end)
+    {
+        return None;
+    }
     let pairs: Vec<_> = image.sections.iter().zip(sections).collect();
     for start in (0..table.size).step_by((CHUNK * SYMBOL) as usize) {
         let size = (table.size - start).min(CHUNK * SYMBOL);
