@@ -466,8 +466,8 @@ Use a newer gpustub; in a build script, update the build-dependency.
     cargo install cargo-gpustub";
     UNSUPPORTED_IMAGE "unsupported-image": "program or library that cannot be repaired",
         "A stub library has functions of the GPU libraries that gpustub knows. It has no data, no C++ classes
-and no functions of other libraries. An image that needs these stays as it is, and still does not
-start without the library; the others of the package are repaired. A static CUDA runtime stays.
+and no functions of other libraries. An image that needs these, or is damaged, stays as it is, and
+still needs the library; others of the package are repaired. A static CUDA runtime stays.
 
     cargo gpustub export stubs cudart --header-version 12 --out-dir stubs     # for its own build";
     UNSUPPORTED_TARGET "unsupported-target": "a target without stubs or device links",

@@ -31,8 +31,24 @@ const TABLES: [(DynamicTag, DynamicTag); 9] = [
     (elf::DT_FINI_ARRAYSZ, elf::DT_FINI_ARRAY),
 ];
 
+/// Tags that a dynamic section may have several times.
+const REPEATED: [DynamicTag; 5] = [
+    elf::DT_NEEDED,
+    elf::DT_AUXILIARY,
+    elf::DT_FILTER,
+    elf::DT_AUDIT,
+    elf::DT_DEPAUDIT,
+];
+
 /// Checks requirements that are independent of an edit.
 pub(super) fn check_dynamic(image: &Image<'_>) -> Result<(), Problem> {
+    // Readers differ in which one counts.
+    let mut single: Vec<DynamicTag> = image.dynamic.iter().map(|entry| entry.0).collect();
+    single.retain(|tag| !REPEATED.contains(tag));
+    single.sort_unstable_by_key(|tag| tag.0);
+    if single.windows(2).any(|pair| pair[0] == pair[1]) {
+        return Err(Problem::Malformed("dynamic section has an entry twice"));
+    }
     let is_orphan = |&(size, table): &(DynamicTag, DynamicTag)| {
         image.tag(table).is_none() && image.tag(size).is_some_and(|size| size != 0)
     };
