@@ -4,9 +4,9 @@ use std::path::Path;
 
 use crate::command::Ran;
 
-/// Whether the loader looks for something outside of the image that this system has not: a library, a
+/// Whether the loader needs something outside of the image that this system lacks: a library, a
 /// function, a version, a processor, memory. No tool can know them from the image.
-pub fn asks_for_more(ran: &Ran) -> bool {
+pub fn needs_more(ran: &Ran) -> bool {
     let messages = [
         ": cannot open shared object file: No such file or directory",
         "undefined symbol: ",
@@ -14,8 +14,8 @@ pub fn asks_for_more(ran: &Ran) -> bool {
         ": CPU ISA level is lower than required",
         ": cannot map zero-fill pages",
     ];
-    let asks = messages.iter().any(|message| ran.stderr.contains(message));
-    ran.status.code().is_some() && asks
+    let has_one = messages.iter().any(|message| ran.stderr.contains(message));
+    ran.status.code().is_some() && has_one
 }
 
 /// Whether the loader, with `LD_DEBUG=files`, has loaded an image, bound its functions, and called its code.

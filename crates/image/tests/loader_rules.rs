@@ -26,7 +26,7 @@ const VERNEED: u64 = 0x6fff_fffe;
 const TLS: u32 = 7;
 const RELRO: u32 = 0x6474_e552;
 
-/// What is overwritten.
+/// Place that is overwritten.
 #[derive(Debug, Clone, Copy)]
 enum At {
     /// A place in the table of a tag.

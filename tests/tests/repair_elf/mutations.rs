@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use gpustub_image::edit::{Imported, Patch, inspect, plan};
 use gpustub_tests::Result;
 use gpustub_tests::command::{Ran, run};
-use gpustub_tests::loader::{asks_for_more, is_started};
+use gpustub_tests::loader::{is_started, needs_more};
 
 use crate::images::{Images, USER, request};
 
@@ -229,7 +229,7 @@ fn outcome(images: &Images, seed: &Seed, number: u64) -> Result<&'static str> {
             // The damaged image computes or prints something else, with every library.
             true if loads && before.stdout != WITH_REAL => "repaired, with damaged data",
             true if !loads => "loads with the stub only",
-            false if !loads && asks_for_more(&after) => "asks for what the system has not",
+            false if !loads && needs_more(&after) => "needs what the system lacks",
             false if !loads && starts(images, seed, &repaired)? => "stops in its own code",
             _ => {
                 return Err(after.error(&format!(
@@ -298,7 +298,7 @@ fn damaged_images(count: u64) -> Result<()> {
     );
     // Damage that only the system or the code shows is rare.
     for (kind, share) in [
-        ("asks for what the system has not", 50),
+        ("needs what the system lacks", 50),
         ("stops in its own code", 50),
     ] {
         let number = counts.get(kind).copied().unwrap_or(0);

@@ -72,7 +72,7 @@ fn copy_link(from: &Path, _to: &Path) -> Result<()> {
     )))
 }
 
-/// Whether a file of the directory is not copied: a removed copy, a `RECORD` that is written anew, or its
+/// Whether a file of the directory is not copied: a removed copy, a `RECORD` that is written later, or its
 /// signature.
 fn is_left_out(job: &Job, member: &str) -> bool {
     let of_record = ["RECORD", "RECORD.jws", "RECORD.p7s"];

@@ -32,9 +32,10 @@ pub fn plan(job: &Job, options: &cli::Repair, shell: &mut Shell) {
         let libraries: Vec<&str> = libraries.map(String::as_str).collect();
         let shown = package.display_path_of(&image.path);
         // An image may use libraries that only others need.
-        let change = match libraries.is_empty() {
-            true => format!("with {}", image.request.stub),
-            false => format!("without {}", libraries.join(", ")),
+        let change = if libraries.is_empty() {
+            format!("with {}", image.request.stub)
+        } else {
+            format!("without {}", libraries.join(", "))
         };
         line("Editing", format!("{shown}: {change}"));
     }

@@ -92,7 +92,7 @@ impl Evicted {
         if end > load.offset + load.filesz {
             return Err(none);
         }
-        // They may also be incomplete: other bytes than zeros are those of a section.
+        // Section headers may be incomplete, too: other bytes than zeros belong to a section.
         let zeros = |bytes: &[u8]| bytes.iter().all(|&byte| byte == 0);
         let gap = image.source.bytes(start, end - start);
         if is_empty && !gap.is_some_and(|bytes| zeros(&bytes)) {

@@ -93,7 +93,7 @@ pub(super) fn arrays(image: &Image<'_>) -> Result<Vec<Range<u64>>, Problem> {
     Ok(found)
 }
 
-/// Checks that all functions are code of the image, as far as relocations tell.
+/// Checks that all functions are code of the image, as far as relocations determine it.
 pub(super) fn check(
     image: &Image<'_>,
     arrays: &[Range<u64>],

@@ -124,9 +124,10 @@ pub(super) fn details<'s>(image: &Image<'s>) -> Result<Details<'s>, Problem> {
         let nodes = need.nodes.iter().map(|node| {
             let name = string(node.name.into())?;
             // The loader compares both (`match_symbol`).
-            match elf::hash(name.as_bytes()) == node.hash {
-                true => Ok(name),
-                false => Err(Problem::Malformed("version has the hash of another one")),
+            if elf::hash(name.as_bytes()) == node.hash {
+                Ok(name)
+            } else {
+                Err(Problem::Malformed("version has the hash of another one"))
             }
         });
         verneed.push(VersionNeed {

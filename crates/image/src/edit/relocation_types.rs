@@ -13,7 +13,7 @@ pub(super) struct Kind {
     pub(super) width: u64,
 }
 
-/// What the loader does.
+/// Action of the loader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Action {
     None,
