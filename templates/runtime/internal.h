@@ -281,7 +281,7 @@ ALWAYS_INLINE void *slot_adapter(const struct slot *slot, const struct abi_entry
 #endif
 
 /* Address of an integer argument of a call: where the function will find it, if it is called. */
-GENERAL_REGISTERS ALWAYS_INLINE uintptr_t *argument(struct frame *frame, int index)
+GENERAL_REGISTERS static inline uintptr_t *argument(struct frame *frame, int index)
 {
     return index < REGISTER_ARGS ? &frame->reg[index] : &frame->stack[index - REGISTER_ARGS];
 }

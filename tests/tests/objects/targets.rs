@@ -169,6 +169,36 @@ fn heavy_table_of_targets_is_current() -> Result<()> {
     Ok(())
 }
 
+/// clang inlines no function into one for other registers, and knows other directives than binutils.
+fn clang_compiles(clang: &str) -> Result<()> {
+    for &machine in Machine::ALL {
+        let Some(gnu) = machine
+            .gnu_triple()
+            .filter(|_| machine != Machine::Loongarch64)
+        else {
+            continue;
+        };
+        let dir = scratch()?;
+        let plan = plan_functions(["trapOpen"], machine)?;
+        // Debian's cross headers are not below a sysroot.
+        let flags = ["-idirafter".to_owned(), format!("/usr/{gnu}/include")];
+        Stubs::write(dir.path(), &plan, clang, &flags)?.archive()?;
+    }
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs clang and the C libraries of other machines: ./tests/run"]
+fn clang_compiles_stubs_of_each_machine() -> Result<()> {
+    clang_compiles("clang")
+}
+
+#[test]
+#[ignore = "needs clang 19 and the C libraries of other machines: ./tests/run --all"]
+fn heavy_clang_19_compiles_stubs_of_each_machine() -> Result<()> {
+    clang_compiles("clang-19")
+}
+
 /// A library whose functions return their number.
 fn library(
     dir: &Path,
