@@ -113,7 +113,7 @@ fn warm_instructions(machine: Machine) -> Result<usize> {
     Ok(before.ok_or("no jump")? + 1)
 }
 
-/// Column of the machine that the torture suite (`tests/tests/traps.rs`) uses.
+/// Column of the machine that the torture suite (`tests/tests/traps/main.rs`) uses.
 fn runs_by(machine: Machine) -> &'static str {
     match machine {
         Machine::X86_64 | Machine::I686 | Machine::Musl => "native",
