@@ -221,14 +221,6 @@ GENERAL_REGISTERS void gpustub1_answer(const struct library *library, const stru
     answer(library, spec, status_code(library, spec, reason), reason, frame);
 }
 
-/* As gpustub1_answer, with the code that a rule forces. Not inlined: clang 22 inlines no function for general
- * registers into one for all. */
-GENERAL_REGISTERS static void answer_first(const struct library *library, const struct spec *spec,
-                                           const int32_t *forced, enum reason reason, struct frame *frame)
-{
-    answer(library, spec, forced ? *forced : status_code(library, spec, reason), reason, frame);
-}
-
 /* ---- the slow path ------------------------------------------------------------------------------ */
 
 /* Returns the jump target for the frame, or NULL and the reason. */
@@ -281,7 +273,7 @@ void *gpustub1_enter(struct slot *slot, struct frame *frame)
     if (answered)
         target = NULL;
     else if (!target)
-        answer_first(library, spec, forced ? &code : NULL, reason, frame);
+        answer(library, spec, forced ? code : status_code(library, spec, reason), reason, frame);
     /* the rule's code replaces the fixed value */
     if (forced && (spec->returns == RETURNS_VALUE || spec->returns == RETURNS_UNKNOWN_ERROR))
         frame->result = (uintptr_t)(intptr_t)code;

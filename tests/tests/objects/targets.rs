@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use gpustub_engine::toolchain::REQUIRED;
 use gpustub_tests::command::succeed;
 use gpustub_tests::elf::readelf;
 use gpustub_tests::stubs::{Machine, Stubs, plan_functions, plan_or_fail, trap_manifest};
@@ -183,6 +184,64 @@ fn clang_compiles(clang: &str) -> Result<()> {
         // Debian's cross headers are not below a sysroot.
         let flags = ["-idirafter".to_owned(), format!("/usr/{gnu}/include")];
         Stubs::write(dir.path(), &plan, clang, &flags)?.archive()?;
+    }
+    Ok(())
+}
+
+/// Some callers expect vector registers to be preserved, which no code saves before these functions.
+#[test]
+#[ignore = "needs clang and a cross compiler: ./tests/run"]
+fn answers_of_aarch64_use_general_registers() -> Result<()> {
+    let machine = Machine::Aarch64;
+    let dir = scratch()?;
+    let plan = plan_functions(["trapOpen"], machine)?;
+    let stubs = Stubs::write(dir.path(), &plan, &machine.compiler("c"), &[])?;
+    let clang = [
+        "--target=aarch64-linux-gnu",
+        "-idirafter",
+        "/usr/aarch64-linux-gnu/include",
+    ];
+    for (compiler, flags) in [("clang", &clang[..]), ("aarch64-linux-gnu-gcc", &[])] {
+        let mut cc = Command::new(compiler);
+        cc.current_dir(&stubs.sources)
+            .args(flags)
+            .args(REQUIRED)
+            .args(["-O2", "-w", "-c", "-o", "optimized.o", "runtime.c"]);
+        let ran = succeed(&mut cc)?;
+        assert_eq!(ran.stderr, "", "{compiler}");
+        let mut objdump = Command::new(machine.tool("objdump"));
+        objdump
+            .current_dir(&stubs.sources)
+            .args(["-d", "optimized.o"]);
+        let listing = succeed(&mut objdump)?.stdout;
+        let is_vector = |word: &str| {
+            let number = word.strip_prefix(['q', 'v', 'd', 's']).unwrap_or_default();
+            number.parse::<u8>().is_ok()
+        };
+        // Offset, bytes, instruction; the address of a jump may read as a register.
+        let uses_vectors = |code: &str| {
+            let instructions = code.lines().filter_map(|line| line.splitn(3, '\t').nth(2));
+            let mut words = instructions
+                .filter(|one| !one.contains('<'))
+                .flat_map(|one| one.split(|c: char| !c.is_ascii_alphanumeric()));
+            words.any(is_vector)
+        };
+        // The last two may be inlined.
+        let names = [
+            "gpustub1_answer",
+            "gpustub1_has_sve",
+            "write_out_params",
+            "composed_result",
+        ];
+        for (name, is_required) in names.iter().zip([true, true, false, false]) {
+            let Some((_, code)) = listing.split_once(&format!("<{name}>:\n")) else {
+                assert!(!is_required, "{compiler}: no {name}");
+                continue;
+            };
+            let code = code.split("\n\n").next().unwrap_or_default();
+            assert!(!uses_vectors(code), "{compiler}: {name}");
+        }
+        assert!(uses_vectors(&listing), "{compiler}: no function uses any");
     }
     Ok(())
 }
