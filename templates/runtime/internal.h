@@ -405,7 +405,7 @@ INTERNAL void free_hook_queue(struct library_state *state);
 INTERNAL void free_modules(void);
 
 /* unload.c */
-INTERNAL void watch_exit(void);
+INTERNAL void watch_exit(void (*unbind)(void));
 INTERNAL void free_if_closing(void);
 
 /* trace.c */

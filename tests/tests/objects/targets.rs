@@ -123,6 +123,69 @@ fn runs_by(machine: Machine) -> &'static str {
     }
 }
 
+/// Compilers that the suites build the stubs with.
+fn compilers(machine: Machine) -> &'static str {
+    match machine {
+        Machine::Musl => "GCC",
+        Machine::Loongarch64 => "clang",
+        _ => "GCC, clang",
+    }
+}
+
+/// Systems without a C library and an emulator among the components: triple of the row, machine with the same
+/// trampolines, triples of clang, linker.
+const OTHER_SYSTEMS: [(&str, Machine, &str, &str); 6] = [
+    (
+        "x86_64-unknown-freebsd",
+        Machine::X86_64,
+        "x86_64-unknown-freebsd14",
+        "lld, by zig",
+    ),
+    (
+        "aarch64-unknown-freebsd",
+        Machine::Aarch64,
+        "aarch64-unknown-freebsd14",
+        "no",
+    ),
+    (
+        "aarch64-linux-android",
+        Machine::Aarch64,
+        "aarch64-linux-android24",
+        "no",
+    ),
+    (
+        "x86_64-linux-android",
+        Machine::X86_64,
+        "x86_64-linux-android24",
+        "no",
+    ),
+    (
+        "i686-linux-android",
+        Machine::I686,
+        "i686-linux-android24",
+        "no",
+    ),
+    (
+        "armv7-linux-androideabi",
+        Machine::Arm,
+        "armv7a-linux-androideabi24",
+        "no",
+    ),
+];
+
+/// Assembles the trampolines for another system.
+fn assemble(machine: Machine, triple: &str) -> Result<()> {
+    let dir = scratch()?;
+    let plan = plan_functions(["trapOpen"], machine)?;
+    let stubs = Stubs::write(dir.path(), &plan, &machine.compiler("c"), &[])?;
+    let mut clang = Command::new("clang-19");
+    clang
+        .current_dir(&stubs.sources)
+        .arg(format!("--target={triple}"));
+    succeed(clang.args(["-fPIC", "-c", "-o", "other.o", "stubs.S"]))?;
+    Ok(())
+}
+
 fn linkers(machine: Machine) -> &'static str {
     match machine {
         Machine::X86_64 => "bfd, gold, lld, mold",
@@ -137,18 +200,24 @@ fn linkers(machine: Machine) -> &'static str {
 #[ignore = "needs cross compilers and emulators: ./tests/run --all"]
 fn heavy_table_of_targets_is_current() -> Result<()> {
     let mut table = format!(
-        "{START} linked by | run | bytes per used stub | instructions of a warm call |\n|---|---|---|---|---|\n"
+        "{START} assembled by | linked by | run | bytes per used stub | instructions of a warm call |\n\
+         |---|---|---|---|---|---|\n"
     );
     for &machine in Machine::ALL {
         writeln!(
             table,
-            "| `{}` | {} | {} | {} | {} |",
+            "| `{}` | {} | {} | {} | {} | {} |",
             machine.target().triple,
+            compilers(machine),
             linkers(machine),
             runs_by(machine),
             bytes_per_stub(machine)?,
             warm_instructions(machine)?,
         )?;
+    }
+    for (row, machine, triple, linker) in OTHER_SYSTEMS {
+        assemble(machine, triple)?;
+        writeln!(table, "| `{row}` | clang | {linker} | no | | |")?;
     }
     let path = repository().join(PAGE);
     let page = fs::read_to_string(&path)?;
