@@ -27,7 +27,7 @@ pub(crate) use without_stubs::*;
         ),
         target_arch = "s390x",
         target_arch = "x86",
-        // Stable compilers do not tell ARMv6 from ARMv7, for which alone there are stubs.
+        // Only ARMv7 has stubs. Stable compilers describe ARMv6 in the same way.
         all(
             target_arch = "arm",
             target_endian = "little",
