@@ -40,7 +40,7 @@ const char *read_env(const char *name)
  * which preserves 128 bits of each vector register. (Reading the id register would be shorter, but is an
  * illegal instruction on kernels before 4.11.) */
 MERGED int gpustub1_has_sve(void);
-__attribute__((target("general-regs-only"))) int gpustub1_has_sve(void)
+GENERAL_REGISTERS int gpustub1_has_sve(void)
 {
 #ifdef __linux__
     unsigned long (*volatile value)(unsigned long) = getauxval;

@@ -273,11 +273,15 @@ ALWAYS_INLINE void *slot_adapter(const struct slot *slot, const struct abi_entry
 }
 
 /* Functions that gpustub1_slow calls without saving vector registers. On AArch64 some callers expect half of
- * them to be preserved (AAPCS64 6.1.3). */
-#ifdef __aarch64__
-#define GENERAL_REGISTERS __attribute__((target("general-regs-only")))
-#else
+ * them to be preserved (AAPCS64 6.1.3). clang ignores GCC's name, and has spelt extensions as GCC does since 16. */
+#if !defined(__aarch64__)
 #define GENERAL_REGISTERS
+#elif !defined(__clang__)
+#define GENERAL_REGISTERS __attribute__((target("general-regs-only")))
+#elif __clang_major__ >= 16
+#define GENERAL_REGISTERS __attribute__((target("nofp")))
+#else
+#define GENERAL_REGISTERS __attribute__((target("no-fp-armv8")))
 #endif
 
 /* Address of an integer argument of a call: where the function will find it, if it is called. */
@@ -401,7 +405,7 @@ INTERNAL void free_hook_queue(struct library_state *state);
 INTERNAL void free_modules(void);
 
 /* unload.c */
-INTERNAL void watch_exit(void);
+INTERNAL void watch_exit(void (*unbind)(void));
 INTERNAL void free_if_closing(void);
 
 /* trace.c */

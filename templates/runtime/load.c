@@ -255,7 +255,7 @@ static void unbind_part(const struct part *part)
 }
 
 /* Stops stubs from calling libraries that are being torn down, after the image's other destructors, which
- * may still call. */
+ * may still call; on musl before them (unload.c). */
 static void unbind_all(void)
 {
     int state = PAGES_WRITABLE;
@@ -267,12 +267,12 @@ static void unbind_all(void)
         return;
     FOR_EACH_PART (part, NULL)
         unbind_part(part);
-    report_call_counts();
 }
 
 static void finish(void)
 {
     unbind_all();
+    report_call_counts();
     free_if_closing();
 }
 
@@ -282,5 +282,5 @@ void register_finish(void)
     if (!LOAD_RELAXED(&gpustub1_on_exit) &&
         __atomic_compare_exchange_n(&gpustub1_on_exit, &none, finish, 0, __ATOMIC_ACQ_REL,
                                     __ATOMIC_ACQUIRE))
-        watch_exit();
+        watch_exit(unbind_all);
 }

@@ -39,10 +39,34 @@ static int visit_program(struct dl_phdr_info *info, size_t size, void *context)
     return 1;
 }
 
+#if defined(__linux__) && !defined(__GLIBC__)
+/* musl destroys the library that was opened last first: before the exit hook of the program, but after all
+ * functions of atexit. The first of them runs last. */
+static void (*unbind_first)(void); /* atomic */
+
+static void unbind_before_libraries(void *unused)
+{
+    void (*unbind)(void) = LOAD_ACQUIRE(&unbind_first);
+    (void)unused;
+    if (unbind)
+        unbind();
+}
+
+__attribute__((constructor(101))) static void precede_program(void)
+{
+    (void)register_at_exit(unbind_before_libraries, NULL, NULL);
+}
+#endif
+
 /* Prepares is_closing(); called once, at the first call. */
-void watch_exit(void)
+void watch_exit(void (*unbind)(void))
 {
     int is_program = 0;
+#if defined(__linux__) && !defined(__GLIBC__)
+    STORE_RELEASE(&unbind_first, unbind);
+#else
+    (void)unbind;
+#endif
     dl_iterate_phdr(visit_program, &is_program);
     if (!is_program && !register_at_exit(note_exit, NULL, &exit_has_begun))
         STORE_RELEASE(&is_registered, 1);

@@ -1,14 +1,16 @@
 //! Symbols that a stub cannot provide are rejected by name when the stubs are generated.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use cargo_platform::{Cfg, CfgExpr};
 use gpustub_core::diag::{Diagnostic, has_errors};
 use gpustub_core::target::Target;
 use gpustub_image::{Options, read_symbols_file};
 use gpustub_tests::command::{run, succeed};
 use gpustub_tests::stubs::{Machine, Stubs, list_of, plan_of, plan_or_fail, trap_manifest};
-use gpustub_tests::{Result, scratch};
+use gpustub_tests::{Result, repository, scratch};
 
 const LIBRARY: &str = "\
 int trap_data = 42;
@@ -18,7 +20,7 @@ int trap_function(void) { return trap_data + trap_thread_local; }
 
 fn library(dir: &Path) -> Result<PathBuf> {
     let (source, library) = (dir.join("lib.c"), dir.join("libtrap.so.1"));
-    std::fs::write(&source, LIBRARY)?;
+    fs::write(&source, LIBRARY)?;
     succeed(
         Command::new("cc")
             .args(["-shared", "-fPIC", "-o"])
@@ -69,7 +71,7 @@ fn program_that_uses_data_does_not_link() -> Result<()> {
         ),
     ] {
         let source = dir.path().join("main.c");
-        std::fs::write(
+        fs::write(
             &source,
             format!("{declaration}\nint main(void) {{ return {variable}; }}\n"),
         )?;
@@ -101,5 +103,55 @@ fn static_musl_is_an_error_and_unknown_targets_a_warning() -> Result<()> {
         assert_eq!(has_errors(&diagnostics), is_error, "{triple}: {reported}");
         assert!(is_error || plan.libraries.is_empty(), "{triple}");
     }
+    Ok(())
+}
+
+/// Attribute of the module that declares the functions of `gpustub.h`.
+fn cfg_of_stubs() -> Result<CfgExpr> {
+    let text = fs::read_to_string(repository().join("crates/gpustub/src/ffi.rs"))?;
+    let file = syn::parse_file(&text)?;
+    let attributes = file.items.iter().filter_map(|item| match item {
+        syn::Item::Use(item) => item.attrs.iter().find(|one| one.path().is_ident("cfg")),
+        _ => None,
+    });
+    let attribute = attributes.last().ok_or("ffi.rs has no `cfg`")?;
+    let syn::Meta::List(list) = &attribute.meta else {
+        return Err("a cfg without an expression".into());
+    };
+    Ok(list.tokens.to_string().parse()?)
+}
+
+/// The crate `gpustub` links where stubs are, by rustc's own description of each target.
+#[test]
+fn queries_are_linked_on_the_targets_that_have_stubs() -> Result<()> {
+    let expression = cfg_of_stubs()?;
+    let rustc = |words: &[&str]| succeed(Command::new("rustc").args(words));
+    let mut with_stubs = 0;
+    for triple in rustc(&["--print=target-list"])?.stdout.lines() {
+        if !triple.contains("-linux") && !triple.contains("-freebsd") {
+            continue;
+        }
+        let printed = rustc(&["--print=cfg", "--target", triple])?.stdout;
+        let cfgs: Vec<Cfg> = printed.lines().map(str::parse).collect::<Result<_, _>>()?;
+        let value = |key: &str| {
+            let line = printed
+                .lines()
+                .find_map(|line| line.strip_prefix(key)?.strip_prefix("=\""));
+            line.unwrap_or_default().trim_end_matches('"').to_owned()
+        };
+        let target = Target {
+            triple: triple.to_owned(),
+            arch: value("target_arch"),
+            os: value("target_os"),
+            env: value("target_env"),
+            crt_static: false,
+        };
+        // A stable compiler describes ARMv6, which has no stubs, as ARMv7.
+        let is_v6 = triple.starts_with("arm-") && triple.ends_with("hf");
+        let has_stubs = target.check().is_none();
+        assert_eq!(expression.matches(&cfgs), has_stubs || is_v6, "{triple}");
+        with_stubs += usize::from(has_stubs);
+    }
+    assert!(with_stubs > 10, "{with_stubs}");
     Ok(())
 }

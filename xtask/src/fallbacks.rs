@@ -15,6 +15,13 @@ use gpustub_core::library::{Fallback, Library, Returns};
 use crate::recipes::{Headers, Options, Recipe, root, walk};
 use declarations::Function;
 
+/// A machine with words of 32 bits, and the C library of Debian's cross compiler for it.
+const WORDS_OF_32_BITS: &[&str] = &[
+    "--target=i686-linux-gnu",
+    "-idirafter",
+    "/usr/i686-linux-gnu/include",
+];
+
 /// `cargo xtask fallbacks`.
 pub fn run(arguments: &[String]) -> Result<bool, String> {
     let options = Options::parse("fallbacks", arguments)?;
@@ -53,7 +60,8 @@ pub fn compare(id: &str, recipe: &Recipe, components: &Path) -> Result<Report, S
             let source = declarations::source(include, macros);
             let functions = declarations::read(&source, &directories)
                 .map_err(|e| format!("{id} {version}: {e}"))?;
-            let mut claims = claims::Claims::new(source, &recipe.status);
+            let mut claims = claims::Claims::new(source.clone(), &recipe.status);
+            let mut words = claims::Claims::new(source, &recipe.status);
             for symbol in library.symbols.functions() {
                 let name = &symbol.name[..];
                 let Some(function) = declaration(&functions, &recipe.alike, name) else {
@@ -63,13 +71,17 @@ pub fn compare(id: &str, recipe: &Recipe, components: &Path) -> Result<Report, S
                     .entry(name.to_owned())
                     .or_default()
                     .push(version.clone());
-                claims.function(name, function, library.fallbacks.get(name));
+                let fallback = library.fallbacks.get(name);
+                claims.function(name, function, fallback, 8);
+                if library.has_32_bit {
+                    words.function(name, function, fallback, 4);
+                    words.words(name, function, fallback);
+                }
             }
-            claims_made += claims.len();
-            problems.extend(
-                (claims.check(&directories)?.into_iter())
-                    .map(|problem| format!("{version}: {problem}")),
-            );
+            claims_made += claims.len() + words.len();
+            let mut wrong = claims.check(&directories, &[])?;
+            wrong.extend(words.check(&directories, WORDS_OF_32_BITS)?);
+            problems.extend(wrong.iter().map(|problem| format!("{version}: {problem}")));
         }
     }
     if all {

@@ -235,6 +235,9 @@ pub struct Library {
     /// Whether the majors of load names are the library's own (cuDNN 9), independent of its toolkit's,
     /// which only `toolkit_version_from` determines then.
     pub independent_major: bool,
+    /// Whether the library exists with words of 32 bits. The headers of others do not state which of their arguments
+    /// take two words, so that their out-parameters stay unwritten there.
+    pub has_32_bit: bool,
     /// Whether functions without `version=` in the symbol list have the soname as their version node, as in
     /// NVIDIA's toolkit libraries.
     pub versioned_by_soname: bool,

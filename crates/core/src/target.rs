@@ -57,7 +57,8 @@ impl Target {
         dir
     }
 
-    fn has_64_bits(&self) -> bool {
+    /// Whether a word has 64 bits.
+    pub(crate) fn has_64_bits(&self) -> bool {
         !["x86", "arm"].contains(&self.arch.as_str())
     }
 

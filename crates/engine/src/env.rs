@@ -5,6 +5,8 @@
 
 use std::cell::RefCell;
 use std::ffi::OsString;
+use std::path::Path;
+use std::process::Command;
 
 use gpustub_core::by_name::ByName;
 use gpustub_core::diag::IO_ERROR;
@@ -122,10 +124,32 @@ impl Env {
             arch: self.cargo_text("CARGO_CFG_TARGET_ARCH")?,
             os: self.cargo_text("CARGO_CFG_TARGET_OS")?,
             env: text("CARGO_CFG_TARGET_ENV"), // empty on FreeBSD
-            crt_static: text("CARGO_CFG_TARGET_FEATURE")
-                .split(',')
-                .any(|f| f == "crt-static"),
+            crt_static: self.links_libc_statically(&text("CARGO_CFG_TARGET_FEATURE"))?,
         })
+    }
+
+    /// Whether libc is linked statically. Cargo reports the feature where flags request it, but not the default of
+    /// musl targets: it queries rustc for proc macros as well, which are never static (`Session::crt_static` of
+    /// rustc). So rustc is asked for programs.
+    fn links_libc_statically(&self, features: &str) -> Result<bool, Error> {
+        if features.split(',').any(|feature| feature == "crt-static") {
+            return Ok(true);
+        }
+        let is_musl = self.get("CARGO_CFG_TARGET_ENV") == Some("musl".into());
+        let Some(rustc) = self.get("RUSTC").filter(|_| is_musl) else {
+            return Ok(false);
+        };
+        let flags = self.get("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
+        let flags = flags.to_string_lossy();
+        let output = Command::new(&rustc)
+            .args(flags.split('\x1f').filter(|flag| !flag.is_empty()))
+            .args(["--print=cfg", "--target", &self.cargo_text("TARGET")?])
+            .output()
+            .map_err(|e| Error::io("run", Path::new(&rustc), &e))?;
+        let cfg = String::from_utf8_lossy(&output.stdout);
+        Ok(cfg
+            .lines()
+            .any(|line| line == "target_feature=\"crt-static\""))
     }
 
     /// Whether this feature of the package is enabled. Cargo upper-cases the names and writes `_`
@@ -149,6 +173,7 @@ impl Env {
                         | "OPT_LEVEL"
                         | "DEBUG"
                         | "NUM_JOBS"
+                        | "RUSTC"
                         | "RUSTC_WRAPPER"
                 )
         };
@@ -209,5 +234,27 @@ mod tests {
         };
         assert!(env("crt-static,fxsr").target().unwrap().crt_static);
         assert!(!env("fxsr,sse2").target().unwrap().crt_static);
+    }
+
+    /// rustc knows targets whose standard library is not installed.
+    #[test]
+    fn crt_static_is_the_default_of_musl_targets() {
+        let is_static = |flags: &str, environment: &str| {
+            let env = Env::from_iter([
+                ("TARGET", "x86_64-unknown-linux-musl"),
+                ("CARGO_CFG_TARGET_ARCH", "x86_64"),
+                ("CARGO_CFG_TARGET_OS", "linux"),
+                ("CARGO_CFG_TARGET_ENV", environment),
+                ("CARGO_CFG_TARGET_FEATURE", "fxsr,sse2"),
+                ("CARGO_ENCODED_RUSTFLAGS", flags),
+                ("RUSTC", "rustc"),
+            ]);
+            assert!(env.rerun_lines().is_empty());
+            env.target().unwrap().crt_static
+        };
+        assert!(is_static("", "musl"));
+        assert!(is_static("-Cdebuginfo=1\x1f--cfg\x1fx", "musl"));
+        assert!(!is_static("-C\x1ftarget-feature=-crt-static", "musl"));
+        assert!(!is_static("", "gnu"));
     }
 }

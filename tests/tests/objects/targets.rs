@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use gpustub_engine::toolchain::REQUIRED;
 use gpustub_tests::command::succeed;
 use gpustub_tests::elf::readelf;
 use gpustub_tests::stubs::{Machine, Stubs, plan_functions, plan_or_fail, trap_manifest};
@@ -113,13 +114,76 @@ fn warm_instructions(machine: Machine) -> Result<usize> {
     Ok(before.ok_or("no jump")? + 1)
 }
 
-/// Column of the machine that the torture suite (`tests/tests/traps.rs`) uses.
+/// Column of the machine that the torture suite (`tests/tests/traps/main.rs`) uses.
 fn runs_by(machine: Machine) -> &'static str {
     match machine {
         Machine::X86_64 | Machine::I686 | Machine::Musl => "native",
         Machine::Loongarch64 => "qemu-user, `--all` only",
         _ => "qemu-user",
     }
+}
+
+/// Compilers that the suites build the stubs with.
+fn compilers(machine: Machine) -> &'static str {
+    match machine {
+        Machine::Musl => "GCC",
+        Machine::Loongarch64 => "clang",
+        _ => "GCC, clang",
+    }
+}
+
+/// Systems without a C library and an emulator among the components: triple of the row, machine with the same
+/// trampolines, triples of clang, linker.
+const OTHER_SYSTEMS: [(&str, Machine, &str, &str); 6] = [
+    (
+        "x86_64-unknown-freebsd",
+        Machine::X86_64,
+        "x86_64-unknown-freebsd14",
+        "lld, by zig",
+    ),
+    (
+        "aarch64-unknown-freebsd",
+        Machine::Aarch64,
+        "aarch64-unknown-freebsd14",
+        "no",
+    ),
+    (
+        "aarch64-linux-android",
+        Machine::Aarch64,
+        "aarch64-linux-android24",
+        "no",
+    ),
+    (
+        "x86_64-linux-android",
+        Machine::X86_64,
+        "x86_64-linux-android24",
+        "no",
+    ),
+    (
+        "i686-linux-android",
+        Machine::I686,
+        "i686-linux-android24",
+        "no",
+    ),
+    (
+        "armv7-linux-androideabi",
+        Machine::Arm,
+        "armv7a-linux-androideabi24",
+        "no",
+    ),
+];
+
+/// Assembles the trampolines for another system.
+fn assemble(machine: Machine, triple: &str) -> Result<()> {
+    let dir = scratch()?;
+    let plan = plan_functions(["trapOpen"], machine)?;
+    let stubs = Stubs::write(dir.path(), &plan, &machine.compiler("c"), &[])?;
+    let mut clang = Command::new("clang-19");
+    clang
+        .current_dir(&stubs.sources)
+        .arg(format!("--target={triple}"));
+    succeed(clang.args(["-fPIC", "-c", "-o", "other.o", "stubs.S"]))?;
+    Ok(())
 }
 
 fn linkers(machine: Machine) -> &'static str {
@@ -136,18 +200,24 @@ fn linkers(machine: Machine) -> &'static str {
 #[ignore = "needs cross compilers and emulators: ./tests/run --all"]
 fn heavy_table_of_targets_is_current() -> Result<()> {
     let mut table = format!(
-        "{START} linked by | run | bytes per used stub | instructions of a warm call |\n|---|---|---|---|---|\n"
+        "{START} assembled by | linked by | run | bytes per used stub | instructions of a warm call |\n\
+         |---|---|---|---|---|---|\n"
     );
     for &machine in Machine::ALL {
         writeln!(
             table,
-            "| `{}` | {} | {} | {} | {} |",
+            "| `{}` | {} | {} | {} | {} | {} |",
             machine.target().triple,
+            compilers(machine),
             linkers(machine),
             runs_by(machine),
             bytes_per_stub(machine)?,
             warm_instructions(machine)?,
         )?;
+    }
+    for (row, machine, triple, linker) in OTHER_SYSTEMS {
+        assemble(machine, triple)?;
+        writeln!(table, "| `{row}` | clang | {linker} | no | | |")?;
     }
     let path = repository().join(PAGE);
     let page = fs::read_to_string(&path)?;
@@ -167,6 +237,94 @@ fn heavy_table_of_targets_is_current() -> Result<()> {
         assert_eq!(page, written);
     }
     Ok(())
+}
+
+/// clang inlines no function into one for other registers, and knows other directives than binutils.
+fn clang_compiles(clang: &str) -> Result<()> {
+    for &machine in Machine::ALL {
+        let Some(gnu) = machine
+            .gnu_triple()
+            .filter(|_| machine != Machine::Loongarch64)
+        else {
+            continue;
+        };
+        let dir = scratch()?;
+        let plan = plan_functions(["trapOpen"], machine)?;
+        // Debian's cross headers are not below a sysroot.
+        let flags = ["-idirafter".to_owned(), format!("/usr/{gnu}/include")];
+        Stubs::write(dir.path(), &plan, clang, &flags)?.archive()?;
+    }
+    Ok(())
+}
+
+/// Some callers expect vector registers to be preserved, which no code saves before these functions.
+#[test]
+#[ignore = "needs clang and a cross compiler: ./tests/run"]
+fn answers_of_aarch64_use_general_registers() -> Result<()> {
+    let machine = Machine::Aarch64;
+    let dir = scratch()?;
+    let plan = plan_functions(["trapOpen"], machine)?;
+    let stubs = Stubs::write(dir.path(), &plan, &machine.compiler("c"), &[])?;
+    let clang = [
+        "--target=aarch64-linux-gnu",
+        "-idirafter",
+        "/usr/aarch64-linux-gnu/include",
+    ];
+    for (compiler, flags) in [("clang", &clang[..]), ("aarch64-linux-gnu-gcc", &[])] {
+        let mut cc = Command::new(compiler);
+        cc.current_dir(&stubs.sources)
+            .args(flags)
+            .args(REQUIRED)
+            .args(["-O2", "-w", "-c", "-o", "optimized.o", "runtime.c"]);
+        let ran = succeed(&mut cc)?;
+        assert_eq!(ran.stderr, "", "{compiler}");
+        let mut objdump = Command::new(machine.tool("objdump"));
+        objdump
+            .current_dir(&stubs.sources)
+            .args(["-d", "optimized.o"]);
+        let listing = succeed(&mut objdump)?.stdout;
+        let is_vector = |word: &str| {
+            let number = word.strip_prefix(['q', 'v', 'd', 's']).unwrap_or_default();
+            number.parse::<u8>().is_ok()
+        };
+        // Offset, bytes, instruction; the address of a jump may read as a register.
+        let uses_vectors = |code: &str| {
+            let instructions = code.lines().filter_map(|line| line.splitn(3, '\t').nth(2));
+            let mut words = instructions
+                .filter(|one| !one.contains('<'))
+                .flat_map(|one| one.split(|c: char| !c.is_ascii_alphanumeric()));
+            words.any(is_vector)
+        };
+        // The last two may be inlined.
+        let names = [
+            "gpustub1_answer",
+            "gpustub1_has_sve",
+            "write_out_params",
+            "composed_result",
+        ];
+        for (name, is_required) in names.iter().zip([true, true, false, false]) {
+            let Some((_, code)) = listing.split_once(&format!("<{name}>:\n")) else {
+                assert!(!is_required, "{compiler}: no {name}");
+                continue;
+            };
+            let code = code.split("\n\n").next().unwrap_or_default();
+            assert!(!uses_vectors(code), "{compiler}: {name}");
+        }
+        assert!(uses_vectors(&listing), "{compiler}: no function uses any");
+    }
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs clang and the C libraries of other machines: ./tests/run"]
+fn clang_compiles_stubs_of_each_machine() -> Result<()> {
+    clang_compiles("clang")
+}
+
+#[test]
+#[ignore = "needs clang 19 and the C libraries of other machines: ./tests/run --all"]
+fn heavy_clang_19_compiles_stubs_of_each_machine() -> Result<()> {
+    clang_compiles("clang-19")
 }
 
 /// A library whose functions return their number.
@@ -288,4 +446,53 @@ fn files_are_checked_on_s390x() -> Result<()> {
 #[ignore = "needs a cross compiler: ./tests/run"]
 fn files_are_checked_on_i686() -> Result<()> {
     files_are_checked(Machine::I686)
+}
+
+/// Words that a missing library leaves: the out-parameter, and the arguments around it.
+const AROUND: &str = "#include <stddef.h>
+typedef unsigned long long flags;
+int clEnqueueMigrateMemObjects(void *, unsigned, void **, flags, unsigned, void **, void **);
+int clGetDeviceIDs(void *, flags, unsigned, void **, unsigned *);
+void *clCreateBuffer(void *, flags, size_t, void *, int *);
+int curandCreateGenerator(void **, int);
+int main(void)
+{
+    void *objects[1] = {objects}, *events[1] = {objects}, *event = objects, *devices[1] = {objects};
+    void *generator = objects;
+    unsigned count = 5;
+    int status = 0;
+    if (!clEnqueueMigrateMemObjects(NULL, 1, objects, 1, 1, events, &event) || event || events[0] != objects ||
+        objects[0] != objects)
+        return 1;
+    if (!clGetDeviceIDs(NULL, ~0ull, 1, devices, &count) || count || devices[0] != objects)
+        return 2;
+    if (clCreateBuffer(NULL, 1, 16, NULL, &status) || status != -32)
+        return 3;
+    if (!curandCreateGenerator(&generator, 1) || generator != objects)
+        return 4;
+    return 0;
+}
+";
+
+/// Without OpenCL. An argument of 64 bits before an out-parameter moves it by two words; of libraries that do not exist
+/// for these machines, out-parameters stay as they are.
+fn writes_no_other_argument(machine: Machine) -> Result<()> {
+    let dir = scratch()?;
+    let manifest = "schema = 1\n[stub.opencl]\n[stub.curand]\nheader-version = \"none\"\n";
+    let plan = plan_or_fail(manifest, &[], &machine.target())?;
+    let archive = Stubs::write(dir.path(), &plan, &machine.compiler("c"), &[])?.archive()?;
+    succeed(&mut machine.run(&program(dir.path(), machine, AROUND, &[&archive])?))?;
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs a cross compiler: ./tests/run"]
+fn missing_functions_of_i686_write_no_other_argument() -> Result<()> {
+    writes_no_other_argument(Machine::I686)
+}
+
+#[test]
+#[ignore = "needs a cross compiler and qemu-user: ./tests/run"]
+fn missing_functions_of_arm_write_no_other_argument() -> Result<()> {
+    writes_no_other_argument(Machine::Arm)
 }

@@ -38,14 +38,22 @@ impl<'s> Claims<'s> {
         self.assertions
     }
 
-    /// Adds the claims of the manifest about one function.
-    pub fn function(&mut self, name: &str, function: &Function, fallback: Option<&Fallback>) {
+    /// Adds the claims of the manifest about one function, for words of this many bytes.
+    pub fn function(
+        &mut self,
+        name: &str,
+        function: &Function,
+        fallback: Option<&Fallback>,
+        word: u32,
+    ) {
         let status = Fallback::default();
         let fallback = fallback.unwrap_or(&status);
         self.returns(name, &function.returns, &fallback.returns);
         for out in &fallback.outs {
             let size = match out.kind {
-                OutKind::Zero(0) | OutKind::String | OutKind::ErrorName | OutKind::ErrorString => 8,
+                OutKind::Zero(0) | OutKind::String | OutKind::ErrorName | OutKind::ErrorString => {
+                    word
+                }
                 OutKind::Zero(bytes) => bytes,
                 OutKind::Status => 4,
             };
@@ -86,6 +94,33 @@ impl<'s> Claims<'s> {
             Returns::ZeroedStruct(claimed) | Returns::ZeroedHfa(claimed) => {
                 let fits = format!("{class} == {RECORD} && {size} == {claimed}");
                 self.assert(&fits, &format!("{said}, not a struct of {claimed} bytes"));
+            }
+        }
+    }
+
+    /// Adds the claim which arguments before the last out-parameter have 64 bits, for a machine with words of 32.
+    pub fn words(&mut self, name: &str, function: &Function, fallback: Option<&Fallback>) {
+        let Some((fallback, last)) =
+            fallback.and_then(|fallback| Some((fallback, fallback.outs.last()?.arg)))
+        else {
+            return;
+        };
+        for (argument, parameter) in (0..last).zip(&function.parameters) {
+            if is_real(&parameter.canonical) {
+                let message = format!(
+                    "{name}: floating point before an out-parameter: `wide` has no number for it"
+                );
+                self.problems.push(message);
+                return;
+            }
+            let kind = &parameter.kind;
+            let said = format!("{name}, argument {argument} ({kind})");
+            if fallback.wide.contains(&argument) {
+                let message = format!("{said}: `wide` lists an argument of one word");
+                self.assert(&format!("sizeof({kind}) == 8"), &message);
+            } else {
+                let message = format!("{said}: two words with 32 bits; `wide` must list it");
+                self.assert(&format!("sizeof(__typeof__({kind})) <= 4"), &message);
             }
         }
     }
@@ -141,8 +176,12 @@ impl<'s> Claims<'s> {
     }
 
     /// The claims that are wrong.
-    pub fn check(mut self, directories: &[PathBuf]) -> Result<Vec<String>, String> {
-        let output = clang(&self.source, directories, &[])?;
+    pub fn check(
+        mut self,
+        directories: &[PathBuf],
+        arguments: &[&str],
+    ) -> Result<Vec<String>, String> {
+        let output = clang(&self.source, directories, arguments)?;
         let said = String::from_utf8_lossy(&output.stderr);
         for line in said.lines().filter(|line| line.contains("error: ")) {
             let message = line.split_once(MARK).map_or(line, |(_, message)| message);
@@ -189,8 +228,8 @@ mod tests {
         let status = ["status".to_owned()];
         let functions = super::super::declarations::read(source, &[]).unwrap();
         let mut claims = Claims::new(source.to_owned(), &status);
-        claims.function(name, &functions[name], Some(fallback));
-        claims.check(&[]).unwrap()
+        claims.function(name, &functions[name], Some(fallback), 8);
+        claims.check(&[], &[]).unwrap()
     }
 
     const SOURCE: &str = "typedef enum { OK } status; typedef struct x *handle;\n\
@@ -251,6 +290,33 @@ mod tests {
             ("big", Returns::Void, &[], "not nothing"),
         ] {
             let found = problems(SOURCE, name, &fallback(returns, outs));
+            assert!(
+                found.len() == 1 && found[0].contains(expected),
+                "{name}: {found:?}"
+            );
+        }
+    }
+
+    #[test]
+    #[ignore = "needs clang: tests/run"]
+    fn wide_arguments_are_compared_with_words_of_32_bits() {
+        let source = "typedef int status; typedef unsigned long long flags;\n\
+            status one(void *q, flags f, unsigned n, int *out); status real(float x, int *out);\n";
+        let functions = super::super::declarations::read(source, &[]).unwrap();
+        let found = |name: &str, arg: u8, wide: &[u8]| {
+            let mut fallback = fallback(Returns::Status, &[(arg, OutKind::Zero(4))]);
+            fallback.wide = wide.to_vec();
+            let mut claims = Claims::new(source.to_owned(), &[]);
+            claims.words(name, &functions[name], Some(&fallback));
+            claims.check(&[], &["--target=i686-linux-gnu"]).unwrap()
+        };
+        assert_eq!(found("one", 3, &[1]), Vec::<String>::new());
+        for (name, arg, wide, expected) in [
+            ("one", 3, &[][..], "`wide` must list it"),
+            ("one", 3, &[1, 2], "an argument of one word"),
+            ("real", 1, &[], "has no number"),
+        ] {
+            let found = found(name, arg, wide);
             assert!(
                 found.len() == 1 && found[0].contains(expected),
                 "{name}: {found:?}"

@@ -14,7 +14,7 @@ use crate::returns::{MAX_STRUCT_SIZE, MIN_STRUCT_SIZE};
 use crate::spanned::{Spanned, values};
 use crate::symbols::SymbolList;
 
-const KEYS: [&str; 19] = [
+const KEYS: [&str; 20] = [
     "schema",
     "id",
     "title",
@@ -26,6 +26,7 @@ const KEYS: [&str; 19] = [
     "preload",
     "toolkit-version-from",
     "independent-major",
+    "has-32-bit",
     "symbol-version",
     "load-names",
     "search",
@@ -152,6 +153,10 @@ impl Reader<'_, '_> {
             preload: self.preload(top),
             toolkit_version_from: self.toolkit_version_from(top),
             independent_major: match top.get("independent-major") {
+                Some(value) => self.decoder.boolean(&value)?,
+                None => false,
+            },
+            has_32_bit: match top.get("has-32-bit") {
                 Some(value) => self.decoder.boolean(&value)?,
                 None => false,
             },

@@ -259,6 +259,7 @@ fn own(id: &str) -> Library {
         preload: Vec::new(),
         toolkit_version_from: Vec::new(),
         independent_major: false,
+        has_32_bit: true,
         versioned_by_soname: false,
         driver: None,
         version_query: None,

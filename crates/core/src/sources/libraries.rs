@@ -224,7 +224,9 @@ fn specs(text: &mut String, id: &str, library: &LibraryPlan, target: &Target) {
         }
         let fallback = &spec.fallback;
         let mut out_rows = String::new();
-        for out in &fallback.outs {
+        let is_known = target.has_64_bits() || library.manifest.has_32_bit;
+        let known = if is_known { &fallback.outs[..] } else { &[] };
+        for out in known {
             out_rows += &out_param(*out, target.argument_word(out.arg, &fallback.wide));
         }
         let (returns, value) = match fallback.returns {
@@ -243,8 +245,8 @@ fn specs(text: &mut String, id: &str, library: &LibraryPlan, target: &Target) {
         if let Some(value) = value {
             row.set("value", &value);
         }
-        row.set_number("out_params", outs.start(&out_rows, fallback.outs.len()));
-        row.set_number("out_params_len", fallback.outs.len());
+        row.set_number("out_params", outs.start(&out_rows, known.len()));
+        row.set_number("out_params_len", known.len());
         row.set_number("abi_entries", entries.start(&entry_rows, bound.len()));
         row.set_number("abi_entries_len", bound.len());
         row.set_number("abi_bounded", usize::from(is_bounded));

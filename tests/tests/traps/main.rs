@@ -5,20 +5,25 @@
 //! one particular behaviour (a constructor that disturbs registers, a function at an odd address).
 //! Other tests use the real libraries.
 
+mod system;
+
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use gpustub_core::library::Returns;
 use gpustub_core::symbols::SymbolList;
 use gpustub_image::{Options, read_symbols_file};
-use gpustub_tests::command::{Ran, run, succeed, which};
+use gpustub_tests::command::{Ran, run, succeed};
+use gpustub_tests::components::component;
 use gpustub_tests::stubs::{Machine, Stubs, plan_or_fail, trap_manifest, with_abi_table};
 use gpustub_tests::{Result, repository, scratch};
 use libtest_mimic::{Arguments, Completion, Trial};
 use serde::Deserialize;
+
+use system::{cpu_has, is_root, linkers};
 
 /// Trap case. Its directory below `traps/` is the name up to the first `/`.
 #[derive(Debug, Clone, Deserialize)]
@@ -80,6 +85,8 @@ struct Case {
     /// Variables for the program; `{dir}` is its directory.
     #[serde(default)]
     environment: BTreeMap<String, String>,
+    /// Component that is the emulator, where the system's lacks an extension.
+    emulator: Option<String>,
     /// Processor model of the emulator.
     emulate: Option<String>,
     /// Command that runs the program: `{program}` is its path.
@@ -172,7 +179,7 @@ fn trial(directory: &Path, name: &str, case: &Case, machine: Machine) -> Trial {
         needs.push("newer Debian packages".to_owned());
     }
     let is_plain = case.plain && machine != Machine::Loongarch64
-        || [Machine::X86_64, Machine::Aarch64].contains(&machine);
+        || [Machine::X86_64, Machine::Aarch64].contains(&machine) && case.emulator.is_none();
     let heavy = if is_plain { "" } else { "heavy_" };
     Trial::ignorable_test(format!("{heavy}{}/{name}", machine.label()), move || {
         work.run().map_err(|failure| failure.0.into())
@@ -422,6 +429,11 @@ impl Work {
         if words.is_empty() && self.case.emulate.is_some() {
             words.push("qemu-x86_64".to_owned());
         }
+        if let Some(emulator) = &self.case.emulator {
+            // The error of a run names a missing file, and how to install it.
+            let path = component(emulator).unwrap_or_else(|_| emulator.into());
+            words[0] = path.to_string_lossy().into_owned();
+        }
         if let Some(model) = &self.case.emulate {
             words.extend(["-cpu".to_owned(), model.clone()]);
         }
@@ -463,37 +475,4 @@ impl Work {
         word.replace("{dir}", &dir.to_string_lossy())
             .replace("{source}", &self.source.to_string_lossy())
     }
-}
-
-fn is_root() -> Result<bool> {
-    Ok(succeed(Command::new("id").arg("-u"))?.stdout == "0\n")
-}
-
-/// Directory of the linkers for all machines: a cross compiler searches for them under its own
-/// prefix, and in directories that `-B` names.
-fn linkers(dir: &Path) -> Result<PathBuf> {
-    let directory = dir.join("linkers");
-    fs::create_dir_all(&directory).map_err(|e| format!("{}: {e}", directory.display()))?;
-    // lld 14 relaxes nothing on RISC-V, and refuses objects that ask for it.
-    for (name, names) in [
-        ("ld.lld", &["ld.lld-19", "ld.lld"][..]),
-        ("ld.mold", &["ld.mold"]),
-    ] {
-        if let Some(found) = names.iter().find_map(|name| which(name).ok()) {
-            symlink(found, directory.join(name))
-                .map_err(|e| format!("{}: {e}", directory.display()))?;
-        }
-    }
-    Ok(directory)
-}
-
-/// Returns whether this processor has a feature that cases name.
-fn cpu_has(feature: &str) -> Result<bool> {
-    #[cfg(target_arch = "x86_64")]
-    match feature {
-        "avx2" => return Ok(std::arch::is_x86_feature_detected!("avx2")),
-        "avx512f" => return Ok(std::arch::is_x86_feature_detected!("avx512f")),
-        _ => {}
-    }
-    Err(format!("traps/cases.toml names an unknown processor feature: {feature}").into())
 }
