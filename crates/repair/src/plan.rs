@@ -3,6 +3,7 @@
 mod decide;
 mod group;
 mod removed;
+mod runpath;
 
 use std::collections::BTreeMap;
 
@@ -14,7 +15,7 @@ use gpustub_image::edit::{self, Inspection, Request};
 
 use crate::libraries::is_gpu_name;
 use crate::names::is_stub_file;
-use decide::{Decision, decide};
+use decide::{Decision, Refusal, decide};
 
 /// An image that may need an edit.
 #[derive(Debug, Clone)]
@@ -126,13 +127,17 @@ pub fn plan(
         };
         let reason = options.excluded.get(&one.path).cloned();
         let decided = match (&one.inspection, reason) {
-            (_, Some(reason)) => Err(reason),
-            (Err(problem), None) => Err(problem.to_string()),
+            (_, Some(reason)) => Err(reason.into()),
+            (Err(problem), None) => Err(problem.to_string().into()),
             (Ok(inspection), None) => decide(&graph, id, inspection),
         };
         match decided {
             Ok(decision) => decisions.extend(decision),
-            Err(reason) => diagnostics.push(unsupported(package, &one.path, Level::Error, &reason)),
+            Err(Refusal { reason, help }) => {
+                let mut found = unsupported(package, &one.path, Level::Error, &reason);
+                found.help = help;
+                diagnostics.push(found);
+            }
         }
     }
     for image in package.images().filter(has_cudart) {
@@ -140,7 +145,7 @@ pub fn plan(
         let path = &image.member.path;
         diagnostics.push(unsupported(package, path, Level::Warning, reason));
     }
-    let (mut plan, more) = group::plan(package, decisions, options);
+    let (mut plan, more) = group::plan(package, &graph, decisions, options);
     diagnostics.extend(more);
     if options.removes_copies {
         plan.removed = removed::copies(package, &plan);

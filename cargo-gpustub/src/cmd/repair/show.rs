@@ -31,9 +31,13 @@ pub fn plan(job: &Job, options: &cli::Repair, shell: &mut Shell) {
         let libraries = image.request.libraries.iter().flat_map(|one| &one.needed);
         let libraries: Vec<&str> = libraries.map(String::as_str).collect();
         let shown = package.display_path_of(&image.path);
+        let removed = match &image.request.removed_runpath[..] {
+            [] => String::new(),
+            entries => format!("; runpath without {}", entries.join(", ")),
+        };
         line(
             "Editing",
-            format!("{shown}: without {}", libraries.join(", ")),
+            format!("{shown}: without {}{removed}", libraries.join(", ")),
         );
     }
     for path in &job.plan.removed {
