@@ -64,6 +64,7 @@ libraries![
     "cusparse" abi errors,
     "hip" abi errors,
     "hipblas" abi errors,
+    "hipblaslt",
     "hipfft" abi,
     "hiprand" abi,
     "hiprtc" abi errors,

@@ -173,6 +173,122 @@ fn repaired_directory_keeps_other_files_and_links() {
 }
 
 #[test]
+fn toolkits_of_the_build_machine_leave_the_runpath() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    cudart(directory, "12");
+    let rpath = "-Wl,-rpath,/usr/local/cuda-12.1/lib64:/opt/other:/usr/local/cuda/lib64/stubs";
+    image(directory, "tree/libuser.so", COUNT, &["-shared", rpath]);
+    // The toolkit may have a library that the package lacks.
+    write(directory, "profile.c", "int profile(void) { return 7; }");
+    let soname = "-Wl,-soname,libprofile.so.1";
+    cc(
+        directory,
+        &[
+            "-shared",
+            "-fPIC",
+            soname,
+            "-o",
+            "link/libprofile.so",
+            "profile.c",
+        ],
+    );
+    let needs = ["-shared", rpath, "-Wl,--no-as-needed", "-lprofile"];
+    image(directory, "tree/libprofiled.so", COUNT, &needs);
+    // Libraries that an image opens by name may be there.
+    let opens = "void *dlopen(const char *, int); int cudaGetDeviceCount(int *);\n\
+        int count(int *n) { return dlopen(\"libnvrtc.so.12\", 1) ? cudaGetDeviceCount(n) : 0; }";
+    image(
+        directory,
+        "tree/libopener.so",
+        opens,
+        &["-shared", rpath, "-ldl"],
+    );
+
+    let words = ["repair", "tree", "--out-dir", "out", "-v"];
+    let (_, err) = ends(0, directory, &words);
+    let removed = "; runpath without /usr/local/cuda-12.1/lib64, /usr/local/cuda/lib64/stubs";
+    assert!(
+        err.contains(&format!("libcudart.so.12{removed}\n")),
+        "{err}"
+    );
+    let runpath = |name: &str| {
+        let bytes = fs::read(directory.join("out/tree").join(name)).unwrap();
+        let facts = gpustub_image::read_link_facts(&bytes).unwrap();
+        facts.runpath.unwrap()
+    };
+    assert_eq!(runpath("libuser.so"), "/opt/other:$ORIGIN");
+    let all = "/usr/local/cuda-12.1/lib64:/opt/other:/usr/local/cuda/lib64/stubs:$ORIGIN";
+    assert_eq!(runpath("libprofiled.so"), all);
+    assert_eq!(runpath("libopener.so"), all);
+}
+
+#[test]
+fn functions_of_libraries_that_replaced_ones_load_have_stubs() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    fs::create_dir(directory.join("link")).unwrap();
+    // As of ROCm: no symbol versions, and only libhipblas needs libamdhip64.
+    for (file, name, code, needs) in [
+        (
+            "libamdhip64.so",
+            "libamdhip64.so.6",
+            "int hipGetLastError(void) { return 7; }",
+            "",
+        ),
+        (
+            "libhipblas.so",
+            "libhipblas.so.2",
+            "int hipblasDestroy(void *h) { return 7; }",
+            "-lamdhip64",
+        ),
+    ] {
+        let (source, soname) = (format!("{file}.c"), format!("-Wl,-soname,{name}"));
+        write(directory, &source, code);
+        let (out, all) = (format!("link/{file}"), "-Wl,--no-as-needed");
+        let mut words = vec![
+            "-shared", "-fPIC", "-o", &out, &source, &soname, "-Llink", all,
+        ];
+        words.extend((!needs.is_empty()).then_some(needs));
+        cc(directory, &words);
+        fs::copy(directory.join(&out), directory.join("link").join(name)).unwrap();
+    }
+    let code = "int hipblasDestroy(void *); int hipGetLastError(void); int getpid(void);\n\
+        int status(void) { return getpid() ? 1000 * hipblasDestroy(0) + hipGetLastError() : 0; }";
+    write(directory, "user.c", code);
+    fs::create_dir(directory.join("tree")).unwrap();
+    let words = [
+        "-shared",
+        "-fPIC",
+        "-o",
+        "tree/libuser.so",
+        "user.c",
+        "-Llink",
+        "-lhipblas",
+    ];
+    cc(directory, &words);
+    let code =
+        "#include <stdio.h>\nint status(void);\nint main(void) { printf(\"%d\\n\", status()); }";
+    write(directory, "app.c", code);
+    let link = "-Wl,-rpath,$ORIGIN,--allow-shlib-undefined";
+    cc(
+        directory,
+        &["-o", "tree/app", "app.c", "-Ltree", "-luser", link],
+    );
+    ends(0, directory, &["repair", "tree", "--out-dir", "out"]);
+    let mut app = Command::new(directory.join("out/tree/app"));
+    app.env("GPUSTUB_HIP_PATH", "off")
+        .env("GPUSTUB_HIPBLAS_PATH", "off");
+    let output = app.output().unwrap();
+    // HIPBLAS_STATUS_NOT_INITIALIZED, hipErrorNoDevice.
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        "1100\n",
+        "{output:?}"
+    );
+}
+
+#[test]
 fn images_that_cannot_be_repaired_are_reported() {
     let directory = tempfile::tempdir().unwrap();
     let directory = directory.path();
@@ -229,7 +345,8 @@ fn images_that_cannot_be_repaired_are_reported() {
     );
     let (_, err) = ends(1, directory, &["repair", "libtrt.so", "--out-dir", "out"]);
     assert!(
-        err.contains("needs libnvinfer.so.10, for which there are no stubs"),
+        err.contains("needs libnvinfer.so.10, for which there are no stubs")
+            && err.contains("help: it starts only where libnvinfer.so.10 is installed"),
         "{err}"
     );
     write(directory, "text", "no image");

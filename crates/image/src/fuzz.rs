@@ -59,6 +59,7 @@ pub fn edit(data: &[u8]) -> bool {
     let request = Request {
         stub: "libgpustub_fuzz.so".into(),
         runpath: Some("$ORIGIN/../fuzz.libs".into()),
+        removed_runpath: Vec::new(),
         libraries: vec![
             replaced("libcudart.so.12", "GPUSTUB_fuzz_cudart"),
             replaced("libcuda.so.1", "GPUSTUB_fuzz_cuda"),

@@ -86,6 +86,7 @@ fn request() -> Request {
     Request {
         stub: "libgpustub_p.so".into(),
         runpath: None,
+        removed_runpath: Vec::new(),
         libraries: vec![
             replaced("libcudart.so.12", &["libcudart.so.12"], "GPUSTUB_p_cudart"),
             replaced("libOpenCL.so.1", &[], "GPUSTUB_p_opencl"),
@@ -223,6 +224,28 @@ fn search_path_gets_the_directory_of_the_stub() {
         };
         let facts = inspect(&edited(&bytes, &request).unwrap()).unwrap();
         assert_eq!((facts.runpath.as_deref().unwrap(), facts.rpath), expected);
+    }
+}
+
+#[test]
+fn entries_are_removed_from_the_search_path() {
+    let images = Images::new();
+    for (flag, added, expected) in [
+        ("-Wl,-rpath,/a:/b:/c", Some("$ORIGIN"), "/b:$ORIGIN"),
+        ("-Wl,-rpath,/a:/c", Some("$ORIGIN"), "$ORIGIN"),
+        ("-Wl,-rpath,/b:/a", None, "/b"),
+        // An empty path has no directories.
+        ("-Wl,-rpath,/a", None, ""),
+        ("-Wl,-rpath,/b", None, "/b"),
+    ] {
+        let bytes = images.calling(&["cudaMalloc"], &["-lcudart", flag]);
+        let request = Request {
+            runpath: added.map(str::to_owned),
+            removed_runpath: vec!["/a".into(), "/c".into()],
+            ..request()
+        };
+        let facts = inspect(&edited(&bytes, &request).unwrap()).unwrap();
+        assert_eq!(facts.runpath.as_deref(), Some(expected), "{flag}");
     }
 }
 

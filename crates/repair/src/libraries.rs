@@ -141,7 +141,8 @@ fn shares_file(a: &Library, b: &Library) -> bool {
     !names(a).is_disjoint(&names(b))
 }
 
-fn has_function(library: &Library, name: &str) -> bool {
+/// Whether there are stubs of a function of this name in the library.
+pub fn has_function(library: &Library, name: &str) -> bool {
     library
         .symbols
         .lookup(name)

@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use gpustub_check::evidence::opens_libraries;
 use gpustub_check::gpu_file::{gpu_file, names_gpu_file};
 use gpustub_check::{Image, Package};
 use gpustub_core::diag::{Diagnostic, HARD_CODED_LOAD_NAME, PYTHON_LOADER, listing};
@@ -24,17 +25,17 @@ pub fn opened_by_images(package: &Package, plan: &PackagePlan) -> Vec<Diagnostic
     images.filter_map(|image| opened_by(&image)).collect()
 }
 
-fn opened_by(image: &Image<'_>) -> Option<Diagnostic> {
-    let opens = |name: &str| ["dlopen", "dlmopen"].contains(&name);
-    if !image.facts.imports.iter().any(|import| opens(&import.name)) {
-        return None;
+/// Names by which an image may open GPU libraries.
+pub fn opened_names<'a>(image: &Image<'a>) -> Vec<&'a String> {
+    if !opens_libraries(image.facts) {
+        return Vec::new();
     }
-    let names = image
-        .facts
-        .strings
-        .iter()
-        .filter(|text| gpu_file(text).is_some());
-    let names: Vec<&String> = names.collect();
+    let strings = image.facts.strings.iter();
+    strings.filter(|text| gpu_file(text).is_some()).collect()
+}
+
+fn opened_by(image: &Image<'_>) -> Option<Diagnostic> {
+    let names = opened_names(image);
     let message = format!(
         "`{}` may open {} by name",
         image.member.file_name(),

@@ -4,6 +4,7 @@ mod decide;
 mod group;
 mod passed_on;
 mod removed;
+mod runpath;
 
 use std::collections::BTreeMap;
 
@@ -17,7 +18,7 @@ use gpustub_image::edit::{self, Inspection, Request};
 
 use crate::libraries::{Required, is_gpu_name};
 use crate::names::is_stub_file;
-use decide::{Decision, decide};
+use decide::{Decision, Refusal, decide};
 pub use passed_on::followers;
 
 /// An image that may need an edit.
@@ -124,7 +125,7 @@ pub fn plan(
         let path = &image.member.path;
         diagnostics.push(unsupported(package, path, Level::Warning, reason));
     }
-    let (mut plan, more) = group::plan(package, decisions, options);
+    let (mut plan, more) = group::plan(package, &graph, decisions, options);
     diagnostics.extend(more);
     if options.removes_copies {
         plan.removed = removed::copies(package, &plan);
@@ -157,22 +158,23 @@ fn decisions(
     let decide = |id: ImageId, passed_on: &[Required]| {
         let path = graph.image(id).member.path.as_str();
         match (inspections.get(path), options.excluded.get(path)) {
-            (_, Some(reason)) => Err(reason.clone()),
+            (_, Some(reason)) => Err(Refusal::from(reason.clone())),
             (None, None) => Ok(None),
-            (Some(Err(problem)), None) => Err(problem.to_string()),
+            (Some(Err(problem)), None) => Err(problem.to_string().into()),
             (Some(Ok(inspection)), None) => {
                 let decision = decide(graph, id, inspection, passed_on)?;
                 match scheme(&graph.image(id)).filter(|_| decision.is_some()) {
                     Some(scheme) => Err(format!(
                         "is installed outside of site-packages (`.data/{scheme}`), where it does not find a \
                          stub library"
-                    )),
+                    )
+                    .into()),
                     None => Ok(decision),
                 }
             }
         }
     };
-    let mut kept: BTreeMap<ImageId, String> = BTreeMap::new();
+    let mut kept: BTreeMap<ImageId, Refusal> = BTreeMap::new();
     let mut decided: BTreeMap<ImageId, Decision> = BTreeMap::new();
     for (id, image) in graph.entries().filter(|(_, image)| is_candidate(image)) {
         if !inspections.contains_key(image.member.path.as_str()) {
@@ -180,7 +182,7 @@ fn decisions(
         }
         match decide(id, &[]) {
             Ok(decision) => decided.extend(decision.map(|decision| (id, decision))),
-            Err(reason) => drop(kept.insert(id, reason)),
+            Err(refusal) => drop(kept.insert(id, refusal)),
         }
     }
     let name = |id: ImageId| graph.image(id).member.file_name();
@@ -191,21 +193,22 @@ fn decisions(
         for (id, passed) in passed_on::find(graph, &edited.collect()) {
             match decide(id, &passed.required) {
                 Ok(decision) => more.extend(decision.map(|decision| (id, decision))),
-                Err(reason) => failed.push((id, passed, reason)),
+                Err(refusal) => failed.push((id, passed, refusal)),
             }
         }
         if failed.is_empty() {
             decided.extend(more);
             break;
         }
-        for (id, passed, reason) in failed {
+        for (id, passed, mut refusal) in failed {
             let through: Vec<&str> = passed.through.iter().map(|&other| name(other)).collect();
-            let why = format!(
-                "imports `{}` of a library that only {} needs, and cannot be edited: it {reason}",
+            refusal.reason = format!(
+                "imports `{}` of a library that only {} needs, and cannot be edited: it {}",
                 passed.function,
-                listing(&through)
+                listing(&through),
+                refusal.reason
             );
-            kept.entry(id).or_insert(why);
+            kept.entry(id).or_insert(refusal);
             for other in passed.through {
                 decided.remove(&other);
                 let why = format!(
@@ -213,13 +216,15 @@ fn decisions(
                     name(id),
                     passed.function
                 );
-                kept.entry(other).or_insert(why);
+                kept.entry(other).or_insert(why.into());
             }
         }
     }
-    let report = |(id, reason): (ImageId, String)| {
+    let report = |(id, refusal): (ImageId, Refusal)| {
         let path = &graph.image(id).member.path;
-        unsupported(package, path, Level::Error, &reason)
+        let mut found = unsupported(package, path, Level::Error, &refusal.reason);
+        found.help = refusal.help;
+        found
     };
     (
         decided.into_values().collect(),

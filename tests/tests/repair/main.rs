@@ -1,6 +1,7 @@
 //! `cargo gpustub repair` of published wheels: the error before, and what works after, without CUDA and with
 //! two CUDA runtimes. `repair/<name>.toml` has the expectations.
 
+mod bound;
 mod mutated;
 mod passed_on;
 
@@ -36,11 +37,11 @@ struct Case {
     reported: BTreeSet<String>,
     /// Tag that auditwheel computes.
     tag: String,
-    /// Rules that the repaired wheel breaks, as the original does.
-    check: BTreeSet<String>,
-    /// Reports of cudart with the wheels of CUDA 12.9 and 13.5.
+    /// Findings in the repaired wheel, `path: level[rule]`, which the original has as well.
     #[serde(default)]
-    bound: BTreeMap<String, String>,
+    check: BTreeSet<String>,
+    /// Reports of the stubs with the libraries of CUDA 12.9 and 13.5, by release and version node.
+    bound: BTreeMap<String, BTreeMap<String, String>>,
 }
 
 /// Codes in output of `--message-format short`.
@@ -52,6 +53,19 @@ fn codes(text: &str) -> BTreeSet<String> {
         Some(rest.split_once(']')?.0.to_owned())
     };
     text.lines().filter_map(code).collect()
+}
+
+/// Findings of `check`, without their texts: `path: level[rule]`.
+fn findings(wheel: &Path) -> Result<(BTreeSet<String>, String)> {
+    let mut check = gpustub(&["check", "--message-format", "short"])?;
+    let output = check.arg(wheel).output()?;
+    let text = String::from_utf8(output.stderr)?;
+    let name = wheel.display().to_string();
+    let finding = |line: &str| {
+        let path = line.strip_prefix(&name)?.trim_start_matches('!');
+        Some(path.split_once("]: ")?.0.to_owned() + "]")
+    };
+    Ok((text.lines().filter_map(finding).collect(), text))
 }
 
 /// Returns an error with the program's output `text` unless both are equal.
@@ -106,6 +120,7 @@ impl Case {
             );
         }
         fs::remove_dir_all(&site)?;
+        let (faults, _) = findings(&wheel)?;
 
         let out = scratch.path().join("out");
         let mut repair = gpustub(&["repair", "--message-format", "short", "--out-dir"])?;
@@ -123,10 +138,12 @@ impl Case {
         let lines: Vec<String> = lines.lines().map(str::to_owned).collect();
         same("after", &lines, &self.after, &text)?;
 
-        let mut check = gpustub(&["check", "--message-format", "short"])?;
-        let output = check.arg(&wheel).output()?;
-        let text = String::from_utf8_lossy(&output.stderr);
-        same("check", &codes(&text), &self.check, &text)?;
+        let (left, text) = findings(&wheel)?;
+        same("check", &left, &self.check, &text)?;
+        let new: Vec<&String> = left.difference(&faults).collect();
+        if !new.is_empty() {
+            return Err(format!("new findings: {new:?}\n{text}").into());
+        }
         let shown = succeed(auditwheel(&["show", "--json"])?.arg(&wheel))?;
         let shown: serde_json::Value = serde_json::from_str(&shown.stdout)?;
         same(
@@ -135,19 +152,13 @@ impl Case {
             &Some(self.tag.as_str()),
             "",
         )?;
-        for (runtime, expected) in &self.bound {
-            let link = site.join("nvidia");
-            std::os::unix::fs::symlink(component(&format!("wheels/{runtime}/nvidia"))?, &link)?;
-            let log = self.run(name, &site)?;
-            fs::remove_file(&link)?;
-            let text = String::from_utf8_lossy(&log.stderr);
-            let mut lines = text.lines();
-            let line = lines.find_map(|line| {
-                line.strip_prefix("gpustub: cudart: ")?
-                    .split_once(", version ")
-            });
-            let report = line.map(|(_, report)| report);
-            same(runtime, &report, &Some(expected.as_str()), &text)?;
+        for release in ["12.9", "13.5"] {
+            let reports = bound::reports(&site, release)?;
+            let expected = self.bound.get(release).cloned().unwrap_or_default();
+            if reports != expected {
+                let text = toml::to_string(&BTreeMap::from([(release, &reports)]))?;
+                return Err(format!("bound: {text}").into());
+            }
         }
         Ok(())
     }

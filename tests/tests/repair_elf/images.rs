@@ -186,6 +186,7 @@ pub fn request() -> Request {
     Request {
         stub: "libgpustub_p.so".into(),
         runpath: Some("$ORIGIN/stub".into()),
+        removed_runpath: Vec::new(),
         libraries: vec![
             replaced("libcudart.so.12", &["libcudart.so.12"], "GPUSTUB_p_cudart"),
             replaced("libcuda.so.1", &[], "GPUSTUB_p_cuda"),

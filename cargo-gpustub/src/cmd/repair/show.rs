@@ -32,11 +32,15 @@ pub fn plan(job: &Job, options: &cli::Repair, shell: &mut Shell) {
         let libraries: Vec<&str> = libraries.map(String::as_str).collect();
         let shown = package.display_path_of(&image.path);
         // An image may use libraries that only others need.
-        let change = if libraries.is_empty() {
+        let mut change = if libraries.is_empty() {
             format!("with {}", image.request.stub)
         } else {
             format!("without {}", libraries.join(", "))
         };
+        if !image.request.removed_runpath.is_empty() {
+            change += "; runpath without ";
+            change += &image.request.removed_runpath.join(", ");
+        }
         line("Editing", format!("{shown}: {change}"));
     }
     for path in &job.plan.removed {

@@ -20,7 +20,7 @@ pub static AMBIGUOUS_STUB_NAME: Rule = Rule {
 Some programs search the loaded files for a name that contains `libcudart`. They then find the stub,
 which lacks functions of the real library
 (https://github.com/vllm-project/vllm/pull/41746). A stub with exactly the real library's name is
-loaded in its place.
+loaded in its place. `libcuda_stub.so` is valid: `libcuda` is in the name of libcudart as well.
 
     libstub_cudart.so        # not libcudart_stub.so",
     },
@@ -132,8 +132,11 @@ fn ambiguous_stub_name(image: &Image<'_>, findings: &mut Findings) {
     let mut names = image_names(image);
     let taken = names.find_map(|name| {
         let real = impersonated_library(name)?;
-        let says_so = gpu_file(name).is_none() && name.to_ascii_lowercase().contains("stub");
-        (says_so || stubs).then_some((name, real))
+        let exact = gpu_file(name).is_some();
+        let says_so = !exact && name.to_ascii_lowercase().contains("stub");
+        // A search for a part of a name that finds libcuda finds libcudart, in any process with a runtime.
+        let searched = exact || real != "cuda";
+        ((says_so || stubs) && searched).then_some((name, real))
     });
     if let Some((name, real)) = taken {
         findings.on_image(

@@ -8,6 +8,8 @@ pub struct Request {
     pub stub: String,
     /// Directory to append to the image's `DT_RUNPATH`, or to its `DT_RPATH` if it has only that one.
     pub runpath: Option<String>,
+    /// Entries of that search path to remove.
+    pub removed_runpath: Vec<String>,
     /// Libraries whose functions the stub provides.
     pub libraries: Vec<Replaced>,
     /// Imports without a version that a node of the stub provides. In an image without version needs

@@ -153,13 +153,16 @@ fn stub_need(request: &Request, node: &str) -> VersionNeed {
 
 /// The search path after the edit. An empty path has no directories (glibc's `decompose_rpath`).
 fn runpath(image: &Inspection, request: &Request) -> Option<String> {
-    let old = image.runpath.as_deref().unwrap_or_default();
-    match &request.runpath {
-        None => image.runpath.clone(),
-        Some(new) if old.is_empty() => Some(new.clone()),
-        Some(new) if old.split(':').any(|entry| entry == new) => Some(old.to_owned()),
-        Some(new) => Some(format!("{old}:{new}")),
-    }
+    let new = request.runpath.as_deref();
+    let Some(old) = image.runpath.as_deref() else {
+        return new.map(str::to_owned);
+    };
+    let entries = old.split(':').filter(|_| !old.is_empty());
+    let mut entries: Vec<&str> = entries
+        .filter(|entry| !request.removed_runpath.iter().any(|other| other == entry))
+        .collect();
+    entries.extend(new.filter(|new| !entries.contains(new)));
+    Some(entries.join(":"))
 }
 
 /// Rejects names that no string table can hold.

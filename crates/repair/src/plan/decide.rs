@@ -10,7 +10,9 @@ use gpustub_core::diag::listing;
 use gpustub_core::library::Library;
 use gpustub_image::edit::{ImportKind, Imported, Inspection};
 
-use crate::libraries::{Functions, Required, intersection, replaced_library, required};
+use crate::libraries::{
+    Functions, Required, has_function, intersection, replaced_library, required,
+};
 use crate::releases::{Majors, header_key};
 
 /// A function of the stub library.
@@ -22,9 +24,26 @@ pub struct Bound {
     pub replaced: &'static Library,
 }
 
+/// The reason why an image stays as it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// Continues the name of the image: `needs libx.so.1, for which there are no stubs`.
+    pub reason: String,
+    /// The next step.
+    pub help: Option<String>,
+}
+
+impl From<String> for Refusal {
+    fn from(reason: String) -> Self {
+        Self { reason, help: None }
+    }
+}
+
 /// The edit of one image.
 #[derive(Debug, Clone)]
 pub struct Decision {
+    /// The image in the load graph.
+    pub id: ImageId,
     /// Path in the package.
     pub path: String,
     /// The machine.
@@ -46,7 +65,7 @@ pub fn decide(
     id: ImageId,
     inspection: &Inspection,
     passed_on: &[Required],
-) -> Result<Option<Decision>, String> {
+) -> Result<Option<Decision>, Refusal> {
     let image = graph.image(id);
     let mut required = required(inspection);
     required.extend_from_slice(passed_on);
@@ -57,10 +76,18 @@ pub fn decide(
     });
     let unknown: Vec<&String> = unknown.collect();
     if !unknown.is_empty() {
-        return Err(format!(
-            "needs {}, for which there are no stubs",
-            listing(&unknown)
-        ));
+        let names = listing(&unknown);
+        let (are, them) = match unknown[..] {
+            [_] => ("is", "it"),
+            _ => ("are", "them"),
+        };
+        return Err(Refusal {
+            reason: format!("needs {names}, for which there are no stubs"),
+            help: Some(format!(
+                "it starts only where {names} {are} installed: build it without {them}, or leave it \
+                 out of the package"
+            )),
+        });
     }
     if required.is_empty() {
         return Ok(None);
@@ -71,11 +98,10 @@ pub fn decide(
         .find(|name| name.starts_with("libc.musl-"))
     {
         // musl ignores versions (dynlink.c: find_sym), so the stubs would be visible to all libraries.
-        return Err(format!(
-            "needs {musl}: musl binds functions without their versions"
-        ));
+        return Err(format!("needs {musl}: musl binds functions without their versions").into());
     }
     let mut decision = Decision {
+        id,
         path: image.member.path.clone(),
         machine: inspection.machine.clone(),
         functions: BTreeMap::new(),
@@ -111,7 +137,8 @@ pub fn decide(
                         replaced: one.library,
                     })
                 };
-                match decision.required.iter().find_map(owner) {
+                let bound = decision.required.iter().find_map(owner);
+                match bound.or_else(|| loaded_by_replaced(&decision.required, import)) {
                     None if !is_of(&decision.required, &import.name) => continue,
                     bound => bound,
                 }
@@ -133,23 +160,21 @@ pub fn decide(
             .insert(import.name.clone(), bound.clone())
             && other != bound
         {
-            return Err(format!("imports `{}` of two libraries", import.name));
+            return Err(format!("imports `{}` of two libraries", import.name).into());
         }
     }
     if let Some(name) = unknown.iter().find(|name| name.starts_with("_Z")) {
-        return Err(format!(
-            "imports `{name}`: there are no stubs of C++ functions"
-        ));
+        return Err(format!("imports `{name}`: there are no stubs of C++ functions").into());
     }
     if !unknown.is_empty() {
         let names = listing(&unknown);
-        return Err(format!(
-            "imports functions for which there are no stubs: {names}"
-        ));
+        return Err(format!("imports functions for which there are no stubs: {names}").into());
     }
     if !decision.unversioned.is_empty() && !inspection.has_versions {
         return Err(
-            "requires no symbol versions, by which it could be bound to stubs of its own".into(),
+            "requires no symbol versions, by which it could be bound to stubs of its own"
+                .to_owned()
+                .into(),
         );
     }
     Ok(Some(decision))
@@ -168,6 +193,22 @@ fn check_kind(import: &Imported) -> Result<(), String> {
         )),
         _ => Ok(()),
     }
+}
+
+/// A function of a library that the image does not need itself: it links libhipblas, which loads the HIP
+/// runtime. Without libhipblas nothing loads it.
+fn loaded_by_replaced(required: &[Required], import: &Imported) -> Option<Bound> {
+    let is_related = |library: &&Library| {
+        let mut replaced = required.iter().map(|one| one.library);
+        !library.family.is_empty() && replaced.any(|one| one.family == library.family)
+    };
+    let all = Library::builtin_ids().filter_map(Library::builtin);
+    let mut related = all.filter(is_related);
+    let owner = related.find(|library| !import.weak && has_function(library, &import.name))?;
+    Some(Bound {
+        owner,
+        replaced: owner,
+    })
 }
 
 /// Whether an unknown function has a prefix of one of the replaced libraries, such as `cuda`, and no other GPU

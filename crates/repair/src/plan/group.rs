@@ -3,14 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gpustub_check::Package;
-use gpustub_check::search_dirs::{SearchDir, installed, resolve_entry};
+use gpustub_check::{LoadGraph, Package};
 use gpustub_core::diag::{Diagnostic, Level, listing};
 use gpustub_core::library::Library;
 use gpustub_image::edit::{Replaced, Request, Unversioned};
 
 use super::decide::{Bound, Decision};
-use super::{ImagePlan, Options, PackagePlan, StubLibrary, StubPlan, unsupported};
+use super::{ImagePlan, Options, PackagePlan, StubLibrary, StubPlan, runpath, unsupported};
 use crate::names::{node, short_hash, stub_file};
 use crate::releases::{Header, Majors, common, header, header_key};
 
@@ -118,6 +117,7 @@ fn given<'a>(options: &'a Options, library: &'static Library) -> Option<&'a str>
 /// Plans stub libraries and edits.
 pub fn plan(
     package: &Package,
+    graph: &LoadGraph<'_>,
     decisions: Vec<Decision>,
     options: &Options,
 ) -> (PackagePlan, Vec<Diagnostic>) {
@@ -174,7 +174,8 @@ pub fn plan(
                 stub,
                 request: Request {
                     stub: file.clone(),
-                    runpath: runpath(package, &member.path, &options.directory),
+                    runpath: runpath::added(&graph.image(member.id), &options.directory),
+                    removed_runpath: runpath::removed(graph, member.id, member),
                     libraries: member
                         .required
                         .iter()
@@ -234,28 +235,6 @@ fn hash(group: &Group, headers: &BTreeMap<&'static str, Option<String>>) -> Stri
         text += &format!("{name} {} {}\n", bound.owner.id, bound.replaced.id);
     }
     short_hash(text.as_bytes())
-}
-
-/// Entry of the runpath by which an image finds the stub library; `None`: it has one already.
-fn runpath(package: &Package, path: &str, directory: &str) -> Option<String> {
-    let image = package.images().find(|image| image.member.path == path)?;
-    let reaches =
-        |entry: &str| resolve_entry(&image, entry) == SearchDir::Inside(directory.to_owned());
-    if image.runpath().any(reaches) {
-        return None;
-    }
-    let own = installed(path);
-    let own: Vec<&str> = own.split('/').collect();
-    let own = &own[..own.len() - 1];
-    let target: Vec<&str> = directory
-        .split('/')
-        .filter(|part| !part.is_empty())
-        .collect();
-    let common = own.iter().zip(&target).take_while(|(a, b)| a == b).count();
-    let mut parts = vec!["$ORIGIN"];
-    parts.extend(own[common..].iter().map(|_| ".."));
-    parts.extend(&target[common..]);
-    Some(parts.join("/"))
 }
 
 fn join(directory: &str, name: &str) -> String {

@@ -1,7 +1,7 @@
 //! Images of a package that share a process, for the rules on device links.
 //!
 //! A program shares a process with the libraries that it needs. Any program may open libraries, so all
-//! libraries may be in one process, except alternatives (two of one name, or for two toolkit majors) and
+//! libraries may be in one process, except alternatives (two of one name, or for two toolkit versions) and
 //! finals: no program opens one for itself, but images are linked to one of several.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -257,7 +257,9 @@ impl<'a> Processes<'a> {
     fn are_alternatives(&self, first: ImageId, second: ImageId) -> bool {
         let pair = [self.image(first), self.image(second)];
         let of_first: BTreeSet<&str> = image_names(&pair[0]).collect();
-        image_names(&pair[1]).any(|name| of_first.contains(name)) || majors(&pair).is_some()
+        image_names(&pair[1]).any(|name| of_first.contains(name))
+            || majors(&pair).is_some()
+            || is_variant_pair(&pair)
     }
 
     /// Pairs of images of one process whose first device-links objects that only the second contains.
@@ -284,6 +286,34 @@ impl<'a> Processes<'a> {
             .map(|((first, second), ids)| (self.image(first), self.image(second), ids))
             .collect()
     }
+}
+
+/// Whether the images, or libraries that they need, are builds of one source for two toolkit versions:
+/// `libbitsandbytes_cuda121.so` and `libbitsandbytes_cuda124.so`.
+fn is_variant_pair(pair: &[Image<'_>; 2]) -> bool {
+    let names = |at: usize| {
+        let needed = pair[at].needed().iter().map(String::as_str);
+        image_names(&pair[at]).chain(needed).filter_map(variant)
+    };
+    let of_first: BTreeMap<String, String> = names(0).collect();
+    let mut of_second = names(1);
+    of_second.any(|(name, versions)| of_first.get(&name).is_some_and(|other| *other != versions))
+}
+
+/// File name without toolkit versions, and the versions: `libx_cuda.so` and `121` of `libx_cuda121.so`.
+fn variant(name: &str) -> Option<(String, String)> {
+    let (mut without, mut versions) = (String::new(), String::new());
+    for part in name.split_inclusive(|c: char| !c.is_ascii_alphanumeric()) {
+        let word = part.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
+        let toolkit = word.trim_end_matches(|c: char| c.is_ascii_digit());
+        if toolkit != word && ["cuda", "cu", "rocm", "hip"].contains(&toolkit) {
+            without.push_str(toolkit);
+            versions.push_str(&part[toolkit.len()..]);
+        } else {
+            without.push_str(part);
+        }
+    }
+    (!versions.is_empty()).then_some((without, versions))
 }
 
 /// Finals with the images that load them. A final contains device links and nothing else: no linked object, and
