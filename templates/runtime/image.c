@@ -52,7 +52,8 @@ GENERAL_REGISTERS int gpustub1_has_sve(void)
 #endif
 
 #if defined(__riscv) || defined(__s390x__)
-/* Called before the vector registers are saved. */
+/* Called before the vector registers are saved. The call is indirect for the same reason: the loader of RISC-V
+ * preserves no vector register. */
 MERGED int gpustub1_has_vectors(void);
 int gpustub1_has_vectors(void)
 {
@@ -61,7 +62,8 @@ int gpustub1_has_vectors(void)
 #else
     enum { VECTORS = 11 }; /* HWCAP_S390_VXRS */
 #endif
-    return (getauxval(AT_HWCAP) & (1UL << VECTORS)) != 0;
+    unsigned long (*volatile value)(unsigned long) = getauxval;
+    return (value(AT_HWCAP) & (1UL << VECTORS)) != 0;
 }
 #endif
 
