@@ -110,11 +110,11 @@ fn static_musl_is_an_error_and_unknown_targets_a_warning() -> Result<()> {
 fn cfg_of_stubs() -> Result<CfgExpr> {
     let text = fs::read_to_string(repository().join("crates/gpustub/src/ffi.rs"))?;
     let file = syn::parse_file(&text)?;
-    let attributes = file.items.iter().filter_map(|item| match item {
+    let mut attributes = file.items.iter().filter_map(|item| match item {
         syn::Item::Use(item) => item.attrs.iter().find(|one| one.path().is_ident("cfg")),
         _ => None,
     });
-    let attribute = attributes.last().ok_or("ffi.rs has no `cfg`")?;
+    let attribute = attributes.next_back().ok_or("ffi.rs has no `cfg`")?;
     let syn::Meta::List(list) = &attribute.meta else {
         return Err("a cfg without an expression".into());
     };
