@@ -357,14 +357,14 @@ impl Stubs {
     }
 }
 
-/// Compiler that adds flags, as a user's `CC="gcc -mavx"` would.
+/// Compiler that adds flags after those of gpustub, as a user's `CFLAGS` would.
 fn wrapper(dir: &Path, compiler: &str, flags: &[String]) -> Result<PathBuf> {
     if flags.is_empty() {
         return Ok(compiler.into());
     }
     let name = Path::new(compiler).file_name().unwrap_or_default();
     let path = dir.join(format!("{}-with-flags", name.display()));
-    let script = format!("#!/bin/sh\nexec {compiler} {} \"$@\"\n", flags.join(" "));
+    let script = format!("#!/bin/sh\nexec {compiler} \"$@\" {}\n", flags.join(" "));
     fs::write(&path, script)
         .and_then(|()| fs::set_permissions(&path, fs::Permissions::from_mode(0o755)))
         .map_err(|e| format!("{}: {e}", path.display()))?;
