@@ -5,6 +5,7 @@
 //! the same values that `--dry-run` prints.
 
 mod directory;
+mod files;
 mod input;
 mod job;
 mod output;

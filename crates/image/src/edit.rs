@@ -30,6 +30,7 @@ mod request;
 mod segments;
 mod source;
 mod strings;
+mod symbol;
 mod symbols;
 mod symtab;
 mod targets;

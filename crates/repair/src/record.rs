@@ -7,6 +7,12 @@ use std::fmt::Write;
 use data_encoding::BASE64URL_NOPAD;
 use sha2::{Digest, Sha256};
 
+/// Whether a path is `x-1.dist-info/RECORD`, also in a directory such as site-packages.
+pub fn is_record(member: &str, name: &str) -> bool {
+    let directory = member.strip_suffix(name);
+    directory.is_some_and(|directory| directory.ends_with(".dist-info/"))
+}
+
 /// Hash and size of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {

@@ -6,13 +6,13 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
-use gpustub_repair::record::{self, Entry, Hasher};
+use gpustub_repair::record::{self, Entry, Hasher, is_record};
 use gpustub_report::error::{Error, Result};
 use gpustub_report::status_line::StatusLine;
 use gpustub_report::stream;
 
+use super::files::{write_file, write_patch};
 use super::job::Job;
-use super::output::{write_file, write_patch};
 
 /// Writes a directory, with links as links.
 pub fn write_directory(job: &Job, from: &Path, inside: &str, status: &StatusLine) -> Result<()> {
@@ -79,12 +79,6 @@ fn is_left_out(job: &Job, member: &str) -> bool {
     let is_changed = !job.plan.images.is_empty();
     job.plan.removed.iter().any(|one| one == member)
         || is_changed && of_record.iter().any(|name| is_record(member, name))
-}
-
-/// Whether a path is `x-1.dist-info/RECORD`, also in a directory such as site-packages.
-pub fn is_record(member: &str, name: &str) -> bool {
-    let directory = member.strip_suffix(name);
-    directory.is_some_and(|directory| directory.ends_with(".dist-info/"))
 }
 
 /// Writes each `RECORD`, with the hashes of the edited files that it lists. The first one with an edited file of

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use gpustub_image::edit::{Patch, Piece};
 use gpustub_image::read_link_facts;
 use gpustub_repair::names::is_stub_file;
 use gpustub_repair::wheel::{Changes, Wheel, WriteFn};
@@ -14,6 +13,7 @@ use gpustub_report::status_line::StatusLine;
 use gpustub_report::stream;
 
 use super::directory::{write_directory, write_records};
+use super::files::{write_file, write_patch};
 use super::input::Form;
 use super::job::Job;
 use crate::cli;
@@ -153,36 +153,10 @@ fn write_wheel(
     })
 }
 
-/// Writes one file, edited if it has an edit.
-pub fn write_file(job: &Job, member: &str, from: &Path, to: &Path) -> Result<()> {
-    stream::write(to, Some(from), |out| match job.patches.get(member) {
-        Some((file, patch)) => write_patch(file, patch, out),
-        None => io::copy(&mut File::open(from)?, out).map(drop),
-    })
-}
-
 fn write_stubs(job: &Job, stubs: &[Vec<u8>]) -> Result<()> {
     for (stub, bytes) in job.plan.stubs.iter().zip(stubs) {
         let path = job.input.target.join(&stub.path);
         stream::write(&path, None, |out| out.write_all(bytes))?;
-    }
-    Ok(())
-}
-
-/// Writes an edited image. Ranges of the original are read from its file, not from its map, whose pages would be
-/// resident.
-pub fn write_patch(mut file: &File, patch: &Patch, out: &mut dyn Write) -> io::Result<()> {
-    for piece in patch.pieces() {
-        match piece {
-            Piece::New(bytes) => out.write_all(bytes)?,
-            Piece::Copy(range) => {
-                file.seek(SeekFrom::Start(range.start))?;
-                let length = range.end - range.start;
-                if io::copy(&mut file.take(length), out)? != length {
-                    return Err(io::ErrorKind::UnexpectedEof.into());
-                }
-            }
-        }
     }
     Ok(())
 }

@@ -13,7 +13,7 @@ use super::image::{Image, PAGE};
 use super::layout::{Layout, Room};
 use super::problem::Problem;
 use super::source::u32_at;
-use super::symbols::SYMBOL;
+use super::symbol::SYMBOL;
 
 /// Tags whose tables may move: no other table and no code refers to them.
 pub(super) const MOVABLE: [elf::DynamicTag; 3] = [elf::DT_GNU_HASH, elf::DT_HASH, elf::DT_SYMTAB];

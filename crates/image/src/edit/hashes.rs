@@ -10,7 +10,7 @@ use super::image::Image;
 use super::problem::Problem;
 use super::relocations::Relocations;
 use super::source::{u32_at, u64_at};
-use super::symbols::{SYMBOL, Symbol};
+use super::symbol::{SYMBOL, Symbol};
 use crate::strings::Strings;
 
 /// Number of symbols: as `DT_HASH` has it, or up to the last symbol that `DT_GNU_HASH`, which has no

@@ -8,7 +8,6 @@ use object::elf::{
 };
 
 use super::headers::{Header, Section, Segment};
-use super::initializers::check_dynamic;
 use super::problem::Problem;
 use super::source::{Source, u64_at};
 use crate::machine::machine_name;
@@ -61,7 +60,6 @@ impl<'s> Image<'s> {
         };
         image.check_segments()?;
         image.read_dynamic()?;
-        check_dynamic(&image)?;
         Ok(image)
     }
 

@@ -101,6 +101,7 @@ pub fn inspect(source: &[u8]) -> Result<Inspection, Problem> {
 }
 
 pub(super) fn details<'s>(image: &Image<'s>) -> Result<Details<'s>, Problem> {
+    initializers::check_dynamic(image)?;
     let (_, bytes) = image.strings()?;
     let strings = Strings::new(&bytes);
     let string = |offset: u64| text(&strings, offset);

@@ -15,7 +15,7 @@ use super::problem::Problem;
 use super::request::Request;
 use super::source::{Source, u16_at};
 use super::strings::NewStrings;
-use super::symbols::SYMBOL;
+use super::symbol::SYMBOL;
 use super::symtab::moved_symbols;
 use super::targets::Targets;
 use super::verify::verify;

@@ -6,7 +6,7 @@ use object::elf::SHT_SYMTAB;
 use super::headers::Section;
 use super::image::Image;
 use super::source::{u16_at, u64_at};
-use super::symbols::SYMBOL;
+use super::symbol::SYMBOL;
 
 /// Number of symbols read at a time.
 const CHUNK: u64 = 4096;
