@@ -1,8 +1,11 @@
 //! Runs programs, with errors that show the command and its output.
 
 use std::ffi::OsString;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
 
 use crate::{Failure, Result};
 
@@ -59,9 +62,8 @@ pub fn run(command: &mut Command) -> Result<Ran> {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     let line: Vec<_> = words.map(|word| word.to_string_lossy()).collect();
     let line = line.join(" ");
-    let output = command
-        .stdin(std::process::Stdio::null())
-        .output()
+    let output = start(command)
+        .and_then(Child::wait_with_output)
         .map_err(|e| format!("cannot run `{line}`: {e}; ./tests/run installs what tests need"))?;
     Ok(Ran {
         line,
@@ -69,6 +71,23 @@ pub fn run(command: &mut Command) -> Result<Ran> {
         stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
         stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
     })
+}
+
+/// Starts a program without input, with its output in pipes.
+fn start(command: &mut Command) -> io::Result<Child> {
+    command.stdin(Stdio::null());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    // A program that this process has just written is busy until the children that other threads
+    // were forking meanwhile have called `execve` (https://github.com/golang/go/issues/22315).
+    for _ in 0..100 {
+        match command.spawn() {
+            Err(e) if e.kind() == io::ErrorKind::ExecutableFileBusy => {
+                sleep(Duration::from_millis(20))
+            }
+            started => return started,
+        }
+    }
+    command.spawn()
 }
 
 /// Runs a program that must succeed.
