@@ -15,6 +15,7 @@ pub mod cargo;
 pub mod clang;
 pub mod command;
 pub mod components;
+pub mod device_properties;
 pub mod elf;
 pub mod isolated;
 pub mod loader;

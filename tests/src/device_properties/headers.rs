@@ -4,18 +4,22 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use gpustub_tests::{Result, repository};
 use regex::Regex;
 use serde::Deserialize;
+
+use crate::{Result, repository};
 
 /// Attribute that has the value of a field: `tests/device-properties/attributes.toml`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Attribute {
+    /// Its number.
     pub attribute: i32,
     enumerator: String,
+    /// First driver that knows it, as cudaDriverGetVersion encodes versions.
     #[serde(default)]
     pub driver: i32,
+    /// Value of the field with older drivers.
     #[serde(default)]
     pub otherwise: i32,
 }
@@ -35,6 +39,7 @@ pub fn attributes() -> Result<BTreeMap<String, Attribute>> {
 
 /// Declarations of one version of driver_types.h.
 pub struct Headers {
+    /// As in `header-version`.
     pub version: String,
     fields: Vec<String>,
     /// Numbers by enumerator, without `cudaDevAttr`.
@@ -42,6 +47,7 @@ pub struct Headers {
 }
 
 impl Headers {
+    /// Reads the file of this version.
     pub fn read(version: &str, driver_types: &Path) -> Result<Self> {
         let text = fs::read_to_string(driver_types)?;
         let text = Regex::new(r"(?s)/\*.*?\*/")?.replace_all(&text, "");
