@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Output, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -62,8 +62,7 @@ pub fn run(command: &mut Command) -> Result<Ran> {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     let line: Vec<_> = words.map(|word| word.to_string_lossy()).collect();
     let line = line.join(" ");
-    let output = start(command)
-        .and_then(Child::wait_with_output)
+    let output = output(command)
         .map_err(|e| format!("cannot run `{line}`: {e}; ./tests/run installs what tests need"))?;
     Ok(Ran {
         line,
@@ -73,21 +72,20 @@ pub fn run(command: &mut Command) -> Result<Ran> {
     })
 }
 
-/// Starts a program without input, with its output in pipes.
-fn start(command: &mut Command) -> io::Result<Child> {
+/// Runs a program without input. Its output is captured, unless it has another destination.
+fn output(command: &mut Command) -> io::Result<Output> {
     command.stdin(Stdio::null());
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
     // A program that this process has just written is busy until the children that other threads
     // were forking meanwhile have called `execve` (https://github.com/golang/go/issues/22315).
     for _ in 0..100 {
-        match command.spawn() {
+        match command.output() {
             Err(e) if e.kind() == io::ErrorKind::ExecutableFileBusy => {
-                sleep(Duration::from_millis(20))
+                sleep(Duration::from_millis(20));
             }
-            started => return started,
+            ran => return ran,
         }
     }
-    command.spawn()
+    command.output()
 }
 
 /// Runs a program that must succeed.

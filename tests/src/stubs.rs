@@ -14,7 +14,7 @@ use gpustub_core::plan::{Inputs, Plan, plan};
 use gpustub_core::sources::{SourceSet, render, render_for_c};
 use gpustub_core::symbols::{Symbol, SymbolList};
 use gpustub_core::target::Target;
-use gpustub_engine::toolchain::{Index, SharedStubs, Toolchain};
+use gpustub_engine::toolchain::{Index, REQUIRED, SharedStubs, Toolchain};
 
 use crate::{Result, components};
 
@@ -357,14 +357,19 @@ impl Stubs {
     }
 }
 
-/// Compiler that adds flags after those of gpustub, as a user's `CFLAGS` would.
+/// Compiler that adds flags where a user's `CFLAGS` are: after the defaults, before the flags that gpustub requires.
 fn wrapper(dir: &Path, compiler: &str, flags: &[String]) -> Result<PathBuf> {
     if flags.is_empty() {
         return Ok(compiler.into());
     }
     let name = Path::new(compiler).file_name().unwrap_or_default();
     let path = dir.join(format!("{}-with-flags", name.display()));
-    let script = format!("#!/bin/sh\nexec {compiler} \"$@\" {}\n", flags.join(" "));
+    let (flags, required) = (flags.join(" "), REQUIRED[0]);
+    let script = format!(
+        "#!/bin/sh\ncase \" $* \" in *' {required} '*) ;; *) exec {compiler} {flags} \"$@\" ;; esac\n\
+         for word; do\n    shift\n    [ \"$word\" != {required} ] || set -- \"$@\" {flags}\n    \
+         set -- \"$@\" \"$word\"\ndone\nexec {compiler} \"$@\"\n"
+    );
     fs::write(&path, script)
         .and_then(|()| fs::set_permissions(&path, fs::Permissions::from_mode(0o755)))
         .map_err(|e| format!("{}: {e}", path.display()))?;
