@@ -59,6 +59,16 @@ std::uint32_t __ballot_sync(std::uint32_t mask, int what) {
     return group.result;
 }
 
+// By the bits of the values.
+std::uint32_t __match_any_sync(std::uint32_t mask, std::uint32_t value) {
+    std::uint32_t equal = mask;
+    for (int bit = 0; bit < 32; bit++) {
+        const std::uint32_t set = __ballot_sync(mask, static_cast<int>(value >> bit & 1));
+        equal &= (value >> bit & 1) != 0 ? set : ~set;
+    }
+    return equal;
+}
+
 void __syncwarp(std::uint32_t mask) { __ballot_sync(mask, 0); }
 void __threadfence() { std::atomic_thread_fence(std::memory_order_seq_cst); }
 void __threadfence_system() { __threadfence(); }
@@ -171,6 +181,25 @@ int main() {
         for (int i = 0; i < 5; i++)
             CHECK(participants(gpurpc_client_open(&client, MASK)) == own_active);
     });
+    // Lanes of different branches that meet in a function: a call for each opcode.
+    warp([](std::uint32_t lane) {
+        const std::uint32_t odd = 0xaaaaaaaa;
+        for (std::uint8_t i = 0; i < 5; i++) {
+            own_active = ALL;
+            gpurpc_call_t call = gpurpc_client_open(&client, lane % 2 != 0 ? MASK : ADD);
+            CHECK(call.mask == (lane % 2 != 0 ? odd : ~odd));
+            if (lane % 2 != 0) {
+                CHECK(participants(call) == odd);
+            } else {
+                gpurpc_buffer_t *packet = gpurpc_call_fill(&call);
+                packet->data[0] = lane;
+                packet->data[1] = i;
+                gpurpc_call_send(&call);
+                CHECK(gpurpc_call_recv(&call)->data[0] == lane + i);
+                gpurpc_call_close(&call);
+            }
+        }
+    });
     // Every lane alone, in an order of its own, while others hold the ports.
     warp([](std::uint32_t lane) {
         for (std::uint8_t i = 0; i < 5; i++) {
@@ -201,7 +230,7 @@ int main() {
     OK(gpurpc_drain(server));
     serving.join();
 
-    CHECK(masks.size() == 1 + 2 * 5 + 32 * 5);
+    CHECK(masks.size() == 1 + 2 * 5 + 5 + 32 * 5);
     std::vector<std::uint32_t> expected = {0, 4, 13, 22, 31, 204};
     for (std::uint32_t lane = 0; lane < LANES; lane++)
         expected.push_back(100 + lane);

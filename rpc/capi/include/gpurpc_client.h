@@ -94,6 +94,7 @@ typedef struct gpurpc_call {
     uint32_t port;
     uint32_t outbox;
     int received;
+    int owned;
 } gpurpc_call_t;
 
 /* Operations that differ between targets. Lane masks have 64 bits on all of them. */
@@ -108,6 +109,8 @@ typedef struct gpurpc_call {
 #endif
 #endif
 
+#define GPURPC_DETAIL_INLINE_FN GPURPC_DETAIL_FN __attribute__((always_inline))
+
 #if defined(__NVCC__) && defined(__CUDACC__)
 #if __CUDACC_VER_MAJOR__ < 10
 #error "gpurpc_client.h: CUDA 10 or newer is required, whose nvcc has __nanosleep"
@@ -119,28 +122,24 @@ GPURPC_DETAIL_FN uint32_t gpurpc_lane_id(void) {
     __asm__("mov.u32 %0, %%laneid;" : "=r"(lane));
     return lane;
 }
-GPURPC_DETAIL_FN uint64_t gpurpc_lane_mask(void) { return __activemask(); }
+GPURPC_DETAIL_INLINE_FN uint64_t gpurpc_lane_mask(void) { return __activemask(); }
+/* Lanes of a mask that have the same value as this lane. */
+GPURPC_DETAIL_INLINE_FN uint64_t gpurpc_detail_match(uint64_t mask, uint32_t value) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 700
+    return __match_any_sync((uint32_t)mask, value);
+#else
+    (void)value;
+    return mask;
+#endif
+}
 GPURPC_DETAIL_FN uint64_t gpurpc_detail_ballot(uint64_t mask, int what) { return __ballot_sync((uint32_t)mask, what); }
 GPURPC_DETAIL_FN void gpurpc_detail_sync(uint64_t mask) { __syncwarp((uint32_t)mask); }
-GPURPC_DETAIL_FN uint32_t gpurpc_detail_load(const uint32_t *from) {
-    uint32_t value = *(const volatile uint32_t *)from;
-    __threadfence_system();
-    return value;
-}
-GPURPC_DETAIL_FN void gpurpc_detail_store(uint32_t *to, uint32_t value) {
-    __threadfence_system();
-    *(volatile uint32_t *)to = value;
-}
+GPURPC_DETAIL_FN uint32_t gpurpc_detail_load(const uint32_t *from) { return *(const volatile uint32_t *)from; }
+GPURPC_DETAIL_FN void gpurpc_detail_store(uint32_t *to, uint32_t value) { *(volatile uint32_t *)to = value; }
 GPURPC_DETAIL_FN void gpurpc_detail_fence(void) { __threadfence_system(); }
-GPURPC_DETAIL_FN uint32_t gpurpc_detail_set(uint32_t *word, uint32_t bits) {
-    uint32_t before = atomicOr(word, bits);
-    __threadfence();
-    return before;
-}
-GPURPC_DETAIL_FN void gpurpc_detail_clear(uint32_t *word, uint32_t bits) {
-    __threadfence();
-    atomicAnd(word, ~bits);
-}
+GPURPC_DETAIL_FN void gpurpc_detail_fence_device(void) { __threadfence(); }
+GPURPC_DETAIL_FN uint32_t gpurpc_detail_set(uint32_t *word, uint32_t bits) { return atomicOr(word, bits); }
+GPURPC_DETAIL_FN void gpurpc_detail_clear(uint32_t *word, uint32_t bits) { atomicAnd(word, ~bits); }
 GPURPC_DETAIL_FN uint64_t gpurpc_detail_count(uint64_t *counter) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 600
     return atomicAdd_system((unsigned long long *)counter, 1ULL);
@@ -170,10 +169,19 @@ GPURPC_DETAIL_FN void gpurpc_detail_pause(void) {
 #endif
 #define GPURPC_DETAIL_LANES 32
 GPURPC_DETAIL_FN uint32_t gpurpc_lane_id(void) { return (uint32_t)__nvvm_read_ptx_sreg_laneid(); }
-GPURPC_DETAIL_FN uint64_t gpurpc_lane_mask(void) {
+GPURPC_DETAIL_INLINE_FN uint64_t gpurpc_lane_mask(void) {
     uint32_t mask;
     __asm__ volatile("activemask.b32 %0;" : "=r"(mask));
     return mask;
+}
+/* Lanes of a mask that have the same value as this lane. */
+GPURPC_DETAIL_INLINE_FN uint64_t gpurpc_detail_match(uint64_t mask, uint32_t value) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 700
+    return (uint32_t)__nvvm_match_any_sync_i32((uint32_t)mask, value);
+#else
+    (void)value;
+    return mask;
+#endif
 }
 GPURPC_DETAIL_FN uint64_t gpurpc_detail_ballot(uint64_t mask, int what) {
     return (uint32_t)__nvvm_vote_ballot_sync((uint32_t)mask, what != 0);
@@ -193,7 +201,7 @@ GPURPC_DETAIL_FN uint32_t gpurpc_lane_id(void) {
     uint32_t below = __builtin_amdgcn_mbcnt_lo(~0u, 0u);
     return GPURPC_DETAIL_LANES == 64 ? __builtin_amdgcn_mbcnt_hi(~0u, below) : below;
 }
-GPURPC_DETAIL_FN uint64_t gpurpc_lane_mask(void) { return __builtin_amdgcn_read_exec(); }
+GPURPC_DETAIL_INLINE_FN uint64_t gpurpc_lane_mask(void) { return __builtin_amdgcn_read_exec(); }
 GPURPC_DETAIL_FN uint64_t gpurpc_detail_ballot(uint64_t mask, int what) {
     /* Covers all active lanes, which run in lockstep. 33 is the predicate "not equal". */
     return mask & __builtin_amdgcn_uicmp((uint32_t)(what != 0), 0u, 33);
@@ -214,14 +222,14 @@ GPURPC_DETAIL_FN uint64_t gpurpc_detail_ballot(uint64_t mask, int what) {
     uint32_t __attribute__((ext_vector_type(4))) lanes = __builtin_spirv_subgroup_ballot(what != 0);
     return mask & ((uint64_t)lanes[1] << 32 | lanes[0]);
 }
-GPURPC_DETAIL_FN uint64_t gpurpc_lane_mask(void) { return gpurpc_detail_ballot(~UINT64_C(0), 1); }
+GPURPC_DETAIL_INLINE_FN uint64_t gpurpc_lane_mask(void) { return gpurpc_detail_ballot(~UINT64_C(0), 1); }
 /* clang has no barrier for a single subgroup: lanes are assumed to run in lockstep, as in LLVM's libc. */
 GPURPC_DETAIL_FN void gpurpc_detail_sync(uint64_t mask) { (void)mask; }
 GPURPC_DETAIL_FN void gpurpc_detail_pause(void) {}
 #else
 #define GPURPC_DETAIL_LANES 1
 GPURPC_DETAIL_FN uint32_t gpurpc_lane_id(void) { return 0; }
-GPURPC_DETAIL_FN uint64_t gpurpc_lane_mask(void) { return 1; }
+GPURPC_DETAIL_INLINE_FN uint64_t gpurpc_lane_mask(void) { return 1; }
 GPURPC_DETAIL_FN uint64_t gpurpc_detail_ballot(uint64_t mask, int what) { return what ? mask : 0; }
 GPURPC_DETAIL_FN void gpurpc_detail_sync(uint64_t mask) { (void)mask; }
 GPURPC_DETAIL_FN void gpurpc_detail_pause(void) {
@@ -233,25 +241,22 @@ GPURPC_DETAIL_FN void gpurpc_detail_pause(void) {
 #endif
 #if defined(__NVPTX__)
 GPURPC_DETAIL_FN void gpurpc_detail_fence(void) { __nvvm_membar_sys(); }
+GPURPC_DETAIL_FN void gpurpc_detail_fence_device(void) { __nvvm_membar_gl(); }
 #else
 GPURPC_DETAIL_FN void gpurpc_detail_fence(void) { __atomic_thread_fence(__ATOMIC_ACQ_REL); }
+GPURPC_DETAIL_FN void gpurpc_detail_fence_device(void) { gpurpc_detail_fence(); }
+/* Lanes of different branches do not meet in a function on devices that run in lockstep. Hosts have one lane. */
+GPURPC_DETAIL_FN uint64_t gpurpc_detail_match(uint64_t mask, uint32_t value) {
+    (void)value;
+    return mask;
+}
 #endif
-GPURPC_DETAIL_FN uint32_t gpurpc_detail_load(const uint32_t *from) {
-    uint32_t value = __atomic_load_n(from, __ATOMIC_RELAXED);
-    gpurpc_detail_fence();
-    return value;
-}
-GPURPC_DETAIL_FN void gpurpc_detail_store(uint32_t *to, uint32_t value) {
-    gpurpc_detail_fence();
-    __atomic_store_n(to, value, __ATOMIC_RELAXED);
-}
+GPURPC_DETAIL_FN uint32_t gpurpc_detail_load(const uint32_t *from) { return __atomic_load_n(from, __ATOMIC_RELAXED); }
+GPURPC_DETAIL_FN void gpurpc_detail_store(uint32_t *to, uint32_t value) { __atomic_store_n(to, value, __ATOMIC_RELAXED); }
 GPURPC_DETAIL_FN uint32_t gpurpc_detail_set(uint32_t *word, uint32_t bits) {
-    uint32_t before = __atomic_fetch_or(word, bits, __ATOMIC_RELAXED);
-    gpurpc_detail_fence();
-    return before;
+    return __atomic_fetch_or(word, bits, __ATOMIC_RELAXED);
 }
 GPURPC_DETAIL_FN void gpurpc_detail_clear(uint32_t *word, uint32_t bits) {
-    gpurpc_detail_fence();
     __atomic_fetch_and(word, ~bits, __ATOMIC_RELAXED);
 }
 GPURPC_DETAIL_FN uint64_t gpurpc_detail_count(uint64_t *counter) {
@@ -269,17 +274,22 @@ GPURPC_DETAIL_FN int gpurpc_detail_is_first(uint64_t mask) {
     return (mask & ((UINT64_C(1) << gpurpc_lane_id()) - 1)) == 0;
 }
 
-/* Waits until the client owns the packets. */
-GPURPC_DETAIL_FN void gpurpc_detail_wait(const gpurpc_call_t *call) {
+/* Waits until the client owns the packets. A GPU reads the mailboxes over its bus, and a fence waits for that: no more of
+ * either than necessary. */
+GPURPC_DETAIL_FN void gpurpc_detail_wait(gpurpc_call_t *call) {
+    if (call->owned)
+        return;
     while (gpurpc_detail_load(&call->client->inbox[call->port]) != call->outbox)
         gpurpc_detail_pause();
+    gpurpc_detail_fence();
     gpurpc_detail_sync(call->mask);
+    call->owned = 1;
 }
 
-/* Unlocks a port. */
+/* Unlocks a port. The barrier and the fence behind it order the accesses of all lanes. */
 GPURPC_DETAIL_FN void gpurpc_detail_unlock(gpurpc_client_t *client, uint32_t port, uint64_t mask) {
-    gpurpc_detail_fence();
     gpurpc_detail_sync(mask);
+    gpurpc_detail_fence_device();
     if (gpurpc_detail_is_first(mask))
         gpurpc_detail_clear(&client->lock[port / 32], UINT32_C(1) << (port % 32));
     gpurpc_detail_sync(mask);
@@ -307,6 +317,7 @@ GPURPC_DETAIL_FN gpurpc_call_t gpurpc_detail_open(gpurpc_client_t *client, uint3
     call.client = client;
     call.mask = mask;
     call.received = 0;
+    call.owned = 1;
     for (;;) {
         /* One lane locks the port for all of them. */
         int taken = 1;
@@ -315,10 +326,13 @@ GPURPC_DETAIL_FN gpurpc_call_t gpurpc_detail_open(gpurpc_client_t *client, uint3
             taken = (gpurpc_detail_set(&client->lock[port / 32], bit) & bit) != 0;
         }
         if (gpurpc_detail_ballot(call.mask, !taken) != 0) {
-            gpurpc_detail_fence();
+            uint32_t inbox;
+            gpurpc_detail_fence_device();
             call.outbox = gpurpc_detail_load(&client->outbox[port]);
+            inbox = gpurpc_detail_load(&client->inbox[port]);
+            gpurpc_detail_fence();
             /* An earlier call may have ended without waiting for its answer, which may arrive now: lanes must agree. */
-            if (gpurpc_detail_ballot(call.mask, gpurpc_detail_load(&client->inbox[port]) == call.outbox) == call.mask)
+            if (gpurpc_detail_ballot(call.mask, inbox == call.outbox) == call.mask)
                 break;
             gpurpc_detail_unlock(client, port, call.mask);
         }
@@ -340,10 +354,13 @@ GPURPC_DETAIL_FN gpurpc_call_t gpurpc_detail_open(gpurpc_client_t *client, uint3
     return call;
 }
 
-/* Waits for a free port and begins a call, which holds the port and uses `client` until gpurpc_call_close or
- * gpurpc_call_post. */
-GPURPC_DETAIL_FN gpurpc_call_t gpurpc_client_open(gpurpc_client_t *client, uint32_t opcode) {
-    return gpurpc_detail_open(client, opcode, gpurpc_lane_mask());
+/* Waits for a free port and begins a call of the active lanes with this opcode, which holds the port and uses `client` until
+ * gpurpc_call_close or gpurpc_call_post. */
+GPURPC_DETAIL_INLINE_FN gpurpc_call_t gpurpc_client_open(gpurpc_client_t *client, uint32_t opcode) {
+    /* NVIDIA's GPUs run lanes together again when they reach a function from different branches (seen on an H200). Inlined,
+     * the active lanes are those of one place in the program, and if that is in a function with the opcode as parameter,
+     * those with the same opcode. */
+    return gpurpc_detail_open(client, opcode, gpurpc_detail_match(gpurpc_lane_mask(), opcode));
 }
 
 /* Whether this lane is the first one of `lanes`: gpurpc_lane_is_first(gpurpc_lane_mask()) elects one of the active lanes. */
@@ -369,8 +386,9 @@ GPURPC_DETAIL_FN gpurpc_call_t gpurpc_client_open_lane(gpurpc_client_t *client, 
 GPURPC_DETAIL_FN void gpurpc_call_send(gpurpc_call_t *call) {
     call->outbox = !call->outbox;
     call->received = 0;
-    gpurpc_detail_fence();
+    call->owned = 0;
     gpurpc_detail_sync(call->mask);
+    gpurpc_detail_fence();
     if (gpurpc_detail_is_first(call->mask))
         gpurpc_detail_store(&call->client->outbox[call->port], call->outbox);
     gpurpc_detail_sync(call->mask);
@@ -407,17 +425,32 @@ GPURPC_DETAIL_FN void gpurpc_call_post(gpurpc_call_t *call) {
     gpurpc_call_close(call);
 }
 
+/* Position in bits of a byte of a word in memory. */
+GPURPC_DETAIL_FN unsigned gpurpc_detail_shift(unsigned byte) {
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    return 56 - 8 * byte;
+#else
+    return 8 * byte;
+#endif
+}
+
 /* Sends a message of `size` bytes of each lane, whose sizes may differ, and copies it. Counterpart of gpurpc_recv_n. */
 GPURPC_DETAIL_FN void gpurpc_call_send_n(gpurpc_call_t *call, const void *message, uint64_t size) {
     const unsigned char *from = (const unsigned char *)message;
-    uint64_t at = 0, skip = 8;
+    uint64_t at = 0;
+    unsigned word = 1;
     gpurpc_call_fill(call)->data[0] = size;
     do {
-        unsigned char *to = (unsigned char *)gpurpc_call_fill(call);
-        for (; skip < 64 && at < size; skip++, at++)
-            to[skip] = from[at];
+        gpurpc_buffer_t *packet = gpurpc_call_fill(call);
+        /* By words: each store is a transaction of the bus. */
+        for (; word < 8 && at < size; word++) {
+            uint64_t bytes = 0;
+            for (unsigned byte = 0; byte < 8 && at < size; byte++, at++)
+                bytes |= (uint64_t)from[at] << gpurpc_detail_shift(byte);
+            packet->data[word] = bytes;
+        }
         gpurpc_call_send(call);
-        skip = 0;
+        word = 0;
     } while (gpurpc_detail_ballot(call->mask, at < size) != 0);
 }
 
@@ -425,16 +458,19 @@ GPURPC_DETAIL_FN void gpurpc_call_send_n(gpurpc_call_t *call, const void *messag
  * Counterpart of gpurpc_send_n. */
 GPURPC_DETAIL_FN uint64_t gpurpc_call_recv_n(gpurpc_call_t *call, void *message, uint64_t room) {
     unsigned char *to = (unsigned char *)message;
-    uint64_t size = gpurpc_call_recv(call)->data[0], at = 0, skip = 8;
+    uint64_t size = gpurpc_call_recv(call)->data[0], at = 0;
+    unsigned word = 1;
     for (;;) {
-        const unsigned char *from = (const unsigned char *)call->packet;
-        for (; skip < 64 && at < size; skip++, at++)
-            if (at < room)
-                to[at] = from[skip];
+        for (; word < 8 && at < size; word++) {
+            uint64_t bytes = call->packet->data[word];
+            for (unsigned byte = 0; byte < 8 && at < size; byte++, at++)
+                if (at < room)
+                    to[at] = (unsigned char)(bytes >> gpurpc_detail_shift(byte));
+        }
         if (gpurpc_detail_ballot(call->mask, at < size) == 0)
             return size;
         gpurpc_call_recv(call);
-        skip = 0;
+        word = 0;
     }
 }
 

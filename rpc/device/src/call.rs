@@ -41,18 +41,22 @@ pub struct Call {
     outbox: u32,
     /// Whether the packets are those of the host.
     received: bool,
+    /// Whether the client owns the packets.
+    owned: bool,
     /// A call belongs to its lane.
     lane: PhantomData<*const ()>,
 }
 
 impl Call {
-    /// Waits for a free port and begins a call of the active lanes.
+    /// Waits for a free port and begins a call of the active lanes with this opcode.
     ///
     /// A kernel traps here if the host has not initialized its client.
     #[cfg_attr(
         not(any(target_arch = "nvptx64", target_arch = "amdgpu")),
         track_caller
     )]
+    // The active lanes are those of one place in the program.
+    #[inline(always)]
     pub fn open(opcode: u32) -> Self {
         Self::open_for(arch::active_mask(opcode), opcode)
     }
@@ -71,12 +75,13 @@ impl Call {
             // One lane locks the port for all of them.
             let has_locked = is_first && client.try_lock(port);
             if arch::ballot(mask, has_locked) != 0 {
+                arch::fence_device();
+                let outbox = client.outbox(port).load(Ordering::Relaxed);
+                let inbox = client.inbox(port).load(Ordering::Relaxed);
                 fence(Ordering::AcqRel);
-                let outbox = client.outbox(port).load(Ordering::Acquire);
                 // An earlier call may have ended without waiting for its answer, which may arrive now: lanes must
                 // agree.
-                let is_free = client.inbox(port).load(Ordering::Acquire) == outbox;
-                if arch::ballot(mask, is_free) == mask {
+                if arch::ballot(mask, inbox == outbox) == mask {
                     break outbox;
                 }
                 unlock(port, mask);
@@ -106,6 +111,7 @@ impl Call {
             port,
             outbox,
             received: false,
+            owned: true,
             lane: PhantomData,
         }
     }
@@ -198,24 +204,31 @@ impl Call {
         self.packet[index].load(Ordering::Relaxed)
     }
 
-    /// Waits until the client owns the packets.
-    fn wait(&self) {
-        while CLIENT.inbox(self.port).load(Ordering::Acquire) != self.outbox {
+    /// Waits until the client owns the packets. A GPU reads the mailboxes over its bus, and a fence waits for that: no
+    /// more of either than necessary.
+    fn wait(&mut self) {
+        if self.owned {
+            return;
+        }
+        while CLIENT.inbox(self.port).load(Ordering::Relaxed) != self.outbox {
             arch::pause();
         }
+        fence(Ordering::AcqRel);
         arch::sync(self.mask);
+        self.owned = true;
     }
 
     /// Passes the packets to the host.
     fn pass(&mut self) {
         self.outbox ^= 1;
         self.received = false;
-        // Orders the accesses of each lane; the barrier alone does not on all devices.
-        fence(Ordering::AcqRel);
+        self.owned = false;
+        // Together they order the accesses of all lanes before the store.
         arch::sync(self.mask);
+        fence(Ordering::AcqRel);
         if is_first(self.mask) {
             let outbox = CLIENT.outbox(self.port);
-            outbox.store(self.outbox, Ordering::Release);
+            outbox.store(self.outbox, Ordering::Relaxed);
         }
         arch::sync(self.mask);
     }
@@ -241,8 +254,8 @@ impl fmt::Debug for Call {
 
 /// Unlocks a port for all lanes.
 fn unlock(port: u32, mask: u64) {
-    fence(Ordering::AcqRel);
     arch::sync(mask);
+    arch::fence_device();
     if is_first(mask) {
         CLIENT.unlock(port);
     }

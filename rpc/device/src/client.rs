@@ -128,16 +128,16 @@ impl Client {
         unsafe { &*self.parts().packet.add(index) }
     }
 
-    /// Locks a port and returns true, unless it is locked.
+    /// Locks a port and returns true, unless it is locked. A fence follows.
     pub fn try_lock(&self, port: u32) -> bool {
         let bit = 1 << (port % 32);
-        self.lock(port).fetch_or(bit, Ordering::Acquire) & bit == 0
+        self.lock(port).fetch_or(bit, Ordering::Relaxed) & bit == 0
     }
 
-    /// Unlocks a port.
+    /// Unlocks a port, after a fence.
     pub fn unlock(&self, port: u32) {
         let bit = 1 << (port % 32);
-        self.lock(port).fetch_and(!bit, Ordering::Release);
+        self.lock(port).fetch_and(!bit, Ordering::Relaxed);
     }
 
     /// Word with the lock bit of a port. The host sets no more ports than there are bits; a failed check could not

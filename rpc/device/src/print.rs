@@ -33,15 +33,21 @@ impl Output {
     }
 
     /// Writes formatted text of each lane, as one message if it fits the buffer.
-    #[cfg_attr(
-        not(any(target_arch = "nvptx64", target_arch = "amdgpu")),
-        track_caller
-    )]
+    ///
+    /// Lanes of different branches may be here together: GPUs let them meet in a function.
     pub fn print(self, text: fmt::Arguments<'_>, end: &str) {
-        let mask = arch::active_mask(self.opcode());
-        if let (Some(text), Self::Stdout, "\n") = (text.as_str(), self, end) {
+        let line = match (text.as_str(), self, end) {
             // No formatting and no buffer: the host adds the line feed.
-            write(mask, opcode::WRITE_TO_STDOUT_NEWLINE, text.as_bytes());
+            (Some(line), Self::Stdout, "\n") => Some(line.as_bytes()),
+            _ => None,
+        };
+        let opcode = match line {
+            Some(_) => opcode::WRITE_TO_STDOUT_NEWLINE,
+            None => self.opcode(),
+        };
+        let mask = arch::active_mask(opcode);
+        if let Some(line) = line {
+            write(mask, opcode, line);
             return;
         }
         let mut buffer = Buffer {
@@ -55,7 +61,7 @@ impl Output {
         // Lanes whose formatting diverged print together.
         arch::sync(mask);
         let text = buffer.bytes.get(..buffer.size);
-        write(mask, self.opcode(), text.unwrap_or_default());
+        write(mask, opcode, text.unwrap_or_default());
     }
 }
 
@@ -98,20 +104,12 @@ impl Write for Buffer {
 
 /// Implementation of the macros.
 #[doc(hidden)]
-#[cfg_attr(
-    not(any(target_arch = "nvptx64", target_arch = "amdgpu")),
-    track_caller
-)]
 pub fn _print(text: fmt::Arguments<'_>, end: &str) {
     Output::Stdout.print(text, end);
 }
 
 /// Implementation of the macros.
 #[doc(hidden)]
-#[cfg_attr(
-    not(any(target_arch = "nvptx64", target_arch = "amdgpu")),
-    track_caller
-)]
 pub fn _eprint(text: fmt::Arguments<'_>, end: &str) {
     Output::Stderr.print(text, end);
 }

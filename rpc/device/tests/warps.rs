@@ -86,6 +86,31 @@ fn println_keeps_the_order_of_lanes() {
     }
 }
 
+/// Lanes of different branches meet in the function that prints, as on GPUs.
+#[test]
+fn lanes_of_different_branches_print_their_own_text() {
+    let is_constant = |lane: u32| lane.is_multiple_of(3);
+    for lanes in SIZES {
+        let served = run(lanes, 1, lanes, || match thread::lane() {
+            lane if is_constant(lane) => println!("no number"),
+            lane if lane.is_multiple_of(2) => println!("lane {lane}"),
+            lane => eprintln!("lane {lane}"),
+        });
+        let constants = served.stdout.lines().filter(|line| *line == "no number");
+        assert_eq!(
+            constants.count(),
+            (0..lanes).filter(|lane| is_constant(*lane)).count()
+        );
+        for (text, rest) in [(&served.stdout, 0), (&served.stderr, 1)] {
+            let printed: BTreeSet<&str> =
+                text.lines().filter(|line| *line != "no number").collect();
+            let expected = (0..lanes).filter(|lane| !is_constant(*lane) && lane % 2 == rest);
+            let expected: Vec<String> = expected.map(|lane| format!("lane {lane}")).collect();
+            assert_eq!(printed, expected.iter().map(String::as_str).collect());
+        }
+    }
+}
+
 #[test]
 fn longer_text_is_sent_in_pieces() {
     // Each lane prints its letter so many times.

@@ -17,7 +17,8 @@ pub(crate) fn warp_size() -> u32 {
     amdgpu::wavefrontsize()
 }
 
-#[inline]
+/// Lanes of different branches do not meet in a function here.
+#[inline(always)]
 pub(crate) fn active_mask(_opcode: u32) -> u64 {
     amdgpu::ballot(true)
 }
@@ -32,6 +33,12 @@ pub(crate) fn ballot(mask: u64, predicate: bool) -> u64 {
 #[inline]
 pub(crate) fn sync(_mask: u64) {
     amdgpu::wave_barrier();
+}
+
+/// Orders accesses of this lane for all lanes of the device.
+#[inline]
+pub(crate) fn fence_device() {
+    core::sync::atomic::fence(core::sync::atomic::Ordering::AcqRel);
 }
 
 /// Whether a lane leaves a call by a panic: devices do not unwind.

@@ -13,6 +13,10 @@ unsafe extern "C" {
     fn llvm_bar_warp_sync(mask: u32);
     #[link_name = "llvm.nvvm.vote.ballot.sync"]
     fn llvm_vote_ballot_sync(mask: u32, predicate: bool) -> u32;
+    #[link_name = "llvm.nvvm.match.any.sync.i32"]
+    fn llvm_match_any_sync(mask: u32, value: u32) -> u32;
+    #[link_name = "llvm.nvvm.membar.gl"]
+    safe fn llvm_membar_gl();
     #[link_name = "llvm.nvvm.read.ptx.sreg.laneid"]
     safe fn llvm_laneid() -> u32;
     #[link_name = "llvm.nvvm.nanosleep"]
@@ -31,9 +35,12 @@ pub(crate) fn warp_size() -> u32 {
     32
 }
 
-#[inline]
-pub(crate) fn active_mask(_opcode: u32) -> u64 {
-    llvm_activemask().into()
+/// Active lanes that open a call with this opcode. The GPU runs lanes together again when they reach a function from different
+/// branches (seen on an H200), where their opcodes may differ.
+#[inline(always)]
+pub(crate) fn active_mask(opcode: u32) -> u64 {
+    // SAFETY: the lanes of the mask are those that execute this.
+    unsafe { llvm_match_any_sync(llvm_activemask(), opcode) }.into()
 }
 
 /// Lanes of `mask` whose `predicate` is true. All lanes of `mask` call this, and only they.
@@ -48,6 +55,12 @@ pub(crate) fn ballot(mask: u64, predicate: bool) -> u64 {
 pub(crate) fn sync(mask: u64) {
     // SAFETY: this lane is in the mask of its call.
     unsafe { llvm_bar_warp_sync(mask as u32) }
+}
+
+/// Orders accesses of this lane for all lanes of the device.
+#[inline]
+pub(crate) fn fence_device() {
+    llvm_membar_gl();
 }
 
 /// Whether a lane leaves a call by a panic: devices do not unwind.

@@ -240,6 +240,11 @@ pub(crate) fn sync(mask: u64) {
     ballot(mask, true);
 }
 
+/// Orders accesses of this lane for all lanes of the device.
+pub(crate) fn fence_device() {
+    core::sync::atomic::fence(core::sync::atomic::Ordering::AcqRel);
+}
+
 /// Whether this lane leaves a call by a panic, so that the other lanes cannot be waited for.
 pub(crate) fn is_lost(mask: u64) -> bool {
     thread::panicking() && mask != 1 << lane_id()
