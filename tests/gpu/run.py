@@ -33,7 +33,7 @@ def run(words, version=None, **variables):
         directories = [str(library(version).parent), env.get("LD_LIBRARY_PATH", "")]
         env.update(GPUSTUB_CUDART_PATH=str(library(version)), LD_LIBRARY_PATH=":".join(filter(None, directories)))
     words = [str(word) for word in words]
-    return subprocess.run(words, env=env, text=True, timeout=120, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    return subprocess.run(words, env=env, text=True, timeout=180, capture_output=True)
 
 
 def lines(ran, version):
@@ -58,7 +58,7 @@ def compare(name, directory):
             print(own.stdout, end="")
             sys.exit(NO_DEVICE)
         if own.returncode:
-            differences.append(f"{name} {headers} on its own runtime: exit code {own.returncode}\n{own.stdout}")
+            differences.append(f"{name} {headers} on its own runtime: exit code {own.returncode}\n{own.stdout}{own.stderr}")
         for version in versions("lib"):
             found = run([programs / "stubs"], version)
             expected, got = lines(own, version), lines(found, version)
@@ -70,17 +70,55 @@ def compare(name, directory):
     print(f"{name}: {pairs} pairs of headers and runtime, {compared} lines compared")
 
 
+def expect(name, found, expected):
+    if found != expected:
+        differences.append(f"{name}: {str(found)[:400]}, not {str(expected)[:400]}")
+
+
+def rpc():
+    """Device code that calls the host, run by gpurpc-loader."""
+
+    def load(options, *words):
+        return run([HERE / "gpurpc-loader", "--timeout", "60", *options, HERE / "rpc.ptx", *words])
+
+    def printed(text, word):
+        return sorted(int(line.removeprefix(word)) for line in text.splitlines() if line.startswith(word))
+
+    many = ["--blocks", "64", "--threads", "256"]
+    threads = range(64 * 256)
+    ran = load(many, "lines")
+    expect("rpc lines", (ran.returncode, printed(ran.stdout, "thread ")), (0, [*threads]))
+    for options in (many, ["--ports", "1", "--threads", "256"]):
+        ran = load(options, "branches")
+        these = threads if options is many else threads[:256]
+        odd = [thread for thread in these if thread % 2]
+        three = [thread for thread in these if thread % 2 == 0 and thread % 3 == 0]
+        found = (ran.returncode, printed(ran.stdout, "odd "), printed(ran.stderr, "three "))
+        expect(f"rpc branches {options}", found, (0, odd, three))
+    for words, code in {("memory",): 0, ("exit", "42"): 42, ("abort",): 134}.items():
+        expect(f"rpc {words[0]}", load(["--threads", "128"], *words).returncode, code)
+    ran = run([HERE / "gpurpc-loader", "--timeout", "1", HERE / "rpc.ptx", "wait", "60000"])
+    expect("rpc timeout", ran.returncode, 124)
+    for options in (["--threads", "1"], ["--threads", "32"], ["--blocks", "132", "--threads", "256"]):
+        for words in (("calls", "200"), ("messages", "20")):
+            ran = load(options, *words)
+            expect(f"rpc {words[0]} {options}", ran.returncode, 0)
+            costs = [line for line in ran.stderr.splitlines() if "per call" in line]
+            print(f"rpc {words[0]} {' '.join(options)}: {' '.join(costs)}")
+
+
 def main():
     compare("runtime", "runtime")
     compare("properties", "properties")
     for program in sorted(HERE.glob("libraries-*")):
         ran = run([program])
-        print(f"{program.name}:\n{ran.stdout}", end="")
+        print(f"{program.name}:\n{ran.stdout}{ran.stderr}", end="")
         if ran.returncode:
             differences.append(f"{program.name}: exit code {ran.returncode}")
     for version in versions("lib"):
         ran = run([HERE / "calls", library(version)], version)
         print(f"runtime {version}: {ran.stdout}", end="")
+    rpc()
     for difference in differences:
         print(f"DIFFERENCE: {difference}")
     print(f"{len(differences)} differences")

@@ -13,7 +13,7 @@ use crate::{Result, repository};
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Attribute {
-    /// Its number.
+    /// Number in `cudaDeviceAttr`.
     pub attribute: i32,
     enumerator: String,
     /// First driver that knows it, as cudaDriverGetVersion encodes versions.

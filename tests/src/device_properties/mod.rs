@@ -28,7 +28,7 @@ const FUNCTIONS: [&str; 6] = [
 
 /// Programs and libraries of one version.
 pub struct Release {
-    /// What the headers declare.
+    /// Declarations of the headers.
     pub headers: Headers,
     /// Program with stubs that declare this version.
     pub stubbed: PathBuf,

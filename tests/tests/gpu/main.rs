@@ -6,6 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use gpustub_tests::cargo::program;
+use gpustub_tests::clang::Clang;
 use gpustub_tests::command::{run, succeed};
 use gpustub_tests::components::{component, target_dir, wheel_libraries};
 use gpustub_tests::device_properties::{Release, attributes};
@@ -103,7 +105,23 @@ fn library_programs(dir: &Path, bundle: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Everything that `run.py` runs.
+/// Device code that calls the host, as PTX, and the loader that runs it.
+fn rpc(bundle: &Path) -> Result<()> {
+    let mut clang = Clang::System(19).command()?;
+    clang.args(["--target=nvptx64-nvidia-cuda", "-march=sm_70", "-Xclang"]);
+    clang.args(["-target-feature", "-Xclang", "+ptx63", "-nogpulib"]);
+    clang.args(["-ffreestanding", "-fconvergent-functions", "-O2"]);
+    clang.args(["-Wall", "-Wextra", "-Werror", "-I"]);
+    clang.arg(repository().join("rpc/capi/include"));
+    clang.arg("-S").arg(source("rpc.c")).arg("-o");
+    succeed(clang.arg(bundle.join("rpc.ptx")))?;
+    let loader = bundle.join("gpurpc-loader");
+    let mut strip = Command::new("strip");
+    succeed(strip.arg("-o").arg(loader).arg(program("gpurpc-loader")?))?;
+    Ok(())
+}
+
+/// Builds all programs that `run.py` runs.
 fn build(bundle: &Path) -> Result<()> {
     if bundle.exists() {
         fs::remove_dir_all(bundle)?;
@@ -129,13 +147,14 @@ fn build(bundle: &Path) -> Result<()> {
         fs::copy(&release.direct, to.join("direct"))?;
     }
     library_programs(dir, bundle)?;
+    rpc(bundle)?;
     fs::copy(source("run.py"), bundle.join("run.py"))?;
     Ok(())
 }
 
 #[test]
-#[ignore = "needs three toolkits of CUDA: ./tests/run"]
-fn programs_for_a_gpu_report_that_there_is_none() -> Result<()> {
+#[ignore = "needs three toolkits of CUDA: ./tests/run --all"]
+fn heavy_programs_for_a_gpu_report_that_there_is_none() -> Result<()> {
     let bundle = target_dir().join("gpu");
     build(&bundle)?;
     let python = run(Command::new("python3").arg(bundle.join("run.py")))?;
@@ -146,5 +165,8 @@ fn programs_for_a_gpu_report_that_there_is_none() -> Result<()> {
         assert_eq!(ran.status.code(), Some(NO_DEVICE), "{ran:?}");
         assert_eq!(ran.stdout, "no device\n");
     }
+    let mut loader = Command::new(bundle.join("gpurpc-loader"));
+    let ran = run(loader.arg(bundle.join("rpc.ptx")).arg("lines"))?;
+    assert_eq!(ran.status.code(), Some(123), "{ran:?}");
     Ok(())
 }
