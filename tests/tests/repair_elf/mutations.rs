@@ -48,12 +48,14 @@ struct Seed {
     name: &'static str,
     bytes: Vec<u8>,
     is_program: bool,
-    /// Parts that the editor or the loader reads, as ranges of the file.
+    /// Parts that the editor or the loader reads, as starts and sizes.
     parts: Vec<(usize, usize)>,
+    /// Instructions, as starts and sizes.
+    code: Vec<(usize, usize)>,
 }
 
-/// Headers and tables of an image: ELF header, program headers, and all loaded sections but code.
-fn parts(bytes: &[u8]) -> Vec<(usize, usize)> {
+/// Headers and tables of an image (ELF header, program headers, and all loaded sections but code), and its code.
+fn parts(bytes: &[u8]) -> (Vec<(usize, usize)>, Vec<(usize, usize)>) {
     let word = |at: usize, size: usize| {
         let mut word = [0; 8];
         word[..size].copy_from_slice(&bytes[at..at + size]);
@@ -62,16 +64,21 @@ fn parts(bytes: &[u8]) -> Vec<(usize, usize)> {
     let mut parts = vec![(0, 64), (word(32, 8), 56 * word(56, 2))];
     let (sections, count) = (word(40, 8), word(60, 2));
     parts.extend((count != 0).then_some((sections, 64 * count)));
+    let mut code = Vec::new();
     for at in (0..count).map(|i| sections + 64 * i) {
         let (kind, flags) = (word(at + 4, 4), word(at + 8, 8));
         let is_table = flags & 6 == 2 || matches!(kind, 6 | 14 | 15);
         let has_bytes = kind != 0 && kind != 8;
+        let range = (word(at + 24, 8), word(at + 32, 8));
         if is_table && has_bytes {
-            parts.push((word(at + 24, 8), word(at + 32, 8)));
+            parts.push(range);
+        }
+        if flags & 4 != 0 {
+            code.push(range);
         }
     }
     parts.retain(|part| part.1 != 0);
-    parts
+    (parts, code)
 }
 
 fn seeds(images: &Images) -> Result<Vec<Seed>> {
@@ -89,13 +96,14 @@ fn seeds(images: &Images) -> Result<Vec<Seed>> {
         let link = [flag, "@real/libcudart.so.12", "@real/libcuda.so.1"];
         let image = images.compile("seed", USER, &[flags, &link].concat())?;
         let bytes = fs::read(image)?;
-        let parts = parts(&bytes);
+        let (parts, code) = parts(&bytes);
         let is_program = flags == program;
         seeds.push(Seed {
             name,
             bytes,
             is_program,
             parts,
+            code,
         });
     }
     // Without section headers everything is found through the dynamic section.
@@ -103,12 +111,13 @@ fn seeds(images: &Images) -> Result<Vec<Seed>> {
     for field in [40..48, 58..64] {
         stripped[field].fill(0);
     }
-    let parts = seeds[0].parts.clone();
+    let (parts, code) = (seeds[0].parts.clone(), seeds[0].code.clone());
     seeds.push(Seed {
         name: "without sections",
         bytes: stripped,
         is_program: false,
         parts,
+        code,
     });
     Ok(seeds)
 }
@@ -202,6 +211,12 @@ fn starts(images: &Images, seed: &Seed, file: &Path) -> Result<bool> {
     Ok(is_started(&ran, (!seed.is_program).then_some(file)))
 }
 
+/// Whether instructions were damaged. What they do may depend on the addresses of the run.
+fn has_damaged_code(seed: &Seed, bytes: &[u8]) -> bool {
+    let mut ranges = seed.code.iter().map(|(start, size)| *start..start + size);
+    ranges.any(|range| bytes.get(range.clone()) != Some(&seed.bytes[range]))
+}
+
 /// Result of one damaged image.
 fn outcome(images: &Images, seed: &Seed, number: u64) -> Result<&'static str> {
     let bytes = damage(seed, &mut Random(number));
@@ -224,13 +239,14 @@ fn outcome(images: &Images, seed: &Seed, number: u64) -> Result<&'static str> {
     } else {
         let before = before()?;
         let loads = before.status.success();
+        let may_stop = !loads || has_damaged_code(seed, &bytes);
         match after.status.success() {
             _ if loads && !has_stub_imports(&bytes, &patch)? => "imports other functions",
             // The damaged image computes or prints something else, with every library.
             true if loads && before.stdout != WITH_REAL => "repaired, with damaged data",
             true if !loads => "loads with the stub only",
             false if !loads && needs_more(&after) => "needs what the system lacks",
-            false if !loads && starts(images, seed, &repaired)? => "stops in its own code",
+            false if may_stop && starts(images, seed, &repaired)? => "stops in its own code",
             _ => {
                 return Err(after.error(&format!(
                     "{}, {}: {number}",
