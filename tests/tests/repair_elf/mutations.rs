@@ -48,14 +48,17 @@ struct Seed {
     name: &'static str,
     bytes: Vec<u8>,
     is_program: bool,
-    /// Parts that the editor or the loader reads, as starts and sizes.
-    parts: Vec<(usize, usize)>,
-    /// Instructions, as starts and sizes.
-    code: Vec<(usize, usize)>,
+    /// Parts that the editor or the loader reads.
+    parts: Vec<Part>,
+    /// Instructions.
+    code: Vec<Part>,
 }
 
+/// Start and size of a part of an image.
+type Part = (usize, usize);
+
 /// Headers and tables of an image (ELF header, program headers, and all loaded sections but code), and its code.
-fn parts(bytes: &[u8]) -> (Vec<(usize, usize)>, Vec<(usize, usize)>) {
+fn parts(bytes: &[u8]) -> (Vec<Part>, Vec<Part>) {
     let word = |at: usize, size: usize| {
         let mut word = [0; 8];
         word[..size].copy_from_slice(&bytes[at..at + size]);
