@@ -7,7 +7,7 @@ use core::sync::atomic::{Ordering, fence};
 use gpurpc::PACKET_WORDS;
 
 use crate::arch;
-use crate::client::{CLIENT, Packet};
+use crate::client::{CLIENT, FENCED, Packet};
 
 /// An open call of the host. It ends when it is dropped.
 ///
@@ -76,8 +76,8 @@ impl Call {
             let has_locked = is_first && client.try_lock(port);
             if arch::ballot(mask, has_locked) != 0 {
                 arch::fence_device();
-                let outbox = client.outbox(port).load(Ordering::Relaxed);
-                let inbox = client.inbox(port).load(Ordering::Relaxed);
+                let outbox = client.outbox(port).load(FENCED);
+                let inbox = client.inbox(port).load(FENCED);
                 fence(Ordering::AcqRel);
                 // An earlier call may have ended without waiting for its answer, which may arrive now: lanes must
                 // agree.
@@ -210,7 +210,7 @@ impl Call {
         if self.owned {
             return;
         }
-        while CLIENT.inbox(self.port).load(Ordering::Relaxed) != self.outbox {
+        while CLIENT.inbox(self.port).load(FENCED) != self.outbox {
             arch::pause();
         }
         fence(Ordering::AcqRel);
@@ -228,7 +228,7 @@ impl Call {
         fence(Ordering::AcqRel);
         if is_first(self.mask) {
             let outbox = CLIENT.outbox(self.port);
-            outbox.store(self.outbox, Ordering::Relaxed);
+            outbox.store(self.outbox, FENCED);
         }
         arch::sync(self.mask);
     }

@@ -14,6 +14,13 @@ const GENERATION: &Generation = if cfg!(feature = "llvm-23") {
 };
 const LOCK_WORDS: usize = GENERATION.lock_words;
 
+/// Order of accesses that a fence orders. ThreadSanitizer ignores fences, so under it the accesses have an order.
+pub(crate) const FENCED: Ordering = if cfg!(gpurpc_thread_sanitizer) {
+    Ordering::SeqCst
+} else {
+    Ordering::Relaxed
+};
+
 /// Lanes and opcode of a call.
 #[repr(C)]
 pub(crate) struct Header {
@@ -131,13 +138,13 @@ impl Client {
     /// Locks a port and returns true, unless it is locked. A fence follows.
     pub fn try_lock(&self, port: u32) -> bool {
         let bit = 1 << (port % 32);
-        self.lock(port).fetch_or(bit, Ordering::Relaxed) & bit == 0
+        self.lock(port).fetch_or(bit, FENCED) & bit == 0
     }
 
     /// Unlocks a port, after a fence.
     pub fn unlock(&self, port: u32) {
         let bit = 1 << (port % 32);
-        self.lock(port).fetch_and(!bit, Ordering::Relaxed);
+        self.lock(port).fetch_and(!bit, FENCED);
     }
 
     /// Word with the lock bit of a port. The host sets no more ports than there are bits; a failed check could not

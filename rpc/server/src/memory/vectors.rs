@@ -8,12 +8,12 @@
 #[cfg(all(
     target_arch = "aarch64",
     target_feature = "neon",
-    not(any(miri, gpurpc_atomic_copies))
+    not(any(miri, gpurpc_thread_sanitizer))
 ))]
 mod aarch64;
 #[cfg(any(
     miri,
-    gpurpc_atomic_copies,
+    gpurpc_thread_sanitizer,
     not(any(
         all(target_arch = "x86_64", target_feature = "sse2"),
         all(target_arch = "aarch64", target_feature = "neon")
@@ -23,19 +23,19 @@ mod words;
 #[cfg(all(
     target_arch = "x86_64",
     target_feature = "sse2",
-    not(any(miri, gpurpc_atomic_copies))
+    not(any(miri, gpurpc_thread_sanitizer))
 ))]
 mod x86_64;
 
 #[cfg(all(
     target_arch = "aarch64",
     target_feature = "neon",
-    not(any(miri, gpurpc_atomic_copies))
+    not(any(miri, gpurpc_thread_sanitizer))
 ))]
 use aarch64 as machine;
 #[cfg(any(
     miri,
-    gpurpc_atomic_copies,
+    gpurpc_thread_sanitizer,
     not(any(
         all(target_arch = "x86_64", target_feature = "sse2"),
         all(target_arch = "aarch64", target_feature = "neon")
@@ -45,7 +45,7 @@ use words as machine;
 #[cfg(all(
     target_arch = "x86_64",
     target_feature = "sse2",
-    not(any(miri, gpurpc_atomic_copies))
+    not(any(miri, gpurpc_thread_sanitizer))
 ))]
 use x86_64 as machine;
 
