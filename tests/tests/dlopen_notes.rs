@@ -31,7 +31,7 @@ const PROGRAM: &str = "int cudaFree(void *); int clGetPlatformIDs(unsigned, void
 
 /// The notes of an image, each an array of one object, in the order of their features.
 fn notes(image: &Path) -> Result<Vec<Value>> {
-    let facts = read_image(&fs::read(image)?, &|_, _| false)?;
+    let facts = read_image(&fs::read(image)?, &|_, _| false, &|_| ())?;
     let mut notes = Vec::new();
     for text in facts.dlopen_notes {
         // UAPI.12, "Implementation".

@@ -413,7 +413,7 @@ fn content(bytes: &[u8], file: &str, passed: ConsumedFn<'_>) -> Content {
     if !bytes.starts_with(b"\x7fELF") || [190, 224].iter().any(|m| machine == Some(&[*m, 0])) {
         return Content::Other;
     }
-    let error = match read_image(bytes, &wanted) {
+    let error = match read_image(bytes, &wanted, passed) {
         Ok(mut facts) => {
             let strings = read_strings(bytes, TEXTS, &evidence::is_kept, passed);
             facts.strings = strings.unwrap_or_default();

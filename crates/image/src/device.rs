@@ -27,6 +27,7 @@ use object::{Endianness, ReadRef};
 use gpustub_core::gpu_arch::Arch;
 
 use crate::archive::archive_members;
+use crate::consumed::Reads;
 use crate::elf::{Image, for_class};
 use crate::error::{Error, Problem};
 use crate::file::with_file;
@@ -117,12 +118,14 @@ fn read(bytes: &[u8]) -> Result<DeviceCode, Problem> {
 }
 
 fn parse<Elf: FileHeader<Endian = Endianness>>(bytes: &[u8]) -> Result<DeviceCode, Problem> {
-    Ok(device_code(&Image::<Elf>::parse(bytes)?))
+    let image = Image::<Elf>::parse(bytes)?;
+    Ok(device_code(&image, &Reads::unreported(bytes)))
 }
 
 /// Reads the device code of a parsed image. A damaged file has none.
 pub(crate) fn device_code<Elf: FileHeader<Endian = Endianness>>(
     image: &Image<'_, Elf>,
+    reads: &Reads<'_>,
 ) -> DeviceCode {
     let sections = Sections::read(image);
     let mut code = DeviceCode::default();
@@ -138,7 +141,7 @@ pub(crate) fn device_code<Elf: FileHeader<Endian = Endianness>>(
         }
     }
     // A linker keeps the order of its inputs in each section; each object has one id and one container.
-    let archs: Vec<Fatbin> = fatbins(&sections.objects).collect();
+    let archs: Vec<Fatbin> = fatbins(&sections.objects, reads).collect();
     let known = archs.len() == ids.len();
     let mut archs = archs.into_iter().map(|container| container.archs);
     code.modules = (ids.into_iter())
@@ -148,7 +151,7 @@ pub(crate) fn device_code<Elf: FileHeader<Endian = Endianness>>(
         })
         .collect();
     if !code.links.is_empty() {
-        code.linked = linked(image, &sections);
+        code.linked = linked(image, &sections, reads);
         exports(image, &mut code);
     }
     code
@@ -201,6 +204,7 @@ const LINK_VERSION: u32 = 2;
 fn linked<Elf: FileHeader<Endian = Endianness>>(
     image: &Image<'_, Elf>,
     sections: &Sections<'_>,
+    reads: &Reads<'_>,
 ) -> BTreeSet<Arch> {
     // Addresses of the fields that point to containers, and their values in the file.
     let mut fields: BTreeMap<u64, u64> = BTreeMap::new();
@@ -223,7 +227,7 @@ fn linked<Elf: FileHeader<Endian = Endianness>>(
             at += WRAPPER;
         }
     }
-    let found: Vec<Fatbin> = fatbins(&sections.linked).collect();
+    let found: Vec<Fatbin> = fatbins(&sections.linked, reads).collect();
     // All containers belong to device links, as in object files, whose addresses are not final.
     if found.len() <= wrappers {
         return found.into_iter().flat_map(|c| c.archs).collect();

@@ -19,7 +19,7 @@ use crate::symbols::{Options, read_symbols};
 pub fn check(data: &[u8]) -> bool {
     // Values and errors are both fine; only a panic or an endless loop is not.
     let _ = read_link_facts(data);
-    if let Ok(facts) = read_image(data, &|_, _| true) {
+    if let Ok(facts) = read_image(data, &|_, _| true, &|_| ()) {
         let notes: usize = facts.dlopen_notes.iter().map(String::len).sum();
         assert!(notes <= 1 << 20, "segments of notes may overlap");
     }
@@ -102,8 +102,8 @@ pub fn edit(data: &[u8]) -> bool {
     assert!(!after.needed.iter().any(replaced));
     assert!(!after.verneed.iter().any(|need| replaced(&need.file)));
     // The other reader reads what it could read before.
-    if let Ok(facts) = read_image(data, &|_, _| true) {
-        let edited = read_image(&edited, &|_, _| true).expect("still readable");
+    if let Ok(facts) = read_image(data, &|_, _| true, &|_| ()) {
+        let edited = read_image(&edited, &|_, _| true, &|_| ()).expect("still readable");
         assert_eq!(facts.exports, edited.exports);
         assert_eq!(facts.imports.len(), edited.imports.len());
         assert_eq!(edited.link.needed, after.needed);

@@ -6,6 +6,7 @@ use std::path::Path;
 use object::read::elf::{FileHeader, ProgramHeader, Sym};
 use object::{Endianness, elf};
 
+use crate::consumed::{ConsumedFn, Reads};
 use crate::device::{DeviceCode, device_code};
 use crate::dlopen_notes::dlopen_notes;
 use crate::elf::{Image, for_class};
@@ -81,26 +82,32 @@ pub struct ImageFacts {
 pub type Keep<'a> = &'a dyn Fn(&str, Option<&str>) -> bool;
 
 /// Reads the program or shared library in `bytes`. Only the names that `keep` accepts are kept: a
-/// framework has hundreds of thousands of others.
+/// framework has hundreds of thousands of others. `consumed` receives `bytes` from time to time: a large file
+/// need not stay in memory.
 ///
 /// A file that has no dynamic section and is not a program (an object file, separate debug data)
 /// is [`Problem::NoDynamicSymbols`].
-pub fn read_image(bytes: &[u8], keep: Keep<'_>) -> Result<ImageFacts, Error> {
-    Ok(read(bytes, keep)?)
+pub fn read_image(
+    bytes: &[u8],
+    keep: Keep<'_>,
+    consumed: ConsumedFn<'_>,
+) -> Result<ImageFacts, Error> {
+    Ok(read(bytes, keep, &Reads::new(bytes, consumed))?)
 }
 
 /// [`read_image`] of a file; the error has its path.
 pub fn read_image_file(path: &Path, keep: Keep<'_>) -> Result<ImageFacts, Error> {
-    with_file(path, |bytes| read_image(bytes, keep))
+    with_file(path, |bytes| read_image(bytes, keep, &|_| ()))
 }
 
-fn read(bytes: &[u8], keep: Keep<'_>) -> Result<ImageFacts, Problem> {
-    for_class!(bytes, image_facts, keep)
+fn read(bytes: &[u8], keep: Keep<'_>, reads: &Reads<'_>) -> Result<ImageFacts, Problem> {
+    for_class!(bytes, image_facts, keep, reads)
 }
 
 fn image_facts<Elf: FileHeader<Endian = Endianness>>(
     bytes: &[u8],
     keep: Keep<'_>,
+    reads: &Reads<'_>,
 ) -> Result<ImageFacts, Problem> {
     let image = Image::<Elf>::parse(bytes)?;
     let segments = image.segments();
@@ -120,12 +127,12 @@ fn image_facts<Elf: FileHeader<Endian = Endianness>>(
         ..ImageFacts::default()
     };
     let required = VersionNeeds::read(&image, &strings)?;
-    dynamic_symbols(&image, &strings, &required, keep, &mut facts)?;
+    dynamic_symbols(&image, &strings, &required, keep, reads, &mut facts)?;
     facts.link.verneed = required.needs;
     facts.x86_level = x86_level(&image);
     facts.dlopen_notes = dlopen_notes(&image);
-    facts.device = device_code(&image);
-    sections(&image, keep, &mut facts);
+    facts.device = device_code(&image, reads);
+    sections(&image, keep, reads, &mut facts);
     Ok(facts)
 }
 
@@ -185,11 +192,13 @@ fn dynamic_symbols<Elf: FileHeader<Endian = Endianness>>(
     strings: &Strings<'_>,
     required: &VersionNeeds,
     keep: Keep<'_>,
+    reads: &Reads<'_>,
     facts: &mut ImageFacts,
 ) -> Result<(), Problem> {
     let table = image.symbols()?;
     let versions = image.symbol_versions(table.len())?;
     for (index, symbol) in table.iter().enumerate().skip(1) {
+        reads.count(SYMBOL);
         if symbol.is_local() {
             continue;
         }
@@ -222,6 +231,9 @@ fn dynamic_symbols<Elf: FileHeader<Endian = Endianness>>(
     Ok(())
 }
 
+/// Size of a symbol and its name, which C++ makes long.
+const SYMBOL: usize = 256;
+
 /// Symbols that older linkers export from every library.
 const LINKER_DEFINED: [&str; 5] = ["_init", "_fini", "_edata", "_end", "__bss_start"];
 
@@ -232,6 +244,7 @@ pub(crate) fn is_function(kind: elf::SymbolType) -> bool {
 fn sections<Elf: FileHeader<Endian = Endianness>>(
     image: &Image<'_, Elf>,
     keep: Keep<'_>,
+    reads: &Reads<'_>,
     facts: &mut ImageFacts,
 ) {
     let endian = image.endian;
@@ -241,6 +254,7 @@ fn sections<Elf: FileHeader<Endian = Endianness>>(
         return;
     };
     for symbol in table {
+        reads.count(SYMBOL);
         let exported = !symbol.is_local()
             && matches!(
                 symbol.st_visibility(),

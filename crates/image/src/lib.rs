@@ -16,6 +16,7 @@
 //! ```
 
 mod archive;
+mod consumed;
 mod device;
 mod dlopen_notes;
 pub mod edit;
@@ -35,6 +36,7 @@ mod strings_scan;
 mod symbols;
 
 pub use archive::{ArchiveMember, archive_members};
+pub use consumed::ConsumedFn;
 pub use device::{
     DeviceCode, Module, REGISTER, archive_device_code, archive_device_code_file, read_device_code,
 };
@@ -47,5 +49,5 @@ pub use image_facts::{
 };
 pub use link_facts::{LinkFacts, VersionNeed, read_link_facts};
 pub use relocatable::{ObjectFacts, read_object};
-pub use strings_scan::{ConsumedFn, code_may_contain, read_strings};
+pub use strings_scan::{code_may_contain, read_strings};
 pub use symbols::{Options, read_symbols};

@@ -3,6 +3,7 @@
 use object::read::elf::{FileHeader, Sym};
 use object::{Endianness, elf};
 
+use crate::consumed::Reads;
 use crate::device::{DeviceCode, device_code};
 use crate::elf::{Image, for_class};
 use crate::error::{Error, Problem};
@@ -42,7 +43,7 @@ fn facts<Elf: FileHeader<Endian = Endianness>>(
     }
     let mut facts = ObjectFacts {
         machine: image.machine.clone(),
-        device: device_code(&image),
+        device: device_code(&image, &Reads::unreported(bytes)),
         ..ObjectFacts::default()
     };
     let Some((table, strings)) = image.full_symbols() else {

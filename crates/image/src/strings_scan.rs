@@ -6,6 +6,7 @@ use memchr::{memchr, memmem, memrchr};
 use object::read::elf::{FileHeader, SectionHeader};
 use object::{Endianness, elf};
 
+use crate::consumed::ConsumedFn;
 use crate::elf::{Image, for_class};
 use crate::error::{Error, Problem};
 
@@ -20,9 +21,6 @@ const MAX_STRINGS: usize = 256;
 
 /// Number of bytes that are scanned between two calls of [`ConsumedFn`].
 const STEP: usize = 1 << 20;
-
-/// Callback for bytes that are not read again soon, so that a caller can release mapped memory.
-pub type ConsumedFn<'a> = &'a dyn Fn(&[u8]);
 
 /// Strings in the read-only data of an image that contain one of `needles` and that `keep` accepts,
 /// deduplicated and sorted. NUL bytes delimit strings; bytes that are not UTF-8 are replaced. Device

@@ -33,7 +33,7 @@ fn small() -> &'static [u8] {
         let flags = ["-DVERSIONED", "-DIFUNC", "-Wl,--hash-style=both", "-s"];
         let source = format!("{KINDS}{NOTES}");
         let bytes = std::fs::read(build(directory.path(), &["cc"], &source, &flags)).unwrap();
-        let facts = read_image(&bytes, &|_, _| true).unwrap();
+        let facts = read_image(&bytes, &|_, _| true, &|_| ()).unwrap();
         let mut notes = facts.dlopen_notes;
         notes.sort(); // gcc reverses them
         assert_eq!(notes, ["[1]", "[2]"]);

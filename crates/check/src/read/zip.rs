@@ -86,7 +86,7 @@ pub(super) fn read(
     package: &mut Package,
 ) -> io::Result<()> {
     let archive = opened(bytes)?;
-    let mut entries = directory(reader, &archive, package);
+    let mut entries = directory(reader, &archive, passed, package);
     if archive.end_offset() != bytes.len() as u64 {
         let message = "bytes after the end of the archive, which may be another archive";
         package.flaw("", FlawKind::Archive, message.into());
@@ -123,6 +123,7 @@ pub(super) fn read(
 fn directory<'a>(
     reader: &mut dyn MemberReader,
     archive: &'a ZipSliceArchive<&[u8]>,
+    passed: ConsumedFn<'_>,
     package: &mut Package,
 ) -> Vec<Entry<'a>> {
     let mut names = Names::new(package);
@@ -138,6 +139,10 @@ fn directory<'a>(
             }
         };
         count += 1;
+        // The directory refers to headers all over the file.
+        if count % 128 == 0 {
+            passed(archive.get_ref());
+        }
         let Some(left) = reader.limits().members.checked_sub(1) else {
             package.flaw("", FlawKind::Archive, TOO_MANY.into());
             return found;

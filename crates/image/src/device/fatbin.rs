@@ -13,6 +13,8 @@ use std::collections::BTreeSet;
 
 use gpustub_core::gpu_arch::{Arch, ArchKind, ArchSuffix};
 
+use crate::consumed::{AROUND, Reads};
+
 const MAGIC: u32 = 0xBA55_ED50;
 /// Minimum size of the headers of a container and of an entry.
 const HEADER: usize = 16;
@@ -25,8 +27,11 @@ pub(super) struct Fatbin {
 }
 
 /// The containers of sections that begin at these addresses. Zeros may separate containers.
-pub(super) fn fatbins<'d>(sections: &'d [(u64, &'d [u8])]) -> impl Iterator<Item = Fatbin> + 'd {
-    sections.iter().flat_map(|&(start, data)| {
+pub(super) fn fatbins<'d>(
+    sections: &'d [(u64, &'d [u8])],
+    reads: &'d Reads<'_>,
+) -> impl Iterator<Item = Fatbin> + 'd {
+    sections.iter().flat_map(move |&(start, data)| {
         let mut at = 0;
         std::iter::from_fn(move || {
             while data.get(at..at + 8)? == [0; 8] {
@@ -43,7 +48,7 @@ pub(super) fn fatbins<'d>(sections: &'d [(u64, &'d [u8])]) -> impl Iterator<Item
             at = (at + header + size).next_multiple_of(8);
             Some(Fatbin {
                 address,
-                archs: entries(&body[..size]),
+                archs: entries(&body[..size], reads),
             })
         })
     })
@@ -51,9 +56,10 @@ pub(super) fn fatbins<'d>(sections: &'d [(u64, &'d [u8])]) -> impl Iterator<Item
 
 /// Architectures of the code; empty if there is code of an unknown kind, which may be for any
 /// architecture.
-fn entries(body: &[u8]) -> BTreeSet<Arch> {
+fn entries(body: &[u8], reads: &Reads<'_>) -> BTreeSet<Arch> {
     let mut rest = body;
     let all: Option<BTreeSet<Arch>> = std::iter::from_fn(|| {
+        reads.count(AROUND);
         let kind = u16::from_le_bytes(*rest.first_chunk()?);
         let header = usize::try_from(word(rest, 4)?)
             .ok()
