@@ -357,6 +357,70 @@ fn images_that_cannot_be_repaired_are_reported() {
     );
 }
 
+/// A vendor's library is not edited, so an image that needs it starts only with the libraries that it needs.
+#[test]
+fn vendors_libraries_of_a_package_need_their_libraries() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    cudart(directory, "12");
+    fs::create_dir_all(directory.join("acme")).unwrap();
+    let library = |name: &str, more: &[&str]| {
+        let soname = format!("-Wl,-soname,{}", name.rsplit('/').next().unwrap());
+        let options = ["-shared", "-fPIC", &soname, "-o", name, "cudart.c"];
+        cc(directory, &[&options[..], more].concat());
+    };
+    library("link/libcublasLt.so.12", &[]);
+    let needs = ["-Wl,--no-as-needed", "link/libcublasLt.so.12"];
+    library("acme/libcutensor.so.2", &needs);
+    image(
+        directory,
+        "acme/libapp.so",
+        COUNT,
+        &["-shared", "-Wl,--no-as-needed", "acme/libcutensor.so.2"],
+    );
+    let repair = ["repair", "acme", "--out-dir", "out"];
+    let (_, err) = ends(1, directory, &repair);
+    assert!(
+        err.contains("`libapp.so` loads libcutensor.so.2 of this package, which needs libcublasLt.so.12")
+            && err.contains("help: it starts only where libcublasLt.so.12 is installed: build it without libcutensor.so.2"),
+        "{err}"
+    );
+    fs::copy(
+        directory.join("link/libcublasLt.so.12"),
+        directory.join("acme/libcublasLt.so.12"),
+    )
+    .unwrap();
+    ends(0, directory, &repair);
+}
+
+/// A warning alone does not keep files of a set from the output.
+#[test]
+fn images_that_need_no_repair_are_copied() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    // Strings by which a static CUDA runtime is found.
+    let runtime = "const char *runtime(int n) {\n\
+        return n ? \"/cudart.shm.%x.%x.%llx\" : \"startup failure in cuda runtime\"; }\n";
+    write(directory, "static.c", runtime);
+    cc(
+        directory,
+        &["-shared", "-fPIC", "-o", "libstatic.so", "static.c"],
+    );
+    let (_, err) = ends(
+        0,
+        directory,
+        &["repair", "libstatic.so", "--out-dir", "out"],
+    );
+    assert!(
+        err.contains("warning[unsupported-image]: `libstatic.so` contains the CUDA runtime")
+            && err.contains("help: leave it: it opens the driver itself")
+            && err.contains("no GPU library to replace"),
+        "{err}"
+    );
+    let read = |name: &str| fs::read(directory.join(name)).unwrap();
+    assert_eq!(read("libstatic.so"), read("out/libstatic.so"));
+}
+
 #[test]
 fn originals_and_foreign_files_are_not_replaced() {
     let directory = tempfile::tempdir().unwrap();

@@ -48,42 +48,37 @@ fn opened_by(image: &Image<'_>) -> Option<Diagnostic> {
     })
 }
 
-/// Reports lines of a text file that load GPU libraries, at most one for each file: the first one.
+/// Reports places of a text file that load GPU libraries, at most one for each file: the first one. In Python a
+/// place is a line, in JSON a string.
 pub fn loaded_by_text(file: &str, text: &str) -> Option<Diagnostic> {
-    let is_list = file.ends_with(".json");
-    let found: Vec<Range<usize>> = lines(text)
-        .filter(|line| {
-            let line = &text[line.clone()];
-            if is_list { is_entry(line) } else { loads(line) }
+    type Loads = fn(&str) -> bool;
+    let (what, separator, loads): (_, _, Loads) = if file.ends_with(".json") {
+        ("lists a GPU library to load", '"', |part| {
+            gpu_file(part).is_some()
         })
-        .collect();
-    let first = found.first()?.clone();
-    let line = text[first.clone()].trim();
-    let what = if is_list {
-        "lists a GPU library to load"
     } else {
-        "loads a GPU library"
+        ("loads a GPU library", '\n', loads)
     };
-    let others = match found.len() - 1 {
+    let mut found = parts(text, separator).filter(|range| loads(&text[range.clone()]));
+    let first = found.next()?;
+    let others = match found.count() {
         0 => String::new(),
         n => format!(", and {n} more"),
     };
+    let place = shortened(text[first.clone()].trim());
     Some(
-        Diagnostic::warning(
-            &PYTHON_LOADER,
-            format!("{what}: `{}`{others}", shortened(line)),
-        )
-        .with_origin(file, first)
-        .help("the repaired images need no such library; let the code continue without it"),
+        Diagnostic::warning(&PYTHON_LOADER, format!("{what}: `{place}`{others}"))
+            .with_origin(file, first)
+            .help("the repaired images need no such library; let the code continue without it"),
     )
 }
 
-/// Byte ranges of the lines.
-fn lines(text: &str) -> impl Iterator<Item = Range<usize>> {
+/// Byte ranges of the parts of a text.
+fn parts(text: &str, separator: char) -> impl Iterator<Item = Range<usize>> {
     let mut start = 0;
-    text.split_inclusive('\n').map(move |line| {
-        let range = start..start + line.trim_end().len();
-        start += line.len();
+    text.split(separator).map(move |part| {
+        let range = start..start + part.trim_end().len();
+        start += part.len() + separator.len_utf8();
         range
     })
 }
@@ -112,11 +107,6 @@ fn begins(code: &str, import: &str) -> bool {
     let is_whole =
         |after: &str| !after.starts_with(|c: char| c.is_alphanumeric() || c == '_' || c == '-');
     after.is_some_and(is_whole) && (code.starts_with(import) || import.contains('('))
-}
-
-/// Whether a line of JSON has the name of a GPU library as a string.
-fn is_entry(line: &str) -> bool {
-    line.split('"').any(|part| gpu_file(part).is_some())
 }
 
 fn shortened(line: &str) -> String {
@@ -171,5 +161,12 @@ mod tests {
             found.message,
             "loads a GPU library: `CDLL('libcuda.so.1')`, and 1 more"
         );
+        let list = r#"{"cuda": "12.x", "files": ["libcutensor.so.2", "libcutensorMg.so.2"]}"#;
+        let found = loaded_by_text("a.json", list).unwrap();
+        assert_eq!(
+            found.message,
+            "lists a GPU library to load: `libcutensor.so.2`, and 1 more"
+        );
+        assert_eq!(&list[found.origin.unwrap().span], "libcutensor.so.2");
     }
 }

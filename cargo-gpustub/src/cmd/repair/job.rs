@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::path::Path;
 
 use gpustub_check::wheel::Wheel as Metadata;
-use gpustub_core::diag::Diagnostic;
+use gpustub_core::diag::{Diagnostic, has_errors};
 use gpustub_image::edit::{self, Patch};
 use gpustub_repair::{Found, Options, PackagePlan, candidates, followers, loaders, names};
 use gpustub_report::error::Result;
@@ -28,7 +28,7 @@ pub struct Job {
     pub stubs: Vec<stub::Sources>,
 }
 
-/// Plans a repair. `None`: nothing is written, because nothing could be repaired.
+/// Plans a repair. `None`: nothing is written, because nothing of what needs a repair could be repaired.
 pub fn plan(
     input: Input,
     options: &cli::Repair,
@@ -94,9 +94,9 @@ pub fn plan(
             break (plan, diagnostics, patches, stubs);
         }
     };
-    let has_problems = !diagnostics.is_empty();
+    let nothing_repaired = plan.images.is_empty() && has_errors(&diagnostics);
     found.extend(diagnostics);
-    if plan.images.is_empty() && has_problems {
+    if nothing_repaired {
         return Ok(None);
     }
     if !plan.images.is_empty() {

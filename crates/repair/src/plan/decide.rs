@@ -76,18 +76,16 @@ pub fn decide(
     });
     let unknown: Vec<&String> = unknown.collect();
     if !unknown.is_empty() {
-        let names = listing(&unknown);
-        let (are, them) = match unknown[..] {
-            [_] => ("is", "it"),
-            _ => ("are", "them"),
-        };
-        return Err(Refusal {
-            reason: format!("needs {names}, for which there are no stubs"),
-            help: Some(format!(
-                "it starts only where {names} {are} installed: build it without {them}, or leave it \
-                 out of the package"
-            )),
-        });
+        let reason = format!("needs {}, for which there are no stubs", listing(&unknown));
+        let them = if unknown.len() == 1 { "it" } else { "them" };
+        return Err(refusal(reason, &unknown, them));
+    }
+    if let Some((library, lacked)) = lacking(graph, id, inspection) {
+        let reason = format!(
+            "loads {library} of this package, which needs {}",
+            listing(&lacked)
+        );
+        return Err(refusal(reason, &lacked, library));
     }
     if required.is_empty() {
         return Ok(None);
@@ -180,6 +178,20 @@ pub fn decide(
     Ok(Some(decision))
 }
 
+/// Refusal of an image that starts only where these libraries are installed.
+fn refusal<Name: AsRef<str>>(reason: String, names: &[Name], without: &str) -> Refusal {
+    let are = if names.len() == 1 { "is" } else { "are" };
+    let names = listing(names);
+    let help = format!(
+        "it starts only where {names} {are} installed: build it without {without}, or leave it out \
+         of the package"
+    );
+    Refusal {
+        reason,
+        help: Some(help),
+    }
+}
+
 /// Rejects what is not a function.
 fn check_kind(import: &Imported) -> Result<(), String> {
     match import.kind {
@@ -227,6 +239,32 @@ fn is_of(required: &[Required], name: &str) -> bool {
             let own = prefix(name);
             own.len() > 1 && functions.any(|function| prefix(&function.name) == own)
         })
+}
+
+/// A vendor's library of the package that stays a requirement of the image, and the GPU libraries that it needs and
+/// the package lacks. A vendor's library is not edited.
+fn lacking<'a>(
+    graph: &LoadGraph<'a>,
+    id: ImageId,
+    inspection: &Inspection,
+) -> Option<(&'a str, Vec<&'a str>)> {
+    let needed = graph.image(id).needed().iter();
+    let kept = needed.filter(|name| replaced_library(inspection, name).is_none());
+    let of_vendor = |one: &ImageId| is_from_vendor(&graph.image(*one));
+    let kept = kept
+        .filter_map(|name| graph.find(id, name))
+        .filter(of_vendor);
+    let mut loaded = kept
+        .flat_map(|library| graph.loaded_with(library))
+        .filter(of_vendor);
+    loaded.find_map(|library| {
+        let image = graph.image(library);
+        let is_lacked =
+            |name: &&str| gpu_file(name).is_some() && graph.find(library, name).is_none();
+        let needed = image.needed().iter().map(String::as_str);
+        let lacked: Vec<&str> = needed.filter(is_lacked).collect();
+        (!lacked.is_empty()).then(|| (image.member.file_name(), lacked))
+    })
 }
 
 /// GPU functions that images of the package define and the loader loads with the image.
