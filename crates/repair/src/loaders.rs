@@ -65,7 +65,7 @@ pub fn loaded_by_text(file: &str, text: &str) -> Option<Diagnostic> {
         0 => String::new(),
         n => format!(", and {n} more"),
     };
-    let place = shortened(text[first.clone()].trim());
+    let place = shortened(&text[first.clone()]);
     Some(
         Diagnostic::warning(&PYTHON_LOADER, format!("{what}: `{place}`{others}"))
             .with_origin(file, first)
@@ -73,32 +73,31 @@ pub fn loaded_by_text(file: &str, text: &str) -> Option<Diagnostic> {
     )
 }
 
-/// Byte ranges of the parts of a text.
+/// Byte ranges of the parts of a text, without spaces around them.
 fn parts(text: &str, separator: char) -> impl Iterator<Item = Range<usize>> {
-    let mut start = 0;
+    let mut next = 0;
     text.split(separator).map(move |part| {
-        let range = start..start + part.trim_end().len();
-        start += part.len() + separator.len_utf8();
-        range
+        let start = next + part.len() - part.trim_start().len();
+        next += part.len() + separator.len_utf8();
+        start..start + part.trim().len()
     })
 }
 
 /// Whether a line of Python calls a loader with the name of a GPU library, or imports a module of NVIDIA's wheels.
 fn loads(line: &str) -> bool {
-    let code = line.trim_start();
-    if code.starts_with('#') {
+    if line.starts_with('#') {
         return false;
     }
     let calls = ["CDLL(", "LoadLibrary(", "PyDLL(", "dlopen("]
         .iter()
-        .any(|call| code.contains(call));
+        .any(|call| line.contains(call));
     let imports = [
         "import nvidia",
         "from nvidia",
         "import_module(\"nvidia",
         "import_module('nvidia",
     ];
-    (calls && names_gpu_file(code)) || imports.iter().any(|import| begins(code, import))
+    (calls && names_gpu_file(line)) || imports.iter().any(|import| begins(line, import))
 }
 
 /// Whether the code has the import of exactly this package: not of `nvidia_ml`.
@@ -151,12 +150,9 @@ mod tests {
         ] {
             assert_eq!(loaded_by_text(file, line).is_some(), is_it, "{line}");
         }
-        let found = loaded_by_text(
-            "a.py",
-            "x = 1\nCDLL('libcuda.so.1')\nCDLL('libcudart.so')\n",
-        )
-        .unwrap();
-        assert_eq!(found.origin.unwrap().span, 6..26);
+        let code = "x = 1\n  CDLL('libcuda.so.1')\nCDLL('libcudart.so')\n";
+        let found = loaded_by_text("a.py", code).unwrap();
+        assert_eq!(found.origin.unwrap().span, 8..28);
         assert_eq!(
             found.message,
             "loads a GPU library: `CDLL('libcuda.so.1')`, and 1 more"

@@ -123,7 +123,8 @@ pub fn plan(
     for image in package.images().filter(has_cudart) {
         let reason = "contains the CUDA runtime (cudart_static), which stays";
         let path = &image.member.path;
-        let help = "leave it: it opens the driver itself, and its functions return errors without one";
+        let help =
+            "leave it: it opens the driver itself, and its functions return errors without one";
         diagnostics.push(unsupported(package, path, Level::Warning, reason).help(help));
     }
     let (mut plan, more) = group::plan(package, &graph, decisions, options);
