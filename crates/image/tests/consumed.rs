@@ -10,7 +10,8 @@ use gpustub_image::read_image;
 fn reports(count: usize) -> usize {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);
-    let function = |i| format!(".globl f{i}\n.type f{i}, %function\nf{i}:\n");
+    let name = "long".repeat(25);
+    let function = |i| format!(".globl {name}{i}\n{name}{i}:\n");
     let code: String = (0..count).map(function).collect();
     let mark = ".section .note.GNU-stack,\"\",%progbits\n";
     fs::write(path("many.s"), format!(".text\n{code}{mark}")).unwrap();
@@ -32,6 +33,5 @@ fn reports(count: usize) -> usize {
 #[test]
 fn images_with_many_symbols_are_reported_while_they_are_read() {
     assert_eq!(reports(100), 0);
-    let [some, more] = [reports(50_000), reports(100_000)];
-    assert!(0 < some && some < more, "{some} {more}");
+    assert!(reports(100_000) > 0);
 }
