@@ -8,8 +8,9 @@ pub type ConsumedFn<'a> = &'a dyn Fn(&[u8]);
 /// Memory that reads of a mapped file may occupy before its bytes are reported.
 const MOST: usize = 8 << 20;
 
-/// Memory that one access to a distant page occupies: Linux maps the pages around it (`fault_around_bytes`).
-pub(crate) const AROUND: usize = 64 << 10;
+/// Memory in bytes that one access to a mapped file occupies: Linux maps the pages around it, also those before it
+/// (`fault_around_bytes`, mm/memory.c).
+pub const FAULT_AROUND: usize = 64 << 10;
 
 /// Scattered reads of a file.
 pub(crate) struct Reads<'a> {

@@ -36,7 +36,7 @@ mod strings_scan;
 mod symbols;
 
 pub use archive::{ArchiveMember, archive_members};
-pub use consumed::ConsumedFn;
+pub use consumed::{ConsumedFn, FAULT_AROUND};
 pub use device::{
     DeviceCode, Module, REGISTER, archive_device_code, archive_device_code_file, read_device_code,
 };

@@ -20,10 +20,6 @@ const IN_MEMORY: u64 = 4 << 20;
 /// Step of inflation: deflate refers back 32 KiB, and an inflater keeps that much of each step.
 const STEP: usize = 256 << 10;
 
-/// Linux maps pages around an access, also pages before it (`fault_around_bytes`, mm/memory.c).
-#[cfg(unix)]
-const AROUND: usize = 64 << 10;
-
 /// A file to read.
 pub(super) struct Source<'a> {
     from: From<'a>,
@@ -71,7 +67,10 @@ impl Whole<'_> {
             let start = (part.as_ptr() as usize).checked_sub(map.as_ptr() as usize);
             let inside = start.filter(|start| start + part.len() <= map.len());
             if let Some(start) = inside {
-                let (end, start) = (start + part.len(), start.saturating_sub(AROUND));
+                let (end, start) = (
+                    start + part.len(),
+                    start.saturating_sub(gpustub_image::FAULT_AROUND),
+                );
                 // SAFETY: the map is shared with its file and never written, so later accesses read the
                 // bytes of the file, like the first access. A failure only costs memory.
                 let _ = unsafe {

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 
 use gpustub_core::gpu_arch::{Arch, ArchKind, ArchSuffix};
 
-use crate::consumed::{AROUND, Reads};
+use crate::consumed::{FAULT_AROUND, Reads};
 
 const MAGIC: u32 = 0xBA55_ED50;
 /// Minimum size of the headers of a container and of an entry.
@@ -59,7 +59,7 @@ pub(super) fn fatbins<'d>(
 fn entries(body: &[u8], reads: &Reads<'_>) -> BTreeSet<Arch> {
     let mut rest = body;
     let all: Option<BTreeSet<Arch>> = std::iter::from_fn(|| {
-        reads.count(AROUND);
+        reads.count(FAULT_AROUND);
         let kind = u16::from_le_bytes(*rest.first_chunk()?);
         let header = usize::try_from(word(rest, 4)?)
             .ok()
