@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use gpustub_cdecl::{Clang, Headers, Version};
-use gpustub_report::error::{Error, Result};
 use gpustub_workspace::environment::variable;
+use gpustub_workspace::error::{Error, Result};
 
 /// Options that name headers.
 pub struct Request<'a> {

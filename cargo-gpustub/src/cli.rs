@@ -20,7 +20,7 @@ pub use crate::cli::archive::*;
 pub use crate::cli::complete::{complete_if_requested, registration};
 pub use crate::cli::options::*;
 pub use crate::cli::values::FamilyVersion;
-use gpustub_report::output::{Color, MessageFormat, Verbosity};
+use gpustub_workspace::output::{Color, MessageFormat, Verbosity};
 
 /// No findings.
 pub const CLEAN: u8 = 0;

@@ -15,11 +15,11 @@ mod repair;
 mod symbols;
 mod sync;
 
-use gpustub_reference::schema;
-use gpustub_report::error::{Error, Result};
-use gpustub_report::shell::Shell;
+use gpustub_workspace::error::{Error, Result};
+use gpustub_workspace::shell::Shell;
 
 use crate::cli::{self, Command};
+use crate::schema::schema;
 
 /// Runs a command. `Ok(false)`: findings were printed.
 pub fn run(command: Command, shell: &mut Shell) -> Result<bool> {

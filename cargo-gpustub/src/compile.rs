@@ -9,7 +9,7 @@ use gpustub_core::sources::{SourceSet, function_table};
 use gpustub_core::target::Target;
 use gpustub_engine::toolchain::{Index, Toolchain};
 use gpustub_engine::write_sources;
-use gpustub_report::error::{Error, Result};
+use gpustub_workspace::error::{Error, Result};
 
 /// Converts an error of the engine, whose text has the label `error[CODE]: ` and its help already:
 /// commands print both in their own way.

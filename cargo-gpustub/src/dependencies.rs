@@ -5,7 +5,7 @@ use std::fmt;
 
 use cargo_metadata::{Metadata, Package};
 use gpustub_check::known_crates::{Known, known};
-use gpustub_report::error::Result;
+use gpustub_workspace::error::Result;
 use gpustub_workspace::graph::Graph;
 use gpustub_workspace::selection::Selection;
 use gpustub_workspace::workspace::{Depth, Workspace, target};

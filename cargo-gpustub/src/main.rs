@@ -6,6 +6,7 @@ mod cmd;
 mod compile;
 mod dependencies;
 mod exports;
+mod schema;
 mod shipped;
 mod toolkit;
 
@@ -13,9 +14,9 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::FromArgMatches;
-use gpustub_report::shell::Shell;
-use gpustub_report::status_line::StatusLines;
 use gpustub_workspace::environment::variable;
+use gpustub_workspace::shell::Shell;
+use gpustub_workspace::status_line::StatusLines;
 
 use crate::cli::Cli;
 

@@ -7,7 +7,7 @@ use gpustub_core::library::Library;
 use gpustub_core::manifest::{Manifest, Stub};
 use gpustub_core::suggest::nearest;
 use gpustub_core::target::Target;
-use gpustub_report::error::{Error, Result};
+use gpustub_workspace::error::{Error, Result};
 
 use crate::cli::FamilyVersion;
 

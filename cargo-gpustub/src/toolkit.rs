@@ -12,12 +12,12 @@ use gpustub_core::diag::{Diagnostic, INVALID_VALUE, OUT_OF_SYNC, has_errors};
 use gpustub_core::manifest::{Spanned, Toolkit};
 use gpustub_core::suggest::nearest;
 use gpustub_core::version::Version;
-use gpustub_report::display_path::display_path;
-use gpustub_report::error::{Error, Result};
-use gpustub_report::ops::Operation;
-use gpustub_report::output::MessageFormat;
-use gpustub_report::report;
-use gpustub_report::shell::Shell;
+use gpustub_workspace::display_path::display_path;
+use gpustub_workspace::error::{Error, Result};
+use gpustub_workspace::ops::Operation;
+use gpustub_workspace::output::MessageFormat;
+use gpustub_workspace::report;
+use gpustub_workspace::shell::Shell;
 use gpustub_workspace::tables::Declared;
 use gpustub_workspace::workspace::Workspace;
 

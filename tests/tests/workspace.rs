@@ -60,21 +60,17 @@ fn dependencies_point_downwards() -> Result<()> {
         vec!["gpustub-core", "gpustub-superarchive"],
     );
     allowed.insert("gpustub-build", vec!["gpustub-core", "gpustub-engine"]);
-    allowed.insert("gpustub-edit", vec!["gpustub-templates"]);
-    allowed.insert("gpustub-reference", vec!["gpustub-check", "gpustub-core"]);
     allowed.insert(
         "gpustub-repair",
         [&["gpustub-check"][..], &["gpustub-core", "gpustub-image"]].concat(),
     );
-    allowed.insert("gpustub-report", vec!["gpustub-core"]);
-    let parts = ["gpustub-edit", "gpustub-reference", "gpustub-report"];
     let readers = [
         "gpustub-check",
         "gpustub-core",
         "gpustub-engine",
         "gpustub-image",
     ];
-    let workspace = [&parts[..], &readers, &core].concat();
+    let workspace = [&readers[..], &core].concat();
     allowed.insert("gpustub-workspace", workspace);
     let below = [
         "gpustub-archive",
@@ -84,10 +80,7 @@ fn dependencies_point_downwards() -> Result<()> {
         "gpustub-image",
         "gpustub-superarchive",
         "gpustub-core",
-        "gpustub-edit",
-        "gpustub-reference",
         "gpustub-repair",
-        "gpustub-report",
         "gpustub-workspace",
     ];
     allowed.insert("cargo-gpustub", [&below[..], &core].concat());
@@ -166,13 +159,7 @@ fn only_commands_depend_on_json_and_terminals() -> Result<()> {
         "annotate-snippets",
     ];
     // The subcommand and its parts.
-    let command = [
-        "cargo-gpustub",
-        "gpustub-edit",
-        "gpustub-reference",
-        "gpustub-report",
-        "gpustub-workspace",
-    ];
+    let command = ["cargo-gpustub", "gpustub-workspace"];
     for package in packages()?
         .iter()
         .filter(|package| package["publish"].is_null())

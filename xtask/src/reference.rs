@@ -1,12 +1,16 @@
 //! `cargo xtask reference`: generated files of `docs/`.
 
+mod pages;
+
 use std::fs;
 use std::path::Path;
-
-use gpustub_reference::pages;
+use std::process::Command;
 
 use crate::abi::page;
 use crate::invariants;
+
+/// JSON schema of `GpuStub.toml`.
+const SCHEMA: &str = "gpustub.schema.json";
 
 /// Writes the files, or with `--check` reports those that are out of date.
 pub fn run(arguments: &[String]) -> Result<bool, String> {
@@ -18,8 +22,12 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
     let invariants = (invariants::PAGE, invariants::page()?);
     let tables = (page::PAGE, page::page());
+    let schema = (SCHEMA, schema()?);
     let mut clean = true;
-    for (name, text) in pages().into_iter().chain([invariants, tables]) {
+    for (name, text) in pages::pages()
+        .into_iter()
+        .chain([schema, invariants, tables])
+    {
         let path = docs.join(name);
         if fs::read_to_string(&path).is_ok_and(|old| old == text) {
             continue;
@@ -33,4 +41,30 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
         }
     }
     Ok(clean)
+}
+
+/// Output of `cargo gpustub schema`.
+fn schema() -> Result<String, String> {
+    let mut command = Command::new("cargo");
+    command.args(["run", "--quiet", "--package", "cargo-gpustub", "--"]);
+    let output = command.arg("schema").output();
+    let output = output.map_err(|e| format!("could not run cargo: {e}"))?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+    }
+    String::from_utf8(output.stdout).map_err(|e| e.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_are_current() {
+        let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+        for (name, text) in pages::pages() {
+            let current = fs::read_to_string(docs.join(name)).unwrap_or_default();
+            assert!(current == text, "docs/{name}: run `cargo xtask reference`");
+        }
+    }
 }

@@ -15,7 +15,7 @@ use gpustub_check::RULES;
 use gpustub_check::policy::ALL;
 use gpustub_core::library::Library;
 use gpustub_core::manifest::Manifest;
-use gpustub_reference::codes;
+use gpustub_workspace::codes;
 use gpustub_workspace::tables::FILE;
 
 /// Environment variable in which a completion script names its shell.

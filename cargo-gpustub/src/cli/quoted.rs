@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gpustub_reference::codes;
+use gpustub_workspace::codes;
 
 use super::{arguments, command};
 

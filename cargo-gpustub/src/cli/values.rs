@@ -6,7 +6,7 @@ use gpustub_core::date::Date;
 use gpustub_core::library::Library;
 use gpustub_core::suggest::nearest;
 use gpustub_core::version::HeaderChoice;
-use gpustub_reference::codes::unknown_rule_help;
+use gpustub_workspace::codes::unknown_rule_help;
 
 /// A version, perhaps of one family of libraries or one library only: `12.8`, `none`, `cuda=12.8`,
 /// `cudnn=9`.

@@ -15,9 +15,9 @@ use gpustub_archive::{SuperArchive, View};
 use gpustub_core::diag::{Diagnostic, MALFORMED_SUPER_ARCHIVE};
 use gpustub_core::suggest::nearest;
 use gpustub_engine::archive::replace;
-use gpustub_report::error::{Error, Result};
-use gpustub_report::report::Sources;
-use gpustub_report::shell::Shell;
+use gpustub_workspace::error::{Error, Result};
+use gpustub_workspace::report::Sources;
+use gpustub_workspace::shell::Shell;
 use memmap2::Mmap;
 
 use crate::cli::{Archive, ArchiveCommand};

@@ -12,10 +12,10 @@ mod workspace;
 use std::path::Path;
 
 use gpustub_core::diag::{Diagnostic, Level, has_errors};
-use gpustub_report::error::{Error, Result};
-use gpustub_report::output::MessageFormat;
-use gpustub_report::shell::Shell;
 use gpustub_workspace::directories::is_root;
+use gpustub_workspace::error::{Error, Result};
+use gpustub_workspace::output::MessageFormat;
+use gpustub_workspace::shell::Shell;
 use gpustub_workspace::tables::Declared;
 use gpustub_workspace::workspace::NO_PACKAGE;
 

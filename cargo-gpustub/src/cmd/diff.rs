@@ -5,9 +5,9 @@ mod headers;
 mod show;
 mod side;
 
-use gpustub_report::error::Result;
-use gpustub_report::report::Sources;
-use gpustub_report::shell::Shell;
+use gpustub_workspace::error::Result;
+use gpustub_workspace::report::Sources;
+use gpustub_workspace::shell::Shell;
 
 use crate::cli::{self, TextOrJson};
 use change::{Differences, changes};

@@ -2,11 +2,11 @@
 
 use gpustub_core::diag::Code;
 use gpustub_core::suggest::nearest;
-use gpustub_reference::codes;
-use gpustub_report::error::{Error, Result};
-use gpustub_report::output::MessageFormat;
-use gpustub_report::report::json::FORMAT_VERSION;
-use gpustub_report::shell::Shell;
+use gpustub_workspace::codes;
+use gpustub_workspace::error::{Error, Result};
+use gpustub_workspace::output::MessageFormat;
+use gpustub_workspace::report::json::FORMAT_VERSION;
+use gpustub_workspace::shell::Shell;
 use serde_json::json;
 
 use crate::cli;

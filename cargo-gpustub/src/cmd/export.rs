@@ -6,9 +6,9 @@ mod stubs;
 
 use std::path::Path;
 
-use gpustub_report::error::Result;
-use gpustub_report::ops::{self, Operation};
-use gpustub_report::shell::Shell;
+use gpustub_workspace::error::Result;
+use gpustub_workspace::ops::{self, Operation};
+use gpustub_workspace::shell::Shell;
 
 use crate::cli::{Export, ExportCommand};
 

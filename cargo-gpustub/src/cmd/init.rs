@@ -1,11 +1,11 @@
 //! `cargo gpustub init`: creates a `GpuStub.toml`.
 
 use gpustub_core::library::Library;
-use gpustub_edit::templates;
-use gpustub_report::display_path::display_path;
-use gpustub_report::error::{Error, Result};
-use gpustub_report::ops::{self, Operation};
-use gpustub_report::shell::Shell;
+use gpustub_workspace::display_path::display_path;
+use gpustub_workspace::edit::templates;
+use gpustub_workspace::error::{Error, Result};
+use gpustub_workspace::ops::{self, Operation};
+use gpustub_workspace::shell::Shell;
 use gpustub_workspace::tables::FILE;
 use gpustub_workspace::workspace::{Depth, Workspace, directory};
 use serde_json::json;

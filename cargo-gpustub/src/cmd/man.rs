@@ -1,8 +1,8 @@
 //! `cargo gpustub man`: manual pages, generated from the definition of the command line.
 
 use gpustub_core::suggest::nearest;
-use gpustub_report::error::{Error, Result};
-use gpustub_report::shell::Shell;
+use gpustub_workspace::error::{Error, Result};
+use gpustub_workspace::shell::Shell;
 
 use crate::cli;
 

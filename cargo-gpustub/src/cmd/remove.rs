@@ -2,10 +2,10 @@
 
 use gpustub_core::manifest::Manifest;
 use gpustub_core::suggest::nearest;
-use gpustub_edit::as_before;
-use gpustub_report::error::{Error, Result};
-use gpustub_report::ops::{self, Operation};
-use gpustub_report::shell::Shell;
+use gpustub_workspace::edit::as_before;
+use gpustub_workspace::error::{Error, Result};
+use gpustub_workspace::ops::{self, Operation};
+use gpustub_workspace::shell::Shell;
 use gpustub_workspace::tables::{Declared, FILE};
 use gpustub_workspace::workspace::{Depth, Workspace, directory};
 use toml_edit::{DocumentMut, Item, Table};

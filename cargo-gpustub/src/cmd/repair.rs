@@ -13,9 +13,9 @@ mod show;
 mod stub;
 
 use gpustub_core::diag::has_errors;
-use gpustub_report::error::Result;
-use gpustub_report::report::Sources;
-use gpustub_report::shell::Shell;
+use gpustub_workspace::error::Result;
+use gpustub_workspace::report::Sources;
+use gpustub_workspace::shell::Shell;
 
 use crate::cli;
 

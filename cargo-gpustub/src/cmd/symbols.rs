@@ -2,9 +2,9 @@
 
 use gpustub_core::symbols::{Kind, Symbol, SymbolList};
 use gpustub_image::{Options, read_symbols_file, to_ifs};
-use gpustub_report::error::Result;
-use gpustub_report::report::{Sources, json::FORMAT_VERSION};
-use gpustub_report::shell::Shell;
+use gpustub_workspace::error::Result;
+use gpustub_workspace::report::{Sources, json::FORMAT_VERSION};
+use gpustub_workspace::shell::Shell;
 use serde_json::json;
 
 use crate::cli::{self, SymbolsFormat};

@@ -8,13 +8,13 @@ use std::collections::BTreeSet;
 
 use cargo_metadata::Package;
 use gpustub_core::diag::{Diagnostic, OUT_OF_SYNC, has_errors};
-use gpustub_report::error::{Error, Result};
-use gpustub_report::ops::{self, Operation, Pending};
-use gpustub_report::report::Sources;
-use gpustub_report::shell::Shell;
+use gpustub_workspace::error::{Error, Result};
 use gpustub_workspace::finalizer;
 use gpustub_workspace::lock;
+use gpustub_workspace::ops::{self, Operation, Pending};
+use gpustub_workspace::report::Sources;
 use gpustub_workspace::selection::Selection;
+use gpustub_workspace::shell::Shell;
 use gpustub_workspace::tables::{self, Declared, Members};
 use gpustub_workspace::workspace::{Depth, Workspace, host_triple, target};
 

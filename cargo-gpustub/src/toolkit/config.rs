@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use gpustub_core::manifest::Toolkit;
-use gpustub_edit::{as_before, separate};
+use gpustub_workspace::edit::{as_before, separate};
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
 use super::layout::Layout;

@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use gpustub_check::read::Zip;
-use gpustub_report::error::{Error, Result};
+use gpustub_workspace::error::{Error, Result};
 
 /// Headers by their path below the tree: `include/cuda.h`.
 pub type Headers = BTreeMap<String, Vec<u8>>;

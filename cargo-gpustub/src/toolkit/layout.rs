@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use gpustub_core::library::{Library, Role};
 use gpustub_core::manifest::{Spanned, Toolkit};
 use gpustub_core::version::Version;
-use gpustub_edit::templates;
+use gpustub_workspace::edit::templates;
 use serde::Deserialize;
 use serde_json::{Value, json};
 

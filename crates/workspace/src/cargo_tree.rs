@@ -3,8 +3,8 @@
 
 use std::process::{Command, Output};
 
+use crate::error::{Error, Result};
 use cargo_metadata::{DependencyKind, Package};
-use gpustub_report::error::{Error, Result};
 
 use crate::environment::variable;
 use crate::selection::{Selection, add_features};

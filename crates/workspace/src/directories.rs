@@ -8,7 +8,7 @@ use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use gpustub_report::error::{Error, Result};
+use crate::error::{Error, Result};
 use toml_edit::{DocumentMut, Item, TableLike};
 
 /// Name of cargo's manifests.

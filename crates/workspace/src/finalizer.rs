@@ -18,13 +18,13 @@ mod stale;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use crate::codes::{MULTIPLE_FINALIZERS, TEST_ONLY_DEVICE_CODE};
+use crate::display_path::display_path;
+use crate::edit::{Edit, build_rs, cargo_toml, use_line};
+use crate::error::Result;
+use crate::ops::Pending;
 use cargo_metadata::{DependencyKind, Package, TargetKind};
 use gpustub_core::diag::{DUPLICATE_DEVICE_SYMBOL, Diagnostic, OUT_OF_SYNC};
-use gpustub_edit::{Edit, build_rs, cargo_toml, use_line};
-use gpustub_reference::codes::{MULTIPLE_FINALIZERS, TEST_ONLY_DEVICE_CODE};
-use gpustub_report::display_path::display_path;
-use gpustub_report::error::Result;
-use gpustub_report::ops::Pending;
 
 use crate::graph::Graph;
 use crate::selection::Selection;

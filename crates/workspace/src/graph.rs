@@ -2,14 +2,14 @@
 
 use std::collections::{HashMap, HashSet};
 
+use crate::error::Result;
+use crate::report::Sources;
 use cargo_metadata::{CrateType, DependencyKind, Package, PackageId, TargetKind};
 use gpustub_core::abi_table::HeadersMark;
 use gpustub_core::diag::Origin;
 use gpustub_core::ids::IndexVec;
 use gpustub_core::library::Library;
 use gpustub_core::manifest::{DeviceLink, DeviceModule, Stub};
-use gpustub_report::error::Result;
-use gpustub_report::report::Sources;
 
 use crate::cargo_tree::{self, Features, Line, Query};
 use crate::package_index::PackageIndex;

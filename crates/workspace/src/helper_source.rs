@@ -11,8 +11,8 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::edit::cargo_toml::{self, HELPER, REQUIREMENT};
 use cargo_metadata::{Dependency, Package};
-use gpustub_edit::cargo_toml::{self, HELPER, REQUIREMENT};
 use serde_json::Value as Json;
 use toml_edit::{DocumentMut, InlineTable, Item, TableLike, TomlError, Value};
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use gpustub_edit::templates;
+use crate::edit::templates;
 use gpustub_manifests::LIBRARIES;
 use serde_json::json;
 use sha2::{Digest, Sha256};

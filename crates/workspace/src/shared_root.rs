@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
+use crate::codes::SHARED_ROOT;
+use crate::display_path::display_path;
 use cargo_metadata::{DependencyKind, Package};
 use gpustub_core::diag::Diagnostic;
-use gpustub_reference::codes::SHARED_ROOT;
-use gpustub_report::display_path::display_path;
 
 use crate::workspace::library;
 

@@ -5,16 +5,16 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::codes::{MISPLACED_TABLE, UNKNOWN_FEATURE};
+use crate::display_path::display_path;
+use crate::error::{Error, Result};
+use crate::report::Sources;
 use cargo_metadata::Package;
 use gpustub_core::diag::Diagnostic;
 use gpustub_core::manifest::{Manifest, Spanned, is_same_feature};
 use gpustub_core::plan::{Inputs, Plan, plan, symbol_list_path};
 use gpustub_core::suggest::nearest;
 use gpustub_core::target::Target;
-use gpustub_reference::codes::{MISPLACED_TABLE, UNKNOWN_FEATURE};
-use gpustub_report::display_path::display_path;
-use gpustub_report::error::{Error, Result};
-use gpustub_report::report::Sources;
 
 use crate::directories::Directories;
 use crate::selection::Selection;

@@ -6,11 +6,11 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use crate::error::{Error, Result};
 use cargo_metadata::camino::Utf8PathBuf;
 use cargo_metadata::{Metadata, Package, TargetKind};
 use gpustub_core::suggest::nearest;
 use gpustub_core::target::{SUPPORTED, Target};
-use gpustub_report::error::{Error, Result};
 
 use crate::directories::normalize;
 use crate::selection::Selection;

@@ -8,10 +8,10 @@ use gpustub_check::known_crates::{Known, dlopening};
 use gpustub_core::diag::Diagnostic;
 use gpustub_core::library::Library;
 use gpustub_core::manifest::Manifest;
-use gpustub_report::error::{Error, Result};
-use gpustub_report::report::Sources;
-use gpustub_report::shell::Shell;
+use gpustub_workspace::error::{Error, Result};
+use gpustub_workspace::report::Sources;
 use gpustub_workspace::selection::Selection;
+use gpustub_workspace::shell::Shell;
 use gpustub_workspace::workspace::{Depth, Workspace, target};
 
 use super::headers::KnownHeaders;

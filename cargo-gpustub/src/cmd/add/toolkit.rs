@@ -3,11 +3,11 @@
 
 use gpustub_core::diag::has_errors;
 use gpustub_core::version::Version;
-use gpustub_edit::{as_before, separate};
-use gpustub_report::error::{Error, Result};
-use gpustub_report::ops::{self, Operation};
-use gpustub_report::shell::Shell;
+use gpustub_workspace::edit::{as_before, separate};
+use gpustub_workspace::error::{Error, Result};
+use gpustub_workspace::ops::{self, Operation};
 use gpustub_workspace::selection::Selection;
+use gpustub_workspace::shell::Shell;
 use gpustub_workspace::tables::{Declared, FILE};
 use gpustub_workspace::workspace::{Depth, Workspace};
 use toml_edit::{Array, DocumentMut, Item, Table};

@@ -9,12 +9,12 @@ use gpustub_core::ids::Id;
 use gpustub_core::manifest::{self, Archive, is_part_name};
 use gpustub_core::suggest::nearest;
 use gpustub_engine::archive::{self, Inputs, LayerPaths};
-use gpustub_report::error::{Error, Result};
-use gpustub_report::report::Sources;
-use gpustub_report::shell::Shell;
 use gpustub_superarchive::{
     CanonicalBitcode, LayerId, LayerPosition, Outcome, Plan, Request, Source, View, ViewId,
 };
+use gpustub_workspace::error::{Error, Result};
+use gpustub_workspace::report::Sources;
+use gpustub_workspace::shell::Shell;
 use gpustub_workspace::tables::{Declared, FILE};
 use gpustub_workspace::workspace::{Depth, Workspace};
 

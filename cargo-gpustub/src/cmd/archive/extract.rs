@@ -8,9 +8,9 @@ use std::path::Path;
 
 use gpustub_archive::{SuperArchive, View};
 use gpustub_engine::archive::replace;
-use gpustub_report::error::{Error, Result};
-use gpustub_report::shell::Shell;
 use gpustub_superarchive::{Binding, Definition, Input, write_archive};
+use gpustub_workspace::error::{Error, Result};
+use gpustub_workspace::shell::Shell;
 
 use super::{ArchiveResult, text, views};
 use crate::cli::ArchiveExtract;

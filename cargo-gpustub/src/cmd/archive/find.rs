@@ -3,8 +3,8 @@
 use gpustub_archive::SuperArchive;
 use gpustub_core::diag::{Diagnostic, UNKNOWN_SYMBOL};
 use gpustub_core::suggest::nearest;
-use gpustub_report::report::{Sources, json::FORMAT_VERSION};
-use gpustub_report::shell::Shell;
+use gpustub_workspace::report::{Sources, json::FORMAT_VERSION};
+use gpustub_workspace::shell::Shell;
 use serde_json::json;
 
 use super::{ArchiveResult, columns, layers, text, views};

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use gpustub_archive::{SuperArchive, View};
-use gpustub_report::report::json::FORMAT_VERSION;
-use gpustub_report::shell::Shell;
+use gpustub_workspace::report::json::FORMAT_VERSION;
+use gpustub_workspace::shell::Shell;
 use serde_json::{Value, json};
 
 use super::{ArchiveResult, columns, layers, text, views};

@@ -1,9 +1,9 @@
 //! `archive stats`: sizes of views, and bytes saved by sharing.
 
 use gpustub_archive::SuperArchive;
-use gpustub_report::error::Error;
-use gpustub_report::report::json::FORMAT_VERSION;
-use gpustub_report::shell::Shell;
+use gpustub_workspace::error::Error;
+use gpustub_workspace::report::json::FORMAT_VERSION;
+use gpustub_workspace::shell::Shell;
 use serde_json::json;
 
 use super::{ArchiveResult, columns, list, text, views};

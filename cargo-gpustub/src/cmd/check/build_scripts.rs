@@ -6,9 +6,9 @@ use std::process::{Command, Stdio};
 use cargo_metadata::{BuildScript, Message, Package, PackageId, TargetKind};
 use gpustub_check::workspace::LinkLibrary;
 use gpustub_core::diag::Origin;
-use gpustub_report::display_path::display_path;
-use gpustub_report::error::{Error, Result};
+use gpustub_workspace::display_path::display_path;
 use gpustub_workspace::environment::variable;
+use gpustub_workspace::error::{Error, Result};
 use gpustub_workspace::workspace::Workspace;
 
 use crate::cli;

@@ -10,9 +10,9 @@ use gpustub_check::{
     Check, FlawKind, Kind, Package, RULES, check, check_process, gpu_images, read,
 };
 use gpustub_core::diag::{Diagnostic, IO_ERROR};
-use gpustub_report::error::{Error, Result};
-use gpustub_report::status_line::StatusLine;
+use gpustub_workspace::error::{Error, Result};
 use gpustub_workspace::imports::misfits;
+use gpustub_workspace::status_line::StatusLine;
 
 use super::policies::Policies;
 use super::report::{Report, slashes};

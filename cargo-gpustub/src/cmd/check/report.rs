@@ -4,7 +4,7 @@ use std::path::Path;
 
 use gpustub_check::policy::Scope;
 use gpustub_core::diag::Diagnostic;
-use gpustub_report::report::Sources;
+use gpustub_workspace::report::Sources;
 
 /// Findings, and the checked items.
 #[derive(Default)]

@@ -2,7 +2,7 @@
 
 use cargo_metadata::Package;
 use gpustub_check::{Check, RULES, check_workspace};
-use gpustub_report::error::Result;
+use gpustub_workspace::error::Result;
 use gpustub_workspace::finalizer;
 use gpustub_workspace::graph::Graph;
 use gpustub_workspace::tables::{Declared, FILE};

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use gpustub_cdecl::{Headers, Reserved, Version, differences};
 use gpustub_core::library::Library;
-use gpustub_report::error::Result;
+use gpustub_workspace::error::Result;
 
 use super::change::{Change, Differences};
 use super::side::Side;

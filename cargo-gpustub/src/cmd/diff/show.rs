@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use gpustub_cdecl::Difference;
 use gpustub_core::abi_table::{AbiEntry, Adapter};
-use gpustub_report::report::json::FORMAT_VERSION;
+use gpustub_workspace::report::json::FORMAT_VERSION;
 use serde_json::{Value, json};
 
 use super::change::{Change, Differences};

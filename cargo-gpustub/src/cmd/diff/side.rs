@@ -7,8 +7,8 @@ use gpustub_core::diag::{Diagnostic, IO_ERROR, has_errors};
 use gpustub_core::symbols::{Symbol, SymbolList};
 use gpustub_core::version::Version;
 use gpustub_image::{Options, read_symbols_file};
-use gpustub_report::error::Error;
-use gpustub_report::report::Sources;
+use gpustub_workspace::error::Error;
+use gpustub_workspace::report::Sources;
 
 use crate::shipped::look_up;
 

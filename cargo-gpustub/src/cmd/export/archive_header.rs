@@ -4,9 +4,9 @@
 use std::path;
 
 use gpustub_archive::C_FILES;
-use gpustub_report::error::{Error, Result};
-use gpustub_report::ops::Operation;
-use gpustub_report::shell::Shell;
+use gpustub_workspace::error::{Error, Result};
+use gpustub_workspace::ops::Operation;
+use gpustub_workspace::shell::Shell;
 
 use super::install;
 use crate::cli;

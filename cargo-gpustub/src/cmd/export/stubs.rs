@@ -23,11 +23,11 @@ use gpustub_core::manifest::LibraryType;
 use gpustub_core::plan::Plan;
 use gpustub_core::sources::{SourceSet, render_for_c};
 use gpustub_core::target::{SUPPORTED, Target};
-use gpustub_edit::templates;
 use gpustub_engine::toolchain::version_script;
-use gpustub_report::error::{Error, Result};
-use gpustub_report::ops::{self, Operation};
-use gpustub_report::shell::Shell;
+use gpustub_workspace::edit::templates;
+use gpustub_workspace::error::{Error, Result};
+use gpustub_workspace::ops::{self, Operation};
+use gpustub_workspace::shell::Shell;
 use gpustub_workspace::workspace::{host_triple, target};
 use serde_json::json;
 

@@ -7,9 +7,9 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use gpustub_repair::record::{self, Entry, Hasher, is_record};
-use gpustub_report::error::{Error, Result};
-use gpustub_report::status_line::StatusLine;
-use gpustub_report::stream;
+use gpustub_workspace::error::{Error, Result};
+use gpustub_workspace::status_line::StatusLine;
+use gpustub_workspace::stream;
 
 use super::files::{write_file, write_patch};
 use super::job::Job;

@@ -5,8 +5,8 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use gpustub_image::edit::{Patch, Piece};
-use gpustub_report::error::Result;
-use gpustub_report::stream;
+use gpustub_workspace::error::Result;
+use gpustub_workspace::stream;
 
 use super::job::Job;
 

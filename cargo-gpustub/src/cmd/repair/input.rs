@@ -8,9 +8,9 @@ use gpustub_check::{Flaw, FlawKind, Kind, Package, read};
 use gpustub_core::diag::{Diagnostic, UNSUPPORTED_WHEEL};
 use gpustub_repair::record::is_record;
 use gpustub_repair::wheel::Wheel;
-use gpustub_report::display_path::display_path;
-use gpustub_report::error::{Error, Result};
-use gpustub_report::status_line::StatusLine;
+use gpustub_workspace::display_path::display_path;
+use gpustub_workspace::error::{Error, Result};
+use gpustub_workspace::status_line::StatusLine;
 use memmap2::Mmap;
 
 use crate::cli;

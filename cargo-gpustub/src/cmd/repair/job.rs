@@ -8,9 +8,9 @@ use gpustub_check::wheel::Wheel as Metadata;
 use gpustub_core::diag::{Diagnostic, has_errors};
 use gpustub_image::edit::{self, Patch};
 use gpustub_repair::{Found, Options, PackagePlan, candidates, followers, loaders, names};
-use gpustub_report::error::Result;
-use gpustub_report::report::Sources;
-use gpustub_report::status_line::StatusLine;
+use gpustub_workspace::error::Result;
+use gpustub_workspace::report::Sources;
+use gpustub_workspace::status_line::StatusLine;
 
 use super::input::{Form, Input};
 use super::stub;

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use gpustub_image::read_link_facts;
 use gpustub_repair::names::is_stub_file;
 use gpustub_repair::wheel::{Changes, Wheel, WriteFn};
-use gpustub_report::error::{Error, Result};
-use gpustub_report::status_line::StatusLine;
-use gpustub_report::stream;
+use gpustub_workspace::error::{Error, Result};
+use gpustub_workspace::status_line::StatusLine;
+use gpustub_workspace::stream;
 
 use super::directory::{write_directory, write_records};
 use super::files::{write_file, write_patch};

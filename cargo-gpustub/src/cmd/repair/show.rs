@@ -2,7 +2,7 @@
 
 use gpustub_check::Kind;
 use gpustub_repair::StubPlan;
-use gpustub_report::shell::Shell;
+use gpustub_workspace::shell::Shell;
 
 use super::input::Form;
 use super::job::Job;

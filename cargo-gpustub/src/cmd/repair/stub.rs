@@ -10,8 +10,8 @@ use gpustub_core::target::Target;
 use gpustub_engine::toolchain::Toolchain;
 use gpustub_engine::write_sources;
 use gpustub_repair::StubPlan;
-use gpustub_report::error::Result;
-use gpustub_report::status_line::StatusLine;
+use gpustub_workspace::error::Result;
+use gpustub_workspace::status_line::StatusLine;
 use gpustub_workspace::workspace::{host_triple, target};
 
 use crate::compile::{engine_error, scratch};

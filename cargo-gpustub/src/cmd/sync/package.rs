@@ -7,13 +7,13 @@ use std::path::Path;
 
 use cargo_metadata::{Dependency, DependencyKind, Edition, Package, TargetKind};
 use gpustub_core::diag::{Diagnostic, OUT_OF_SYNC};
-use gpustub_edit::{Edit, build_rs, cargo_toml, use_line};
-use gpustub_reference::codes::{MISSING_RLIB, UNEDITABLE_BUILD_SCRIPT};
-use gpustub_report::display_path::display_path;
-use gpustub_report::error::{Error, Result};
-use gpustub_report::ops::Pending;
+use gpustub_workspace::codes::{MISSING_RLIB, UNEDITABLE_BUILD_SCRIPT};
+use gpustub_workspace::display_path::display_path;
+use gpustub_workspace::edit::{Edit, build_rs, cargo_toml, use_line};
+use gpustub_workspace::error::{Error, Result};
 use gpustub_workspace::finalizer;
 use gpustub_workspace::helper_source::HelperSource;
+use gpustub_workspace::ops::Pending;
 use gpustub_workspace::shared_root;
 use gpustub_workspace::tables::{Declared, FILE, Members};
 use gpustub_workspace::workspace::{Workspace, directory, library};

@@ -8,12 +8,12 @@ use gpustub_core::abi_table::HeadersMark;
 use gpustub_core::diag::{Diagnostic, INDIRECT_DEVICE_LIBRARY, INVALID_VALUE, Level, has_errors};
 use gpustub_core::library::Library;
 use gpustub_core::manifest::{Archive, Stub, in_out_dir};
-use gpustub_edit::cargo_toml;
 use gpustub_engine::archive;
-use gpustub_report::error::Result;
-use gpustub_report::shell::Shell;
+use gpustub_workspace::edit::cargo_toml;
+use gpustub_workspace::error::Result;
 use gpustub_workspace::graph::Graph;
 use gpustub_workspace::selection::Selection;
+use gpustub_workspace::shell::Shell;
 use gpustub_workspace::tables::{Declared, Members};
 use gpustub_workspace::workspace::{Depth, Workspace};
 

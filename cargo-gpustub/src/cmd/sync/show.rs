@@ -3,11 +3,11 @@
 use cargo_metadata::{Package, TargetKind};
 use gpustub_core::diag::{Diagnostic, OUT_OF_SYNC};
 use gpustub_core::manifest::{LibraryType, Stub};
-use gpustub_report::error::Result;
-use gpustub_report::ops::{self, Operation};
-use gpustub_report::output::MessageFormat;
-use gpustub_report::report::{self, Sources};
-use gpustub_report::shell::Shell;
+use gpustub_workspace::error::Result;
+use gpustub_workspace::ops::{self, Operation};
+use gpustub_workspace::output::MessageFormat;
+use gpustub_workspace::report::{self, Sources};
+use gpustub_workspace::shell::Shell;
 use gpustub_workspace::tables::{self, Declared};
 use gpustub_workspace::workspace::Workspace;
 

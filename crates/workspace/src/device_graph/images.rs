@@ -1,9 +1,9 @@
 //! Nodes of cargo's outputs: crates, programs, libraries for other languages.
 
+use crate::display_path::display_path;
 use cargo_metadata::{CrateType, DependencyKind, Package, Target, TargetKind};
 use gpustub_core::device_link::{Kind, Link, Node, NodeForm};
 use gpustub_core::diag::Origin;
-use gpustub_report::display_path::display_path;
 
 use super::{Builder, CargoUnit, link};
 use crate::finalizer;

@@ -4,12 +4,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::display_path::display_path;
+use crate::edit::path_dependencies::{Change, PathDependency, revise};
+use crate::error::{Error, Result};
+use crate::ops::Operation;
 use cargo_metadata::semver::{Version, VersionReq};
 use gpustub_core::diag::{Diagnostic, OUT_OF_SYNC};
-use gpustub_edit::path_dependencies::{Change, PathDependency, revise};
-use gpustub_report::display_path::display_path;
-use gpustub_report::error::{Error, Result};
-use gpustub_report::ops::Operation;
 use toml_edit::Item;
 
 use super::naming::DIRECTORY;

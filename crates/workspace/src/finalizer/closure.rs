@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::error::{Error, Result};
+use crate::ops::Pending;
 use cargo_metadata::{DependencyKind, Package};
-use gpustub_report::error::{Error, Result};
-use gpustub_report::ops::Pending;
 use toml_edit::DocumentMut;
 
 use super::naming::is_one;

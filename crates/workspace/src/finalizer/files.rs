@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use crate::display_path::display_path;
+use crate::edit::cargo_toml;
+use crate::edit::templates;
+use crate::error::{Error, Result};
+use crate::ops::Pending;
 use cargo_metadata::{DependencyKind, Package};
-use gpustub_edit::cargo_toml;
-use gpustub_edit::templates;
-use gpustub_report::display_path::display_path;
-use gpustub_report::error::{Error, Result};
-use gpustub_report::ops::Pending;
 use serde::Serialize;
 use serde_json::json;
 use toml_edit::{Array, InlineTable};

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
+use crate::edit::use_line;
+use crate::error::Result;
+use crate::ops::Pending;
 use cargo_metadata::Package;
-use gpustub_edit::use_line;
-use gpustub_report::error::Result;
-use gpustub_report::ops::Pending;
 
 use super::naming::place;
 

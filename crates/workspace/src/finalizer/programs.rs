@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::edit::use_line;
 use cargo_metadata::{CrateType, Edition, Package, Target, TargetKind};
-use gpustub_edit::use_line;
 
 use crate::graph::Graph;
 use crate::workspace::library;

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use crate::display_path::display_path;
 use cargo_metadata::{Dependency, Package};
 use gpustub_core::diag::{Diagnostic, OUT_OF_SYNC};
-use gpustub_report::display_path::display_path;
 
 use super::naming::{PREFIX, name, place};
 use crate::graph::Graph;

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use crate::codes::MULTIPLE_FINALIZERS;
+use crate::display_path::display_path;
+use crate::edit::templates;
+use crate::edit::{Edit, cargo_toml, use_line};
+use crate::error::Result;
+use crate::ops::Pending;
 use cargo_metadata::Package;
 use gpustub_core::diag::{Diagnostic, OUT_OF_SYNC};
-use gpustub_edit::templates;
-use gpustub_edit::{Edit, cargo_toml, use_line};
-use gpustub_reference::codes::MULTIPLE_FINALIZERS;
-use gpustub_report::display_path::display_path;
-use gpustub_report::error::Result;
-use gpustub_report::ops::Pending;
 use serde_json::json;
 
 use super::lines::remove_lines;

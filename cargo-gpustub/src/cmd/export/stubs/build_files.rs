@@ -13,8 +13,8 @@
 use gpustub_core::plan::{LibraryPlan, Plan};
 use gpustub_core::sources::SourceSet;
 use gpustub_core::target::Target;
-use gpustub_edit::templates;
 use gpustub_engine::toolchain::{REQUIRED, export_name, protection};
+use gpustub_workspace::edit::templates;
 use serde_json::{Value, json};
 
 /// The files in `cmake`, beside the modules, each a template of the same name.

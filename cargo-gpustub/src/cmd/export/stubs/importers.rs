@@ -7,7 +7,7 @@ use gpustub_core::diag::{Diagnostic, UNKNOWN_FUNCTION, listing};
 use gpustub_core::library::Library;
 use gpustub_core::plan::Plan;
 use gpustub_image::{ImageFacts, Import, read_image_file};
-use gpustub_report::error::{Error, Result};
+use gpustub_workspace::error::{Error, Result};
 
 use crate::shipped;
 

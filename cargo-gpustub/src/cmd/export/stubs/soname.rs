@@ -12,9 +12,9 @@ use gpustub_core::suggest::nearest;
 use gpustub_core::target::Target;
 use gpustub_engine::toolchain::soname_script;
 use gpustub_image::is_stub_library;
-use gpustub_report::error::{Error, Result};
-use gpustub_report::ops::Operation;
-use gpustub_report::shell::Shell;
+use gpustub_workspace::error::{Error, Result};
+use gpustub_workspace::ops::Operation;
+use gpustub_workspace::shell::Shell;
 use gpustub_workspace::workspace::host_triple;
 
 use super::importers::{Importers, Provided};
@@ -72,7 +72,7 @@ pub fn run(
     if let Some(importers) = importers {
         importers.check_any(&provided)?;
         let found = importers.without_stub(&target.os, &provided);
-        shell.diagnostics(&found, &gpustub_report::report::Sources::new())?;
+        shell.diagnostics(&found, &gpustub_workspace::report::Sources::new())?;
     }
 
     let mut files = Files {

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{Edit, line_break, rust};
-use crate::templates;
+use crate::edit::templates;
 
 /// Text of a new build script. `name`: name of the helper in this package.
 pub fn new(name: &str, call: &str) -> String {

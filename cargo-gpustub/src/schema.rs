@@ -97,6 +97,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_file_for_editors_is_current() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/gpustub.schema.json");
+        let current = std::fs::read_to_string(file).unwrap();
+        assert!(current == schema(), "run `cargo xtask reference`");
+    }
+
+    #[test]
     fn every_field_and_section_is_in_the_schema() {
         let schema: Value = serde_json::from_str(&schema()).unwrap();
         for field in FIELDS {

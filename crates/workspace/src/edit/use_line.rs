@@ -11,7 +11,7 @@ use cargo_metadata::Edition;
 use serde_json::json;
 
 use super::{Edit, line_break, rust};
-use crate::templates;
+use crate::edit::templates;
 
 /// Purpose of a line.
 #[derive(Debug, Clone)]
