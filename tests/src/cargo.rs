@@ -27,7 +27,17 @@ pub fn without_own_cargo(command: &mut Command) {
 
 /// A program of this repository, built from the current tree.
 pub fn program(package: &str) -> Result<PathBuf> {
-    let mut build = cargo(&repository());
+    build(&repository(), package)
+}
+
+/// The program of `examples/hello-gpu`, built from the current tree.
+pub fn hello_gpu() -> Result<PathBuf> {
+    build(&repository().join("examples/hello-gpu"), "hello-gpu")
+}
+
+/// A program of the workspace in `directory`. All workspaces share one target directory.
+fn build(directory: &Path, package: &str) -> Result<PathBuf> {
+    let mut build = cargo(directory);
     build.args(["build", "--quiet", "--package", package, "--target-dir"]);
     succeed(build.arg(target_dir()))?;
     Ok(target_dir().join("debug").join(package))

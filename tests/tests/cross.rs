@@ -347,10 +347,10 @@ fn heavy_real_cuda_runtime_of_aarch64_is_bound() -> Result<()> {
     project.set("CARGO_TARGET_{}_LINKER", machine, &machine.compiler("c"));
     project.set("CARGO_TARGET_{}_RUNNER", machine, &runner(machine));
     let library = component("wheels/cudart-12.4-aarch64/nvidia/cuda_runtime/lib/libcudart.so.12")?;
-    let mut cargo = project.cargo(&["run", "--quiet", "--package", "hello-gpu", "--target"])?;
+    let mut cargo = project.cargo(&["run", "--quiet", "--target"])?;
     cargo
         .arg(machine.target().triple)
-        .current_dir(repository())
+        .current_dir(repository().join("examples/hello-gpu"))
         .env("GPUSTUB_CUDART_PATH", library);
     succeed(&mut cargo)?.expect_in_order(&[
         "cudart",

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 use gpustub_core::library::Library;
-use gpustub_tests::cargo::{gpustub, program};
+use gpustub_tests::cargo::{gpustub, hello_gpu};
 use gpustub_tests::command::succeed;
 use gpustub_tests::stubs::{Machine, plan_or_fail};
 use gpustub_tests::{Result, elf, scratch};
@@ -22,7 +22,7 @@ fn is_gpu_library(name: &str) -> bool {
 #[test]
 #[ignore = "needs PoCL and HIP: ./tests/run"]
 fn nothing_is_loaded_before_the_first_call() -> Result<()> {
-    let ran = succeed(Command::new(program("hello-gpu")?).env("LD_DEBUG", "files"))?;
+    let ran = succeed(Command::new(hello_gpu()?).env("LD_DEBUG", "files"))?;
     let (before, after) = (ran.stderr.split_once("transferring control"))
         .ok_or_else(|| ran.error("the loader did not say when the program starts"))?;
     assert!(!is_gpu_library(before), "{before}");
@@ -35,7 +35,7 @@ fn nothing_is_loaded_before_the_first_call() -> Result<()> {
 
 #[test]
 fn program_needs_and_exports_no_gpu_library() -> Result<()> {
-    let hello = program("hello-gpu")?;
+    let hello = hello_gpu()?;
     let needed = elf::needed(&hello)?;
     assert!(needed.contains(&"libc.so.6".to_owned()), "{needed:?}");
     assert!(

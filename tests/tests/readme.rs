@@ -3,9 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
-use gpustub_tests::cargo::program;
+use gpustub_tests::cargo::{hello_gpu, program};
 use gpustub_tests::command::{Ran, path_with, succeed, which};
-use gpustub_tests::components::target_dir;
 use gpustub_tests::readme::patched_directory;
 use gpustub_tests::{Result, repository, scratch};
 
@@ -55,15 +54,9 @@ fn shell(line: &str, dir: &Path) -> Result<Ran> {
 
 #[test]
 fn first_command_prints_the_table() -> Result<()> {
-    let commands = console_block("cargo run -p hello-gpu")?;
-    assert_eq!(
-        commands,
-        [("cargo run -p hello-gpu".to_owned(), Vec::new())]
-    );
-    let mut run = Command::new(env!("CARGO"));
-    run.current_dir(repository())
-        .args(["run", "--quiet", "-p", "hello-gpu", "--target-dir"])
-        .arg(target_dir());
+    let line = "cargo run --manifest-path examples/hello-gpu/Cargo.toml";
+    assert_eq!(console_block(line)?, [(line.to_owned(), Vec::new())]);
+    let mut run = Command::new(hello_gpu()?);
     let output = succeed(&mut run)?;
     let rows = ["LIBRARY", "cuda ", "cudart ", "hip ", "nvrtc ", "opencl "];
     for row in rows {

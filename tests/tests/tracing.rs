@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use gpustub_tests::cargo::program;
+use gpustub_tests::cargo::hello_gpu;
 use gpustub_tests::command::{Ran, run, succeed};
 use gpustub_tests::stubs::{Machine, Stubs, list_of, plan_or_fail};
 use gpustub_tests::{Result, repository, scratch};
 
 /// Runs the example with OpenCL as the only library.
 fn opencl(variables: &[(&str, &str)]) -> Result<Ran> {
-    let mut command = Command::new(program("hello-gpu")?);
+    let mut command = Command::new(hello_gpu()?);
     for library in ["CUDA", "CUDART", "NVRTC", "HIP"] {
         command.env(format!("GPUSTUB_{library}_PATH"), "off");
     }

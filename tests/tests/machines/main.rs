@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use gpustub_core::library::{Library, Returns};
-use gpustub_tests::cargo::program;
+use gpustub_tests::cargo::hello_gpu;
 use gpustub_tests::command::{Ran, succeed};
 use gpustub_tests::components::{component, wheel_libraries};
 use gpustub_tests::isolated::Isolated;
@@ -16,10 +16,6 @@ use gpustub_tests::stubs::{Machine, Stubs, plan_or_fail};
 use gpustub_tests::{Result, repository, scratch};
 
 const LIBRARIES: [&str; 5] = ["cuda", "cudart", "hip", "nvrtc", "opencl"];
-
-fn hello_gpu() -> Result<PathBuf> {
-    program("hello-gpu")
-}
 
 /// Reports of a run under `GPUSTUB_LOG=json`, one per library.
 fn reports(ran: &Ran) -> Result<Vec<serde_json::Value>> {
