@@ -377,14 +377,7 @@ INTERNAL int slot_count(const struct library_state *state);
 #define FOR_EACH_PART(part, state)                                                                 \
     for (struct part *part = next_part((state), NULL); part; part = next_part((state), part))
 
-/* load.c */
-INTERNAL const struct toolkit *claim_toolkit(struct family *family, const struct result *result,
-                                             const char *claimed_by);
-INTERNAL struct result *settle_library(struct library_state *state);
-INTERNAL int is_exiting(void);
-INTERNAL void register_finish(void);
-
-/* call.c */
+/* resolve.c */
 struct binding {
     const char *name;              /* in the library */
     const char *explanation;       /* reason of a refused or missing function; or NULL */
@@ -395,6 +388,11 @@ struct binding {
 };
 INTERNAL void *resolve_slot(const struct slot *slot, const struct library *library,
                             const struct result *result, struct binding *binding);
+
+/* load.c */
+INTERNAL struct result *settle_library(struct library_state *state);
+INTERNAL int is_exiting(void);
+INTERNAL void register_finish(void);
 INTERNAL void *adapt(const struct slot *slot, const struct binding *binding);
 
 /* hook.c */

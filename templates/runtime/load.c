@@ -19,27 +19,6 @@ int is_exiting(void)
     return LOAD_ACQUIRE(&gpustub1_exiting);
 }
 
-/* Makes the result's toolkit that of the family unless it has one. Returns the family's toolkit. */
-const struct toolkit *claim_toolkit(struct family *family, const struct result *result,
-                                    const char *claimed_by)
-{
-    struct toolkit *theirs = LOAD_ACQUIRE(&family->toolkit);
-    if (theirs)
-        return theirs;
-    struct toolkit *mine = malloc(sizeof *mine);
-    if (!mine)
-        return NULL;
-    mine->major = result->toolkit;
-    mine->root = result->root ? copy_string(result->root) : NULL;
-    mine->claimed_by = claimed_by;
-    if (__atomic_compare_exchange_n(&family->toolkit, &theirs, mine, 0, __ATOMIC_ACQ_REL,
-                                    __ATOMIC_ACQUIRE))
-        return mine;
-    free((char *)mine->root);
-    free(mine);
-    return theirs;
-}
-
 /* ---- read-only slots ------------------------------------------------------------------------ */
 
 /* Changes the protection of an object's pages that contain only slots. */

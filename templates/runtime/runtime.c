@@ -9,6 +9,7 @@
 #include "file_check.c"
 #include "preload.c"
 #include "version_query.c"
+#include "resolve.c"
 #include "candidate.c"
 #include "search.c"
 #include "load.c"

@@ -414,6 +414,27 @@ static struct result *search_once(const struct library *library, const struct to
     return result;
 }
 
+/* Makes the result's toolkit that of the family unless it has one. Returns the family's toolkit. */
+static const struct toolkit *claim_toolkit(struct family *family, const struct result *result,
+                                           const char *claimed_by)
+{
+    struct toolkit *theirs = LOAD_ACQUIRE(&family->toolkit);
+    if (theirs)
+        return theirs;
+    struct toolkit *mine = malloc(sizeof *mine);
+    if (!mine)
+        return NULL;
+    mine->major = result->toolkit;
+    mine->root = result->root ? copy_string(result->root) : NULL;
+    mine->claimed_by = claimed_by;
+    if (__atomic_compare_exchange_n(&family->toolkit, &theirs, mine, 0, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_ACQUIRE))
+        return mine;
+    free((char *)mine->root);
+    free(mine);
+    return theirs;
+}
+
 static int same_toolkit(const struct toolkit *toolkit, const struct result *result)
 {
     const char *a = toolkit->root, *b = result->root;

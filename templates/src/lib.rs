@@ -58,6 +58,7 @@ templates![
     "runtime/preload.c",
     "runtime/query.c",
     "runtime/report.c",
+    "runtime/resolve.c",
     "runtime/runtime.c",
     "runtime/search.c",
     "runtime/search_dirs.c",

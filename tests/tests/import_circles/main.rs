@@ -1,5 +1,6 @@
-//! No files of a crate import from each other in a circle.
+//! No files of a crate, or of the run time in C, use each other in a circle.
 
+mod c;
 mod modules;
 mod scan;
 
@@ -41,6 +42,16 @@ fn no_crate_has_an_import_circle() -> Result<()> {
         found.extend(circles(&Modules::read(&root)?.imports()));
     }
     assert!(found.is_empty(), "{} circles: {found:#?}", found.len());
+    Ok(())
+}
+
+/// The one circle is recursion: a toolkit library is searched for with the driver's version, for which the
+/// driver is loaded first (`search.c`).
+#[test]
+fn the_run_time_has_one_circle() -> Result<()> {
+    let directory = repository().join("templates/runtime");
+    let circle = ["load.c", "search.c"].map(|file| directory.join(file));
+    assert_eq!(circles(&c::calls(&directory)?), [BTreeSet::from(circle)]);
     Ok(())
 }
 
