@@ -50,8 +50,3 @@ pub fn run(command: Command, shell: &mut Shell) -> Result<bool> {
         Command::Man(options) => man::run(&options, shell),
     }
 }
-
-/// `1 file`, `2 files`.
-fn number(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
-}

@@ -8,6 +8,7 @@ mod dependencies;
 mod exports;
 mod schema;
 mod shipped;
+mod state;
 mod toolkit;
 
 use std::ffi::OsString;

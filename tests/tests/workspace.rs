@@ -329,3 +329,24 @@ fn scripts_are_bash_and_executable() -> Result<()> {
     }
     Ok(())
 }
+
+/// What several commands read is below them, in `cargo-gpustub/src/state.rs`.
+#[test]
+fn no_command_imports_another() -> Result<()> {
+    let directory = repository().join("cargo-gpustub/src/cmd");
+    let files = tracked(&["cargo-gpustub/src/cmd"])?;
+    assert!(files.len() > 40, "{files:?}");
+    for file in files {
+        let relative = file.strip_prefix(&directory)?.with_extension("");
+        let command = relative.iter().next().unwrap_or_default().to_string_lossy();
+        for line in fs::read_to_string(&file)?.lines() {
+            for (_, path) in line
+                .match_indices("cmd::")
+                .map(|(at, _)| line.split_at(at + 5))
+            {
+                assert!(path.starts_with(&*command), "{}: {line}", file.display());
+            }
+        }
+    }
+    Ok(())
+}

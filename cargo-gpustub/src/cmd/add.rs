@@ -1,7 +1,6 @@
 //! `cargo gpustub add`: `[stub.<library>]` and `[toolkit]` tables in `GpuStub.toml`.
 
-mod headers;
-pub mod offer;
+mod offer;
 mod own;
 mod toolkit;
 
@@ -11,7 +10,7 @@ use cargo_metadata::Package;
 use gpustub_core::diag::{Diagnostic, MISSING_HEADER_VERSION, UNKNOWN_VERSION, has_errors};
 use gpustub_core::library::Library;
 use gpustub_core::plan::plan;
-use gpustub_workspace::edit::as_before;
+use gpustub_workspace::edit::gpustub_toml::add_stub;
 use gpustub_workspace::error::{Error, Result};
 use gpustub_workspace::ops::{self, Operation};
 use gpustub_workspace::report::Sources;
@@ -19,14 +18,12 @@ use gpustub_workspace::selection::Selection;
 use gpustub_workspace::shell::Shell;
 use gpustub_workspace::tables::{Declared, FILE};
 use gpustub_workspace::workspace::{Depth, Workspace, directory, target};
-use toml_edit::{DocumentMut, Item, Table};
 
 use crate::cli;
 use crate::dependencies::Dependencies;
 use crate::shipped;
+use crate::state::headers::KnownHeaders;
 use crate::toolkit::installed::Found;
-
-pub use headers::KnownHeaders;
 
 /// Runs the command.
 pub fn run(options: &cli::Add, shell: &mut Shell) -> Result<bool> {
@@ -80,7 +77,7 @@ fn add_libraries(options: &cli::Add, shell: &mut Shell) -> Result<bool> {
         library, header, ..
     } in &requests
     {
-        text = insert(&text, &library.id, header.as_deref())
+        text = add_stub(&text, &library.id, header.as_deref())
             .map_err(|why| Error::new(format!("could not edit `{}`: {why}", declared.shown)))?;
     }
     let added = Declared::from_text(directory(package), text.clone())?;
@@ -217,108 +214,6 @@ fn report(requests: &[Request], shown: &str, shell: &mut Shell) {
                 "Adding"
             },
             format!("{} ({}){with}", library.id, library.title),
-        );
-    }
-}
-
-/// Adds `[stub.<id>]` to the text, and sets its `header-version` if one is given.
-pub fn insert(text: &str, id: &str, header: Option<&str>) -> std::result::Result<String, String> {
-    let mut document: DocumentMut = text.parse().map_err(|e| format!("{e}"))?;
-    let trailing = document.trailing().as_str().unwrap_or_default().to_owned();
-    let empty = document.is_empty();
-    let stubs = document.entry("stub").or_insert_with(|| {
-        let mut stubs = Table::new();
-        stubs.set_implicit(true);
-        Item::Table(stubs)
-    });
-    let stubs = stubs.as_table_like_mut().ok_or("`stub` is not a table")?;
-    let is_new = !stubs.contains_key(id);
-    let stub = stubs.entry(id).or_insert_with(|| Item::Table(Table::new()));
-    let table = stub
-        .as_table_like_mut()
-        .ok_or_else(|| format!("`stub.{id}` is not a table"))?;
-    if let Some(header) = header {
-        match table.get_mut("header-version").and_then(Item::as_value_mut) {
-            Some(value) => {
-                let decor = value.decor().clone();
-                *value = header.into();
-                *value.decor_mut() = decor;
-            }
-            None => drop(table.insert("header-version", toml_edit::value(header))),
-        }
-    }
-    if let Some(table) = stub
-        .as_table_mut()
-        .filter(|table| is_new && !table.is_dotted())
-    {
-        // Comments at the end of the file stay above the new table.
-        let comments = if trailing.trim().is_empty() {
-            ""
-        } else {
-            trailing.as_str()
-        };
-        table
-            .decor_mut()
-            .set_prefix(format!("{comments}{}", if empty { "" } else { "\n" }));
-        if !comments.is_empty() {
-            document.set_trailing("");
-        }
-    }
-    Ok(as_before(text, &document.to_string()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::insert;
-
-    #[test]
-    fn insert_adds_tables_and_keeps_the_rest() {
-        for (before, after) in [
-            (
-                "schema = 1\n",
-                "schema = 1\n\n[stub.cudart]\nheader-version = \"12\"\n",
-            ),
-            (
-                "schema = 1 # one\n# end\n",
-                "schema = 1 # one\n# end\n\n[stub.cudart]\nheader-version = \"12\"\n",
-            ),
-            (
-                "schema = 1\n\n[stub.nvrtc] # a\nmajors = [ \"12\" ]\n",
-                "schema = 1\n\n[stub.nvrtc] # a\nmajors = [ \"12\" ]\n\n[stub.cudart]\nheader-version = \"12\"\n",
-            ),
-            (
-                "schema = 1\n[stub.cudart]\n  header-version = \"11\" # old\n[stub.cuda]\n",
-                "schema = 1\n[stub.cudart]\n  header-version = \"12\" # old\n[stub.cuda]\n",
-            ),
-            (
-                "schema = 1\n[stub]\ncuda = {}\n",
-                "schema = 1\n[stub]\ncuda = {}\n\n[stub.cudart]\nheader-version = \"12\"\n",
-            ),
-            (
-                "schema = 1\nstub = { cuda = {} }\n",
-                "schema = 1\nstub = { cuda = {} , cudart.header-version = \"12\" }\n",
-            ),
-        ] {
-            assert_eq!(insert(before, "cudart", Some("12")).unwrap(), after);
-        }
-        assert_eq!(
-            insert("schema = 1\n", "cuda", None).unwrap(),
-            "schema = 1\n\n[stub.cuda]\n"
-        );
-        assert_eq!(
-            insert("schema = 1\r\n", "cuda", None).unwrap(),
-            "schema = 1\r\n\r\n[stub.cuda]\r\n"
-        );
-        assert!(insert("stub = 1", "cuda", None).is_err());
-    }
-
-    #[test]
-    fn insert_appends_consecutive_tables() {
-        let one = insert("schema = 1\n", "cudart", Some("12")).unwrap();
-        let two = insert(&one, "cuda", None).unwrap();
-        assert_eq!(
-            two,
-            "schema = 1\n\n[stub.cudart]\nheader-version = \"12\"\n\n[stub.cuda]\n"
         );
     }
 }

@@ -16,12 +16,12 @@ use gpustub_core::diag::{Diagnostic, MALFORMED_SUPER_ARCHIVE};
 use gpustub_core::suggest::nearest;
 use gpustub_engine::archive::replace;
 use gpustub_workspace::error::{Error, Result};
+use gpustub_workspace::output::number;
 use gpustub_workspace::report::Sources;
 use gpustub_workspace::shell::Shell;
 use memmap2::Mmap;
 
 use crate::cli::{Archive, ArchiveCommand};
-use crate::cmd::number;
 
 /// Runs the command.
 pub fn run(options: &Archive, shell: &mut Shell) -> Result<bool> {

@@ -2,7 +2,6 @@
 
 mod apply;
 mod build_scripts;
-mod facts;
 mod files;
 mod fix;
 mod policies;
@@ -13,19 +12,18 @@ use std::path::Path;
 
 use gpustub_core::diag::{Diagnostic, Level, has_errors};
 use gpustub_workspace::directories::is_root;
+use gpustub_workspace::display_path::slashes;
 use gpustub_workspace::error::{Error, Result};
 use gpustub_workspace::output::MessageFormat;
+use gpustub_workspace::output::number;
 use gpustub_workspace::shell::Shell;
 use gpustub_workspace::tables::Declared;
 use gpustub_workspace::workspace::NO_PACKAGE;
 
 use crate::cli;
-use crate::cmd::number;
 
 use apply::apply_policies;
-pub(super) use facts::{Texts, gather};
 use policies::{Policies, start};
-use report::slashes;
 
 /// Runs the command. Returns whether no finding is denied.
 pub fn run(options: &cli::Check, shell: &mut Shell) -> Result<bool> {

@@ -9,9 +9,7 @@ use std::fmt::Write;
 
 use cargo_metadata::Package;
 use gpustub_core::device_link::LinkPlan;
-use gpustub_core::diag::{
-    Code, DUPLICATE_DEVICE_SYMBOL, Diagnostic, INDIRECT_DEVICE_LIBRARY, has_errors,
-};
+use gpustub_core::diag::has_errors;
 use gpustub_core::library::Role;
 use gpustub_core::manifest::{Archive, LibraryType, Stub};
 use gpustub_core::plan::{LibraryPlan, Plan};
@@ -21,7 +19,6 @@ use gpustub_workspace::error::{Error, Result};
 use gpustub_workspace::finalizer;
 use gpustub_workspace::graph::Graph;
 use gpustub_workspace::output::MessageFormat;
-use gpustub_workspace::providers::analyse;
 use gpustub_workspace::report::json::FORMAT_VERSION;
 use gpustub_workspace::shell::Shell;
 use gpustub_workspace::tables::{Declared, FILE};
@@ -29,6 +26,7 @@ use gpustub_workspace::workspace::{Depth, Workspace, target};
 use serde::Serialize;
 
 use crate::cli::{self, PlanFormat};
+use crate::state::plan_errors;
 
 /// Runs the command.
 pub fn run(options: &cli::Plan, shell: &mut Shell) -> Result<bool> {
@@ -72,7 +70,7 @@ pub fn run(options: &cli::Plan, shell: &mut Shell) -> Result<bool> {
     let device = DeviceGraph::read(&graph, &selected);
     let (links, refused) = device.plan();
     let complete = clean && device.is_whole(&links);
-    let found = all_refused(&graph, &selected, refused);
+    let found = plan_errors::with_links(&graph, &selected, refused);
     shell.diagnostics(&found, &graph.sources())?;
     clean &= !has_errors(&found);
     if !complete {
@@ -112,27 +110,6 @@ pub fn run(options: &cli::Plan, shell: &mut Shell) -> Result<bool> {
         PlanFormat::Dot => shell.data(links.to_dot())?,
     }
     Ok(clean)
-}
-
-/// Errors in the plan of the selected packages, whose files have no errors.
-pub fn refused(graph: &Graph, selected: &[&Package]) -> Vec<Diagnostic> {
-    all_refused(graph, selected, DeviceGraph::read(graph, selected).plan().1)
-}
-
-/// Errors of providers and of device links. Duplicate device code comes first: until one copy is
-/// removed, `sync` writes no device link that could reach all libraries.
-fn all_refused(graph: &Graph, selected: &[&Package], links: Vec<Diagnostic>) -> Vec<Diagnostic> {
-    let has_code = |one: &Diagnostic, code: &Code| one.code.id == code.id;
-    let mut found = analyse(&graph.nodes, &graph.images(selected));
-    found.extend(links);
-    if found
-        .iter()
-        .any(|one| has_code(one, &DUPLICATE_DEVICE_SYMBOL))
-    {
-        found.retain(|one| !has_code(one, &INDIRECT_DEVICE_LIBRARY));
-        found.sort_by_key(|one| !has_code(one, &DUPLICATE_DEVICE_SYMBOL));
-    }
-    found
 }
 
 /// Reports that the plan is not shown, in the human-readable formats only.

@@ -1,27 +1,22 @@
 //! `cargo gpustub sync`: updates files from `GpuStub.toml`.
 
-mod package;
 mod refused;
 mod show;
 
 use std::collections::BTreeSet;
 
-use cargo_metadata::Package;
-use gpustub_core::diag::{Diagnostic, OUT_OF_SYNC, has_errors};
-use gpustub_workspace::error::{Error, Result};
+use gpustub_core::diag::{OUT_OF_SYNC, has_errors};
+use gpustub_workspace::error::Result;
 use gpustub_workspace::finalizer;
-use gpustub_workspace::lock;
-use gpustub_workspace::ops::{self, Operation, Pending};
+use gpustub_workspace::ops::{self, Operation};
 use gpustub_workspace::report::Sources;
-use gpustub_workspace::selection::Selection;
 use gpustub_workspace::shell::Shell;
-use gpustub_workspace::tables::{self, Declared, Members};
+use gpustub_workspace::tables::{Declared, Members};
 use gpustub_workspace::workspace::{Depth, Workspace, host_triple, target};
 
 use crate::cli;
-use crate::cmd::add::offer;
-use crate::toolkit::headers::Headers;
-use crate::toolkit::{self, SyncProgress};
+use crate::state::{dlopen, pending};
+use crate::toolkit::SyncProgress;
 
 /// Runs the command.
 pub fn run(options: &cli::Sync, shell: &mut Shell) -> Result<bool> {
@@ -33,7 +28,7 @@ pub fn run(options: &cli::Sync, shell: &mut Shell) -> Result<bool> {
     // A program need not declare the CUDA code that it links.
     if declared.is_empty() && !has_links {
         let remains = workspace.selected()?.into_iter();
-        let remains: Vec<_> = remains.filter_map(package::remains).collect();
+        let remains: Vec<_> = remains.filter_map(pending::remains).collect();
         shell.diagnostics(&remains, &Sources::new())?;
         return Err(Declared::none(&workspace.selected()?));
     }
@@ -54,7 +49,8 @@ pub fn run(options: &cli::Sync, shell: &mut Shell) -> Result<bool> {
         shell.detail("Checking", format!("{} ({})", package.name, one.shown));
     }
     let members = Members::new(&declared, &others);
-    let (operations, mut found) = pending(&workspace, &options.cargo, &members, has_links)?;
+    let (operations, mut found) =
+        pending::pending(&workspace, &options.cargo, &members, has_links)?;
     let mut sources = Sources::new();
     let shared = Declared::read_shared(&workspace)?;
     if let Some(shared) = &shared {
@@ -80,10 +76,10 @@ pub fn run(options: &cli::Sync, shell: &mut Shell) -> Result<bool> {
     // Before changes for which cargo would have to resolve dependencies again.
     let stubs = declared.iter().flat_map(|(_, one)| &one.manifest.stubs);
     let stubs: BTreeSet<&str> = stubs.map(|stub| stub.id.value.as_str()).collect();
-    offer::warn_of_dlopen(&options.cargo, &workspace, &target.triple, &stubs, shell)?;
+    dlopen::warn(&options.cargo, &workspace, &target.triple, &stubs, shell)?;
     let read_only = options.check || options.dry_run;
     if !read_only {
-        refuse_locked(&options.cargo, &operations)?;
+        pending::refuse_locked(&options.cargo, &operations)?;
         let mut progress = SyncProgress::new(&workspace, shared.as_ref(), shell);
         ops::apply(&operations, |operation| progress.report(operation))?;
         progress.finish();
@@ -127,7 +123,7 @@ fn load(options: &cli::Sync, shell: &mut Shell) -> Result<Option<(Workspace, boo
     }
     let repairs: Result<Vec<Operation>> = broken.iter().map(finalizer::Broken::repair).collect();
     let repairs = repairs?;
-    refuse_locked(&options.cargo, &repairs)?;
+    pending::refuse_locked(&options.cargo, &repairs)?;
     ops::apply(&repairs, |_| {})?;
     // Resolves the dependencies too, which the members alone do not show.
     let resolved = Workspace::load(&options.cargo, Depth::Graph(&host_triple()));
@@ -144,65 +140,4 @@ fn load(options: &cli::Sync, shell: &mut Shell) -> Result<Option<(Workspace, boo
             Err(error)
         }
     }
-}
-
-/// Rejects, with `--locked`, changes for which cargo would update `Cargo.lock`.
-pub fn refuse_locked(options: &Selection, operations: &[Operation]) -> Result<()> {
-    let is_manifest = |one: &&Operation| one.path.ends_with("Cargo.toml");
-    match operations.iter().find(is_manifest) {
-        Some(one) if options.is_locked() => {
-            let message = format!(
-                "`{}` and Cargo.lock must be updated, but `--locked` was passed",
-                one.shown
-            );
-            let help = "run `cargo gpustub sync` without `--locked`, and commit the changes";
-            Err(Error::new(message).help(help))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Changes that make the files agree with these declarations, and diagnostics. `has_links`: finalizers
-/// may be needed.
-pub fn pending(
-    workspace: &Workspace,
-    options: &Selection,
-    members: &Members,
-    has_links: bool,
-) -> Result<(Vec<Operation>, Vec<Diagnostic>)> {
-    let mut pending = Pending::default();
-    let mut found = Vec::new();
-    for package in workspace.selected()? {
-        package::remove_stale_lines(workspace, members, package, &mut pending)?;
-        if !has_links {
-            finalizer::remove_lines(package, &mut pending)?;
-        }
-        let is_it = |(one, _): &(&Package, _)| one.id == package.id;
-        if !members.selected.iter().any(is_it) && !finalizer::is_one(package) {
-            found.extend(package::remains(package));
-        }
-    }
-    for (package, one) in &members.selected {
-        found.extend(refused::declarations(one));
-        if one.provides() || one.has_rdc() || one.has_modules() || one.has_archives() {
-            package::edits(workspace, members, package, one, &mut pending, &mut found)?;
-        }
-    }
-    if has_links {
-        finalizer::operations(workspace, options, &mut pending, &mut found)?;
-    }
-    let lock = lock::text(members.all().map(|(_, one)| one));
-    pending.write(&workspace.root().join(lock::FILE), lock)?;
-    if let Some(shared) = Declared::read_shared(workspace)? {
-        let made = toolkit::operations(workspace, &shared, &Headers::new(), &mut found)?;
-        made.into_iter().for_each(|one| pending.push(one));
-    }
-    Ok((pending.into_operations(), found))
-}
-
-/// Diagnostic for a file that `sync` would change.
-pub fn drift(operation: &Operation) -> Diagnostic {
-    let what = format!("`{}` does not agree with {}", operation.shown, tables::FILE);
-    let one = Diagnostic::error(&OUT_OF_SYNC, what).with_origin(&operation.shown, 0..0);
-    one.help("run `cargo gpustub sync`")
 }

@@ -1,12 +1,12 @@
 //! Runs `cargo tree`. Unlike `cargo metadata`, which merges the features of all members, it
 //! resolves chosen packages with given features, as cargo builds them.
 
-use std::process::{Command, Output};
+use std::process::Output;
 
 use crate::error::{Error, Result};
 use cargo_metadata::{DependencyKind, Package};
 
-use crate::environment::variable;
+use crate::cargo;
 use crate::selection::{Selection, add_features};
 use crate::workspace::Workspace;
 
@@ -45,12 +45,8 @@ pub struct Query<'a> {
 impl Query<'_> {
     /// Runs cargo. The command may have failed.
     pub fn run(&self) -> Result<Output> {
-        let cargo = variable("CARGO").unwrap_or_else(|| "cargo".into());
-        let mut command = Command::new(cargo);
+        let mut command = cargo::command("tree", &self.workspace.root().join("Cargo.toml"));
         command
-            .arg("tree")
-            .arg("--manifest-path")
-            .arg(self.workspace.root().join("Cargo.toml"))
             .args(["--edges", self.edges, "--charset", "ascii"])
             .args(["--color", "never", "--format", "{p}\t{f}"]);
         for package in self.packages {
@@ -71,9 +67,7 @@ impl Query<'_> {
             command.args(["--target", target]);
         }
         command.args(self.options.cargo_arguments());
-        command
-            .output()
-            .map_err(|e| Error::new(format!("could not run `cargo tree`: {e}")))
+        cargo::output(&mut command)
     }
 
     /// Output of cargo for a tree that must exist.

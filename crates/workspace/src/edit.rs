@@ -2,6 +2,7 @@
 
 pub mod build_rs;
 pub mod cargo_toml;
+pub mod gpustub_toml;
 pub mod path_dependencies;
 mod rust;
 pub mod templates;

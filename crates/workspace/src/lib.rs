@@ -2,6 +2,7 @@
 //! device links need. Also edits of their files, and the output of `cargo gpustub`: diagnostics in each
 //! `--message-format`, status lines, and changes to files as values.
 
+pub mod cargo;
 pub mod cargo_tree;
 pub mod codes;
 pub mod device_graph;

@@ -58,3 +58,8 @@ pub enum Verbosity {
     /// Changes and results, and each checked package and file.
     Verbose,
 }
+
+/// `1 file`, `2 files`.
+pub fn number(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}

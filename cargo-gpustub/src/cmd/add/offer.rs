@@ -1,22 +1,17 @@
 //! Libraries that dependencies link: listed by `add` without a library, and noted with one.
 
 use std::collections::BTreeSet;
-use std::fs;
 
-use gpustub_check::DLOPENING_DEPENDENCY;
-use gpustub_check::known_crates::{Known, dlopening};
-use gpustub_core::diag::Diagnostic;
 use gpustub_core::library::Library;
 use gpustub_core::manifest::Manifest;
 use gpustub_workspace::error::{Error, Result};
-use gpustub_workspace::report::Sources;
-use gpustub_workspace::selection::Selection;
 use gpustub_workspace::shell::Shell;
-use gpustub_workspace::workspace::{Depth, Workspace, target};
+use gpustub_workspace::workspace::target;
 
-use super::headers::KnownHeaders;
-use crate::dependencies::{Dependencies, Dependency, crates};
+use crate::dependencies::Dependencies;
 use crate::shipped;
+use crate::state::dlopen::{self, listing};
+use crate::state::headers::KnownHeaders;
 use crate::toolkit::installed::Found;
 
 /// Lists the libraries that the dependencies link, and the command that adds them, which begins with
@@ -32,12 +27,12 @@ pub fn list(
     for one in &dependencies.linked {
         let links = one.links();
         if !links.is_empty() {
-            let ids = join(&links);
+            let ids = listing(&links);
             shell.status("Found", format!("{one}, which links {ids}"));
             linked.extend(links);
         }
     }
-    warn(dependencies, None, shell)?;
+    dlopen::warn_of(&dependencies.linked, None, shell)?;
     if linked.is_empty() {
         let known: Vec<&str> = Library::builtin_ids().collect();
         return Err(
@@ -92,14 +87,14 @@ pub fn note_missing(
     command: &str,
     shell: &mut Shell,
 ) -> Result<()> {
-    warn(dependencies, Some(added), shell)?;
+    dlopen::warn_of(&dependencies.linked, Some(added), shell)?;
     for one in &dependencies.linked {
         let mut missing = one.links();
         missing.retain(|id| !added.contains(id) && !declares(manifest, id));
         if !missing.is_empty() {
             shell.note(format!(
                 "{one} links {}, too: `{command} {}`",
-                join(&missing),
+                listing(&missing),
                 words(&missing)
             ));
         }
@@ -107,72 +102,8 @@ pub fn note_missing(
     Ok(())
 }
 
-/// Warns of dependencies that never call the stubs of these libraries, or of any.
-fn warn(
-    dependencies: &Dependencies,
-    ids: Option<&BTreeSet<&str>>,
-    shell: &mut Shell,
-) -> Result<()> {
-    warn_of(&dependencies.linked, ids, shell)
-}
-
-/// Warns of crates of a workspace that never call the stubs `ids`. Only a lock file that names one of these
-/// crates is worth the time for resolving features.
-pub fn warn_of_dlopen(
-    options: &Selection,
-    workspace: &Workspace,
-    triple: &str,
-    ids: &BTreeSet<&str>,
-    shell: &mut Shell,
-) -> Result<()> {
-    let lock = fs::read_to_string(workspace.root().join("Cargo.lock")).unwrap_or_default();
-    let is_locked = |name| lock.contains(&format!("name = \"{name}\"\n"));
-    if ids.is_empty() || !dlopening().any(is_locked) {
-        return Ok(());
-    }
-    // A graph that cannot be resolved, without a network for example, is no error of `sync`.
-    match Workspace::load(options, Depth::Graph(triple)) {
-        Ok(workspace) => warn_of(&crates(&workspace.metadata), Some(ids), shell),
-        Err(_) => Ok(()),
-    }
-}
-
-fn warn_of(crates: &[Dependency], ids: Option<&BTreeSet<&str>>, shell: &mut Shell) -> Result<()> {
-    let mut found = Vec::new();
-    for one in crates {
-        let Some(row) = one.dlopens() else {
-            continue;
-        };
-        let libraries = unreached(one, row, ids);
-        if !libraries.is_empty() {
-            let message = format!(
-                "{one} opens its libraries with dlopen and never calls the stubs of {}",
-                join(&libraries)
-            );
-            let warning = Diagnostic::warning(&DLOPENING_DEPENDENCY.code, message);
-            found.push(warning.help(row.dlopen_help()));
-        }
-    }
-    shell.diagnostics(&found, &Sources::new())
-}
-
-/// Libraries that a crate opens with dlopen.
-fn unreached(
-    one: &Dependency,
-    row: &'static Known,
-    ids: Option<&BTreeSet<&str>>,
-) -> BTreeSet<&'static str> {
-    let mut libraries = row.opened_libraries(&one.features);
-    libraries.retain(|id| ids.is_none_or(|ids| ids.contains(id)));
-    libraries
-}
-
 fn declares(manifest: &Manifest, id: &str) -> bool {
     manifest.stubs.iter().any(|stub| stub.id.value == id)
-}
-
-fn join(ids: &BTreeSet<&str>) -> String {
-    ids.iter().copied().collect::<Vec<_>>().join(", ")
 }
 
 fn words(ids: &BTreeSet<&str>) -> String {

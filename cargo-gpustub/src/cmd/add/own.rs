@@ -10,6 +10,7 @@ use gpustub_core::manifest::Stub;
 use gpustub_core::symbols::SymbolList;
 use gpustub_workspace::display_path::display_path;
 use gpustub_workspace::edit::as_before;
+use gpustub_workspace::edit::gpustub_toml::add_stub;
 use gpustub_workspace::error::{Error, Result};
 use gpustub_workspace::ops::{self, Operation};
 use gpustub_workspace::report::Sources;
@@ -18,7 +19,6 @@ use gpustub_workspace::tables::{Declared, FILE};
 use gpustub_workspace::workspace::{Depth, Workspace, directory, target};
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Value};
 
-use super::insert;
 use crate::c_headers::{self, Request};
 use crate::{cli, exports};
 
@@ -64,7 +64,7 @@ pub fn add(options: &cli::Add, file: &Path, shell: &mut Shell) -> Result<bool> {
 
     let header = options.header_version.last();
     let header = header.map(|header| header.version.as_str());
-    let text = insert(&declared.text, id, header)
+    let text = add_stub(&declared.text, id, header)
         .and_then(|text| {
             complete(
                 &text,

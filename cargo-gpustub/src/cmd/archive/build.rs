@@ -13,13 +13,13 @@ use gpustub_superarchive::{
     CanonicalBitcode, LayerId, LayerPosition, Outcome, Plan, Request, Source, View, ViewId,
 };
 use gpustub_workspace::error::{Error, Result};
+use gpustub_workspace::output::number;
 use gpustub_workspace::report::Sources;
 use gpustub_workspace::shell::Shell;
 use gpustub_workspace::tables::{Declared, FILE};
 use gpustub_workspace::workspace::{Depth, Workspace};
 
 use crate::cli::ArchiveBuild;
-use crate::cmd::number;
 
 /// Runs the command.
 pub fn run(options: &ArchiveBuild, shell: &mut Shell) -> Result<bool> {

@@ -10,11 +10,11 @@ use gpustub_archive::{SuperArchive, View};
 use gpustub_engine::archive::replace;
 use gpustub_superarchive::{Binding, Definition, Input, write_archive};
 use gpustub_workspace::error::{Error, Result};
+use gpustub_workspace::output::number;
 use gpustub_workspace::shell::Shell;
 
 use super::{ArchiveResult, text, views};
 use crate::cli::ArchiveExtract;
-use crate::cmd::number;
 
 /// Runs the command.
 pub fn run(

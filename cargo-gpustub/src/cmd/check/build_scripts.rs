@@ -1,13 +1,12 @@
 //! Libraries that build scripts pass to the linker, as `cargo check` reports them.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use cargo_metadata::{BuildScript, Message, Package, PackageId, TargetKind};
 use gpustub_check::workspace::LinkLibrary;
 use gpustub_core::diag::Origin;
+use gpustub_workspace::cargo;
 use gpustub_workspace::display_path::display_path;
-use gpustub_workspace::environment::variable;
 use gpustub_workspace::error::{Error, Result};
 use gpustub_workspace::workspace::Workspace;
 
@@ -28,16 +27,7 @@ pub fn run(
     selected: &[&Package],
 ) -> Result<Vec<Linked>> {
     // `cargo build` would link programs, which fails without the libraries that this check is to find.
-    let mut command = Command::new(variable("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.args([
-        "check",
-        "--quiet",
-        "--message-format",
-        "json-render-diagnostics",
-    ]);
-    command
-        .arg("--manifest-path")
-        .arg(workspace.root().join("Cargo.toml"));
+    let mut command = cargo::check(&workspace.root().join("Cargo.toml"));
     command.args(options.cargo.cargo_arguments());
     for package in selected {
         command.args(["--package", &package.id.repr]);
@@ -49,8 +39,7 @@ pub fn run(
             .flat_map(|target| ["--target", target]),
     );
     options.cargo.add_features(&mut command);
-    let output = command.stderr(Stdio::inherit()).output();
-    let output = output.map_err(|e| Error::new(format!("could not run cargo: {e}")))?;
+    let output = cargo::output(&mut command)?;
     if !output.status.success() {
         let message = "could not run the build scripts: `cargo check` failed";
         return Err(Error::new(message).help("see its errors above, or check without `--build`"));

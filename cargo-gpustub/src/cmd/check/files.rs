@@ -10,13 +10,14 @@ use gpustub_check::{
     Check, FlawKind, Kind, Package, RULES, check, check_process, gpu_images, read,
 };
 use gpustub_core::diag::{Diagnostic, IO_ERROR};
+use gpustub_workspace::display_path::slashes;
 use gpustub_workspace::error::{Error, Result};
 use gpustub_workspace::imports::misfits;
+use gpustub_workspace::output::number;
 use gpustub_workspace::status_line::StatusLine;
 
 use super::policies::Policies;
-use super::report::{Report, slashes};
-use crate::cmd::number;
+use super::report::Report;
 
 /// Checks the named files and directories.
 pub fn check_paths(paths: &[PathBuf], policies: &Policies, status: &StatusLine) -> Result<Report> {

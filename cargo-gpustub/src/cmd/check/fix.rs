@@ -11,6 +11,7 @@ use gpustub_core::diag::{Diagnostic, MISSING_HEADER_VERSION, has_errors};
 use gpustub_core::ids::Id;
 use gpustub_core::library::Library;
 use gpustub_workspace::edit::as_before;
+use gpustub_workspace::edit::gpustub_toml::add_stub;
 use gpustub_workspace::error::{Error, Result};
 use gpustub_workspace::finalizer;
 use gpustub_workspace::graph::Graph;
@@ -24,8 +25,9 @@ use super::apply::apply_policies;
 use super::policies::Policies;
 use super::workspace;
 use crate::cli;
-use crate::cmd::{add, sync};
 use crate::dependencies;
+use crate::state::headers::KnownHeaders;
+use crate::state::pending;
 
 /// Applies and reports the fixes. The check that follows reports the remaining findings.
 pub fn run(options: &cli::Check, here: &str, shell: &mut Shell) -> Result<()> {
@@ -33,7 +35,7 @@ pub fn run(options: &cli::Check, here: &str, shell: &mut Shell) -> Result<()> {
     for make in [manifests, tree] {
         let operations = make(options, here)?;
         guard(options, &operations)?;
-        sync::refuse_locked(&options.cargo, &operations)?;
+        pending::refuse_locked(&options.cargo, &operations)?;
         ops::apply(&operations, |o| shell.status("Fixed", &o.shown))?;
     }
     Ok(())
@@ -50,10 +52,10 @@ fn manifests(options: &cli::Check, here: &str) -> Result<Vec<Operation>> {
     let (found, policies) = findings(options, here)?;
     let host = target(None)?;
     let loaded = Workspace::load(&options.cargo, Depth::Graph(&host.triple))?;
-    let known = add::KnownHeaders {
+    let known = KnownHeaders {
         toolkit: Declared::read_shared(&loaded)?.and_then(|one| one.manifest.toolkit),
         crates: dependencies::crates(&loaded.metadata),
-        ..add::KnownHeaders::default()
+        ..KnownHeaders::default()
     };
     let mut operations = Vec::new();
     for declared in policies.declared() {
@@ -69,10 +71,10 @@ fn manifests(options: &cli::Check, here: &str) -> Result<Vec<Operation>> {
             let mut stubs = declared.manifest.stubs.iter();
             let stub = stubs.find(|stub| is_at(finding, &stub.id.span));
             let library = stub.and_then(|stub| Library::builtin(&stub.id.value));
-            let header = library
-                .and_then(|l| Some((l, add::KnownHeaders::agreed(&known.find(l))?.to_string())));
+            let header =
+                library.and_then(|l| Some((l, KnownHeaders::agreed(&known.find(l))?.to_string())));
             if let Some((library, header)) = header {
-                text = add::insert(&text, &library.id, Some(&header)).map_err(Error::new)?;
+                text = add_stub(&text, &library.id, Some(&header)).map_err(Error::new)?;
             }
         }
         text = remove_allowances(
@@ -184,7 +186,7 @@ fn tree(options: &cli::Check, here: &str) -> Result<Vec<Operation>> {
     let selected = loaded.selected()?;
     let members = graph.members(&loaded, &selected);
     let has_links = finalizer::may_be_needed(&loaded, &members);
-    let (mut operations, _) = sync::pending(&loaded, &options.cargo, &members, has_links)?;
+    let (mut operations, _) = pending::pending(&loaded, &options.cargo, &members, has_links)?;
     // Files whose finding a policy allows are not changed.
     operations.retain(|operation| {
         let mut places = stale.iter().filter_map(|d| d.origin.as_ref());

@@ -17,7 +17,7 @@ use gpustub_workspace::selection::Selection;
 use gpustub_workspace::tables::Declared;
 use gpustub_workspace::workspace::Workspace;
 
-use super::report::slashes;
+use gpustub_workspace::display_path::slashes;
 
 /// The policies of a workspace, that of its root first.
 #[derive(Default)]

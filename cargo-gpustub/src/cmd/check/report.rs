@@ -1,7 +1,5 @@
 //! Result of a check, before policies apply.
 
-use std::path::Path;
-
 use gpustub_check::policy::Scope;
 use gpustub_core::diag::Diagnostic;
 use gpustub_workspace::report::Sources;
@@ -20,14 +18,4 @@ pub struct Report {
     pub nothing: Option<String>,
     /// Named files that no rule applies to.
     pub skipped: Vec<String>,
-}
-
-/// A path with `/` between its parts.
-pub fn slashes(path: &Path) -> String {
-    let text = path.display().to_string();
-    if cfg!(windows) {
-        text.replace('\\', "/")
-    } else {
-        text
-    }
 }

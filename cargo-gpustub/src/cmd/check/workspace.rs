@@ -5,15 +5,16 @@ use gpustub_check::{Check, RULES, check_workspace};
 use gpustub_workspace::error::Result;
 use gpustub_workspace::finalizer;
 use gpustub_workspace::graph::Graph;
+use gpustub_workspace::output::number;
 use gpustub_workspace::tables::{Declared, FILE};
 use gpustub_workspace::workspace::{Depth, Workspace, target};
 
 use super::build_scripts;
-use super::facts::{self, Texts};
 use super::policies::Policies;
 use super::report::Report;
 use crate::cli;
-use crate::cmd::{number, plan, sync};
+use crate::state::facts::{self, Texts};
+use crate::state::{pending, plan_errors};
 
 /// Checks the selected packages.
 pub fn check(options: &cli::Check) -> Result<(Report, Policies)> {
@@ -53,11 +54,12 @@ pub fn check(options: &cli::Check) -> Result<(Report, Policies)> {
     let members = graph.members(&workspace, &selected);
     if !members.selected.is_empty() {
         let has_links = finalizer::may_be_needed(&workspace, &members);
-        let (operations, found) = sync::pending(&workspace, &options.cargo, &members, has_links)?;
+        let (operations, found) =
+            pending::pending(&workspace, &options.cargo, &members, has_links)?;
         findings.extend(found);
-        findings.extend(operations.iter().map(sync::drift));
+        findings.extend(operations.iter().map(pending::drift));
     }
-    findings.extend(plan::refused(&graph, &selected));
+    findings.extend(plan_errors::read(&graph, &selected));
 
     let texts = Texts::read(&workspace, &selected)?;
     let mut facts = facts::gather(&workspace, &graph, &selected, &texts);

@@ -9,15 +9,14 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use cargo_metadata::{Message, Package};
 use gpustub_core::gpu_arch::{Arch, ArchKind};
 use gpustub_core::manifest::Cudart;
 use gpustub_engine::device_link::metadata::{Library, Stubs, parse};
 use gpustub_engine::toolchain;
+use gpustub_workspace::cargo;
 use gpustub_workspace::edit::templates;
-use gpustub_workspace::environment::variable;
 use gpustub_workspace::error::{Error, Result};
 use gpustub_workspace::ops::Operation;
 use gpustub_workspace::shell::Shell;
@@ -105,29 +104,20 @@ fn list_name(package: &Package) -> String {
 
 /// Runs the build scripts with cargo, and reads the output of the package's.
 fn built(options: &cli::ExportDeviceLink, package: &Package) -> Result<Vec<Library>> {
-    let mut cargo = Command::new(variable("CARGO").unwrap_or_else(|| "cargo".into()));
-    // `check` suffices: no Rust code is installed.
-    cargo.args([
-        "check",
-        "--quiet",
-        "--message-format=json-render-diagnostics",
-    ]);
-    cargo.arg("--manifest-path").arg(&package.manifest_path);
-    options.cargo.add_features(&mut cargo);
-    cargo.args(options.cargo.cargo_arguments());
-    cargo.args(options.release.then_some("--release"));
+    // No Rust code is installed.
+    let mut command = cargo::check(package.manifest_path.as_std_path());
+    options.cargo.add_features(&mut command);
+    command.args(options.cargo.cargo_arguments());
+    command.args(options.release.then_some("--release"));
     for (flag, value) in [
         ("--profile", &options.profile),
         ("--target", &options.target),
     ] {
         if let Some(value) = value {
-            cargo.args([flag, value]);
+            command.args([flag, value]);
         }
     }
-    let output = cargo
-        .stderr(Stdio::inherit())
-        .output()
-        .map_err(|e| Error::new(format!("could not run `cargo check`: {e}")))?;
+    let output = cargo::output(&mut command)?;
     if !output.status.success() {
         return Err(Error::new(format!("could not build `{}`", package.name))
             .help("see the errors of cargo above"));

@@ -2,12 +2,12 @@
 
 use gpustub_check::Kind;
 use gpustub_repair::StubPlan;
+use gpustub_workspace::output::number;
 use gpustub_workspace::shell::Shell;
 
 use super::input::Form;
 use super::job::Job;
 use crate::cli;
-use crate::cmd::number;
 
 /// Prints the edits: as status lines, which `--dry-run` shows and a repair shows with `-v`.
 pub fn plan(job: &Job, options: &cli::Repair, shell: &mut Shell) {

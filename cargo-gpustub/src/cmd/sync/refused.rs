@@ -5,58 +5,18 @@ use std::collections::BTreeMap;
 use cargo_metadata::{CrateType, Package};
 use gpustub_check::{MIXED_HEADER_VERSIONS, check_workspace};
 use gpustub_core::abi_table::HeadersMark;
-use gpustub_core::diag::{Diagnostic, INDIRECT_DEVICE_LIBRARY, INVALID_VALUE, Level, has_errors};
+use gpustub_core::diag::{Diagnostic, INDIRECT_DEVICE_LIBRARY, Level, has_errors};
 use gpustub_core::library::Library;
-use gpustub_core::manifest::{Archive, Stub, in_out_dir};
-use gpustub_engine::archive;
+use gpustub_core::manifest::Stub;
 use gpustub_workspace::edit::cargo_toml;
 use gpustub_workspace::error::Result;
 use gpustub_workspace::graph::Graph;
 use gpustub_workspace::selection::Selection;
 use gpustub_workspace::shell::Shell;
-use gpustub_workspace::tables::{Declared, Members};
+use gpustub_workspace::tables::Members;
 use gpustub_workspace::workspace::{Depth, Workspace};
 
-use crate::cmd::{check, plan};
-use crate::shipped;
-
-/// Errors of a package's build script that its tables show, whatever features are enabled: tables
-/// with `required-features` are left out.
-pub(super) fn declarations(declared: &Declared) -> Vec<Diagnostic> {
-    let mut found = Vec::new();
-    let manifest = &declared.manifest;
-    let is_built = |archive: &&Archive| archive.required_features.0.is_empty();
-    for archive in manifest.archives.iter().filter(is_built) {
-        let mut known = archive.clone();
-        let existing = archive.layers.iter().cloned().map(|mut layer| {
-            // The build script writes the others.
-            layer.files.retain(|file| in_out_dir(&file.value).is_none());
-            layer
-        });
-        known.layers = existing.collect();
-        let files = archive::find(&known, &declared.shown, &declared.directory, None);
-        found.extend(files.err().into_iter().flatten());
-    }
-    for stub in &manifest.stubs {
-        if let (Some(newer), Some(place)) = (shipped::newer_headers(stub), &stub.header_version) {
-            found.push(newer.with_origin(&declared.shown, place.span.clone()));
-        }
-    }
-    let stubs = manifest.stubs.iter();
-    let mut stubs = stubs.filter(|stub| stub.provide && stub.required_features.0.is_empty());
-    if let Some(first) = stubs.next()
-        && let Some(other) = stubs.find(|stub| stub.library_type != first.library_type)
-    {
-        let message = format!(
-            "the stubs of `{}` and `{}` differ in `type`: those of one package are one library",
-            first.id.value, other.id.value
-        );
-        let error = Diagnostic::error(&INVALID_VALUE, message)
-            .with_origin(&declared.shown, other.id.span.clone());
-        found.push(error.help("give every [stub] table of this package the same `type`"));
-    }
-    found
-}
+use crate::state::{facts, plan_errors};
 
 /// Whether stubs of several packages may be refused in one program: then the dependency graph is
 /// read, which takes longer than everything else. A dependency from elsewhere with stubs uses the
@@ -128,7 +88,7 @@ pub(super) fn report_graph(
     };
     let selected = workspace.selected()?;
     let graph = Graph::read_selected(&workspace, &selected, options, triple)?;
-    let mut found = plan::refused(&graph, &selected);
+    let mut found = plan_errors::read(&graph, &selected);
     found.extend(mixed_headers(&workspace, &graph, &selected)?);
     found.retain(|one| {
         let is_reported = reported.iter().any(|other| other.code.id == one.code.id);
@@ -145,8 +105,8 @@ fn mixed_headers(
     graph: &Graph<'_>,
     selected: &[&Package],
 ) -> Result<Vec<Diagnostic>> {
-    let texts = check::Texts::read(workspace, selected)?;
-    let facts = check::gather(workspace, graph, selected, &texts);
+    let texts = facts::Texts::read(workspace, selected)?;
+    let facts = facts::gather(workspace, graph, selected, &texts);
     let mut found = check_workspace(&facts);
     found.retain(|one| one.code.id == MIXED_HEADER_VERSIONS.code.id);
     for one in &mut found {

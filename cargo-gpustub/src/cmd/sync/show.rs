@@ -11,7 +11,7 @@ use gpustub_workspace::shell::Shell;
 use gpustub_workspace::tables::{self, Declared};
 use gpustub_workspace::workspace::Workspace;
 
-use super::drift;
+use crate::state::pending::drift;
 
 /// Splits off the changes of source files, for `--print-use-lines`: existing root files of targets
 /// other than build scripts. Changes of one file become one.

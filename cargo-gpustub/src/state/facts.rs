@@ -10,15 +10,13 @@ use cargo_metadata::{CrateType, Package, TargetKind};
 use gpustub_check::workspace::{Asked, Crate, CrateId, Text, Workspace as Facts};
 use gpustub_core::diag::Origin;
 use gpustub_core::ids::{Id, IndexVec};
-use gpustub_workspace::display_path::display_path;
+use gpustub_workspace::display_path::{display_path, slashes};
 use gpustub_workspace::error::{Error, Result};
 use gpustub_workspace::graph::Graph;
 use gpustub_workspace::package_index::PackageIndex;
 use gpustub_workspace::report::Sources;
 use gpustub_workspace::workspace::Workspace;
 use toml_edit::{Document, Item, TableLike};
-
-use super::report::slashes;
 
 /// Files that rules read, except `GpuStub.toml`.
 pub struct Texts {

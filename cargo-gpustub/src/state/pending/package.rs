@@ -130,7 +130,7 @@ fn crate_name(dependency: &Dependency) -> String {
 }
 
 /// Diagnostic for lines of former runs in a package that no longer has a `GpuStub.toml`.
-pub(super) fn remains(package: &Package) -> Option<Diagnostic> {
+pub fn remains(package: &Package) -> Option<Diagnostic> {
     let is_helper =
         |one: &&Dependency| one.kind == DependencyKind::Build && one.name == cargo_toml::HELPER;
     let helper = package.dependencies.iter().find(is_helper)?;
