@@ -1,51 +1,155 @@
 //! `cargo gpustub repair`: finished wheels, libraries, programs and directories that load GPU libraries
 //! lazily.
 //!
-//! The inputs are read ([`input`]) and planned (gpustub-repair, `job`); only then files are written ([`output`]), by
-//! the same values that `--dry-run` prints.
+//! The inputs are read ([`input`]) and planned ([`plan`]); only then files are written ([`output`]), by the same
+//! values that `--dry-run` prints.
 
-mod directory;
-mod files;
 mod input;
-mod job;
 mod output;
-mod show;
-mod stub;
+mod plan;
 
+use gpustub_check::Kind;
 use gpustub_core::diag::has_errors;
+use gpustub_repair::StubPlan;
 use gpustub_workspace::error::Result;
+use gpustub_workspace::output::number;
 use gpustub_workspace::report::Sources;
 use gpustub_workspace::shell::Shell;
 
 use crate::cli;
+use input::Source;
+use plan::Repair;
 
 /// Runs the command. Returns whether everything was repaired.
 pub fn run(options: &cli::Repair, shell: &mut Shell) -> Result<bool> {
-    let mut jobs = Vec::new();
-    let mut found = Vec::new();
-    let mut sources = Sources::new();
+    let mut repairs = Vec::new();
+    let mut diagnostics = Vec::new();
+    let mut texts = Sources::new();
     {
         let status = shell.status_line("Reading");
-        for input in input::read(options, &status, &mut found)? {
-            let job = job::plan(input, options, &status, &mut found, &mut sources)?;
-            jobs.extend(job);
+        for input in input::read(options, &status, &mut diagnostics)? {
+            repairs.extend(plan::plan(
+                input,
+                options,
+                &status,
+                &mut diagnostics,
+                &mut texts,
+            )?);
         }
     }
-    shell.diagnostics(&found, &sources)?;
-    output::refuse_to_replace(&jobs, options)?;
-    for job in &jobs {
-        show::plan(job, options, shell);
+    shell.diagnostics(&diagnostics, &texts)?;
+    output::refuse_to_replace(&repairs, options)?;
+    for repair in &repairs {
+        show_plan(repair, options, shell);
         if !options.dry_run {
-            let stubs = {
+            let mut stubs = Vec::new();
+            for stub in &repair.stubs {
                 let status = shell.status_line("Compiling");
-                stub::compile_all(&job.stubs, &status)?
-            };
-            {
-                let status = shell.status_line("Writing");
-                output::write(job, &stubs, &status)?;
+                status.show(|| stub.file.clone());
+                stubs.push(stub.compile()?);
             }
-            show::written(job, shell);
+            output::write(repair, &stubs, &shell.status_line("Writing"))?;
+            show_written(repair, shell);
         }
     }
-    Ok(!has_errors(&found))
+    Ok(!has_errors(&diagnostics))
+}
+
+/// Prints the edits: as status lines, which `--dry-run` shows and a repair shows with `-v`.
+fn show_plan(repair: &Repair, options: &cli::Repair, shell: &mut Shell) {
+    let package = &repair.input.package;
+    let mut line = |verb: &str, text: String| {
+        if options.dry_run {
+            shell.status(verb, text);
+        } else {
+            shell.detail(verb, text);
+        }
+    };
+    for stub in &repair.plan.stubs {
+        let location = if package.kind == Kind::Wheel {
+            &stub.path
+        } else {
+            &stub.file
+        };
+        line("Adding", format!("{location}: {}", functions(stub)));
+    }
+    for image in &repair.plan.images {
+        let libraries = image
+            .request
+            .libraries
+            .iter()
+            .flat_map(|library| &library.needed);
+        let libraries: Vec<&str> = libraries.map(String::as_str).collect();
+        let shown = package.display_path_of(&image.path);
+        // An image may use libraries that only others need.
+        let mut change = if libraries.is_empty() {
+            format!("with {}", image.request.stub)
+        } else {
+            format!("without {}", libraries.join(", "))
+        };
+        if !image.request.removed_runpath.is_empty() {
+            change += "; runpath without ";
+            change += &image.request.removed_runpath.join(", ");
+        }
+        line("Editing", format!("{shown}: {change}"));
+    }
+    for path in &repair.plan.removed {
+        line("Removing", package.display_path_of(path));
+    }
+    if repair.plan.images.is_empty() {
+        line(
+            "Copying",
+            format!("{}: no GPU library to replace", package.name),
+        );
+    }
+}
+
+/// `cudart 41 functions (headers 12), cublas 8 functions (headers 12)`.
+fn functions(stub: &StubPlan) -> String {
+    let libraries = stub.libraries.iter().map(|library| {
+        let headers = match library.header.as_deref() {
+            Some(version) if version != "none" => format!(" (headers {version})"),
+            _ => String::new(),
+        };
+        format!(
+            "{} {}{headers}",
+            number(library.exports.len(), "function"),
+            library.library.id
+        )
+    });
+    libraries.collect::<Vec<_>>().join(", ")
+}
+
+/// Prints what was written.
+fn show_written(repair: &Repair, shell: &mut Shell) {
+    let images = repair.plan.images.len();
+    let target = repair.input.target.display();
+    if images == 0 {
+        shell.status("Copied", format!("{target}: no GPU library to replace"));
+        return;
+    }
+    let stubs: Vec<&str> = repair
+        .plan
+        .stubs
+        .iter()
+        .map(|stub| stub.file.as_str())
+        .collect();
+    let removed = match repair.plan.removed.len() {
+        0 => String::new(),
+        n => format!(", {} removed", number(n, "copy").replace("copys", "copies")),
+    };
+    let what = match &repair.input.source {
+        Source::Files(files) if files.len() == 1 => {
+            repair.input.target.join(&files[0].0).display().to_string()
+        }
+        _ => target.to_string(),
+    };
+    shell.status(
+        "Repaired",
+        format!(
+            "{what}: {} with {}{removed}",
+            number(images, "image"),
+            stubs.join(", ")
+        ),
+    );
 }

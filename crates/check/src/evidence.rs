@@ -63,6 +63,15 @@ pub fn opens_libraries(facts: &ImageFacts) -> bool {
     facts.imports.iter().any(opens)
 }
 
+/// Names by which an image may open GPU libraries.
+pub fn opened_names<'a>(image: &Image<'a>) -> Vec<&'a String> {
+    if !opens_libraries(image.facts) {
+        return Vec::new();
+    }
+    let strings = image.facts.strings.iter();
+    strings.filter(|text| gpu_file(text).is_some()).collect()
+}
+
 /// The load name of a library that begins with this name and a dot.
 pub fn longer_load_name(library: &'static Library, name: &str) -> Option<&'static str> {
     let longer = format!("{name}.");

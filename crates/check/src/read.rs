@@ -20,6 +20,8 @@ use gpustub_image::{
     ConsumedFn, Problem, archive_members, code_may_contain, read_image, read_object, read_strings,
 };
 
+use rawzip::ZipSliceArchive;
+
 use crate::display_path::printable;
 use crate::evidence::{self, TEXTS};
 use crate::package::{Content, Flaw, FlawKind, Kind, Member, Package};
@@ -28,17 +30,17 @@ use limits::{LIMITS, Limits, TOO_MANY};
 use members::MemberReader;
 pub use process::process;
 pub use scratch::is_scratch_error;
-use source::Source;
+use source::{Source, Whole};
 pub use zip::Zip;
 
 /// Maximum inflation. Compilers' output inflates to about ten times its size, and deflate's maximum is
-/// 1032 times, which is accepted up to the size `SMALL`.
-const RATIO: u64 = 100;
-const SMALL: u64 = 256 << 20;
+/// 1032 times, which is accepted up to the size `MAX_UNBOUNDED`.
+const MAX_RATIO: u64 = 100;
+const MAX_UNBOUNDED: u64 = 256 << 20;
 
 /// Maximum size of a text file, and of a `RECORD`, which has a line for each file.
-const TEXT: u64 = 1 << 20;
-const RECORD: u64 = 16 << 20;
+const MAX_TEXT: u64 = 1 << 20;
+const MAX_RECORD: u64 = 16 << 20;
 
 /// Reads the file or directory at `path`, with the display path `name`. The first package is the file
 /// or directory itself; each archive in it follows as a separate package.
@@ -72,6 +74,22 @@ pub fn read_reporting(path: &Path, name: &str, begin: BeginFn<'_>) -> io::Result
     } else {
         reader.named(File::open(path)?, path, name)?;
     }
+    Ok(reader.packages())
+}
+
+/// Reads an open wheel with the display path `name` like [`read_reporting`]. The first package is the wheel itself.
+///
+/// # Errors
+///
+/// If a temporary file cannot be written ([`is_scratch_error`]).
+pub fn read_wheel(wheel: &Zip, name: &str, begin: BeginFn<'_>) -> io::Result<Vec<Package>> {
+    let mut reader = Reader::new(LIMITS);
+    reader.begin = begin;
+    let mut package = Package::new(name, Kind::Wheel);
+    package.size = wheel.archive().get_ref().len() as u64;
+    reader.archive(package, |reader, package| {
+        reader.zip(wheel.archive(), package)
+    })?;
     Ok(reader.packages())
 }
 
@@ -123,11 +141,11 @@ fn format(head: &[u8], path: &str, named: bool) -> Format {
     } else if head.get(257..262) == Some(b"ustar") && ends(".tar") {
         Format::Tar
     } else if file == "Cargo.toml" {
-        Format::Text(TEXT)
+        Format::Text(MAX_TEXT)
     } else if directory.ends_with(".dist-info") {
         match file {
-            "METADATA" | "WHEEL" | "top_level.txt" => Format::Text(TEXT),
-            "RECORD" => Format::Text(RECORD),
+            "METADATA" | "WHEEL" | "top_level.txt" => Format::Text(MAX_TEXT),
+            "RECORD" => Format::Text(MAX_RECORD),
             _ => Format::Other,
         }
     } else {
@@ -211,7 +229,7 @@ impl Reader<'_> {
                 self.add(package);
             }
             what @ (Format::Zip(_) | Format::TarGz(_) | Format::Tar) => {
-                self.archive(source, what, name)?;
+                self.archive_in(source, what, name)?;
             }
             what => {
                 let mut package = Package::new(name, Kind::File);
@@ -279,26 +297,50 @@ impl Reader<'_> {
         Ok(Content::Text(String::from_utf8_lossy(&bytes).into_owned()))
     }
 
-    /// Reads an archive as a separate package. An error is one of a temporary file.
-    fn archive(&mut self, source: &mut Source<'_>, what: Format, name: &str) -> io::Result<()> {
+    /// Reads an archive in a file, or in another archive, as a separate package.
+    fn archive_in(&mut self, source: &mut Source<'_>, what: Format, name: &str) -> io::Result<()> {
         let kind = match what {
             Format::Zip(kind) | Format::TarGz(kind) => kind,
             _ => Kind::Archive,
         };
         let mut package = Package::new(name, kind);
         package.size = source.size();
-        let most = (source.size().saturating_mul(RATIO)).max(SMALL);
+        self.archive(package, |reader, package| match what {
+            Format::Zip(_) => {
+                let whole = source.read_all(&mut reader.left)?;
+                reader.zip(&zip::opened(whole)?, package)
+            }
+            _ => {
+                let bytes = source.read(&mut reader.left)?;
+                tar::read(reader, bytes, what != Format::Tar, package)
+            }
+        })
+    }
+
+    fn zip(
+        &mut self,
+        archive: &ZipSliceArchive<Whole<'_>>,
+        package: &mut Package,
+    ) -> io::Result<()> {
+        zip::read(
+            self,
+            archive,
+            &|part| archive.get_ref().release(part),
+            package,
+        )
+    }
+
+    /// Reads an archive by `read`, within its own bounds. An error is one of a temporary file.
+    fn archive(
+        &mut self,
+        mut package: Package,
+        read: impl FnOnce(&mut Self, &mut Package) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let most = package.size.saturating_mul(MAX_RATIO).max(MAX_UNBOUNDED);
         let beyond = self.left.inflated.saturating_sub(most);
         self.left.inflated -= beyond;
         self.depth += 1;
-        let result = match what {
-            Format::Zip(_) => source.read_all(&mut self.left).and_then(|whole| {
-                zip::read(self, &whole, &|part| whole.release(part), &mut package)
-            }),
-            _ => source
-                .read(&mut self.left)
-                .and_then(|bytes| tar::read(self, bytes, what != Format::Tar, &mut package)),
-        };
+        let result = read(self, &mut package);
         self.left.inflated += beyond;
         self.depth -= 1;
         match result {
@@ -308,7 +350,7 @@ impl Reader<'_> {
         }
         // An archive of another kind within a package is the package's data, perhaps a malformed one for
         // its tests: the program that unpacks it validates it.
-        if !self.open.is_empty() && kind == Kind::Archive {
+        if !self.open.is_empty() && package.kind == Kind::Archive {
             package.flaws.clear();
         }
         self.add(package);
@@ -384,7 +426,7 @@ impl MemberReader for Reader<'_> {
                 let name = package.display_path_of(&path);
                 if self.depth < self.left.depth {
                     self.open.push(package.name.clone());
-                    let result = self.archive(source, what, &name);
+                    let result = self.archive_in(source, what, &name);
                     self.open.pop();
                     result?;
                 } else {

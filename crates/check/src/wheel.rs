@@ -9,7 +9,7 @@ use crate::package::{Kind, Package};
 
 /// Metadata of a wheel.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Wheel {
+pub struct WheelMetadata {
     /// The project's name, in the form of PEP 503: `nvidia-cuda-runtime-cu12`.
     pub name: String,
     /// The version, including its local part.
@@ -24,7 +24,7 @@ pub struct Wheel {
     pub has_metadata: bool,
 }
 
-impl Wheel {
+impl WheelMetadata {
     /// Metadata of a package that is a wheel: by its kind, by a name that ends in `.whl`, or by a file
     /// `*.dist-info/WHEEL`, which an unpacked wheel has.
     pub fn from_package(package: &Package) -> Option<Self> {
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn file_name_takes_precedence_over_metadata() {
-        let wheel = Wheel::read(
+        let wheel = WheelMetadata::read(
             Some("Other-2.0-1-cp312-cp312-manylinux_2_17_x86_64.manylinux2014_x86_64"),
             "Tag: cp312-cp312-linux_x86_64\n",
             Some(METADATA),
@@ -209,7 +209,7 @@ mod tests {
         let own =
             "Wheel-Version: 1.0\nTag: cp312-cp312-linux_x86_64\nTag: cp312-abi3-linux_x86_64\n";
         for stem in [None, Some("renamed")] {
-            let wheel = Wheel::read(stem, own, Some(METADATA));
+            let wheel = WheelMetadata::read(stem, own, Some(METADATA));
             assert_eq!(
                 (wheel.name.as_str(), wheel.version.as_str()),
                 ("my-kernels", "1.0+cu126")

@@ -13,5 +13,6 @@ mod releases;
 pub mod wheel;
 
 pub use plan::{
-    Found, ImagePlan, Options, PackagePlan, StubLibrary, StubPlan, candidates, followers, plan,
+    ImagePlan, Inspections, Options, PackagePlan, StubLibrary, StubPlan, candidates, followers,
+    plan,
 };

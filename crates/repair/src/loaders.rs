@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use gpustub_check::evidence::opens_libraries;
+use gpustub_check::evidence::opened_names;
 use gpustub_check::gpu_file::{gpu_file, names_gpu_file};
 use gpustub_check::{Image, Package};
 use gpustub_core::diag::{Diagnostic, HARD_CODED_LOAD_NAME, PYTHON_LOADER, listing};
@@ -11,7 +11,7 @@ use gpustub_core::diag::{Diagnostic, HARD_CODED_LOAD_NAME, PYTHON_LOADER, listin
 use crate::plan::PackagePlan;
 
 /// Largest text file that is read.
-pub const LARGEST: u64 = 1 << 20;
+pub const MAX_TEXT: u64 = 1 << 20;
 
 /// Whether a file of a package may load libraries: Python code, or a list that it reads.
 pub fn is_text(path: &str) -> bool {
@@ -23,15 +23,6 @@ pub fn opened_by_images(package: &Package, plan: &PackagePlan) -> Vec<Diagnostic
     let is_edited = |image: &Image<'_>| plan.images.iter().any(|one| one.path == image.member.path);
     let images = package.images().filter(is_edited);
     images.filter_map(|image| opened_by(&image)).collect()
-}
-
-/// Names by which an image may open GPU libraries.
-pub fn opened_names<'a>(image: &Image<'a>) -> Vec<&'a String> {
-    if !opens_libraries(image.facts) {
-        return Vec::new();
-    }
-    let strings = image.facts.strings.iter();
-    strings.filter(|text| gpu_file(text).is_some()).collect()
 }
 
 fn opened_by(image: &Image<'_>) -> Option<Diagnostic> {

@@ -7,7 +7,7 @@ use gpustub_core::library::{Library, c_name};
 use sha2::{Digest, Sha256};
 
 /// Longest name of a package in file names and version nodes.
-const LONGEST: usize = 100;
+const MAX_NAME: usize = 100;
 
 /// Name of a package in file names and version nodes: letters, digits and `_`. No name of a real library is
 /// part of it, since programs search for these among the loaded files.
@@ -15,7 +15,7 @@ pub fn package_name(parts: &[&str]) -> String {
     let text = parts.join("_");
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     let name: String = text.chars().map(plain).collect();
-    if name.is_empty() || name.len() > LONGEST || names_library(&name) {
+    if name.is_empty() || name.len() > MAX_NAME || names_library(&name) {
         return short_hash(text.as_bytes());
     }
     name

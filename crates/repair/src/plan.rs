@@ -21,14 +21,8 @@ use crate::names::is_stub_file;
 use decide::{Decision, Refusal, decide};
 pub use passed_on::followers;
 
-/// An image that may need an edit.
-#[derive(Debug, Clone)]
-pub struct Found {
-    /// Path in the package.
-    pub path: String,
-    /// Requirements, or the reason why the image cannot be edited.
-    pub inspection: Result<Inspection, edit::Problem>,
-}
+/// Requirements of each image that may need an edit, by path in the package, or the reason why it cannot be edited.
+pub type Inspections = BTreeMap<String, Result<Inspection, edit::Problem>>;
 
 /// Decisions of the caller.
 #[derive(Debug, Clone, Default)]
@@ -115,11 +109,11 @@ fn is_candidate(image: &Image<'_>) -> bool {
 /// Plans the edits of a package. An image with an error is left unchanged.
 pub fn plan(
     package: &Package,
-    found: &[Found],
+    inspections: &Inspections,
     options: &Options,
 ) -> (PackagePlan, Vec<Diagnostic>) {
     let graph = LoadGraph::from_package(package);
-    let (decisions, mut diagnostics) = decisions(package, &graph, found, options);
+    let (decisions, mut diagnostics) = decisions(package, &graph, inspections, options);
     for image in package.images().filter(has_cudart) {
         let reason = "contains the CUDA runtime (cudart_static), which stays";
         let path = &image.member.path;
@@ -152,11 +146,9 @@ fn scheme<'a>(image: &Image<'a>) -> Option<&'a str> {
 fn decisions(
     package: &Package,
     graph: &LoadGraph<'_>,
-    found: &[Found],
+    inspections: &Inspections,
     options: &Options,
 ) -> (Vec<Decision>, Vec<Diagnostic>) {
-    let inspections = found.iter().map(|one| (one.path.as_str(), &one.inspection));
-    let inspections: BTreeMap<&str, _> = inspections.collect();
     let decide = |id: ImageId, passed_on: &[Required]| {
         let path = graph.image(id).member.path.as_str();
         match (inspections.get(path), options.excluded.get(path)) {

@@ -6,26 +6,22 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom, Take, Write};
 use std::ops::Range;
 
 use flate2::Compression;
 use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
-use rawzip::{
-    CompressionMethod, FileReader, RECOMMENDED_BUFFER_SIZE, ZipArchive, ZipArchiveEntryWayfinder,
-};
+use gpustub_check::read::Zip;
+use rawzip::{CompressionMethod, ZipArchiveEntryWayfinder, ZipSliceArchive};
 
 use crate::record::{self, Hasher};
 
 /// Largest central directory: 200,000 files have a quarter of it.
-const MAX_DIRECTORY: u64 = 64 << 20;
+const MAX_DIRECTORY: usize = 64 << 20;
 
 /// Largest `RECORD`.
 const MAX_RECORD: u64 = 16 << 20;
-
-/// Step of a copy.
-const STEP: usize = 1 << 16;
 
 /// Signatures and sizes of records.
 const LOCAL: [u8; 4] = *b"PK\x03\x04";
@@ -44,9 +40,9 @@ const ZIP64: u16 = 1;
 /// Value of a size or offset that is in such a field.
 const IN_ZIP64: u32 = u32::MAX;
 
-/// A wheel, opened for reading.
+/// A wheel, opened for rewriting.
 pub struct Wheel {
-    archive: ZipArchive<FileReader>,
+    zip: Zip,
     entries: Vec<Entry>,
 }
 
@@ -76,26 +72,19 @@ pub struct Changes<'a> {
 }
 
 impl Wheel {
-    /// Opens a wheel.
+    /// Prepares an open wheel for rewriting.
     ///
     /// # Errors
     ///
     /// If the archive is damaged, or has features that a wheel of less than 4 GiB does not need.
-    pub fn open(file: File) -> io::Result<Self> {
-        let mut buffer = vec![0; RECOMMENDED_BUFFER_SIZE];
-        let archive = ZipArchive::from_file(file, &mut buffer)
-            .map_err(|e| io::Error::other(e.to_string()))?;
+    pub fn new(zip: Zip) -> io::Result<Self> {
+        let archive = zip.archive();
         let start = archive.directory_offset();
-        let size = archive.eocd_offset().checked_sub(start);
-        let size = size
-            .filter(|size| *size <= MAX_DIRECTORY)
-            .ok_or_else(malformed)?;
-        let mut directory = vec![0; usize::try_from(size).map_err(|_| malformed())?];
-        read_at(&archive, start, &mut directory)?;
+        let directory = directory(archive).ok_or_else(malformed)?;
         let mut entries = Vec::new();
-        let mut rest = directory.as_slice();
-        let mut records = archive.entries(&mut buffer);
-        while let Some(record) = records.next_entry().map_err(io::Error::other)? {
+        let mut rest = directory;
+        for record in archive.entries() {
+            let record = record.map_err(io::Error::other)?;
             let (central, after) = split_central(rest).ok_or_else(malformed)?;
             rest = after;
             if [20, 24, 42]
@@ -130,7 +119,7 @@ impl Wheel {
             let next = starts.partition_point(|start| *start <= entry.range.start);
             entry.range.end = *starts.get(next).ok_or_else(malformed)?;
         }
-        Ok(Self { archive, entries })
+        Ok(Self { zip, entries })
     }
 
     /// Paths and sizes of all files.
@@ -168,13 +157,15 @@ impl Wheel {
     pub fn unpack(&self, path: &str, out: &mut dyn Write) -> io::Result<()> {
         let entry = self.entries.iter().find(|entry| entry.name == path);
         let entry = entry.ok_or(io::ErrorKind::NotFound)?;
-        let body = self
-            .archive
+        let archive = self.zip.archive();
+        let body = archive
             .get_entry(entry.wayfinder)
             .map_err(io::Error::other)?;
+        let (start, end) = body.compressed_data_range();
+        let data = self.read(start..end)?;
         let mut reader: Box<dyn Read> = match number16(&entry.central, 10) {
-            0 => Box::new(body.verifying_reader(body.reader())),
-            8 => Box::new(body.verifying_reader(DeflateDecoder::new(body.reader()))),
+            0 => Box::new(body.verifying_reader(data)),
+            8 => Box::new(body.verifying_reader(DeflateDecoder::new(data))),
             _ => return Err(io::Error::other("unsupported compression method")),
         };
         let copied = io::copy(&mut reader.by_ref().take(entry.size + 1), out)?;
@@ -259,18 +250,22 @@ impl Wheel {
     /// Extra fields of a local header, without sizes of 64 bits.
     fn extra(&self, entry: &Entry) -> io::Result<Vec<u8>> {
         let mut fixed = [0; LOCAL_SIZE];
-        read_at(&self.archive, entry.range.start, &mut fixed)?;
+        self.read(entry.range.clone())?.read_exact(&mut fixed)?;
         if !fixed.starts_with(&LOCAL) {
             return Err(malformed());
         }
-        let name = u64::from(number16(&fixed, 26));
-        let mut extra = vec![0; usize::from(number16(&fixed, 28))];
-        read_at(
-            &self.archive,
-            entry.range.start + LOCAL_SIZE as u64 + name,
-            &mut extra,
-        )?;
+        let start = entry.range.start + LOCAL_SIZE as u64 + u64::from(number16(&fixed, 26));
+        let end = start + u64::from(number16(&fixed, 28));
+        let mut extra = Vec::new();
+        self.read(start..end)?.read_to_end(&mut extra)?;
         Ok(without_zip64(&extra))
+    }
+
+    /// Reader of a part of the archive, from its file: pages of the map would be resident.
+    fn read(&self, range: Range<u64>) -> io::Result<Take<&File>> {
+        let mut file = self.zip.file();
+        file.seek(SeekFrom::Start(range.start))?;
+        Ok(file.take(range.end - range.start))
     }
 }
 
@@ -285,13 +280,9 @@ impl<W: Write + Seek> Writer<'_, W> {
     /// Copies a file with its header.
     fn copy(&mut self, wheel: &Wheel, entry: &Entry) -> io::Result<()> {
         let offset = self.out.stream_position()?;
-        let mut buffer = vec![0; STEP];
-        let mut at = entry.range.start;
-        while at < entry.range.end {
-            let step = usize::try_from(entry.range.end - at).map_or(STEP, |left| left.min(STEP));
-            read_at(&wheel.archive, at, &mut buffer[..step])?;
-            self.out.write_all(&buffer[..step])?;
-            at += step as u64;
+        let range = entry.range.clone();
+        if io::copy(&mut wheel.read(range.clone())?, self.out)? != range.end - range.start {
+            return Err(malformed());
         }
         let mut central = entry.central.clone();
         set32(&mut central, 42, offset)?;
@@ -419,9 +410,12 @@ fn without_zip64(extra: &[u8]) -> Vec<u8> {
     kept
 }
 
-fn read_at(archive: &ZipArchive<FileReader>, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-    use rawzip::ReaderAt;
-    archive.get_ref().read_exact_at(buffer, offset)
+/// Bytes of the central directory.
+fn directory<T: AsRef<[u8]>>(archive: &ZipSliceArchive<T>) -> Option<&[u8]> {
+    let start = usize::try_from(archive.directory_offset()).ok()?;
+    let end = usize::try_from(archive.eocd_offset()).ok()?;
+    let directory = archive.get_ref().as_ref().get(start..end)?;
+    (directory.len() <= MAX_DIRECTORY).then_some(directory)
 }
 
 /// Callers pass offsets inside of `bytes`.

@@ -25,6 +25,5 @@ pub mod selection;
 pub mod shared_root;
 pub mod shell;
 pub mod status_line;
-pub mod stream;
 pub mod tables;
 pub mod workspace;

@@ -5,7 +5,7 @@
 //! which the next run that writes the file removes. Concurrent runs leave each other's neighbours.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -392,6 +392,47 @@ fn is_leftover(entry: &fs::DirEntry, process: &str) -> bool {
     }
     let modified = entry.metadata().and_then(|metadata| metadata.modified());
     modified.is_ok_and(|modified| modified.elapsed().is_ok_and(|age| age >= LEFTOVER_AGE))
+}
+
+/// Size of the buffer of [`write_large`].
+const BUFFER_SIZE: usize = 1 << 16;
+
+/// Writes a large file, which is not held in memory, by `write`: to a hidden neighbour that replaces the file when it is complete. The file gets the
+/// permissions of `model`.
+///
+/// # Errors
+///
+/// If the file cannot be written, or `write` fails. The neighbour is removed.
+pub fn write_large(
+    path: &Path,
+    model: Option<&Path>,
+    write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+) -> Result<()> {
+    let directory = directory_of(path);
+    fs::create_dir_all(directory).map_err(|e| Error::io("create", directory, &e))?;
+    remove_leftovers(path);
+    let neighbour = neighbour(path);
+    let replace = || -> io::Result<()> {
+        let mut options = OpenOptions::new();
+        let file = options
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(&neighbour)?;
+        let mut out = BufWriter::with_capacity(BUFFER_SIZE, file);
+        write(&mut out)?;
+        let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
+        if let Some(model) = model {
+            file.set_permissions(fs::metadata(model)?.permissions())?;
+        }
+        file.sync_all()?;
+        drop(file);
+        fs::rename(&neighbour, path)
+    };
+    replace().map_err(|e| {
+        let _ = fs::remove_file(&neighbour);
+        Error::io("write", path, &e)
+    })
 }
 
 #[cfg(test)]

@@ -4,8 +4,10 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 
-use gpustub_check::{Flaw, FlawKind, Kind, Package, read};
+use gpustub_check::read::{self, Zip};
+use gpustub_check::{Flaw, FlawKind, Kind, Package};
 use gpustub_core::diag::{Diagnostic, UNSUPPORTED_WHEEL};
+use gpustub_repair::loaders;
 use gpustub_repair::record::is_record;
 use gpustub_repair::wheel::Wheel;
 use gpustub_workspace::display_path::display_path;
@@ -19,14 +21,14 @@ use crate::cli;
 pub struct Input {
     /// Facts about the files.
     pub package: Package,
-    /// Form of the files.
-    pub form: Form,
+    /// The files themselves.
+    pub source: Source,
     /// File or directory to write.
     pub target: PathBuf,
 }
 
-/// Form of an input.
-pub enum Form {
+/// Files of an input.
+pub enum Source {
     /// A wheel.
     Wheel {
         /// Path of the wheel.
@@ -48,11 +50,11 @@ pub struct Image {
     pub bytes: Mmap,
 }
 
-/// Reads all files. Wheels that cannot be rewritten are reported.
+/// Reads all files. Those that cannot be rewritten are reported.
 pub fn read(
     options: &cli::Repair,
     status: &StatusLine,
-    found: &mut Vec<Diagnostic>,
+    diagnostics: &mut Vec<Diagnostic>,
 ) -> Result<Vec<Input>> {
     let mut inputs = Vec::new();
     let mut files: Vec<(String, PathBuf)> = Vec::new();
@@ -60,35 +62,44 @@ pub fn read(
     for path in &options.paths {
         let shown = display_path(path);
         let begin = |file: &str, _: u64| status.show(|| file.to_owned());
-        let packages =
-            read::read_reporting(path, &shown, &begin).map_err(|e| Error::io("read", path, &e))?;
+        let failed = |e: io::Error| Error::io("read", path, &e);
+        if path.is_file() && path.extension().is_some_and(|extension| extension == "whl") {
+            match Zip::new(File::open(path).map_err(failed)?) {
+                Ok(zip) => {
+                    let mut packages = read::read_wheel(&zip, &shown, &begin).map_err(failed)?;
+                    let package = packages.swap_remove(0);
+                    match wheel(zip, &package, options) {
+                        Ok(wheel) => inputs.push(Input {
+                            package,
+                            source: Source::Wheel {
+                                path: path.clone(),
+                                wheel,
+                            },
+                            target: options.out_dir.join(file_name(path)?),
+                        }),
+                        Err(diagnostic) => diagnostics.push(*diagnostic),
+                    }
+                }
+                Err(error) => diagnostics.push(refused(&shown, &format!("not rewritten: {error}"))),
+            }
+            continue;
+        }
+        let packages = read::read_reporting(path, &shown, &begin).map_err(failed)?;
         let Some(package) = packages.into_iter().next() else {
             continue;
         };
         let name = file_name(path)?;
-        let target = options.out_dir.join(&name);
         match package.kind {
-            Kind::Wheel => match open_wheel(path, &package, options) {
-                Ok(wheel) => inputs.push(Input {
-                    package,
-                    form: Form::Wheel {
-                        path: path.clone(),
-                        wheel,
-                    },
-                    target,
-                }),
-                Err(diagnostic) => found.push(*diagnostic),
-            },
             Kind::Directory => match signature(&package).filter(|_| !options.unsign) {
-                Some(signature) => found.push(signed(&shown, signature)),
+                Some(signature) => diagnostics.push(signed(&shown, signature)),
                 None => inputs.push(Input {
                     package,
-                    form: Form::Directory(path.clone()),
-                    target,
+                    source: Source::Directory(path.clone()),
+                    target: options.out_dir.join(name),
                 }),
             },
             Kind::File if !package.flaws.iter().any(is_fault) => {
-                if files.iter().any(|(other, _)| *other == name) {
+                if files.iter().any(|(file, _)| *file == name) {
                     return Err(Error::new(format!("two files are called `{name}`"))
                         .help("name them in two runs, with an `--out-dir` each"));
                 }
@@ -100,7 +111,7 @@ pub fn read(
             }
             _ => {
                 let message = "neither a wheel nor a program, library or directory";
-                found.push(refused(&shown, message));
+                diagnostics.push(refused(&shown, message));
             }
         }
     }
@@ -113,7 +124,7 @@ pub fn read(
         package.members.sort_by(|a, b| a.path.cmp(&b.path));
         inputs.push(Input {
             package,
-            form: Form::Files(files),
+            source: Source::Files(files),
             target: options.out_dir.clone(),
         });
     }
@@ -125,31 +136,30 @@ fn is_fault(flaw: &Flaw) -> bool {
     flaw.kind != FlawKind::Skipped || flaw.path.is_empty()
 }
 
-fn open_wheel(
-    path: &Path,
+/// The wheel, ready to be rewritten, or the reason why it is not.
+fn wheel(
+    zip: Zip,
     package: &Package,
     options: &cli::Repair,
 ) -> std::result::Result<Wheel, Box<Diagnostic>> {
-    let shown = display_path(path);
-    let refuse = |message: String| Box::new(refused(&shown, &message));
+    let refuse = |message: String| Box::new(refused(&package.name, &message));
     // Members that unpackers read in two ways must not become one of them.
     if let Some(flaw) = package.flaws.iter().find(|flaw| is_fault(flaw)) {
-        let place = if flaw.path.is_empty() {
+        let member = if flaw.path.is_empty() {
             String::new()
         } else {
             format!("`{}`: ", flaw.path)
         };
-        return Err(refuse(format!("not rewritten: {place}{}", flaw.message)));
+        return Err(refuse(format!("not rewritten: {member}{}", flaw.message)));
     }
-    let file = File::open(path).map_err(|e| refuse(e.to_string()))?;
-    let wheel = Wheel::open(file).map_err(|e| refuse(format!("not rewritten: it {e}")))?;
+    let wheel = Wheel::new(zip).map_err(|e| refuse(format!("not rewritten: it {e}")))?;
     if wheel.record().is_none() {
         return Err(refuse("not rewritten: it has no RECORD".to_owned()));
     }
     if !options.unsign
         && let Some(signature) = wheel.signatures().first()
     {
-        return Err(Box::new(signed(&shown, signature)));
+        return Err(Box::new(signed(&package.name, signature)));
     }
     Ok(wheel)
 }
@@ -193,31 +203,47 @@ impl Input {
     pub fn image(&self, member: &str) -> Result<Image> {
         let shown = self.package.display_path_of(member);
         let failed = |e: io::Error| Error::new(format!("could not read `{shown}`: {e}"));
-        let file = match &self.form {
-            Form::Wheel { wheel, .. } => unpacked(wheel, member).map_err(failed)?,
-            _ => {
-                let path = self
-                    .path(member)
-                    .ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;
-                File::open(path).map_err(failed)?
-            }
+        let file = match &self.source {
+            Source::Wheel { wheel, .. } => unpacked(wheel, member),
+            Source::Directory(directory) => File::open(directory.join(member)),
+            Source::Files(files) => match files.iter().find(|(name, _)| name == member) {
+                Some((_, path)) => File::open(path),
+                None => Err(io::ErrorKind::NotFound.into()),
+            },
         };
+        let file = file.map_err(failed)?;
         // SAFETY: the map is private and read-only. If another process truncates the file, this one receives
         // SIGBUS, like every linker that maps its inputs; no code trusts the bytes.
         let bytes = unsafe { Mmap::map(&file) }.map_err(failed)?;
         Ok(Image { file, bytes })
     }
 
-    /// Path of a member, unless it is in a wheel.
-    pub fn path(&self, member: &str) -> Option<PathBuf> {
-        match &self.form {
-            Form::Wheel { .. } => None,
-            Form::Files(files) => {
-                let file = files.iter().find(|(name, _)| name == member);
-                file.map(|(_, path)| path.clone())
+    /// Paths and contents of the texts that may load libraries, sorted.
+    pub fn texts(&self) -> Vec<(String, String)> {
+        let is_read = |path: &str, size: u64| loaders::is_text(path) && size <= loaders::MAX_TEXT;
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        let mut texts = Vec::new();
+        match &self.source {
+            Source::Wheel { wheel, .. } => {
+                for (path, _) in wheel.files().filter(|(path, size)| is_read(path, *size)) {
+                    let mut bytes = Vec::new();
+                    if wheel.unpack(path, &mut bytes).is_ok() {
+                        texts.push((path.to_owned(), text(bytes)));
+                    }
+                }
             }
-            Form::Directory(path) => Some(path.join(member)),
+            Source::Files(_) => {}
+            Source::Directory(directory) => {
+                let members = self.package.members.iter();
+                for member in members.filter(|member| is_read(&member.path, member.size)) {
+                    if let Ok(bytes) = fs::read(directory.join(&member.path)) {
+                        texts.push((member.path.clone(), text(bytes)));
+                    }
+                }
+            }
         }
+        texts.sort_unstable();
+        texts
     }
 }
 

@@ -1,28 +1,30 @@
-//! Repaired files.
+//! Repaired files. An unpacked wheel, or site-packages, gets new lines in `RECORD`, by which installers
+//! verify and remove files.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use gpustub_check::read::Zip;
+use gpustub_image::edit::{Patch, Piece};
 use gpustub_image::read_link_facts;
 use gpustub_repair::names::is_stub_file;
+use gpustub_repair::record::{self, Entry, Hasher, is_record};
 use gpustub_repair::wheel::{Changes, Wheel, WriteFn};
 use gpustub_workspace::error::{Error, Result};
+use gpustub_workspace::ops;
 use gpustub_workspace::status_line::StatusLine;
-use gpustub_workspace::stream;
 
-use super::directory::{write_directory, write_records};
-use super::files::{write_file, write_patch};
-use super::input::Form;
-use super::job::Job;
+use super::input::Source;
+use super::plan::Repair;
 use crate::cli;
 
 /// Rejects outputs that would replace an original, or a file that gpustub did not write.
-pub fn refuse_to_replace(jobs: &[Job], options: &cli::Repair) -> Result<()> {
+pub fn refuse_to_replace(repairs: &[Repair], options: &cli::Repair) -> Result<()> {
     let mut written = BTreeSet::new();
-    for job in jobs {
-        for (source, target) in pairs(job) {
+    for repair in repairs {
+        for (source, target) in pairs(repair) {
             let shown = target.display();
             if !written.insert(target.clone()) {
                 return Err(
@@ -43,7 +45,7 @@ pub fn refuse_to_replace(jobs: &[Job], options: &cli::Repair) -> Result<()> {
                     .help("name another directory, or replace it with `--force`"));
             }
         }
-        if let Form::Directory(path) = &job.input.form {
+        if let Source::Directory(path) = &repair.input.source {
             let inside = path
                 .canonicalize()
                 .ok()
@@ -66,12 +68,14 @@ fn existing(path: &Path) -> &Path {
     found.unwrap_or(Path::new("."))
 }
 
-/// Original and output of each file, wheel or directory of a job.
-fn pairs(job: &Job) -> Vec<(PathBuf, PathBuf)> {
-    let target = &job.input.target;
-    match &job.input.form {
-        Form::Wheel { path, .. } | Form::Directory(path) => vec![(path.clone(), target.clone())],
-        Form::Files(files) => {
+/// Original and output of each file, wheel or directory of a repair.
+fn pairs(repair: &Repair) -> Vec<(PathBuf, PathBuf)> {
+    let target = &repair.input.target;
+    match &repair.input.source {
+        Source::Wheel { path, .. } | Source::Directory(path) => {
+            vec![(path.clone(), target.clone())]
+        }
+        Source::Files(files) => {
             let pair = |(name, path): &(String, PathBuf)| (path.clone(), target.join(name));
             files.iter().map(pair).collect()
         }
@@ -92,7 +96,11 @@ fn is_ours(path: &Path) -> bool {
         return false;
     };
     if path.extension().is_some_and(|extension| extension == "whl") {
-        return Wheel::open(opened).is_ok_and(|wheel| wheel.files().any(|(path, _)| file(path)));
+        let is_stub = |entry: &[u8]| file(&String::from_utf8_lossy(entry));
+        return Zip::new(opened).is_ok_and(|zip| {
+            let mut entries = zip.archive().entries().flatten();
+            entries.any(|entry| is_stub(entry.file_path().as_bytes()))
+        });
     }
     // SAFETY: as in `input.rs`.
     let Ok(bytes) = (unsafe { memmap2::Mmap::map(&opened) }) else {
@@ -101,62 +109,227 @@ fn is_ours(path: &Path) -> bool {
     read_link_facts(&bytes).is_ok_and(|facts| facts.needed.iter().any(|name| is_stub_file(name)))
 }
 
-/// Writes the output of a job.
-pub fn write(job: &Job, stubs: &[Vec<u8>], status: &StatusLine) -> Result<()> {
-    match &job.input.form {
-        Form::Wheel { path, wheel } => write_wheel(job, path, wheel, stubs, status),
-        Form::Files(files) => {
+/// Writes the output of a repair.
+pub fn write(repair: &Repair, stubs: &[Vec<u8>], status: &StatusLine) -> Result<()> {
+    match &repair.input.source {
+        Source::Wheel { path, wheel } => write_wheel(repair, path, wheel, stubs, status),
+        Source::Files(files) => {
             for (name, path) in files {
                 status.show(|| name.clone());
-                write_file(job, name, path, &job.input.target.join(name))?;
+                write_file(repair, name, path, &repair.input.target.join(name))?;
             }
-            write_stubs(job, stubs)
+            write_stubs(repair, stubs)
         }
-        Form::Directory(path) => {
-            write_directory(job, path, "", status)?;
-            write_stubs(job, stubs)?;
-            write_records(job, path, stubs)
+        Source::Directory(path) => {
+            write_directory(repair, path, "", status)?;
+            write_stubs(repair, stubs)?;
+            write_records(repair, path, stubs)
         }
     }
 }
 
 fn write_wheel(
-    job: &Job,
+    repair: &Repair,
     path: &Path,
     wheel: &Wheel,
     stubs: &[Vec<u8>],
     status: &StatusLine,
 ) -> Result<()> {
     let mut changes = Changes::default();
-    for (member, (file, patch)) in &job.patches {
+    for (member, (file, patch)) in &repair.patches {
         let write: WriteFn<'_> = Box::new(move |out| {
-            status.show(|| job.input.package.display_path_of(member));
+            status.show(|| repair.input.package.display_path_of(member));
             write_patch(file, patch, out)
         });
         changes.replaced.insert(member.clone(), write);
     }
-    changes.removed.extend(job.plan.removed.iter().cloned());
-    if !job.plan.images.is_empty() {
+    changes.removed.extend(repair.plan.removed.iter().cloned());
+    if !repair.plan.images.is_empty() {
         changes
             .removed
             .extend(wheel.signatures().into_iter().map(str::to_owned));
     }
-    for (stub, bytes) in job.plan.stubs.iter().zip(stubs) {
+    for (stub, bytes) in repair.plan.stubs.iter().zip(stubs) {
         changes.added.insert(stub.path.clone(), bytes);
     }
-    let target = &job.input.target;
-    stream::write(target, Some(path), |out| {
-        if job.plan.images.is_empty() {
+    let target = &repair.input.target;
+    ops::write_large(target, Some(path), |out| {
+        if repair.plan.images.is_empty() {
             return io::copy(&mut File::open(path)?, out).map(drop);
         }
         wheel.rewrite(changes, out)
     })
 }
 
-fn write_stubs(job: &Job, stubs: &[Vec<u8>]) -> Result<()> {
-    for (stub, bytes) in job.plan.stubs.iter().zip(stubs) {
-        let path = job.input.target.join(&stub.path);
-        stream::write(&path, None, |out| out.write_all(bytes))?;
+fn write_stubs(repair: &Repair, stubs: &[Vec<u8>]) -> Result<()> {
+    for (stub, bytes) in repair.plan.stubs.iter().zip(stubs) {
+        let path = repair.input.target.join(&stub.path);
+        ops::write_large(&path, None, |out| out.write_all(bytes))?;
     }
     Ok(())
+}
+
+/// Writes one file, edited if it has an edit.
+fn write_file(repair: &Repair, member: &str, from: &Path, to: &Path) -> Result<()> {
+    ops::write_large(to, Some(from), |out| match repair.patches.get(member) {
+        Some((file, patch)) => write_patch(file, patch, out),
+        None => io::copy(&mut File::open(from)?, out).map(drop),
+    })
+}
+
+/// Writes an edited image. Ranges of the original are read from its file, not from its map, whose pages would be
+/// resident.
+fn write_patch(mut file: &File, patch: &Patch, out: &mut dyn Write) -> io::Result<()> {
+    for piece in patch.pieces() {
+        match piece {
+            Piece::New(bytes) => out.write_all(bytes)?,
+            Piece::Copy(range) => {
+                file.seek(SeekFrom::Start(range.start))?;
+                let length = range.end - range.start;
+                if io::copy(&mut file.take(length), out)? != length {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Writes a directory, with links as links.
+fn write_directory(repair: &Repair, from: &Path, inside: &str, status: &StatusLine) -> Result<()> {
+    let target = repair.input.target.join(inside);
+    fs::create_dir_all(&target).map_err(|e| Error::io("create", &target, &e))?;
+    let failed = |e: io::Error| Error::io("read", from, &e);
+    let mut entries = fs::read_dir(from)
+        .map_err(failed)?
+        .collect::<io::Result<Vec<_>>>()
+        .map_err(failed)?;
+    entries.sort_by_key(fs::DirEntry::file_name);
+    for entry in entries {
+        let path = entry.path();
+        let name = entry.file_name();
+        let Some(name) = name.to_str() else {
+            return Err(Error::new(format!(
+                "the name of `{}` is not UTF-8",
+                path.display()
+            )));
+        };
+        let member = if inside.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{inside}/{name}")
+        };
+        let kind = entry.file_type().map_err(failed)?;
+        let to = repair.input.target.join(&member);
+        if kind.is_dir() {
+            write_directory(repair, &path, &member, status)?;
+        } else if kind.is_symlink() {
+            copy_link(&path, &to)?;
+        } else if kind.is_file() && !is_left_out(repair, &member) {
+            status.show(|| member.clone());
+            write_file(repair, &member, &path, &to)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(unix)]
+fn copy_link(from: &Path, to: &Path) -> Result<()> {
+    let link = || -> io::Result<()> {
+        let target = fs::read_link(from)?;
+        if fs::read_link(to).is_ok_and(|old| old == target) {
+            return Ok(());
+        }
+        std::os::unix::fs::symlink(target, to)
+    };
+    link().map_err(|e| Error::io("write", to, &e))
+}
+
+#[cfg(not(unix))]
+fn copy_link(from: &Path, _to: &Path) -> Result<()> {
+    Err(Error::new(format!(
+        "`{}` is a link, which is copied on Unix only",
+        from.display()
+    )))
+}
+
+/// Whether a file of the directory is not copied: a removed copy, a `RECORD` that is written later, or its
+/// signature.
+fn is_left_out(repair: &Repair, member: &str) -> bool {
+    let of_record = ["RECORD", "RECORD.jws", "RECORD.p7s"];
+    let is_changed = !repair.plan.images.is_empty();
+    repair.plan.removed.iter().any(|path| path == member)
+        || is_changed && of_record.iter().any(|name| is_record(member, name))
+}
+
+/// Writes each `RECORD`, with the hashes of the edited files that it lists. The first one with an edited file of
+/// a stub library lists the stub library.
+fn write_records(repair: &Repair, from: &Path, stubs: &[Vec<u8>]) -> Result<()> {
+    if repair.plan.images.is_empty() {
+        return Ok(());
+    }
+    let members = repair.input.package.members.iter();
+    let records = members.filter(|member| is_record(&member.path, "RECORD"));
+    let mut new: BTreeMap<&str, Entry> = BTreeMap::new();
+    for (stub, bytes) in repair.plan.stubs.iter().zip(stubs) {
+        let mut hasher = Hasher::default();
+        hasher.update(bytes);
+        new.insert(&stub.path, hasher.finish());
+    }
+    for record in records {
+        let path = from.join(&record.path);
+        let text = fs::read_to_string(&path).map_err(|e| Error::io("read", &path, &e))?;
+        let listed = record::paths(&text);
+        // Paths are relative to the directory of `x-1.dist-info`.
+        let info = record.path.rsplit_once('/').unwrap_or_default().0;
+        let base = info.rsplit_once('/').map_or("", |(base, _)| base);
+        let inside = |path: &str| -> Option<String> {
+            let inside = match base {
+                "" => path,
+                base => path.strip_prefix(base)?.strip_prefix('/')?,
+            };
+            Some(inside.to_owned())
+        };
+        let is_listed = |path: &String| inside(path).filter(|inside| listed.contains(inside));
+        let mut entries = BTreeMap::new();
+        for image in &repair.plan.images {
+            let (Some(name), Some((file, patch))) =
+                (is_listed(&image.path), repair.patches.get(&image.path))
+            else {
+                continue;
+            };
+            let mut hashing = Hashing::default();
+            write_patch(file, patch, &mut hashing).map_err(|e| Error::io("read", &path, &e))?;
+            entries.insert(name, hashing.0.finish());
+            let stub = repair.plan.stubs[image.stub].path.as_str();
+            if let Some(name) = inside(stub)
+                && let Some(entry) = new.remove(stub)
+            {
+                entries.insert(name, entry);
+            }
+        }
+        let signatures = [".jws", ".p7s"].map(|end| format!("{}{end}", record.path));
+        let removed = repair.plan.removed.iter().chain(&signatures);
+        let removed: BTreeSet<String> = removed.filter_map(|path| inside(path)).collect();
+        let own = inside(&record.path).unwrap_or_default();
+        let text = record::edited(&text, &own, &entries, &removed);
+        let target = repair.input.target.join(&record.path);
+        ops::write_large(&target, Some(&path), |out| out.write_all(text.as_bytes()))?;
+    }
+    Ok(())
+}
+
+/// Hash of the bytes that are written.
+#[derive(Default)]
+struct Hashing(Hasher);
+
+impl Write for Hashing {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }

@@ -22,19 +22,19 @@ const STEP: usize = 256 << 10;
 
 /// A file to read.
 pub(super) struct Source<'a> {
-    from: From<'a>,
+    contents: Contents<'a>,
     size: u64,
     head: Option<Vec<u8>>,
 }
 
-enum From<'a> {
+enum Contents<'a> {
     File(File),
     Bytes(&'a [u8]),
     Stream(&'a mut dyn Read),
 }
 
 /// All bytes of a file.
-pub(super) enum Whole<'a> {
+pub enum Whole<'a> {
     Bytes(&'a [u8]),
     Owned(Vec<u8>),
     Mapped(Mmap),
@@ -84,9 +84,9 @@ impl Whole<'_> {
 }
 
 impl<'a> Source<'a> {
-    fn new(from: From<'a>, size: u64) -> Self {
+    fn new(contents: Contents<'a>, size: u64) -> Self {
         Self {
-            from,
+            contents,
             size,
             head: None,
         }
@@ -94,17 +94,17 @@ impl<'a> Source<'a> {
 
     /// A file of this size.
     pub(super) fn file(file: File, size: u64) -> Self {
-        Self::new(From::File(file), size)
+        Self::new(Contents::File(file), size)
     }
 
     /// Bytes in memory.
     pub(super) fn bytes(bytes: &'a [u8]) -> Self {
-        Self::new(From::Bytes(bytes), bytes.len() as u64)
+        Self::new(Contents::Bytes(bytes), bytes.len() as u64)
     }
 
     /// Bytes from an archive, which declares their number.
     pub(super) fn stream(stream: &'a mut dyn Read, size: u64) -> Self {
-        Self::new(From::Stream(stream), size)
+        Self::new(Contents::Stream(stream), size)
     }
 
     /// Declared size.
@@ -117,13 +117,13 @@ impl<'a> Source<'a> {
         if self.head.is_none() {
             let mut head = Vec::new();
             let most = HEAD as u64;
-            match &mut self.from {
-                From::Bytes(bytes) => head.extend(&bytes[..bytes.len().min(HEAD)]),
-                From::File(file) => {
+            match &mut self.contents {
+                Contents::Bytes(bytes) => head.extend(&bytes[..bytes.len().min(HEAD)]),
+                Contents::File(file) => {
                     file.take(most).read_to_end(&mut head)?;
                     file.seek(SeekFrom::Start(0))?;
                 }
-                From::Stream(stream) => {
+                Contents::Stream(stream) => {
                     stream.take(most.min(self.size)).read_to_end(&mut head)?;
                 }
             }
@@ -134,10 +134,10 @@ impl<'a> Source<'a> {
 
     /// Reader of all bytes.
     fn reader(&mut self) -> Box<dyn Read + '_> {
-        match &mut self.from {
-            From::Bytes(bytes) => Box::new(*bytes),
-            From::File(file) => Box::new(file),
-            From::Stream(stream) => {
+        match &mut self.contents {
+            Contents::Bytes(bytes) => Box::new(*bytes),
+            Contents::File(file) => Box::new(file),
+            Contents::Stream(stream) => {
                 let head = self.head.as_deref().unwrap_or_default();
                 // One byte more than declared reveals a stream that is longer.
                 let rest = (self.size - head.len() as u64).saturating_add(1);
@@ -148,7 +148,7 @@ impl<'a> Source<'a> {
 
     /// Reader of all bytes, if the limits allow it.
     pub(super) fn read(&mut self, left: &mut Limits) -> io::Result<Box<dyn Read + '_>> {
-        if let From::Stream(_) = self.from {
+        if let Contents::Stream(_) = self.contents {
             if self.size > left.member || self.size > left.inflated {
                 let message = format!("inflated size exceeds the limit: {} bytes", self.size);
                 return Err(io::Error::other(message));
@@ -160,16 +160,16 @@ impl<'a> Source<'a> {
 
     /// All bytes, if the limits allow it.
     pub(super) fn read_all(&mut self, left: &mut Limits) -> io::Result<Whole<'a>> {
-        match &self.from {
-            From::Bytes(bytes) => return Ok(Whole::Bytes(bytes)),
-            From::File(_) if self.size == 0 => return Ok(Whole::Bytes(&[])),
-            From::File(file) => {
+        match &self.contents {
+            Contents::Bytes(bytes) => return Ok(Whole::Bytes(bytes)),
+            Contents::File(_) if self.size == 0 => return Ok(Whole::Bytes(&[])),
+            Contents::File(file) => {
                 // SAFETY: the map is private and read-only. If another process truncates the file
                 // while it is read, this one receives SIGBUS, like every linker that maps its inputs;
                 // other changes only yield other bytes, and no code trusts the bytes.
                 return unsafe { Mmap::map(file) }.map(Whole::Mapped);
             }
-            From::Stream(_) => {}
+            Contents::Stream(_) => {}
         }
         let size = self.size;
         let mut stream = self.read(left)?;

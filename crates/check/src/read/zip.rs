@@ -17,8 +17,11 @@ use super::source::{Source, Whole};
 use crate::display_path::printable;
 use crate::package::{FlawKind, Kind, Package};
 
-/// A zip archive, opened for the contents of its files.
-pub struct Zip(ZipSliceArchive<Whole<'static>>);
+/// An open zip archive.
+pub struct Zip {
+    file: File,
+    archive: ZipSliceArchive<Whole<'static>>,
+}
 
 impl Zip {
     /// Opens a wheel or another zip archive.
@@ -29,8 +32,19 @@ impl Zip {
     pub fn new(file: File) -> io::Result<Self> {
         let size = file.metadata()?.len();
         // A file is mapped, which does not count against the limits.
-        let whole = Source::file(file, size).read_all(&mut LIMITS.clone())?;
-        opened(whole).map(Self)
+        let whole = Source::file(file.try_clone()?, size).read_all(&mut LIMITS.clone())?;
+        let archive = opened(whole)?;
+        Ok(Self { file, archive })
+    }
+
+    /// The file. Reads from it leave no page of the archive resident.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// The archive, of which only pages with headers are to be read.
+    pub fn archive(&self) -> &ZipSliceArchive<Whole<'static>> {
+        &self.archive
     }
 
     /// Name and bytes of each file, in the order of the archive's directory, except links and files
@@ -51,21 +65,21 @@ impl Zip {
                 return Ok(None);
             }
             let name = String::from_utf8_lossy(name).into_owned();
-            let body = self.0.get_entry(header.wayfinder());
+            let body = self.archive.get_entry(header.wayfinder());
             let bytes = body
                 .map_err(io::Error::other)
                 .and_then(|body| unpacked(&header, &body, DeflateDecoder::new))
                 .map_err(|e| io::Error::other(format!("`{name}`: {e}")))?;
             Ok(Some((name, bytes)))
         };
-        self.0.entries().filter_map(move |header| {
+        self.archive.entries().filter_map(move |header| {
             let header = header.map_err(io::Error::other);
             header.and_then(file).transpose()
         })
     }
 }
 
-fn opened<T: AsRef<[u8]>>(bytes: T) -> io::Result<ZipSliceArchive<T>> {
+pub(super) fn opened<T: AsRef<[u8]>>(bytes: T) -> io::Result<ZipSliceArchive<T>> {
     ZipArchive::from_slice(bytes)
         .map_err(|e| io::Error::other(format!("not a zip archive, or truncated: {e}")))
 }
@@ -79,15 +93,14 @@ struct Entry<'a> {
 
 /// Reads the members of an archive. An error concerns the archive as a whole.
 /// `passed` receives the bytes that are no longer needed.
-pub(super) fn read(
+pub(super) fn read<T: AsRef<[u8]>>(
     reader: &mut dyn MemberReader,
-    bytes: &[u8],
+    archive: &ZipSliceArchive<T>,
     passed: ConsumedFn<'_>,
     package: &mut Package,
 ) -> io::Result<()> {
-    let archive = opened(bytes)?;
-    let mut entries = directory(reader, &archive, passed, package);
-    if archive.end_offset() != bytes.len() as u64 {
+    let mut entries = directory(reader, archive, passed, package);
+    if archive.end_offset() != archive.get_ref().as_ref().len() as u64 {
         let message = "bytes after the end of the archive, which may be another archive";
         package.flaw("", FlawKind::Archive, message.into());
     }
@@ -121,9 +134,9 @@ pub(super) fn read(
 }
 
 /// The files in the archive's central directory.
-fn directory<'a>(
+fn directory<'a, T: AsRef<[u8]>>(
     reader: &mut dyn MemberReader,
-    archive: &'a ZipSliceArchive<&[u8]>,
+    archive: &'a ZipSliceArchive<T>,
     passed: ConsumedFn<'_>,
     package: &mut Package,
 ) -> Vec<Entry<'a>> {
@@ -142,7 +155,7 @@ fn directory<'a>(
         count += 1;
         // The directory refers to headers all over the file.
         if count % 128 == 0 {
-            passed(archive.get_ref());
+            passed(archive.get_ref().as_ref());
         }
         let Some(left) = reader.limits().members.checked_sub(1) else {
             package.flaw("", FlawKind::Archive, TOO_MANY.into());

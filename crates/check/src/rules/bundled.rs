@@ -11,7 +11,7 @@ use crate::gpu_file::{GpuFile, gpu_file, split};
 use crate::package::{Image, Kind, Member, Package};
 use crate::rule::{Check, Findings, Rule};
 use crate::search_dirs::{Loads, SearchDir, resolve_entry};
-use crate::wheel::Wheel;
+use crate::wheel::WheelMetadata;
 
 pub static BUNDLED_DRIVER: Rule = Rule {
     code: Code {
@@ -88,7 +88,8 @@ fn bundled_driver(package: &Package, findings: &mut Findings) {
     if package.kind == Kind::File {
         return;
     }
-    let may_be_system = package.kind == Kind::Directory && Wheel::from_package(package).is_none();
+    let may_be_system =
+        package.kind == Kind::Directory && WheelMetadata::from_package(package).is_none();
     for image in package.images() {
         let directories = image.member.directory();
         let is_stub = directories.split('/').any(|part| part == "stubs") || has_gpustub(&image);
@@ -141,7 +142,8 @@ fn missing_nvrtc_builtins(package: &Package, findings: &mut Findings) {
 }
 
 fn missing_requires_dist(package: &Package, findings: &mut Findings) {
-    let Some(wheel) = Wheel::from_package(package).filter(|wheel| wheel.has_metadata) else {
+    let Some(wheel) = WheelMetadata::from_package(package).filter(|wheel| wheel.has_metadata)
+    else {
         return;
     };
     // Projects with any of these in their name may require the vendor's wheels.

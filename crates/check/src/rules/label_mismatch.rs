@@ -10,7 +10,7 @@ use crate::gpu_file::gpu_file;
 use crate::package::Package;
 use crate::rule::{Check, Findings, Rule};
 use crate::toolkit_label::{Toolkit, label};
-use crate::wheel::Wheel;
+use crate::wheel::WheelMetadata;
 
 pub static TOOLKIT_LABEL_MISMATCH: Rule = Rule {
     code: Code {
@@ -30,7 +30,7 @@ wheel fails on exactly the machines that it was selected for
 };
 
 fn toolkit_label_mismatch(package: &Package, findings: &mut Findings) {
-    let wheel = Wheel::from_package(package);
+    let wheel = WheelMetadata::from_package(package);
     let Some(label) = wheel.and_then(|wheel| label(&wheel.name, &wheel.version)) else {
         return;
     };

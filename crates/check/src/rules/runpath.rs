@@ -11,7 +11,7 @@ use crate::gpu_relation::gpu_images;
 use crate::package::{Image, Kind, Package};
 use crate::rule::{Check, Findings, Rule};
 use crate::search_dirs::{Layout, SearchDir, resolve_entry};
-use crate::wheel::Wheel;
+use crate::wheel::WheelMetadata;
 
 pub static ABSOLUTE_RUNPATH: Rule = Rule {
     code: Code {
@@ -184,7 +184,7 @@ fn relative_runpath(image: &Image<'_>, findings: &mut Findings) {
 
 fn dangling_runpath(package: &Package, findings: &mut Findings) {
     let layout = Layout::from_package(package);
-    let is_wheel = Wheel::from_package(package).is_some();
+    let is_wheel = WheelMetadata::from_package(package).is_some();
     for image in gpu_images(package) {
         let leads_to_nothing = |entry: &&str| match resolve_entry(&image, entry) {
             SearchDir::Inside(path) if layout.has_directory(&path) => false,

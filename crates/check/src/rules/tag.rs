@@ -11,7 +11,7 @@ use crate::package::{Image, Package};
 use crate::platform_tag::{Tag, machine_in_tag};
 use crate::rule::{Check, Findings, Rule};
 use crate::search_dirs::{Loads, SearchDir, resolve_entry};
-use crate::wheel::{NvidiaWheel, Wheel, normal, project_providing};
+use crate::wheel::{NvidiaWheel, WheelMetadata, normal, project_providing};
 
 pub static TAG_TOO_RECENT_SYMBOL: Rule = Rule {
     code: Code {
@@ -90,7 +90,7 @@ processors with AVX2), the wheel is installed and then fails to load
 
 /// The tag that applies to a package: the oldest of its own and the policy's.
 fn tag(package: &Package, policy: &Policy) -> Option<Tag> {
-    let wheel = Wheel::from_package(package);
+    let wheel = WheelMetadata::from_package(package);
     let own = wheel.iter().flat_map(|wheel| &wheel.platforms);
     let own = own.filter_map(|text| Tag::parse(text));
     let wanted = policy
@@ -106,7 +106,7 @@ fn tag(package: &Package, policy: &Policy) -> Option<Tag> {
 
 /// The images that a tag applies to: those of a wheel, and libraries that may become part of one.
 fn tagged_images(package: &Package) -> impl Iterator<Item = Image<'_>> {
-    let is_wheel = Wheel::from_package(package).is_some();
+    let is_wheel = WheelMetadata::from_package(package).is_some();
     let images = package.images();
     images.filter(move |image| match image.facts.kind {
         ImageKind::Library => true,
@@ -177,7 +177,7 @@ fn libraries(package: &Package, policy: &Policy, findings: &mut Findings) {
         return;
     };
     let loads = Loads::from_package(package);
-    let wheel = Wheel::from_package(package).unwrap_or_default();
+    let wheel = WheelMetadata::from_package(package).unwrap_or_default();
     for image in tagged_images(package) {
         let machine = machine_in_tag(&image.facts.link.machine);
         let missing = |name: &&String| {
@@ -210,7 +210,7 @@ fn libraries(package: &Package, policy: &Policy, findings: &mut Findings) {
 
 /// Whether a wheel that this one requires provides a library: importing it loads the library, or the image's
 /// run path names its directory.
-fn is_required(image: &Image<'_>, library: &str, wheel: &Wheel) -> bool {
+fn is_required(image: &Image<'_>, library: &str, wheel: &WheelMetadata) -> bool {
     let requires = |is_it: &dyn Fn(&str) -> bool| wheel.always_requires.iter().any(|p| is_it(p));
     if let Some(nvidia) = NvidiaWheel::providing(library) {
         let is_its = |entry| match resolve_entry(image, entry) {
@@ -222,7 +222,7 @@ fn is_required(image: &Image<'_>, library: &str, wheel: &Wheel) -> bool {
     project_providing(library).is_some_and(|project| requires(&|name| name == project))
 }
 
-fn advice(image: &Image<'_>, names: &[&str], wheel: &Wheel) -> String {
+fn advice(image: &Image<'_>, names: &[&str], wheel: &WheelMetadata) -> String {
     let is_inside = |name: &&&str| {
         image
             .package
@@ -264,7 +264,7 @@ fn advice(image: &Image<'_>, names: &[&str], wheel: &Wheel) -> String {
 }
 
 /// The required project whose directory, beside the wheel's own, a runpath entry names.
-fn sibling(image: &Image<'_>, entry: &str, wheel: &Wheel) -> Option<String> {
+fn sibling(image: &Image<'_>, entry: &str, wheel: &WheelMetadata) -> Option<String> {
     let SearchDir::Inside(directory) = resolve_entry(image, entry) else {
         return None;
     };
@@ -326,7 +326,7 @@ const MACHINES: &[&str] = &[
 ];
 
 fn machine(package: &Package, _: &Policy, findings: &mut Findings) {
-    let Some(wheel) = Wheel::from_package(package) else {
+    let Some(wheel) = WheelMetadata::from_package(package) else {
         return;
     };
     // Tags of other systems do not apply to ELF files: one wheel may have tags of several systems.

@@ -1,11 +1,11 @@
 //! Search paths of edited images.
 
+use gpustub_check::evidence::opened_names;
 use gpustub_check::gpu_file::is_system;
 use gpustub_check::search_dirs::{SearchDir, installed, resolve_entry};
 use gpustub_check::{Image, ImageId, LoadGraph};
 
 use super::decide::Decision;
-use crate::loaders::opened_names;
 
 /// Entry of the runpath by which an image finds the stub library; `None`: it has one already.
 pub fn added(image: &Image<'_>, directory: &str) -> Option<String> {
