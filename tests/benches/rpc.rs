@@ -16,7 +16,8 @@ use gpurpc::server::{Device, Handlers, Limits};
 use gpurpc::{Layout, PortIndex, opcode};
 use gpustub_tests::command::succeed;
 use gpustub_tests::components::component;
-use gpustub_tests::{Result, repository, scratch};
+use gpustub_tests::scratch::scratch;
+use gpustub_tests::{Result, repository};
 use libloading::Library;
 
 const ROUNDS: usize = 41;

@@ -9,7 +9,8 @@ use std::process::Command;
 
 use gpustub_tests::command::{run, succeed};
 use gpustub_tests::components::{component, target_dir};
-use gpustub_tests::{Failure, Result, repository, scratch};
+use gpustub_tests::scratch::scratch;
+use gpustub_tests::{Failure, Result, repository};
 
 /// Program, its argument, and the heading of the column.
 const KINDS: [(&str, &str, &str); 11] = [

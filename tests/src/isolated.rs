@@ -7,8 +7,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::Result;
 use crate::command::{Ran, run, succeed};
-use crate::{Result, scratch};
+use crate::scratch::scratch;
 
 /// File system of a machine.
 #[derive(Debug)]

@@ -24,6 +24,7 @@ pub mod pair;
 pub mod rdc;
 pub mod readme;
 pub mod recipes;
+pub mod scratch;
 pub mod stubs;
 pub mod tree;
 
@@ -70,14 +71,4 @@ pub fn files_below(directory: &Path) -> Result<Vec<PathBuf>> {
         }
     }
     Ok(found)
-}
-
-/// New directory below cargo's target directory, so that large files can be hard-linked into it.
-/// Removed when dropped, unless the environment variable `GPUSTUB_TEST_KEEP` is set.
-pub fn scratch() -> Result<tempfile::TempDir> {
-    let base = components::target_dir().join("gpustub-tests");
-    std::fs::create_dir_all(&base).map_err(|e| format!("cannot make {}: {e}", base.display()))?;
-    let mut dir = tempfile::tempdir_in(&base)?;
-    dir.disable_cleanup(std::env::var_os("GPUSTUB_TEST_KEEP").is_some());
-    Ok(dir)
 }

@@ -3,11 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::Result;
 use crate::command::Ran;
 use crate::elf::{Row, needed, symbols};
 use crate::isolated::Isolated;
 use crate::nvcc::{Toolkit, With, recorder};
-use crate::{Result, scratch};
+use crate::scratch::scratch;
 
 /// Directory of the libraries on a machine.
 const PLACE: &str = "/libraries";

@@ -11,7 +11,8 @@ use crate::cargo::{cargo, gpustub, without_own_cargo};
 use crate::command::{Ran, run, succeed};
 use crate::components::target_dir;
 use crate::nvcc::Toolkit;
-use crate::{Failure, Result, repository, scratch};
+use crate::scratch::scratch;
+use crate::{Failure, Result, repository};
 
 /// A cargo workspace in a new directory, with a toolkit beside it. All paths contain spaces.
 #[derive(Debug)]

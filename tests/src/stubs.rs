@@ -10,11 +10,13 @@ use gpustub_core::abi_table::AbiTable;
 use gpustub_core::diag::{Diagnostic, has_errors};
 use gpustub_core::library::{Library, Returns, VersionEncoding, VersionQuery};
 use gpustub_core::manifest::Manifest;
-use gpustub_core::plan::{Inputs, Plan, plan};
+use gpustub_core::plan::{Inputs, Plan};
+use gpustub_core::planner::plan;
 use gpustub_core::sources::{SourceSet, render, render_for_c};
 use gpustub_core::symbols::{Symbol, SymbolList};
 use gpustub_core::target::Target;
-use gpustub_engine::toolchain::{Index, REQUIRED, SharedStubs, Toolchain};
+use gpustub_engine::toolchain::shared::SharedStubs;
+use gpustub_engine::toolchain::{Index, REQUIRED, Toolchain};
 
 use crate::{Result, components};
 

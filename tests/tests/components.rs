@@ -6,7 +6,8 @@ use std::process::Command;
 
 use gpustub_tests::command::{run, succeed};
 use gpustub_tests::components::component;
-use gpustub_tests::{Result, repository, scratch};
+use gpustub_tests::scratch::scratch;
+use gpustub_tests::{Result, repository};
 
 /// Writes a wheel with these files and a RECORD of them, which has another hash for `broken.h`.
 const PACK: &str = r#"

@@ -4,10 +4,11 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use gpustub_tests::Result;
 use gpustub_tests::command::{Ran, run, succeed};
 use gpustub_tests::recipes::{Recipe, recipes};
+use gpustub_tests::scratch::scratch;
 use gpustub_tests::tree::Tree;
-use gpustub_tests::{Result, scratch};
 
 const TITLES: [&str; 6] = [
     "Add a library",

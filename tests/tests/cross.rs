@@ -11,8 +11,9 @@ use gpustub_tests::cargo::without_own_cargo;
 use gpustub_tests::command::{path_with, run, succeed};
 use gpustub_tests::components::{component, target_dir};
 use gpustub_tests::elf::{needed, symbols};
+use gpustub_tests::scratch::scratch;
 use gpustub_tests::stubs::{HOST, Machine};
-use gpustub_tests::{Failure, Result, repository, scratch};
+use gpustub_tests::{Failure, Result, repository};
 
 /// Machines that rustup has a standard library for.
 const MACHINES: [Machine; 6] = [

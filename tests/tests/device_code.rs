@@ -16,7 +16,8 @@ use gpustub_image::{
 };
 use gpustub_tests::cargo::gpustub;
 use gpustub_tests::command::{run, succeed};
-use gpustub_tests::{Result, repository, scratch};
+use gpustub_tests::scratch::scratch;
+use gpustub_tests::{Result, repository};
 use proptest::prelude::*;
 
 /// Two objects, a device link of both, and code that needs none between them.

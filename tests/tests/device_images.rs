@@ -8,12 +8,13 @@ use std::process::Command;
 
 use gpustub_core::gpu_arch::{Arch, ArchKind, ArchSuffix};
 use gpustub_image::{DeviceCode, archive_device_code_file, read_device_code};
+use gpustub_tests::Result;
 use gpustub_tests::cargo::gpustub;
 use gpustub_tests::command::{run, succeed};
 use gpustub_tests::components::wheel_libraries;
 use gpustub_tests::elf::{readelf, symbols};
 use gpustub_tests::nvcc::{TOOLKIT_13, runtime};
-use gpustub_tests::{Result, scratch};
+use gpustub_tests::scratch::scratch;
 
 /// `b` has a device function that `a` and `c` call.
 const SOURCES: [(&str, &str); 3] = [

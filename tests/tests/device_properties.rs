@@ -10,10 +10,11 @@ use std::path::Path;
 use std::process::Command;
 
 use gpustub_core::library::override_variable;
+use gpustub_tests::Result;
 use gpustub_tests::command::succeed;
 use gpustub_tests::components::component;
 use gpustub_tests::device_properties::{Attribute, Release, attributes};
-use gpustub_tests::{Result, scratch};
+use gpustub_tests::scratch::scratch;
 
 /// Versions of the default components.
 const VERSIONS: [&str; 4] = ["11.8", "12.9", "13.0", "13.5"];

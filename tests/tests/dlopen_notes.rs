@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use gpustub_image::read_image;
+use gpustub_tests::Result;
 use gpustub_tests::cargo::gpustub;
 use gpustub_tests::command::{path_with, succeed};
 use gpustub_tests::components::component;
 use gpustub_tests::elf::readelf;
+use gpustub_tests::scratch::scratch;
 use gpustub_tests::stubs::{Machine, Stubs, plan_or_fail};
-use gpustub_tests::{Result, scratch};
 use serde_json::{Value, json};
 
 const LIBRARIES: [&str; 3] = ["cudart", "nvrtc", "opencl"];

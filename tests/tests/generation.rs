@@ -9,8 +9,9 @@ use gpustub_core::diag::{Diagnostic, has_errors};
 use gpustub_core::target::Target;
 use gpustub_image::{Options, read_symbols_file};
 use gpustub_tests::command::{run, succeed};
+use gpustub_tests::scratch::scratch;
 use gpustub_tests::stubs::{Machine, Stubs, list_of, plan_of, plan_or_fail, trap_manifest};
-use gpustub_tests::{Result, repository, scratch};
+use gpustub_tests::{Result, repository};
 
 const LIBRARY: &str = "\
 int trap_data = 42;

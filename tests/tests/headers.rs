@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use gpustub_tests::command::{Ran, run, succeed};
+use gpustub_tests::scratch::scratch;
 use gpustub_tests::stubs::{Machine, Stubs, plan_or_fail};
-use gpustub_tests::{Result, components, scratch};
+use gpustub_tests::{Result, components};
 
 const ERROR: &str =
     "gpustub_error_incompatible_header_versions_of_cudart__see_header_version_in_GpuStub_toml";

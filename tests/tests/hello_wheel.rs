@@ -10,8 +10,9 @@ use gpustub_tests::command::succeed;
 use gpustub_tests::components::{
     auditwheel, component, only_entry, target_dir, wheel_libraries, wheel_library_dir,
 };
+use gpustub_tests::scratch::scratch;
 use gpustub_tests::stubs::{Machine, Stubs, plan_or_fail};
-use gpustub_tests::{Failure, Result, repository, scratch};
+use gpustub_tests::{Failure, Result, repository};
 
 fn example() -> PathBuf {
     repository().join("examples/hello-wheel")

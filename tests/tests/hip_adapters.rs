@@ -8,8 +8,9 @@ use std::process::Command;
 
 use gpustub_core::library::override_variable;
 use gpustub_tests::command::succeed;
+use gpustub_tests::scratch::scratch;
 use gpustub_tests::stubs::{Machine, Stubs, plan_or_fail};
-use gpustub_tests::{Result, components, repository, scratch};
+use gpustub_tests::{Result, components, repository};
 use serde::Deserialize;
 
 const VERSIONS: [&str; 4] = ["5.2", "5.7", "6.4", "7.2"];

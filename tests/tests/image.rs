@@ -6,8 +6,9 @@ use std::process::Command;
 use gpustub_core::library::Library;
 use gpustub_tests::cargo::{gpustub, hello_gpu};
 use gpustub_tests::command::succeed;
+use gpustub_tests::scratch::scratch;
 use gpustub_tests::stubs::{Machine, plan_or_fail};
-use gpustub_tests::{Result, elf, scratch};
+use gpustub_tests::{Result, elf};
 
 const LIBRARIES: [&str; 5] = ["cuda", "cudart", "hip", "nvrtc", "opencl"];
 

@@ -1,7 +1,8 @@
 //! Libraries that bring stubs, as their authors publish them, in an application without gpustub.
 
+use gpustub_tests::Result;
 use gpustub_tests::readme::{commands, copy_example, shows};
-use gpustub_tests::{Result, scratch};
+use gpustub_tests::scratch::scratch;
 
 #[test]
 fn example_readme_shows_the_real_output() -> Result<()> {

@@ -4,7 +4,8 @@ use std::process::Command;
 
 use gpustub_tests::command::succeed;
 use gpustub_tests::readme::{commands, shows};
-use gpustub_tests::{Result, repository, scratch};
+use gpustub_tests::scratch::scratch;
+use gpustub_tests::{Result, repository};
 
 #[test]
 #[ignore = "needs pkg-config and LLVM's headers: ./tests/run"]

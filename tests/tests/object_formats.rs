@@ -6,7 +6,8 @@ use std::process::Command;
 use gpustub_tests::cargo::cargo;
 use gpustub_tests::command::{run, succeed};
 use gpustub_tests::components::target_dir;
-use gpustub_tests::{Result, repository, scratch};
+use gpustub_tests::scratch::scratch;
+use gpustub_tests::{Result, repository};
 
 /// Without the feature an object would be treated as a file without symbols, and its functions
 /// would be missing from every view.

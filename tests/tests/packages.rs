@@ -7,7 +7,8 @@ use std::process::Command;
 use gpustub_tests::cargo::{cargo, program};
 use gpustub_tests::command::{run, succeed};
 use gpustub_tests::components::target_dir;
-use gpustub_tests::{Result, repository, scratch};
+use gpustub_tests::scratch::scratch;
+use gpustub_tests::{Result, repository};
 
 /// All files below a directory, by relative path.
 fn files(directory: &Path) -> Result<BTreeMap<String, Vec<u8>>> {

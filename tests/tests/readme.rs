@@ -6,7 +6,8 @@ use std::process::Command;
 use gpustub_tests::cargo::{hello_gpu, program};
 use gpustub_tests::command::{Ran, path_with, succeed, which};
 use gpustub_tests::readme::patched_directory;
-use gpustub_tests::{Result, repository, scratch};
+use gpustub_tests::scratch::scratch;
+use gpustub_tests::{Result, repository};
 
 /// The `console` block that contains `text`: its commands, each with the output shown.
 fn console_block(text: &str) -> Result<Vec<(String, Vec<String>)>> {

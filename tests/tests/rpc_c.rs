@@ -8,7 +8,8 @@ use std::process::Command;
 use gpustub_tests::cargo::{cargo, without_own_cargo};
 use gpustub_tests::command::succeed;
 use gpustub_tests::components::target_dir;
-use gpustub_tests::{Result, repository, scratch};
+use gpustub_tests::scratch::scratch;
+use gpustub_tests::{Result, repository};
 
 /// Releases of LLVM with different clients.
 const CLIENTS: [u32; 2] = [20, 23];

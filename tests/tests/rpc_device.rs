@@ -8,7 +8,8 @@ use gpustub_tests::clang::Clang;
 use gpustub_tests::command::{run, succeed};
 use gpustub_tests::components::target_dir;
 use gpustub_tests::nvcc::{TOOLKIT_12, TOOLKIT_13, Toolkit};
-use gpustub_tests::{Result, repository, scratch};
+use gpustub_tests::scratch::scratch;
+use gpustub_tests::{Result, repository};
 
 const STRICT: [&str; 4] = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"];
 

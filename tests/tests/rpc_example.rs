@@ -12,7 +12,8 @@ use gpustub_tests::command::{run, succeed};
 use gpustub_tests::components::{component, target_dir};
 use gpustub_tests::nvcc::TOOLKIT_13;
 use gpustub_tests::readme::{commands, shows};
-use gpustub_tests::{Result, repository, scratch};
+use gpustub_tests::scratch::scratch;
+use gpustub_tests::{Result, repository};
 
 #[test]
 #[ignore = "needs pkg-config: ./tests/run"]

@@ -7,7 +7,8 @@ use std::process::Command;
 use gpustub_tests::cargo::without_own_cargo;
 use gpustub_tests::command::{Ran, succeed};
 use gpustub_tests::components::{component, target_dir};
-use gpustub_tests::{Result, repository, scratch};
+use gpustub_tests::scratch::scratch;
+use gpustub_tests::{Result, repository};
 
 /// Output of `tests/programs/rpc-llvm19.c` with LLVM's library.
 const EXPECTED: &str = "552 bytes, 4096 ports, __llvm_libc_rpc_client

@@ -6,6 +6,7 @@
 
 use std::path::Path;
 
+use gpustub_tests::Result;
 use gpustub_tests::command::Ran;
 use gpustub_tests::components::component;
 use gpustub_tests::nvcc::{
@@ -13,7 +14,7 @@ use gpustub_tests::nvcc::{
     recorder, runtime,
 };
 use gpustub_tests::pair::{Pair, count, machine, major, recorded, run};
-use gpustub_tests::{Result, scratch};
+use gpustub_tests::scratch::scratch;
 
 // ---- starting -------------------------------------------------------------------------------------------
 

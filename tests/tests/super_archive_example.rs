@@ -1,8 +1,9 @@
 //! Super-archives, as users build and use them.
 
+use gpustub_tests::Result;
 use gpustub_tests::components::target_dir;
 use gpustub_tests::readme::{commands, copy_example, follow, patched_directory, shows};
-use gpustub_tests::{Result, scratch};
+use gpustub_tests::scratch::scratch;
 
 /// All dependencies are already compiled.
 const OFFLINE: [(&str, &str); 1] = [("CARGO_NET_OFFLINE", "true")];

@@ -7,7 +7,8 @@ use gpustub_core::symbols::{Kind, SymbolList};
 use gpustub_tests::cargo::gpustub;
 use gpustub_tests::command::{run, succeed};
 use gpustub_tests::components::{component, wheel_libraries};
-use gpustub_tests::{Result, elf, scratch};
+use gpustub_tests::scratch::scratch;
+use gpustub_tests::{Result, elf};
 
 /// Name, symbol version, whether it is the default one, kind, weakness.
 type Entry = (String, Option<String>, bool, Kind, bool);

@@ -7,8 +7,9 @@ use std::process::Command;
 
 use gpustub_tests::cargo::hello_gpu;
 use gpustub_tests::command::{Ran, run, succeed};
+use gpustub_tests::scratch::scratch;
 use gpustub_tests::stubs::{Machine, Stubs, list_of, plan_or_fail};
-use gpustub_tests::{Result, repository, scratch};
+use gpustub_tests::{Result, repository};
 
 /// Runs the example with OpenCL as the only library.
 fn opencl(variables: &[(&str, &str)]) -> Result<Ran> {

@@ -7,7 +7,7 @@ use std::path::Path;
 use gpustub_core::symbols::Symbol;
 use serde::Deserialize;
 
-use crate::repository;
+use crate::repository::repository;
 
 /// `data/c-runtime.toml`, which describes the keys.
 #[derive(Deserialize)]

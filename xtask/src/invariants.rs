@@ -5,7 +5,7 @@ use std::fs;
 
 use serde::Deserialize;
 
-use crate::repository;
+use crate::repository::repository;
 
 /// Path of the page below `docs/`.
 pub const PAGE: &str = "reference/invariants.md";

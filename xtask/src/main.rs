@@ -11,9 +11,9 @@ mod pictures;
 mod prose;
 mod recipes;
 mod reference;
+mod repository;
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
 /// A task.
 struct Task {
@@ -94,26 +94,6 @@ const TASKS: &[Task] = &[
         run: reference::run,
     },
 ];
-
-/// Root of the repository.
-fn repository() -> PathBuf {
-    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
-    manifest.parent().unwrap_or(manifest).to_owned()
-}
-
-/// Paths of the files of the tree below `paths`, or of all files if there are none.
-fn tracked(paths: &[&String]) -> Result<Vec<String>, String> {
-    let mut list = Command::new("git");
-    list.current_dir(repository());
-    let options = ["-z", "--cached", "--others", "--exclude-standard", "--"];
-    let listed = list.arg("ls-files").args(options).args(paths).output();
-    let listed = listed.map_err(|e| format!("git: {e}"))?;
-    if !listed.status.success() {
-        return Err(String::from_utf8_lossy(&listed.stderr).into_owned());
-    }
-    let paths = String::from_utf8_lossy(&listed.stdout);
-    Ok(paths.split_terminator('\0').map(str::to_owned).collect())
-}
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -12,7 +12,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::repository;
+use crate::repository::repository;
 
 /// Directories whose texts are listed.
 const ROOTS: &[&str] = &[

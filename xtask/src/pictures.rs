@@ -15,7 +15,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use crate::repository;
+use crate::repository::repository;
 
 /// Directory of the pictures.
 const IMAGES: &str = "docs/images";

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use crate::{repository, tracked};
+use crate::repository::{repository, tracked};
 use rules::Rules;
 use text::{Finding, Text};
 

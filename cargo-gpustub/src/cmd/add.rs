@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use cargo_metadata::Package;
 use gpustub_core::diag::{Diagnostic, MISSING_HEADER_VERSION, UNKNOWN_VERSION, has_errors};
 use gpustub_core::library::Library;
-use gpustub_core::plan::plan;
+use gpustub_core::planner::plan;
 use gpustub_workspace::edit::gpustub_toml::add_stub;
 use gpustub_workspace::error::{Error, Result};
 use gpustub_workspace::ops::{self, Operation};

@@ -4,24 +4,21 @@ mod build;
 mod extract;
 mod find;
 mod list;
+mod open;
 mod stats;
 
-use std::fs::File;
-use std::io::{self, Read};
-use std::ops::Deref;
+use std::io;
 use std::path::Path;
 
-use gpustub_archive::{SuperArchive, View};
 use gpustub_core::diag::{Diagnostic, MALFORMED_SUPER_ARCHIVE};
-use gpustub_core::suggest::nearest;
 use gpustub_engine::archive::replace;
 use gpustub_workspace::error::{Error, Result};
 use gpustub_workspace::output::number;
 use gpustub_workspace::report::Sources;
 use gpustub_workspace::shell::Shell;
-use memmap2::Mmap;
 
 use crate::cli::{Archive, ArchiveCommand};
+use open::with_archive;
 
 /// Runs the command.
 pub fn run(options: &Archive, shell: &mut Shell) -> Result<bool> {
@@ -77,158 +74,5 @@ fn refresh(path: &Path, shell: &mut Shell) -> Result<bool> {
             shell.diagnostics(&[one], &Sources::new())?;
             Ok(false)
         }
-    }
-}
-
-/// Failure of a command on a super-archive.
-enum Failure {
-    /// The file is malformed: a finding.
-    File(gpustub_archive::Error),
-    /// The command cannot run.
-    Command(Error),
-}
-
-impl From<gpustub_archive::Error> for Failure {
-    fn from(error: gpustub_archive::Error) -> Self {
-        Self::File(error)
-    }
-}
-
-impl From<Error> for Failure {
-    fn from(error: Error) -> Self {
-        Self::Command(error)
-    }
-}
-
-type ArchiveResult<T> = std::result::Result<T, Failure>;
-
-/// Opens a super-archive and runs a command on it.
-fn with_archive(
-    path: &Path,
-    shell: &mut Shell,
-    command: impl FnOnce(&SuperArchive<'_>, &mut Shell) -> ArchiveResult<bool>,
-) -> Result<bool> {
-    let bytes = bytes_of(path).map_err(|e| Error::io("read", path, &e))?;
-    let archive = SuperArchive::parse(&bytes).map_err(Failure::File);
-    match archive.and_then(|archive| command(&archive, shell)) {
-        Ok(clean) => Ok(clean),
-        Err(Failure::Command(error)) => Err(error),
-        Err(Failure::File(error)) => {
-            use gpustub_archive::Error as Wrong;
-            let help = match error {
-                Wrong::NotAnArchive => "pass a file that `archive build` has written",
-                Wrong::NoViews => {
-                    "`ar t` lists an ordinary archive; if another tool dropped the views, build it again"
-                }
-                Wrong::UnsupportedVersion { .. }
-                | Wrong::UnsupportedFeatures { .. }
-                | Wrong::UnsupportedExtension { .. }
-                | Wrong::UnsupportedContents { .. }
-                | Wrong::Compressed { .. } => "use a newer gpustub",
-                Wrong::MemberMoved { .. } | Wrong::OrdinaryMembers { .. } => {
-                    "after `strip -g` or a tool like it, run `cargo gpustub archive refresh`; \
-                     otherwise build it again"
-                }
-                Wrong::IndexIncomplete { .. } | Wrong::IndexChanged => {
-                    "write the index again with `llvm-ranlib`, or `ranlib` with a plugin for LTO"
-                }
-                _ => "build it again; change its inputs with other tools, not the file",
-            };
-            let message = format!("`{}`: {error}", path.display());
-            let one = Diagnostic::error(&MALFORMED_SUPER_ARCHIVE, message).help(help);
-            shell.diagnostics(&[one], &Sources::new())?;
-            Ok(false)
-        }
-    }
-}
-
-/// Contents of a file. A regular file is mapped, so only the accessed pages are read.
-fn bytes_of(path: &Path) -> io::Result<Box<dyn Deref<Target = [u8]>>> {
-    let mut file = File::open(path)?;
-    if !file.metadata()?.is_file() {
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes)?;
-        return Ok(Box::new(bytes));
-    }
-    // SAFETY: the map is private and read-only. If another process truncates the file while it is
-    // read, this one receives SIGBUS, like every linker that maps its inputs; other changes only yield
-    // other bytes, and the reader trusts none. `extract` does not overwrite its own input.
-    let map = unsafe { Mmap::map(&file) }?;
-    Ok(Box::new(map))
-}
-
-/// The view of this name, or all views.
-fn views<'a>(archive: &SuperArchive<'a>, name: Option<&str>) -> ArchiveResult<Vec<View<'a>>> {
-    let all: Vec<View<'a>> = archive.views().collect::<std::result::Result<_, _>>()?;
-    let Some(name) = name else {
-        return Ok(all);
-    };
-    if let Some(view) = archive.view(name)? {
-        return Ok(vec![view]);
-    }
-    let names: Vec<String> = all.iter().map(|view| text(view.name())).collect();
-    let error = Error::new(format!("unknown view `{name}`"));
-    Err(Failure::Command(
-        match nearest(name, names.iter().map(String::as_str)) {
-            Some(near) => error.help(format!("did you mean `{near}`?")),
-            None => error.help(format!("views are: {}", names.join(", "))),
-        },
-    ))
-}
-
-/// The names of a view's layers.
-fn layers(view: &View<'_>) -> ArchiveResult<Vec<String>> {
-    let mut names = Vec::new();
-    for layer in view.layers() {
-        names.push(text(layer?.name));
-    }
-    Ok(names)
-}
-
-/// A human-readable form of a name with any bytes.
-fn text(name: &[u8]) -> String {
-    let mut shown = String::new();
-    for letter in String::from_utf8_lossy(name).chars() {
-        if letter.is_control() {
-            shown.extend(letter.escape_default());
-        } else {
-            shown.push(letter);
-        }
-    }
-    shown
-}
-
-/// Rows in aligned columns, without trailing spaces.
-fn columns(rows: &[Vec<String>]) -> String {
-    let width = |at: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(at));
-        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
-    };
-    let mut shown = String::new();
-    for row in rows {
-        let mut line = String::new();
-        for (at, cell) in row.iter().enumerate() {
-            let number = cell.starts_with(|c: char| c.is_ascii_digit()) && at > 0;
-            let gap = if at == 0 { "" } else { "  " };
-            let width = width(at);
-            line += &if number {
-                format!("{gap}{cell:>width$}")
-            } else {
-                format!("{gap}{cell:<width$}")
-            };
-        }
-        shown += line.trim_end();
-        shown.push('\n');
-    }
-    shown
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn text_escapes_control_characters() {
-        assert_eq!(text(b"a\x1b[1m\xff\n"), "a\\u{1b}[1m\u{fffd}\\n");
     }
 }

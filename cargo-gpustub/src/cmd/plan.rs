@@ -3,6 +3,7 @@
 mod archive;
 mod device_link;
 mod modules;
+mod text;
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -18,7 +19,6 @@ use gpustub_workspace::device_graph::{DeviceGraph, Module};
 use gpustub_workspace::error::{Error, Result};
 use gpustub_workspace::finalizer;
 use gpustub_workspace::graph::Graph;
-use gpustub_workspace::output::MessageFormat;
 use gpustub_workspace::report::json::FORMAT_VERSION;
 use gpustub_workspace::shell::Shell;
 use gpustub_workspace::tables::{Declared, FILE};
@@ -27,6 +27,7 @@ use serde::Serialize;
 
 use crate::cli::{self, PlanFormat};
 use crate::state::plan_errors;
+use text::{not_shown, row};
 
 /// Runs the command.
 pub fn run(options: &cli::Plan, shell: &mut Shell) -> Result<bool> {
@@ -110,13 +111,6 @@ pub fn run(options: &cli::Plan, shell: &mut Shell) -> Result<bool> {
         PlanFormat::Dot => shell.data(links.to_dot())?,
     }
     Ok(clean)
-}
-
-/// Reports that the plan is not shown, in the human-readable formats only.
-fn not_shown(shell: &mut Shell) {
-    if [MessageFormat::Human, MessageFormat::Short].contains(&shell.format()) {
-        shell.note("plan not shown: incomplete because of the errors above");
-    }
 }
 
 /// A line for each library, crate and program with relocatable code.
@@ -227,13 +221,6 @@ fn search_order(library: &LibraryPlan) -> Vec<(&'static str, &[String])> {
         ("then in", &library.dirs_after_loader),
     ]);
     dirs
-}
-
-fn row(text: &mut String, title: &str, values: impl Iterator<Item = String>) {
-    let values: Vec<String> = values.collect();
-    if !values.is_empty() {
-        let _ = writeln!(text, "    {title:<10}  {}", values.join(", "));
-    }
 }
 
 /// Whether headers of several releases were compared.

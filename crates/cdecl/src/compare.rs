@@ -12,7 +12,7 @@
 //!
 //! A library handles some differences itself: see [`crate::Guard`].
 
-mod enums;
+pub mod enums;
 mod guards;
 mod records;
 
@@ -21,7 +21,6 @@ use std::fmt;
 
 use crate::fields::{DEPTH, is_handle};
 use crate::types::{Declared, Type, TypeId, Types};
-pub use enums::counts_others;
 
 /// Maximum number of differences that are listed. Structs of GPU libraries have less than 200 fields.
 const LIMIT: usize = 256;

@@ -34,9 +34,10 @@ mod rules;
 mod types;
 
 pub use clang::{Clang, Error, LIMIT, output};
+pub use compare::enums::counts_others;
 pub use compare::{
-    Difference, Kind, Reserved, counts_others, differences, same, same_values,
-    same_with_zeroed_reserved, takes_null,
+    Difference, Kind, Reserved, differences, same, same_values, same_with_zeroed_reserved,
+    takes_null,
 };
 pub use fields::{Leaf, is_handle, leaves};
 pub use headers::{Headers, Version, functions};

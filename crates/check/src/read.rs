@@ -6,7 +6,7 @@
 mod limits;
 mod members;
 mod path;
-mod process;
+pub mod process;
 mod scratch;
 mod source;
 mod tar;
@@ -28,7 +28,6 @@ use crate::package::{Content, Flaw, FlawKind, Kind, Member, Package};
 use crate::symbol_names::wanted;
 use limits::{LIMITS, Limits, TOO_MANY};
 use members::MemberReader;
-pub use process::process;
 pub use scratch::is_scratch_error;
 use source::{Source, Whole};
 pub use zip::Zip;

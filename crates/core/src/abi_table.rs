@@ -40,10 +40,8 @@
 //! undeclared function do not say which headers have it: no header declares the function, or one
 //! whose library lacks it.
 
-mod headers;
+pub mod headers;
 mod read;
-
-pub use headers::HeadersMark;
 
 use std::ops::Range;
 

@@ -2,9 +2,7 @@
 //! the shipped library manifests.
 
 mod document;
-mod shared;
-
-pub(crate) use shared::{MAX_ARGUMENT, MAX_SIZE};
+pub(crate) mod shared;
 
 use std::ops::{Range, RangeInclusive};
 

@@ -26,6 +26,7 @@ pub mod imports;
 pub mod library;
 pub mod manifest;
 pub mod plan;
+pub mod planner;
 pub mod reserved;
 mod returns;
 pub mod sources;

@@ -1,24 +1,15 @@
 //! Library manifests: data of one GPU library (`manifests/<id>.toml`), or of a user-defined library in
 //! `GpuStub.toml`.
 
+mod builtin;
 #[cfg(feature = "tools")]
-mod exports;
-mod parse;
-
-#[cfg(feature = "tools")]
-pub use exports::Export;
-pub(crate) use parse::{MAX_HOOK_ARGS, MAX_PREFIX_LENGTH, plain_load_names};
-
-use std::sync::OnceLock;
-
-use gpustub_manifests::LIBRARIES;
+pub mod exports;
+pub(crate) mod parse;
 
 use crate::abi_table::AbiTable;
 use crate::by_name::ByName;
-use crate::diag::Diagnostic;
 pub use crate::returns::Returns;
 use crate::symbols::SymbolList;
-use crate::version::{HeaderVersion, Version};
 
 /// Origin of a library, which decides where the run time searches for it.
 #[derive(Clone, Copy)]
@@ -264,46 +255,6 @@ pub struct Library {
 }
 
 impl Library {
-    /// Reads a shipped manifest. `file` names it in diagnostics, and names its symbol list and its
-    /// ABI table.
-    pub fn parse(
-        file: &str,
-        manifest: &str,
-        symbols: &str,
-        abi: &str,
-    ) -> (Option<Self>, Vec<Diagnostic>) {
-        parse::library(file, manifest, symbols, abi)
-    }
-
-    /// The shipped library of this id. (A test keeps all shipped manifests readable.)
-    pub fn builtin(id: &str) -> Option<&'static Self> {
-        // Read once: a workspace requests the same few in each of its packages.
-        static READ: [OnceLock<Option<Library>>; LIBRARIES.len()] =
-            [const { OnceLock::new() }; LIBRARIES.len()];
-        let index = Self::index(id)?;
-        READ[index].get_or_init(|| Self::read_builtin(id)).as_ref()
-    }
-
-    /// A mutable copy of the shipped library of this id: read again, since a clone would need
-    /// `Clone` of all types in it, which every build script would compile.
-    pub(crate) fn read_builtin(id: &str) -> Option<Self> {
-        let text = &LIBRARIES[Self::index(id)?];
-        let file = format!("{id}.toml");
-        let mut library = Self::parse(&file, text.manifest, text.symbols, text.abi).0?;
-        library.errors = text.errors;
-        Some(library)
-    }
-
-    /// Index of a shipped library in [`LIBRARIES`].
-    pub(crate) fn index(id: &str) -> Option<usize> {
-        LIBRARIES.iter().position(|library| library.id == id)
-    }
-
-    /// The ids of all shipped libraries, sorted.
-    pub fn builtin_ids() -> impl Iterator<Item = &'static str> {
-        LIBRARIES.iter().map(|l| l.id)
-    }
-
     /// Majors for which the library has a load name on `os`, a symbol list or an ABI table, newest first.
     pub fn majors(&self, os: &str) -> Vec<u32> {
         let mut majors = Vec::new();
@@ -317,51 +268,10 @@ impl Library {
         }
         majors
     }
-
-    /// Majors that `header-version` may name, newest first: those of the library, and of its toolkit, whose
-    /// release all headers of a program have, also where the library's file names contain no major.
-    pub fn header_majors(&self, os: &str) -> Vec<u32> {
-        let mut majors = self.majors(os);
-        if !majors.is_empty() {
-            for release in self.toolkit_releases() {
-                add_major(&mut majors, release.major);
-            }
-        }
-        majors
-    }
-
-    /// Releases of the library's toolkit whose headers were read, ascending: those of the family's first ABI
-    /// table, which has the last one of each major. Where the majors are the library's own, those of its own table.
-    pub fn toolkit_releases(&self) -> &[Version] {
-        if self.family.is_empty() || self.independent_major {
-            return self.abi.headers();
-        }
-        for with_table in LIBRARIES.iter().filter(|library| !library.abi.is_empty()) {
-            match Self::builtin(with_table.id) {
-                Some(sibling) if sibling.family == self.family => return sibling.abi.headers(),
-                _ => {}
-            }
-        }
-        &[]
-    }
-
-    /// Last release of the major of `header`, if `header` is newer. Of the newest known major the last
-    /// release is unknown.
-    pub fn last_release_before(&self, header: HeaderVersion) -> Option<Version> {
-        let version = header.from;
-        let is_known = |known: &Version| known.major == version.major && *known >= version;
-        if version.minor == 0 || self.symbols.releases.iter().any(is_known) {
-            return None;
-        }
-        let releases = self.toolkit_releases();
-        let is_complete = releases.last()?.major > version.major;
-        let last = releases.iter().rfind(|one| one.major == version.major)?;
-        (is_complete && *last < version).then_some(*last)
-    }
 }
 
 /// Adds a major to a list in descending order.
-fn add_major(majors: &mut Vec<u32>, major: u32) {
+pub(super) fn add_major(majors: &mut Vec<u32>, major: u32) {
     if let Err(index) = majors.binary_search_by(|other| major.cmp(other)) {
         majors.insert(index, major);
     }
@@ -403,11 +313,11 @@ pub fn override_variable(id: &str) -> String {
     format!("GPUSTUB_{}_PATH", c_name(id).to_ascii_uppercase())
 }
 
-#[cfg(test)]
-mod tests;
-
 /// Name of the variable with which a build links the library itself instead of its stubs:
 /// `GPUSTUB_CUDART_LINK=dylib`.
 pub fn link_variable(id: &str) -> String {
     format!("GPUSTUB_{}_LINK", c_name(id).to_ascii_uppercase())
 }
+
+#[cfg(test)]
+mod tests;

@@ -17,7 +17,6 @@ mod targets;
 mod toolkit;
 
 use crate::by_name::ByName;
-use crate::diag::Diagnostic;
 use crate::library::{LoadName, Out, StatusCodes};
 use crate::version::{HeaderChoice, HeaderVersion, Version};
 
@@ -151,14 +150,6 @@ pub struct Manifest {
     /// The toolkit directory; the span is that of the key. `None` after an error in it.
     #[cfg(feature = "tools")]
     pub toolkit: Option<Spanned<Toolkit>>,
-}
-
-impl Manifest {
-    /// Decodes `text`. The value holds all tables that could be read; if a diagnostic is an error,
-    /// it must not be built from.
-    pub fn parse(file: &str, text: &str) -> (Self, Vec<Diagnostic>) {
-        parse::manifest(file, text)
-    }
 }
 
 #[cfg(all(test, any(feature = "archive", feature = "device-link")))]

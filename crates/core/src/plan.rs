@@ -1,17 +1,12 @@
 //! The plan: all decisions about the generated files, as values.
 
-mod functions;
-mod planner;
-mod resolve;
-
 use std::borrow::Cow;
 use std::cmp::Reverse;
 
 use crate::abi_table::AbiEntry;
 use crate::by_name::ByName;
-use crate::diag::Diagnostic;
 use crate::library::{Fallback, Hook, Library, LoadName};
-use crate::manifest::{DlopenNote, LibraryType, Manifest};
+use crate::manifest::{DlopenNote, LibraryType};
 use crate::target::Target;
 use crate::version::{HeaderVersion, Version};
 
@@ -143,14 +138,3 @@ pub struct Plan {
     /// Names after `-l` of the libraries in [`Inputs::linked`].
     pub linked: Vec<String>,
 }
-
-/// Plans the stubs of one package for one target. If a diagnostic is an error, the plan must not be
-/// built.
-pub fn plan(manifest: &Manifest, target: &Target, inputs: &Inputs) -> (Plan, Vec<Diagnostic>) {
-    let mut planner = planner::Planner::new(manifest, target, inputs);
-    let plan = planner.plan();
-    (plan, planner.diagnostics)
-}
-
-#[cfg(test)]
-mod tests;

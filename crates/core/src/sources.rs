@@ -12,7 +12,8 @@ mod notes;
 
 use std::fmt::Write as _;
 
-use crate::abi_table::{Adapter, HeadersMark};
+use crate::abi_table::Adapter;
+use crate::abi_table::headers::HeadersMark;
 use crate::by_name::ByName;
 use crate::library::c_name;
 use crate::plan::Plan;

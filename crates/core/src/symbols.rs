@@ -26,7 +26,6 @@ mod read;
 #[cfg(feature = "tools")]
 mod write;
 
-use crate::diag::Diagnostic;
 use crate::returns::Returns;
 use crate::suggest::nearest;
 use crate::version::Version;
@@ -120,12 +119,6 @@ fn is_plain(text: &str) -> bool {
 }
 
 impl SymbolList {
-    /// Reads a list. `file` names it in diagnostics. Errors: a missing or newer format line, an
-    /// unknown attribute, a duplicate, a name with characters that no symbol has.
-    pub fn parse(file: &str, text: &str) -> (Self, Vec<Diagnostic>) {
-        read::list(file, text)
-    }
-
     /// Callable symbols: functions, IFUNCs and NOTYPE, each name once (its default version if
     /// it has one, else its last compat one).
     pub fn functions(&self) -> impl Iterator<Item = &Symbol> {

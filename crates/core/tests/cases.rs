@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use gpustub_core::diag::{Diagnostic, LineColumn, line_column};
 use gpustub_core::library::Library;
 use gpustub_core::manifest::Manifest;
-use gpustub_core::plan::{Inputs, plan};
+use gpustub_core::plan::Inputs;
+use gpustub_core::planner::plan;
 use gpustub_core::target::Target;
 
 fn read(path: &Path) -> String {

@@ -4,7 +4,8 @@
 use gpustub_core::fuzz;
 use gpustub_core::library::Returns;
 use gpustub_core::manifest::Manifest;
-use gpustub_core::plan::{Inputs, plan};
+use gpustub_core::plan::Inputs;
+use gpustub_core::planner::plan;
 use gpustub_core::sources::render;
 use gpustub_core::suggest::nearest;
 use gpustub_core::symbols::{Kind, Symbol, SymbolList, is_name};

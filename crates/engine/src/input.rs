@@ -7,7 +7,8 @@ use gpustub_core::diag::{INVALID_VALUE, IO_ERROR, has_errors};
 use gpustub_core::directives::Directive;
 use gpustub_core::library::link_variable;
 use gpustub_core::manifest::Manifest;
-use gpustub_core::plan::{Inputs, Plan, plan, symbol_list_path};
+use gpustub_core::plan::{Inputs, Plan, symbol_list_path};
+use gpustub_core::planner::plan;
 
 use crate::error::{self, Error};
 use crate::settings::Settings;

@@ -19,7 +19,7 @@
 //! compiler runs inside the directory with relative names, and the archiver omits times and owners.
 //! `cc` therefore only finds the tools: its own object names contain a hash of the absolute path.
 
-mod shared;
+pub mod shared;
 mod tool;
 
 use std::ffi::OsString;
@@ -37,8 +37,6 @@ use gpustub_core::text::join;
 use crate::error::Error;
 use crate::files;
 use tool::{Tool, absolute};
-
-pub use shared::{SharedStubs, export_name, link_file, soname_script, version_script};
 
 /// A C compiler and an archiver for one target.
 #[derive(Debug)]

@@ -4,15 +4,16 @@
 //! [`candidates`] and [`followers`] select the images of a package that may need an edit, [`plan`](plan()) decides about them, and
 //! [`wheel`] writes the wheel. Only `wheel` reads and writes files, which the caller opens.
 
+mod candidates;
 pub mod libraries;
 pub mod loaders;
 pub mod names;
+mod package_plan;
 mod plan;
 pub mod record;
 mod releases;
 pub mod wheel;
 
-pub use plan::{
-    ImagePlan, Inspections, Options, PackagePlan, StubLibrary, StubPlan, candidates, followers,
-    plan,
-};
+pub use candidates::{candidates, followers};
+pub use package_plan::{ImagePlan, Inspections, Options, PackagePlan, StubLibrary, StubPlan};
+pub use plan::plan;

@@ -8,7 +8,7 @@ use gpustub_check::gpu_file::{gpu_file, names_gpu_file};
 use gpustub_check::{Image, Package};
 use gpustub_core::diag::{Diagnostic, HARD_CODED_LOAD_NAME, PYTHON_LOADER, listing};
 
-use crate::plan::PackagePlan;
+use crate::package_plan::PackagePlan;
 
 /// Largest text file that is read.
 pub const MAX_TEXT: u64 = 1 << 20;

@@ -8,103 +8,16 @@ mod runpath;
 
 use std::collections::BTreeMap;
 
-use gpustub_check::evidence::{has_cudart, is_from_vendor};
+use gpustub_check::evidence::has_cudart;
 use gpustub_check::search_dirs::installed;
 use gpustub_check::wheel::is_dist_info;
 use gpustub_check::{Image, ImageId, LoadGraph, Package};
-use gpustub_core::diag::{Diagnostic, Level, UNSUPPORTED_IMAGE, listing};
-use gpustub_core::library::Library;
-use gpustub_image::edit::{self, Inspection, Request};
+use gpustub_core::diag::{Diagnostic, Level, listing};
 
-use crate::libraries::{Required, is_gpu_name};
-use crate::names::is_stub_file;
+use crate::candidates::is_candidate;
+use crate::libraries::Required;
+use crate::package_plan::{Inspections, Options, PackagePlan, unsupported};
 use decide::{Decision, Refusal, decide};
-pub use passed_on::followers;
-
-/// Requirements of each image that may need an edit, by path in the package, or the reason why it cannot be edited.
-pub type Inspections = BTreeMap<String, Result<Inspection, edit::Problem>>;
-
-/// Decisions of the caller.
-#[derive(Debug, Clone, Default)]
-pub struct Options {
-    /// Name of the package in file names and version nodes ([`package_name`](crate::names::package_name)).
-    /// Empty: the name is the hash of the stub library's contents.
-    pub name: String,
-    /// Prefix of that hash.
-    pub prefix: String,
-    /// Directory of the stub library in the package.
-    pub directory: String,
-    /// Header versions by toolkit or library; those without a name are for toolkits.
-    pub headers: Vec<(Option<String>, String)>,
-    /// Images that cannot be edited, with the reason.
-    pub excluded: BTreeMap<String, String>,
-    /// Whether copies of GPU libraries that no image needs any more are removed.
-    pub removes_copies: bool,
-}
-
-/// The edits of a package.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct PackagePlan {
-    /// The stub libraries.
-    pub stubs: Vec<StubPlan>,
-    /// The edited images, sorted by path.
-    pub images: Vec<ImagePlan>,
-    /// Paths of removed files.
-    pub removed: Vec<String>,
-}
-
-/// A stub library.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StubPlan {
-    /// File name and soname.
-    pub file: String,
-    /// Path in the package.
-    pub path: String,
-    /// Machine of the images that need it.
-    pub machine: String,
-    /// The stubbed libraries, sorted by id.
-    pub libraries: Vec<StubLibrary>,
-}
-
-/// The functions of one library.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StubLibrary {
-    /// The library.
-    pub library: &'static Library,
-    /// Value of `header-version`, if the library needs one.
-    pub header: Option<String>,
-    /// Version node of each imported function.
-    pub exports: BTreeMap<String, String>,
-}
-
-/// An edited image.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ImagePlan {
-    /// Path in the package.
-    pub path: String,
-    /// Index of its stub library.
-    pub stub: usize,
-    /// The edit.
-    pub request: Request,
-}
-
-/// Paths of images that require GPU libraries and are not a vendor's.
-pub fn candidates(package: &Package) -> Vec<&str> {
-    let images = package.images().filter(is_candidate);
-    images.map(|image| image.member.path.as_str()).collect()
-}
-
-fn is_candidate(image: &Image<'_>) -> bool {
-    let link = &image.facts.link;
-    let nodes = link.verneed.iter().flat_map(|need| &need.nodes);
-    !is_from_vendor(image)
-        && !is_stub_file(image.member.file_name())
-        && link
-            .needed
-            .iter()
-            .chain(nodes)
-            .any(|name| is_gpu_name(name))
-}
 
 /// Plans the edits of a package. An image with an error is left unchanged.
 pub fn plan(
@@ -224,12 +137,4 @@ fn decisions(
         decided.into_values().collect(),
         kept.into_iter().map(report).collect(),
     )
-}
-
-fn unsupported(package: &Package, path: &str, level: Level, reason: &str) -> Diagnostic {
-    let file = path.rsplit('/').next().unwrap_or_default();
-    let mut found = Diagnostic::error(&UNSUPPORTED_IMAGE, format!("`{file}` {reason}"))
-        .with_origin(package.display_path_of(path), 0..0);
-    found.level = level;
-    found
 }

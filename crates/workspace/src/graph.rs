@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use crate::error::Result;
 use crate::report::Sources;
 use cargo_metadata::{CrateType, DependencyKind, Package, PackageId, TargetKind};
-use gpustub_core::abi_table::HeadersMark;
+use gpustub_core::abi_table::headers::HeadersMark;
 use gpustub_core::diag::Origin;
 use gpustub_core::ids::IndexVec;
 use gpustub_core::library::Library;

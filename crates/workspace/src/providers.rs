@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use gpustub_check::MISSING_PROVIDER;
-use gpustub_core::abi_table::HeadersMark;
+use gpustub_core::abi_table::headers::HeadersMark;
 use gpustub_core::diag::{DYLIB_CRATE, Diagnostic, INCOMPATIBLE_STUBS, Origin};
 use gpustub_core::ids::IndexVec;
 

@@ -12,7 +12,8 @@ use crate::report::Sources;
 use cargo_metadata::Package;
 use gpustub_core::diag::Diagnostic;
 use gpustub_core::manifest::{Manifest, Spanned, is_same_feature};
-use gpustub_core::plan::{Inputs, Plan, plan, symbol_list_path};
+use gpustub_core::plan::{Inputs, Plan, symbol_list_path};
+use gpustub_core::planner::plan;
 use gpustub_core::suggest::nearest;
 use gpustub_core::target::Target;
 

@@ -6,7 +6,8 @@ use std::fs;
 use gpustub_core::abi_table::Adapter;
 use gpustub_core::library::Library;
 use gpustub_core::version::HeaderVersion;
-use gpustub_tests::{Result, scratch};
+use gpustub_tests::Result;
+use gpustub_tests::scratch::scratch;
 
 use super::programs::{
     CUFFT, CUFILE, CUSPARSE, HIPBLAS, HIPSPARSE, Programs, ROCBLAS, calls, exported,

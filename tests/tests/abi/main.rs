@@ -27,7 +27,8 @@ use adapters::Adapters;
 use gpustub_core::library::Library;
 use gpustub_core::symbols::SymbolList;
 use gpustub_core::version::{HeaderVersion, Version};
-use gpustub_tests::{Result, elf, scratch};
+use gpustub_tests::scratch::scratch;
+use gpustub_tests::{Result, elf};
 use programs::{
     CUDA, CUDART, CUFFT, CUFILE, CUSPARSE, Call, HIP, HIPBLAS, HIPSPARSE, NVML, Programs, ROCBLAS,
     calls, exported,

@@ -7,7 +7,8 @@ use std::path::Path;
 use gpustub_core::abi_table::Adapter;
 use gpustub_core::library::Library;
 use gpustub_core::version::{HeaderVersion, Version};
-use gpustub_tests::{Result, repository, scratch};
+use gpustub_tests::scratch::scratch;
+use gpustub_tests::{Result, repository};
 use serde::Deserialize;
 
 use super::adapters::Adapters;

@@ -7,8 +7,9 @@ use std::process::Command;
 use gpustub_core::library::{Library, override_variable};
 use gpustub_tests::command::{run, succeed};
 use gpustub_tests::components::{component, only_entry};
+use gpustub_tests::scratch::scratch;
 use gpustub_tests::stubs::{Stubs, plan_shipped};
-use gpustub_tests::{Result, repository, scratch};
+use gpustub_tests::{Result, repository};
 
 /// Compiler with the headers of a release.
 fn compiler(release: &str) -> Result<Command> {

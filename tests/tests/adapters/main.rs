@@ -12,8 +12,9 @@ use std::path::Path;
 use std::process::Command;
 
 use gpustub_tests::command::succeed;
+use gpustub_tests::scratch::scratch;
 use gpustub_tests::stubs::{Machine, Stubs, plan_or_fail};
-use gpustub_tests::{Result, elf, repository, scratch};
+use gpustub_tests::{Result, elf, repository};
 
 /// Version of the program's headers, version of the driver, and the parts of `driver.c`.
 const DRIVERS: [(&str, u32, &[&str]); 5] = [

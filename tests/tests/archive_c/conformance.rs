@@ -10,7 +10,8 @@ use std::path::Path;
 use std::process::Command;
 
 use gpustub_tests::command::succeed;
-use gpustub_tests::{Result, repository, scratch};
+use gpustub_tests::scratch::scratch;
+use gpustub_tests::{Result, repository};
 
 use crate::cases::{self, all};
 use crate::walker::{Walker, include};

@@ -9,9 +9,10 @@ use gpustub_core::gpu_arch::Arch;
 use gpustub_superarchive::{
     Binding, Definition, Input, Layer, LayerId, Plan, Request, View, ViewId,
 };
+use gpustub_tests::Result;
 use gpustub_tests::cargo::program;
 use gpustub_tests::command::succeed;
-use gpustub_tests::{Result, scratch};
+use gpustub_tests::scratch::scratch;
 
 use crate::cases::{all, blob, rehash, targets};
 use crate::gaps::gaps;

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::process::Command;
 
+use gpustub_tests::Result;
 use gpustub_tests::command::succeed;
-use gpustub_tests::{Result, scratch};
+use gpustub_tests::scratch::scratch;
 
 use crate::cases::all;
 use crate::walker::{Walker, include};

@@ -8,7 +8,8 @@ use std::process::Command;
 
 use gpustub_tests::cargo::gpustub;
 use gpustub_tests::command::succeed;
-use gpustub_tests::{Result, files_below, scratch};
+use gpustub_tests::scratch::scratch;
+use gpustub_tests::{Result, files_below};
 
 use crate::walker::include;
 

@@ -6,10 +6,11 @@ use std::fs;
 use std::process::Command;
 
 use gpustub_archive::match_target;
+use gpustub_tests::Result;
 use gpustub_tests::clang::Clang;
 use gpustub_tests::command::{Ran, run, succeed};
 use gpustub_tests::nvcc::TOOLKIT_13;
-use gpustub_tests::{Result, scratch};
+use gpustub_tests::scratch::scratch;
 
 /// LLVM 21 removed these processors.
 const REMOVED: [&str; 2] = ["gfx940", "gfx941"];

@@ -6,7 +6,8 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, Weak};
 
 use gpustub_tests::command::succeed;
-use gpustub_tests::{Result, repository, scratch};
+use gpustub_tests::scratch::scratch;
+use gpustub_tests::{Result, repository};
 use tempfile::TempDir;
 
 /// Directory of the header.

@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use gpustub_archive::{SuperArchive, View};
+use gpustub_tests::Result;
 use gpustub_tests::bitcode::{Layer, Splitter, libclc};
 use gpustub_tests::command::succeed;
-use gpustub_tests::{Result, scratch};
+use gpustub_tests::scratch::scratch;
 
 use crate::naive::{build, compare};
 

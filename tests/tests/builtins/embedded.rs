@@ -10,9 +10,10 @@ use std::path::Path;
 use std::process::Command;
 
 use gpustub_archive::{Error, SuperArchive};
+use gpustub_tests::Result;
 use gpustub_tests::bitcode::{CHAINS, Layer, SOME, layers, split_chain};
 use gpustub_tests::command::succeed;
-use gpustub_tests::{Result, scratch};
+use gpustub_tests::scratch::scratch;
 
 use crate::naive::{Views, build};
 

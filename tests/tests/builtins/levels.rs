@@ -5,9 +5,10 @@ use std::path::Path;
 use std::process::Command;
 
 use gpustub_archive::SuperArchive;
+use gpustub_tests::Result;
 use gpustub_tests::bitcode::Layer;
 use gpustub_tests::command::succeed;
-use gpustub_tests::{Result, scratch};
+use gpustub_tests::scratch::scratch;
 
 use crate::naive::{build, compare};
 

@@ -4,10 +4,11 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use gpustub_tests::Result;
 use gpustub_tests::bitcode::{Layer, SOME, Splitter, layers, libclc};
 use gpustub_tests::command::succeed;
 use gpustub_tests::components::component;
-use gpustub_tests::{Result, scratch};
+use gpustub_tests::scratch::scratch;
 
 use crate::naive::{Views, build, compare};
 

@@ -5,13 +5,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use gpustub_tests::Result;
 use gpustub_tests::cargo::cargo;
 use gpustub_tests::command::{run, succeed};
 use gpustub_tests::nvcc::{TOOLKIT_12, TOOLKIT_13, Toolkit};
 use gpustub_tests::pair::major;
 use gpustub_tests::rdc::{Call, Library, Project};
 use gpustub_tests::readme::{commands, copy_example, shows};
-use gpustub_tests::{Result, scratch};
+use gpustub_tests::scratch::scratch;
 
 const MANIFEST: &str = r#"schema = 1
 

@@ -11,7 +11,8 @@ use std::fs;
 use gpustub_core::device_link::{Graph, NodeId, Planned, plan};
 use gpustub_core::diag::has_errors;
 use gpustub_core::ids::Id;
-use gpustub_tests::{Result, scratch};
+use gpustub_tests::Result;
+use gpustub_tests::scratch::scratch;
 
 use graphs::Statements;
 use link::{Compiler, Images};

@@ -8,7 +8,8 @@ use std::process::Command;
 
 use gpustub_tests::command::{Ran, run, succeed};
 use gpustub_tests::elf::needed;
-use gpustub_tests::{Result, repository, scratch};
+use gpustub_tests::scratch::scratch;
+use gpustub_tests::{Result, repository};
 
 use crate::{Project, Record, alone, expect, opens, workspace};
 

@@ -6,9 +6,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use gpustub_tests::Result;
 use gpustub_tests::cargo::gpustub;
 use gpustub_tests::command::{Ran, run};
-use gpustub_tests::{Result, scratch};
+use gpustub_tests::scratch::scratch;
 
 use crate::{Project, Record, TRIPLE, alone, expect, opens, workspace};
 

@@ -21,7 +21,8 @@ use gpustub_tests::cargo::{cargo, gpustub};
 use gpustub_tests::command::{Ran, run, succeed};
 use gpustub_tests::components::target_dir;
 use gpustub_tests::nvcc::{TOOLKIT_13, recorder};
-use gpustub_tests::{Failure, Result, repository, scratch};
+use gpustub_tests::scratch::scratch;
+use gpustub_tests::{Failure, Result, repository};
 
 const TRIPLE: &str = "x86_64-unknown-linux-gnu";
 

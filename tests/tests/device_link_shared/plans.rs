@@ -6,7 +6,8 @@ use std::process::Command;
 
 use gpustub_core::device_link::{Graph, Kind, Link, Node, NodeForm, Role, plan};
 use gpustub_tests::command::succeed;
-use gpustub_tests::{Result, repository, scratch};
+use gpustub_tests::scratch::scratch;
+use gpustub_tests::{Result, repository};
 
 const GRAPHS: usize = 300;
 

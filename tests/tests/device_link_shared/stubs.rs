@@ -1,8 +1,9 @@
 //! Shared libraries and stubs of the CUDA runtime.
 
+use gpustub_tests::Result;
 use gpustub_tests::command::{run, succeed};
 use gpustub_tests::elf::needed;
-use gpustub_tests::{Result, scratch};
+use gpustub_tests::scratch::scratch;
 
 use crate::consumers::calls_stubs;
 use crate::{Project, alone, programs};

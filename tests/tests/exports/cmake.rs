@@ -8,7 +8,8 @@ use gpustub_tests::cargo::gpustub;
 use gpustub_tests::command::{Ran, run, succeed};
 use gpustub_tests::components::{component, wheel_libraries};
 use gpustub_tests::elf::needed;
-use gpustub_tests::{Result, repository, scratch};
+use gpustub_tests::scratch::scratch;
+use gpustub_tests::{Result, repository};
 
 use super::{FORMS, export, forced_header, generate, works};
 

@@ -12,7 +12,8 @@ use gpustub_tests::cargo::{gpustub, program};
 use gpustub_tests::command::{path_with, succeed};
 use gpustub_tests::components::wheel_libraries;
 use gpustub_tests::elf::needed;
-use gpustub_tests::{Result, repository, scratch};
+use gpustub_tests::scratch::scratch;
+use gpustub_tests::{Result, repository};
 
 /// Options for generating stubs.
 const FORMS: [&[&str]; 4] = [

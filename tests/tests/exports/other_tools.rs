@@ -7,7 +7,8 @@ use std::process::Command;
 use gpustub_tests::command::succeed;
 use gpustub_tests::elf::needed;
 use gpustub_tests::nvcc::TOOLKIT_13;
-use gpustub_tests::{Result, repository, scratch};
+use gpustub_tests::scratch::scratch;
+use gpustub_tests::{Result, repository};
 
 use super::{FORMS, export, forced_header, generate, works};
 

@@ -12,8 +12,9 @@ use gpustub_tests::command::{run, succeed};
 use gpustub_tests::components::{component, target_dir, wheel_libraries};
 use gpustub_tests::device_properties::{Release, attributes};
 use gpustub_tests::nvcc::{self, TOOLKIT_11, TOOLKIT_12, TOOLKIT_13, Toolkit};
+use gpustub_tests::scratch::scratch;
 use gpustub_tests::stubs::{Machine, Stubs, plan_or_fail};
-use gpustub_tests::{Result, repository, scratch};
+use gpustub_tests::{Result, repository};
 
 /// Runtimes in the bundle, by their components.
 const RUNTIMES: [&str; 6] = ["11.8", "12.0", "12.4", "12.9", "13.0", "13.5"];

@@ -106,22 +106,26 @@ fn circles_are_found_through_imports_paths_and_reexports() -> Result<()> {
 }
 
 #[test]
-fn declaring_calling_and_reexporting_a_child_is_no_import() -> Result<()> {
-    let child = ("a/b.rs", "use super::Shared; pub struct B(Shared);");
-    let parent = "mod b; pub use b::B; pub struct Shared;";
+fn calls_and_reexports_of_a_child_are_imports() -> Result<()> {
     let root = ("lib.rs", "mod a;");
+    let child = ("a/b.rs", "use super::Shared; pub struct B(Shared);");
     let none: [&str; 0] = [];
-    assert_eq!(circles_of(&[root, ("a.rs", parent), child])?, none);
-    let tests = format!("{parent} #[cfg(test)] mod tests {{ fn t() {{ super::b::f() }} }}");
-    assert_eq!(circles_of(&[root, ("a.rs", &tests), child])?, none);
-    let text = format!("{parent} // super::b::f()\nconst X: &str = \"crate::a::b::f()\";");
-    assert_eq!(circles_of(&[root, ("a.rs", &text), child])?, none);
-    let calls = format!("{parent} fn f() {{ b::f() }}");
-    assert_eq!(circles_of(&[root, ("a.rs", &calls), child])?, none);
-    let uses = format!("{parent} fn f(_: B) {{}}");
-    assert_eq!(
-        circles_of(&[root, ("a.rs", &uses), child])?,
-        ["a/b.rs a.rs"]
-    );
+    for parent in [
+        "mod b; pub struct Shared;",
+        "mod b; pub struct Shared; #[cfg(test)] mod tests { fn t() { super::b::f() } }",
+        "mod b; pub struct Shared; // super::b::f()\nconst X: &str = \"crate::a::b::f()\";",
+    ] {
+        assert_eq!(circles_of(&[root, ("a.rs", parent), child])?, none);
+    }
+    for parent in [
+        "mod b; pub use b::B; pub struct Shared;",
+        "mod b; pub struct Shared; fn f() { b::f() }",
+        "mod b; use b::B; pub struct Shared; fn f(_: B) {}",
+    ] {
+        assert_eq!(
+            circles_of(&[root, ("a.rs", parent), child])?,
+            ["a/b.rs a.rs"]
+        );
+    }
     Ok(())
 }

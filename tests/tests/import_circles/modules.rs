@@ -105,10 +105,9 @@ impl Modules {
     /// For each file, the files that it imports from.
     ///
     /// A file imports from the file that *defines* what a path names: re-exports on the way are
-    /// followed, and a path to a module counts once something in the module is named. Three things
-    /// are no import: `mod child;`, `pub use child::Y` unless the file itself uses `Y`, and a call
-    /// `child::f()` by the child's name, with which a module is composed of its parts. What is under
-    /// `#[cfg(test)]` is left out.
+    /// followed, and a path to a module counts once something in the module is named. A re-export is an
+    /// import, and so is a call by a child's name (`child::f()`); only `mod child;` alone is none. What is
+    /// under `#[cfg(test)]` is left out.
     pub fn imports(&self) -> BTreeMap<PathBuf, BTreeSet<PathBuf>> {
         let mut imports: BTreeMap<PathBuf, BTreeSet<PathBuf>> = BTreeMap::new();
         for (id, module) in self.modules.iter().enumerate() {
@@ -120,10 +119,8 @@ impl Modules {
                 }
             };
             let contents = &module.contents;
-            for (name, import) in &contents.imports {
-                if !import.is_reexport || contents.identifiers.contains(name) {
-                    add(self.resolve(id, &import.path, 0));
-                }
+            for path in contents.imports.values() {
+                add(self.resolve(id, path, 0));
             }
             for glob in &contents.globs {
                 for name in &contents.identifiers {
@@ -132,10 +129,9 @@ impl Modules {
             }
             for path in &contents.paths {
                 let is_macro = path.len() == 1;
-                let is_child = module.children.contains_key(&path[0]);
                 if is_macro && !contents.imports.contains_key(&path[0]) {
                     add(self.macros.get(&path[0]).cloned().map(Target::Item));
-                } else if !is_macro && !is_child {
+                } else if !is_macro {
                     add(self.resolve(id, path, 0));
                 }
             }
@@ -190,8 +186,8 @@ impl Modules {
         if contents.items.contains(name) {
             return Some(Target::Item(file.clone()));
         }
-        if let Some(import) = contents.imports.get(name) {
-            return self.resolve(module, &import.path, depth + 1);
+        if let Some(path) = contents.imports.get(name) {
+            return self.resolve(module, path, depth + 1);
         }
         let mut globs = contents.globs.iter();
         globs.find_map(|glob| self.resolve_glob(module, glob, name, depth + 1))

@@ -7,14 +7,6 @@ use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
 /// A path as written: `crate::a::b`, `super::c`, `child::d`.
 pub type Path = Vec<String>;
 
-/// An import: the name that it binds, and what it names.
-#[derive(Debug, Clone)]
-pub struct Import {
-    pub path: Path,
-    /// `pub use`, `pub(crate) use` and so on.
-    pub is_reexport: bool,
-}
-
 /// A module declared by `mod name;`.
 #[derive(Debug)]
 pub struct Declaration {
@@ -30,7 +22,7 @@ pub struct Contents {
     /// Modules with their contents in the same file.
     pub inline: Vec<(String, Contents)>,
     /// Imports by the name that they bind.
-    pub imports: BTreeMap<String, Import>,
+    pub imports: BTreeMap<String, Path>,
     /// Paths before `::*`.
     pub globs: Vec<Path>,
     /// Names of the items that the module defines.
@@ -75,7 +67,7 @@ fn read_into(contents: &mut Contents, tokens: TokenStream, top: bool) {
             TokenTree::Ident(word) if *word == "use" => {
                 let end = position(&tokens, at, ';');
                 let mut prefix = Vec::new();
-                import(contents, &tokens[at + 1..end], &mut prefix, is_public);
+                import(contents, &tokens[at + 1..end], &mut prefix);
                 (at, is_public) = (end, false);
             }
             TokenTree::Ident(word) if *word == "mod" && top => {
@@ -143,7 +135,7 @@ fn path(contents: &mut Contents, tokens: &[TokenTree], at: usize, first: &Ident)
 }
 
 /// Records a tree of imports.
-fn import(contents: &mut Contents, tokens: &[TokenTree], prefix: &mut Path, is_reexport: bool) {
+fn import(contents: &mut Contents, tokens: &[TokenTree], prefix: &mut Path) {
     let length = prefix.len();
     let mut at = 0;
     while at < tokens.len() {
@@ -151,7 +143,7 @@ fn import(contents: &mut Contents, tokens: &[TokenTree], prefix: &mut Path, is_r
             TokenTree::Group(group) => {
                 let inner: Vec<TokenTree> = group.stream().into_iter().collect();
                 for part in inner.split(|token| is_sign(token, ',')) {
-                    import(contents, part, prefix, is_reexport);
+                    import(contents, part, prefix);
                 }
                 prefix.truncate(length);
                 return;
@@ -178,7 +170,7 @@ fn import(contents: &mut Contents, tokens: &[TokenTree], prefix: &mut Path, is_r
         let path = prefix.clone();
         // `use x::y as _` binds nothing, and several may.
         let name = if name == "_" { path.join("::") } else { name };
-        contents.imports.insert(name, Import { path, is_reexport });
+        contents.imports.insert(name, path);
     }
     prefix.truncate(length);
 }

@@ -7,7 +7,8 @@ use gpustub_core::library::{Fallback, Library, OutKind, Returns};
 use gpustub_tests::command::succeed;
 use gpustub_tests::components::{component, wheel_libraries};
 use gpustub_tests::isolated::Isolated;
-use gpustub_tests::{Result, repository, scratch};
+use gpustub_tests::scratch::scratch;
+use gpustub_tests::{Result, repository};
 
 use super::build;
 

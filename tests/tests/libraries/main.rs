@@ -13,8 +13,9 @@ use gpustub_core::version::{HeaderVersion, Version};
 use gpustub_tests::command::{Ran, succeed};
 use gpustub_tests::components::{component, wheel_libraries, wheel_library_dir};
 use gpustub_tests::isolated::Isolated;
+use gpustub_tests::scratch::scratch;
 use gpustub_tests::stubs::{Machine, Stubs, plan_or_fail};
-use gpustub_tests::{Failure, Result, repository, scratch};
+use gpustub_tests::{Failure, Result, repository};
 
 /// Library of `xtask/recipes.toml`. `cargo xtask manifests` reads the other keys.
 #[derive(serde::Deserialize)]

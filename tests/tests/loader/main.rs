@@ -11,7 +11,8 @@ use std::process::{Command, Stdio};
 use gpustub_tests::cargo::program;
 use gpustub_tests::command::{Ran, run, succeed};
 use gpustub_tests::isolated::Isolated;
-use gpustub_tests::{Result, repository, scratch};
+use gpustub_tests::scratch::scratch;
+use gpustub_tests::{Result, repository};
 use serde::Deserialize;
 
 /// Case: a command and its expected results.

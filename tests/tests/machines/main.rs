@@ -12,8 +12,9 @@ use gpustub_tests::cargo::hello_gpu;
 use gpustub_tests::command::{Ran, succeed};
 use gpustub_tests::components::{component, wheel_libraries};
 use gpustub_tests::isolated::Isolated;
+use gpustub_tests::scratch::scratch;
 use gpustub_tests::stubs::{Machine, Stubs, plan_or_fail};
-use gpustub_tests::{Result, repository, scratch};
+use gpustub_tests::{Result, repository};
 
 const LIBRARIES: [&str; 5] = ["cuda", "cudart", "hip", "nvrtc", "opencl"];
 

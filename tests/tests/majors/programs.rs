@@ -9,7 +9,8 @@ use gpustub_core::library::Library;
 use gpustub_core::version::HeaderVersion;
 use gpustub_tests::command::succeed;
 use gpustub_tests::components::{component, only_entry};
-use gpustub_tests::{Result, elf, files_below, repository, scratch};
+use gpustub_tests::scratch::scratch;
+use gpustub_tests::{Result, elf, files_below, repository};
 use serde::{Deserialize, Serialize};
 
 /// Program or wheel.

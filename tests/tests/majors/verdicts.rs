@@ -7,9 +7,10 @@ use std::process::Command;
 use gpustub_core::abi_table::Adapter;
 use gpustub_core::library::Library;
 use gpustub_core::version::Version;
+use gpustub_tests::Result;
 use gpustub_tests::command::succeed;
+use gpustub_tests::scratch::scratch;
 use gpustub_tests::stubs::{Stubs, plan_shipped};
-use gpustub_tests::{Result, scratch};
 use regex::Regex;
 
 use crate::programs::Imports;

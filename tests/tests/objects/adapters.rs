@@ -9,8 +9,9 @@ use gpustub_core::sources::{function_table, render_for_c};
 use gpustub_engine::toolchain::REQUIRED;
 use gpustub_tests::command::succeed;
 use gpustub_tests::elf::symbols;
+use gpustub_tests::scratch::scratch;
 use gpustub_tests::stubs::{Machine, Stubs, list_of, plan_or_fail, trap_manifest, with_abi_table};
-use gpustub_tests::{Result, repository, scratch};
+use gpustub_tests::{Result, repository};
 
 use super::link;
 

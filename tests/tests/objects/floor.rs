@@ -8,8 +8,9 @@ use std::process::Command;
 
 use gpustub_tests::command::succeed;
 use gpustub_tests::elf::{needed, symbols};
+use gpustub_tests::scratch::scratch;
 use gpustub_tests::stubs::{Machine, Stubs, list_of, plan_or_fail, trap_manifest};
-use gpustub_tests::{Result, repository, scratch};
+use gpustub_tests::{Result, repository};
 
 use super::NAMES;
 

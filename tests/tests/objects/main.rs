@@ -11,12 +11,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use gpustub_tests::Result;
 use gpustub_tests::command::{run, succeed};
 use gpustub_tests::elf::symbols;
+use gpustub_tests::scratch::scratch;
 use gpustub_tests::stubs::{
     Machine, Stubs, list_of, plan_functions, plan_or_fail, trap_manifest, with_abi_table,
 };
-use gpustub_tests::{Result, scratch};
 
 const NAMES: [&str; 3] = ["trapOpen", "trapRead", "trap_close_v2"];
 

@@ -7,8 +7,9 @@ use std::process::Command;
 
 use gpustub_tests::command::{Ran, run, succeed};
 use gpustub_tests::elf::{readelf, symbols};
+use gpustub_tests::scratch::scratch;
 use gpustub_tests::stubs::{Machine, Stubs, list_of, plan_or_fail};
-use gpustub_tests::{Result, repository, scratch};
+use gpustub_tests::{Result, repository};
 
 /// Functions of `trap` and `other` that each package has in its symbol lists.
 const PACKAGES: [(&str, &[&str], &[&str]); 3] = [

@@ -4,11 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gpustub_engine::toolchain::SharedStubs;
+use gpustub_engine::toolchain::shared::SharedStubs;
+use gpustub_tests::Result;
 use gpustub_tests::command::succeed;
 use gpustub_tests::elf::symbols;
+use gpustub_tests::scratch::scratch;
 use gpustub_tests::stubs::{Machine, Stubs, list_of, plan_functions, plan_or_fail};
-use gpustub_tests::{Result, scratch};
 
 use super::NAMES;
 

@@ -3,10 +3,11 @@
 use std::path::Path;
 use std::process::Command;
 
+use gpustub_tests::Result;
 use gpustub_tests::command::succeed;
 use gpustub_tests::elf::{readelf, symbols};
+use gpustub_tests::scratch::scratch;
 use gpustub_tests::stubs::{Machine, Stubs, plan_functions};
-use gpustub_tests::{Result, scratch};
 
 use super::link;
 

@@ -8,8 +8,9 @@ use std::process::Command;
 use gpustub_engine::toolchain::REQUIRED;
 use gpustub_tests::command::succeed;
 use gpustub_tests::elf::readelf;
+use gpustub_tests::scratch::scratch;
 use gpustub_tests::stubs::{Machine, Stubs, plan_functions, plan_or_fail, trap_manifest};
-use gpustub_tests::{Result, repository, scratch};
+use gpustub_tests::{Result, repository};
 
 const PAGE: &str = "docs/targets.md";
 const START: &str = "| target |";

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use gpustub_image::edit::{Replaced, Request, Unversioned, plan};
+use gpustub_tests::Result;
 use gpustub_tests::command::succeed;
-use gpustub_tests::{Result, scratch};
+use gpustub_tests::scratch::scratch;
 use tempfile::TempDir;
 
 /// A directory with images.

@@ -4,8 +4,9 @@ use std::fmt::Write;
 
 use gpurpc::server::Opcodes;
 use gpurpc::{Generation, HEADER_SIZE, Layout, PACKET_SIZE, PortIndex};
+use gpustub_tests::Result;
 use gpustub_tests::components::component;
-use gpustub_tests::{Result, scratch};
+use gpustub_tests::scratch::scratch;
 
 use crate::programs::Llvm;
 

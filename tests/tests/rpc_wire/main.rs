@@ -19,7 +19,8 @@ use gpurpc::server::{Device, Handlers, IdlePolicy, Limits, Server};
 use gpurpc::{Layout, opcode};
 use gpustub_tests::command::succeed;
 use gpustub_tests::components::component;
-use gpustub_tests::{Result, repository, scratch};
+use gpustub_tests::scratch::scratch;
+use gpustub_tests::{Result, repository};
 use libloading::Library;
 
 /// Functions of `tests/programs/llvm-rpc.cpp`.

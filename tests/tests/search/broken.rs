@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use gpustub_core::library::VersionProbe;
-use gpustub_tests::{Result, scratch};
+use gpustub_tests::Result;
+use gpustub_tests::scratch::scratch;
 
 use crate::built::{reader, reported};
 use crate::shared::library;

@@ -8,7 +8,8 @@ use gpustub_core::library::{Library, LoadName, VersionProbe};
 use gpustub_tests::command::{run, succeed};
 use gpustub_tests::components::{component, wheel_libraries};
 use gpustub_tests::isolated::Isolated;
-use gpustub_tests::{Result, repository, scratch};
+use gpustub_tests::scratch::scratch;
+use gpustub_tests::{Result, repository};
 
 use crate::reports;
 use crate::shared::{fake, library, program_with};

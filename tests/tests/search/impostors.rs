@@ -3,10 +3,11 @@
 use std::fs;
 use std::process::Command;
 
+use gpustub_tests::Result;
 use gpustub_tests::command::succeed;
 use gpustub_tests::isolated::Isolated;
+use gpustub_tests::scratch::scratch;
 use gpustub_tests::stubs::{Machine, Stubs, list_of, plan_or_fail};
-use gpustub_tests::{Result, scratch};
 
 use crate::reports;
 use crate::shared::{library, program_with};

@@ -6,8 +6,9 @@ use std::process::Command;
 
 use gpustub_tests::command::succeed;
 use gpustub_tests::isolated::Isolated;
+use gpustub_tests::scratch::scratch;
 use gpustub_tests::stubs::{Machine, Stubs, plan_or_fail};
-use gpustub_tests::{Result, repository, scratch};
+use gpustub_tests::{Result, repository};
 
 /// Functions of the ABI table end the program: they must not be called.
 const FOURTEEN: &str = r#"

@@ -9,8 +9,9 @@ use gpustub_core::library::{LoadName, VersionProbe};
 use gpustub_core::plan::LibraryPlan;
 use gpustub_tests::command::succeed;
 use gpustub_tests::isolated::Isolated;
+use gpustub_tests::scratch::scratch;
 use gpustub_tests::stubs::{Machine, Stubs, list_of, plan_or_fail};
-use gpustub_tests::{Result, repository, scratch};
+use gpustub_tests::{Result, repository};
 
 use crate::reports;
 

@@ -8,8 +8,9 @@ use gpustub_core::library::{Library, LoadName, Preload};
 use gpustub_tests::command::{run, succeed};
 use gpustub_tests::components::{wheel_libraries, wheel_library_dir};
 use gpustub_tests::isolated::Isolated;
+use gpustub_tests::scratch::scratch;
 use gpustub_tests::stubs::{Machine, Stubs, plan_or_fail};
-use gpustub_tests::{Result, repository, scratch};
+use gpustub_tests::{Result, repository};
 
 use crate::shared::{library, program_with};
 

@@ -5,10 +5,11 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use gpustub_tests::Result;
 use gpustub_tests::command::{Ran, succeed};
 use gpustub_tests::components::wheel_libraries;
 use gpustub_tests::isolated::Isolated;
-use gpustub_tests::{Result, scratch};
+use gpustub_tests::scratch::scratch;
 use serde_json::Value;
 use tempfile::TempDir;
 

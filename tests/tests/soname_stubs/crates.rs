@@ -10,7 +10,8 @@ use gpustub_tests::cargo::{cargo, gpustub};
 use gpustub_tests::command::{Ran, run, succeed};
 use gpustub_tests::components::{component, target_dir, wheel_libraries};
 use gpustub_tests::readme::commands;
-use gpustub_tests::{Result, repository, scratch};
+use gpustub_tests::scratch::scratch;
+use gpustub_tests::{Result, repository};
 
 use super::page::PAGE;
 

@@ -5,10 +5,11 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use gpustub_tests::Result;
 use gpustub_tests::cargo::gpustub;
 use gpustub_tests::command::{run, succeed};
 use gpustub_tests::elf::symbols;
-use gpustub_tests::{Result, scratch};
+use gpustub_tests::scratch::scratch;
 
 use super::{export, fake_runtime, finished, library};
 

@@ -3,10 +3,11 @@
 use std::fs;
 use std::process::Command;
 
+use gpustub_tests::Result;
 use gpustub_tests::cargo::program;
 use gpustub_tests::command::{path_with, succeed};
 use gpustub_tests::readme::commands;
-use gpustub_tests::{Result, scratch};
+use gpustub_tests::scratch::scratch;
 
 use super::{fake_runtime, finished};
 

@@ -8,10 +8,11 @@ use std::process::Command;
 use gpustub_core::library::Library;
 use gpustub_core::symbols::{Kind, Symbol};
 use gpustub_image::{Options, read_symbols_file};
+use gpustub_tests::Result;
 use gpustub_tests::command::succeed;
 use gpustub_tests::components::{component, wheel_libraries};
 use gpustub_tests::elf::{needed, readelf, soname, symbols};
-use gpustub_tests::{Result, scratch};
+use gpustub_tests::scratch::scratch;
 
 use super::export;
 

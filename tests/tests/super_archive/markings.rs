@@ -6,8 +6,9 @@ use std::path::Path;
 use std::process::Command;
 
 use gpustub_superarchive::{LayerId, Plan, Request, Source, View, ViewId};
+use gpustub_tests::Result;
 use gpustub_tests::command::{run, succeed};
-use gpustub_tests::{Result, scratch};
+use gpustub_tests::scratch::scratch;
 
 /// Options of two members, and a compiler.
 const MEMBERS: [(&str, [&[&str]; 2]); 7] = [

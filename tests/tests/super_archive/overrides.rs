@@ -9,7 +9,8 @@ use std::slice::SliceIndex;
 use gpustub_archive::SuperArchive;
 use gpustub_superarchive::{LayerId, Plan, Refusal, Request, Source, View, ViewId, WriteError};
 use gpustub_tests::command::{run, succeed};
-use gpustub_tests::{Result, repository, scratch};
+use gpustub_tests::scratch::scratch;
+use gpustub_tests::{Result, repository};
 use serde::Deserialize;
 
 #[derive(Deserialize)]

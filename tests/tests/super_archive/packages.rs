@@ -7,10 +7,11 @@ use std::process::Command;
 
 use gpustub_archive::SuperArchive;
 use gpustub_superarchive::refresh;
+use gpustub_tests::Result;
 use gpustub_tests::command::{path_with, succeed};
 use gpustub_tests::components::component;
 use gpustub_tests::readme::blocks;
-use gpustub_tests::{Result, scratch};
+use gpustub_tests::scratch::scratch;
 
 const CONTROL: &str = "Source: demo\nMaintainer: A <a@example.org>\nBuild-Depends: debhelper-compat (= 13)\n\n\
     Package: demo\nArchitecture: any\nDescription: demo\n";

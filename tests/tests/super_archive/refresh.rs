@@ -7,8 +7,9 @@ use std::process::Command;
 
 use gpustub_archive::{Error, SuperArchive};
 use gpustub_superarchive::{LayerId, Plan, Request, Source, View, ViewId, refresh};
+use gpustub_tests::Result;
 use gpustub_tests::command::{run, succeed};
-use gpustub_tests::{Result, scratch};
+use gpustub_tests::scratch::scratch;
 
 const EVERYWHERE: [&[&str]; 5] = [
     &["strip", "-g"],

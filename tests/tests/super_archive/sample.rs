@@ -8,8 +8,9 @@ use std::process::Command;
 use gpustub_superarchive::{
     Binding, Definition, Input, Layer, LayerId, Plan, Request, View, ViewId, definitions,
 };
+use gpustub_tests::Result;
 use gpustub_tests::command::succeed;
-use gpustub_tests::{Result, scratch};
+use gpustub_tests::scratch::scratch;
 use tempfile::TempDir;
 
 /// Members: name, contents as C; each contains a distinct text that linked files keep.

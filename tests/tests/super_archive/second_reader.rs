@@ -11,7 +11,8 @@ use gpustub_superarchive::{
     Binding, Definition, Input, Layer, LayerId, Plan, Request, View, ViewId,
 };
 use gpustub_tests::command::{Ran, run};
-use gpustub_tests::{Result, repository, scratch};
+use gpustub_tests::scratch::scratch;
+use gpustub_tests::{Result, repository};
 
 use crate::cases::Cases;
 use crate::sample::{Default, Sample};

@@ -21,7 +21,8 @@ use gpustub_tests::cargo::cargo;
 use gpustub_tests::command::{run, succeed};
 use gpustub_tests::components::target_dir;
 use gpustub_tests::elf::{needed, readelf, symbols};
-use gpustub_tests::{Result, repository, scratch};
+use gpustub_tests::scratch::scratch;
+use gpustub_tests::{Result, repository};
 use serde_json::Value;
 
 /// Variables through which a real toolkit of this machine could get into a build.

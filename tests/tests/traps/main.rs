@@ -18,8 +18,9 @@ use gpustub_core::symbols::SymbolList;
 use gpustub_image::{Options, read_symbols_file};
 use gpustub_tests::command::{Ran, run, succeed};
 use gpustub_tests::components::component;
+use gpustub_tests::scratch::scratch;
 use gpustub_tests::stubs::{Machine, Stubs, plan_or_fail, trap_manifest, with_abi_table};
-use gpustub_tests::{Result, repository, scratch};
+use gpustub_tests::{Result, repository};
 use libtest_mimic::{Arguments, Completion, Trial};
 use serde::Deserialize;
 

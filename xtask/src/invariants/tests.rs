@@ -1,7 +1,8 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::{TASKS, tracked};
+use crate::TASKS;
+use crate::repository::tracked;
 
 fn text(path: &str) -> String {
     fs::read_to_string(repository().join(path)).unwrap()

@@ -300,10 +300,10 @@ fn overrides(request: &Request<'_>, plan: &Plan<'_, '_>) -> String {
                 lines,
                 "{}: `{}` of `{}` ({}) overrides that of `{}` ({}){}",
                 view.name,
-                super::text(one.symbol),
-                super::text(one.chosen),
+                super::open::text(one.symbol),
+                super::open::text(one.chosen),
                 layer(one.chosen_layer),
-                super::text(one.overridden),
+                super::open::text(one.overridden),
                 layer(one.overridden_layer),
                 match one.outcome {
                     Outcome::Undefined { .. } => ", which is undefined in a variant",

@@ -13,7 +13,7 @@ use gpustub_workspace::error::{Error, Result};
 use gpustub_workspace::output::number;
 use gpustub_workspace::shell::Shell;
 
-use super::{ArchiveResult, text, views};
+use super::open::{ArchiveResult, text, views};
 use crate::cli::ArchiveExtract;
 
 /// Runs the command.

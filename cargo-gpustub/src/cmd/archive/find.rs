@@ -7,7 +7,7 @@ use gpustub_workspace::report::{Sources, json::FORMAT_VERSION};
 use gpustub_workspace::shell::Shell;
 use serde_json::json;
 
-use super::{ArchiveResult, columns, layers, text, views};
+use super::open::{ArchiveResult, columns, layers, text, views};
 use crate::cli::{ArchiveFind, TextOrJson};
 
 /// Runs the command.

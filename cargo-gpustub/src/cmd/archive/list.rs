@@ -7,7 +7,7 @@ use gpustub_workspace::report::json::FORMAT_VERSION;
 use gpustub_workspace::shell::Shell;
 use serde_json::{Value, json};
 
-use super::{ArchiveResult, columns, layers, text, views};
+use super::open::{ArchiveResult, columns, layers, text, views};
 use crate::cli::{ArchiveList, TextOrJson};
 
 /// Runs `list`.

@@ -6,7 +6,8 @@ use gpustub_workspace::report::json::FORMAT_VERSION;
 use gpustub_workspace::shell::Shell;
 use serde_json::json;
 
-use super::{ArchiveResult, columns, list, text, views};
+use super::list;
+use super::open::{ArchiveResult, columns, text, views};
 use crate::cli::{ArchiveStats, TextOrJson};
 
 /// Runs the command. Sizes count the contents of members.

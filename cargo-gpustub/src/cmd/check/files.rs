@@ -64,7 +64,7 @@ pub fn check_paths(paths: &[PathBuf], policies: &Policies, status: &StatusLine) 
         report.scope.files.extend(one.scope.files);
         files.extend(file.map(|file| (path.as_path(), file)));
     }
-    if let Some(process) = read::process(files) {
+    if let Some(process) = read::process::process(files) {
         report.findings.extend(check_process(&process));
         let ids = ids(|check| matches!(check, Check::Process(_)));
         let images = number(process.members.len(), "image");

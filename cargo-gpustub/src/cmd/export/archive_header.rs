@@ -8,7 +8,7 @@ use gpustub_workspace::error::{Error, Result};
 use gpustub_workspace::ops::Operation;
 use gpustub_workspace::shell::Shell;
 
-use super::install;
+use super::install::install;
 use crate::cli;
 
 /// Runs the command.

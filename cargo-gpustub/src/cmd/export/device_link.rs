@@ -24,7 +24,7 @@ use gpustub_workspace::tables::Declared;
 use gpustub_workspace::workspace::{Depth, Workspace};
 use serde_json::{Value, json};
 
-use super::install;
+use super::install::install;
 use crate::cli;
 use crate::compile::engine_error;
 
@@ -158,7 +158,7 @@ fn files(package: &Package, libraries: &[Library]) -> Result<Files> {
         let mut shared: Vec<&Path> = Vec::new();
         shared.extend(library.middle.as_deref());
         shared.extend(library.r#final.as_deref());
-        let link_file = stubs_of(library, libraries).map(toolchain::link_file);
+        let link_file = stubs_of(library, libraries).map(toolchain::shared::link_file);
         if let Some(stubs) = stubs_of(library, libraries) {
             shared.push(stubs);
         }
@@ -282,7 +282,7 @@ fn data(package: &Package, libraries: &[Library]) -> Value {
     let stubs = stubs.into_iter().map(|path| {
         json!({
             "target": stubs_target(package, path),
-            "file": file_name(&toolchain::link_file(path)),
+            "file": file_name(&toolchain::shared::link_file(path)),
             "soname": file_name(path),
         })
     });

@@ -10,6 +10,7 @@
 //! ```
 
 mod build_files;
+mod files;
 mod importers;
 mod request;
 mod soname;
@@ -17,22 +18,23 @@ mod soname;
 use std::fs;
 use std::path::Path;
 
-use gpustub_core::diag::{Diagnostic, Level, UNSUPPORTED_TARGET, has_errors};
+use gpustub_core::diag::has_errors;
 use gpustub_core::library::Library;
 use gpustub_core::manifest::LibraryType;
 use gpustub_core::plan::Plan;
 use gpustub_core::sources::{SourceSet, render_for_c};
-use gpustub_core::target::{SUPPORTED, Target};
-use gpustub_engine::toolchain::version_script;
+use gpustub_core::target::Target;
+use gpustub_engine::toolchain::shared::version_script;
 use gpustub_workspace::edit::templates;
 use gpustub_workspace::error::{Error, Result};
-use gpustub_workspace::ops::{self, Operation};
+use gpustub_workspace::ops::Operation;
 use gpustub_workspace::shell::Shell;
 use gpustub_workspace::workspace::{host_triple, target};
 use serde_json::json;
 
 use crate::cli;
 use crate::compile;
+use files::{Files, refuse_target};
 use importers::{Importers, Provided};
 use request::Request;
 
@@ -177,51 +179,6 @@ fn shared_name(given: Option<&str>, plan: &Plan) -> Result<String> {
             "choose another name, for example `--name gpustub_{}`",
             ids.join("_")
         ))),
-    }
-}
-
-/// The files below `--out-dir`.
-struct Files<'a> {
-    options: &'a cli::ExportStubs,
-    operations: Vec<Operation>,
-}
-
-impl Files<'_> {
-    fn add(&mut self, path: &str, bytes: &[u8]) -> Result<()> {
-        let path = self.options.out_dir.join(path);
-        let shown = path.display().to_string();
-        self.operations.push(Operation::write(path, shown, bytes)?);
-        Ok(())
-    }
-
-    /// Writes and removes the files that need it.
-    fn write(&mut self, shell: &mut Shell) -> Result<()> {
-        let out = self.options.out_dir.display();
-        self.operations.retain(|operation| !operation.is_done());
-        ops::apply(&self.operations, |o| {
-            if o.removes() {
-                shell.status(o.verb(), &o.shown);
-            } else {
-                shell.detail(o.verb(), &o.shown);
-            }
-        })?;
-        let written = self.operations.iter().filter(|one| !one.removes());
-        match written.count() {
-            0 => shell.status("Fresh", out.to_string()),
-            1 => shell.status("Generated", format!("1 file in {out}")),
-            n => shell.status("Generated", format!("{n} files in {out}")),
-        }
-        Ok(())
-    }
-}
-
-/// Makes missing support of the target an error: a package builds without stubs where there can be none, but an
-/// export without stubs is useless.
-fn refuse_target(found: &mut [Diagnostic]) {
-    let is_it = |one: &&mut Diagnostic| one.code.id == UNSUPPORTED_TARGET.id;
-    for one in found.iter_mut().filter(is_it) {
-        one.level = Level::Error;
-        one.help = Some(format!("supported are {}", SUPPORTED.join(", ")));
     }
 }
 

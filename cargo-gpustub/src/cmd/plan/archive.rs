@@ -6,7 +6,7 @@ use std::iter;
 use gpustub_core::manifest::{Archive, LayerId, Manifest};
 use serde::Serialize;
 
-use super::row;
+use super::text::row;
 
 /// Archives that are written with these features of their package.
 pub fn written<'a>(manifest: &'a Manifest, features: &[String]) -> Vec<&'a Archive> {

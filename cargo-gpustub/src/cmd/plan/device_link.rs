@@ -19,7 +19,7 @@ use gpustub_workspace::report::json::FORMAT_VERSION;
 use gpustub_workspace::shell::Shell;
 use serde::Serialize;
 
-use super::not_shown;
+use super::text::not_shown;
 use crate::cli::{self, PlanFormat};
 
 /// Maximum size of a graph in bytes.

@@ -7,7 +7,7 @@ use gpustub_workspace::device_graph::{DeviceGraph, Module};
 use gpustub_workspace::package_index::PackageIndex;
 use serde::Serialize;
 
-use super::row;
+use super::text::row;
 
 /// Modules of one package.
 pub fn of_package(device: &DeviceGraph, package: PackageIndex) -> Vec<&Module> {

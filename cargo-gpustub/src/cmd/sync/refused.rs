@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use cargo_metadata::{CrateType, Package};
 use gpustub_check::{MIXED_HEADER_VERSIONS, check_workspace};
-use gpustub_core::abi_table::HeadersMark;
+use gpustub_core::abi_table::headers::HeadersMark;
 use gpustub_core::diag::{Diagnostic, INDIRECT_DEVICE_LIBRARY, Level, has_errors};
 use gpustub_core::library::Library;
 use gpustub_core::manifest::Stub;

@@ -83,7 +83,20 @@ pub(crate) const MAX_PREFIX_LENGTH: usize = 64;
 /// `runtime/shared.h`).
 pub(crate) const MAX_HOOK_ARGS: i64 = 12;
 
-pub(super) fn library(
+impl Library {
+    /// Reads a shipped manifest. `file` names it in diagnostics, and names its symbol list and its
+    /// ABI table.
+    pub fn parse(
+        file: &str,
+        manifest: &str,
+        symbols: &str,
+        abi: &str,
+    ) -> (Option<Self>, Vec<Diagnostic>) {
+        library(file, manifest, symbols, abi)
+    }
+}
+
+fn library(
     file: &str,
     manifest: &str,
     symbols: &str,

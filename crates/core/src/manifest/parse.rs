@@ -10,8 +10,9 @@ mod device_module;
 mod policy;
 #[cfg(feature = "tools")]
 mod toolkit;
+mod values;
 
-use super::{Custom, DlopenNote, LibraryType, Manifest, RequiredFeatures, Stub, Targets};
+use super::{Custom, DlopenNote, LibraryType, Manifest, Stub, Targets};
 use crate::by_name::ByName;
 use crate::decode::{Decoder, Table, Value};
 use crate::diag::{Diagnostic, INVALID_VALUE};
@@ -22,6 +23,7 @@ use crate::spanned::Spanned;
 use crate::suggest::nearest;
 use crate::text::join;
 use crate::version::{HeaderChoice, Version};
+use values::{checked_strings, path_below, required_features, version};
 
 const LIBRARY_TYPES: [(&str, LibraryType); 2] = [
     ("static", LibraryType::Static),
@@ -37,7 +39,15 @@ const DLOPEN_NOTES: [(&str, DlopenNote); 3] = [
 const LIST_HELP: &str =
     "the symbol list is a part of the package, such as \"symbols/acme.symbols\"";
 
-pub(super) fn manifest(file: &str, text: &str) -> (Manifest, Vec<Diagnostic>) {
+impl Manifest {
+    /// Decodes `text`. The value holds all tables that could be read; if a diagnostic is an error,
+    /// it must not be built from.
+    pub fn parse(file: &str, text: &str) -> (Self, Vec<Diagnostic>) {
+        manifest(file, text)
+    }
+}
+
+fn manifest(file: &str, text: &str) -> (Manifest, Vec<Diagnostic>) {
     let mut decoder = Decoder::new(file);
     let mut manifest = Manifest {
         file: file.to_owned(),
@@ -159,39 +169,6 @@ fn stub(decoder: &mut Decoder<'_>, id: &str, value: &Value<'_>) -> Option<Stub> 
     Some(stub)
 }
 
-/// A list of different strings; `wrong` describes the error of an element.
-fn checked_strings(
-    decoder: &mut Decoder<'_>,
-    table: &Table<'_>,
-    key: &str,
-    wrong: fn(&str) -> Option<&'static str>,
-) -> Vec<Spanned<String>> {
-    let Some(value) = table.get(key) else {
-        return Vec::new();
-    };
-    let mut strings: Vec<Spanned<String>> = Vec::new();
-    let mut seen = ByName::new();
-    for string in decoder.strings(&value) {
-        let problem = if seen.insert(&string.value, ()).is_some() {
-            Some("names it twice")
-        } else {
-            wrong(&string.value)
-        };
-        match problem {
-            None => strings.push(string),
-            Some(problem) => {
-                let message = format!("`{}` {problem}: {:?}", value.name, shorten(&string.value));
-                decoder.error(&INVALID_VALUE, string.span, message);
-            }
-        }
-    }
-    strings
-}
-
-fn shorten(text: &str) -> String {
-    text.chars().take(60).collect()
-}
-
 fn search_dir(dir: &str) -> Option<&'static str> {
     let rest = dir.strip_prefix("$ORIGIN");
     if !dir.starts_with('/') && !rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) {
@@ -203,40 +180,6 @@ fn search_dir(dir: &str) -> Option<&'static str> {
     } else {
         None
     }
-}
-
-fn version<T>(
-    decoder: &mut Decoder<'_>,
-    table: &Table<'_>,
-    key: &str,
-    takes: &str,
-    parse: fn(&str) -> Option<T>,
-) -> Option<Spanned<T>> {
-    let value = table.get(key)?;
-    let text = decoder.string(&value)?;
-    let version = parse(&text.value);
-    if version.is_none() {
-        let message = format!(
-            "`{}` takes {takes}, not {:?}",
-            value.name,
-            shorten(&text.value)
-        );
-        decoder.error(&INVALID_VALUE, text.span.clone(), message);
-    }
-    Some(Spanned {
-        value: version?,
-        span: text.span,
-    })
-}
-
-fn required_features(decoder: &mut Decoder<'_>, table: &Table<'_>) -> RequiredFeatures {
-    let features = checked_strings(decoder, table, "required-features", |feature| {
-        feature
-            .trim()
-            .is_empty()
-            .then_some("takes names of cargo features")
-    });
-    RequiredFeatures(features)
 }
 
 /// Operating systems and triples. A word that is neither is probably misspelt.
@@ -316,37 +259,6 @@ fn zero_out(decoder: &mut Decoder<'_>, functions: &Table<'_>) -> ByName<Spanned<
         zero_out.insert(name, outs);
     }
     zero_out
-}
-
-/// A path below the directory of `GpuStub.toml`, whose files are packaged or committed with it.
-fn path_below(decoder: &mut Decoder<'_>, value: &Value<'_>, help: &str) -> Option<Spanned<String>> {
-    let path = decoder.string(value)?;
-    if !is_below(&path.value) {
-        decoder.error_with_help(
-            &INVALID_VALUE,
-            path.span,
-            format!(
-                "`{}` takes a path below this file's directory, with /",
-                value.name
-            ),
-            help,
-        );
-        return None;
-    }
-    Some(path)
-}
-
-#[cfg(any(feature = "archive", feature = "device-link"))]
-fn is_path(path: &str) -> bool {
-    !path.is_empty() && path.len() <= 4095 && !path.contains(char::is_control)
-}
-
-/// Whether a path with / leads below its base directory.
-fn is_below(path: &str) -> bool {
-    path.split('/').any(|part| !part.is_empty() && part != ".")
-        && !path.starts_with('/')
-        && !path.contains(|c: char| c == '\\' || c.is_control())
-        && path.split('/').all(|part| part != "..")
 }
 
 #[cfg(test)]

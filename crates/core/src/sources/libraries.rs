@@ -6,10 +6,10 @@ use super::adapted::adapters;
 use super::errors;
 use super::initializers::{Members, Runs, Texts, int, quote};
 use crate::abi_table::{AbiEntry, Adapter, MAX_ARGUMENTS};
-use crate::decode::{MAX_ARGUMENT, MAX_SIZE};
+use crate::decode::shared::{MAX_ARGUMENT, MAX_SIZE};
+use crate::library::parse::{MAX_HOOK_ARGS, MAX_PREFIX_LENGTH};
 use crate::library::{
-    HookKind, MAX_HOOK_ARGS, MAX_PREFIX_LENGTH, Out, OutKind, Returns, Role, VersionEncoding,
-    VersionProbe, c_name, override_variable,
+    HookKind, Out, OutKind, Returns, Role, VersionEncoding, VersionProbe, c_name, override_variable,
 };
 use crate::plan::{LibraryPlan, Plan};
 use crate::target::Target;

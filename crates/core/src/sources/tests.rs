@@ -1,7 +1,8 @@
 use super::*;
 use crate::library::Library;
 use crate::manifest::Manifest;
-use crate::plan::{Inputs, plan};
+use crate::plan::Inputs;
+use crate::planner::plan;
 use crate::target::Target;
 use crate::version::Version;
 

@@ -43,7 +43,15 @@ struct Reader<'t> {
     diagnostics: Vec<Diagnostic>,
 }
 
-pub(super) fn list(file: &str, text: &str) -> (SymbolList, Vec<Diagnostic>) {
+impl SymbolList {
+    /// Reads a list. `file` names it in diagnostics. Errors: a missing or newer format line, an
+    /// unknown attribute, a duplicate, a name with characters that no symbol has.
+    pub fn parse(file: &str, text: &str) -> (Self, Vec<Diagnostic>) {
+        list(file, text)
+    }
+}
+
+fn list(file: &str, text: &str) -> (SymbolList, Vec<Diagnostic>) {
     let mut reader = Reader {
         file,
         text,

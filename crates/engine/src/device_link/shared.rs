@@ -226,7 +226,7 @@ impl SharedBuild<'_> {
 /// Links shared stubs into `dir`, for the loader and for linkers. Returns the file for linkers.
 pub(super) fn link_stubs(stubs: &Path, dir: &Path) -> Result<PathBuf, Error> {
     let mut linked = stubs.to_owned();
-    for file in [stubs.to_owned(), toolchain::link_file(stubs)] {
+    for file in [stubs.to_owned(), toolchain::shared::link_file(stubs)] {
         // The build of a prebuilt library may have linked the runtime of a toolkit.
         if let (Some(name), true) = (file.file_name(), file.is_file()) {
             files::link(&file, &dir.join(name))?;

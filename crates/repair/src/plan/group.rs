@@ -9,8 +9,9 @@ use gpustub_core::library::Library;
 use gpustub_image::edit::{Replaced, Request, Unversioned};
 
 use super::decide::{Bound, Decision};
-use super::{ImagePlan, Options, PackagePlan, StubLibrary, StubPlan, runpath, unsupported};
+use super::runpath;
 use crate::names::{node, short_hash, stub_file};
+use crate::package_plan::{ImagePlan, Options, PackagePlan, StubLibrary, StubPlan, unsupported};
 use crate::releases::{Header, Majors, common, header, header_key};
 
 /// Images that share a stub library.

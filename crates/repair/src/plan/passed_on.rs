@@ -4,12 +4,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gpustub_check::evidence::{gpu_library_exporting, is_from_vendor};
+use gpustub_check::evidence::is_from_vendor;
 use gpustub_check::gpu_file::gpu_file;
-use gpustub_check::{Image, ImageId, LoadGraph, Package};
+use gpustub_check::{Image, ImageId, LoadGraph};
 use gpustub_image::Import;
 
-use super::is_candidate;
 use crate::libraries::{Functions, Required};
 use crate::names::is_stub_file;
 
@@ -22,25 +21,6 @@ pub struct PassedOn {
     pub through: BTreeSet<ImageId>,
     /// One of the functions.
     pub function: String,
-}
-
-/// Paths of images that import GPU functions without needing a GPU library. Those that are loaded with a
-/// repaired image need an edit, too.
-pub fn followers(package: &Package) -> Vec<&str> {
-    if !package.images().any(|image| is_candidate(&image)) {
-        return Vec::new();
-    }
-    let imports = |image: &Image<'_>| {
-        let mut imports = image.facts.imports.iter();
-        imports.any(|import| gpu_library_exporting(&import.name).is_some())
-    };
-    let images = package.images().filter(|image| {
-        !is_candidate(image)
-            && !is_from_vendor(image)
-            && !is_stub_file(image.member.file_name())
-            && imports(image)
-    });
-    images.map(|image| image.member.path.as_str()).collect()
 }
 
 /// Images that use the replaced libraries of others, by the libraries that each edited image needs.

@@ -6,7 +6,7 @@ use gpustub_check::evidence::image_names;
 use gpustub_check::gpu_file::gpu_file;
 use gpustub_check::{Image, Package};
 
-use super::PackagePlan;
+use crate::package_plan::PackagePlan;
 
 /// Paths of files that tools grafted into the package (`libcudart-5a077122.so.12.0.107`), and that the
 /// package's images no longer need. Files under their own names stay: other packages may load them.

@@ -7,9 +7,10 @@ use std::process::Command;
 
 use gpustub_archive::SuperArchive;
 use gpustub_superarchive::ViewId;
+use gpustub_tests::Result;
 use gpustub_tests::command::succeed;
 use gpustub_tests::components::component;
-use gpustub_tests::{Result, scratch};
+use gpustub_tests::scratch::scratch;
 use serde_json::Value;
 
 use super::inputs::{Gpustub, Inputs, Row, rows, write};

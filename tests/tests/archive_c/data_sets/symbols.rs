@@ -6,8 +6,9 @@ use std::path::Path;
 
 use gpustub_archive::SuperArchive;
 use gpustub_superarchive::{Source, ViewId};
+use gpustub_tests::Result;
 use gpustub_tests::command::succeed;
-use gpustub_tests::{Result, scratch};
+use gpustub_tests::scratch::scratch;
 use serde_json::Value;
 
 use super::inputs::{Gpustub, Inputs, Row, rows, write};

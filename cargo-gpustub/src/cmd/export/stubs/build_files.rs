@@ -13,7 +13,8 @@
 use gpustub_core::plan::{LibraryPlan, Plan};
 use gpustub_core::sources::SourceSet;
 use gpustub_core::target::Target;
-use gpustub_engine::toolchain::{REQUIRED, export_name, protection};
+use gpustub_engine::toolchain::shared::export_name;
+use gpustub_engine::toolchain::{REQUIRED, protection};
 use gpustub_workspace::edit::templates;
 use serde_json::{Value, json};
 

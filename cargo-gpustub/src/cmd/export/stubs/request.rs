@@ -3,7 +3,8 @@
 use gpustub_core::diag::{Diagnostic, has_errors};
 use gpustub_core::library::Library;
 use gpustub_core::manifest::Stub;
-use gpustub_core::plan::{Inputs, Plan, plan};
+use gpustub_core::plan::{Inputs, Plan};
+use gpustub_core::planner::plan;
 use gpustub_core::target::Target;
 use gpustub_workspace::error::{Error, Result};
 use gpustub_workspace::report::Sources;

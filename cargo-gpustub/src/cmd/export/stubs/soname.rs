@@ -10,16 +10,16 @@ use gpustub_core::plan::{LibraryPlan, Plan, Spec};
 use gpustub_core::sources::render_for_c;
 use gpustub_core::suggest::nearest;
 use gpustub_core::target::Target;
-use gpustub_engine::toolchain::soname_script;
+use gpustub_engine::toolchain::shared::soname_script;
 use gpustub_image::is_stub_library;
 use gpustub_workspace::error::{Error, Result};
 use gpustub_workspace::ops::Operation;
 use gpustub_workspace::shell::Shell;
 use gpustub_workspace::workspace::host_triple;
 
+use super::files::{Files, refuse_target};
 use super::importers::{Importers, Provided};
 use super::request::Request;
-use super::{Files, refuse_target};
 use crate::cli;
 use crate::cli::FamilyVersion;
 use crate::compile;

@@ -1,6 +1,6 @@
 //! The `[archive.<name>]` tables of `GpuStub.toml`.
 
-use super::{checked_strings, is_path, required_features, shorten};
+use super::values::{checked_strings, is_path, required_features, shorten};
 use crate::by_name::ByName;
 use crate::decode::{Decoder, Table, Value};
 use crate::diag::{Diagnostic, INVALID_VALUE, MISSING_KEY, UNKNOWN_LAYER, UNUSED_LAYER};

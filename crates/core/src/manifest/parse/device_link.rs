@@ -1,7 +1,7 @@
 //! The `[device-link.<name>]` tables of `GpuStub.toml`.
 
 use super::device_module::{self, ARCHS_HELP, Settings};
-use super::{checked_strings, is_below, is_path, path_below, required_features, shorten};
+use super::values::{checked_strings, is_below, is_path, path_below, required_features, shorten};
 use crate::by_name::ByName;
 use crate::decode::{Decoder, Table, Value};
 use crate::define_id;

@@ -1,6 +1,6 @@
 //! Reads `[policy]`.
 
-use super::version;
+use super::values::version;
 use crate::date::Date;
 use crate::decode::{Decoder, Value};
 use crate::diag::INVALID_VALUE;

@@ -1,6 +1,6 @@
 //! Reads `[toolkit]`.
 
-use super::{checked_strings, path_below, version};
+use super::values::{checked_strings, path_below, version};
 use crate::decode::{Decoder, Value};
 use crate::fields;
 use crate::manifest::Toolkit;

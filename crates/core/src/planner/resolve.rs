@@ -4,16 +4,17 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::planner::Planner;
-use super::symbol_list_path;
+use super::Planner;
 use crate::diag::{
     Diagnostic, MISSING_KEY, MISSING_SYMBOL_LIST, RESERVED_SYMBOL, UNKNOWN_FUNCTION,
     UNKNOWN_LIBRARY, has_errors, listing,
 };
 #[cfg(feature = "tools")]
 use crate::imports::wrong_header;
-use crate::library::{Library, Returns, Role, StatusCodes, plain_load_names};
+use crate::library::parse::plain_load_names;
+use crate::library::{Library, Returns, Role, StatusCodes};
 use crate::manifest::Stub;
+use crate::plan::symbol_list_path;
 use crate::reserved::{Owner, owner};
 use crate::spanned::{Spanned, values};
 use crate::suggest::nearest;

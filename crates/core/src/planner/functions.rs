@@ -6,8 +6,7 @@ use std::sync::OnceLock;
 
 use gpustub_manifests::LIBRARIES;
 
-use super::planner::Planner;
-use super::{Function, Spec};
+use super::Planner;
 use crate::by_name::ByName;
 use crate::define_id;
 use crate::diag::{
@@ -17,6 +16,7 @@ use crate::diag::{
 use crate::ids::{Id, IndexVec};
 use crate::library::{Fallback, Library, Returns};
 use crate::manifest::Stub;
+use crate::plan::{Function, Spec};
 use crate::reserved::is_of_every_image;
 use crate::symbols::{Kind, Symbol};
 
@@ -178,8 +178,8 @@ impl<'a> Selection<'a> {
     }
 }
 
-/// [`LibraryPlan::specs`](super::LibraryPlan::specs) and
-/// [`LibraryPlan::functions`](super::LibraryPlan::functions).
+/// [`LibraryPlan::specs`](crate::plan::LibraryPlan::specs) and
+/// [`LibraryPlan::functions`](crate::plan::LibraryPlan::functions).
 type Selected = (Cow<'static, [Spec]>, Cow<'static, [Function]>);
 
 impl Planner<'_> {

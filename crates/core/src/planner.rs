@@ -1,9 +1,11 @@
 //! Plans the libraries of an image from stub tables.
 
+mod functions;
+mod resolve;
+
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::{Function, Inputs, LibraryPlan, Plan, Spec};
 use crate::by_name::ByName;
 use crate::diag::{
     DUPLICATE_FUNCTION, DUPLICATE_STUB_NAME, Diagnostic, INVALID_VALUE, Level,
@@ -11,13 +13,22 @@ use crate::diag::{
 };
 use crate::library::{Library, LoadName, c_name};
 use crate::manifest::{DlopenNote, LibraryType, Manifest, Stub};
+use crate::plan::{Function, Inputs, LibraryPlan, Plan, Spec};
 use crate::spanned::values;
 use crate::target::Target;
 
 /// Replaced in directories of a toolkit by each of [`Target::cuda_targets`].
 const CUDA_TARGET: &str = "{cuda-target}";
 
-pub(super) struct Planner<'a> {
+/// Plans the stubs of one package for one target. If a diagnostic is an error, the plan must not be
+/// built.
+pub fn plan(manifest: &Manifest, target: &Target, inputs: &Inputs) -> (Plan, Vec<Diagnostic>) {
+    let mut planner = Planner::new(manifest, target, inputs);
+    let plan = planner.plan();
+    (plan, planner.diagnostics)
+}
+
+struct Planner<'a> {
     pub manifest: &'a Manifest,
     pub target: &'a Target,
     pub inputs: &'a Inputs,
@@ -469,3 +480,6 @@ fn numbers(majors: &[u32]) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests;

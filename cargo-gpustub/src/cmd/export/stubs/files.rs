@@ -1,0 +1,54 @@
+//! Files of an export.
+
+use gpustub_core::diag::{Diagnostic, Level, UNSUPPORTED_TARGET};
+use gpustub_core::target::SUPPORTED;
+use gpustub_workspace::error::Result;
+use gpustub_workspace::ops::{self, Operation};
+use gpustub_workspace::shell::Shell;
+
+use crate::cli;
+
+/// The files below `--out-dir`.
+pub struct Files<'a> {
+    pub options: &'a cli::ExportStubs,
+    pub operations: Vec<Operation>,
+}
+
+impl Files<'_> {
+    pub fn add(&mut self, path: &str, bytes: &[u8]) -> Result<()> {
+        let path = self.options.out_dir.join(path);
+        let shown = path.display().to_string();
+        self.operations.push(Operation::write(path, shown, bytes)?);
+        Ok(())
+    }
+
+    /// Writes and removes the files that need it.
+    pub fn write(&mut self, shell: &mut Shell) -> Result<()> {
+        let out = self.options.out_dir.display();
+        self.operations.retain(|operation| !operation.is_done());
+        ops::apply(&self.operations, |o| {
+            if o.removes() {
+                shell.status(o.verb(), &o.shown);
+            } else {
+                shell.detail(o.verb(), &o.shown);
+            }
+        })?;
+        let written = self.operations.iter().filter(|one| !one.removes());
+        match written.count() {
+            0 => shell.status("Fresh", out.to_string()),
+            1 => shell.status("Generated", format!("1 file in {out}")),
+            n => shell.status("Generated", format!("{n} files in {out}")),
+        }
+        Ok(())
+    }
+}
+
+/// Makes missing support of the target an error: a package builds without stubs where there can be none, but an
+/// export without stubs is useless.
+pub fn refuse_target(found: &mut [Diagnostic]) {
+    let is_it = |one: &&mut Diagnostic| one.code.id == UNSUPPORTED_TARGET.id;
+    for one in found.iter_mut().filter(is_it) {
+        one.level = Level::Error;
+        one.help = Some(format!("supported are {}", SUPPORTED.join(", ")));
+    }
+}

@@ -1,0 +1,45 @@
+//! Images that may need an edit.
+
+use gpustub_check::evidence::{gpu_library_exporting, is_from_vendor};
+use gpustub_check::{Image, Package};
+
+use crate::libraries::is_gpu_name;
+use crate::names::is_stub_file;
+
+/// Paths of images that require GPU libraries and are not a vendor's.
+pub fn candidates(package: &Package) -> Vec<&str> {
+    let images = package.images().filter(is_candidate);
+    images.map(|image| image.member.path.as_str()).collect()
+}
+
+/// Whether the image requires a GPU library and is not a vendor's.
+pub fn is_candidate(image: &Image<'_>) -> bool {
+    let link = &image.facts.link;
+    let nodes = link.verneed.iter().flat_map(|need| &need.nodes);
+    !is_from_vendor(image)
+        && !is_stub_file(image.member.file_name())
+        && link
+            .needed
+            .iter()
+            .chain(nodes)
+            .any(|name| is_gpu_name(name))
+}
+
+/// Paths of images that import GPU functions without needing a GPU library. Those that are loaded with a
+/// repaired image need an edit, too.
+pub fn followers(package: &Package) -> Vec<&str> {
+    if !package.images().any(|image| is_candidate(&image)) {
+        return Vec::new();
+    }
+    let imports = |image: &Image<'_>| {
+        let mut imports = image.facts.imports.iter();
+        imports.any(|import| gpu_library_exporting(&import.name).is_some())
+    };
+    let images = package.images().filter(|image| {
+        !is_candidate(image)
+            && !is_from_vendor(image)
+            && !is_stub_file(image.member.file_name())
+            && imports(image)
+    });
+    images.map(|image| image.member.path.as_str()).collect()
+}

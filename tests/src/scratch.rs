@@ -1,0 +1,13 @@
+//! Temporary directories.
+
+use crate::{Result, components};
+
+/// New directory below cargo's target directory, so that large files can be hard-linked into it.
+/// Removed when dropped, unless the environment variable `GPUSTUB_TEST_KEEP` is set.
+pub fn scratch() -> Result<tempfile::TempDir> {
+    let base = components::target_dir().join("gpustub-tests");
+    std::fs::create_dir_all(&base).map_err(|e| format!("cannot make {}: {e}", base.display()))?;
+    let mut dir = tempfile::tempdir_in(&base)?;
+    dir.disable_cleanup(std::env::var_os("GPUSTUB_TEST_KEEP").is_some());
+    Ok(dir)
+}
