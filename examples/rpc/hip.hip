@@ -42,13 +42,17 @@ struct Work {
     uint64_t next = 1, sum = 0;
 };
 
-static void give(gpurpc_buffer_t *buffer, uint32_t, void *data) {
+static void give(const gpurpc_buffer_t *, gpurpc_buffer_t *output, uint64_t mask, uint32_t lanes, void *data) {
     uint64_t &next = static_cast<Work *>(data)->next;
-    buffer->data[0] = next <= 1000 ? next++ : 0;
+    for (uint32_t lane = 0; lane < lanes; lane++)
+        if (mask >> lane & 1)
+            output[lane].data[0] = next <= 1000 ? next++ : 0;
 }
 
-static void collect(gpurpc_buffer_t *buffer, uint32_t, void *data) {
-    static_cast<Work *>(data)->sum += buffer->data[0];
+static void collect(const gpurpc_buffer_t *input, gpurpc_buffer_t *, uint64_t mask, uint32_t lanes, void *data) {
+    for (uint32_t lane = 0; lane < lanes; lane++)
+        if (mask >> lane & 1)
+            static_cast<Work *>(data)->sum += input[lane].data[0];
 }
 
 int main() {
@@ -62,8 +66,8 @@ int main() {
     libc.struct_size = sizeof libc;
     libc.root = "files";
     ok(gpurpc_register_libc(server, &libc));
-    ok(gpurpc_register_request(server, TAKE, give, &work));
-    ok(gpurpc_register_request(server, HAND_IN, collect, &work));
+    ok(gpurpc_register_warp(server, TAKE, 1, give, &work));
+    ok(gpurpc_register_warp(server, HAND_IN, 1, collect, &work));
 
     gpurpc_device_options_t options = {};
     options.struct_size = sizeof options;

@@ -16,15 +16,16 @@ static void ok(gpurpc_status_t status) {
     }
 }
 
-static void give(gpurpc_buffer_t *buffer, uint32_t lane, void *next) {
+/* The device has one lane in each warp. */
+static void give(const gpurpc_buffer_t *input, gpurpc_buffer_t *output, uint64_t mask, uint32_t lanes, void *next) {
     uint64_t *number = next;
-    (void)lane;
-    buffer->data[0] = *number <= LAST ? (*number)++ : 0;
+    (void)input, (void)mask, (void)lanes;
+    output->data[0] = *number <= LAST ? (*number)++ : 0;
 }
 
-static void collect(gpurpc_buffer_t *buffer, uint32_t lane, void *sum) {
-    (void)lane;
-    *(uint64_t *)sum += buffer->data[0];
+static void collect(const gpurpc_buffer_t *input, gpurpc_buffer_t *output, uint64_t mask, uint32_t lanes, void *sum) {
+    (void)output, (void)mask, (void)lanes;
+    *(uint64_t *)sum += input->data[0];
 }
 
 static void *serve(void *server) {
@@ -50,8 +51,8 @@ int main(int count, char **arguments) {
 
     ok(gpurpc_server_create(NULL, &server));
     ok(gpurpc_register_libc(server, &libc));
-    ok(gpurpc_register_request(server, TAKE, give, &next));
-    ok(gpurpc_register_request(server, HAND_IN, collect, &sum));
+    ok(gpurpc_register_warp(server, TAKE, 1, give, &next));
+    ok(gpurpc_register_warp(server, HAND_IN, 1, collect, &sum));
     ok(gpurpc_device_add(server, &options, &device));
     ok(gpurpc_device_buffer(server, device, &buffer, NULL));
     ok(gpurpc_client_init(&options, &client, sizeof client, (uint64_t)(uintptr_t)buffer));

@@ -40,15 +40,16 @@ int run(const char *file) {
     libc.struct_size = sizeof libc;
     libc.root = "files";
     ok(gpurpc_register_libc(server.get(), &libc));
-    const auto give = [](gpurpc_buffer_t *buffer, std::uint32_t, void *data) {
+    // The device has one lane in each warp.
+    const auto give = [](const gpurpc_buffer_t *, gpurpc_buffer_t *output, std::uint64_t, std::uint32_t, void *data) {
         auto &next = static_cast<Work *>(data)->next;
-        buffer->data[0] = next <= last ? next++ : 0;
+        output->data[0] = next <= last ? next++ : 0;
     };
-    const auto collect = [](gpurpc_buffer_t *buffer, std::uint32_t, void *data) {
-        static_cast<Work *>(data)->sum += buffer->data[0];
+    const auto collect = [](const gpurpc_buffer_t *input, gpurpc_buffer_t *, std::uint64_t, std::uint32_t, void *data) {
+        static_cast<Work *>(data)->sum += input->data[0];
     };
-    ok(gpurpc_register_request(server.get(), TAKE, give, &work));
-    ok(gpurpc_register_request(server.get(), HAND_IN, collect, &work));
+    ok(gpurpc_register_warp(server.get(), TAKE, 1, give, &work));
+    ok(gpurpc_register_warp(server.get(), HAND_IN, 1, collect, &work));
 
     gpurpc_device_options_t options{};
     options.struct_size = sizeof options;

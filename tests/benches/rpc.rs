@@ -27,10 +27,7 @@ const CALLS: usize = 8_000;
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Serving {
     Llvm,
-    /// Ours, with a handler for the copies of all lanes.
-    Reply,
-    /// Ours, with a handler for a warp.
-    Warp,
+    Ours,
 }
 
 type Serve = extern "C" fn(u32, u32, *mut c_void);
@@ -40,19 +37,11 @@ fn round_trips(llvm: Serve, serving: Serving, layout: Layout, port: PortIndex) -
     let region = Region::zeroed(layout)?;
     let client = Client::new(region.clone(), HostLocks::new());
     let mut handlers = Handlers::new();
-    if serving == Serving::Warp {
-        handlers.on_warp(opcode::TEST_INCREMENT, 8, |warp| {
-            for lane in warp.lanes() {
-                warp.set_word(lane, 0, warp.input().get(lane)[0] + 1);
-            }
-        })?;
-    } else {
-        handlers.on_reply(opcode::TEST_INCREMENT, |packets| {
-            for lane in packets.lanes() {
-                packets.get_mut(lane)[0] += 1;
-            }
-        })?;
-    }
+    handlers.on_warp(opcode::TEST_INCREMENT, 8, |warp| {
+        for lane in warp.lanes() {
+            warp.set_word(lane, 0, warp.input().get(lane)[0] + 1);
+        }
+    })?;
     let mut device = Device::new(region.clone(), Arc::new(handlers), Limits::default());
     let start = region.start().as_ptr() as usize;
     let ended = AtomicBool::new(false);
@@ -60,7 +49,7 @@ fn round_trips(llvm: Serve, serving: Serving, layout: Layout, port: PortIndex) -
     thread::scope(|scope| {
         scope.spawn(|| match serving {
             Serving::Llvm => llvm(layout.ports(), layout.lanes(), start as *mut c_void),
-            Serving::Reply | Serving::Warp => {
+            Serving::Ours => {
                 while !ended.load(Ordering::Relaxed) {
                     if !device.poll() {
                         std::hint::spin_loop();
@@ -117,36 +106,31 @@ fn main() -> Result<()> {
     println!(
         "us of a call, {CALLS} in each of {ROUNDS} rounds in turn: medians of the rounds' p50, and of their ratios"
     );
-    println!("| ports | lanes | LLVM 22 | request | warp | ratio of request | of warp |");
-    println!("|---|---|---|---|---|---|---|");
+    println!("| ports | lanes | LLVM 22 | warp | ratio |");
+    println!("|---|---|---|---|---|");
     for (ports, port) in [(1, 0), (64, 0), (64, 63), (4096, 0), (4096, 4095)] {
         for lanes in [1, 32, 64] {
             let layout = Layout::new(ports, lanes)?;
-            // Times of the three servers, and the ratios of two of them.
-            let mut all = [const { Vec::new() }; 5];
+            // Times of both servers, and their ratios.
+            let mut all = [const { Vec::new() }; 3];
             for _ in 0..ROUNDS {
-                let servers = [Serving::Llvm, Serving::Reply, Serving::Warp];
-                let mut times = [0.0; 3];
+                let servers = [Serving::Llvm, Serving::Ours];
+                let mut times = [0.0; 2];
                 for (serving, p50) in servers.into_iter().zip(&mut times) {
                     let times = round_trips(llvm, serving, layout, PortIndex::new(port))?;
                     *p50 = times[times.len() / 2] / 1000.0;
                 }
                 // Ratios within one round: the placement of threads changes all times between rounds.
-                let [llvm, reply, warp] = times;
-                for (value, values) in [llvm, reply, warp, reply / llvm, warp / llvm]
-                    .into_iter()
-                    .zip(&mut all)
-                {
+                let [llvm, warp] = times;
+                for (value, values) in [llvm, warp, warp / llvm].into_iter().zip(&mut all) {
                     values.push(value);
                 }
             }
-            let [llvm, reply, warp, reply_ratio, warp_ratio] = all.map(|mut values| {
+            let [llvm, warp, ratio] = all.map(|mut values| {
                 values.sort_by(f64::total_cmp);
                 values[ROUNDS / 2]
             });
-            println!(
-                "| {ports}, port {port} | {lanes} | {llvm:.2} | {reply:.2} | {warp:.2} | {reply_ratio:.2} | {warp_ratio:.2} |"
-            );
+            println!("| {ports}, port {port} | {lanes} | {llvm:.2} | {warp:.2} | {ratio:.2} |");
         }
     }
     Ok(())

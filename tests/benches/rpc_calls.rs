@@ -13,9 +13,7 @@ use gpustub_tests::scratch::scratch;
 use gpustub_tests::{Failure, Result, repository};
 
 /// Program, its argument, and the heading of the column.
-const KINDS: [(&str, &str, &str); 11] = [
-    ("gpurpc", "reply", "request"),
-    ("gpurpc", "queued", "queued"),
+const KINDS: [(&str, &str, &str); 9] = [
     ("gpurpc", "blocking", "blocking"),
     ("gpurpc", "waiting", "blocking, waits"),
     ("gpurpc", "warp", "warp"),

@@ -60,8 +60,8 @@ fn device() -> Result<(Device, Client<Region, HostLocks>)> {
     // Yields, because a real device does not occupy the processor of the server's thread.
     let client = Client::new(region.clone(), HostLocks::yielding());
     let mut handlers = Handlers::new();
-    handlers.on_request(opcode::TEST_INCREMENT, |packets| {
-        packets.set_word(0, 0, packets.word(0, 0) + 1);
+    handlers.on_warp(opcode::TEST_INCREMENT, 1, |warp| {
+        warp.set_word(0, 0, warp.input().get(0)[0] + 1);
     })?;
     let limits = Limits::default();
     Ok((Device::new(region, Arc::new(handlers), limits), client))

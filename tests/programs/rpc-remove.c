@@ -15,21 +15,21 @@ enum { DEVICES = 10, PORTS = 64, LANES = 32, HEADER = 16, PACKET = 64 };
 
 static gpurpc_server_t *server;
 
-static void add(gpurpc_buffer_t *buffer, uint32_t lane, void *data) {
-    (void)lane;
+static void add(const gpurpc_buffer_t *input, gpurpc_buffer_t *output, uint64_t mask, uint32_t lanes, void *data) {
+    uint32_t lane;
     (void)data;
-    buffer->data[0] += 1;
+    for (lane = 0; lane < lanes; lane++)
+        if (mask >> lane & 1)
+            /* The device writes to the same word. */
+            __atomic_store_n(&output[lane].data[0], input[lane].data[0] + 1, __ATOMIC_RELAXED);
 }
 
-/* Receives messages of any size. */
-static void take(void *const *messages, const uint64_t *sizes, void *data) {
-    (void)messages;
-    (void)sizes;
+/* Receives messages of any size, until the call is dropped or abandoned. */
+static void echo(gpurpc_blocking_t *call, void *data) {
+    void *messages[64];
+    uint64_t sizes[64];
     (void)data;
-}
-
-static void echo(gpurpc_port_t *port, void *data) {
-    OK(gpurpc_recv_n(port, take, data));
+    (void)gpurpc_blocking_recv_n(call, messages, sizes);
 }
 
 static void *serve(void *data) {
@@ -82,8 +82,8 @@ int main(void) {
     int n;
 
     OK(gpurpc_server_create(NULL, &server));
-    OK(gpurpc_register_request(server, ADD, add, NULL));
-    OK(gpurpc_register_callback(server, ECHO, echo, NULL));
+    OK(gpurpc_register_warp(server, ADD, 1, add, NULL));
+    OK(gpurpc_register_blocking(server, ECHO, echo, NULL));
     for (n = 0; n < 2; n++)
         CHECK(pthread_create(&servers[n], NULL, serve, NULL) == 0);
     for (n = 0; n < DEVICES; n++) {

@@ -20,42 +20,20 @@ static gpurpc_client_t client;
 /* Number of open calls, and mailbox. */
 static uint64_t doorbell[2];
 
-static void add(gpurpc_buffer_t *buffer, uint32_t lane, void *data) {
-    (void)lane;
+static void add(const gpurpc_buffer_t *input, gpurpc_buffer_t *output, uint64_t mask, uint32_t lanes, void *data) {
+    (void)mask;
+    (void)lanes;
     (void)data;
-    buffer->data[0] += buffer->data[7];
+    output->data[0] = input->data[0] + input->data[7];
 }
 
 /* A message, and the same one as the answer. */
-
-struct message {
-    gpurpc_port_t *port;
-    void *bytes;
-    uint64_t size;
-};
-
-static const void *give(uint32_t lane, uint64_t *size, void *data) {
-    struct message *message = (struct message *)data;
-    (void)lane;
-    *size = message->size;
-    return message->bytes;
-}
-
-static void take(void *const *messages, const uint64_t *sizes, void *data) {
-    struct message *message = (struct message *)data;
-    message->size = sizes[0];
-    message->bytes = gpurpc_port_alloc(message->port, sizes[0] + 1);
-    CHECK(message->bytes != NULL);
-    memcpy(message->bytes, messages[0], sizes[0]);
-    OK(gpurpc_send_n(message->port, give, message));
-}
-
-static void echo(gpurpc_port_t *port, void *data) {
-    struct message *message = (struct message *)gpurpc_port_alloc(port, sizeof *message);
+static void echo(gpurpc_blocking_t *call, void *data) {
+    void *messages[64];
+    uint64_t sizes[64];
     (void)data;
-    CHECK(message != NULL);
-    message->port = port;
-    OK(gpurpc_recv_n(port, take, message));
+    OK(gpurpc_blocking_recv_n(call, messages, sizes));
+    OK(gpurpc_blocking_send_n(call, (const void *const *)messages, sizes));
 }
 
 static void *ask(void *data) {
@@ -103,8 +81,8 @@ int main(void) {
     uintptr_t id;
 
     OK(gpurpc_server_create(NULL, &server));
-    OK(gpurpc_register_request(server, ADD, add, NULL));
-    OK(gpurpc_register_callback(server, ECHO, echo, NULL));
+    OK(gpurpc_register_warp(server, ADD, 8, add, NULL));
+    OK(gpurpc_register_blocking(server, ECHO, echo, NULL));
     memset(&options, 0, sizeof options);
     options.struct_size = sizeof options;
     options.ports = PORTS;

@@ -114,7 +114,10 @@ void note_mask(const gpurpc_buffer_t *, gpurpc_buffer_t *output, std::uint64_t m
             output[lane].data[0] = mask;
 }
 
-void count_bytes(void *const *messages, const std::uint64_t *sizes, void *) {
+void receive_text(gpurpc_blocking_t *call, void *) {
+    void *messages[64];
+    std::uint64_t sizes[64];
+    OK(gpurpc_blocking_recv_n(call, messages, sizes));
     for (std::uint32_t lane = 0; lane < LANES; lane++) {
         CHECK(messages[lane] != nullptr && sizes[lane] == 5 * lane);
         for (std::uint64_t i = 0; i < sizes[lane]; i++)
@@ -122,8 +125,6 @@ void count_bytes(void *const *messages, const std::uint64_t *sizes, void *) {
         bytes += sizes[lane];
     }
 }
-
-void receive_text(gpurpc_port_t *port, void *) { OK(gpurpc_recv_n(port, count_bytes, nullptr)); }
 
 // Runs all lanes to their end.
 void warp(const std::function<void(std::uint32_t)> &lane_code) {
@@ -154,7 +155,7 @@ int main() {
     OK(gpurpc::register_typed<Add>(server, ADD, add));
     OK(gpurpc_register_warp(server, MASK, 1, note_mask, nullptr));
     OK(gpurpc::register_typed<void(std::uint32_t)>(server, ERROR, note_error));
-    OK(gpurpc_register_callback(server, TEXT, receive_text, nullptr));
+    OK(gpurpc_register_blocking(server, TEXT, receive_text, nullptr));
     gpurpc_device_options_t options{};
     options.struct_size = sizeof options;
     // Fewer than lanes that call alone.

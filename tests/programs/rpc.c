@@ -33,44 +33,32 @@ static void add_one(gpurpc_buffer_t *buffer, uint32_t lane, void *data) {
     buffer->data[0] += *(uint64_t *)data;
 }
 
-static void increment(gpurpc_port_t *port, void *data) {
-    CHECK(gpurpc_port_opcode(port) == INCREMENT && gpurpc_port_lane_mask(port) == 1);
-    OK(gpurpc_recv_and_send(port, add_one, data));
+static void increment(gpurpc_blocking_t *call, void *data) {
+    CHECK(gpurpc_blocking_opcode(call) == INCREMENT && gpurpc_blocking_lane_mask(call) == 1);
+    OK(gpurpc_blocking_recv_and_send(call, add_one, data));
+}
+
+static void add(const gpurpc_buffer_t *input, gpurpc_buffer_t *output, uint64_t mask, uint32_t lanes, void *data) {
+    CHECK(mask == 1 && lanes == 1);
+    output->data[0] = input->data[0] + *(uint64_t *)data;
 }
 
 /* A name, and a greeting. */
 
-struct greeting {
-    gpurpc_port_t *port;
-    char *text;
-    uint64_t size;
-};
+static void greet(gpurpc_blocking_t *call, void *data) {
+    void *names[64];
+    const void *greetings[64];
+    uint64_t sizes[64];
+    char text[200];
 
-static const void *greeting(uint32_t lane, uint64_t *size, void *data) {
-    struct greeting *greeting = (struct greeting *)data;
-    (void)lane;
-    *size = greeting->size;
-    return greeting->text;
-}
-
-static void name(void *const *messages, const uint64_t *sizes, void *data) {
-    struct greeting *call = (struct greeting *)data;
-    call->size = sizes[0] + 7;
-    call->text = (char *)gpurpc_port_alloc(call->port, call->size);
-    CHECK(call->text != NULL);
-    memcpy(call->text, "hello, ", 7);
-    memcpy(call->text + 7, messages[0], sizes[0]);
-    OK(gpurpc_send_n(call->port, greeting, call));
-}
-
-static void count_end(void *data) { ++*(int *)data; }
-
-static void greet(gpurpc_port_t *port, void *data) {
-    struct greeting *call = (struct greeting *)gpurpc_port_alloc(port, sizeof *call);
-    CHECK(call != NULL);
-    call->port = port;
-    OK(gpurpc_recv_n(port, name, call));
-    OK(gpurpc_port_on_close(port, count_end, data));
+    OK(gpurpc_blocking_recv_n(call, names, sizes));
+    CHECK(sizes[0] + 7 <= sizeof text);
+    memcpy(text, "hello, ", 7);
+    memcpy(text + 7, names[0], sizes[0]);
+    greetings[0] = text;
+    sizes[0] += 7;
+    OK(gpurpc_blocking_send_n(call, greetings, sizes));
+    ++*(int *)data;
 }
 
 /* Memory and faults. */
@@ -137,11 +125,11 @@ int main(void) {
     how.struct_size = sizeof how;
     how.spin_count = 10;
     OK(gpurpc_server_create(&how, &server));
-    OK(gpurpc_register_callback(server, INCREMENT, increment, &one));
-    OK(gpurpc_register_request(server, ADD, add_one, &ten));
-    OK(gpurpc_register_callback(server, GREET, greet, &ends));
+    OK(gpurpc_register_blocking(server, INCREMENT, increment, &one));
+    OK(gpurpc_register_warp(server, ADD, 1, add, &ten));
+    OK(gpurpc_register_blocking(server, GREET, greet, &ends));
     OK(gpurpc_register_fault_callback(server, fault, &faults));
-    EXPECT(gpurpc_register_callback(server, ADD, increment, NULL), GPURPC_STATUS_DUPLICATE_OPCODE);
+    EXPECT(gpurpc_register_blocking(server, ADD, increment, NULL), GPURPC_STATUS_DUPLICATE_OPCODE);
 
     memset(&options, 0, sizeof options);
     options.struct_size = sizeof options;

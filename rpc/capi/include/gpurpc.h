@@ -3,7 +3,7 @@
  * A program on a device calls the host through memory that both access. A server polls that memory for any
  * number of devices and calls functions of this program:
  *
- *     gpurpc_server_create, gpurpc_register_callback..., gpurpc_device_add, and then
+ *     gpurpc_server_create, gpurpc_register_warp, gpurpc_register_blocking..., gpurpc_device_add, and then
  *     gpurpc_server_start, which serves on a thread of this library, gpurpc_serve on a thread of the program, or
  *     gpurpc_poll while the program waits for the device.
  *
@@ -17,9 +17,9 @@
  *
  * Threads. Any thread may call functions with a server at any time, except gpurpc_server_destroy. Threads in
  * gpurpc_poll or gpurpc_serve call the callbacks: for one device one at a time, for several devices
- * concurrently. Callbacks must not block in the system, because they would block all calls of their device: they queue
- * operations (gpurpc_register_callback) or wait in operations (gpurpc_register_blocking), and use gpurpc_run_blocking or
- * gpurpc_blocking_run. They must not throw, which would end the process, nor call gpurpc_serve.
+ * concurrently. Callbacks must not block in the system, because they would block all calls of their device: blocking
+ * callbacks wait in their operations, and use gpurpc_blocking_run. They must not throw, which would end the process, nor
+ * call gpurpc_serve.
  *
  * The device is not trusted: no contents of the memory crash the server. Callbacks receive copies, whose values are
  * arbitrary. */
@@ -62,7 +62,7 @@ enum gpurpc_status {
     GPURPC_STATUS_BUSY = 0x100a,
     /* A message of a lane exceeds the limit. */
     GPURPC_STATUS_MESSAGE_TOO_LARGE = 0x100b,
-    /* The handler of the call failed: a callback called gpurpc_port_fail, a service of libc rejected the call, or a
+    /* The handler of the call failed: a callback called gpurpc_blocking_fail, a service of libc rejected the call, or a
      * worker thread could not be started. The fault's `text` has the reason. */
     GPURPC_STATUS_HANDLER_FAILED = 0x100c,
     /* The root for files is not a directory or cannot be opened. */
@@ -81,9 +81,6 @@ typedef int gpurpc_status_t;
 
 /* A server: devices, callbacks and idle policy. */
 typedef struct gpurpc_server gpurpc_server_t;
-
-/* An open call of a client, valid in its callbacks until it has ended. */
-typedef struct gpurpc_port gpurpc_port_t;
 
 /* A device of a server. Handles are never reused. */
 typedef struct gpurpc_device { uint64_t handle; } gpurpc_device_t;
@@ -128,11 +125,6 @@ typedef void (*gpurpc_free_ty)(void *memory, void *data);
  *         return poll(&event, 1, (int)((timeout_ns + 999999) / 1000000)) > 0 && read(event.fd, &count, 8) == 8;
  *     } */
 typedef int (*gpurpc_wait_ty)(uint64_t timeout_ns, void *data);
-/* Begins to serve a call: queues operations and returns. If none is queued, the call ends, and the client receives
- * its packets unchanged.
- *
- *     static void increment(gpurpc_port_t *port, void *data) { gpurpc_recv_and_send(port, add_one, data); } */
-typedef void (*gpurpc_opcode_callback_ty)(gpurpc_port_t *port, void *data);
 /* Reads or fills the packet of a lane. Called for each participating lane, in ascending order. `buffer` is a copy
  * that is valid during the callback and is written to the packet afterwards.
  *
@@ -148,24 +140,6 @@ typedef void (*gpurpc_port_callback_ty)(gpurpc_buffer_t *buffer, uint32_t lane, 
  *             if (mask >> lane & 1) out[lane].data[0] = in[lane].data[0] + in[lane].data[1];
  *     } */
 typedef void (*gpurpc_warp_callback_ty)(const gpurpc_buffer_t *input, gpurpc_buffer_t *output, uint64_t mask, uint32_t lanes, void *data);
-/* Receives the messages of gpurpc_recv_n: sizes[i] bytes at messages[i] from lane i, aligned to 16. Both arrays have
- * 64 elements and are valid during the callback; messages are valid as long as the call, and writable. Lanes that
- * do not participate have null and 0; an empty message is not null.
- *
- *     static void print(void *const *messages, const uint64_t *sizes, void *data) {
- *         for (int lane = 0; lane < 64; lane++)
- *             if (messages[lane])
- *                 fwrite(messages[lane], 1, sizes[lane], stdout);
- *     } */
-typedef void (*gpurpc_recv_n_callback_ty)(void *const *messages, const uint64_t *sizes, void *data);
-/* Returns the message of a lane for gpurpc_send_n and stores its size in `size`. The bytes must stay unchanged until
- * the next callback of the call. Null is an empty message, regardless of the size.
- *
- *     static const void *answer(uint32_t lane, uint64_t *size, void *data) {
- *         *size = 2;
- *         return "ok";
- *     } */
-typedef const void *(*gpurpc_send_n_callback_ty)(uint32_t lane, uint64_t *size, void *data);
 /* General callback.
  *
  *     static void close_file(void *data) { fclose(data); } */
@@ -254,8 +228,7 @@ typedef struct gpurpc_device_options {
     uint32_t generation;
     /* Maximum size of a received message of one lane. 0: 16 MiB. */
     uint64_t message_limit;
-    /* Maximum number of bytes that all calls hold, for messages, gpurpc_port_alloc, and stacks of blocking callbacks that
-     * wait. 0: 256 MiB, enough for 2048 stacks. */
+    /* Maximum number of bytes that all calls hold, for messages and stacks of blocking callbacks that wait. 0: 256 MiB, enough for 2048 stacks. */
     uint64_t memory_limit;
     /* Doorbell, for `generation` 23: a counter of open calls, and the interrupt for its first call. Of an HSA signal
      * these are the address of `value`, `event_mailbox_ptr` and `event_id`. The addresses are the same on the host and
@@ -282,19 +255,12 @@ gpurpc_status_t gpurpc_server_create(const gpurpc_server_options_t *options, gpu
  * program that live: call it again when each of these threads has polled or ended. */
 gpurpc_status_t gpurpc_server_destroy(gpurpc_server_t *server);
 
-/* Registers the callback of an opcode on all devices. GPURPC_STATUS_ALREADY_STARTED after the first device was added,
- * GPURPC_STATUS_DUPLICATE_OPCODE if the opcode has a callback. `data` is passed to the callback and must stay valid
- * until the server is destroyed. */
-gpurpc_status_t gpurpc_register_callback(gpurpc_server_t *server, uint32_t opcode, gpurpc_opcode_callback_ty callback, void *data);
-
-/* Registers the callback of an opcode whose calls are one packet of each lane, which `work` turns into the answer in
- * place, like a single gpurpc_recv_and_send. Such a call allocates nothing. Statuses as for gpurpc_register_callback. */
-gpurpc_status_t gpurpc_register_request(gpurpc_server_t *server, uint32_t opcode, gpurpc_port_callback_ty work, void *data);
-
-/* Registers the callback of an opcode whose calls are one packet of each lane, which `answer` answers for all lanes at once:
- * the fastest way to serve a warp. `answer` reads only the first `words` words of a packet, 1 to 8; the others have
- * arbitrary values in `input`. Such a call allocates nothing. Statuses as for gpurpc_register_callback, or
- * GPURPC_STATUS_INVALID_ARGUMENT for other `words`. */
+/* Registers the callback of an opcode on all devices, for calls of one packet of each lane, which `answer` answers for all
+ * lanes at once. `answer` reads only the first `words` words of a packet, 1 to 8; the others have arbitrary values in
+ * `input`. Such a call allocates nothing. Calls of several packets or messages: gpurpc_register_blocking.
+ * GPURPC_STATUS_ALREADY_STARTED after the first device was added, GPURPC_STATUS_DUPLICATE_OPCODE if the opcode has a
+ * callback, GPURPC_STATUS_INVALID_ARGUMENT for other `words`. `data` is passed to the callback and must stay valid until
+ * the server is destroyed. */
 gpurpc_status_t gpurpc_register_warp(gpurpc_server_t *server, uint32_t opcode, uint32_t words, gpurpc_warp_callback_ty answer, void *data);
 
 /* Assigns `count` consecutive opcodes, 1 or more, that no other part of the program has, and sets `first` to the first:
@@ -305,7 +271,7 @@ gpurpc_status_t gpurpc_reserve_opcodes(gpurpc_server_t *server, uint32_t count, 
 
 /* Registers the callback that is called once for each dropped call, and for each refused one. The port of a dropped
  * call is not served again, because the state of its client is unknown, until gpurpc_device_reset_ports. Statuses as for
- * gpurpc_register_callback; the last callback counts. */
+ * gpurpc_register_warp; the last callback counts. */
 gpurpc_status_t gpurpc_register_fault_callback(gpurpc_server_t *server, gpurpc_fault_callback_ty callback, void *data);
 
 /* Computes the size in bytes of the memory of a device with these options. GPURPC_STATUS_INVALID_PORT_COUNT,
@@ -323,8 +289,7 @@ gpurpc_status_t gpurpc_device_add(gpurpc_server_t *server, const gpurpc_device_o
 gpurpc_status_t gpurpc_device_remove(gpurpc_server_t *server, gpurpc_device_t device);
 
 /* Serves a port of a device again whose call was dropped, once the kernel of that call has ended. An open call on the
- * port, whose warp has ended in its middle, is abandoned: its callbacks of gpurpc_port_on_close are called, no fault is
- * reported. An idle port is left alone. No code of the device may be in a call on the port, and the client must be
+ * port, whose warp has ended in its middle, is abandoned (GPURPC_STATUS_ABANDONED), no fault is reported. An idle port is left alone. No code of the device may be in a call on the port, and the client must be
  * unlocked: initialise it and copy it to the device again before the next kernel. GPURPC_STATUS_NO_DEVICE if the device
  * was removed, GPURPC_STATUS_INVALID_ARGUMENT if it has no such port, GPURPC_STATUS_BUSY in a callback. */
 gpurpc_status_t gpurpc_device_reset_port(gpurpc_server_t *server, gpurpc_device_t device, uint32_t port);
@@ -381,59 +346,6 @@ gpurpc_status_t gpurpc_drain(gpurpc_server_t *server);
 /* Makes gpurpc_serve return at once, now and later, for example when the device's program has ended. Open calls stay
  * open. */
 gpurpc_status_t gpurpc_stop(gpurpc_server_t *server);
-
-/* The following functions are for callbacks of a call, with its port. A call is a sequence of packets that are received
- * and sent in the order that client and host agreed on; the first is the client's. The functions queue operations, which
- * run in this order, each when the client has reached it; other calls are served in between. Callbacks may queue more.
- * The call ends when no operation is left; `data` must stay valid until then. */
-
-/* Queues: wait for the packets of the client and call `use`. Null: no callback, as in the next two. */
-gpurpc_status_t gpurpc_recv(gpurpc_port_t *port, gpurpc_port_callback_ty use, void *data);
-
-/* Queues: wait for ownership of the packets, call `fill`, and send them. The buffers keep their last contents. */
-gpurpc_status_t gpurpc_send(gpurpc_port_t *port, gpurpc_port_callback_ty fill, void *data);
-
-/* Queues: wait for the packets of the client, call `work`, and send them back as the answer. */
-gpurpc_status_t gpurpc_recv_and_send(gpurpc_port_t *port, gpurpc_port_callback_ty work, void *data);
-
-/* Queues: wait for a message of each lane and call `done` with all of them. A message that is too large drops the call:
- * GPURPC_STATUS_MESSAGE_TOO_LARGE, GPURPC_STATUS_OUT_OF_MEMORY. */
-gpurpc_status_t gpurpc_recv_n(gpurpc_port_t *port, gpurpc_recv_n_callback_ty done, void *data);
-
-/* Queues: call `message` for each participating lane and send the results. */
-gpurpc_status_t gpurpc_send_n(gpurpc_port_t *port, gpurpc_send_n_callback_ty message, void *data);
-
-/* Queues: call `callback`, on the thread that serves. After gpurpc_send_n it reports that the message was sent, and its
- * memory can be released. It is called once, also if the call is dropped before; the port is no longer valid then. */
-gpurpc_status_t gpurpc_on_sent(gpurpc_port_t *port, gpurpc_callback_ty callback, void *data);
-
-/* Queues: run `work` on a worker thread, where it may block, for example on a file. Later operations of the call wait
- * for it, other calls do not. It may queue more operations and use the memory of the call. If the device is removed
- * meanwhile, the call ends when `work` returns. The library does not wait for that: use gpurpc_port_on_close before
- * releasing resources of `work`. */
-gpurpc_status_t gpurpc_run_blocking(gpurpc_port_t *port, gpurpc_callback_ty work, void *data);
-
-/* Allocates `size` zeroed bytes, aligned to 16, that are released when the call has ended. Returns null if the memory limit
- * of the device is reached, or the device was removed. */
-void *gpurpc_port_alloc(gpurpc_port_t *port, uint64_t size);
-
-/* Registers `callback`, which is called once when the call has ended or was dropped: by the thread that serves or removes
- * its device, or that of gpurpc_run_blocking; the last one first, and before the memory of the call is released. The port
- * is no longer valid then. */
-gpurpc_status_t gpurpc_port_on_close(gpurpc_port_t *port, gpurpc_callback_ty callback, void *data);
-
-/* Drops the call after this callback has returned for all lanes: queued operations are discarded, and the client receives
- * no answer, except for packets that gpurpc_send is filling, which are sent. */
-gpurpc_status_t gpurpc_port_fail(gpurpc_port_t *port);
-
-/* Returns the opcode of the call. 0 if `port` is null. */
-uint32_t gpurpc_port_opcode(const gpurpc_port_t *port);
-
-/* Returns the bit mask of the participating lanes. It may be 0: the device is not trusted. 0 if `port` is null. */
-uint64_t gpurpc_port_lane_mask(const gpurpc_port_t *port);
-
-/* Returns the device of the call. A `handle` of 0, which is no device, if `port` is null. */
-gpurpc_device_t gpurpc_port_device(const gpurpc_port_t *port);
 
 /* Returns an English message for a status. Never null; static, not to be freed. */
 const char *gpurpc_strerror(gpurpc_status_t status);

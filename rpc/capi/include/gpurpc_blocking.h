@@ -30,7 +30,7 @@ typedef struct gpurpc_blocking gpurpc_blocking_t;
 typedef void (*gpurpc_blocking_callback_ty)(gpurpc_blocking_t *call, void *data);
 
 /* Registers the blocking callback of an opcode, for calls of any sequence of packets: gpurpc_blocking_callback_ty. A call
- * that does not wait allocates nothing. Statuses as for gpurpc_register_callback. */
+ * that does not wait allocates nothing. Statuses as for gpurpc_register_warp. */
 gpurpc_status_t gpurpc_register_blocking(gpurpc_server_t *server, uint32_t opcode, gpurpc_blocking_callback_ty callback, void *data);
 
 /* The following functions are for a blocking callback, with its call. Each has happened when it returns success, and the

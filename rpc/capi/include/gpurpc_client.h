@@ -434,7 +434,8 @@ GPURPC_DETAIL_FN unsigned gpurpc_detail_shift(unsigned byte) {
 #endif
 }
 
-/* Sends a message of `size` bytes of each lane, whose sizes may differ, and copies it. Counterpart of gpurpc_recv_n. */
+/* Sends a message of `size` bytes of each lane, whose sizes may differ, and copies it. Counterpart of
+ * gpurpc_blocking_recv_n. */
 GPURPC_DETAIL_FN void gpurpc_call_send_n(gpurpc_call_t *call, const void *message, uint64_t size) {
     const unsigned char *from = (const unsigned char *)message;
     uint64_t at = 0;
@@ -455,7 +456,7 @@ GPURPC_DETAIL_FN void gpurpc_call_send_n(gpurpc_call_t *call, const void *messag
 }
 
 /* Receives a message for each lane, stores up to `room` bytes of it, and returns its size in bytes, which may be larger.
- * Counterpart of gpurpc_send_n. */
+ * Counterpart of gpurpc_blocking_send_n. */
 GPURPC_DETAIL_FN uint64_t gpurpc_call_recv_n(gpurpc_call_t *call, void *message, uint64_t room) {
     unsigned char *to = (unsigned char *)message;
     uint64_t size = gpurpc_call_recv(call)->data[0], at = 0;

@@ -99,7 +99,7 @@ typedef struct gpurpc_libc_options {
 /* Registers the services of LLVM's libc, separate for each device: streams and files, printf, memory, exit, commands,
  * functions of the host. An opcode for which the program registers a callback, before or after, has that callback
  * instead: opcodes that work on the same objects, such as malloc and free, or fopen and fclose, are replaced together.
- * Statuses as for gpurpc_register_callback; GPURPC_STATUS_DUPLICATE_OPCODE if they are registered already,
+ * Statuses as for gpurpc_register_warp; GPURPC_STATUS_DUPLICATE_OPCODE if they are registered already,
  * GPURPC_STATUS_INVALID_ROOT if `root` cannot be opened, here or in gpurpc_device_add,
  * GPURPC_STATUS_INVALID_ARGUMENT for `malloc` without `free` or vice versa. `options` and `root` are copied. */
 gpurpc_status_t gpurpc_register_libc(gpurpc_server_t *server, const gpurpc_libc_options_t *options);

@@ -4,10 +4,9 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::ffi::{c_int, c_void};
 use std::ptr::NonNull;
 
-use gpurpc::server::{self, Buffer, Fault, OpenCall, RecvN, SendN};
+use gpurpc::server::{self, Buffer, Fault, Messages, OpenCall, RecvN, SendN};
 
 use crate::callback::{Bytes, CDevice, Callback, PlainCallback, PortCallback};
-use crate::messages::aligned_messages;
 use crate::nesting::{self, Nested};
 use crate::pointer::{deref, output};
 use crate::status::{Status, catch_status};
@@ -195,6 +194,25 @@ impl Blocking {
             Ok(is_sent.then_some(()))
         })
     }
+}
+
+/// Copies messages to memory of `alloc`, which is aligned. Returns the address and the size of the message of each lane;
+/// null and 0 for lanes that do not participate.
+fn aligned_messages(
+    received: Messages,
+    mut alloc: impl FnMut(usize) -> Result<*mut u8, Fault>,
+) -> Result<([*mut c_void; 64], [u64; 64]), Fault> {
+    let (mut messages, mut sizes) = ([std::ptr::null_mut(); 64], [0; 64]);
+    for lane in 0..64 {
+        if let Some(message) = received.get(lane) {
+            let start = alloc(message.len())?;
+            // SAFETY: just allocated, with as many bytes.
+            unsafe { start.copy_from_nonoverlapping(message.as_ptr(), message.len()) };
+            messages[lane as usize] = start.cast();
+            sizes[lane as usize] = message.len() as u64;
+        }
+    }
+    Ok((messages, sizes))
 }
 
 /// Receives packets.

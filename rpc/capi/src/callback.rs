@@ -23,12 +23,6 @@ pub type WarpCallback = unsafe extern "C" fn(
     lanes: u32,
     data: *mut c_void,
 );
-/// `gpurpc_recv_n_callback_ty`.
-pub type RecvNCallback =
-    unsafe extern "C" fn(messages: *const *mut c_void, sizes: *const u64, data: *mut c_void);
-/// `gpurpc_send_n_callback_ty`.
-pub type SendNCallback =
-    unsafe extern "C" fn(lane: u32, size: *mut u64, data: *mut c_void) -> *const c_void;
 /// `gpurpc_callback_ty`.
 pub type PlainCallback = unsafe extern "C" fn(data: *mut c_void);
 /// `gpurpc_fault_callback_ty`.
@@ -156,29 +150,12 @@ impl Callback<WarpCallback> {
 
     /// Calls the function with the packets themselves.
     #[inline]
-    pub fn answer_in_place(&self, packets: &mut Packets<'_, SharedMemory>) {
+    pub fn answer_in_place(&self, warp: &mut Warp<'_>) {
+        let packets = warp.output();
         let start = packets.address(0).as_ptr().cast();
         let (mask, lanes) = (packets.mask(), packets.width());
         // SAFETY: the function is as the header requires; the program trusts the device.
         unsafe { (self.function)(start, start, mask, lanes, self.data) }
-    }
-}
-
-impl Callback<RecvNCallback> {
-    /// Passes the messages of 64 lanes.
-    pub fn receive(&self, messages: &[*mut c_void; 64], sizes: &[u64; 64]) {
-        // SAFETY: the function is as the header requires; it gets 64 elements each.
-        unsafe { (self.function)(messages.as_ptr(), sizes.as_ptr(), self.data) }
-    }
-}
-
-impl Callback<SendNCallback> {
-    /// Returns the message of a lane.
-    pub fn message(&self, lane: u32) -> Bytes {
-        let mut size = 0;
-        // SAFETY: the function is as the header requires.
-        let start = unsafe { (self.function)(lane, &mut size, self.data) };
-        Bytes::new(start, size)
     }
 }
 

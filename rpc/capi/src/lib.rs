@@ -6,19 +6,16 @@
 //! # Pointers
 //!
 //! A pointer is null or points to a valid object of its type: a server that was created and not destroyed, the
-//! port of a call that has not ended, an initialised struct, writable memory for an output, or as many bytes as
+//! call of a blocking callback that has not returned, an initialised struct, writable memory for an output, or as many bytes as
 //! the size next to it states. Functions of the program are as the header requires for their type.
 
 mod blocking;
-mod call;
 mod callback;
 mod client;
 mod libc;
-mod messages;
 mod nesting;
 mod options;
 mod pointer;
-mod port;
 mod server;
 mod status;
 
@@ -27,12 +24,11 @@ use std::ffi::{c_char, c_int, c_void};
 use gpurpc::PACKET_WORDS;
 
 pub use blocking::*;
-pub use call::{Call, OpcodeCallback};
 use callback::Callback;
 pub use callback::{
     Alloc, CBuffer, CDevice, CFault, DeviceCallback, DeviceFree, DeviceMalloc, ExitCallback,
     FaultCallback, Free, HostCallCallback, PlainCallback, PortCallback, ReadCallback,
-    RecvNCallback, SendNCallback, SystemCallback, WaitCallback, WarpCallback, WriteCallback,
+    SystemCallback, WaitCallback, WarpCallback, WriteCallback,
 };
 pub use client::*;
 use libc::Libc;
@@ -40,7 +36,6 @@ pub use libc::LibcOptions;
 use options::Options;
 pub use options::{DeviceOptions, ServerOptions};
 use pointer::{deref, output};
-pub use port::*;
 use server::Handler;
 pub use server::Server;
 use status::{Status, catch_status};
@@ -87,46 +82,6 @@ pub unsafe extern "C" fn gpurpc_server_destroy(server: *mut Server) -> c_int {
         // SAFETY: created by `gpurpc_server_create`, and no longer used.
         drop(unsafe { Box::from_raw(server) });
         Ok(())
-    })
-}
-
-/// Registers the callback of an opcode.
-///
-/// # Safety
-///
-/// [Rules for all pointers](crate#pointers).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn gpurpc_register_callback(
-    server: *mut Server,
-    opcode: u32,
-    callback: Option<OpcodeCallback>,
-    data: *mut c_void,
-) -> c_int {
-    catch_status(|| {
-        let callback = callback.ok_or(Status::INVALID_ARGUMENT)?;
-        // SAFETY: guaranteed by the caller.
-        let server = unsafe { deref(server) }?;
-        server.register(opcode, Handler::Call(Callback::new(callback, data)))
-    })
-}
-
-/// Registers the callback of an opcode whose calls are one packet and its answer.
-///
-/// # Safety
-///
-/// [Rules for all pointers](crate#pointers).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn gpurpc_register_request(
-    server: *mut Server,
-    opcode: u32,
-    work: Option<PortCallback>,
-    data: *mut c_void,
-) -> c_int {
-    catch_status(|| {
-        let work = work.ok_or(Status::INVALID_ARGUMENT)?;
-        // SAFETY: guaranteed by the caller.
-        let server = unsafe { deref(server) }?;
-        server.register(opcode, Handler::Request(Callback::new(work, data)))
     })
 }
 

@@ -12,8 +12,7 @@ use gpurpc::server::{self, Device, DeviceId, Doorbell, Fault, Handlers, IdlePoli
 use gpurpc::{Layout, PortIndex};
 
 use crate::blocking::BlockingCallback;
-use crate::call::{OpcodeCallback, QueuedCalls};
-use crate::callback::{CDevice, CFault, Callback, FaultCallback, Free, PortCallback, WarpCallback};
+use crate::callback::{CDevice, CFault, Callback, FaultCallback, Free, WarpCallback};
 use crate::libc::Libc;
 use crate::nesting::{self, Nested};
 use crate::options::{DeviceOptions, Hooks};
@@ -47,8 +46,6 @@ struct Registrations {
 /// Callback of an opcode.
 #[derive(Clone, Copy)]
 pub enum Handler {
-    Call(Callback<OpcodeCallback>),
-    Request(Callback<PortCallback>),
     Warp(usize, Callback<WarpCallback>),
     Blocking(Callback<BlockingCallback>),
 }
@@ -335,19 +332,8 @@ impl Registrations {
         let mut handlers = Handlers::new();
         for (opcode, handler) in self.handlers {
             match handler {
-                Handler::Call(callback) => {
-                    handlers
-                        .on_call(opcode, move || QueuedCalls::new(device, callback, in_place))?;
-                }
-                Handler::Request(callback) if in_place => {
-                    handlers.on_request(opcode, move |packets| callback.each_in_place(packets))?;
-                }
-                Handler::Request(callback) => {
-                    handlers.on_reply(opcode, move |packets| callback.each(packets))?;
-                }
                 Handler::Warp(_, callback) if in_place => {
-                    handlers
-                        .on_request(opcode, move |packets| callback.answer_in_place(packets))?;
+                    handlers.on_warp(opcode, 0, move |warp| callback.answer_in_place(warp))?;
                 }
                 Handler::Warp(words, callback) => {
                     handlers.on_warp(opcode, words, move |warp| callback.answer(warp))?;

@@ -14,20 +14,10 @@ use gpurpc_capi::*;
 use support::{
     ALREADY_STARTED, CALL, DUPLICATE_OPCODE, INVALID_ARGUMENT, INVALID_GENERATION,
     INVALID_LANE_SIZE, INVALID_MEMORY, INVALID_PORT_COUNT, INVALID_STRUCT_SIZE, NO_DEVICE,
-    OUT_OF_MEMORY, SUCCESS, Server, options,
+    OUT_OF_MEMORY, SUCCESS, Server, add_one, options,
 };
 
-unsafe extern "C" fn nothing(_: *mut Call, _: *mut c_void) {}
-
-unsafe extern "C" fn keep(_: *mut CBuffer, _: u32, _: *mut c_void) {}
-
-unsafe extern "C" fn take(_: *const *mut c_void, _: *const u64, _: *mut c_void) {}
-
-unsafe extern "C" fn give(_: u32, _: *mut u64, _: *mut c_void) -> *const c_void {
-    null()
-}
-
-unsafe extern "C" fn end(_: *mut c_void) {}
+unsafe extern "C" fn nothing(_: *mut Blocking, _: *mut c_void) {}
 
 unsafe extern "C" fn fault(_: *const CFault, _: *mut c_void) {}
 
@@ -229,17 +219,17 @@ fn misaligned_memory_is_refused() {
 #[test]
 fn null_pointers_are_invalid_arguments() {
     let server = Server::new();
-    let (none, mut size) = (null_mut(), 0);
+    let mut size = 0;
     // SAFETY: null is allowed for each argument, and results in a status.
     unsafe {
         let data = null_mut();
         assert_eq!(gpurpc_server_create(null(), null_mut()), INVALID_ARGUMENT);
         assert_eq!(gpurpc_server_destroy(null_mut()), SUCCESS);
         for status in [
-            gpurpc_register_callback(null_mut(), 1, Some(nothing), data),
-            gpurpc_register_callback(server.0, 1, None, data),
-            gpurpc_register_request(null_mut(), 1, Some(keep), data),
-            gpurpc_register_request(server.0, 1, None, data),
+            gpurpc_register_blocking(null_mut(), 1, Some(nothing), data),
+            gpurpc_register_blocking(server.0, 1, None, data),
+            gpurpc_register_warp(null_mut(), 1, 1, Some(add_one), data),
+            gpurpc_register_warp(server.0, 1, 1, None, data),
             gpurpc_reserve_opcodes(null_mut(), 1, &mut 0),
             gpurpc_reserve_opcodes(server.0, 1, null_mut()),
             gpurpc_reserve_opcodes(server.0, 0, &mut 0),
@@ -260,21 +250,9 @@ fn null_pointers_are_invalid_arguments() {
             gpurpc_serve(null_mut()),
             gpurpc_drain(null_mut()),
             gpurpc_stop(null_mut()),
-            gpurpc_recv(none, None, data),
-            gpurpc_send(none, None, data),
-            gpurpc_recv_and_send(none, None, data),
-            gpurpc_recv_n(none, Some(take), data),
-            gpurpc_send_n(none, Some(give), data),
-            gpurpc_port_on_close(none, Some(end), data),
-            gpurpc_run_blocking(none, Some(end), data),
-            gpurpc_port_fail(none),
         ] {
             assert_eq!(status, INVALID_ARGUMENT);
         }
-        assert!(gpurpc_port_alloc(none, 1).is_null());
-        assert_eq!(gpurpc_port_opcode(none), 0);
-        assert_eq!(gpurpc_port_lane_mask(none), 0);
-        assert_eq!(gpurpc_port_device(none), CDevice::default());
         assert_eq!(gpurpc_poll(server.0, null_mut()), SUCCESS);
         let mut options = options(64, 32);
         assert_eq!(gpurpc_buffer_size(&options, &mut size), SUCCESS);
@@ -324,9 +302,9 @@ fn a_client_is_initialized() {
     }
 }
 
-unsafe extern "C" fn fail(port: *mut Call, _: *mut c_void) {
-    // SAFETY: the port of an open call.
-    assert_eq!(unsafe { gpurpc_port_fail(port) }, SUCCESS);
+unsafe extern "C" fn fail(call: *mut Blocking, _: *mut c_void) {
+    // SAFETY: an open call.
+    assert_eq!(unsafe { gpurpc_blocking_fail(call) }, SUCCESS);
 }
 
 /// Calls that have ended or were dropped are subtracted, at the address of the options.

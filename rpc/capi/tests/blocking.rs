@@ -1,4 +1,4 @@
-//! Blocking callbacks, and reports of sent messages.
+//! Blocking callbacks.
 
 mod support;
 
@@ -13,12 +13,6 @@ use support::{
     ABANDONED, BUSY, CALL, DUPLICATE_OPCODE, INVALID_ARGUMENT, OUT_OF_MEMORY, SUCCESS, Seen,
     Server, increment, options, with_seen,
 };
-
-fn register<T>(server: &Server, opcode: u32, callback: BlockingCallback, data: &T) -> c_int {
-    let data = std::ptr::from_ref(data).cast_mut().cast();
-    // SAFETY: the server is valid.
-    unsafe { gpurpc_register_blocking(server.0, opcode, Some(callback), data) }
-}
 
 /// Results of the operations of a callback, and its server.
 struct Log {
@@ -89,8 +83,8 @@ unsafe extern "C" fn converse(call: *mut Blocking, data: *mut c_void) {
 fn operations_have_happened_when_they_return() {
     let server = Server::new();
     let seen = RefCell::new(Seen::default());
-    assert_eq!(register(&server, CALL, converse, &seen), SUCCESS);
-    assert_eq!(register(&server, CALL, converse, &seen), DUPLICATE_OPCODE);
+    assert_eq!(server.register(CALL, converse, &seen), SUCCESS);
+    assert_eq!(server.register(CALL, converse, &seen), DUPLICATE_OPCODE);
     let options = options(4, 32);
     let device = server.add(&options).expect("the device can be added");
     let client = server.client(device, &options);
@@ -149,7 +143,7 @@ unsafe extern "C" fn misuse(call: *mut Blocking, data: *mut c_void) {
 fn servers_are_busy_in_a_callback() {
     let server = Server::new();
     let log = Log::new(&server);
-    assert_eq!(register(&server, CALL, misuse, &log), SUCCESS);
+    assert_eq!(server.register(CALL, misuse, &log), SUCCESS);
     let options = options(2, 1);
     let device = server.add(&options).expect("the device can be added");
     let client = server.client(device, &options);
@@ -173,7 +167,7 @@ fn servers_are_busy_in_a_callback() {
 fn an_abandoned_callback_runs_to_its_end() {
     let server = Server::new();
     let log = Log::new(&server);
-    assert_eq!(register(&server, CALL, misuse, &log), SUCCESS);
+    assert_eq!(server.register(CALL, misuse, &log), SUCCESS);
     let options = options(2, 1);
     let device = server.add(&options).expect("the device can be added");
     let client = server.client(device, &options);
@@ -203,7 +197,7 @@ fn a_server_stays_until_callbacks_of_other_threads_have_ended() {
 
     let server = Server::new();
     let log = Log::new(&server);
-    assert_eq!(register(&server, CALL, misuse, &log), SUCCESS);
+    assert_eq!(server.register(CALL, misuse, &log), SUCCESS);
     let options = options(2, 1);
     let device = server.add(&options).expect("the device can be added");
     let client = server.client(device, &options);
@@ -243,14 +237,21 @@ unsafe extern "C" fn serve_another(call: *mut Blocking, data: *mut c_void) {
     }
 }
 
-unsafe extern "C" fn use_outer(_: *mut CBuffer, _: u32, data: *mut c_void) {
+unsafe extern "C" fn use_outer(
+    _: *const CBuffer,
+    _: *mut CBuffer,
+    _: u64,
+    _: u32,
+    data: *mut c_void,
+) {
+    unsafe extern "C" fn nothing(_: *mut c_void) {}
     // SAFETY: the outer callback waits for this one; the data is the registered pointer.
     unsafe {
         let log = log(data);
         let call = log.call.get();
         // Otherwise the poll of the outer callback would stop in its middle.
         log.push(gpurpc_blocking_recv(call, None, null_mut()));
-        log.push(gpurpc_blocking_run(call, Some(sent), null_mut()));
+        log.push(gpurpc_blocking_run(call, Some(nothing), null_mut()));
     }
 }
 
@@ -259,11 +260,8 @@ fn a_callback_of_a_nested_poll_cannot_wait() {
     const INNER: u32 = 0x7900_0002;
     let server = Server::new();
     let log = Log::new(&server);
-    assert_eq!(register(&server, CALL, serve_another, &log), SUCCESS);
-    let data = (&raw const log).cast_mut().cast();
-    // SAFETY: the server is valid.
-    let status = unsafe { gpurpc_register_request(server.0, INNER, Some(use_outer), data) };
-    assert_eq!(status, SUCCESS);
+    assert_eq!(server.register(CALL, serve_another, &log), SUCCESS);
+    assert_eq!(server.register_warp(INNER, use_outer, &log), SUCCESS);
     let options = options(1, 1);
     let devices = [(); 2].map(|()| server.add(&options).expect("the device can be added"));
     let [outer, inner] = devices.map(|device| server.client(device, &options));
@@ -307,7 +305,7 @@ fn a_callback_runs_what_blocks_and_drops_its_call() {
     }
     let server = Server::new();
     let log = Log::new(&server);
-    assert_eq!(register(&server, CALL, run_and_fail, &log), SUCCESS);
+    assert_eq!(server.register(CALL, run_and_fail, &log), SUCCESS);
     let data = (&raw const log).cast_mut().cast();
     // SAFETY: the server is valid.
     let status = unsafe { gpurpc_register_fault_callback(server.0, Some(report), data) };
@@ -334,7 +332,7 @@ fn a_callback_runs_what_blocks_and_drops_its_call() {
 fn stacks_count_as_memory_of_the_device() {
     let server = Server::new();
     let log = Log::new(&server);
-    assert_eq!(register(&server, CALL, misuse, &log), SUCCESS);
+    assert_eq!(server.register(CALL, misuse, &log), SUCCESS);
     let options = DeviceOptions {
         memory_limit: 100_000,
         stack_size: 100_001,
@@ -379,10 +377,6 @@ fn wrong_arguments_are_refused() {
             INVALID_ARGUMENT
         );
         assert_eq!(gpurpc_blocking_fail(null_mut()), INVALID_ARGUMENT);
-        assert_eq!(
-            gpurpc_on_sent(null_mut(), None, null_mut()),
-            INVALID_ARGUMENT
-        );
         assert_eq!(gpurpc_blocking_opcode(null()), 0);
         assert_eq!(gpurpc_blocking_lane_mask(null()), 0);
         assert_eq!(gpurpc_blocking_device(null()).handle, 0);
@@ -391,51 +385,4 @@ fn wrong_arguments_are_refused() {
     // SAFETY: the server is valid.
     let status = unsafe { gpurpc_register_blocking(server.0, CALL, None, null_mut()) };
     assert_eq!(status, INVALID_ARGUMENT);
-}
-
-unsafe extern "C" fn sent(data: *mut c_void) {
-    // SAFETY: the data is the registered pointer.
-    unsafe { with_seen(data, |seen| seen.ended += 1) }
-}
-
-/// Sends a long message, and reports that it was sent.
-unsafe extern "C" fn send_text(port: *mut Call, data: *mut c_void) {
-    unsafe extern "C" fn text(_: u32, size: *mut u64, _: *mut c_void) -> *const c_void {
-        static TEXT: [u8; 200] = [b'x'; 200];
-        // SAFETY: a place for the size.
-        unsafe { *size = TEXT.len() as u64 };
-        TEXT.as_ptr().cast()
-    }
-    // SAFETY: the port is valid; the data is the registered pointer.
-    unsafe {
-        assert_eq!(gpurpc_recv(port, None, null_mut()), SUCCESS);
-        assert_eq!(gpurpc_send_n(port, Some(text), null_mut()), SUCCESS);
-        assert_eq!(gpurpc_on_sent(port, None, null_mut()), INVALID_ARGUMENT);
-        assert_eq!(gpurpc_on_sent(port, Some(sent), data), SUCCESS);
-        assert_eq!(gpurpc_recv(port, None, null_mut()), SUCCESS);
-    }
-}
-
-#[test]
-fn a_sent_message_is_reported_once() {
-    for is_dropped in [false, true] {
-        let server = Server::new();
-        let seen = RefCell::new(Seen::default());
-        assert_eq!(server.register(CALL, send_text, &seen), SUCCESS);
-        let options = options(1, 1);
-        let device = server.add(&options).expect("the device can be added");
-        let client = server.client(device, &options);
-        let mut call = client.open(CALL, 1);
-        call.send(|_| {});
-        server.poll();
-        // The first of four packets is sent.
-        assert_eq!(seen.borrow().ended, 0);
-        if !is_dropped {
-            call.recv_n(|_, _, _| {});
-            server.poll();
-            assert_eq!(seen.borrow().ended, 1);
-        }
-        assert_eq!(server.remove(device), SUCCESS);
-        assert_eq!(seen.borrow().ended, 1);
-    }
 }

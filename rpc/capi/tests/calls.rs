@@ -6,26 +6,28 @@ mod support;
 
 use std::cell::RefCell;
 use std::ffi::{CStr, c_int, c_void};
+use std::ptr::null_mut;
 
 use gpurpc_capi::*;
-use support::{BUSY, CALL, NewOptions, SUCCESS, Seen, Server, increment, options, with_seen};
-
-unsafe extern "C" fn end(data: *mut c_void) {
-    // SAFETY: the data is the registered pointer.
-    unsafe { with_seen(data, |seen| seen.ended += 1) }
-}
+use support::{
+    ABANDONED, BUSY, CALL, NewOptions, OUT_OF_MEMORY, SUCCESS, Seen, Server, increment, options,
+    with_seen,
+};
 
 /// Answers one packet.
-unsafe extern "C" fn answer(port: *mut Call, data: *mut c_void) {
-    // SAFETY: the port is valid; the data is the registered pointer.
+unsafe extern "C" fn answer(call: *mut Blocking, data: *mut c_void) {
+    // SAFETY: the call is valid; the data is the registered pointer.
     unsafe {
         with_seen(data, |seen| {
             seen.began += 1;
-            seen.opcode = gpurpc_port_opcode(port);
-            seen.mask = gpurpc_port_lane_mask(port);
+            seen.opcode = gpurpc_blocking_opcode(call);
+            seen.mask = gpurpc_blocking_lane_mask(call);
         });
-        assert_eq!(gpurpc_port_on_close(port, Some(end), data), SUCCESS);
-        assert_eq!(gpurpc_recv_and_send(port, Some(increment), data), SUCCESS);
+        assert_eq!(
+            gpurpc_blocking_recv_and_send(call, Some(increment), data),
+            SUCCESS
+        );
+        with_seen(data, |seen| seen.ended += 1);
     }
 }
 
@@ -61,84 +63,67 @@ fn lanes_that_take_part_are_answered(options: NewOptions) {
     }
 }
 
-/// State of `join` in the memory of the call.
-struct Joined {
-    port: *mut Call,
-    seen: *mut c_void,
-    rest: u64,
-    texts: [(*const c_void, u64); 64],
+unsafe extern "C" fn read_value(buffer: *mut CBuffer, _: u32, value: *mut c_void) {
+    // SAFETY: the buffer is valid; the data is a number.
+    unsafe { *value.cast::<u64>() = (*buffer).data[0] }
 }
 
-unsafe extern "C" fn keep(messages: *const *mut c_void, sizes: *const u64, data: *mut c_void) {
-    // SAFETY: 64 elements each; the data is that of the call.
+unsafe extern "C" fn write_value(buffer: *mut CBuffer, _: u32, value: *mut c_void) {
+    // SAFETY: the buffer is valid; the data is a number.
+    unsafe { (*buffer).data[0] = *value.cast::<u64>() }
+}
+
+/// Returns messages unchanged; then receives a number, and sends as many packets.
+unsafe extern "C" fn converse(call: *mut Blocking, data: *mut c_void) {
+    // SAFETY: the call is valid; the data is the registered pointer.
     unsafe {
-        let joined = &mut *data.cast::<Joined>();
-        for lane in 0..64 {
-            let (message, size) = (*messages.add(lane), *sizes.add(lane));
-            assert_eq!(message as usize % 16, 0);
-            let takes_part = gpurpc_port_lane_mask(joined.port) >> lane & 1 == 1;
+        converse_until_fault(call, data);
+        with_seen(data, |seen| seen.ended += 1);
+    }
+}
+
+/// # Safety
+///
+/// As for `converse`.
+unsafe fn converse_until_fault(call: *mut Blocking, data: *mut c_void) {
+    let (mut messages, mut sizes) = ([null_mut(); 64], [0; 64]);
+    let mut rest = 0_u64;
+    let value = (&raw mut rest).cast();
+    // SAFETY: the call is valid; the arrays have 64 elements; the data is the registered pointer.
+    unsafe {
+        let (texts, bytes) = (messages.as_mut_ptr(), sizes.as_mut_ptr());
+        if gpurpc_blocking_recv_n(call, texts, bytes) != SUCCESS {
+            return;
+        }
+        for (lane, (message, size)) in messages.iter().zip(sizes).enumerate() {
+            assert_eq!(*message as usize % 16, 0);
+            let takes_part = gpurpc_blocking_lane_mask(call) >> lane & 1 == 1;
             assert_eq!(message.is_null(), !takes_part);
-            joined.texts[lane] = (message, size);
             let text = if takes_part {
                 std::slice::from_raw_parts(message.cast::<u8>(), size as usize)
             } else {
                 &[]
             };
-            with_seen(joined.seen, |seen| seen.texts.push(text.to_vec()));
+            with_seen(data, |seen| seen.texts.push(text.to_vec()));
+        }
+        if gpurpc_blocking_send_n(call, texts.cast(), bytes) != SUCCESS
+            || gpurpc_blocking_recv(call, Some(read_value), value) != SUCCESS
+        {
+            return;
+        }
+        while rest > 0 {
+            if gpurpc_blocking_send(call, Some(write_value), value) != SUCCESS {
+                return;
+            }
+            rest -= 1;
         }
     }
 }
 
-unsafe extern "C" fn give(lane: u32, size: *mut u64, data: *mut c_void) -> *const c_void {
-    // SAFETY: `size` is writable; the data is that of the call.
-    unsafe {
-        let (message, bytes) = (*data.cast::<Joined>()).texts[lane as usize];
-        *size = bytes;
-        message
-    }
-}
-
-/// Reads the number of further packets, and queues as many.
-unsafe extern "C" fn count(buffer: *mut CBuffer, _: u32, data: *mut c_void) {
-    // SAFETY: the buffer is valid; the data is that of the call.
-    unsafe {
-        let joined = &mut *data.cast::<Joined>();
-        joined.rest = (*buffer).data[0];
-        for _ in 0..joined.rest {
-            assert_eq!(gpurpc_send(joined.port, Some(write_value), data), SUCCESS);
-        }
-    }
-}
-
-unsafe extern "C" fn write_value(buffer: *mut CBuffer, _: u32, data: *mut c_void) {
-    // SAFETY: the buffer is valid; the data is that of the call.
-    unsafe {
-        let joined = &mut *data.cast::<Joined>();
-        (*buffer).data[0] = joined.rest;
-        joined.rest -= 1;
-    }
-}
-
-/// Returns messages unchanged; then receives a number, and as many packets.
-unsafe extern "C" fn join(port: *mut Call, data: *mut c_void) {
-    // SAFETY: the port is valid, and zeros are a valid `Joined`.
-    unsafe {
-        let memory = gpurpc_port_alloc(port, size_of::<Joined>() as u64).cast::<Joined>();
-        assert_eq!((*memory).rest, 0);
-        (*memory).port = port;
-        (*memory).seen = data;
-        let memory = memory.cast();
-        assert_eq!(gpurpc_recv_n(port, Some(keep), memory), SUCCESS);
-        assert_eq!(gpurpc_send_n(port, Some(give), memory), SUCCESS);
-        assert_eq!(gpurpc_recv(port, Some(count), memory), SUCCESS);
-        assert_eq!(gpurpc_port_on_close(port, Some(end), data), SUCCESS);
-    }
-}
-
-fn queued_operations_run_in_order(options: NewOptions) {
+fn operations_run_in_order(options: NewOptions) {
     let seen = RefCell::new(Seen::default());
     let server = Server::new();
-    assert_eq!(server.register(CALL, join, &seen), SUCCESS);
+    assert_eq!(server.register(CALL, converse, &seen), SUCCESS);
     let options = options(2, 32);
     let device = server.add(&options).expect("the device can be added");
     let client = server.client(device, &options);
@@ -155,16 +140,16 @@ fn queued_operations_run_in_order(options: NewOptions) {
         assert_eq!(seen.borrow().texts[lane], expected, "there, {lane}");
     }
     drop(call);
-    // A call in progress: no callback for its end was called.
+    // A call in progress.
     assert_eq!(seen.borrow().ended, 0);
     assert_eq!(server.remove(device), SUCCESS);
     assert_eq!(seen.borrow().ended, 1);
 }
 
-fn callbacks_queue_more(options: NewOptions) {
+fn callbacks_decide_what_follows(options: NewOptions) {
     let seen = RefCell::new(Seen::default());
     let server = Server::new();
-    assert_eq!(server.register(CALL, join, &seen), SUCCESS);
+    assert_eq!(server.register(CALL, converse, &seen), SUCCESS);
     let options = options(1, 1);
     let device = server.add(&options).expect("the device can be added");
     let client = server.client(device, &options);
@@ -181,26 +166,20 @@ fn callbacks_queue_more(options: NewOptions) {
     assert_eq!(seen.borrow().ended, 1);
 }
 
-unsafe extern "C" fn refuse(_: *mut CBuffer, _: u32, data: *mut c_void) {
-    // SAFETY: the data is the port.
-    assert_eq!(unsafe { gpurpc_port_fail(data.cast()) }, SUCCESS);
-}
-
-unsafe extern "C" fn begin_to_fail(port: *mut Call, _: *mut c_void) {
-    // SAFETY: the port is valid.
+unsafe extern "C" fn receive_and_fail(call: *mut Blocking, data: *mut c_void) {
+    // SAFETY: the call is valid.
     unsafe {
-        assert_eq!(
-            gpurpc_recv_and_send(port, Some(refuse), port.cast()),
-            SUCCESS
-        );
+        assert_eq!(gpurpc_blocking_recv(call, None, data), SUCCESS);
+        assert_eq!(gpurpc_blocking_fail(call), SUCCESS);
+        assert_ne!(gpurpc_blocking_send(call, None, data), SUCCESS);
     }
 }
 
-unsafe extern "C" fn fail_at_once(port: *mut Call, data: *mut c_void) {
-    // SAFETY: the port is valid.
+unsafe extern "C" fn fail_at_once(call: *mut Blocking, data: *mut c_void) {
+    // SAFETY: the call is valid.
     unsafe {
-        assert_eq!(gpurpc_recv(port, Some(increment), data), SUCCESS);
-        assert_eq!(gpurpc_port_fail(port), SUCCESS);
+        assert_eq!(gpurpc_blocking_fail(call), SUCCESS);
+        assert_ne!(gpurpc_blocking_recv(call, Some(increment), data), SUCCESS);
     }
 }
 
@@ -233,12 +212,11 @@ fn dropped_calls_are_reported(options: NewOptions) {
     // SAFETY: the server is valid.
     let registered = unsafe { gpurpc_register_fault_callback(server.0, Some(fault), data) };
     assert_eq!(registered, SUCCESS);
-    assert_eq!(server.register(CALL, join, &seen), SUCCESS);
-    assert_eq!(server.register(CALL + 1, begin_to_fail, &()), SUCCESS);
+    assert_eq!(server.register(CALL, converse, &seen), SUCCESS);
+    assert_eq!(server.register(CALL + 1, receive_and_fail, &()), SUCCESS);
     assert_eq!(server.register(CALL + 3, fail_at_once, &seen), SUCCESS);
     let mut options = options(8, 1);
     options.message_limit = 100;
-    options.memory_limit = 4096;
     let other = server.add(&options).expect("the device can be added");
     let device = server.add(&options).expect("the device can be added");
     assert_ne!(device, other);
@@ -250,8 +228,18 @@ fn dropped_calls_are_reported(options: NewOptions) {
             0x100b,
             "message of 101 bytes exceeds the limit of 100",
         ),
-        (CALL + 1, 0, 0x100c, "a callback called gpurpc_port_fail"),
-        (CALL + 3, 0, 0x100c, "a callback called gpurpc_port_fail"),
+        (
+            CALL + 1,
+            0,
+            0x100c,
+            "a callback called gpurpc_blocking_fail",
+        ),
+        (
+            CALL + 3,
+            0,
+            0x100c,
+            "a callback called gpurpc_blocking_fail",
+        ),
         (
             CALL + 2,
             0,
@@ -272,7 +260,7 @@ fn dropped_calls_are_reported(options: NewOptions) {
         // The client waits indefinitely, and keeps the port.
         std::mem::forget(call);
     }
-    // The callbacks for the end of the calls were called.
+    // The callback of the first call has returned.
     assert_eq!(seen.borrow().ended, 1);
     let mut call = client.open(CALL, 1);
     call.send_n(|_| b"and on");
@@ -283,39 +271,46 @@ fn dropped_calls_are_reported(options: NewOptions) {
     assert!(seen.borrow().lanes.is_empty());
 }
 
-unsafe extern "C" fn greedy(port: *mut Call, data: *mut c_void) {
-    // SAFETY: the port is valid, and the data has room for three pointers.
+unsafe extern "C" fn receive_messages(call: *mut Blocking, data: *mut c_void) {
+    let (mut messages, mut sizes) = ([null_mut(); 64], [0; 64]);
+    // SAFETY: the call is valid; the arrays have 64 elements; the data is the registered pointer.
     unsafe {
-        let got = &*data.cast::<RefCell<Vec<bool>>>();
-        for size in [u64::MAX, 4097, 4096, 1, 0] {
-            let memory = gpurpc_port_alloc(port, size);
-            got.borrow_mut().push(!memory.is_null());
-        }
+        let (texts, bytes) = (messages.as_mut_ptr(), sizes.as_mut_ptr());
+        let status = gpurpc_blocking_recv_n(call, texts, bytes);
+        (*data.cast::<RefCell<Vec<c_int>>>())
+            .borrow_mut()
+            .push(status);
     }
 }
 
+/// Messages, and the aligned copies that the callback gets.
 fn memory_of_calls_is_limited(options: NewOptions) {
-    let got = RefCell::new(Vec::<bool>::new());
+    let statuses = RefCell::new(Vec::<c_int>::new());
     let server = Server::new();
-    assert_eq!(server.register(CALL, greedy, &got), SUCCESS);
-    let mut options = options(1, 1);
+    assert_eq!(server.register(CALL, receive_messages, &statuses), SUCCESS);
+    let mut options = options(1, 64);
     options.memory_limit = 4096;
     let device = server.add(&options).expect("the device can be added");
     let client = server.client(device, &options);
-    for _ in 0..2 {
-        let mut call = client.open(CALL, 1);
-        call.send(|_| {});
+    let text = [b'x'; 56];
+    for _ in 0..3 {
+        let mut call = client.open(CALL, u64::MAX >> 34);
+        call.send_n(|_| &text);
         call.recv(|_| {});
         drop(call);
         // The memory of the previous call is available again.
-        let got = std::mem::take(&mut *got.borrow_mut());
-        assert_eq!(got, [false, false, true, false, true]);
+        assert_eq!(statuses.take(), [SUCCESS]);
     }
+    let mut call = client.open(CALL, u64::MAX);
+    call.send_n(|_| &text);
+    assert!(server.poll());
+    assert_eq!(statuses.take(), [OUT_OF_MEMORY]);
+    std::mem::forget(call);
 }
 
 type OfServer = unsafe extern "C" fn(*mut gpurpc_capi::Server) -> c_int;
 
-unsafe extern "C" fn act_on_server(_: *mut Call, data: *mut c_void) {
+unsafe extern "C" fn act_on_server(_: *mut Blocking, data: *mut c_void) {
     // SAFETY: the data is that of `within_a_callback`; the server is valid.
     unsafe {
         let (server, act, status) =
@@ -358,16 +353,16 @@ fn a_callback_does_not_serve() {
     }
 }
 
-unsafe extern "C" fn stop(port: *mut Call, data: *mut c_void) {
-    // SAFETY: the port is valid, and the data is a place for the server, which is there.
+unsafe extern "C" fn stop(call: *mut Blocking, data: *mut c_void) {
+    // SAFETY: the call is valid, and the data is a place for the server, which is there.
     unsafe {
-        // Packets that the client never sends.
-        assert_eq!(gpurpc_recv(port, None, std::ptr::null_mut()), SUCCESS);
-        assert_eq!(gpurpc_recv(port, None, std::ptr::null_mut()), SUCCESS);
         assert_eq!(
             gpurpc_stop(*data.cast::<*mut gpurpc_capi::Server>()),
             SUCCESS
         );
+        assert_eq!(gpurpc_blocking_recv(call, None, null_mut()), SUCCESS);
+        // Packets that the client never sends.
+        assert_eq!(gpurpc_blocking_recv(call, None, null_mut()), ABANDONED);
     }
 }
 
@@ -413,8 +408,8 @@ fn reserved_opcodes_are_unique(options: NewOptions) {
 
 for_each_generation!(
     lanes_that_take_part_are_answered,
-    queued_operations_run_in_order,
-    callbacks_queue_more,
+    operations_run_in_order,
+    callbacks_decide_what_follows,
     dropped_calls_are_reported,
     memory_of_calls_is_limited,
     a_server_stops_while_calls_are_in_progress,

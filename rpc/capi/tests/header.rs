@@ -11,14 +11,12 @@ const HEADER: &str = concat!(
     include_str!("../include/gpurpc_libc.h")
 );
 const OPCODES: &str = include_str!("../include/gpurpc_opcodes.h");
-const CODE: [&str; 4] = [
+const CODE: [&str; 3] = [
     include_str!("../src/blocking.rs"),
     include_str!("../src/client.rs"),
     include_str!("../src/lib.rs"),
-    include_str!("../src/port.rs"),
 ];
 const CALLBACKS: &str = include_str!("../src/callback.rs");
-const CALL: &str = include_str!("../src/call.rs");
 const STATUSES: &str = include_str!("../src/status.rs");
 
 /// A type of the code in C.
@@ -45,7 +43,6 @@ fn c_type(rust: &str) -> String {
         "u64" => "uint64_t",
         "i64" => "int64_t",
         "Server" => "gpurpc_server_t",
-        "Call" => "gpurpc_port_t",
         "Blocking" => "gpurpc_blocking_t",
         "BlockingCallback" => "gpurpc_blocking_callback_ty",
         "CDevice" => "gpurpc_device_t",
@@ -56,11 +53,8 @@ fn c_type(rust: &str) -> String {
         "LibcOptions" => "gpurpc_libc_options_t",
         "Alloc" => "gpurpc_alloc_ty",
         "Free" => "gpurpc_free_ty",
-        "OpcodeCallback" => "gpurpc_opcode_callback_ty",
         "PortCallback" => "gpurpc_port_callback_ty",
         "WarpCallback" => "gpurpc_warp_callback_ty",
-        "RecvNCallback" => "gpurpc_recv_n_callback_ty",
-        "SendNCallback" => "gpurpc_send_n_callback_ty",
         "PlainCallback" => "gpurpc_callback_ty",
         "WaitCallback" => "gpurpc_wait_ty",
         "FaultCallback" => "gpurpc_fault_callback_ty",
@@ -138,7 +132,7 @@ fn functions_have_the_same_types() {
 
 #[test]
 fn function_pointers_have_the_same_types() {
-    let mut code: Vec<_> = [CALLBACKS, CALL, CODE[0]]
+    let mut code: Vec<_> = [CALLBACKS, CODE[0]]
         .iter()
         .flat_map(|code| code.split("\npub type ").skip(1))
         .map(|rest| {

@@ -3,12 +3,15 @@
 #[macro_use]
 mod support;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr::null_mut;
 
 use gpurpc_capi::*;
-use support::{BUSY, CALL, INVALID_ARGUMENT, NO_DEVICE, NewOptions, REFUSED, SUCCESS, Server};
+use support::{
+    ABANDONED, BUSY, CALL, INVALID_ARGUMENT, NO_DEVICE, NewOptions, REFUSED, SUCCESS, Server,
+    add_one,
+};
 
 /// A warp that hangs writes whenever it wakes up: the memory is neither unmapped nor handed to another device.
 fn memory_of_the_library_outlives_its_device(options: NewOptions) {
@@ -30,44 +33,22 @@ fn memory_of_the_library_outlives_its_device(options: NewOptions) {
     assert_eq!(unsafe { last.read() }, 42);
 }
 
-unsafe extern "C" fn add_one(buffer: *mut CBuffer, _: u32, _: *mut c_void) {
-    // SAFETY: the buffer is valid.
-    unsafe { (*buffer).data[0] += 1 }
-}
-
-unsafe extern "C" fn ended(data: *mut c_void) {
-    // SAFETY: the data is that of the server's registration.
-    unsafe { *data.cast::<u32>() += 1 }
-}
-
 /// Waits for a second packet.
-unsafe extern "C" fn wait(port: *mut Call, data: *mut c_void) {
-    // SAFETY: the port is valid.
+unsafe extern "C" fn wait(call: *mut Blocking, data: *mut c_void) {
+    // SAFETY: the call is valid, and the data is the registered pointer.
     unsafe {
-        assert_eq!(gpurpc_port_on_close(port, Some(ended), data), SUCCESS);
-        assert_eq!(gpurpc_recv(port, None, null_mut()), SUCCESS);
-        assert_eq!(
-            gpurpc_recv_and_send(port, Some(add_one), null_mut()),
-            SUCCESS
-        );
+        assert_eq!(gpurpc_blocking_recv(call, None, null_mut()), SUCCESS);
+        assert_eq!(gpurpc_blocking_recv(call, None, null_mut()), ABANDONED);
+        let ended = &*data.cast::<Cell<u32>>();
+        ended.set(ended.get() + 1);
     }
 }
 
 fn ports_are_reset_after_their_kernel(options: NewOptions) {
     let server = Server::new();
-    let mut closed = 0_u32;
-    let data = (&raw mut closed).cast();
-    // SAFETY: the server is valid, and the data outlives its calls.
-    unsafe {
-        assert_eq!(
-            gpurpc_register_request(server.0, CALL, Some(add_one), data),
-            SUCCESS
-        );
-        assert_eq!(
-            gpurpc_register_callback(server.0, CALL + 1, Some(wait), data),
-            SUCCESS
-        );
-    }
+    let ended = Cell::new(0);
+    assert_eq!(server.register_warp(CALL, add_one, &()), SUCCESS);
+    assert_eq!(server.register(CALL + 1, wait, &ended), SUCCESS);
     let options = options(4, 1);
     let device = server.add(&options).expect("a device");
     let reset = |port| {
@@ -92,9 +73,9 @@ fn ports_are_reset_after_their_kernel(options: NewOptions) {
             std::mem::forget(call);
         }
         assert_eq!(reset(3), SUCCESS);
-        assert_eq!(closed, 2 * round + 1, "its callback was called");
+        assert_eq!(ended.get(), 2 * round + 1, "its callback has returned");
         assert_eq!(reset_all(&mut count), SUCCESS);
-        assert_eq!((count, closed), (2, 2 * round + 2));
+        assert_eq!((count, ended.get()), (2, 2 * round + 2));
         assert_eq!(reset_all(&mut count), SUCCESS);
         assert_eq!(count, 0);
         // The next kernel.
@@ -116,10 +97,11 @@ fn ports_are_reset_after_their_kernel(options: NewOptions) {
 }
 
 /// Resets the ports of its own device, which is in use.
-unsafe extern "C" fn reset_own(port: *mut Call, data: *mut c_void) {
-    // SAFETY: the port is valid, and the data is the server.
+unsafe extern "C" fn reset_own(call: *mut Blocking, data: *mut c_void) {
+    // SAFETY: the call is valid, and the data is a place for the server.
     unsafe {
-        let (device, server) = (gpurpc_port_device(port), data.cast());
+        let device = gpurpc_blocking_device(call);
+        let server = *data.cast::<*mut gpurpc_capi::Server>();
         assert_eq!(gpurpc_device_reset_ports(server, device, null_mut()), BUSY);
         assert_eq!(gpurpc_device_reset_port(server, device, 0), BUSY);
     }
@@ -127,10 +109,7 @@ unsafe extern "C" fn reset_own(port: *mut Call, data: *mut c_void) {
 
 fn callbacks_do_not_reset_ports(options: NewOptions) {
     let server = Server::new();
-    // SAFETY: the server is valid.
-    let registered =
-        unsafe { gpurpc_register_callback(server.0, CALL, Some(reset_own), server.0.cast()) };
-    assert_eq!(registered, SUCCESS);
+    assert_eq!(server.register(CALL, reset_own, &server.0), SUCCESS);
     let options = options(1, 1);
     let device = server.add(&options).expect("a device");
     let client = server.client(device, &options);

@@ -104,44 +104,15 @@ unsafe extern "C" fn malloc(_: CDevice, size: u64, _: *mut c_void) -> u64 {
 
 unsafe extern "C" fn free(_: CDevice, _: u64, _: *mut c_void) {}
 
-/// A message that is sent back.
-struct Message {
-    port: *mut Call,
-    bytes: [*const c_void; 64],
-    sizes: [u64; 64],
-}
-
-unsafe extern "C" fn echo(port: *mut Call, _: *mut c_void) {
-    // SAFETY: the port is valid; its memory is as large as the struct, and stays until the call has ended.
+/// Sends a message back.
+unsafe extern "C" fn echo(call: *mut Blocking, _: *mut c_void) {
+    let (mut messages, mut sizes) = ([null_mut(); 64], [0; 64]);
+    // SAFETY: the call is valid; both arrays have 64 elements.
     unsafe {
-        let message = gpurpc_port_alloc(port, size_of::<Message>() as u64).cast::<Message>();
-        if message.is_null() {
-            gpurpc_port_fail(port);
-            return;
+        let (texts, bytes) = (messages.as_mut_ptr(), sizes.as_mut_ptr());
+        if gpurpc_blocking_recv_n(call, texts, bytes) == 0 {
+            gpurpc_blocking_send_n(call, texts.cast(), bytes);
         }
-        (*message).port = port;
-        gpurpc_recv_n(port, Some(keep), message.cast());
-    }
-}
-
-unsafe extern "C" fn keep(messages: *const *mut c_void, sizes: *const u64, data: *mut c_void) {
-    // SAFETY: both arrays have 64 elements; the data is that of the call.
-    unsafe {
-        let message = data.cast::<Message>();
-        for lane in 0..64 {
-            (*message).bytes[lane] = *messages.add(lane);
-            (*message).sizes[lane] = *sizes.add(lane);
-        }
-        gpurpc_send_n((*message).port, Some(give), data);
-    }
-}
-
-unsafe extern "C" fn give(lane: u32, size: *mut u64, data: *mut c_void) -> *const c_void {
-    // SAFETY: the size is a place for it; the data is that of the call.
-    unsafe {
-        let message = data.cast::<Message>();
-        *size = (*message).sizes[lane as usize];
-        (*message).bytes[lane as usize]
     }
 }
 
@@ -303,7 +274,7 @@ fn heavy_storms_leave_no_memory() -> Result {
         check(gpurpc_server_create(std::ptr::null(), &mut server))?;
         let data = std::ptr::from_ref(&counts).cast_mut().cast();
         check(gpurpc_register_fault_callback(server, Some(count), data))?;
-        check(gpurpc_register_callback(server, ECHO, Some(echo), data))?;
+        check(gpurpc_register_blocking(server, ECHO, Some(echo), data))?;
         let mut libc: LibcOptions = std::mem::zeroed();
         libc.struct_size = size_of::<LibcOptions>() as u64;
         libc.read = Some(read);

@@ -12,7 +12,7 @@ use gpurpc::client::{Client, HostLocks};
 use gpurpc::memory::SharedMemory;
 use gpurpc_capi::*;
 use support::{
-    BUSY, CALL, INVALID_ARGUMENT, INVALID_STRUCT_SIZE, NO_DEVICE, SUCCESS, Server, options,
+    BUSY, CALL, INVALID_ARGUMENT, INVALID_STRUCT_SIZE, NO_DEVICE, SUCCESS, Server, add_one, options,
 };
 
 const IN_PLACE: u32 = 1;
@@ -60,7 +60,7 @@ fn increment(client: &Client<SharedMemory, HostLocks>, value: u64) {
     assert_eq!(call.recv(|packets| packets.word(0, 0)), Some(value + 1));
 }
 
-unsafe extern "C" fn add_one(buffer: *mut CBuffer, _: u32, _: *mut c_void) {
+unsafe extern "C" fn add_in_place(buffer: *mut CBuffer, _: u32, _: *mut c_void) {
     // SAFETY: the buffer is valid during the callback.
     unsafe { (*buffer).data[0] += 1 }
 }
@@ -119,13 +119,13 @@ fn announced_kernels_are_counted() {
 }
 
 /// Tries to wait for its own thread, and to destroy its own server.
-unsafe extern "C" fn join_and_destroy(port: *mut Call, data: *mut c_void) {
+unsafe extern "C" fn join_and_destroy(call: *mut Blocking, data: *mut c_void) {
     // SAFETY: the data is the state of the test; the server is valid, and is not destroyed by a callback.
     unsafe {
         let (server, statuses) = &*data.cast::<(*mut gpurpc_capi::Server, [AtomicI32; 2])>();
         statuses[0].store(gpurpc_server_join(*server), Ordering::Relaxed);
         statuses[1].store(gpurpc_server_destroy(*server), Ordering::Relaxed);
-        gpurpc_recv_and_send(port, Some(add_one), null_mut());
+        gpurpc_blocking_recv_and_send(call, Some(add_in_place), null_mut());
     }
 }
 
@@ -216,9 +216,7 @@ fn functions_of_the_program_wait_for_a_doorbell() {
         ..server_options()
     });
     let server = server.expect("the options are valid");
-    // SAFETY: the server is valid.
-    let registered = unsafe { gpurpc_register_request(server.0, CALL, Some(add_one), null_mut()) };
-    assert_eq!(registered, SUCCESS);
+    assert_eq!(server.register_warp(CALL, add_one, &()), SUCCESS);
     let device = DeviceOptions {
         generation: 23,
         doorbell_value: signal.open_calls.as_ptr(),

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use gpurpc::libc::Services;
-use gpurpc::server::{Fault, Handlers, Port};
+use gpurpc::server::{Fault, Handlers, Port, Warp};
 use gpurpc_device::{Call, eprintln, host, print, println, process, thread};
 
 const ECHO: u32 = (b't' as u32) << 24 | 1;
@@ -28,13 +28,12 @@ fn handlers() -> Handlers {
         Ok::<Port, Fault>(port)
     };
     handlers.on_session(ECHO, echo).unwrap();
-    let mask = |packets: &mut gpurpc::Packets<'_, gpurpc::memory::SharedMemory>| {
-        let mask = packets.lanes().fold(0, |mask, lane| mask | 1 << lane);
-        for lane in packets.lanes() {
-            packets.set_word(lane, 1, mask);
+    let mask = |warp: &mut Warp<'_>| {
+        for lane in warp.lanes() {
+            warp.set_word(lane, 1, warp.input().mask());
         }
     };
-    handlers.on_request(MASK, mask).unwrap();
+    handlers.on_warp(MASK, 0, mask).unwrap();
     handlers
 }
 

@@ -157,9 +157,9 @@ fn handlers(
     let registered = services.register(&mut handlers);
     let registered = registered.and_then(|()| {
         // A service for LLVM's tests, and for measurements of a round trip.
-        handlers.on_request(opcode::TEST_INCREMENT, |packets| {
-            for lane in packets.lanes() {
-                packets.set_word(lane, 0, packets.word(lane, 0).wrapping_add(1));
+        handlers.on_warp(opcode::TEST_INCREMENT, 1, |warp| {
+            for lane in warp.lanes() {
+                warp.set_word(lane, 0, warp.input().get(lane)[0].wrapping_add(1));
             }
         })
     });

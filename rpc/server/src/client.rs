@@ -111,7 +111,7 @@ impl Locks for HostLocks {
 /// let memory = Region::zeroed(Layout::new(8, 32)?)?;
 /// let client = Client::new(memory.clone(), HostLocks::new());
 /// let mut handlers = Handlers::new();
-/// handlers.on_request(0x7800_0001, |packets| packets.set_word(0, 0, packets.word(0, 0) ^ 1))?;
+/// handlers.on_warp(0x7800_0001, 1, |warp| warp.set_word(0, 0, warp.input().get(0)[0] ^ 1))?;
 /// let mut device = Device::new(memory, Arc::new(handlers), Limits::default());
 ///
 /// let mut call = client.open(0x7800_0001, 0b1);

@@ -7,9 +7,9 @@
 //! libc, so that programs linked with it are served unmodified.
 //!
 //! - `memory` (feature `server`): the memory, which is untrusted: no contents crash the server.
-//! - `server` (feature `server`): finds calls of clients and answers them. Handlers are `async`: a waiting call
-//!   blocks no other call. With the feature `blocking`, handlers may also wait in their operations, on pooled
-//!   coroutines.
+//! - `server` (feature `server`): finds calls of clients and answers them. A handler answers one packet of each lane of a
+//!   warp, or, with the feature `blocking`, waits in its operations, on pooled coroutines: a waiting call blocks no other
+//!   call.
 //! - [`opcode`]: the numbers of services.
 //! - `libc` (feature `std`): the services of LLVM's libc: streams, files, memory, the program's end.
 //! - `client` (feature `server`): the other side of the protocol, for threads of the host.

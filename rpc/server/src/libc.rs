@@ -244,8 +244,8 @@ impl Services {
     /// use gpurpc::server::Handlers;
     ///
     /// let mut handlers = Handlers::new();
-    /// handlers.on_request(opcode::MALLOC, |packets| {
-    ///     packets.lanes().for_each(|lane| packets.set_word(lane, 0, 0x1000));
+    /// handlers.on_warp(opcode::MALLOC, 1, |warp| {
+    ///     warp.lanes().for_each(|lane| warp.set_word(lane, 0, 0x1000));
     /// })?;
     /// Services::new().register_missing(&mut handlers);
     /// # Ok::<(), gpurpc::Error>(())
@@ -270,7 +270,7 @@ impl Services {
             print: self.limits.print,
         });
         let all = &mut handlers;
-        all.on_request(opcode::NOOP, |_| {})?;
+        all.on_warp(opcode::NOOP, 0, |_| {})?;
         program::register_exit(self.on_exit, self.on_abort, all)?;
         program::register_memory(self.memory, self.limits.allocations, all)?;
         program::register_calls(self.system, self.host_call, &pool, all)?;

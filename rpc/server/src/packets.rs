@@ -11,16 +11,19 @@ use crate::memory::{Memory, PortMemory, SharedMemory};
 /// Packets of the lanes that take part in a call. Packets of other lanes are not touched.
 ///
 /// Any value may be read: a device is not trusted. Two reads of one word may differ.
+///
 /// ```
-/// let mut handlers = gpurpc::server::Handlers::new();
-/// handlers.on_request(0x7800_0001, |packets| {
+/// use gpurpc::Packets;
+/// use gpurpc::memory::Memory;
+///
+/// /// Sends the name of each lane back, in upper case.
+/// fn shout<M: Memory>(packets: &mut Packets<'_, M>) {
 ///     for lane in packets.lanes() {
 ///         let mut name = [0; 16];
 ///         packets.read(lane, 0, &mut name);
 ///         packets.write(lane, 0, &name.map(|byte| byte.to_ascii_uppercase()));
 ///     }
-/// })?;
-/// # Ok::<(), gpurpc::Error>(())
+/// }
 /// ```
 pub struct Packets<'m, M: Memory + 'm> {
     port: M::Port<'m>,
@@ -120,6 +123,9 @@ impl<'m, M: Memory> Packets<'m, M> {
     #[inline]
     pub(crate) fn read_all(&self, words: usize, copies: &mut PacketCopies) {
         copies.mask = self.mask;
+        if words == 0 {
+            return;
+        }
         self.port
             .read_packets(self.mask, words, &mut copies.packets);
     }
@@ -191,11 +197,11 @@ impl Packets<'_, SharedMemory> {
 /// use gpurpc::server::Handlers;
 ///
 /// let mut handlers = Handlers::new();
-/// handlers.on_reply(0x7800_0007, |packets| {
-///     for lane in packets.lanes() {
-///         let packet = packets.get_mut(lane);
+/// handlers.on_warp(0x7800_0007, 1, |warp| {
+///     for lane in warp.lanes() {
+///         let side = warp.input().get(lane)[0];
 ///         // The word that was checked is the one that is used.
-///         packet[1] = packet[0].checked_mul(packet[0]).unwrap_or(0);
+///         warp.set_word(lane, 1, side.checked_mul(side).unwrap_or(0));
 ///     }
 /// })?;
 /// # Ok::<(), gpurpc::Error>(())

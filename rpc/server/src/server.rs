@@ -45,12 +45,13 @@ pub use handler::{DroppedCall, Handlers, Warp};
 #[cfg(feature = "std")]
 pub use idle::IdlePolicy;
 pub use messages::{Messages, RecvN, SendN};
+#[doc(hidden)]
 pub use port::Port;
 pub use refusal::RefusedCall;
 #[cfg(feature = "std")]
-pub use serial_executor::{JobFuture, SerialExecutor};
+pub(crate) use serial_executor::{JobFuture, SerialExecutor};
 #[cfg(feature = "std")]
 pub use serving::{DeviceId, Server};
-pub use session::{OpenCall, Session, Step};
+pub use session::OpenCall;
 #[cfg(feature = "std")]
 pub use sleepers::WaitHooks;

@@ -31,9 +31,9 @@ fn rig(ports: u32) -> Result<Rig, Error> {
     let mut handlers = Handlers::new();
     // A device counts each call that it serves, until the call has ended.
     let open = doorbell.clone();
-    handlers.on_request(INCREMENT, move |packets| {
+    handlers.on_warp(INCREMENT, 1, move |warp| {
         assert!(open.open_calls() > 0);
-        packets.set_word(0, 0, packets.word(0, 0) + 1);
+        warp.set_word(0, 0, warp.input().get(0)[0] + 1);
     })?;
     let open = doorbell.clone();
     handlers.on_session(SESSION, move |mut port| {

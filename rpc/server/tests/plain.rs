@@ -58,8 +58,8 @@ fn memory_that_is_not_atomic_changes_hands() -> Result<(), Error> {
             }
         })?;
         let theirs = Arc::clone(&numbers);
-        handlers.on_request(REPLY, move |packets| {
-            let at = PortIndex::new(packets.word(0, 0) as u32);
+        handlers.on_warp(REPLY, 1, move |warp| {
+            let at = PortIndex::new(warp.input().get(0)[0] as u32);
             theirs.set(at, theirs.get(at) + 5);
         })?;
         let layout = Layout::with_generation(generation, ports as u32, 1)?;

@@ -34,8 +34,8 @@ const PORTS: u32 = 70;
 
 fn rig(generation: &'static Generation) -> Result<Rig, Error> {
     let mut handlers = Handlers::new();
-    handlers.on_request(INCREMENT, |packets| {
-        packets.set_word(0, 0, packets.word(0, 0) + 1);
+    handlers.on_warp(INCREMENT, 1, |warp| {
+        warp.set_word(0, 0, warp.input().get(0)[0] + 1);
     })?;
     let abandoned = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&abandoned);

@@ -1,48 +1,20 @@
 //! Many threads of the host act as warps: no call is lost, none is answered twice.
 
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::Poll;
 use std::thread;
 
 use gpurpc::client::{Client, HostLocks};
 use gpurpc::memory::Region;
-use gpurpc::server::{Device, Fault, Handlers, Limits, OpenCall, Session, Step};
+use gpurpc::server::{Device, Handlers, Limits};
 use gpurpc::{Error, Generation, Layout};
 
 const INCREMENT: u32 = 0x6700_0001;
 const ECHO: u32 = 0x6700_0002;
-/// The same service as handlers of all kinds.
+/// The same service with a number of words for each lane that is copied, and as a session (the last).
 const INCREMENTS: [u32; 4] = [INCREMENT, 0x6700_0003, 0x6700_0004, 0x6700_0005];
-
-/// Adds one to a word of each lane, in two steps.
-struct Increment(Arc<AtomicU64>, bool);
-
-impl Session for Increment {
-    fn step(&mut self, call: &mut OpenCall<'_>) -> Result<Step, Fault> {
-        if !self.1 {
-            let received = call.poll_recv_copies(|packets| {
-                for lane in packets.lanes() {
-                    packets.get_mut(lane)[0] += 1;
-                    self.0.fetch_add(1, Ordering::Relaxed);
-                }
-            });
-            self.1 = received.is_some();
-            // Continues in the next poll.
-            call.waker().wake_by_ref();
-            return Ok(Step::Pending);
-        }
-        let sent = call.poll_send(|_| ());
-        Ok(if sent.is_some() {
-            Step::Done
-        } else {
-            Step::Pending
-        })
-    }
-
-    fn end(&mut self) {
-        self.1 = false;
-    }
-}
 
 fn device(
     layout: Layout,
@@ -89,30 +61,46 @@ fn calls_are_answered_once() -> Result<(), Error> {
         let layout = Layout::with_generation(generation, ports, lanes)?;
         let served = Arc::new(AtomicU64::new(0));
         let mut handlers = Handlers::new();
+        let [.., session] = INCREMENTS;
+        for (opcode, words) in INCREMENTS.into_iter().zip([1, 8, 0]) {
+            let count = Arc::clone(&served);
+            handlers.on_warp(opcode, words, move |warp| {
+                for lane in warp.lanes() {
+                    let number = match words {
+                        0 => warp.output().word(lane, 0),
+                        _ => warp.input().get(lane)[0],
+                    };
+                    warp.set_word(lane, 0, number + 1);
+                    count.fetch_add(1, Ordering::Relaxed);
+                }
+            })?;
+        }
         let count = Arc::clone(&served);
-        handlers.on_request(INCREMENT, move |packets| {
-            for lane in packets.lanes() {
-                packets.set_word(lane, 0, packets.word(lane, 0) + 1);
-                count.fetch_add(1, Ordering::Relaxed);
+        handlers.on_session(session, move |mut port| {
+            let count = Arc::clone(&count);
+            async move {
+                port.recv(|packets| {
+                    for lane in packets.lanes() {
+                        packets.set_word(lane, 0, packets.word(lane, 0) + 1);
+                        count.fetch_add(1, Ordering::Relaxed);
+                    }
+                })
+                .await;
+                // Continues in the next poll.
+                let mut is_first = true;
+                poll_fn(|context| {
+                    context.waker().wake_by_ref();
+                    if std::mem::take(&mut is_first) {
+                        Poll::Pending
+                    } else {
+                        Poll::Ready(())
+                    }
+                })
+                .await;
+                port.send(|_| ()).await;
+                Ok(port)
             }
         })?;
-        let [_, reply, warp, session] = INCREMENTS;
-        let count = Arc::clone(&served);
-        handlers.on_reply(reply, move |packets| {
-            for lane in packets.lanes() {
-                packets.get_mut(lane)[0] += 1;
-                count.fetch_add(1, Ordering::Relaxed);
-            }
-        })?;
-        let count = Arc::clone(&served);
-        handlers.on_warp(warp, 1, move |warp| {
-            for lane in warp.lanes() {
-                warp.set_word(lane, 0, warp.input().get(lane)[0] + 1);
-                count.fetch_add(1, Ordering::Relaxed);
-            }
-        })?;
-        let count = Arc::clone(&served);
-        handlers.on_call(session, move || Increment(Arc::clone(&count), false))?;
         handlers.on_session(ECHO, |mut port| async move {
             let messages = port.recv_n().await?;
             port.send_n(|lane| messages.get(lane).unwrap_or_default())
@@ -171,8 +159,8 @@ fn many_calls(of_each: u64) -> Result<(), Error> {
     let served = Arc::new(AtomicU64::new(0));
     let mut handlers = Handlers::new();
     let count = Arc::clone(&served);
-    handlers.on_request(INCREMENT, move |packets| {
-        packets.set_word(0, 0, packets.word(0, 0) + 1);
+    handlers.on_warp(INCREMENT, 1, move |warp| {
+        warp.set_word(0, 0, warp.input().get(0)[0] + 1);
         count.fetch_add(1, Ordering::Relaxed);
     })?;
     let (device, client) = device(Layout::new(64, 1)?, handlers)?;

@@ -10,9 +10,7 @@ use std::time::Duration;
 
 use gpurpc::client::{Client, HostLocks};
 use gpurpc::memory::Region;
-use gpurpc::server::{
-    Device, DeviceId, Doorbell, Handlers, IdlePolicy, Limits, SerialExecutor, Server, WaitHooks,
-};
+use gpurpc::server::{Device, DeviceId, Doorbell, Handlers, IdlePolicy, Limits, Server, WaitHooks};
 use gpurpc::{Error, Generation, Layout};
 
 const INCREMENT: u32 = 1;
@@ -42,28 +40,23 @@ fn device(layout: Layout) -> Result<(Device, HostClient, Jobs), Error> {
     // Yields, because a device does not occupy a processor of the server.
     let client = Client::new(memory.clone(), HostLocks::yielding());
     let mut handlers = Handlers::new();
-    handlers.on_reply(INCREMENT, |packets| {
-        for lane in packets.lanes() {
-            packets.get_mut(lane)[0] += 1;
+    handlers.on_warp(INCREMENT, 1, |warp| {
+        for lane in warp.lanes() {
+            warp.set_word(lane, 0, warp.input().get(lane)[0] + 1);
         }
     })?;
-    let executor = Arc::new(SerialExecutor::default());
     let (start, started) = channel();
     let (end, ends) = channel();
     let ends = Arc::new(Mutex::new(ends));
-    handlers.on_session(BLOCKING, move |mut port| {
-        let (executor, start, ends) = (Arc::clone(&executor), start.clone(), Arc::clone(&ends));
-        async move {
-            port.recv(|_| {}).await;
-            let job = executor.spawn(move || {
-                start.send(()).expect("the test receives");
-                let ends = ends.lock().expect("no job panics");
-                ends.recv().expect("the test sends");
-            });
-            job.await?;
-            port.send(|packets| packets.set_word(0, 0, 7)).await;
-            Ok(port)
-        }
+    handlers.on_blocking(BLOCKING, move |call| {
+        let (start, ends) = (start.clone(), Arc::clone(&ends));
+        call.recv(|_| {})?;
+        call.run(move || {
+            start.send(()).expect("the test receives");
+            let ends = ends.lock().expect("no job panics");
+            ends.recv().expect("the test sends");
+        })?;
+        call.send(|packets| packets.set_word(0, 0, 7))
     })?;
     let device = Device::new(memory, Arc::new(handlers), Limits::default());
     Ok((device, client, Jobs { started, end }))

@@ -17,11 +17,6 @@ static void add_one(gpurpc_buffer_t *buffer, uint32_t lane, void *data) {
     buffer->data[0]++;
 }
 
-static void queued(gpurpc_port_t *port, void *data) {
-    (void)data;
-    gpurpc_recv_and_send(port, add_one, NULL);
-}
-
 static void blocking(gpurpc_blocking_t *call, void *data) {
     (void)data;
     gpurpc_blocking_recv_and_send(call, add_one, NULL);
@@ -49,29 +44,26 @@ static void warp(const gpurpc_buffer_t *input, gpurpc_buffer_t *output, uint64_t
 
 static uint64_t handled;
 
-static void received(void *const *messages, const uint64_t *sizes, void *data) {
-    (void)messages, (void)data;
+static void receive(gpurpc_blocking_t *call, void *data) {
+    void *messages[64];
+    uint64_t sizes[64];
+    (void)data;
+    check(gpurpc_blocking_recv_n(call, messages, sizes));
     for (int lane = 0; lane < 64; lane++)
         handled += sizes[lane];
 }
 
-static void receive(gpurpc_port_t *port, void *data) {
-    (void)data;
-    gpurpc_recv_n(port, received, NULL);
-}
-
-static const void *message(uint32_t lane, uint64_t *size, void *data) {
+static void answer(gpurpc_blocking_t *call, void *data) {
     static const char bytes[MESSAGE];
-    (void)lane, (void)data;
-    *size = MESSAGE;
-    handled += MESSAGE;
-    return bytes;
-}
-
-static void answer(gpurpc_port_t *port, void *data) {
+    const void *messages[64];
+    uint64_t sizes[64], mask = gpurpc_blocking_lane_mask(call);
     (void)data;
-    gpurpc_recv(port, NULL, NULL);
-    gpurpc_send_n(port, message, NULL);
+    for (int lane = 0; lane < 64; lane++) {
+        messages[lane] = bytes, sizes[lane] = MESSAGE;
+        handled += mask >> lane & 1 ? MESSAGE : 0;
+    }
+    check(gpurpc_blocking_recv(call, NULL, NULL));
+    check(gpurpc_blocking_send_n(call, messages, sizes));
 }
 
 static int64_t written(gpurpc_device_t device, int stream, const void *bytes, uint64_t size, void *data) {
@@ -107,7 +99,7 @@ static int services(const struct calls *calls) {
             return 0;
     gpurpc_libc_options_t libc = {.struct_size = sizeof libc, .write = written, .malloc = allocated, .free = freed};
     if (kind < 2)
-        check(gpurpc_register_callback(server, CALL, kind ? answer : receive, NULL));
+        check(gpurpc_register_blocking(server, CALL, kind ? answer : receive, NULL));
     else
         check(gpurpc_register_libc(server, &libc));
     gpurpc_device_options_t options = {.struct_size = sizeof options, .ports = calls->ports, .lanes = calls->lanes};
@@ -129,11 +121,7 @@ int main(int count, char **words) {
     check(gpurpc_server_create(NULL, &server));
     if (services(&calls))
         return gpurpc_server_destroy(server);
-    if (!strcmp(calls.kind, "reply"))
-        check(gpurpc_register_request(server, CALL, add_one, NULL));
-    else if (!strcmp(calls.kind, "queued"))
-        check(gpurpc_register_callback(server, CALL, queued, NULL));
-    else if (!strcmp(calls.kind, "blocking"))
+    if (!strcmp(calls.kind, "blocking"))
         check(gpurpc_register_blocking(server, CALL, blocking, NULL));
     else if (!strcmp(calls.kind, "waiting")) {
         check(gpurpc_register_blocking(server, CALL, waiting, NULL));

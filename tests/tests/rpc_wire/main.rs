@@ -126,16 +126,14 @@ fn heavy_llvms_client_is_served() -> Result<()> {
 
     for ports in [1, 64, 4096] {
         let mut handlers = Handlers::new();
-        handlers.on_request(opcode::TEST_INCREMENT, |packets| {
-            for lane in packets.lanes() {
-                packets.set_word(lane, 0, packets.word(lane, 0) + 1);
+        handlers.on_warp(opcode::TEST_INCREMENT, 1, |warp| {
+            for lane in warp.lanes() {
+                warp.set_word(lane, 0, warp.input().get(lane)[0] + 1);
             }
         })?;
-        handlers.on_session(opcode::TEST_STREAM, |mut port| async move {
-            let messages = port.recv_n().await?;
-            port.send_n(|lane| messages.get(lane).unwrap_or_default())
-                .await;
-            Ok(port)
+        handlers.on_blocking(opcode::TEST_STREAM, |call| {
+            let messages = call.recv_n()?;
+            call.send_n(|lane| messages.get(lane).unwrap_or_default())
         })?;
         let (out, statuses) = (Sink::default(), Arc::new(Mutex::new(Vec::new())));
         let (freed, seen) = (Arc::new(Mutex::new(Vec::new())), Arc::clone(&statuses));

@@ -23,46 +23,41 @@ const SHAPES: [(u32, u32, u32); 4] = [(1, 1, 2), (2, 32, 3), (64, 32, 3), (64, 6
 /// Services of LLVM's tests. LLVM's server has one count for all lanes of `TEST_INTERFACE`; here
 /// each lane has one.
 fn tests(handlers: &mut Handlers, opcode: impl Fn(u32) -> u32) -> Result<()> {
-    handlers.on_request(opcode(opcode::TEST_INCREMENT), |packets| {
-        for lane in packets.lanes() {
-            packets.set_word(lane, 0, packets.word(lane, 0) + 1);
+    handlers.on_warp(opcode(opcode::TEST_INCREMENT), 1, |warp| {
+        for lane in warp.lanes() {
+            warp.set_word(lane, 0, warp.input().get(lane)[0] + 1);
         }
     })?;
-    handlers.on_session(opcode(opcode::TEST_STREAM), |mut port| async move {
-        let messages = port.recv_n().await?;
-        port.send_n(|lane| messages.get(lane).unwrap_or_default())
-            .await;
-        Ok(port)
+    handlers.on_blocking(opcode(opcode::TEST_STREAM), |call| {
+        let messages = call.recv_n()?;
+        call.send_n(|lane| messages.get(lane).unwrap_or_default())
     })?;
-    handlers.on_session(opcode(opcode::TEST_INTERFACE), |mut port| async move {
+    handlers.on_blocking(opcode(opcode::TEST_INTERFACE), |call| {
         let mut counts = [0; 64];
         let mut ends_with_recv = false;
-        port.recv(|packets| {
+        call.recv(|packets| {
             for lane in packets.lanes() {
                 ends_with_recv = packets.word(lane, 0) != 0;
             }
-        })
-        .await;
+        })?;
         let last = if ends_with_recv { 'r' } else { 's' };
         for step in "rsrsrrss".chars().chain([last]) {
             if step == 'r' {
-                port.recv(|packets| {
+                call.recv(|packets| {
                     for lane in packets.lanes() {
                         counts[lane as usize] = packets.word(lane, 0);
                     }
-                })
-                .await;
+                })?;
             } else {
-                port.send(|packets| {
+                call.send(|packets| {
                     for lane in packets.lanes() {
                         counts[lane as usize] += 1;
                         packets.set_word(lane, 0, counts[lane as usize]);
                     }
-                })
-                .await;
+                })?;
             }
         }
-        Ok(port)
+        Ok(())
     })?;
     Ok(())
 }

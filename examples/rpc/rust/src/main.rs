@@ -48,16 +48,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     let services = Services::new().files("files");
     let services = services.map_err(|error| format!("the directory `files`: {error}"))?;
     services.register(&mut handlers)?;
-    handlers.on_request(TAKE, move |packets| {
-        for lane in packets.lanes() {
+    handlers.on_warp(TAKE, 1, move |warp| {
+        for lane in warp.lanes() {
             let number = next.fetch_add(1, Ordering::Relaxed);
-            packets.set_word(lane, 0, if number <= LAST { number } else { 0 });
+            warp.set_word(lane, 0, if number <= LAST { number } else { 0 });
         }
     })?;
     let sums = Arc::clone(&sum);
-    handlers.on_request(HAND_IN, move |packets| {
-        for lane in packets.lanes() {
-            sums.fetch_add(packets.word(lane, 0), Ordering::Relaxed);
+    handlers.on_warp(HAND_IN, 1, move |warp| {
+        for lane in warp.lanes() {
+            sums.fetch_add(warp.input().get(lane)[0], Ordering::Relaxed);
         }
     })?;
 

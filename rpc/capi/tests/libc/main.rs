@@ -8,7 +8,6 @@ mod support;
 use std::cell::RefCell;
 use std::ffi::{CString, c_int, c_void};
 use std::mem::size_of;
-use std::ptr::null_mut;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use gpurpc::client::Call as ClientCall;
@@ -216,7 +215,7 @@ fn data_is_used_until_a_read_has_returned(options: NewOptions) {
 }
 
 fn an_opcode_is_served_by_one(options: NewOptions) {
-    unsafe extern "C" fn own(_: *mut Call, _: *mut c_void) {}
+    unsafe extern "C" fn own(_: *mut Blocking, _: *mut c_void) {}
     let server = Server::new();
     assert_eq!(register(&server, &none()), SUCCESS);
     assert_eq!(register(&server, &none()), DUPLICATE_OPCODE);
@@ -233,17 +232,20 @@ fn an_opcode_is_served_by_one(options: NewOptions) {
 
 /// The program allocates the memory, and the services print.
 fn a_callback_of_the_program_wins_in_either_order(new: NewOptions) {
-    unsafe extern "C" fn own(buffer: *mut CBuffer, _: u32, _: *mut c_void) {
-        // SAFETY: the buffer is valid.
-        unsafe { (*buffer).data[0] += 5 }
+    unsafe extern "C" fn own(
+        input: *const CBuffer,
+        output: *mut CBuffer,
+        _: u64,
+        _: u32,
+        _: *mut c_void,
+    ) {
+        // SAFETY: the only lane participates.
+        unsafe { (*output).data[0] = (*input).data[0] + 5 }
     }
     for is_first in [true, false] {
         let Ends { host, heard, .. } = host();
         let server = Server::new();
-        let register_own = || {
-            // SAFETY: the server is valid.
-            unsafe { gpurpc_register_request(server.0, opcode::MALLOC, Some(own), null_mut()) }
-        };
+        let register_own = || server.register_warp(opcode::MALLOC, own, &());
         if is_first {
             assert_eq!(register_own(), SUCCESS);
         }
@@ -271,7 +273,7 @@ fn a_callback_of_the_program_wins_in_either_order(new: NewOptions) {
 #[test]
 fn the_last_use_of_data_is_reported_beside_own_callbacks() {
     let Ends { host, heard, .. } = host();
-    unsafe extern "C" fn own(_: *mut Call, _: *mut c_void) {}
+    unsafe extern "C" fn own(_: *mut Blocking, _: *mut c_void) {}
     let server = Server::new();
     assert_eq!(server.register(opcode::EXIT, own, &()), SUCCESS);
     let options = LibcOptions {

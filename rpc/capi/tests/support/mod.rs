@@ -40,10 +40,17 @@ impl Server {
         Self(server, Cell::new(false))
     }
 
-    pub fn register<T>(&self, opcode: u32, callback: OpcodeCallback, data: &T) -> c_int {
+    pub fn register<T>(&self, opcode: u32, callback: BlockingCallback, data: &T) -> c_int {
         let data = std::ptr::from_ref(data).cast_mut().cast();
         // SAFETY: the server is valid.
-        unsafe { gpurpc_register_callback(self.0, opcode, Some(callback), data) }
+        unsafe { gpurpc_register_blocking(self.0, opcode, Some(callback), data) }
+    }
+
+    /// Registers a callback for warps that reads one word.
+    pub fn register_warp<T>(&self, opcode: u32, callback: WarpCallback, data: &T) -> c_int {
+        let data = std::ptr::from_ref(data).cast_mut().cast();
+        // SAFETY: the server is valid.
+        unsafe { gpurpc_register_warp(self.0, opcode, 1, Some(callback), data) }
     }
 
     pub fn add(&self, options: &DeviceOptions) -> Result<CDevice, c_int> {
@@ -223,5 +230,20 @@ pub unsafe extern "C" fn increment(buffer: *mut CBuffer, lane: u32, data: *mut c
         (*buffer).data[0] += 1;
         (*buffer).data[7] = u64::from(lane);
         with_seen(data, |seen| seen.lanes.push(lane));
+    }
+}
+
+/// Adds one to the first word of each lane.
+pub unsafe extern "C" fn add_one(
+    input: *const CBuffer,
+    output: *mut CBuffer,
+    mask: u64,
+    _: u32,
+    _: *mut c_void,
+) {
+    for lane in gpurpc::Lanes::from_mask(mask) {
+        let lane = lane as usize;
+        // SAFETY: the lane participates.
+        unsafe { (*output.add(lane)).data[0] = (*input.add(lane)).data[0] + 1 }
     }
 }

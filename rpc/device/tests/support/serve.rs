@@ -149,16 +149,16 @@ pub fn serve<T: Outcome>(
     program: impl FnOnce() -> T,
 ) {
     let mut handlers = Handlers::new();
-    let serve = move |packets: &mut gpurpc::Packets<'_, gpurpc::memory::SharedMemory>| {
-        for lane in packets.lanes() {
-            let mut words = std::array::from_fn(|word| packets.word(lane, word));
+    let serve = move |warp: &mut gpurpc::server::Warp<'_>| {
+        for lane in warp.lanes() {
+            let mut words = *warp.input().get(lane);
             answer(&mut words);
             for (word, value) in words.into_iter().enumerate() {
-                packets.set_word(lane, word, value);
+                warp.set_word(lane, word, value);
             }
         }
     };
-    handlers.on_request(opcode, serve).unwrap();
+    handlers.on_warp(opcode, 8, serve).unwrap();
     run(1, services(), handlers, program).0.check();
 }
 

@@ -23,7 +23,7 @@ use crate::server::Doorbell;
 /// let doorbell = HostDoorbell::new(7);
 /// let client = Client::new(memory.clone(), HostLocks::new()).with_doorbell(doorbell.clone())?;
 /// let mut handlers = Handlers::new();
-/// handlers.on_request(0x7800_0001, |_| ())?;
+/// handlers.on_warp(0x7800_0001, 0, |_| ())?;
 /// let device = Device::new(memory, Arc::new(handlers), Limits::default());
 /// let mut device = device.with_doorbell(doorbell.clone().into())?;
 ///

@@ -24,5 +24,7 @@ mod parse;
 #[cfg(test)]
 mod tests;
 
+// For tests, which exchange the packets of a `printf` without the streams.
+#[doc(hidden)]
 pub use call::{Received, Texts, finish, receive};
 pub use format::Format;

@@ -11,6 +11,7 @@ use super::budget::Reservation;
 use super::catch_panic::catch_panic;
 use super::fault::Fault;
 use super::messages::{Messages, RecvN, SendN};
+use super::refusal::RefusedCall;
 use super::runners::{Job, Pause, Resumed, Runner, Suspender};
 use super::serving_thread::{Waiting, Waits};
 use super::session::{OpenCall, Session, Step};
@@ -300,6 +301,37 @@ impl BlockingCall<'_> {
         }
         workers.put(worker);
         result
+    }
+
+    /// Reports to [`Handlers::on_refusal`](super::Handlers::on_refusal) that the host refuses the request. The handler then
+    /// answers with an error, so that the client continues; a handler that cannot returns the fault instead, and the call
+    /// is dropped.
+    ///
+    /// ```
+    /// use gpurpc::server::{Fault, Handlers};
+    ///
+    /// let mut handlers = Handlers::new();
+    /// handlers.on_refusal(|call| eprintln!("port {}: {}", call.port, call.reason));
+    /// handlers.on_blocking(0x7800_0007, |call| {
+    ///     let largest = call.recv(|packets| packets.lanes().map(|lane| packets.word(lane, 0)).max())?;
+    ///     let is_refused = largest > Some(1000);
+    ///     if is_refused {
+    ///         call.refuse(Fault::Other("more than 1000"));
+    ///     }
+    ///     let answer = if is_refused { u64::MAX } else { 0 };
+    ///     call.send(|packets| packets.lanes().for_each(|lane| packets.set_word(lane, 0, answer)))
+    /// })?;
+    /// # Ok::<(), gpurpc::Error>(())
+    /// ```
+    pub fn refuse(&self, reason: Fault) {
+        let Some(open) = self.open else { return };
+        // SAFETY: as in `wait_for`.
+        let open = unsafe { open.cast::<OpenCall<'_>>().as_ref() };
+        open.device.refusals.report(&RefusedCall {
+            port: self.port,
+            opcode: self.opcode,
+            reason,
+        });
     }
 
     /// Drops the call when the handler returns: all later operations return this fault, or an earlier one.

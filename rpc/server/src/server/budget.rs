@@ -36,17 +36,14 @@ impl Default for Limits {
 }
 
 /// Remaining part of a device's [`Limits::memory`].
+///
 /// ```
-/// let mut handlers = gpurpc::server::Handlers::new();
-/// handlers.on_session(0x7800_0005, |mut port| async move {
-///     let size = port.recv(|packets| packets.word(0, 0) as usize).await;
-///     // Drops the call if the client requests more than the device's calls may hold.
-///     let _reserved = port.budget().reserve(size)?;
-///     let bytes = vec![0; size];
-///     port.send_n(|_| &bytes).await;
-///     Ok(port)
-/// })?;
-/// # Ok::<(), gpurpc::Error>(())
+/// use gpurpc::server::{Fault, OpenCall, Reservation};
+///
+/// /// Fails, which drops the call, if the client requests more than the device's calls may hold.
+/// fn reserve(call: &OpenCall<'_>, size: usize) -> Result<Reservation, Fault> {
+///     call.budget().reserve(size)
+/// }
 /// ```
 #[derive(Debug)]
 pub struct Budget {

@@ -17,16 +17,14 @@ use crate::memory::{LARGE, Pages};
 /// requested, and take memory only as they are written.
 ///
 /// ```
-/// let mut handlers = gpurpc::server::Handlers::new();
-/// handlers.on_session(0x7800_0008, |mut port| async move {
-///     let size = port.recv(|packets| packets.word(0, 0) as usize).await;
-///     // Drops the call if the client requests more than the device's calls may hold.
-///     let mut bytes = port.budget().allocate(size)?;
+/// use gpurpc::server::{Buffer, Fault, OpenCall};
+///
+/// /// Fails, which drops the call, if the client requests more than the device's calls may hold.
+/// fn sevens(call: &OpenCall<'_>, size: usize) -> Result<Buffer, Fault> {
+///     let mut bytes = call.budget().allocate(size)?;
 ///     bytes.fill(7);
-///     port.send_n(|_| &bytes).await;
-///     Ok(port)
-/// })?;
-/// # Ok::<(), gpurpc::Error>(())
+///     Ok(bytes)
+/// }
 /// ```
 pub struct Buffer {
     start: NonNull<u8>,

@@ -28,7 +28,7 @@ use super::session::{OpenCall, Step};
 use crate::error::Error;
 use crate::handshake::Handshake;
 use crate::lanes::Lanes;
-use crate::layout::{PACKET_WORDS, PortIndex};
+use crate::layout::PortIndex;
 use crate::memory::{Memory, Region, Side};
 use crate::opcode_encoding::Opcodes;
 use crate::packets::{PacketCopies, Packets};
@@ -311,7 +311,7 @@ impl Device {
         let memory = &self.state.memory;
         // Each is read once, because the client may change it.
         let (mask, encoded) = (memory.mask(port), memory.opcode(port));
-        let mut packets = Packets::predicted(&**memory, port, mask);
+        let packets = Packets::predicted(&**memory, port, mask);
         let opcode = self.opcodes.decode(encoded);
         if self.last.0 != opcode {
             self.last = (opcode, self.handlers.index_of(opcode));
@@ -327,11 +327,6 @@ impl Device {
         };
         let copies = &mut *self.copies;
         let answered = match function {
-            Handler::Request(work) => catch_panic(|| work(&mut packets)),
-            Handler::Reply(work) => {
-                packets.read_all(PACKET_WORDS, copies);
-                catch_panic(|| work(copies)).inspect(|()| packets.write_all(copies))
-            }
             Handler::Warp(words, work) => {
                 packets.read_all(*words, copies);
                 let mut warp = Warp {

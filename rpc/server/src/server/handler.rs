@@ -19,8 +19,6 @@ use crate::layout::PortIndex;
 use crate::memory::SharedMemory;
 use crate::packets::{PacketCopies, Packets};
 
-type RequestHandler = Box<dyn Fn(&mut Packets<'_, SharedMemory>) + Send + Sync>;
-type ReplyHandler = Box<dyn Fn(&mut PacketCopies) + Send + Sync>;
 type WarpHandler = Box<dyn Fn(&mut Warp<'_>) + Send + Sync>;
 type NewSession = Box<dyn Fn() -> Box<dyn Session> + Send + Sync>;
 type FaultHandler = Box<dyn Fn(&DroppedCall) + Send + Sync>;
@@ -42,8 +40,6 @@ pub struct DroppedCall {
 }
 
 pub(crate) enum Handler {
-    Request(RequestHandler),
-    Reply(ReplyHandler),
     /// With the number of words of a packet that it reads.
     Warp(usize, WarpHandler),
     Session(NewSession),
@@ -96,19 +92,20 @@ impl<'c> Warp<'c> {
     }
 }
 
-/// Handlers by opcode.
+/// Handlers by opcode, of two kinds: [`Self::on_warp`] for calls of one packet of each lane, and `on_blocking` (feature
+/// `blocking`) for calls of any sequence of packets.
 ///
 /// ```
 /// use gpurpc::Error;
 /// use gpurpc::server::Handlers;
 ///
 /// let mut handlers = Handlers::new();
-/// handlers.on_request(0x7800_0001, |packets| {
-///     for lane in packets.lanes() {
-///         packets.set_word(lane, 0, packets.word(lane, 0).wrapping_add(1));
+/// handlers.on_warp(0x7800_0001, 1, |warp| {
+///     for lane in warp.lanes() {
+///         warp.set_word(lane, 0, warp.input().get(lane)[0].wrapping_add(1));
 ///     }
 /// })?;
-/// let again = handlers.on_request(0x7800_0001, |_| {});
+/// let again = handlers.on_warp(0x7800_0001, 1, |_| {});
 /// assert_eq!(again.err(), Some(Error::DuplicateOpcode(0x7800_0001)));
 /// # Ok::<(), Error>(())
 /// ```
@@ -128,74 +125,10 @@ impl Handlers {
         Self::default()
     }
 
-    /// Registers a handler for calls of one packet per lane, which the handler turns into the answer in
-    /// place. The handler must not block, as it would block all other calls.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::DuplicateOpcode`] if the opcode has a handler.
-    pub fn on_request(
-        &mut self,
-        opcode: u32,
-        handler: impl Fn(&mut Packets<'_, SharedMemory>) + Send + Sync + 'static,
-    ) -> Result<&mut Self, Error> {
-        self.insert(opcode, Handler::Request(Box::new(handler)))
-    }
-
-    /// Registers a handler for calls of any sequence of packets. While a call waits, others are served.
-    ///
-    /// ```
-    /// use gpurpc::server::Handlers;
-    ///
-    /// # fn main() -> Result<(), gpurpc::Error> {
-    /// let mut handlers = Handlers::new();
-    /// handlers.on_session(0x6700_0001, |mut port| async move {
-    ///     let texts = port.recv_n().await?;
-    ///     port.send(|packets| {
-    ///         for lane in packets.lanes() {
-    ///             let size = texts.get(lane).map_or(0, <[u8]>::len);
-    ///             packets.set_word(lane, 0, size as u64);
-    ///         }
-    ///     })
-    ///     .await;
-    ///     Ok(port)
-    /// })?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// [`Error::DuplicateOpcode`] if the opcode has a handler.
-    pub fn on_session<F>(
-        &mut self,
-        opcode: u32,
-        handler: impl Fn(Port) -> F + Send + Sync + 'static,
-    ) -> Result<&mut Self, Error>
-    where
-        F: Future<Output = Result<Port, Fault>> + Send + 'static,
-    {
-        let handler = Arc::new(handler);
-        self.on_call(opcode, move || SessionFuture::new(Arc::clone(&handler)))
-    }
-
-    /// Registers a handler for calls of one packet per lane, as [`Self::on_request`] does, which works on copies: the
-    /// device cannot change what it has checked. All packets are copied at once, which is faster than word by word.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::DuplicateOpcode`] if the opcode has a handler.
-    pub fn on_reply(
-        &mut self,
-        opcode: u32,
-        handler: impl Fn(&mut PacketCopies) + Send + Sync + 'static,
-    ) -> Result<&mut Self, Error> {
-        self.insert(opcode, Handler::Reply(Box::new(handler)))
-    }
-
     /// Registers a handler for calls of one packet per lane, which reads copies and writes the answer into the packets:
-    /// the fastest way to serve a warp. It reads only the first `words` words of a packet, 1 to 8; the others of the
-    /// copies have arbitrary values.
+    /// the device cannot change what the handler has checked. The copies have only the first `words` words of a packet,
+    /// 1 to 8; the others have arbitrary values. With 0 nothing is copied: a handler that trusts the device reads
+    /// [`Warp::output`]. The handler must not block, as it would block all other calls.
     ///
     /// # Errors
     ///
@@ -209,12 +142,28 @@ impl Handlers {
         self.insert(opcode, Handler::Warp(words, Box::new(handler)))
     }
 
-    /// Registers a function that creates the [`Session`] of a port.
+    /// Registers an `async` handler for calls of any sequence of packets, internally: the services of libc are built on
+    /// it, as they need no stacks, which not every host has. Public for tests under ThreadSanitizer, which does not know
+    /// the stacks of blocking handlers.
     ///
     /// # Errors
     ///
     /// [`Error::DuplicateOpcode`] if the opcode has a handler.
-    pub fn on_call<S: Session + 'static>(
+    #[doc(hidden)]
+    pub fn on_session<F>(
+        &mut self,
+        opcode: u32,
+        handler: impl Fn(Port) -> F + Send + Sync + 'static,
+    ) -> Result<&mut Self, Error>
+    where
+        F: Future<Output = Result<Port, Fault>> + Send + 'static,
+    {
+        let handler = Arc::new(handler);
+        self.on_call(opcode, move || SessionFuture::new(Arc::clone(&handler)))
+    }
+
+    /// Registers a function that creates the [`Session`] of a port.
+    pub(crate) fn on_call<S: Session + 'static>(
         &mut self,
         opcode: u32,
         session: impl Fn() -> S + Send + Sync + 'static,
@@ -225,7 +174,7 @@ impl Handlers {
 
     /// Registers a handler for calls of any sequence of packets, in which an operation has happened when its function
     /// returns: see [`BlockingCall`]. While a call waits, others are served. A handler that does not wait costs two
-    /// switches of the stack more than a [`Session`].
+    /// switches of the stack.
     ///
     /// ```
     /// use gpurpc::server::Handlers;
@@ -251,18 +200,9 @@ impl Handlers {
         self.on_call(opcode, move || BlockingCalls::new(Arc::clone(&blocking)))
     }
 
-    /// Sets the blocking handler of all opcodes without a handler, for tables of functions that change while the device
-    /// is served.
-    ///
-    /// ```
-    /// use gpurpc::server::{Fault, Handlers};
-    ///
-    /// let mut handlers = Handlers::new();
-    /// handlers.on_other(|call| match call.opcode() {
-    ///     0x7800_000d => call.recv_and_send(|packets| packets.set_word(0, 0, 1)),
-    ///     _ => Err(Fault::UnknownOpcode),
-    /// });
-    /// ```
+    /// Sets the blocking handler of all opcodes without a handler. For the interface of LLVM 19, whose callbacks may be
+    /// registered while the device is served; programs register opcodes by [`Self::on_blocking`].
+    #[doc(hidden)]
     #[cfg(feature = "blocking")]
     pub fn on_other(
         &mut self,
@@ -284,8 +224,8 @@ impl Handlers {
         self
     }
 
-    /// Sets the function that is called for each call that [`Port::refuse`] reports. A device can cause any number of
-    /// them.
+    /// Sets the function that is called for each refused call: by a service of libc, or by `BlockingCall::refuse`. A device can
+    /// cause any number of them.
     pub fn on_refusal(
         &mut self,
         handler: impl Fn(&RefusedCall) + Send + Sync + 'static,

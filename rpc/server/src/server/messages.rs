@@ -11,33 +11,18 @@ use crate::layout::PACKET_SIZE;
 use crate::memory::SharedMemory;
 use crate::packets::{ChunkOffsets, FIRST_CHUNK, Packets};
 
-/// Receive of a message of each lane, in several steps.
+/// Receive of a message of each lane, in several steps, which `BlockingCall::wait_for` polls.
 ///
 /// ```
-/// use gpurpc::server::{Fault, OpenCall, RecvN, Session, Step};
+/// use gpurpc::server::{Fault, OpenCall, RecvN};
 ///
-/// /// Prints a message of each lane.
-/// #[derive(Default)]
-/// struct Print(RecvN);
-///
-/// impl Session for Print {
-///     fn step(&mut self, call: &mut OpenCall<'_>) -> Result<Step, Fault> {
-///         let Some(messages) = self.0.poll(call)? else {
-///             return Ok(Step::Pending);
-///         };
-///         for lane in call.lanes() {
-///             println!("{}", String::from_utf8_lossy(messages.get(lane).unwrap_or_default()));
-///         }
-///         Ok(Step::Done)
-///     }
-///
-///     fn end(&mut self) {
-///         *self = Self::default();
-///     }
+/// /// Bytes of the messages of all lanes.
+/// fn poll_size(receive: &mut RecvN, call: &mut OpenCall<'_>) -> Result<Option<usize>, Fault> {
+///     let Some(messages) = receive.poll(call)? else {
+///         return Ok(None);
+///     };
+///     Ok(Some(call.lanes().filter_map(|lane| messages.get(lane)).map(<[u8]>::len).sum()))
 /// }
-///
-/// gpurpc::server::Handlers::new().on_call(0x7800_0010, Print::default)?;
-/// # Ok::<(), gpurpc::Error>(())
 /// ```
 #[derive(Debug, Default)]
 pub struct RecvN(Option<(Messages, ChunkOffsets)>);
@@ -74,32 +59,15 @@ impl RecvN {
     }
 }
 
-/// Send of a message to each lane, in several steps.
+/// Send of a message to each lane, in several steps, which `BlockingCall::wait_for` polls.
 ///
 /// ```
-/// use gpurpc::server::{Fault, OpenCall, SendN, Session, Step};
+/// use gpurpc::server::{OpenCall, SendN};
 ///
-/// /// Sends the number of its lane to each.
-/// #[derive(Default)]
-/// struct Names(Vec<String>, SendN);
-///
-/// impl Session for Names {
-///     fn step(&mut self, call: &mut OpenCall<'_>) -> Result<Step, Fault> {
-///         self.0.resize_with(64, String::new);
-///         for lane in call.lanes() {
-///             self.0[lane as usize] = lane.to_string();
-///         }
-///         let sent = self.1.poll(call, |lane| self.0[lane as usize].as_bytes());
-///         Ok(if sent { Step::Done } else { Step::Pending })
-///     }
-///
-///     fn end(&mut self) {
-///         *self = Self::default();
-///     }
+/// /// Sends a text to each lane. Returns whether all packets are sent.
+/// fn poll_greeting(send: &mut SendN, call: &mut OpenCall<'_>) -> bool {
+///     send.poll(call, |_| b"hello")
 /// }
-///
-/// gpurpc::server::Handlers::new().on_call(0x7800_0011, Names::default)?;
-/// # Ok::<(), gpurpc::Error>(())
 /// ```
 #[derive(Debug, Default)]
 pub struct SendN(Option<ChunkOffsets>);
@@ -132,17 +100,16 @@ impl SendN {
 }
 
 /// Messages of all participating lanes.
+///
 /// ```
-/// let mut handlers = gpurpc::server::Handlers::new();
-/// handlers.on_session(0x7800_0004, |mut port| async move {
-///     let mut texts = port.recv_n().await?;
-///     for lane in port.lanes() {
+/// use gpurpc::Lanes;
+/// use gpurpc::server::Messages;
+///
+/// fn make_uppercase(texts: &mut Messages, lanes: Lanes) {
+///     for lane in lanes {
 ///         texts.get_mut(lane).unwrap_or_default().make_ascii_uppercase();
 ///     }
-///     port.send_n(|lane| texts.get(lane).unwrap_or_default()).await;
-///     Ok(port)
-/// })?;
-/// # Ok::<(), gpurpc::Error>(())
+/// }
 /// ```
 #[derive(Debug)]
 pub struct Messages {

@@ -19,18 +19,6 @@ use crate::packets::{ChunkOffsets, Packets};
 /// on. The first packet is the client's.
 ///
 /// A handler waits only in these functions; meanwhile other calls are served.
-/// ```
-/// use gpurpc::server::{Handlers, Port};
-///
-/// let mut handlers = Handlers::new();
-/// handlers.on_session(0x7800_0003, |mut port: Port| async move {
-///     let largest = port.recv(|packets| packets.lanes().map(|lane| packets.word(lane, 0)).max());
-///     let largest = largest.await.unwrap_or(0);
-///     port.send(|packets| packets.lanes().for_each(|lane| packets.set_word(lane, 0, largest))).await;
-///     Ok(port)
-/// })?;
-/// # Ok::<(), gpurpc::Error>(())
-/// ```
 #[derive(Debug)]
 pub struct Port {
     handshake: Handshake,
@@ -148,24 +136,6 @@ impl Port {
 
     /// Reports to [`Handlers::on_refusal`](super::Handlers::on_refusal) that the host refuses the request. The handler then answers with an
     /// error, so that the client continues; a handler that cannot returns the fault instead, and the call is dropped.
-    ///
-    /// ```
-    /// use gpurpc::server::{Fault, Handlers};
-    ///
-    /// let mut handlers = Handlers::new();
-    /// handlers.on_refusal(|call| eprintln!("port {}: {}", call.port, call.reason));
-    /// handlers.on_session(0x7800_0007, |mut port| async move {
-    ///     let most = port.recv(|packets| packets.lanes().map(|lane| packets.word(lane, 0)).max());
-    ///     let is_refused = most.await > Some(1000);
-    ///     if is_refused {
-    ///         port.refuse(Fault::Other("more than 1000"));
-    ///     }
-    ///     let answer = if is_refused { u64::MAX } else { 0 };
-    ///     port.send(|packets| packets.lanes().for_each(|lane| packets.set_word(lane, 0, answer))).await;
-    ///     Ok(port)
-    /// })?;
-    /// # Ok::<(), gpurpc::Error>(())
-    /// ```
     pub fn refuse(&self, reason: Fault) {
         self.device.refusals.report(&RefusedCall {
             port: self.index(),

@@ -14,40 +14,8 @@ use super::fault::Fault;
 ///
 /// The thread starts with the first job. After the executor is dropped it finishes the queued jobs and exits.
 /// Dropping does not wait for it, so a job may block indefinitely.
-///
-/// ```
-/// use std::sync::Arc;
-///
-/// use gpurpc::server::{Handlers, SerialExecutor};
-///
-/// # fn main() -> Result<(), gpurpc::Error> {
-/// let mut handlers = Handlers::new();
-/// // Shared by all calls, so their jobs run in order. One per call would start a thread per call.
-/// let executor = Arc::new(SerialExecutor::default());
-/// handlers.on_session(0x7800_0002, move |mut port| {
-///     let executor = Arc::clone(&executor);
-///     async move {
-///         let (lanes, texts) = (port.lanes(), port.recv_n().await?);
-///         let sizes = executor.spawn(move || {
-///             // Blocking work, such as file I/O, belongs here.
-///             let size = |lane| texts.get(lane).map_or(0, <[u8]>::len);
-///             lanes.map(|lane| (lane, size(lane) as u64)).collect::<Vec<_>>()
-///         });
-///         let sizes = sizes.await?;
-///         port.send(|packets| {
-///             for (lane, size) in sizes {
-///                 packets.set_word(lane, 0, size);
-///             }
-///         })
-///         .await;
-///         Ok(port)
-///     }
-/// })?;
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Debug, Default)]
-pub struct SerialExecutor {
+pub(crate) struct SerialExecutor {
     jobs: Mutex<Option<Sender<Job>>>,
 }
 
@@ -137,22 +105,8 @@ impl<T> Slot<T> {
 }
 
 /// Result of a job, returned by [`SerialExecutor::spawn`].
-///
-/// ```
-/// use gpurpc::server::{Handlers, JobFuture, SerialExecutor};
-///
-/// let mut handlers = Handlers::new();
-/// handlers.on_session(0x7800_0006, |mut port| async move {
-///     port.recv(|_| {}).await;
-///     let job: JobFuture<Vec<u8>> = SerialExecutor::default().spawn(|| b"slow".to_vec());
-///     let text = job.await?;
-///     port.send_n(|_| &text).await;
-///     Ok(port)
-/// })?;
-/// # Ok::<(), gpurpc::Error>(())
-/// ```
 #[derive(Debug)]
-pub struct JobFuture<T>(Arc<Slot<T>>);
+pub(crate) struct JobFuture<T>(Arc<Slot<T>>);
 
 impl<T> Future for JobFuture<T> {
     type Output = Result<T, Fault>;

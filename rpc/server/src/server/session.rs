@@ -1,4 +1,4 @@
-//! Calls as state machines: what all forms of handlers are built on.
+//! Calls as state machines: what blocking handlers and the services of libc are built on.
 
 use alloc::sync::Arc;
 use core::task::Waker;
@@ -18,18 +18,8 @@ use crate::memory::SharedMemory;
 use crate::packets::{PacketCopies, Packets};
 
 /// Whether a call has ended.
-///
-/// ```
-/// use gpurpc::server::{OpenCall, Step};
-///
-/// /// Passes on packets that the client only waits for.
-/// fn acknowledge(call: &mut OpenCall<'_>) -> Step {
-///     let received = call.poll_recv(|_| ()).is_some();
-///     if received { Step::Done } else { Step::Pending }
-/// }
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Step {
+pub(crate) enum Step {
     /// The call waits: for the client, or for a wake by [`OpenCall::waker`].
     Pending,
     /// The call has ended; packets that the server owns return to the client.
@@ -38,38 +28,7 @@ pub enum Step {
 
 /// Serves the calls of one opcode on one port, one after another. It is created for the first of them and kept for the
 /// others, so that a call allocates nothing.
-///
-/// ```
-/// use gpurpc::server::{Fault, Handlers, OpenCall, Session, Step};
-///
-/// /// Receives numbers until one is 0, and answers with their sum.
-/// #[derive(Default)]
-/// struct Sum(Option<u64>, bool);
-///
-/// impl Session for Sum {
-///     fn step(&mut self, call: &mut OpenCall<'_>) -> Result<Step, Fault> {
-///         while !self.1 {
-///             let Some(number) = call.poll_recv(|packets| packets.word(0, 0)) else {
-///                 return Ok(Step::Pending);
-///             };
-///             self.0 = Some(self.0.unwrap_or(0).wrapping_add(number));
-///             self.1 = number == 0;
-///         }
-///         let sum = self.0.unwrap_or(0);
-///         let sent = call.poll_send(|packets| packets.set_word(0, 0, sum));
-///         Ok(if sent.is_some() { Step::Done } else { Step::Pending })
-///     }
-///
-///     fn end(&mut self) {
-///         *self = Self::default();
-///     }
-/// }
-///
-/// let mut handlers = Handlers::new();
-/// handlers.on_call(0x7800_0008, Sum::default)?;
-/// # Ok::<(), gpurpc::Error>(())
-/// ```
-pub trait Session: Send {
+pub(crate) trait Session: Send {
     /// Continues the call as far as possible without waiting. It is called first when the first packets of the call
     /// have arrived, then each time the client has answered or the waker was used.
     ///
@@ -82,7 +41,7 @@ pub trait Session: Send {
     fn end(&mut self);
 }
 
-/// An open call, during a step of its [`Session`].
+/// An open call, in the function that `BlockingCall::wait_for` polls.
 ///
 /// ```
 /// use gpurpc::server::OpenCall;

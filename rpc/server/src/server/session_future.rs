@@ -11,7 +11,7 @@ use super::port::Port;
 use super::session::{OpenCall, Session, Step};
 
 /// Calls that a function starts as futures. Each takes the place of the one before, in the same memory.
-pub struct SessionFuture<H, F> {
+pub(crate) struct SessionFuture<H, F> {
     handler: Arc<H>,
     future: Pin<Box<Option<F>>>,
 }

@@ -9,8 +9,8 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 
 use gpurpc::memory::Region;
-use gpurpc::server::{Device, Fault, IdlePolicy, Limits, Server};
-use gpurpc::{Error, Generation, Layout};
+use gpurpc::server::{Device, Fault, IdlePolicy, Limits, RefusedCall, Server};
+use gpurpc::{Error, Generation, Layout, PortIndex};
 use rig::{ECHO, OTHER, Rig, SUM, handlers};
 
 /// Each call waits for several packets of its client, while those of others arrive.
@@ -128,6 +128,31 @@ fn a_panic_drops_the_call() -> Result<(), Error> {
     call.send(|_| {});
     rig.server.poll();
     assert_eq!(rig.faults(), [Fault::HandlerFailed]);
+    Ok(())
+}
+
+#[test]
+fn a_refused_request_is_reported_and_answered() -> Result<(), Error> {
+    let mut handlers = handlers()?;
+    let reports = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&reports);
+    handlers.on_refusal(move |call| seen.lock().unwrap().push(call.clone()));
+    handlers.on_blocking(OTHER, |call| {
+        call.recv(|_| {})?;
+        call.refuse(Fault::Other("too much"));
+        call.send(|packets| packets.set_word(0, 0, u64::MAX))
+    })?;
+    let rig = Rig::new(handlers, 2, 1, Limits::default())?;
+    let mut call = rig.open_at(1);
+    call.send(|_| {});
+    assert_eq!(call.recv(|packets| packets.word(0, 0)), Some(u64::MAX));
+    let report = RefusedCall {
+        port: PortIndex::new(1),
+        opcode: OTHER,
+        reason: Fault::Other("too much"),
+    };
+    assert_eq!(*reports.lock().unwrap(), [report]);
+    assert_eq!(rig.faults(), []);
     Ok(())
 }
 

@@ -40,11 +40,11 @@ impl Bench {
         let mut handlers = Handlers::new();
         for (opcode, more) in [(INCREMENT, 1), (NOTE, 0)] {
             let seen = Arc::clone(&served);
-            handlers.on_request(opcode, move |packets| {
-                for lane in packets.lanes() {
-                    let number = packets.word(lane, 0);
+            handlers.on_warp(opcode, 1, move |warp| {
+                for lane in warp.lanes() {
+                    let number = warp.input().get(lane)[0];
                     count(&seen, number);
-                    packets.set_word(lane, 0, number + more);
+                    warp.set_word(lane, 0, number + more);
                 }
             })?;
         }

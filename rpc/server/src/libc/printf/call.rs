@@ -13,22 +13,6 @@ use crate::server::{Budget, Fault, Messages, Port};
 /// Formats, arguments and strings of all lanes of a call. Another thread may print them.
 ///
 /// They count as messages ([`Limits::memory`](crate::server::Limits::memory)), as does the printed text.
-/// ```
-/// use gpurpc::libc::printf;
-/// use gpurpc::{opcode, server::Handlers};
-///
-/// let mut handlers = Handlers::new();
-/// handlers.on_session(opcode::PRINTF_TO_STDOUT, |mut port| async move {
-///     let texts = printf::receive(&mut port, false, 1 << 20).await?.texts(1 << 20)?;
-///     if let Some((_, reason)) = texts.refused().next() {
-///         port.refuse(reason);
-///     }
-///     let size = |lane| texts.get(lane).map_or(-1, |text| text.len() as i32);
-///     printf::finish(&mut port, size).await;
-///     Ok(port)
-/// })?;
-/// # Ok::<(), gpurpc::Error>(())
-/// ```
 #[derive(Debug)]
 pub struct Received {
     lanes: Lanes,
@@ -51,19 +35,6 @@ pub struct Received {
 /// # Errors
 ///
 /// [`Fault::MessageTooLarge`] or [`Fault::OutOfMemory`] as for [`Port::recv_n`]. The call cannot continue then.
-///
-/// ```
-/// use gpurpc::libc::printf::{self, Texts};
-/// use gpurpc::server::{Fault, Port};
-///
-/// /// Texts of a `fprintf` call, whose first packets contain the stream.
-/// async fn receive(port: &mut Port) -> Result<(u64, Texts), Fault> {
-///     let first = port.lanes().into_iter().next().unwrap_or(0);
-///     let stream = port.recv(|packets| packets.word(first, 0)).await;
-///     let received = printf::receive(port, false, 1 << 20).await?;
-///     Ok((stream, received.texts(1 << 20)?))
-/// }
-/// ```
 pub async fn receive(port: &mut Port, packed: bool, limit: usize) -> Result<Received, Fault> {
     let formats = port.recv_n().await?;
     let (mut sizes, mut refused) = (BTreeMap::new(), BTreeMap::new());

@@ -31,12 +31,11 @@ fn calls_have_only_lanes_of_their_port() -> Result<(), Error> {
         let to = sender.clone();
         let send = move |mask| to.send(mask).expect("it is received below");
         let mut handlers = Handlers::new();
-        let (request, reply, warp) = (send.clone(), send.clone(), send.clone());
-        handlers.on_request(0, move |packets| request(packets.mask()))?;
-        handlers.on_reply(1, move |packets| reply(packets.mask()))?;
-        handlers.on_warp(2, 8, move |packets| warp(packets.input().mask()))?;
-        let session = sender.clone();
-        handlers.on_call(3, move || Masks(session.clone()))?;
+        for (opcode, words) in [(0, 0), (1, 1), (2, 8)] {
+            let send = send.clone();
+            handlers.on_warp(opcode, words, move |warp| send(warp.input().mask()))?;
+        }
+        handlers.on_call(3, move || Masks(sender.clone()))?;
         let memory = Region::zeroed(Layout::new(4, lanes)?)?;
         for (port, opcode) in memory.layout().port_indices().zip(0..) {
             memory.set_header(port, mask, opcode);

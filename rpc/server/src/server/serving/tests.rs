@@ -14,7 +14,7 @@ use crate::server::{Doorbell, Handlers, Limits};
 #[test]
 fn requested_calls_are_answered_or_open() -> Result<(), Error> {
     let mut handlers = Handlers::new();
-    handlers.on_request(1, |_| {})?;
+    handlers.on_warp(1, 0, |_| {})?;
     handlers.on_session(2, |mut port| async move {
         port.recv(|_| {}).await;
         port.recv(|_| {}).await;

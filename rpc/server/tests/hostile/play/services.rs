@@ -97,9 +97,12 @@ pub fn register_own(handlers: &mut Handlers) -> Result<Kept, Error> {
             let messages = call.recv_n()?;
             call.send_n(|lane| messages.get(lane).unwrap_or_default())
         })?;
-        handlers.on_reply(number(COPIED), |packets| {
-            for lane in packets.lanes() {
-                packets.get_mut(lane).reverse();
+        handlers.on_warp(number(COPIED), 8, |warp| {
+            for lane in warp.lanes() {
+                let words = *warp.input().get(lane);
+                for (word, value) in words.into_iter().rev().enumerate() {
+                    warp.set_word(lane, word, value);
+                }
             }
         })?;
         handlers.on_warp(number(WARP), 2, |warp| {
