@@ -1,6 +1,6 @@
 //! Round trips of calls between host threads, with our client and server and with LLVM's.
 //!
-//! `cargo bench -p gpustub-tests --bench rpc`, with the component `llvm-libc-22` (`./tests/run
+//! `cargo bench -p gpurpc-tests --bench rpc`, with the component `llvm-libc-22` (`./tests/run
 //! --all --components-only`).
 
 use std::ffi::c_void;
@@ -14,9 +14,9 @@ use gpurpc::client::{Client, HostLocks};
 use gpurpc::memory::Region;
 use gpurpc::server::{Device, Handlers, Limits};
 use gpurpc::{Layout, PortIndex, opcode};
-use gpustub_tests::command::succeed;
-use gpustub_tests::components::component;
-use gpustub_tests::{Result, repository, scratch};
+use gpurpc_tests::command::succeed;
+use gpurpc_tests::components::component;
+use gpurpc_tests::{Result, scratch, workspace};
 use libloading::Library;
 
 const ROUNDS: usize = 41;
@@ -107,7 +107,7 @@ fn main() -> Result<()> {
     let mut compiler = Command::new("c++");
     compiler.args(["-std=c++17", "-O2", "-fPIC", "-shared", "-I"]);
     compiler.arg(component("llvm-libc-22/libc/shared")?);
-    compiler.arg(repository().join("tests/programs/llvm-rpc.cpp"));
+    compiler.arg(workspace().join("tests/programs/llvm-rpc.cpp"));
     succeed(compiler.arg("-o").arg(&library))?;
     // SAFETY: loading runs no code of ours; the functions have these types in the library's source.
     let library = unsafe { Library::new(&library) }?;

@@ -1,15 +1,15 @@
 //! Instructions that a server executes for a call, counted by callgrind: our C library, LLVM 19's, and the servers in
 //! the headers of LLVM 22 and 23. Times of messages and of libc's services with our C library.
 //!
-//! `cargo bench -p gpustub-tests --bench rpc_calls`, with valgrind and the components `llvmlibc-19`, `llvm-libc-22` and
+//! `cargo bench -p gpurpc-tests --bench rpc_calls`, with valgrind and the components `llvmlibc-19`, `llvm-libc-22` and
 //! `llvm-libc-23` (`./tests/run --all --components-only`).
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gpustub_tests::command::{run, succeed};
-use gpustub_tests::components::{component, target_dir};
-use gpustub_tests::{Failure, Result, repository, scratch};
+use gpurpc_tests::command::{run, succeed};
+use gpurpc_tests::components::{component, target_dir};
+use gpurpc_tests::{Failure, Result, scratch, workspace};
 
 /// Program, its argument, and the heading of the column.
 const KINDS: [(&str, &str, &str); 11] = [
@@ -39,8 +39,8 @@ const TIMED_ROUNDS: u64 = 500;
 fn programs(directory: &Path) -> Result<()> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["build", "--release", "--quiet", "-p", "gpurpc-capi"]);
-    succeed(cargo.current_dir(repository()))?;
-    let sources = repository().join("tests/benches/rpc-calls");
+    succeed(cargo.current_dir(workspace()))?;
+    let sources = workspace().join("tests/benches/rpc-calls");
     let release = target_dir().join("release");
     let libc = component("llvmlibc-19/usr/lib/llvm-19")?;
     let compile = |compiler: &str, source: &str, name: &str, words: &[PathBuf]| {
@@ -54,7 +54,7 @@ fn programs(directory: &Path) -> Result<()> {
         "gpurpc.c",
         "gpurpc",
         &[
-            include(repository().join("rpc/capi/include")),
+            include(workspace().join("capi/include")),
             release.join("libgpurpc_capi.a"),
             "-lm".into(),
         ],

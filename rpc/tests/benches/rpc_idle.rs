@@ -1,6 +1,6 @@
 //! Processor time of an idle server, and the first call after a pause, beside the thread of LLVM's offload runtime.
 //!
-//! `cargo bench -p gpustub-tests --bench rpc_idle`.
+//! `cargo bench -p gpurpc-tests --bench rpc_idle`.
 
 use std::path::Path;
 use std::ptr::NonNull;
@@ -13,7 +13,7 @@ use gpurpc::client::{Client, HostLocks};
 use gpurpc::memory::Region;
 use gpurpc::server::{Device, Doorbell, Handlers, IdlePolicy, Limits, Server, WaitHooks};
 use gpurpc::{Generation, Layout, opcode};
-use gpustub_tests::Result;
+use gpurpc_tests::Result;
 
 const TIMES: usize = 30;
 

@@ -5,10 +5,10 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gpustub_tests::cargo::{cargo, without_own_cargo};
-use gpustub_tests::command::succeed;
-use gpustub_tests::components::target_dir;
-use gpustub_tests::{Result, repository, scratch};
+use gpurpc_tests::cargo::{capi, cargo, without_own_cargo};
+use gpurpc_tests::command::succeed;
+use gpurpc_tests::components::target_dir;
+use gpurpc_tests::{Result, scratch, workspace};
 
 /// Releases of LLVM with different clients.
 const CLIENTS: [u32; 2] = [20, 23];
@@ -16,15 +16,7 @@ const CLIENTS: [u32; 2] = [20, 23];
 const STRICT: [&str; 4] = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"];
 
 fn headers() -> PathBuf {
-    repository().join("rpc/capi/include")
-}
-
-/// Directory of the libraries.
-fn built() -> Result<PathBuf> {
-    let mut build = cargo(&repository());
-    build.args(["build", "--quiet", "--package", "gpurpc-capi"]);
-    succeed(build.arg("--target-dir").arg(target_dir()))?;
-    Ok(target_dir().join("debug"))
+    workspace().join("capi/include")
 }
 
 /// Installs the files of the package.
@@ -32,7 +24,7 @@ fn install(prefix: &Path) -> Result<()> {
     let mut make = Command::new("make");
     without_own_cargo(&mut make);
     make.args(["--quiet", "-C"]);
-    make.arg(repository().join("rpc/capi")).arg("install");
+    make.arg(workspace().join("capi")).arg("install");
     let mut to = OsString::from("PREFIX=");
     to.push(prefix);
     make.arg(to).arg("CARGO_PROFILE=dev");
@@ -44,7 +36,7 @@ fn install(prefix: &Path) -> Result<()> {
 #[ignore = "needs clang and pkg-config: ./tests/run"]
 fn c_and_cpp_serve_clients() -> Result<()> {
     let dir = scratch()?;
-    let source = repository().join("tests/programs/rpc.c");
+    let source = workspace().join("tests/programs/rpc.c");
     for (library, words) in [("libgpurpc.a", &["--static"][..]), ("libgpurpc.so", &[])] {
         let prefix = dir.path().join(library).join("with a space");
         install(&prefix)?;
@@ -113,7 +105,7 @@ fn removed_devices_write_to_memory_that_is_theirs() -> Result<()> {
         .args(STRICT)
         .arg("-I")
         .arg(prefix.join("include"));
-    compile.arg(repository().join("tests/programs/rpc-remove.c"));
+    compile.arg(workspace().join("tests/programs/rpc-remove.c"));
     compile.arg(prefix.join("lib/libgpurpc.so")).arg("-pthread");
     succeed(compile.arg("-o").arg(&program))?;
     let mut valgrind = Command::new("valgrind");
@@ -137,17 +129,17 @@ fn removed_devices_write_to_memory_that_is_theirs() -> Result<()> {
 fn blocking_callbacks_run_under_valgrind_and_asan() -> Result<()> {
     let dir = scratch()?;
     let asan = target_dir().join("asan");
-    let mut build = cargo(&repository());
+    let mut build = cargo(&workspace());
     build.args(["build", "--quiet", "--package", "gpurpc-capi"]);
     build.args(["--features", "sanitizer", "--target-dir"]);
     succeed(build.arg(&asan))?;
-    let plain: (PathBuf, &[&str]) = (built()?, &[]);
+    let plain: (PathBuf, &[&str]) = (capi()?, &[]);
     for (library, words) in [plain, (asan.join("debug"), &["-fsanitize=address"])] {
         let program = dir.path().join("program");
         let mut compile = Command::new("gcc");
         compile.args(["-std=gnu11", "-g", "-pthread"]).args(STRICT);
         compile.args(words).arg("-I").arg(headers());
-        compile.arg(repository().join("tests/programs/rpc-blocking.c"));
+        compile.arg(workspace().join("tests/programs/rpc-blocking.c"));
         compile.arg(library.join("libgpurpc_capi.a"));
         succeed(compile.args(["-lm", "-ldl", "-o"]).arg(&program))?;
         let mut run = Command::new(if words.is_empty() {
@@ -170,14 +162,14 @@ fn blocking_callbacks_run_under_valgrind_and_asan() -> Result<()> {
 /// Threads share a client of each generation; that of LLVM 23 has a doorbell.
 #[test]
 fn threads_share_a_client() -> Result<()> {
-    let (dir, built) = (scratch()?, built()?);
+    let (dir, built) = (scratch()?, capi()?);
     let program = dir.path().join("program");
     for llvm in CLIENTS {
         let mut compile = Command::new("cc");
         compile.args(["-std=c11", "-pthread"]).args(STRICT);
         compile.arg(format!("-DGPURPC_CLIENT_LLVM={llvm}"));
         compile.arg("-I").arg(headers()).arg("-o").arg(&program);
-        compile.arg(repository().join("tests/programs/rpc-threads.c"));
+        compile.arg(workspace().join("tests/programs/rpc-threads.c"));
         compile
             .arg(built.join("libgpurpc_capi.a"))
             .args(["-lm", "-ldl"]);
@@ -191,7 +183,7 @@ fn threads_share_a_client() -> Result<()> {
 /// Both libraries define the functions that the header declares, and the shared one nothing else.
 #[test]
 fn libraries_define_the_symbols_of_the_header() -> Result<()> {
-    let built = built()?;
+    let built = capi()?;
     let read = |name| std::fs::read_to_string(headers().join(name));
     let header = read("gpurpc.h")? + &read("gpurpc_blocking.h")? + &read("gpurpc_libc.h")?;
     let declared: BTreeSet<&str> = header

@@ -3,12 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gpustub_tests::cargo::cargo;
-use gpustub_tests::clang::Clang;
-use gpustub_tests::command::{run, succeed};
-use gpustub_tests::components::target_dir;
-use gpustub_tests::nvcc::{TOOLKIT_12, TOOLKIT_13, Toolkit};
-use gpustub_tests::{Result, repository, scratch};
+use gpurpc_tests::cargo::capi;
+use gpurpc_tests::command::{run, succeed};
+use gpurpc_tests::compilers::Clang;
+use gpurpc_tests::compilers::{TOOLKIT_12, TOOLKIT_13, Toolkit};
+use gpurpc_tests::{Result, scratch, workspace};
 
 const STRICT: [&str; 4] = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"];
 
@@ -23,11 +22,11 @@ const SOURCES: [(&str, [&str; 3]); 3] = [
 ];
 
 fn headers() -> PathBuf {
-    repository().join("rpc/capi/include")
+    workspace().join("capi/include")
 }
 
 fn program(name: &str) -> PathBuf {
-    repository().join("tests/programs").join(name)
+    workspace().join("tests/programs").join(name)
 }
 
 /// Target with its machine, the version of PTX, and the code of a warp's ballot.
@@ -291,10 +290,7 @@ fn heavy_nvcc_12_compiles_the_client() -> Result<()> {
 
 /// Library of the C interface.
 fn library() -> Result<PathBuf> {
-    let mut build = cargo(&repository());
-    build.args(["build", "--quiet", "--package", "gpurpc-capi"]);
-    succeed(build.arg("--target-dir").arg(target_dir()))?;
-    Ok(target_dir().join("debug/libgpurpc_capi.a"))
+    Ok(capi()?.join("libgpurpc_capi.a"))
 }
 
 /// Compiles a C++ program for this host with the client of each release, and runs it.

@@ -6,13 +6,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gpustub_tests::cargo::cargo;
-use gpustub_tests::clang::Clang;
-use gpustub_tests::command::{run, succeed};
-use gpustub_tests::components::{component, target_dir};
-use gpustub_tests::nvcc::TOOLKIT_13;
-use gpustub_tests::readme::{commands, shows};
-use gpustub_tests::{Result, repository, scratch};
+use gpurpc_tests::cargo::{capi, cargo};
+use gpurpc_tests::command::{run, succeed};
+use gpurpc_tests::compilers::Clang;
+use gpurpc_tests::compilers::TOOLKIT_13;
+use gpurpc_tests::components::{component, target_dir};
+use gpurpc_tests::readme::{commands, shows};
+use gpurpc_tests::{Result, scratch, workspace};
 
 #[test]
 #[ignore = "needs pkg-config: ./tests/run"]
@@ -21,12 +21,12 @@ fn example_readme_shows_the_real_output() -> Result<()> {
     // Without a space, which the shell would need escaped, unlike the README.
     let root = dir.path().join("example");
     let mut copy = Command::new("cp");
-    copy.arg("-r").arg(repository().join("examples/rpc"));
+    copy.arg("-r").arg(workspace().join("examples/rpc"));
     succeed(copy.arg(&root))?;
     let manifest = root.join("rust/Cargo.toml");
     let text = fs::read_to_string(&manifest)?;
     assert_eq!(text.matches("../../../").count(), 1);
-    let here = format!("{}/", repository().display());
+    let here = format!("{}/", workspace().display());
     fs::write(&manifest, text.replace("../../../", &here))?;
 
     let mut commands = commands("examples/rpc/README.md")?;
@@ -53,7 +53,7 @@ fn example_readme_shows_the_real_output() -> Result<()> {
 /// The kernel of `examples/rpc-device`, as its README says.
 #[test]
 fn rust_kernels_run_on_hosts() -> Result<()> {
-    let mut tests = cargo(&repository().join("examples/rpc-device"));
+    let mut tests = cargo(&workspace().join("examples/rpc-device"));
     tests.arg("test").arg("--target-dir").arg(target_dir());
     let ran = succeed(&mut tests)?;
     let passed = "test result: ok. 3 passed; 0 failed; 0 ignored";
@@ -66,15 +66,12 @@ fn rust_kernels_run_on_hosts() -> Result<()> {
 
 /// Library of the C interface.
 fn library() -> Result<PathBuf> {
-    let mut build = cargo(&repository());
-    build.args(["build", "--quiet", "--package", "gpurpc-capi"]);
-    succeed(build.arg("--target-dir").arg(target_dir()))?;
-    Ok(target_dir().join("debug/libgpurpc_capi.a"))
+    Ok(capi()?.join("libgpurpc_capi.a"))
 }
 
 /// Runs a program of a GPU. Without a GPU it prints one of these errors.
 fn runs_or_reports(program: &Path, errors: &[&str]) -> Result<()> {
-    let ran = run(Command::new(program).current_dir(repository().join("examples/rpc")))?;
+    let ran = run(Command::new(program).current_dir(workspace().join("examples/rpc")))?;
     let expected = if ran.status.success() {
         ran.stdout.ends_with("the sum up to 1000 is 500500\n")
     } else {
@@ -95,9 +92,9 @@ fn nvcc_compiles_the_example_for_a_device() -> Result<()> {
     let program = dir.path().join("on-gpu");
     let mut compile = TOOLKIT_13.nvcc()?;
     compile.args(["-arch=sm_75", "-std=c++17", "-Werror", "all-warnings"]);
-    let headers = repository().join("rpc/capi/include");
+    let headers = workspace().join("capi/include");
     compile.arg("-I").arg(headers).arg("-o").arg(&program);
-    compile.arg(repository().join("examples/rpc/cuda.cu"));
+    compile.arg(workspace().join("examples/rpc/cuda.cu"));
     succeed(compile.arg(library()?))?;
     let error = "error: CUDA driver version is insufficient for CUDA runtime version\n";
     runs_or_reports(&program, &[error])
@@ -115,8 +112,8 @@ fn clang_compiles_the_example_for_a_device_of_amd() -> Result<()> {
         clang.args(["-x", "hip", "-std=c++17", "-O2", "-nogpuinc", half]);
         clang.args(["-Wall", "-Wextra", "-Werror", "-isystem"]);
         clang.arg(component("hip-5.7/include")?).arg("-I");
-        clang.arg(repository().join("rpc/capi/include")).arg("-c");
-        clang.arg(repository().join("examples/rpc/hip.hip"));
+        clang.arg(workspace().join("capi/include")).arg("-c");
+        clang.arg(workspace().join("examples/rpc/hip.hip"));
         Ok(clang)
     };
     // Wavefronts of 64 and of 32 lanes.

@@ -4,10 +4,10 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gpustub_tests::cargo::without_own_cargo;
-use gpustub_tests::command::{Ran, succeed};
-use gpustub_tests::components::{component, target_dir};
-use gpustub_tests::{Result, repository, scratch};
+use gpurpc_tests::cargo::without_own_cargo;
+use gpurpc_tests::command::{Ran, succeed};
+use gpurpc_tests::components::{component, target_dir};
+use gpurpc_tests::{Result, scratch, workspace};
 
 /// Output of `tests/programs/rpc-llvm19.c` with LLVM's library.
 const EXPECTED: &str = "552 bytes, 4096 ports, __llvm_libc_rpc_client
@@ -47,8 +47,7 @@ fn install(directory: &Path) -> Result<PathBuf> {
     let prefix = directory.join("installed");
     let mut make = Command::new("make");
     without_own_cargo(&mut make);
-    make.args(["--quiet", "-C"])
-        .arg(repository().join("rpc/llvm19"));
+    make.args(["--quiet", "-C"]).arg(workspace().join("llvm19"));
     make.arg("install").arg("CARGO_PROFILE=dev");
     make.arg(format!("PREFIX={}", prefix.display()));
     succeed(make.env("CARGO_TARGET_DIR", target_dir()))?;
@@ -63,7 +62,7 @@ fn compile(directory: &Path, include: &Path) -> Result<PathBuf> {
         "-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-g", "-c", "-I",
     ]);
     compile.arg(include).arg("-o").arg(&object);
-    succeed(compile.arg(repository().join("tests/programs/rpc-llvm19.c")))?;
+    succeed(compile.arg(workspace().join("tests/programs/rpc-llvm19.c")))?;
     Ok(object)
 }
 
@@ -135,7 +134,7 @@ fn heavy_numbers_are_those_of_llvm_19() -> Result<()> {
     let source = dir.path().join("source.c");
     let (mut code, mut asserts) = (String::new(), String::new());
     for name in ["llvmlibc_rpc_server.h", "llvmlibc_rpc_opcodes.h"] {
-        let header = repository().join("rpc/llvm19/include").join(name);
+        let header = workspace().join("llvm19/include").join(name);
         writeln!(code, "#include <{name}>")?;
         for line in std::fs::read_to_string(header)?.lines() {
             let number = line.trim().trim_end_matches(',').split_once(" = ");
@@ -173,9 +172,7 @@ fn headers_compile_alone() -> Result<()> {
             .args(&words[1..])
             .args(["-Wall", "-Wextra", "-Wpedantic", "-Werror"]);
         compile.args(["-Wstrict-prototypes"].iter().filter(|_| words[0] == "cc"));
-        compile
-            .arg("-I")
-            .arg(repository().join("rpc/llvm19/include"));
+        compile.arg("-I").arg(workspace().join("llvm19/include"));
         succeed(compile.arg("-fsyntax-only").arg(&source))?;
     }
     Ok(())

@@ -1,6 +1,6 @@
 #![no_main]
 
-#[path = "../../../rpc/server/tests/printf_hostile/play.rs"]
+#[path = "../../../server/tests/printf_hostile/play.rs"]
 mod play;
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {

@@ -1,7 +1,7 @@
 #![no_main]
 
 #[allow(dead_code, reason = "only the tests use seeds and results")]
-#[path = "../../../rpc/server/tests/hostile/play/mod.rs"]
+#[path = "../../../server/tests/hostile/play/mod.rs"]
 mod play;
 
 use std::path::PathBuf;

@@ -8,10 +8,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use gpustub_tests::cargo::program;
-use gpustub_tests::command::{Ran, run, succeed};
-use gpustub_tests::isolated::Isolated;
-use gpustub_tests::{Result, repository, scratch};
+use gpurpc_tests::cargo::loader;
+use gpurpc_tests::command::{Ran, run, succeed};
+use gpurpc_tests::isolated::Isolated;
+use gpurpc_tests::{Result, scratch, workspace};
 use serde::Deserialize;
 
 /// Case: a command and its expected results.
@@ -105,7 +105,7 @@ struct Bench {
 }
 
 fn sources() -> PathBuf {
-    repository().join("tests/programs/loader")
+    workspace().join("tests/programs/loader")
 }
 
 /// Compiles a shared library from one source.
@@ -121,7 +121,7 @@ fn compile(source: &Path, to: &Path, words: &[&str]) -> Result<()> {
         "-shared",
     ]);
     compile.args(["-pthread", "-nostartfiles"]).args(words);
-    compile.arg("-I").arg(repository().join("rpc/capi/include"));
+    compile.arg("-I").arg(workspace().join("capi/include"));
     succeed(compile.arg(source).arg("-o").arg(to)).map(drop)
 }
 
@@ -142,7 +142,7 @@ impl Bench {
                 &[],
             )?;
         }
-        let loader = program("gpurpc-loader")?;
+        let loader = loader()?;
         Ok(Self { dir, loader })
     }
 
@@ -214,7 +214,7 @@ fn expect(case: &Case, ran: &Ran, calls: &[String]) -> Result<()> {
 
 #[test]
 fn programs_run_as_their_cases_state() -> Result<()> {
-    let text = fs::read_to_string(repository().join("tests/cases/loader.toml"))?;
+    let text = fs::read_to_string(workspace().join("tests/cases/loader.toml"))?;
     let cases: BTreeMap<String, Case> = toml::from_str(&text)?;
     assert!(cases.len() > 30, "{} cases", cases.len());
     let bench = Bench::new()?;
@@ -473,13 +473,13 @@ fn timeout_reports_open_calls() -> Result<()> {
 #[ignore = "needs user namespaces: ./tests/run"]
 fn loader_starts_without_a_driver() -> Result<()> {
     let machine = Isolated::new()?;
-    machine.install(&program("gpurpc-loader")?, "/bin/gpurpc-loader")?;
+    machine.install(&loader()?, "/bin/gpurpc-loader")?;
     for (image, library) in [
         (&b".version 7.0\n.entry _start()"[..], "libcuda.so.1, "),
         (b"CCOB", "libamdhip64.so.7, libamdhip64.so.6, "),
     ] {
         fs::write(machine.path("/tmp/image"), image)?;
-        let ran = machine.run_with("/bin/gpurpc-loader", &["/tmp/image"], &[])?;
+        let ran = machine.run("/bin/gpurpc-loader", &["/tmp/image"])?;
         assert_eq!(ran.status.code(), Some(123), "{}", ran.stderr);
         let expected = format!("error: no GPU driver found: {library}");
         assert!(ran.stderr.starts_with(&expected), "{}", ran.stderr);

@@ -5,19 +5,19 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gpustub_tests::cargo::cargo;
-use gpustub_tests::command::{Ran, path_with, run, succeed};
-use gpustub_tests::nvcc::TOOLKIT_13;
-use gpustub_tests::readme::{Block, blocks};
-use gpustub_tests::{Result, repository};
+use gpurpc_tests::cargo::cargo;
+use gpurpc_tests::command::{Ran, path_with, run, succeed};
+use gpurpc_tests::compilers::TOOLKIT_13;
+use gpurpc_tests::readme::{Block, blocks};
+use gpurpc_tests::{Result, workspace};
 
 use crate::{Bench, CUDA, Driver, HIP, compile};
 
-const PAGE: &str = "rpc/loader/README.md";
+const PAGE: &str = "loader/README.md";
 
 /// Path of the README's program.
 fn hello() -> PathBuf {
-    repository().join("rpc/loader/programs/hello.c")
+    workspace().join("loader/programs/hello.c")
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn known(commands: impl IntoIterator<Item = Command>, name: &str, driver: &Drive
     let bench = Bench::new()?;
     for mut compile in commands {
         let image = bench.path(name);
-        compile.arg("-I").arg(repository().join("rpc/capi/include"));
+        compile.arg("-I").arg(workspace().join("capi/include"));
         succeed(compile.arg("-o").arg(&image).arg(hello()))?;
         let code = fs::read(&image)?;
         let code = String::from_utf8_lossy(&code);
@@ -114,16 +114,16 @@ struct Copy {
 impl Copy {
     fn new() -> Result<Self> {
         let bench = Bench::new()?;
-        let root = bench.path("rpc/loader");
+        let root = bench.path("loader");
         fs::create_dir_all(&root)?;
         for (from, to) in [
-            ("rpc/loader/programs", "rpc/loader/programs"),
-            ("rpc/capi/include", "rpc/capi/include"),
+            ("loader/programs", "loader/programs"),
+            ("capi/include", "capi/include"),
         ] {
             let to = bench.path(to);
             fs::create_dir_all(to.parent().ok_or("no parent")?)?;
             let mut copy = Command::new("cp");
-            succeed(copy.arg("-r").arg(repository().join(from)).arg(to))?;
+            succeed(copy.arg("-r").arg(workspace().join(from)).arg(to))?;
         }
         fs::create_dir(bench.path("bin"))?;
         symlink(&bench.loader, bench.path("bin/gpurpc-loader"))?;
@@ -325,7 +325,7 @@ fn readme_runner_is_used_by_cargo() -> Result<()> {
         text.replace(from, to)
     };
 
-    let text = fs::read_to_string(repository().join(PAGE))?;
+    let text = fs::read_to_string(workspace().join(PAGE))?;
     let (_, variable) = text.split_once("or `CARGO_TARGET_").ok_or("no variable")?;
     let (variable, _) = variable.split_once('`').ok_or("no end of the variable")?;
     let (target, value) = variable.split_once("_RUNNER=").ok_or("no value")?;

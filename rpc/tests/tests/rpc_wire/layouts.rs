@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use gpurpc::server::Opcodes;
 use gpurpc::{Generation, HEADER_SIZE, Layout, PACKET_SIZE, PortIndex};
-use gpustub_tests::components::component;
-use gpustub_tests::{Result, scratch};
+use gpurpc_tests::components::component;
+use gpurpc_tests::{Result, scratch};
 
 use crate::programs::Llvm;
 

@@ -17,9 +17,9 @@ use gpurpc::libc::Services;
 use gpurpc::memory::Region;
 use gpurpc::server::{Device, Handlers, IdlePolicy, Limits, Server};
 use gpurpc::{Layout, opcode};
-use gpustub_tests::command::succeed;
-use gpustub_tests::components::component;
-use gpustub_tests::{Result, repository, scratch};
+use gpurpc_tests::command::succeed;
+use gpurpc_tests::components::component;
+use gpurpc_tests::{Result, scratch, workspace};
 use libloading::Library;
 
 /// Functions of `tests/programs/llvm-rpc.cpp`.
@@ -45,7 +45,7 @@ impl Llvm {
         compiler.args(["-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror"]);
         compiler.args(["-fPIC", "-shared", "-I"]);
         compiler.arg(component("llvm-libc-22/libc/shared")?);
-        compiler.arg(repository().join("tests/programs/llvm-rpc.cpp"));
+        compiler.arg(workspace().join("tests/programs/llvm-rpc.cpp"));
         succeed(compiler.arg("-o").arg(&library))?;
         // SAFETY: the library runs no code of ours when it is loaded.
         let library = unsafe { Library::new(&library) }?;

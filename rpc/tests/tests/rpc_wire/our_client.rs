@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use gpurpc::client::{Call, Client, HostDoorbell, HostLocks, Locks};
 use gpurpc::memory::Region;
 use gpurpc::{Lanes, Layout, PortIndex, opcode};
-use gpustub_tests::{Result, scratch};
+use gpurpc_tests::{Result, scratch};
 
 use crate::programs::{EVENT, Llvm, doorbell_words, mapped};
 

@@ -11,7 +11,7 @@ use std::thread;
 use gpurpc::libc::{LibcLimits, Services};
 use gpurpc::server::{Device, Doorbell, Handlers, IdlePolicy, Limits, Server};
 use gpurpc::{Layout, opcode};
-use gpustub_tests::{Result, scratch};
+use gpurpc_tests::{Result, scratch};
 
 use crate::Sink;
 use crate::programs::{EVENT, Llvm, doorbell_words, mapped};

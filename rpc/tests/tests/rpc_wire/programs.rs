@@ -7,9 +7,9 @@ use std::sync::atomic::AtomicU64;
 
 use gpurpc::memory::{Memory, Region, SharedMemory};
 use gpurpc::{Generation, Layout};
-use gpustub_tests::command::succeed;
-use gpustub_tests::components::component;
-use gpustub_tests::{Result, repository};
+use gpurpc_tests::command::succeed;
+use gpurpc_tests::components::component;
+use gpurpc_tests::{Result, workspace};
 
 /// Release of LLVM, whose libc is in the component `llvm-libc-` with this number.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -122,7 +122,7 @@ impl Llvm {
 }
 
 fn sources() -> PathBuf {
-    repository().join("tests/programs/llvm-rpc")
+    workspace().join("tests/programs/llvm-rpc")
 }
 
 /// Event of the doorbell.
