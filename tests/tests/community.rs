@@ -177,7 +177,7 @@ fn url_of_repository() -> Result<String> {
 fn suites() -> Result<BTreeSet<[String; 3]>> {
     let root = repository();
     let mut packages = Vec::new();
-    for parent in ["", "crates", "rpc"] {
+    for parent in ["", "crates"] {
         for entry in fs::read_dir(root.join(parent))? {
             packages.extend(Some(entry?.path()).filter(|path| path.join("tests").is_dir()));
         }

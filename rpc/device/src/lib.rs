@@ -17,7 +17,7 @@ extern crate std;
 
 // Compiles the example of the page.
 #[cfg(doctest)]
-#[doc = include_str!("../../../docs/rpc.md")]
+#[doc = include_str!("../../docs/rpc.md")]
 mod page {}
 
 pub mod alloc;

@@ -6,8 +6,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gpustub_tests::cargo::program;
-use gpustub_tests::clang::Clang;
 use gpustub_tests::command::{run, succeed};
 use gpustub_tests::components::{component, target_dir, wheel_libraries};
 use gpustub_tests::device_properties::{Release, attributes};
@@ -106,22 +104,6 @@ fn library_programs(dir: &Path, bundle: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Device code that calls the host, as PTX, and the loader that runs it.
-fn rpc(bundle: &Path) -> Result<()> {
-    let mut clang = Clang::System(19).command()?;
-    clang.args(["--target=nvptx64-nvidia-cuda", "-march=sm_70", "-Xclang"]);
-    clang.args(["-target-feature", "-Xclang", "+ptx63", "-nogpulib"]);
-    clang.args(["-ffreestanding", "-fconvergent-functions", "-O2"]);
-    clang.args(["-Wall", "-Wextra", "-Werror", "-I"]);
-    clang.arg(repository().join("rpc/capi/include"));
-    clang.arg("-S").arg(source("rpc.c")).arg("-o");
-    succeed(clang.arg(bundle.join("rpc.ptx")))?;
-    let loader = bundle.join("gpurpc-loader");
-    let mut strip = Command::new("strip");
-    succeed(strip.arg("-o").arg(loader).arg(program("gpurpc-loader")?))?;
-    Ok(())
-}
-
 /// Builds all programs that `run.py` runs.
 fn build(bundle: &Path) -> Result<()> {
     if bundle.exists() {
@@ -148,7 +130,6 @@ fn build(bundle: &Path) -> Result<()> {
         fs::copy(&release.direct, to.join("direct"))?;
     }
     library_programs(dir, bundle)?;
-    rpc(bundle)?;
     fs::copy(source("run.py"), bundle.join("run.py"))?;
     Ok(())
 }
@@ -166,8 +147,5 @@ fn heavy_programs_for_a_gpu_report_that_there_is_none() -> Result<()> {
         assert_eq!(ran.status.code(), Some(NO_DEVICE), "{ran:?}");
         assert_eq!(ran.stdout, "no device\n");
     }
-    let mut loader = Command::new(bundle.join("gpurpc-loader"));
-    let ran = run(loader.arg(bundle.join("rpc.ptx")).arg("lines"))?;
-    assert_eq!(ran.status.code(), Some(123), "{ran:?}");
     Ok(())
 }
