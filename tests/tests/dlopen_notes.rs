@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gpustub_image::read_image;
+use gpustub_image::{ElfImage, read_image};
 use gpustub_tests::Result;
 use gpustub_tests::cargo::gpustub;
 use gpustub_tests::command::{path_with, succeed};
@@ -32,7 +32,8 @@ const PROGRAM: &str = "int cudaFree(void *); int clGetPlatformIDs(unsigned, void
 
 /// The notes of an image, each an array of one object, in the order of their features.
 fn notes(image: &Path) -> Result<Vec<Value>> {
-    let facts = read_image(&fs::read(image)?, &|_, _| false, &|_| ())?;
+    let bytes = fs::read(image)?;
+    let facts = read_image(&ElfImage::parse(&bytes)?, &|_, _| false, &|_| ())?;
     let mut notes = Vec::new();
     for text in facts.dlopen_notes {
         // UAPI.12, "Implementation".

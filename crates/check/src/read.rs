@@ -17,7 +17,8 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use gpustub_image::{
-    ConsumedFn, Problem, archive_members, code_may_contain, read_image, read_object, read_strings,
+    ConsumedFn, ElfImage, Problem, archive_members, code_may_contain, read_image, read_object,
+    read_strings,
 };
 
 use rawzip::ZipSliceArchive;
@@ -454,13 +455,16 @@ fn content(bytes: &[u8], file: &str, passed: ConsumedFn<'_>) -> Content {
     if !bytes.starts_with(b"\x7fELF") || [190, 224].iter().any(|m| machine == Some(&[*m, 0])) {
         return Content::Other;
     }
-    let error = match read_image(bytes, &wanted, passed) {
+    let image = match ElfImage::parse(bytes) {
+        Ok(image) => image,
+        Err(error) => return Content::Damaged(error.problem().clone()),
+    };
+    let error = match read_image(&image, &wanted, passed) {
         Ok(mut facts) => {
-            let strings = read_strings(bytes, TEXTS, &evidence::is_kept, passed);
-            facts.strings = strings.unwrap_or_default();
+            facts.strings = read_strings(&image, TEXTS, &evidence::is_kept, passed);
             let names = evidence::dlopen_candidates(&facts, file);
             if !names.is_empty() {
-                let more = code_may_contain(bytes, &names, passed);
+                let more = code_may_contain(&image, &names, passed);
                 let whole = names.iter().filter(|name| !more.contains(name));
                 facts.whole_strings = whole.map(|name| (*name).to_owned()).collect();
             }
@@ -469,7 +473,7 @@ fn content(bytes: &[u8], file: &str, passed: ConsumedFn<'_>) -> Content {
         Err(error) => error,
     };
     let error = match error.problem() {
-        Problem::NoDynamicSymbols(_) => match read_object(bytes, &wanted) {
+        Problem::NoDynamicSymbols(_) => match read_object(&image, &wanted) {
             Ok(Some(facts)) => return Content::Object(Box::new(facts)),
             Ok(None) => return Content::Other,
             Err(error) => error,

@@ -21,14 +21,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use object::elf;
-use object::read::elf::{FileHeader, ProgramHeader as _, Rela, SectionHeader, Sym};
+use object::read::elf::Rela;
 use object::{Endianness, ReadRef};
 
 use gpustub_core::gpu_arch::Arch;
 
 use crate::archive::archive_members;
 use crate::consumed::Reads;
-use crate::elf::{Image, for_class};
+use crate::elf::ElfImage;
 use crate::error::{Error, Problem};
 use crate::file::with_file;
 use fatbin::{Fatbin, fatbins};
@@ -114,19 +114,12 @@ pub fn archive_device_code_file(path: &Path) -> Result<DeviceCode, Error> {
 }
 
 fn read(bytes: &[u8]) -> Result<DeviceCode, Problem> {
-    for_class!(bytes, parse)
-}
-
-fn parse<Elf: FileHeader<Endian = Endianness>>(bytes: &[u8]) -> Result<DeviceCode, Problem> {
-    let image = Image::<Elf>::parse(bytes)?;
+    let image = ElfImage::undamaged(bytes)?;
     Ok(device_code(&image, &Reads::unreported(bytes)))
 }
 
 /// Reads the device code of a parsed image. A damaged file has none.
-pub(crate) fn device_code<Elf: FileHeader<Endian = Endianness>>(
-    image: &Image<'_, Elf>,
-    reads: &Reads<'_>,
-) -> DeviceCode {
+pub(crate) fn device_code(image: &ElfImage<'_>, reads: &Reads<'_>) -> DeviceCode {
     let sections = Sections::read(image);
     let mut code = DeviceCode::default();
     let mut ids = Vec::new();
@@ -167,21 +160,17 @@ struct Sections<'d> {
 }
 
 impl<'d> Sections<'d> {
-    fn read<Elf: FileHeader<Endian = Endianness>>(image: &Image<'d, Elf>) -> Self {
+    fn read(image: &ElfImage<'d>) -> Self {
         let mut found = Self::default();
-        let (endian, data) = (image.endian, image.data());
-        let Ok(sections) = image.header().sections(endian, data) else {
-            return found;
-        };
         // Each section of a hostile file may be the whole file.
-        let mut left = data.len();
-        for section in sections.iter() {
+        let mut left = image.data().len();
+        for (name, section) in image.named_sections().into_iter().flatten() {
             let mut section_data = || {
-                let bytes = section.data(endian, data).ok()?;
+                let bytes = section.data(image.source)?;
                 left = left.checked_sub(bytes.len())?;
-                Some((section.sh_addr(endian).into(), bytes))
+                Some((section.addr, bytes))
             };
-            match sections.section_name(endian, section).unwrap_or_default() {
+            match name {
                 b"__nv_module_id" => found.ids.extend(section_data()),
                 b"__nv_relfatbin" => found.objects.extend(section_data()),
                 b".nv_fatbin" => found.linked.extend(section_data()),
@@ -201,11 +190,7 @@ const WRAPPER_MAGIC: u32 = 0x466243b1;
 const LINK_VERSION: u32 = 2;
 
 /// Architectures of device links: of the containers that wrappers of [`LINK_VERSION`] point to.
-fn linked<Elf: FileHeader<Endian = Endianness>>(
-    image: &Image<'_, Elf>,
-    sections: &Sections<'_>,
-    reads: &Reads<'_>,
-) -> BTreeSet<Arch> {
+fn linked(image: &ElfImage<'_>, sections: &Sections<'_>, reads: &Reads<'_>) -> BTreeSet<Arch> {
     // Addresses of the fields that point to containers, and their values in the file.
     let mut fields: BTreeMap<u64, u64> = BTreeMap::new();
     let mut wrappers = 0;
@@ -244,15 +229,23 @@ fn linked<Elf: FileHeader<Endian = Endianness>>(
 /// Applies the loader's relocations to these fields. Only for relocations with addends, which all
 /// machines with CUDA use: other addends are already in the file. The relocation type is irrelevant,
 /// since a container has no symbol that another image could bind to.
-fn relocate<Elf: FileHeader<Endian = Endianness>>(
-    image: &Image<'_, Elf>,
+fn relocate(image: &ElfImage<'_>, fields: &mut BTreeMap<u64, u64>) {
+    if image.is_64 {
+        relocate_by::<elf::Rela64<Endianness>>(image, fields);
+    } else {
+        relocate_by::<elf::Rela32<Endianness>>(image, fields);
+    }
+}
+
+fn relocate_by<R: Rela<Endian = Endianness>>(
+    image: &ElfImage<'_>,
     fields: &mut BTreeMap<u64, u64>,
 ) {
     let table = || {
         let bytes = image.at_address(image.tag(elf::DT_RELA)?).ok()?;
         let size = usize::try_from(image.tag(elf::DT_RELASZ)?).ok()?;
-        let count = size.min(bytes.len()) / size_of::<Elf::Rela>();
-        bytes.read_slice_at::<Elf::Rela>(0, count).ok()
+        let count = size.min(bytes.len()) / size_of::<R>();
+        bytes.read_slice_at::<R>(0, count).ok()
     };
     for relocation in table().unwrap_or_default() {
         let offset: u64 = relocation.r_offset(image.endian).into();
@@ -265,23 +258,19 @@ fn relocate<Elf: FileHeader<Endian = Endianness>>(
 
 /// Records the registering functions that other images can bind to, and those that the image may
 /// bind to in other images.
-fn exports<Elf: FileHeader<Endian = Endianness>>(image: &Image<'_, Elf>, code: &mut DeviceCode) {
-    let endian = image.endian;
+fn exports(image: &ElfImage<'_>, code: &mut DeviceCode) {
     let (Ok(table), Ok(strings)) = (image.symbols(), image.strings()) else {
         return;
     };
     // A program's definitions precede all others, and with `-Bsymbolic` a library binds to its own.
     let flags = image.tag(elf::DT_FLAGS).unwrap_or(0);
     let own = image.tag(elf::DT_SYMBOLIC).is_some() || flags & elf::DF_SYMBOLIC.0 != 0;
-    let program = image
-        .segments()
-        .iter()
-        .any(|s| s.p_type(endian) == elf::PT_INTERP);
-    for symbol in table.iter().skip(1) {
-        if symbol.is_local() || symbol.is_undefined(endian) {
+    let program = image.has_segment(elf::PT_INTERP);
+    for (_, symbol) in table.iter().skip(1) {
+        if symbol.is_local() || symbol.is_undefined() {
             continue;
         }
-        let Ok(name) = strings.get(symbol.st_name(endian).into()) else {
+        let Ok(name) = strings.get(symbol.name.into()) else {
             continue;
         };
         let id = name.strip_prefix(REGISTER);
@@ -289,7 +278,7 @@ fn exports<Elf: FileHeader<Endian = Endianness>>(image: &Image<'_, Elf>, code: &
             continue;
         };
         code.exported.insert(id.to_owned());
-        if !own && !program && symbol.st_visibility() == elf::STV_DEFAULT {
+        if !own && !program && symbol.visibility == elf::STV_DEFAULT {
             code.interposable.insert(id.to_owned());
         }
     }

@@ -1,9 +1,8 @@
 //! Notes by which an image names the libraries that it opens.
 
-use object::read::elf::{FileHeader, NoteIterator, ProgramHeader, SectionHeader};
 use object::{Endianness, elf};
 
-use crate::elf::Image;
+use crate::elf::{ElfImage, Notes};
 
 /// Owner and type of the notes (UAPI.12, "dlopen() Metadata for ELF Files").
 const OWNER: &[u8] = b"FDO";
@@ -19,18 +18,14 @@ const MAX_BYTES: usize = 1 << 20;
 /// name. Malformed notes count as absent: no loader rejects a file for them.
 ///
 /// Sections come first: mold puts notes of different alignments into one segment, which no reader can walk.
-pub(crate) fn dlopen_notes<Elf: FileHeader<Endian = Endianness>>(
-    image: &Image<'_, Elf>,
-) -> Vec<String> {
-    let (endian, data) = (image.endian, image.data());
-    let mut reader = Reader::new(endian);
-    let sections = image.header().section_headers(endian, data).unwrap_or(&[]);
-    for section in sections {
-        reader.read(section.notes(endian, data).ok().flatten());
+pub(crate) fn dlopen_notes(image: &ElfImage<'_>) -> Vec<String> {
+    let mut reader = Reader::new(image.endian);
+    for section in image.sections() {
+        reader.read(image.section_notes(section));
     }
-    if sections.is_empty() {
-        for segment in image.segments() {
-            reader.read(segment.notes(endian, data).ok().flatten());
+    if image.sections().is_empty() {
+        for segment in &image.segments {
+            reader.read(image.segment_notes(segment));
         }
     }
     reader.texts
@@ -55,7 +50,7 @@ impl Reader {
     }
 
     /// Adds the notes of a section or segment.
-    fn read<Elf: FileHeader<Endian = Endianness>>(&mut self, notes: Option<NoteIterator<'_, Elf>>) {
+    fn read(&mut self, notes: Option<Notes<'_>>) {
         let Some(mut notes) = notes else {
             return;
         };

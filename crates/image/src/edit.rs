@@ -1,7 +1,8 @@
 //! Edits of finished images, which bind GPU functions to a stub library.
 //!
-//! [`inspect`] reads what an image requires, [`plan`] returns the edited image as a [`Patch`]: ranges of
-//! the original, and new bytes. Neither reads or writes a file. The edited image
+//! An [`Editable`] is a parsed image with what it requires; [`Editable::plan`] returns the edited image as a
+//! [`Patch`]: ranges of the original, and new bytes. Neither reads or writes a file. [`inspect`] and [`plan`] do
+//! the same with bytes. The edited image
 //!
 //! - needs the stub instead of the replaced libraries,
 //! - requires a version node of the stub's own for their functions, so that no other library provides
@@ -10,9 +11,10 @@
 //!
 //! Both read headers and tables only, by the program headers and the dynamic section, as the loader
 //! does. Section headers are adjusted if there are any. The result is read again and compared with the
-//! request, and [`plan`] returns an error where it differs.
+//! request, and the plan is an error where it differs.
 
 mod dynamic;
+mod editable;
 mod evict;
 mod hashes;
 mod headers;
@@ -28,17 +30,16 @@ mod relocation_types;
 mod relocations;
 mod request;
 mod segments;
-mod source;
 mod strings;
-mod symbol;
 mod symbols;
 mod symtab;
 mod targets;
 mod verify;
 mod versions;
+mod words;
 
-pub use inspect::{ImportKind, Imported, Inspection, inspect};
+pub use editable::{Editable, inspect, plan};
+pub use inspect::{ImportKind, Imported, Inspection};
 pub use patch::{Patch, Piece};
-pub use plan::plan;
 pub use problem::Problem;
 pub use request::{Replaced, Request, Unversioned};

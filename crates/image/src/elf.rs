@@ -4,45 +4,54 @@
 //! at the end of the file. They are used only if there are no program headers, as in the stub
 //! libraries that `llvm-ifs` writes for linking.
 
+mod dynamic_symbols;
+mod headers;
+mod sections;
+mod source;
+mod symbols;
+
 use object::elf::{self, DynamicTag};
-use object::read::elf::{Dyn, FileHeader, GnuHashTable, ProgramHeader, SectionHeader};
+use object::read::elf::{Dyn, NoteIterator};
 use object::{Endianness, ReadRef};
 
-use crate::error::Problem;
-use crate::format::identify;
+use crate::error::{Error, Problem};
+use crate::format::{HEAD, identify};
 use crate::machine;
 use crate::strings::Strings;
+use headers::Headers;
+pub(crate) use headers::{Header, Section, Segment};
+pub(crate) use source::{Pieces, Source};
+pub(crate) use symbols::{Symbol, SymbolTable};
 
-/// A parsed image. All slices are parts of the file's bytes.
-pub(crate) struct Image<'d, Elf: FileHeader<Endian = Endianness>> {
+/// An ELF file with its headers and its dynamic section, parsed once for all readers and for the
+/// [editor](crate::edit).
+pub struct ElfImage<'d> {
+    pub(crate) source: Source<'d>,
+    pub(crate) is_64: bool,
     pub(crate) endian: Endianness,
-    pub(crate) machine: String,
-    data: &'d [u8],
-    header: &'d Elf,
-    segments: &'d [Elf::ProgramHeader],
-    /// Empty if there is a dynamic segment.
-    sections: &'d [Elf::SectionHeader],
-    dynamic: &'d [Elf::Dyn],
+    pub(crate) header: Header,
+    pub(crate) segments: Vec<Segment>,
+    /// `None` if they cannot be read: a file with truncated section headers still loads.
+    sections: Option<Vec<Section>>,
+    /// Index of the section with the names of sections.
+    names: Option<usize>,
+    /// Bytes of the dynamic section.
+    dynamic: &'d [u8],
+    /// Reason why the file is damaged.
+    damage: Option<Problem>,
 }
 
-/// Runs a generic reader for 32-bit or for 64-bit files.
-macro_rules! for_class {
-    ($bytes:expr, $read:ident $(, $argument:expr)*) => {
-        if $crate::elf::is_64($bytes)? {
-            $read::<object::elf::FileHeader64<object::Endianness>>($bytes $(, $argument)*)
-        } else {
-            $read::<object::elf::FileHeader32<object::Endianness>>($bytes $(, $argument)*)
-        }
-    };
-}
-pub(crate) use for_class;
+/// Notes of a section or segment. Their format is the same in both classes.
+pub(crate) type Notes<'d> = NoteIterator<'d, elf::FileHeader64<Endianness>>;
 
-/// Returns whether an ELF file is of the 64-bit class.
-pub(crate) fn is_64(bytes: &[u8]) -> Result<bool, Problem> {
-    if !bytes.starts_with(&elf::ELFMAG) {
-        return Err(identify(bytes));
+/// Whether an ELF file is of the 64-bit class.
+fn is_64(source: Source<'_>) -> Result<bool, Problem> {
+    let head = source.bytes(0, source.len().min(HEAD as u64));
+    let head = head.unwrap_or_default();
+    if !head.starts_with(&elf::ELFMAG) {
+        return Err(identify(head));
     }
-    match bytes.get(4) {
+    match head.get(4) {
         Some(1) => Ok(false),
         Some(2) => Ok(true),
         Some(_) => Err(Problem::Malformed("ELF class is neither 32 nor 64 bits")),
@@ -50,79 +59,109 @@ pub(crate) fn is_64(bytes: &[u8]) -> Result<bool, Problem> {
     }
 }
 
-impl<'d, Elf: FileHeader<Endian = Endianness>> Image<'d, Elf> {
-    pub(crate) fn parse(data: &'d [u8]) -> Result<Self, Problem> {
-        let header: &Elf = data
-            .read_at(0)
-            .map_err(|()| Problem::Truncated("ELF header"))?;
-        if !header.is_supported() {
-            return Err(Problem::Malformed("invalid ELF identification"));
+impl<'d> ElfImage<'d> {
+    /// Parses the headers of a program, a shared library or an object file.
+    ///
+    /// # Errors
+    ///
+    /// If the bytes are no ELF file, or a truncated or damaged one.
+    pub fn parse(bytes: &'d [u8]) -> Result<Self, Error> {
+        Ok(Self::undamaged(bytes)?)
+    }
+
+    pub(crate) fn undamaged(bytes: &'d [u8]) -> Result<Self, Problem> {
+        let mut image = Self::read(Source::File(bytes))?;
+        match image.damage.take() {
+            Some(problem) => Err(problem),
+            None => Ok(image),
         }
-        let endian = header
-            .endian()
-            .map_err(|_| Problem::Malformed("byte order is neither little nor big"))?;
-        let segments = header
-            .program_headers(endian, data)
-            .map_err(|_| Problem::Truncated("program headers"))?;
-        let machine = header.e_machine(endian);
-        let machine =
-            machine::machine_name(machine, header.is_class_64(), header.is_little_endian());
+    }
+
+    /// Reads as much as there is. The editor has rules of its own for damage.
+    pub(crate) fn read(source: Source<'d>) -> Result<Self, Problem> {
+        let is_64 = is_64(source)?;
+        let headers = if is_64 {
+            Headers::read::<elf::FileHeader64<Endianness>>(source)?
+        } else {
+            Headers::read::<elf::FileHeader32<Endianness>>(source)?
+        };
         let mut image = Self {
-            endian,
-            machine,
-            data,
-            header,
-            segments,
-            sections: &[],
+            source,
+            is_64,
+            endian: headers.endian,
+            header: headers.header,
+            damage: headers
+                .segments
+                .is_none()
+                .then_some(Problem::Truncated("program headers")),
+            segments: headers.segments.unwrap_or_default(),
+            sections: headers.sections,
+            names: headers.names,
             dynamic: &[],
         };
-        image.check_length()?;
-        let segment = segments
-            .iter()
-            .find(|s| s.p_type(endian) == elf::PT_DYNAMIC);
-        let dynamic = match segment {
-            Some(segment) => segment.data_as_array(endian, data),
-            None => {
-                image.sections = header
-                    .section_headers(endian, data)
-                    .map_err(|_| Problem::Malformed("unexpected size of section headers"))?;
-                let mut sections = image.sections.iter();
-                match sections.find(|s| s.sh_type(endian) == elf::SHT_DYNAMIC) {
-                    Some(section) => section.data_as_array(endian, data).map_err(drop),
-                    None => Ok(&[][..]),
-                }
-            }
-        };
-        image.dynamic = dynamic.map_err(|()| Problem::Malformed("dynamic section is cut off"))?;
+        let dynamic = image.read_dynamic();
+        let damage = image.check_length().and(dynamic);
+        image.damage = image.damage.or(damage.err());
         Ok(image)
     }
 
     /// Rejects a truncated file: its headers give the original length.
     fn check_length(&self) -> Result<(), Problem> {
-        let length = self.data.len() as u64;
+        let length = self.source.len();
         let beyond = |offset: u64, size: u64| offset.checked_add(size).is_none_or(|e| e > length);
-        for segment in self.segments {
-            let (offset, size) = segment.file_range(self.endian);
-            if size != 0 && beyond(offset, size) {
-                return Err(Problem::Truncated("last segment"));
-            }
+        let is_cut = |s: &Segment| s.filesz != 0 && beyond(s.offset, s.filesz);
+        if self.segments.iter().any(is_cut) {
+            return Err(Problem::Truncated("last segment"));
         }
-        let count = u64::from(self.header.e_shnum(self.endian));
-        let size = count * u64::from(self.header.e_shentsize(self.endian));
-        if beyond(self.header.e_shoff(self.endian).into(), size) {
+        let size = u64::from(self.header.shnum) * u64::from(self.header.shentsize);
+        if beyond(self.header.shoff, size) {
             return Err(Problem::Truncated("section headers"));
         }
         Ok(())
     }
 
-    /// Returns whether the file is an object file.
+    fn read_dynamic(&mut self) -> Result<(), Problem> {
+        let cut = Problem::Malformed("dynamic section is cut off");
+        let data = match self.dynamic_segment() {
+            Some(segment) => segment.data(self.source),
+            None => {
+                let sections = self.sections.as_deref();
+                let mut sections = sections
+                    .ok_or(Problem::Malformed("unexpected size of section headers"))?
+                    .iter();
+                match sections.find(|s| s.kind == elf::SHT_DYNAMIC) {
+                    Some(section) => section.data(self.source),
+                    None => Some(&[][..]),
+                }
+            }
+        };
+        self.dynamic = data.ok_or(cut.clone())?;
+        if self.dynamic.len() % self.dynamic_entry_size() == 0 {
+            Ok(())
+        } else {
+            Err(cut)
+        }
+    }
+
+    /// The file.
+    pub(crate) fn data(&self) -> &'d [u8] {
+        self.source.bytes(0, self.source.len()).unwrap_or_default()
+    }
+
+    /// Name of the machine.
+    pub(crate) fn machine(&self) -> String {
+        let is_little = self.endian == Endianness::Little;
+        machine::machine_name(self.header.machine, self.is_64, is_little)
+    }
+
+    /// Whether the file is an object file.
     pub(crate) fn is_object(&self) -> bool {
-        self.header.e_type(self.endian) == elf::ET_REL
+        self.header.kind == elf::ET_REL
     }
 
     /// Kind of the file, for messages.
     pub(crate) fn kind(&self) -> &'static str {
-        match self.header.e_type(self.endian) {
+        match self.header.kind {
             elf::ET_REL => "an object file",
             elf::ET_EXEC => "a static program",
             elf::ET_CORE => "a core dump",
@@ -130,31 +169,74 @@ impl<'d, Elf: FileHeader<Endian = Endianness>> Image<'d, Elf> {
         }
     }
 
-    pub(crate) fn data(&self) -> &'d [u8] {
-        self.data
+    /// Whether there is a segment of a kind.
+    pub(crate) fn has_segment(&self, kind: elf::ProgramType) -> bool {
+        self.segments.iter().any(|segment| segment.kind == kind)
     }
 
-    pub(crate) fn header(&self) -> &'d Elf {
-        self.header
+    pub(crate) fn loads(&self) -> impl Iterator<Item = &Segment> {
+        self.segments.iter().filter(|segment| segment.is_load())
     }
 
-    pub(crate) fn segments(&self) -> &'d [Elf::ProgramHeader] {
-        self.segments
+    pub(crate) fn dynamic_segment(&self) -> Option<&Segment> {
+        (self.segments.iter()).find(|segment| segment.kind == elf::PT_DYNAMIC)
+    }
+
+    /// The section headers.
+    pub(crate) fn sections(&self) -> &[Section] {
+        self.sections.as_deref().unwrap_or_default()
+    }
+
+    /// The section headers of a file without a dynamic segment.
+    fn sections_to_load(&self) -> &[Section] {
+        match self.dynamic_segment() {
+            Some(_) => &[],
+            None => self.sections(),
+        }
+    }
+
+    fn dynamic_entry_size(&self) -> usize {
+        if self.is_64 {
+            size_of::<elf::Dyn64<Endianness>>()
+        } else {
+            size_of::<elf::Dyn32<Endianness>>()
+        }
     }
 
     pub(crate) fn is_dynamic(&self) -> bool {
-        !self.dynamic.is_empty()
+        self.dynamic.len() >= self.dynamic_entry_size()
     }
 
-    /// Iterates over all values of a tag of the dynamic section.
+    /// All entries of the dynamic section, also those from `DT_NULL` on.
+    pub(crate) fn dynamic_entries(&self) -> impl Iterator<Item = (DynamicTag, u64)> {
+        let entries = self.dynamic.chunks_exact(self.dynamic_entry_size());
+        entries.map(|bytes| {
+            if self.is_64 {
+                self.dynamic_entry::<elf::Dyn64<Endianness>>(bytes)
+            } else {
+                self.dynamic_entry::<elf::Dyn32<Endianness>>(bytes)
+            }
+        })
+    }
+
+    fn dynamic_entry<D: Dyn<Endian = Endianness>>(&self, bytes: &[u8]) -> (DynamicTag, u64) {
+        let entry: Option<&D> = bytes.read_at(0).ok();
+        entry.map_or((elf::DT_NULL, 0), |entry| {
+            (entry.d_tag(self.endian), entry.val(self.endian))
+        })
+    }
+
+    /// The entries of the dynamic section before `DT_NULL`.
+    pub(crate) fn dynamic(&self) -> impl Iterator<Item = (DynamicTag, u64)> {
+        (self.dynamic_entries()).take_while(|(tag, _)| *tag != elf::DT_NULL)
+    }
+
+    /// All values of a tag of the dynamic section.
     pub(crate) fn tags(&self, tag: DynamicTag) -> impl Iterator<Item = u64> {
-        self.dynamic
-            .iter()
-            .take_while(|entry| entry.d_tag(self.endian) != elf::DT_NULL)
-            .filter(move |entry| entry.d_tag(self.endian) == tag)
-            .map(|entry| entry.val(self.endian))
+        (self.dynamic()).filter_map(move |(other, value)| (other == tag).then_some(value))
     }
 
+    /// The value of a tag of the dynamic section.
     pub(crate) fn tag(&self, tag: DynamicTag) -> Option<u64> {
         self.tags(tag).next()
     }
@@ -166,21 +248,21 @@ impl<'d, Elf: FileHeader<Endian = Endianness>> Image<'d, Elf> {
             let offset = usize::try_from(address.checked_sub(start)?).ok()?;
             bytes.get(offset..).filter(|bytes| !bytes.is_empty())
         };
-        let (endian, data) = (self.endian, self.data);
-        let mut segments = (self.segments.iter())
-            .filter(|segment| segment.p_type(endian) == elf::PT_LOAD)
-            .filter_map(|s| from(s.p_vaddr(endian).into(), s.data(endian, data).ok()?));
-        let mut sections = (self.sections.iter())
-            .filter(|section| section.sh_flags(endian).contains(elf::SHF_ALLOC))
-            .filter_map(|s| from(s.sh_addr(endian).into(), s.data(endian, data).ok()?));
+        let mut segments = self.loads();
+        let mut sections = self.sections_to_load().iter();
         segments
-            .next()
-            .or_else(|| sections.next())
+            .find_map(|s| from(s.vaddr, s.data(self.source)?))
+            .or_else(|| {
+                let is_loaded = |s: &&Section| s.flags & elf::SHF_ALLOC.0 != 0;
+                let mut sections = sections.by_ref().filter(is_loaded);
+                sections.find_map(|s| from(s.addr, s.data(self.source)?))
+            })
             .ok_or(Problem::Malformed(
                 "dynamic section points outside the file",
             ))
     }
 
+    /// The string table of the dynamic section.
     pub(crate) fn strings(&self) -> Result<Strings<'d>, Problem> {
         let Some(address) = self.tag(elf::DT_STRTAB) else {
             return Ok(Strings::new(&[]));
@@ -195,32 +277,6 @@ impl<'d, Elf: FileHeader<Endian = Endianness>> Image<'d, Elf> {
         ))
     }
 
-    /// The full symbol table, which only linkers read; `None` in a stripped file.
-    pub(crate) fn full_symbols(&self) -> Option<(&'d [Elf::Sym], Strings<'d>)> {
-        let (endian, data) = (self.endian, self.data);
-        let sections = self.header.sections(endian, data).ok()?;
-        let table = sections.symbols(endian, data, elf::SHT_SYMTAB).ok()?;
-        let strings = sections.section(table.string_section()).ok()?;
-        Some((
-            table.symbols(),
-            Strings::new(strings.data(endian, data).ok()?),
-        ))
-    }
-
-    /// Names of the sections that have a valid one.
-    pub(crate) fn section_names(&self) -> Vec<String> {
-        let (endian, data) = (self.endian, self.data);
-        let names = || {
-            let sections = self.header.section_headers(endian, data).ok()?;
-            let index = self.header.shstrndx(endian, data).ok()? as usize;
-            let strings = Strings::new(sections.get(index)?.data(endian, data).ok()?);
-            let name = |section: &Elf::SectionHeader| strings.get(section.sh_name(endian).into());
-            let names = sections.iter().skip(1).filter_map(|s| name(s).ok());
-            Some(names.map(str::to_owned).collect())
-        };
-        names().unwrap_or_default()
-    }
-
     /// String at the offset that a tag contains.
     pub(crate) fn string(
         &self,
@@ -232,73 +288,15 @@ impl<'d, Elf: FileHeader<Endian = Endianness>> Image<'d, Elf> {
             .transpose()
     }
 
-    /// The dynamic symbols, the null symbol at index 0 included.
-    pub(crate) fn symbols(&self) -> Result<&'d [Elf::Sym], Problem> {
-        let Some(address) = self.tag(elf::DT_SYMTAB) else {
-            return Ok(&[]);
-        };
-        let count = self.symbol_count()?;
-        if count == 0 {
-            return Ok(&[]);
-        }
-        self.at_address(address)?
-            .read_slice_at(0, count)
-            .map_err(|()| Problem::Malformed("symbol table reaches beyond its segment"))
+    /// The notes of a segment.
+    pub(crate) fn segment_notes(&self, segment: &Segment) -> Option<Notes<'d>> {
+        let data = (segment.kind == elf::PT_NOTE).then(|| segment.data(self.source));
+        Notes::new(self.endian, segment.align, data??).ok()
     }
 
-    /// The version of each of `symbols` symbols; empty for an image without versions.
-    pub(crate) fn symbol_versions(
-        &self,
-        symbols: usize,
-    ) -> Result<&'d [elf::Versym<Endianness>], Problem> {
-        let Some(address) = self.tag(elf::DT_VERSYM) else {
-            return Ok(&[]);
-        };
-        self.at_address(address)?
-            .read_slice_at(0, symbols)
-            .map_err(|()| Problem::Malformed("version table is shorter than the symbol table"))
-    }
-
-    /// Number of symbols. The dynamic section does not contain it, but the loader's hash tables reach
-    /// every symbol that can be found.
-    fn symbol_count(&self) -> Result<usize, Problem> {
-        if let Some(address) = self.tag(elf::DT_HASH) {
-            // gABI: nbucket, nchain, in words; nchain is the number of symbols. The word has 64
-            // bits in the psABIs of s390x and alpha.
-            let wide = self.header.is_class_64()
-                && matches!(
-                    self.header.e_machine(self.endian),
-                    elf::EM_S390 | elf::EM_ALPHA
-                );
-            let table = self.at_address(address)?;
-            let count = if wide {
-                table
-                    .read_at::<object::U64<Endianness>>(8)
-                    .map(|n| n.get(self.endian))
-            } else {
-                table
-                    .read_at::<object::U32<Endianness>>(4)
-                    .map(|n| n.get(self.endian).into())
-            };
-            let count = count.map_err(|()| Problem::Malformed("hash table is too short"))?;
-            return Ok(usize::try_from(count).unwrap_or(usize::MAX));
-        }
-        let Some(address) = self.tag(elf::DT_GNU_HASH) else {
-            let table = self
-                .sections
-                .iter()
-                .find(|s| s.sh_type(self.endian) == elf::SHT_DYNSYM);
-            let size = table.map(|s| s.sh_size(self.endian).into());
-            let count = size.map(|size: u64| size / size_of::<Elf::Sym>() as u64);
-            let count = count.and_then(|count| usize::try_from(count).ok());
-            return count.ok_or(Problem::Malformed("no hash table of symbols"));
-        };
-        let table = GnuHashTable::<Elf>::parse(self.endian, self.at_address(address)?)
-            .map_err(|_| Problem::Malformed("GNU hash table is too short"))?;
-        // An empty table: all symbols are imports, which are not in it.
-        let count = table
-            .symbol_table_length(self.endian)
-            .unwrap_or(table.symbol_base());
-        Ok(usize::try_from(count).unwrap_or(usize::MAX))
+    /// The notes of a section.
+    pub(crate) fn section_notes(&self, section: &Section) -> Option<Notes<'d>> {
+        let data = (section.kind == elf::SHT_NOTE).then(|| section.data(self.source));
+        Notes::new(self.endian, section.align, data??).ok()
     }
 }

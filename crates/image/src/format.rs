@@ -3,7 +3,7 @@
 use crate::error::Problem;
 
 /// Number of bytes that are scanned for a linker script, whose commands come early.
-const HEAD: usize = 4096;
+pub(crate) const HEAD: usize = 4096;
 
 /// Identifies bytes without the ELF magic, as the reason why they are not a library.
 pub(crate) fn identify(bytes: &[u8]) -> Problem {

@@ -6,8 +6,10 @@ use gpustub_core::symbols::SymbolList;
 use crate::archive::archive_members;
 use crate::device::{archive_device_code, read_device_code};
 use crate::edit::{Inspection, Problem, Replaced, Request, Unversioned, inspect, plan};
+use crate::elf::ElfImage;
+use crate::error::Error;
 use crate::ifs::to_ifs;
-use crate::image_facts::read_image;
+use crate::image_facts::{ImageFacts, read_image};
 use crate::link_facts::read_link_facts;
 use crate::relocatable::read_object;
 use crate::strings_scan::{code_may_contain, read_strings};
@@ -19,13 +21,15 @@ use crate::symbols::{Options, read_symbols};
 pub fn check(data: &[u8]) -> bool {
     // Values and errors are both fine; only a panic or an endless loop is not.
     let _ = read_link_facts(data);
-    if let Ok(facts) = read_image(data, &|_, _| true, &|_| ()) {
+    if let Ok(facts) = facts(data) {
         let notes: usize = facts.dlopen_notes.iter().map(String::len).sum();
         assert!(notes <= 1 << 20, "segments of notes may overlap");
     }
-    let _ = read_object(data, &|_, _| true);
-    let _ = read_strings(data, &[".so"], &|_| true, &|_| ());
-    let _ = code_may_contain(data, &["libcuda.so"], &|_| ());
+    if let Ok(image) = ElfImage::parse(data) {
+        let _ = read_object(&image, &|_, _| true);
+        let _ = read_strings(&image, &[".so"], &|_| true, &|_| ());
+        let _ = code_may_contain(&image, &["libcuda.so"], &|_| ());
+    }
     device(data);
     let Ok(list) = read_symbols(data, Options::default()) else {
         return false;
@@ -46,6 +50,10 @@ pub fn check(data: &[u8]) -> bool {
         "a list that was written reads as the same list"
     );
     true
+}
+
+fn facts(data: &[u8]) -> Result<ImageFacts, Error> {
+    read_image(&ElfImage::parse(data)?, &|_, _| true, &|_| ())
 }
 
 /// Edits `data`, and panics if the result violates a property. Returns whether `data` could be edited.
@@ -102,8 +110,8 @@ pub fn edit(data: &[u8]) -> bool {
     assert!(!after.needed.iter().any(replaced));
     assert!(!after.verneed.iter().any(|need| replaced(&need.file)));
     // The other reader reads what it could read before.
-    if let Ok(facts) = read_image(data, &|_, _| true, &|_| ()) {
-        let edited = read_image(&edited, &|_, _| true, &|_| ()).expect("still readable");
+    if let Ok(facts) = facts(data) {
+        let edited = self::facts(&edited).expect("still readable");
         assert_eq!(facts.exports, edited.exports);
         assert_eq!(facts.imports.len(), edited.imports.len());
         assert_eq!(edited.link.needed, after.needed);
@@ -123,10 +131,9 @@ pub fn archive(data: &[u8]) -> usize {
     for member in members.flatten() {
         // Members do not overlap, so that a small archive is not a large amount of work.
         left = left.checked_sub(member.data.len()).expect("no overlap");
-        read += usize::from(matches!(
-            read_object(member.data, &|_, _| true),
-            Ok(Some(_))
-        ));
+        let image = ElfImage::parse(member.data);
+        let object = image.and_then(|image| read_object(&image, &|_, _| true));
+        read += usize::from(matches!(object, Ok(Some(_))));
     }
     read
 }

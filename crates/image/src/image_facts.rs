@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use object::read::elf::{FileHeader, ProgramHeader, Sym};
-use object::{Endianness, elf};
+use object::read::elf::Note;
+use object::{Endianness, ReadRef, elf};
 
 use crate::consumed::{ConsumedFn, Reads};
 use crate::device::{DeviceCode, device_code};
 use crate::dlopen_notes::dlopen_notes;
-use crate::elf::{Image, for_class};
+use crate::elf::{ElfImage, Symbol, SymbolTable};
 use crate::error::{Error, Problem};
 use crate::file::with_file;
 use crate::link_facts::{LinkFacts, VersionNeeds, loader_facts};
@@ -81,85 +81,81 @@ pub struct ImageFacts {
 /// Selects the names to keep, by the name and, for imports, the version node.
 pub type Keep<'a> = &'a dyn Fn(&str, Option<&str>) -> bool;
 
-/// Reads the program or shared library in `bytes`. Only the names that `keep` accepts are kept: a
-/// framework has hundreds of thousands of others. `consumed` receives `bytes` from time to time: a large file
+/// Reads a parsed program or shared library. Only the names that `keep` accepts are kept: a framework has
+/// hundreds of thousands of others. `consumed` receives the bytes of the image from time to time: a large file
 /// need not stay in memory.
 ///
 /// A file that has no dynamic section and is not a program (an object file, separate debug data)
 /// is [`Problem::NoDynamicSymbols`].
 pub fn read_image(
-    bytes: &[u8],
+    image: &ElfImage<'_>,
     keep: Keep<'_>,
     consumed: ConsumedFn<'_>,
 ) -> Result<ImageFacts, Error> {
-    Ok(read(bytes, keep, &Reads::new(bytes, consumed))?)
+    Ok(image_facts(
+        image,
+        keep,
+        &Reads::new(image.data(), consumed),
+    )?)
 }
 
 /// [`read_image`] of a file; the error has its path.
 pub fn read_image_file(path: &Path, keep: Keep<'_>) -> Result<ImageFacts, Error> {
-    with_file(path, |bytes| read_image(bytes, keep, &|_| ()))
+    with_file(path, |bytes| {
+        read_image(&ElfImage::parse(bytes)?, keep, &|_| ())
+    })
 }
 
-fn read(bytes: &[u8], keep: Keep<'_>, reads: &Reads<'_>) -> Result<ImageFacts, Problem> {
-    for_class!(bytes, image_facts, keep, reads)
-}
-
-fn image_facts<Elf: FileHeader<Endian = Endianness>>(
-    bytes: &[u8],
+fn image_facts(
+    image: &ElfImage<'_>,
     keep: Keep<'_>,
     reads: &Reads<'_>,
 ) -> Result<ImageFacts, Problem> {
-    let image = Image::<Elf>::parse(bytes)?;
-    let segments = image.segments();
-    let has = |kind| segments.iter().any(|s| s.p_type(image.endian) == kind);
-    let kind = match (image.is_dynamic(), has(elf::PT_INTERP)) {
+    let kind = match (image.is_dynamic(), image.has_segment(elf::PT_INTERP)) {
         (true, true) => ImageKind::Program,
         // A position-independent static program (`-static-pie`) relocates itself.
-        (true, false) if is_program(&image) => ImageKind::Static,
+        (true, false) if is_program(image) => ImageKind::Static,
         (true, false) => ImageKind::Library,
-        (false, _) if has(elf::PT_LOAD) => ImageKind::Static,
+        (false, _) if image.has_segment(elf::PT_LOAD) => ImageKind::Static,
         (false, _) => return Err(Problem::NoDynamicSymbols(image.kind())),
     };
     let strings = image.strings()?;
     let mut facts = ImageFacts {
-        link: loader_facts(&image, &strings)?,
+        link: loader_facts(image, &strings)?,
         kind,
         ..ImageFacts::default()
     };
-    let required = VersionNeeds::read(&image, &strings)?;
-    dynamic_symbols(&image, &strings, &required, keep, reads, &mut facts)?;
+    let required = VersionNeeds::read(image, &strings)?;
+    dynamic_symbols(image, &strings, &required, keep, reads, &mut facts)?;
     facts.link.verneed = required.needs;
-    facts.x86_level = x86_level(&image);
-    facts.dlopen_notes = dlopen_notes(&image);
-    facts.device = device_code(&image, reads);
-    sections(&image, keep, reads, &mut facts);
+    facts.x86_level = x86_level(image);
+    facts.dlopen_notes = dlopen_notes(image);
+    facts.device = device_code(image, reads);
+    sections(image, keep, reads, &mut facts);
     Ok(facts)
 }
 
 /// Returns whether the image was linked as a program (`DF_1_PIE` of binutils and lld).
-fn is_program<Elf: FileHeader<Endian = Endianness>>(image: &Image<'_, Elf>) -> bool {
+fn is_program(image: &ElfImage<'_>) -> bool {
     let flags = image.tag(elf::DT_FLAGS_1).unwrap_or(0);
     flags & elf::DF_1_PIE.0 != 0
 }
 
 /// Level in the note GNU_PROPERTY_X86_ISA_1_NEEDED (x86-64 psABI, "Program Property"), which has a bit
 /// per level. Malformed notes count as absent: no loader rejects a file for them.
-fn x86_level<Elf: FileHeader<Endian = Endianness>>(image: &Image<'_, Elf>) -> u8 {
+fn x86_level(image: &ElfImage<'_>) -> u8 {
     let mut level = 0;
-    for segment in image.segments() {
-        let Ok(Some(mut notes)) = segment.notes(image.endian, image.data()) else {
+    for note in notes(image) {
+        if note.name() != elf::ELF_NOTE_GNU
+            || note.n_type(image.endian) != elf::NT_GNU_PROPERTY_TYPE_0
+        {
             continue;
-        };
-        while let Ok(Some(note)) = notes.next() {
-            let Some(mut properties) = note.gnu_properties(image.endian) else {
-                continue;
-            };
-            while let Ok(Some(property)) = properties.next() {
-                let data = match property.pr_type() {
-                    elf::GNU_PROPERTY_X86_ISA_1_NEEDED => property.data_u32(image.endian),
-                    _ => continue,
-                };
-                let bits = data.unwrap_or(0) & 0xf;
+        }
+        let mut rest = note.desc();
+        while let Some((kind, data)) = property(image, &mut rest) {
+            let bits = data.read_at::<object::U32<Endianness>>(0);
+            if let (elf::GNU_PROPERTY_X86_ISA_1_NEEDED, Ok(bits)) = (kind, bits) {
+                let bits = bits.get(image.endian) & 0xf;
                 level = level.max((u32::BITS - bits.leading_zeros()) as u8);
             }
         }
@@ -167,48 +163,56 @@ fn x86_level<Elf: FileHeader<Endian = Endianness>>(image: &Image<'_, Elf>) -> u8
     level
 }
 
-/// Whether the bytes are a shared library of stubs, by its note (`elf_table.h`), as the run time decides.
-pub fn is_stub_library(bytes: &[u8]) -> bool {
-    fn has_note<Elf: FileHeader<Endian = Endianness>>(bytes: &[u8]) -> Result<bool, Problem> {
-        let image = Image::<Elf>::parse(bytes)?;
-        for segment in image.segments() {
-            let Ok(Some(mut notes)) = segment.notes(image.endian, image.data()) else {
-                continue;
-            };
-            while let Ok(Some(note)) = notes.next() {
-                if note.name() == b"gpustub" {
-                    return Ok(true);
-                }
-            }
-        }
-        Ok(false)
-    }
-    let read = || -> Result<bool, Problem> { for_class!(bytes, has_note) };
-    read().unwrap_or(false)
+/// The notes of the segments, up to the first malformed one of each.
+fn notes<'d>(
+    image: &ElfImage<'d>,
+) -> impl Iterator<Item = Note<'d, elf::FileHeader64<Endianness>>> {
+    let segments = image.segments.iter();
+    let notes = segments.filter_map(|segment| image.segment_notes(segment));
+    notes.flat_map(|notes| notes.map_while(Result::ok))
 }
 
-fn dynamic_symbols<Elf: FileHeader<Endian = Endianness>>(
-    image: &Image<'_, Elf>,
+/// The next property of a note, which is aligned by the class of the file.
+fn property<'d>(
+    image: &ElfImage<'_>,
+    rest: &mut &'d [u8],
+) -> Option<(elf::GnuPropertyType, &'d [u8])> {
+    let word = |at: u64| {
+        let word = rest.read_at::<object::U32<Endianness>>(at).ok()?;
+        Some(word.get(image.endian))
+    };
+    let (kind, size) = (elf::GnuPropertyType(word(0)?), word(4)? as usize);
+    let align = if image.is_64 { 8 } else { 4 };
+    let data = rest.get(8..)?.get(..size)?;
+    *rest = rest.get((8 + size).next_multiple_of(align)..)?;
+    Some((kind, data))
+}
+
+/// Whether the bytes are a shared library of stubs, by its note (`elf_table.h`), as the run time decides.
+pub fn is_stub_library(bytes: &[u8]) -> bool {
+    let image = ElfImage::undamaged(bytes);
+    image.is_ok_and(|image| notes(&image).any(|note| note.name() == b"gpustub"))
+}
+
+fn dynamic_symbols(
+    image: &ElfImage<'_>,
     strings: &Strings<'_>,
     required: &VersionNeeds,
     keep: Keep<'_>,
     reads: &Reads<'_>,
     facts: &mut ImageFacts,
 ) -> Result<(), Problem> {
-    let endian = image.endian;
     let table = image.symbols()?;
     let versions = image.symbol_versions(table.len())?;
     let mut imports: Vec<(usize, Import)> = Vec::new();
-    let wanted = |symbol: &Elf::Sym| {
-        !symbol.is_local() && (symbol.is_undefined(endian) || is_function(symbol.st_type()))
-    };
-    let symbols = (table, endian);
-    for_names::<Elf>(symbols, strings, reads, wanted, |index, symbol, name| {
+    let wanted =
+        |symbol: &Symbol| !symbol.is_local() && (symbol.is_undefined() || is_function(symbol.kind));
+    for_names(table, strings, reads, wanted, |index, symbol, name| {
         let name = name?;
-        if symbol.is_undefined(endian) {
+        if symbol.is_undefined() {
             let version = versions
                 .get(index)
-                .and_then(|v| required.by_index.get(&v.0.get(endian).index().0))
+                .and_then(|v| required.by_index.get(&v.0.get(image.endian).index().0))
                 .map(|&version| required.version(version));
             if keep(name, version.map(|(_, node)| node)) {
                 let import = Import {
@@ -240,25 +244,27 @@ fn dynamic_symbols<Elf: FileHeader<Endian = Endianness>>(
 /// The names are read from the start of the string table to its end. Linkers scatter those of neighbours over it, so that
 /// in the order of the symbols the whole table would stay in memory: 87 MB of libtensorflow_cc. Of a large table one part
 /// after the other is read so, each from start to end.
-fn for_names<'d, Elf: FileHeader<Endian = Endianness>>(
-    (table, endian): (&[Elf::Sym], Endianness),
+fn for_names<'d>(
+    table: SymbolTable<'_>,
     strings: &Strings<'d>,
     reads: &Reads<'_>,
-    wanted: impl Fn(&Elf::Sym) -> bool,
-    mut read: impl FnMut(usize, &Elf::Sym, Result<&'d str, Problem>) -> Result<(), Problem>,
+    wanted: impl Fn(&Symbol) -> bool,
+    mut read: impl FnMut(usize, Symbol, Result<&'d str, Problem>) -> Result<(), Problem>,
 ) -> Result<(), Problem> {
     const PART: usize = 1 << 18;
     let mut places: Vec<(u32, usize)> = Vec::new();
-    for (part, start) in table.chunks(PART).zip((0..).step_by(PART)) {
-        reads.count(size_of_val(part));
-        let symbols = part.iter().zip(start..);
-        let symbols = symbols.filter(|(symbol, index)| *index != 0 && wanted(symbol));
-        places.extend(symbols.map(|(symbol, index)| (symbol.st_name(endian), index)));
+    for start in (0..table.len()).step_by(PART) {
+        reads.count(table.size_of(PART.min(table.len() - start)));
+        let symbols = table.range(start, PART);
+        let symbols = symbols.filter(|(index, symbol)| *index != 0 && wanted(symbol));
+        places.extend(symbols.map(|(index, symbol)| (symbol.name, index)));
         places.sort_unstable();
         for (place, index) in places.drain(..) {
             let name = strings.get(place.into());
             reads.count(name.as_ref().map_or(0, |name| name.len()));
-            read(index, &table[index], name)?;
+            if let Some(symbol) = table.get(index) {
+                read(index, symbol, name)?;
+            }
         }
     }
     Ok(())
@@ -271,29 +277,18 @@ pub(crate) fn is_function(kind: elf::SymbolType) -> bool {
     matches!(kind, elf::STT_FUNC | elf::STT_GNU_IFUNC | elf::STT_NOTYPE)
 }
 
-fn sections<Elf: FileHeader<Endian = Endianness>>(
-    image: &Image<'_, Elf>,
-    keep: Keep<'_>,
-    reads: &Reads<'_>,
-    facts: &mut ImageFacts,
-) {
-    let endian = image.endian;
+fn sections(image: &ElfImage<'_>, keep: Keep<'_>, reads: &Reads<'_>, facts: &mut ImageFacts) {
     // A file with truncated section headers still loads, but has no names.
     facts.sections = image.section_names();
     let Some((table, strings)) = image.full_symbols() else {
         return;
     };
-    let wanted = |symbol: &Elf::Sym| {
-        let exported = !symbol.is_local()
-            && matches!(
-                symbol.st_visibility(),
-                elf::STV_DEFAULT | elf::STV_PROTECTED
-            );
-        !exported && !symbol.is_undefined(endian) && is_function(symbol.st_type())
+    let wanted = |symbol: &Symbol| {
+        let exported = !symbol.is_local() && symbol.is_visible();
+        !exported && !symbol.is_undefined() && is_function(symbol.kind)
     };
-    let symbols = (table, endian);
     // A damaged name concerns its symbol only.
-    let _ = for_names::<Elf>(symbols, &strings, reads, wanted, |_, _, name| {
+    let _ = for_names(table, &strings, reads, wanted, |_, _, name| {
         let kept = name.ok().filter(|name| keep(name, None));
         facts.hidden.extend(kept.map(str::to_owned));
         Ok(())

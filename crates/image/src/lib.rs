@@ -40,6 +40,7 @@ pub use consumed::{ConsumedFn, FAULT_AROUND};
 pub use device::{
     DeviceCode, Module, REGISTER, archive_device_code, archive_device_code_file, read_device_code,
 };
+pub use elf::ElfImage;
 pub use error::{Error, Problem};
 pub use file::{read_link_facts_file, read_symbols_file};
 pub use ifs::to_ifs;

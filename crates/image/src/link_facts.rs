@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use object::read::elf::FileHeader;
 use object::{Bytes, Endianness, elf};
 
-use crate::elf::{Image, for_class};
+use crate::elf::ElfImage;
 use crate::error::{Error, Problem};
 use crate::strings::Strings;
 
@@ -37,15 +36,7 @@ pub struct LinkFacts {
 
 /// Reads the link facts of the program or shared library in `bytes`.
 pub fn read_link_facts(bytes: &[u8]) -> Result<LinkFacts, Error> {
-    Ok(read(bytes)?)
-}
-
-fn read(bytes: &[u8]) -> Result<LinkFacts, Problem> {
-    for_class!(bytes, facts)
-}
-
-fn facts<Elf: FileHeader<Endian = Endianness>>(bytes: &[u8]) -> Result<LinkFacts, Problem> {
-    let image = Image::<Elf>::parse(bytes)?;
+    let image = ElfImage::undamaged(bytes)?;
     let strings = image.strings()?;
     let mut facts = loader_facts(&image, &strings)?;
     facts.verneed = VersionNeeds::read(&image, &strings)?.needs;
@@ -53,9 +44,9 @@ fn facts<Elf: FileHeader<Endian = Endianness>>(bytes: &[u8]) -> Result<LinkFacts
 }
 
 /// Reads all link facts except the versions.
-pub(crate) fn loader_facts<Elf: FileHeader<Endian = Endianness>>(
-    image: &Image<'_, Elf>,
-    strings: &Strings<'_>,
+pub(crate) fn loader_facts<'d>(
+    image: &ElfImage<'d>,
+    strings: &Strings<'d>,
 ) -> Result<LinkFacts, Problem> {
     let own = image.string(strings, elf::DT_RUNPATH)?;
     let (runpath, rpath) = match own {
@@ -63,7 +54,7 @@ pub(crate) fn loader_facts<Elf: FileHeader<Endian = Endianness>>(
         None => (image.string(strings, elf::DT_RPATH)?, true),
     };
     let mut facts = LinkFacts {
-        machine: image.machine.clone(),
+        machine: image.machine(),
         soname: image.string(strings, elf::DT_SONAME)?,
         rpath: rpath && runpath.is_some(),
         runpath,
@@ -99,10 +90,7 @@ impl VersionNeeds {
         (&need.file, &need.nodes[version.node])
     }
 
-    pub(crate) fn read<Elf: FileHeader<Endian = Endianness>>(
-        image: &Image<'_, Elf>,
-        strings: &Strings<'_>,
-    ) -> Result<Self, Problem> {
+    pub(crate) fn read(image: &ElfImage<'_>, strings: &Strings<'_>) -> Result<Self, Problem> {
         let mut found = Self::default();
         let short = |()| Problem::Malformed("version needs are cut off");
         let Some(address) = image.tag(elf::DT_VERNEED) else {

@@ -3,12 +3,10 @@
 use std::collections::BTreeSet;
 
 use memchr::{memchr, memmem, memrchr};
-use object::read::elf::{FileHeader, SectionHeader};
-use object::{Endianness, elf};
+use object::elf;
 
 use crate::consumed::ConsumedFn;
-use crate::elf::{Image, for_class};
-use crate::error::{Error, Problem};
+use crate::elf::ElfImage;
 
 /// Maximum length of a string on each side of a needle: longer strings are cut.
 const REACH: usize = 512;
@@ -26,36 +24,33 @@ const STEP: usize = 1 << 20;
 /// deduplicated and sorted. NUL bytes delimit strings; bytes that are not UTF-8 are replaced. Device
 /// code is in separate sections, which are not scanned.
 pub fn read_strings(
-    bytes: &[u8],
+    image: &ElfImage<'_>,
     needles: &[&str],
     keep: &dyn Fn(&str) -> bool,
     consumed: ConsumedFn<'_>,
-) -> Result<BTreeSet<String>, Error> {
+) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut left = MAX_SCANNED;
-    for data in sections(bytes, Part::ReadOnlyData)?.flatten() {
+    for data in sections(image, Part::ReadOnlyData).into_iter().flatten() {
         let data = &data[..data.len().min(left)];
         left -= data.len();
         find(data, needles, keep, consumed, &mut found);
     }
-    Ok(found)
+    found
 }
 
 /// Returns the `strings` that machine code may build from constants, or that may begin a longer string
 /// built so. Compilers build short strings from constants in instructions; only the eight-byte constants
 /// of x86-64 can be recognised.
 pub fn code_may_contain<'t>(
-    bytes: &[u8],
+    image: &ElfImage<'_>,
     strings: &[&'t str],
     consumed: ConsumedFn<'_>,
 ) -> Vec<&'t str> {
     let (mut open, mut found): (Vec<&str>, Vec<&str>) =
         strings.iter().partition(|string| word(string).is_some());
     let mut left = MAX_SCANNED;
-    let Ok(sections) = sections(bytes, Part::Code) else {
-        return strings.to_vec();
-    };
-    for data in sections {
+    for data in sections(image, Part::Code) {
         let Some(data) = data.filter(|data| data.len() <= left) else {
             return strings.to_vec();
         };
@@ -97,40 +92,24 @@ enum Part {
 }
 
 /// Bytes of the sections; `None` for one that cannot be read.
-type Sections<'d> = std::vec::IntoIter<Option<&'d [u8]>>;
-
-fn sections(bytes: &[u8], part: Part) -> Result<Sections<'_>, Problem> {
-    for_class!(bytes, sections_of, part)
-}
-
-fn sections_of<Elf: FileHeader<Endian = Endianness>>(
-    bytes: &[u8],
-    part: Part,
-) -> Result<Sections<'_>, Problem> {
-    let image = Image::<Elf>::parse(bytes)?;
-    let (endian, data) = (image.endian, image.data());
-    let is_code = part == Part::Code;
+fn sections<'d>(image: &ElfImage<'d>, part: Part) -> Vec<Option<&'d [u8]>> {
     // A file with truncated section headers still loads, but has no sections to scan.
-    let sections = image.header().sections(endian, data);
-    let (false, Ok(sections)) = (
-        is_code && image.header().e_machine(endian) != elf::EM_X86_64,
-        sections,
-    ) else {
-        return Ok(vec![None].into_iter());
+    let sections = image.named_sections();
+    let is_foreign = part == Part::Code && image.header.machine != elf::EM_X86_64;
+    let Some(sections) = sections.filter(|_| !is_foreign) else {
+        return vec![None];
     };
-    let wanted = sections.iter().filter(|section| {
-        let name = sections.section_name(endian, section).unwrap_or_default();
-        let wanted = match part {
+    let sections = sections.filter(|(name, section)| {
+        let is_part = match part {
             // `.lrodata` is `.rodata` of the large code model (x86-64 psABI, "Special Sections").
             Part::ReadOnlyData => name.starts_with(b".rodata") || name.starts_with(b".lrodata"),
-            Part::Code => section.sh_flags(endian).contains(elf::SHF_EXECINSTR),
+            Part::Code => section.flags & elf::SHF_EXECINSTR.0 != 0,
         };
-        wanted && section.sh_type(endian) == elf::SHT_PROGBITS
+        is_part && section.kind == elf::SHT_PROGBITS
     });
-    let found: Vec<_> = wanted
-        .map(|section| section.data(endian, data).ok())
-        .collect();
-    Ok(found.into_iter())
+    sections
+        .map(|(_, section)| section.data(image.source))
+        .collect()
 }
 
 fn find(

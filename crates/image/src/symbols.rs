@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 
 use gpustub_core::suggest::nearest;
 use gpustub_core::symbols::{Kind, Symbol, SymbolList, is_name};
-use object::read::elf::{FileHeader, Sym};
 use object::{Bytes, Endianness, elf};
 
-use crate::elf::{Image, for_class};
+use crate::elf::ElfImage;
 use crate::error::{Error, Problem};
 use crate::strings::Strings;
 
@@ -25,7 +24,7 @@ pub struct Options<'a> {
 /// Omits symbols that no program can bind to (local, hidden and undefined ones), and the absolute
 /// symbols that linkers add for the version nodes themselves.
 pub fn read_symbols(bytes: &[u8], options: Options<'_>) -> Result<SymbolList, Error> {
-    let list = read(bytes, options)?;
+    let list = exports(bytes, options)?;
     let missing: Vec<_> = (options.require.iter())
         .filter(|name| list.lookup(name).is_empty())
         .map(|name| {
@@ -40,26 +39,17 @@ pub fn read_symbols(bytes: &[u8], options: Options<'_>) -> Result<SymbolList, Er
     }
 }
 
-fn read(bytes: &[u8], options: Options<'_>) -> Result<SymbolList, Problem> {
-    for_class!(bytes, exports, options)
-}
-
-fn exports<Elf: FileHeader<Endian = Endianness>>(
-    bytes: &[u8],
-    options: Options<'_>,
-) -> Result<SymbolList, Problem> {
-    let image = Image::<Elf>::parse(bytes)?;
-    if let Some(expected) = options
-        .expect_machine
-        .filter(|&machine| machine != image.machine)
-    {
+fn exports(bytes: &[u8], options: Options<'_>) -> Result<SymbolList, Problem> {
+    let image = ElfImage::undamaged(bytes)?;
+    let machine = image.machine();
+    if let Some(expected) = options.expect_machine.filter(|&name| name != machine) {
         return Err(Problem::Machine {
-            found: image.machine,
+            found: machine,
             expected: expected.to_owned(),
         });
     }
     let table = image.symbols()?;
-    if !image.is_dynamic() || table.is_empty() {
+    if !image.is_dynamic() || table.len() == 0 {
         return Err(Problem::NoDynamicSymbols(image.kind()));
     }
     let strings = image.strings()?;
@@ -71,24 +61,20 @@ fn exports<Elf: FileHeader<Endian = Endianness>>(
     }
     let mut list = SymbolList {
         soname,
-        machine: Some(image.machine.clone()),
+        machine: Some(machine),
         ..SymbolList::default()
     };
-    for (index, symbol) in table.iter().enumerate() {
-        let visible = matches!(
-            symbol.st_visibility(),
-            elf::STV_DEFAULT | elf::STV_PROTECTED
-        );
-        if !visible || symbol.is_local() || symbol.is_undefined(image.endian) {
+    for (index, symbol) in table.iter() {
+        if !symbol.is_visible() || symbol.is_local() || symbol.is_undefined() {
             continue;
         }
-        let Some(kind) = kind(symbol.st_type()) else {
+        let Some(kind) = kind(symbol.kind) else {
             continue;
         };
-        let name = strings.get(symbol.st_name(image.endian).into())?;
+        let name = strings.get(symbol.name.into())?;
         let (version, compat) = versions.node_of(index)?;
         // The symbol of the version node `N` is absolute and has the name `N`.
-        if symbol.is_absolute(image.endian) && version == Some(name) {
+        if symbol.is_absolute() && version == Some(name) {
             continue;
         }
         if !is_name(name) || version.is_some_and(|version| !is_name(version)) {
@@ -102,11 +88,7 @@ fn exports<Elf: FileHeader<Endian = Endianness>>(
             weak: symbol.is_weak(),
             version: version.map(str::to_owned),
             compat,
-            size: if kind.is_data() {
-                symbol.st_size(image.endian).into()
-            } else {
-                0
-            },
+            size: if kind.is_data() { symbol.size } else { 0 },
             returns: None,
             releases: Vec::new(),
         });
@@ -137,11 +119,7 @@ struct Versions<'d> {
 }
 
 impl<'d> Versions<'d> {
-    fn read<Elf: FileHeader<Endian = Endianness>>(
-        image: &Image<'d, Elf>,
-        strings: &Strings<'d>,
-        symbols: usize,
-    ) -> Result<Self, Problem> {
+    fn read(image: &ElfImage<'d>, strings: &Strings<'d>, symbols: usize) -> Result<Self, Problem> {
         let mut versions = Self {
             endian: image.endian,
             symbols: &[],

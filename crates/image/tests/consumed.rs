@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::fs;
 use std::process::Command;
 
-use gpustub_image::read_image;
+use gpustub_image::{ElfImage, read_image};
 
 /// Number of reports while a library with `count` functions is read.
 fn reports(count: usize) -> usize {
@@ -25,7 +25,8 @@ fn reports(count: usize) -> usize {
         assert_eq!(part.as_ptr_range(), bytes.as_ptr_range());
         reports.set(reports.get() + 1);
     };
-    let facts = read_image(&bytes, &|_, _| true, &consumed).unwrap();
+    let image = ElfImage::parse(&bytes).unwrap();
+    let facts = read_image(&image, &|_, _| true, &consumed).unwrap();
     assert_eq!(facts.exports.len(), count);
     reports.get()
 }

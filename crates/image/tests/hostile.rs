@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 
 use damage::{changes, overwritten as damaged};
 use gpustub_image::fuzz::{archive as check_archive, check, edit as check_edit};
-use gpustub_image::read_image;
+use gpustub_image::{ElfImage, read_image, read_object};
 use library::{KINDS, build, build_importer, run};
 use proptest::prelude::*;
 
@@ -33,7 +33,8 @@ fn small() -> &'static [u8] {
         let flags = ["-DVERSIONED", "-DIFUNC", "-Wl,--hash-style=both", "-s"];
         let source = format!("{KINDS}{NOTES}");
         let bytes = std::fs::read(build(directory.path(), &["cc"], &source, &flags)).unwrap();
-        let facts = read_image(&bytes, &|_, _| true, &|_| ()).unwrap();
+        let image = ElfImage::parse(&bytes).unwrap();
+        let facts = read_image(&image, &|_, _| true, &|_| ()).unwrap();
         let mut notes = facts.dlopen_notes;
         notes.sort(); // gcc reverses them
         assert_eq!(notes, ["[1]", "[2]"]);
@@ -159,7 +160,8 @@ fn objects_of_an_archive_have_names() {
     let mut found = Vec::new();
     for member in gpustub_image::archive_members(archive()).unwrap() {
         let member = member.unwrap();
-        let facts = gpustub_image::read_object(member.data, &|name, _| name != "absent");
+        let object = ElfImage::parse(member.data).unwrap();
+        let facts = read_object(&object, &|name, _| name != "absent");
         let facts = facts.unwrap().unwrap();
         let imports: Vec<_> = facts.imports.into_iter().map(|i| i.name).collect();
         let name = String::from_utf8_lossy(member.name).into_owned();
@@ -214,7 +216,8 @@ fn names_are_counted_before_they_are_kept() {
         word(&mut bytes, at + 56, entry, 8);
     }
     word(&mut bytes, 40, sections as u64, 8); // e_shoff
-    let error = gpustub_image::read_object(&bytes, &|_, _| true).unwrap_err();
+    let object = ElfImage::parse(&bytes).unwrap();
+    let error = read_object(&object, &|_, _| true).unwrap_err();
     assert_eq!(
         error.to_string(),
         "the file is malformed: names add up to too much text"

@@ -50,7 +50,7 @@ const ITEMS: [&str; 8] = [
 fn read_into(contents: &mut Contents, tokens: TokenStream, top: bool) {
     let tokens: Vec<TokenTree> = tokens.into_iter().collect();
     let mut at = 0;
-    let (mut is_public, mut path_attribute) = (false, None);
+    let mut path_attribute = None;
     while at < tokens.len() {
         if let Some(attribute) = attribute(&tokens[at..]) {
             if is_for_tests(attribute) {
@@ -63,12 +63,12 @@ fn read_into(contents: &mut Contents, tokens: TokenStream, top: bool) {
             continue;
         }
         match &tokens[at] {
-            TokenTree::Ident(word) if *word == "pub" => is_public = true,
+            TokenTree::Ident(word) if *word == "pub" => {}
             TokenTree::Ident(word) if *word == "use" => {
                 let end = position(&tokens, at, ';');
                 let mut prefix = Vec::new();
                 import(contents, &tokens[at + 1..end], &mut prefix);
-                (at, is_public) = (end, false);
+                at = end;
             }
             TokenTree::Ident(word) if *word == "mod" && top => {
                 let name = tokens.get(at + 1).map(ToString::to_string);
@@ -82,7 +82,7 @@ fn read_into(contents: &mut Contents, tokens: TokenStream, top: bool) {
                         path: path_attribute.take(),
                     }),
                 }
-                (at, is_public) = (at + 2, false);
+                at += 2;
             }
             TokenTree::Ident(word) => {
                 let is_item = top && ITEMS.iter().any(|item| word == item);
@@ -95,14 +95,8 @@ fn read_into(contents: &mut Contents, tokens: TokenStream, top: bool) {
                 }
                 at = path(contents, &tokens, at, word);
             }
-            TokenTree::Group(group) => {
-                // `pub(crate)` leaves the next item public.
-                let is_body = group.delimiter() != Delimiter::Parenthesis;
-                is_public &= !is_body;
-                read_into(contents, group.stream(), false);
-            }
-            TokenTree::Punct(sign) => is_public &= sign.as_char() != ';',
-            TokenTree::Literal(_) => {}
+            TokenTree::Group(group) => read_into(contents, group.stream(), false),
+            TokenTree::Punct(_) | TokenTree::Literal(_) => {}
         }
         at += 1;
     }

@@ -12,9 +12,9 @@ pub(super) struct Dynamic {
 }
 
 impl Dynamic {
-    pub(super) fn new(entries: &[(DynamicTag, u64)]) -> Self {
+    pub(super) fn new(entries: impl Iterator<Item = (DynamicTag, u64)>) -> Self {
         Self {
-            entries: entries.to_vec(),
+            entries: entries.collect(),
         }
     }
 

@@ -8,12 +8,13 @@ use object::elf::{
     self, PT_GNU_PROPERTY, PT_INTERP, PT_LOAD, PT_NOTE, PT_PHDR, SHF_ALLOC, SHT_NOBITS,
 };
 
-use super::headers::{SEGMENT, Section, Segment};
-use super::image::{Image, PAGE};
+use super::headers::SEGMENT;
+use super::image::PAGE;
 use super::layout::{Layout, Room};
 use super::problem::Problem;
-use super::source::u32_at;
-use super::symbol::SYMBOL;
+use super::symbols::SYMBOL;
+use super::words::u32_at;
+use crate::elf::{ElfImage, Section, Segment};
 
 /// Tags whose tables may move: no other table and no code refers to them.
 pub(super) const MOVABLE: [elf::DynamicTag; 3] = [elf::DT_GNU_HASH, elf::DT_HASH, elf::DT_SYMTAB];
@@ -47,7 +48,7 @@ pub(super) struct Evicted {
 impl Evicted {
     /// Finds the range behind the program headers; it ends where no section or segment is cut. `symbols` is
     /// the number of symbols of the image.
-    pub(super) fn find(image: &Image<'_>, symbols: u64) -> Result<Self, Problem> {
+    pub(super) fn find(image: &ElfImage<'_>, symbols: u64) -> Result<Self, Problem> {
         let none = Problem::Layout("no place for a program header");
         let start = image.header.phoff + image.segments.len() as u64 * SEGMENT;
         let mut loads = image.loads();
@@ -55,10 +56,10 @@ impl Evicted {
             .find(|s| s.offset <= image.header.phoff && start <= s.offset + s.filesz)
             .ok_or(none.clone())?;
         // Without section headers nothing says where a table ends.
-        if image.sections.is_empty() {
+        if image.counted_sections().is_empty() {
             return Err(none);
         }
-        let sections = image.sections.iter().filter(|s| is_loaded(s));
+        let sections = image.counted_sections().iter().filter(|s| is_loaded(s));
         // Section headers may lie.
         let is_true = |s: &Section| image.offset_of(s.addr, s.size) == Ok(s.offset);
         if !sections.clone().all(is_true) {
@@ -95,7 +96,7 @@ impl Evicted {
         // Section headers may be incomplete, too: other bytes than zeros belong to a section.
         let zeros = |bytes: &[u8]| bytes.iter().all(|&byte| byte == 0);
         let gap = image.source.bytes(start, end - start);
-        if is_empty && !gap.is_some_and(|bytes| zeros(&bytes)) {
+        if is_empty && !gap.is_some_and(zeros) {
             return Err(none);
         }
         let evicted = Self {
@@ -105,13 +106,13 @@ impl Evicted {
         // The dynamic section has the tables that the loader reads.
         let place = evicted.address..evicted.address + (end - start);
         let is_inside = |address: u64| place.contains(&address);
-        let tables = image.dynamic.iter().filter(|(tag, _)| TABLES.contains(tag));
+        let tables = image.dynamic().filter(|(tag, _)| TABLES.contains(tag));
         for (tag, address) in tables.filter(|(_, address)| is_inside(*address)) {
             let is_section = image
-                .sections
+                .counted_sections()
                 .iter()
-                .any(|s| s.addr == *address && is_loaded(s));
-            if !MOVABLE.contains(tag) || !is_section {
+                .any(|s| s.addr == address && is_loaded(s));
+            if !MOVABLE.contains(&tag) || !is_section {
                 return Err(none);
             }
         }
@@ -136,7 +137,7 @@ fn is_loaded(section: &Section) -> bool {
 
 /// Whether a section may move: it is a note, the interpreter, or a whole table of the dynamic section, of an
 /// image with this number of symbols.
-fn may_move(image: &Image<'_>, symbols: u64, section: &Section) -> bool {
+fn may_move(image: &ElfImage<'_>, symbols: u64, section: &Section) -> bool {
     let is = |tag: elf::DynamicTag| image.tag(tag) == Some(section.addr);
     let word = |at: u64| {
         let bytes = section
@@ -145,7 +146,7 @@ fn may_move(image: &Image<'_>, symbols: u64, section: &Section) -> bool {
             .map(|address| image.bytes_at(address, 4));
         bytes
             .and_then(Result::ok)
-            .map_or(0, |bytes| u64::from(u32_at(&bytes, 0)))
+            .map_or(0, |bytes| u64::from(u32_at(bytes, 0)))
     };
     match section.kind {
         elf::SHT_NOTE => true,
@@ -166,7 +167,7 @@ impl Layout {
     /// Adds a segment of `size` bytes at the end of the file, to which `evicted` moves, at offset `at`.
     pub(super) fn add_segment(
         &mut self,
-        image: &Image<'_>,
+        image: &ElfImage<'_>,
         size: u64,
         is_writable: bool,
         evicted: &Evicted,

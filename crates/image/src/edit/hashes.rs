@@ -1,22 +1,21 @@
 //! Hash tables of symbols. The loader finds the symbols of an image by them, so that each symbol of a table has
 //! to be where its name leads (`do_lookup_x` of glibc).
 
-use std::borrow::Cow;
 use std::ops::Range;
 
 use object::elf;
 
-use super::image::Image;
 use super::problem::Problem;
 use super::relocations::Relocations;
-use super::source::{u32_at, u64_at};
-use super::symbol::{SYMBOL, Symbol};
+use super::symbols::SYMBOL;
+use super::words::{u32_at, u64_at};
+use crate::elf::{ElfImage, Symbol, SymbolTable};
 use crate::strings::Strings;
 
 /// Number of symbols: as `DT_HASH` has it, or up to the last symbol that `DT_GNU_HASH`, which has no
 /// imports, a relocation or the section header knows. `address` is that of the symbol table.
 pub(super) fn count(
-    image: &Image<'_>,
+    image: &ElfImage<'_>,
     address: u64,
     relocations: &Relocations,
 ) -> Result<u32, Problem> {
@@ -30,7 +29,7 @@ pub(super) fn count(
             count
         }
         (None, gnu) => {
-            let mut sections = image.sections.iter();
+            let mut sections = image.counted_sections().iter();
             let section = sections.find(|s| s.kind == elf::SHT_DYNSYM && s.addr == address);
             let section = section.map_or(0, |section| section.size / SYMBOL);
             let section = u32::try_from(section).unwrap_or(u32::MAX);
@@ -43,24 +42,24 @@ pub(super) fn count(
     Ok(count)
 }
 
-/// Checks that each symbol of the tables is in the list of its name's hash. `symbol` returns a symbol of the
-/// table that [`count`] counts.
+/// Checks that each symbol of the tables is in the list of its name's hash. `symbols` is the table that
+/// [`count`] counts.
 pub(super) fn check(
-    image: &Image<'_>,
+    image: &ElfImage<'_>,
     strings: &[u8],
-    symbol: &dyn Fn(u32) -> Option<Symbol>,
+    symbols: SymbolTable<'_>,
 ) -> Result<(), Problem> {
     if let Some(table) = Gnu::read(image)? {
-        table.check(image, &Strings::new(strings), symbol)?;
+        table.check(image, &Strings::new(strings), symbols)?;
     }
     if let Some(table) = Sysv::read(image)? {
-        table.check(image, &Strings::new(strings), symbol)?;
+        table.check(image, &Strings::new(strings), symbols)?;
     }
     Ok(())
 }
 
 /// Addresses of the tables.
-pub(super) fn ranges(image: &Image<'_>) -> Result<Vec<Range<u64>>, Problem> {
+pub(super) fn ranges(image: &ElfImage<'_>) -> Result<Vec<Range<u64>>, Problem> {
     let mut found = Vec::new();
     if let Some(table) = Gnu::read(image)? {
         let symbols = table.count(image)?.saturating_sub(table.base);
@@ -88,12 +87,12 @@ struct Sysv {
 }
 
 impl Sysv {
-    fn read(image: &Image<'_>) -> Result<Option<Self>, Problem> {
+    fn read(image: &ElfImage<'_>) -> Result<Option<Self>, Problem> {
         let Some(address) = image.tag(elf::DT_HASH) else {
             return Ok(None);
         };
         let head = image.bytes_at(address, 8)?;
-        let (buckets, chains) = (u32_at(&head, 0), u32_at(&head, 4));
+        let (buckets, chains) = (u32_at(head, 0), u32_at(head, 4));
         let words = 2 + u64::from(buckets) + u64::from(chains);
         image.offset_of(address, 4 * words)?;
         Ok(Some(Self {
@@ -105,26 +104,27 @@ impl Sysv {
 
     fn check(
         &self,
-        image: &Image<'_>,
+        image: &ElfImage<'_>,
         strings: &Strings<'_>,
-        symbol: &dyn Fn(u32) -> Option<Symbol>,
+        symbols: SymbolTable<'_>,
     ) -> Result<(), Problem> {
         let wrong = Problem::Malformed("hash table does not lead to its symbols");
         let words = u64::from(self.buckets) + u64::from(self.chains);
         let table = image.bytes_at(self.address, 4 * words)?;
-        let next = |at: u32| u32_at(&table, 4 * at as usize);
+        let next = |at: u32| u32_at(table, 4 * at as usize);
         let mut left = self.chains;
         for bucket in 0..self.buckets {
             let mut index = next(bucket);
             while index != 0 {
                 // A symbol has one hash, so that lists with more symbols than the table have a circle.
                 left = left.checked_sub(1).ok_or(wrong.clone())?;
-                let found = symbol(index).filter(|_| index < self.chains);
-                let name = name(strings, &found.ok_or(wrong.clone())?)?;
+                let symbol = symbols.get(index as usize);
+                let symbol = symbol.filter(|_| index < self.chains);
+                let name = name(strings, &symbol.ok_or(wrong.clone())?)?;
                 if elf::hash(name) % self.buckets != bucket {
                     return Err(wrong);
                 }
-                index = u32_at(&table, 4 * (self.buckets as usize + index as usize));
+                index = u32_at(table, 4 * (self.buckets as usize + index as usize));
             }
         }
         Ok(())
@@ -144,12 +144,12 @@ struct Gnu {
 }
 
 impl Gnu {
-    fn read(image: &Image<'_>) -> Result<Option<Self>, Problem> {
+    fn read(image: &ElfImage<'_>) -> Result<Option<Self>, Problem> {
         let Some(address) = image.tag(elf::DT_GNU_HASH) else {
             return Ok(None);
         };
         let head = image.bytes_at(address, 16)?;
-        let word = |at: usize| u32_at(&head, 4 * at);
+        let word = |at: usize| u32_at(head, 4 * at);
         if !word(2).is_power_of_two() {
             return Err(Problem::Malformed("GNU hash table is invalid"));
         }
@@ -171,12 +171,12 @@ impl Gnu {
         self.buckets_address() + 4 * u64::from(self.buckets)
     }
 
-    fn buckets<'s>(&self, image: &Image<'s>) -> Result<Cow<'s, [u8]>, Problem> {
+    fn buckets<'s>(&self, image: &ElfImage<'s>) -> Result<&'s [u8], Problem> {
         image.bytes_at(self.buckets_address(), 4 * u64::from(self.buckets))
     }
 
     /// Number of symbols up to the last one in the table.
-    fn count(&self, image: &Image<'_>) -> Result<u32, Problem> {
+    fn count(&self, image: &ElfImage<'_>) -> Result<u32, Problem> {
         let buckets = self.buckets(image)?;
         let firsts = buckets.chunks_exact(4).map(|bucket| u32_at(bucket, 0));
         let Some(mut last) = firsts.max().filter(|&last| last != 0) else {
@@ -186,7 +186,7 @@ impl Gnu {
         let skipped = last.checked_sub(self.base).ok_or(cut)?;
         let mut chain = self.hashes_address() + 4 * u64::from(skipped);
         // The lowest bit marks the end of a chain.
-        while u32_at(&image.bytes_at(chain, 4)?, 0) & 1 == 0 {
+        while u32_at(image.bytes_at(chain, 4)?, 0) & 1 == 0 {
             chain += 4;
             last = last.saturating_add(1);
         }
@@ -195,30 +195,32 @@ impl Gnu {
 
     fn check(
         &self,
-        image: &Image<'_>,
+        image: &ElfImage<'_>,
         strings: &Strings<'_>,
-        symbol: &dyn Fn(u32) -> Option<Symbol>,
+        symbols: SymbolTable<'_>,
     ) -> Result<(), Problem> {
         let wrong = Problem::Malformed("GNU hash table does not lead to its symbols");
         let filter = image.bytes_at(self.address, 8 * u64::from(self.bloom))?;
         let buckets = self.buckets(image)?;
-        let symbols = self.count(image)?.saturating_sub(self.base);
-        let hashes = image.bytes_at(self.hashes_address(), 4 * u64::from(symbols))?;
+        let listed_symbols = self.count(image)?.saturating_sub(self.base);
+        let hashes = image.bytes_at(self.hashes_address(), 4 * u64::from(listed_symbols))?;
         for (bucket, first) in buckets.chunks_exact(4).enumerate() {
             let mut index = u32_at(first, 0);
             if index == 0 {
                 continue;
             }
             loop {
-                let at = index.checked_sub(self.base).filter(|&at| at < symbols);
+                let at = index
+                    .checked_sub(self.base)
+                    .filter(|&at| at < listed_symbols);
                 let at = 4 * at.ok_or(wrong.clone())? as usize;
-                let found = symbol(index).ok_or(wrong.clone())?;
-                let hash = elf::gnu_hash(name(strings, &found)?);
-                let listed = u32_at(&hashes, at);
+                let symbol = symbols.get(index as usize).ok_or(wrong.clone())?;
+                let hash = elf::gnu_hash(name(strings, &symbol)?);
+                let listed = u32_at(hashes, at);
                 // bfd also lists some imports.
                 if hash | 1 != listed | 1
                     || hash as usize % (buckets.len() / 4) != bucket
-                    || !self.passes(&filter, hash)
+                    || !self.passes(filter, hash)
                 {
                     return Err(wrong);
                 }

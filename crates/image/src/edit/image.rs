@@ -1,16 +1,12 @@
-//! An image, as the loader reads it: program headers and the dynamic section. What the loader would
-//! reject or not survive is an error here, because an edited image must load.
-
-use std::borrow::Cow;
+//! Rules for images: what the loader would reject or not survive is an error here, because an edited image must
+//! load.
 
 use object::elf::{
     self, DynamicTag, EM_AARCH64, EM_LOONGARCH, EM_PPC64, EM_RISCV, EM_X86_64, PT_DYNAMIC,
 };
 
-use super::headers::{Header, Section, Segment};
 use super::problem::Problem;
-use super::source::{Source, u64_at};
-use crate::machine::machine_name;
+use crate::elf::{ElfImage, Section, Segment};
 
 /// Smallest page of the supported machines: segments never share one.
 pub(super) const PAGE: u64 = 4096;
@@ -19,82 +15,64 @@ pub(super) const PAGE: u64 = 4096;
 pub(super) const DYN: u64 = 16;
 
 /// Maximum number of entries of a dynamic section; real ones have about 40, and one per library.
-const ENTRIES: u64 = 16 * 1024;
+const MAX_ENTRIES: usize = 16 * 1024;
 
-/// A parsed image.
-pub(super) struct Image<'s> {
-    pub(super) source: &'s dyn Source,
-    pub(super) header: Header,
-    pub(super) segments: Vec<Segment>,
-    pub(super) sections: Vec<Section>,
-    /// Entries of the dynamic section before `DT_NULL`.
-    pub(super) dynamic: Vec<(DynamicTag, u64)>,
-    /// Index of `PT_DYNAMIC`.
-    pub(super) dynamic_segment: usize,
-}
-
-impl<'s> Image<'s> {
-    pub(super) fn read(source: &'s dyn Source) -> Result<Self, Problem> {
-        let header = Header::read(source)?;
-        match header.kind {
+impl<'d> ElfImage<'d> {
+    /// Checks the headers and the dynamic section.
+    pub(super) fn check_loadable(&self) -> Result<(), Problem> {
+        self.header.check()?;
+        match self.header.kind {
             elf::ET_EXEC | elf::ET_DYN => {}
             _ => return Err(Problem::NotImage),
         }
-        match header.machine {
+        match self.header.machine {
             EM_X86_64 | EM_AARCH64 | EM_RISCV | EM_PPC64 | EM_LOONGARCH => {}
-            machine => return Err(Problem::Machine(machine_name(machine, true, true))),
+            _ => return Err(Problem::Machine(self.machine())),
         }
-        let segments = header.segments(source)?;
-        let mut dynamics = (0..segments.len()).filter(|&i| segments[i].kind == PT_DYNAMIC);
-        let dynamic_segment = dynamics.next().ok_or(Problem::Static)?;
-        if dynamics.next().is_some() {
-            return Err(Problem::Malformed("two dynamic sections"));
+        if self.segments.len() != usize::from(self.header.phnum) {
+            return Err(Problem::Truncated("program headers"));
         }
-        let mut image = Self {
-            source,
-            sections: header.sections(source)?,
-            header,
-            segments,
-            dynamic: Vec::new(),
-            dynamic_segment,
-        };
-        image.check_segments()?;
-        image.read_dynamic()?;
-        Ok(image)
+        let dynamics = self.segments.iter().filter(|s| s.kind == PT_DYNAMIC);
+        match dynamics.count() {
+            0 => return Err(Problem::Static),
+            1 => {}
+            _ => return Err(Problem::Malformed("two dynamic sections")),
+        }
+        let has_sections = self.header.shoff != 0 && self.header.shnum != 0;
+        if has_sections && self.sections().len() != usize::from(self.header.shnum) {
+            return Err(Problem::Truncated("section headers"));
+        }
+        self.check_segments()?;
+        self.check_dynamic_segment()
     }
 
-    pub(super) fn loads(&self) -> impl Iterator<Item = &Segment> {
-        self.segments.iter().filter(|segment| segment.is_load())
-    }
-
-    fn read_dynamic(&mut self) -> Result<(), Problem> {
-        let segment = &self.segments[self.dynamic_segment];
-        let cut = Problem::Malformed("dynamic section is cut off");
+    fn check_dynamic_segment(&self) -> Result<(), Problem> {
+        let segment = self.own_dynamic_segment()?;
         // The loader reads it at its address.
         let mapped = self.offset_of(segment.vaddr, segment.filesz);
         if mapped != Ok(segment.offset) || segment.vaddr % 8 != 0 {
             return Err(Problem::Malformed("dynamic section is not in its segment"));
         }
-        let size = segment.filesz.min(ENTRIES * DYN);
-        let bytes = self.source.bytes(segment.offset, size).ok_or(cut.clone())?;
-        for entry in bytes.chunks_exact(DYN as usize) {
-            match DynamicTag(u64_at(entry, 0) as i64) {
-                elf::DT_NULL => return Ok(()),
-                tag => self.dynamic.push((tag, u64_at(entry, 8))),
-            }
+        let mut entries = self.dynamic_entries().take(MAX_ENTRIES);
+        if entries.any(|(tag, _)| tag == elf::DT_NULL) {
+            Ok(())
+        } else {
+            Err(Problem::Malformed("dynamic section is cut off"))
         }
-        Err(cut)
     }
 
-    /// Values of a tag of the dynamic section.
-    pub(super) fn tags(&self, tag: DynamicTag) -> impl Iterator<Item = u64> {
-        let entries = self.dynamic.iter().filter(move |entry| entry.0 == tag);
-        entries.map(|entry| entry.1)
+    /// The segment of the dynamic section, which an image that was checked has.
+    pub(super) fn own_dynamic_segment(&self) -> Result<&Segment, Problem> {
+        self.dynamic_segment().ok_or(Problem::Static)
     }
 
-    /// The value of a tag. Of repeated entries the last one counts, as in glibc's `elf_get_dynamic_info`.
-    pub(super) fn tag(&self, tag: DynamicTag) -> Option<u64> {
-        self.tags(tag).last()
+    /// The section headers that the ELF header counts. `sstrip` and packers leave the offset of removed headers, where
+    /// an extended count would be read from other bytes.
+    pub(super) fn counted_sections(&self) -> &[Section] {
+        match self.header.shnum {
+            0 => &[],
+            _ => self.sections(),
+        }
     }
 
     /// The value of a tag that must be present.
@@ -113,14 +91,14 @@ impl<'s> Image<'s> {
     }
 
     /// Bytes of an address range.
-    pub(super) fn bytes_at(&self, address: u64, size: u64) -> Result<Cow<'s, [u8]>, Problem> {
+    pub(super) fn bytes_at(&self, address: u64, size: u64) -> Result<&'d [u8], Problem> {
         let offset = self.offset_of(address, size)?;
         let bytes = self.source.bytes(offset, size);
         bytes.ok_or(Problem::Truncated("last segment"))
     }
 
     /// Address and bytes of the string table.
-    pub(super) fn strings(&self) -> Result<(u64, Cow<'s, [u8]>), Problem> {
+    pub(super) fn string_table(&self) -> Result<(u64, &'d [u8]), Problem> {
         let address = self.required(elf::DT_STRTAB, "no string table")?;
         let size = self.required(elf::DT_STRSZ, "no size of the string table")?;
         let bytes = self.bytes_at(address, size)?;

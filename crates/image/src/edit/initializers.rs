@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use object::elf::{self, DynamicTag, PF_W};
 
-use super::image::Image;
 use super::problem::Problem;
 use super::relocations::{Relocations, Value};
-use super::source::u64_at;
+use super::words::u64_at;
+use crate::elf::ElfImage;
 
 /// Arrays of functions: address and size.
 const ARRAYS: [(DynamicTag, DynamicTag); 3] = [
@@ -41,9 +41,9 @@ const REPEATED: [DynamicTag; 5] = [
 ];
 
 /// Checks requirements that are independent of an edit.
-pub(super) fn check_dynamic(image: &Image<'_>) -> Result<(), Problem> {
+pub(super) fn check_dynamic(image: &ElfImage<'_>) -> Result<(), Problem> {
     // Readers differ in which one counts.
-    let mut single: Vec<DynamicTag> = image.dynamic.iter().map(|entry| entry.0).collect();
+    let mut single: Vec<DynamicTag> = image.dynamic().map(|(tag, _)| tag).collect();
     single.retain(|tag| !REPEATED.contains(tag));
     single.sort_unstable_by_key(|tag| tag.0);
     if single.windows(2).any(|pair| pair[0] == pair[1]) {
@@ -58,7 +58,7 @@ pub(super) fn check_dynamic(image: &Image<'_>) -> Result<(), Problem> {
         ));
     }
     // The loader adds the load address to entries, unless the program header declares them read-only.
-    let dynamic = &image.segments[image.dynamic_segment];
+    let dynamic = image.own_dynamic_segment()?;
     if dynamic.flags & PF_W.0 != 0 && !image.is_writable(dynamic.vaddr, dynamic.filesz) {
         return Err(Problem::Malformed("dynamic section is not writable"));
     }
@@ -73,7 +73,7 @@ pub(super) fn check_dynamic(image: &Image<'_>) -> Result<(), Problem> {
 }
 
 /// Addresses of the arrays.
-pub(super) fn arrays(image: &Image<'_>) -> Result<Vec<Range<u64>>, Problem> {
+pub(super) fn arrays(image: &ElfImage<'_>) -> Result<Vec<Range<u64>>, Problem> {
     let mut found = Vec::new();
     for (table, size) in ARRAYS {
         let Some(address) = image.tag(table) else {
@@ -95,7 +95,7 @@ pub(super) fn arrays(image: &Image<'_>) -> Result<Vec<Range<u64>>, Problem> {
 
 /// Checks that all functions are code of the image, as far as relocations determine it.
 pub(super) fn check(
-    image: &Image<'_>,
+    image: &ElfImage<'_>,
     arrays: &[Range<u64>],
     relocations: &Relocations,
 ) -> Result<(), Problem> {

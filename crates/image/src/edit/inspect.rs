@@ -1,24 +1,20 @@
 //! Requirements of an image, as far as an edit depends on them.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use object::elf::{
-    self, DynamicTag, STB_LOCAL, STT_COMMON, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE, STT_OBJECT,
-    STT_TLS,
+    self, DynamicTag, STT_COMMON, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE, STT_OBJECT, STT_TLS,
 };
 
 use super::hashes;
-use super::image::Image;
 use super::initializers;
 use super::problem::Problem;
 use super::relocations::Relocations;
-use super::source::Source;
 use super::symbols::Symbols;
 use super::versions::{Needs, defined_indices};
+use crate::elf::{ElfImage, SymbolTable};
 use crate::image_facts::ImageKind;
 use crate::link_facts::VersionNeed;
-use crate::machine::machine_name;
 use crate::strings::Strings;
 
 /// Requirements of an image.
@@ -79,31 +75,26 @@ pub enum ImportKind {
 }
 
 /// Requirements of an image, and where they are in the file.
-pub(super) struct Details<'s> {
+pub(super) struct Details<'d> {
     pub(super) inspection: Inspection,
     /// Symbol index of each import.
     pub(super) indices: Vec<u32>,
     /// Offset of the version table of the symbols.
     pub(super) versions_offset: u64,
     /// Version table of the symbols; empty in an image without versions.
-    pub(super) versions: Vec<u8>,
+    pub(super) versions: &'d [u8],
     pub(super) needs: Option<Needs>,
     /// The symbol table.
-    pub(super) symbols: Cow<'s, [u8]>,
+    pub(super) symbols: SymbolTable<'d>,
     /// Indices of the versions that the image defines.
     pub(super) defined: BTreeSet<u16>,
 }
 
-/// Reads the requirements of the program or shared library in `source`.
-pub fn inspect(source: &[u8]) -> Result<Inspection, Problem> {
-    let source: &dyn Source = &source;
-    Ok(details(&Image::read(source)?)?.inspection)
-}
-
-pub(super) fn details<'s>(image: &Image<'s>) -> Result<Details<'s>, Problem> {
+/// Reads the requirements of a loadable image.
+pub(super) fn details<'d>(image: &ElfImage<'d>) -> Result<Details<'d>, Problem> {
     initializers::check_dynamic(image)?;
-    let (_, bytes) = image.strings()?;
-    let strings = Strings::new(&bytes);
+    let (_, bytes) = image.string_table()?;
+    let strings = Strings::new(bytes);
     let string = |offset: u64| text(&strings, offset);
     let optional = |tag: DynamicTag| image.tag(tag).map(string).transpose();
     let flags = image.tag(elf::DT_FLAGS_1).unwrap_or(0);
@@ -136,65 +127,72 @@ pub(super) fn details<'s>(image: &Image<'s>) -> Result<Details<'s>, Problem> {
             nodes: nodes.collect::<Result<_, _>>()?,
         });
     }
-    let mut found = Details {
-        inspection: Inspection {
-            machine: machine_name(image.header.machine, true, true),
-            kind,
-            fixed_address: image.header.kind == elf::ET_EXEC,
-            soname: optional(elf::DT_SONAME)?,
-            needed: needed?,
-            runpath: if rpath { optional(elf::DT_RPATH)? } else { own },
-            rpath,
-            verneed,
-            has_versions: needs.is_some(),
-            imports: Vec::new(),
-        },
-        indices: Vec::new(),
-        versions_offset: 0,
-        versions: Vec::new(),
-        needs,
-        symbols: Cow::Borrowed(&[]),
-        defined: defined_indices(image, &bytes)?,
+    let inspection = Inspection {
+        machine: image.machine(),
+        kind,
+        fixed_address: image.header.kind == elf::ET_EXEC,
+        soname: optional(elf::DT_SONAME)?,
+        needed: needed?,
+        runpath: if rpath { optional(elf::DT_RPATH)? } else { own },
+        rpath,
+        verneed,
+        has_versions: needs.is_some(),
+        imports: Vec::new(),
     };
-    imports(image, (&strings, &bytes), &mut found)?;
-    Ok(found)
-}
-
-fn imports<'s>(
-    image: &Image<'s>,
-    (strings, bytes): (&Strings<'_>, &[u8]),
-    found: &mut Details<'s>,
-) -> Result<(), Problem> {
+    let defined = defined_indices(image, bytes)?;
     let arrays = initializers::arrays(image)?;
     let relocations = Relocations::read(image, &arrays)?;
     initializers::check(image, &arrays, &relocations)?;
     let symbols = Symbols::read(image, &relocations)?;
-    hashes::check(image, bytes, &|index| symbols.get(index))?;
-    let versions = found
-        .needs
-        .as_ref()
-        .map(Needs::by_index)
-        .unwrap_or_default();
-    for symbol in symbols.iter() {
-        symbol.check(image, &relocations)?;
+    hashes::check(image, bytes, symbols.table)?;
+    let mut details = Details {
+        inspection,
+        indices: Vec::new(),
+        versions_offset: symbols.versions_offset,
+        versions: symbols.versions,
+        needs,
+        symbols: symbols.table,
+        defined,
+    };
+    imports(
+        image,
+        (&strings, bytes),
+        &symbols,
+        &relocations,
+        &mut details,
+    )?;
+    Ok(details)
+}
+
+fn imports(
+    image: &ElfImage<'_>,
+    (strings, bytes): (&Strings<'_>, &[u8]),
+    symbols: &Symbols<'_>,
+    relocations: &Relocations,
+    details: &mut Details<'_>,
+) -> Result<(), Problem> {
+    let needs = details.needs.as_ref();
+    let versions = needs.map(Needs::by_index).unwrap_or_default();
+    for (number, symbol) in symbols.iter() {
+        symbol.check(number, image, relocations)?;
         if symbol.name as usize >= bytes.len() {
             return Err(Problem::Malformed("name is outside the string table"));
         }
-        let index = symbol.version_index();
+        let index = symbols.version_index(number);
         let version = index.and_then(|index| versions.get(&index));
-        let copied = relocations.is_copied(symbol.index);
+        let copied = relocations.is_copied(number);
         // glibc indexes its array of versions without a check, also for what the image defines.
-        let known = |index| version.is_some() || found.defined.contains(&index);
+        let known = |index| version.is_some() || details.defined.contains(&index);
         if index.is_some_and(|index| !known(index)) {
             return Err(Problem::Malformed("symbol has an unknown version"));
         }
         // A program defines what it copies, in the version of the library.
-        if symbol.bind == STB_LOCAL || !(symbol.is_undefined || copied || version.is_some()) {
+        if symbol.is_local() || !(symbol.is_undefined() || copied || version.is_some()) {
             continue;
         }
         let name = |offset: u32| text(strings, offset.into());
-        found.indices.push(symbol.index);
-        found.inspection.imports.push(Imported {
+        details.indices.push(number);
+        details.inspection.imports.push(Imported {
             name: name(symbol.name)?,
             file: version.map(|&(file, _)| name(file)).transpose()?,
             node: version.map(|&(_, node)| name(node)).transpose()?,
@@ -207,12 +205,9 @@ fn imports<'s>(
             },
             weak: symbol.is_weak(),
             copied,
-            referenced: relocations.is_referenced(symbol.index),
+            referenced: relocations.is_referenced(number),
         });
     }
-    found.versions_offset = symbols.versions_offset;
-    found.versions = symbols.versions().to_vec();
-    found.symbols = symbols.into_bytes();
     Ok(())
 }
 

@@ -2,12 +2,12 @@
 
 use object::elf::{self, SHT_NOBITS};
 
-use super::headers::{E_PHNUM, E_SHOFF, SECTION, SEGMENT, Section, Segment};
-use super::image::Image;
+use super::headers::{E_PHNUM, E_SHOFF, SECTION, SEGMENT};
 use super::problem::Problem;
+use crate::elf::{ElfImage, Section, Segment};
 
 /// Maximum size of a `.bss` that becomes zeros in the file.
-const ZEROS: u64 = 1 << 20;
+const MAX_ZEROS: u64 = 1 << 20;
 
 /// Unit by which the rest of the file moves: the largest alignment of sections that are not loaded.
 const UNIT: u64 = 64;
@@ -36,29 +36,29 @@ pub(super) struct Room {
 }
 
 impl Layout {
-    pub(super) fn new(image: &Image<'_>) -> Self {
+    pub(super) fn new(image: &ElfImage<'_>) -> Self {
         Self {
             segments: image.segments.clone(),
-            sections: image.sections.clone(),
+            sections: image.counted_sections().to_vec(),
             shoff: image.header.shoff,
         }
     }
 
     /// Whether the last segment can grow over its `.bss` without much of it in the file, is readable, and is
     /// writable if that is needed.
-    pub(super) fn can_grow(&self, image: &Image<'_>, writable: bool) -> bool {
+    pub(super) fn can_grow(&self, image: &ElfImage<'_>, writable: bool) -> bool {
         let last = self.segments.iter().rfind(|segment| segment.is_load());
         last.is_some_and(|segment| {
             let end = segment.offset + segment.filesz;
             segment.is_readable()
-                && segment.memsz - segment.filesz <= ZEROS
+                && segment.memsz - segment.filesz <= MAX_ZEROS
                 && (segment.flags & elf::PF_W.0 != 0 || !writable)
                 && self.check_boundary(image, end).is_ok()
         })
     }
 
     /// Makes room for `size` bytes, aligned to 16.
-    pub(super) fn grow(&mut self, image: &Image<'_>, size: u64) -> Result<Room, Problem> {
+    pub(super) fn grow(&mut self, image: &ElfImage<'_>, size: u64) -> Result<Room, Problem> {
         // Segments are in the order of their addresses.
         let mut loads = (0..self.segments.len()).filter(|&i| self.segments[i].is_load());
         let last = loads
@@ -114,7 +114,7 @@ impl Layout {
     }
 
     /// Rejects a file in which the end of the last segment is inside of something else.
-    fn check_boundary(&self, image: &Image<'_>, end: u64) -> Result<(), Problem> {
+    fn check_boundary(&self, image: &ElfImage<'_>, end: u64) -> Result<(), Problem> {
         let crosses = |start: u64, size: u64| start < end && end - start < size;
         let segments = self.segments.iter().any(|s| crosses(s.offset, s.filesz));
         let sections = self.sections.iter();
@@ -136,12 +136,12 @@ impl Layout {
     /// Updates the header of the section that was at `address`, if there is one.
     pub(super) fn update(
         &mut self,
-        original: &Image<'_>,
+        original: &ElfImage<'_>,
         kind: elf::SectionType,
         address: u64,
         update: impl Fn(&mut Section),
     ) {
-        for (section, was) in self.sections.iter_mut().zip(&original.sections) {
+        for (section, was) in self.sections.iter_mut().zip(original.counted_sections()) {
             if was.kind == kind && was.addr == address && was.flags & elf::SHF_ALLOC.0 != 0 {
                 update(section);
             }
@@ -151,10 +151,10 @@ impl Layout {
     /// Moves the dynamic section, which the loader writes to.
     pub(super) fn move_dynamic(
         &mut self,
-        image: &Image<'_>,
+        image: &ElfImage<'_>,
         (address, offset, size): (u64, u64, u64),
     ) -> Result<(), Problem> {
-        let old = image.segments[image.dynamic_segment].vaddr;
+        let old = image.own_dynamic_segment()?.vaddr;
         let target = self
             .segments
             .iter()
@@ -177,7 +177,7 @@ impl Layout {
     }
 
     /// The headers, in the original's places.
-    pub(super) fn write(&self, image: &Image<'_>) -> Vec<(u64, Vec<u8>)> {
+    pub(super) fn write(&self, image: &ElfImage<'_>) -> Vec<(u64, Vec<u8>)> {
         let mut edits = Vec::new();
         if self.shoff != image.header.shoff {
             edits.push((E_SHOFF, self.shoff.to_le_bytes().to_vec()));
@@ -190,7 +190,7 @@ impl Layout {
             let bytes = self.segments.iter().flat_map(Segment::write);
             edits.push((image.header.phoff, bytes.collect()));
         }
-        if self.sections != image.sections {
+        if self.sections != image.counted_sections() {
             let bytes = self.sections.iter().flat_map(Section::write);
             edits.push((image.header.shoff, bytes.collect()));
         }

@@ -6,10 +6,10 @@ use object::elf::{self, DynamicTag};
 
 use super::hashes;
 use super::headers::{HEADER, SECTION, SEGMENT};
-use super::image::Image;
 use super::initializers::arrays;
 use super::inspect::Details;
 use super::problem::Problem;
+use crate::elf::ElfImage;
 
 /// Tables with their sizes.
 const TABLES: [(DynamicTag, DynamicTag); 3] = [
@@ -19,14 +19,17 @@ const TABLES: [(DynamicTag, DynamicTag); 3] = [
 ];
 
 /// Rejects an image in which an edit of one table would change another.
-pub(super) fn check(image: &Image<'_>, details: &Details<'_>) -> Result<(), Problem> {
+pub(super) fn check(image: &ElfImage<'_>, details: &Details<'_>) -> Result<(), Problem> {
     let range = |start: u64, size: u64| start..start.saturating_add(size);
-    let dynamic = &image.segments[image.dynamic_segment];
+    let dynamic = image.own_dynamic_segment()?;
     let needs = details.needs.as_ref();
     let edited = [
         range(0, HEADER),
         range(image.header.phoff, image.segments.len() as u64 * SEGMENT),
-        range(image.header.shoff, image.sections.len() as u64 * SECTION),
+        range(
+            image.header.shoff,
+            image.counted_sections().len() as u64 * SECTION,
+        ),
         range(dynamic.offset, dynamic.filesz),
         range(details.versions_offset, details.versions.len() as u64),
         needs.map_or(0..0, |needs| range(needs.offset, needs.size() as u64)),
@@ -38,10 +41,10 @@ pub(super) fn check(image: &Image<'_>, details: &Details<'_>) -> Result<(), Prob
         }
         Ok(())
     };
-    let (strings, bytes) = image.strings()?;
+    let (strings, bytes) = image.string_table()?;
     add(strings, bytes.len() as u64)?;
     let symbols = image.required(elf::DT_SYMTAB, "no symbol table")?;
-    add(symbols, details.symbols.len() as u64)?;
+    add(symbols, details.symbols.bytes().len() as u64)?;
     for (table, size) in TABLES {
         if let (Some(address), Some(size)) = (image.tag(table), image.tag(size)) {
             add(address, size)?;

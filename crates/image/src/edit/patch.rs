@@ -1,11 +1,10 @@
 //! The edited image: ranges of the original, and new bytes.
 
-use std::borrow::Cow;
 use std::io::{self, Write};
 use std::ops::Range;
 
 use super::problem::Problem;
-use super::source::Source;
+use crate::elf::Pieces;
 
 /// Part of an edited image.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,19 +35,16 @@ impl Piece {
         self.len() == 0
     }
 
-    /// Bytes of a range of the piece.
-    fn bytes<'s>(&'s self, source: &'s [u8], at: u64, size: u64) -> Option<Cow<'s, [u8]>> {
+    /// The bytes.
+    fn bytes<'s>(&'s self, source: &'s [u8]) -> Option<&'s [u8]> {
         match self {
-            Self::Copy(range) => source_bytes(source, range.start + at, size),
-            Self::New(bytes) => source_bytes(bytes, at, size),
+            Self::Copy(range) => {
+                let (start, end) = (range.start.try_into().ok()?, range.end.try_into().ok()?);
+                source.get::<Range<usize>>(start..end)
+            }
+            Self::New(bytes) => Some(bytes),
         }
     }
-}
-
-fn source_bytes(bytes: &[u8], at: u64, size: u64) -> Option<Cow<'_, [u8]>> {
-    let start = usize::try_from(at).ok()?;
-    let end = start.checked_add(usize::try_from(size).ok()?)?;
-    bytes.get(start..end).map(Cow::Borrowed)
 }
 
 impl Patch {
@@ -95,67 +91,29 @@ impl Patch {
         self.len() == 0
     }
 
+    /// The parts with their offsets.
+    pub(super) fn placed_pieces(&self) -> impl Iterator<Item = (u64, &Piece)> {
+        self.pieces.iter().scan(0, |end, piece| {
+            let start = *end;
+            *end += piece.len();
+            Some((start, piece))
+        })
+    }
+
+    /// The edited image, which is not written.
+    pub(super) fn apply<'s>(&'s self, source: &'s [u8]) -> Option<Pieces<'s>> {
+        let pieces: Option<Vec<_>> = (self.pieces.iter())
+            .map(|piece| piece.bytes(source))
+            .collect();
+        pieces.map(Pieces::new)
+    }
+
     /// Writes the edited image. `source` is the original that the patch was planned for.
     pub fn write(&self, source: &[u8], out: &mut impl Write) -> io::Result<()> {
         for piece in &self.pieces {
-            let bytes = piece.bytes(source, 0, piece.len());
-            out.write_all(&bytes.ok_or(io::ErrorKind::UnexpectedEof)?)?;
+            let bytes = piece.bytes(source);
+            out.write_all(bytes.ok_or(io::ErrorKind::UnexpectedEof)?)?;
         }
         Ok(())
-    }
-}
-
-/// An edited image that is not written yet.
-pub(super) struct Edited<'p> {
-    source: &'p [u8],
-    patch: &'p Patch,
-    /// Offset of each piece, and the size of the file.
-    starts: Vec<u64>,
-}
-
-impl<'p> Edited<'p> {
-    pub(super) fn new(source: &'p [u8], patch: &'p Patch) -> Self {
-        let mut starts = vec![0];
-        for piece in &patch.pieces {
-            starts.push(starts.last().copied().unwrap_or(0) + piece.len());
-        }
-        Self {
-            source,
-            patch,
-            starts,
-        }
-    }
-
-    /// Pieces with their offsets.
-    pub(super) fn pieces(&self) -> impl Iterator<Item = (u64, &Piece)> {
-        self.starts.iter().copied().zip(&self.patch.pieces)
-    }
-}
-
-impl Source for Edited<'_> {
-    fn len(&self) -> u64 {
-        self.starts.last().copied().unwrap_or(0)
-    }
-
-    fn bytes(&self, offset: u64, size: u64) -> Option<Cow<'_, [u8]>> {
-        let end = offset.checked_add(size).filter(|&end| end <= self.len())?;
-        let first = self.starts.partition_point(|&start| start <= offset) - 1;
-        let Some(piece) = self.patch.pieces.get(first) else {
-            return Some(Cow::Borrowed(&[]));
-        };
-        let at = offset - self.starts[first];
-        if size <= piece.len() - at {
-            return piece.bytes(self.source, at, size);
-        }
-        let mut bytes = Vec::new();
-        for (start, piece) in self.pieces().skip(first) {
-            let from = offset.max(start);
-            let to = end.min(start + piece.len());
-            if from >= to {
-                break;
-            }
-            bytes.extend_from_slice(&piece.bytes(self.source, from - start, to - from)?);
-        }
-        Some(Cow::Owned(bytes))
     }
 }

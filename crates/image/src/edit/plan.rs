@@ -6,20 +6,18 @@ use object::elf::{self, DynamicTag};
 
 use super::dynamic::Dynamic;
 use super::evict::{Evicted, MOVABLE};
-use super::image::{DYN, Image};
-use super::inspect::{Details, Inspection, details};
+use super::image::DYN;
+use super::inspect::{Details, Inspection};
 use super::layout::{Layout, Room};
-use super::overlaps;
 use super::patch::{Patch, Piece};
 use super::problem::Problem;
 use super::request::Request;
-use super::source::{Source, u16_at};
 use super::strings::NewStrings;
-use super::symbol::SYMBOL;
 use super::symtab::moved_symbols;
 use super::targets::Targets;
-use super::verify::verify;
 use super::versions::{Need, Needs, Node};
+use super::words::u16_at;
+use crate::elf::ElfImage;
 
 /// Tags that name other libraries, of which the stub would have to be part.
 const REFUSED: [(DynamicTag, &str); 5] = [
@@ -37,28 +35,8 @@ const PRELINK: [DynamicTag; 3] = [
     elf::DT_GNU_CONFLICT,
 ];
 
-/// Returns the edited image that `request` describes. The patch belongs to these bytes of `source`.
-pub fn plan(source: &[u8], request: &Request) -> Result<Patch, Problem> {
-    let bytes: &dyn Source = &source;
-    let image = Image::read(bytes)?;
-    refuse(&image)?;
-    let before = details(&image)?;
-    let targets = Targets::find(&before.inspection, request)?;
-    let after = targets.expected(&before.inspection, request);
-    if after == before.inspection {
-        return Err(Problem::NotNeeded);
-    }
-    // The loader ends the process for a version of a library that is not loaded (`_dl_check_map_versions`).
-    if let Some(need) = (after.verneed.iter()).find(|need| !after.needed.contains(&need.file)) {
-        return Err(Problem::NotLoaded(need.file.clone()));
-    }
-    overlaps::check(&image, &before)?;
-    let patch = edit(&image, &before, &targets, &after, request)?;
-    verify(source, &patch, &image, &before, &targets, &after)?;
-    Ok(patch)
-}
-
-fn refuse(image: &Image<'_>) -> Result<(), Problem> {
+/// Rejects an image that refers to other libraries in a way that an edit would not keep.
+pub(super) fn refuse(image: &ElfImage<'_>) -> Result<(), Problem> {
     if PRELINK.iter().any(|&tag| image.tag(tag).is_some()) {
         return Err(Problem::Prelinked);
     }
@@ -78,17 +56,18 @@ struct Parts<'t> {
     replaced: Vec<(u64, Vec<u8>)>,
 }
 
-fn edit(
-    image: &Image<'_>,
+/// The edited image, which has the requirements `after`.
+pub(super) fn edit(
+    image: &ElfImage<'_>,
     before: &Details<'_>,
     targets: &Targets,
     after: &Inspection,
     request: &Request,
 ) -> Result<Patch, Problem> {
-    let (_, strings) = image.strings()?;
+    let (_, strings) = image.string_table()?;
     let mut parts = Parts {
-        dynamic: Dynamic::new(&image.dynamic),
-        strings: NewStrings::new(&strings),
+        dynamic: Dynamic::new(image.dynamic()),
+        strings: NewStrings::new(strings),
         needs: None,
         replaced: Vec::new(),
     };
@@ -124,7 +103,7 @@ fn edit_versions(
     strings: &mut NewStrings<'_>,
 ) -> Result<(Needs, Vec<u8>), Problem> {
     let mut needs = needs.clone();
-    let mut table = before.versions.clone();
+    let mut table = before.versions.to_vec();
     // Index of each node of the stub.
     let mut indices: BTreeMap<&str, u16> = BTreeMap::new();
     for (need, node) in needs.entries.iter_mut().zip(&targets.nodes) {
@@ -159,12 +138,16 @@ fn edit_versions(
 }
 
 /// Puts the parts into their old places where they fit, and the others into new bytes.
-fn place(image: &Image<'_>, before: &Details<'_>, mut parts: Parts<'_>) -> Result<Patch, Problem> {
+fn place(
+    image: &ElfImage<'_>,
+    before: &Details<'_>,
+    mut parts: Parts<'_>,
+) -> Result<Patch, Problem> {
     let mut replaced = std::mem::take(&mut parts.replaced);
     let mut layout = Layout::new(image);
     let mut block = Block::default();
 
-    let segment = &image.segments[image.dynamic_segment];
+    let segment = image.own_dynamic_segment()?;
     let dynamic_moves = parts.dynamic.size() > segment.filesz;
     // Spare entries, as linkers leave them for such edits.
     let dynamic_size = if dynamic_moves {
@@ -172,7 +155,7 @@ fn place(image: &Image<'_>, before: &Details<'_>, mut parts: Parts<'_>) -> Resul
     } else {
         segment.filesz
     };
-    let symbols = before.symbols.len() as u64 / SYMBOL;
+    let symbols = before.symbols.len() as u64;
     let evicted = (!layout.can_grow(image, dynamic_moves))
         .then(|| Evicted::find(image, symbols))
         .transpose()?;
@@ -185,7 +168,7 @@ fn place(image: &Image<'_>, before: &Details<'_>, mut parts: Parts<'_>) -> Resul
         at
     });
 
-    let (strings_address, old_strings) = image.strings()?;
+    let (strings_address, old_strings) = image.string_table()?;
     let strings_offset = image.offset_of(strings_address, old_strings.len() as u64)?;
     let strings_size = parts.strings.size();
     let strings_at = (!parts.strings.added.is_empty()).then(|| block.reserve(strings_size));

@@ -7,11 +7,10 @@ use std::ops::Range;
 
 use object::elf::{self, DynamicTag, PF_W, RelocationType};
 
-use super::headers::Segment;
-use super::image::Image;
 use super::problem::Problem;
 use super::relocation_types::{Action, Kind, kind};
-use super::source::u64_at;
+use super::words::u64_at;
+use crate::elf::{ElfImage, Segment};
 
 /// Size of an entry.
 const RELA: u64 = 24;
@@ -63,9 +62,9 @@ impl Relocations {
     }
 
     /// Reads the tables, and the values at the addresses of `watched`, which are multiples of 8.
-    pub(super) fn read(image: &Image<'_>, watched: &[Range<u64>]) -> Result<Self, Problem> {
+    pub(super) fn read(image: &ElfImage<'_>, watched: &[Range<u64>]) -> Result<Self, Problem> {
         let mut found = Self::default();
-        let targets = Targets::new(image, watched);
+        let targets = Targets::new(image, watched)?;
         let is = |tag: DynamicTag, expected: u64, why: &'static str| match image.tag(tag) {
             Some(value) if value == expected => Ok(()),
             _ => Err(Problem::Malformed(why)),
@@ -99,7 +98,7 @@ impl Relocations {
 
     fn read_table(
         &mut self,
-        image: &Image<'_>,
+        image: &ElfImage<'_>,
         targets: &Targets<'_>,
         (address, size): (u64, u64),
         is_plt: bool,
@@ -156,7 +155,7 @@ impl Relocations {
     /// one.
     fn read_packed(
         &mut self,
-        image: &Image<'_>,
+        image: &ElfImage<'_>,
         targets: &Targets<'_>,
         address: u64,
         size: u64,
@@ -194,7 +193,7 @@ impl Relocations {
     /// Records the symbol of a relocation, and checks what the loader does with it.
     fn apply(
         &mut self,
-        image: &Image<'_>,
+        image: &ElfImage<'_>,
         action: Action,
         symbol: u32,
         addend: u64,
@@ -229,7 +228,7 @@ impl Relocations {
         Ok(())
     }
 
-    fn refer(&mut self, image: &Image<'_>, symbol: u32) -> Result<(), Problem> {
+    fn refer(&mut self, image: &ElfImage<'_>, symbol: u32) -> Result<(), Problem> {
         let index = symbol as usize;
         if index >= self.referenced.len() {
             // A symbol has 24 bytes, which bounds the indices by the size of the file.
@@ -246,7 +245,7 @@ impl Relocations {
 
 /// Addresses that relocations may write to.
 struct Targets<'i> {
-    image: &'i Image<'i>,
+    image: &'i ElfImage<'i>,
     writable: Vec<&'i Segment>,
     /// The dynamic section, whose spare entries an edit fills.
     dynamic: Range<u64>,
@@ -254,17 +253,17 @@ struct Targets<'i> {
 }
 
 impl<'i> Targets<'i> {
-    fn new(image: &'i Image<'_>, watched: &'i [Range<u64>]) -> Self {
+    fn new(image: &'i ElfImage<'_>, watched: &'i [Range<u64>]) -> Result<Self, Problem> {
         let text = has_text_relocations(image);
         let loads = image.loads();
         let writable = loads.filter(|s| text || s.flags & PF_W.0 != 0).collect();
-        let dynamic = &image.segments[image.dynamic_segment];
-        Self {
+        let dynamic = image.own_dynamic_segment()?;
+        Ok(Self {
             image,
             writable,
             dynamic: dynamic.vaddr..dynamic.vaddr + dynamic.filesz,
             watched,
-        }
+        })
     }
 
     fn kind(&self, of: RelocationType) -> Result<Kind, Problem> {
@@ -306,7 +305,7 @@ fn overlaps(range: &Range<u64>, target: u64, width: u64) -> bool {
 
 /// Checks the relocations that `DT_RELACOUNT` declares to be relative, and glibc asserts to be
 /// (`elf_machine_rela_relative`).
-fn check_relative(image: &Image<'_>, address: u64, size: u64) -> Result<(), Problem> {
+fn check_relative(image: &ElfImage<'_>, address: u64, size: u64) -> Result<(), Problem> {
     let count = image.tag(elf::DT_RELACOUNT).unwrap_or(0);
     if count > size / RELA {
         return Err(Problem::Malformed(
@@ -330,7 +329,7 @@ fn check_relative(image: &Image<'_>, address: u64, size: u64) -> Result<(), Prob
     Ok(())
 }
 
-fn has_text_relocations(image: &Image<'_>) -> bool {
+fn has_text_relocations(image: &ElfImage<'_>) -> bool {
     let flags = image.tag(elf::DT_FLAGS).unwrap_or(0);
     image.tag(elf::DT_TEXTREL).is_some() || flags & elf::DF_TEXTREL.0 != 0
 }

@@ -6,9 +6,10 @@ use object::elf::{
     PT_TLS,
 };
 
-use super::headers::{SEGMENT, Segment};
-use super::image::{Image, PAGE};
+use super::headers::SEGMENT;
+use super::image::PAGE;
 use super::problem::Problem;
+use crate::elf::{ElfImage, Segment};
 
 /// Upper bound of addresses: user space of x86-64 and AArch64 has at most 2^48 bytes.
 const ADDRESSES: u64 = 1 << 47;
@@ -22,7 +23,7 @@ const THREAD_LOCAL: u64 = 1 << 31;
 /// Upper bound of its alignment, for which the loader reserves memory.
 const ALIGNMENT: u64 = 1 << 21;
 
-impl Image<'_> {
+impl ElfImage<'_> {
     /// Whether an address is that of code.
     pub(super) fn is_code(&self, address: u64) -> bool {
         let mut loads = self.loads();
@@ -45,7 +46,7 @@ impl Image<'_> {
 
     /// Whether the image names the loader that starts it.
     pub(super) fn is_program(&self) -> bool {
-        self.segments.iter().any(|s| s.kind == PT_INTERP)
+        self.has_segment(PT_INTERP)
     }
 
     /// Whether an offset is in the thread-local data, or at its end.

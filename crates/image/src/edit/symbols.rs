@@ -1,69 +1,103 @@
-//! The dynamic symbol table. The dynamic section has its address, and nothing has its size.
+//! The dynamic symbol table, with the version of each symbol.
 
-use std::borrow::Cow;
-
-use object::elf;
+use object::elf::{self, SHN_LORESERVE, STT_GNU_IFUNC, STT_TLS, STV_HIDDEN, STV_INTERNAL};
 
 use super::hashes;
-use super::image::Image;
 use super::problem::Problem;
 use super::relocations::Relocations;
-use super::source::u16_at;
-use super::symbol::{SYMBOL, Symbol};
+use super::words::u16_at;
+use crate::elf::{ElfImage, Symbol, SymbolTable};
+
+/// Size of a symbol.
+pub(super) const SYMBOL: u64 = 24;
 
 /// A table of symbols and their versions.
-pub(super) struct Symbols<'s> {
-    bytes: Cow<'s, [u8]>,
+pub(super) struct Symbols<'d> {
+    pub(super) table: SymbolTable<'d>,
     /// Version table, as large as the symbol table; empty in an image without versions.
-    versions: Cow<'s, [u8]>,
+    pub(super) versions: &'d [u8],
     /// Offset of the version table in the file.
     pub(super) versions_offset: u64,
 }
 
-impl<'s> Symbols<'s> {
-    pub(super) fn read(image: &Image<'s>, relocations: &Relocations) -> Result<Self, Problem> {
+impl<'d> Symbols<'d> {
+    pub(super) fn read(image: &ElfImage<'d>, relocations: &Relocations) -> Result<Self, Problem> {
         let address = image.required(elf::DT_SYMTAB, "no symbol table")?;
         if image.tag(elf::DT_SYMENT).is_some_and(|size| size != SYMBOL) {
             return Err(Problem::Malformed("unexpected size of symbols"));
         }
         let count = u64::from(hashes::count(image, address, relocations)?);
-        let bytes = image.bytes_at(address, count * SYMBOL)?;
+        let offset = image.offset_of(address, count * SYMBOL)?;
+        let table = image.symbols_at(offset, count);
         let (versions_offset, versions) = match image.tag(elf::DT_VERSYM) {
             Some(address) => {
                 let offset = image.offset_of(address, count * 2)?;
                 (offset, image.bytes_at(address, count * 2)?)
             }
-            None => (0, Cow::Borrowed(&[][..])),
+            None => (0, &[][..]),
         };
         Ok(Self {
-            bytes,
+            table: table.ok_or(Problem::Truncated("last segment"))?,
             versions,
             versions_offset,
         })
     }
 
-    /// The symbol of an index.
-    pub(super) fn get(&self, index: u32) -> Option<Symbol> {
-        let start = usize::try_from(u64::from(index) * SYMBOL).ok()?;
-        let bytes = self.bytes.get(start..)?.get(..SYMBOL as usize)?;
-        let version = 2 * index as usize;
-        let version = (!self.versions.is_empty()).then(|| u16_at(&self.versions, version));
-        Some(Symbol::read(index, bytes, version))
+    /// Entry of the version table: an index, and bit 15 for a hidden version.
+    fn version(&self, index: u32) -> Option<u16> {
+        (!self.versions.is_empty()).then(|| u16_at(self.versions, 2 * index as usize))
     }
 
-    /// The symbols after the null symbol.
-    pub(super) fn iter(&self) -> impl Iterator<Item = Symbol> {
-        let count = self.bytes.len() as u64 / SYMBOL;
-        (1..count as u32).filter_map(|index| self.get(index))
+    /// Index of the version of a symbol; `None` without one (`VER_NDX_LOCAL`, `VER_NDX_GLOBAL`).
+    pub(super) fn version_index(&self, index: u32) -> Option<u16> {
+        let version = self.version(index).map(|version| version & 0x7fff);
+        version.filter(|&index| index > 1)
     }
 
-    /// The symbol table.
-    pub(super) fn into_bytes(self) -> Cow<'s, [u8]> {
-        self.bytes
+    /// The symbols after the null symbol, with their indices.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, Symbol)> {
+        let symbols = self.table.iter().skip(1);
+        symbols.map(|(index, symbol)| (index as u32, symbol))
     }
+}
 
-    /// The version table.
-    pub(super) fn versions(&self) -> &[u8] {
-        &self.versions
+impl Symbol {
+    /// Checks the symbol of an index by what the loader does with it.
+    pub(super) fn check(
+        &self,
+        index: u32,
+        image: &ElfImage<'_>,
+        relocations: &Relocations,
+    ) -> Result<(), Problem> {
+        // The loader looks such a symbol up in the image itself only.
+        let is_local = self.is_local() || matches!(self.visibility, STV_HIDDEN | STV_INTERNAL);
+        if self.is_undefined() && is_local && relocations.is_referenced(index) {
+            return Err(Problem::Malformed("relocation against a missing symbol"));
+        }
+        // Only a program may define the address of an imported function (psABI, "Function Addresses").
+        if self.is_undefined() && self.value != 0 && !image.is_program() {
+            return Err(Problem::Malformed("undefined symbol has an address"));
+        }
+        // The image defines such a symbol at an address of its own.
+        if !self.is_undefined() && self.section.0 < SHN_LORESERVE {
+            let is_function = self.kind == STT_GNU_IFUNC;
+            if is_function && !image.is_code(self.value) {
+                return Err(Problem::Malformed(
+                    "function that selects another is no code",
+                ));
+            }
+            let is_inside = match self.kind {
+                STT_TLS => image.has_thread_local(self.value),
+                _ => image.has_range(self.value, self.size),
+            };
+            if !is_inside {
+                return Err(Problem::Malformed("symbol is outside of all segments"));
+            }
+        }
+        let is_thread_local = relocations.is_thread_local(index);
+        if is_thread_local && !self.is_undefined() && self.kind != STT_TLS {
+            return Err(Problem::Malformed("symbol is not thread-local"));
+        }
+        Ok(())
     }
 }

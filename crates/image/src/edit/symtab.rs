@@ -3,24 +3,26 @@
 
 use object::elf::SHT_SYMTAB;
 
-use super::headers::Section;
-use super::image::Image;
-use super::source::{u16_at, u64_at};
-use super::symbol::SYMBOL;
+use super::symbols::SYMBOL;
+use super::words::{u16_at, u64_at};
+use crate::elf::{ElfImage, Section};
 
 /// Number of symbols read at a time.
 const CHUNK: u64 = 4096;
 
 /// Edits of the symbols: offset in the file, and bytes. `sections` are those of the edited image.
-pub(super) fn moved_symbols(image: &Image<'_>, sections: &[Section]) -> Vec<(u64, Vec<u8>)> {
+pub(super) fn moved_symbols(image: &ElfImage<'_>, sections: &[Section]) -> Vec<(u64, Vec<u8>)> {
     let mut edits = Vec::new();
     // Without a table, or with a damaged one, there is nothing to keep right.
     let _ = scan(image, sections, &mut edits);
     edits
 }
 
-fn scan(image: &Image<'_>, sections: &[Section], edits: &mut Vec<(u64, Vec<u8>)>) -> Option<()> {
-    let table = image.sections.iter().find(|s| s.kind == SHT_SYMTAB)?;
+fn scan(image: &ElfImage<'_>, sections: &[Section], edits: &mut Vec<(u64, Vec<u8>)>) -> Option<()> {
+    let table = image
+        .counted_sections()
+        .iter()
+        .find(|s| s.kind == SHT_SYMTAB)?;
     // A table that the loader maps is none of a linker.
     let end = table.offset.checked_add(table.size)?;
     if image
@@ -29,7 +31,7 @@ fn scan(image: &Image<'_>, sections: &[Section], edits: &mut Vec<(u64, Vec<u8>)>
     {
         return None;
     }
-    let pairs: Vec<_> = image.sections.iter().zip(sections).collect();
+    let pairs: Vec<_> = image.counted_sections().iter().zip(sections).collect();
     for start in (0..table.size).step_by((CHUNK * SYMBOL) as usize) {
         let size = (table.size - start).min(CHUNK * SYMBOL);
         let offset = table.offset.checked_add(start)?;

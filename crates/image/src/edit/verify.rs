@@ -4,13 +4,13 @@
 use object::elf::{self, DynamicTag};
 
 use super::evict::MOVABLE;
-use super::headers::Segment;
-use super::image::Image;
+use super::headers::read;
 use super::inspect::{Details, Inspection, details};
-use super::patch::{Edited, Patch, Piece};
+use super::patch::{Patch, Piece};
 use super::problem::Problem;
-use super::source::{Source, u16_at};
 use super::targets::Targets;
+use super::words::u16_at;
+use crate::elf::{ElfImage, Segment, Source};
 
 /// Tags whose entries an edit changes.
 const EDITED: [DynamicTag; 7] = [
@@ -24,18 +24,18 @@ const EDITED: [DynamicTag; 7] = [
 ];
 
 pub(super) fn verify(
-    source: &[u8],
     patch: &Patch,
-    original: &Image<'_>,
+    original: &ElfImage<'_>,
     before: &Details<'_>,
     targets: &Targets,
     expected: &Inspection,
 ) -> Result<(), Problem> {
-    let edited = Edited::new(source, patch);
-    let bytes: &dyn Source = &edited;
     let wrong = |what: &str| Problem::Verification(what.to_owned());
     let unreadable = |problem| Problem::Verification(format!("the edited image {problem}"));
-    let image = Image::read(bytes).map_err(unreadable)?;
+    let pieces = patch.apply(original.data());
+    let pieces = pieces.ok_or_else(|| wrong("the patch has parts that are not in the image"))?;
+    let image = read(Source::Pieces(&pieces)).map_err(unreadable)?;
+    image.check_loadable().map_err(unreadable)?;
     let after = details(&image).map_err(unreadable)?;
     if after.inspection != *expected {
         return Err(wrong(
@@ -44,27 +44,29 @@ pub(super) fn verify(
     }
     // The second layout moves some tables.
     let adds_segment = image.segments.len() != original.segments.len();
-    let kept = |entry: &&(DynamicTag, u64)| {
+    let kept = |entry: &(DynamicTag, u64)| {
         let moves = adds_segment && MOVABLE.contains(&entry.0);
         !moves && !EDITED.contains(&entry.0)
     };
-    let kept =
-        |image: &Image<'_>| -> Vec<_> { image.dynamic.iter().filter(kept).copied().collect() };
-    if kept(&image) != kept(original) {
+    if !image
+        .dynamic()
+        .filter(kept)
+        .eq(original.dynamic().filter(kept))
+    {
         return Err(wrong("other entries of the dynamic section changed"));
     }
-    let (_, old) = original.strings()?;
-    let (_, new) = image.strings().map_err(unreadable)?;
-    if !new.starts_with(&old) {
+    let (_, old) = original.string_table()?;
+    let (_, new) = image.string_table().map_err(unreadable)?;
+    if !new.starts_with(old) {
         return Err(wrong("the string table changed"));
     }
     if before.indices != after.indices || !same_versions(before, &after, targets) {
         return Err(wrong("versions of other symbols changed"));
     }
-    if before.symbols != after.symbols {
+    if before.symbols.bytes() != after.symbols.bytes() {
         return Err(wrong("the symbol table changed"));
     }
-    if !same_memory(original, &image, &edited) {
+    if !same_memory(original, &image, patch) {
         return Err(wrong("a part of the image is at another address"));
     }
     Ok(())
@@ -72,11 +74,11 @@ pub(super) fn verify(
 
 /// Whether the version table of the symbols changed at the requested imports only.
 fn same_versions(before: &Details<'_>, after: &Details<'_>, targets: &Targets) -> bool {
-    let mut old = before.versions.clone();
+    let mut old = before.versions.to_vec();
     for (&symbol, target) in before.indices.iter().zip(&targets.imports) {
         let at = 2 * symbol as usize;
         if target.is_some() && at + 2 <= old.len() {
-            let index = u16_at(&after.versions, at) & 0x7fff | u16_at(&old, at) & 0x8000;
+            let index = u16_at(after.versions, at) & 0x7fff | u16_at(&old, at) & 0x8000;
             old[at..at + 2].copy_from_slice(&index.to_le_bytes());
         }
     }
@@ -84,7 +86,7 @@ fn same_versions(before: &Details<'_>, after: &Details<'_>, targets: &Targets) -
 }
 
 /// Whether each byte of the original that was kept has its address.
-fn same_memory(original: &Image<'_>, image: &Image<'_>, edited: &Edited<'_>) -> bool {
+fn same_memory(original: &ElfImage<'_>, image: &ElfImage<'_>, patch: &Patch) -> bool {
     let mut segments: Vec<_> = image.segments.iter().collect();
     if segments.len() == original.segments.len() + 1 {
         let added = segments.iter().rposition(|segment| segment.is_load());
@@ -93,7 +95,7 @@ fn same_memory(original: &Image<'_>, image: &Image<'_>, edited: &Edited<'_>) -> 
     let pairs = original.segments.iter().zip(segments.iter().copied());
     let same_content = |old: &Segment, new: &Segment| {
         let old = original.source.bytes(old.offset, old.filesz);
-        old.is_some() && old == edited.bytes(new.offset, new.filesz)
+        old.is_some() && old == image.source.bytes(new.offset, new.filesz)
     };
     let same_segments = pairs.clone().all(|(old, new)| {
         (old.kind, old.flags, old.align) == (new.kind, new.flags, new.align)
@@ -107,7 +109,7 @@ fn same_memory(original: &Image<'_>, image: &Image<'_>, edited: &Edited<'_>) -> 
     let loads: Vec<_> = pairs.filter(|(old, _)| old.is_load()).collect();
     let mut done = 0;
     let mut in_place = true;
-    for (at, piece) in edited.pieces() {
+    for (at, piece) in patch.placed_pieces() {
         let Piece::Copy(range) = piece else { continue };
         // Copies of tables are checked by what they contain.
         if range.start < done {

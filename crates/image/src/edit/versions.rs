@@ -1,13 +1,12 @@
 //! The table of required versions (`.gnu.version_r`; LSB, "Symbol Versioning"), and edits of it.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use object::elf;
 
-use super::image::Image;
 use super::problem::Problem;
-use super::source::{u16_at, u32_at};
+use super::words::{u16_at, u32_at};
+use crate::elf::ElfImage;
 use crate::strings::Strings;
 
 /// Size of `Verneed` and of `Vernaux`.
@@ -75,7 +74,7 @@ impl Node {
 impl Needs {
     /// Reads the table; `None` for an image without versions. The counts must agree with the chains:
     /// glibc follows the chains and ignores the counts.
-    pub(super) fn read(image: &Image<'_>) -> Result<Option<Self>, Problem> {
+    pub(super) fn read(image: &ElfImage<'_>) -> Result<Option<Self>, Problem> {
         let Some(address) = image.tag(elf::DT_VERNEED) else {
             return Ok(None);
         };
@@ -92,34 +91,34 @@ impl Needs {
         let mut at = 0;
         loop {
             let record = claim(image, address, at, &mut records)?;
-            if u16_at(&record, 0) != 1 {
+            if u16_at(record, 0) != 1 {
                 return Err(Problem::Malformed("unknown format of version needs"));
             }
             let mut nodes = Vec::new();
-            let mut node = at.saturating_add(u32_at(&record, 8) as usize);
+            let mut node = at.saturating_add(u32_at(record, 8) as usize);
             loop {
                 let record = claim(image, address, node, &mut records)?;
                 nodes.push(Node {
                     at: Some(node),
-                    hash: u32_at(&record, 0),
-                    flags: u16_at(&record, 4),
-                    index: u16_at(&record, 6),
-                    name: u32_at(&record, 8),
+                    hash: u32_at(record, 0),
+                    flags: u16_at(record, 4),
+                    index: u16_at(record, 6),
+                    name: u32_at(record, 8),
                 });
-                match u32_at(&record, 12) as usize {
+                match u32_at(record, 12) as usize {
                     0 => break,
                     next => node = node.saturating_add(next),
                 }
             }
-            if usize::from(u16_at(&record, 2)) != nodes.len() {
+            if usize::from(u16_at(record, 2)) != nodes.len() {
                 return Err(Problem::Malformed("count of version needs is wrong"));
             }
             needs.entries.push(Need {
                 at: Some(at),
-                file: u32_at(&record, 4),
+                file: u32_at(record, 4),
                 nodes,
             });
-            match u32_at(&record, 12) as usize {
+            match u32_at(record, 12) as usize {
                 0 => break,
                 next => at = at.saturating_add(next),
             }
@@ -129,7 +128,7 @@ impl Needs {
         }
         needs.check_indices()?;
         let end = records.last().map_or(0, |last| last + RECORD);
-        needs.bytes = image.bytes_at(address, end as u64)?.into_owned();
+        needs.bytes = image.bytes_at(address, end as u64)?.to_vec();
         Ok(Some(needs))
     }
 
@@ -215,11 +214,11 @@ fn distance(from: usize, to: Option<usize>) -> [u8; 4] {
 
 /// Bytes of a record that no other record has.
 fn claim<'s>(
-    image: &Image<'s>,
+    image: &ElfImage<'s>,
     table: u64,
     at: usize,
     records: &mut BTreeSet<usize>,
-) -> Result<Cow<'s, [u8]>, Problem> {
+) -> Result<&'s [u8], Problem> {
     let record = image.bytes_at(table.saturating_add(at as u64), RECORD as u64)?;
     let near = at.saturating_sub(RECORD - 1)..at.saturating_add(RECORD);
     if at % 4 != 0 || records.range(near).next().is_some() || records.len() > 2 * INDICES {
@@ -231,7 +230,10 @@ fn claim<'s>(
 
 /// Indices of the versions that an image defines (`Verdef`), the file's own name included. `strings` is the
 /// string table.
-pub(super) fn defined_indices(image: &Image<'_>, strings: &[u8]) -> Result<BTreeSet<u16>, Problem> {
+pub(super) fn defined_indices(
+    image: &ElfImage<'_>,
+    strings: &[u8],
+) -> Result<BTreeSet<u16>, Problem> {
     let mut found = BTreeSet::new();
     let Some(address) = image.tag(elf::DT_VERDEF) else {
         return Ok(found);
@@ -241,16 +243,16 @@ pub(super) fn defined_indices(image: &Image<'_>, strings: &[u8]) -> Result<BTree
     // As in glibc, the chain ends the table.
     for count in 1..=INDICES as u64 {
         let record = image.bytes_at(at, 20)?;
-        if u16_at(&record, 0) != 1 {
+        if u16_at(record, 0) != 1 {
             return Err(Problem::Malformed("unknown format of version definitions"));
         }
-        found.insert(u16_at(&record, 4) & 0x7fff);
-        let name = image.bytes_at(at.saturating_add(u32_at(&record, 12).into()), 8)?;
-        let name = strings.bytes(u32_at(&name, 0).into());
-        if !name.is_ok_and(|name| elf::hash(name) == u32_at(&record, 8)) {
+        found.insert(u16_at(record, 4) & 0x7fff);
+        let name = image.bytes_at(at.saturating_add(u32_at(record, 12).into()), 8)?;
+        let name = strings.bytes(u32_at(name, 0).into());
+        if !name.is_ok_and(|name| elf::hash(name) == u32_at(record, 8)) {
             return Err(Problem::Malformed("version has the hash of another one"));
         }
-        match u32_at(&record, 16) {
+        match u32_at(record, 16) {
             0 if image.tag(elf::DT_VERDEFNUM) != Some(count) => {
                 return Err(Problem::Malformed("count of version definitions is wrong"));
             }

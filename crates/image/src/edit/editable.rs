@@ -1,0 +1,73 @@
+//! Images that can be edited.
+
+use super::headers::read;
+use super::inspect::{Details, Inspection, details};
+use super::overlaps;
+use super::patch::Patch;
+use super::plan::{edit, refuse};
+use super::problem::Problem;
+use super::request::Request;
+use super::targets::Targets;
+use super::verify::verify;
+use crate::elf::{ElfImage, Source};
+
+/// A parsed image that the loader accepts, with its requirements. It can be edited several times.
+pub struct Editable<'i, 'd> {
+    image: &'i ElfImage<'d>,
+    details: Details<'d>,
+}
+
+impl<'i, 'd> Editable<'i, 'd> {
+    /// Reads the requirements of a program or shared library.
+    ///
+    /// # Errors
+    ///
+    /// If no edit of the image is possible, whatever it is.
+    pub fn new(image: &'i ElfImage<'d>) -> Result<Self, Problem> {
+        image.check_loadable()?;
+        let details = details(image)?;
+        Ok(Self { image, details })
+    }
+
+    /// The requirements.
+    pub fn inspection(&self) -> &Inspection {
+        &self.details.inspection
+    }
+
+    /// Returns the edited image that `request` describes. The patch belongs to the bytes of this image.
+    ///
+    /// # Errors
+    ///
+    /// If this edit is not possible.
+    pub fn plan(&self, request: &Request) -> Result<Patch, Problem> {
+        let Self { image, details } = self;
+        refuse(image)?;
+        let targets = Targets::find(&details.inspection, request)?;
+        let after = targets.expected(&details.inspection, request);
+        if after == details.inspection {
+            return Err(Problem::NotNeeded);
+        }
+        // The loader ends the process for a version of a library that is not loaded (`_dl_check_map_versions`).
+        if let Some(need) = (after.verneed.iter()).find(|need| !after.needed.contains(&need.file)) {
+            return Err(Problem::NotLoaded(need.file.clone()));
+        }
+        overlaps::check(image, details)?;
+        let patch = edit(image, details, &targets, &after, request)?;
+        verify(&patch, image, details, &targets, &after)?;
+        Ok(patch)
+    }
+}
+
+/// [`Editable::inspection`] of the program or shared library in `bytes`.
+pub fn inspect(bytes: &[u8]) -> Result<Inspection, Problem> {
+    let image = read(Source::File(bytes))?;
+    Ok(Editable::new(&image)?.details.inspection)
+}
+
+/// [`Editable::plan`] of the program or shared library in `bytes`.
+pub fn plan(bytes: &[u8], request: &Request) -> Result<Patch, Problem> {
+    let image = read(Source::File(bytes))?;
+    image.check_loadable()?;
+    refuse(&image)?;
+    Editable::new(&image)?.plan(request)
+}

@@ -1,0 +1,94 @@
+//! The dynamic symbols. The dynamic section has their address, and nothing has their number.
+
+use object::elf;
+use object::read::elf::{FileHeader, GnuHashTable};
+use object::{Endianness, ReadRef};
+
+use super::{ElfImage, SymbolTable};
+use crate::error::Problem;
+
+impl<'d> ElfImage<'d> {
+    /// The dynamic symbols, the null symbol at index 0 included.
+    pub(crate) fn symbols(&self) -> Result<SymbolTable<'d>, Problem> {
+        let table = |bytes| SymbolTable::new(bytes, self.is_64, self.endian);
+        let Some(address) = self.tag(elf::DT_SYMTAB) else {
+            return Ok(table(&[]));
+        };
+        let count = self.symbol_count()?;
+        if count == 0 {
+            return Ok(table(&[]));
+        }
+        let bytes = self.at_address(address)?;
+        let size = count.checked_mul(SymbolTable::entry_size(self.is_64));
+        size.and_then(|size| bytes.get(..size))
+            .map(table)
+            .ok_or(Problem::Malformed(
+                "symbol table reaches beyond its segment",
+            ))
+    }
+
+    /// A table at an offset of the file, with a number of symbols.
+    pub(crate) fn symbols_at(&self, offset: u64, count: u64) -> Option<SymbolTable<'d>> {
+        let size = count.checked_mul(SymbolTable::entry_size(self.is_64) as u64)?;
+        let bytes = self.source.bytes(offset, size)?;
+        Some(SymbolTable::new(bytes, self.is_64, self.endian))
+    }
+
+    /// The version of each of `symbols` symbols; empty for an image without versions.
+    pub(crate) fn symbol_versions(
+        &self,
+        symbols: usize,
+    ) -> Result<&'d [elf::Versym<Endianness>], Problem> {
+        let Some(address) = self.tag(elf::DT_VERSYM) else {
+            return Ok(&[]);
+        };
+        self.at_address(address)?
+            .read_slice_at(0, symbols)
+            .map_err(|()| Problem::Malformed("version table is shorter than the symbol table"))
+    }
+
+    /// Number of symbols. The dynamic section does not contain it, but the loader's hash tables reach
+    /// every symbol that can be found.
+    fn symbol_count(&self) -> Result<usize, Problem> {
+        if let Some(address) = self.tag(elf::DT_HASH) {
+            // gABI: nbucket, nchain, in words; nchain is the number of symbols. The word has 64
+            // bits in the psABIs of s390x and alpha.
+            let is_wide = self.is_64 && matches!(self.header.machine, elf::EM_S390 | elf::EM_ALPHA);
+            let table = self.at_address(address)?;
+            let count = if is_wide {
+                let count = table.read_at::<object::U64<Endianness>>(8);
+                count.map(|count| count.get(self.endian))
+            } else {
+                let count = table.read_at::<object::U32<Endianness>>(4);
+                count.map(|count| count.get(self.endian).into())
+            };
+            let count = count.map_err(|()| Problem::Malformed("hash table is too short"))?;
+            return Ok(usize::try_from(count).unwrap_or(usize::MAX));
+        }
+        let Some(address) = self.tag(elf::DT_GNU_HASH) else {
+            let mut sections = self.sections_to_load().iter();
+            let table = sections.find(|section| section.kind == elf::SHT_DYNSYM);
+            let size = SymbolTable::entry_size(self.is_64) as u64;
+            let count = table.and_then(|table| usize::try_from(table.size / size).ok());
+            return count.ok_or(Problem::Malformed("no hash table of symbols"));
+        };
+        let table = self.at_address(address)?;
+        let count = if self.is_64 {
+            self.gnu_count::<elf::FileHeader64<Endianness>>(table)?
+        } else {
+            self.gnu_count::<elf::FileHeader32<Endianness>>(table)?
+        };
+        Ok(usize::try_from(count).unwrap_or(usize::MAX))
+    }
+
+    fn gnu_count<Elf: FileHeader<Endian = Endianness>>(
+        &self,
+        table: &[u8],
+    ) -> Result<u32, Problem> {
+        let table = GnuHashTable::<Elf>::parse(self.endian, table)
+            .map_err(|_| Problem::Malformed("GNU hash table is too short"))?;
+        // An empty table: all symbols are imports, which are not in it.
+        let count = table.symbol_table_length(self.endian);
+        Ok(count.unwrap_or(table.symbol_base()))
+    }
+}
