@@ -8,7 +8,6 @@ mod invariants;
 mod manifests;
 mod messages;
 mod pictures;
-mod prose;
 mod recipes;
 mod reference;
 
@@ -80,12 +79,6 @@ const TASKS: &[Task] = &[
         about: "regenerate docs/images/*.svg and the table of budgets, or compare them",
         usage: "[--check]",
         run: pictures::run,
-    },
-    Task {
-        name: "prose",
-        about: "check comments, messages, pages and names against xtask/data/prose.toml",
-        usage: "[--counts] [PATH...]",
-        run: prose::run,
     },
     Task {
         name: "reference",
