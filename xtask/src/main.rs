@@ -4,15 +4,13 @@ mod abi;
 mod c_runtime;
 mod errors;
 mod fallbacks;
-mod invariants;
 mod manifests;
-mod messages;
 mod pictures;
 mod recipes;
 mod reference;
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
 /// A task.
 struct Task {
@@ -69,12 +67,6 @@ const TASKS: &[Task] = &[
         run: c_runtime::run,
     },
     Task {
-        name: "messages",
-        about: "regenerate docs/reference/messages.md, the list of all message texts, or compare it",
-        usage: "[--check]",
-        run: messages::run,
-    },
-    Task {
         name: "pictures",
         about: "regenerate docs/images/*.svg and the table of budgets, or compare them",
         usage: "[--check]",
@@ -92,20 +84,6 @@ const TASKS: &[Task] = &[
 fn repository() -> PathBuf {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
     manifest.parent().unwrap_or(manifest).to_owned()
-}
-
-/// Paths of the files of the tree below `paths`, or of all files if there are none.
-fn tracked(paths: &[&String]) -> Result<Vec<String>, String> {
-    let mut list = Command::new("git");
-    list.current_dir(repository());
-    let options = ["-z", "--cached", "--others", "--exclude-standard", "--"];
-    let listed = list.arg("ls-files").args(options).args(paths).output();
-    let listed = listed.map_err(|e| format!("git: {e}"))?;
-    if !listed.status.success() {
-        return Err(String::from_utf8_lossy(&listed.stderr).into_owned());
-    }
-    let paths = String::from_utf8_lossy(&listed.stdout);
-    Ok(paths.split_terminator('\0').map(str::to_owned).collect())
 }
 
 fn main() -> ExitCode {
