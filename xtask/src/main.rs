@@ -5,7 +5,6 @@ mod c_runtime;
 mod errors;
 mod fallbacks;
 mod manifests;
-mod pictures;
 mod recipes;
 mod reference;
 
@@ -65,12 +64,6 @@ const TASKS: &[Task] = &[
         about: "regenerate manifests/c-runtime.names from the platform's libraries, or compare it",
         usage: "[--check]",
         run: c_runtime::run,
-    },
-    Task {
-        name: "pictures",
-        about: "regenerate docs/images/*.svg and the table of budgets, or compare them",
-        usage: "[--check]",
-        run: pictures::run,
     },
     Task {
         name: "reference",
