@@ -1,8 +1,10 @@
 //! Documents for contributors: ARCHITECTURE.md, the glossary.
 
 use std::fs;
-use std::process::Command;
+use std::io::Write;
+use std::process::{Command, Stdio};
 
+use gpustub_tests::cargo::gpustub;
 use gpustub_tests::command::succeed;
 use gpustub_tests::{Result, repository};
 
@@ -93,5 +95,21 @@ fn glossary_is_sorted_and_has_sources() -> Result<()> {
     }
     assert!((40..=60).contains(&terms.len()), "{} terms", terms.len());
     assert!(terms.is_sorted_by(|a, b| a < b), "{terms:?}");
+    Ok(())
+}
+
+/// The figure of `docs/device-link.md` is drawn from the graph that `plan` prints.
+#[test]
+fn device_link_figure_is_the_graph_that_plan_prints() -> Result<()> {
+    let graph = "B*:shared; A*:shared -> B; C*:shared -> B; exe:bin -> A,C";
+    assert!(read("docs/device-link.md")?.contains(graph));
+    let mut plan = gpustub(&["plan", "--graph", "-", "--format", "dot"])?;
+    let mut plan = plan.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+    plan.stdin
+        .take()
+        .ok_or("no input")?
+        .write_all(graph.as_bytes())?;
+    let printed = String::from_utf8(plan.wait_with_output()?.stdout)?;
+    assert_eq!(printed, read("docs/images/device-link.dot")?);
     Ok(())
 }

@@ -1,5 +1,4 @@
-//! Pictures of `docs/images`: sources that programs print, and the pages that show each. `cargo xtask pictures`
-//! draws them.
+//! Pictures of `docs/images`: sources that programs print, and the pages that show each.
 
 use std::fs;
 use std::io::Write;

@@ -4,11 +4,7 @@ mod abi;
 mod c_runtime;
 mod errors;
 mod fallbacks;
-mod invariants;
 mod manifests;
-mod messages;
-mod pictures;
-mod prose;
 mod recipes;
 mod reference;
 mod repository;
@@ -68,24 +64,6 @@ const TASKS: &[Task] = &[
         about: "regenerate manifests/c-runtime.names from the platform's libraries, or compare it",
         usage: "[--check]",
         run: c_runtime::run,
-    },
-    Task {
-        name: "messages",
-        about: "regenerate docs/reference/messages.md, the list of all message texts, or compare it",
-        usage: "[--check]",
-        run: messages::run,
-    },
-    Task {
-        name: "pictures",
-        about: "regenerate docs/images/*.svg and the table of budgets, or compare them",
-        usage: "[--check]",
-        run: pictures::run,
-    },
-    Task {
-        name: "prose",
-        about: "check comments, messages, pages and names against xtask/data/prose.toml",
-        usage: "[--counts] [PATH...]",
-        run: prose::run,
     },
     Task {
         name: "reference",

@@ -7,7 +7,6 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::abi::page;
-use crate::invariants;
 
 /// JSON schema of `GpuStub.toml`.
 const SCHEMA: &str = "gpustub.schema.json";
@@ -20,14 +19,10 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
         _ => return Err("only `--check` is expected".to_owned()),
     };
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
-    let invariants = (invariants::PAGE, invariants::page()?);
     let tables = (page::PAGE, page::page());
     let schema = (SCHEMA, schema()?);
     let mut clean = true;
-    for (name, text) in pages::pages()
-        .into_iter()
-        .chain([schema, invariants, tables])
-    {
+    for (name, text) in pages::pages().into_iter().chain([schema, tables]) {
         let path = docs.join(name);
         if fs::read_to_string(&path).is_ok_and(|old| old == text) {
             continue;

@@ -52,8 +52,7 @@ use crate::version::{HeaderVersion, Version};
 type AbiVariant = Option<u32>;
 
 /// A name, with its variants from the lowest version to the highest.
-#[derive(Clone)]
-#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
+#[derive(Debug, PartialEq, Eq, Clone)]
 struct Name {
     name: String,
     group: usize,
@@ -67,8 +66,7 @@ struct Name {
 pub const MAX_ARGUMENTS: u8 = 6;
 
 /// Calls of one variant as calls of another.
-#[derive(Clone)]
-#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
+#[derive(Debug, PartialEq, Eq, Clone)]
 struct Relation {
     group: usize,
     old: u32,
@@ -77,8 +75,7 @@ struct Relation {
     kind: Kind,
 }
 
-#[derive(Clone)]
-#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
+#[derive(Debug, PartialEq, Eq, Clone)]
 enum Kind {
     /// The call is passed as it is.
     Passes,
@@ -89,8 +86,7 @@ enum Kind {
 }
 
 /// Difference between the call of a program and that of a function of the library.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Adapter {
     /// The library's function has one more argument, which is null: its index, below
     /// [`MAX_ARGUMENTS`].
@@ -100,8 +96,7 @@ pub enum Adapter {
 }
 
 /// ABI table of a library.
-#[derive(Clone, Default)]
-#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
+#[derive(Debug, PartialEq, Eq, Clone, Default)]
 pub struct AbiTable {
     /// Versions whose headers were read, ascending.
     headers: Vec<Version>,
@@ -148,8 +143,7 @@ impl AbiEntry {
 }
 
 /// Mark of names that some versions have beside the names without it.
-#[derive(Clone)]
-#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
+#[derive(Debug, PartialEq, Eq, Clone)]
 struct Renamed {
     mark: String,
     from: Version,

@@ -5,8 +5,7 @@ use std::ops::Index;
 
 /// Values by name: sorted, each name once. A list, because a `BTreeMap` is compiled again for every
 /// type of value, and the lists are short or come sorted.
-#[derive(Debug, Clone)]
-#[cfg_attr(feature = "tools", derive(PartialEq, Eq))]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ByName<T> {
     entries: Vec<(String, T)>,
 }

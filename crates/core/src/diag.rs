@@ -8,8 +8,7 @@ use std::ops::Range;
 pub use codes::*;
 
 /// Severity of a diagnostic.
-#[derive(Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(feature = "tools", derive(Debug, PartialOrd, Ord))]
+#[derive(Debug, PartialOrd, Ord, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
     /// Information; the command continues.
     Note,
@@ -20,8 +19,7 @@ pub enum Level {
 }
 
 /// A kind of diagnostic. The table [`CODES`] generates the reference and `explain`.
-#[derive(Debug)]
-#[cfg_attr(feature = "tools", derive(PartialEq, Eq))]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Code {
     /// Stable kebab-case name, for example `unknown-key`.
     pub id: &'static str,
@@ -33,8 +31,7 @@ pub struct Code {
 }
 
 /// A location in a text file that the user wrote.
-#[derive(Clone)]
-#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
+#[derive(Debug, PartialEq, Eq, Clone)]
 pub struct Origin {
     /// The file's path as the user would name it.
     pub file: String,
@@ -43,7 +40,7 @@ pub struct Origin {
 }
 
 /// One finding.
-#[cfg_attr(feature = "tools", derive(Debug, Clone, PartialEq, Eq))]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
     /// Kind.
     pub code: &'static Code,
@@ -145,8 +142,7 @@ pub(crate) fn insert(diagnostics: &mut Vec<Diagnostic>, diagnostic: Diagnostic) 
 }
 
 /// A position in a text. Both numbers start at 1.
-#[derive(Clone, Copy)]
-#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
+#[derive(Debug, PartialEq, Eq, Clone, Copy)]
 pub struct LineColumn {
     /// Line number.
     pub line: usize,

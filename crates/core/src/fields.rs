@@ -3,8 +3,7 @@
 
 /// Type of a field's value.
 #[cfg(feature = "tools")]
-#[derive(Clone, Copy)]
-#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
+#[derive(Debug, PartialEq, Eq, Clone, Copy)]
 pub enum Type {
     /// A string.
     String,
@@ -38,8 +37,7 @@ pub enum Type {
 }
 
 /// A field of a section.
-#[derive(Clone, Copy)]
-#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(Debug, Clone, Copy)]
 pub struct Field {
     /// Section that contains it: `""` (the top), `stub`, `policy`, …
     pub section: &'static str,

@@ -33,8 +33,7 @@ macro_rules! define_id {
 }
 
 /// A list that is indexed by an [`Id`] only.
-#[derive(Clone)]
-#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
+#[derive(Debug, PartialEq, Eq, Clone)]
 pub struct IndexVec<I, T> {
     items: Vec<T>,
     id: PhantomData<fn(I)>,

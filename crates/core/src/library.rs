@@ -12,8 +12,7 @@ pub use crate::returns::Returns;
 use crate::symbols::SymbolList;
 
 /// Origin of a library, which decides where the run time searches for it.
-#[derive(Clone, Copy)]
-#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
+#[derive(Debug, PartialEq, Eq, Clone, Copy)]
 pub enum Role {
     /// Installed with the kernel driver (libcuda, libnvidia-ml): never taken from a toolkit.
     Driver,
@@ -24,8 +23,7 @@ pub enum Role {
 }
 
 /// A file name to request from the loader.
-#[derive(Clone)]
-#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
+#[derive(Debug, PartialEq, Eq, Clone)]
 pub struct LoadName {
     /// The toolkit major it belongs to; `None`: an unversioned name.
     pub major: Option<u32>,
@@ -34,8 +32,7 @@ pub struct LoadName {
 }
 
 /// Version probe: a string in a file that the toolkit's major follows.
-#[derive(Clone)]
-#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
+#[derive(Debug, PartialEq, Eq, Clone)]
 pub enum VersionProbe {
     /// Prefix of a DT_NEEDED entry: `libcublas.so.`.
     Needed(String),
@@ -50,8 +47,7 @@ pub enum VersionProbe {
 }
 
 /// A file that the library opens later by a bare name.
-#[derive(Clone)]
-#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
+#[derive(Debug, PartialEq, Eq, Clone)]
 pub struct Preload {
     /// Name beside the library, `libnvrtc-builtins.so.`, or below a site-packages directory,
     /// `nvidia/cuda_nvrtc/lib/libnvrtc.so.`. After a dot at the end the major follows.
@@ -61,8 +57,7 @@ pub struct Preload {
 }
 
 /// Query of the library's version after loading.
-#[derive(Clone)]
-#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
+#[derive(Debug, PartialEq, Eq, Clone)]
 pub struct VersionQuery {
     /// Function that returns the version.
     pub function: String,
@@ -71,8 +66,7 @@ pub struct VersionQuery {
 }
 
 /// Signature and number format of a version function.
-#[derive(Clone, Copy)]
-#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
+#[derive(Debug, PartialEq, Eq, Clone, Copy)]
 pub enum VersionEncoding {
     /// `int f(int *v)`, `*v = 1000 * major + 10 * minor` (cuDriverGetVersion, cudaRuntimeGetVersion).
     Cuda,
@@ -89,8 +83,7 @@ pub enum VersionEncoding {
 }
 
 /// Value written through a pointer argument when the function cannot be called.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OutKind {
     /// Zeros of this size in bytes. 0 is the size of a pointer.
     Zero(u32),
@@ -105,8 +98,7 @@ pub enum OutKind {
 }
 
 /// An out-parameter.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Out {
     /// Index of the argument among the integer and pointer arguments, from 0.
     pub arg: u8,
@@ -115,8 +107,7 @@ pub struct Out {
 }
 
 /// Behaviour of one function that cannot be called.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
-#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Fallback {
     /// Return value.
     pub returns: Returns,
@@ -139,8 +130,7 @@ impl Fallback {
 
 /// Role of a function in compilers' start-up code, which calls it before main for each module with
 /// device code. The stub answers without the library and replays the call once the library is loaded.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HookKind {
     /// Opens a module: `handle f(fatbin)`.
     Open,
@@ -155,8 +145,7 @@ pub enum HookKind {
 }
 
 /// A function of compilers' start-up code.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Hook {
     /// Role.
     pub kind: HookKind,
@@ -165,8 +154,7 @@ pub struct Hook {
 }
 
 /// Status codes of a library's API, by the reason of the failure.
-#[derive(Clone, Copy)]
-#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq, Default))]
+#[derive(Debug, PartialEq, Eq, Default, Clone, Copy)]
 pub struct StatusCodes {
     /// The library cannot be loaded.
     pub library_missing: i32,
@@ -191,8 +179,7 @@ impl StatusCodes {
 }
 
 /// A library manifest. Every list is in order of preference.
-#[derive(Clone)]
-#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
+#[derive(Debug, PartialEq, Eq, Clone)]
 pub struct Library {
     /// For example `cudart`.
     pub id: String,

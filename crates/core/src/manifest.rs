@@ -45,7 +45,7 @@ pub fn in_out_dir(path: &str) -> Option<&str> {
 }
 
 /// One `[stub.<id>]` table.
-#[cfg_attr(feature = "tools", derive(Debug, Clone, PartialEq, Eq))]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stub {
     /// The library's id.
     pub id: Spanned<String>,
@@ -81,8 +81,7 @@ impl Stub {
 }
 
 /// Keys of a stub table that describe a library.
-#[derive(Default)]
-#[cfg_attr(feature = "tools", derive(Debug, Clone, PartialEq, Eq))]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Custom {
     /// Load names by OS.
     pub load_names: ByName<Vec<Spanned<LoadName>>>,
@@ -124,8 +123,7 @@ impl Custom {
 }
 
 /// A decoded `GpuStub.toml`.
-#[derive(Default)]
-#[cfg_attr(feature = "tools", derive(Debug, Clone, PartialEq, Eq))]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Manifest {
     /// The file's path as diagnostics name it.
     pub file: String,

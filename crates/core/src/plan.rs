@@ -11,8 +11,7 @@ use crate::target::Target;
 use crate::version::{HeaderVersion, Version};
 
 /// Inputs of the planner in addition to the manifest: no file is read here.
-#[derive(Default)]
-#[cfg_attr(feature = "tools", derive(Debug, Clone))]
+#[derive(Debug, Clone, Default)]
 pub struct Inputs {
     /// The package's active cargo features; `None`: all count as on (commands outside a build).
     pub features: Option<Vec<String>>,
@@ -30,8 +29,7 @@ pub struct Inputs {
 }
 
 /// One function of a library.
-#[derive(Clone)]
-#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
+#[derive(Debug, PartialEq, Eq, Clone)]
 pub struct Function {
     /// The exported name.
     pub name: String,
@@ -40,8 +38,7 @@ pub struct Function {
 }
 
 /// Properties that several functions of a library share; most share number 0, a plain status function.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
-#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Spec {
     /// Behaviour when the function cannot be called.
     pub fallback: Fallback,
@@ -58,7 +55,7 @@ pub struct Spec {
 
 /// One library of the plan: its manifest and all decisions about it. `{arch}` is replaced in the
 /// directories here, unlike in those of the manifest.
-#[cfg_attr(feature = "tools", derive(Debug, Clone, PartialEq, Eq))]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LibraryPlan {
     /// Manifest of the library.
     pub manifest: Cow<'static, Library>,
@@ -127,7 +124,7 @@ pub fn symbol_list_path(file: &str, path: &str) -> String {
 }
 
 /// All libraries of one image, sorted by id.
-#[cfg_attr(feature = "tools", derive(Debug, Clone, PartialEq, Eq))]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
     /// Compilation target.
     pub target: Target,

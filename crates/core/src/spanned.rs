@@ -3,8 +3,7 @@
 use std::ops::Range;
 
 /// A value and its byte range in the file.
-#[derive(Clone)]
-#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
+#[derive(Debug, PartialEq, Eq, Clone)]
 pub struct Spanned<T> {
     /// The value.
     pub value: T,

@@ -31,8 +31,7 @@ use crate::suggest::nearest;
 use crate::version::Version;
 
 /// Type of a symbol (ELF `st_info` type; gABI, "Symbol Table").
-#[derive(Clone, Copy, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "tools", derive(Debug, PartialOrd, Ord, Hash))]
+#[derive(Debug, PartialOrd, Ord, Hash, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Kind {
     /// `STT_FUNC`.
     #[default]
@@ -63,8 +62,7 @@ impl Kind {
 }
 
 /// One exported symbol.
-#[derive(Clone, Default)]
-#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
+#[derive(Debug, PartialEq, Eq, Clone, Default)]
 pub struct Symbol {
     /// Name, without symbol version.
     pub name: String,
@@ -92,8 +90,7 @@ impl Symbol {
 }
 
 /// A symbol list.
-#[derive(Clone, Default)]
-#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
+#[derive(Debug, PartialEq, Eq, Clone, Default)]
 pub struct SymbolList {
     /// The library's soname.
     pub soname: Option<String>,

@@ -7,8 +7,7 @@ use crate::diag::{Diagnostic, STATIC_LIBC, UNSUPPORTED_TARGET};
 use crate::text::join;
 
 /// A compilation target, by the values that cargo gives build scripts (`CARGO_CFG_TARGET_*`).
-#[derive(Debug, Clone)]
-#[cfg_attr(feature = "tools", derive(PartialEq, Eq))]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
     /// The full triple, for messages.
     pub triple: String,

@@ -16,8 +16,7 @@ define_id! {
 }
 
 /// Whether a node has device code of its own.
-#[derive(Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Relocatable device code.
     Rdc,
@@ -28,8 +27,7 @@ pub enum Kind {
 }
 
 /// Form in which a node is built.
-#[derive(Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NodeForm {
     /// An archive, or a Rust `rlib`.
     Static,
@@ -61,8 +59,7 @@ impl NodeForm {
 }
 
 /// Edge from a node to a node that it is linked with.
-#[derive(Clone)]
-#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
+#[derive(Debug, PartialEq, Eq, Clone)]
 pub struct Link {
     /// Name of the linked node.
     pub to: String,
@@ -71,8 +68,7 @@ pub struct Link {
 }
 
 /// Edge from a node to a shared library that it opens at run time.
-#[derive(Clone)]
-#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
+#[derive(Debug, PartialEq, Eq, Clone)]
 pub struct Open {
     /// Name of the library.
     pub to: String,
@@ -81,8 +77,7 @@ pub struct Open {
 }
 
 /// A library, a program or a plugin. Names refer to other nodes of the graph.
-#[derive(Clone)]
-#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
+#[derive(Debug, PartialEq, Eq, Clone)]
 pub struct Node {
     /// Unique in its graph.
     pub name: String,
@@ -172,8 +167,7 @@ impl Node {
 }
 
 /// Libraries and programs, in the order in which they are declared.
-#[derive(Clone, Default)]
-#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
+#[derive(Debug, PartialEq, Eq, Clone, Default)]
 pub struct Graph {
     /// The nodes.
     pub nodes: Vec<Node>,

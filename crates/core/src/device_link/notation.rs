@@ -130,8 +130,7 @@ fn list(text: &mut String, head: &str, items: impl Iterator<Item = String>, betw
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Token<'t> {
     Word(&'t str),
     Arrow,

@@ -6,8 +6,7 @@ use crate::gpu_arch::{Arch, ArchKind};
 use crate::manifest::Cudart;
 
 /// Role of a node in the plan.
-#[derive(Clone, PartialEq, Eq)]
-#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Role {
     /// K1: an archive of relocatable objects, never with a device link in it.
     Archive,
@@ -45,8 +44,7 @@ impl Role {
 }
 
 /// Reason why no library's final can serve as a node's device link.
-#[derive(Clone, PartialEq, Eq)]
-#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Why {
     /// The node is closed: its contents are not shared.
     Closed,
@@ -59,8 +57,7 @@ pub enum Why {
 }
 
 /// A file that is built of a library's device code.
-#[derive(Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Artifact {
     /// The relocatable objects.
     Objects,
@@ -73,8 +70,7 @@ pub enum Artifact {
 }
 
 /// An item of a host link, in the order of the command line.
-#[derive(Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(feature = "tools", derive(Debug))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkItem {
     /// The node's own objects.
     Objects,
@@ -95,8 +91,7 @@ pub enum LinkItem {
 }
 
 /// Plan of a node.
-#[derive(Clone)]
-#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
+#[derive(Debug, PartialEq, Eq, Clone)]
 pub struct Planned {
     /// The node.
     pub node: NodeId,

@@ -1,5 +1,8 @@
+use gpustub_manifests::LIBRARIES;
+
 use super::*;
 use crate::diag::{LineColumn, line_column};
+use crate::version::Version;
 
 const SYMBOLS: &str = "\
 @gpustub-symbols 1

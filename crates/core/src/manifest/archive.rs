@@ -16,8 +16,7 @@ define_id! {
 }
 
 /// One `[archive.<name>]` table.
-#[derive(Clone)]
-#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
+#[derive(Debug, PartialEq, Eq, Clone)]
 pub struct Archive {
     /// Name of its file, without `.a`.
     pub name: Spanned<String>,
@@ -34,8 +33,7 @@ pub struct Archive {
 }
 
 /// Members that are searched together.
-#[derive(Clone)]
-#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
+#[derive(Debug, PartialEq, Eq, Clone)]
 pub struct ArchiveLayer {
     /// Name.
     pub name: Spanned<String>,
@@ -47,8 +45,7 @@ pub struct ArchiveLayer {
 }
 
 /// One of the archives in a super-archive.
-#[derive(Clone)]
-#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
+#[derive(Debug, PartialEq, Eq, Clone)]
 pub struct ArchiveView {
     /// Name.
     pub name: Spanned<String>,

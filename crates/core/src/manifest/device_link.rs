@@ -8,8 +8,7 @@ use crate::spanned::Spanned;
 
 /// One `[device-link.<name>]` table. `include-dirs`, `defines` and `compile-options` apply to its
 /// own sources and to those of every library that requires it.
-#[derive(Clone)]
-#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
+#[derive(Debug, PartialEq, Eq, Clone)]
 pub struct DeviceLink {
     /// Name.
     pub name: Spanned<String>,
@@ -39,8 +38,7 @@ pub struct DeviceLink {
 }
 
 /// Origin of a library's code.
-#[derive(Clone)]
-#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
+#[derive(Debug, PartialEq, Eq, Clone)]
 pub enum DeviceCode {
     /// Compiled from the `.cu` files that these globs match, relative to `GpuStub.toml`.
     Sources(Vec<Spanned<String>>),
@@ -56,8 +54,7 @@ pub enum DeviceCode {
 }
 
 /// The two shared libraries of an external library, relative to `GpuStub.toml` or absolute.
-#[derive(Clone)]
-#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
+#[derive(Debug, PartialEq, Eq, Clone)]
 pub struct SharedFiles {
     /// The objects, not device-linked.
     pub middle: Spanned<String>,

@@ -4,8 +4,7 @@ use super::device_link::DeviceLink;
 
 /// A table with `type = "module"`. No program is linked with it: its package's code embeds the file,
 /// and loads it with the driver (`cuModuleLoadData`).
-#[derive(Clone)]
-#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
+#[derive(Debug, PartialEq, Eq, Clone)]
 pub struct DeviceModule {
     /// Code and compile options, as of a static library. Without sources the code is that of required
     /// libraries.

@@ -11,8 +11,7 @@ pub fn is_same_feature(a: &str, b: &str) -> bool {
 
 /// Cargo features of the package that must all be enabled for a table to take effect. Empty: the
 /// table is always in effect.
-#[derive(Clone)]
-#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq, Default))]
+#[derive(Debug, PartialEq, Eq, Default, Clone)]
 pub struct RequiredFeatures(pub Vec<Spanned<String>>);
 
 impl RequiredFeatures {

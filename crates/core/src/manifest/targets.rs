@@ -5,8 +5,7 @@ use crate::target::Target;
 
 /// Operating systems (`linux`), and target triples in which `*` matches any text (`*-linux-gnu`). Empty:
 /// every target that can have stubs.
-#[derive(Clone, Default)]
-#[cfg_attr(feature = "tools", derive(Debug, PartialEq, Eq))]
+#[derive(Debug, PartialEq, Eq, Clone, Default)]
 pub struct Targets(pub Vec<Spanned<String>>);
 
 impl Targets {
