@@ -225,7 +225,7 @@ fn each_public_item_has_an_example() -> Result<()> {
             root.list(name, &mut found)?;
         }
     }
-    assert!(found.len() > 60, "{} items were read", found.len());
+    assert!(found.len() > 30, "{} items were read", found.len());
     // A module in a module, and an item of another crate.
     for name in ["gpustub_build::Env"] {
         assert!(found.iter().any(|item| item.name == name), "{name}");

@@ -8,7 +8,6 @@ mod colors;
 mod graph;
 mod plot;
 mod screen;
-mod sequence;
 
 use std::fs;
 use std::path::Path;
@@ -26,7 +25,6 @@ const IMAGES: &str = "docs/images";
 struct Pictures {
     screen: Vec<screen::Screen>,
     graph: Vec<graph::Graph>,
-    sequence: Vec<sequence::Sequence>,
     plot: plot::Plot,
 }
 
@@ -67,9 +65,6 @@ fn outdated() -> Result<Vec<Output>, String> {
     let mut outputs = Vec::new();
     for screen in &pictures.screen {
         outputs.push(image(&screen.file, screen.render(&root)?));
-    }
-    for sequence in &pictures.sequence {
-        outputs.push(image(&sequence.file, sequence.render()));
     }
     outputs.extend(pictures.plot.render(&root)?);
     outputs.retain(|output| read(&root, &output.path).as_deref() != Ok(&output.text));

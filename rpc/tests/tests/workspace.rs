@@ -10,7 +10,7 @@ use gpurpc_tests::command::succeed;
 use gpurpc_tests::{Result, workspace};
 use serde_json::Value;
 
-/// What each published package may depend on, of this project.
+/// Packages of this project that each published package may depend on.
 const ALLOWED: [(&str, &[&str]); 5] = [
     ("gpurpc", &[]),
     ("gpurpc-capi", &["gpurpc"]),
