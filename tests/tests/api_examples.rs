@@ -227,9 +227,8 @@ fn each_public_item_has_an_example() -> Result<()> {
     }
     assert!(found.len() > 30, "{} items were read", found.len());
     // A module in a module, and an item of another crate.
-    for name in ["gpustub_build::Env"] {
-        assert!(found.iter().any(|item| item.name == name), "{name}");
-    }
+    let name = "gpustub_build::Env";
+    assert!(found.iter().any(|item| item.name == name), "{name}");
     found.retain(|item| !item.has_example);
     let missing: Vec<&str> = found.iter().map(|item| item.name.as_str()).collect();
     assert!(missing.is_empty(), "no example: {}", missing.join("\n"));

@@ -94,10 +94,10 @@ fn shared_components_have_one_request() -> Result<()> {
             {
                 for line in fs::read_to_string(&path)?.lines() {
                     let words: Vec<&str> = line.split_whitespace().collect();
-                    if let [name, request @ ..] = &words[..] {
-                        if !name.starts_with('#') {
-                            rows.insert(name.to_string(), request.join(" "));
-                        }
+                    if let [name, request @ ..] = &words[..]
+                        && !name.starts_with('#')
+                    {
+                        rows.insert(name.to_string(), request.join(" "));
                     }
                 }
             }
