@@ -10,7 +10,7 @@ use gpurpc_tests::command::succeed;
 use gpurpc_tests::{Result, workspace};
 use serde_json::Value;
 
-/// What each published package may depend on, of this project.
+/// Packages of this project that each published package may depend on.
 const ALLOWED: [(&str, &[&str]); 5] = [
     ("gpurpc", &[]),
     ("gpurpc-capi", &["gpurpc"]),
@@ -94,10 +94,10 @@ fn shared_components_have_one_request() -> Result<()> {
             {
                 for line in fs::read_to_string(&path)?.lines() {
                     let words: Vec<&str> = line.split_whitespace().collect();
-                    if let [name, request @ ..] = &words[..] {
-                        if !name.starts_with('#') {
-                            rows.insert(name.to_string(), request.join(" "));
-                        }
+                    if let [name, request @ ..] = &words[..]
+                        && !name.starts_with('#')
+                    {
+                        rows.insert(name.to_string(), request.join(" "));
                     }
                 }
             }

@@ -173,7 +173,7 @@ fn compare(tools: &Path, before: &Path, after: &Path, expected: &str) -> Result<
 /// The others are planned only, since the stub library of each would be compiled.
 fn repair_damaged(count: usize, written: usize) -> Result<()> {
     let program = program("cargo-gpustub")?;
-    let scratch = gpustub_tests::scratch()?;
+    let scratch = gpustub_tests::scratch::scratch()?;
     let directory = scratch.path();
     let tools = directory.join("a");
     let originals = [

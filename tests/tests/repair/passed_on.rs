@@ -32,7 +32,7 @@ struct Tree(tempfile::TempDir);
 
 impl Tree {
     fn new(link: &str, user: &str) -> Result<Self> {
-        let tree = Self(gpustub_tests::scratch()?);
+        let tree = Self(gpustub_tests::scratch::scratch()?);
         let mut make = Command::new("sh");
         make.args(["-c", MAKE]).env("LINK", link).env("USER", user);
         succeed(make.current_dir(tree.path()))?;
