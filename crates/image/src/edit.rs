@@ -38,7 +38,7 @@ mod verify;
 mod versions;
 mod words;
 
-pub use editable::{Editable, inspect, plan};
+pub use editable::{Editable, inspect, plan, read};
 pub use inspect::{ImportKind, Imported, Inspection};
 pub use patch::{Patch, Piece};
 pub use problem::Problem;

@@ -218,7 +218,7 @@ pub struct Workshop {
 impl Workshop {
     pub fn new() -> Result<Self> {
         Ok(Self {
-            dir: gpustub_tests::scratch()?,
+            dir: gpustub_tests::scratch::scratch()?,
             libraries: BTreeMap::new(),
             programs: Vec::new(),
             system: BTreeSet::new(),

@@ -13,7 +13,7 @@ use gpustub_core::sources::{SourceSet, render_for_c};
 use gpustub_core::target::Target;
 use gpustub_engine::toolchain::Toolchain;
 use gpustub_engine::write_sources;
-use gpustub_image::edit::{self, Patch};
+use gpustub_image::edit::{self, Editable, Patch, Problem};
 use gpustub_repair::{
     Inspections, Options, PackagePlan, StubPlan, candidates, followers, loaders, names,
 };
@@ -48,13 +48,24 @@ pub fn plan(
     texts: &mut Sources,
 ) -> Result<Option<Repair>> {
     let mut images = BTreeMap::new();
-    let mut inspections = Inspections::new();
     for path in [candidates(&input.package), followers(&input.package)].concat() {
         status.show(|| input.package.display_path_of(path));
-        let image = input.image(path)?;
-        inspections.insert(path.to_owned(), edit::inspect(&image.bytes));
-        images.insert(path.to_owned(), image);
+        images.insert(path.to_owned(), input.image(path)?);
     }
+    let parsed: Vec<_> = images
+        .iter()
+        .map(|(path, image)| (path, edit::read(&image.bytes)))
+        .collect();
+    let editables: BTreeMap<&String, std::result::Result<Editable<'_, '_>, Problem>> = parsed
+        .iter()
+        .map(|(path, image)| (*path, image.as_ref().map_err(Clone::clone)))
+        .map(|(path, image)| (path, image.and_then(Editable::new)))
+        .collect();
+    let inspections: Inspections = editables
+        .iter()
+        .map(|(path, editable)| (path, editable.as_ref().map(Editable::inspection)))
+        .map(|(path, inspection)| (path.to_string(), inspection.cloned().map_err(Clone::clone)))
+        .collect();
     let mut naming = naming(&input, options);
     // An image that turns out not to be editable keeps the libraries that it needs.
     let (plan, findings, patches, stubs) = loop {
@@ -75,10 +86,10 @@ pub fn plan(
         }
         let mut patches = BTreeMap::new();
         for edit in &plan.images {
-            let Some(image) = images.get(&edit.path) else {
+            let Some(Ok(editable)) = editables.get(&edit.path) else {
                 continue;
             };
-            match edit::plan(&image.bytes, &edit.request) {
+            match editable.plan(&edit.request) {
                 Ok(patch) => drop(patches.insert(edit.path.clone(), patch)),
                 Err(problem) => {
                     naming

@@ -1,6 +1,6 @@
 //! Images that can be edited.
 
-use super::headers::read;
+use super::headers;
 use super::inspect::{Details, Inspection, details};
 use super::overlaps;
 use super::patch::Patch;
@@ -58,15 +58,24 @@ impl<'i, 'd> Editable<'i, 'd> {
     }
 }
 
+/// Parses a program or shared library for [`Editable::new`].
+///
+/// # Errors
+///
+/// If no edit of the file is possible, because its headers cannot be read.
+pub fn read(bytes: &[u8]) -> Result<ElfImage<'_>, Problem> {
+    headers::read(Source::File(bytes))
+}
+
 /// [`Editable::inspection`] of the program or shared library in `bytes`.
 pub fn inspect(bytes: &[u8]) -> Result<Inspection, Problem> {
-    let image = read(Source::File(bytes))?;
+    let image = read(bytes)?;
     Ok(Editable::new(&image)?.details.inspection)
 }
 
 /// [`Editable::plan`] of the program or shared library in `bytes`.
 pub fn plan(bytes: &[u8], request: &Request) -> Result<Patch, Problem> {
-    let image = read(Source::File(bytes))?;
+    let image = read(bytes)?;
     image.check_loadable()?;
     refuse(&image)?;
     Editable::new(&image)?.plan(request)
