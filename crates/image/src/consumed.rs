@@ -6,7 +6,7 @@ use std::cell::Cell;
 pub type ConsumedFn<'a> = &'a dyn Fn(&[u8]);
 
 /// Memory that reads of a mapped file may occupy before its bytes are reported.
-const MOST: usize = 8 << 20;
+const MAX_RESIDENT: usize = 8 << 20;
 
 /// Memory in bytes that one access to a mapped file occupies: Linux maps the pages around it, also those before it
 /// (`fault_around_bytes`, mm/memory.c).
@@ -37,8 +37,8 @@ impl<'a> Reads<'a> {
     /// Counts a read that occupies about `size` bytes of memory. Reports the file from time to time.
     pub(crate) fn count(&self, size: usize) {
         let touched = self.touched.get() + size;
-        self.touched.set(touched % MOST);
-        if touched >= MOST {
+        self.touched.set(touched % MAX_RESIDENT);
+        if touched >= MAX_RESIDENT {
             (self.consumed)(self.bytes);
         }
     }

@@ -5,11 +5,11 @@ use std::cell::Cell;
 use crate::error::Problem;
 
 /// Maximum length of a name: the longest mangled C++ names have some ten thousand bytes.
-const LONGEST: usize = 64 * 1024;
+const MAX_NAME: usize = 64 * 1024;
 
 /// Maximum size of all names of a file. Names share suffixes, so a small hostile table could
 /// otherwise expand to terabytes of text.
-pub(crate) const ALL: usize = 256 * 1024 * 1024;
+pub(crate) const MAX_NAMES: usize = 256 * 1024 * 1024;
 
 /// A string table that counts the bytes it has returned.
 pub(crate) struct Strings<'d> {
@@ -21,7 +21,7 @@ impl<'d> Strings<'d> {
     pub(crate) fn new(bytes: &'d [u8]) -> Self {
         Self {
             bytes,
-            left: Cell::new(ALL),
+            left: Cell::new(MAX_NAMES),
         }
     }
 
@@ -37,7 +37,7 @@ impl<'d> Strings<'d> {
             .ok()
             .and_then(|offset| self.bytes.get(offset..))
             .ok_or(Problem::Malformed("name is outside the string table"))?;
-        let head = &tail[..tail.len().min(LONGEST)];
+        let head = &tail[..tail.len().min(MAX_NAME)];
         let length = memchr::memchr(0, head)
             .ok_or(Problem::Malformed("name in the string table has no end"))?;
         let left = self.left.get().checked_sub(length);
@@ -69,16 +69,18 @@ mod tests {
                 "{offset}"
             );
         }
-        let long = vec![b'a'; LONGEST];
+        let long = vec![b'a'; MAX_NAME];
         assert!(Strings::new(&long).get(0).is_err());
     }
 
     #[test]
     fn stops_before_there_is_too_much() {
-        let mut bytes = vec![b'a'; LONGEST - 1];
+        let mut bytes = vec![b'a'; MAX_NAME - 1];
         bytes.push(0);
         let strings = Strings::new(&bytes);
-        let given = (0..ALL).take_while(|_| strings.get(0).is_ok()).count();
-        assert_eq!(given, ALL / (LONGEST - 1));
+        let given = (0..MAX_NAMES)
+            .take_while(|_| strings.get(0).is_ok())
+            .count();
+        assert_eq!(given, MAX_NAMES / (MAX_NAME - 1));
     }
 }

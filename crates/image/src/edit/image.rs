@@ -5,6 +5,7 @@ use object::elf::{
     self, DynamicTag, EM_AARCH64, EM_LOONGARCH, EM_PPC64, EM_RISCV, EM_X86_64, PT_DYNAMIC,
 };
 
+use super::headers::SEGMENT;
 use super::problem::Problem;
 use crate::elf::{ElfImage, Section, Segment};
 
@@ -29,7 +30,8 @@ impl<'d> ElfImage<'d> {
             EM_X86_64 | EM_AARCH64 | EM_RISCV | EM_PPC64 | EM_LOONGARCH => {}
             _ => return Err(Problem::Machine(self.machine())),
         }
-        if self.segments.len() != usize::from(self.header.phnum) {
+        let size = u64::from(self.header.phnum) * SEGMENT;
+        if self.source.bytes(self.header.phoff, size).is_none() {
             return Err(Problem::Truncated("program headers"));
         }
         let dynamics = self.segments.iter().filter(|s| s.kind == PT_DYNAMIC);

@@ -97,7 +97,7 @@ pub(super) fn kind(machine: Machine, of: RelocationType) -> Option<Kind> {
             }
             _ => (Symbol, 2),
         },
-        // `Image::read` rejects other machines.
+        // `check_loadable` rejects other machines.
         _ => return Option::None,
     };
     Some(Kind { action, width })
