@@ -12,7 +12,7 @@ use super::headers::SEGMENT;
 use super::image::PAGE;
 use super::layout::{Layout, Room};
 use super::problem::Problem;
-use super::symbols::SYMBOL;
+use super::words::SYMBOL;
 use super::words::u32_at;
 use crate::elf::{ElfImage, Section, Segment};
 

@@ -7,8 +7,7 @@ use object::elf;
 
 use super::problem::Problem;
 use super::relocations::Relocations;
-use super::symbols::SYMBOL;
-use super::words::{u32_at, u64_at};
+use super::words::{SYMBOL, u32_at, u64_at};
 use crate::elf::{ElfImage, Symbol, SymbolTable};
 use crate::strings::Strings;
 

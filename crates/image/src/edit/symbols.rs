@@ -5,11 +5,8 @@ use object::elf::{self, SHN_LORESERVE, STT_GNU_IFUNC, STT_TLS, STV_HIDDEN, STV_I
 use super::hashes;
 use super::problem::Problem;
 use super::relocations::Relocations;
-use super::words::u16_at;
+use super::words::{SYMBOL, u16_at};
 use crate::elf::{ElfImage, Symbol, SymbolTable};
-
-/// Size of a symbol.
-pub(super) const SYMBOL: u64 = 24;
 
 /// A table of symbols and their versions.
 pub(super) struct Symbols<'d> {

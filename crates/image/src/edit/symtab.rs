@@ -3,7 +3,7 @@
 
 use object::elf::SHT_SYMTAB;
 
-use super::symbols::SYMBOL;
+use super::words::SYMBOL;
 use super::words::{u16_at, u64_at};
 use crate::elf::{ElfImage, Section};
 

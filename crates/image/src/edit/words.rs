@@ -1,5 +1,8 @@
 //! Words of a table.
 
+/// Size of a symbol.
+pub(super) const SYMBOL: u64 = 24;
+
 /// Little-endian number at an offset of a table whose size was checked; 0 beyond its end.
 pub(super) fn u16_at(bytes: &[u8], at: usize) -> u16 {
     array(bytes, at).map_or(0, u16::from_le_bytes)

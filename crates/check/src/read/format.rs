@@ -1,0 +1,77 @@
+//! Formats of files.
+
+use crate::package::Kind;
+
+/// Maximum size of a text file, and of a `RECORD`, which has a line for each file.
+const MAX_TEXT: u64 = 1 << 20;
+const MAX_RECORD: u64 = 16 << 20;
+
+/// Format of a file, by its first bytes, and by its name where these are ambiguous (a crate begins
+/// like any other archive).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Format {
+    Elf,
+    Objects,
+    Zip(Kind),
+    TarGz(Kind),
+    Tar,
+    Text(u64),
+    /// A program or library of Windows or macOS; the reason why it was skipped.
+    Foreign(&'static str),
+    Other,
+}
+
+/// Detects the format. `named`: named on the command line, where a zip file may have any name.
+pub(super) fn format(head: &[u8], path: &str, named: bool) -> Format {
+    let (directory, file) = path.rsplit_once('/').unwrap_or(("", path));
+    let ends = |end: &str| file.ends_with(end);
+    let is_zip = [&b"PK\x03\x04"[..], b"PK\x05\x06"]
+        .iter()
+        .any(|magic| head.starts_with(magic));
+    if head.starts_with(b"\x7fELF") {
+        Format::Elf
+    } else if head.starts_with(b"!<arch>\n") {
+        Format::Objects
+    } else if ends(".whl") {
+        // Independent of its first bytes: pip treats it as a wheel.
+        Format::Zip(Kind::Wheel)
+    } else if ends(".crate") {
+        Format::TarGz(Kind::Crate)
+    } else if is_zip && (named || ends(".zip")) {
+        Format::Zip(Kind::Archive)
+    } else if head.starts_with(b"\x1f\x8b") && (ends(".tar.gz") || ends(".tgz")) {
+        Format::TarGz(Kind::Archive)
+    } else if head.get(257..262) == Some(b"ustar") && ends(".tar") {
+        Format::Tar
+    } else if file == "Cargo.toml" {
+        Format::Text(MAX_TEXT)
+    } else if directory.ends_with(".dist-info") {
+        match file {
+            "METADATA" | "WHEEL" | "top_level.txt" => Format::Text(MAX_TEXT),
+            "RECORD" => Format::Text(MAX_RECORD),
+            _ => Format::Other,
+        }
+    } else {
+        foreign(head).map_or(Format::Other, Format::Foreign)
+    }
+}
+
+/// Reason for skipping a file whose first bytes are those of a program or library of another system.
+fn foreign(head: &[u8]) -> Option<&'static str> {
+    let four = |at: usize| -> Option<[u8; 4]> { head.get(at..at + 4)?.try_into().ok() };
+    match four(0)? {
+        // IMAGE_DOS_HEADER has the offset of the PE header at 60 (e_lfanew).
+        [b'M', b'Z', ..] => {
+            let at = usize::try_from(u32::from_le_bytes(four(60)?)).ok()?;
+            (four(at)? == *b"PE\0\0").then_some("programs and libraries of Windows are not checked")
+        }
+        // mach-o/loader.h: MH_MAGIC and MH_MAGIC_64, in either order of bytes.
+        [0xfe, 0xed, 0xfa, 0xce | 0xcf] | [0xce | 0xcf, 0xfa, 0xed, 0xfe] => Some(MACOS),
+        // mach-o/fat.h: FAT_MAGIC and the number of machines. Java class files have the same magic
+        // number, followed by their version, 45 or more.
+        [0xca, 0xfe, 0xba, 0xbe | 0xbf] if u32::from_be_bytes(four(4)?) < 45 => Some(MACOS),
+        _ => None,
+    }
+}
+
+const MACOS: &str = "programs and libraries of macOS are not checked";
