@@ -9,6 +9,7 @@ pub(crate) mod parse;
 use crate::abi_table::AbiTable;
 use crate::by_name::ByName;
 pub use crate::returns::Returns;
+use crate::spanned::{Spanned, values};
 use crate::symbols::SymbolList;
 
 /// Origin of a library, which decides where the run time searches for it.
@@ -282,6 +283,17 @@ impl LoadName {
         };
         Self { major, name }
     }
+}
+
+/// Load names without their locations.
+pub(crate) fn plain_load_names(
+    load_names: &ByName<Vec<Spanned<LoadName>>>,
+) -> ByName<Vec<LoadName>> {
+    let mut plain = ByName::new();
+    for (os, names) in load_names {
+        plain.insert(os, values(names));
+    }
+    plain
 }
 
 /// Whether a text can be a library's id: the id becomes a part of C names and of a variable's name.

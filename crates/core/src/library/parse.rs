@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::{
     Fallback, Hook, HookKind, Library, LoadName, Out, Preload, Returns, Role, StatusCodes,
-    VersionEncoding, VersionProbe, VersionQuery, is_id,
+    VersionEncoding, VersionProbe, VersionQuery, is_id, plain_load_names,
 };
 use crate::abi_table::AbiTable;
 use crate::by_name::ByName;
@@ -495,15 +495,4 @@ fn load_name(decoder: &mut Decoder<'_>, value: &Value<'_>) -> Option<Spanned<Loa
         value: LoadName { major, name },
         span: value.span.clone(),
     })
-}
-
-/// Load names without their locations.
-pub(crate) fn plain_load_names(
-    load_names: &ByName<Vec<Spanned<LoadName>>>,
-) -> ByName<Vec<LoadName>> {
-    let mut plain = ByName::new();
-    for (os, names) in load_names {
-        plain.insert(os, values(names));
-    }
-    plain
 }

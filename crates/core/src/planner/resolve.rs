@@ -11,8 +11,7 @@ use crate::diag::{
 };
 #[cfg(feature = "tools")]
 use crate::imports::wrong_header;
-use crate::library::parse::plain_load_names;
-use crate::library::{Library, Returns, Role, StatusCodes};
+use crate::library::{Library, Returns, Role, StatusCodes, plain_load_names};
 use crate::manifest::Stub;
 use crate::plan::symbol_list_path;
 use crate::reserved::{Owner, owner};
