@@ -228,7 +228,8 @@ typedef struct gpurpc_device_options {
     uint32_t generation;
     /* Maximum size of a received message of one lane. 0: 16 MiB. */
     uint64_t message_limit;
-    /* Maximum number of bytes that all calls hold, for messages and stacks of blocking callbacks that wait. 0: 256 MiB, enough for 2048 stacks. */
+    /* Maximum number of bytes that all calls hold, for messages and stacks of blocking callbacks that wait. 0: 256 MiB,
+     * enough for 2048 stacks. */
     uint64_t memory_limit;
     /* Doorbell, for `generation` 23: a counter of open calls, and the interrupt for its first call. Of an HSA signal
      * these are the address of `value`, `event_mailbox_ptr` and `event_id`. The addresses are the same on the host and
