@@ -236,7 +236,9 @@ fn tracked(places: &[&str]) -> Result<Vec<PathBuf>> {
             "--exclude-standard",
             "--",
         ])
-        .args(places);
+        .args(places)
+        // A workspace of its own.
+        .arg(":!rpc");
     let listed = succeed(&mut command)?.stdout;
     let paths = listed.lines().map(|line| repository().join(line));
     Ok(paths.filter(|path| path.is_file()).collect())
