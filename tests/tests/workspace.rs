@@ -236,11 +236,11 @@ fn tracked(places: &[&str]) -> Result<Vec<PathBuf>> {
             "--exclude-standard",
             "--",
         ])
-        .args(places)
-        // A workspace of its own.
-        .arg(":!rpc");
+        .args(places);
     let listed = succeed(&mut command)?.stdout;
-    let paths = listed.lines().map(|line| repository().join(line));
+    // `rpc/` is a workspace of its own.
+    let paths = listed.lines().filter(|line| !line.starts_with("rpc/"));
+    let paths = paths.map(|line| repository().join(line));
     Ok(paths.filter(|path| path.is_file()).collect())
 }
 

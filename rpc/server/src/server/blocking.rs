@@ -12,7 +12,7 @@ use super::fault::Fault;
 use super::messages::{Messages, RecvN, SendN};
 use super::refusal::RefusedCall;
 use super::runners::{Pause, Resumed, Suspender};
-use super::session::{OpenCall, Session};
+use super::session::OpenCall;
 use super::workers::{Workers, block_on};
 use crate::lanes::Lanes;
 use crate::layout::PortIndex;
