@@ -63,33 +63,34 @@ pub fn read(
         let shown = display_path(path);
         let begin = |file: &str, _: u64| status.show(|| file.to_owned());
         let failed = |e: io::Error| Error::io("read", path, &e);
-        if path.is_file() && path.extension().is_some_and(|extension| extension == "whl") {
-            match Zip::new(File::open(path).map_err(failed)?) {
-                Ok(zip) => {
-                    let mut packages = read::read_wheel(&zip, &shown, &begin).map_err(failed)?;
-                    let package = packages.swap_remove(0);
-                    match wheel(zip, &package, options) {
-                        Ok(wheel) => inputs.push(Input {
-                            package,
-                            source: Source::Wheel {
-                                path: path.clone(),
-                                wheel,
-                            },
-                            target: options.out_dir.join(file_name(path)?),
-                        }),
-                        Err(diagnostic) => diagnostics.push(*diagnostic),
-                    }
-                }
-                Err(error) => diagnostics.push(refused(&shown, &format!("not rewritten: {error}"))),
+        // A file that is no archive after all is read like any other.
+        let zip = match path.extension() {
+            Some(extension) if extension == "whl" && path.is_file() => {
+                Zip::new(File::open(path).map_err(failed)?).ok()
             }
-            continue;
-        }
-        let packages = read::read_reporting(path, &shown, &begin).map_err(failed)?;
+            _ => None,
+        };
+        let packages = match &zip {
+            Some(zip) => read::read_wheel(zip, &shown, &begin),
+            None => read::read_reporting(path, &shown, &begin),
+        };
+        let packages = packages.map_err(failed)?;
         let Some(package) = packages.into_iter().next() else {
             continue;
         };
         let name = file_name(path)?;
         match package.kind {
+            Kind::Wheel => match wheel(zip, &package, options) {
+                Ok(wheel) => inputs.push(Input {
+                    package,
+                    source: Source::Wheel {
+                        path: path.clone(),
+                        wheel,
+                    },
+                    target: options.out_dir.join(name),
+                }),
+                Err(diagnostic) => diagnostics.push(*diagnostic),
+            },
             Kind::Directory => match signature(&package).filter(|_| !options.unsign) {
                 Some(signature) => diagnostics.push(signed(&shown, signature)),
                 None => inputs.push(Input {
@@ -138,7 +139,7 @@ fn is_fault(flaw: &Flaw) -> bool {
 
 /// The wheel, ready to be rewritten, or the reason why it is not.
 fn wheel(
-    zip: Zip,
+    zip: Option<Zip>,
     package: &Package,
     options: &cli::Repair,
 ) -> std::result::Result<Wheel, Box<Diagnostic>> {
@@ -152,6 +153,7 @@ fn wheel(
         };
         return Err(refuse(format!("not rewritten: {member}{}", flaw.message)));
     }
+    let zip = zip.ok_or_else(|| refuse("not rewritten: not a zip archive".to_owned()))?;
     let wheel = Wheel::new(zip).map_err(|e| refuse(format!("not rewritten: it {e}")))?;
     if wheel.record().is_none() {
         return Err(refuse("not rewritten: it has no RECORD".to_owned()));
