@@ -1,4 +1,4 @@
-//! The rules of the house that can be read off the tree.
+//! Rules that the source tree itself shows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -34,7 +34,7 @@ fn dependencies(package: &Value) -> BTreeSet<&str> {
 }
 
 /// Dependencies point downwards: cargo-gpustub, gpustub-build → engine; cargo-gpustub → check; engine → superarchive;
-/// check → image; all of these → core → manifests, templates; headers has none. What is linked into users'
+/// check → image; all of these → core → manifests, templates; cdecl has none. What is linked into users'
 /// programs depends on nothing of ours.
 #[test]
 fn dependencies_point_downwards() -> Result<()> {

@@ -1,4 +1,4 @@
-//! Search for one library: the part of the S3 model that accepts a candidate.
+//! Search for one library: the part of the model that accepts a candidate.
 
 use std::collections::BTreeSet;
 

@@ -105,7 +105,7 @@ fn mistakes(workshop: &mut Workshop, world: &World, system: &[String]) -> Result
     Ok(mistakes)
 }
 
-/// Compares the run time's choice with S3's order on this many machines.
+/// Compares the run time's choice with the model's order on this many machines.
 fn compare(cases: u32, rng: Option<TestRng>) -> Result<()> {
     let system = loader_directories()?;
     let workshop = std::cell::RefCell::new(Workshop::new()?);

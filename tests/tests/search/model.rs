@@ -1,4 +1,4 @@
-//! Expected file of each library by S3's order alone: written from the contract and the manifests,
+//! Expected file of each library by the documented order alone: written from the contract and the manifests,
 //! independently of the run time.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -194,7 +194,7 @@ impl<'w> Process<'w> {
         (!value.is_empty()).then_some(value)
     }
 
-    // ---- search directories, in S3's order -------------------------------------------------------
+    // ---- search directories, in the documented order -------------------------------------------------------
 
     pub fn search_dirs(&self, wanted: &Wanted) -> Vec<SearchDir> {
         let mut dirs = Vec::new();

@@ -44,7 +44,7 @@ fn changed_in_update(
 }
 
 /// Functions that changed within a release, whose last update the table has. cuDNN 9.10.0 numbers the descriptors of
-/// block scales and of device properties otherwise than all other releases. The known gaps of CHANGELOG.md name all.
+/// block scales and of device properties otherwise than all other releases. `docs/limits.md` names all.
 const CHANGED_IN_UPDATES: [&str; 8] = [
     "cudnn-9.10.0 cudnnBackendCreateDescriptor",
     "cusparse-13.1.0 cusparseSpMVOp_createDescr",

@@ -1,7 +1,7 @@
 //! RDC libraries: sources → objects → an archive of the objects only.
 //!
-//! The archive contains no device link. nvlink silently skips a whole archive that contains one
-//! (rdc, N6), and a process can register an object's kernels only once.
+//! The archive contains no device link. nvlink silently skips a whole archive that contains one, and a
+//! process can register an object's kernels only once.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
