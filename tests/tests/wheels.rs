@@ -16,7 +16,7 @@ use gpustub_check::platform_tag::Tag;
 use gpustub_check::policy::{Layer, Overrides, PolicyEngine};
 use gpustub_check::{Package, check, read};
 use gpustub_core::date::Date;
-use gpustub_core::diag::{Diagnostic, Level};
+use gpustub_core::diag::{Diagnostic, Level, Origin};
 use gpustub_core::manifest::{Policy, RuleLevel, Spanned};
 use gpustub_tests::command::succeed;
 use gpustub_tests::components::{auditwheel, component, only_entry};
@@ -58,7 +58,8 @@ fn findings(packages: &[Package], wanted: &Policy) -> Vec<Diagnostic> {
 fn shown(findings: &[Diagnostic], name: &str) -> String {
     let mut text = String::new();
     for finding in findings {
-        let file = finding.origin.as_ref().map_or("", |origin| &origin.file);
+        let file = finding.origin.as_ref().map(Origin::display);
+        let file = file.as_deref().unwrap_or_default();
         let file = file.strip_prefix(name).unwrap_or(file);
         let (level, rule) = (finding.level, finding.code.id);
         text += &format!("{}: {level}[{rule}]: {}\n", &file[1..], finding.message);

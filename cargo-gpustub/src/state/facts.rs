@@ -163,10 +163,10 @@ fn ask(
         krate.asked = Some(Asked {
             by: package.name.to_string(),
             through: (at != direct).then(|| name.to_owned()),
-            origin: Origin {
-                file: manifest.shown.clone(),
-                span: dependency(&manifest.text, key).unwrap_or(0..0),
-            },
+            origin: Origin::new(
+                &manifest.shown,
+                dependency(&manifest.text, key).unwrap_or(0..0),
+            ),
         });
         let further = dependencies(at).into_iter();
         open.extend(further.map(|package| Reached { package, direct }));

@@ -2,25 +2,26 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use gpustub_core::diag::Origin;
 use gpustub_core::library::Library;
 
 use crate::gpu_file::{gpu_file, impersonated_library, is_vendor_file};
 use crate::package::{Content, Image, Package};
 
 /// The names that each object file, static library and image of a package imports, and that the
-/// library may define, by the file's display path. Files of vendors, and images that were linked to
+/// library may define, by location, sorted by display path. Files of vendors, and images that were linked to
 /// the library itself, are left out: they do not depend on a program's headers.
-pub fn imports<'a>(package: &'a Package, library: &Library) -> BTreeMap<String, BTreeSet<&'a str>> {
-    let mut found = BTreeMap::<String, BTreeSet<&str>>::new();
+pub fn imports<'a>(package: &'a Package, library: &Library) -> Vec<(Origin, BTreeSet<&'a str>)> {
+    let mut files = BTreeMap::<String, (Origin, BTreeSet<&str>)>::new();
     for member in &package.members {
-        let (imports, file) = match &member.content {
+        let (imports, origin) = match &member.content {
             Content::Object(facts) => {
                 // A static library is one entry: its objects are compiled together.
-                let shown = package.display_path(member);
-                let file = shown
-                    .rsplit_once('!')
-                    .map_or(shown.as_str(), |(file, _)| file);
-                (&facts.imports, file.to_owned())
+                let origin = match &member.library {
+                    Some(library) => package.location_of(library),
+                    None => package.location(member),
+                };
+                (&facts.imports, origin)
             }
             Content::Image(facts) => {
                 let image = Image {
@@ -35,10 +36,11 @@ pub fn imports<'a>(package: &'a Package, library: &Library) -> BTreeMap<String, 
                 if image.needed().iter().any(is_it) {
                     continue;
                 }
-                (&facts.imports, image.display_path())
+                (&facts.imports, image.location())
             }
             _ => continue,
         };
+        let file = origin.display().into_owned();
         let name = file.rsplit(['/', '!']).next().unwrap_or_default();
         if is_vendor_file(name) || impersonated_library(name).is_some() {
             continue;
@@ -47,8 +49,9 @@ pub fn imports<'a>(package: &'a Package, library: &Library) -> BTreeMap<String, 
         let names = imports.iter().filter(|import| !import.weak);
         let mut names = names.map(|import| import.name.as_str()).peekable();
         if names.peek().is_some() {
-            found.entry(file).or_default().extend(names);
+            let (_, all) = files.entry(file).or_insert((origin, BTreeSet::new()));
+            all.extend(names);
         }
     }
-    found
+    files.into_values().collect()
 }

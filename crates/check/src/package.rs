@@ -1,5 +1,6 @@
 //! Facts about a file, a directory or an archive to check.
 
+use gpustub_core::diag::Origin;
 use gpustub_image::{ImageFacts, ObjectFacts, Problem};
 
 /// A unit that is shipped as one: a file or directory named on the command line, or an archive in it.
@@ -7,6 +8,8 @@ use gpustub_image::{ImageFacts, ObjectFacts, Problem};
 pub struct Package {
     /// Name on the command line.
     pub name: String,
+    /// The outermost file and the path in it, of an archive in an archive.
+    pub outer: Option<(String, String)>,
     /// Kind of container.
     pub kind: Kind,
     /// Size of the file in bytes; 0 for a directory.
@@ -66,6 +69,8 @@ pub struct Member {
     /// Path in the package, with `/`; the file's name if the package is a single file. A member of a
     /// static library has `!` and its own name after the library's path: `lib/libx.a!x.o`.
     pub path: String,
+    /// Path of the static library in the package, of a member of one; empty if the package is the library.
+    pub library: Option<String>,
     /// Size in bytes.
     pub size: u64,
     /// Contents, as far as rules read them.
@@ -137,6 +142,34 @@ impl Package {
             _ => format!("{}!{path}", self.name),
         }
     }
+
+    /// Location of a member.
+    pub fn location(&self, member: &Member) -> Origin {
+        match (self.kind, &member.library) {
+            (Kind::Directory, Some(library)) => Origin {
+                member: Some(member.path[library.len() + 1..].to_owned()),
+                ..self.location_of(library)
+            },
+            _ => self.location_of(&member.path),
+        }
+    }
+
+    /// Location of a file of the package, or of the package itself if the path is empty. Only archives have
+    /// members; names of other files may contain `!`.
+    pub fn location_of(&self, path: &str) -> Origin {
+        let (file, member) = match (&self.outer, self.kind) {
+            (_, Kind::File | Kind::Process | Kind::Directory) => (self.display_path_of(path), None),
+            (None, _) if path.is_empty() => (self.name.clone(), None),
+            (None, _) => (self.name.clone(), Some(path.to_owned())),
+            (Some((file, archive)), _) if path.is_empty() => (file.clone(), Some(archive.clone())),
+            (Some((file, archive)), _) => (file.clone(), Some(format!("{archive}!{path}"))),
+        };
+        Origin {
+            file,
+            member,
+            span: 0..0,
+        }
+    }
 }
 
 impl Member {
@@ -157,6 +190,11 @@ impl<'a> Image<'a> {
     /// Display path of the image.
     pub fn display_path(&self) -> String {
         self.package.display_path(self.member)
+    }
+
+    /// Location of the image.
+    pub fn location(&self) -> Origin {
+        self.package.location(self.member)
     }
 
     /// `DT_NEEDED` entries of the image.

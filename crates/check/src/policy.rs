@@ -124,7 +124,7 @@ impl<'a> PolicyEngine<'a> {
             return Some(finding);
         };
         let origin = finding.origin.as_ref();
-        let place = origin.map(|origin| absolute(self.here, &origin.file));
+        let place = origin.map(|origin| absolute(self.here, &origin.display()));
         let mut level = match finding.level {
             Level::Warning if rule.code.id == UNKNOWN_LOAD_NAME.code.id => RuleLevel::Warn,
             _ => rule.level,

@@ -17,6 +17,7 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 
+use gpustub_core::diag::Origin;
 use gpustub_image::{
     ConsumedFn, ElfImage, Problem, archive_members, code_may_contain, read_image, read_object,
     read_strings,
@@ -157,7 +158,7 @@ impl Reader<'_> {
                 self.add(package);
             }
             what @ (Format::Zip(_) | Format::TarGz(_) | Format::Tar) => {
-                self.archive_in(source, what, name)?;
+                self.archive_in(source, what, name, None)?;
             }
             what => {
                 let mut package = Package::new(name, Kind::File);
@@ -226,12 +227,19 @@ impl Reader<'_> {
     }
 
     /// Reads an archive in a file, or in another archive, as a separate package.
-    fn archive_in(&mut self, source: &mut Source<'_>, what: Format, name: &str) -> io::Result<()> {
+    fn archive_in(
+        &mut self,
+        source: &mut Source<'_>,
+        what: Format,
+        name: &str,
+        outer: Option<(String, String)>,
+    ) -> io::Result<()> {
         let kind = match what {
             Format::Zip(kind) | Format::TarGz(kind) => kind,
             _ => Kind::Archive,
         };
         let mut package = Package::new(name, kind);
+        package.outer = outer;
         package.size = source.size();
         self.archive(package, |reader, package| match what {
             Format::Zip(_) => {
@@ -313,6 +321,7 @@ impl Reader<'_> {
                     "" => name,
                     library => format!("{library}!{name}"),
                 },
+                library: Some(path.to_owned()),
                 size: member.data.len() as u64,
                 content,
             });
@@ -353,8 +362,10 @@ impl MemberReader for Reader<'_> {
             what => {
                 let name = package.display_path_of(&path);
                 if self.depth < self.left.depth {
+                    let Origin { file, member, .. } = package.location_of(&path);
+                    let outer = member.map(|member| (file, member));
                     self.open.push(package.name.clone());
-                    let result = self.archive_in(source, what, &name);
+                    let result = self.archive_in(source, what, &name, outer);
                     self.open.pop();
                     result?;
                 } else {
@@ -369,6 +380,7 @@ impl MemberReader for Reader<'_> {
         };
         package.members.push(Member {
             path,
+            library: None,
             size,
             content,
         });
@@ -415,6 +427,7 @@ impl Package {
     fn new(name: &str, kind: Kind) -> Self {
         Self {
             name: name.to_owned(),
+            outer: None,
             kind,
             size: 0,
             members: Vec::new(),

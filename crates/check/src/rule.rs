@@ -1,6 +1,6 @@
 //! Rules and their findings.
 
-use gpustub_core::diag::{Code, Diagnostic};
+use gpustub_core::diag::{Code, Diagnostic, Origin};
 use gpustub_core::manifest::{Policy, RuleLevel};
 
 use crate::display_path::printable;
@@ -53,19 +53,12 @@ impl Findings {
         message: String,
         help: &str,
     ) {
-        self.at_path(rule, image.display_path(), message, help);
+        self.at(rule, image.location(), message, help);
     }
 
-    /// Adds a finding about the file at a display path. The message may contain text of the file.
-    pub(crate) fn at_path(
-        &mut self,
-        rule: &'static Rule,
-        path: String,
-        message: String,
-        help: &str,
-    ) {
-        let found =
-            Diagnostic::error(&rule.code, printable(message.as_bytes())).with_origin(path, 0..0);
+    /// Adds a finding about the file at a location. The message may contain text of the file.
+    pub(crate) fn at(&mut self, rule: &'static Rule, origin: Origin, message: String, help: &str) {
+        let found = Diagnostic::error(&rule.code, printable(message.as_bytes())).at(origin);
         self.0.push(match help {
             "" => found,
             help => found.help(help),

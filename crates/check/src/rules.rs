@@ -130,11 +130,15 @@ pub fn check_workspace(workspace: &Workspace<'_>) -> Vec<Diagnostic> {
 
 /// Sorts diagnostics by file, rule and position.
 pub fn sorted(mut found: Vec<Diagnostic>) -> Vec<Diagnostic> {
-    fn key(d: &Diagnostic) -> (Option<&str>, &str, usize) {
-        let start = d.origin.as_ref().map_or(0, |o| o.span.start);
-        (d.origin.as_ref().map(|o| &o.file[..]), d.code.id, start)
-    }
-    found.sort_by(|a, b| key(a).cmp(&key(b)));
+    found.sort_by_cached_key(|diagnostic| {
+        let origin = diagnostic.origin.as_ref();
+        let file = origin.map(|origin| origin.display().into_owned());
+        (
+            file,
+            diagnostic.code.id,
+            origin.map_or(0, |origin| origin.span.start),
+        )
+    });
     found
 }
 

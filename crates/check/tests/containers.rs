@@ -337,7 +337,7 @@ fn unsafe_names_are_reported() {
                 .origin
                 .as_ref()
                 .unwrap()
-                .file
+                .display()
                 .contains(char::is_control)
         );
     }

@@ -2,6 +2,7 @@
 
 mod codes;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 
@@ -30,13 +31,34 @@ pub struct Code {
     pub explanation: &'static str,
 }
 
-/// A location in a text file that the user wrote.
+/// A location in a file, or in a member of an archive.
 #[derive(Debug, PartialEq, Eq, Clone)]
 pub struct Origin {
     /// The file's path as the user would name it.
     pub file: String,
+    /// Path in the file, if that is an archive or a static library; `!` separates nested archives.
+    pub member: Option<String>,
     /// Byte range in the file's text.
     pub span: Range<usize>,
+}
+
+impl Origin {
+    /// A location in a file that is no archive.
+    pub fn new(file: impl Into<String>, span: Range<usize>) -> Self {
+        Self {
+            file: file.into(),
+            member: None,
+            span,
+        }
+    }
+
+    /// Display path: `dist/a.whl!a/b.so` for a member.
+    pub fn display(&self) -> Cow<'_, str> {
+        match &self.member {
+            Some(member) => Cow::Owned(format!("{}!{member}", self.file)),
+            None => Cow::Borrowed(&self.file),
+        }
+    }
 }
 
 /// One finding.
@@ -85,12 +107,14 @@ impl Diagnostic {
         }
     }
 
+    /// Sets a location in a file that is no archive.
+    pub fn with_origin(self, file: impl Into<String>, span: Range<usize>) -> Self {
+        self.at(Origin::new(file, span))
+    }
+
     /// Sets the location.
-    pub fn with_origin(mut self, file: impl Into<String>, span: Range<usize>) -> Self {
-        self.origin = Some(Origin {
-            file: file.into(),
-            span,
-        });
+    pub fn at(mut self, origin: Origin) -> Self {
+        self.origin = Some(origin);
         self
     }
 

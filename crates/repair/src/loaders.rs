@@ -6,7 +6,7 @@ use std::ops::Range;
 use gpustub_check::evidence::opened_names;
 use gpustub_check::gpu_file::{gpu_file, names_gpu_file};
 use gpustub_check::{Image, Package};
-use gpustub_core::diag::{Diagnostic, HARD_CODED_LOAD_NAME, PYTHON_LOADER, listing};
+use gpustub_core::diag::{Diagnostic, HARD_CODED_LOAD_NAME, Origin, PYTHON_LOADER, listing};
 
 use crate::package_plan::PackagePlan;
 
@@ -34,16 +34,16 @@ fn opened_by(image: &Image<'_>) -> Option<Diagnostic> {
     );
     (!names.is_empty()).then(|| {
         Diagnostic::warning(&HARD_CODED_LOAD_NAME, message)
-            .with_origin(image.display_path(), 0..0)
+            .at(image.location())
             .help("check that the code handles a missing library")
     })
 }
 
-/// Reports places of a text file that load GPU libraries, at most one for each file: the first one. In Python a
+/// Reports places of a text file, at this location, that load GPU libraries, at most one for each file: the first one. In Python a
 /// place is a line, in JSON a string.
-pub fn loaded_by_text(file: &str, text: &str) -> Option<Diagnostic> {
+pub fn loaded_by_text(path: &str, location: Origin, text: &str) -> Option<Diagnostic> {
     type Loads = fn(&str) -> bool;
-    let (what, separator, loads): (_, _, Loads) = if file.ends_with(".json") {
+    let (what, separator, loads): (_, _, Loads) = if path.ends_with(".json") {
         ("lists a GPU library to load", '"', |part| {
             gpu_file(part).is_some()
         })
@@ -59,7 +59,10 @@ pub fn loaded_by_text(file: &str, text: &str) -> Option<Diagnostic> {
     let place = shortened(&text[first.clone()]);
     Some(
         Diagnostic::warning(&PYTHON_LOADER, format!("{what}: `{place}`{others}"))
-            .with_origin(file, first)
+            .at(Origin {
+                span: first,
+                ..location
+            })
             .help("the repaired images need no such library; let the code continue without it"),
     )
 }
@@ -118,6 +121,7 @@ mod tests {
 
     #[test]
     fn lines_that_load_gpu_libraries_are_found() {
+        let loaded = |file: &str, text: &str| loaded_by_text(file, Origin::new(file, 0..0), text);
         for (file, line, is_it) in [
             ("a.py", "ctypes.CDLL('libcudart.so.12')", true),
             (
@@ -139,17 +143,17 @@ mod tests {
             ("a.json", "  \"library\": \"libcudart.so.12\"", true),
             ("a.json", "  \"text\": \"no libcudart.so.12 here\"", false),
         ] {
-            assert_eq!(loaded_by_text(file, line).is_some(), is_it, "{line}");
+            assert_eq!(loaded(file, line).is_some(), is_it, "{line}");
         }
         let code = "x = 1\n  CDLL('libcuda.so.1')\nCDLL('libcudart.so')\n";
-        let found = loaded_by_text("a.py", code).unwrap();
+        let found = loaded("a.py", code).unwrap();
         assert_eq!(found.origin.unwrap().span, 8..28);
         assert_eq!(
             found.message,
             "loads a GPU library: `CDLL('libcuda.so.1')`, and 1 more"
         );
         let list = r#"{"cuda": "12.x", "files": ["libcutensor.so.2", "libcutensorMg.so.2"]}"#;
-        let found = loaded_by_text("a.json", list).unwrap();
+        let found = loaded("a.json", list).unwrap();
         assert_eq!(
             found.message,
             "lists a GPU library to load: `libcutensor.so.2`, and 1 more"

@@ -78,7 +78,7 @@ pub struct ImagePlan {
 pub fn unsupported(package: &Package, path: &str, level: Level, reason: &str) -> Diagnostic {
     let file = path.rsplit('/').next().unwrap_or_default();
     let mut found = Diagnostic::error(&UNSUPPORTED_IMAGE, format!("`{file}` {reason}"))
-        .with_origin(package.display_path_of(path), 0..0);
+        .at(package.location_of(path));
     found.level = level;
     found
 }

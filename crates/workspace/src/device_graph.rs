@@ -197,7 +197,7 @@ impl Builder<'_> {
 
     fn place(&self, at: PackageIndex, span: std::ops::Range<usize>) -> Option<Origin> {
         let file = self.packages.declared[at].as_ref()?.shown.clone();
-        Some(Origin { file, span })
+        Some(Origin::new(file, span))
     }
 }
 

@@ -230,11 +230,7 @@ impl<'a> Graph<'a> {
                 if !stub.required_features.are_enabled(features) {
                     continue;
                 }
-                let file = declared.shown.clone();
-                let origin = Some(Origin {
-                    file,
-                    span: stub.id.span.clone(),
-                });
+                let origin = Some(Origin::new(&declared.shown, stub.id.span.clone()));
                 let node = &mut self.nodes[at];
                 let id = stub.id.value.clone();
                 if stub.provide {

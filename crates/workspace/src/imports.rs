@@ -15,7 +15,7 @@ use gpustub_core::version::HeaderVersion;
 pub fn misfits(package: &Package, library: &Library, header: HeaderVersion) -> Vec<Diagnostic> {
     imports(package, library)
         .into_iter()
-        .filter_map(|(file, names)| Some(misfit(library, header, names)?.with_origin(file, 0..0)))
+        .filter_map(|(origin, names)| Some(misfit(library, header, names)?.at(origin)))
         .collect()
 }
 

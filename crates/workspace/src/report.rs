@@ -6,6 +6,7 @@ pub mod json;
 pub mod sarif;
 pub mod short;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use gpustub_core::diag::{Diagnostic, Level, LineColumn, line_column};
@@ -26,16 +27,17 @@ fn level_name(level: Level) -> &'static str {
     }
 }
 
-/// File of a diagnostic, and its position there if the text is known.
+/// Display path of a diagnostic's file, and its position there if the text is known.
 fn place<'a>(
     diagnostic: &'a Diagnostic,
     sources: &Sources,
-) -> Option<(&'a str, Option<LineColumn>)> {
+) -> Option<(Cow<'a, str>, Option<LineColumn>)> {
     let origin = diagnostic.origin.as_ref()?;
+    let file = origin.display();
     let position = sources
-        .get(&origin.file)
+        .get(&*file)
         .map(|text| line_column(text, origin.span.start));
-    Some((&origin.file, position))
+    Some((file, position))
 }
 
 #[cfg(test)]

@@ -46,7 +46,7 @@ fn once(mut found: Vec<Diagnostic>) -> Vec<Diagnostic> {
     let mut seen = HashSet::new();
     found.retain(|one| {
         let origin = one.origin.as_ref();
-        let place = origin.map(|origin| (origin.file.clone(), origin.span.clone()));
+        let place = origin.map(|origin| (origin.display().into_owned(), origin.span.clone()));
         seen.insert((one.code.id, place, one.message.clone()))
     });
     found

@@ -75,10 +75,7 @@ fn linked(script: &BuildScript, selected: &[&Package], target: &Path) -> Linked 
         let origin = source.as_ref().map(|(file, text)| {
             let start = text.find("rustc-link-lib");
             let at = start.and_then(|start| Some(start + text[start..].find(name)?));
-            Origin {
-                file: file.clone(),
-                span: at.map_or(0..0, |at| at..at + name.len()),
-            }
+            Origin::new(file, at.map_or(0..0, |at| at..at + name.len()))
         });
         Some(LinkLibrary {
             name: name.to_owned(),

@@ -110,10 +110,10 @@ pub fn plan(
     }
     if !plan.images.is_empty() {
         for (path, text) in input.texts() {
-            let shown = input.package.display_path_of(&path);
-            if let Some(diagnostic) = loaders::loaded_by_text(&shown, &text) {
+            let location = input.package.location_of(&path);
+            if let Some(diagnostic) = loaders::loaded_by_text(&path, location, &text) {
                 diagnostics.push(diagnostic);
-                texts.insert(shown, text);
+                texts.insert(input.package.display_path_of(&path), text);
             }
         }
     }

@@ -29,7 +29,11 @@ pub fn process(named: Vec<(&Path, Package)>) -> Option<Package> {
             {
                 open.push_back(found);
                 let path = name.clone();
-                process.members.push(Member { path, ..member });
+                process.members.push(Member {
+                    path,
+                    library: None,
+                    ..member
+                });
             }
         }
     }
@@ -66,6 +70,7 @@ fn library(path: &Path) -> Option<Member> {
     let member = packages.pop()?.members.pop()?;
     Some(Member {
         path: shown,
+        library: None,
         ..member
     })
 }

@@ -205,7 +205,7 @@ fn oversized_file(package: &Package, findings: &mut Findings) {
                 package.size >> 20
             );
             let help = "leave out libraries that other packages ship, or request a higher limit from the index";
-            findings.at_path(&OVERSIZED_FILE, package.name.clone(), message, help);
+            findings.at(&OVERSIZED_FILE, package.location_of(""), message, help);
         }
     }
 }

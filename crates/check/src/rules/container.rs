@@ -58,12 +58,12 @@ rewrote the file. Build or unpack it again.
 
 fn malformed_archive(package: &Package, findings: &mut Findings) {
     for flaw in &package.flaws {
-        let shown = package.display_path_of(&flaw.path);
+        let origin = package.location_of(&flaw.path);
         let message = flaw.message.clone();
         match flaw.kind {
             FlawKind::Archive => {
                 let help = "build the package again, or check the unpacked files";
-                findings.at_path(&MALFORMED_ARCHIVE, shown, message, help);
+                findings.at(&MALFORMED_ARCHIVE, origin, message, help);
             }
             // Not a rule, which a policy could allow: the file was not read.
             FlawKind::Unreadable => findings.0.push(
@@ -71,7 +71,7 @@ fn malformed_archive(package: &Package, findings: &mut Findings) {
                     &IO_ERROR,
                     format!("unreadable file or directory: {message}"),
                 )
-                .with_origin(shown, 0..0)
+                .at(origin)
                 .help("check the permissions"),
             ),
             FlawKind::Path | FlawKind::Skipped => {}
@@ -82,9 +82,9 @@ fn malformed_archive(package: &Package, findings: &mut Findings) {
 fn unsafe_path(package: &Package, findings: &mut Findings) {
     for flaw in &package.flaws {
         if flaw.kind == FlawKind::Path {
-            findings.at_path(
+            findings.at(
                 &UNSAFE_PATH,
-                package.display_path_of(&flaw.path),
+                package.location_of(&flaw.path),
                 flaw.message.clone(),
                 "build the package without this member",
             );
@@ -99,7 +99,7 @@ fn malformed_image(package: &Package, findings: &mut Findings) {
         };
         let error = Error::from(problem.clone());
         let message = error.to_string();
-        let shown = package.display_path(member);
-        findings.at_path(&MALFORMED_IMAGE, shown, message, &error.help());
+        let origin = package.location(member);
+        findings.at(&MALFORMED_IMAGE, origin, message, &error.help());
     }
 }

@@ -15,7 +15,7 @@ use gpustub_image::Module;
 
 use crate::evidence::{has_cudart, has_gpustub};
 use crate::gpu_file::gpu_file;
-use crate::package::{Content, Image, Kind, Package};
+use crate::package::{Content, Image, Package};
 use crate::rule::{Check, Findings, Rule};
 use process::{Ids, Processes, links, objects};
 
@@ -168,17 +168,12 @@ fn missing_arch(package: &Package, findings: &mut Findings) {
 fn device_linked_archive(package: &Package, findings: &mut Findings) {
     // Number of objects, and presence of a device link, by the archive's path in the package.
     let mut archives: BTreeMap<&str, (usize, bool)> = BTreeMap::new();
-    let is_archive = [".a", ".rlib"]
-        .iter()
-        .any(|end| package.name.ends_with(end));
     for member in &package.members {
         let Content::Object(object) = &member.content else {
             continue;
         };
-        let path = match member.path.rsplit_once('!') {
-            Some((path, _)) => path,
-            None if is_archive && package.kind == Kind::Archive => "",
-            None => continue,
+        let Some(path) = &member.library else {
+            continue;
         };
         let (objects, linked) = archives.entry(path).or_default();
         *objects += object.device.modules.len();
@@ -186,9 +181,9 @@ fn device_linked_archive(package: &Package, findings: &mut Findings) {
     }
     for (path, (objects, linked)) in archives {
         if objects > 0 && linked {
-            findings.at_path(
+            findings.at(
                 &DEVICE_LINKED_ARCHIVE,
-                package.display_path_of(path),
+                package.location_of(path),
                 format!("the archive contains {objects} objects of relocatable device code and a device link"),
                 "remove the device link: the program has its own over all its archives",
             );

@@ -394,6 +394,7 @@ mod tests {
             }];
             Member {
                 path: path.into(),
+                library: None,
                 size: 1,
                 content: Content::Image(Box::new(facts)),
             }
@@ -401,6 +402,7 @@ mod tests {
         Package {
             flaws: Vec::new(),
             name: name.into(),
+            outer: None,
             kind: Kind::Directory,
             size: 0,
             members: vec![

@@ -384,8 +384,5 @@ impl<'t> Reader<'t> {
 
 /// A value for [`Node::origin`].
 fn origin(file: &str, span: Range<usize>) -> Option<Origin> {
-    Some(Origin {
-        file: file.to_owned(),
-        span,
-    })
+    Some(Origin::new(file, span))
 }

@@ -39,10 +39,10 @@ impl Builder<'_> {
         let package = self.packages.packages[unit.package];
         let name = unit.name(self.names.package(unit.package));
         let mut node = Node::new(name, Kind::Plain, form);
-        node.origin = Some(Origin {
-            file: display_path(package.manifest_path.as_std_path()),
-            span: 0..0,
-        });
+        node.origin = Some(Origin::new(
+            display_path(package.manifest_path.as_std_path()),
+            0..0,
+        ));
         node.links = links;
         node
     }

@@ -14,7 +14,7 @@ pub fn render(diagnostic: &Diagnostic, sources: &Sources) -> String {
     };
     let mut properties = Vec::new();
     if let Some((file, position)) = place(diagnostic, sources) {
-        properties.push(format!("file={}", property(file)));
+        properties.push(format!("file={}", property(&file)));
         if let Some(LineColumn { line, column }) = position {
             properties.push(format!("line={line},col={column}"));
         }

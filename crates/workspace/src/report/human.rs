@@ -16,7 +16,7 @@ pub fn grouped<'a>(diagnostics: &[&'a Diagnostic], sources: &Sources) -> Vec<Vec
         let of_file = one
             .origin
             .as_ref()
-            .is_some_and(|o| !sources.contains_key(&o.file));
+            .is_some_and(|origin| !sources.contains_key(&*origin.display()));
         let same = (one.level, one.code.id, &one.message, &one.help);
         match places.get(&same).filter(|_| of_file) {
             Some(&at) => groups[at].push(one),
@@ -49,7 +49,8 @@ pub fn render(
             .id(diagnostic.code.id),
     );
     if let Some(origin) = &diagnostic.origin {
-        let text = sources.get(&origin.file);
+        let file = origin.display();
+        let text = sources.get(&*file);
         // A span that does not fit the text would make the renderer panic.
         match text.filter(|text| text.get(origin.span.clone()).is_some()) {
             Some(text) => {
@@ -59,15 +60,15 @@ pub fn render(
                 }
                 group = group.element(
                     Snippet::source(text.as_str())
-                        .path(origin.file.as_str())
+                        .path(file)
                         .annotation(annotation),
                 );
             }
-            None => group = group.element(Origin::path(origin.file.as_str())),
+            None => group = group.element(Origin::path(file)),
         }
     }
     for origin in more.iter().filter_map(|one| one.origin.as_ref()) {
-        group = group.element(Origin::path(origin.file.as_str()));
+        group = group.element(Origin::path(origin.display()));
     }
     if let Some(help) = &diagnostic.help {
         group = group.element(Level::HELP.message(help.as_str()));

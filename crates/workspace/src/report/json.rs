@@ -1,5 +1,7 @@
 //! One object per line, each with `reason` and `format_version`, like cargo's own messages.
 
+use std::borrow::Cow;
+
 use gpustub_core::diag::{Diagnostic, LineColumn};
 use serde::Serialize;
 
@@ -26,7 +28,10 @@ pub struct Finding<'a> {
 
 #[derive(Debug, Serialize)]
 struct Location<'a> {
-    file: &'a str,
+    /// Display path: of a member with its archive.
+    file: Cow<'a, str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    member: Option<&'a str>,
     #[serde(flatten)]
     position: Option<Position>,
     byte_start: usize,
@@ -83,9 +88,11 @@ pub fn change<'a>(operation: &'a Operation, state: &'static str) -> Change<'a> {
 /// The message of a diagnostic.
 pub fn finding<'a>(diagnostic: &'a Diagnostic, sources: &Sources) -> Finding<'a> {
     let location = place(diagnostic, sources).map(|(file, position)| {
-        let span = diagnostic.origin.as_ref().map_or(0..0, |o| o.span.clone());
+        let origin = diagnostic.origin.as_ref();
+        let span = origin.map_or(0..0, |origin| origin.span.clone());
         Location {
             file,
+            member: origin.and_then(|origin| origin.member.as_deref()),
             position: position.map(|LineColumn { line, column }| Position { line, column }),
             byte_start: span.start,
             byte_end: span.end,

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use gpustub_core::diag::{Code, Diagnostic, LineColumn, line_column};
+use gpustub_core::diag::{Code, Diagnostic, LineColumn, Origin, line_column};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -12,11 +12,6 @@ use crate::error::Error;
 
 /// Base of relative locations: the directory that the command runs in.
 const BASE: &str = "SRCROOT";
-
-/// File extensions of archives, whose members have the display path `archive!file`.
-const ARCHIVES: [&str; 11] = [
-    "whl", "crate", "zip", "tar", "gz", "tgz", "bz2", "xz", "zst", "conda", "a",
-];
 
 /// The results of a run.
 #[derive(Debug, Default)]
@@ -96,7 +91,8 @@ fn rule(code: &Code) -> Value {
 
 fn result(diagnostic: &Diagnostic, sources: &Sources) -> Value {
     let text = with_help(&diagnostic.message, diagnostic.help.as_deref());
-    let file = diagnostic.origin.as_ref().map_or("", |origin| &origin.file);
+    let file = diagnostic.origin.as_ref().map(Origin::display);
+    let file = file.as_deref().unwrap_or_default();
     let mut result = json!({
         "ruleId": diagnostic.code.id,
         "level": level_name(diagnostic.level),
@@ -105,9 +101,8 @@ fn result(diagnostic: &Diagnostic, sources: &Sources) -> Value {
         "partialFingerprints": { "finding/v1": fingerprint(diagnostic.code.id, file, &diagnostic.message) },
     });
     if let Some(origin) = &diagnostic.origin {
-        let (path, inside) = nested(&origin.file);
-        let mut physical = json!({ "artifactLocation": artifact(path) });
-        if let Some(text) = sources.get(&origin.file) {
+        let mut physical = json!({ "artifactLocation": artifact(&origin.file) });
+        if let Some(text) = sources.get(file) {
             let LineColumn { line, column } = line_column(text, origin.span.start);
             let LineColumn {
                 line: end_line,
@@ -119,10 +114,10 @@ fn result(diagnostic: &Diagnostic, sources: &Sources) -> Value {
             });
         }
         let mut location = json!({ "physicalLocation": physical });
-        if let Some(inside) = inside {
+        if let Some(member) = &origin.member {
             location["logicalLocations"] = json!([{
-                "name": inside.rsplit(['/', '!']).next(),
-                "fullyQualifiedName": origin.file,
+                "name": member.rsplit(['/', '!']).next(),
+                "fullyQualifiedName": file,
                 "kind": "resource",
             }]);
         }
@@ -144,19 +139,6 @@ fn fingerprint(id: &str, file: &str, message: &str) -> String {
         .iter()
         .map(|byte| format!("{byte:02x}"))
         .collect()
-}
-
-/// Splits `dist/a.whl!a/b.so` into archive and file; a `!` elsewhere is a part of a name.
-fn nested(file: &str) -> (&str, Option<&str>) {
-    let is_archive = |at: usize| {
-        let name = file[..at].rsplit('/').next().unwrap_or_default();
-        name.rsplit_once('.')
-            .is_some_and(|(_, extension)| ARCHIVES.contains(&extension))
-    };
-    match file.match_indices('!').find(|(at, _)| is_archive(*at)) {
-        Some((at, _)) => (&file[..at], Some(&file[at + 1..])),
-        None => (file, None),
-    }
 }
 
 /// Location of a file: relative to [`BASE`], or an absolute `file` URI.
@@ -214,19 +196,26 @@ mod tests {
 
     #[test]
     fn archive_members_have_logical_locations() {
-        for (file, uri, inside) in [
-            ("dist/a.whl!a/b.so", "dist/a.whl", Some("b.so")),
-            ("dist/a.zip!b.whl!c.so", "dist/a.zip", Some("c.so")),
-            ("./a!b/c.so", "a%21b/c.so", None),
-            ("/tmp/a.so", "file:///tmp/a.so", None),
+        for (file, member, uri, name) in [
+            ("dist/a.whl", Some("a/b.so"), "dist/a.whl", Some("b.so")),
+            ("dist/a.zip", Some("b.whl!c.so"), "dist/a.zip", Some("c.so")),
+            ("./a.whl!b/c.so", None, "a.whl%21b/c.so", None),
+            ("/tmp/a.so", None, "file:///tmp/a.so", None),
         ] {
+            let origin = Origin {
+                member: member.map(str::to_owned),
+                ..Origin::new(file, 0..0)
+            };
+            let display = origin.display().into_owned();
             let run = first(
-                &Diagnostic::error(&IO_ERROR, "x").with_origin(file, 0..0),
+                &Diagnostic::error(&IO_ERROR, "x").at(origin),
                 &Sources::new(),
             );
             let location = &run["results"][0]["locations"][0];
             assert_eq!(location["physicalLocation"]["artifactLocation"]["uri"], uri);
-            assert_eq!(location["logicalLocations"][0]["name"].as_str(), inside);
+            assert_eq!(location["logicalLocations"][0]["name"].as_str(), name);
+            let qualified = &location["logicalLocations"][0]["fullyQualifiedName"];
+            assert_eq!(qualified.as_str(), name.map(|_| display.as_str()));
             assert!(location["physicalLocation"]["region"].is_null());
         }
     }

@@ -299,9 +299,9 @@ fn headers<'a>(krate: &Crate<'a>) -> Vec<(&'a str, Header)> {
             return None;
         }
         let HeaderVersion { from, below } = header;
-        let place = krate.checked.then(|| Origin {
-            file: krate.manifest.map_or_else(String::new, |m| m.file.clone()),
-            span: span.clone(),
+        let place = krate.checked.then(|| {
+            let file = krate.manifest.map_or("", |manifest| &manifest.file);
+            Origin::new(file, span.clone())
         });
         let who = format!("`stub.{}` of `{}`", stub.id.value, krate.name);
         Some((
