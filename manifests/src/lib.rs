@@ -3,6 +3,8 @@
 //! Each GPU library has `<id>.toml` (load names, directories, fall-back values) and
 //! `<id>.symbols` (its functions, and the versions that have them); a library whose functions
 //! changed their ABI also has `<id>.abi`, one with functions that name status codes `<id>.errors`.
+//! `families.toml` has the search keys that the libraries of a toolkit share; user-defined libraries do not
+//! read it.
 //! `gpustub-core` reads the formats.
 
 /// One library: its id, its manifest and its symbol list.
@@ -22,6 +24,9 @@ pub struct LibraryText {
 
 /// The version of this package, which lock files name.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The text of `families.toml`: search keys that the libraries of a toolkit share.
+pub const FAMILIES: &str = include_str!("../families.toml");
 
 /// Names of the C and C++ run time, sorted, a line each; `*` ends a line that stands for all names that begin
 /// so. `#` starts a comment line.

@@ -4,6 +4,7 @@
 mod builtin;
 #[cfg(feature = "tools")]
 pub mod exports;
+mod families;
 pub(crate) mod parse;
 
 use crate::abi_table::AbiTable;

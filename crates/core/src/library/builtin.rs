@@ -17,13 +17,12 @@ impl Library {
         READ[index].get_or_init(|| Self::read_builtin(id)).as_ref()
     }
 
-    /// A mutable copy of the shipped library of this id: read again, since a clone would need
-    /// `Clone` of all types in it, which every build script would compile.
-    pub(crate) fn read_builtin(id: &str) -> Option<Self> {
+    fn read_builtin(id: &str) -> Option<Self> {
         let text = &LIBRARIES[Self::index(id)?];
         let file = format!("{id}.toml");
         let mut library = Self::parse(&file, text.manifest, text.symbols, text.abi).0?;
         library.errors = text.errors;
+        library.inherit_search_keys();
         Some(library)
     }
 
