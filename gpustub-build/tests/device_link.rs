@@ -5,6 +5,7 @@
 mod package;
 #[path = "tools/toolkit.rs"]
 mod toolkit;
+#[path = "../../crates/engine/tests/tools/mod.rs"]
 mod tools;
 
 use std::fs;

@@ -7,6 +7,7 @@ mod package;
 #[path = "tools/toolkit.rs"]
 mod toolkit;
 #[allow(dead_code, reason = "other tests need the rest of them")]
+#[path = "../../crates/engine/tests/tools/mod.rs"]
 mod tools;
 
 use std::ffi::OsStr;

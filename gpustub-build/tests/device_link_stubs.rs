@@ -8,6 +8,7 @@ mod package;
 #[allow(dead_code, reason = "other tests need the rest of it")]
 mod toolkit;
 #[allow(dead_code, reason = "other tests need the rest of them")]
+#[path = "../../crates/engine/tests/tools/mod.rs"]
 mod tools;
 
 use std::fs;

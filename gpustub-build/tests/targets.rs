@@ -3,6 +3,7 @@
 
 #[path = "tools/package.rs"]
 mod package;
+#[path = "../../crates/engine/tests/tools/mod.rs"]
 mod tools;
 
 use std::fs;

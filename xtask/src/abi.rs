@@ -4,10 +4,10 @@
 //! versions are installed, which the tests compare with the shipped files.
 
 #[cfg(test)]
-mod all_headers;
+mod all_headers_tests;
 mod history;
 #[cfg(test)]
-mod imports;
+mod imports_tests;
 pub mod layouts;
 mod numbers;
 pub mod page;

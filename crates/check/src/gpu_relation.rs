@@ -75,7 +75,7 @@ pub struct LoadGraph<'a> {
 }
 
 /// Maximum number of images followed from one: more than any process has.
-const MOST: usize = 1000;
+const MAX_FOLLOWED: usize = 1000;
 
 impl<'a> LoadGraph<'a> {
     /// Load graph of a package.
@@ -131,7 +131,7 @@ impl<'a> LoadGraph<'a> {
         let mut seen = BTreeSet::from([id]);
         let mut order = vec![id];
         let mut at = 0;
-        while at < order.len() && order.len() < MOST {
+        while at < order.len() && order.len() < MAX_FOLLOWED {
             order.extend(self.needed_by(order[at]).filter(|next| seen.insert(*next)));
             at += 1;
         }

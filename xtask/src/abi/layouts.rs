@@ -7,7 +7,7 @@ mod data;
 mod layout;
 mod numbers;
 #[cfg(test)]
-mod shipped;
+mod shipped_tests;
 #[cfg(test)]
 mod tests;
 mod text;

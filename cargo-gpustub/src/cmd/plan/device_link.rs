@@ -23,7 +23,7 @@ use super::text::not_shown;
 use crate::cli::{self, PlanFormat};
 
 /// Maximum size of a graph in bytes.
-const LONGEST: u64 = 16 << 20;
+const MAX_GRAPH_SIZE: u64 = 16 << 20;
 
 /// Plans the graph of `--graph`, without cargo.
 pub fn plan_graph_file(options: &cli::Plan, file: &Path, shell: &mut Shell) -> Result<bool> {
@@ -65,10 +65,10 @@ fn read(file: &Path) -> Result<(String, String)> {
         ),
     };
     let mut text = String::new();
-    let mut part = input.by_ref().take(LONGEST + 1);
+    let mut part = input.by_ref().take(MAX_GRAPH_SIZE + 1);
     part.read_to_string(&mut text).map_err(|e| wrong(&e))?;
-    if text.len() as u64 > LONGEST {
-        let message = format!("`{name}` is longer than {} MiB", LONGEST >> 20);
+    if text.len() as u64 > MAX_GRAPH_SIZE {
+        let message = format!("`{name}` is longer than {} MiB", MAX_GRAPH_SIZE >> 20);
         return Err(Error::new(message).help("plan the graph in parts"));
     }
     Ok((name, text))

@@ -11,7 +11,7 @@ use crate::gpu_file::{is_system, is_vendor_file};
 use crate::package::{Content, Kind, Member, Package};
 
 /// Maximum number of libraries that are added: more than any process has.
-const MOST: usize = 1000;
+const MAX_LIBRARIES: usize = 1000;
 
 /// Images of files that are named together, and the libraries that they find through DT_RUNPATH and
 /// DT_RPATH, directly and indirectly. Libraries of vendors and of the system are not read. `None` if no
@@ -40,7 +40,7 @@ pub fn process(named: Vec<(&Path, Package)>) -> Option<Package> {
     if open.is_empty() {
         return None;
     }
-    let mut left = MOST;
+    let mut left = MAX_LIBRARIES;
     while let Some(image) = open.pop_front() {
         for name in &image.needed {
             let Some(path) = image.find(name) else {

@@ -1,7 +1,7 @@
 //! The nearest name by edit distance.
 
 /// Longer words are not typing mistakes, and the distance costs the product of the lengths.
-const LONGEST: usize = 80;
+const MAX_LENGTH: usize = 80;
 
 /// Shorter words are prefixes of too many names.
 const SHORTEST_BEGINNING: usize = 4;
@@ -11,7 +11,7 @@ pub(super) fn nearest_of<'a>(
     word: &str,
     known: &mut dyn Iterator<Item = &'a str>,
 ) -> Option<&'a str> {
-    if word.len() > LONGEST {
+    if word.len() > MAX_LENGTH {
         return None;
     }
     let letters = |s: &str, into: &mut Vec<char>| {
@@ -22,7 +22,7 @@ pub(super) fn nearest_of<'a>(
     letters(word, &mut wanted);
     let mut best: Option<(usize, &str)> = None;
     let (mut longer, mut longer_names) = (None, 0);
-    for name in known.filter(|name| name.len() <= LONGEST) {
+    for name in known.filter(|name| name.len() <= MAX_LENGTH) {
         letters(name, &mut candidate);
         if wanted.len() >= SHORTEST_BEGINNING && candidate.starts_with(&wanted) {
             longer = Some(name);

@@ -26,7 +26,7 @@ pub(crate) enum Unfit {
 }
 
 /// Limit above any real library: an index this large would have millions of symbols.
-const MOST: u64 = 64 << 20;
+const MAX_SIZE: u64 = 64 << 20;
 
 /// Reads the index as written by GNU and LLVM archivers (ar(5), "System V ABI, archive symbol
 /// table"; `/SYM64/` has offsets of eight bytes).
@@ -53,7 +53,7 @@ pub(crate) fn modules(archive: &Path) -> io::Result<Result<Modules, Unfit>> {
         "/SYM64/" => 8,
         _ => return Ok(Err(Unfit::NoIndex)),
     };
-    let Some(size) = field(48, 58).parse().ok().filter(|size| *size <= MOST) else {
+    let Some(size) = field(48, 58).parse().ok().filter(|size| *size <= MAX_SIZE) else {
         return Ok(Err(Unfit::NoIndex));
     };
     let mut index = Vec::new();

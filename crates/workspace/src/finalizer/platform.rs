@@ -12,7 +12,7 @@ use crate::package_index::PackageIndex;
 pub type Ways = BTreeSet<BTreeSet<String>>;
 
 /// Maximum number of paths to one package. With more, the package is linked for all targets.
-const MOST: usize = 16;
+const MAX_WAYS: usize = 16;
 
 /// Paths from `root` to each package that it reaches.
 pub fn ways(graph: &Graph, root: PackageIndex, tests: bool) -> BTreeMap<PackageIndex, Ways> {
@@ -53,7 +53,7 @@ fn shortest(ways: Ways) -> Ways {
         let mut others = ways.iter().filter(|other| other != way);
         others.any(|other| other.is_subset(way))
     };
-    if ways.len() > MOST {
+    if ways.len() > MAX_WAYS {
         return Ways::from([BTreeSet::new()]);
     }
     ways.iter().filter(|way| !covered(way)).cloned().collect()
@@ -119,7 +119,7 @@ mod tests {
     fn a_path_covered_by_another_adds_no_condition() {
         assert_eq!(shortest(set(&[&["a"], &["a", "b"]])), set(&[&["a"]]));
         assert_eq!(shortest(set(&[&["a"], &[]])), set(&[&[]]));
-        let many: Vec<String> = (0..=MOST).map(|n| n.to_string()).collect();
+        let many: Vec<String> = (0..=MAX_WAYS).map(|n| n.to_string()).collect();
         let many = many.into_iter().map(|one| BTreeSet::from([one])).collect();
         assert_eq!(shortest(many), set(&[&[]]));
     }

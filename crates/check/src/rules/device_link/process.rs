@@ -33,7 +33,7 @@ pub(super) fn links<'a>(image: &Image<'a>) -> Ids<'a> {
 }
 
 /// Maximum number of images examined per object, of those that contain it and of those that link it.
-const MOST: usize = 64;
+const MAX_IMAGES: usize = 64;
 
 /// The images of a package with objects or device links, and the images loaded with them.
 pub(super) struct Processes<'a> {
@@ -59,7 +59,7 @@ impl<'a> Processes<'a> {
         let add = |map: &mut BTreeMap<&'a str, Vec<ImageId>>, ids: Ids<'a>, index| {
             for id in ids {
                 let images = map.entry(id).or_default();
-                if images.len() < MOST {
+                if images.len() < MAX_IMAGES {
                     images.push(index);
                 }
             }
@@ -338,7 +338,7 @@ fn finals(together: &LoadGraph<'_>) -> BTreeMap<ImageId, Vec<ImageId>> {
         }
         for loaded in together.loaded_with(index) {
             let loaders = finals.get_mut(&loaded);
-            if let Some(loaders) = loaders.filter(|loaders| loaders.len() < MOST) {
+            if let Some(loaders) = loaders.filter(|loaders| loaders.len() < MAX_IMAGES) {
                 loaders.push(index);
             }
         }

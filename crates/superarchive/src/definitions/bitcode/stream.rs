@@ -82,7 +82,7 @@ pub struct Stream<'d> {
 
 /// Maximum number of operands of an abbreviation. LLVM's have some twenty; literal operands take no
 /// bits in records.
-const MOST: u64 = 64;
+const MAX_OPERANDS: u64 = 64;
 
 const BAD: Problem = Problem::Malformed("invalid bitcode abbreviation");
 
@@ -248,7 +248,7 @@ impl<'d> Stream<'d> {
             operands: Vec::new(),
             last: Last::None,
         };
-        if count > MOST {
+        if count > MAX_OPERANDS {
             return Err(BAD);
         }
         for left in (0..count).rev() {
