@@ -10,7 +10,6 @@ mod linkage;
 mod load_names;
 mod runpath;
 mod runtimes;
-
 mod stubs;
 mod symbols;
 mod tag;

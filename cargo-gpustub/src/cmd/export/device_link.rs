@@ -29,7 +29,7 @@ use crate::cli;
 use crate::compile::engine_error;
 
 /// Maximum number of headers: with more, `include-dirs` probably names a system directory.
-const MOST_HEADERS: usize = 5000;
+const MAX_HEADERS: usize = 5000;
 
 /// Functions of CMake, which do not depend on the package.
 const FUNCTIONS: [&str; 2] = ["gpustub-device-link.cmake", "gpustub-device-graph.cmake"];
@@ -230,9 +230,9 @@ fn headers(files: &mut Files, library: &str, dir: &Path) -> Result<()> {
                 continue;
             }
             count += 1;
-            if count > MOST_HEADERS {
+            if count > MAX_HEADERS {
                 return Err(Error::new(format!(
-                    "device-link.{library}: more than {MOST_HEADERS} files in {}",
+                    "device-link.{library}: more than {MAX_HEADERS} files in {}",
                     dir.display()
                 ))
                 .help("name only directories of the library's own headers in `include-dirs`"));
