@@ -255,9 +255,9 @@ impl Wheel {
             return Err(malformed());
         }
         let start = entry.range.start + LOCAL_SIZE as u64 + u64::from(number16(&fixed, 26));
-        let end = start + u64::from(number16(&fixed, 28));
-        let mut extra = Vec::new();
-        self.read(start..end)?.read_to_end(&mut extra)?;
+        let mut extra = vec![0; usize::from(number16(&fixed, 28))];
+        self.read(start..start + extra.len() as u64)?
+            .read_exact(&mut extra)?;
         Ok(without_zip64(&extra))
     }
 

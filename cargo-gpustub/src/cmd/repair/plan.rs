@@ -13,7 +13,7 @@ use gpustub_core::sources::{SourceSet, render_for_c};
 use gpustub_core::target::Target;
 use gpustub_engine::toolchain::Toolchain;
 use gpustub_engine::write_sources;
-use gpustub_image::edit::{self, Editable, Patch, Problem};
+use gpustub_image::edit::{self, Editable, Patch};
 use gpustub_repair::{
     Inspections, Options, PackagePlan, StubPlan, candidates, followers, loaders, names,
 };
@@ -56,16 +56,19 @@ pub fn plan(
         .iter()
         .map(|(path, image)| (path, edit::read(&image.bytes)))
         .collect();
-    let editables: BTreeMap<&String, std::result::Result<Editable<'_, '_>, Problem>> = parsed
-        .iter()
-        .map(|(path, image)| (*path, image.as_ref().map_err(Clone::clone)))
-        .map(|(path, image)| (path, image.and_then(Editable::new)))
-        .collect();
-    let inspections: Inspections = editables
-        .iter()
-        .map(|(path, editable)| (path, editable.as_ref().map(Editable::inspection)))
-        .map(|(path, inspection)| (path.to_string(), inspection.cloned().map_err(Clone::clone)))
-        .collect();
+    let mut inspections = Inspections::new();
+    let mut editables = BTreeMap::new();
+    for (path, image) in &parsed {
+        let editable = match image {
+            Ok(image) => Editable::new(image),
+            Err(problem) => Err(problem.clone()),
+        };
+        let inspection = editable
+            .as_ref()
+            .map(|editable| editable.inspection().clone());
+        inspections.insert(path.to_string(), inspection.map_err(Clone::clone));
+        editables.extend(editable.map(|editable| (path.as_str(), editable)));
+    }
     let mut naming = naming(&input, options);
     // An image that turns out not to be editable keeps the libraries that it needs.
     let (plan, findings, patches, stubs) = loop {
@@ -86,7 +89,7 @@ pub fn plan(
         }
         let mut patches = BTreeMap::new();
         for edit in &plan.images {
-            let Some(Ok(editable)) = editables.get(&edit.path) else {
+            let Some(editable) = editables.get(edit.path.as_str()) else {
                 continue;
             };
             match editable.plan(&edit.request) {
