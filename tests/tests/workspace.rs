@@ -319,7 +319,7 @@ fn scripts_are_bash_and_executable() -> Result<()> {
     Ok(())
 }
 
-/// What several commands read is below them, in `cargo-gpustub/src/state.rs`.
+/// Code that several commands use is below them, in `cargo-gpustub/src/state.rs`.
 #[test]
 fn no_command_imports_another() -> Result<()> {
     let directory = repository().join("cargo-gpustub/src/cmd");

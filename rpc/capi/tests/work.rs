@@ -122,6 +122,7 @@ fn a_call_of_a_removed_device_ends_with_its_job(options: NewOptions) {
     // The client never polls again.
     std::mem::forget(waits);
     let opening = thread::spawn(move || {
+        // Makes it likely that the removal waits by now; the result does not depend on it.
         thread::sleep(Duration::from_millis(20));
         assert!(heard.try_recv().is_err());
         opener.send(2).expect("the job waits");
