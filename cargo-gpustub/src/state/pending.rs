@@ -2,9 +2,8 @@
 
 mod package;
 
-use cargo_metadata::Package;
 use gpustub_core::diag::{Diagnostic, INVALID_VALUE, OUT_OF_SYNC};
-use gpustub_core::manifest::{Archive, in_out_dir};
+use gpustub_core::manifest::in_out_dir;
 use gpustub_engine::archive;
 use gpustub_workspace::error::{Error, Result};
 use gpustub_workspace::finalizer;
@@ -22,12 +21,14 @@ pub use package::remains;
 
 /// Rejects, with `--locked`, changes for which cargo would update `Cargo.lock`.
 pub fn refuse_locked(options: &Selection, operations: &[Operation]) -> Result<()> {
-    let is_manifest = |one: &&Operation| one.path.ends_with("Cargo.toml");
-    match operations.iter().find(is_manifest) {
-        Some(one) if options.is_locked() => {
+    let manifest = operations
+        .iter()
+        .find(|operation| operation.path.ends_with("Cargo.toml"));
+    match manifest {
+        Some(manifest) if options.is_locked() => {
             let message = format!(
                 "`{}` and Cargo.lock must be updated, but `--locked` was passed",
-                one.shown
+                manifest.shown
             );
             let help = "run `cargo gpustub sync` without `--locked`, and commit the changes";
             Err(Error::new(message).help(help))
@@ -45,49 +46,67 @@ pub fn pending(
     has_links: bool,
 ) -> Result<(Vec<Operation>, Vec<Diagnostic>)> {
     let mut pending = Pending::default();
-    let mut found = Vec::new();
+    let mut diagnostics = Vec::new();
     for package in workspace.selected()? {
         package::remove_stale_lines(workspace, members, package, &mut pending)?;
         if !has_links {
             finalizer::remove_lines(package, &mut pending)?;
         }
-        let is_it = |(one, _): &(&Package, _)| one.id == package.id;
-        if !members.selected.iter().any(is_it) && !finalizer::is_one(package) {
-            found.extend(remains(package));
+        let mut declaring = members.selected.iter();
+        let declares = declaring.any(|(selected, _)| selected.id == package.id);
+        if !declares && !finalizer::is_one(package) {
+            diagnostics.extend(remains(package));
         }
     }
-    for (package, one) in &members.selected {
-        found.extend(declarations(one));
-        if one.provides() || one.has_rdc() || one.has_modules() || one.has_archives() {
-            package::edits(workspace, members, package, one, &mut pending, &mut found)?;
+    for (package, declared) in &members.selected {
+        diagnostics.extend(declarations(declared));
+        let has_edits = declared.provides()
+            || declared.has_rdc()
+            || declared.has_modules()
+            || declared.has_archives();
+        if has_edits {
+            package::edits(
+                workspace,
+                members,
+                package,
+                declared,
+                &mut pending,
+                &mut diagnostics,
+            )?;
         }
     }
     if has_links {
-        finalizer::operations(workspace, options, &mut pending, &mut found)?;
+        finalizer::operations(workspace, options, &mut pending, &mut diagnostics)?;
     }
-    let lock = lock::text(members.all().map(|(_, one)| one));
+    let lock = lock::text(members.all().map(|(_, declared)| declared));
     pending.write(&workspace.root().join(lock::FILE), lock)?;
     if let Some(shared) = Declared::read_shared(workspace)? {
-        let made = toolkit::operations(workspace, &shared, &Headers::new(), &mut found)?;
-        made.into_iter().for_each(|one| pending.push(one));
+        let operations =
+            toolkit::operations(workspace, &shared, &Headers::new(), &mut diagnostics)?;
+        operations
+            .into_iter()
+            .for_each(|operation| pending.push(operation));
     }
-    Ok((pending.into_operations(), found))
+    Ok((pending.into_operations(), diagnostics))
 }
 
 /// Diagnostic for a file that `sync` would change.
 pub fn drift(operation: &Operation) -> Diagnostic {
-    let what = format!("`{}` does not agree with {}", operation.shown, tables::FILE);
-    let one = Diagnostic::error(&OUT_OF_SYNC, what).with_origin(&operation.shown, 0..0);
-    one.help("run `cargo gpustub sync`")
+    let message = format!("`{}` does not agree with {}", operation.shown, tables::FILE);
+    Diagnostic::error(&OUT_OF_SYNC, message)
+        .with_origin(&operation.shown, 0..0)
+        .help("run `cargo gpustub sync`")
 }
 
 /// Errors of a package's build script that its tables show, whatever features are enabled: tables
 /// with `required-features` are left out.
 fn declarations(declared: &Declared) -> Vec<Diagnostic> {
-    let mut found = Vec::new();
+    let mut diagnostics = Vec::new();
     let manifest = &declared.manifest;
-    let is_built = |archive: &&Archive| archive.required_features.0.is_empty();
-    for archive in manifest.archives.iter().filter(is_built) {
+    for archive in &manifest.archives {
+        if !archive.required_features.0.is_empty() {
+            continue;
+        }
         let mut known = archive.clone();
         let existing = archive.layers.iter().cloned().map(|mut layer| {
             // The build script writes the others.
@@ -96,25 +115,27 @@ fn declarations(declared: &Declared) -> Vec<Diagnostic> {
         });
         known.layers = existing.collect();
         let files = archive::find(&known, &declared.shown, &declared.directory, None);
-        found.extend(files.err().into_iter().flatten());
+        diagnostics.extend(files.err().into_iter().flatten());
     }
     for stub in &manifest.stubs {
-        if let (Some(newer), Some(place)) = (shipped::newer_headers(stub), &stub.header_version) {
-            found.push(newer.with_origin(&declared.shown, place.span.clone()));
+        if let (Some(newer), Some(version)) = (shipped::newer_headers(stub), &stub.header_version) {
+            diagnostics.push(newer.with_origin(&declared.shown, version.span.clone()));
         }
     }
-    let stubs = manifest.stubs.iter();
-    let mut stubs = stubs.filter(|stub| stub.provide && stub.required_features.0.is_empty());
+    let mut stubs = manifest
+        .stubs
+        .iter()
+        .filter(|stub| stub.provide && stub.required_features.0.is_empty());
     if let Some(first) = stubs.next()
-        && let Some(other) = stubs.find(|stub| stub.library_type != first.library_type)
+        && let Some(second) = stubs.find(|stub| stub.library_type != first.library_type)
     {
         let message = format!(
             "the stubs of `{}` and `{}` differ in `type`: those of one package are one library",
-            first.id.value, other.id.value
+            first.id.value, second.id.value
         );
         let error = Diagnostic::error(&INVALID_VALUE, message)
-            .with_origin(&declared.shown, other.id.span.clone());
-        found.push(error.help("give every [stub] table of this package the same `type`"));
+            .with_origin(&declared.shown, second.id.span.clone());
+        diagnostics.push(error.help("give every [stub] table of this package the same `type`"));
     }
-    found
+    diagnostics
 }

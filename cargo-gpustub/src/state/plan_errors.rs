@@ -14,15 +14,15 @@ pub fn read(graph: &Graph, selected: &[&Package]) -> Vec<Diagnostic> {
 /// Errors of providers and of device links. Duplicate device code comes first: until one copy is
 /// removed, `sync` writes no device link that could reach all libraries.
 pub fn with_links(graph: &Graph, selected: &[&Package], links: Vec<Diagnostic>) -> Vec<Diagnostic> {
-    let has_code = |one: &Diagnostic, code: &Code| one.code.id == code.id;
-    let mut found = analyse(&graph.nodes, &graph.images(selected));
-    found.extend(links);
-    if found
+    let has_code = |diagnostic: &Diagnostic, code: &Code| diagnostic.code.id == code.id;
+    let mut diagnostics = analyse(&graph.nodes, &graph.images(selected));
+    diagnostics.extend(links);
+    if diagnostics
         .iter()
-        .any(|one| has_code(one, &DUPLICATE_DEVICE_SYMBOL))
+        .any(|diagnostic| has_code(diagnostic, &DUPLICATE_DEVICE_SYMBOL))
     {
-        found.retain(|one| !has_code(one, &INDIRECT_DEVICE_LIBRARY));
-        found.sort_by_key(|one| !has_code(one, &DUPLICATE_DEVICE_SYMBOL));
+        diagnostics.retain(|diagnostic| !has_code(diagnostic, &INDIRECT_DEVICE_LIBRARY));
+        diagnostics.sort_by_key(|diagnostic| !has_code(diagnostic, &DUPLICATE_DEVICE_SYMBOL));
     }
-    found
+    diagnostics
 }

@@ -33,7 +33,10 @@ impl Files<'_> {
                 shell.detail(o.verb(), &o.shown);
             }
         })?;
-        let written = self.operations.iter().filter(|one| !one.removes());
+        let written = self
+            .operations
+            .iter()
+            .filter(|operation| !operation.removes());
         match written.count() {
             0 => shell.status("Fresh", out.to_string()),
             1 => shell.status("Generated", format!("1 file in {out}")),
@@ -45,10 +48,11 @@ impl Files<'_> {
 
 /// Makes missing support of the target an error: a package builds without stubs where there can be none, but an
 /// export without stubs is useless.
-pub fn refuse_target(found: &mut [Diagnostic]) {
-    let is_it = |one: &&mut Diagnostic| one.code.id == UNSUPPORTED_TARGET.id;
-    for one in found.iter_mut().filter(is_it) {
-        one.level = Level::Error;
-        one.help = Some(format!("supported are {}", SUPPORTED.join(", ")));
+pub fn refuse_target(diagnostics: &mut [Diagnostic]) {
+    for diagnostic in diagnostics {
+        if diagnostic.code.id == UNSUPPORTED_TARGET.id {
+            diagnostic.level = Level::Error;
+            diagnostic.help = Some(format!("supported are {}", SUPPORTED.join(", ")));
+        }
     }
 }
