@@ -173,7 +173,7 @@ pub unsafe extern "C" fn rpc_recv_n(
             // SAFETY: the function is as the header requires, and returns as many bytes; the arrays have this lane.
             unsafe {
                 let start = alloc.map(|alloc| alloc(bytes as u64, data));
-                let start = start.unwrap_or_default();
+                let start = start.unwrap_or(std::ptr::null_mut());
                 if start.is_null() && bytes > 0 {
                     let fault = Fault::Other("the program cannot allocate the message");
                     call.fail(fault.clone());
