@@ -107,7 +107,7 @@ fn recipes_work() -> Result<()> {
                 assert!(case.contains(line), "{case}");
                 let page =
                     gpustub(&tree, tree.root(), &["explain", "bundled-source"])?.success()?;
-                page.expect_in_order(&["CUDA source in a package", "never read its source"])?;
+                page.expect_in_order(&["CUDA source in a package", "never read CUDA source"])?;
                 // Built with the library of the first recipe.
                 let package = scratch()?;
                 let table = "schema = 1\n[stub.smi]\nheader-version = \"5\"\n";

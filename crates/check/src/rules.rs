@@ -1,4 +1,4 @@
-//! The rules, by theme. Each rule's explanation states cause, consequence and remedy; the cases in
+//! The rules, by theme. `crates/check/explanations/<id>.md` states cause, consequence and remedy; the cases in
 //! `cargo-gpustub/tests/check/<id>` show each rule violated and obeyed.
 
 mod bundled;

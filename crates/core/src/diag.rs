@@ -19,6 +19,34 @@ pub enum Level {
     Error,
 }
 
+/// Text of `explanations/ID.md` of the crate that uses the macro, without the newline at its end.
+#[cfg(feature = "tools")]
+#[macro_export]
+macro_rules! explanation {
+    ($id:literal) => {
+        include_str!(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/explanations/",
+            $id,
+            ".md"
+        ))
+        .trim_ascii_end()
+    };
+}
+
+/// [`Code`](crate::diag::Code) of an id and a summary, explained by `explanations/ID.md`.
+#[cfg(feature = "tools")]
+#[macro_export]
+macro_rules! code {
+    ($id:literal, $summary:literal $(,)?) => {
+        $crate::diag::Code {
+            id: $id,
+            summary: $summary,
+            explanation: $crate::explanation!($id),
+        }
+    };
+}
+
 /// A kind of diagnostic. The table [`CODES`] generates the reference and `explain`.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Code {

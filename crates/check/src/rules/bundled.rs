@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gpustub_core::diag::{Code, listing};
+use gpustub_core::code;
+use gpustub_core::diag::listing;
 use gpustub_core::library::{Preload, Role};
 use gpustub_core::manifest::RuleLevel;
 
@@ -14,65 +15,31 @@ use crate::search_dirs::{Loads, SearchDir, resolve_entry};
 use crate::wheel::WheelMetadata;
 
 pub static BUNDLED_DRIVER: Rule = Rule {
-    code: Code {
-        id: "bundled-driver",
-        summary: "driver library bundled in a package",
-        explanation: "\
-libcuda, libnvidia-ml and other driver libraries work only with the kernel driver of their version.
-Bundled, for example by tools that copy every needed library, they hide those of the system on every
-other machine (https://github.com/EricLBuehler/mistral.rs/issues/2411); a toolkit's link-time stub
-under their name fails every call. A hash in the name does not help. Link the stubs of gpustub, or:
-
-    auditwheel repair --exclude libcuda.so.1 --exclude libnvidia-ml.so.1 x.whl
-
-A directory `stubs` may contain them, as it is for linkers only.",
-    },
+    code: code!("bundled-driver", "driver library bundled in a package"),
     level: RuleLevel::Deny,
     check: Check::Package(bundled_driver),
 };
 
 pub static MISSING_NVRTC_BUILTINS: Rule = Rule {
-    code: Code {
-        id: "missing-nvrtc-builtins",
-        summary: "libnvrtc bundled without libnvrtc-builtins",
-        explanation: "\
-libnvrtc opens libnvrtc-builtins by its original name at the first compilation. DT_NEEDED does not
-name it, so tools that bundle libraries omit it, or put a hash into its name
-(https://github.com/NVIDIA/cuda-python/issues/792). Bundle it in the directory of libnvrtc.
-
-    x/libs/libnvrtc.so.12
-    x/libs/libnvrtc-builtins.so.12.6",
-    },
+    code: code!(
+        "missing-nvrtc-builtins",
+        "libnvrtc bundled without libnvrtc-builtins"
+    ),
     level: RuleLevel::Deny,
     check: Check::Package(missing_nvrtc_builtins),
 };
 
 pub static MISSING_REQUIRES_DIST: Rule = Rule {
-    code: Code {
-        id: "missing-requires-dist",
-        summary: "wheel without `Requires-Dist` for the wheel that its runpath names",
-        explanation: "\
-GPU libraries are too large for most wheels, which use the vendor's wheels instead:
-`nvidia-cublas-cu12` installs libcublas into `nvidia/cublas/lib` beside them. The installer installs
-it only if METADATA requires it (https://github.com/rapidsai/cuml/issues/5966).
-
-    Requires-Dist: nvidia-cublas-cu12",
-    },
+    code: code!(
+        "missing-requires-dist",
+        "wheel without `Requires-Dist` for the wheel that its runpath names"
+    ),
     level: RuleLevel::Deny,
     check: Check::Package(missing_requires_dist),
 };
 
 pub static OVERSIZED_FILE: Rule = Rule {
-    code: Code {
-        id: "oversized-file",
-        summary: "file larger than the limit of its index",
-        explanation: "\
-The Python index rejects files over 100 MB, and the crate registry over 10 MB, unless a project has
-requested a higher limit (https://github.com/pypi/support/issues/5336). Require the vendor's wheels
-instead of bundling their libraries, build for fewer GPU architectures, or compress device code.
-
-    nvcc --compress-mode=size kernels.cu",
-    },
+    code: code!("oversized-file", "file larger than the limit of its index"),
     level: RuleLevel::Warn,
     check: Check::Package(oversized_file),
 };

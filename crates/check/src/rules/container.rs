@@ -1,6 +1,7 @@
 //! Archives, names of their members, and files that cannot be read.
 
-use gpustub_core::diag::{Code, Diagnostic, IO_ERROR};
+use gpustub_core::code;
+use gpustub_core::diag::{Diagnostic, IO_ERROR};
 use gpustub_core::manifest::RuleLevel;
 use gpustub_image::Error;
 
@@ -8,50 +9,25 @@ use crate::package::{Content, FlawKind, Package};
 use crate::rule::{Check, Findings, Rule};
 
 pub static MALFORMED_ARCHIVE: Rule = Rule {
-    code: Code {
-        id: "malformed-archive",
-        summary: "malformed, contradictory or unreadable archive",
-        explanation: "\
-A truncated archive cannot be installed. If two records of an archive contradict each other, tools
-unpack it differently; the Python index has refused such wheels since 2025
-(its notice of August 7 on wheel archive confusion attacks). Members that are encrypted, compressed
-by another method than deflate, or inflate to a hundred times their size are not read and therefore
-not checked. Build the package again, with the usual tools.
-
-    python -m build --wheel
-    cargo package",
-    },
+    code: code!(
+        "malformed-archive",
+        "malformed, contradictory or unreadable archive"
+    ),
     level: RuleLevel::Deny,
     check: Check::Package(malformed_archive),
 };
 
 pub static UNSAFE_PATH: Rule = Rule {
-    code: Code {
-        id: "unsafe-path",
-        summary: "unsafe or nonportable member path",
-        explanation: "\
-A member named `../x` or `/etc/x`, or a link that leads there, is unpacked outside of the target
-directory (https://github.com/rust-lang/cargo/security/advisories/GHSA-rfj2-q3h3-hm5j). Names
-with `\\`, control characters or a NUL byte, and two that differ only in case, mean different files
-on other systems. Build the package without them.
-
-    unzip -l demo-1.0-py3-none-any.whl",
-    },
+    code: code!("unsafe-path", "unsafe or nonportable member path"),
     level: RuleLevel::Deny,
     check: Check::Package(unsafe_path),
 };
 
 pub static MALFORMED_IMAGE: Rule = Rule {
-    code: Code {
-        id: "malformed-image",
-        summary: "malformed program, library or object file",
-        explanation: "\
-The file begins like an ELF file, but is truncated, or its tables contradict each other. The
-loader rejects the file or crashes. The usual cause is an interrupted copy, or a tool that
-rewrote the file. Build or unpack it again.
-
-    readelf -d demo/libx.so",
-    },
+    code: code!(
+        "malformed-image",
+        "malformed program, library or object file"
+    ),
     level: RuleLevel::Deny,
     check: Check::Package(malformed_image),
 };

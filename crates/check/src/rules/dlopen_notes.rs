@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gpustub_core::diag::{Code, listing};
+use gpustub_core::code;
+use gpustub_core::diag::listing;
 use gpustub_core::manifest::RuleLevel;
 use serde::Deserialize;
 
@@ -12,33 +13,19 @@ use crate::package::Image;
 use crate::rule::{Check, Findings, Rule};
 
 pub static MISSING_DLOPEN_NOTE: Rule = Rule {
-    code: Code {
-        id: "missing-dlopen-note",
-        summary: "GPU library that is opened at run time, without a note that names it",
-        explanation: "\
-Distributions derive a package's dependencies from DT_NEEDED, and those that a program opens at run time
-from ELF notes (https://uapi-group.org/specifications/specs/elf_dlopen_metadata/). Without one the package
-recommends no GPU library. Images with stubs have the notes, unless `dlopen-note` or GPUSTUB_DLOPEN_NOTES
-turns them off. The rule is off by default, because wheels and programs outside of distributions need no note.
-
-    cargo gpustub check --warn missing-dlopen-note target/release/app",
-    },
+    code: code!(
+        "missing-dlopen-note",
+        "GPU library that is opened at run time, without a note that names it"
+    ),
     level: RuleLevel::Allow,
     check: Check::Image(missing_dlopen_note),
 };
 
 pub static STALE_DLOPEN_NOTE: Rule = Rule {
-    code: Code {
-        id: "stale-dlopen-note",
-        summary: "note about a GPU library that the image does not open",
-        explanation: "\
-Tools of distributions make a dependency of each ELF note `.note.dlopen`. A note that was written by hand, or
-added to a finished file, stays when the program opens another version: its package then recommends a library
-that the program never loads. A name counts as opened if it is in the read-only data, or if a part of it is,
-from which the program may compose it.
-
-    readelf --notes app | grep -A1 FDO     # every soname is one that the program opens",
-    },
+    code: code!(
+        "stale-dlopen-note",
+        "note about a GPU library that the image does not open"
+    ),
     level: RuleLevel::Warn,
     check: Check::Image(stale_dlopen_note),
 };

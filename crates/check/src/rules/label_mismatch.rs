@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use gpustub_core::diag::Code;
+use gpustub_core::code;
 use gpustub_core::library::Role;
 use gpustub_core::manifest::RuleLevel;
 
@@ -13,18 +13,10 @@ use crate::toolkit_label::{Toolkit, label};
 use crate::wheel::WheelMetadata;
 
 pub static TOOLKIT_LABEL_MISMATCH: Rule = Rule {
-    code: Code {
-        id: "toolkit-label-mismatch",
-        summary: "wheel label that contradicts the toolkit of its images",
-        explanation: "\
-Users, and installers that query the driver, select a wheel by the `cu126` or `rocm6.2` in its name
-or version. If the images need another major, or need GPU libraries despite the label `cpu`, the
-wheel fails on exactly the machines that it was selected for
-(https://github.com/dougeeai/llama-cpp-python-wheels/issues/3).
-
-    x-1.0+cu126-py3-none-manylinux_2_28_x86_64.whl
-        x/_core.so needs libcudart.so.13                  # wrong",
-    },
+    code: code!(
+        "toolkit-label-mismatch",
+        "wheel label that contradicts the toolkit of its images"
+    ),
     level: RuleLevel::Deny,
     check: Check::Package(toolkit_label_mismatch),
 };

@@ -1,6 +1,6 @@
 //! Libraries that the loader needs before the image's first instruction runs (`DT_NEEDED`).
 
-use gpustub_core::diag::Code;
+use gpustub_core::code;
 use gpustub_core::library::Role;
 use gpustub_core::manifest::RuleLevel;
 
@@ -10,35 +10,16 @@ use crate::package::Image;
 use crate::rule::{Check, Findings, Rule};
 
 pub static NEEDED_TOOLKIT: Rule = Rule {
-    code: Code {
-        id: "needed-toolkit",
-        summary: "direct dependency on one major of a GPU toolkit",
-        explanation: "\
-The loader resolves DT_NEEDED entries before any code runs. The name of a CUDA or ROCm library
-contains its major, so the image starts only on machines with that major: not with another
-one, and not without a GPU (https://github.com/huggingface/candle/issues/3900). Link the stubs of
-gpustub instead, which load the installed major at the first call.
-
-    $ readelf -d app | grep NEEDED
-     (NEEDED)  Shared library: [libcudart.so.12]      # not with gpustub",
-    },
+    code: code!(
+        "needed-toolkit",
+        "direct dependency on one major of a GPU toolkit"
+    ),
     level: RuleLevel::Deny,
     check: Check::Image(needed_toolkit),
 };
 
 pub static NEEDED_DRIVER: Rule = Rule {
-    code: Code {
-        id: "needed-driver",
-        summary: "direct dependency on a GPU driver",
-        explanation: "\
-libcuda, libnvidia-ml and other driver libraries come with the kernel driver; libOpenCL and
-libamdhip64 exist only where they are installed. An image that needs one does not start on machines
-without a GPU, nor in a container that was built without the driver
-(https://github.com/NVIDIA/nvidia-docker/issues/374). Link the stubs of gpustub instead.
-
-    $ readelf -d app | grep NEEDED
-     (NEEDED)  Shared library: [libcuda.so.1]         # not with gpustub",
-    },
+    code: code!("needed-driver", "direct dependency on a GPU driver"),
     level: RuleLevel::Deny,
     check: Check::Image(needed_driver),
 };

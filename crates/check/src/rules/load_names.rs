@@ -1,6 +1,6 @@
 //! File names that an image passes to `dlopen` for GPU libraries.
 
-use gpustub_core::diag::Code;
+use gpustub_core::code;
 use gpustub_core::library::{Library, Role};
 use gpustub_core::manifest::RuleLevel;
 
@@ -10,34 +10,19 @@ use crate::package::Image;
 use crate::rule::{Check, Findings, Rule};
 
 pub static UNVERSIONED_DLOPEN_NAME: Rule = Rule {
-    code: Code {
-        id: "unversioned-dlopen-name",
-        summary: "driver library opened only by its unversioned name",
-        explanation: "\
-`libcuda.so` without a number is part of development packages. Machines that only run programs
-have `libcuda.so.1`, and on some the unversioned name leads to another file
-(https://github.com/microsoft/WSL/issues/8587, https://github.com/triton-lang/triton/issues/3862).
-Open the soname first. The rule reads x86-64 files only, where it can detect whether code
-composes another name.
-
-    dlopen(\"libcuda.so.1\", RTLD_NOW);      /* then \"libcuda.so\" if needed */",
-    },
+    code: code!(
+        "unversioned-dlopen-name",
+        "driver library opened only by its unversioned name"
+    ),
     level: RuleLevel::Warn,
     check: Check::Image(unversioned_dlopen_name),
 };
 
 pub static UNKNOWN_DLOPEN_NAME: Rule = Rule {
-    code: Code {
-        id: "unknown-dlopen-name",
-        summary: "GPU library opened by a name that no release has",
-        explanation: "\
-The numbers after `.so` are not always the toolkit's major: every CUDA 11 has `libcudart.so.11.0`,
-and `dlopen` of `libcudart.so.11` fails on every machine
-(https://github.com/vllm-project/vllm/pull/6335). The rule applies only to versions that gpustub's
-manifests know.
-
-    dlopen(\"libcudart.so.11.0\", RTLD_NOW);  /* not libcudart.so.11 */",
-    },
+    code: code!(
+        "unknown-dlopen-name",
+        "GPU library opened by a name that no release has"
+    ),
     level: RuleLevel::Warn,
     check: Check::Image(unknown_load_name),
 };

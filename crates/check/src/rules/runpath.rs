@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use gpustub_core::diag::{Code, listing};
+use gpustub_core::code;
+use gpustub_core::diag::listing;
 use gpustub_core::manifest::RuleLevel;
 
 use crate::evidence::is_from_vendor;
@@ -14,97 +15,52 @@ use crate::search_dirs::{Layout, SearchDir, resolve_entry};
 use crate::wheel::WheelMetadata;
 
 pub static ABSOLUTE_RUNPATH: Rule = Rule {
-    code: Code {
-        id: "absolute-runpath",
-        summary: "absolute directory in the runpath",
-        explanation: "\
-An absolute directory in the runpath exists on the build machine. On other machines it is missing,
-or has another owner (https://github.com/pytorch/pytorch/issues/7214). Name directories of the
-package relative to the image's own, with `$ORIGIN`.
-
-    cargo rustc -- -C link-arg=-Wl,-rpath,'$ORIGIN/../lib'",
-    },
+    code: code!("absolute-runpath", "absolute directory in the runpath"),
     level: RuleLevel::Deny,
     check: Check::Image(absolute_runpath),
 };
 
 pub static STUBS_IN_RUNPATH: Rule = Rule {
-    code: Code {
-        id: "stubs-in-runpath",
-        summary: "link-time stubs of a toolkit in the runpath",
-        explanation: "\
-A toolkit's `stubs` directory contains a libcuda that fails every call. The library is for linking
-only: found at run time it hides the driver (https://github.com/pytorch/tensorpipe/issues/294).
-
-    -L/usr/local/cuda/lib64/stubs                 # for the linker
-    -Wl,-rpath,/usr/local/cuda/lib64/stubs        # never",
-    },
+    code: code!(
+        "stubs-in-runpath",
+        "link-time stubs of a toolkit in the runpath"
+    ),
     level: RuleLevel::Deny,
     check: Check::Image(stubs_in_runpath),
 };
 
 pub static COMPAT_IN_RUNPATH: Rule = Rule {
-    code: Code {
-        id: "compat-in-runpath",
-        summary: "compatibility driver of a toolkit in the runpath",
-        explanation: "\
-A toolkit's `compat` directory contains a libcuda that works with some older kernel drivers on some
-cards. The machine's owner decides whether to use it: found by accident it fails where the
-installed driver works (https://github.com/NVIDIA/nvidia-docker/issues/1515).
-
-    LD_LIBRARY_PATH=/usr/local/cuda/compat ./app     # to use it on one machine",
-    },
+    code: code!(
+        "compat-in-runpath",
+        "compatibility driver of a toolkit in the runpath"
+    ),
     level: RuleLevel::Deny,
     check: Check::Image(compat_in_runpath),
 };
 
 pub static RELATIVE_RUNPATH: Rule = Rule {
-    code: Code {
-        id: "relative-runpath",
-        summary: "runpath entry relative to the current directory",
-        explanation: "\
-The loader resolves an entry that starts neither with `/` nor with `$ORIGIN`, and an empty entry,
-relative to the current directory of the process (ld.so(8)). The library is found in
-one directory and not in another, and any user who can write there chooses the code that is loaded.
-A frequent cause is a shell that expanded `$ORIGIN`.
-
-    -Wl,-rpath,$ORIGIN/lib               # becomes /lib in a shell, RIGIN/lib in a makefile
-    '-Wl,-rpath,$ORIGIN/lib'",
-    },
+    code: code!(
+        "relative-runpath",
+        "runpath entry relative to the current directory"
+    ),
     level: RuleLevel::Deny,
     check: Check::Image(relative_runpath),
 };
 
 pub static DANGLING_RUNPATH: Rule = Rule {
-    code: Code {
-        id: "dangling-runpath",
-        summary: "runpath entry without a directory in the package",
-        explanation: "\
-An entry of a runpath is a directory. An entry that names a file, or a directory that the package
-does not contain, has no effect: a tool that bundles libraries wrote a file's name there
-(https://github.com/EricLBuehler/mistral.rs/issues/2411), or the layout changed. The rule does not
-apply to directories of other wheels, beside a wheel's own.
-
-    $ORIGIN/libcudart.so.12          # a file; write $ORIGIN
-    $ORIGIN/../../nvidia/cublas/lib  # valid: directory of another wheel",
-    },
+    code: code!(
+        "dangling-runpath",
+        "runpath entry without a directory in the package"
+    ),
     level: RuleLevel::Warn,
     check: Check::Package(dangling_runpath),
 };
 
 pub static ORPHAN_VERSION_NEEDS: Rule = Rule {
-    code: Code {
-        id: "orphan-version-needs",
-        summary: "version needs of a library without a DT_NEEDED entry",
-        explanation: "\
-The table of version needs names the library by its file. If a tool renamed or removed the library in
-DT_NEEDED but not in that table, the loader ends the program with an assertion
-(https://github.com/pypa/auditwheel/issues/103). Rename with a tool that updates both: patchelf 0.9 or
-newer, with --replace-needed. Do not use --remove-needed for libraries with symbol versions.
-
-    NEEDED   libz-a147dcb0.so.1
-    VERNEED  libz.so.1: ZLIB_1.2.0   # no library of that name is loaded",
-    },
+    code: code!(
+        "orphan-version-needs",
+        "version needs of a library without a DT_NEEDED entry"
+    ),
     level: RuleLevel::Deny,
     check: Check::Image(orphan_version_needs),
 };

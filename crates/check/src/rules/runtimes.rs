@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gpustub_core::diag::Code;
+use gpustub_core::code;
 use gpustub_core::library::{Library, Role};
 use gpustub_core::manifest::RuleLevel;
 
@@ -13,52 +13,22 @@ use crate::package::{Image, Package};
 use crate::rule::{Check, Findings, Rule};
 
 pub static STATIC_CUDART: Rule = Rule {
-    code: Code {
-        id: "static-cudart",
-        summary: "static CUDA runtime in a program or library",
-        explanation: "\
-nvcc links libcudart_static by default. The image then uses that version of the runtime on every
-machine, and shares none of its state (current device, errors, kernels)
-with other libraries in the process (https://github.com/NVIDIA/thrust/issues/1737). With gpustub
-the whole process uses the machine's runtime.
-
-    nvcc -cudart none kernels.cu        # and link the stubs of cudart",
-    },
+    code: code!(
+        "static-cudart",
+        "static CUDA runtime in a program or library"
+    ),
     level: RuleLevel::Warn,
     check: Check::Image(static_cudart),
 };
 
 pub static MULTIPLE_CUDARTS: Rule = Rule {
-    code: Code {
-        id: "multiple-cudarts",
-        summary: "several CUDA runtimes in one process",
-        explanation: "\
-Each CUDA runtime keeps its own current device, last error and table of kernels. Code that uses one
-does not see the kernels and settings of the other (https://github.com/NVIDIA/thrust/issues/1737,
-https://github.com/NVIDIA/cuda-quantum/issues/4236). The rule applies to images that the loader
-loads together; NVIDIA's own libraries, whose runtime is private to them, are not counted.
-
-    nvcc -cudart none kernels.cu        # for every image, and link the stubs of cudart",
-    },
+    code: code!("multiple-cudarts", "several CUDA runtimes in one process"),
     level: RuleLevel::Warn,
     check: Check::Process(multiple_cudarts),
 };
 
 pub static MULTIPLE_MAJORS: Rule = Rule {
-    code: Code {
-        id: "multiple-majors",
-        summary: "several toolkit majors in one process",
-        explanation: "\
-The loader loads all libraries that an image needs, directly and indirectly. Libraries of two toolkit
-majors in one process exchange handles and structs of different layouts
-(https://github.com/NVIDIA/cudnn-frontend/issues/211). The rule accepts images that are never loaded
-together, such as one per major, and stubs, which select one major for the process. Libraries with
-majors of their own, such as cuDNN and NCCL, are not counted.
-
-    $ ldd app | grep cudart
-     libcudart.so.11.0 => …
-     libcudart.so.12 => …",
-    },
+    code: code!("multiple-majors", "several toolkit majors in one process"),
     level: RuleLevel::Deny,
     check: Check::Process(multiple_majors),
 };

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use gpustub_core::diag::Code;
+use gpustub_core::code;
 use gpustub_core::manifest::RuleLevel;
 use gpustub_image::ImageKind;
 
@@ -13,63 +13,34 @@ use crate::rule::{Check, Findings, Rule};
 use crate::search_dirs::{Loads, SearchDir, resolve_entry};
 
 pub static AMBIGUOUS_STUB_NAME: Rule = Rule {
-    code: Code {
-        id: "ambiguous-stub-name",
-        summary: "stub library whose name matches the real library",
-        explanation: "\
-Some programs search the loaded files for a name that contains `libcudart`. They then find the stub,
-which lacks functions of the real library
-(https://github.com/vllm-project/vllm/pull/41746). A stub with exactly the real library's name is
-loaded in its place. `libcuda_stub.so` is valid: `libcuda` is in the name of libcudart as well.
-
-    libstub_cudart.so        # not libcudart_stub.so",
-    },
+    code: code!(
+        "ambiguous-stub-name",
+        "stub library whose name matches the real library"
+    ),
     level: RuleLevel::Deny,
     check: Check::Image(ambiguous_stub_name),
 };
 
 pub static ABORTING_STUBS: Rule = Rule {
-    code: Code {
-        id: "aborting-stubs",
-        summary: "stubs that abort where the library is missing",
-        explanation: "\
-Stubs that Implib.so generates call abort if the library or a function is missing. The caller can
-neither print a message nor fall back to the CPU
-(https://github.com/yugr/Implib.so/issues/7). Stubs of gpustub return the API's own error.
-
-    implib-gen: libcuda.so.1: failed to load library",
-    },
+    code: code!(
+        "aborting-stubs",
+        "stubs that abort where the library is missing"
+    ),
     level: RuleLevel::Warn,
     check: Check::Image(aborting_stubs),
 };
 
 pub static STUBS_IN_STATIC_EXECUTABLE: Rule = Rule {
-    code: Code {
-        id: "stubs-in-static-executable",
-        summary: "stubs in a static executable",
-        explanation: "\
-A static program has no dynamic loader: with musl it never loads the real library, and with glibc
-only where exactly that glibc is installed (https://github.com/rusqlite/rusqlite/issues/990). Every
-call then returns the same as on a machine without a GPU. Link the C library dynamically.
-
-    RUSTFLAGS=\"-C target-feature=-crt-static\" cargo build --release",
-    },
+    code: code!("stubs-in-static-executable", "stubs in a static executable"),
     level: RuleLevel::Deny,
     check: Check::Image(stubs_in_static_executable),
 };
 
 pub static MISSING_STUB_LIBRARY: Rule = Rule {
-    code: Code {
-        id: "missing-stub-library",
-        summary: "shared stubs that the loader does not find",
-        explanation: "\
-An image with stubs of `type = \"shared\"` needs their library, libgpustub_<package>.so, when it starts.
-Builds put the library beside the programs of the package, which search their own directory. Ship both
-in one directory. Programs of other packages, and C programs, need the linker option as well.
-`cargo install` installs programs only: use static stubs there, or copy the library, too.
-
-    cc app.c -L stubs/link -lcudart -Wl,-rpath,'$ORIGIN'   # app and libgpustub_cudart.so in one directory",
-    },
+    code: code!(
+        "missing-stub-library",
+        "shared stubs that the loader does not find"
+    ),
     level: RuleLevel::Deny,
     check: Check::Package(missing_stub_library),
 };

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gpustub_core::diag::Code;
+use gpustub_core::code;
 use gpustub_core::manifest::RuleLevel;
 
 use crate::evidence::{gpu_library_exporting, has_gpustub, image_names, is_from_vendor};
@@ -11,37 +11,16 @@ use crate::package::{Image, Package};
 use crate::rule::{Check, Findings, Rule};
 
 pub static UNRESOLVED_GPU_SYMBOL: Rule = Rule {
-    code: Code {
-        id: "unresolved-gpu-symbol",
-        summary: "GPU function without a provider",
-        explanation: "\
-The image calls a function of a GPU library that none of its DT_NEEDED libraries defines.
-Linkers accept that for shared libraries; the loader then rejects the image, or ends the program
-at the first call (https://github.com/tile-ai/tilelang/pull/2314). Declare the library in
-GpuStub.toml, in a package whose stubs are linked into the image; with `-Wl,-z,defs` the linker
-reports undefined symbols. For a plug-in whose host provides the function, allow the rule.
-
-    $ nm -D --undefined-only _core.so | grep ' cu'",
-    },
+    code: code!("unresolved-gpu-symbol", "GPU function without a provider"),
     level: RuleLevel::Deny,
     check: Check::Package(unresolved),
 };
 
 pub static EXPORTED_GPU_SYMBOLS: Rule = Rule {
-    code: Code {
-        id: "exported-gpu-symbols",
-        summary: "exported GPU functions that other libraries can bind to",
-        explanation: "\
-The image exports functions under the names of a GPU library that it is not. Images that are loaded
-after it may bind to them instead of the real ones, with another version's structs
-(https://github.com/tile-ai/tilelang/pull/2919). Stubs of gpustub are hidden unless
-`type = \"shared\"` requests a library of them. Hide other definitions with a version script, or
-with `-Wl,--exclude-libs,ALL` those of static libraries. The rule exempts a library of stubs that
-others in the package are linked to, with the other `libstub_*` of its directory; for one that
-replaces the real library on purpose, allow it.
-
-    $ nm -D --defined-only _core.so | grep ' T cu'     # must print nothing",
-    },
+    code: code!(
+        "exported-gpu-symbols",
+        "exported GPU functions that other libraries can bind to"
+    ),
     level: RuleLevel::Warn,
     check: Check::Package(exported_gpu_symbols),
 };

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gpustub_core::diag::{Code, listing};
+use gpustub_core::code;
+use gpustub_core::diag::listing;
 use gpustub_core::manifest::{Policy, RuleLevel};
 use gpustub_image::ImageKind;
 
@@ -14,76 +15,37 @@ use crate::search_dirs::{Loads, SearchDir, resolve_entry};
 use crate::wheel::{NvidiaWheel, WheelMetadata, normal, project_providing};
 
 pub static TAG_TOO_RECENT_SYMBOL: Rule = Rule {
-    code: Code {
-        id: "tag-too-recent-symbol",
-        summary: "symbol version newer than the platform tag",
-        explanation: "\
-An installer selects a wheel by its tag: manylinux_2_28 requires glibc 2.28 or newer. Each
-function of glibc and libstdc++ has a symbol version, and an image that was built on a newer system
-requires newer ones (https://github.com/pypa/auditwheel/issues/354); the loader then rejects it.
-Since glibc 2.34 dlopen, dlsym and pthread_create are in libc itself, so nearly every image that is
-built there requires GLIBC_2.34, Rust's standard library included. Stubs require at most GLIBC_2.17,
-wherever they are built. For the rest, build in the manylinux image of that tag, or with
-cargo-zigbuild:
-
-    cargo zigbuild --release --target x86_64-unknown-linux-gnu.2.28
-
-The tag is that of the file name, the oldest of several, or `[policy] platform-tag`.",
-    },
+    code: code!(
+        "tag-too-recent-symbol",
+        "symbol version newer than the platform tag"
+    ),
     level: RuleLevel::Deny,
     check: Check::Policy(versions),
 };
 
 pub static TAG_EXTERNAL_LIBRARY: Rule = Rule {
-    code: Code {
-        id: "tag-external-library",
-        summary: "library that the platform tag does not guarantee",
-        explanation: "\
-A tag guarantees few libraries: those of glibc, libstdc++, libz and some of X11, and none for GPUs. A
-wheel bundles the others and finds them by `$ORIGIN`, or does not use them. `auditwheel show` reports
-violations, which installers cannot detect
-(https://github.com/EricLBuehler/mistral.rs/issues/2411). Libpython is not guaranteed either: an
-extension module uses the symbols of the interpreter that loads it.
-
-    $ auditwheel show x.whl
-    ... \"linux_x86_64\"                             # not manylinux: libcudart.so.12
-
-For GPU libraries link the stubs of gpustub. Libraries of torch and of a few other projects are
-accepted if the wheel requires the project, and those of NVIDIA's wheels if the run path names their
-directory as well; for those of other required wheels, allow the finding with that as the reason.",
-    },
+    code: code!(
+        "tag-external-library",
+        "library that the platform tag does not guarantee"
+    ),
     level: RuleLevel::Deny,
     check: Check::Policy(libraries),
 };
 
 pub static TAG_DENIED_SYMBOL: Rule = Rule {
-    code: Code {
-        id: "tag-denied-symbol",
-        summary: "symbol that the platform tag does not guarantee",
-        explanation: "\
-Some builds of a library export internal functions, and some distributions backported
-functions to older versions. auditwheel has a list of such names and rejects wheels that need
-them (https://peps.python.org/pep-0600/). Build in the manylinux image of the tag, whose libraries
-do not export them, or bundle the library.
-
-    manylinux_2_17, libz.so.1: inflate_table          # an internal function of zlib",
-    },
+    code: code!(
+        "tag-denied-symbol",
+        "symbol that the platform tag does not guarantee"
+    ),
     level: RuleLevel::Deny,
     check: Check::Policy(symbols),
 };
 
 pub static TAG_MACHINE_MISMATCH: Rule = Rule {
-    code: Code {
-        id: "tag-machine-mismatch",
-        summary: "image for another machine than the platform tag",
-        explanation: "\
-The last part of a tag is the machine that the wheel is for; `any` means every machine. If an
-image is for another machine, or for a level of x86-64 that the tag does not name (x86-64-v3 is for
-processors with AVX2), the wheel is installed and then fails to load
-(https://github.com/dougeeai/llama-cpp-python-wheels/issues/3).
-
-    x-1.0-py3-none-manylinux_2_28_x86_64.whl!x/_core.so: aarch64        # wrong",
-    },
+    code: code!(
+        "tag-machine-mismatch",
+        "image for another machine than the platform tag"
+    ),
     level: RuleLevel::Deny,
     check: Check::Policy(machine),
 };

@@ -1,6 +1,7 @@
 //! Rules on `.cargo/config.toml`.
 
-use gpustub_core::diag::{Code, Diagnostic};
+use gpustub_core::code;
+use gpustub_core::diag::Diagnostic;
 use gpustub_core::manifest::RuleLevel;
 use toml::de::{DeTable, DeValue};
 
@@ -8,35 +9,16 @@ use crate::rule::{Check, Findings, Rule};
 use crate::workspace::Workspace;
 
 pub static STATIC_TARGET: Rule = Rule {
-    code: Code {
-        id: "static-target",
-        summary: "stubs in a statically linked target",
-        explanation: "\
-A program that links the C library statically has no dynamic loader: with musl it cannot load any
-library, and with glibc only one that was built with exactly that glibc
-(https://github.com/nagisa/rust_libloading/issues/131). The stubs would always report the library
-as missing. Rust's musl targets are static by default.
-
-    [target.x86_64-unknown-linux-musl]
-    rustflags = [\"-C\", \"target-feature=-crt-static\"]",
-    },
+    code: code!("static-target", "stubs in a statically linked target"),
     level: RuleLevel::Deny,
     check: Check::Workspace(static_target),
 };
 
 pub static FORCED_LIBRARY_PATH: Rule = Rule {
-    code: Code {
-        id: "forced-library-path",
-        summary: "forced `GPUSTUB_<LIBRARY>_PATH` in cargo's configuration",
-        explanation: "\
-With `GPUSTUB_<LIBRARY>_PATH` the user of a program selects the file to load; it takes precedence
-over all other settings. With `force`, cargo overrides the user's value in each
-`cargo run` and `cargo test` (an escape hatch that no user could reach:
-https://github.com/vllm-project/vllm/pull/41746). Without `force` the value is a default.
-
-    [env]
-    GPUSTUB_CUDART_PATH = \"off\"          # not { value = \"off\", force = true }",
-    },
+    code: code!(
+        "forced-library-path",
+        "forced `GPUSTUB_<LIBRARY>_PATH` in cargo's configuration"
+    ),
     level: RuleLevel::Deny,
     check: Check::Workspace(forced_library_path),
 };

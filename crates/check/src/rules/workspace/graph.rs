@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gpustub_core::diag::{Code, Diagnostic, Origin, listing};
+use gpustub_core::code;
+use gpustub_core::diag::{Diagnostic, Origin, listing};
 use gpustub_core::library::Library;
 use gpustub_core::manifest::RuleLevel;
 use gpustub_core::version::{HeaderVersion, Version};
@@ -12,90 +13,48 @@ use crate::rule::{Check, Findings, Rule};
 use crate::workspace::{Crate, CrateId, LinkLibrary, Workspace};
 
 pub static BUILD_TIME_TOOLKIT: Rule = Rule {
-    code: Code {
-        id: "build-time-toolkit",
-        summary: "dependency that requires a GPU toolkit at build time",
-        explanation: "\
-The crate's build script runs nvcc, or reads headers of a toolkit, and fails without them: on a CI
-machine, in a clean container, for a user without a GPU
-(https://github.com/huggingface/candle/issues/3359). Stubs do not help, since they replace
-libraries only. Put the dependency behind an optional feature. A crate that contains its bindings,
-such as cudarc with a feature for the version, needs no toolkit. A build script that only looks for
-a toolkit, such as that of cust_raw, finds the one that `cargo gpustub add --toolkit` writes
-(docs/toolkit.md).
-
-    [features]
-    cuda = [\"dep:candle-kernels\"]      # off by default",
-    },
+    code: code!(
+        "build-time-toolkit",
+        "dependency that requires a GPU toolkit at build time"
+    ),
     level: RuleLevel::Warn,
     check: Check::Workspace(build_time_toolkit),
 };
 
 pub static STATIC_CUDART_DEPENDENCY: Rule = Rule {
-    code: Code {
-        id: "static-cudart-dependency",
-        summary: "dependency that links a static CUDA runtime",
-        explanation: "\
-A static cudart has a fixed major, has separate state from any other cudart in the
-process, and registers kernels that the others do not see
-(https://github.com/NVIDIA/thrust/issues/1737). Link it dynamically, to the stubs of gpustub.
-
-    cudarc = { version = \"0.19\", features = [\"dynamic-linking\"] }    # not static-linking",
-    },
+    code: code!(
+        "static-cudart-dependency",
+        "dependency that links a static CUDA runtime"
+    ),
     level: RuleLevel::Warn,
     check: Check::Workspace(static_cudart),
 };
 
 pub static UNSTUBBED_LIBRARY: Rule = Rule {
-    code: Code {
-        id: "unstubbed-library",
-        summary: "package that links a GPU library without a stub",
-        explanation: "\
-A build script passes the library to the linker. Without a stub, the link fails if
-the library is missing; otherwise the program does not start without it
-(https://github.com/huggingface/candle/issues/3900). Declare the library in the package that owns
-the program; `cargo gpustub add` without a library lists those that dependencies link. Dependencies
-are compared with a list of known crates; `cargo gpustub check --build` runs all build scripts.
-
-    cargo gpustub add cudart --header-version 12.8
-    cargo gpustub sync",
-    },
+    code: code!(
+        "unstubbed-library",
+        "package that links a GPU library without a stub"
+    ),
     level: RuleLevel::Warn,
     check: Check::Workspace(unstubbed_library),
 };
 
 /// Libraries of one family whose headers are of two majors.
 pub static MIXED_HEADER_VERSIONS: Rule = Rule {
-    code: Code {
-        id: "mixed-header-versions",
-        summary: "headers or bindings of two majors in one program",
-        explanation: "\
-The libraries of one toolkit exchange types, and a program binds each name to one function. Two
-packages of the program, or a package and a binding crate, use headers of different majors, so
-that one of them calls functions with the wrong arguments or structs
-(https://github.com/sgl-project/sglang/issues/18747). Use one major for both. For cudarc, the
-feature selects it.
-
-    [stub.cudart]
-    header-version = \"12.8\"                       # as the feature cuda-12080 of cudarc",
-    },
+    code: code!(
+        "mixed-header-versions",
+        "headers or bindings of two majors in one program"
+    ),
     level: RuleLevel::Deny,
     check: Check::Workspace(mixed_header_versions),
 };
 
 /// A dependency that never calls the stubs.
 pub static DLOPENING_DEPENDENCY: Rule = Rule {
-    code: Code {
-        id: "dlopening-dependency",
-        summary: "dependency that opens GPU libraries with dlopen",
-        explanation: "\
-A crate among the dependencies opens the libraries with dlopen and looks its functions up with dlsym,
-so that it never calls a stub. It finds only the names and directories that it searches itself, and
-what it does without the library is up to it: cudarc panics
-(https://github.com/chelsea0x3b/cudarc/issues/525). Let it link the libraries; the stubs load them.
-
-    cargo add cudarc --features dynamic-linking",
-    },
+    code: code!(
+        "dlopening-dependency",
+        "dependency that opens GPU libraries with dlopen"
+    ),
     level: RuleLevel::Warn,
     check: Check::Workspace(dlopening_dependency),
 };

@@ -1,6 +1,7 @@
 //! Rules on the `[stub]` tables of `GpuStub.toml`.
 
-use gpustub_core::diag::{Code, Diagnostic};
+use gpustub_core::code;
+use gpustub_core::diag::Diagnostic;
 use gpustub_core::library::Library;
 use gpustub_core::manifest::{RuleLevel, Stub};
 use gpustub_core::suggest::nearest;
@@ -11,88 +12,41 @@ use crate::rule::{Check, Findings, Rule};
 use crate::workspace::Workspace;
 
 pub static UNSUPPORTED_HEADER_VERSION: Rule = Rule {
-    code: Code {
-        id: "unsupported-header-version",
-        summary: "header version newer than every known release",
-        explanation: "\
-gpustub knows functions and their ABI up to the newest release that its manifests were generated
-from. Functions added later have no stub, so a program that calls one does not link; functions changed
-later are bound with their old ABI (https://github.com/ROCm/rocm-systems/issues/11160). Update
-gpustub, or compile against, and declare, headers that this version knows.
-
-    cargo install cargo-gpustub
-    cargo update -p gpustub-build",
-    },
+    code: code!(
+        "unsupported-header-version",
+        "header version newer than every known release"
+    ),
     level: RuleLevel::Warn,
     check: Check::Workspace(unsupported_header_version),
 };
 
 pub static UNUSABLE_MAJOR: Rule = Rule {
-    code: Code {
-        id: "unusable-major",
-        summary: "allowed major that another key excludes",
-        explanation: "\
-`majors` lists the majors that the program accepts, but a library of this major never counts as
-available: `min-version` is higher, or no version of the major has a function of `required-functions`
-(https://github.com/chelsea0x3b/cudarc/issues/525). On a machine with only this major the stubs
-would report the library as missing. Remove the major, or the key that excludes it.
-
-    [stub.cudart]
-    majors = [\"12\", \"11\"]        # 11 has no effect
-    min-version = \"12.0\"",
-    },
+    code: code!("unusable-major", "allowed major that another key excludes"),
     level: RuleLevel::Deny,
     check: Check::Workspace(unusable_major),
 };
 
 /// A load name that no release has.
 pub static UNKNOWN_LOAD_NAME: Rule = Rule {
-    code: Code {
-        id: "unknown-load-name",
-        summary: "load name that no release has",
-        explanation: "\
-The loader searches for exactly the given name, and some file names contain more than the
-major: the CUDA runtime of 11 is libcudart.so.11.0, and libcudart.so.11 does not exist
-(https://github.com/vllm-project/vllm/pull/6335). The name would never be found. A library
-that gpustub knows needs no `load-names`. A higher major than all known ones is only a warning.
-
-    load-names = { linux = [\"libcudart.so.12\", \"libcudart.so.11.0\"] }",
-    },
+    code: code!("unknown-load-name", "load name that no release has"),
     level: RuleLevel::Deny,
     check: Check::Workspace(unknown_load_name),
 };
 
 pub static MISSING_FALLBACK: Rule = Rule {
-    code: Code {
-        id: "missing-fallback",
-        summary: "user-defined library without a fall-back status",
-        explanation: "\
-If the library is missing, functions with `returns=status` in its symbol list return a number. gpustub
-does not know the status codes of a user-defined library, and returns -1. The caller decides how to handle it: a
-code that the API does not have may end the program
-(https://github.com/koharu-rs/koharu/issues/169). Declare the code that callers treat as \"not
-available\", even if it is -1.
-
-    [stub.acme]
-    fallback = { status = 999, string = \"acme is not installed\" }",
-    },
+    code: code!(
+        "missing-fallback",
+        "user-defined library without a fall-back status"
+    ),
     level: RuleLevel::Warn,
     check: Check::Workspace(missing_fallback),
 };
 
 pub static NONPORTABLE_SEARCH_DIR: Rule = Rule {
-    code: Code {
-        id: "nonportable-search-dir",
-        summary: "search directory of the developer's machine",
-        explanation: "\
-`search-dirs` are built into the program and searched before all other directories. A home
-directory, a temporary directory or the workspace itself is missing on other machines, or belongs to
-another user, who then decides which code the program loads. Name directories relative to `$ORIGIN`.
-To try a library, set the variable, which takes precedence over built-in directories.
-
-    search-dirs = [\"$ORIGIN/../lib\"]
-    GPUSTUB_ACME_PATH=/home/me/acme/lib cargo run",
-    },
+    code: code!(
+        "nonportable-search-dir",
+        "search directory of the developer's machine"
+    ),
     level: RuleLevel::Deny,
     check: Check::Workspace(nonportable_search_dir),
 };
