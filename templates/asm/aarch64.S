@@ -10,11 +10,7 @@
  * A warm call is `bti c; adrp; ldr; br x17`. An unbound slot points at the thunk after its
  * trampoline; `bti c` also accepts a `br` by x16 or x17. */
 
-#ifdef GPUSTUB_EXPORT
-#define GPUSTUB_HIDE(name)
-#else
-#define GPUSTUB_HIDE(name) .hidden name
-#endif
+#include "frame.h"
 
 /* DW_CFA_AARCH64_negate_ra_state (AADWARF64 4.3), for assemblers without .cfi_negate_ra_state. */
 .macro gpustub_negate_ra_state
@@ -101,13 +97,6 @@
 #define SLOT     496
 #define SVE      504
 #define FRAME    512
-/* struct slot */
-#define INFO     8
-#define CODE     12
-#define REASON   7
-/* struct library, struct spec */
-#define SPECS    8
-#define SPEC     40
 /* struct observed_call */
 #define OBSERVED_SVE 16
 
@@ -182,16 +171,16 @@ gpustub1_slow:
  // A library's constructor may set the rounding mode, which must not affect the call.
  mrs x10, fpcr
  stp x14, x10, [sp, #PART]
- add x9, x15, #CODE
+ add x9, x15, #SLOT_CODE
  ldar w2, [x9]
- and w2, w2, #REASON
+ and w2, w2, #SLOT_REASON
  cbz w2, 0f
  // No function to jump to: no other register is to be preserved.
  ldr x0, [x14]                  // the library
- ldrsw x9, [x15, #INFO]
+ ldrsw x9, [x15, #SLOT_INFO]
  ldrh w9, [x15, x9]
- mov w10, #SPEC
- ldr x11, [x0, #SPECS]
+ mov w10, #SPEC_SIZE
+ ldr x11, [x0, #LIBRARY_SPECS]
  madd x1, x9, x10, x11
  mov x3, sp
  bl gpustub1_answer             // compiled for general registers only
@@ -337,10 +326,7 @@ gpustub1_slow:
  cbz x16, 1f
  br x16
 1: ret
- .word gpustub1_no_part - .     // without it, gold drops all parts and misses their symbols
-#ifndef GPUSTUB_EXPORT
- .word gpustub1_no_api - .
-#endif
+ gpustub_kept_by_exit
 
 /* Linking an object without this note switches BTI and PAC off for the whole program (AArch64
  * ELF ABI, "Program Property": GNU_PROPERTY_AARCH64_FEATURE_1_AND = BTI | PAC | GCS; every return

@@ -14,11 +14,7 @@
  *
  * A warm call is `movw; movt; ldr pc`. An unbound slot points at the thunk after its trampoline. */
 
-#ifdef GPUSTUB_EXPORT
-#define GPUSTUB_HIDE(name)
-#else
-#define GPUSTUB_HIDE(name) .hidden name
-#endif
+#include "frame.h"
 
  .syntax unified
  .arch armv7-a
@@ -131,13 +127,6 @@
 #define FROM_SLOT 8
 #define FROM_PART 12
 #define FROM_CALLER 16
-/* struct slot */
-#define INFO     4
-#define CODE     8
-#define REASON   7
-/* struct library, struct spec */
-#define SPECS    4
-#define SPEC     28
 /* struct observed_call: the caller's r11, sp and lr, in the order of an unwind instruction */
 #define OBSERVED_SP 4
 #define OBSERVED_LR 8
@@ -171,16 +160,16 @@ gpustub1_slow:
  ldr ip, [r11, #FROM_PART]
  str ip, [sp, #PART]
  ldr lr, [r11, #FROM_SLOT]
- ldr r2, [lr, #CODE]
+ ldr r2, [lr, #SLOT_CODE]
  dmb ish
- ands r2, r2, #REASON
+ ands r2, r2, #SLOT_REASON
  beq 0f
  @ No function to jump to: no other register is to be preserved.
  ldr r0, [ip]                   @ the library
- ldr r1, [lr, #INFO]
+ ldr r1, [lr, #SLOT_INFO]
  ldrh r1, [lr, r1]
- mov r3, #SPEC
- ldr ip, [r0, #SPECS]
+ mov r3, #SPEC_SIZE
+ ldr ip, [r0, #LIBRARY_SPECS]
  mla r1, r1, r3, ip
  mov r3, sp
  bl gpustub1_answer
@@ -272,9 +261,6 @@ gpustub1_slow:
  cmp ip, #0
  bxeq lr
  bx ip
- .long gpustub1_no_part - .     @ as in x86_64.S
-#ifndef GPUSTUB_EXPORT
- .long gpustub1_no_api - .
-#endif
+ gpustub_kept_by_exit
 
  .section .note.GNU-stack, "", %progbits

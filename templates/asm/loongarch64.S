@@ -10,11 +10,7 @@
  *
  * A warm call is `pcalau12i; ld.d; jr t0`. An unbound slot points at the thunk after its trampoline. */
 
-#ifdef GPUSTUB_EXPORT
-#define GPUSTUB_HIDE(name)
-#else
-#define GPUSTUB_HIDE(name) .hidden name
-#endif
+#include "frame.h"
 
 .macro gpustub_address register, symbol
  pcalau12i \register, %pc_hi20(\symbol)
@@ -98,13 +94,6 @@
 #define FCSR     104
 #define FLOATS   112
 #define FRAME    176
-/* struct slot */
-#define INFO     8
-#define CODE     12
-#define REASON   7
-/* struct library, struct spec */
-#define SPECS    8
-#define SPEC     40
 
 .macro gpustub_integers instruction
  .irp i, 0, 1, 2, 3, 4, 5, 6, 7
@@ -160,21 +149,21 @@ gpustub1_slow:
  st.d $zero, $sp, RESULT
  st.d $zero, $sp, OBSERVE
  st.d $t6, $sp, PART
- ld.w $a2, $t5, CODE
+ ld.w $a2, $t5, SLOT_CODE
  dbar 0
- andi $a2, $a2, REASON
+ andi $a2, $a2, SLOT_REASON
  beqz $a2, 1f
  /* No function to jump to: no other register is to be preserved. */
  ld.d $a0, $t6, 0               /* the library */
- ld.w $t0, $t5, INFO
+ ld.w $t0, $t5, SLOT_INFO
  add.d $t0, $t5, $t0
  ld.bu $t1, $t0, 1              /* not aligned */
  ld.bu $t0, $t0, 0
  slli.d $t1, $t1, 8
  or $t0, $t0, $t1
- addi.d $t1, $zero, SPEC
+ addi.d $t1, $zero, SPEC_SIZE
  mul.d $t0, $t0, $t1
- ld.d $a1, $a0, SPECS
+ ld.d $a1, $a0, LIBRARY_SPECS
  add.d $a1, $a1, $t0
  move $a3, $sp
  gpustub_call gpustub1_answer
@@ -258,9 +247,6 @@ gpustub1_slow:
  beqz $t0, 1f
  jr $t0
 1: ret
- .long gpustub1_no_part - .     /* as in x86_64.S */
-#ifndef GPUSTUB_EXPORT
- .long gpustub1_no_api - .
-#endif
+ gpustub_kept_by_exit
 
  .section .note.GNU-stack, "", %progbits

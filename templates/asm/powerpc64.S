@@ -19,11 +19,7 @@
  * after its trampoline, which finds everything by r12, passes the slot in r0 and the part in r11. All jumps are
  * by ctr, because the linker's veneers for distant branches use r12. */
 
-#ifdef GPUSTUB_EXPORT
-#define GPUSTUB_HIDE(name)
-#else
-#define GPUSTUB_HIDE(name) .hidden name
-#endif
+#include "frame.h"
 
  .abiversion 2
 
@@ -135,13 +131,6 @@
 #define FRAME    496
 #define SAVED_R31 -8
 #define LR       16
-/* struct slot */
-#define INFO     8
-#define CODE     12
-#define REASON   7
-/* struct library, struct spec */
-#define SPECS    8
-#define SPEC     40
 
 .macro gpustub_integers instruction
  .irp i, 0, 1, 2, 3, 4, 5, 6, 7
@@ -224,16 +213,16 @@ gpustub1_slow:
  std 12, OBSERVE(1)
  std 11, PART(1)
  mr 12, 0                       /* the slot */
- lwz 5, CODE(12)
+ lwz 5, SLOT_CODE(12)
  lwsync
- andi. 5, 5, REASON
+ andi. 5, 5, SLOT_REASON
  beq 0f
  /* No function to jump to: no other register is to be preserved. */
  ld 3, 0(11)                    /* the library */
- lwa 4, INFO(12)
+ lwa 4, SLOT_INFO(12)
  lhzx 4, 12, 4
- mulli 4, 4, SPEC
- ld 11, SPECS(3)
+ mulli 4, 4, SPEC_SIZE
+ ld 11, LIBRARY_SPECS(3)
  add 4, 11, 4
  addi 6, 1, FRAME_AT
  bl gpustub1_answer
@@ -339,9 +328,6 @@ gpustub1_slow:
  beqlr
  mr 12, 11
  gpustub_jump
- .long gpustub1_no_part - .     /* as in x86_64.S */
-#ifndef GPUSTUB_EXPORT
- .long gpustub1_no_api - .
-#endif
+ gpustub_kept_by_exit
 
  .section .note.GNU-stack, "", %progbits

@@ -14,11 +14,7 @@
  *
  * A warm call is `auipc; ld; jr t3`. An unbound slot points at the thunk after its trampoline. */
 
-#ifdef GPUSTUB_EXPORT
-#define GPUSTUB_HIDE(name)
-#else
-#define GPUSTUB_HIDE(name) .hidden name
-#endif
+#include "frame.h"
 
  .option norelax
  .option norvc
@@ -100,13 +96,6 @@
 /* s0 is the CFA, 16 bytes above the frame. */
 #define BELOW    208
 #define SCALABLE_BELOW -24
-/* struct slot */
-#define INFO     8
-#define CODE     12
-#define REASON   7
-/* struct library, struct spec */
-#define SPECS    8
-#define SPEC     40
 /* struct observed_call */
 #define OBSERVED_SCALABLE 16
 
@@ -179,21 +168,21 @@ gpustub1_slow:
  sd zero, RESULT(sp)
  sd zero, OBSERVE(sp)
  sd t5, PART(sp)
- lw a2, CODE(t4)
+ lw a2, SLOT_CODE(t4)
  fence r, rw
- andi a2, a2, REASON
+ andi a2, a2, SLOT_REASON
  beqz a2, 1f
  # No function to jump to: no other register is to be preserved.
  ld a0, 0(t5)                   # the library
- lw t0, INFO(t4)
+ lw t0, SLOT_INFO(t4)
  add t0, t4, t0
  lbu t1, 1(t0)                  # not aligned
  lbu t0, 0(t0)
  slli t1, t1, 8
  or t0, t0, t1
- li t1, SPEC
+ li t1, SPEC_SIZE
  mul t0, t0, t1
- ld a1, SPECS(a0)
+ ld a1, LIBRARY_SPECS(a0)
  add a1, a1, t0
  mv a3, sp
  call gpustub1_answer
@@ -298,9 +287,6 @@ gpustub1_slow:
  beqz t1, 1f
  jr t1
 1: ret
- .long gpustub1_no_part - .     # as in x86_64.S
-#ifndef GPUSTUB_EXPORT
- .long gpustub1_no_api - .
-#endif
+ gpustub_kept_by_exit
 
  .section .note.GNU-stack, "", %progbits

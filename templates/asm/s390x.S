@@ -13,11 +13,7 @@
  * A warm call is `lgrl; br`, of z10. An unbound slot points at the thunk after its trampoline, which passes the
  * slot in r0 and the part in r1. */
 
-#ifdef GPUSTUB_EXPORT
-#define GPUSTUB_HIDE(name)
-#else
-#define GPUSTUB_HIDE(name) .hidden name
-#endif
+#include "frame.h"
 
 /* The sections of a function are one group: see x86_64.S. */
 .macro gpustub_function library, tables, name, spec
@@ -111,13 +107,6 @@
 #define FRAME    432
 #define R11      88
 #define R14      112
-/* struct slot */
-#define INFO     8
-#define CODE     12
-#define REASON   7
-/* struct library, struct spec */
-#define SPECS    8
-#define SPEC     40
 /* struct observed_call */
 #define OBSERVED_VECTORS 16
 
@@ -167,16 +156,16 @@ gpustub1_slow:
  stg %r2, OBSERVE(%r15)
  stg %r1, PART(%r15)
  lgr %r3, %r0                   /* the slot */
- l %r4, CODE(%r3)
- nilf %r4, REASON
+ l %r4, SLOT_CODE(%r3)
+ nilf %r4, SLOT_REASON
  jz 0f
  /* No function to jump to: no other register is to be preserved. */
  llgfr %r4, %r4
  lg %r2, 0(%r1)                 /* the library */
- lgf %r5, INFO(%r3)
+ lgf %r5, SLOT_INFO(%r3)
  llgh %r3, 0(%r5, %r3)
- mghi %r3, SPEC
- ag %r3, SPECS(%r2)
+ mghi %r3, SPEC_SIZE
+ ag %r3, LIBRARY_SPECS(%r2)
  la %r5, FRAME_AT(%r15)
  brasl %r14, gpustub1_answer
  j 4f
@@ -280,9 +269,6 @@ gpustub1_slow:
  bzr %r14
  br %r1
  .p2align 2
- .long gpustub1_no_part - .     /* as in x86_64.S */
-#ifndef GPUSTUB_EXPORT
- .long gpustub1_no_api - .
-#endif
+ gpustub_kept_by_exit
 
  .section .note.GNU-stack, "", %progbits

@@ -13,11 +13,7 @@
  * A warm call is `endbr32; call; pop; jmp *slot`. An unbound slot points at the thunk after its trampoline, which
  * passes the slot in eax, and through its library's entry in ebp, and the part in eax. */
 
-#ifdef GPUSTUB_EXPORT
-#define GPUSTUB_HIDE(name)
-#else
-#define GPUSTUB_HIDE(name) .hidden name
-#endif
+#include "frame.h"
 
 /* The instruction, for assemblers before binutils 2.29. */
 #define ENDBR32 .byte 0xf3, 0x0f, 0x1e, 0xfb
@@ -127,13 +123,6 @@
 #define EDX      48
 #define VECTORS  64
 #define FRAME    (VECTORS + 3 * 64)
-/* struct slot */
-#define INFO     4
-#define CODE     8
-#define REASON   7
-/* struct library, struct spec */
-#define SPECS    4
-#define SPEC     28
 
 /* Vector registers of this CPU that the kernel saves; see x86_64.S. */
  .section .bss.gpustub1_vectors, "awG", @nobits, gpustub1.slow, comdat
@@ -198,15 +187,15 @@ gpustub1_slow:
  movl %ecx, OBSERVE(%esp)
  movl %eax, PART(%esp)
  movl -8(%ebp), %ecx
- movl CODE(%ecx), %edx
- andl $REASON, %edx
+ movl SLOT_CODE(%ecx), %edx
+ andl $SLOT_REASON, %edx
  jz 0f
  /* No function to jump to: no other register is to be preserved. */
  movl (%eax), %eax              /* the library */
- movl INFO(%ecx), %ebx
+ movl SLOT_INFO(%ecx), %ebx
  movzwl (%ecx,%ebx), %ebx
- imull $SPEC, %ebx
- addl SPECS(%eax), %ebx
+ imull $SPEC_SIZE, %ebx
+ addl LIBRARY_SPECS(%eax), %ebx
  movl %eax, 0(%esp)
  movl %ebx, 4(%esp)
  movl %edx, 8(%esp)
@@ -384,10 +373,7 @@ gpustub1_slow:
  jz 2f
  jmp *%eax
 2: ret
- .long gpustub1_no_part - .     /* as in x86_64.S */
-#ifndef GPUSTUB_EXPORT
- .long gpustub1_no_api - .
-#endif
+ gpustub_kept_by_exit
 
 /* As in x86_64.S; properties of 32-bit files are aligned to 4. */
  .section .note.gnu.property, "a"

@@ -10,11 +10,7 @@
  * Trampolines have no FDE: it would cost 32 of about 96 bytes, and a trampoline is never a frame on the
  * stack, since it only jumps. */
 
-#ifdef GPUSTUB_EXPORT
-#define GPUSTUB_HIDE(name)
-#else
-#define GPUSTUB_HIDE(name) .hidden name
-#endif
+#include "frame.h"
 
 /* The instruction, for assemblers before binutils 2.29. */
 #define ENDBR64 .byte 0xf3, 0x0f, 0x1e, 0xfa
@@ -97,13 +93,6 @@
 #define VECTORS  128
 #define FRAME    (VECTORS + 8 * 64)
 
-/* struct slot */
-#define INFO     8
-#define CODE     12
-#define REASON   7
-/* struct library, struct spec */
-#define SPECS    8
-#define SPEC     40
 /* Vector registers of this CPU that the kernel saves: determined once, at run time, because the flags
  * that the stub was compiled with do not describe the machine that runs it. */
  .section .bss.gpustub1_vectors, "awG", @nobits, gpustub1.slow, comdat
@@ -135,15 +124,15 @@ gpustub1_slow:
  movq %rax, STACK(%rsp)
  movq -8(%rbp), %rax
  movq %rax, PART(%rsp)
- movl CODE(%r11), %edx
- andl $REASON, %edx
+ movl SLOT_CODE(%r11), %edx
+ andl $SLOT_REASON, %edx
  jz 0f
  /* No function to jump to: no other register is to be preserved. */
  movq (%rax), %rdi              /* the library */
- movslq INFO(%r11), %rsi
+ movslq SLOT_INFO(%r11), %rsi
  movzwl (%r11,%rsi), %esi
- imulq $SPEC, %rsi
- addq SPECS(%rdi), %rsi
+ imulq $SPEC_SIZE, %rsi
+ addq LIBRARY_SPECS(%rdi), %rsi
  movq %rsp, %rcx
  call gpustub1_answer
  jmp 9f
@@ -356,10 +345,7 @@ gpustub1_slow:
  jz 1f
  jmpq *%rax
 1: ret
- .long gpustub1_no_part - .     /* without it, gold drops all parts and misses their symbols */
-#ifndef GPUSTUB_EXPORT
- .long gpustub1_no_api - .
-#endif
+ gpustub_kept_by_exit
 
 /* Linking an object without this note switches IBT and shadow stacks off for the whole program
  * (x86-64 psABI, "Program Property": GNU_PROPERTY_X86_FEATURE_1_AND = IBT | SHSTK). */

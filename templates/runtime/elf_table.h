@@ -135,6 +135,14 @@ gpustub1_targets_\name:
  .long gpustub1_adapter_\name\()_\code - .
 .endm
 
+/* References of the exit hook. Without a part, gold drops all parts and misses their symbols. */
+.macro gpustub_kept_by_exit
+ .long gpustub1_no_part - .
+#ifndef GPUSTUB_EXPORT
+ .long gpustub1_no_api - .
+#endif
+.endm
+
 #define GPUSTUB_HEADERS(library, version)                                                          \
     gpustub_headers library, version;                                                              \
     gpustub_declares library, yes

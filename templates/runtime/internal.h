@@ -195,12 +195,13 @@ struct family {
 #else
 #define WORDS(with_64, with_32) (with_32)
 #endif
-_Static_assert(sizeof(struct slot) == 16 && offsetof(struct slot, code) == WORDS(12, 8) &&
+_Static_assert(sizeof(struct slot) == 16 && offsetof(struct slot, info) == SLOT_INFO &&
+                   offsetof(struct slot, code) == SLOT_CODE &&
                    sizeof(struct part) == WORDS(48, 24),
                "layout of slots");
-_Static_assert(offsetof(struct library, specs) == WORDS(8, 4) &&
+_Static_assert(offsetof(struct library, specs) == LIBRARY_SPECS &&
                    sizeof(struct library) == WORDS(240, 140) &&
-                   sizeof(struct spec) == WORDS(40, 28) && sizeof(struct load_name) == WORDS(16, 8) &&
+                   sizeof(struct spec) == SPEC_SIZE && sizeof(struct load_name) == WORDS(16, 8) &&
                    sizeof(struct version_probe) == WORDS(24, 12) && sizeof(struct out_param) == 4 &&
                    sizeof(struct abi_entry) == 10 && sizeof(struct preload) == WORDS(16, 8),
                "layout of tables");

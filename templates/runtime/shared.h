@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "frame.h"
 #include "gpustub.h"
 
 #define HIDDEN __attribute__((visibility("hidden")))
@@ -35,13 +36,9 @@ struct slot {
     int32_t code; /* atomic: -> the trampoline, in the low bits the enum reason that binding found */
 };
 
-/* Slots are aligned to 8 and trampolines to 16, so that three bits of slot.code are free. gpustub1_slow
- * answers a call of a slot with a reason without saving vector registers. */
-enum { SLOT_REASON = 7 };
-
 /* Reason why a call has no function to jump to. */
 enum reason { REASON_NONE, LIBRARY_MISSING, FUNCTION_MISSING, FUNCTION_REFUSED, UNLOADING };
-_Static_assert((int)UNLOADING <= (int)SLOT_REASON, "a slot holds any reason");
+_Static_assert((int)UNLOADING <= SLOT_REASON, "a slot holds any reason");
 
 /* Number of argument registers, and offset of the thunk, which enters gpustub1_slow, in a trampoline. */
 #if defined(__x86_64__)

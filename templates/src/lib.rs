@@ -48,6 +48,7 @@ templates![
     "runtime/elf_table.h",
     "runtime/file_check.c",
     "runtime/format.c",
+    "runtime/frame.h",
     "runtime/gpustub.h",
     "runtime/hook.c",
     "runtime/image.c",
