@@ -157,7 +157,7 @@ pub struct Hook {
 
 /// Status codes of a library's API, by the reason of the failure.
 #[derive(Debug, PartialEq, Eq, Default, Clone, Copy)]
-pub struct StatusCodes {
+pub struct Status {
     /// The library cannot be loaded.
     pub library_missing: i32,
     /// The library is loaded and lacks the function.
@@ -168,7 +168,7 @@ pub struct StatusCodes {
     pub unloading: i32,
 }
 
-impl StatusCodes {
+impl Status {
     /// One code for every reason.
     pub const fn all(code: i32) -> Self {
         Self {
@@ -226,9 +226,9 @@ pub struct Library {
     /// Query of the library's own version.
     pub version_query: Option<VersionQuery>,
     /// The status codes.
-    pub codes: StatusCodes,
+    pub status: Status,
     /// Result of string functions; `{title}` has been replaced.
-    pub string: String,
+    pub status_string: String,
     /// Names of the status codes: lines such as `35 cudaErrorInsufficientDriver`, and comments.
     pub errors: &'static str,
     /// Fall-backs of functions other than plain status functions, by name.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::{
-    Fallback, Hook, HookKind, Library, LoadName, Out, Preload, Returns, Role, StatusCodes,
+    Fallback, Hook, HookKind, Library, LoadName, Out, Preload, Returns, Role, Status,
     VersionEncoding, VersionProbe, VersionQuery, is_id, plain_load_names,
 };
 use crate::abi_table::AbiTable;
@@ -150,7 +150,7 @@ impl Reader<'_, '_> {
         let link_names = self.strings(link_names);
         let load_names = plain_load_names(&self.decoder.load_names(&load_names?, load_name));
         self.check_order(top, &load_names);
-        let (codes, string) = self.status(&status?)?;
+        let (status, status_string) = self.status(&status?)?;
         let search = match top.get("search") {
             Some(value) => self.decoder.table(&value, &SEARCH),
             None => None,
@@ -193,14 +193,14 @@ impl Reader<'_, '_> {
             abi: AbiTable::default(),
             hooks: self.hooks(top),
             fallback_symbols: self.fallback_symbols(top),
-            string: string.replace("{title}", &title),
+            status,
+            status_string: status_string.replace("{title}", &title),
             errors: "",
             id,
             title,
             role,
             link_names,
             load_names,
-            codes,
             symbols: SymbolList::default(),
         })
     }
@@ -304,7 +304,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    fn status(&mut self, value: &Value<'_>) -> Option<(StatusCodes, String)> {
+    fn status(&mut self, value: &Value<'_>) -> Option<(Status, String)> {
         let table = self.decoder.table(value, &STATUS)?;
         let mut required = |key: &str| self.decoder.required(&table, key, &value.key_span);
         let library_missing = required("library-missing");
@@ -312,13 +312,13 @@ impl Reader<'_, '_> {
         let refused = required("refused");
         let unloading = required("unloading");
         let string = required("string");
-        let codes = StatusCodes {
+        let status = Status {
             library_missing: self.code(&library_missing?)?,
             missing: self.code(&missing?)?,
             refused: self.code(&refused?)?,
             unloading: self.code(&unloading?)?,
         };
-        Some((codes, self.decoder.string(&string?)?.value))
+        Some((status, self.decoder.string(&string?)?.value))
     }
 
     fn code(&mut self, value: &Value<'_>) -> Option<i32> {

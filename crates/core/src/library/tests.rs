@@ -81,8 +81,8 @@ fn reads_a_whole_manifest() {
     let (library, diagnostics) = Library::parse("acme.toml", MANIFEST, SYMBOLS, ABI);
     assert_eq!(diagnostics, []);
     let library = library.unwrap();
-    assert_eq!(library.string, "Acme library is not installed");
-    assert_eq!(library.codes.unloading, -4);
+    assert_eq!(library.status_string, "Acme library is not installed");
+    assert_eq!(library.status.unloading, -4);
     assert_eq!(
         library.version_query,
         Some(VersionQuery {

@@ -11,7 +11,7 @@ use crate::diag::{
 };
 #[cfg(feature = "tools")]
 use crate::imports::wrong_header;
-use crate::library::{Library, Returns, Role, StatusCodes, plain_load_names};
+use crate::library::{Library, Returns, Role, Status, plain_load_names};
 use crate::manifest::Stub;
 use crate::plan::symbol_list_path;
 use crate::reserved::{Owner, owner};
@@ -45,16 +45,16 @@ impl Planner<'_> {
         if !custom.link_names.is_empty() {
             library.link_names = values(&custom.link_names);
         }
-        if let Some(codes) = custom.codes {
-            library.codes = codes;
+        if let Some(status) = custom.status {
+            library.status = status;
             // "Every function, whatever the reason": removes the manifest's exceptions.
             library
                 .fallbacks
                 .values_mut()
                 .for_each(|fallback| fallback.status_if_missing = None);
         }
-        if let Some(text) = &custom.text {
-            library.string.clone_from(text);
+        if let Some(string) = &custom.status_string {
+            library.status_string.clone_from(string);
         }
         for (name, outs) in &custom.zero_out {
             if library.symbols.lookup(name).is_empty() {
@@ -264,8 +264,8 @@ fn own(id: &str) -> Library {
         driver: None,
         version_query: None,
         // No library's success: 0 would claim that the call was made.
-        codes: StatusCodes::all(-1),
-        string: format!("{id} is not available; GPUSTUB_LOG=1 shows why"),
+        status: Status::all(-1),
+        status_string: format!("{id} is not available; GPUSTUB_LOG=1 shows why"),
         errors: "",
         fallbacks: Default::default(),
         abi: Default::default(),

@@ -1,6 +1,6 @@
 use super::*;
 use crate::diag::Level;
-use crate::library::{Returns, StatusCodes};
+use crate::library::{Returns, Status};
 
 const LIST: &str = "\
 @gpustub-symbols 1
@@ -320,8 +320,11 @@ fn a_stub_table_overrides_the_manifest() {
     assert_eq!(names(opencl), ["libMyCL.so.1"]);
     assert_eq!(opencl.manifest.link_names, ["MyCL"]);
     assert_eq!(
-        (opencl.manifest.codes, opencl.manifest.string.as_str()),
-        (StatusCodes::all(7), "none")
+        (
+            opencl.manifest.status,
+            opencl.manifest.status_string.as_str()
+        ),
+        (Status::all(7), "none")
     );
     let function = opencl
         .functions
@@ -337,10 +340,7 @@ fn a_stub_table_overrides_the_manifest() {
         ),
         (None, 1, 1)
     );
-    assert_eq!(
-        plan_of(OWN).libraries[0].manifest.codes,
-        StatusCodes::all(-1)
-    );
+    assert_eq!(plan_of(OWN).libraries[0].manifest.status, Status::all(-1));
 }
 
 #[test]

@@ -379,7 +379,7 @@ fn members(library: &LibraryPlan, plan: &Plan) -> String {
     let driver = driver.map_or("NULL".to_owned(), |id| {
         format!("&gpustub1_state_{}", c_name(id))
     });
-    let codes = library.manifest.codes;
+    let status = library.manifest.status;
     let header = library
         .header_version
         .map_or(0, |header| header.from.code());
@@ -399,17 +399,22 @@ fn members(library: &LibraryPlan, plan: &Plan) -> String {
         "    .override_env = {},",
         quote(&override_variable(&library.manifest.id))
     );
-    line!(text, "    .string = {},", quote(&library.manifest.string));
+    line!(
+        text,
+        "    .string = {},",
+        quote(&library.manifest.status_string)
+    );
     if names_errors(library) {
         line!(text, "    .errors = (const char *)&errors_of_{id},");
     }
     line!(
         text,
-        "    .role = ROLE_{role}, .status = {{{}, {}, {}, {}}},",
-        int(codes.library_missing),
-        int(codes.missing),
-        int(codes.refused),
-        int(codes.unloading),
+        "    .role = ROLE_{role}, .status = {{[LIBRARY_MISSING - 1] = {}, [FUNCTION_MISSING - 1] = {}, \
+         [FUNCTION_REFUSED - 1] = {}, [UNLOADING - 1] = {}}},",
+        int(status.library_missing),
+        int(status.missing),
+        int(status.refused),
+        int(status.unloading),
     );
     line!(
         text,
