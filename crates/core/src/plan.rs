@@ -57,8 +57,8 @@ pub struct Spec {
 /// directories here, unlike in those of the manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LibraryPlan {
-    /// Manifest of the library.
-    pub manifest: Cow<'static, Library>,
+    /// The library, as its manifest describes it.
+    pub library: Cow<'static, Library>,
     /// Whether it is linked against. `false`: only its version is queried.
     pub stubbed: bool,
     /// Archive or shared library.
@@ -110,7 +110,7 @@ impl LibraryPlan {
 
     /// ABI entries of a function by its name in the library.
     pub fn abi_entries(&self, name: &str) -> Vec<AbiEntry> {
-        self.manifest.abi.entries(name, self.header_version)
+        self.library.abi.entries(name, self.header_version)
     }
 }
 

@@ -78,7 +78,7 @@ impl<'a> Planner<'a> {
                 continue;
             };
             if is_linked {
-                linked.extend_from_slice(&library.manifest.link_names);
+                linked.extend_from_slice(&library.library.link_names);
                 // `gpustub.h` reports the library that the loader has loaded.
                 library.stubbed = false;
                 library.dlopen_note = DlopenNote::Off;
@@ -207,7 +207,7 @@ impl<'a> Planner<'a> {
             dirs_after_loader: local(&library.dirs_after_loader),
             specs: vec![Spec::default()].into(),
             functions: Vec::new().into(),
-            manifest: library,
+            library,
         }
     }
 
@@ -216,12 +216,12 @@ impl<'a> Planner<'a> {
     fn add_drivers(&mut self, libraries: &mut Vec<LibraryPlan>) {
         let mut wanted = Vec::new();
         for library in libraries.iter() {
-            if let Some(driver) = &library.manifest.driver {
+            if let Some(driver) = &library.library.driver {
                 wanted.push(driver.clone());
             }
         }
         for id in wanted {
-            if libraries.iter().all(|library| library.manifest.id != id) {
+            if libraries.iter().all(|library| library.library.id != id) {
                 if let Some(driver) = Library::builtin(&id) {
                     add(libraries, self.unstubbed(Cow::Borrowed(driver)));
                 }
@@ -396,9 +396,9 @@ impl<'a> Planner<'a> {
     fn check_link_names(&mut self, libraries: &[LibraryPlan]) {
         let mut owners: ByName<String> = ByName::new();
         for library in libraries.iter().filter(|library| library.stubbed) {
-            for name in &library.manifest.link_names {
-                if let Some(other) = owners.insert(name, library.manifest.id.clone()) {
-                    let id = &library.manifest.id;
+            for name in &library.library.link_names {
+                if let Some(other) = owners.insert(name, library.library.id.clone()) {
+                    let id = &library.library.id;
                     let message = format!("`{other}` and `{id}` both have the link name `{name}`");
                     let help = "give one of them other `link-names`, or remove it";
                     let place = self.stub_span(id);
@@ -422,7 +422,7 @@ impl<'a> Planner<'a> {
                 if names.is_empty() {
                     continue;
                 }
-                let (one, other) = (&one.manifest.id, &other.manifest.id);
+                let (one, other) = (&one.library.id, &other.library.id);
                 let message = format!("`{one}` and `{other}` both have {}", listing(&names));
                 let help = "remove them from the symbol list of one of the two";
                 let place = self.stub_span(other);
@@ -437,7 +437,7 @@ impl<'a> Planner<'a> {
 
 /// Inserts a library in the order of ids.
 fn add(libraries: &mut Vec<LibraryPlan>, library: LibraryPlan) {
-    let index = libraries.partition_point(|other| other.manifest.id < library.manifest.id);
+    let index = libraries.partition_point(|other| other.library.id < library.library.id);
     libraries.insert(index, library);
 }
 

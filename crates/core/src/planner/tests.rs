@@ -47,7 +47,7 @@ fn plan_of(body: &str) -> Plan {
 fn ids(plan: &Plan) -> Vec<&str> {
     plan.libraries
         .iter()
-        .map(|library| library.manifest.id.as_str())
+        .map(|library| library.library.id.as_str())
         .collect()
 }
 
@@ -89,7 +89,7 @@ fn majors_are_tried_in_order() {
         let library = plan
             .libraries
             .iter()
-            .find(|library| library.manifest.id == "cudart")
+            .find(|library| library.library.id == "cudart")
             .unwrap();
         library
             .load_names
@@ -182,8 +182,8 @@ fn drivers_are_planned_for_their_version() {
     let plan = plan_of("[stub.cudart]\nheader-version = 'none'\n[stub.opencl]");
     assert_eq!(ids(&plan), ["cuda", "cudart", "opencl"]);
     let cuda = &plan.libraries[0];
-    assert!(!cuda.stubbed && cuda.functions.is_empty() && cuda.manifest.version_query.is_some());
-    assert_eq!(plan.libraries[1].manifest.driver.as_deref(), Some("cuda"));
+    assert!(!cuda.stubbed && cuda.functions.is_empty() && cuda.library.version_query.is_some());
+    assert_eq!(plan.libraries[1].library.driver.as_deref(), Some("cuda"));
     assert!(plan.libraries[1].functions.len() > 100);
     let both =
         plan_of("[stub.cudart]\nheader-version = 'none'\n[stub.cuda]\nheader-version = 'none'");
@@ -201,7 +201,7 @@ fn features_and_providers_select_stubs() {
         !of(Some(&[]))
             .libraries
             .iter()
-            .any(|library| library.manifest.id == "nvrtc")
+            .any(|library| library.library.id == "nvrtc")
     );
     // Spelling of build scripts: CARGO_FEATURE_GPU_NVRTC.
     assert!(ids(&of(Some(&["GPU_NVRTC"]))).contains(&"nvrtc"));
@@ -305,7 +305,7 @@ fn toolkits_of_both_aarch64_platforms_are_searched() {
     ] {
         let (plan, _) = plan_for(triple, "[stub.cudart]", None);
         let mut libraries = plan.libraries.iter();
-        let cudart = libraries.find(|l| l.manifest.id == "cudart").unwrap();
+        let cudart = libraries.find(|l| l.library.id == "cudart").unwrap();
         assert_eq!(cudart.root_subdirs, expected);
     }
 }
@@ -318,12 +318,9 @@ fn a_stub_table_overrides_the_manifest() {
     );
     let opencl = &plan.libraries[0];
     assert_eq!(names(opencl), ["libMyCL.so.1"]);
-    assert_eq!(opencl.manifest.link_names, ["MyCL"]);
+    assert_eq!(opencl.library.link_names, ["MyCL"]);
     assert_eq!(
-        (
-            opencl.manifest.status,
-            opencl.manifest.status_string.as_str()
-        ),
+        (opencl.library.status, opencl.library.status_string.as_str()),
         (Status::all(7), "none")
     );
     let function = opencl
@@ -340,7 +337,7 @@ fn a_stub_table_overrides_the_manifest() {
         ),
         (None, 1, 1)
     );
-    assert_eq!(plan_of(OWN).libraries[0].manifest.status, Status::all(-1));
+    assert_eq!(plan_of(OWN).libraries[0].library.status, Status::all(-1));
 }
 
 #[test]

@@ -59,7 +59,7 @@ pub(super) fn render(plan: &Plan, tables: &[Tables]) -> String {
         line!(text, "MERGED struct family {};", family_symbol(family));
     }
     for library in &plan.libraries {
-        let id = c_name(&library.manifest.id);
+        let id = c_name(&library.library.id);
         line!(text, "MERGED struct library_state gpustub1_state_{id};");
     }
     for (
@@ -71,7 +71,7 @@ pub(super) fn render(plan: &Plan, tables: &[Tables]) -> String {
         },
     ) in plan.libraries.iter().zip(tables)
     {
-        let id = c_name(&library.manifest.id);
+        let id = c_name(&library.library.id);
         line!(
             text,
             "{data}MERGED const struct library gpustub1_library_{id}_{hash} = {{\n{members}}};"
@@ -106,10 +106,10 @@ fn limits(text: &mut String) {
 fn families(plan: &Plan) -> Vec<&str> {
     let mut families: Vec<&str> = Vec::new();
     for library in &plan.libraries {
-        if !library.manifest.family.is_empty()
-            && !families.contains(&library.manifest.family.as_str())
+        if !library.library.family.is_empty()
+            && !families.contains(&library.library.family.as_str())
         {
-            families.push(&library.manifest.family);
+            families.push(&library.library.family);
         }
     }
     families
@@ -118,7 +118,7 @@ fn families(plan: &Plan) -> Vec<&str> {
 /// The arrays that a library's declaration points to.
 fn data(library: &LibraryPlan, target: &Target) -> String {
     let mut text = String::new();
-    let id = c_name(&library.manifest.id);
+    let id = c_name(&library.library.id);
     line!(
         text,
         "static const struct load_name load_names_of_{id}[] = {{"
@@ -144,19 +144,19 @@ fn data(library: &LibraryPlan, target: &Target) -> String {
         text,
         "static const struct version_probe version_probes_of_{id}[] = {{"
     );
-    for probe in &library.manifest.toolkit_version_from {
+    for probe in &library.library.toolkit_version_from {
         line!(text, "    {},", version_probe(probe));
     }
     line!(text, "    {{.prefix = NULL}},\n}};");
     line!(text, "static const struct preload preload_of_{id}[] = {{");
-    for preload in &library.manifest.preload {
+    for preload in &library.library.preload {
         let mut row = Members::new();
         row.set_string("file", Some(&preload.file));
         row.set_string("functions", preload.functions.as_ref());
         text += &row.finish();
     }
     line!(text, "    {{.file = NULL}},\n}};");
-    let releases = library.manifest.abi.releases();
+    let releases = library.library.abi.releases();
     if !releases.is_empty() {
         line!(text, "static const struct release releases_of_{id}[] = {{");
         for (own, version) in releases {
@@ -166,7 +166,7 @@ fn data(library: &LibraryPlan, target: &Target) -> String {
     }
     specs(&mut text, &id, library, target);
     if names_errors(library) {
-        text += &errors::render(&id, library.manifest.errors);
+        text += &errors::render(&id, library.library.errors);
     }
     text
 }
@@ -196,8 +196,8 @@ fn lists(library: &LibraryPlan) -> [(&'static str, &[String]); 8] {
         ("required_functions", &library.required_functions),
         ("search_dirs", &library.search_dirs),
         ("wheel_dirs", &library.wheel_dirs),
-        ("root_env", &library.manifest.root_env),
-        ("roots", &library.manifest.roots),
+        ("root_env", &library.library.root_env),
+        ("roots", &library.library.roots),
         ("root_subdirs", &library.root_subdirs),
         ("dirs_before_loader", &library.dirs_before_loader),
         ("dirs_after_loader", &library.dirs_after_loader),
@@ -213,9 +213,9 @@ fn specs(text: &mut String, id: &str, library: &LibraryPlan, target: &Target) {
     for spec in library.specs.iter() {
         let own = spec.abi_name.as_deref().unwrap_or_default();
         let mut bound = library.abi_entries(own);
-        let is_bounded = library.manifest.abi.depends_on_headers(own);
+        let is_bounded = library.library.abi.depends_on_headers(own);
         if is_bounded {
-            trim(&mut bound, library.manifest.abi.bounds());
+            trim(&mut bound, library.library.abi.bounds());
         }
         let adapters = adapters(&bound);
         let mut entry_rows = String::new();
@@ -224,7 +224,7 @@ fn specs(text: &mut String, id: &str, library: &LibraryPlan, target: &Target) {
         }
         let fallback = &spec.fallback;
         let mut out_rows = String::new();
-        let is_known = target.has_64_bits() || library.manifest.has_32_bit;
+        let is_known = target.has_64_bits() || library.library.has_32_bit;
         let known = if is_known { &fallback.outs[..] } else { &[] };
         for out in known {
             out_rows += &out_param(*out, target.argument_word(out.arg, &fallback.wide));
@@ -355,13 +355,13 @@ fn abi_entry(entry: &AbiEntry, adapters: &[Adapter], texts: &mut Texts) -> Strin
 /// The members of a library's declaration.
 fn members(library: &LibraryPlan, plan: &Plan) -> String {
     let mut text = String::new();
-    let id = c_name(&library.manifest.id);
-    let role = match library.manifest.role {
+    let id = c_name(&library.library.id);
+    let role = match library.library.role {
         Role::Driver => "DRIVER",
         Role::Toolkit => "TOOLKIT",
         Role::Loader => "LOADER",
     };
-    let query = library.manifest.version_query.as_ref();
+    let query = library.library.version_query.as_ref();
     let encoding = match query.map(|query| query.encoding) {
         None => "NONE",
         Some(VersionEncoding::Cuda) => "CUDA",
@@ -370,16 +370,16 @@ fn members(library: &LibraryPlan, plan: &Plan) -> String {
         Some(VersionEncoding::Property) => "PROPERTY",
         Some(VersionEncoding::Driver) => "DRIVER",
     };
-    let family = match library.manifest.family.as_str() {
+    let family = match library.library.family.as_str() {
         "" => "NULL".to_owned(),
         family => format!("&{}", family_symbol(family)),
     };
-    let is_planned = |id: &&String| plan.libraries.iter().any(|l| l.manifest.id == **id);
-    let driver = library.manifest.driver.as_ref().filter(is_planned);
+    let is_planned = |id: &&String| plan.libraries.iter().any(|l| l.library.id == **id);
+    let driver = library.library.driver.as_ref().filter(is_planned);
     let driver = driver.map_or("NULL".to_owned(), |id| {
         format!("&gpustub1_state_{}", c_name(id))
     });
-    let status = library.manifest.status;
+    let status = library.library.status;
     let header = library
         .header_version
         .map_or(0, |header| header.from.code());
@@ -391,18 +391,18 @@ fn members(library: &LibraryPlan, plan: &Plan) -> String {
         text,
         "    .stubbed = {}, .id = {}, .title = {},",
         u8::from(library.stubbed),
-        quote(&library.manifest.id),
-        quote(&library.manifest.title)
+        quote(&library.library.id),
+        quote(&library.library.title)
     );
     line!(
         text,
         "    .override_env = {},",
-        quote(&override_variable(&library.manifest.id))
+        quote(&override_variable(&library.library.id))
     );
     line!(
         text,
         "    .string = {},",
-        quote(&library.manifest.status_string)
+        quote(&library.library.status_string)
     );
     if names_errors(library) {
         line!(text, "    .errors = (const char *)&errors_of_{id},");
@@ -422,7 +422,7 @@ fn members(library: &LibraryPlan, plan: &Plan) -> String {
         library.newest_major,
         library.min_version.map_or(0, Version::code),
     );
-    let (abi_from, abi_below) = library.manifest.abi.bounds();
+    let (abi_from, abi_below) = library.library.abi.bounds();
     line!(
         text,
         "    .abi_from = {abi_from}, .abi_below = {},",
@@ -433,13 +433,13 @@ fn members(library: &LibraryPlan, plan: &Plan) -> String {
         text,
         "    .version_function = {function}, .version_encoding = ENCODING_{encoding},"
     );
-    if !library.manifest.abi.releases().is_empty() {
+    if !library.library.abi.releases().is_empty() {
         line!(text, "    .releases = releases_of_{id},");
     }
     line!(
         text,
         "    .load_names = load_names_of_{id}, .independent_major = {},",
-        u8::from(library.manifest.independent_major)
+        u8::from(library.library.independent_major)
     );
     for (list, _) in lists(library) {
         line!(text, "    .{list} = {list}_of_{id},");

@@ -14,8 +14,8 @@ pub(super) fn json(library: &LibraryPlan) -> Option<String> {
     Some(format!(
         "[{{\"soname\":[{}],\"feature\":{},\"description\":{},\"priority\":{}}}]",
         join(&names, ","),
-        string(&library.manifest.id),
-        string(&library.manifest.title),
+        string(&library.library.id),
+        string(&library.library.title),
         string(library.dlopen_note.word()),
     ))
 }
