@@ -124,9 +124,11 @@ pub struct Fallback {
 impl Fallback {
     /// Whether the function names a status code.
     pub fn names_error(&self) -> bool {
-        let out = |out: &Out| matches!(out.kind, OutKind::ErrorName | OutKind::ErrorString);
         matches!(self.returns, Returns::ErrorName | Returns::ErrorString)
-            || self.outs.iter().any(out)
+            || self
+                .outs
+                .iter()
+                .any(|out| matches!(out.kind, OutKind::ErrorName | OutKind::ErrorString))
     }
 }
 
@@ -261,7 +263,7 @@ impl Library {
 
 /// Adds a major to a list in descending order.
 pub(super) fn add_major(majors: &mut Vec<u32>, major: u32) {
-    if let Err(index) = majors.binary_search_by(|other| major.cmp(other)) {
+    if let Err(index) = majors.binary_search_by(|known| major.cmp(known)) {
         majors.insert(index, major);
     }
 }
@@ -270,18 +272,17 @@ impl LoadName {
     /// A load name whose major is the first number after `.so.` (ELF) or before `.dylib` (Mach-O).
     pub fn new(name: impl Into<String>) -> Self {
         let name = name.into();
-        let number = |text: &str| {
-            Some(text)
-                .filter(|t| t.len() <= 4)
-                .and_then(|t| t.parse().ok())
-        };
-        let major = match name.split_once(".so.") {
-            Some((_, version)) => version.split('.').next().and_then(number),
+        let version = match name.split_once(".so.") {
+            Some((_, version)) => Some(version),
             None => name
                 .strip_suffix(".dylib")
                 .and_then(|stem| stem.split_once('.'))
-                .and_then(|(_, version)| version.split('.').next().and_then(number)),
+                .map(|(_, version)| version),
         };
+        let major = version
+            .and_then(|version| version.split('.').next())
+            .filter(|major| major.len() <= 4)
+            .and_then(|major| major.parse().ok());
         Self { major, name }
     }
 }
@@ -299,8 +300,11 @@ pub(crate) fn plain_load_names(
 
 /// Whether a text can be a library's id: the id becomes a part of C names and of a variable's name.
 pub fn is_id(id: &str) -> bool {
-    let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'_';
-    id.len() <= 64 && id.starts_with(|c: char| c.is_ascii_lowercase()) && id.bytes().all(inner)
+    id.len() <= 64
+        && id.starts_with(|c: char| c.is_ascii_lowercase())
+        && id
+            .bytes()
+            .all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_'))
 }
 
 /// Id as a part of C names: `cublas-lt` becomes `cublas_lt`.

@@ -155,15 +155,11 @@ impl AbiTable {
             header.from
         };
         let variants = variants_within(name, start, header.below);
-        for &to in &variants {
-            if variants
+        variants.iter().copied().find(|to| {
+            variants
                 .iter()
-                .all(|&from| from == to || self.is_passed(name.group, from, to))
-            {
-                return Some(to);
-            }
-        }
-        None
+                .all(|from| from == to || self.is_passed(name.group, *from, *to))
+        })
     }
 
     /// Whether calls of a variant are passed as they are to a function with another.
