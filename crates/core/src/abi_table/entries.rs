@@ -225,8 +225,10 @@ impl<'t> Call<'t> {
 
     /// First name of the group that has a variant in the libraries of a version.
     fn name_with(&self, variant: u32, version: Version) -> Option<&'t VersionedName> {
-        let mut names = self.group.iter().copied();
-        names.find(|name| library_variant(name, version) == Some(variant))
+        self.group
+            .iter()
+            .copied()
+            .find(|name| library_variant(name, version) == Some(variant))
     }
 
     /// Entry of a choice; `None`: the call is bound to the function itself.

@@ -149,7 +149,7 @@ impl Planner<'_> {
         let allowed = &stub.custom.allowed_symbols;
         let (mut of_runtime, mut of_image) = (Vec::new(), Vec::new());
         for symbol in list.functions() {
-            // No stub.
+            // The list's weak C++ symbols get no stub.
             if symbol.is_weak_cxx() {
                 continue;
             }

@@ -135,29 +135,34 @@ MERGED const struct library gpustub1_library_acme_lt_eb423a8c56fc121b = {
     );
 }
 
+/// Notes in the table of functions, as `LIBRARY: STRING`.
+fn notes(stubs: &str, triple: &str) -> Vec<String> {
+    let sources = render_text(&format!("schema = 1\n{stubs}"), triple);
+    let mut notes = Vec::new();
+    for line in sources["gpustub_table.inc"].lines() {
+        if let Some(arguments) = line.strip_prefix("GPUSTUB_NOTE(") {
+            let (library, json) = arguments.split_once(", ").unwrap();
+            notes.push(format!("{library}: {}", json.strip_suffix(')').unwrap()));
+        }
+    }
+    notes
+}
+
 /// Notes for tools that make packages of Linux.
 #[test]
 fn notes_name_each_library_once() {
-    let notes = |body: &str, triple: &str| -> Vec<String> {
-        let manifest = format!("schema = 1\n{body}");
-        let table = &render_text(&manifest, triple)["gpustub_table.inc"];
-        let lines = table.lines().filter_map(|line| {
-            let (library, json) = line.strip_prefix("GPUSTUB_NOTE(")?.split_once(", ")?;
-            Some(format!("{library}: {}", json.strip_suffix(')')?))
-        });
-        lines.collect()
-    };
     let linux = "x86_64-unknown-linux-gnu";
     let title = "\\\"description\\\":\\\"";
     // The driver, whose version is queried, is no library that the program uses.
-    let cudart =
+    let stubs =
         "[stub.cudart]\nheader-version = '12'\ndlopen-note = 'recommended'\n[stub.opencl]\n";
-    let found = notes(cudart, linux);
-    assert_eq!(found.len(), 2, "{found:?}");
-    assert!(found[0].starts_with("cudart: ") && found[0].contains(title));
-    assert!(found[0].contains("libcudart.so.13\\\",\\\"libcudart.so.12\\\""));
-    assert!(found[0].ends_with("\\\"priority\\\":\\\"recommended\\\"}]\""));
-    assert!(found[1].contains("[\\\"libOpenCL.so.1\\\"]"), "{found:?}");
+    let [cudart, opencl] = &notes(stubs, linux)[..] else {
+        panic!("{:?}", notes(stubs, linux));
+    };
+    assert!(cudart.starts_with("cudart: ") && cudart.contains(title));
+    assert!(cudart.contains("libcudart.so.13\\\",\\\"libcudart.so.12\\\""));
+    assert!(cudart.ends_with("\\\"priority\\\":\\\"recommended\\\"}]\""));
+    assert!(opencl.contains("[\\\"libOpenCL.so.1\\\"]"), "{opencl}");
     let bsd = "[stub.bsd]\nload-names = { freebsd = ['libbsd.so.1'] }\nsymbols = 'acme.symbols'\n";
     assert_eq!(notes(bsd, "x86_64-unknown-freebsd"), [""; 0]);
     assert_eq!(
@@ -217,17 +222,25 @@ fn families_and_drivers_are_shared_by_name() {
     assert!(!table.contains("GPUSTUB_LIBRARY(cuda)"));
 }
 
+/// Sources of one shipped library's stubs.
+fn render_stub(library: &str, header: &str) -> SourceSet {
+    let manifest = format!("schema = 1\n[stub.{library}]\nheader-version = \"{header}\"\n");
+    render_text(&manifest, "x86_64-unknown-linux-gnu")
+}
+
+/// Mark of the headers in a library's stubs.
+fn mark(library: &str, header: &str) -> String {
+    let sources = render_stub(library, header);
+    let prefix = format!("GPUSTUB_HEADERS({library}, ");
+    sources["gpustub_table.inc"]
+        .lines()
+        .find_map(|line| line.strip_prefix(&prefix)?.strip_suffix(')'))
+        .expect("a mark")
+        .to_owned()
+}
+
 #[test]
 fn marks_separate_headers_with_other_abi_variants() {
-    let mark = |library: &str, header: &str| {
-        let manifest = format!("schema = 1\n[stub.{library}]\nheader-version = \"{header}\"\n");
-        let table = render_text(&manifest, "x86_64-unknown-linux-gnu")["gpustub_table.inc"].clone();
-        let head = format!("GPUSTUB_HEADERS({library}, ");
-        let line = table
-            .lines()
-            .find_map(|line| line.strip_prefix(&head)?.strip_suffix(')'));
-        line.map(str::to_owned).expect("a mark")
-    };
     for (library, marks) in [
         (
             "cudart",
@@ -302,16 +315,66 @@ fn gpustub_h_has_the_versions_of_the_abi_tables() {
     }
 }
 
+/// Rows of an array in the data of the CUDA runtime.
+fn rows(libraries: &str, array: &str) -> Vec<String> {
+    let start = format!("{array}_of_cudart[] = {{\n");
+    let (_, rest) = libraries.split_once(&start).expect("the array");
+    let (rows, _) = rest.split_once("};\n").expect("its end");
+    rows.lines()
+        .map(|row| row.trim_matches([' ', ',']).to_owned())
+        .collect()
+}
+
+/// Number that follows a text; 0: the text is absent.
+fn number_after(text: &str, before: &str) -> usize {
+    let Some((_, rest)) = text.split_once(before) else {
+        return 0;
+    };
+    let digits = rest
+        .trim_start()
+        .split(|c: char| !c.is_ascii_digit())
+        .next();
+    digits.unwrap().parse().expect("a number")
+}
+
+/// Row of an ABI entry with the text itself instead of its offset.
+fn with_text(libraries: &str, row: &str) -> String {
+    let (members, values) = libraries
+        .split_once("} abi_texts_of_cudart = {\n")
+        .expect("the texts");
+    let offset = number_after(row, ".text = ");
+    let (_, members) = members.rsplit_once("struct {\n").expect("their members");
+    let member = format!("    char n{offset}[");
+    let index = members.lines().position(|line| line.starts_with(&member));
+    let value = values
+        .lines()
+        .nth(index.expect("the member"))
+        .expect("its value")
+        .trim_matches([' ', ',']);
+    row.replace(&format!(".text = {offset}"), &format!(".text = {value}"))
+}
+
+/// Rows of a function's ABI entries.
+fn entry_rows(sources: &SourceSet, function: &str) -> Vec<String> {
+    let libraries = &sources["gpustub_libraries.inc"];
+    let (functions, _) = sources["gpustub_table.inc"]
+        .split_once("GPUSTUB_LIBRARY_END(cudart)\n")
+        .unwrap();
+    let spec = &rows(libraries, "specs")[number_after(functions, &format!("{function}, "))];
+    let first = number_after(spec, ".abi_entries = ");
+    let end = first + number_after(spec, ".abi_entries_len = ");
+    rows(libraries, "abi_entries")[first..end]
+        .iter()
+        .map(|row| with_text(libraries, row))
+        .collect()
+}
+
 #[test]
 fn adapted_functions_are_in_both_tables() {
-    let of = |header: &str| {
-        let manifest = format!("schema = 1\n[stub.cudart]\n{header}");
-        let sources = render_text(&manifest, "x86_64-unknown-linux-gnu");
-        let table = sources["gpustub_table.inc"].clone();
-        (table, sources["gpustub_libraries.inc"].clone())
-    };
-    let (table, libraries) = of("header-version = \"12\"");
-    let (functions, adapters) = table.split_once("GPUSTUB_LIBRARY_END(cudart)\n").unwrap();
+    let sources = render_stub("cudart", "12");
+    let (_, adapters) = sources["gpustub_table.inc"]
+        .split_once("GPUSTUB_LIBRARY_END(cudart)\n")
+        .unwrap();
     for lines in [
         "GPUSTUB_ADAPTED(cudart, cudaGraphAddDependencies)\n\
          GPUSTUB_NULL_ARGUMENT(cudart, cudaGraphAddDependencies, 3)\n",
@@ -321,87 +384,53 @@ fn adapted_functions_are_in_both_tables() {
     ] {
         assert!(adapters.contains(lines), "{adapters}");
     }
-    // The rows of a function's ABI entries.
-    let rows = |array: &str| -> Vec<String> {
-        let start = format!("{array}_of_cudart[] = {{\n");
-        let (_, rows) = libraries.split_once(&start).expect("the array");
-        let (rows, _) = rows.split_once("};\n").expect("its end");
-        let rows = rows
-            .lines()
-            .map(|row| row.trim_matches([' ', ',']).to_owned());
-        rows.collect()
-    };
-    let number = |text: &str, before: &str| -> usize {
-        let rest = text.split_once(before).map_or("0", |(_, rest)| rest);
-        let digits = rest
-            .trim_start()
-            .split(|c: char| !c.is_ascii_digit())
-            .next();
-        digits
-            .and_then(|digits| digits.parse().ok())
-            .expect("a number")
-    };
-    // A row with the text itself instead of its offset.
-    let named = |row: &str| {
-        let (members, values) = libraries
-            .split_once("} abi_texts_of_cudart = {\n")
-            .expect("the texts");
-        let offset = number(row, ".text = ");
-        let (_, members) = members.rsplit_once("struct {\n").expect("their members");
-        let member = format!("    char n{offset}[");
-        let index = members.lines().position(|line| line.starts_with(&member));
-        let value = values.lines().nth(index.expect("the member"));
-        let value = value.expect("its value").trim_matches([' ', ',']);
-        row.replace(&format!(".text = {offset}"), &format!(".text = {value}"))
-    };
-    let entries = |function: &str| -> Vec<String> {
-        let spec = &rows("specs")[number(functions, &format!("{function}, "))];
-        let first = number(spec, ".abi_entries = ");
-        let own = first..first + number(spec, ".abi_entries_len = ");
-        let own = rows("abi_entries")[own].to_vec();
-        own.iter().map(|row| named(row)).collect()
-    };
     assert_eq!(
-        entries("cudaGraphAddDependencies")[0],
+        entry_rows(&sources, "cudaGraphAddDependencies")[0],
         "{.from = 13000, .below = 14000, .text = \"cudaGraphAddDependencies\", \
          .kind = ABI_NULL_ARGUMENT, .null_argument = 3}"
     );
     assert_eq!(
-        entries("cudaGetDeviceProperties_v2"),
+        entry_rows(&sources, "cudaGetDeviceProperties_v2"),
         [
             "{.from = 11000, .below = 12000, .text = \"cudaGetDeviceProperties\", .kind = ABI_ADAPTED}",
             "{.from = 13000, .below = 14000, .text = \"cudaGetDeviceProperties\", .kind = ABI_ADAPTED, .adapter = 1}",
         ]
     );
-    // The adapters in C, and the files that they need, are there if one is used.
-    let with = |header: &str| {
-        let manifest = format!("schema = 1\n[stub.cudart]\nheader-version = \"{header}\"\n");
-        render_text(&manifest, "x86_64-unknown-linux-gnu")
-    };
+    for header in ["13", "none"] {
+        let table = &render_stub("cudart", header)["gpustub_table.inc"];
+        assert!(!table.contains("GPUSTUB_NULL_ARGUMENT"), "{header}");
+    }
+}
+
+/// The adapters in C, and the files that they need, are there if one is used.
+#[test]
+fn adapters_in_c_come_with_their_files() {
     for (header, number) in [
         ("12", 12090),
         ("12.4", 12040),
         ("13", 13050),
         ("13.9", 13090),
     ] {
-        let used = &with(header)["gpustub_adapters.inc"];
+        let adapters = &render_stub("cudart", header)["gpustub_adapters.inc"];
         assert!(
-            used.contains(&format!("#define HEADERS {number}\n")),
-            "{used}"
+            adapters.contains(&format!("#define HEADERS {number}\n")),
+            "{adapters}"
         );
     }
-    let sources = with("12.9");
-    let used = &sources["gpustub_adapters.inc"];
+    let sources = render_stub("cudart", "12.9");
+    let adapters = &sources["gpustub_adapters.inc"];
     assert!(
-        used.contains("#define GPUSTUB_USES_cudaGetDeviceProperties_v2_properties_12_by_13 1\n"),
-        "{used}"
+        adapters
+            .contains("#define GPUSTUB_USES_cudaGetDeviceProperties_v2_properties_12_by_13 1\n"),
+        "{adapters}"
     );
-    let files = sources
+    let files: Vec<&String> = sources
         .iter()
         .map(|(path, _)| path)
-        .filter(|path| path.starts_with("adapters_"));
+        .filter(|path| path.starts_with("adapters_"))
+        .collect();
     assert_eq!(
-        files.collect::<Vec<_>>(),
+        files,
         [
             "adapters_common.h",
             "adapters_cudart.c",
@@ -410,9 +439,6 @@ fn adapted_functions_are_in_both_tables() {
             "adapters_cudart_resources.c",
         ]
     );
-    for header in ["header-version = \"13\"", "header-version = \"none\""] {
-        assert!(!of(header).0.contains("GPUSTUB_NULL_ARGUMENT"), "{header}");
-    }
 }
 
 #[test]
