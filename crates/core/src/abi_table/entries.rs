@@ -84,8 +84,8 @@ impl AbiTable {
         let mut entries = Vec::new();
         entries.extend(call.entry(0, code(start), Choice::Refused(None)));
         for range in call.boundaries(start, end).windows(2) {
-            let choice = call.choice(range[0]);
-            entries.extend(call.entry(code(range[0]), code(range[1]), choice));
+            let (from, below) = (range[0], range[1]);
+            entries.extend(call.entry(code(from), code(below), call.choice(from)));
         }
         entries.extend(call.entry(code(end), i32::MAX, Choice::Refused(None)));
         merge(&mut entries);
