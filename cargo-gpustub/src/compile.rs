@@ -109,7 +109,7 @@ pub fn archives<'a>(
         .map_err(engine_error)?;
     let mut archives = Vec::new();
     for library in plan.libraries.iter().filter(|library| library.stubbed) {
-        let id = &library.manifest.id;
+        let id = &library.library.id;
         let mut sources = sources.clone();
         sources.insert("gpustub_table.inc", function_table(plan, id));
         let own = directory.join(id);

@@ -14,42 +14,42 @@ use std::fmt;
 /// ```
 #[derive(Clone)]
 pub struct Error {
-    kind: gpustub_engine::Error,
+    error: gpustub_engine::Error,
 }
 
 impl Error {
-    pub(crate) fn new(kind: gpustub_engine::Error) -> Self {
-        Self { kind }
+    pub(crate) fn new(error: gpustub_engine::Error) -> Self {
+        Self { error }
     }
 
     /// Diagnostic code of the first problem, for example `missing-compiler` or `unknown-key`;
     /// `cargo gpustub explain` explains it. `None` outside of a build script, where cargo's variables
     /// are missing.
     pub fn code(&self) -> Option<&'static str> {
-        self.kind.code().map(|code| code.id)
+        self.error.code().map(|code| code.id)
     }
 
     /// File of the first problem, as named in the text of the error.
     pub fn file(&self) -> Option<&str> {
-        self.kind.location().map(|location| location.file.as_str())
+        self.error.location().map(|location| location.file.as_str())
     }
 
     /// Line of the first problem in that file, counted from 1.
     pub fn line(&self) -> Option<usize> {
-        self.kind.location().map(|location| location.line)
+        self.error.location().map(|location| location.line)
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.kind.fmt(f)
+        self.error.fmt(f)
     }
 }
 
 /// Same as `Display`: a build script whose `main` returns the error prints readable text.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.kind.fmt(f)
+        self.error.fmt(f)
     }
 }
 

@@ -255,7 +255,7 @@ pub fn with_abi_table(plan: &mut Plan, text: &str) -> Result<()> {
         return Err(format!("{wrong:?}").into());
     }
     let library = &mut plan.libraries[0];
-    library.manifest.to_mut().version_query = Some(VersionQuery {
+    library.library.to_mut().version_query = Some(VersionQuery {
         function: "trap_version".to_owned(),
         encoding: VersionEncoding::Cuda,
     });
@@ -266,7 +266,7 @@ pub fn with_abi_table(plan: &mut Plan, text: &str) -> Result<()> {
         function.spec = u16::try_from(library.specs.len())?;
         library.specs.to_mut().push(spec);
     }
-    library.manifest.to_mut().abi = table;
+    library.library.to_mut().abi = table;
     Ok(())
 }
 

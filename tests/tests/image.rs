@@ -64,7 +64,7 @@ fn all_functions() -> Result<BTreeSet<String>> {
         let library = plan
             .libraries
             .iter()
-            .find(|library| library.manifest.id == id)
+            .find(|library| library.library.id == id)
             .ok_or("not planned")?;
         functions.extend(
             library
@@ -111,7 +111,7 @@ fn shared_stubs_export_the_functions_under_a_separate_soname() -> Result<()> {
         let planned = plan
             .libraries
             .iter()
-            .find(|library| library.manifest.id == id)
+            .find(|library| library.library.id == id)
             .ok_or("not planned")?;
         let expected: BTreeSet<_> = planned
             .functions

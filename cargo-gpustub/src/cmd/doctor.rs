@@ -62,7 +62,7 @@ pub fn run(options: &cli::Doctor, shell: &mut Shell) -> Result<bool> {
             .libraries
             .iter()
             .filter(|l| l.stubbed)
-            .map(|l| l.manifest.id.as_str())
+            .map(|l| l.library.id.as_str())
             .collect();
         shell.detail("Building", format!("the stubs of {}", ids.join(", ")));
         let main = templates::render("doctor.c", &json!({ "libraries": ids }));

@@ -147,7 +147,7 @@ fn describe(
         let _ = writeln!(
             text,
             "  {}: {}, {library_type}{header}",
-            library.manifest.id, library.manifest.title
+            library.library.id, library.library.title
         );
         let changing = library
             .functions
@@ -176,7 +176,7 @@ fn describe(
             text,
             "link names",
             library
-                .manifest
+                .library
                 .link_names
                 .iter()
                 .map(|name| format!("-l{name}")),
@@ -216,8 +216,8 @@ fn search_order(library: &LibraryPlan) -> Vec<(&'static str, &[String])> {
     ];
     dirs.push(("loader", loader));
     dirs.extend([
-        ("variables", &library.manifest.root_env[..]),
-        ("toolkits", &library.manifest.roots),
+        ("variables", &library.library.root_env[..]),
+        ("toolkits", &library.library.roots),
         ("then in", &library.dirs_after_loader),
     ]);
     dirs
@@ -225,7 +225,7 @@ fn search_order(library: &LibraryPlan) -> Vec<(&'static str, &[String])> {
 
 /// Whether headers of several releases were compared.
 fn has_abi_table(library: &LibraryPlan) -> bool {
-    !library.manifest.abi.headers().is_empty()
+    !library.library.abi.headers().is_empty()
 }
 
 /// A header version as in `GpuStub.toml`: `12`, `12.8`.
@@ -306,9 +306,9 @@ impl<'a> PackageJson<'a> {
 impl<'a> LibraryJson<'a> {
     fn new(library: &'a LibraryPlan) -> Self {
         Self {
-            id: &library.manifest.id,
-            title: &library.manifest.title,
-            role: match library.manifest.role {
+            id: &library.library.id,
+            title: &library.library.title,
+            role: match library.library.role {
                 Role::Driver => "driver",
                 Role::Toolkit => "toolkit",
                 Role::Loader => "loader",
@@ -319,7 +319,7 @@ impl<'a> LibraryJson<'a> {
             },
             header_version: library.header_version.map(header),
             min_version: library.min_version.map(|version| version.to_string()),
-            link_names: &library.manifest.link_names,
+            link_names: &library.library.link_names,
             load_names: library
                 .load_names
                 .iter()
@@ -332,8 +332,8 @@ impl<'a> LibraryJson<'a> {
             search: BTreeMap::from([
                 ("search_dirs", &library.search_dirs[..]),
                 ("wheel_dirs", &library.wheel_dirs),
-                ("root_env", &library.manifest.root_env),
-                ("roots", &library.manifest.roots),
+                ("root_env", &library.library.root_env),
+                ("roots", &library.library.roots),
                 ("root_subdirs", &library.root_subdirs),
                 ("dirs_before_loader", &library.dirs_before_loader),
                 ("dirs_after_loader", &library.dirs_after_loader),

@@ -40,20 +40,21 @@
 //! undeclared function do not say which headers have it: no header declares the function, or one
 //! whose library lacks it.
 
+mod entries;
 pub mod headers;
 mod read;
 
 use std::ops::Range;
 
 use crate::by_name::ByName;
-use crate::version::{HeaderVersion, Version};
+use crate::version::Version;
 
 /// ABI variant of a name from a version on; `None`: the name is not exported.
 type AbiVariant = Option<u32>;
 
 /// A name, with its variants from the lowest version to the highest.
 #[derive(Debug, PartialEq, Eq, Clone)]
-struct Name {
+struct VersionedName {
     name: String,
     group: usize,
     variants: Vec<(Version, AbiVariant)>,
@@ -72,11 +73,11 @@ struct Relation {
     old: u32,
     /// `None`: any, of a refusal.
     new: Option<u32>,
-    kind: Kind,
+    kind: RelationKind,
 }
 
 #[derive(Debug, PartialEq, Eq, Clone)]
-enum Kind {
+enum RelationKind {
     /// The call is passed as it is.
     Passes,
     /// The call is adapted, in libraries from this version on.
@@ -101,12 +102,12 @@ pub struct AbiTable {
     /// Versions whose headers were read, ascending.
     headers: Vec<Version>,
     /// The library's own numbers in these versions, as [`own_code`] encodes them; empty: they are the same.
-    own: Vec<u32>,
+    own_versions: Vec<u32>,
     /// First branch of the driver and [`Version::code`] of each release; 0: unknown.
     drivers: Vec<(u32, u32)>,
     undeclared: ByName<()>,
     /// Names in the order of the file, which keeps groups together.
-    names: Vec<Name>,
+    names: Vec<VersionedName>,
     /// Indexes into `names`.
     by_name: ByName<usize>,
     /// In the order of preference.
@@ -133,15 +134,6 @@ pub struct AbiEntry {
     pub reason: Option<String>,
 }
 
-impl AbiEntry {
-    /// Whether an entry is about the versions after these, and has the same function.
-    fn continues_in(&self, next: &Self) -> bool {
-        self.below == next.from
-            && (&self.name, &self.adapter, &self.reason)
-                == (&next.name, &next.adapter, &next.reason)
-    }
-}
-
 /// Mark of names that some versions have beside the names without it.
 #[derive(Debug, PartialEq, Eq, Clone)]
 struct Renamed {
@@ -153,22 +145,14 @@ struct Renamed {
 impl Renamed {
     /// Name without the mark.
     fn plain(&self, name: &str) -> Option<String> {
-        for twin in ["", "_64"] {
-            let marked = name.strip_suffix(twin).unwrap_or_default();
+        for suffix in ["", "_64"] {
+            let marked = name.strip_suffix(suffix).unwrap_or_default();
             if let Some(stem) = marked.strip_suffix(&self.mark) {
-                return Some(format!("{stem}{twin}"));
+                return Some(format!("{stem}{suffix}"));
             }
         }
         None
     }
-}
-
-/// Function for calls of one variant in some versions; without a name there is none.
-#[derive(Default)]
-struct Bound<'t> {
-    name: Option<&'t Name>,
-    adapter: Option<&'t Adapter>,
-    reason: Option<&'t str>,
 }
 
 impl AbiTable {
@@ -177,7 +161,7 @@ impl AbiTable {
         self.names.is_empty()
     }
 
-    fn find(&self, name: &str) -> Option<&Name> {
+    fn find(&self, name: &str) -> Option<&VersionedName> {
         self.by_name.get(name).map(|&index| &self.names[index])
     }
 
@@ -226,13 +210,16 @@ impl AbiTable {
     /// the version is 0. Empty: the library is numbered as its releases.
     pub fn releases(&self) -> Vec<(u32, u32)> {
         let mut releases = self.drivers.clone();
-        let mut next = self.own.first().map_or(0, |own| own / 1000 * 1000);
-        for (own, version) in self.own.iter().zip(&self.headers) {
-            releases.push((next, version.code()));
-            next = own + 1;
+        let mut lowest = self
+            .own_versions
+            .first()
+            .map_or(0, |first| first / 1000 * 1000);
+        for (own_version, version) in self.own_versions.iter().zip(&self.headers) {
+            releases.push((lowest, version.code()));
+            lowest = own_version + 1;
         }
-        if !self.own.is_empty() {
-            releases.push((next.next_multiple_of(1000), 0));
+        if !self.own_versions.is_empty() {
+            releases.push((lowest.next_multiple_of(1000), 0));
         }
         releases
     }
@@ -254,171 +241,10 @@ impl AbiTable {
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.names.iter().map(|name| name.name.as_str())
     }
-
-    /// Names bound for `name` in a program that was compiled against `header-version`, ascending and without
-    /// overlap; between the entries the name itself. Empty: always the name itself.
-    pub fn entries(&self, name: &str, header: Option<HeaderVersion>) -> Vec<AbiEntry> {
-        if let Some((renamed, plain)) = self.plain(name) {
-            return self.without_mark(renamed, &plain);
-        }
-        let (Some(own), Some(&oldest), Some(&newest)) =
-            (self.find(name), self.headers.first(), self.headers.last())
-        else {
-            return Vec::new();
-        };
-        let always = only_variant(own);
-        let declared = always.or_else(|| self.declared_variant(own, header?, oldest));
-        let Some(wanted) = declared else {
-            return vec![AbiEntry {
-                from: 0,
-                below: i32::MAX,
-                name: None,
-                adapter: None,
-                reason: None,
-            }];
-        };
-        let mut group = Vec::new();
-        for name in &self.names {
-            if name.group == own.group {
-                group.push(name);
-            }
-        }
-        let is_wanted = |r: &&Relation| (r.group, r.old) == (own.group, wanted);
-        let relations: Vec<&Relation> = self.relations.iter().filter(is_wanted).collect();
-        // A version before the first header is treated as that one, within its major only; one after
-        // the last, as the last, within its major only.
-        let start = Version::new(oldest.major, 0);
-        let end = Version::new(newest.major + 1, 0);
-        let mut starts: Vec<Version> = vec![start];
-        let of_names = group.iter().flat_map(|name| &name.variants);
-        let of_adapters = relations
-            .iter()
-            .filter_map(|relation| match &relation.kind {
-                Kind::Adapted(_, from) => Some(from),
-                _ => None,
-            });
-        let of_avoided = group
-            .iter()
-            .flat_map(|name| &name.avoided)
-            .flat_map(|versions| [&versions.start, &versions.end]);
-        for version in of_names
-            .map(|(from, _)| from)
-            .chain(of_adapters)
-            .chain(of_avoided)
-        {
-            let place = starts.partition_point(|other| other < version);
-            if *version > start && starts.get(place) != Some(version) {
-                starts.insert(place, *version);
-            }
-        }
-        let mut entries: Vec<AbiEntry> = Vec::new();
-        let mut add = |from: i32, below: i32, bound: Bound<'_>| {
-            // A name with a single variant is searched under itself, if no other name fits.
-            let name = match bound.name {
-                None if always.is_some() && bound.reason.is_none() => return,
-                None => always.map(|_| own),
-                name => name,
-            };
-            let entry = AbiEntry {
-                from,
-                below,
-                name: name.map(|name| name.name.clone()),
-                adapter: bound.adapter.cloned(),
-                reason: bound.reason.map(str::to_owned),
-            };
-            match entries.last_mut() {
-                Some(last) if last.continues_in(&entry) => last.below = below,
-                _ => entries.push(entry),
-            }
-        };
-        add(0, code(start), Bound::default());
-        for (index, &from) in starts.iter().enumerate() {
-            let below = starts.get(index + 1).copied().unwrap_or(end);
-            let variant = |name: &Name| {
-                let version = from.max(oldest);
-                let is_avoided = name.avoided.iter().any(|of| of.contains(&version));
-                variant_in(name, version).filter(|_| !is_avoided)
-            };
-            let with = |wanted: u32| {
-                let mut names = group.iter().copied();
-                names.find(|name| variant(name) == Some(wanted))
-            };
-            if variant(own) != Some(wanted) {
-                let mut bound = Bound {
-                    name: with(wanted),
-                    ..Bound::default()
-                };
-                for Relation { new, kind, .. } in &relations {
-                    let name = new.and_then(with);
-                    match kind {
-                        _ if bound.name.is_some() || name.is_none() && new.is_some() => {}
-                        Kind::Adapted(_, since) if *since > from => {}
-                        Kind::Adapted(adapter, _) => {
-                            (bound.name, bound.adapter) = (name, Some(adapter));
-                        }
-                        Kind::Passes => bound.name = name,
-                        Kind::Refused(reason) => {
-                            bound.reason.get_or_insert(reason);
-                        }
-                    }
-                }
-                // Passed to the function itself: no entry.
-                let is_own = bound.name.is_some_and(|name| name.name == own.name);
-                if !is_own || bound.adapter.is_some() {
-                    add(code(from), code(below), bound);
-                }
-            }
-        }
-        add(code(end), i32::MAX, Bound::default());
-        entries
-    }
-
-    /// Entries of a name with a mark, in the versions that have the plain name only.
-    fn without_mark(&self, renamed: &Renamed, plain: &str) -> Vec<AbiEntry> {
-        let (start, end) = self.bounds();
-        let versions = [(start, code(renamed.from)), (code(renamed.below), end)];
-        let mut entries = Vec::new();
-        for (from, below) in versions {
-            if from < below {
-                entries.push(AbiEntry {
-                    from,
-                    below,
-                    name: Some(plain.to_owned()),
-                    adapter: None,
-                    reason: None,
-                });
-            }
-        }
-        entries
-    }
-
-    /// Variant of the name in those of the headers that declare it; `None` if there are none, or if
-    /// they differ. Of several, the one as which calls of all others are passed as they are.
-    fn declared_variant(&self, name: &Name, header: HeaderVersion, oldest: Version) -> AbiVariant {
-        let start = if header.from.major == oldest.major {
-            header.from.max(oldest)
-        } else {
-            header.from
-        };
-        let variants = variants_within(name, start, header.below);
-        let mut common = variants.iter().copied();
-        common.find(|to| {
-            let mut others = variants.iter().filter(|from| *from != to);
-            others.all(|from| self.is_passed(name.group, *from, *to))
-        })
-    }
-
-    /// Whether calls of a variant are passed as they are to a function with another.
-    fn is_passed(&self, group: usize, from: u32, to: u32) -> bool {
-        self.relations.iter().any(|relation| {
-            (relation.group, relation.old, relation.new) == (group, from, Some(to))
-                && matches!(relation.kind, Kind::Passes)
-        })
-    }
 }
 
 /// Variant of a name that has the same one wherever it is exported.
-fn only_variant(name: &Name) -> AbiVariant {
+fn only_variant(name: &VersionedName) -> AbiVariant {
     match variants_within(name, Version::new(0, 0), Version::new(u32::MAX, 0))[..] {
         [only] => Some(only),
         _ => None,
@@ -444,25 +270,32 @@ fn code(version: Version) -> i32 {
 }
 
 /// Variant of the name in a version.
-fn variant_in(name: &Name, version: Version) -> AbiVariant {
-    let later = name.variants.partition_point(|(from, _)| *from <= version);
-    name.variants[..later]
+fn variant_in(name: &VersionedName, version: Version) -> AbiVariant {
+    let end = name.variants.partition_point(|(from, _)| *from <= version);
+    name.variants[..end]
         .last()
         .and_then(|(_, variant)| *variant)
 }
 
 /// Variants of a name in the versions of `start..below` that export it, each once.
-fn variants_within(name: &Name, start: Version, below: Version) -> Vec<u32> {
-    let mut found: Vec<u32> = variant_in(name, start).into_iter().collect();
+fn variants_within(name: &VersionedName, start: Version, below: Version) -> Vec<u32> {
+    let mut variants: Vec<u32> = variant_in(name, start).into_iter().collect();
     for (from, variant) in &name.variants {
         match *variant {
-            Some(variant) if (start..below).contains(from) && !found.contains(&variant) => {
-                found.push(variant);
+            Some(variant) if (start..below).contains(from) && !variants.contains(&variant) => {
+                variants.push(variant);
             }
             _ => {}
         }
     }
-    found
+    variants
+}
+
+/// Inserts a version into ascending ones, unless they have it.
+fn insert_sorted(versions: &mut Vec<Version>, version: Version) {
+    if let Err(index) = versions.binary_search(&version) {
+        versions.insert(index, version);
+    }
 }
 
 #[cfg(test)]

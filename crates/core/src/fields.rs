@@ -346,9 +346,10 @@ mod tests {
     #[test]
     fn every_section_is_reached_and_every_name_is_unique() {
         for (index, field) in FIELDS.iter().enumerate() {
-            let same = |other: &Field| other.section == field.section && other.name == field.name;
             assert!(
-                !FIELDS[..index].iter().any(same),
+                !FIELDS[..index].iter().any(|previous| {
+                    (previous.section, previous.name) == (field.section, field.name)
+                }),
                 "{}.{}",
                 field.section,
                 field.name
@@ -356,7 +357,7 @@ mod tests {
             assert!(field.doc.ends_with('.'), "{}.{}", field.section, field.name);
             let reached = field.section.is_empty()
                 || field.section == "stub.zero-out"
-                || FIELDS.iter().any(|other| match other.ty {
+                || FIELDS.iter().any(|parent| match parent.ty {
                     Type::Table(section) | Type::Tables(section) | Type::Map(section) => {
                         section == field.section
                     }

@@ -11,6 +11,7 @@ use std::fmt;
 
 use crate::diag::{Diagnostic, HEADER_VERSION_MISMATCH, listing};
 use crate::library::Library;
+use crate::symbols::Symbol;
 use crate::version::{HeaderVersion, Version};
 
 /// Recorded versions that have a name: from the first to the last of them.
@@ -44,64 +45,76 @@ impl Library {
             return None;
         }
         if self.abi.contains(name) {
-            let has = |version| self.abi.is_exported_in(name, version);
-            return only(self.abi.headers(), has, header);
+            return only(
+                self.abi.headers(),
+                |version| self.abi.is_exported_in(name, version),
+                header,
+            );
         }
-        let entries = self.symbols.lookup(name);
-        let has = |version: Version| {
-            entries.iter().any(|symbol| {
-                let ranges = &symbol.releases;
-                ranges.is_empty() || ranges.iter().any(|(a, b)| (*a..=*b).contains(&version))
-            })
-        };
-        only(&self.symbols.releases, has, header)
+        let symbols = self.symbols.lookup(name);
+        only(
+            &self.symbols.releases,
+            |version| symbols.iter().any(|symbol| is_in(symbol, version)),
+            header,
+        )
     }
+}
+
+fn is_in(symbol: &Symbol, version: Version) -> bool {
+    symbol.releases.is_empty()
+        || symbol
+            .releases
+            .iter()
+            .any(|(first, last)| (*first..=*last).contains(&version))
 }
 
 /// Warns that headers of the declared version lack these functions, which other versions have.
 pub fn wrong_header(
     library: &str,
     header: HeaderVersion,
-    found: &[(Only, Vec<&str>)],
+    functions: &[(Only, Vec<&str>)],
 ) -> Diagnostic {
-    let listed = found.iter().map(|(only, names)| {
-        let names = listing(names);
-        format!("{names}: only those of {only} do")
-    });
-    let listed: Vec<String> = listed.collect();
-    let listed = listed.join("; nor ");
-    let message = format!("headers of `{library}` {header} do not have {listed}");
+    let mut parts = Vec::new();
+    for (only, names) in functions {
+        parts.push(format!("{}: only those of {only} do", listing(names)));
+    }
+    let message = format!(
+        "headers of `{library}` {header} do not have {}",
+        parts.join("; nor ")
+    );
     Diagnostic::warning(&HEADER_VERSION_MISMATCH, message)
         .help("set `header-version` to the version that the whole program is compiled against")
 }
 
-/// `read`: recorded versions, ascending; `has`: whether one of them has the name.
-fn only(read: &[Version], has: impl Fn(Version) -> bool, header: HeaderVersion) -> Option<Only> {
-    let first = read.iter().position(|version| has(*version))?;
-    let last = read.iter().rposition(|version| has(*version))?;
-    (!may_have(read, &has, header)).then(|| Only {
-        since: (first > 0).then(|| read[first]),
-        until: (last + 1 < read.len()).then(|| read[last]),
+/// `recorded`: versions, ascending; `has`: whether one of them has the name.
+fn only(
+    recorded: &[Version],
+    has: impl Fn(Version) -> bool,
+    header: HeaderVersion,
+) -> Option<Only> {
+    let first = recorded.iter().position(|version| has(*version))?;
+    let last = recorded.iter().rposition(|version| has(*version))?;
+    (!may_have(recorded, &has, header)).then(|| Only {
+        since: (first > 0).then(|| recorded[first]),
+        until: (last + 1 < recorded.len()).then(|| recorded[last]),
     })
 }
 
 /// Within a major, names come but do not go: programs that were linked before must still start.
-fn may_have(read: &[Version], has: impl Fn(Version) -> bool, header: HeaderVersion) -> bool {
-    let start = read.partition_point(|version| *version < header.from);
-    let end = read.partition_point(|version| *version < header.below);
-    let before = read[..start].last().copied();
-    let after = read.get(end).copied();
-    let has = |version: Option<Version>| version.is_some_and(&has);
-    if read[start..end].iter().any(|version| has(Some(*version))) {
+fn may_have(recorded: &[Version], has: impl Fn(Version) -> bool, header: HeaderVersion) -> bool {
+    let start = recorded.partition_point(|version| *version < header.from);
+    let end = recorded.partition_point(|version| *version < header.below);
+    if recorded[start..end].iter().any(|version| has(*version)) {
         return true;
     }
+    let next = recorded.get(end).copied();
     if start == end {
-        return has(before) || has(after);
+        return recorded[..start].last().copied().is_some_and(&has) || next.is_some_and(&has);
     }
-    let is_one = header.below.major == header.from.major;
+    let is_single = header.below.major == header.from.major;
     // A minor version between the recorded ones and the next major may have added it.
-    let is_complete = is_one || after.is_none_or(|next| next.minor == 0);
-    !is_complete && has(after)
+    let is_complete = is_single || next.is_none_or(|next| next.minor == 0);
+    !is_complete && next.is_some_and(&has)
 }
 
 #[cfg(test)]
@@ -109,7 +122,7 @@ mod tests {
     use super::*;
 
     /// Result for a real name, with headers of a version.
-    fn said(id: &str, name: &str, header: &str) -> String {
+    fn only_in(id: &str, name: &str, header: &str) -> String {
         let library = Library::builtin(id).unwrap();
         let only = library.only_in(name, HeaderVersion::parse(header).unwrap());
         only.map_or("fits".to_owned(), |only| only.to_string())
@@ -177,20 +190,16 @@ mod tests {
             ("hip", "hipGetDevicePropertiesR0600", "6", "fits"),
             ("hip", "hipGetDeviceProperties", "5", "fits"),
         ] {
-            assert_eq!(said(id, name, header), expected, "{id} {name} {header}");
+            assert_eq!(only_in(id, name, header), expected, "{id} {name} {header}");
         }
     }
 
     #[test]
     fn uncertain_names_are_not_reported() {
-        let read: Vec<Version> = ["5.2", "5.7", "6.4", "7.0", "7.2"]
+        let recorded: Vec<Version> = ["5.2", "5.7", "6.4", "7.0", "7.2"]
             .iter()
             .map(|text| Version::parse(text).unwrap())
             .collect();
-        let may = |since: usize, until: usize, header: &str| {
-            let has = |version| read[since..=until].contains(&version);
-            may_have(&read, has, HeaderVersion::parse(header).unwrap())
-        };
         for (since, until, header, expected) in [
             (1, 4, "5", true),
             (1, 4, "5.2", false),
@@ -217,8 +226,13 @@ mod tests {
             (0, 1, "4", true),
             (1, 1, "4", false),
         ] {
+            let versions = &recorded[since..=until];
             assert_eq!(
-                may(since, until, header),
+                may_have(
+                    &recorded,
+                    |version| versions.contains(&version),
+                    HeaderVersion::parse(header).unwrap()
+                ),
                 expected,
                 "{since} {until} {header}"
             );

@@ -124,9 +124,11 @@ pub struct Fallback {
 impl Fallback {
     /// Whether the function names a status code.
     pub fn names_error(&self) -> bool {
-        let out = |out: &Out| matches!(out.kind, OutKind::ErrorName | OutKind::ErrorString);
         matches!(self.returns, Returns::ErrorName | Returns::ErrorString)
-            || self.outs.iter().any(out)
+            || self
+                .outs
+                .iter()
+                .any(|out| matches!(out.kind, OutKind::ErrorName | OutKind::ErrorString))
     }
 }
 
@@ -157,7 +159,7 @@ pub struct Hook {
 
 /// Status codes of a library's API, by the reason of the failure.
 #[derive(Debug, PartialEq, Eq, Default, Clone, Copy)]
-pub struct StatusCodes {
+pub struct Status {
     /// The library cannot be loaded.
     pub library_missing: i32,
     /// The library is loaded and lacks the function.
@@ -168,7 +170,7 @@ pub struct StatusCodes {
     pub unloading: i32,
 }
 
-impl StatusCodes {
+impl Status {
     /// One code for every reason.
     pub const fn all(code: i32) -> Self {
         Self {
@@ -226,9 +228,9 @@ pub struct Library {
     /// Query of the library's own version.
     pub version_query: Option<VersionQuery>,
     /// The status codes.
-    pub codes: StatusCodes,
+    pub status: Status,
     /// Result of string functions; `{title}` has been replaced.
-    pub string: String,
+    pub status_string: String,
     /// Names of the status codes: lines such as `35 cudaErrorInsufficientDriver`, and comments.
     pub errors: &'static str,
     /// Fall-backs of functions other than plain status functions, by name.
@@ -261,7 +263,7 @@ impl Library {
 
 /// Adds a major to a list in descending order.
 pub(super) fn add_major(majors: &mut Vec<u32>, major: u32) {
-    if let Err(index) = majors.binary_search_by(|other| major.cmp(other)) {
+    if let Err(index) = majors.binary_search_by(|known| major.cmp(known)) {
         majors.insert(index, major);
     }
 }
@@ -270,18 +272,17 @@ impl LoadName {
     /// A load name whose major is the first number after `.so.` (ELF) or before `.dylib` (Mach-O).
     pub fn new(name: impl Into<String>) -> Self {
         let name = name.into();
-        let number = |text: &str| {
-            Some(text)
-                .filter(|t| t.len() <= 4)
-                .and_then(|t| t.parse().ok())
-        };
-        let major = match name.split_once(".so.") {
-            Some((_, version)) => version.split('.').next().and_then(number),
+        let version = match name.split_once(".so.") {
+            Some((_, version)) => Some(version),
             None => name
                 .strip_suffix(".dylib")
                 .and_then(|stem| stem.split_once('.'))
-                .and_then(|(_, version)| version.split('.').next().and_then(number)),
+                .map(|(_, version)| version),
         };
+        let major = version
+            .and_then(|version| version.split('.').next())
+            .filter(|major| major.len() <= 4)
+            .and_then(|major| major.parse().ok());
         Self { major, name }
     }
 }
@@ -299,8 +300,11 @@ pub(crate) fn plain_load_names(
 
 /// Whether a text can be a library's id: the id becomes a part of C names and of a variable's name.
 pub fn is_id(id: &str) -> bool {
-    let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'_';
-    id.len() <= 64 && id.starts_with(|c: char| c.is_ascii_lowercase()) && id.bytes().all(inner)
+    id.len() <= 64
+        && id.starts_with(|c: char| c.is_ascii_lowercase())
+        && id
+            .bytes()
+            .all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_'))
 }
 
 /// Id as a part of C names: `cublas-lt` becomes `cublas_lt`.

@@ -17,7 +17,7 @@ mod targets;
 mod toolkit;
 
 use crate::by_name::ByName;
-use crate::library::{LoadName, Out, StatusCodes};
+use crate::library::{LoadName, Out, Status};
 use crate::version::{HeaderChoice, HeaderVersion, Version};
 
 pub use crate::spanned::Spanned;
@@ -88,9 +88,9 @@ pub struct Custom {
     /// Path of a symbol list, relative to `GpuStub.toml`.
     pub symbols: Option<Spanned<String>>,
     /// `fallback.status` (all reasons).
-    pub codes: Option<StatusCodes>,
+    pub status: Option<Status>,
     /// `fallback.string`.
-    pub text: Option<String>,
+    pub status_string: Option<String>,
     /// `zero-out`, by function; the spans are those of the names.
     pub zero_out: ByName<Spanned<Vec<Out>>>,
     /// Names after `-l`; default: the id.
@@ -106,8 +106,8 @@ impl Custom {
         let Self {
             load_names,
             symbols,
-            codes,
-            text,
+            status,
+            status_string,
             zero_out,
             link_names,
             allowed_symbols,
@@ -117,8 +117,8 @@ impl Custom {
             && link_names.is_empty()
             && allowed_symbols.is_empty()
             && symbols.is_none()
-            && codes.is_none()
-            && text.is_none()
+            && status.is_none()
+            && status_string.is_none()
     }
 }
 

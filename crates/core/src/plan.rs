@@ -53,12 +53,12 @@ pub struct Spec {
     pub fallback_symbol: Option<String>,
 }
 
-/// One library of the plan: its manifest and all decisions about it. `{arch}` is replaced in the
-/// directories here, unlike in those of the manifest.
+/// One library of the plan: its data and all decisions about it. `{arch}` is replaced in the
+/// directories here, unlike in those of the library.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LibraryPlan {
-    /// Manifest of the library.
-    pub manifest: Cow<'static, Library>,
+    /// Data of the library.
+    pub library: Cow<'static, Library>,
     /// Whether it is linked against. `false`: only its version is queried.
     pub stubbed: bool,
     /// Archive or shared library.
@@ -99,8 +99,11 @@ impl LibraryPlan {
             return Vec::new();
         }
         // `libOpenCL.so` has a major, too.
-        let versioned = self.load_names.iter().filter(|n| n.name.contains(".so."));
-        let mut names: Vec<&LoadName> = versioned.collect();
+        let mut names: Vec<&LoadName> = self
+            .load_names
+            .iter()
+            .filter(|name| name.name.contains(".so."))
+            .collect();
         if names.is_empty() {
             names = self.load_names.iter().collect();
         }
@@ -110,7 +113,7 @@ impl LibraryPlan {
 
     /// ABI entries of a function by its name in the library.
     pub fn abi_entries(&self, name: &str) -> Vec<AbiEntry> {
-        self.manifest.abi.entries(name, self.header_version)
+        self.library.abi.entries(name, self.header_version)
     }
 }
 

@@ -1,17 +1,17 @@
 //! Plans the libraries of an image from stub tables.
 
+mod duplicates;
 mod functions;
 mod resolve;
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::by_name::ByName;
 use crate::diag::{
-    DUPLICATE_FUNCTION, DUPLICATE_STUB_NAME, Diagnostic, INVALID_VALUE, Level,
-    MISSING_HEADER_VERSION, MISSING_LOAD_NAME, UNKNOWN_VERSION, UNSUPPORTED_TARGET, listing,
+    Diagnostic, INVALID_VALUE, Level, MISSING_HEADER_VERSION, MISSING_LOAD_NAME, UNKNOWN_VERSION,
+    UNSUPPORTED_TARGET, listing,
 };
-use crate::library::{Library, LoadName, c_name};
+use crate::library::{Library, LoadName};
 use crate::manifest::{DlopenNote, LibraryType, Manifest, Stub};
 use crate::plan::{Function, Inputs, LibraryPlan, Plan, Spec};
 use crate::spanned::values;
@@ -52,11 +52,10 @@ impl<'a> Planner<'a> {
     }
 
     pub fn plan(&mut self) -> Plan {
-        let manifest = self.manifest;
         let mut provided = Vec::new();
         let mut required = Vec::new();
-        for stub in &manifest.stubs {
-            if !self.wanted(stub) {
+        for stub in &self.manifest.stubs {
+            if !self.is_enabled(stub) {
                 continue;
             }
             if stub.provide {
@@ -74,19 +73,19 @@ impl<'a> Planner<'a> {
             if !has_stubs && !is_linked {
                 continue;
             }
-            let Some(mut library) = self.library(stub) else {
+            let Some(mut planned) = self.library(stub) else {
                 continue;
             };
             if is_linked {
-                linked.extend_from_slice(&library.manifest.link_names);
+                linked.extend_from_slice(&planned.library.link_names);
                 // `gpustub.h` reports the library that the loader has loaded.
-                library.stubbed = false;
-                library.dlopen_note = DlopenNote::Off;
-                library.functions = Cow::default();
-                library.specs = vec![Spec::default()].into();
+                planned.stubbed = false;
+                planned.dlopen_note = DlopenNote::Off;
+                planned.functions = Cow::default();
+                planned.specs = vec![Spec::default()].into();
             }
             if has_stubs {
-                add(&mut libraries, library);
+                insert_by_id(&mut libraries, planned);
             }
         }
         self.add_drivers(&mut libraries);
@@ -103,41 +102,43 @@ impl<'a> Planner<'a> {
     /// Whether the target can have stubs. Packages must build for every target: a target without trampolines
     /// is a warning, and what links the library there stays as it is without gpustub.
     fn check_target(&mut self, provided: &[&Stub]) -> bool {
-        let Some(mut found) = self.target.check().filter(|_| !provided.is_empty()) else {
+        let Some(mut diagnostic) = self.target.check().filter(|_| !provided.is_empty()) else {
             return true;
         };
-        if found.code.id != UNSUPPORTED_TARGET.id {
-            self.diagnostics.push(found);
+        if diagnostic.code.id != UNSUPPORTED_TARGET.id {
+            self.diagnostics.push(diagnostic);
             return true;
         }
-        let is_linked = |stub: &&Stub| self.inputs.linked.contains(&stub.id.value);
-        if !provided.iter().all(is_linked) {
+        let are_linked = provided
+            .iter()
+            .all(|stub| self.inputs.linked.contains(&stub.id.value));
+        if !are_linked {
             let Target { triple, os, .. } = self.target;
             let limit = match os.as_str() {
                 "linux" => "[\"x86_64-*\", \"aarch64-*\", \"riscv64*\"]",
                 "freebsd" => "[\"x86_64-*\", \"aarch64-*\"]",
                 _ => "[\"linux\"]",
             };
-            found.level = Level::Warning;
-            found.message = format!("no stubs for the target {triple}: no trampolines");
-            found.help = Some(format!(
+            diagnostic.level = Level::Warning;
+            diagnostic.message = format!("no stubs for the target {triple}: no trampolines");
+            diagnostic.help = Some(format!(
                 "`targets = {limit}` limits a [stub] table to targets that have them, for example; elsewhere the \
                  program links the library itself, or leaves its GPU code out"
             ));
-            self.diagnostics.push(found);
+            self.diagnostics.push(diagnostic);
         }
         false
     }
 
     /// Whether the stub exists for the target, and its cargo features are enabled.
-    fn wanted(&self, stub: &Stub) -> bool {
+    fn is_enabled(&self, stub: &Stub) -> bool {
         if !stub.targets.include(self.target) {
             return false;
         }
         match &self.inputs.features {
-            Some(on) => stub
+            Some(features) => stub
                 .required_features
-                .are_enabled(on.iter().map(String::as_str)),
+                .are_enabled(features.iter().map(String::as_str)),
             None => true,
         }
     }
@@ -147,7 +148,7 @@ impl<'a> Planner<'a> {
         self.check_versions(stub, &library);
         let (specs, functions) = match &library {
             Cow::Borrowed(shipped) => self.shipped_functions(stub, shipped),
-            Cow::Owned(own) => self.functions(stub, own),
+            Cow::Owned(described) => self.functions(stub, described),
         };
         self.check_headers(stub, &library, &functions);
         let required_functions = self.required(stub, &library);
@@ -177,20 +178,6 @@ impl<'a> Planner<'a> {
     /// Plan of a library whose version is queried only.
     fn unstubbed(&self, library: Cow<'static, Library>) -> LibraryPlan {
         let os = &self.target.os;
-        let local = |dirs: &[String]| {
-            let mut local = Vec::new();
-            for dir in dirs {
-                let dir = self.target.local_dir(dir);
-                if dir.contains(CUDA_TARGET) {
-                    for name in self.target.cuda_targets() {
-                        local.push(dir.replace(CUDA_TARGET, &name));
-                    }
-                } else {
-                    local.push(dir);
-                }
-            }
-            local
-        };
         LibraryPlan {
             stubbed: false,
             library_type: LibraryType::default(),
@@ -201,29 +188,29 @@ impl<'a> Planner<'a> {
             min_version: None,
             required_functions: Vec::new(),
             search_dirs: Vec::new(),
-            wheel_dirs: local(&library.wheel_dirs),
-            root_subdirs: local(&library.root_subdirs),
-            dirs_before_loader: local(&library.dirs_before_loader),
-            dirs_after_loader: local(&library.dirs_after_loader),
+            wheel_dirs: local_dirs(self.target, &library.wheel_dirs),
+            root_subdirs: local_dirs(self.target, &library.root_subdirs),
+            dirs_before_loader: local_dirs(self.target, &library.dirs_before_loader),
+            dirs_after_loader: local_dirs(self.target, &library.dirs_after_loader),
             specs: vec![Spec::default()].into(),
             functions: Vec::new().into(),
-            manifest: library,
+            library,
         }
     }
 
     /// Adds driver libraries, stubbed or not: those that limit the majors of a planned one are
     /// queried for their version.
     fn add_drivers(&mut self, libraries: &mut Vec<LibraryPlan>) {
-        let mut wanted = Vec::new();
-        for library in libraries.iter() {
-            if let Some(driver) = &library.manifest.driver {
-                wanted.push(driver.clone());
+        let mut drivers = Vec::new();
+        for planned in libraries.iter() {
+            if let Some(driver) = &planned.library.driver {
+                drivers.push(driver.clone());
             }
         }
-        for id in wanted {
-            if libraries.iter().all(|library| library.manifest.id != id) {
+        for id in drivers {
+            if libraries.iter().all(|planned| planned.library.id != id) {
                 if let Some(driver) = Library::builtin(&id) {
-                    add(libraries, self.unstubbed(Cow::Borrowed(driver)));
+                    insert_by_id(libraries, self.unstubbed(Cow::Borrowed(driver)));
                 }
             }
         }
@@ -233,58 +220,64 @@ impl<'a> Planner<'a> {
     /// own major first and then in the order of the library's manifest (newest first). Unversioned
     /// names come last: their major is unknown before loading.
     fn load_names(&mut self, stub: &Stub, library: &Library) -> Vec<LoadName> {
-        let id = &library.id;
-        let os = &self.target.os;
-        let names = library.load_names.get(os).cloned().unwrap_or_default();
+        let names = library
+            .load_names
+            .get(&self.target.os)
+            .map_or(&[][..], Vec::as_slice);
         if names.is_empty() {
-            if self.target.check().is_none() {
-                let message =
-                    format!("`{id}` has no load name on {os}, so it is never found there");
-                let help = format!("if there is one, name it: load-names = {{ {os} = [\"…\"] }}");
-                let warning = Diagnostic::warning(&MISSING_LOAD_NAME, message).help(help);
-                self.add(warning, &stub.id.span);
-            }
-            return names;
+            self.check_load_names(stub, library);
+            Vec::new()
+        } else if stub.majors.is_empty() {
+            headers_first(names, stub.header_version().map(|header| header.from.major))
+        } else {
+            self.load_names_of_majors(stub, library, names)
         }
-        let header = stub.header_version().map(|header| header.from.major);
-        if stub.majors.is_empty() {
-            let rank = |name: &LoadName| match name.major {
-                None => 2,
-                major => u8::from(major != header),
-            };
-            let mut ordered = Vec::new();
-            for wanted in 0..=2 {
-                for name in names.iter().filter(|name| rank(name) == wanted) {
-                    ordered.push(name.clone());
-                }
-            }
-            return ordered;
+    }
+
+    /// Warns that the library has no load name on the target.
+    fn check_load_names(&mut self, stub: &Stub, library: &Library) {
+        if self.target.check().is_none() {
+            let os = &self.target.os;
+            let message = format!(
+                "`{}` has no load name on {os}, so it is never found there",
+                library.id
+            );
+            let help = format!("if there is one, name it: load-names = {{ {os} = [\"…\"] }}");
+            let warning = Diagnostic::warning(&MISSING_LOAD_NAME, message).help(help);
+            self.add(warning, &stub.id.span);
         }
+    }
+
+    /// Load names of the majors that the stub table accepts.
+    fn load_names_of_majors(
+        &mut self,
+        stub: &Stub,
+        library: &Library,
+        names: &[LoadName],
+    ) -> Vec<LoadName> {
+        let id = &library.id;
         let mut accepted = Vec::new();
-        let mut accept = |major: Option<u32>| {
-            let before = accepted.len();
-            for name in &names {
-                if name.major == major {
-                    accepted.push(name.clone());
-                }
-            }
-            accepted.len() > before
-        };
         for major in &stub.majors {
             let number: Option<u32> = major.value.parse().ok();
-            if number.is_none() || !accept(number) {
-                let mut known = Vec::new();
-                for name in &names {
+            let mut is_known = false;
+            for name in names {
+                if name.major.is_some() && name.major == number {
+                    accepted.push(name.clone());
+                    is_known = true;
+                }
+            }
+            if !is_known {
+                let mut majors = Vec::new();
+                for name in names {
                     if let Some(major) = name.major {
-                        known.push(major);
+                        majors.push(major);
                     }
                 }
-                let known = numbers(&known);
                 let message = format!("`{id}` has no load name of major {}", major.value);
-                let help = if known.is_empty() {
+                let help = if majors.is_empty() {
                     format!("the load names of `{id}` have no majors: remove `majors`")
                 } else {
-                    format!("known majors are {known}")
+                    format!("known majors are {}", numbers(&majors))
                 };
                 self.add(
                     Diagnostic::error(&UNKNOWN_VERSION, message).help(help),
@@ -292,29 +285,33 @@ impl<'a> Planner<'a> {
                 );
             }
         }
-        accept(None);
+        for name in names {
+            if name.major.is_none() {
+                accepted.push(name.clone());
+            }
+        }
         accepted
     }
 
     fn check_versions(&mut self, stub: &Stub, library: &Library) {
         let id = &library.id;
-        if let (Some(header), Some(place)) = (stub.header_version(), &stub.header_version) {
+        if let (Some(header), Some(declared)) = (stub.header_version(), &stub.header_version) {
             let major = header.from.major;
             // Headers may be older than any library whose symbols were available.
-            let known = library.header_majors(&self.target.os);
-            if !known.is_empty() && !known.contains(&major) {
+            let majors = library.header_majors(&self.target.os);
+            if !majors.is_empty() && !majors.contains(&major) {
                 let message = format!("unknown major {major} of `{id}`");
-                let help = format!("known majors are {}", numbers(&known));
+                let help = format!("known majors are {}", numbers(&majors));
                 self.add(
                     Diagnostic::error(&UNKNOWN_VERSION, message).help(help),
-                    &place.span,
+                    &declared.span,
                 );
-            } else if let Some(last) = library.last_release_before(header) {
+            } else if let Some(release) = library.last_release_before(header) {
                 let message = format!("unknown version {} of `{id}`", header.from);
-                let help = format!("the last release of major {major} is {last}");
+                let help = format!("the last release of major {major} is {release}");
                 self.add(
                     Diagnostic::error(&UNKNOWN_VERSION, message).help(help),
-                    &place.span,
+                    &declared.span,
                 );
             }
         }
@@ -344,14 +341,17 @@ impl<'a> Planner<'a> {
             }
         }
         let is_required = self.inputs.require_header_versions && !library.family.is_empty();
-        let known = library.majors(&self.target.os);
-        let Some(newest) = known.first().filter(|_| is_required || !refused.is_empty()) else {
+        let majors = library.majors(&self.target.os);
+        let Some(newest) = majors
+            .first()
+            .filter(|_| is_required || !refused.is_empty())
+        else {
             return;
         };
         let message = format!(
             "header version of `{}` unknown; known majors are {}",
             library.id,
-            numbers(&known)
+            numbers(&majors)
         );
         let label = match refused.as_slice() {
             [] => "packages share its stubs only if their headers are compatible".to_owned(),
@@ -361,109 +361,56 @@ impl<'a> Planner<'a> {
                 listing(&names[..names.len().min(3)])
             ),
         };
-        let none = match refused.len() {
+        let consequence = match refused.len() {
             0 => "\"none\" leaves it undeclared".to_owned(),
             count => format!("\"none\" refuses {count} functions on every machine"),
         };
         let help = format!(
             "add the version of the headers or bindings that the program is compiled against, such as \
-             `header-version = \"{newest}\"`; {none}"
+             `header-version = \"{newest}\"`; {consequence}"
         );
         let error = Diagnostic::error(&MISSING_HEADER_VERSION, message);
         self.add(error.label(label).help(help), &stub.id.span);
     }
+}
 
-    /// Checks that ids differ as parts of C names as well.
-    fn check_names(&mut self, stubs: &[&Stub]) {
-        let mut names: ByName<String> = ByName::new();
-        for stub in stubs {
-            let id = &stub.id.value;
-            if let Some(other) = names.insert(&c_name(id), id.clone()) {
-                let message = format!("`{other}` and `{id}` are the same name in C");
-                let error =
-                    Diagnostic::error(&DUPLICATE_STUB_NAME, message).help("rename one of them");
-                self.add(error, &stub.id.span);
+/// Directories of a library, with the names of the target.
+fn local_dirs(target: &Target, dirs: &[String]) -> Vec<String> {
+    let mut local = Vec::new();
+    for dir in dirs {
+        let dir = target.local_dir(dir);
+        if dir.contains(CUDA_TARGET) {
+            for name in target.cuda_targets() {
+                local.push(dir.replace(CUDA_TARGET, &name));
+            }
+        } else {
+            local.push(dir);
+        }
+    }
+    local
+}
+
+/// Load names with those of the headers' major first and the unversioned ones last.
+fn headers_first(names: &[LoadName], header_major: Option<u32>) -> Vec<LoadName> {
+    let mut ordered = Vec::new();
+    for rank in 0..=2 {
+        for name in names {
+            let rank_of_name = match name.major {
+                None => 2,
+                major => u8::from(major != header_major),
+            };
+            if rank_of_name == rank {
+                ordered.push(name.clone());
             }
         }
     }
-
-    /// Byte range of a library's id in its stub table.
-    fn stub_span(&self, id: &str) -> Range<usize> {
-        let stub = self.manifest.stubs.iter().find(|stub| stub.id.value == id);
-        stub.map_or(0..0, |stub| stub.id.span.clone())
-    }
-
-    fn check_link_names(&mut self, libraries: &[LibraryPlan]) {
-        let mut owners: ByName<String> = ByName::new();
-        for library in libraries.iter().filter(|library| library.stubbed) {
-            for name in &library.manifest.link_names {
-                if let Some(other) = owners.insert(name, library.manifest.id.clone()) {
-                    let id = &library.manifest.id;
-                    let message = format!("`{other}` and `{id}` both have the link name `{name}`");
-                    let help = "give one of them other `link-names`, or remove it";
-                    let place = self.stub_span(id);
-                    self.add(
-                        Diagnostic::error(&DUPLICATE_STUB_NAME, message).help(help),
-                        &place,
-                    );
-                }
-            }
-        }
-    }
-
-    /// Checks that no two libraries of an image have a function of one name.
-    fn check_functions(&mut self, libraries: &[LibraryPlan]) {
-        for (from, one) in libraries.iter().enumerate() {
-            for (between, other) in libraries[from + 1..].iter().enumerate() {
-                let between = &libraries[from + 1..][..between];
-                let mut names = common(&one.functions, &other.functions);
-                // A name in three libraries is reported for neighbours only.
-                names.retain(|name| !between.iter().any(|library| has(library, name)));
-                if names.is_empty() {
-                    continue;
-                }
-                let (one, other) = (&one.manifest.id, &other.manifest.id);
-                let message = format!("`{one}` and `{other}` both have {}", listing(&names));
-                let help = "remove them from the symbol list of one of the two";
-                let place = self.stub_span(other);
-                self.add(
-                    Diagnostic::error(&DUPLICATE_FUNCTION, message).help(help),
-                    &place,
-                );
-            }
-        }
-    }
+    ordered
 }
 
 /// Inserts a library in the order of ids.
-fn add(libraries: &mut Vec<LibraryPlan>, library: LibraryPlan) {
-    let index = libraries.partition_point(|other| other.manifest.id < library.manifest.id);
-    libraries.insert(index, library);
-}
-
-/// The names that two lists have in common.
-fn common<'l>(mut one: &'l [Function], mut other: &[Function]) -> Vec<&'l str> {
-    let mut names = Vec::new();
-    while let ([a, after_a @ ..], [b, after_b @ ..]) = (one, other) {
-        let order = a.name.cmp(&b.name);
-        if order.is_eq() {
-            names.push(a.name.as_str());
-        }
-        if order.is_le() {
-            one = after_a;
-        }
-        if order.is_ge() {
-            other = after_b;
-        }
-    }
-    names
-}
-
-fn has(library: &LibraryPlan, name: &str) -> bool {
-    let found = library
-        .functions
-        .binary_search_by(|function| function.name.as_str().cmp(name));
-    found.is_ok()
+fn insert_by_id(libraries: &mut Vec<LibraryPlan>, planned: LibraryPlan) {
+    let index = libraries.partition_point(|before| before.library.id < planned.library.id);
+    libraries.insert(index, planned);
 }
 
 /// `13, 12, 11`, each once, in the given order.

@@ -35,18 +35,20 @@ pub fn owner(name: &str) -> Option<Owner> {
     let names = names();
     let after = names.partition_point(|entry| entry.trim_end_matches('*') <= name);
     let nearest = names.get(after.checked_sub(1)?)?;
-    let is_it = match nearest.strip_suffix('*') {
+    let covers_name = match nearest.strip_suffix('*') {
         Some(prefix) => name.starts_with(prefix),
         None => *nearest == name,
     };
-    is_it.then_some(Owner::Runtime)
+    covers_name.then_some(Owner::Runtime)
 }
 
 fn names() -> &'static [&'static str] {
     static NAMES: OnceLock<Vec<&str>> = OnceLock::new();
     NAMES.get_or_init(|| {
-        let lines = C_RUNTIME_NAMES.lines();
-        lines.filter(|line| !line.starts_with('#')).collect()
+        C_RUNTIME_NAMES
+            .lines()
+            .filter(|line| !line.starts_with('#'))
+            .collect()
     })
 }
 
@@ -89,20 +91,16 @@ mod tests {
     fn entries_are_sorted_and_none_covers_another() {
         let bare: Vec<&str> = names()
             .iter()
-            .map(|one| one.trim_end_matches('*'))
+            .map(|entry| entry.trim_end_matches('*'))
             .collect();
         assert!(bare.is_sorted_by(|a, b| a < b));
         for pair in names().windows(2) {
-            let covers = pair[0].strip_suffix('*');
-            let is_covered = covers.is_some_and(|prefix| pair[1].starts_with(prefix));
-            assert!(!is_covered, "{pair:?}");
+            if let Some(prefix) = pair[0].strip_suffix('*') {
+                assert!(!pair[1].starts_with(prefix), "{pair:?}");
+            }
         }
-        for one in names() {
-            assert_eq!(
-                owner(one.trim_end_matches('*')),
-                Some(Owner::Runtime),
-                "{one}"
-            );
+        for name in bare {
+            assert_eq!(owner(name), Some(Owner::Runtime), "{name}");
         }
     }
 

@@ -49,18 +49,21 @@ impl Returns {
             return Some(class.clone());
         }
         let (name, number) = text.split_once(':')?;
-        let size = || {
-            let size = number.parse().ok()?;
-            (MIN_STRUCT_SIZE..=MAX_STRUCT_SIZE)
-                .contains(&size)
-                .then_some(u32::try_from(size).ok()?)
-        };
         match name {
             "value" => number.parse().ok().map(Self::Value),
-            "zeroed-struct" => size().map(Self::ZeroedStruct),
-            "zeroed-hfa" => size().map(Self::ZeroedHfa),
+            "zeroed-struct" => struct_size(number).map(Self::ZeroedStruct),
+            "zeroed-hfa" => struct_size(number).map(Self::ZeroedHfa),
             _ => None,
         }
+    }
+}
+
+fn struct_size(number: &str) -> Option<u32> {
+    let size = number.parse().ok()?;
+    if (MIN_STRUCT_SIZE..=MAX_STRUCT_SIZE).contains(&size) {
+        u32::try_from(size).ok()
+    } else {
+        None
     }
 }
 
@@ -71,10 +74,9 @@ impl std::fmt::Display for Returns {
             Self::Value(value) => write!(f, "value:{value}"),
             Self::ZeroedStruct(size) => write!(f, "zeroed-struct:{size}"),
             Self::ZeroedHfa(size) => write!(f, "zeroed-hfa:{size}"),
-            plain => {
-                let mut names = Self::NAMES.iter();
-                let named = names.find(|(_, class)| class == plain);
-                f.write_str(named.map_or("", |(name, _)| name))
+            class => {
+                let row = Self::NAMES.iter().find(|(_, named)| named == class);
+                f.write_str(row.map_or("", |(name, _)| name))
             }
         }
     }

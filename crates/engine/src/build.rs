@@ -34,7 +34,7 @@ pub fn build(settings: &Settings) -> Result<Output, Error> {
         let input = Input::read(settings, &mut output.directives)?;
         for library in &input.plan.libraries {
             if library.stubbed {
-                output.stubs.push(library.manifest.id.clone());
+                output.stubs.push(library.library.id.clone());
             }
         }
         // Without stubs only the run time, for programs that query the libraries (`gpustub.h`).

@@ -72,7 +72,7 @@ pub(crate) fn build(settings: &Settings, plan: &Plan, output: &mut Output) -> Re
     if shared {
         files.extend([format!("lib{linked}.so"), format!("lib{client}.a")]);
     }
-    for name in stubbed().flat_map(|l| &l.manifest.link_names) {
+    for name in stubbed().flat_map(|l| &l.library.link_names) {
         let stand_in_file = format!("lib{name}.a");
         files::write_if_changed(&link.join(&stand_in_file), stand_in.as_bytes())?;
         files.push(stand_in_file);

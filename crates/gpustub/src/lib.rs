@@ -249,13 +249,13 @@ pub fn is_available(library: &str) -> bool {
 /// }
 /// ```
 pub fn has_function(library: &str, function: &str) -> bool {
-    let answer = with_c_str(library, |library| {
+    let is_bound = with_c_str(library, |library| {
         with_c_str(function, |function| {
             // SAFETY: as in `load`, for both pointers.
             unsafe { ffi::gpustub_has_function(library.as_ptr(), function.as_ptr()) }
         })
     });
-    answer.flatten() == Some(1)
+    is_bound.flatten() == Some(1)
 }
 
 /// Path of the loaded file, as the loader names it; `None` if unavailable.
@@ -317,11 +317,12 @@ fn counts(library: &str) -> Option<Counts> {
         // SAFETY: as in `load`; the other pointers are to integers of this function.
         unsafe { ffi::gpustub_counts(name.as_ptr(), &mut bound, &mut refused, &mut missing) }
     });
-    let number = |n: c_int| u32::try_from(n).unwrap_or(0);
-    (status == Some(ffi::OK)).then(|| Counts {
-        bound: number(bound),
-        refused: number(refused),
-        missing: number(missing),
+    let [bound, refused, missing] =
+        [bound, refused, missing].map(|count| u32::try_from(count).unwrap_or(0));
+    (status == Some(ffi::OK)).then_some(Counts {
+        bound,
+        refused,
+        missing,
     })
 }
 

@@ -9,14 +9,14 @@ use std::string::{String, ToString};
 use super::*;
 
 /// Name passed by the caller.
-fn asked(name: *const c_char) -> &'static str {
+fn text_of(name: *const c_char) -> &'static str {
     // SAFETY: the crate passes NUL-terminated names; the tests read them only during the call.
     unsafe { CStr::from_ptr(name) }.to_str().unwrap()
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn gpustub_load(library: *const c_char) -> c_int {
-    match asked(library) {
+    match text_of(library) {
         "cudart" => 0,
         "hip" => 1,
         "odd" => 99,
@@ -26,17 +26,17 @@ extern "C" fn gpustub_load(library: *const c_char) -> c_int {
 
 #[unsafe(no_mangle)]
 extern "C" fn gpustub_is_available(library: *const c_char) -> c_int {
-    (asked(library) == "cudart").into()
+    (text_of(library) == "cudart").into()
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn gpustub_has_function(library: *const c_char, function: *const c_char) -> c_int {
-    (asked(library) == "cudart" && asked(function) == "cudaFree").into()
+    (text_of(library) == "cudart" && text_of(function) == "cudaFree").into()
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn gpustub_path(library: *const c_char) -> *const c_char {
-    match asked(library) {
+    match text_of(library) {
         "cudart" => c"/lib/libcudart.so.12".as_ptr(),
         "latin" => c"/m\xfcll".as_ptr(),
         _ => core::ptr::null(),
@@ -45,7 +45,7 @@ extern "C" fn gpustub_path(library: *const c_char) -> *const c_char {
 
 #[unsafe(no_mangle)]
 extern "C" fn gpustub_version(library: *const c_char) -> c_int {
-    match asked(library) {
+    match text_of(library) {
         "cudart" => 12090,
         "odd" => -1,
         _ => 0,
@@ -54,7 +54,7 @@ extern "C" fn gpustub_version(library: *const c_char) -> c_int {
 
 #[unsafe(no_mangle)]
 extern "C" fn gpustub_reason(library: *const c_char) -> *const c_char {
-    if asked(library) == "hip" {
+    if text_of(library) == "hip" {
         c"no libamdhip64.so".as_ptr()
     } else {
         c"".as_ptr()
@@ -63,7 +63,7 @@ extern "C" fn gpustub_reason(library: *const c_char) -> *const c_char {
 
 #[unsafe(no_mangle)]
 extern "C" fn gpustub_report(library: *const c_char) -> *const c_char {
-    if asked(library) == "hip" {
+    if text_of(library) == "hip" {
         c"hip\ntried".as_ptr()
     } else {
         core::ptr::null()
@@ -77,7 +77,7 @@ extern "C" fn gpustub_counts(
     refused: *mut c_int,
     missing: *mut c_int,
 ) -> c_int {
-    if asked(library) != "cudart" {
+    if text_of(library) != "cudart" {
         return 1;
     }
     // SAFETY: the crate passes pointers to its own integers.
@@ -87,7 +87,7 @@ extern "C" fn gpustub_counts(
 
 #[unsafe(no_mangle)]
 extern "C" fn gpustub_set_handle(library: *const c_char, _handle: *mut c_void) -> c_int {
-    match asked(library) {
+    match text_of(library) {
         "cudart" => 3,
         "hip" => 0,
         "broken" => 1,
@@ -170,11 +170,15 @@ fn invalid_utf8_is_displayed_with_replacement_characters() {
 #[test]
 fn set_handle_returns_the_reason_of_a_rejection() {
     let handle = NonNull::dangling();
-    // SAFETY: the functions above do not use the handle.
-    let set = |library| unsafe { set_handle(library, handle) };
-    assert_eq!(set("hip"), Ok(()));
-    assert_eq!(set("cudart"), Err(HandleError::AlreadyBound));
-    assert_eq!(set("broken"), Err(HandleError::Rejected));
-    assert_eq!(set("acme"), Err(HandleError::UnknownLibrary));
-    assert_eq!(set("hip\0"), Err(HandleError::UnknownLibrary));
+    for (library, expected) in [
+        ("hip", Ok(())),
+        ("cudart", Err(HandleError::AlreadyBound)),
+        ("broken", Err(HandleError::Rejected)),
+        ("acme", Err(HandleError::UnknownLibrary)),
+        ("hip\0", Err(HandleError::UnknownLibrary)),
+    ] {
+        // SAFETY: the functions above do not use the handle.
+        let result = unsafe { set_handle(library, handle) };
+        assert_eq!(result, expected, "{library:?}");
+    }
 }

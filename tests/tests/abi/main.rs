@@ -136,11 +136,11 @@ impl Counts {
             }
             End::Refused => {
                 self.refused += 1;
-                shipped.codes.refused
+                shipped.status.refused
             }
             End::Absent => {
                 self.absent += 1;
-                shipped.codes.missing
+                shipped.status.missing
             }
         };
         // The caller prints -1 for a struct that is not the library's.
@@ -165,7 +165,7 @@ fn try_adapters(
     (library, version): (&Path, Version),
     names: &BTreeSet<String>,
 ) -> Result<Vec<String>> {
-    let refused = Library::builtin(programs.id).map_or(0, |library| library.codes.refused);
+    let refused = Library::builtin(programs.id).map_or(0, |library| library.status.refused);
     let (mut trials, mut wrong) = (Vec::new(), Vec::new());
     for name in names {
         let of_name = adapters.trials(programs.id, name, header, version);

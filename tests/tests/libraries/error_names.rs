@@ -60,7 +60,7 @@ fn status_codes_of_missing_libraries_have_names() -> Result<()> {
                     .any(|out| out.kind == OutKind::ErrorString);
             for (code, error) in errors(id)? {
                 let description = match as_text {
-                    true if code == library.codes.library_missing => library.string.clone(),
+                    true if code == library.status.library_missing => library.status_string.clone(),
                     true => format!("{code}: {error}"),
                     false => error.to_owned(),
                 };

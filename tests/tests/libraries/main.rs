@@ -392,7 +392,7 @@ fn row(library: &Library, name: &str) -> Option<String> {
     let fallback = library.fallbacks.get(name).unwrap_or(&status);
     let missing = fallback
         .status_if_missing
-        .unwrap_or(library.codes.library_missing);
+        .unwrap_or(library.status.library_missing);
     let (result, number) = match fallback.returns {
         Returns::Status => ("STATUS", missing),
         Returns::Value(value) => ("VALUE", value),
@@ -434,7 +434,7 @@ fn functions_of_a_missing_library_return_the_manifest_values() -> Result<()> {
         let flags = [
             format!("-I{}", dir.path().display()),
             format!("-DLIBRARY=\"{id}\""),
-            format!("-DTEXT_OF_LIBRARY=\"{}\"", library.string),
+            format!("-DTEXT_OF_LIBRARY=\"{}\"", library.status_string),
         ];
         let program = build(dir.path(), &[id], "none", "missing-all.c", &flags)?;
         let machine = Isolated::new()?;

@@ -159,7 +159,7 @@ fn string_functions_give_text() -> Result<()> {
                 calls += &format!(
                     "    text = {name}(1, 0);\n    printf(\"{name} %s\\n\", text ? text : \"NULL\");\n"
                 );
-                expected += &format!("{name} {}\n", library.string);
+                expected += &format!("{name} {}\n", library.status_string);
             }
         }
     }

@@ -333,7 +333,7 @@ fn shipped_adapters_compile_without_a_warning() -> Result<()> {
     for id in LIBRARIES {
         let manifest = format!("schema = 1\n[stub.{id}]\nheader-version = \"none\"\n");
         let plan = plan_or_fail(&manifest, &[], &Machine::X86_64.target())?;
-        let headers = plan.libraries[0].manifest.abi.headers().to_vec();
+        let headers = plan.libraries[0].library.abi.headers().to_vec();
         for version in &headers {
             let own = dir.path().join(format!("{id}-{version}"));
             fs::create_dir(&own)?;

@@ -23,9 +23,9 @@ fn program(dir: &Path) -> Result<PathBuf> {
         };
         library.load_names = vec![name(Some(9), "libacme.so.9"), name(None, "libacme.so")];
         library.newest_major = 9;
-        library.manifest.to_mut().independent_major = true;
-        library.manifest.to_mut().driver = Some("cuda".to_owned());
-        library.manifest.to_mut().toolkit_version_from = vec![
+        library.library.to_mut().independent_major = true;
+        library.library.to_mut().driver = Some("cuda".to_owned());
+        library.library.to_mut().toolkit_version_from = vec![
             VersionProbe::Constant {
                 prefix: "acme +cuda".to_owned(),
                 sibling: None,

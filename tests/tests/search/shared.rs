@@ -29,7 +29,7 @@ fn program(dir: &Path) -> Result<PathBuf> {
             name(None, "libacme.so"),
         ];
         library.newest_major = 13;
-        library.manifest.to_mut().toolkit_version_from = ["libbase.so.", "libnvJitLink.so."]
+        library.library.to_mut().toolkit_version_from = ["libbase.so.", "libnvJitLink.so."]
             .map(|prefix| VersionProbe::Needed(prefix.to_owned()))
             .into();
     })
@@ -41,12 +41,8 @@ pub fn program_with(dir: &Path, says: impl Fn(&mut LibraryPlan)) -> Result<PathB
                     load-names = { linux = [\"libacme.so.12\"] }\nsearch-dirs = [\"/a\", \"/b\"]\n";
     let lists = [("acme.symbols", list_of(["acme_function"]))];
     let mut plan = plan_or_fail(manifest, &lists, &Machine::X86_64.target())?;
-    for library in plan
-        .libraries
-        .iter_mut()
-        .filter(|l| l.manifest.id == "acme")
-    {
-        library.manifest.to_mut().family = "cuda".to_owned();
+    for library in plan.libraries.iter_mut().filter(|l| l.library.id == "acme") {
+        library.library.to_mut().family = "cuda".to_owned();
         library.wheel_dirs = vec!["nvidia/cu13/lib".to_owned(), "nvidia/acme/lib".to_owned()];
         says(library);
     }

@@ -40,7 +40,7 @@ fn files_that_a_library_opens_are_preloaded() -> Result<()> {
         }];
         library.newest_major = 12;
         library.root_subdirs = vec!["lib64".to_owned()];
-        library.manifest.to_mut().preload = vec![
+        library.library.to_mut().preload = vec![
             preload("libacme_part.so.", None),
             preload("nvidia/helper/lib/libhelper.so.", None),
             preload("libacme_tool.so", Some("acme_func")),

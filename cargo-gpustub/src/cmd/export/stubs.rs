@@ -154,7 +154,7 @@ fn shared_name(given: Option<&str>, plan: &Plan) -> Result<String> {
     let stubbed = plan.libraries.iter().filter(|library| library.stubbed);
     let ids: Vec<&str> = stubbed
         .clone()
-        .map(|library| library.manifest.id.as_str())
+        .map(|library| library.library.id.as_str())
         .collect();
     let name = given.map_or_else(|| format!("gpustub_{}", ids.join("_")), str::to_owned);
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '+' | '.');
@@ -167,7 +167,7 @@ fn shared_name(given: Option<&str>, plan: &Plan) -> Result<String> {
     let file = format!("lib{name}.so").to_ascii_lowercase();
     let shipped = Library::builtin_ids().filter_map(Library::builtin);
     let link_names = shipped.flat_map(|library| &library.link_names);
-    let real = link_names.chain(stubbed.flat_map(|library| &library.manifest.link_names));
+    let real = link_names.chain(stubbed.flat_map(|library| &library.library.link_names));
     let inside = real.filter(|real| file.contains(&format!("lib{}", real.to_ascii_lowercase())));
     match inside.max_by_key(|real| real.len()) {
         None => Ok(name),
@@ -193,7 +193,7 @@ fn link_directory(
     let host = host_triple();
     let Some(name) = shared else {
         for (library, bytes) in compile::archives(plan, sources, target, &host)? {
-            for link_name in &library.manifest.link_names {
+            for link_name in &library.library.link_names {
                 files.add(&format!("link/lib{link_name}.a"), &bytes)?;
             }
         }
@@ -206,7 +206,7 @@ fn link_directory(
     files.add(&format!("link/lib{name}.api.o"), &shared.client)?;
     let script = templates::render("linker-script", &json!({ "name": name }));
     for library in plan.libraries.iter().filter(|library| library.stubbed) {
-        for link_name in &library.manifest.link_names {
+        for link_name in &library.library.link_names {
             files.add(&format!("link/lib{link_name}.so"), script.as_bytes())?;
         }
     }
@@ -263,7 +263,7 @@ fn next_step(options: &cli::ExportStubs, plan: &Plan, shared: Option<&str>) -> S
         .filter(|library| library.stubbed)
         .flat_map(|library| {
             library
-                .manifest
+                .library
                 .link_names
                 .iter()
                 .map(|name| format!("-l{name}"))

@@ -235,7 +235,7 @@ impl StubSources {
         let mut missing = Vec::new();
         for library in &stub.libraries {
             let mut planned = plan.libraries.iter_mut();
-            let planned = planned.find(|planned| planned.manifest.id == library.library.id);
+            let planned = planned.find(|planned| planned.library.id == library.library.id);
             let Some(planned) = planned else { continue };
             planned
                 .functions

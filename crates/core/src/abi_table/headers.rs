@@ -1,6 +1,6 @@
 //! Compatible versions of headers.
 
-use super::AbiTable;
+use super::{AbiTable, insert_sorted};
 use crate::library::Library;
 use crate::version::{HeaderVersion, Version};
 
@@ -19,11 +19,12 @@ impl HeadersMark {
     /// Mark of a library's stubs in a package that declares these headers.
     /// A user-defined library is `None`.
     pub fn new(library: Option<&Library>, header: Option<HeaderVersion>) -> Self {
-        let depends = |library: &Library| !library.abi.is_empty() || !library.family.is_empty();
         match (header, library) {
             (Some(header), Some(library)) => Self::Version(library.abi.headers_mark(header)),
             (Some(header), None) => Self::Version(AbiTable::default().headers_mark(header)),
-            (None, Some(library)) if depends(library) => Self::Undeclared,
+            (None, Some(library)) if !library.abi.is_empty() || !library.family.is_empty() => {
+                Self::Undeclared
+            }
             (None, _) => Self::Unmarked,
         }
     }
@@ -45,12 +46,15 @@ impl AbiTable {
             Version::new(header.from.major, 0).to_string()
         } else if changes
             .iter()
-            .any(|c| *c > header.from && *c < header.below)
+            .any(|change| *change > header.from && *change < header.below)
         {
             header.to_string()
         } else {
-            let last = changes.into_iter().rfind(|c| *c <= header.from);
-            last.unwrap_or(Version::new(0, 0)).to_string()
+            changes
+                .into_iter()
+                .rfind(|change| *change <= header.from)
+                .unwrap_or(Version::new(0, 0))
+                .to_string()
         }
     }
 
@@ -59,19 +63,18 @@ impl AbiTable {
     pub(crate) fn variant_changes(&self) -> Vec<Version> {
         let mut changes: Vec<Version> = Vec::new();
         for name in &self.names {
-            let mut last = None;
+            let mut previous = None;
             for (version, variant) in &name.variants {
-                let index = changes.partition_point(|change| change < version);
-                let is_change = match (last, *variant) {
-                    (Some(last), Some(variant)) => {
-                        last != variant && !self.is_passed(name.group, last, variant)
+                let is_change = match (previous, *variant) {
+                    (Some(previous), Some(variant)) => {
+                        previous != variant && !self.is_passed(name.group, previous, variant)
                     }
                     _ => false,
                 };
-                if is_change && changes.get(index) != Some(version) {
-                    changes.insert(index, *version);
+                if is_change {
+                    insert_sorted(&mut changes, *version);
                 }
-                last = variant.or(last);
+                previous = variant.or(previous);
             }
         }
         changes

@@ -1,5 +1,6 @@
 use super::*;
 use crate::library::{Library, VersionEncoding};
+use crate::version::HeaderVersion;
 
 const FILE: &str = "\
 @gpustub-abi 1
@@ -63,34 +64,59 @@ list_v3 11.7=1 12.0=! 12.9=1
 /// `from..below=name`, or `!` for a refusal, with `+` and the argument that is null or the adapter; between
 /// them the own name.
 fn entries(name: &str, header: &str) -> String {
-    let (table, wrong) = AbiTable::parse("x.abi", FILE);
-    assert_eq!(wrong, []);
-    let show = |version: i32| match version {
+    let (table, diagnostics) = AbiTable::parse("x.abi", FILE);
+    assert_eq!(diagnostics, []);
+    entries_of(&table, name, header)
+}
+
+fn entries_of(table: &AbiTable, name: &str, header: &str) -> String {
+    let mut words = Vec::new();
+    for entry in table.entries(name, HeaderVersion::parse(header)) {
+        let name = entry.name.as_deref().unwrap_or("!");
+        let adapter = match &entry.adapter {
+            None => String::new(),
+            Some(Adapter::NullArgument(argument)) => format!("+{argument}"),
+            Some(Adapter::Code(code)) => format!("+{code}"),
+        };
+        let reason = match &entry.reason {
+            None => String::new(),
+            Some(reason) => format!(" ({reason})"),
+        };
+        words.push(format!(
+            "{}..{}={name}{adapter}{reason}",
+            decoded(entry.from),
+            decoded(entry.below)
+        ));
+    }
+    words.join(" ")
+}
+
+/// A version code as `major.minor`; empty if it is the end of all versions.
+fn decoded(code: i32) -> String {
+    match code {
         i32::MAX => String::new(),
-        version => format!("{}.{}", version / 1000, version % 1000 / 10),
-    };
-    let shown: Vec<String> = table
-        .entries(name, HeaderVersion::parse(header))
-        .iter()
-        .map(|e| {
-            let name = e.name.as_deref().unwrap_or("!");
-            let adapter = match &e.adapter {
-                None => String::new(),
-                Some(Adapter::NullArgument(at)) => format!("+{at}"),
-                Some(Adapter::Code(code)) => format!("+{code}"),
-            };
-            let reason = e
-                .reason
-                .as_ref()
-                .map_or(String::new(), |r| format!(" ({r})"));
-            format!(
-                "{}..{}={name}{adapter}{reason}",
-                show(e.from),
-                show(e.below)
-            )
-        })
-        .collect();
-    shown.join(" ")
+        code => format!("{}.{}", code / 1000, code % 1000 / 10),
+    }
+}
+
+/// The example of `entries.rs`.
+#[test]
+fn entries_of_a_real_function() {
+    let cudart = Library::builtin("cudart").unwrap();
+    for (header, expected) in [
+        (
+            "12",
+            "0.0..11.0=! 13.0..14.0=cudaGraphAddDependencies+3 14.0..=!",
+        ),
+        (
+            "13",
+            "0.0..11.0=! 11.0..12.3=cudaGraphAddDependencies+dependencies_without_data \
+             12.3..13.0=cudaGraphAddDependencies_v2 14.0..=!",
+        ),
+    ] {
+        let entries = entries_of(&cudart.abi, "cudaGraphAddDependencies", header);
+        assert_eq!(entries, expected, "headers {header}");
+    }
 }
 
 #[test]
@@ -191,30 +217,26 @@ fn only_names_of_the_same_variant_are_bound() {
 #[test]
 fn marked_names_are_bound_without_the_mark() {
     let text = "@gpustub-abi 1\n@headers 5.5 6.4 7.2\n@renamed _v2 6.0 7.0\n\nb 5.5=1 7.0=2\nb_v2 6.0=2 7.0=-\n";
-    let (table, wrong) = AbiTable::parse("x.abi", text);
-    assert_eq!(wrong, []);
-    let entries = |name: &str| -> Vec<_> {
-        let entries = table.entries(name, HeaderVersion::parse("6.4"));
-        let entries = entries.into_iter();
-        entries.map(|e| (e.from, e.below, e.name)).collect()
-    };
-    let bound = |name: &str| Some(name.to_owned());
+    let (table, diagnostics) = AbiTable::parse("x.abi", text);
+    assert_eq!(diagnostics, []);
     for (name, plain) in [("a_v2", "a"), ("a_v2_64", "a_64"), ("a_v2_v2", "a_v2")] {
-        let expected = [(5000, 6000, bound(plain)), (7000, 8000, bound(plain))];
-        assert_eq!(entries(name), expected, "{name}");
-        assert!(table.contains(name) && !table.depends_on_headers(name));
-        let exported = |minor| table.is_exported_in(name, Version::new(minor, 0));
         assert_eq!(
-            [exported(5), exported(6), exported(7)],
+            entries_of(&table, name, "6.4"),
+            format!("5.0..6.0={plain} 7.0..8.0={plain}"),
+            "{name}"
+        );
+        assert!(table.contains(name) && !table.depends_on_headers(name));
+        assert_eq!(
+            [5, 6, 7].map(|major| table.is_exported_in(name, Version::new(major, 0))),
             [false, true, false]
         );
     }
     for name in ["a", "a_64", "a_v2_32", "_v"] {
-        assert_eq!(entries(name), [], "{name}");
+        assert_eq!(entries_of(&table, name, "6.4"), "", "{name}");
         assert!(!table.contains(name));
     }
     // A name of the table has its own variants.
-    assert_eq!(entries("b_v2"), [(7000, 8000, bound("b"))]);
+    assert_eq!(entries_of(&table, "b_v2", "6.4"), "7.0..8.0=b");
 }
 
 #[test]
@@ -266,14 +288,21 @@ fn malformed_lines_are_reported() {
         ),
     ] {
         let text = format!("@gpustub-abi 1\n@headers 11.8 12.0\n{line}\n");
-        let (_, wrong) = AbiTable::parse("x.abi", &text);
-        assert_eq!(wrong.len(), 1, "{line:?}: {wrong:?}");
-        assert!(wrong[0].message.starts_with(message), "{wrong:?}");
-        let explained = wrong[0].help.iter().any(|h| h.contains("0 to 5"));
+        let (_, diagnostics) = AbiTable::parse("x.abi", &text);
+        let [error] = &diagnostics[..] else {
+            panic!("{line:?}: {diagnostics:?}");
+        };
+        assert!(error.message.starts_with(message), "{error:?}");
         let relations = ["@null-argument", "@passes", "@adapter", "@refused"];
         let is_relation = relations.iter().any(|keyword| line.contains(keyword));
-        let is_line = wrong[0].message.starts_with("line") && is_relation;
-        assert_eq!(explained, is_line, "{wrong:?}");
+        assert_eq!(
+            error
+                .help
+                .as_ref()
+                .is_some_and(|help| help.contains("0 to 5")),
+            is_relation && error.message.starts_with("line"),
+            "{error:?}"
+        );
     }
     assert_eq!(AbiTable::parse("x.abi", "").1, []);
 }
@@ -281,8 +310,8 @@ fn malformed_lines_are_reported() {
 #[test]
 fn releases_follow_from_own_numbers() {
     let text = "@gpustub-abi 1\n@headers 11.7 11.8 12.0\n@own-versions 10.7.2 10.9.0 11.0.1\n";
-    let (table, wrong) = AbiTable::parse("x.abi", text);
-    assert_eq!(wrong, []);
+    let (table, diagnostics) = AbiTable::parse("x.abi", text);
+    assert_eq!(diagnostics, []);
     // Each update of a release is above the last one of the release before.
     let expected = [
         (10_000, 11_070),
@@ -293,8 +322,8 @@ fn releases_follow_from_own_numbers() {
     assert_eq!(table.releases(), expected);
     assert_eq!(AbiTable::default().releases(), []);
     let text = "@gpustub-abi 1\n@headers 12.1 12.2\n@drivers 12.1=530 12.2=535 -=595\n";
-    let (table, wrong) = AbiTable::parse("x.abi", text);
-    assert_eq!(wrong, []);
+    let (table, diagnostics) = AbiTable::parse("x.abi", text);
+    assert_eq!(diagnostics, []);
     let expected = [(530, 12_010), (535, 12_020), (595, 0)];
     assert_eq!(table.releases(), expected);
     for library in Library::builtin_ids().filter_map(Library::builtin) {

@@ -18,10 +18,10 @@ impl Library {
     }
 
     fn read_builtin(id: &str) -> Option<Self> {
-        let text = &LIBRARIES[Self::index(id)?];
+        let shipped = &LIBRARIES[Self::index(id)?];
         let file = format!("{id}.toml");
-        let mut library = Self::parse(&file, text.manifest, text.symbols, text.abi).0?;
-        library.errors = text.errors;
+        let mut library = Self::parse(&file, shipped.manifest, shipped.symbols, shipped.abi).0?;
+        library.errors = shipped.errors;
         library.inherit_search_keys();
         Some(library)
     }
@@ -33,7 +33,7 @@ impl Library {
 
     /// The ids of all shipped libraries, sorted.
     pub fn builtin_ids() -> impl Iterator<Item = &'static str> {
-        LIBRARIES.iter().map(|l| l.id)
+        LIBRARIES.iter().map(|library| library.id)
     }
 
     /// Majors that `header-version` may name, newest first: those of the library, and of its toolkit, whose
@@ -67,13 +67,19 @@ impl Library {
     /// release is unknown.
     pub fn last_release_before(&self, header: HeaderVersion) -> Option<Version> {
         let version = header.from;
-        let is_known = |known: &Version| known.major == version.major && *known >= version;
-        if version.minor == 0 || self.symbols.releases.iter().any(is_known) {
+        let is_listed = self
+            .symbols
+            .releases
+            .iter()
+            .any(|release| release.major == version.major && *release >= version);
+        if version.minor == 0 || is_listed {
             return None;
         }
         let releases = self.toolkit_releases();
         let is_complete = releases.last()?.major > version.major;
-        let last = releases.iter().rfind(|one| one.major == version.major)?;
-        (is_complete && *last < version).then_some(*last)
+        let last_release = *releases
+            .iter()
+            .rfind(|release| release.major == version.major)?;
+        (is_complete && last_release < version).then_some(last_release)
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{Library, LoadName};
 use crate::symbols::Symbol;
+use crate::version::Version;
 
 /// A function in the library with a load name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,26 +23,35 @@ impl Library {
     /// Functions of the library with this load name, sorted: those of the releases with its major, or all
     /// if the name has no major or the list has no such release.
     pub fn exports<'a>(&'a self, os: &str, file: &'a str) -> Vec<Export<'a>> {
-        let majors: Vec<Option<u32>> = (self.load_names_like(os, file).iter())
-            .map(|name| name.major)
-            .collect();
-        let is_of_major = |major: &u32| majors.contains(&Some(*major));
+        let load_names = self.load_names_like(os, file);
         let mut releases = self.symbols.releases.clone();
-        releases.retain(|release| is_of_major(&release.major));
-        let is_there = |symbol: &Symbol| {
-            let mut ranges = symbol.releases.iter();
-            symbol.releases.is_empty()
-                || releases.is_empty()
-                || ranges.any(|(a, b)| releases.iter().any(|one| (*a..=*b).contains(one)))
-        };
+        releases.retain(|release| {
+            load_names
+                .iter()
+                .any(|name| name.major == Some(release.major))
+        });
         // `libcudart.so` is a link: its soname is that of its target, whose major is unknown.
         let soname = Some(file).filter(|file| self.versioned_by_soname && file.contains(".so."));
-        let functions = self.symbols.functions().filter(|symbol| is_there(symbol));
-        functions
-            .map(|symbol| Export {
-                name: &symbol.name,
-                version: symbol.version.as_deref().or(soname),
-            })
-            .collect()
+        let mut exports = Vec::new();
+        for symbol in self.symbols.functions() {
+            if is_in_any(symbol, &releases) {
+                exports.push(Export {
+                    name: &symbol.name,
+                    version: symbol.version.as_deref().or(soname),
+                });
+            }
+        }
+        exports
     }
+}
+
+/// Whether the library of one of these releases has the symbol; of no releases, whether one may have it.
+fn is_in_any(symbol: &Symbol, releases: &[Version]) -> bool {
+    symbol.releases.is_empty()
+        || releases.is_empty()
+        || symbol.releases.iter().any(|(first, last)| {
+            releases
+                .iter()
+                .any(|release| (*first..=*last).contains(release))
+        })
 }

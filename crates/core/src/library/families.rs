@@ -22,8 +22,8 @@ struct Family {
 impl Library {
     /// Fills in the search keys of the family that the manifest of a shipped library leaves out.
     pub(super) fn inherit_search_keys(&mut self) {
-        static READ: OnceLock<Vec<Family>> = OnceLock::new();
-        let families = READ.get_or_init(|| families(FAMILIES).0);
+        static SHIPPED: OnceLock<Vec<Family>> = OnceLock::new();
+        let families = SHIPPED.get_or_init(|| families(FAMILIES).0);
         let Some(family) = families.iter().find(|family| family.id == self.family) else {
             return;
         };
@@ -51,15 +51,15 @@ fn families(text: &str) -> (Vec<Family>, Vec<Diagnostic>) {
             let Some(table) = decoder.table(&value, &KEYS) else {
                 continue;
             };
-            let mut list = |key| match table.get(key) {
+            let [root_env, roots, root_subdirs] = KEYS.map(|key| match table.get(key) {
                 Some(value) => values(&decoder.strings(&value)),
                 None => Vec::new(),
-            };
+            });
             families.push(Family {
                 id: id.to_owned(),
-                root_env: list("root-env"),
-                roots: list("roots"),
-                root_subdirs: list("root-subdirs"),
+                root_env,
+                roots,
+                root_subdirs,
             });
         }
     }

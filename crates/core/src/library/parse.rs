@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::{
-    Fallback, Hook, HookKind, Library, LoadName, Out, Preload, Returns, Role, StatusCodes,
+    Fallback, Hook, HookKind, Library, LoadName, Out, Preload, Returns, Role, Status,
     VersionEncoding, VersionProbe, VersionQuery, is_id, plain_load_names,
 };
 use crate::abi_table::AbiTable;
@@ -137,42 +137,39 @@ impl Reader<'_, '_> {
     /// All fields except the symbols. `None` if a mandatory key is missing, which has been reported.
     fn library(&mut self, top: &Table<'_>) -> Option<Library> {
         self.decoder.check_keys(top, &KEYS);
-        let mut required = |key: &str| self.decoder.required(top, key, &(0..0));
-        let id = required("id");
-        let title = required("title");
-        let role = required("role");
-        let link_names = required("link-names");
-        let load_names = required("load-names");
-        let status = required("status");
+        let [id, title, role, link_names, load_names, status] =
+            ["id", "title", "role", "link-names", "load-names", "status"]
+                .map(|key| self.decoder.required(top, key, &(0..0)));
         let title = self.decoder.string(&title?)?.value;
         let role = self.decoder.one_of(&role?, &ROLES)?;
         let id = self.id(&id?)?;
         let link_names = self.strings(link_names);
         let load_names = plain_load_names(&self.decoder.load_names(&load_names?, load_name));
         self.check_order(top, &load_names);
-        let (codes, string) = self.status(&status?)?;
+        let (status, status_string) = self.status(&status?)?;
         let search = match top.get("search") {
             Some(value) => self.decoder.table(&value, &SEARCH),
             None => None,
         };
-        let mut dirs = |key: &str| self.strings(search.as_ref().and_then(|table| table.get(key)));
+        let [
+            wheel_dirs,
+            root_env,
+            roots,
+            root_subdirs,
+            dirs_before_loader,
+            dirs_after_loader,
+        ] = SEARCH.map(|key| self.strings(search.as_ref().and_then(|table| table.get(key))));
         Some(Library {
-            wheel_dirs: dirs("wheel-dirs"),
-            root_env: dirs("root-env"),
-            roots: dirs("roots"),
-            root_subdirs: dirs("root-subdirs"),
-            dirs_before_loader: dirs("dirs-before-loader"),
-            dirs_after_loader: dirs("dirs-after-loader"),
+            wheel_dirs,
+            root_env,
+            roots,
+            root_subdirs,
+            dirs_before_loader,
+            dirs_after_loader,
             preload: self.preload(top),
             toolkit_version_from: self.toolkit_version_from(top),
-            independent_major: match top.get("independent-major") {
-                Some(value) => self.decoder.boolean(&value)?,
-                None => false,
-            },
-            has_32_bit: match top.get("has-32-bit") {
-                Some(value) => self.decoder.boolean(&value)?,
-                None => false,
-            },
+            independent_major: self.flag(top, "independent-major")?,
+            has_32_bit: self.flag(top, "has-32-bit")?,
             versioned_by_soname: match top.get("symbol-version") {
                 Some(value) => self.decoder.one_of(&value, &SYMBOL_VERSIONS)?,
                 None => false,
@@ -193,16 +190,23 @@ impl Reader<'_, '_> {
             abi: AbiTable::default(),
             hooks: self.hooks(top),
             fallback_symbols: self.fallback_symbols(top),
-            string: string.replace("{title}", &title),
+            status,
+            status_string: status_string.replace("{title}", &title),
             errors: "",
             id,
             title,
             role,
             link_names,
             load_names,
-            codes,
             symbols: SymbolList::default(),
         })
+    }
+
+    fn flag(&mut self, top: &Table<'_>, key: &str) -> Option<bool> {
+        match top.get(key) {
+            Some(value) => self.decoder.boolean(&value),
+            None => Some(false),
+        }
     }
 
     fn strings(&mut self, value: Option<Value<'_>>) -> Vec<String> {
@@ -243,13 +247,11 @@ impl Reader<'_, '_> {
         let Some(value) = top.get("toolkit-version-from") else {
             return Vec::new();
         };
-        let mut probes = Vec::new();
-        for one in self.decoder.list(&value, "a list of strings and tables") {
-            if let Some(probe) = self.version_probe(&one) {
-                probes.push(probe);
-            }
-        }
+        let probes = self.decoder.list(&value, "a list of strings and tables");
         probes
+            .iter()
+            .filter_map(|probe| self.version_probe(probe))
+            .collect()
     }
 
     fn version_probe(&mut self, value: &Value<'_>) -> Option<VersionProbe> {
@@ -293,9 +295,11 @@ impl Reader<'_, '_> {
 
     /// Checks the order: newest major first, unversioned names last.
     fn check_order(&mut self, top: &Table<'_>, names: &ByName<Vec<LoadName>>) {
-        // `None` orders before every major, so descending puts it last.
-        let sorted = |names: &Vec<LoadName>| names.is_sorted_by(|a, b| a.major >= b.major);
-        for (system, _) in names.iter().filter(|(_, names)| !sorted(names)) {
+        for (system, names) in names {
+            // `None` orders before every major, so descending puts it last.
+            if names.is_sorted_by(|a, b| a.major >= b.major) {
+                continue;
+            }
             let span = top.get("load-names").map_or(0..0, |value| value.key_span);
             let message = format!(
                 "the load names for {system} are not ordered newest major first, unversioned last"
@@ -304,21 +308,17 @@ impl Reader<'_, '_> {
         }
     }
 
-    fn status(&mut self, value: &Value<'_>) -> Option<(StatusCodes, String)> {
+    fn status(&mut self, value: &Value<'_>) -> Option<(Status, String)> {
         let table = self.decoder.table(value, &STATUS)?;
-        let mut required = |key: &str| self.decoder.required(&table, key, &value.key_span);
-        let library_missing = required("library-missing");
-        let missing = required("missing");
-        let refused = required("refused");
-        let unloading = required("unloading");
-        let string = required("string");
-        let codes = StatusCodes {
+        let [library_missing, missing, refused, unloading, string] =
+            STATUS.map(|key| self.decoder.required(&table, key, &value.key_span));
+        let status = Status {
             library_missing: self.code(&library_missing?)?,
             missing: self.code(&missing?)?,
             refused: self.code(&refused?)?,
             unloading: self.code(&unloading?)?,
         };
-        Some((codes, self.decoder.string(&string?)?.value))
+        Some((status, self.decoder.string(&string?)?.value))
     }
 
     fn code(&mut self, value: &Value<'_>) -> Option<i32> {
@@ -407,24 +407,24 @@ impl Reader<'_, '_> {
 
     fn returns(&mut self, value: &Value<'_>) -> Option<Returns> {
         if value.is_string() {
-            let names = [
-                ("string", 0),
-                ("null", 1),
-                ("void", 2),
-                ("error-name", 3),
-                ("error-string", 4),
-            ];
-            let kinds = [
+            let classes = [
                 Returns::String,
                 Returns::Null,
                 Returns::Void,
                 Returns::ErrorName,
                 Returns::ErrorString,
             ];
+            let indexes = [
+                ("string", 0),
+                ("null", 1),
+                ("void", 2),
+                ("error-name", 3),
+                ("error-string", 4),
+            ];
             return self
                 .decoder
-                .one_of(value, &names)
-                .map(|index: usize| kinds[index].clone());
+                .one_of(value, &indexes)
+                .map(|index: usize| classes[index].clone());
         }
         let keys = ["value", "zeroed-struct", "unknown-error"];
         let table = self.decoder.table(value, &keys)?;
@@ -473,9 +473,9 @@ impl Reader<'_, '_> {
     fn fallback_symbols(&mut self, top: &Table<'_>) -> ByName<String> {
         let mut symbols = ByName::new();
         for (name, value) in self.functions(top, "fallback-symbols") {
-            if let Some(other) = self.decoder.string(&value) {
-                self.check_function(&other.value, other.span);
-                symbols.insert(name, other.value);
+            if let Some(symbol) = self.decoder.string(&value) {
+                self.check_function(&symbol.value, symbol.span);
+                symbols.insert(name, symbol.value);
             }
         }
         symbols

@@ -2,7 +2,6 @@ use gpustub_manifests::LIBRARIES;
 
 use super::*;
 use crate::diag::{LineColumn, line_column};
-use crate::version::Version;
 
 const SYMBOLS: &str = "\
 @gpustub-symbols 1
@@ -76,13 +75,17 @@ fn headers_have_the_majors_of_the_toolkit() {
     assert_eq!(cudnn.header_majors("linux"), cudnn.majors("linux"));
 }
 
+fn outs(outs: &[(u8, OutKind)]) -> Vec<Out> {
+    outs.iter().map(|&(arg, kind)| Out { arg, kind }).collect()
+}
+
 #[test]
 fn reads_a_whole_manifest() {
     let (library, diagnostics) = Library::parse("acme.toml", MANIFEST, SYMBOLS, ABI);
     assert_eq!(diagnostics, []);
     let library = library.unwrap();
-    assert_eq!(library.string, "Acme library is not installed");
-    assert_eq!(library.codes.unloading, -4);
+    assert_eq!(library.status_string, "Acme library is not installed");
+    assert_eq!(library.status.unloading, -4);
     assert_eq!(
         library.version_query,
         Some(VersionQuery {
@@ -97,11 +100,6 @@ fn reads_a_whole_manifest() {
     assert_eq!(library.load_names["linux"][2].major, None);
     assert_eq!(library.majors("linux"), [12, 11]);
     assert_eq!(library.root_subdirs, ["targets/{arch}-linux/lib"]);
-    let outs = |outs: &[(u8, OutKind)]| {
-        outs.iter()
-            .map(|&(arg, kind)| Out { arg, kind })
-            .collect::<Vec<_>>()
-    };
     let expected = [
         (
             "acmeCount",
@@ -276,16 +274,13 @@ fn errors_have_the_location_of_the_mistake() {
         let text = MANIFEST.replacen(from, to, 1);
         assert_ne!(text, MANIFEST, "{from}");
         let (library, diagnostics) = Library::parse("acme.toml", &text, SYMBOLS, ABI);
-        let shown: Vec<String> = diagnostics
-            .iter()
-            .map(|d| {
-                let start = d.origin.as_ref().map_or(0, |origin| origin.span.start);
-                let LineColumn { line, column } = line_column(&text, start);
-                format!("{line}:{column} {} {}", d.code.id, d.message)
-            })
-            .collect();
-        assert_eq!(shown.len(), 1, "{to:?}: {shown:#?}");
-        assert!(shown[0].starts_with(expected), "{to:?}: {shown:?}");
+        let [error] = &diagnostics[..] else {
+            panic!("{to:?}: {diagnostics:#?}");
+        };
+        let start = error.origin.as_ref().map_or(0, |origin| origin.span.start);
+        let LineColumn { line, column } = line_column(&text, start);
+        let message = format!("{line}:{column} {} {}", error.code.id, error.message);
+        assert!(message.starts_with(expected), "{to:?}: {message}");
         assert!(library.is_none());
     }
 }
@@ -346,16 +341,17 @@ fn ids_become_names() {
 fn all_shipped_manifests_read() {
     let ids: Vec<_> = Library::builtin_ids().collect();
     assert!(ids.is_sorted_by(|a, b| a < b));
-    for text in LIBRARIES {
-        let (library, diagnostics) = Library::parse(text.id, text.manifest, text.symbols, text.abi);
-        assert_eq!(diagnostics, [], "{}", text.id);
+    for shipped in LIBRARIES {
+        let (library, diagnostics) =
+            Library::parse(shipped.id, shipped.manifest, shipped.symbols, shipped.abi);
+        assert_eq!(diagnostics, [], "{}", shipped.id);
         let library = library.unwrap();
-        assert_eq!(library.id, text.id);
+        assert_eq!(library.id, shipped.id);
         for name in library.abi.names() {
             assert!(
                 !library.symbols.lookup(name).is_empty(),
                 "{}: {name}",
-                text.id
+                shipped.id
             );
         }
         assert!(
@@ -363,22 +359,23 @@ fn all_shipped_manifests_read() {
                 .driver
                 .is_none_or(|driver| ids.contains(&driver.as_str())),
             "{}",
-            text.id
+            shipped.id
         );
-        assert!(library.symbols.functions().count() > 10, "{}", text.id);
+        assert!(library.symbols.functions().count() > 10, "{}", shipped.id);
         let names_errors = library.fallbacks.iter().any(|(_, f)| f.names_error());
-        assert_eq!(names_errors, !text.errors.is_empty(), "{}", text.id);
-        let errors = text.errors.lines().filter(|line| !line.starts_with('#'));
-        let codes: Vec<i32> = errors
-            .map(|line| {
-                let (code, name) = line.split_once(' ').unwrap();
-                let in_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-                assert!(name.chars().all(in_name), "{}: {name}", text.id);
-                code.parse().unwrap()
-            })
-            .collect();
-        assert!(codes.is_sorted_by(|a, b| a < b), "{}", text.id);
-        assert!(library.load_names.contains_key("linux"), "{}", text.id);
+        assert_eq!(names_errors, !shipped.errors.is_empty(), "{}", shipped.id);
+        let mut codes: Vec<i32> = Vec::new();
+        for line in shipped.errors.lines().filter(|line| !line.starts_with('#')) {
+            let (code, name) = line.split_once(' ').unwrap();
+            assert!(
+                name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'),
+                "{}: {name}",
+                shipped.id
+            );
+            codes.push(code.parse().unwrap());
+        }
+        assert!(codes.is_sorted_by(|a, b| a < b), "{}", shipped.id);
+        assert!(library.load_names.contains_key("linux"), "{}", shipped.id);
     }
     assert_eq!(Library::builtin("no-such-library"), None);
 }
@@ -389,9 +386,13 @@ fn toolkit_releases_have_the_last_of_each_major() {
         let library = Library::builtin(id).unwrap();
         let releases = library.toolkit_releases();
         for version in library.abi.headers() {
-            let in_major = |release: &&Version| release.major == version.major;
-            let last = releases.iter().rfind(in_major);
-            assert!(last.is_some_and(|last| last >= version), "{id}: {version}");
+            let last_release = releases
+                .iter()
+                .rfind(|release| release.major == version.major);
+            assert!(
+                last_release.is_some_and(|release| release >= version),
+                "{id}: {version}"
+            );
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::by_name::ByName;
 use crate::decode::{Decoder, Table, Value};
 use crate::diag::{Diagnostic, INVALID_VALUE};
 use crate::fields;
-use crate::library::{Out, StatusCodes, is_id};
+use crate::library::{Out, Status, is_id};
 use crate::reserved::{self, Owner};
 use crate::spanned::Spanned;
 use crate::suggest::nearest;
@@ -233,7 +233,7 @@ fn custom(decoder: &mut Decoder<'_>, id: &str, table: &Table<'_>) -> Custom {
         let status = fallback
             .get("status")
             .and_then(|value| decoder.status(&value));
-        custom.codes = status.map(StatusCodes::all);
+        custom.status = status.map(Status::all);
         let text = fallback
             .get("string")
             .and_then(|value| decoder.string(&value));
@@ -241,7 +241,7 @@ fn custom(decoder: &mut Decoder<'_>, id: &str, table: &Table<'_>) -> Custom {
             let message = format!("`stub.{id}.fallback.string` has a NUL in it");
             decoder.error(&INVALID_VALUE, text.span.clone(), message);
         }
-        custom.text = text.map(|text| text.value);
+        custom.status_string = text.map(|text| text.value);
     }
     if let Some(functions) = table.get("zero-out").and_then(|value| decoder.map(&value)) {
         custom.zero_out = zero_out(decoder, &functions);

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use gpustub_manifests::LIBRARIES;
@@ -32,11 +33,12 @@ struct LeftOut<'a> {
     unspellable: Vec<&'a str>,
 }
 
-/// Whether an assembler accepts it as a label: not a number, not a local label (`.L…`), no operator.
+/// Whether an assembler accepts a name as a label: not a number, not a local label (`.L…`), no operator.
 fn is_label(name: &str) -> bool {
-    let inner = |b: &u8| matches!(b, b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'$' | b'.');
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-        && name.as_bytes().iter().all(inner)
+        && name.bytes().all(
+            |byte| matches!(byte, b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'$' | b'.'),
+        )
 }
 
 define_id! {
@@ -64,10 +66,10 @@ impl Specs {
         if spec == self.list[plain] {
             return plain;
         }
-        let found = self
+        let position = self
             .sorted
             .binary_search_by(|&number| self.list[number].cmp(&spec));
-        match found {
+        match position {
             Ok(index) => self.sorted[index],
             Err(index) => {
                 let id = self.list.push(spec);
@@ -114,10 +116,10 @@ struct Selection<'a> {
 impl Selection<'static> {
     /// Selection of a shipped library: made once, since a workspace requests it in each of its packages.
     fn shipped(library: &'static Library) -> &'static Self {
-        static MADE: [OnceLock<Selection<'_>>; LIBRARIES.len()] =
+        static SELECTIONS: [OnceLock<Selection<'_>>; LIBRARIES.len()] =
             [const { OnceLock::new() }; LIBRARIES.len()];
         let index = Library::index(&library.id);
-        MADE[index.expect("a shipped library")].get_or_init(|| Selection::new(library))
+        SELECTIONS[index.expect("a shipped library")].get_or_init(|| Selection::new(library))
     }
 }
 
@@ -127,20 +129,19 @@ impl<'a> Selection<'a> {
         let mut specs = Specs::new();
         let mut fallbacks = Ascending::new(&library.fallbacks);
         let mut functions = Vec::new();
-        for same in library.symbols.symbols.chunk_by(|a, b| a.name == b.name) {
-            if is_of_every_image(&same[0].name) {
+        for versions in library.symbols.symbols.chunk_by(|a, b| a.name == b.name) {
+            if is_of_every_image(&versions[0].name) {
                 continue;
             }
-            let Some(symbol) = callable(same, &mut left_out) else {
+            let Some(symbol) = callable(versions, &mut left_out) else {
                 continue;
             };
             let name = symbol.name.as_str();
-            // The per-thread default stream variants have the parameters of the plain ones.
-            let plain = || {
-                let stem = name.strip_suffix("_ptds").or(name.strip_suffix("_ptsz"));
-                stem.and_then(|stem| library.fallbacks.get(stem))
-            };
-            let fallback = fallbacks.get(name).or_else(plain);
+            let fallback = fallbacks.get(name).or_else(|| {
+                // The per-thread default stream variants have the parameters of the plain ones.
+                let stem = name.strip_suffix("_ptds").or(name.strip_suffix("_ptsz"))?;
+                library.fallbacks.get(stem)
+            });
             let in_abi_table = library.abi.contains(name);
             let hook = library.hooks.get(name);
             let fallback_symbol = library.fallback_symbols.get(name);
@@ -216,24 +217,17 @@ impl Planner<'_> {
         }
         if functions.is_empty() && left_out.data.is_empty() && left_out.thread_local.is_empty() {
             let message = format!("the symbol list of `{id}` has no function to stub");
-            let place = stub
-                .custom
-                .symbols
-                .as_ref()
-                .map_or(&stub.id.span, |path| &path.span);
-            self.add(Diagnostic::error(&MALFORMED_SYMBOL_LIST, message), place);
+            self.add(
+                Diagnostic::error(&MALFORMED_SYMBOL_LIST, message),
+                list_span(stub),
+            );
         }
     }
 
     /// Reports all symbols that get no stub.
     fn report(&mut self, stub: &Stub, left_out: &LeftOut<'_>) {
         let id = &stub.id.value;
-        let place = stub
-            .custom
-            .symbols
-            .as_ref()
-            .map_or(&stub.id.span, |path| &path.span)
-            .clone();
+        let span = list_span(stub);
         // Users can fix a list that they gave, but not a shipped one.
         let level = if stub.custom.symbols.is_some() {
             Level::Error
@@ -252,18 +246,18 @@ impl Planner<'_> {
                 weak.len(),
                 listing(weak)
             );
-            self.add(Diagnostic::note(&WEAK_SYMBOL, message), &place);
+            self.add(Diagnostic::note(&WEAK_SYMBOL, message), span);
         }
         for (kind, names) in [("data", data), ("thread-local data", thread_local)] {
             if !names.is_empty() {
                 let message = format!("`{id}` has {kind} in its list: {}", listing(names));
                 let help = "only functions can be stubbed, data requires linking the library: \
                             remove these lines if the program does not use them";
-                let found = Diagnostic {
+                let diagnostic = Diagnostic {
                     level,
                     ..Diagnostic::error(&DATA_SYMBOL, message)
                 };
-                self.add(found.help(help), &place);
+                self.add(diagnostic.help(help), span);
             }
         }
         if !unspellable.is_empty() {
@@ -272,12 +266,20 @@ impl Planner<'_> {
                 listing(unspellable).escape_debug()
             );
             let help = "a label has letters, digits, `_`, `$` and `.`: remove these lines";
-            let found = Diagnostic {
+            let diagnostic = Diagnostic {
                 level,
                 ..Diagnostic::error(&INVALID_SYMBOL_NAME, message)
             };
-            self.add(found.help(help), &place);
+            self.add(diagnostic.help(help), span);
         }
+    }
+}
+
+/// Location of a stub's symbol list in `GpuStub.toml`; of a shipped list, that of the stub.
+fn list_span(stub: &Stub) -> &Range<usize> {
+    match &stub.custom.symbols {
+        Some(path) => &path.span,
+        None => &stub.id.span,
     }
 }
 
@@ -290,9 +292,9 @@ fn with_returns(fallback: Option<&Fallback>, returns: Option<&Returns>) -> Fallb
     fallback
 }
 
-/// Entry of a name that gets a stub.
-fn callable<'a>(same: &'a [Symbol], left_out: &mut LeftOut<'a>) -> Option<&'a Symbol> {
-    let symbol = same
+/// Of the versions of a symbol, the one that gets a stub.
+fn callable<'a>(versions: &'a [Symbol], left_out: &mut LeftOut<'a>) -> Option<&'a Symbol> {
+    let symbol = versions
         .iter()
         .max_by_key(|symbol| (!symbol.kind.is_data(), !symbol.compat))?;
     // The program has its own copy of an inline function (or of its vtable), and a stub would

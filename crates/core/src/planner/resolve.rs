@@ -11,13 +11,13 @@ use crate::diag::{
 };
 #[cfg(feature = "tools")]
 use crate::imports::wrong_header;
-use crate::library::{Library, Returns, Role, StatusCodes, plain_load_names};
+use crate::library::{Library, Returns, Role, Status, plain_load_names};
 use crate::manifest::Stub;
 use crate::plan::symbol_list_path;
 use crate::reserved::{Owner, owner};
 use crate::spanned::{Spanned, values};
 use crate::suggest::nearest;
-use crate::symbols::{Symbol, SymbolList};
+use crate::symbols::SymbolList;
 use crate::text::join;
 
 impl Planner<'_> {
@@ -27,7 +27,7 @@ impl Planner<'_> {
         let mut library = match Library::builtin(&stub.id.value) {
             Some(library) if custom.is_empty() => return Some(Cow::Borrowed(library)),
             Some(library) => library.clone(),
-            None if self.describes_own(stub) => own(&stub.id.value),
+            None if self.is_described(stub) => user_defined(&stub.id.value),
             None => return None,
         };
         if let Some(path) = &custom.symbols {
@@ -45,16 +45,16 @@ impl Planner<'_> {
         if !custom.link_names.is_empty() {
             library.link_names = values(&custom.link_names);
         }
-        if let Some(codes) = custom.codes {
-            library.codes = codes;
+        if let Some(status) = custom.status {
+            library.status = status;
             // "Every function, whatever the reason": removes the manifest's exceptions.
             library
                 .fallbacks
                 .values_mut()
                 .for_each(|fallback| fallback.status_if_missing = None);
         }
-        if let Some(text) = &custom.text {
-            library.string.clone_from(text);
+        if let Some(string) = &custom.status_string {
+            library.status_string.clone_from(string);
         }
         for (name, outs) in &custom.zero_out {
             if library.symbols.lookup(name).is_empty() {
@@ -70,7 +70,7 @@ impl Planner<'_> {
     }
 
     /// Whether the table fully describes a library that is not shipped.
-    fn describes_own(&mut self, stub: &Stub) -> bool {
+    fn is_described(&mut self, stub: &Stub) -> bool {
         let id = &stub.id.value;
         let example = match (
             stub.custom.load_names.is_empty(),
@@ -80,7 +80,7 @@ impl Planner<'_> {
             (true, true) => {
                 let message = format!("unknown library `{id}`");
                 let help = match nearest(id, Library::builtin_ids()) {
-                    Some(near) => format!("did you mean `{near}`?"),
+                    Some(shipped) => format!("did you mean `{shipped}`?"),
                     None => format!(
                         "known libraries are {}; for another one run `cargo gpustub add {id} --from path/to/the/library`",
                         join(&Library::builtin_ids().collect::<Vec<_>>(), ", ")
@@ -120,17 +120,18 @@ impl Planner<'_> {
         };
         let (mut list, diagnostics) =
             SymbolList::parse(&symbol_list_path(&self.manifest.file, &path.value), text);
-        let broken = has_errors(&diagnostics);
+        let is_broken = has_errors(&diagnostics);
         self.diagnostics.extend(diagnostics);
-        if broken {
+        if is_broken {
             return None;
         }
         self.check_reserved(stub, path, text, &list);
-        // Else in registers, which are zeroed with the result.
-        let in_memory = !self.target.returns_floats_in_registers();
-        for symbol in list.symbols.iter_mut().filter(|_| in_memory) {
-            if let Some(Returns::ZeroedHfa(size)) = symbol.returns {
-                symbol.returns = Some(Returns::ZeroedStruct(size));
+        // Registers are zeroed with the result.
+        if !self.target.returns_floats_in_registers() {
+            for symbol in &mut list.symbols {
+                if let Some(Returns::ZeroedHfa(size)) = symbol.returns {
+                    symbol.returns = Some(Returns::ZeroedStruct(size));
+                }
             }
         }
         Some(list)
@@ -146,40 +147,53 @@ impl Planner<'_> {
     ) {
         let id = &stub.id.value;
         let allowed = &stub.custom.allowed_symbols;
-        let is_allowed = |name: &str| allowed.iter().any(|one| one.value == name);
         let (mut of_runtime, mut of_image) = (Vec::new(), Vec::new());
-        let has_stub = |symbol: &&Symbol| !symbol.is_weak_cxx();
-        for Symbol { name, .. } in list.functions().filter(has_stub) {
-            match owner(name) {
-                Some(Owner::Runtime) if !is_allowed(name) => of_runtime.push(name.as_str()),
-                Some(Owner::Image) => of_image.push(name.as_str()),
+        for symbol in list.functions() {
+            // The list's weak C++ symbols get no stub.
+            if symbol.is_weak_cxx() {
+                continue;
+            }
+            match owner(&symbol.name) {
+                Some(Owner::Runtime) if allowed.iter().all(|name| name.value != symbol.name) => {
+                    of_runtime.push(symbol.name.as_str());
+                }
+                Some(Owner::Image) => of_image.push(symbol.name.as_str()),
                 _ => {}
             }
         }
         let file = symbol_list_path(&self.manifest.file, &path.value);
-        let mut refuse = |names: &[&str], what: &str, label: &str, help: String| {
-            if let [first, ..] = names {
-                let message = format!("the symbol list of `{id}` has {what}: {}", listing(names));
-                let error = Diagnostic::error(&RESERVED_SYMBOL, message).label(label);
-                let error = error.with_origin(&file, line_of(text, first)).help(help);
-                self.diagnostics.push(error);
-            }
-        };
-        let help = format!(
-            "remove these lines, as `cargo gpustub add {id} --from FILE` does; if the program means \
-             functions of the library, add `allowed-symbols = [{:?}]` to `[stub.{id}]`",
-            of_runtime.first().copied().unwrap_or_default()
-        );
-        let label = "the program's own calls would reach the library";
-        let what = "names of the C and C++ run time";
-        refuse(&of_runtime, what, label, help);
-        let help = "remove these lines: no other definition can have these names".to_owned();
-        let what = "names that each program defines itself";
-        refuse(&of_image, what, "the stub would not link", help);
-        for one in allowed {
-            if list.lookup(&one.value).is_empty() {
-                let error = unknown_function(stub, list, &one.value);
-                self.add(error, &one.span);
+        if let [first, ..] = of_runtime[..] {
+            let message = format!(
+                "the symbol list of `{id}` has names of the C and C++ run time: {}",
+                listing(&of_runtime)
+            );
+            let help = format!(
+                "remove these lines, as `cargo gpustub add {id} --from FILE` does; if the program means \
+                 functions of the library, add `allowed-symbols = [{first:?}]` to `[stub.{id}]`"
+            );
+            self.diagnostics.push(
+                Diagnostic::error(&RESERVED_SYMBOL, message)
+                    .label("the program's own calls would reach the library")
+                    .with_origin(&file, span_of(text, first))
+                    .help(help),
+            );
+        }
+        if let [first, ..] = of_image[..] {
+            let message = format!(
+                "the symbol list of `{id}` has names that each program defines itself: {}",
+                listing(&of_image)
+            );
+            self.diagnostics.push(
+                Diagnostic::error(&RESERVED_SYMBOL, message)
+                    .label("the stub would not link")
+                    .with_origin(&file, span_of(text, first))
+                    .help("remove these lines: no other definition can have these names"),
+            );
+        }
+        for name in allowed {
+            if list.lookup(&name.value).is_empty() {
+                let error = unknown_function(stub, list, &name.value);
+                self.add(error, &name.span);
             }
         }
     }
@@ -200,12 +214,12 @@ impl Planner<'_> {
     pub fn required(&mut self, stub: &Stub, library: &Library) -> Vec<String> {
         let mut required = Vec::new();
         for name in &stub.required_functions {
-            let callable = library
+            let is_callable = library
                 .symbols
                 .lookup(&name.value)
                 .iter()
                 .any(|symbol| !symbol.kind.is_data());
-            if callable {
+            if is_callable {
                 required.push(name.value.clone());
                 #[cfg(feature = "tools")]
                 self.check_header(stub, library, name);
@@ -229,20 +243,20 @@ fn unknown_function(stub: &Stub, list: &SymbolList, name: &str) -> Diagnostic {
 }
 
 /// Byte range of a name at the start of a line.
-fn line_of(text: &str, name: &str) -> Range<usize> {
-    let mut start = 0;
+fn span_of(text: &str, name: &str) -> Range<usize> {
+    let mut line_start = 0;
     for line in text.split_inclusive('\n') {
         if line.split_whitespace().next() == Some(name) {
-            let start = start + line.find(name).unwrap_or(0);
+            let start = line_start + line.find(name).unwrap_or(0);
             return start..start + name.len();
         }
-        start += line.len();
+        line_start += line.len();
     }
     0..0
 }
 
 /// A library that is described by its stub table only.
-fn own(id: &str) -> Library {
+fn user_defined(id: &str) -> Library {
     Library {
         id: id.to_owned(),
         title: id.to_owned(),
@@ -264,8 +278,8 @@ fn own(id: &str) -> Library {
         driver: None,
         version_query: None,
         // No library's success: 0 would claim that the call was made.
-        codes: StatusCodes::all(-1),
-        string: format!("{id} is not available; GPUSTUB_LOG=1 shows why"),
+        status: Status::all(-1),
+        status_string: format!("{id} is not available; GPUSTUB_LOG=1 shows why"),
         errors: "",
         fallbacks: Default::default(),
         abi: Default::default(),

@@ -1,6 +1,6 @@
 use super::*;
 use crate::diag::Level;
-use crate::library::{Returns, StatusCodes};
+use crate::library::{Returns, Status};
 
 const LIST: &str = "\
 @gpustub-symbols 1
@@ -26,7 +26,7 @@ fn plan_for(triple: &str, body: &str, features: Option<&[&str]>) -> (Plan, Vec<D
     let (manifest, diagnostics) = Manifest::parse("GpuStub.toml", &format!("schema = 1\n{body}"));
     assert_eq!(diagnostics, [], "{body}");
     let inputs = Inputs {
-        features: features.map(|on| on.iter().map(|f| (*f).to_owned()).collect()),
+        features: features.map(|names| names.iter().map(|name| (*name).to_owned()).collect()),
         symbol_files: [("acme.symbols".to_owned(), LIST.to_owned())]
             .into_iter()
             .collect(),
@@ -38,7 +38,9 @@ fn plan_for(triple: &str, body: &str, features: Option<&[&str]>) -> (Plan, Vec<D
 fn plan_of(body: &str) -> Plan {
     let (plan, diagnostics) = plan_for("x86_64-unknown-linux-gnu", body, None);
     assert!(
-        diagnostics.iter().all(|d| d.level == Level::Note),
+        diagnostics
+            .iter()
+            .all(|diagnostic| diagnostic.level == Level::Note),
         "{diagnostics:?}"
     );
     plan
@@ -47,7 +49,7 @@ fn plan_of(body: &str) -> Plan {
 fn ids(plan: &Plan) -> Vec<&str> {
     plan.libraries
         .iter()
-        .map(|library| library.manifest.id.as_str())
+        .map(|planned| planned.library.id.as_str())
         .collect()
 }
 
@@ -84,42 +86,36 @@ fn majors_are_tried_in_order() {
         assert_eq!(names(&plan.libraries[0]), expected, "{more}");
         assert_eq!(plan.libraries[0].newest_major, 4);
     }
-    let cudart = |body: &str| {
-        let plan = plan_of(body);
-        let library = plan
-            .libraries
-            .iter()
-            .find(|library| library.manifest.id == "cudart")
-            .unwrap();
-        library
-            .load_names
-            .iter()
-            .map(|name| name.major)
-            .collect::<Vec<_>>()
-    };
-    let newest_first = cudart("[stub.cudart]\nheader-version = 'none'");
+    let newest_first = cudart_majors("none");
     assert!(newest_first.is_sorted_by(|a, b| a >= b), "{newest_first:?}");
-    assert_eq!(cudart("[stub.cudart]\nheader-version = '12'")[0], Some(12));
-    assert_eq!(
-        cudart("[stub.cudart]\nheader-version = '11.8'")[0],
-        Some(11)
-    );
+    assert_eq!(cudart_majors("12")[0], Some(12));
+    assert_eq!(cudart_majors("11.8")[0], Some(11));
+}
+
+/// Majors of the CUDA runtime's load names, in the order in which they are tried.
+fn cudart_majors(header: &str) -> Vec<Option<u32>> {
+    let plan = plan_of(&format!("[stub.cudart]\nheader-version = '{header}'"));
+    let cudart = plan
+        .libraries
+        .iter()
+        .find(|planned| planned.library.id == "cudart")
+        .unwrap();
+    cudart.load_names.iter().map(|name| name.major).collect()
 }
 
 #[test]
 fn notes_have_the_accepted_names_newest_first() {
-    let noted = |keys: &str| {
+    for (keys, expected) in [
+        (
+            "header-version = '2'\n",
+            &["libacme.so.4", "libacme.so.3", "libacme.so.2"][..],
+        ),
+        ("majors = ['2', '3']\n", &["libacme.so.3", "libacme.so.2"]),
+        ("dlopen-note = 'off'\n", &[]),
+    ] {
         let plan = plan_of(&format!("{OWN}{keys}"));
-        let names = plan.libraries[0].noted_names();
-        names
-            .iter()
-            .map(|&name| name.to_owned())
-            .collect::<Vec<_>>()
-    };
-    let all = ["libacme.so.4", "libacme.so.3", "libacme.so.2"];
-    assert_eq!(noted("header-version = '2'\n"), all);
-    assert_eq!(noted("majors = ['2', '3']\n"), all[1..]);
-    assert_eq!(noted("dlopen-note = 'off'\n"), [""; 0]);
+        assert_eq!(plan.libraries[0].noted_names(), expected, "{keys}");
+    }
 }
 
 /// The environment of a build turns the notes of all packages off.
@@ -142,11 +138,9 @@ fn only_callable_symbols_become_functions() {
     let nodes: Vec<_> = acme
         .functions
         .iter()
-        .map(|f| {
-            (
-                f.name.as_str(),
-                acme.specs[usize::from(f.spec)].symbol_version.as_deref(),
-            )
+        .map(|function| {
+            let spec = &acme.specs[usize::from(function.spec)];
+            (function.name.as_str(), spec.symbol_version.as_deref())
         })
         .collect();
     assert_eq!(
@@ -165,7 +159,7 @@ fn only_callable_symbols_become_functions() {
     let returns = acme
         .functions
         .iter()
-        .map(|f| &acme.specs[usize::from(f.spec)].fallback.returns);
+        .map(|function| &acme.specs[usize::from(function.spec)].fallback.returns);
     assert!(returns.eq([&Returns::Null; 6]));
     let [note] = &diagnostics[..] else {
         panic!("{diagnostics:?}")
@@ -182,8 +176,8 @@ fn drivers_are_planned_for_their_version() {
     let plan = plan_of("[stub.cudart]\nheader-version = 'none'\n[stub.opencl]");
     assert_eq!(ids(&plan), ["cuda", "cudart", "opencl"]);
     let cuda = &plan.libraries[0];
-    assert!(!cuda.stubbed && cuda.functions.is_empty() && cuda.manifest.version_query.is_some());
-    assert_eq!(plan.libraries[1].manifest.driver.as_deref(), Some("cuda"));
+    assert!(!cuda.stubbed && cuda.functions.is_empty() && cuda.library.version_query.is_some());
+    assert_eq!(plan.libraries[1].library.driver.as_deref(), Some("cuda"));
     assert!(plan.libraries[1].functions.len() > 100);
     let both =
         plan_of("[stub.cudart]\nheader-version = 'none'\n[stub.cuda]\nheader-version = 'none'");
@@ -194,19 +188,19 @@ fn drivers_are_planned_for_their_version() {
 #[test]
 fn features_and_providers_select_stubs() {
     let body = "[stub.nvrtc]\nrequired-features = ['gpu-nvrtc']\n[stub.opencl]\nprovide = false\n";
-    let of = |features| plan_for("x86_64-unknown-linux-gnu", body, features).0;
-    assert_eq!(ids(&of(None)), ids(&of(Some(["gpu-nvrtc"].as_slice()))));
-    assert!(ids(&of(None)).contains(&"nvrtc"));
-    assert!(
-        !of(Some(&[]))
-            .libraries
-            .iter()
-            .any(|library| library.manifest.id == "nvrtc")
-    );
-    // Spelling of build scripts: CARGO_FEATURE_GPU_NVRTC.
-    assert!(ids(&of(Some(&["GPU_NVRTC"]))).contains(&"nvrtc"));
-    assert_eq!(of(None).required, ["opencl"]);
-    assert!(!ids(&of(None)).contains(&"opencl"));
+    let triple = "x86_64-unknown-linux-gnu";
+    for (features, has_nvrtc) in [
+        (None, true),
+        (Some(&["gpu-nvrtc"][..]), true),
+        // Spelling of build scripts: CARGO_FEATURE_GPU_NVRTC.
+        (Some(&["GPU_NVRTC"]), true),
+        (Some(&[]), false),
+    ] {
+        let (plan, _) = plan_for(triple, body, features);
+        assert_eq!(ids(&plan).contains(&"nvrtc"), has_nvrtc, "{features:?}");
+        assert_eq!(plan.required, ["opencl"]);
+        assert!(!ids(&plan).contains(&"opencl"));
+    }
 }
 
 #[test]
@@ -247,15 +241,12 @@ fn targets_without_trampolines_are_errors_if_stubs_are_built() {
         ),
     ] {
         let (_, diagnostics) = plan_for(triple, body, None);
-        let found = diagnostics
+        let codes: Vec<&str> = diagnostics
             .iter()
-            .filter(|d| d.level != Level::Note)
-            .map(|d| d.code.id);
-        assert_eq!(
-            found.collect::<Vec<_>>(),
-            Vec::from_iter(code),
-            "{triple} {body}"
-        );
+            .filter(|diagnostic| diagnostic.level != Level::Note)
+            .map(|diagnostic| diagnostic.code.id)
+            .collect();
+        assert_eq!(codes, Vec::from_iter(code), "{triple} {body}");
     }
 }
 
@@ -269,12 +260,12 @@ fn directories_are_those_of_the_architecture() {
         let dirs: Vec<&String> = plan
             .libraries
             .iter()
-            .flat_map(|l| {
+            .flat_map(|planned| {
                 [
-                    &l.root_subdirs,
-                    &l.dirs_after_loader,
-                    &l.dirs_before_loader,
-                    &l.wheel_dirs,
+                    &planned.root_subdirs,
+                    &planned.dirs_after_loader,
+                    &planned.dirs_before_loader,
+                    &planned.wheel_dirs,
                 ]
             })
             .flatten()
@@ -304,8 +295,11 @@ fn toolkits_of_both_aarch64_platforms_are_searched() {
         ),
     ] {
         let (plan, _) = plan_for(triple, "[stub.cudart]", None);
-        let mut libraries = plan.libraries.iter();
-        let cudart = libraries.find(|l| l.manifest.id == "cudart").unwrap();
+        let cudart = plan
+            .libraries
+            .iter()
+            .find(|planned| planned.library.id == "cudart")
+            .unwrap();
         assert_eq!(cudart.root_subdirs, expected);
     }
 }
@@ -318,15 +312,15 @@ fn a_stub_table_overrides_the_manifest() {
     );
     let opencl = &plan.libraries[0];
     assert_eq!(names(opencl), ["libMyCL.so.1"]);
-    assert_eq!(opencl.manifest.link_names, ["MyCL"]);
+    assert_eq!(opencl.library.link_names, ["MyCL"]);
     assert_eq!(
-        (opencl.manifest.codes, opencl.manifest.string.as_str()),
-        (StatusCodes::all(7), "none")
+        (opencl.library.status, opencl.library.status_string.as_str()),
+        (Status::all(7), "none")
     );
     let function = opencl
         .functions
         .iter()
-        .find(|f| f.name == "clGetPlatformIDs")
+        .find(|function| function.name == "clGetPlatformIDs")
         .unwrap();
     let fallback = &opencl.specs[usize::from(function.spec)].fallback;
     assert_eq!(
@@ -337,10 +331,7 @@ fn a_stub_table_overrides_the_manifest() {
         ),
         (None, 1, 1)
     );
-    assert_eq!(
-        plan_of(OWN).libraries[0].manifest.codes,
-        StatusCodes::all(-1)
-    );
+    assert_eq!(plan_of(OWN).libraries[0].library.status, Status::all(-1));
 }
 
 #[test]
@@ -362,7 +353,7 @@ fn the_class_of_a_list_replaces_that_of_the_manifest() {
     let fallbacks: Vec<_> = opencl
         .functions
         .iter()
-        .map(|f| &opencl.specs[usize::from(f.spec)].fallback)
+        .map(|function| &opencl.specs[usize::from(function.spec)].fallback)
         .map(|fallback| (fallback.returns.clone(), fallback.outs.len()))
         .collect();
     let shipped = Library::builtin("opencl")
@@ -407,7 +398,9 @@ fn floating_point_structs_are_in_memory_on_one_architecture() {
 
 #[test]
 fn twenty_thousand_functions() {
-    let list: String = (0..20_000).map(|i| format!("acme{i}\n")).collect();
+    let list: String = (0..20_000)
+        .map(|number| format!("acme{number}\n"))
+        .collect();
     let (manifest, _) = Manifest::parse("GpuStub.toml", &format!("schema = 1\n{OWN}"));
     let inputs = Inputs {
         symbol_files: [("acme.symbols".into(), format!("@gpustub-symbols 1\n{list}"))]

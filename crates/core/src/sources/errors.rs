@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 /// The status codes as consecutive strings, `35: cudaErrorInsufficientDriver`: the name is a part of the
 /// text. Members of a struct, since compilers need not take string literals of more than 4095 characters
 /// (C11 5.2.4.1).
-pub(super) fn render(id: &str, codes: &str) -> String {
+pub(super) fn render(id: &str, errors: &str) -> String {
     let (mut members, mut values) = (String::new(), String::new());
     let mut number = 0;
-    for line in codes.lines() {
+    for line in errors.lines() {
         if let Some((code, name)) = line.split_once(' ').filter(|_| !line.starts_with('#')) {
             let size = code.len() + name.len() + 3;
             // Writing to a String cannot fail.

@@ -11,7 +11,7 @@ use crate::library::parse::{MAX_HOOK_ARGS, MAX_PREFIX_LENGTH};
 use crate::library::{
     HookKind, Out, OutKind, Returns, Role, VersionEncoding, VersionProbe, c_name, override_variable,
 };
-use crate::plan::{LibraryPlan, Plan};
+use crate::plan::{LibraryPlan, Plan, Spec};
 use crate::target::Target;
 use crate::version::Version;
 
@@ -31,8 +31,9 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    pub(super) fn new(library: &LibraryPlan, plan: &Plan) -> Self {
-        let (data, members) = (data(library, &plan.target), members(library, plan));
+    pub(super) fn new(planned: &LibraryPlan, plan: &Plan) -> Self {
+        let data = data(planned, &plan.target);
+        let members = members(planned, plan);
         let hash = format!("{:016x}", fnv1a([data.as_bytes(), members.as_bytes()]));
         Self {
             data,
@@ -58,20 +59,17 @@ pub(super) fn render(plan: &Plan, tables: &[Tables]) -> String {
     for family in families(plan) {
         line!(text, "MERGED struct family {};", family_symbol(family));
     }
-    for library in &plan.libraries {
-        let id = c_name(&library.manifest.id);
+    for planned in &plan.libraries {
+        let id = c_name(&planned.library.id);
         line!(text, "MERGED struct library_state gpustub1_state_{id};");
     }
-    for (
-        library,
-        Tables {
+    for (planned, tables) in plan.libraries.iter().zip(tables) {
+        let id = c_name(&planned.library.id);
+        let Tables {
             data,
             members,
             hash,
-        },
-    ) in plan.libraries.iter().zip(tables)
-    {
-        let id = c_name(&library.manifest.id);
+        } = tables;
         line!(
             text,
             "{data}MERGED const struct library gpustub1_library_{id}_{hash} = {{\n{members}}};"
@@ -105,31 +103,30 @@ fn limits(text: &mut String) {
 /// The families in the order of their first library.
 fn families(plan: &Plan) -> Vec<&str> {
     let mut families: Vec<&str> = Vec::new();
-    for library in &plan.libraries {
-        if !library.manifest.family.is_empty()
-            && !families.contains(&library.manifest.family.as_str())
-        {
-            families.push(&library.manifest.family);
+    for planned in &plan.libraries {
+        let family = planned.library.family.as_str();
+        if !family.is_empty() && !families.contains(&family) {
+            families.push(family);
         }
     }
     families
 }
 
 /// The arrays that a library's declaration points to.
-fn data(library: &LibraryPlan, target: &Target) -> String {
+fn data(planned: &LibraryPlan, target: &Target) -> String {
     let mut text = String::new();
-    let id = c_name(&library.manifest.id);
+    let id = c_name(&planned.library.id);
     line!(
         text,
         "static const struct load_name load_names_of_{id}[] = {{"
     );
-    for load_name in &library.load_names {
+    for load_name in &planned.load_names {
         let major = load_name.major.unwrap_or(0);
         let name = quote(&load_name.name);
         line!(text, "    {{.major = {major}, .name = {name}}},");
     }
     line!(text, "    {{.name = NULL}},\n}};");
-    for (list, strings) in lists(library) {
+    for (list, strings) in lists(planned) {
         let mut elements = String::new();
         for string in strings {
             elements += &quote(string);
@@ -144,36 +141,36 @@ fn data(library: &LibraryPlan, target: &Target) -> String {
         text,
         "static const struct version_probe version_probes_of_{id}[] = {{"
     );
-    for probe in &library.manifest.toolkit_version_from {
+    for probe in &planned.library.toolkit_version_from {
         line!(text, "    {},", version_probe(probe));
     }
     line!(text, "    {{.prefix = NULL}},\n}};");
     line!(text, "static const struct preload preload_of_{id}[] = {{");
-    for preload in &library.manifest.preload {
+    for preload in &planned.library.preload {
         let mut row = Members::new();
         row.set_string("file", Some(&preload.file));
         row.set_string("functions", preload.functions.as_ref());
         text += &row.finish();
     }
     line!(text, "    {{.file = NULL}},\n}};");
-    let releases = library.manifest.abi.releases();
+    let releases = planned.library.abi.releases();
     if !releases.is_empty() {
         line!(text, "static const struct release releases_of_{id}[] = {{");
-        for (own, version) in releases {
-            line!(text, "    {{{own}, {version}}},");
+        for (number, version) in releases {
+            line!(text, "    {{{number}, {version}}},");
         }
         line!(text, "    {{INT32_MAX, 0}},\n}};");
     }
-    specs(&mut text, &id, library, target);
-    if names_errors(library) {
-        text += &errors::render(&id, library.manifest.errors);
+    specs(&mut text, &id, planned, target);
+    if names_errors(planned) {
+        text += &errors::render(&id, planned.library.errors);
     }
     text
 }
 
 /// Whether one of the library's functions names status codes.
-fn names_errors(library: &LibraryPlan) -> bool {
-    library.specs.iter().any(|spec| spec.fallback.names_error())
+fn names_errors(planned: &LibraryPlan) -> bool {
+    planned.specs.iter().any(|spec| spec.fallback.names_error())
 }
 
 fn version_probe(probe: &VersionProbe) -> String {
@@ -191,68 +188,100 @@ fn version_probe(probe: &VersionProbe) -> String {
 }
 
 /// The lists of strings of a library, by the name of their member.
-fn lists(library: &LibraryPlan) -> [(&'static str, &[String]); 8] {
+fn lists(planned: &LibraryPlan) -> [(&'static str, &[String]); 8] {
     [
-        ("required_functions", &library.required_functions),
-        ("search_dirs", &library.search_dirs),
-        ("wheel_dirs", &library.wheel_dirs),
-        ("root_env", &library.manifest.root_env),
-        ("roots", &library.manifest.roots),
-        ("root_subdirs", &library.root_subdirs),
-        ("dirs_before_loader", &library.dirs_before_loader),
-        ("dirs_after_loader", &library.dirs_after_loader),
+        ("required_functions", &planned.required_functions),
+        ("search_dirs", &planned.search_dirs),
+        ("wheel_dirs", &planned.wheel_dirs),
+        ("root_env", &planned.library.root_env),
+        ("roots", &planned.library.roots),
+        ("root_subdirs", &planned.root_subdirs),
+        ("dirs_before_loader", &planned.dirs_before_loader),
+        ("dirs_after_loader", &planned.dirs_after_loader),
     ]
 }
 
 /// The specs, and the out-parameters and ABI entries that they point to.
-fn specs(text: &mut String, id: &str, library: &LibraryPlan, target: &Target) {
-    let mut outs = Runs::default();
-    let mut entries = Runs::default();
-    let mut texts = Texts::new();
+fn specs(text: &mut String, id: &str, planned: &LibraryPlan, target: &Target) {
+    let mut arrays = SpecArrays {
+        out_params: Runs::default(),
+        abi_entries: Runs::default(),
+        abi_texts: Texts::new(),
+    };
     let mut rows = String::new();
-    for spec in library.specs.iter() {
-        let own = spec.abi_name.as_deref().unwrap_or_default();
-        let mut bound = library.abi_entries(own);
-        let is_bounded = library.manifest.abi.depends_on_headers(own);
+    for spec in planned.specs.iter() {
+        rows += &arrays.spec(spec, planned, target);
+    }
+    line!(
+        text,
+        "static const struct out_param out_params_of_{id}[] = {{"
+    );
+    line!(text, "{}    {{.size = 0}},\n}};", arrays.out_params.rows);
+    line!(
+        text,
+        "static const struct abi_entry abi_entries_of_{id}[] = {{"
+    );
+    line!(text, "{}    {{.text = 0}},\n}};", arrays.abi_entries.rows);
+    line!(
+        text,
+        "static const struct {{\n{}}} abi_texts_of_{id} = {{\n{}}};",
+        arrays.abi_texts.members,
+        arrays.abi_texts.values
+    );
+    line!(
+        text,
+        "static const struct spec specs_of_{id}[] = {{\n{rows}}};"
+    );
+}
+
+/// The arrays that the specs of a library point to.
+struct SpecArrays {
+    out_params: Runs,
+    abi_entries: Runs,
+    abi_texts: Texts,
+}
+
+impl SpecArrays {
+    /// Row of a spec, whose out-parameters and ABI entries are added to the arrays.
+    fn spec(&mut self, spec: &Spec, planned: &LibraryPlan, target: &Target) -> String {
+        let abi_name = spec.abi_name.as_deref().unwrap_or_default();
+        let mut entries = planned.abi_entries(abi_name);
+        let is_bounded = planned.library.abi.depends_on_headers(abi_name);
         if is_bounded {
-            trim(&mut bound, library.manifest.abi.bounds());
+            trim(&mut entries, planned.library.abi.bounds());
         }
-        let adapters = adapters(&bound);
+        let adapters = adapters(&entries);
         let mut entry_rows = String::new();
-        for entry in &bound {
-            entry_rows += &abi_entry(entry, &adapters, &mut texts);
+        for entry in &entries {
+            entry_rows += &abi_entry(entry, &adapters, &mut self.abi_texts);
         }
         let fallback = &spec.fallback;
+        let outs = if target.has_64_bits() || planned.library.has_32_bit {
+            &fallback.outs[..]
+        } else {
+            &[]
+        };
         let mut out_rows = String::new();
-        let is_known = target.has_64_bits() || library.manifest.has_32_bit;
-        let known = if is_known { &fallback.outs[..] } else { &[] };
-        for out in known {
+        for out in outs {
             out_rows += &out_param(*out, target.argument_word(out.arg, &fallback.wide));
         }
-        let (returns, value) = match fallback.returns {
-            Returns::Status => ("STATUS", None),
-            Returns::Value(value) => ("VALUE", Some(int(value))),
-            Returns::String => ("STRING", None),
-            Returns::Null | Returns::ZeroedHfa(_) => ("NULL", None),
-            Returns::Void => ("VOID", None),
-            Returns::ZeroedStruct(size) => ("ZEROED_STRUCT", Some(size.to_string())),
-            Returns::ErrorName => ("ERROR_NAME", None),
-            Returns::ErrorString => ("ERROR_STRING", None),
-            Returns::UnknownError(code) => ("UNKNOWN_ERROR", Some(int(code))),
-        };
+        let (returns, number) = returns(&fallback.returns);
         let mut row = Members::new();
         row.set("returns", &format_args!("RETURNS_{returns}"));
-        if let Some(value) = value {
-            row.set("value", &value);
+        if let Some(number) = number {
+            row.set("value", &number);
         }
-        row.set_number("out_params", outs.start(&out_rows, known.len()));
-        row.set_number("out_params_len", known.len());
-        row.set_number("abi_entries", entries.start(&entry_rows, bound.len()));
-        row.set_number("abi_entries_len", bound.len());
+        row.set_number("out_params", self.out_params.start(&out_rows, outs.len()));
+        row.set_number("out_params_len", outs.len());
+        row.set_number(
+            "abi_entries",
+            self.abi_entries.start(&entry_rows, entries.len()),
+        );
+        row.set_number("abi_entries_len", entries.len());
         row.set_number("abi_bounded", usize::from(is_bounded));
-        if let Some(missing) = fallback.status_if_missing {
+        if let Some(status) = fallback.status_if_missing {
             row.set("has_status_if_missing", &1);
-            row.set("status_if_missing", &int(missing));
+            row.set("status_if_missing", &int(status));
         }
         if let Some(hook) = spec.hook {
             row.set("hook", &format_args!("HOOK_{}", hook_name(hook.kind)));
@@ -260,28 +289,23 @@ fn specs(text: &mut String, id: &str, library: &LibraryPlan, target: &Target) {
         }
         row.set_string("symbol_version", spec.symbol_version.as_ref());
         row.set_string("fallback_symbol", spec.fallback_symbol.as_ref());
-        rows += &row.finish();
+        row.finish()
     }
-    line!(
-        text,
-        "static const struct out_param out_params_of_{id}[] = {{"
-    );
-    line!(text, "{}    {{.size = 0}},\n}};", outs.rows);
-    line!(
-        text,
-        "static const struct abi_entry abi_entries_of_{id}[] = {{"
-    );
-    line!(text, "{}    {{.text = 0}},\n}};", entries.rows);
-    line!(
-        text,
-        "static const struct {{\n{}}} abi_texts_of_{id} = {{\n{}}};",
-        texts.members,
-        texts.values
-    );
-    line!(
-        text,
-        "static const struct spec specs_of_{id}[] = {{\n{rows}}};"
-    );
+}
+
+/// Name of a class of return values in `enum returns`, and its number.
+fn returns(returns: &Returns) -> (&'static str, Option<String>) {
+    match *returns {
+        Returns::Status => ("STATUS", None),
+        Returns::Value(value) => ("VALUE", Some(int(value))),
+        Returns::String => ("STRING", None),
+        Returns::Null | Returns::ZeroedHfa(_) => ("NULL", None),
+        Returns::Void => ("VOID", None),
+        Returns::ZeroedStruct(size) => ("ZEROED_STRUCT", Some(size.to_string())),
+        Returns::ErrorName => ("ERROR_NAME", None),
+        Returns::ErrorString => ("ERROR_STRING", None),
+        Returns::UnknownError(code) => ("UNKNOWN_ERROR", Some(int(code))),
+    }
 }
 
 fn hook_name(kind: HookKind) -> &'static str {
@@ -346,97 +370,85 @@ fn abi_entry(entry: &AbiEntry, adapters: &[Adapter], texts: &mut Texts) -> Strin
         if let Adapter::NullArgument(argument) = adapter {
             members.set("null_argument", argument);
         }
-        let index = adapters.iter().position(|other| other == adapter);
+        let index = adapters.iter().position(|candidate| candidate == adapter);
         members.set_number("adapter", index.unwrap_or_default());
     }
     members.finish()
 }
 
 /// The members of a library's declaration.
-fn members(library: &LibraryPlan, plan: &Plan) -> String {
+fn members(planned: &LibraryPlan, plan: &Plan) -> String {
     let mut text = String::new();
-    let id = c_name(&library.manifest.id);
-    let role = match library.manifest.role {
-        Role::Driver => "DRIVER",
-        Role::Toolkit => "TOOLKIT",
-        Role::Loader => "LOADER",
-    };
-    let query = library.manifest.version_query.as_ref();
-    let encoding = match query.map(|query| query.encoding) {
-        None => "NONE",
-        Some(VersionEncoding::Cuda) => "CUDA",
-        Some(VersionEncoding::Pair) => "PAIR",
-        Some(VersionEncoding::Hip) => "HIP",
-        Some(VersionEncoding::Property) => "PROPERTY",
-        Some(VersionEncoding::Driver) => "DRIVER",
-    };
-    let family = match library.manifest.family.as_str() {
+    let library = &planned.library;
+    let id = c_name(&library.id);
+    let family = match library.family.as_str() {
         "" => "NULL".to_owned(),
         family => format!("&{}", family_symbol(family)),
     };
-    let is_planned = |id: &&String| plan.libraries.iter().any(|l| l.manifest.id == **id);
-    let driver = library.manifest.driver.as_ref().filter(is_planned);
-    let driver = driver.map_or("NULL".to_owned(), |id| {
-        format!("&gpustub1_state_{}", c_name(id))
-    });
-    let codes = library.manifest.codes;
-    let header = library
-        .header_version
-        .map_or(0, |header| header.from.code());
     line!(
         text,
-        "    .state = &gpustub1_state_{id}, .family = {family}, .driver = {driver},"
+        "    .state = &gpustub1_state_{id}, .family = {family}, .driver = {},",
+        driver_state(planned, plan)
     );
     line!(
         text,
         "    .stubbed = {}, .id = {}, .title = {},",
-        u8::from(library.stubbed),
-        quote(&library.manifest.id),
-        quote(&library.manifest.title)
+        u8::from(planned.stubbed),
+        quote(&library.id),
+        quote(&library.title)
     );
     line!(
         text,
         "    .override_env = {},",
-        quote(&override_variable(&library.manifest.id))
+        quote(&override_variable(&library.id))
     );
-    line!(text, "    .string = {},", quote(&library.manifest.string));
-    if names_errors(library) {
+    line!(text, "    .string = {},", quote(&library.status_string));
+    if names_errors(planned) {
         line!(text, "    .errors = (const char *)&errors_of_{id},");
     }
+    let status = library.status;
     line!(
         text,
-        "    .role = ROLE_{role}, .status = {{{}, {}, {}, {}}},",
-        int(codes.library_missing),
-        int(codes.missing),
-        int(codes.refused),
-        int(codes.unloading),
+        "    .role = ROLE_{}, .status = {{[LIBRARY_MISSING - 1] = {}, [FUNCTION_MISSING - 1] = {}, \
+         [FUNCTION_REFUSED - 1] = {}, [UNLOADING - 1] = {}}},",
+        role_name(library.role),
+        int(status.library_missing),
+        int(status.missing),
+        int(status.refused),
+        int(status.unloading),
     );
     line!(
         text,
-        "    .header_version = {header}, .newest_major = {}, .min_version = {},",
-        library.newest_major,
-        library.min_version.map_or(0, Version::code),
+        "    .header_version = {}, .newest_major = {}, .min_version = {},",
+        planned
+            .header_version
+            .map_or(0, |header| header.from.code()),
+        planned.newest_major,
+        planned.min_version.map_or(0, Version::code),
     );
-    let (abi_from, abi_below) = library.manifest.abi.bounds();
+    let (abi_from, abi_below) = library.abi.bounds();
     line!(
         text,
         "    .abi_from = {abi_from}, .abi_below = {},",
         int(abi_below),
     );
-    let function = query.map_or("NULL".to_owned(), |query| quote(&query.function));
+    let (function, encoding) = match &library.version_query {
+        None => ("NULL".to_owned(), "NONE"),
+        Some(query) => (quote(&query.function), encoding_name(query.encoding)),
+    };
     line!(
         text,
         "    .version_function = {function}, .version_encoding = ENCODING_{encoding},"
     );
-    if !library.manifest.abi.releases().is_empty() {
+    if !library.abi.releases().is_empty() {
         line!(text, "    .releases = releases_of_{id},");
     }
     line!(
         text,
         "    .load_names = load_names_of_{id}, .independent_major = {},",
-        u8::from(library.manifest.independent_major)
+        u8::from(library.independent_major)
     );
-    for (list, _) in lists(library) {
+    for (list, _) in lists(planned) {
         line!(text, "    .{list} = {list}_of_{id},");
     }
     line!(text, "    .preload = preload_of_{id},");
@@ -446,4 +458,32 @@ fn members(library: &LibraryPlan, plan: &Plan) -> String {
         "    .specs = specs_of_{id}, .out_params = out_params_of_{id}, .abi_entries = abi_entries_of_{id},\n    .abi_texts = (const char *)&abi_texts_of_{id},"
     );
     text
+}
+
+/// Address of the state of the library's driver, if the plan has it.
+fn driver_state(planned: &LibraryPlan, plan: &Plan) -> String {
+    match &planned.library.driver {
+        Some(id) if plan.libraries.iter().any(|driver| driver.library.id == *id) => {
+            format!("&gpustub1_state_{}", c_name(id))
+        }
+        _ => "NULL".to_owned(),
+    }
+}
+
+fn role_name(role: Role) -> &'static str {
+    match role {
+        Role::Driver => "DRIVER",
+        Role::Toolkit => "TOOLKIT",
+        Role::Loader => "LOADER",
+    }
+}
+
+fn encoding_name(encoding: VersionEncoding) -> &'static str {
+    match encoding {
+        VersionEncoding::Cuda => "CUDA",
+        VersionEncoding::Pair => "PAIR",
+        VersionEncoding::Hip => "HIP",
+        VersionEncoding::Property => "PROPERTY",
+        VersionEncoding::Driver => "DRIVER",
+    }
 }

@@ -5,8 +5,8 @@ use crate::text::join;
 
 /// JSON of a library's note (UAPI.12, "dlopen() Metadata for ELF Files"): names that are alternatives of each
 /// other, the most preferred first. `None`: the library has no note.
-pub(super) fn json(library: &LibraryPlan) -> Option<String> {
-    let names = library.noted_names();
+pub(super) fn json(planned: &LibraryPlan) -> Option<String> {
+    let names = planned.noted_names();
     if names.is_empty() {
         return None;
     }
@@ -14,9 +14,9 @@ pub(super) fn json(library: &LibraryPlan) -> Option<String> {
     Some(format!(
         "[{{\"soname\":[{}],\"feature\":{},\"description\":{},\"priority\":{}}}]",
         join(&names, ","),
-        string(&library.manifest.id),
-        string(&library.manifest.title),
-        string(library.dlopen_note.word()),
+        string(&planned.library.id),
+        string(&planned.library.title),
+        string(planned.dlopen_note.word()),
     ))
 }
 

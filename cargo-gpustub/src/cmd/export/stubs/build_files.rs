@@ -52,10 +52,10 @@ pub fn render(
         let all = template("gpustub.pc", &data);
         files.push(("pkgconfig/gpustub.pc".to_owned(), all));
         for library in plan.libraries.iter().filter(|library| library.stubbed) {
-            let id = &library.manifest.id;
+            let id = &library.library.id;
             let mut data = data.clone();
             data["id"] = json!(id);
-            data["title"] = json!(library.manifest.title);
+            data["title"] = json!(library.library.title);
             data["link_name"] = json!(link_name(library));
             let path = format!("pkgconfig/gpustub-{id}.pc");
             files.push((path, template("library.pc", &data)));
@@ -70,7 +70,7 @@ fn packages(plan: &Plan) -> Vec<&'static str> {
     let has = |id: &str| {
         plan.libraries
             .iter()
-            .any(|one| one.stubbed && one.manifest.id == id)
+            .any(|one| one.stubbed && one.library.id == id)
     };
     let mut packages = vec!["CUDA", "CUDAToolkit"];
     packages.extend(has("opencl").then_some("OpenCL"));
@@ -81,7 +81,7 @@ fn packages(plan: &Plan) -> Vec<&'static str> {
 /// Name after `-l` of a library's archive. A declaration has at least one.
 fn link_name(library: &LibraryPlan) -> &str {
     library
-        .manifest
+        .library
         .link_names
         .first()
         .map_or("", String::as_str)
@@ -97,11 +97,11 @@ fn data(
 ) -> Value {
     let stubbed = || plan.libraries.iter().filter(|library| library.stubbed);
     let libraries: Vec<_> = stubbed()
-        .map(|library| json!({ "id": library.manifest.id, "link_name": link_name(library) }))
+        .map(|library| json!({ "id": library.library.id, "link_name": link_name(library) }))
         .collect();
     // Libraries of one toolkit share their headers.
     let of_cuda = stubbed()
-        .filter(|library| library.manifest.family == "cuda" && !library.manifest.independent_major);
+        .filter(|library| library.library.family == "cuda" && !library.library.independent_major);
     let header = of_cuda.filter_map(|library| library.header_version).next();
     // Build systems have separate settings for these two.
     let standard = REQUIRED.iter().find_map(|flag| flag.strip_prefix("-std="));

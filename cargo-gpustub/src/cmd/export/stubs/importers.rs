@@ -34,7 +34,7 @@ impl Provided {
             self.functions.extend(functions.map(|one| one.name.clone()));
             let names = library.load_names.iter().map(|name| name.name.clone());
             self.libraries
-                .insert(library.manifest.id.clone(), names.collect());
+                .insert(library.library.id.clone(), names.collect());
         }
     }
 }

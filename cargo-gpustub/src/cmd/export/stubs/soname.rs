@@ -215,23 +215,23 @@ fn without_package(error: Error, request: &Request<'_>, target: &Target, file: &
 /// Keeps the stubs of the libraries with this load name; their drivers are queried.
 fn keep_libraries(plan: &mut Plan, os: &str, file: &str) -> Result<()> {
     let is_it = |library: &LibraryPlan| {
-        library.stubbed && !library.manifest.load_names_like(os, file).is_empty()
+        library.stubbed && !library.library.load_names_like(os, file).is_empty()
     };
     let kept = plan.libraries.iter().filter(|library| is_it(library));
     let drivers: Vec<String> = kept
         .clone()
-        .filter_map(|library| library.manifest.driver.clone())
+        .filter_map(|library| library.library.driver.clone())
         .collect();
     if kept.count() == 0 {
         let stubbed = plan.libraries.iter().filter(|library| library.stubbed);
-        let manifests = stubbed.map(|library| library.manifest.as_ref());
+        let manifests = stubbed.map(|library| library.library.as_ref());
         return Err(unknown(file, os, manifests));
     }
     if file.contains(['/', '\\']) {
         return Err(Error::new(format!("`{file}` is not a file name")));
     }
     plan.libraries
-        .retain(|library| is_it(library) || drivers.contains(&library.manifest.id));
+        .retain(|library| is_it(library) || drivers.contains(&library.library.id));
     for library in &mut plan.libraries {
         if is_it(library) {
             library.library_type = LibraryType::Shared;
@@ -248,7 +248,7 @@ fn keep_libraries(plan: &mut Plan, os: &str, file: &str) -> Result<()> {
 fn keep_exports(plan: &mut Plan, os: &str, file: &str) -> BTreeMap<String, Option<String>> {
     let mut versions = BTreeMap::new();
     for library in plan.libraries.iter_mut().filter(|library| library.stubbed) {
-        let exports = library.manifest.exports(os, file);
+        let exports = library.library.exports(os, file);
         let exports = exports.into_iter();
         let own: BTreeMap<String, Option<String>> = exports
             .map(|one| (one.name.to_owned(), one.version.map(str::to_owned)))

@@ -236,7 +236,7 @@ pub fn real_names(os: &str, name: &str) -> Vec<&'static str> {
 fn missing_fallback(workspace: &Workspace<'_>, findings: &mut Findings) {
     for (_, manifest, stub) in workspace.stubs() {
         let id = &stub.id.value;
-        if Library::builtin(id).is_some() || !stub.provide || stub.custom.codes.is_some() {
+        if Library::builtin(id).is_some() || !stub.provide || stub.custom.status.is_some() {
             continue;
         }
         let message = format!("status functions of `{id}` return -1 if the library is missing");
