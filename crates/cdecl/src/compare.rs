@@ -96,8 +96,8 @@ pub fn differences(older: &Declared, newer: &Declared, reserved: Reserved) -> Ve
     let mut comparison = Comparison::new(reserved, &older.types, &newer.types);
     comparison.declared = Some([older, newer]);
     comparison.compare_signatures(&signature(older), &signature(newer));
-    for (name, a) in &older.behind {
-        if let Some(b) = newer.behind.get(name) {
+    for (name, a) in &older.untyped_pointees {
+        if let Some(b) = newer.untyped_pointees.get(name) {
             comparison.nested("`void *`", |comparison| {
                 comparison.compare_untyped_pointees(*a, *b);
             });

@@ -1,7 +1,7 @@
 //! Differences that a library handles.
 
 use super::{Comparison, Kind, signature};
-use crate::rules::{By, Guard};
+use crate::rules::{Guard, Mechanism};
 use crate::types::{Declared, Type, TypeId, Types};
 
 /// Effect of a guard on the differences of a struct.
@@ -50,8 +50,8 @@ impl<'a> Comparison<'a> {
             .guards
             .iter()
             .filter(|guard| is_guard_of(guard, self.older, a) && is_guard_of(guard, self.newer, b))
-            .partition(|guard| match &guard.by {
-                By::Argument(function, _) => *function == newer.name,
+            .partition(|guard| match &guard.mechanism {
+                Mechanism::Argument(function, _) => *function == newer.name,
                 _ => false,
             });
         // A caller that passes the size has the struct's memory.
@@ -93,13 +93,15 @@ impl<'a> Comparison<'a> {
 
 /// Whether a guard is one of structs of this name.
 fn is_guard_of(guard: &Guard, types: &Types, id: TypeId) -> bool {
-    types.names(id).any(|name| guard.of.part(name).is_some())
+    types
+        .names(id)
+        .any(|name| guard.structs.part(name).is_some())
 }
 
 /// Effect of a guard on a struct of two versions. `None`: it is no guard of this function or struct.
 fn effect(guard: &Guard, old: (&Declared, TypeId), new: (&Declared, TypeId)) -> Option<Effect> {
-    match &guard.by {
-        By::Version(field, _) => {
+    match &guard.mechanism {
+        Mechanism::Version(field, _) => {
             if !has_first_field(old, field) || !has_first_field(new, field) {
                 return None;
             }
@@ -108,7 +110,7 @@ fn effect(guard: &Guard, old: (&Declared, TypeId), new: (&Declared, TypeId)) -> 
                 Err(reason) => Effect::None(reason),
             })
         }
-        By::Size(field, size_macro) => {
+        Mechanism::Size(field, size_macro) => {
             if !has_first_field(old, field) || !has_first_field(new, field) {
                 return None;
             }
@@ -120,13 +122,13 @@ fn effect(guard: &Guard, old: (&Declared, TypeId), new: (&Declared, TypeId)) -> 
                 },
             })
         }
-        By::Argument(function, argument) => (takes_size(old.0, function, *argument)
+        Mechanism::Argument(function, argument) => (takes_size(old.0, function, *argument)
             && takes_size(new.0, function, *argument))
         .then_some(Effect::SizeAndPadding),
-        By::Creator(function) => {
+        Mechanism::Creator(function) => {
             (creates(old, function) && creates(new, function)).then_some(Effect::All)
         }
-        By::Reader(function) => (old.0.types.queried(function).is_some()
+        Mechanism::Reader(function) => (old.0.types.queried(function).is_some()
             && new.0.types.queried(function).is_some())
         .then_some(Effect::SizeAndPadding),
     }
