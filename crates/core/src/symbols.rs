@@ -136,8 +136,8 @@ impl SymbolList {
 
     /// Help that suggests the function nearest to an unknown name.
     pub(crate) fn did_you_mean(&self, word: &str) -> Option<String> {
-        let known = self.functions().map(|symbol| symbol.name.as_str());
-        nearest(word, known).map(|meant| format!("did you mean `{meant}`?"))
+        nearest(word, self.functions().map(|symbol| symbol.name.as_str()))
+            .map(|meant| format!("did you mean `{meant}`?"))
     }
 
     /// All entries of a name: one, unless it has several symbol versions; none if it is missing.

@@ -247,8 +247,12 @@ impl<'g> LinkPlan<'g> {
     pub(super) fn requested_archs(&self, id: NodeId, inputs: &[NodeId]) -> Vec<Arch> {
         let node = self.node(id);
         if node.kind == Kind::Rdc || node.archs.is_empty() {
-            let archs = inputs.iter().flat_map(|&input| &self.node(input).archs);
-            linked_archs(archs.copied())
+            linked_archs(
+                inputs
+                    .iter()
+                    .flat_map(|&input| &self.node(input).archs)
+                    .copied(),
+            )
         } else {
             linked_archs(node.archs.iter().copied())
         }
