@@ -7,10 +7,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Maximum output of a compiler, in bytes: the headers of a GPU library give a few millions.
-pub const LIMIT: u64 = 1 << 28;
+pub const MAX_OUTPUT: u64 = 1 << 28;
 
 /// Maximum part of a compiler's error output that is kept, in bytes.
-const COMPLAINTS: u64 = 1 << 16;
+const MAX_ERROR_OUTPUT: u64 = 1 << 16;
 
 /// Reason why headers cannot be read.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub enum Error {
         /// Error output, with file and line if the compiler names them.
         message: String,
     },
-    /// The compiler wrote more than [`LIMIT`].
+    /// The compiler wrote more than [`MAX_OUTPUT`].
     TooMuch {
         /// Program name or path.
         program: String,
@@ -48,10 +48,10 @@ impl fmt::Display for Error {
             Self::Missing { program, cause } => write!(f, "{program}: {cause}"),
             Self::Refused { program, message } => write!(f, "{program}: {message}"),
             Self::TooMuch { program } => {
-                write!(f, "{program}: it wrote more than {} MiB", LIMIT >> 20)
+                write!(f, "{program}: it wrote more than {} MiB", MAX_OUTPUT >> 20)
             }
-            Self::Output(why) => write!(f, "what clang wrote is not understood: {why}"),
-            Self::TwoMeanings(what) => f.write_str(what),
+            Self::Output(reason) => write!(f, "what clang wrote is not understood: {reason}"),
+            Self::TwoMeanings(message) => f.write_str(message),
             Self::Nothing => f.write_str("no function is declared"),
         }
     }
@@ -63,58 +63,64 @@ impl std::error::Error for Error {}
 ///
 /// # Errors
 ///
-/// Fails if the command cannot be run, fails, or writes more than [`LIMIT`].
+/// Fails if the command cannot be run, fails, or writes more than [`MAX_OUTPUT`].
 pub fn output(command: &mut Command, input: &str) -> Result<String, Error> {
-    limited(command, input, LIMIT)
+    output_up_to(command, input, MAX_OUTPUT)
 }
 
-fn limited(command: &mut Command, input: &str, limit: u64) -> Result<String, Error> {
-    let program = command.get_program().to_string_lossy().into_owned();
-    let missing = |cause| Error::Missing {
-        program: program.clone(),
+fn cannot_run(program: &str, cause: io::Error) -> Error {
+    Error::Missing {
+        program: program.to_owned(),
         cause,
-    };
+    }
+}
+
+fn output_up_to(command: &mut Command, input: &str, limit: u64) -> Result<String, Error> {
+    let program = command.get_program().to_string_lossy().into_owned();
     let mut child = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .map_err(missing)?;
+        .map_err(|cause| cannot_run(&program, cause))?;
     let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let (Some(mut stdin), Some(stdout), Some(mut stderr)) = pipes else {
-        return Err(missing(io::Error::other("no pipes")));
+        return Err(cannot_run(&program, io::Error::other("no pipes")));
     };
     // Concurrently: a compiler may write before it has read all input.
-    let (mut text, mut complaints) = (Vec::new(), Vec::new());
-    let read = std::thread::scope(|scope| {
+    let (mut output, mut error_output) = (Vec::new(), Vec::new());
+    let result = std::thread::scope(|scope| {
         // Ignores errors: a compiler that stops early reports the reason itself.
         scope.spawn(move || stdin.write_all(input.as_bytes()));
-        let complaints = &mut complaints;
+        let error_output = &mut error_output;
         scope.spawn(move || {
-            let kept = stderr.by_ref().take(COMPLAINTS).read_to_end(complaints);
-            kept.and_then(|_| io::copy(&mut stderr, &mut io::sink()))
+            stderr
+                .by_ref()
+                .take(MAX_ERROR_OUTPUT)
+                .read_to_end(error_output)
+                .and_then(|_| io::copy(&mut stderr, &mut io::sink()))
         });
-        let mut stdout = stdout.take(limit + 1);
-        let read = stdout.read_to_end(&mut text);
-        if text.len() as u64 > limit {
+        let result = stdout.take(limit + 1).read_to_end(&mut output);
+        if output.len() as u64 > limit {
             // Ends the other two threads as well.
             let _ = child.kill();
         }
-        read
+        result
     });
-    let status = child.wait().map_err(missing)?;
-    read.map_err(missing)?;
-    if text.len() as u64 > limit {
+    let status = child.wait().map_err(|cause| cannot_run(&program, cause))?;
+    result.map_err(|cause| cannot_run(&program, cause))?;
+    if output.len() as u64 > limit {
         return Err(Error::TooMuch { program });
     }
     if !status.success() {
-        let message = match complaints.as_slice() {
-            [] => status.to_string(),
-            complaints => String::from_utf8_lossy(complaints).into_owned(),
+        let message = if error_output.is_empty() {
+            status.to_string()
+        } else {
+            String::from_utf8_lossy(&error_output).into_owned()
         };
         return Err(Error::Refused { program, message });
     }
-    Ok(String::from_utf8_lossy(&text).into_owned())
+    Ok(String::from_utf8_lossy(&output).into_owned())
 }
 
 /// clang with its arguments for all headers of one version.
@@ -145,24 +151,22 @@ impl Clang {
     }
 
     /// Output of clang for a C source.
-    pub(crate) fn ask(
+    pub(crate) fn run(
         &self,
-        question: &[&str],
+        arguments: &[&str],
         defines: &[String],
         source: &str,
     ) -> Result<String, Error> {
         let mut command = Command::new(&self.program);
         // Prevents a crash report in the directory for temporary files.
         command.args(["-x", "c", "-w", "-fno-crash-diagnostics"]);
-        command.args(question).args(&self.arguments);
-        command.args(defines.iter().map(|define| argument(define)));
+        command.args(arguments).args(&self.arguments);
+        for define in defines {
+            // `NAME` or `NAME VALUE`.
+            command.arg(format!("-D{}", define.replacen(' ', "=", 1)));
+        }
         output(command.arg("-"), source)
     }
-}
-
-/// Formats `NAME` or `NAME VALUE` for clang.
-fn argument(define: &str) -> String {
-    format!("-D{}", define.replacen(' ', "=", 1))
 }
 
 #[cfg(test)]
@@ -170,7 +174,7 @@ mod tests {
     use super::*;
 
     fn shell(script: &str, input: &str, limit: u64) -> Result<String, Error> {
-        limited(Command::new("sh").args(["-c", script]), input, limit)
+        output_up_to(Command::new("sh").args(["-c", script]), input, limit)
     }
 
     #[test]
@@ -182,7 +186,7 @@ mod tests {
         let Err(Error::Refused { message, .. }) = loud else {
             panic!("{loud:?}");
         };
-        assert_eq!(message.len() as u64, COMPLAINTS);
+        assert_eq!(message.len() as u64, MAX_ERROR_OUTPUT);
     }
 
     #[test]

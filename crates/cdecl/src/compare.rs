@@ -19,11 +19,11 @@ mod records;
 use std::collections::HashSet;
 use std::fmt;
 
-use crate::fields::{DEPTH, is_handle};
+use crate::fields::{MAX_DEPTH, is_handle};
 use crate::types::{Declared, Type, TypeId, Types};
 
 /// Maximum number of differences that are listed. Structs of GPU libraries have less than 200 fields.
-const LIMIT: usize = 256;
+const MAX_DIFFERENCES: usize = 256;
 
 /// A difference between two declarations of a function.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,15 +93,17 @@ pub enum Reserved {
 /// Differences for a caller of the older declaration that calls the newer one, in the order of the arguments;
 /// of a type, only at the first argument that has it.
 pub fn differences(older: &Declared, newer: &Declared, reserved: Reserved) -> Vec<Difference> {
-    let mut pair = Pair::new(reserved, &older.types, &newer.types);
-    pair.declared = Some([older, newer]);
-    pair.parts(&parts(older), &parts(newer));
-    for (name, a) in &older.behind {
-        if let Some(b) = newer.behind.get(name) {
-            pair.nested("`void *`", |pair| pair.untyped(*a, *b));
+    let mut comparison = Comparison::new(reserved, &older.types, &newer.types);
+    comparison.declared = Some([older, newer]);
+    comparison.compare_signatures(&signature(older), &signature(newer));
+    for (name, a) in &older.untyped_pointees {
+        if let Some(b) = newer.untyped_pointees.get(name) {
+            comparison.nested("`void *`", |comparison| {
+                comparison.compare_untyped_pointees(*a, *b);
+            });
         }
     }
-    pair.found
+    comparison.differences
 }
 
 /// Checks that a caller of the older declaration can call the newer one.
@@ -110,7 +112,7 @@ pub fn differences(older: &Declared, newer: &Declared, reserved: Reserved) -> Ve
 ///
 /// The first of [`differences`] without a guard: `4 -> 5 arguments`, `argument 1: cudaDeviceProp: 728 -> 1032 bytes`.
 pub fn same(older: &Declared, newer: &Declared) -> Result<(), String> {
-    first(differences(older, newer, Reserved::Written))
+    first_unguarded(&differences(older, newer, Reserved::Written))
 }
 
 /// As [`same`], for functions in whose structs reserved bytes are zero, even if it may write these.
@@ -119,14 +121,14 @@ pub fn same(older: &Declared, newer: &Declared) -> Result<(), String> {
 ///
 /// The first difference.
 pub fn same_with_zeroed_reserved(older: &Declared, newer: &Declared) -> Result<(), String> {
-    first(differences(older, newer, Reserved::Zero))
+    first_unguarded(&differences(older, newer, Reserved::Zero))
 }
 
-fn first(found: Vec<Difference>) -> Result<(), String> {
-    let mut changes = found.iter().filter(|found| found.guard.is_none());
-    changes
-        .next()
-        .map_or(Ok(()), |change| Err(change.to_string()))
+fn first_unguarded(differences: &[Difference]) -> Result<(), String> {
+    differences
+        .iter()
+        .find(|difference| difference.guard.is_none())
+        .map_or(Ok(()), |difference| Err(difference.to_string()))
 }
 
 /// Checks that a value of the older type can be read as one of the newer type, as [`same`] does for
@@ -139,13 +141,14 @@ pub fn same_values(
     (older, a): (&Types, TypeId),
     (newer, b): (&Types, TypeId),
 ) -> Result<(), String> {
-    let mut pair = Pair::new(Reserved::Zero, older, newer);
-    pair.types(a, b);
-    first(pair.found)
+    let mut comparison = Comparison::new(Reserved::Zero, older, newer);
+    comparison.compare_types(a, b);
+    first_unguarded(&comparison.differences)
 }
 
 /// Checks that a call of the older declaration equals a call of the newer one with one more
-/// argument, null, at this index from 0, and all of at most `most` arguments in integer registers.
+/// argument, null, at this index from 0, and all of at most `max_arguments` arguments in integer
+/// registers.
 ///
 /// # Errors
 ///
@@ -154,43 +157,45 @@ pub fn takes_null(
     older: &Declared,
     newer: &Declared,
     argument: u8,
-    most: u8,
+    max_arguments: u8,
 ) -> Result<(), String> {
-    let mut with = parts(newer);
-    let fits = |id: &TypeId| in_register(newer.types.get(*id)).is_some_and(|size| size <= 64);
-    if with.len() > usize::from(most) + 1 || !with.iter().all(fits) {
-        return Err(format!("not {most} integers and pointers"));
+    let mut types = signature(newer);
+    let are_in_registers = types
+        .iter()
+        .all(|id| in_register(newer.types.get(*id)).is_some_and(|size| size <= 64));
+    if types.len() > usize::from(max_arguments) + 1 || !are_in_registers {
+        return Err(format!("not {max_arguments} integers and pointers"));
     }
-    let at = usize::from(argument) + 1;
-    if !with
-        .get(at)
+    let index = usize::from(argument) + 1;
+    if !types
+        .get(index)
         .is_some_and(|id| matches!(newer.types.get(*id), Type::Pointer(_)))
     {
         return Err(format!("argument {argument} is no pointer"));
     }
-    with.remove(at);
-    let mut pair = Pair::new(Reserved::Written, &older.types, &newer.types);
-    pair.parts(&parts(older), &with);
-    first(pair.found)
+    types.remove(index);
+    let mut comparison = Comparison::new(Reserved::Written, &older.types, &newer.types);
+    comparison.compare_signatures(&signature(older), &types);
+    first_unguarded(&comparison.differences)
 }
 
 /// Types of the result and the arguments.
-fn parts(declared: &Declared) -> Vec<TypeId> {
+fn signature(declared: &Declared) -> Vec<TypeId> {
     match declared.types.get(declared.function) {
-        Type::Function(parts) => parts.clone(),
+        Type::Function(signature) => signature.clone(),
         _ => Vec::new(),
     }
 }
 
-/// Types of two versions, compared.
-struct Pair<'a> {
+/// Comparison of types of two versions.
+struct Comparison<'a> {
     older: &'a Types,
     newer: &'a Types,
     /// The functions, if the types are those of two functions.
     declared: Option<[&'a Declared; 2]>,
     /// Pairs behind pointers and in arrays that are compared, or being compared, each with `is_result` and
     /// `is_guarded`.
-    seen: HashSet<(TypeId, TypeId, bool, bool)>,
+    compared: HashSet<(TypeId, TypeId, bool, bool)>,
     depth: usize,
     reserved: Reserved,
     /// Whether to compare what pointers point to.
@@ -201,80 +206,82 @@ struct Pair<'a> {
     /// Whether a guard covers all differences of the types compared now.
     is_guarded: bool,
     /// Position of the types compared now.
-    at: Vec<String>,
-    found: Vec<Difference>,
+    position: Vec<String>,
+    differences: Vec<Difference>,
 }
 
-impl<'a> Pair<'a> {
+impl<'a> Comparison<'a> {
     fn new(reserved: Reserved, older: &'a Types, newer: &'a Types) -> Self {
         Self {
             reserved,
             older,
             newer,
             declared: None,
-            seen: HashSet::new(),
+            compared: HashSet::new(),
             depth: 0,
             follows: true,
             is_result: false,
             is_guarded: false,
-            at: Vec::new(),
-            found: Vec::new(),
+            position: Vec::new(),
+            differences: Vec::new(),
         }
     }
 
     /// Adds a difference at the current position.
-    fn add(&mut self, kind: Kind, what: String) {
-        let (kind, what) = match self.found.len() {
-            ..LIMIT => (kind, what),
-            LIMIT => (Kind::Limit, format!("more than {LIMIT} differences")),
+    fn add(&mut self, kind: Kind, description: String) {
+        let (kind, description) = match self.differences.len() {
+            ..MAX_DIFFERENCES => (kind, description),
+            MAX_DIFFERENCES => (
+                Kind::Limit,
+                format!("more than {MAX_DIFFERENCES} differences"),
+            ),
             _ => return,
         };
-        let at = self.at.join(": ");
-        self.found.push(Difference {
+        self.differences.push(Difference {
             kind,
-            at,
-            what,
+            at: self.position.join(": "),
+            what: description,
             guard: None,
         });
     }
 
     /// Compares at a position within the current one.
     fn nested(&mut self, position: impl Into<String>, compare: impl FnOnce(&mut Self)) {
-        self.at.push(position.into());
+        self.position.push(position.into());
         compare(self);
-        self.at.pop();
+        self.position.pop();
     }
 
     /// Compares results and arguments.
-    fn parts(&mut self, a: &[TypeId], b: &[TypeId]) {
+    fn compare_signatures(&mut self, a: &[TypeId], b: &[TypeId]) {
         if a.len() != b.len() {
-            let count = |parts: &[TypeId]| parts.len().saturating_sub(1);
-            let what = format!("{} -> {} arguments", count(a), count(b));
-            return self.add(Kind::Arguments, what);
+            let [old_count, new_count] = [a, b].map(|types| types.len().saturating_sub(1));
+            let description = format!("{old_count} -> {new_count} arguments");
+            return self.add(Kind::Arguments, description);
         }
         for (index, (&a, &b)) in a.iter().zip(b).enumerate() {
             let position = match index {
                 0 => "result".to_owned(),
                 _ => format!("argument {}", index - 1),
             };
-            self.nested(position, |pair| pair.types(a, b));
+            self.nested(position, |comparison| comparison.compare_types(a, b));
         }
     }
 
-    fn types(&mut self, a: TypeId, b: TypeId) {
-        if self.depth == DEPTH {
-            return self.add(Kind::Limit, format!("more than {DEPTH} types deep"));
+    fn compare_types(&mut self, a: TypeId, b: TypeId) {
+        if self.depth == MAX_DEPTH {
+            return self.add(Kind::Limit, format!("more than {MAX_DEPTH} types deep"));
         }
         self.depth += 1;
-        self.layers(a, b);
+        self.compare_by_class(a, b);
         self.depth -= 1;
     }
 
-    fn layers(&mut self, a: TypeId, b: TypeId) {
+    fn compare_by_class(&mut self, a: TypeId, b: TypeId) {
         let (older, newer) = (self.older, self.newer);
         let (old, new) = (older.get(a), newer.get(b));
         match (old, new) {
-            (Type::Pointer(a), Type::Pointer(b)) => self.pointees(*a, *b),
+            (Type::Pointer(a), Type::Pointer(b)) => self.compare_pointees(*a, *b),
             (
                 Type::Array {
                     element: a,
@@ -286,19 +293,23 @@ impl<'a> Pair<'a> {
                 },
             ) if m == n => {
                 let key = (*a, *b, self.is_result, self.is_guarded);
-                if self.seen.insert(key) {
-                    self.types(*a, *b);
+                if self.compared.insert(key) {
+                    self.compare_types(*a, *b);
                 }
             }
-            (Type::Record { .. }, Type::Record { .. }) => self.records(a, b),
+            (Type::Record { .. }, Type::Record { .. }) => self.compare_records(a, b),
             (
                 Type::Enum {
-                    values: x, size: m, ..
+                    values: old_values,
+                    size: m,
+                    ..
                 },
                 Type::Enum {
-                    values: y, size: n, ..
+                    values: new_values,
+                    size: n,
+                    ..
                 },
-            ) if m == n => self.enums((a, x), (b, y)),
+            ) if m == n => self.compare_enums((a, old_values), (b, new_values)),
             (Type::Void, Type::Void) => {}
             (Type::Float(m), Type::Float(n)) if m == n => {}
             _ => match (in_register(old), in_register(new)) {
@@ -311,42 +322,44 @@ impl<'a> Pair<'a> {
         }
     }
 
-    fn pointees(&mut self, a: TypeId, b: TypeId) {
-        let is_opaque = |of: &Type| {
-            matches!(
-                of,
-                Type::Void | Type::Function(_) | Type::Record { members: None, .. }
-            ) || is_handle(of)
-        };
+    fn compare_pointees(&mut self, a: TypeId, b: TypeId) {
         let is_result = !self.newer.is_constant(b);
         if !self.follows
             || is_opaque(self.older.get(a))
             || is_opaque(self.newer.get(b))
-            || !self.seen.insert((a, b, is_result, self.is_guarded))
+            || !self.compared.insert((a, b, is_result, self.is_guarded))
         {
             return;
         }
-        self.pointee(a, b, is_result);
+        self.compare_guarded(a, b, is_result);
     }
 
     /// Compares types behind an untyped pointer: the library's own, without what they point to, which may be another
     /// library's.
-    fn untyped(&mut self, a: TypeId, b: TypeId) {
+    fn compare_untyped_pointees(&mut self, a: TypeId, b: TypeId) {
         self.follows = false;
-        self.pointee(a, b, true);
+        self.compare_guarded(a, b, true);
         self.follows = true;
     }
 
-    fn pointee(&mut self, a: TypeId, b: TypeId, is_result: bool) {
-        let was = (self.is_result, self.is_guarded);
+    fn compare_guarded(&mut self, a: TypeId, b: TypeId, is_result: bool) {
+        let outer = (self.is_result, self.is_guarded);
         let guards = self.guards(a, b);
         self.is_result = is_result;
         self.is_guarded |= guards.cover_all();
-        let start = self.found.len();
-        self.types(a, b);
+        let start = self.differences.len();
+        self.compare_types(a, b);
         self.guard(start, &guards);
-        (self.is_result, self.is_guarded) = was;
+        (self.is_result, self.is_guarded) = outer;
     }
+}
+
+/// Whether nothing behind a pointer to this type is compared.
+fn is_opaque(pointee: &Type) -> bool {
+    matches!(
+        pointee,
+        Type::Void | Type::Function(_) | Type::Record { members: None, .. }
+    ) || is_handle(pointee)
 }
 
 /// Name of a type that the headers may leave without one.
@@ -355,8 +368,8 @@ fn name(types: &Types, id: TypeId, unnamed: &str) -> String {
 }
 
 /// Size of a value that fits into an integer register.
-fn in_register(of: &Type) -> Option<u64> {
-    match of {
+fn in_register(value_type: &Type) -> Option<u64> {
+    match value_type {
         Type::Integer(size) | Type::Enum { size, .. } => Some(*size),
         Type::Pointer(_) => Some(64),
         _ => None,

@@ -1,13 +1,13 @@
 //! Fields of structs and unions, including nested ones.
 
-use crate::types::{Member, Type, TypeId, Types};
+use crate::types::{Type, TypeId, Types};
 
 /// Maximum depth to which types are followed, through pointers and into structs. Those of GPU
 /// libraries are less than 20 deep; deeper ones count as different.
-pub(crate) const DEPTH: usize = 256;
+pub(crate) const MAX_DEPTH: usize = 256;
 
 /// Maximum number of fields of a struct, including nested structs. GPU libraries have hundreds.
-const FIELDS: usize = 1 << 16;
+const MAX_FIELDS: usize = 1 << 16;
 
 /// A field that is no record itself.
 pub struct Leaf {
@@ -66,23 +66,23 @@ impl Leaf {
 ///
 /// Too many fields, or too many levels, to be listed.
 pub fn leaves(types: &Types, record: &Type) -> Result<Vec<Leaf>, String> {
-    let mut fields = Fields {
+    let mut collector = LeafCollector {
         types,
-        found: Vec::new(),
-        left: FIELDS,
+        leaves: Vec::new(),
+        remaining: MAX_FIELDS,
     };
-    fields.add(record, "", 0, DEPTH)?;
-    Ok(fields.found)
+    collector.add(record, "", 0, MAX_DEPTH)?;
+    Ok(collector.leaves)
 }
 
-struct Fields<'a> {
+struct LeafCollector<'a> {
     types: &'a Types,
-    found: Vec<Leaf>,
+    leaves: Vec<Leaf>,
     /// Number of fields that may still be added.
-    left: usize,
+    remaining: usize,
 }
 
-impl Fields<'_> {
+impl LeafCollector<'_> {
     fn add(&mut self, record: &Type, path: &str, offset: u64, depth: usize) -> Result<(), String> {
         let Type::Record {
             members: Some(members),
@@ -92,26 +92,28 @@ impl Fields<'_> {
             return Ok(());
         };
         if depth == 0 {
-            return Err(format!("more than {DEPTH} structs in each other"));
+            return Err(format!("more than {MAX_DEPTH} structs in each other"));
         }
         for member in members {
             // Structs without fields count as well: nested in pairs, their number grows exponentially.
-            self.left = (self.left.checked_sub(1)).ok_or(format!("more than {FIELDS} fields"))?;
+            self.remaining = self
+                .remaining
+                .checked_sub(1)
+                .ok_or_else(|| format!("more than {MAX_FIELDS} fields"))?;
             let path = match (path, member.name.as_str()) {
                 ("", name) | (name, "") => name.to_owned(),
                 (path, name) => format!("{path}.{name}"),
             };
             let offset = offset.saturating_add(member.offset);
-            let Member { size, of, .. } = *member;
-            match self.types.get(of) {
+            match self.types.get(member.of) {
                 inner @ Type::Record { .. } if !is_handle(inner) => {
                     self.add(inner, &path, offset, depth - 1)?;
                 }
-                _ => self.found.push(Leaf {
+                _ => self.leaves.push(Leaf {
                     path,
                     offset,
-                    size,
-                    of,
+                    size: member.size,
+                    of: member.of,
                 }),
             }
         }
@@ -121,30 +123,35 @@ impl Fields<'_> {
 
 /// Structs in HIP's headers that only the library creates: programs pass pointers, or in
 /// hipArrayMapInfo a copy.
-pub fn is_handle(of: &Type) -> bool {
-    matches!(of, Type::Record { name, .. } if ["hipArray", "hipMipmappedArray"].contains(&name.as_str()))
+pub fn is_handle(record: &Type) -> bool {
+    match record {
+        Type::Record { name, .. } => ["hipArray", "hipMipmappedArray"].contains(&name.as_str()),
+        _ => false,
+    }
 }
 
 /// Bits of fields, without padding: ranges that do not touch, ascending.
-pub(crate) struct Held(Vec<(u64, u64)>);
+pub(crate) struct FieldBits(Vec<(u64, u64)>);
 
-impl Held {
+impl FieldBits {
     pub(crate) fn new(leaves: &[Leaf]) -> Self {
-        let mut ranges: Vec<_> = leaves.iter().map(Leaf::range).collect();
-        ranges.sort_unstable();
-        let mut merged: Vec<(u64, u64)> = Vec::new();
-        for (start, end) in ranges {
-            match merged.last_mut() {
-                Some(last) if start <= last.1 => last.1 = last.1.max(end),
-                _ => merged.push((start, end)),
+        let mut leaf_ranges: Vec<_> = leaves.iter().map(Leaf::range).collect();
+        leaf_ranges.sort_unstable();
+        let mut ranges: Vec<(u64, u64)> = Vec::new();
+        for (start, end) in leaf_ranges {
+            match ranges.last_mut() {
+                Some((_, previous_end)) if start <= *previous_end => {
+                    *previous_end = (*previous_end).max(end);
+                }
+                _ => ranges.push((start, end)),
             }
         }
-        Self(merged)
+        Self(ranges)
     }
 
-    pub(crate) fn has(&self, leaf: &Leaf) -> bool {
+    pub(crate) fn contain(&self, leaf: &Leaf) -> bool {
         let (start, end) = leaf.range();
-        let before = self.0.partition_point(|range| range.0 <= start);
-        start == end || before > 0 && end <= self.0[before - 1].1
+        let index = self.0.partition_point(|range| range.0 <= start);
+        start == end || index > 0 && end <= self.0[index - 1].1
     }
 }

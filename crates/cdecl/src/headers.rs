@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::clang::{Clang, Error};
 use crate::compare::same;
 use crate::rules::Rules;
-use crate::types::{Declared, QUESTION, Types, VALUE_QUESTION};
+use crate::types::{Declared, TYPE_QUERY, Types, VALUE_QUERY};
 
 /// Headers of one library, and the ways to read them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,12 +48,16 @@ impl Headers {
         }
     }
 
-    /// Reads the headers that `clang` finds: the declared functions whose names are `wanted`.
+    /// Reads the headers that `clang` finds: the declared functions whose names are requested.
     ///
     /// # Errors
     ///
     /// clang fails, no function is declared, or one name is declared as two functions.
-    pub fn read(&self, clang: &Clang, wanted: &dyn Fn(&str) -> bool) -> Result<Version, Error> {
+    pub fn read(
+        &self,
+        clang: &Clang,
+        is_requested: &dyn Fn(&str) -> bool,
+    ) -> Result<Version, Error> {
         let mut version = Version::default();
         // Functions that sources call: those that macros mean, and with the first list of macros all others.
         let mut current = BTreeSet::new();
@@ -62,10 +66,9 @@ impl Headers {
             for (index, defines) in self.defines.iter().enumerate() {
                 let is_first = version.functions.is_empty();
                 let (names, macros) =
-                    self.read_list(clang, &source, defines, wanted, &mut version)?;
+                    self.read_list(clang, &source, defines, is_requested, &mut version)?;
                 if index == 0 {
-                    let names = names.into_iter();
-                    current.extend(names.filter(|name| !macros.contains_key(name)));
+                    current.extend(names.into_iter().filter(|name| !macros.contains_key(name)));
                 }
                 for (name, meaning) in macros {
                     current.insert(meaning.clone());
@@ -79,9 +82,12 @@ impl Headers {
         if version.functions.is_empty() {
             return Err(Error::Nothing);
         }
-        let names = version.functions.keys();
-        let superseded = names.filter(|name| !current.contains(*name));
-        version.superseded = superseded.cloned().collect();
+        version.superseded = version
+            .functions
+            .keys()
+            .filter(|name| !current.contains(*name))
+            .cloned()
+            .collect();
         Ok(version)
     }
 
@@ -91,50 +97,59 @@ impl Headers {
         clang: &Clang,
         source: &str,
         defines: &[String],
-        wanted: &dyn Fn(&str) -> bool,
+        is_requested: &dyn Fn(&str) -> bool,
         version: &mut Version,
     ) -> Result<(Vec<String>, BTreeMap<String, String>), Error> {
         let mut names = Vec::new();
-        for (name, declared) in declared(clang, source, defines, wanted, &self.rules)? {
+        for (name, declared) in declared(clang, source, defines, is_requested, &self.rules)? {
             // One name has one meaning, with any macros.
-            if let Some(other) = version.functions.get(&name) {
-                same(other, &declared).map_err(|e| {
-                    Error::TwoMeanings(format!("{name} differs with {defines:?}: {e}"))
+            if let Some(previous) = version.functions.get(&name) {
+                same(previous, &declared).map_err(|difference| {
+                    Error::TwoMeanings(format!("{name} differs with {defines:?}: {difference}"))
                 })?;
             }
             names.push(name.clone());
             version.functions.insert(name, declared);
         }
-        let definitions = clang.ask(&["-E", "-dM"], defines, source)?;
-        let mut question = source.to_owned();
-        for name in macros(&definitions) {
-            question += &format!("\n\"{QUESTION}{name}\" {name}\n");
+        let definitions = clang.run(&["-E", "-dM"], defines, source)?;
+        let mut queries = source.to_owned();
+        for name in macro_names(&definitions) {
+            queries += &format!("\n\"{TYPE_QUERY}{name}\" {name}\n");
         }
-        let answers = clang.ask(&["-E", "-P"], defines, &question)?;
-        let answers = answers.lines().filter_map(|line| {
-            let answer = line.strip_prefix('"')?.strip_prefix(QUESTION)?;
-            answer.split_once("\" ")
-        });
-        let functions = &version.functions;
-        let answers = answers.filter(|(_, meaning)| functions.contains_key(*meaning));
-        let macros = answers.map(|(a, b)| (a.to_owned(), b.to_owned()));
-        Ok((names, macros.collect()))
+        let expanded = clang.run(&["-E", "-P"], defines, &queries)?;
+        let mut macros = BTreeMap::new();
+        for line in expanded.lines() {
+            if let Some((name, meaning)) = macro_expansion(line)
+                && version.functions.contains_key(meaning)
+            {
+                macros.insert(name.to_owned(), meaning.to_owned());
+            }
+        }
+        Ok((names, macros))
     }
 
     /// Includes the headers of a list that exist.
     fn source(&self, list: &[String]) -> String {
         let mut source = String::new();
         for header in list {
-            let needs = self.needs.get(header).map_or(&[][..], Vec::as_slice);
-            let all = [header].into_iter().chain(needs);
-            let all: Vec<_> = all.map(|h| format!("__has_include(<{h}>)")).collect();
-            source += &format!("#if {}\n#include <{header}>\n#endif\n", all.join(" && "));
+            let mut condition = format!("__has_include(<{header}>)");
+            for need in self.needs.get(header).into_iter().flatten() {
+                condition += &format!(" && __has_include(<{need}>)");
+            }
+            source += &format!("#if {condition}\n#include <{header}>\n#endif\n");
         }
         source
     }
 }
 
-/// Functions that a C source declares without a definition, by name: those that are `wanted`.
+/// Name of a queried macro, and the text that it expands to.
+fn macro_expansion(line: &str) -> Option<(&str, &str)> {
+    line.strip_prefix('"')?
+        .strip_prefix(TYPE_QUERY)?
+        .split_once("\" ")
+}
+
+/// Functions that a C source declares without a definition, by name: those that are requested.
 ///
 /// # Errors
 ///
@@ -143,9 +158,9 @@ pub fn functions(
     clang: &Clang,
     source: &str,
     defines: &[String],
-    wanted: &dyn Fn(&str) -> bool,
+    is_requested: &dyn Fn(&str) -> bool,
 ) -> Result<Vec<(String, Declared)>, Error> {
-    declared(clang, source, defines, wanted, &Arc::default())
+    declared(clang, source, defines, is_requested, &Arc::default())
 }
 
 /// As [`functions`], with rules for comparing them.
@@ -153,53 +168,70 @@ pub(crate) fn declared(
     clang: &Clang,
     source: &str,
     defines: &[String],
-    wanted: &dyn Fn(&str) -> bool,
+    is_requested: &dyn Fn(&str) -> bool,
     rules: &Arc<Rules>,
 ) -> Result<Vec<(String, Declared)>, Error> {
-    let tree = clang.ask(&["-fsyntax-only", "-Xclang", "-ast-dump"], defines, source)?;
-    let mut question = source.to_owned();
-    let is_asked = |name: &&str| wanted(name) || rules.depend_on(name);
-    let functions = named(&tree, "FunctionDecl");
-    for name in functions.iter().copied().filter(is_asked) {
-        // The names are those after the macros, and must not be expanded again.
-        question += &format!("\n#undef {name}\n__typeof__({name}) *{QUESTION}{name} = &{name};\n");
-    }
-    let typedefs = named(&tree, "TypedefDecl");
-    let behind = |function| rules.types_behind(function, typedefs.iter().copied());
-    let asked: BTreeSet<_> = functions
-        .iter()
-        .flat_map(|function| behind(function))
-        .collect();
-    for (_, name) in &asked {
-        question += &format!("\n#undef {name}\n{name} *{QUESTION}{name};\n");
-    }
-    let values = rules.macros(typedefs.iter().copied());
-    if !values.is_empty() {
-        let definitions = clang.ask(&["-E", "-dM"], defines, source)?;
-        let defined: BTreeSet<&str> = macros(&definitions).collect();
-        for name in values.iter().filter(|name| defined.contains(name.as_str())) {
-            question += &format!("\nchar (*{VALUE_QUESTION}{name})[1 + ({name})];\n");
+    let tree = clang.run(&["-fsyntax-only", "-Xclang", "-ast-dump"], defines, source)?;
+    let functions = declared_names(&tree, "FunctionDecl");
+    let typedefs = declared_names(&tree, "TypedefDecl");
+    let mut queries = source.to_owned();
+    for name in &functions {
+        if is_requested(name) || rules.depend_on(name) {
+            // The names are those after the macros, and must not be expanded again.
+            queries +=
+                &format!("\n#undef {name}\n__typeof__({name}) *{TYPE_QUERY}{name} = &{name};\n");
         }
     }
-    let as_text = ["-g", "-fstandalone-debug", "-S", "-emit-llvm", "-o", "-"];
-    let module = clang.ask(&as_text, defines, &question)?;
+    let pointees: BTreeSet<_> = functions
+        .iter()
+        .flat_map(|function| rules.untyped_pointees(function, typedefs.iter().copied()))
+        .collect();
+    for (_, name) in &pointees {
+        queries += &format!("\n#undef {name}\n{name} *{TYPE_QUERY}{name};\n");
+    }
+    let guard_macros = rules.macros(typedefs.iter().copied());
+    if !guard_macros.is_empty() {
+        let definitions = clang.run(&["-E", "-dM"], defines, source)?;
+        let defined: BTreeSet<&str> = macro_names(&definitions).collect();
+        for name in &guard_macros {
+            if defined.contains(name.as_str()) {
+                queries += &format!("\nchar (*{VALUE_QUERY}{name})[1 + ({name})];\n");
+            }
+        }
+    }
+    let arguments = ["-g", "-fstandalone-debug", "-S", "-emit-llvm", "-o", "-"];
+    let module = clang.run(&arguments, defines, &queries)?;
     let types = Rc::new(Types::read(&module).map_err(Error::Output)?);
-    // The module defines inline functions instead of declaring them.
-    let names = module.lines().filter(|line| line.starts_with("declare "));
-    let names = names.filter_map(|line| line.split_once('@')?.1.split('(').next());
-    let functions = names.filter(|name| wanted(name)).filter_map(|name| {
-        let behind = behind(name).into_iter();
-        let behind = behind.filter_map(|(name, of)| Some((name, types.queried(of)?)));
+    let mut declarations = Vec::new();
+    for line in module.lines() {
+        let Some(name) = llvm_declaration(line).filter(|name| is_requested(name)) else {
+            continue;
+        };
+        let Some(function) = types.queried(name) else {
+            continue;
+        };
+        let mut untyped_pointees = BTreeMap::new();
+        for (pattern, pointee) in rules.untyped_pointees(name, typedefs.iter().copied()) {
+            if let Some(id) = types.queried(pointee) {
+                untyped_pointees.insert(pattern, id);
+            }
+        }
         let declared = Declared {
             name: name.to_owned(),
-            function: types.queried(name)?,
-            behind: behind.collect(),
+            function,
+            untyped_pointees,
             types: Rc::clone(&types),
             rules: Arc::clone(rules),
         };
-        Some((name.to_owned(), declared))
-    });
-    Ok(functions.collect())
+        declarations.push((name.to_owned(), declared));
+    }
+    Ok(declarations)
+}
+
+/// Name of the function that a line of a module declares. Inline functions are defined there instead.
+fn llvm_declaration(line: &str) -> Option<&str> {
+    let (_, declarator) = line.strip_prefix("declare ")?.split_once('@')?;
+    declarator.split('(').next()
 }
 
 /// Declarations of this kind in a syntax tree, without static ones:
@@ -207,25 +239,28 @@ pub(crate) fn declared(
 /// ```text
 /// |-FunctionDecl 0x1e0df338 <line:3:1, col:28> col:5 acmeOpen 'int (void **)' extern
 /// ```
-fn named<'t>(tree: &'t str, kind: &str) -> BTreeSet<&'t str> {
-    let names = tree.lines().filter_map(|line| {
-        let line = line.strip_prefix(['|', '`'])?.strip_prefix('-')?;
-        let (before, after) = line
-            .strip_prefix(kind)?
-            .strip_prefix(' ')?
-            .split_once(" '")?;
-        let (_, storage) = after.rsplit_once('\'')?;
-        let is_seen = !storage.split(' ').any(|word| word == "static");
-        is_seen.then(|| before.rsplit(' ').next())?
-    });
-    names.collect()
+fn declared_names<'t>(tree: &'t str, kind: &str) -> BTreeSet<&'t str> {
+    tree.lines()
+        .filter_map(|line| {
+            let (declarator, declared_type) = line
+                .strip_prefix(['|', '`'])?
+                .strip_prefix('-')?
+                .strip_prefix(kind)?
+                .strip_prefix(' ')?
+                .split_once(" '")?;
+            let (_, storage) = declared_type.rsplit_once('\'')?;
+            let is_static = storage.split(' ').any(|word| word == "static");
+            (!is_static).then(|| declarator.rsplit(' ').next())?
+        })
+        .collect()
 }
 
-/// Macros without arguments among definitions.
-fn macros(definitions: &str) -> impl Iterator<Item = &str> {
-    let definitions = definitions.lines();
-    let names = definitions.filter_map(|line| line.strip_prefix("#define ")?.split(' ').next());
-    names.filter(|name| !name.contains('('))
+/// Names of the macros without arguments among definitions.
+fn macro_names(definitions: &str) -> impl Iterator<Item = &str> {
+    definitions
+        .lines()
+        .filter_map(|line| line.strip_prefix("#define ")?.split(' ').next())
+        .filter(|name| !name.contains('('))
 }
 
 #[cfg(test)]
@@ -243,16 +278,16 @@ TranslationUnitDecl 0x1 <<invalid sloc>> <invalid sloc>
 `-FunctionDecl 0x6 <line:4:1> col:5 gpuStaticLast 'int (int)'
 ";
         assert_eq!(
-            named(tree, "FunctionDecl"),
+            declared_names(tree, "FunctionDecl"),
             ["gpuOpen", "gpuStaticLast"].into()
         );
-        assert_eq!(named(tree, "TypedefDecl"), ["f"].into());
+        assert_eq!(declared_names(tree, "TypedefDecl"), ["f"].into());
     }
 
     #[test]
     fn macros_with_arguments_rename_no_function() {
         let definitions = "#define a b\n#define empty\n#define call(x) f(x, 0)\n";
-        assert_eq!(macros(definitions).collect::<Vec<_>>(), ["a", "empty"]);
+        assert_eq!(macro_names(definitions).collect::<Vec<_>>(), ["a", "empty"]);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 use toml::de::{DeTable, DeValue};
 
 use crate::headers::Headers;
-use crate::rules::{Behind, By, Guard, Pattern, Rules};
+use crate::rules::{Guard, Mechanism, Pattern, Rules, UntypedPointees};
 
 impl Headers {
     /// Headers of a library: `cudart`.
@@ -16,77 +16,78 @@ impl Headers {
 
     /// Headers of all libraries, by library.
     pub fn all() -> &'static BTreeMap<String, Self> {
-        static ALL: LazyLock<BTreeMap<String, Headers>> = LazyLock::new(|| {
+        static LIBRARIES: LazyLock<BTreeMap<String, Headers>> = LazyLock::new(|| {
             // Always valid: the tests read it.
             parse(include_str!("../libraries.toml")).unwrap_or_default()
         });
-        &ALL
+        &LIBRARIES
     }
 }
 
 /// Packages with a header that headers of other packages include: for reports.
 pub fn packages_of(header: &str) -> Option<String> {
-    static ALL: LazyLock<BTreeMap<String, String>> =
+    static PACKAGES: LazyLock<BTreeMap<String, String>> =
         LazyLock::new(|| parse_packages(include_str!("../packages.toml")).unwrap_or_default());
-    let starts = ALL.iter().filter(|(start, _)| header.starts_with(*start));
-    let found = starts.max_by_key(|(start, _)| start.len());
-    found.map(|(_, packages)| packages.clone())
+    PACKAGES
+        .iter()
+        .filter(|(prefix, _)| header.starts_with(*prefix))
+        .max_by_key(|(prefix, _)| prefix.len())
+        .map(|(_, packages)| packages.clone())
 }
 
 fn parse_packages(text: &str) -> Option<BTreeMap<String, String>> {
     let document = DeTable::parse(text).ok()?;
-    let entries = document.get_ref().iter();
-    let entries = entries.map(|(start, packages)| {
-        let packages = packages.get_ref().as_str()?;
-        Some((start.get_ref().to_string(), packages.to_owned()))
-    });
-    entries.collect()
+    let mut packages_by_prefix = BTreeMap::new();
+    for (prefix, packages) in document.get_ref() {
+        let packages = packages.get_ref().as_str()?.to_owned();
+        packages_by_prefix.insert(prefix.get_ref().to_string(), packages);
+    }
+    Some(packages_by_prefix)
 }
 
 pub(crate) fn parse(text: &str) -> Option<BTreeMap<String, Headers>> {
     let document = DeTable::parse(text).ok()?;
-    let libraries = document.get_ref().iter();
-    let libraries = libraries.map(|(id, library)| {
-        let library = Table::new(
-            library.get_ref(),
-            &["include", "needs", "defines", "behind", "guards"],
-        )?;
-        let guards: Vec<_> = match library.0.get("guards") {
-            None => Vec::new(),
-            Some(entries) => {
-                let entries = entries.get_ref().as_array()?.iter();
-                entries
-                    .map(|entry| guards_of(entry.get_ref()))
-                    .collect::<Option<_>>()?
+    let mut libraries = BTreeMap::new();
+    for (id, library) in document.get_ref() {
+        libraries.insert(id.get_ref().to_string(), headers(library.get_ref())?);
+    }
+    Some(libraries)
+}
+
+fn headers(library: &DeValue<'_>) -> Option<Headers> {
+    let library = Table::new(
+        library,
+        &["include", "needs", "defines", "behind", "guards"],
+    )?;
+    let mut rules = Rules {
+        guards: Vec::new(),
+        untyped_pointees: library.each("behind", |function, patterns| {
+            let mut types = Vec::new();
+            for pattern in texts(patterns)? {
+                types.push(Pattern::new(&pattern)?);
             }
-        };
-        let behind = library.each("behind", |function, types| {
-            let types = texts(types)?;
-            let types = types
-                .iter()
-                .map(|text| Pattern::new(text))
-                .collect::<Option<_>>()?;
-            Some(Behind { function, types })
-        });
-        let rules = Rules {
-            guards: guards.into_iter().flatten().collect(),
-            behind: behind?,
-        };
-        let needs = library.each("needs", |header, needs| Some((header, texts(needs)?)));
-        let defines = library.0.get("defines");
-        let headers = Headers {
-            include: lists(library.0.get("include")?.get_ref())?,
-            needs: needs?.into_iter().collect(),
-            defines: defines.map_or(Some(vec![Vec::new()]), |found| lists(found.get_ref()))?,
-            rules: Arc::new(rules),
-        };
-        Some((id.get_ref().to_string(), headers))
-    });
-    libraries.collect()
+            Some(UntypedPointees { function, types })
+        })?,
+    };
+    if let Some(entries) = library.0.get("guards") {
+        for entry in entries.get_ref().as_array()? {
+            rules.guards.extend(guards(entry.get_ref())?);
+        }
+    }
+    let needs = library.each("needs", |header, needs| Some((header, texts(needs)?)))?;
+    Some(Headers {
+        include: lists(library.0.get("include")?.get_ref())?,
+        needs: needs.into_iter().collect(),
+        defines: match library.0.get("defines") {
+            Some(defines) => lists(defines.get_ref())?,
+            None => vec![Vec::new()],
+        },
+        rules: Arc::new(rules),
+    })
 }
 
 /// Guards of an entry: several, if it names several functions.
-fn guards_of(entry: &DeValue<'_>) -> Option<Vec<Guard>> {
+fn guards(entry: &DeValue<'_>) -> Option<Vec<Guard>> {
     let keys = [
         "struct",
         "words",
@@ -98,32 +99,35 @@ fn guards_of(entry: &DeValue<'_>) -> Option<Vec<Guard>> {
         "reader",
     ];
     let entry = Table::new(entry, &keys)?;
-    let pattern = |key| entry.text(key).map(|text| Pattern::new(&text));
-    let by_macro = pattern("macro");
-    let ways = match (entry.text("version"), entry.text("size")) {
-        (Some(field), None) => vec![By::Version(field, by_macro??)],
-        (None, Some(field)) => match by_macro {
-            Some(name) => vec![By::Size(field, Some(name?))],
-            None => vec![By::Size(field, None)],
+    // Outer `None`: no such key. Inner `None`: an invalid pattern.
+    let macro_pattern = entry.text("macro").map(|text| Pattern::new(&text));
+    let mechanisms = match (entry.text("version"), entry.text("size")) {
+        (Some(field), None) => vec![Mechanism::Version(field, macro_pattern??)],
+        (None, Some(field)) => match macro_pattern {
+            Some(pattern) => vec![Mechanism::Size(field, Some(pattern?))],
+            None => vec![Mechanism::Size(field, None)],
         },
         (None, None) => match (entry.text("creator"), entry.text("reader")) {
-            (Some(function), None) => vec![By::Creator(function)],
-            (None, Some(function)) => vec![By::Reader(function)],
-            (None, None) => entry.each("arguments", |function, at| {
-                let at = at.as_integer()?.as_str().parse().ok()?;
-                Some(By::Argument(function, at))
+            (Some(function), None) => vec![Mechanism::Creator(function)],
+            (None, Some(function)) => vec![Mechanism::Reader(function)],
+            (None, None) => entry.each("arguments", |function, argument| {
+                let argument = argument.as_integer()?.as_str().parse().ok()?;
+                Some(Mechanism::Argument(function, argument))
             })?,
             _ => return None,
         },
         _ => return None,
     };
-    let (of, words) = (pattern("struct")??, entry.text("words")?);
-    let guards = ways.into_iter().map(|by| Guard {
-        of: of.clone(),
-        by,
-        words: words.clone(),
-    });
-    let guards: Vec<_> = guards.collect();
+    let structs = Pattern::new(&entry.text("struct")?)?;
+    let words = entry.text("words")?;
+    let guards: Vec<Guard> = mechanisms
+        .into_iter()
+        .map(|mechanism| Guard {
+            structs: structs.clone(),
+            mechanism,
+            words: words.clone(),
+        })
+        .collect();
     (!guards.is_empty()).then_some(guards)
 }
 
@@ -133,10 +137,10 @@ struct Table<'a>(&'a DeTable<'a>);
 impl<'a> Table<'a> {
     fn new(value: &'a DeValue<'a>, keys: &[&str]) -> Option<Self> {
         let table = value.as_table()?;
-        let mut known = table
+        table
             .keys()
-            .map(|key| keys.contains(&key.get_ref().as_ref()));
-        known.all(|known| known).then_some(Self(table))
+            .all(|key| keys.contains(&key.get_ref().as_ref()))
+            .then_some(Self(table))
     }
 
     fn text(&self, key: &str) -> Option<String> {
@@ -152,21 +156,27 @@ impl<'a> Table<'a> {
         let Some(table) = self.0.get(key) else {
             return Some(Vec::new());
         };
-        let entries = table.get_ref().as_table()?.iter();
-        entries
+        table
+            .get_ref()
+            .as_table()?
+            .iter()
             .map(|(key, value)| read(key.get_ref().to_string(), value.get_ref()))
             .collect()
     }
 }
 
 fn lists(value: &DeValue<'_>) -> Option<Vec<Vec<String>>> {
-    let lists = value.as_array()?.iter();
-    lists.map(|list| texts(list.get_ref())).collect()
+    value
+        .as_array()?
+        .iter()
+        .map(|list| texts(list.get_ref()))
+        .collect()
 }
 
 fn texts(value: &DeValue<'_>) -> Option<Vec<String>> {
-    let texts = value.as_array()?.iter();
-    texts
+    value
+        .as_array()?
+        .iter()
         .map(|text| Some(text.get_ref().as_str()?.to_owned()))
         .collect()
 }
@@ -177,14 +187,13 @@ mod tests {
 
     #[test]
     fn shipped_data_is_read() {
-        let all = Headers::all();
-        assert!(all.len() > 20, "libraries.toml is broken");
+        let libraries = Headers::all();
+        assert!(libraries.len() > 20, "libraries.toml is broken");
         let hip = Headers::for_library("hip").unwrap();
         assert_eq!(hip.include, [["hip/hip_runtime_api.h"]]);
         assert_eq!(hip.defines[0], ["__HIP_PLATFORM_AMD__"]);
-        for (id, headers) in all {
-            let headers = (headers.include.iter().flatten()).chain(headers.needs.keys());
-            for header in headers {
+        for (id, library) in libraries {
+            for header in library.include.iter().flatten().chain(library.needs.keys()) {
                 assert!(header.ends_with(".h"), "{id}: {header}");
             }
         }
@@ -192,18 +201,18 @@ mod tests {
 
     #[test]
     fn packages_are_those_of_the_longest_start() {
-        let of = |header| packages_of(header).unwrap_or_default();
-        assert!(of("nv/target").starts_with("nvidia-cuda-cccl,"));
+        let packages = packages_of("nv/target").unwrap();
+        assert!(packages.starts_with("nvidia-cuda-cccl,"));
         assert_eq!(
-            of("hipblas-common/hipblas-common.h"),
-            "libhipblas-common-dev"
+            packages_of("hipblas-common/hipblas-common.h").as_deref(),
+            Some("libhipblas-common-dev")
         );
         assert_eq!(packages_of("cstddef"), None);
     }
 
     #[test]
     fn malformed_data_is_rejected() {
-        for wrong in [
+        for malformed in [
             "[a]",
             "[a]\ninclude = ['x.h']",
             "[a]\ninclude = [['x.h']]\nincludes = []",
@@ -215,7 +224,7 @@ mod tests {
             "[a]\ninclude = [['x.h']]\nguards = [{ struct = 's', creator = 'f' }]",
             "a",
         ] {
-            assert_eq!(parse(wrong), None, "{wrong}");
+            assert_eq!(parse(malformed), None, "{malformed}");
         }
     }
 }

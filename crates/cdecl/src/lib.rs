@@ -4,7 +4,7 @@
 //! symbol names that a program compiled with them refers to, and [`same`] checks whether a function
 //! as one version declares it can be called as another declares it. clang only parses and lays out
 //! types: no code of a header is run, and no file is written. Any contents of the headers give a
-//! value or an [`Error`]: no panic, and no more memory than a multiple of [`LIMIT`].
+//! value or an [`Error`]: no panic, and no more memory than a multiple of [`MAX_OUTPUT`].
 //!
 //! ```no_run
 //! use gpustub_cdecl::{Clang, Headers, same};
@@ -14,9 +14,9 @@
 //!     headers.read(&Clang::new("clang").directory(directory), &|name| name.starts_with("acme"))
 //! };
 //! let (old, new) = (read("acme-1/include")?, read("acme-2/include")?);
-//! for (name, declared) in &old.functions {
-//!     if let Some(other) = new.functions.get(name) {
-//!         if let Err(difference) = same(declared, other) {
+//! for (name, old_function) in &old.functions {
+//!     if let Some(new_function) = new.functions.get(name) {
+//!         if let Err(difference) = same(old_function, new_function) {
 //!             println!("{name}: {difference}"); // acmeOpen: 1 -> 2 arguments
 //!         }
 //!     }
@@ -33,7 +33,7 @@ mod results;
 mod rules;
 mod types;
 
-pub use clang::{Clang, Error, LIMIT, output};
+pub use clang::{Clang, Error, MAX_OUTPUT, output};
 pub use compare::enums::counts_others;
 pub use compare::{
     Difference, Kind, Reserved, differences, same, same_values, same_with_zeroed_reserved,
@@ -43,5 +43,5 @@ pub use fields::{Leaf, is_handle, leaves};
 pub use headers::{Headers, Version, functions};
 pub use known::packages_of;
 pub use results::{ResultClass, Results};
-pub use rules::{Behind, By, Guard, Pattern, Rules};
+pub use rules::{Guard, Mechanism, Pattern, Rules, UntypedPointees};
 pub use types::{Declared, Member, Type, TypeId, Types, VOID};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::fields::leaves;
+use crate::fields::{MAX_DEPTH, leaves};
 use crate::headers::Version;
 use crate::types::{Declared, Type, TypeId, Types};
 
@@ -34,7 +34,7 @@ pub struct Results {
 
 /// Largest struct that is returned in registers, in bits, unless all members are floating-point numbers (x86-64
 /// psABI 3.2.3; AAPCS64 6.9).
-const IN_REGISTERS: u64 = 128;
+const MAX_BITS_IN_REGISTERS: u64 = 128;
 
 /// Words in names of status codes that mean a missing library, the best first.
 const UNAVAILABLE: [&str; 5] = [
@@ -59,23 +59,25 @@ impl Results {
                 None => enums.push((values, 1)),
             }
         }
-        let most = enums.iter().max_by_key(|(_, count)| *count);
-        let functions = version.functions.iter();
-        let classes = functions.filter_map(|(name, declared)| {
-            let is_status = match most {
+        let most_common = enums.iter().max_by_key(|(_, count)| *count);
+        let mut classes = BTreeMap::new();
+        for (name, declared) in &version.functions {
+            let is_status = match most_common {
                 Some(_) => status_enum(declared).is_some(),
                 None => is_int(declared),
             };
             let class = if is_status {
-                ResultClass::Status
+                Some(ResultClass::Status)
             } else {
-                class(&declared.types, result(declared)?)?
+                result(declared).and_then(|result| class(&declared.types, result))
             };
-            Some((name.clone(), class))
-        });
+            if let Some(class) = class {
+                classes.insert(name.clone(), class);
+            }
+        }
         Self {
-            classes: classes.collect(),
-            unavailable: most.and_then(|(values, _)| unavailable(values)),
+            classes,
+            unavailable: most_common.and_then(|(values, _)| unavailable(values)),
         }
     }
 }
@@ -83,7 +85,7 @@ impl Results {
 /// Type of a function's result.
 fn result(declared: &Declared) -> Option<TypeId> {
     match declared.types.get(declared.function) {
-        Type::Function(parts) => parts.first().copied(),
+        Type::Function(signature) => signature.first().copied(),
         _ => None,
     }
 }
@@ -91,42 +93,45 @@ fn result(declared: &Declared) -> Option<TypeId> {
 /// Enumerators of the status that a function returns, also as the first member of a struct in one register.
 fn status_enum(declared: &Declared) -> Option<&BTreeMap<String, i128>> {
     let types = &declared.types;
-    let mut found = types.get(result(declared)?);
+    let mut status = types.get(result(declared)?);
     if let Type::Record {
         size: ..=64,
         members: Some(members),
         ..
-    } = found
+    } = status
     {
         let first = members.first().filter(|member| member.size == 32)?;
-        found = types.get(first.of);
+        status = types.get(first.of);
     }
     let Type::Enum {
         size: 32, values, ..
-    } = found
+    } = status
     else {
         return None;
     };
-    let is_success = |(name, value): (&String, &i128)| {
-        let words = plain(name);
-        *value == 0
-            && ["SUCCESS", "OK", "NOERROR"]
-                .iter()
-                .any(|word| words.ends_with(word))
-    };
-    values.iter().any(is_success).then_some(values)
+    values
+        .iter()
+        .any(|(name, value)| *value == 0 && is_success(name))
+        .then_some(values)
+}
+
+fn is_success(enumerator: &str) -> bool {
+    let name = normalized(enumerator);
+    ["SUCCESS", "OK", "NOERROR"]
+        .iter()
+        .any(|word| name.ends_with(word))
 }
 
 /// Name of an enumerator without case and underscores.
-fn plain(name: &str) -> String {
+fn normalized(name: &str) -> String {
     name.to_ascii_uppercase().replace('_', "")
 }
 
 fn unavailable(values: &BTreeMap<String, i128>) -> Option<(String, i32)> {
-    let mut words = UNAVAILABLE.iter();
-    words.find_map(|word| {
-        let mut errors = values.iter().filter(|(_, value)| **value != 0);
-        let (name, value) = errors.find(|(name, _)| plain(name).ends_with(word))?;
+    UNAVAILABLE.iter().find_map(|word| {
+        let (name, value) = values
+            .iter()
+            .find(|(name, value)| **value != 0 && normalized(name).ends_with(word))?;
         Some((name.clone(), i32::try_from(*value).ok()?))
     })
 }
@@ -139,10 +144,12 @@ fn is_int(declared: &Declared) -> bool {
 fn class(types: &Types, result: TypeId) -> Option<ResultClass> {
     Some(match types.get(result) {
         Type::Void => ResultClass::Void,
-        Type::Pointer(of) if types.is_constant(*of) && types.basic_name(*of) == Some("char") => {
+        Type::Pointer(pointee)
+            if types.is_constant(*pointee) && types.basic_name(*pointee) == Some("char") =>
+        {
             ResultClass::String
         }
-        record @ Type::Record { size, .. } if *size > IN_REGISTERS => {
+        record @ Type::Record { size, .. } if *size > MAX_BITS_IN_REGISTERS => {
             struct_class(types, record, *size)?
         }
         _ => ResultClass::Null,
@@ -173,13 +180,13 @@ fn struct_class(types: &Types, record: &Type, size: u64) -> Option<ResultClass> 
 
 /// Type of the elements of an array, or the type itself.
 fn element(types: &Types, id: TypeId) -> &Type {
-    let mut found = types.get(id);
+    let mut element = types.get(id);
     // A damaged module may have arrays of themselves.
-    for _ in 0..crate::fields::DEPTH {
-        match found {
-            Type::Array { element, .. } => found = types.get(*element),
-            _ => break,
-        }
+    for _ in 0..MAX_DEPTH {
+        let Type::Array { element: inner, .. } = element else {
+            break;
+        };
+        element = types.get(*inner);
     }
-    found
+    element
 }

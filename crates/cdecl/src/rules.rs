@@ -8,23 +8,23 @@ pub struct Rules {
     /// Structs whose differences a library handles.
     pub guards: Vec<Guard>,
     /// Types behind untyped pointers.
-    pub behind: Vec<Behind>,
+    pub untyped_pointees: Vec<UntypedPointees>,
 }
 
 /// A struct whose differences a library handles.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Guard {
     /// Pattern of the struct's name.
-    pub of: Pattern,
+    pub structs: Pattern,
     /// Way in which the library handles them.
-    pub by: By,
+    pub mechanism: Mechanism,
     /// Words of the header.
     pub words: String,
 }
 
 /// Way in which a library handles differences of a struct: the headers of both versions must have what is named.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum By {
+pub enum Mechanism {
     /// The caller sets this first field to this macro, whose values differ.
     Version(String, Pattern),
     /// The caller sets this first field to the struct's size. If a macro determines the size, its values differ,
@@ -41,7 +41,7 @@ pub enum By {
 
 /// Types behind an untyped pointer of a function.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Behind {
+pub struct UntypedPointees {
     /// Name of the function.
     pub function: String,
     /// Patterns of the types' names.
@@ -79,19 +79,18 @@ impl Pattern {
 
     /// Types that match, of `names`, by the name that is the same in all versions.
     fn matching<'n>(&self, names: impl Iterator<Item = &'n str>) -> BTreeMap<String, &'n str> {
-        let found = names.filter(|name| self.part(name).is_some());
-        if !self.0.ends_with('#') {
-            return found.map(|name| (name.to_owned(), name)).collect();
-        }
-        let number = |name: &str| name[stem(name).len()..].parse::<u32>().unwrap_or(0);
-        let mut newest = BTreeMap::new();
-        for name in found {
-            let last = newest.entry(format!("{}#", stem(name))).or_insert(name);
-            if number(last) < number(name) {
-                *last = name;
+        let mut types = BTreeMap::new();
+        for name in names.filter(|name| self.part(name).is_some()) {
+            if !self.0.ends_with('#') {
+                types.insert(name.to_owned(), name);
+                continue;
+            }
+            let newest = types.entry(format!("{}#", stem(name))).or_insert(name);
+            if number(newest) < number(name) {
+                *newest = name;
             }
         }
-        newest
+        types
     }
 }
 
@@ -100,46 +99,55 @@ fn stem(name: &str) -> &str {
     name.trim_end_matches(|c: char| c.is_ascii_digit())
 }
 
+/// The number at the end of a name, or 0.
+fn number(name: &str) -> u32 {
+    name[stem(name).len()..].parse().unwrap_or(0)
+}
+
 impl Guard {
     /// Macro with the version or size of a struct that has this name.
-    pub(crate) fn macro_name(&self, of: &str) -> Option<String> {
-        let (By::Version(_, name) | By::Size(_, Some(name))) = &self.by else {
+    pub(crate) fn macro_name(&self, struct_name: &str) -> Option<String> {
+        let (Mechanism::Version(_, pattern) | Mechanism::Size(_, Some(pattern))) = &self.mechanism
+        else {
             return None;
         };
-        self.of.part(of)?;
-        Some(name.fill(of.strip_suffix("_t").unwrap_or(of)))
+        self.structs.part(struct_name)?;
+        Some(pattern.fill(struct_name.strip_suffix("_t").unwrap_or(struct_name)))
     }
 }
 
 impl Rules {
     /// Whether a guard depends on the declaration of this function.
     pub(crate) fn depend_on(&self, function: &str) -> bool {
-        self.guards.iter().any(
-            |guard| matches!(&guard.by, By::Creator(name) | By::Reader(name) if name == function),
-        )
+        self.guards.iter().any(|guard| match &guard.mechanism {
+            Mechanism::Creator(name) | Mechanism::Reader(name) => name == function,
+            _ => false,
+        })
     }
 
     /// Macros of guards, for types with these names.
     pub(crate) fn macros<'t>(&self, types: impl Iterator<Item = &'t str>) -> Vec<String> {
-        let names = types.flat_map(|name| self.guards.iter().filter_map(|g| g.macro_name(name)));
-        let mut names: Vec<_> = names.collect();
+        let mut names = Vec::new();
+        for type_name in types {
+            for guard in &self.guards {
+                names.extend(guard.macro_name(type_name));
+            }
+        }
         names.sort_unstable();
         names.dedup();
         names
     }
 
     /// Types behind a function's untyped pointers, of `names`, each with the name that it has in all versions.
-    pub(crate) fn types_behind<'n>(
+    pub(crate) fn untyped_pointees<'n>(
         &self,
         function: &str,
         names: impl Iterator<Item = &'n str> + Clone,
     ) -> BTreeMap<String, &'n str> {
-        let of = self
-            .behind
+        self.untyped_pointees
             .iter()
-            .filter(|entry| entry.function == function);
-        let patterns = of.flat_map(|entry| &entry.types);
-        patterns
+            .filter(|pointees| pointees.function == function)
+            .flat_map(|pointees| &pointees.types)
             .flat_map(|pattern| pattern.matching(names.clone()))
             .collect()
     }
@@ -151,29 +159,37 @@ mod tests {
 
     #[test]
     fn patterns_match_names() {
-        let part = |pattern: &str, name| Pattern::new(pattern).unwrap().part(name);
-        assert_eq!(part("a_t", "a_t"), Some(""));
-        assert_eq!(part("a_t", "a_t2"), None);
-        assert_eq!(part("a*_t", "abc_t"), Some("bc"));
-        assert_eq!(part("a*_t", "a_"), None);
-        assert_eq!(part("a*#", "abc12"), Some("bc"));
-        assert_eq!(part("a#", "a"), Some(""));
-        assert_eq!(part("a#", "aB2"), None);
-        for wrong in ["a*b*", "a#b", "##"] {
-            assert_eq!(Pattern::new(wrong), None, "{wrong}");
+        for (pattern, name, part) in [
+            ("a_t", "a_t", Some("")),
+            ("a_t", "a_t2", None),
+            ("a*_t", "abc_t", Some("bc")),
+            ("a*_t", "a_", None),
+            ("a*#", "abc12", Some("bc")),
+            ("a#", "a", Some("")),
+            ("a#", "aB2", None),
+        ] {
+            assert_eq!(Pattern::new(pattern).unwrap().part(name), part, "{pattern}");
+        }
+        for invalid in ["a*b*", "a#b", "##"] {
+            assert_eq!(Pattern::new(invalid), None, "{invalid}");
         }
     }
 
     #[test]
     fn the_highest_number_is_the_newest_type() {
         let names = ["a9", "a", "a10", "ab", "ab2"];
-        let of = |pattern: &str| Pattern::new(pattern).unwrap().matching(names.into_iter());
-        let pairs = |pairs: &[(&str, &'static str)]| {
-            pairs.iter().map(|(a, b)| ((*a).to_owned(), *b)).collect()
-        };
-        assert_eq!(of("a#"), pairs(&[("a#", "a10")]));
-        assert_eq!(of("a*#"), pairs(&[("a#", "a10"), ("ab#", "ab2")]));
-        assert_eq!(of("ab"), pairs(&[("ab", "ab")]));
-        assert_eq!(of("c#"), pairs(&[]));
+        for (pattern, expected) in [
+            ("a#", &[("a#", "a10")][..]),
+            ("a*#", &[("a#", "a10"), ("ab#", "ab2")]),
+            ("ab", &[("ab", "ab")]),
+            ("c#", &[]),
+        ] {
+            let types = Pattern::new(pattern).unwrap().matching(names.into_iter());
+            let types: Vec<(&str, &str)> = types
+                .iter()
+                .map(|(stable_name, name)| (stable_name.as_str(), *name))
+                .collect();
+            assert_eq!(types, expected, "{pattern}");
+        }
     }
 }

@@ -24,10 +24,10 @@ pub type TypeId = u32;
 pub const VOID: TypeId = u32::MAX;
 
 /// Prefix of the variables whose types are queried.
-pub(crate) const QUESTION: &str = "gpustub_type_of_";
+pub(crate) const TYPE_QUERY: &str = "gpustub_type_of_";
 
 /// Prefix of the variables whose types contain the values of macros: pointers to arrays, one byte longer.
-pub(crate) const VALUE_QUESTION: &str = "gpustub_value_of_";
+pub(crate) const VALUE_QUERY: &str = "gpustub_value_of_";
 
 /// A declared function.
 #[derive(Debug, Clone)]
@@ -39,7 +39,7 @@ pub struct Declared {
     /// Type of the function.
     pub function: TypeId,
     /// Types behind the function's untyped pointers, by the pattern that named them: compared like arguments.
-    pub behind: BTreeMap<String, TypeId>,
+    pub untyped_pointees: BTreeMap<String, TypeId>,
     /// Reviewed rules of the library.
     pub rules: Arc<Rules>,
 }
@@ -124,25 +124,27 @@ impl Types {
     /// Looks up a type, without typedefs and qualifiers.
     pub fn get(&self, id: TypeId) -> &Type {
         match self.aliases(id).last().and_then(|id| self.nodes.get(&id)) {
-            Some(Node::Type(found)) => found,
+            Some(Node::Type(resolved)) => resolved,
             _ => &Type::Void,
         }
     }
 
     /// Name of one of C's own types, such as `int`, without typedefs and qualifiers.
     pub fn basic_name(&self, id: TypeId) -> Option<&str> {
-        let named = self.aliases(id).last()?;
-        self.basic.get(&named).map(String::as_str)
+        let basic = self.aliases(id).last()?;
+        self.basic.get(&basic).map(String::as_str)
     }
 
     /// Names of typedefs of a type, then of the struct, union or enum.
     pub fn names(&self, id: TypeId) -> impl Iterator<Item = &str> {
-        let typedefs = self.aliases(id).filter_map(|id| self.typedefs.get(&id));
-        let own = match self.get(id) {
+        let tag = match self.get(id) {
             Type::Record { name, .. } | Type::Enum { name, .. } if !name.is_empty() => Some(name),
             _ => None,
         };
-        typedefs.chain(own).map(String::as_str)
+        self.aliases(id)
+            .filter_map(|id| self.typedefs.get(&id))
+            .chain(tag)
+            .map(String::as_str)
     }
 
     /// Type of the elements, if the type is an array.
@@ -155,7 +157,7 @@ impl Types {
 
     /// Value of a macro, if it was queried.
     pub(crate) fn macro_value(&self, name: &str) -> Option<u64> {
-        let array = self.pointees.get(&format!("{VALUE_QUESTION}{name}"))?;
+        let array = self.pointees.get(&format!("{VALUE_QUERY}{name}"))?;
         match self.get(*array) {
             // One byte more, since an array has at least one.
             Type::Array { size, .. } => (size / 8).checked_sub(1),
@@ -165,7 +167,7 @@ impl Types {
 
     /// Type of a function, or a typedef, if it was queried.
     pub(crate) fn queried(&self, name: &str) -> Option<TypeId> {
-        self.pointees.get(&format!("{QUESTION}{name}")).copied()
+        self.pointees.get(&format!("{TYPE_QUERY}{name}")).copied()
     }
 
     /// Whether the type is `const`.
@@ -175,12 +177,12 @@ impl Types {
 
     /// The type, then in turn the type that each typedef or qualifier refers to.
     fn aliases(&self, id: TypeId) -> impl Iterator<Item = TypeId> {
-        let next = |id: &TypeId| match self.nodes.get(id) {
-            Some(Node::Alias(of)) => Some(*of),
+        std::iter::successors(Some(id), |id| match self.nodes.get(id) {
+            Some(Node::Alias(aliased)) => Some(*aliased),
             _ => None,
-        };
+        })
         // At most one step per node: a typedef of itself would never end.
-        std::iter::successors(Some(id), next).take(self.nodes.len() + 1)
+        .take(self.nodes.len() + 1)
     }
 
     /// Reads a module written by clang.
@@ -201,7 +203,10 @@ impl Types {
             if line.kind == "DIBasicType" {
                 types.basic.insert(id, line.text("name").to_owned());
             }
-            if let Some(node) = lines.node(line).map_err(|e| format!("!{id}: {e}"))? {
+            if let Some(node) = lines
+                .node(line)
+                .map_err(|error| format!("!{id}: {error}"))?
+            {
                 types.nodes.insert(id, node);
             }
         }
@@ -209,9 +214,8 @@ impl Types {
             if line.kind != "DIGlobalVariable" {
                 continue;
             }
-            if let Type::Pointer(of) = types.get(line.reference("type")?) {
-                let of = *of;
-                types.pointees.insert(line.text("name").to_owned(), of);
+            if let &Type::Pointer(pointee) = types.get(line.reference("type")?) {
+                types.pointees.insert(line.text("name").to_owned(), pointee);
             }
         }
         Ok(types)
@@ -238,7 +242,9 @@ impl<'a> Line<'a> {
 
     fn number(&self, key: &str) -> Result<u64, String> {
         self.value(key).map_or(Ok(0), |value| {
-            value.parse().map_err(|e| format!("{key}: {value}: {e}"))
+            value
+                .parse()
+                .map_err(|error| format!("{key}: {value}: {error}"))
         })
     }
 
@@ -285,7 +291,7 @@ impl<'a> Lines<'a> {
     }
 
     fn node(&self, line: &Line<'a>) -> Result<Option<Node>, String> {
-        let found = match line.kind {
+        let node_type = match line.kind {
             "DIBasicType" => {
                 let size = line.number("size")?;
                 match line.text("encoding") {
@@ -294,12 +300,11 @@ impl<'a> Lines<'a> {
                 }
             }
             "DISubroutineType" => {
-                let list = self.list(line.reference("types")?)?;
-                Type::Function(
-                    list.iter()
-                        .map(|id| reference(id))
-                        .collect::<Result<_, _>>()?,
-                )
+                let mut signature = Vec::new();
+                for id in self.list(line.reference("types")?)? {
+                    signature.push(reference(id)?);
+                }
+                Type::Function(signature)
             }
             "DIDerivedType" => match line.text("tag") {
                 "DW_TAG_pointer_type" => Type::Pointer(line.reference("baseType")?),
@@ -309,7 +314,7 @@ impl<'a> Lines<'a> {
             "DICompositeType" => self.composite(line)?,
             _ => return Ok(None),
         };
-        Ok(Some(Node::Type(found)))
+        Ok(Some(Node::Type(node_type)))
     }
 
     fn composite(&self, line: &Line<'a>) -> Result<Type, String> {
@@ -331,8 +336,10 @@ impl<'a> Lines<'a> {
                 values: children
                     .iter()
                     .map(|child| {
-                        let value = child.text("value");
-                        let value = value.parse().map_err(|e| format!("{value}: {e}"))?;
+                        let digits = child.text("value");
+                        let value = digits
+                            .parse()
+                            .map_err(|error| format!("{digits}: {error}"))?;
                         Ok((child.text("name").to_owned(), value))
                     })
                     .collect::<Result<_, String>>()?,
@@ -368,38 +375,34 @@ fn member(line: &Line) -> Result<Member, String> {
 fn parse(line: &str) -> Option<(TypeId, Line<'_>)> {
     let (id, rest) = line.strip_prefix('!')?.split_once(" = ")?;
     let id = id.parse().ok()?;
-    let rest = rest.strip_prefix("distinct ").unwrap_or(rest);
-    let rest = rest.strip_prefix('!')?;
-    let (kind, inner) = rest.split_once(['(', '{'])?;
-    let inner = inner.strip_suffix([')', '}'])?;
-    Some((
-        id,
-        Line {
-            kind,
-            values: split(inner),
-        },
-    ))
+    let node = rest
+        .strip_prefix("distinct ")
+        .unwrap_or(rest)
+        .strip_prefix('!')?;
+    let (kind, values) = node.split_once(['(', '{'])?;
+    let values = split(values.strip_suffix([')', '}'])?);
+    Some((id, Line { kind, values }))
 }
 
 /// Splits at the commas that are neither in quotes nor in parentheses.
 fn split(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let (mut start, mut depth, mut quoted) = (0, 0, false);
-    for (at, character) in text.char_indices() {
+    for (index, character) in text.char_indices() {
         match character {
             '"' => quoted = !quoted,
             '(' if !quoted => depth += 1,
             ')' if !quoted => depth -= 1,
             ',' if !quoted && depth == 0 => {
-                parts.push(text[start..at].trim());
-                start = at + 1;
+                parts.push(text[start..index].trim());
+                start = index + 1;
             }
             _ => {}
         }
     }
-    let last = text[start..].trim();
-    if !last.is_empty() {
-        parts.push(last);
+    let remainder = text[start..].trim();
+    if !remainder.is_empty() {
+        parts.push(remainder);
     }
     parts
 }
@@ -430,18 +433,18 @@ mod tests {
 "#;
         let types = Types::read(module).unwrap();
         let function = types.pointees["p"];
-        let Type::Function(parts) = types.get(function) else {
+        let Type::Function(signature) = types.get(function) else {
             panic!("{:?}", types.get(function));
         };
-        assert_eq!(types.get(parts[0]), &Type::Integer(64));
-        assert_eq!(parts[2], VOID);
+        assert_eq!(types.get(signature[0]), &Type::Integer(64));
+        assert_eq!(signature[2], VOID);
         let Type::Record {
             name,
             size: 64,
             members: Some(members),
-        } = types.get(parts[1])
+        } = types.get(signature[1])
         else {
-            panic!("{:?}", types.get(parts[1]));
+            panic!("{:?}", types.get(signature[1]));
         };
         assert_eq!(name, "pair");
         assert_eq!(members.len(), 2);

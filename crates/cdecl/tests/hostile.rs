@@ -11,7 +11,7 @@ fn line() -> impl Strategy<Value = String> {
     let id = 0..12_u32;
     let number = prop_oneof![Just(0), Just(1), Just(32), Just(u64::MAX), any::<u64>()];
     let name = prop_oneof![Just("a"), Just("b"), Just("reserved"), Just("")];
-    (id.clone(), 0..11_u8, id.clone(), id, number, name).prop_map(|(at, kind, a, b, n, name)| {
+    (id.clone(), 0..11_u8, id.clone(), id, number, name).prop_map(|(id, kind, a, b, n, name)| {
         let composite = |tag| format!("!DICompositeType(tag: {tag}, name: \"{name}\", size: {n}, elements: !{a}, baseType: !{b})");
         let node = match kind {
             0 => format!("!DIBasicType(name: \"{name}\", size: {n}, encoding: DW_ATE_float)"),
@@ -26,7 +26,7 @@ fn line() -> impl Strategy<Value = String> {
             9 => format!("!{{!{a}, !{b}, null}}"),
             _ => format!("!{name}({n}, \"(, {{"),
         };
-        format!("!{at} = {node}")
+        format!("!{id} = {node}")
     })
 }
 
@@ -40,7 +40,7 @@ fn check(module: &str) -> usize {
         name: String::new(),
         types: Rc::clone(&types),
         function,
-        behind: [("x".to_owned(), function)].into(),
+        untyped_pointees: [("x".to_owned(), function)].into(),
         rules: Arc::default(),
     };
     for a in 0..12 {

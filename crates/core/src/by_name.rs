@@ -20,8 +20,11 @@ impl<T> ByName<T> {
 
     /// Position of the name, or its insertion point.
     fn find(&self, name: &str) -> Result<usize, usize> {
-        let name_at = |index: usize| self.entries[index].0.as_str();
-        search(self.entries.len(), &name_at, name)
+        search(
+            self.entries.len(),
+            &|index| self.entries[index].0.as_str(),
+            name,
+        )
     }
 
     /// The value of a name.
@@ -150,16 +153,19 @@ mod tests {
         *numbers.get_or_default("c") += 10;
         *numbers.get_or_default("e") += 7;
         numbers.values_mut().for_each(|number| *number *= 2);
-        let found: Vec<(&str, i32)> = numbers.iter().map(|(n, v)| (n.as_str(), *v)).collect();
+        let entries: Vec<(&str, i32)> = numbers
+            .iter()
+            .map(|(name, number)| (name.as_str(), *number))
+            .collect();
         assert_eq!(
-            found,
+            entries,
             [("a", 6), ("b", 10), ("c", 28), ("d", 12), ("e", 14)]
         );
         assert_eq!((numbers.get("c"), numbers.get("cc")), (Some(&28), None));
         assert_eq!((numbers.get(""), numbers.get("f")), (None, None));
         assert!(numbers.contains_key("e") && !numbers.contains_key("ee"));
-        let again: ByName<i32> = numbers.iter().rev().cloned().collect();
-        assert_eq!(again, numbers);
-        assert_eq!(again["e"], 14);
+        let collected: ByName<i32> = numbers.iter().rev().cloned().collect();
+        assert_eq!(collected, numbers);
+        assert_eq!(collected["e"], 14);
     }
 }

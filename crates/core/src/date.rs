@@ -16,12 +16,12 @@ impl Date {
         let mut parts = text.splitn(3, '-');
         let mut number = |digits: usize| -> Option<u16> {
             let part = parts.next()?;
-            let plain = part.len() == digits && part.bytes().all(|b| b.is_ascii_digit());
-            plain.then(|| part.parse().ok())?
+            let is_number = part.len() == digits && part.bytes().all(|byte| byte.is_ascii_digit());
+            is_number.then(|| part.parse().ok())?
         };
         let (year, month, day) = (number(4)?, number(2)?, number(2)?);
-        let fits = (1..=12).contains(&month) && (1..=days(year, month)).contains(&day);
-        fits.then_some(Self {
+        let exists = (1..=12).contains(&month) && (1..=days(year, month)).contains(&day);
+        exists.then_some(Self {
             year,
             month: u8::try_from(month).ok()?,
             day: u8::try_from(day).ok()?,
@@ -51,9 +51,9 @@ impl Date {
 
 /// Length of a month in days.
 fn days(year: u16, month: u16) -> u16 {
-    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     match month {
-        2 => 28 + u16::from(leap),
+        2 => 28 + u16::from(is_leap),
         4 | 6 | 9 | 11 => 30,
         _ => 31,
     }

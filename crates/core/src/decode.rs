@@ -119,7 +119,7 @@ pub(crate) struct Decoder<'f> {
     /// Numbers of all diagnostics, and of the errors among them.
     count: usize,
     errors: usize,
-    /// The last diagnostic that was counted only.
+    /// The latest diagnostic that was counted only.
     uncollected: Option<Diagnostic>,
 }
 
@@ -153,16 +153,16 @@ impl<'f> Decoder<'f> {
 
     /// Diagnostics in the order of the file, and last the number of those that were counted only.
     pub fn finish(mut self) -> Vec<Diagnostic> {
-        let more = self.count - self.diagnostics.len();
-        if more > 0 {
-            let message = format!("{more} more problems in this file are not shown");
-            let mut last = Diagnostic::error(&TOO_MANY_DIAGNOSTICS, message)
+        let omitted = self.count - self.diagnostics.len();
+        if omitted > 0 {
+            let message = format!("{omitted} more problems in this file are not shown");
+            let mut summary = Diagnostic::error(&TOO_MANY_DIAGNOSTICS, message)
                 .help("fix the problems that are shown, and run the command again");
             if self.errors == 0 {
-                last.level = Level::Warning;
+                summary.level = Level::Warning;
             }
-            last.origin = self.uncollected.and_then(|one| one.origin);
-            self.diagnostics.push(last);
+            summary.origin = self.uncollected.and_then(|diagnostic| diagnostic.origin);
+            self.diagnostics.push(summary);
         }
         self.diagnostics
     }
@@ -253,7 +253,7 @@ impl<'f> Decoder<'f> {
     /// Reports every key of `table` that is not among `known`.
     pub fn check_keys(&mut self, table: &Table<'_>, known: &[&str]) {
         for (key, value) in table.entries().filter(|(key, _)| !known.contains(key)) {
-            let place = match table.name.as_str() {
+            let location = match table.name.as_str() {
                 "" => String::from("at the top of the file"),
                 name => format!("in `{name}`"),
             };
@@ -261,7 +261,7 @@ impl<'f> Decoder<'f> {
                 Some(meant) => format!("did you mean `{meant}`?"),
                 None => format!("known keys are {}", join(known, ", ")),
             };
-            let message = format!("unknown key `{}` {place}", key.escape_debug());
+            let message = format!("unknown key `{}` {location}", key.escape_debug());
             self.error_with_help(&UNKNOWN_KEY, value.key_span, message, help);
         }
     }
@@ -275,7 +275,7 @@ impl<'f> Decoder<'f> {
     ) -> Option<Value<'a>> {
         let value = table.get(key);
         if value.is_none() {
-            let place = if table.name.is_empty() {
+            let table_name = if table.name.is_empty() {
                 "the file"
             } else {
                 &table.name
@@ -283,7 +283,7 @@ impl<'f> Decoder<'f> {
             self.error(
                 &MISSING_KEY,
                 span.clone(),
-                format!("`{place}` has no `{key}`"),
+                format!("`{table_name}` has no `{key}`"),
             );
         }
         value
@@ -291,7 +291,7 @@ impl<'f> Decoder<'f> {
 
     /// Reports a value whose type is not the one that its key takes.
     pub fn mismatch(&mut self, value: &Value<'_>, takes: &str) {
-        let found = match value.inner {
+        let type_name = match value.inner {
             Data::String(_) => "a string",
             Data::Integer { .. } => "a whole number",
             Data::Float(_) => "a number",
@@ -300,7 +300,7 @@ impl<'f> Decoder<'f> {
             Data::List(_) | Data::Tables(_) => "a list",
             Data::Table(_) => "a table",
         };
-        let message = format!("`{}` takes {takes}, not {found}", value.name);
+        let message = format!("`{}` takes {takes}, not {type_name}", value.name);
         let help = match value.inner {
             Data::Integer { digits, radix } if takes.contains("string") => {
                 let prefix = match radix {
@@ -382,11 +382,11 @@ impl<'f> Decoder<'f> {
     }
 
     pub fn boolean(&mut self, value: &Value<'_>) -> Option<bool> {
-        let Data::Boolean(truth) = value.inner else {
+        let Data::Boolean(boolean) = value.inner else {
             self.mismatch(value, "true or false");
             return None;
         };
-        Some(*truth)
+        Some(*boolean)
     }
 
     pub fn integer(&mut self, value: &Value<'_>, range: RangeInclusive<i64>) -> Option<i64> {
@@ -394,8 +394,9 @@ impl<'f> Decoder<'f> {
             self.mismatch(value, "a whole number");
             return None;
         };
-        let number = i64::from_str_radix(digits, *radix).ok();
-        let number = number.filter(|number| range.contains(number));
+        let number = i64::from_str_radix(digits, *radix)
+            .ok()
+            .filter(|number| range.contains(number));
         if number.is_none() {
             let (from, to) = (range.start(), range.end());
             let message = format!("`{}` takes a whole number from {from} to {to}", value.name);

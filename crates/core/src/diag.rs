@@ -182,13 +182,18 @@ impl fmt::Display for Diagnostic {
 
 /// Whether any of the diagnostics is an error.
 pub fn has_errors(diagnostics: &[Diagnostic]) -> bool {
-    diagnostics.iter().any(|d| d.level == Level::Error)
+    diagnostics
+        .iter()
+        .any(|diagnostic| diagnostic.level == Level::Error)
 }
 
 /// Inserts a diagnostic of a file behind those of earlier locations.
 pub(crate) fn insert(diagnostics: &mut Vec<Diagnostic>, diagnostic: Diagnostic) -> &mut Diagnostic {
-    let start = |d: &Diagnostic| d.origin.as_ref().map_or(0, |origin| origin.span.start);
-    let index = diagnostics.partition_point(|other| start(other) <= start(&diagnostic));
+    fn start(diagnostic: &Diagnostic) -> usize {
+        let origin = diagnostic.origin.as_ref();
+        origin.map_or(0, |origin| origin.span.start)
+    }
+    let index = diagnostics.partition_point(|earlier| start(earlier) <= start(&diagnostic));
     diagnostics.insert(index, diagnostic);
     &mut diagnostics[index]
 }
@@ -209,24 +214,24 @@ pub fn line_column(text: &str, offset: usize) -> LineColumn {
         end -= 1;
     }
     let before = &text[..end];
-    let line = before.bytes().filter(|&b| b == b'\n').count() + 1;
-    let start = before.rfind('\n').map_or(0, |i| i + 1);
-    let column = before[start..].chars().count() + 1;
+    let line = before.bytes().filter(|&byte| byte == b'\n').count() + 1;
+    let line_start = before.rfind('\n').map_or(0, |index| index + 1);
+    let column = before[line_start..].chars().count() + 1;
     LineColumn { line, column }
 }
 
 /// The first few of the names, and the number of the others.
 pub fn listing<S: AsRef<str>>(names: &[S]) -> String {
-    const SHOWN: usize = 5;
+    const MAX_NAMES: usize = 5;
     let mut listing = String::new();
-    for (index, name) in names.iter().take(SHOWN).enumerate() {
+    for (index, name) in names.iter().take(MAX_NAMES).enumerate() {
         if index > 0 {
             listing.push_str(", ");
         }
         listing.push_str(name.as_ref());
     }
-    if names.len() > SHOWN {
-        listing.push_str(&format!(" and {} more", names.len() - SHOWN));
+    if names.len() > MAX_NAMES {
+        listing.push_str(&format!(" and {} more", names.len() - MAX_NAMES));
     }
     listing
 }
@@ -249,34 +254,22 @@ mod tests {
             CODES.is_sorted_by(|a, b| a.id < b.id),
             "sorted by id, each once"
         );
-        for each in CODES {
-            let kebab = |c: char| c.is_ascii_lowercase() || c == '-';
+        for listed in CODES {
+            let Code {
+                id,
+                summary,
+                explanation,
+            } = listed;
+            let is_kebab_case = id.chars().all(|c| c.is_ascii_lowercase() || c == '-');
+            assert!(!id.is_empty() && is_kebab_case, "{id}");
+            assert!(!summary.is_empty() && !summary.ends_with('.'), "{id}");
+            assert!(explanation.len() > 2 * summary.len(), "{id}: too short");
+            assert!(explanation.contains("\n\n    "), "{id}: no example");
             assert!(
-                !each.id.is_empty() && each.id.chars().all(kebab),
-                "{}",
-                each.id
+                explanation.lines().all(|line| line.len() <= 100),
+                "{id}: too wide"
             );
-            assert!(
-                !each.summary.is_empty() && !each.summary.ends_with('.'),
-                "{}",
-                each.id
-            );
-            assert!(
-                each.explanation.len() > 2 * each.summary.len(),
-                "{}: too short",
-                each.id
-            );
-            assert!(
-                each.explanation.contains("\n\n    "),
-                "{}: no example",
-                each.id
-            );
-            assert!(
-                each.explanation.lines().all(|l| l.len() <= 100),
-                "{}: too wide",
-                each.id
-            );
-            assert_eq!(code(each.id), Some(*each));
+            assert_eq!(code(id), Some(*listed));
         }
         assert_eq!(code("no-such-code"), None);
     }
@@ -284,7 +277,7 @@ mod tests {
     #[test]
     fn columns_are_counted_in_characters() {
         let text = "ab\nß€x\n";
-        for (offset, place) in [
+        for (offset, expected) in [
             (0, (1, 1)),
             (2, (1, 3)),
             (3, (2, 1)),
@@ -295,18 +288,18 @@ mod tests {
             (usize::MAX, (3, 1)),
         ] {
             let LineColumn { line, column } = line_column(text, offset);
-            assert_eq!((line, column), place, "{offset}");
+            assert_eq!((line, column), expected, "{offset}");
         }
     }
 
     #[test]
     fn display_is_one_line_and_the_next_step() {
-        let found = Diagnostic::warning(&UNKNOWN_KEY, "unknown key `a`").help("remove it");
+        let warning = Diagnostic::warning(&UNKNOWN_KEY, "unknown key `a`").help("remove it");
         assert_eq!(
-            found.to_string(),
+            warning.to_string(),
             "warning[unknown-key]: unknown key `a`\n  help: remove it"
         );
-        assert!(!has_errors(&[found, Diagnostic::note(&UNKNOWN_KEY, "x")]));
+        assert!(!has_errors(&[warning, Diagnostic::note(&UNKNOWN_KEY, "x")]));
         assert!(has_errors(&[Diagnostic::error(&UNKNOWN_KEY, "x")]));
     }
 }

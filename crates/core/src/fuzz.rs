@@ -17,10 +17,10 @@ use crate::version::HeaderVersion;
 /// Reads a symbol list, and if it is valid, writes and reads it again.
 pub fn symbols(text: &str) {
     let (list, diagnostics) = SymbolList::parse("x", text);
-    places_are_inside(text, &diagnostics);
+    check_origins(text, &diagnostics);
     if diagnostics.is_empty() {
-        let again = SymbolList::parse("x", &list.to_text());
-        assert_eq!(again, (list, Vec::new()));
+        let reread = SymbolList::parse("x", &list.to_text());
+        assert_eq!(reread, (list, Vec::new()));
     }
 }
 
@@ -29,7 +29,7 @@ pub fn symbols(text: &str) {
 pub fn manifest(text: &str) {
     let (text, symbols) = text.split_once('\0').unwrap_or((text, ""));
     let (manifest, diagnostics) = Manifest::parse("GpuStub.toml", text);
-    places_are_inside(text, &diagnostics);
+    check_origins(text, &diagnostics);
     let mut inputs = Inputs::default();
     inputs
         .symbol_files
@@ -37,7 +37,7 @@ pub fn manifest(text: &str) {
     for triple in ["x86_64-unknown-linux-gnu", "x86_64-pc-windows-msvc"] {
         let target = Target::from_triple(triple).expect("a triple");
         let (plan, diagnostics) = plan(&manifest, &target, &inputs);
-        check_places(text, symbols, "acme.symbols", diagnostics);
+        check_origins_of_both(text, symbols, "acme.symbols", diagnostics);
         render(&plan);
     }
 }
@@ -53,56 +53,70 @@ pub fn library(text: &str) {
             HeaderVersion::parse("12"),
             HeaderVersion::parse("11.8"),
         ] {
-            let found = table.entries(name, header);
-            assert!(found.is_sorted_by(|a, b| a.below <= b.from), "{found:?}");
-            for entry in &found {
-                let bound = entry.name.is_some();
-                assert!(bound || entry.adapter.is_none(), "{found:?}");
+            let entries = table.entries(name, header);
+            assert!(
+                entries.is_sorted_by(|a, b| a.below <= b.from),
+                "{entries:?}"
+            );
+            for entry in &entries {
+                let is_bound = entry.name.is_some();
+                assert!(is_bound || entry.adapter.is_none(), "{entries:?}");
                 // With a reason, the name is the function's own, which the library lacks.
-                let own = entry.name.as_deref() == Some(name) && entry.adapter.is_none();
-                assert!(!bound || own || entry.reason.is_none(), "{found:?}");
+                let is_own = entry.name.as_deref() == Some(name) && entry.adapter.is_none();
+                assert!(!is_bound || is_own || entry.reason.is_none(), "{entries:?}");
                 if let Some(Adapter::NullArgument(argument)) = entry.adapter {
-                    assert!(argument < MAX_ARGUMENTS, "{found:?}");
+                    assert!(argument < MAX_ARGUMENTS, "{entries:?}");
                 }
             }
         }
     }
     let (_, diagnostics) = Library::parse("x.toml", text, symbols, abi);
-    check_places(text, symbols, "x.symbols", diagnostics);
+    check_origins_of_both(text, symbols, "x.symbols", diagnostics);
 }
 
 /// A graph of device-link libraries: read, planned and rendered; a valid one, written and read again.
 #[cfg(feature = "device-link")]
 pub fn device_link(text: &str) {
-    let (mut graph, diagnostics) = Graph::parse("x", text);
-    places_are_inside(text, &diagnostics);
-    let (plan, found) = device_link::plan(&graph);
-    places_are_inside(text, &found);
+    let (mut graph, syntax_errors) = Graph::parse("x", text);
+    check_origins(text, &syntax_errors);
+    let (plan, diagnostics) = device_link::plan(&graph);
+    check_origins(text, &diagnostics);
     let _ = (plan.to_text(), plan.to_dot());
     for planned in plan.all() {
         let _ = plan.explain(planned.node);
     }
-    if diagnostics.is_empty() {
-        let (mut again, diagnostics) = Graph::parse("x", &graph.to_text());
-        assert_eq!(diagnostics, [], "{text:?}");
-        for node in graph.nodes.iter_mut().chain(&mut again.nodes) {
+    if syntax_errors.is_empty() {
+        let (mut reread, syntax_errors) = Graph::parse("x", &graph.to_text());
+        assert_eq!(syntax_errors, [], "{text:?}");
+        for node in graph.nodes.iter_mut().chain(&mut reread.nodes) {
             node.origin = None;
         }
-        assert_eq!(again, graph, "{text:?}");
+        assert_eq!(reread, graph, "{text:?}");
     }
 }
 
-/// Checks the locations of diagnostics about two files.
-fn check_places(text: &str, symbols: &str, symbols_file: &str, diagnostics: Vec<Diagnostic>) {
-    let (list, other): (Vec<_>, Vec<_>) = diagnostics
-        .into_iter()
-        .partition(|d| d.origin.as_ref().is_some_and(|o| o.file == symbols_file));
-    places_are_inside(symbols, &list);
-    places_are_inside(text, &other);
+/// Checks the locations of diagnostics about a manifest and its symbol list.
+fn check_origins_of_both(
+    text: &str,
+    symbols: &str,
+    symbols_file: &str,
+    diagnostics: Vec<Diagnostic>,
+) {
+    let (list_diagnostics, manifest_diagnostics): (Vec<_>, Vec<_>) =
+        diagnostics.into_iter().partition(|diagnostic| {
+            let origin = diagnostic.origin.as_ref();
+            origin.is_some_and(|origin| origin.file == symbols_file)
+        });
+    check_origins(symbols, &list_diagnostics);
+    check_origins(text, &manifest_diagnostics);
 }
 
-fn places_are_inside(text: &str, diagnostics: &[Diagnostic]) {
-    for origin in diagnostics.iter().filter_map(|d| d.origin.as_ref()) {
+/// Checks that the locations of diagnostics are inside the text.
+fn check_origins(text: &str, diagnostics: &[Diagnostic]) {
+    for diagnostic in diagnostics {
+        let Some(origin) = &diagnostic.origin else {
+            continue;
+        };
         let span = &origin.span;
         assert!(
             span.start <= span.end && text.get(span.clone()).is_some(),

@@ -57,11 +57,11 @@ impl Arch {
             .iter()
             .find_map(|(letter, suffix)| Some((rest.strip_suffix(letter)?, Some(*suffix))))
             .unwrap_or((rest, None));
-        let written = matches!(digits.len(), 2..=3)
-            && digits.bytes().all(|b| b.is_ascii_digit())
+        let is_number = matches!(digits.len(), 2..=3)
+            && digits.bytes().all(|byte| byte.is_ascii_digit())
             && !digits.starts_with('0');
         Some(Self {
-            number: digits.parse().ok().filter(|_| written)?,
+            number: digits.parse().ok().filter(|_| is_number)?,
             suffix,
             kind,
         })
@@ -77,22 +77,23 @@ impl Arch {
         self.number / 10
     }
 
-    /// Whether a device link for the real architecture `wanted` can use this code: machine code of
+    /// Whether a device link for the real architecture `requested` can use this code: machine code of
     /// the same major that is not newer, PTX or LTO code that is not newer. Code with a letter: the
     /// same number and letter (`a`), or the same family and not newer (`f`). These are the rules of
     /// nvlink 13.4.
-    pub fn serves(self, wanted: Self) -> bool {
-        let not_newer = self.number <= wanted.number;
-        let same_major = self.major() == wanted.major();
+    pub fn serves(self, requested: Self) -> bool {
+        let is_not_newer = self.number <= requested.number;
+        let has_same_major = self.major() == requested.major();
         match self.suffix {
             // Plain code runs on every GPU of its major, including those with a letter.
-            None => not_newer && (same_major || self.kind != ArchKind::Real),
+            None => is_not_newer && (has_same_major || self.kind != ArchKind::Real),
             Some(ArchSuffix::Accelerated) => {
-                self.number == wanted.number && wanted.suffix == self.suffix
+                self.number == requested.number && requested.suffix == self.suffix
             }
             // 101 has a family of its own: ptxas 12.9. CUDA 13 renamed it to 110 (PTX ISA 9.0).
             Some(ArchSuffix::Family) => {
-                same_major && not_newer && (self.number == 101) == (wanted.number == 101)
+                let is_same_family = (self.number == 101) == (requested.number == 101);
+                has_same_major && is_not_newer && is_same_family
             }
         }
     }
@@ -101,11 +102,14 @@ impl Arch {
 /// Formats nvcc's name.
 impl fmt::Display for Arch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let prefix = KINDS.iter().find(|(_, kind)| *kind == self.kind);
+        let prefix = KINDS
+            .iter()
+            .find(|(_, kind)| *kind == self.kind)
+            .map_or("", |(prefix, _)| prefix);
         let suffix = SUFFIXES
             .iter()
-            .find(|(_, suffix)| Some(*suffix) == self.suffix);
-        let (prefix, suffix) = (prefix.map_or("", |p| p.0), suffix.map_or("", |s| s.0));
+            .find(|(_, suffix)| Some(*suffix) == self.suffix)
+            .map_or("", |(letter, _)| letter);
         write!(f, "{prefix}{}{suffix}", self.number)
     }
 }
@@ -132,7 +136,7 @@ mod tests {
             assert_eq!(arch(name).to_string(), name);
         }
         assert_eq!(arch("sm_103").major(), 10);
-        for wrong in [
+        for invalid in [
             "",
             "80",
             "sm80",
@@ -149,14 +153,14 @@ mod tests {
             "native",
             "all",
         ] {
-            assert_eq!(Arch::parse(wrong), None, "{wrong}");
+            assert_eq!(Arch::parse(invalid), None, "{invalid}");
         }
         assert!(arch("sm_80") < arch("compute_80") && arch("compute_80") < arch("sm_86"));
     }
 
     #[test]
     fn code_serves_what_can_be_made_of_it() {
-        for (code, wanted, serves) in [
+        for (code, requested, expected) in [
             ("sm_80", "sm_80", true),
             ("sm_80", "sm_86", true),
             ("sm_86", "sm_80", false),
@@ -178,7 +182,8 @@ mod tests {
             ("compute_101f", "sm_101a", true),
             ("compute_101f", "sm_103", false),
         ] {
-            assert_eq!(arch(code).serves(arch(wanted)), serves, "{code} {wanted}");
+            let serves = arch(code).serves(arch(requested));
+            assert_eq!(serves, expected, "{code} {requested}");
         }
     }
 }

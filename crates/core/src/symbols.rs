@@ -83,6 +83,11 @@ pub struct Symbol {
 }
 
 impl Symbol {
+    /// Order in a list, in which it is unique.
+    fn sort_key(&self) -> (&str, Option<&str>) {
+        (&self.name, self.version.as_deref())
+    }
+
     /// Whether it is an inline function of C++, or its vtable, of which the program has its own copy.
     pub fn is_weak_cxx(&self) -> bool {
         self.weak && self.name.starts_with("_Z")
@@ -121,8 +126,9 @@ impl SymbolList {
     pub fn functions(&self) -> impl Iterator<Item = &Symbol> {
         self.symbols
             .chunk_by(|a, b| a.name == b.name)
-            .filter_map(|same| {
-                same.iter()
+            .filter_map(|versions| {
+                versions
+                    .iter()
                     .filter(|symbol| !symbol.kind.is_data())
                     .max_by_key(|symbol| !symbol.compat)
             })
@@ -130,8 +136,8 @@ impl SymbolList {
 
     /// Help that suggests the function nearest to an unknown name.
     pub(crate) fn did_you_mean(&self, word: &str) -> Option<String> {
-        let known = self.functions().map(|symbol| symbol.name.as_str());
-        nearest(word, known).map(|meant| format!("did you mean `{meant}`?"))
+        nearest(word, self.functions().map(|symbol| symbol.name.as_str()))
+            .map(|meant| format!("did you mean `{meant}`?"))
     }
 
     /// All entries of a name: one, unless it has several symbol versions; none if it is missing.

@@ -76,7 +76,7 @@ impl Target {
         }
         let mut word = 0;
         for index in 0..=argument {
-            let is_wide = wide.iter().any(|&one| usize::from(one) == index);
+            let is_wide = wide.iter().any(|&number| usize::from(number) == index);
             if is_wide && self.arch == "arm" {
                 word += word % 2;
             }
@@ -90,23 +90,23 @@ impl Target {
     /// Error if stubs cannot be built for this target.
     pub fn check(&self) -> Option<Diagnostic> {
         // Other ABIs of a machine share the architecture's name.
-        let arch = match self.arch.as_str() {
+        let is_known_arch = match self.arch.as_str() {
             "x86_64" => !self.triple.ends_with("x32"),
             "aarch64" => !self.triple.starts_with("aarch64_be") && !self.triple.ends_with("ilp32"),
             "riscv64" | "s390x" | "x86" | "loongarch64" => true,
             "arm" => {
-                let is_v7 = ["armv7", "thumbv7"].map(|one| self.triple.starts_with(one));
-                is_v7.contains(&true) && self.triple.ends_with("hf")
+                let is_v7 = self.triple.starts_with("armv7") || self.triple.starts_with("thumbv7");
+                is_v7 && self.triple.ends_with("hf")
             }
             "powerpc64" => self.triple.starts_with("powerpc64le"),
             _ => false,
         };
-        let os = match self.os.as_str() {
+        let is_known_os = match self.os.as_str() {
             "linux" => ["gnu", "musl"].contains(&self.env.as_str()),
             "freebsd" => ["x86_64", "aarch64"].contains(&self.arch.as_str()),
             _ => false,
         };
-        if !arch || !os {
+        if !is_known_arch || !is_known_os {
             return Some(
                 Diagnostic::error(
                     &UNSUPPORTED_TARGET,
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn checks_targets() {
-        for (triple, code) in [
+        for (triple, expected) in [
             ("x86_64-unknown-linux-gnu", None),
             ("aarch64-unknown-linux-gnu", None),
             ("x86_64-alpine-linux-musl", None),
@@ -170,11 +170,8 @@ mod tests {
             ("aarch64-apple-darwin", Some("unsupported-target")),
             ("aarch64-linux-android", Some("unsupported-target")),
         ] {
-            let found = Target::from_triple(triple)
-                .unwrap()
-                .check()
-                .map(|d| d.code.id);
-            assert_eq!(found, code, "{triple}");
+            let error = Target::from_triple(triple).unwrap().check();
+            assert_eq!(error.map(|error| error.code.id), expected, "{triple}");
         }
     }
 

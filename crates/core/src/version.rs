@@ -23,12 +23,12 @@ impl Version {
     /// Reads `12` (as 12.0) or `12.9`; anything else is `None`, also numbers of more than four
     /// digits and leading zeros (is `12.01` 12.1 or 12.10?).
     pub fn parse(text: &str) -> Option<Self> {
-        let number = |s: &str| -> Option<u32> {
-            let plain = (1..=4).contains(&s.len()) && s.bytes().all(|b| b.is_ascii_digit());
-            (plain && (s == "0" || !s.starts_with('0')))
-                .then(|| s.parse().ok())
-                .flatten()
-        };
+        fn number(digits: &str) -> Option<u32> {
+            let is_number = (1..=4).contains(&digits.len())
+                && digits.bytes().all(|byte| byte.is_ascii_digit())
+                && (digits == "0" || !digits.starts_with('0'));
+            is_number.then(|| digits.parse().ok())?
+        }
         match text.split_once('.') {
             None => Some(Self::new(number(text)?, 0)),
             Some((major, minor)) => Some(Self::new(number(major)?, number(minor)?)),
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn reads_versions() {
-        for (text, version) in [
+        for (text, expected) in [
             ("12", Some((12, 0))),
             ("12.9", Some((12, 9))),
             ("0.0", Some((0, 0))),
@@ -143,8 +143,8 @@ mod tests {
             ("１２", None),
         ] {
             assert_eq!(
-                Version::parse(text).map(|v| (v.major, v.minor)),
-                version,
+                Version::parse(text).map(|version| (version.major, version.minor)),
+                expected,
                 "{text:?}"
             );
         }
@@ -165,19 +165,22 @@ mod tests {
 
     #[test]
     fn header_versions_cover_their_range() {
-        let range = |text| {
+        fn range(text: &str) -> (u32, u32) {
             let header = HeaderVersion::parse(text).unwrap();
             (header.from.code(), header.below.code())
-        };
+        }
         assert_eq!(range("12"), (12_000, 13_000));
         assert_eq!(range("11.8"), (11_080, 11_090));
         assert_eq!(range("11.99"), (11_990, 12_000));
         assert_eq!(range("9999"), (9_999_000, 10_000_000));
         assert_eq!(HeaderVersion::parse("twelve"), None);
-        let choice = |text| HeaderChoice::parse(text).map(HeaderChoice::version);
-        assert_eq!(choice("12"), Some(HeaderVersion::parse("12")));
-        assert_eq!(choice("none"), Some(None));
-        assert_eq!(choice("None"), None);
+        assert_eq!(
+            HeaderChoice::parse("12").and_then(HeaderChoice::version),
+            HeaderVersion::parse("12")
+        );
+        assert_eq!(HeaderChoice::parse("none"), Some(HeaderChoice::None));
+        assert_eq!(HeaderChoice::None.version(), None);
+        assert_eq!(HeaderChoice::parse("None"), None);
         for text in ["12", "12.0", "11.8", "11.99", "9999"] {
             assert_eq!(HeaderVersion::parse(text).unwrap().to_string(), text);
         }

@@ -20,37 +20,27 @@ fn read(path: &Path) -> String {
 
 /// `file:line:column: level[code]: message`, then the help.
 fn show(diagnostics: &[Diagnostic], texts: &BTreeMap<String, String>) -> String {
-    let mut shown = String::new();
+    let mut rendered = String::new();
     for diagnostic in diagnostics {
         if let Some(origin) = &diagnostic.origin {
             let text = texts.get(&origin.file).expect("a file of the case");
             assert!(origin.span.start <= origin.span.end && origin.span.end <= text.len());
             let LineColumn { line, column } = line_column(text, origin.span.start);
-            let LineColumn {
-                line: end_line,
-                column: end_column,
-            } = line_column(text, origin.span.end);
-            let end = if end_line == line {
-                end_column
-            } else {
-                usize::MAX
-            };
-            write!(shown, "{}:{line}:{column}", origin.file).unwrap();
-            let _ = if end == usize::MAX {
-                write!(shown, "-")
-            } else {
-                write!(shown, "-{end}")
-            };
-            shown.push_str(": ");
+            let end = line_column(text, origin.span.end);
+            write!(rendered, "{}:{line}:{column}-", origin.file).unwrap();
+            if end.line == line {
+                write!(rendered, "{}", end.column).unwrap();
+            }
+            rendered.push_str(": ");
         }
-        writeln!(shown, "{diagnostic}").unwrap();
+        writeln!(rendered, "{diagnostic}").unwrap();
     }
-    if shown.is_empty() {
+    if rendered.is_empty() {
         return "no diagnostics\n".to_owned();
     }
     // A new library changes no expectation.
     let known: Vec<&str> = Library::builtin_ids().collect();
-    shown.replace(&known.join(", "), "<known libraries>")
+    rendered.replace(&known.join(", "), "<known libraries>")
 }
 
 fn run(case: &Path) -> String {
@@ -97,24 +87,24 @@ fn manifests_give_the_expected_diagnostics() {
         reason = "a switch of this test, no input of a build"
     )]
     let bless = std::env::var_os("BLESS").is_some();
-    let mut different = String::new();
+    let mut differences = String::new();
     for case in &cases {
-        let found = run(case);
+        let diagnostics = run(case);
         let path = case.join("expected.txt");
         if bless {
-            fs::write(&path, &found).unwrap();
-        } else if read(&path) != found {
+            fs::write(&path, &diagnostics).unwrap();
+        } else if read(&path) != diagnostics {
             let name = case.file_name().unwrap().to_string_lossy();
             write!(
-                different,
-                "---- {name}: expected\n{}---- found\n{found}",
+                differences,
+                "---- {name}: expected\n{}---- found\n{diagnostics}",
                 read(&path)
             )
             .unwrap();
         }
     }
     assert!(
-        different.is_empty(),
-        "{different}(BLESS=1 takes what was found)"
+        differences.is_empty(),
+        "{differences}(BLESS=1 takes what was found)"
     );
 }

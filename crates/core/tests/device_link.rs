@@ -10,13 +10,13 @@ use gpustub_core::device_link::{Graph, plan};
 use gpustub_core::diag::{Diagnostic, LineColumn, line_column};
 
 fn show(diagnostics: &[Diagnostic], text: &str) -> String {
-    let mut shown = String::new();
+    let mut rendered = String::new();
     for diagnostic in diagnostics {
         let origin = diagnostic.origin.as_ref().expect("a place");
         let LineColumn { line, column } = line_column(text, origin.span.start);
-        writeln!(shown, "{line}:{column}: {diagnostic}").unwrap();
+        writeln!(rendered, "{line}:{column}: {diagnostic}").unwrap();
     }
-    shown
+    rendered
 }
 
 fn run(text: &str) -> String {
@@ -25,24 +25,26 @@ fn run(text: &str) -> String {
         return show(&diagnostics, text);
     }
     let (plan, diagnostics) = plan(&graph);
-    let mut shown = plan.to_text() + &show(&diagnostics, text);
+    let mut output = plan.to_text() + &show(&diagnostics, text);
     for line in text.lines() {
         if let Some(name) = line.strip_prefix("# explain ") {
-            shown += "\n";
-            shown += &plan.explain(graph.find(name).expect("a node"));
+            output += "\n";
+            output += &plan.explain(graph.find(name).expect("a node"));
         } else if line == "# dot" {
-            shown += "\n";
-            shown += &plan.to_dot();
+            output += "\n";
+            output += &plan.to_dot();
         }
     }
-    shown
+    output
 }
 
 #[test]
 fn graphs_give_the_expected_plans() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/device_link");
-    let entries = fs::read_dir(&root).unwrap();
-    let mut cases: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    let mut cases: Vec<PathBuf> = fs::read_dir(&root)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     cases.sort();
     assert!(cases.len() >= 60, "only {} cases", cases.len());
     #[expect(
@@ -50,24 +52,24 @@ fn graphs_give_the_expected_plans() {
         reason = "a switch of this test, no input of a build"
     )]
     let bless = std::env::var_os("BLESS").is_some();
-    let mut different = String::new();
+    let mut differences = String::new();
     for case in &cases {
         let text = fs::read_to_string(case).unwrap();
         let (graph, expected) = text.split_once("---\n").expect("a line ---");
-        let found = run(graph);
+        let output = run(graph);
         if bless {
-            fs::write(case, format!("{graph}---\n{found}")).unwrap();
-        } else if found != expected {
+            fs::write(case, format!("{graph}---\n{output}")).unwrap();
+        } else if output != expected {
             let name = case.display();
             write!(
-                different,
-                "---- {name}: expected\n{expected}---- found\n{found}"
+                differences,
+                "---- {name}: expected\n{expected}---- found\n{output}"
             )
             .unwrap();
         }
     }
     assert!(
-        different.is_empty(),
-        "{different}(BLESS=1 takes what was found)"
+        differences.is_empty(),
+        "{differences}(BLESS=1 takes what was found)"
     );
 }

@@ -38,7 +38,7 @@ fn ranges(
 ) -> Vec<(Version, Version)> {
     let cuts: Vec<Version> = cuts
         .iter()
-        .filter_map(|&at| versions.get(at).copied())
+        .filter_map(|&index| versions.get(index).copied())
         .collect();
     cuts.chunks(2)
         .map(|pair| (pair[0], pair[pair.len() - 1]))
@@ -85,18 +85,16 @@ fn symbol(releases: Vec<Version>) -> impl Strategy<Value = Symbol> {
 fn list() -> impl Strategy<Value = SymbolList> {
     btree_set(version(), 0..6).prop_flat_map(|releases| {
         let releases: Vec<Version> = releases.into_iter().collect();
-        let symbols = vec(symbol(releases.clone()), 0..20);
         (
             option::of("[a-z][a-z. ]{0,8}[a-z]"),
             option::of("[a-z0-9_]{1,8}"),
-            symbols,
+            vec(symbol(releases.clone()), 0..20),
         )
             .prop_map(move |(soname, machine, symbols)| {
-                let releases = releases.clone();
                 let mut list = SymbolList {
                     soname,
                     machine,
-                    releases,
+                    releases: releases.clone(),
                     symbols,
                 };
                 list.normalise();
@@ -204,18 +202,18 @@ proptest! {
     #[test]
     fn written_lists_parse_to_the_same_list(list in list()) {
         let text = list.to_text();
-        let (read, diagnostics) = SymbolList::parse("x", &text);
+        let (parsed, diagnostics) = SymbolList::parse("x", &text);
         prop_assert_eq!(diagnostics, vec![], "{}", text);
-        prop_assert_eq!(&read, &list, "{}", text);
-        prop_assert_eq!(read.to_text(), text);
+        prop_assert_eq!(&parsed, &list, "{}", text);
+        prop_assert_eq!(parsed.to_text(), text);
         for symbol in &list.symbols {
             prop_assert!(is_name(&symbol.name));
             prop_assert!(list.lookup(&symbol.name).contains(symbol));
         }
         let mut names: Vec<&str> = list.functions().map(|symbol| symbol.name.as_str()).collect();
-        let before = names.len();
+        let count = names.len();
         names.dedup();
-        prop_assert_eq!(names.len(), before);
+        prop_assert_eq!(names.len(), count);
     }
 
     #[test]
@@ -235,8 +233,8 @@ proptest! {
 
     #[test]
     fn no_word_panics(word in any::<String>(), known in vec(any::<String>(), 0..5)) {
-        let found = nearest(&word, known.iter().map(String::as_str));
-        prop_assert!(found.is_none_or(|name| known.iter().any(|other| other == name)));
+        let suggestion = nearest(&word, known.iter().map(String::as_str));
+        prop_assert!(suggestion.is_none_or(|name| known.iter().any(|known| known == name)));
         let _ = (Version::parse(&word), HeaderVersion::parse(&word), Target::from_triple(&word));
     }
 
@@ -253,7 +251,7 @@ proptest! {
              load-names = {{ linux = ['a.so.1', 'a.so', 'a.so.2', 'a.so.3'] }}\nmajors = [{}]\n",
             majors.join(", ")
         );
-        let once = || {
+        let build = || {
             let (manifest, _) = Manifest::parse("GpuStub.toml", &text);
             let inputs = Inputs {
                 symbol_files: [("acme.symbols".to_owned(), list.to_text())].into_iter().collect(),
@@ -263,7 +261,7 @@ proptest! {
             let (plan, diagnostics) = plan(&manifest, &target, &inputs);
             (render(&plan), diagnostics)
         };
-        prop_assert_eq!(once(), once());
+        prop_assert_eq!(build(), build());
     }
 }
 

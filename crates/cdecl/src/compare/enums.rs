@@ -2,43 +2,51 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Kind, Pair, name};
+use super::{Comparison, Kind, name};
 use crate::types::TypeId;
 
 type Values = BTreeMap<String, i128>;
 
-impl Pair<'_> {
-    pub(super) fn enums(&mut self, (a, old): (TypeId, &Values), (b, new): (TypeId, &Values)) {
-        let of = name(self.older, a, "an enum");
+impl Comparison<'_> {
+    pub(super) fn compare_enums(
+        &mut self,
+        (a, old): (TypeId, &Values),
+        (b, new): (TypeId, &Values),
+    ) {
+        let old_name = name(self.older, a, "an enum");
         if old.keys().any(|name| new.contains_key(name)) || old.is_empty() || new.is_empty() {
-            return self.nested(of, |pair| pair.numbers(old, new));
+            return self.nested(old_name, |comparison| comparison.compare_numbers(old, new));
         }
-        let position = format!("{of} -> {}", name(self.newer, b, "an enum"));
+        let position = format!("{old_name} -> {}", name(self.newer, b, "an enum"));
         let [old, new] = [old, new].map(|values| {
             let mut values = values.clone();
             values.retain(|name, _| !counts_others(name));
             without_prefix(&values)
         });
-        self.nested(position, |pair| {
+        self.nested(position, |comparison| {
             let common = old.keys().filter(|name| new.contains_key(*name)).count();
             if common * 2 < old.len().min(new.len()) {
-                let what = format!("{common} of {} enumerators in common", old.len());
-                pair.add(Kind::Enumerator, what);
+                let description = format!("{common} of {} enumerators in common", old.len());
+                comparison.add(Kind::Enumerator, description);
             }
-            pair.numbers(&old, &new);
+            comparison.compare_numbers(&old, &new);
         });
     }
 
     /// Compares the numbers of the enumerators that both versions have.
-    fn numbers(&mut self, old: &Values, new: &Values) {
-        for (name, was) in old {
-            let Some(is) = new.get(name).filter(|is| *is != was) else {
+    fn compare_numbers(&mut self, old: &Values, new: &Values) {
+        for (name, old_number) in old {
+            let Some(new_number) = new.get(name) else {
                 continue;
             };
-            let only_counts = || counts_others(name) && is_last(name, old) && is_last(name, new);
-            if !keeps_number(old, new, name) && !only_counts() {
-                self.add(Kind::Enumerator, format!("{name} {was} -> {is}"));
+            if new_number == old_number
+                || keeps_number(old, new, name)
+                || (counts_others(name) && is_last(name, old) && is_last(name, new))
+            {
+                continue;
             }
+            let description = format!("{name} {old_number} -> {new_number}");
+            self.add(Kind::Enumerator, description);
         }
     }
 }
@@ -48,23 +56,25 @@ fn without_prefix(values: &Values) -> Values {
     let mut names = values.keys().map(String::as_str);
     let first = names.next().unwrap_or("");
     let common = names.fold(first.len(), |length, name| {
-        let same = first.bytes().zip(name.bytes()).take_while(|(a, b)| a == b);
-        length.min(same.count())
+        let equal_bytes = first.bytes().zip(name.bytes()).take_while(|(a, b)| a == b);
+        length.min(equal_bytes.count())
     });
-    let starts = words(first).scan(0, |start, word| {
-        let at = *start;
-        *start += word.len();
-        Some(at)
-    });
-    let prefix = starts
-        .take_while(|start| *start <= common)
-        .last()
-        .unwrap_or(0);
-    let values = values.iter().map(|(name, number)| {
-        let name = name.get(prefix..).unwrap_or(name);
-        (name.replace('_', "").to_ascii_uppercase(), *number)
-    });
-    values.collect()
+    // The start of the last word that starts in the common part.
+    let (mut prefix, mut start) = (0, 0);
+    for word in words(first) {
+        if start > common {
+            break;
+        }
+        prefix = start;
+        start += word.len();
+    }
+    values
+        .iter()
+        .map(|(name, number)| {
+            let name = name.get(prefix..).unwrap_or(name);
+            (name.replace('_', "").to_ascii_uppercase(), *number)
+        })
+        .collect()
 }
 
 /// Words of a name, each with the underscores after it: `acmeNum_`, `Options`.
@@ -72,15 +82,16 @@ fn words(name: &str) -> impl Iterator<Item = &str> {
     let mut rest = name;
     std::iter::from_fn(move || {
         let bytes = rest.as_bytes();
-        let starts = |at: &usize| {
-            let (before, here) = (bytes[at - 1], bytes[*at]);
-            before == b'_' && here != b'_'
-                || before.is_ascii_lowercase() && here.is_ascii_uppercase()
-        };
-        let end = (1..rest.len()).find(starts).unwrap_or(rest.len());
+        let end = (1..rest.len())
+            .find(|&index| {
+                let (before, first) = (bytes[index - 1], bytes[index]);
+                before == b'_' && first != b'_'
+                    || before.is_ascii_lowercase() && first.is_ascii_uppercase()
+            })
+            .unwrap_or(rest.len());
         // Both are ASCII where a word starts.
-        let (word, more) = rest.split_at_checked(end)?;
-        rest = more;
+        let (word, remainder) = rest.split_at_checked(end)?;
+        rest = remainder;
         (!word.is_empty()).then_some(word)
     })
 }
@@ -91,7 +102,7 @@ pub fn counts_others(name: &str) -> bool {
         .map(|word| word.trim_end_matches('_').to_ascii_uppercase())
         .collect();
     let words: Vec<_> = words.iter().map(String::as_str).collect();
-    let ends = [
+    let last_words = [
         "MAX",
         "COUNT",
         "COUNTS",
@@ -100,7 +111,7 @@ pub fn counts_others(name: &str) -> bool {
         "SIZE",
         "NUMOPTIONS",
     ];
-    words.last().is_some_and(|last| ends.contains(last))
+    words.last().is_some_and(|word| last_words.contains(word))
         || words.ends_with(&["MAX", "ERROR"])
         || words.ends_with(&["MAX", "TARGET", "TYPES"])
         || words.ends_with(&["BLOCKS", "NUMBER"])
@@ -115,13 +126,15 @@ fn is_last(name: &str, values: &Values) -> bool {
     let Some(number) = values.get(name) else {
         return false;
     };
-    let others = values.iter().filter(|(other, _)| !counts_others(other));
-    let others: BTreeSet<i128> = others.map(|(_, number)| *number).collect();
-    let ends_run = || {
-        let has = |number| others.contains(&number);
-        has(number - 1) && !has(*number) && !has(number + 1)
-    };
-    others.last().is_none_or(|highest| highest <= number) || ends_run()
+    let counted: BTreeSet<i128> = values
+        .iter()
+        .filter(|(name, _)| !counts_others(name))
+        .map(|(_, number)| *number)
+        .collect();
+    counted.last().is_none_or(|highest| highest <= number)
+        || (counted.contains(&(number - 1))
+            && !counted.contains(number)
+            && !counted.contains(&(number + 1)))
 }
 
 /// Whether only the name moved, while both numbers keep their meaning, the old one under the name
@@ -129,7 +142,8 @@ fn is_last(name: &str, values: &Values) -> bool {
 fn keeps_number(old: &Values, new: &Values, name: &str) -> bool {
     let number = new.get(name);
     new.get(&format!("{name}_V1")) == old.get(name)
-        && (old.get(&format!("{name}_V2")) == number || !old.values().any(|n| Some(n) == number))
+        && (old.get(&format!("{name}_V2")) == number
+            || !old.values().any(|old_number| Some(old_number) == number))
 }
 
 #[cfg(test)]
@@ -138,24 +152,29 @@ mod tests {
 
     #[test]
     fn names_have_words() {
-        let of = |name| words(name).collect::<Vec<_>>();
-        assert_eq!(of("ncclNumResults"), ["nccl", "Num", "Results"]);
-        assert_eq!(of("CU__IO_"), ["CU__", "IO_"]);
-        assert_eq!(of("_é_Öx"), ["_", "é_", "Öx"]);
-        assert_eq!(of(""), [""; 0]);
+        for (name, expected) in [
+            ("ncclNumResults", &["nccl", "Num", "Results"][..]),
+            ("CU__IO_", &["CU__", "IO_"]),
+            ("_é_Öx", &["_", "é_", "Öx"]),
+            ("", &[]),
+        ] {
+            assert_eq!(words(name).collect::<Vec<_>>(), expected);
+        }
     }
 
     #[test]
     fn prefixes_are_whole_words() {
-        let of = |names: &[&str]| {
+        for (names, expected) in [
+            (&["A_OP_T", "A_OP_TC"][..], &["T", "TC"][..]),
+            (&["acmeDoMin", "acmeDoMaxSum"], &["MAXSUM", "MIN"]),
+            (&["ACME_DO_MIN", "ACME_DO_MAX_SUM"], &["MAXSUM", "MIN"]),
+            (&["A_R_16F"], &["16F"]),
+            (&["A", "B"], &["A", "B"]),
+        ] {
             let values = names.iter().map(|name| (name.to_string(), 0)).collect();
-            without_prefix(&values).into_keys().collect::<Vec<_>>()
-        };
-        assert_eq!(of(&["A_OP_T", "A_OP_TC"]), ["T", "TC"]);
-        assert_eq!(of(&["acmeDoMin", "acmeDoMaxSum"]), ["MAXSUM", "MIN"]);
-        assert_eq!(of(&["ACME_DO_MIN", "ACME_DO_MAX_SUM"]), ["MAXSUM", "MIN"]);
-        assert_eq!(of(&["A_R_16F"]), ["16F"]);
-        assert_eq!(of(&["A", "B"]), ["A", "B"]);
+            let shortened: Vec<String> = without_prefix(&values).into_keys().collect();
+            assert_eq!(shortened, expected);
+        }
     }
 
     #[test]

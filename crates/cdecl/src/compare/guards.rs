@@ -1,7 +1,7 @@
 //! Differences that a library handles.
 
-use super::{Kind, Pair, parts};
-use crate::rules::{By, Guard};
+use super::{Comparison, Kind, signature};
+use crate::rules::{Guard, Mechanism};
 use crate::types::{Declared, Type, TypeId, Types};
 
 /// Effect of a guard on the differences of a struct.
@@ -39,120 +39,129 @@ impl Guards<'_> {
     }
 }
 
-impl<'a> Pair<'a> {
+impl<'a> Comparison<'a> {
     /// Guards of a struct behind a pointer.
     pub(super) fn guards(&self, a: TypeId, b: TypeId) -> Guards<'a> {
         let Some([older, newer]) = self.declared else {
             return Guards(Vec::new());
         };
-        let is_of = |guard: &Guard, types: &Types, id| {
-            let mut names = types.names(id);
-            names.any(|name| guard.of.part(name).is_some())
-        };
-        let guards = newer.rules.guards.iter();
-        let guards =
-            guards.filter(|guard| is_of(guard, self.older, a) && is_of(guard, self.newer, b));
+        let (argument_guards, struct_guards): (Vec<_>, Vec<_>) = newer
+            .rules
+            .guards
+            .iter()
+            .filter(|guard| is_guard_of(guard, self.older, a) && is_guard_of(guard, self.newer, b))
+            .partition(|guard| match &guard.mechanism {
+                Mechanism::Argument(function, _) => *function == newer.name,
+                _ => false,
+            });
         // A caller that passes the size has the struct's memory.
-        let is_sized =
-            |guard: &&Guard| matches!(&guard.by, By::Argument(name, _) if *name == newer.name);
-        let (sized, others): (Vec<_>, Vec<_>) = guards.partition(is_sized);
-        let guards = if sized.is_empty() { others } else { sized };
-        let effects = guards
-            .into_iter()
-            .filter_map(|guard| Some((guard, effect(guard, (older, a), (newer, b))?)));
-        Guards(effects.collect())
+        let guards = if argument_guards.is_empty() {
+            struct_guards
+        } else {
+            argument_guards
+        };
+        let mut effects = Vec::new();
+        for guard in guards {
+            if let Some(effect) = effect(guard, (older, a), (newer, b)) {
+                effects.push((guard, effect));
+            }
+        }
+        Guards(effects)
     }
 
     /// Adds the guards of a struct to its differences, which start at this index.
     pub(super) fn guard(&mut self, start: usize, guards: &Guards) {
-        let at = self.at.join(": ");
+        let position = self.position.join(": ");
         for (guard, effect) in &guards.0 {
-            let found = self.found.iter_mut().skip(start);
-            for found in found.filter(|found| found.guard.is_none()) {
-                let is_own = found.at == at;
-                if effect.covers(found.kind, is_own) {
-                    found.guard = Some(guard.words.clone());
-                } else if let (Effect::None(why), Kind::Size, true) = (effect, found.kind, is_own) {
-                    found.what += &format!(" ({why})");
+            for difference in self.differences.iter_mut().skip(start) {
+                if difference.guard.is_some() {
+                    continue;
+                }
+                let is_own = difference.at == position;
+                if effect.covers(difference.kind, is_own) {
+                    difference.guard = Some(guard.words.clone());
+                } else if is_own
+                    && difference.kind == Kind::Size
+                    && let Effect::None(reason) = effect
+                {
+                    difference.what += &format!(" ({reason})");
                 }
             }
         }
     }
 }
 
+/// Whether a guard is one of structs of this name.
+fn is_guard_of(guard: &Guard, types: &Types, id: TypeId) -> bool {
+    types
+        .names(id)
+        .any(|name| guard.structs.part(name).is_some())
+}
+
 /// Effect of a guard on a struct of two versions. `None`: it is no guard of this function or struct.
 fn effect(guard: &Guard, old: (&Declared, TypeId), new: (&Declared, TypeId)) -> Option<Effect> {
-    let both =
-        |holds: &dyn Fn(&Declared, TypeId) -> bool| holds(old.0, old.1) && holds(new.0, new.1);
-    match &guard.by {
-        By::Version(field, _) => {
-            if !both(&|declared, id| is_first(&declared.types, id, field)) {
+    match &guard.mechanism {
+        Mechanism::Version(field, _) => {
+            if !has_first_field(old, field) || !has_first_field(new, field) {
                 return None;
             }
-            Some(match macros(guard, old, new)? {
+            Some(match compare_macro(guard, old, new)? {
                 Ok(()) => Effect::All,
-                Err(why) => Effect::None(why),
+                Err(reason) => Effect::None(reason),
             })
         }
-        By::Size(field, by_macro) => {
-            if !both(&|declared, id| is_first(&declared.types, id, field)) {
+        Mechanism::Size(field, size_macro) => {
+            if !has_first_field(old, field) || !has_first_field(new, field) {
                 return None;
             }
-            Some(match by_macro {
+            Some(match size_macro {
                 None => Effect::Size,
-                Some(_) => match macros(guard, old, new)? {
+                Some(_) => match compare_macro(guard, old, new)? {
                     Ok(()) => Effect::SizeAndPadding,
-                    Err(why) => Effect::None(why),
+                    Err(reason) => Effect::None(reason),
                 },
             })
         }
-        By::Argument(function, at) => both(&|declared, _| {
-            let size = parts(declared)
-                .get(at + 1)
-                .map(|id| declared.types.get(*id));
-            declared.name == *function && matches!(size, Some(Type::Integer(64)))
-        })
+        Mechanism::Argument(function, argument) => (takes_size(old.0, function, *argument)
+            && takes_size(new.0, function, *argument))
         .then_some(Effect::SizeAndPadding),
-        By::Creator(function) => both(&|declared, id| {
-            let types = &declared.types;
-            let creator = types.queried(function).map(|function| types.get(function));
-            let Some(Type::Function(parts)) = creator else {
-                return false;
-            };
-            parts
-                .iter()
-                .skip(1)
-                .any(|part| points_to_pointer(types, *part, id))
-        })
-        .then_some(Effect::All),
-        By::Reader(function) => both(&|declared, _| declared.types.queried(function).is_some())
-            .then_some(Effect::SizeAndPadding),
+        Mechanism::Creator(function) => {
+            (creates(old, function) && creates(new, function)).then_some(Effect::All)
+        }
+        Mechanism::Reader(function) => (old.0.types.queried(function).is_some()
+            && new.0.types.queried(function).is_some())
+        .then_some(Effect::SizeAndPadding),
     }
 }
 
 /// Checks that the values of a guard's macro differ. `None`: one of the headers does not define it.
-fn macros(
+fn compare_macro(
     guard: &Guard,
     old: (&Declared, TypeId),
     new: (&Declared, TypeId),
 ) -> Option<Result<(), String>> {
-    let value = |(declared, id): (&Declared, TypeId)| {
-        let types = &declared.types;
-        types.names(id).find_map(|name| {
-            let name = guard.macro_name(name)?;
-            types.macro_value(&name).map(|value| (name, value))
-        })
-    };
-    let ((_, old), (name, new)) = (value(old)?, value(new)?);
-    Some(if old == new {
-        Err(format!("{name} is {old} in both"))
+    let (_, old_value) = macro_of(guard, old)?;
+    let (name, new_value) = macro_of(guard, new)?;
+    Some(if old_value == new_value {
+        Err(format!("{name} is {old_value} in both"))
     } else {
         Ok(())
     })
 }
 
+/// Name and value of the macro that a guard requires for a struct.
+fn macro_of(guard: &Guard, (declared, id): (&Declared, TypeId)) -> Option<(String, u64)> {
+    let types = &declared.types;
+    types.names(id).find_map(|name| {
+        let macro_name = guard.macro_name(name)?;
+        let value = types.macro_value(&macro_name)?;
+        Some((macro_name, value))
+    })
+}
+
 /// Whether the first field of a struct is this integer.
-fn is_first(types: &Types, id: TypeId, field: &str) -> bool {
+fn has_first_field((declared, id): (&Declared, TypeId), field: &str) -> bool {
+    let types = &declared.types;
     let Type::Record {
         members: Some(members),
         ..
@@ -165,12 +174,35 @@ fn is_first(types: &Types, id: TypeId, field: &str) -> bool {
     })
 }
 
-/// Whether a type is a pointer to a pointer to another one.
-fn points_to_pointer(types: &Types, id: TypeId, to: TypeId) -> bool {
-    let Type::Pointer(id) = types.get(id) else {
+/// Whether the declaration is that of the function, with a size as this argument.
+fn takes_size(declared: &Declared, function: &str, argument: usize) -> bool {
+    declared.name == function
+        && signature(declared)
+            .get(argument + 1)
+            .is_some_and(|id| *declared.types.get(*id) == Type::Integer(64))
+}
+
+/// Whether the function returns pointers to a struct through an argument.
+fn creates((declared, id): (&Declared, TypeId), function: &str) -> bool {
+    let types = &declared.types;
+    let Some(Type::Function(signature)) = types.queried(function).map(|id| types.get(id)) else {
         return false;
     };
-    matches!(types.get(*id), Type::Pointer(of) if std::ptr::eq(types.get(*of), types.get(to)))
+    signature
+        .iter()
+        .skip(1)
+        .any(|argument| points_to_pointer(types, *argument, id))
+}
+
+/// Whether a type is a pointer to a pointer to another one.
+fn points_to_pointer(types: &Types, id: TypeId, target: TypeId) -> bool {
+    let Type::Pointer(pointer) = types.get(id) else {
+        return false;
+    };
+    match types.get(*pointer) {
+        Type::Pointer(pointee) => std::ptr::eq(types.get(*pointee), types.get(target)),
+        _ => false,
+    }
 }
 
 #[cfg(test)]

@@ -2,12 +2,21 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{Kind, Pair, Reserved, name};
-use crate::fields::{Held, Leaf, is_handle, leaves};
+use super::{Comparison, Kind, Reserved, name};
+use crate::fields::{FieldBits, Leaf, is_handle, leaves};
 use crate::types::{Type, TypeId};
 
-impl Pair<'_> {
-    pub(super) fn records(&mut self, a: TypeId, b: TypeId) {
+/// Fields of two versions of a struct or union.
+struct RecordPair {
+    name: String,
+    old: Vec<Leaf>,
+    new: Vec<Leaf>,
+    /// Size of the shorter one, in bits: fields beyond it are part of the difference in size.
+    shorter: u64,
+}
+
+impl Comparison<'_> {
+    pub(super) fn compare_records(&mut self, a: TypeId, b: TypeId) {
         let (old, new) = (self.older.get(a), self.newer.get(b));
         let (Type::Record { size: m, .. }, Type::Record { size: n, .. }) = (old, new) else {
             return;
@@ -19,78 +28,115 @@ impl Pair<'_> {
         if is_handle(old) {
             return;
         }
-        let (a, b) = match (leaves(self.older, old), leaves(self.newer, new)) {
-            (Ok(a), Ok(b)) => (a, b),
-            (Err(e), _) | (_, Err(e)) => return self.add(Kind::Limit, format!("{name}: {e}")),
+        let (old, new) = match (leaves(self.older, old), leaves(self.newer, new)) {
+            (Ok(old), Ok(new)) => (old, new),
+            (Err(error), _) | (_, Err(error)) => {
+                return self.add(Kind::Limit, format!("{name}: {error}"));
+            }
         };
+        let records = RecordPair {
+            name,
+            old,
+            new,
+            shorter: *m.min(n),
+        };
+        self.compare_fields(&records);
+        self.check_reserved_bytes(&records);
+        self.check_padding(&records);
+    }
+
+    /// Compares each older field with the newer one of its name, else of its place.
+    fn compare_fields(&mut self, records: &RecordPair) {
         let (mut by_path, mut by_place) = (HashMap::new(), HashMap::new());
-        for leaf in &b {
+        for leaf in &records.new {
             by_path.entry(leaf.path.as_str()).or_insert(leaf);
             if !leaf.is_reserved() {
                 by_place.entry(leaf.place()).or_insert(leaf);
             }
         }
-        let held = Held::new(&a);
-        // Fields beyond the shorter struct are part of the difference in size.
-        let shorter = *m.min(n);
-        for leaf in a.iter().filter(|leaf| !leaf.is_reserved()) {
-            let named = by_path.get(leaf.path.as_str());
-            let what = format!("{name}.{}", leaf.path);
-            match named.or_else(|| by_place.get(&leaf.place())) {
-                Some(other) if other.place() == leaf.place() => {
-                    self.nested(what, |pair| pair.types(leaf.of, other.of));
+        for old in records.old.iter().filter(|leaf| !leaf.is_reserved()) {
+            let path = format!("{}.{}", records.name, old.path);
+            let new = by_path
+                .get(old.path.as_str())
+                .or_else(|| by_place.get(&old.place()));
+            match new {
+                Some(new) if new.place() == old.place() => {
+                    self.nested(path, |comparison| comparison.compare_types(old.of, new.of));
                 }
-                Some(other) if other.offset == leaf.offset && is_bytes(leaf) && is_bytes(other) => {
-                    let before = self.found.len();
-                    let elements = (self.older.element(leaf.of), self.newer.element(other.of));
-                    if let (Some(x), Some(y)) = elements {
-                        self.nested(what.as_str(), |pair| pair.types(x, y));
-                    }
-                    let is_array = elements.0.is_some() && elements.1.is_some();
-                    let end = leaf.offset.saturating_add(leaf.size.max(other.size));
-                    let kind = if !is_array || self.found.len() > before {
-                        Kind::Field
-                    } else if end > shorter {
-                        Kind::Size
-                    } else {
-                        Kind::Padding
-                    };
-                    let (m, n) = (leaf.size / 8, other.size / 8);
-                    self.add(kind, format!("{what}: {m} -> {n} bytes"));
+                Some(new) if new.offset == old.offset && is_bytes(old) && is_bytes(new) => {
+                    self.compare_resized(&path, old, new, records.shorter);
                 }
-                Some(other) => {
-                    let (from, to) = (leaf.offset / 8, other.offset / 8);
-                    self.add(Kind::Field, format!("{what}: byte {from} -> {to}"));
+                Some(new) => {
+                    let (from, to) = (old.offset / 8, new.offset / 8);
+                    self.add(Kind::Field, format!("{path}: byte {from} -> {to}"));
                 }
-                None if leaf.offset >= shorter => {}
+                None if old.offset >= records.shorter => {}
                 None => {
-                    let mut named = b.iter().filter(|other| !other.is_reserved());
-                    let kind = if named.any(|other| other.overlaps(leaf)) {
+                    let kind = if overlaps_named_field(&records.new, old) {
                         Kind::Field
                     } else {
                         Kind::Padding
                     };
-                    self.add(kind, format!("{what} is gone"));
+                    self.add(kind, format!("{path} is gone"));
                 }
             }
         }
-        if self.is_result && self.reserved == Reserved::Written {
-            let mut taking = b.iter().filter(|leaf| reserves(&a, leaf));
-            if let Some(leaf) = taking.next() {
-                let what = format!("{name}.{} takes reserved bytes", leaf.path);
-                self.add(Kind::Padding, what);
-            }
+    }
+
+    /// Compares a field with one at the same offset that has another size.
+    fn compare_resized(&mut self, path: &str, old: &Leaf, new: &Leaf, shorter: u64) {
+        let elements = (self.older.element(old.of), self.newer.element(new.of));
+        let (old_bytes, new_bytes) = (old.size / 8, new.size / 8);
+        let end = old.offset.saturating_add(old.size.max(new.size));
+        let count = self.differences.len();
+        if let (Some(a), Some(b)) = elements {
+            self.nested(path, |comparison| comparison.compare_types(a, b));
         }
-        let before: HashSet<_> = a
+        let is_array = elements.0.is_some() && elements.1.is_some();
+        let kind = if !is_array || self.differences.len() > count {
+            Kind::Field
+        } else if end > shorter {
+            Kind::Size
+        } else {
+            Kind::Padding
+        };
+        self.add(kind, format!("{path}: {old_bytes} -> {new_bytes} bytes"));
+    }
+
+    /// Reports a newer field in reserved bytes of the older struct, which the function may write.
+    fn check_reserved_bytes(&mut self, records: &RecordPair) {
+        if !self.is_result || self.reserved == Reserved::Zero {
+            return;
+        }
+        if let Some(leaf) = records
+            .new
+            .iter()
+            .find(|leaf| takes_reserved_bytes(&records.old, leaf))
+        {
+            let description = format!("{}.{} takes reserved bytes", records.name, leaf.path);
+            self.add(Kind::Padding, description);
+        }
+    }
+
+    /// Reports newer fields in padding of the older struct.
+    fn check_padding(&mut self, records: &RecordPair) {
+        let old_bits = FieldBits::new(&records.old);
+        let old_fields: HashSet<_> = records
+            .old
             .iter()
             .map(|leaf| (leaf.path.as_str(), leaf.offset))
             .collect();
-        let is_new = |leaf: &&Leaf| {
-            let is_resized = before.contains(&(leaf.path.as_str(), leaf.offset));
-            !leaf.is_reserved() && leaf.offset < shorter && !is_resized && !held.has(leaf)
-        };
-        for leaf in b.iter().filter(is_new) {
-            self.add(Kind::Padding, format!("{name}.{} takes padding", leaf.path));
+        for leaf in &records.new {
+            if leaf.is_reserved()
+                || leaf.offset >= records.shorter
+                // It was resized.
+                || old_fields.contains(&(leaf.path.as_str(), leaf.offset))
+                || old_bits.contain(leaf)
+            {
+                continue;
+            }
+            let description = format!("{}.{} takes padding", records.name, leaf.path);
+            self.add(Kind::Padding, description);
         }
     }
 }
@@ -101,13 +147,17 @@ fn is_bytes(leaf: &Leaf) -> bool {
 
 /// Whether a field of one struct is in bytes of the other one that have no meaning but reserved: in a union,
 /// they are part of other members.
-fn reserves(fields: &[Leaf], leaf: &Leaf) -> bool {
-    let named = |other: &Leaf| {
-        let mut named = fields.iter().filter(|leaf| !leaf.is_reserved());
-        named.any(|leaf| leaf.overlaps(other))
-    };
-    let mut reserved = fields.iter().filter(|other| other.is_reserved());
+fn takes_reserved_bytes(fields: &[Leaf], leaf: &Leaf) -> bool {
     !leaf.is_reserved()
-        && !named(leaf)
-        && reserved.any(|other| other.overlaps(leaf) && !named(other))
+        && !overlaps_named_field(fields, leaf)
+        && fields.iter().any(|field| {
+            field.is_reserved() && field.overlaps(leaf) && !overlaps_named_field(fields, field)
+        })
+}
+
+/// Whether a field that is not reserved shares bits with this one.
+fn overlaps_named_field(fields: &[Leaf], leaf: &Leaf) -> bool {
+    fields
+        .iter()
+        .any(|field| !field.is_reserved() && field.overlaps(leaf))
 }

@@ -3,8 +3,10 @@ use crate::{Clang, functions};
 
 /// Function declared by a header in one line.
 fn declared(text: &str) -> Declared {
-    let mut found = functions(&Clang::new("clang"), text, &[], &|_| true).unwrap();
-    found.remove(0).1
+    functions(&Clang::new("clang"), text, &[], &|_| true)
+        .unwrap()
+        .remove(0)
+        .1
 }
 
 /// Difference between two declarations.
@@ -199,52 +201,52 @@ fn all_differences_are_listed() {
         enum e { ONE, TWO, E_NUM_ALL }; enum e gpuA(struct t *, const struct s *, float);";
     let newer = "struct s { int a, x, b; }; struct t { struct s *s; char p, q; long r; };
         enum e { TWO, ONE, SIX, E_NUM_ALL }; enum e gpuA(struct t *, const struct s *, int);";
-    let found = differences(&declared(older), &declared(newer), Reserved::Written);
-    let found: Vec<_> = found.iter().map(|d| (d.kind, d.to_string())).collect();
-    let found: Vec<_> = found
+    let differences: Vec<_> = differences(&declared(older), &declared(newer), Reserved::Written)
         .iter()
-        .map(|(kind, text)| (*kind, text.as_str()))
+        .map(|difference| (difference.kind, difference.to_string()))
         .collect();
+    let expected = [
+        (Kind::Enumerator, "result: e: ONE 0 -> 1"),
+        (Kind::Enumerator, "result: e: TWO 1 -> 0"),
+        (Kind::Size, "argument 0: t: 16 -> 24 bytes"),
+        (Kind::Field, "argument 0: t.s: s.b: byte 4 -> 8"),
+        (Kind::Padding, "argument 0: t.q takes padding"),
+        (Kind::Field, "argument 1: s.b: byte 4 -> 8"),
+        (Kind::Type, "argument 2: 4 bytes of a float -> 4 bytes"),
+    ];
     assert_eq!(
-        found,
-        [
-            (Kind::Enumerator, "result: e: ONE 0 -> 1"),
-            (Kind::Enumerator, "result: e: TWO 1 -> 0"),
-            (Kind::Size, "argument 0: t: 16 -> 24 bytes"),
-            (Kind::Field, "argument 0: t.s: s.b: byte 4 -> 8"),
-            (Kind::Padding, "argument 0: t.q takes padding"),
-            (Kind::Field, "argument 1: s.b: byte 4 -> 8"),
-            (Kind::Type, "argument 2: 4 bytes of a float -> 4 bytes"),
-        ]
+        differences,
+        expected.map(|(kind, text)| (kind, text.to_owned()))
     );
 }
 
 #[test]
 #[ignore = "needs clang (tests/run)"]
 fn the_number_of_differences_is_limited() {
-    let of = |first: usize| {
+    let [older, newer] = [0, 1].map(|first| {
         let fields: Vec<_> = (0..1000)
             .map(|n| format!("int x{};", (first + n) % 1000))
             .collect();
-        format!("struct s {{ {} }}; int gpuA(struct s *);", fields.concat())
-    };
-    let found = differences(&declared(&of(0)), &declared(&of(1)), Reserved::Written);
-    assert_eq!(found.len(), LIMIT + 1);
-    assert_eq!(found[LIMIT].kind, Kind::Limit);
+        declared(&format!(
+            "struct s {{ {} }}; int gpuA(struct s *);",
+            fields.concat()
+        ))
+    });
+    let differences = differences(&older, &newer, Reserved::Written);
+    assert_eq!(differences.len(), MAX_DIFFERENCES + 1);
+    assert_eq!(differences[MAX_DIFFERENCES].kind, Kind::Limit);
 }
 
 #[test]
 #[ignore = "needs clang (tests/run)"]
 fn the_depth_of_a_comparison_is_limited() {
-    let chain = |last: &str| {
-        let mut text = format!("struct s0 {{ {last} x; }};");
-        for n in 1..2000 {
-            text += &format!("struct s{n} {{ struct s{} *p; }};", n - 1);
-        }
-        text + "int gpuA(struct s1999 *);"
-    };
-    let found = difference(&chain("int"), &chain("int")).unwrap();
-    assert!(found.ends_with(": more than 256 types deep"), "{found}");
+    let mut chain = "struct s0 { int x; };".to_owned();
+    for n in 1..2000 {
+        chain += &format!("struct s{n} {{ struct s{} *p; }};", n - 1);
+    }
+    chain += "int gpuA(struct s1999 *);";
+    let error = difference(&chain, &chain).unwrap();
+    assert!(error.ends_with(": more than 256 types deep"), "{error}");
 
     for field in ["", "int x;"] {
         let mut text = format!("struct s0 {{ {field} }};");
@@ -252,8 +254,10 @@ fn the_depth_of_a_comparison_is_limited() {
             text += &format!("struct s{n} {{ struct s{} a, b; }};", n - 1);
         }
         text += "int gpuA(struct s29 *);";
-        let found = difference(&text, &text).unwrap();
-        assert_eq!(found, "argument 0: s29: more than 65536 fields");
+        assert_eq!(
+            difference(&text, &text).unwrap(),
+            "argument 0: s29: more than 65536 fields"
+        );
     }
 
     let mut text = String::from("struct s0 { int x; };");
@@ -261,9 +265,8 @@ fn the_depth_of_a_comparison_is_limited() {
         text += &format!("struct s{n} {{ struct s{} a; }};", n - 1);
     }
     text += "int gpuA(struct s299 *);";
-    let found = difference(&text, &text).unwrap();
     assert_eq!(
-        found,
+        difference(&text, &text).unwrap(),
         "argument 0: s299: more than 256 structs in each other"
     );
 

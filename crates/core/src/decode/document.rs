@@ -101,17 +101,17 @@ fn range(span: Span) -> Range<usize> {
     span.start()..span.end()
 }
 
-fn wrong<T>(message: &str, span: Range<usize>) -> Read<T> {
+fn syntax_error<T>(message: &str, span: Range<usize>) -> ParseResult<T> {
     Err(SyntaxError {
         message: message.to_owned(),
         span,
     })
 }
 
-type Read<T> = Result<T, SyntaxError>;
+type ParseResult<T> = Result<T, SyntaxError>;
 
 /// Reads a whole text, up to the first error.
-pub(crate) fn parse(text: &str) -> Read<Entries<'_>> {
+pub(crate) fn parse(text: &str) -> ParseResult<Entries<'_>> {
     let source = Source::new(text);
     let tokens = source.lex().into_vec();
     let mut events: Vec<Event> = Vec::new();
@@ -141,9 +141,12 @@ pub(crate) fn parse(text: &str) -> Read<Entries<'_>> {
 impl<'t> Entries<'t> {
     /// Position of the key's entry, or its insertion point in `sorted`.
     fn find(&self, key: &str) -> Result<usize, usize> {
-        let at = |index: usize| &self.entries[self.sorted[index]];
-        let found = search(self.sorted.len(), &|index| at(index).0.text.as_ref(), key);
-        found.map(|index| self.sorted[index])
+        search(
+            self.sorted.len(),
+            &|index| self.entries[self.sorted[index]].0.text.as_ref(),
+            key,
+        )
+        .map(|index| self.sorted[index])
     }
 
     /// Adds an entry whose insertion point `find` has returned. Returns its position.
@@ -160,8 +163,7 @@ impl<'t> Entries<'t> {
 
     /// The entries, sorted by key.
     pub fn iter(&self) -> impl Iterator<Item = &(Key<'t>, Node<'t>)> {
-        let sorted = self.sorted.iter();
-        sorted.map(|&index| &self.entries[index])
+        self.sorted.iter().map(|&index| &self.entries[index])
     }
 }
 
@@ -183,10 +185,10 @@ impl<'t, 'e> Builder<'t, 'e> {
     }
 
     /// Next event inside of a construct.
-    fn expect(&mut self) -> Read<&'e Event> {
+    fn expect(&mut self) -> ParseResult<&'e Event> {
         let end = self.source.input().len();
         self.next()
-            .map_or_else(|| wrong("unexpected end of the file", end..end), Ok)
+            .map_or_else(|| syntax_error("unexpected end of the file", end..end), Ok)
     }
 
     /// "Table" and "Array of Tables": a header. Returns its table, a new one or one that other headers
@@ -196,9 +198,9 @@ impl<'t, 'e> Builder<'t, 'e> {
         open: &Event,
         array: bool,
         root: &'a mut Entries<'t>,
-    ) -> Read<&'a mut Entries<'t>> {
-        let first = self.expect()?;
-        let (path, key, close) = self.key(first)?;
+    ) -> ParseResult<&'a mut Entries<'t>> {
+        let event = self.expect()?;
+        let (path, key, close) = self.key(event)?;
         let span = open.span().start()..close.span().end();
 
         let parent = descend(root, path, false)?;
@@ -217,8 +219,8 @@ impl<'t, 'e> Builder<'t, 'e> {
                 parent.insert(index, key.clone(), Node { span, data })
             }
         };
-        let (old_key, old) = &mut parent.entries[index];
-        match &mut old.data {
+        let (entry_key, node) = &mut parent.entries[index];
+        match &mut node.data {
             Data::Tables(tables) if array => {
                 let data = Data::Table(Entries::default());
                 tables.push(Node { span, data });
@@ -227,18 +229,18 @@ impl<'t, 'e> Builder<'t, 'e> {
                 }
             }
             Data::Table(table) if !array && table.implicit && !table.dotted => {
-                *old_key = key;
-                old.span = span;
+                *entry_key = key;
+                node.span = span;
                 table.implicit = false;
                 return Ok(table);
             }
             _ => {}
         }
-        wrong("duplicate key", key.span)
+        syntax_error("duplicate key", key.span)
     }
 
     /// "Keys": the parts of a key, the last apart, and the event after them.
-    fn key(&mut self, first: &'e Event) -> Read<(Vec<Key<'t>>, Key<'t>, &'e Event)> {
+    fn key(&mut self, first: &'e Event) -> ParseResult<(Vec<Key<'t>>, Key<'t>, &'e Event)> {
         let mut path = Vec::new();
         let mut part = first;
         loop {
@@ -252,7 +254,7 @@ impl<'t, 'e> Builder<'t, 'e> {
                 return Err(error.into());
             }
             if path.len() == MAX_DEPTH {
-                return wrong("key with too many parts, expected 80 at most", span);
+                return syntax_error("key with too many parts, expected 80 at most", span);
             }
             let key = Key { text, span };
             let next = self.expect()?;
@@ -265,7 +267,12 @@ impl<'t, 'e> Builder<'t, 'e> {
     }
 
     /// "Key/Value Pair". `depth` is the number of values that contain it.
-    fn key_value(&mut self, first: &'e Event, table: &mut Entries<'t>, depth: usize) -> Read<()> {
+    fn key_value(
+        &mut self,
+        first: &'e Event,
+        table: &mut Entries<'t>,
+        depth: usize,
+    ) -> ParseResult<()> {
         let (path, key, _) = self.key(first)?;
         let event = self.expect()?;
         let value = self.value(event, depth + path.len())?;
@@ -277,11 +284,11 @@ impl<'t, 'e> Builder<'t, 'e> {
                 table.insert(index, key, value);
                 Ok(())
             }
-            _ => wrong("duplicate key", key.span),
+            _ => syntax_error("duplicate key", key.span),
         }
     }
 
-    fn value(&mut self, event: &'e Event, depth: usize) -> Read<Node<'t>> {
+    fn value(&mut self, event: &'e Event, depth: usize) -> ParseResult<Node<'t>> {
         let Range { start, mut end } = range(event.span());
         if event.kind() == EventKind::Scalar {
             let data = self.scalar(event)?;
@@ -291,7 +298,7 @@ impl<'t, 'e> Builder<'t, 'e> {
             });
         }
         if depth >= MAX_DEPTH {
-            return wrong(
+            return syntax_error(
                 "values nested too deeply, expected 80 levels at most",
                 start..end,
             );
@@ -325,7 +332,7 @@ impl<'t, 'e> Builder<'t, 'e> {
         })
     }
 
-    fn scalar(&self, event: &Event) -> Read<Data<'t>> {
+    fn scalar(&self, event: &Event) -> ParseResult<Data<'t>> {
         let mut text = Cow::Borrowed("");
         let mut error = None;
         let kind = match self.source.get(event) {
@@ -337,7 +344,7 @@ impl<'t, 'e> Builder<'t, 'e> {
         }
         Ok(match kind {
             ScalarKind::String => Data::String(text),
-            ScalarKind::Boolean(truth) => Data::Boolean(truth),
+            ScalarKind::Boolean(boolean) => Data::Boolean(boolean),
             ScalarKind::DateTime => Data::Date,
             ScalarKind::Float => Data::Float(text),
             ScalarKind::Integer(radix) => {
@@ -345,7 +352,7 @@ impl<'t, 'e> Builder<'t, 'e> {
                 // The crate leaves checking the digits to its users: `1_a`, `0x`.
                 let digits = text.trim_start_matches(['+', '-']);
                 if digits.is_empty() || !digits.chars().all(|digit| digit.is_digit(radix)) {
-                    return wrong("invalid number, expected digits", range(event.span()));
+                    return syntax_error("invalid number, expected digits", range(event.span()));
                 }
                 Data::Integer {
                     digits: text,
@@ -362,7 +369,7 @@ fn descend<'a, 't>(
     mut table: &'a mut Entries<'t>,
     path: Vec<Key<'t>>,
     dotted: bool,
-) -> Read<&'a mut Entries<'t>> {
+) -> ParseResult<&'a mut Entries<'t>> {
     let inline = table.inline;
     for key in path {
         let span = key.span.clone();
@@ -384,25 +391,27 @@ fn descend<'a, 't>(
         };
         table = match &mut table.entries[index].1.data {
             // "any reference to an array of tables points to the most recently defined element"
-            Data::Tables(tables) => match tables.last_mut().map(|last| &mut last.data) {
-                Some(Data::Table(last)) => last,
-                _ => return wrong("duplicate key", span),
+            Data::Tables(tables) => match tables.last_mut().map(|node| &mut node.data) {
+                Some(Data::Table(latest)) => latest,
+                _ => return syntax_error("duplicate key", span),
             },
             Data::Table(inner) if inner.inline && !inline => {
-                return wrong(
+                return syntax_error(
                     "cannot add to an inline table, expected it in its braces",
                     span,
                 );
             }
             Data::Table(inner) if dotted && !inner.implicit => {
-                return wrong("duplicate key", span);
+                return syntax_error("duplicate key", span);
             }
             Data::Table(inner) => {
                 inner.dotted |= dotted;
                 inner
             }
-            Data::List(_) => return wrong("cannot add keys to a list, expected a table", span),
-            _ => return wrong("cannot add keys to a value, expected a table", span),
+            Data::List(_) => {
+                return syntax_error("cannot add keys to a list, expected a table", span);
+            }
+            _ => return syntax_error("cannot add keys to a value, expected a table", span),
         };
     }
     Ok(table)

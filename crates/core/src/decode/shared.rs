@@ -14,34 +14,34 @@ pub(crate) const MAX_ARGUMENT: i64 = 63;
 pub(crate) const MAX_SIZE: i64 = u16::MAX as i64;
 
 impl Decoder<'_> {
-    /// Load names by system; `element` reads one.
+    /// Load names by system; `read_element` reads one.
     pub fn load_names(
         &mut self,
         value: &Value<'_>,
-        element: fn(&mut Self, &Value<'_>) -> Option<Spanned<LoadName>>,
+        read_element: fn(&mut Self, &Value<'_>) -> Option<Spanned<LoadName>>,
     ) -> ByName<Vec<Spanned<LoadName>>> {
         let Some(systems) = self.table(value, SYSTEMS) else {
             return ByName::new();
         };
-        let mut names = ByName::new();
+        let mut load_names = ByName::new();
         for (system, value) in systems.entries() {
-            let list = self.list(&value, "a list of load names");
-            if list.is_empty() && value.is_list() {
+            let elements = self.list(&value, "a list of load names");
+            if elements.is_empty() && value.is_list() {
                 self.error(
                     &INVALID_VALUE,
                     value.span.clone(),
                     format!("`{}` is empty", value.name),
                 );
             }
-            let mut read = Vec::new();
-            for one in &list {
-                if let Some(name) = element(self, one) {
-                    read.push(name);
+            let mut names = Vec::new();
+            for element in &elements {
+                if let Some(name) = read_element(self, element) {
+                    names.push(name);
                 }
             }
-            names.insert(system, read);
+            load_names.insert(system, names);
         }
-        names
+        load_names
     }
 
     /// A load name, its major taken from the name: `libacme.so.3` belongs to major 3.
@@ -56,7 +56,7 @@ impl Decoder<'_> {
     /// A name that can be passed to a loader.
     pub fn file_name(&mut self, value: &Value<'_>) -> Option<String> {
         let name = self.string(value)?.value;
-        let wrong = match name.as_str() {
+        let problem = match name.as_str() {
             "" => "is empty",
             "." | ".." => "is a directory",
             n if n.contains(['/', '\\']) => "has a directory in it",
@@ -64,11 +64,11 @@ impl Decoder<'_> {
             n if n.len() > 255 => "is longer than 255 bytes",
             _ => return Some(name),
         };
-        let shown: String = name.chars().take(40).collect();
+        let short_name: String = name.chars().take(40).collect();
         self.error_with_help(
             &INVALID_LOAD_NAME,
             value.span.clone(),
-            format!("the load name {shown:?} {wrong}"),
+            format!("the load name {short_name:?} {problem}"),
             "a load name is a file name such as libacme.so.3; directories go into `search-dirs`",
         );
         None
@@ -88,7 +88,7 @@ impl Decoder<'_> {
             let Some(out) = self.out(&element, kinds) else {
                 continue;
             };
-            match outs.binary_search_by(|other| other.arg.cmp(&out.arg)) {
+            match outs.binary_search_by(|previous| previous.arg.cmp(&out.arg)) {
                 Err(index) => outs.insert(index, out),
                 Ok(_) => {
                     let message = format!("argument {} appears twice in `{}`", out.arg, value.name);
@@ -101,12 +101,11 @@ impl Decoder<'_> {
 
     /// Numbers of arguments: `[1, 3]`.
     pub fn arguments(&mut self, value: &Value<'_>) -> Vec<u8> {
-        let elements = self.list(value, "a list of argument numbers such as [1]");
-        let mut all = Vec::new();
-        for element in elements {
-            all.extend(self.argument(&element));
+        let mut arguments = Vec::new();
+        for element in self.list(value, "a list of argument numbers such as [1]") {
+            arguments.extend(self.argument(&element));
         }
-        all
+        arguments
     }
 
     fn argument(&mut self, value: &Value<'_>) -> Option<u8> {
@@ -128,7 +127,7 @@ impl Decoder<'_> {
             );
             return None;
         }
-        let known: &[&str] = if kinds {
+        let keys: &[&str] = if kinds {
             &[
                 "arg",
                 "size",
@@ -140,14 +139,14 @@ impl Decoder<'_> {
         } else {
             &["arg", "size"]
         };
-        let table = self.table(value, known)?;
+        let table = self.table(value, keys)?;
         let arg = self.required(&table, "arg", &value.span)?;
         let arg = self.argument(&arg)?;
         let mut kind = OutKind::Zero(0);
         if let Some(size) = table.get("size") {
             kind = OutKind::Zero(u32::try_from(self.integer(&size, 1..=MAX_SIZE)?).ok()?);
         }
-        for (key, other) in [
+        for (key, flag_kind) in [
             ("status", OutKind::Status),
             ("string", OutKind::String),
             ("error-name", OutKind::ErrorName),
@@ -165,7 +164,7 @@ impl Decoder<'_> {
                 self.error(&INVALID_VALUE, flag.span, message);
                 return None;
             }
-            kind = other;
+            kind = flag_kind;
         }
         Some(Out { arg, kind })
     }

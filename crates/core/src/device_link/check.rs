@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::graph::{Node, NodeForm, NodeId};
-use super::plan::{LinkPlan, Role};
+use super::plan::{LinkPlan, Role, arch_names};
 use crate::diag::{
     DEVICE_CODE_IN_BUILD_SCRIPT, DEVICE_LINKED_ARCHIVE, DUPLICATE_DEVICE_SYMBOL, Diagnostic,
     INDIRECT_DEVICE_LIBRARY, MISSING_ARCH, OBJECT_LIBRARY, listing,
@@ -12,41 +12,42 @@ use crate::gpu_arch::Arch;
 
 /// Checks all nodes and device links of a plan.
 pub(super) fn check_nodes(plan: &LinkPlan<'_>) -> Vec<Diagnostic> {
-    let mut found = Vec::new();
+    let mut diagnostics = Vec::new();
     for node in plan.nodes() {
-        found.extend(check_form(node));
+        diagnostics.extend(check_form(node));
     }
-    let mut links = LinkFaults::default();
-    for at in maximal_links(plan) {
-        let node = plan.node(at);
-        let inputs = match plan.role(at) {
+    let mut faults = LinkFaults::default();
+    for id in maximal_links(plan) {
+        let inputs = match plan.role(id) {
             Role::UseFinal(top) => plan.inputs(top),
-            _ => plan.inputs(at),
+            _ => plan.inputs(id),
         };
-        found.extend(check_host(plan, at, &inputs));
-        if node.prelinked.is_some() {
+        diagnostics.extend(check_host(plan, id, &inputs));
+        if plan.node(id).prelinked.is_some() {
             continue;
         }
-        links.check_visibility(plan, at, &inputs);
-        links.check_archs(plan, at, &inputs);
-        links.check_duplicates(plan, &inputs);
+        faults.check_visibility(plan, id, &inputs);
+        faults.check_archs(plan, id, &inputs);
+        faults.check_duplicates(plan, &inputs);
     }
-    found.extend(links.into_diagnostics(plan));
-    found
+    diagnostics.extend(faults.into_diagnostics(plan));
+    diagnostics
 }
 
 /// Device links that hold all others: those of programs, and of libraries that no node links.
 fn maximal_links(plan: &LinkPlan<'_>) -> Vec<NodeId> {
     let graph = &plan.walk.graph;
-    let mut linked = graph.table(false);
-    for at in graph.links.iter().flatten() {
-        linked[*at] = true;
+    let mut is_linked = graph.table(false);
+    for &dependency in graph.links.iter().flatten() {
+        is_linked[dependency] = true;
     }
-    let wanted = |&at: &NodeId| {
-        let node = plan.node(at);
-        node.is_terminal() || (node.is_split() && !linked[at])
-    };
-    graph.ids().filter(wanted).collect()
+    graph
+        .ids()
+        .filter(|&id| {
+            let node = plan.node(id);
+            node.is_terminal() || (node.is_split() && !is_linked[id])
+        })
+        .collect()
 }
 
 fn check_form(node: &Node) -> Option<Diagnostic> {
@@ -73,8 +74,8 @@ fn check_form(node: &Node) -> Option<Diagnostic> {
     Some(node.with_origin(Diagnostic::error(code, message).help(help)))
 }
 
-fn check_host(plan: &LinkPlan<'_>, at: NodeId, inputs: &[NodeId]) -> Option<Diagnostic> {
-    let node = plan.node(at);
+fn check_host(plan: &LinkPlan<'_>, id: NodeId, inputs: &[NodeId]) -> Option<Diagnostic> {
+    let node = plan.node(id);
     if !node.host || inputs.is_empty() {
         return None;
     }
@@ -94,7 +95,7 @@ struct LinkFaults {
     /// Nodes whose builds do not receive the metadata of these libraries.
     invisible: BTreeMap<Vec<NodeId>, Vec<NodeId>>,
     /// Device links that need code that a library lacks.
-    archs: BTreeMap<MissingArchs, Vec<NodeId>>,
+    missing_archs: BTreeMap<MissingArchs, Vec<NodeId>>,
     /// Device links without any machine code.
     no_machine_code: Vec<NodeId>,
     duplicates: BTreeMap<LibraryPair, SharedDefinition>,
@@ -121,31 +122,43 @@ enum SharedDefinition {
 }
 
 impl LinkFaults {
-    fn check_visibility(&mut self, plan: &LinkPlan<'_>, at: NodeId, inputs: &[NodeId]) {
-        let Some(visible) = &plan.walk.graph.visible[at] else {
+    fn check_visibility(&mut self, plan: &LinkPlan<'_>, id: NodeId, inputs: &[NodeId]) {
+        let Some(visible) = &plan.walk.graph.visible[id] else {
             return;
         };
-        let invisible = |&&input: &&NodeId| input != at && !visible.contains(&input);
-        let missing: Vec<NodeId> = inputs.iter().filter(invisible).copied().collect();
-        if !missing.is_empty() {
-            self.invisible.entry(missing).or_default().push(at);
+        let invisible: Vec<NodeId> = inputs
+            .iter()
+            .copied()
+            .filter(|input| *input != id && !visible.contains(input))
+            .collect();
+        if !invisible.is_empty() {
+            self.invisible.entry(invisible).or_default().push(id);
         }
     }
 
-    fn check_archs(&mut self, plan: &LinkPlan<'_>, at: NodeId, inputs: &[NodeId]) {
-        let asked = plan.asked(at, inputs);
-        let known = |&&input: &&NodeId| !plan.node(input).archs.is_empty();
-        if asked.is_empty() && inputs.iter().any(|input| known(&input)) {
-            self.no_machine_code.push(at);
+    fn check_archs(&mut self, plan: &LinkPlan<'_>, id: NodeId, inputs: &[NodeId]) {
+        let requested = plan.requested_archs(id, inputs);
+        if requested.is_empty()
+            && inputs
+                .iter()
+                .any(|&input| !plan.node(input).archs.is_empty())
+        {
+            self.no_machine_code.push(id);
         }
-        for &input in inputs.iter().filter(known) {
-            let holds = &plan.node(input).archs;
-            let served = |wanted: &Arch| holds.iter().any(|arch| arch.serves(*wanted));
-            let missing: Vec<Arch> = asked.iter().copied().filter(|a| !served(a)).collect();
+        for &library in inputs {
+            let archs = &plan.node(library).archs;
+            // Empty: unknown.
+            if archs.is_empty() {
+                continue;
+            }
+            let missing: Vec<Arch> = requested
+                .iter()
+                .copied()
+                .filter(|&requested| !archs.iter().any(|arch| arch.serves(requested)))
+                .collect();
             if !missing.is_empty() {
-                let library = input;
                 let missing = MissingArchs { library, missing };
-                self.archs.entry(missing).or_default().push(at);
+                self.missing_archs.entry(missing).or_default().push(id);
             }
         }
     }
@@ -178,72 +191,71 @@ impl LinkFaults {
     }
 
     fn into_diagnostics(self, plan: &LinkPlan<'_>) -> Vec<Diagnostic> {
-        let mut found = Vec::new();
-        for (missing, at) in self.invisible {
+        let mut diagnostics = Vec::new();
+        for (libraries, ids) in self.invisible {
             let message = format!(
                 "the device link of {} does not receive {}",
-                listing(&plan.walk.graph.names(&at)),
-                listing(&plan.walk.graph.names(&missing))
+                listing(&plan.walk.graph.names(&ids)),
+                listing(&plan.walk.graph.names(&libraries))
             );
             let help = "run `cargo gpustub sync`, which writes a crate that depends on each, or add \
                         direct dependencies on the packages that declare them";
             let error = Diagnostic::error(&INDIRECT_DEVICE_LIBRARY, message).help(help);
-            found.extend(at.first().map(|&first| plan.node(first).with_origin(error)));
+            diagnostics.extend(ids.first().map(|&id| plan.node(id).with_origin(error)));
         }
-        for (LibraryPair { first, second }, shared) in self.duplicates {
-            let (a, b) = (&plan.node(first).name, &plan.node(second).name);
-            let (message, help) = match shared {
-                SharedDefinition::Symbol(symbol) => (
-                    format!("`{a}` and `{b}` both define `{symbol}`"),
-                    "rename one: in a device link, names of device functions and variables are \
-                     unique",
-                ),
-                SharedDefinition::Library(library) => (
-                    format!(
-                        "`{a}` and `{b}` are both `device-link.{library}`, which a process can have \
-                         once"
-                    ),
-                    "let all require one version of it, or close the image that holds one; \
-                     libraries of different packages need different names",
-                ),
-            };
-            let error = Diagnostic::error(&DUPLICATE_DEVICE_SYMBOL, message).help(help);
-            found.push(plan.node(second).with_origin(error));
+        for (pair, shared) in self.duplicates {
+            diagnostics.push(duplicate_definition(plan, &pair, &shared));
         }
-        let links = |at: &[NodeId]| {
-            let names: Vec<String> = at.iter().map(|&at| plan.link_name(at)).collect();
-            listing(&names)
-        };
-        for (MissingArchs { library, missing }, at) in self.archs {
+        for (MissingArchs { library, missing }, ids) in self.missing_archs {
             let node = plan.node(library);
             let message = format!(
                 "`{}` has {}; the device link of {} needs {} (nvlink only warns)",
                 node.name,
-                words(&node.archs),
-                links(&at),
-                words(&missing)
+                arch_names(&node.archs),
+                listing(&plan.link_names(&ids)),
+                arch_names(&missing)
             );
             let help = format!(
                 "compile `{}` for {} as well, or do not request it",
                 node.name,
-                words(&missing)
+                arch_names(&missing)
             );
-            found.push(node.with_origin(Diagnostic::error(&MISSING_ARCH, message).help(help)));
+            let error = Diagnostic::error(&MISSING_ARCH, message).help(help);
+            diagnostics.push(node.with_origin(error));
         }
-        for at in self.no_machine_code {
-            let message = format!("the device link of {} makes no machine code", links(&[at]));
+        for id in self.no_machine_code {
+            let message = format!(
+                "the device link of {} makes no machine code",
+                plan.link_name(id)
+            );
             let help = "add an `sm_` to `archs`: with only PTX nothing is linked, and nvcc reports \
                         nothing";
-            found.push(
-                plan.node(at)
-                    .with_origin(Diagnostic::error(&MISSING_ARCH, message).help(help)),
-            );
+            let error = Diagnostic::error(&MISSING_ARCH, message).help(help);
+            diagnostics.push(plan.node(id).with_origin(error));
         }
-        found
+        diagnostics
     }
 }
 
-fn words(archs: &[Arch]) -> String {
-    let words: Vec<String> = archs.iter().map(ToString::to_string).collect();
-    words.join(", ")
+fn duplicate_definition(
+    plan: &LinkPlan<'_>,
+    pair: &LibraryPair,
+    shared: &SharedDefinition,
+) -> Diagnostic {
+    let (first, second) = (plan.node(pair.first), plan.node(pair.second));
+    let (a, b) = (&first.name, &second.name);
+    let (message, help) = match shared {
+        SharedDefinition::Symbol(symbol) => (
+            format!("`{a}` and `{b}` both define `{symbol}`"),
+            "rename one: in a device link, names of device functions and variables are unique",
+        ),
+        SharedDefinition::Library(library) => (
+            format!(
+                "`{a}` and `{b}` are both `device-link.{library}`, which a process can have once"
+            ),
+            "let all require one version of it, or close the image that holds one; libraries of \
+             different packages need different names",
+        ),
+    };
+    second.with_origin(Diagnostic::error(&DUPLICATE_DEVICE_SYMBOL, message).help(help))
 }

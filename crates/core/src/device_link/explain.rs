@@ -9,15 +9,15 @@ use crate::ids::IndexVec;
 impl LinkPlan<'_> {
     /// Describes one node in a few lines: the rule, its reason, the inputs of its device link with
     /// the path to each, and its host link.
-    pub fn explain(&self, at: NodeId) -> String {
-        let node = self.node(at);
-        let planned = self.planned(at);
+    pub fn explain(&self, id: NodeId) -> String {
+        let node = self.node(id);
+        let planned = self.planned(id);
         let code = match node.kind {
             Kind::Rdc => "with relocatable device code",
             Kind::Plain => "without relocatable device code of its own",
             Kind::Interface => "headers alone",
         };
-        let closed = if self.walk.is_closed(at) {
+        let closed = if self.walk.is_closed(id) {
             ", closed"
         } else {
             ""
@@ -32,34 +32,34 @@ impl LinkPlan<'_> {
             text,
             "{}: {}",
             planned.role.rule(),
-            self.because(at, &planned.role)
+            self.reason(id, &planned.role)
         );
-        let below = self.walk.unlinked_below(at);
+        let below = self.walk.unlinked_below(id);
         if !below.is_empty() {
             text.push_str("reaches, dependents before dependencies:\n");
-            let by = self.reached_by(at);
+            let predecessors = self.predecessors(id);
             for member in below {
                 let (name, form) = (self.walk.graph.name(member), self.node(member).form.word());
-                let from = by[member].filter(|&from| from != at);
-                let by = from.map_or(String::new(), |from| {
-                    format!(", through {}", self.walk.graph.name(from))
-                });
-                let _ = writeln!(text, "  {name} ({form}){by}");
+                let _ = write!(text, "  {name} ({form})");
+                if let Some(from) = predecessors[member].filter(|&from| from != id) {
+                    let _ = write!(text, ", through {}", self.walk.graph.name(from));
+                }
+                text.push('\n');
             }
         }
-        for (what, line) in [("host link", &planned.line), ("final", &planned.final_line)] {
+        for (heading, line) in [("host link", &planned.line), ("final", &planned.final_line)] {
             if line.is_empty() {
                 continue;
             }
-            let _ = writeln!(text, "{what}, in this order:");
+            let _ = writeln!(text, "{heading}, in this order:");
             for item in line {
-                let _ = writeln!(text, "  {}", self.item(at, item));
+                let _ = writeln!(text, "  {}", self.describe_item(id, item));
             }
         }
         text
     }
 
-    fn because(&self, at: NodeId, role: &Role) -> String {
+    fn reason(&self, id: NodeId, role: &Role) -> String {
         match role {
             Role::Archive => {
                 "an archive holds objects only; nvlink skips one with a device link in \
@@ -88,12 +88,12 @@ impl LinkPlan<'_> {
             }
             Role::OwnLink(Why::DeviceCode) => format!(
                 "no library's final is over the code of {} itself",
-                self.walk.graph.name(at)
+                self.walk.graph.name(id)
             ),
-            Role::OwnLink(why @ Why::MostDerived(_)) => format!(
+            Role::OwnLink(reason @ Why::MostDerived(_)) => format!(
                 "{}: they do not reach each other, so no final is over all of them, and two finals \
                  would register what they share twice",
-                self.why(why)
+                self.short_reason(reason)
             ),
             Role::OwnLink(Why::StaticBelow) => "an archive that it reaches has no final; its \
                                                 objects are linked where they lie"
@@ -105,35 +105,37 @@ impl LinkPlan<'_> {
     }
 
     /// For each node that `root` reaches, the node that it is first reached from.
-    fn reached_by(&self, root: NodeId) -> IndexVec<NodeId, Option<NodeId>> {
-        let mut by = self.walk.graph.table(None);
-        let reached = self.walk.reached(root);
-        for &from in &reached {
+    fn predecessors(&self, root: NodeId) -> IndexVec<NodeId, Option<NodeId>> {
+        let mut predecessors = self.walk.graph.table(None);
+        for from in self.walk.reached(root) {
             for &to in &self.walk.graph.links[from] {
-                by[to] = by[to].or(Some(from));
+                predecessors[to] = predecessors[to].or(Some(from));
             }
         }
-        by
+        predecessors
     }
 
-    fn item(&self, at: NodeId, item: &LinkItem) -> String {
-        let name = |node: &NodeId| self.walk.graph.name(*node);
+    /// A line about an item of the host link of a node.
+    fn describe_item(&self, id: NodeId, item: &LinkItem) -> String {
+        let graph = &self.walk.graph;
         match item {
             LinkItem::Objects => "own objects".to_owned(),
             LinkItem::LinkObject => {
                 format!(
                     "the device link over {}",
-                    self.walk.graph.names(&self.inputs(at)).join(" ")
+                    graph.names(&self.inputs(id)).join(" ")
                 )
             }
-            LinkItem::Final(of) => format!(
+            LinkItem::Final(library) => format!(
                 "{}_final, also if nothing calls it (--no-as-needed)",
-                name(of)
+                graph.name(*library)
             ),
-            LinkItem::Archive(of) => format!("{}.a", name(of)),
-            LinkItem::WholeArchive(of) => format!("{}.a, all members (--whole-archive)", name(of)),
-            LinkItem::Middle(of) => format!("{}_middle", name(of)),
-            LinkItem::Cudart(kind) => format!("the CUDA runtime: {}", kind.word()),
+            LinkItem::Archive(library) => format!("{}.a", graph.name(*library)),
+            LinkItem::WholeArchive(library) => {
+                format!("{}.a, all members (--whole-archive)", graph.name(*library))
+            }
+            LinkItem::Middle(library) => format!("{}_middle", graph.name(*library)),
+            LinkItem::Cudart(cudart) => format!("the CUDA runtime: {}", cudart.word()),
         }
     }
 }

@@ -26,50 +26,54 @@ pub(super) enum Fault {
 /// A fault and the images that it concerns.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ImageFault {
-    pub fault: Fault,
+    pub kind: Fault,
     pub images: Vec<NodeId>,
 }
 
 impl ImageFault {
-    pub fn new(fault: Fault, images: Vec<NodeId>) -> Self {
-        Self { fault, images }
+    pub fn new(kind: Fault, images: Vec<NodeId>) -> Self {
+        Self { kind, images }
     }
 }
 
 /// A fault of some images, and the libraries that it concerns.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Finding {
-    pub at: ImageFault,
+    pub fault: ImageFault,
     pub members: Vec<NodeId>,
+}
+
+fn quoted(names: &[&str]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    listing(&quoted)
 }
 
 /// Diagnostic for a finding in the processes of these programs.
 pub(super) fn diagnostic(plan: &LinkPlan<'_>, finding: Finding, roots: &[NodeId]) -> Diagnostic {
-    let Finding { at, members } = finding;
-    let ImageFault { fault, images } = at;
+    let Finding { fault, members } = finding;
+    let ImageFault { kind, images } = fault;
     let graph = &plan.walk.graph;
-    let quoted = |names: Vec<&str>| {
-        let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-        listing(&quoted)
-    };
-    let (m, holders) = (quoted(graph.names(&members)), quoted(graph.names(&images)));
-    let (root, links) = (quoted(graph.names(roots)), {
-        let names: Vec<String> = images.iter().map(|&at| plan.link_name(at)).collect();
-        quoted(names.iter().map(String::as_str).collect())
-    });
-    let diagnostic = match fault {
+    let libraries = quoted(&graph.names(&members));
+    let holders = quoted(&graph.names(&images));
+    let programs = quoted(&graph.names(roots));
+    let link_names = plan.link_names(&images);
+    let links = quoted(&link_names.iter().map(String::as_str).collect::<Vec<_>>());
+    let diagnostic = match kind {
         Fault::DuplicateDeviceLink => Diagnostic::error(
             &DUPLICATE_DEVICE_LINK,
-            format!("in {root}, {links} each device-link {m}; a process registers a library once"),
+            format!(
+                "in {programs}, {links} each device-link {libraries}; a process registers a library \
+                 once"
+            ),
         )
         .help(format!(
-            "close all but one of them, or link the middles and device-link all of it in {root}"
+            "close all but one of them, or link the middles and device-link all of it in {programs}"
         )),
         Fault::SeparateDeviceLinks => Diagnostic::warning(
             &DUPLICATE_DEVICE_LINK,
             format!(
-                "{root} cannot be opened by one process: {links} each device-link {m}, and a process \
-                 registers a library once"
+                "{programs} cannot be opened by one process: {links} each device-link {libraries}, \
+                 and a process registers a library once"
             ),
         )
         .help(
@@ -78,12 +82,14 @@ pub(super) fn diagnostic(plan: &LinkPlan<'_>, finding: Finding, roots: &[NodeId]
         ),
         Fault::DuplicateDeviceObjects => Diagnostic::error(
             &DUPLICATE_DEVICE_OBJECTS,
-            format!("in {root}, {m} is inside {holders}"),
+            format!("in {programs}, {libraries} is inside {holders}"),
         )
-        .help(format!("make {m} shared, or close all but one of them")),
+        .help(format!(
+            "make {libraries} shared, or close all but one of them"
+        )),
         Fault::MissingDeviceLink => Diagnostic::error(
             &MISSING_DEVICE_LINK,
-            format!("in {root}, {m} (in {holders}) is never device-linked"),
+            format!("in {programs}, {libraries} (in {holders}) is never device-linked"),
         )
         .help(
             "open a library's final or a plugin instead, or let the program link the library: \
@@ -92,7 +98,8 @@ pub(super) fn diagnostic(plan: &LinkPlan<'_>, finding: Finding, roots: &[NodeId]
         Fault::LateDeviceLink => Diagnostic::error(
             &MISSING_DEVICE_LINK,
             format!(
-                "in {root}, {m} (in `{}`) is opened before its device link, which is in `{}`",
+                "in {programs}, {libraries} (in `{}`) is opened before its device link, which is in \
+                 `{}`",
                 graph.name(images[0]),
                 plan.link_name(images[1])
             ),
@@ -100,23 +107,23 @@ pub(super) fn diagnostic(plan: &LinkPlan<'_>, finding: Finding, roots: &[NodeId]
         .help("the loader finds no definition of the functions that the library calls: open the image with the device link first"),
         Fault::IncompleteDeviceLink => Diagnostic::error(
             &INCOMPLETE_DEVICE_LINK,
-            format!("in {root}, {links} device-links {m}, which is not in the process"),
+            format!("in {programs}, {links} device-links {libraries}, which is not in the process"),
         )
         .help("no kernel of that device link is registered: link the library, or repeat the device link without it"),
-        Fault::MixedCudart(one, other) => Diagnostic::error(
+        Fault::MixedCudart(first, second) => Diagnostic::error(
             &MIXED_CUDART,
             format!(
-                "in {root}, `{}` uses the {} CUDA runtime, `{}` the {} one",
+                "in {programs}, `{}` uses the {} CUDA runtime, `{}` the {} one",
                 graph.name(images[0]),
-                one.word(),
+                first.word(),
                 graph.name(images[1]),
-                other.word()
+                second.word()
             ),
         )
         .help("choose one kind with `cudart` for all libraries of a process"),
         Fault::UnsharedDeviceGlobals => Diagnostic::warning(
             &UNSHARED_DEVICE_GLOBALS,
-            format!("in {root}, {m} is in {links}, each with device globals of its own"),
+            format!("in {programs}, {libraries} is in {links}, each with device globals of its own"),
         ),
     };
     match images.first() {

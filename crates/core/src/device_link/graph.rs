@@ -181,8 +181,10 @@ impl Graph {
 
     /// The node of this name.
     pub fn find(&self, name: &str) -> Option<NodeId> {
-        let index = self.nodes.iter().position(|node| node.name == name);
-        index.map(NodeId::from_index)
+        self.nodes
+            .iter()
+            .position(|node| node.name == name)
+            .map(NodeId::from_index)
     }
 }
 
@@ -253,36 +255,31 @@ impl<'g> ResolvedGraph<'g> {
         };
         let (names, mut errors) = index_names(&resolved);
         for node in &graph.nodes {
-            let mut find = |name: &str| {
-                let found = names.get(name).copied();
-                if found.is_none() {
-                    errors.push(unknown_node(node, name, &names));
-                }
-                found
-            };
             let mut links: Vec<NodeId> = Vec::new();
-            links.extend(node.links.iter().filter_map(|link| find(&link.to)));
+            for link in &node.links {
+                links.extend(resolve(&names, node, &link.to, &mut errors));
+            }
             let mut opens = Vec::new();
             for open in &node.opens {
-                opens.extend(find(&open.to).map(|to| ResolvedOpen {
-                    to,
-                    r#final: open.r#final,
-                }));
+                if let Some(to) = resolve(&names, node, &open.to, &mut errors) {
+                    opens.push(ResolvedOpen {
+                        to,
+                        r#final: open.r#final,
+                    });
+                }
             }
-            resolved.opens.push(opens);
-            let mut list = |names: &Option<Vec<String>>| {
-                let names = names.as_ref()?.iter();
-                Some(names.filter_map(|name| find(name)).collect())
-            };
-            resolved.visible.push(list(&node.visible));
-            resolved.prelinked.push(list(&node.prelinked));
             resolved.links.push(links);
+            resolved.opens.push(opens);
+            let visible = resolve_list(&names, node, node.visible.as_deref(), &mut errors);
+            resolved.visible.push(visible);
+            let prelinked = resolve_list(&names, node, node.prelinked.as_deref(), &mut errors);
+            resolved.prelinked.push(prelinked);
         }
         for id in resolved.ids() {
             resolved.check_node(id, &mut errors);
         }
         if errors.is_empty() {
-            errors.extend(resolved.cycle());
+            errors.extend(resolved.find_cycle());
         }
         if errors.is_empty() {
             Ok(resolved)
@@ -294,32 +291,32 @@ impl<'g> ResolvedGraph<'g> {
     /// Reports edges and marks that no node of this form may have.
     fn check_node(&self, id: NodeId, errors: &mut Vec<Diagnostic>) {
         let node = self.node(id);
-        let mut bad = |message: String, help: &str| {
+        let mut report = |message: String, help: &str| {
             errors.push(node.with_origin(Diagnostic::error(&INVALID_GRAPH, message).help(help)));
         };
         for &to in &self.links[id] {
-            let other = self.node(to);
-            if matches!(other.form, NodeForm::Bin | NodeForm::Plugin) {
-                let word = other.form.word();
-                bad(
-                    format!("`{}` links `{}`, a {word}", node.name, other.name),
+            let linked = self.node(to);
+            if matches!(linked.form, NodeForm::Bin | NodeForm::Plugin) {
+                let form = linked.form.word();
+                report(
+                    format!("`{}` links `{}`, a {form}", node.name, linked.name),
                     "programs and plugins cannot be linked; a plugin is opened: `opens NAME`",
                 );
             }
         }
         for open in &self.opens[id] {
-            let other = self.node(open.to);
-            if !other.is_image() || other.form == NodeForm::Bin {
-                let word = other.form.word();
-                bad(
-                    format!("`{}` opens `{}`, a {word}", node.name, other.name),
+            let opened = self.node(open.to);
+            if !opened.is_image() || opened.form == NodeForm::Bin {
+                let form = opened.form.word();
+                report(
+                    format!("`{}` opens `{}`, a {form}", node.name, opened.name),
                     "only shared libraries, plugins and cdylibs can be opened at run time",
                 );
-            } else if open.r#final && !other.is_split() {
-                bad(
+            } else if open.r#final && !opened.is_split() {
+                report(
                     format!(
                         "`{}` opens the final of `{}`, which has none",
-                        node.name, other.name
+                        node.name, opened.name
                     ),
                     "only open shared libraries with relocatable code have one",
                 );
@@ -327,21 +324,20 @@ impl<'g> ResolvedGraph<'g> {
         }
         if node.closed && !node.is_image() {
             let message = format!("`{}` is closed, but not an image", node.name);
-            bad(message, "only programs and shared libraries can be closed");
+            report(message, "only programs and shared libraries can be closed");
         }
         if node.kind == Kind::Interface && node.form != NodeForm::Static {
             let message = format!("`{}` is an interface, but not an archive", node.name);
-            bad(message, "an interface has no output: leave the form out");
+            report(message, "an interface has no output: leave the form out");
         }
-        let plain = node.kind != Kind::Rdc;
-        if plain && node.prelinked.is_some() && !node.is_image() {
+        if !node.is_rdc() && node.prelinked.is_some() && !node.is_image() {
             let message = format!("`{}` is prelinked, but has no device code", node.name);
-            bad(message, "mark the node with the device code");
+            report(message, "mark the node with the device code");
         }
     }
 
     /// The first cycle of links.
-    fn cycle(&self) -> Option<Diagnostic> {
+    fn find_cycle(&self) -> Option<Diagnostic> {
         let (mut done, mut on_path) = (self.table(false), self.table(false));
         for start in self.ids() {
             // A path and, for each node on it, the number of its links that were followed.
@@ -360,18 +356,18 @@ impl<'g> ResolvedGraph<'g> {
                     continue;
                 }
                 let from = path.iter().position(|(id, _)| *id == next).unwrap_or(0);
-                let circle: Vec<NodeId> = path[from..].iter().map(|(id, _)| *id).collect();
-                return Some(self.node(next).with_origin(self.circle(&circle)));
+                let cycle: Vec<NodeId> = path[from..].iter().map(|(id, _)| *id).collect();
+                return Some(self.node(next).with_origin(self.cycle_error(&cycle)));
             }
         }
         None
     }
 
-    fn circle(&self, circle: &[NodeId]) -> Diagnostic {
-        const SHOWN: usize = 8;
-        let mut names = self.names(&circle[..circle.len().min(SHOWN)]);
-        names.extend((circle.len() > SHOWN).then_some("…"));
-        names.extend(circle.first().map(|&first| self.name(first)));
+    fn cycle_error(&self, cycle: &[NodeId]) -> Diagnostic {
+        const MAX_NAMES: usize = 8;
+        let mut names = self.names(&cycle[..cycle.len().min(MAX_NAMES)]);
+        names.extend((cycle.len() > MAX_NAMES).then_some("…"));
+        names.extend(cycle.first().map(|&first| self.name(first)));
         let message = format!("libraries require each other: {}", names.join(" → "));
         Diagnostic::error(&REQUIRES_CYCLE, message)
             .help("move what both need into a library of its own")
@@ -400,10 +396,36 @@ fn index_names(graph: &ResolvedGraph<'_>) -> (ByName<NodeId>, Vec<Diagnostic>) {
     (names, errors)
 }
 
+/// The node of a name that `node` refers to; an error if there is none.
+fn resolve(
+    names: &ByName<NodeId>,
+    node: &Node,
+    name: &str,
+    errors: &mut Vec<Diagnostic>,
+) -> Option<NodeId> {
+    let id = names.get(name).copied();
+    if id.is_none() {
+        errors.push(unknown_node(node, name, names));
+    }
+    id
+}
+
+fn resolve_list(
+    names: &ByName<NodeId>,
+    node: &Node,
+    list: Option<&[String]>,
+    errors: &mut Vec<Diagnostic>,
+) -> Option<Vec<NodeId>> {
+    let mut ids = Vec::new();
+    for name in list? {
+        ids.extend(resolve(names, node, name, errors));
+    }
+    Some(ids)
+}
+
 fn unknown_node(node: &Node, name: &str, names: &ByName<NodeId>) -> Diagnostic {
     let message = format!("unknown device library `{name}` in `{}`", node.name);
-    let known = names.iter().map(|(known, _)| known.as_str());
-    let help = match nearest(name, known) {
+    let help = match nearest(name, names.iter().map(|(known, _)| known.as_str())) {
         Some(meant) => format!("did you mean `{meant}`?"),
         None => "declare the library, or remove the name".to_owned(),
     };

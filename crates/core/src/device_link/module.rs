@@ -1,10 +1,9 @@
 //! Device links of modules, which no program contains.
 
-use super::plan::linked_archs;
+use super::plan::{arch_names, linked_archs};
 use crate::diag::{Diagnostic, INVALID_VALUE, MISSING_ARCH};
 use crate::gpu_arch::Arch;
 use crate::manifest::DeviceModule;
-use crate::text::join;
 
 /// Architectures that a module's device link makes machine code for, ascending.
 pub fn module_archs(module: &DeviceModule) -> Vec<Arch> {
@@ -17,17 +16,16 @@ pub fn module_lacks_arch(
     library: &str,
     library_archs: &[Arch],
 ) -> Option<Diagnostic> {
-    let words = |archs: &[Arch]| join(&archs.iter().map(Arch::to_string).collect::<Vec<_>>(), ", ");
     let mut missing = module_archs(module);
-    missing.retain(|wanted| !library_archs.iter().any(|arch| arch.serves(*wanted)));
+    missing.retain(|&requested| !library_archs.iter().any(|arch| arch.serves(requested)));
     if missing.is_empty() {
         return None;
     }
     let name = module.name();
     let message = format!(
         "device-link.{name} is for {}, and `{library}`, which it requires, has only {}",
-        words(&missing),
-        words(library_archs)
+        arch_names(&missing),
+        arch_names(library_archs)
     );
     let help = format!("add them to `archs` of `{library}`, or remove them from those of `{name}`");
     Some(Diagnostic::error(&MISSING_ARCH, message).help(help))
@@ -40,10 +38,9 @@ pub fn module_variable_taken(
     source: Option<&str>,
     variable: &str,
 ) -> Diagnostic {
-    let source = source.map(|source| format!("{source} of "));
+    let source = source.map_or(String::new(), |source| format!("{source} of "));
     let message = format!(
-        "{}device-link.{}: another module has the variable {variable}",
-        source.unwrap_or_default(),
+        "{source}device-link.{}: another module has the variable {variable}",
         module.name()
     );
     Diagnostic::error(&INVALID_VALUE, message)

@@ -79,24 +79,25 @@ impl Graph {
                 .map_or("interface", |(word, ..)| word);
             let star = if node.kind == Kind::Rdc { "*" } else { "" };
             let _ = write!(text, "{}{star}:{form}", node.name);
-            let private = |link: &Link| if link.private { "-" } else { "" };
-            let links = node
-                .links
-                .iter()
-                .map(|link| format!("{}{}", private(link), link.to));
+            let links = node.links.iter().map(|link| {
+                let prefix = if link.private { "-" } else { "" };
+                format!("{prefix}{}", link.to)
+            });
             list(&mut text, " -> ", links, ",");
-            let r#final = |open: &Open| if open.r#final { ":final" } else { "" };
-            let opens = node
-                .opens
-                .iter()
-                .map(|open| format!("{}{}", open.to, r#final(open)));
+            let opens = node.opens.iter().map(|open| {
+                let suffix = if open.r#final { ":final" } else { "" };
+                format!("{}{suffix}", open.to)
+            });
             list(&mut text, " opens ", opens, ",");
-            for (set, mark) in [(node.closed, " closed"), (node.host, " host")] {
-                text.push_str(if set { mark } else { "" });
+            if node.closed {
+                text.push_str(" closed");
             }
-            if let Some(over) = &node.prelinked {
+            if node.host {
+                text.push_str(" host");
+            }
+            if let Some(inputs) = &node.prelinked {
                 text.push_str(" prelinked");
-                list(&mut text, "=", over.iter().cloned(), "+");
+                list(&mut text, "=", inputs.iter().cloned(), "+");
             }
             list(
                 &mut text,
@@ -123,10 +124,10 @@ impl Graph {
     }
 }
 
-fn list(text: &mut String, head: &str, items: impl Iterator<Item = String>, between: &str) {
-    for (index, item) in items.enumerate() {
-        text.push_str(if index == 0 { head } else { between });
-        text.push_str(&item);
+fn list(text: &mut String, head: &str, words: impl Iterator<Item = String>, separator: &str) {
+    for (index, word) in words.enumerate() {
+        text.push_str(if index == 0 { head } else { separator });
+        text.push_str(&word);
     }
 }
 
@@ -148,9 +149,9 @@ fn in_word(c: char) -> bool {
 
 fn tokens(text: &str) -> Vec<(Token<'_>, Range<usize>)> {
     let mut tokens: Vec<(Token<'_>, Range<usize>)> = Vec::new();
-    let mut at = 0;
-    while let Some(c) = text[at..].chars().next() {
-        let rest = &text[at..];
+    let mut start = 0;
+    while let Some(c) = text[start..].chars().next() {
+        let rest = &text[start..];
         let mut length = c.len_utf8();
         let token = match c {
             '\n' | ';' => Some(Token::End),
@@ -175,14 +176,14 @@ fn tokens(text: &str) -> Vec<(Token<'_>, Range<usize>)> {
             _ => Some(Token::Other(c)),
         };
         // A line that ends in the middle of a list continues in the next one.
-        let goes_on = matches!(
+        let continues = matches!(
             tokens.last(),
             Some((Token::Arrow | Token::Sign(',' | '+'), _))
         );
-        if let Some(token) = token.filter(|_| !(c == '\n' && goes_on)) {
-            tokens.push((token, at..at + length));
+        if let Some(token) = token.filter(|_| !(c == '\n' && continues)) {
+            tokens.push((token, start..start + length));
         }
-        at += length;
+        start += length;
     }
     tokens.push((Token::End, text.len()..text.len()));
     tokens
@@ -194,7 +195,7 @@ struct Reader<'t> {
     next: usize,
 }
 
-type Read<T> = Result<T, Box<Diagnostic>>;
+type ParseResult<T> = Result<T, Box<Diagnostic>>;
 
 impl<'t> Reader<'t> {
     /// Next token; after the last one, an end.
@@ -218,66 +219,75 @@ impl<'t> Reader<'t> {
         self.next += 1;
     }
 
-    fn error<T>(&self, span: Range<usize>, message: String, help: impl Into<String>) -> Read<T> {
+    fn error<T>(
+        &self,
+        span: Range<usize>,
+        message: String,
+        help: impl Into<String>,
+    ) -> ParseResult<T> {
         let error = Diagnostic::error(&INVALID_GRAPH, message).with_origin(self.file, span);
         Err(Box::new(error.help(help)))
     }
 
     /// Reports a token that is not valid here.
-    fn expected<T>(&self, what: &str, help: &str) -> Read<T> {
-        let (found, span) = self.peek();
-        let found = match found {
+    fn unexpected_token<T>(&self, expected: &str, help: &str) -> ParseResult<T> {
+        let (token, span) = self.peek();
+        let description = match token {
             Token::Word(word) => format!("`{}`", word.chars().take(60).collect::<String>()),
             Token::Arrow => "`->`".to_owned(),
             Token::Sign(c) | Token::Other(c) => format!("`{}`", c.escape_debug()),
             Token::End => "the end of the statement".to_owned(),
         };
-        self.error(span, format!("expected {what}, found {found}"), help)
+        let message = format!("expected {expected}, found {description}");
+        self.error(span, message, help)
     }
 
-    fn word(&mut self, what: &str) -> Read<(&'t str, Range<usize>)> {
+    fn word(&mut self, expected: &str) -> ParseResult<(&'t str, Range<usize>)> {
         let (Token::Word(word), span) = self.peek() else {
-            return self.expected(what, STATEMENT);
+            return self.unexpected_token(expected, STATEMENT);
         };
         self.next += 1;
         Ok((word, span))
     }
 
     /// Reports a word that is not among the known ones.
-    fn no_such<T>(&self, word: &str, span: Range<usize>, what: &str, known: &[&str]) -> Read<T> {
+    fn unknown_word<T>(
+        &self,
+        word: &str,
+        span: Range<usize>,
+        kind: &str,
+        known: &[&str],
+    ) -> ParseResult<T> {
         let help = match nearest(word, known.iter().copied()) {
             Some(meant) => format!("did you mean `{meant}`?"),
             None => format!("known are {}", known.join(", ")),
         };
         let word: String = word.chars().take(60).collect();
-        self.error(span, format!("unknown {what} `{word}`"), help)
+        self.error(span, format!("unknown {kind} `{word}`"), help)
     }
 
     /// A node; `None` for an empty statement.
-    fn statement(&mut self) -> Read<Option<Node>> {
+    fn statement(&mut self) -> ParseResult<Option<Node>> {
         if self.accept(Token::End) {
             return Ok(None);
         }
-        let (name, span) = self.word("a name")?;
-        let rdc = self.accept(Token::Sign('*'));
+        let (name, name_span) = self.word("a name")?;
+        let is_rdc = self.accept(Token::Sign('*'));
         if !self.accept(Token::Sign(':')) {
-            return self.expected("`:` and a form", STATEMENT);
+            return self.unexpected_token("`:` and a form", STATEMENT);
         }
-        let (word, at) = self.word("a form")?;
+        let (word, form_span) = self.word("a form")?;
         let Some((_, kind, form)) = FORMS.iter().find(|(known, ..)| *known == word) else {
-            return self.no_such(word, at, "form", &FORMS.map(|(word, ..)| word));
+            return self.unknown_word(word, form_span, "form", &FORMS.map(|(word, ..)| word));
         };
-        if rdc && *kind == Kind::Interface {
+        if is_rdc && *kind == Kind::Interface {
             let message = format!("`{name}` has only headers, which are not relocatable code");
-            return self.error(
-                at,
-                message,
-                "leave the `*` out: those who include them have it",
-            );
+            let help = "leave the `*` out: those who include them have it";
+            return self.error(form_span, message, help);
         }
-        let kind = if rdc { Kind::Rdc } else { *kind };
+        let kind = if is_rdc { Kind::Rdc } else { *kind };
         let mut node = Node::new(name, kind, *form);
-        node.origin = origin(self.file, span);
+        node.origin = Some(Origin::new(self.file, name_span));
         if self.accept(Token::Arrow) {
             node.links = self.links()?;
         }
@@ -287,7 +297,7 @@ impl<'t> Reader<'t> {
         Ok(Some(node))
     }
 
-    fn links(&mut self) -> Read<Vec<Link>> {
+    fn links(&mut self) -> ParseResult<Vec<Link>> {
         let mut links = Vec::new();
         loop {
             let private = self.accept(Token::Sign('-'));
@@ -302,13 +312,14 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn opens(&mut self) -> Read<Vec<Open>> {
+    fn opens(&mut self) -> ParseResult<Vec<Open>> {
         let mut opens = Vec::new();
         loop {
             let (to, _) = self.word("the name of a plugin")?;
             let r#final = self.accept(Token::Sign(':'));
             if r#final && !self.accept(Token::Word("final")) {
-                return self.expected("`final`", "write NAME:final to open the final of a library");
+                let help = "write NAME:final to open the final of a library";
+                return self.unexpected_token("`final`", help);
             }
             opens.push(Open {
                 to: to.to_owned(),
@@ -321,7 +332,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Values after `=`, separated by `+`; none if nothing follows.
-    fn values(&mut self) -> Read<Vec<(&'t str, Range<usize>)>> {
+    fn values(&mut self) -> ParseResult<Vec<(&'t str, Range<usize>)>> {
         let mut values = Vec::new();
         if !matches!(self.peek().0, Token::Word(_)) {
             return Ok(values);
@@ -334,27 +345,30 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn mark(&mut self, node: &mut Node) -> Read<()> {
+    fn mark(&mut self, node: &mut Node) -> ParseResult<()> {
         let (mark, span) = self.word("a mark or the end of the statement")?;
         if !MARKS.contains(&mark) {
-            return self.no_such(mark, span, "mark", &MARKS);
+            return self.unknown_word(mark, span, "mark", &MARKS);
         }
         if mark == "opens" {
             node.opens.extend(self.opens()?);
             return Ok(());
         }
-        let assigned = self.accept(Token::Sign('='));
-        let values = if assigned { self.values()? } else { Vec::new() };
-        let names = || values.iter().map(|(word, _)| (*word).to_owned());
+        let is_assigned = self.accept(Token::Sign('='));
+        let values = if is_assigned {
+            self.values()?
+        } else {
+            Vec::new()
+        };
         match (mark, values.as_slice()) {
-            ("closed", []) if !assigned => node.closed = true,
-            ("host", []) if !assigned => node.host = true,
-            ("prelinked", _) if assigned != values.is_empty() => {
-                node.prelinked = Some(names().collect());
+            ("closed", []) if !is_assigned => node.closed = true,
+            ("host", []) if !is_assigned => node.host = true,
+            ("prelinked", _) if is_assigned != values.is_empty() => {
+                node.prelinked = Some(names(&values));
             }
-            ("sees", _) if assigned => node.visible = Some(names().collect()),
-            ("symbols", [_, ..]) => node.symbols = names().collect(),
-            ("version-of", [_]) => node.version_of = names().next(),
+            ("sees", _) if is_assigned => node.visible = Some(names(&values)),
+            ("symbols", [_, ..]) => node.symbols = names(&values),
+            ("version-of", [(name, _)]) => node.version_of = Some((*name).to_owned()),
             ("archs", [_, ..]) => {
                 for (word, span) in &values {
                     let Some(arch) = Arch::parse(word) else {
@@ -367,7 +381,7 @@ impl<'t> Reader<'t> {
             ("cudart", [(word, span)]) => {
                 let Some(cudart) = CUDARTS.iter().find(|cudart| cudart.word() == *word) else {
                     let known = CUDARTS.map(Cudart::word);
-                    return self.no_such(word, span.clone(), "runtime", &known);
+                    return self.unknown_word(word, span.clone(), "runtime", &known);
                 };
                 node.cudart = Some(*cudart);
             }
@@ -382,7 +396,6 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// A value for [`Node::origin`].
-fn origin(file: &str, span: Range<usize>) -> Option<Origin> {
-    Some(Origin::new(file, span))
+fn names(values: &[(&str, Range<usize>)]) -> Vec<String> {
+    values.iter().map(|(name, _)| (*name).to_owned()).collect()
 }

@@ -4,6 +4,7 @@ use super::graph::{Kind, Node, NodeForm, NodeId};
 use super::walk::Walk;
 use crate::gpu_arch::{Arch, ArchKind};
 use crate::manifest::Cudart;
+use crate::text::join;
 
 /// Role of a node in the plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -130,8 +131,10 @@ impl<'g> LinkPlan<'g> {
 
     /// The node of this name.
     pub fn find(&self, name: &str) -> Option<NodeId> {
-        let mut ids = self.walk.graph.ids();
-        ids.find(|&id| self.walk.graph.name(id) == name)
+        self.walk
+            .graph
+            .ids()
+            .find(|&id| self.walk.graph.name(id) == name)
     }
 
     /// A node of the graph.
@@ -171,7 +174,7 @@ impl<'g> LinkPlan<'g> {
         if below.is_empty() && !node.is_rdc() {
             return Role::Plain;
         }
-        let own = if self.walk.is_closed(id) {
+        let reason = if self.walk.is_closed(id) {
             Why::Closed
         } else if node.is_rdc() {
             Why::DeviceCode
@@ -184,7 +187,7 @@ impl<'g> LinkPlan<'g> {
                 several => Why::MostDerived(several.to_vec()),
             }
         };
-        Role::OwnLink(own)
+        Role::OwnLink(reason)
     }
 
     /// Inputs of the node's device link, or of its final's.
@@ -215,7 +218,7 @@ impl<'g> LinkPlan<'g> {
         Planned {
             node: id,
             archs: if has_link {
-                self.asked(id, &inputs)
+                self.requested_archs(id, &inputs)
             } else {
                 Vec::new()
             },
@@ -233,17 +236,23 @@ impl<'g> LinkPlan<'g> {
     }
 
     fn has_lto(&self, inputs: &[NodeId]) -> bool {
-        let mut archs = inputs.iter().flat_map(|&id| &self.node(id).archs);
-        archs.any(|arch| arch.kind == ArchKind::Lto)
+        inputs
+            .iter()
+            .flat_map(|&id| &self.node(id).archs)
+            .any(|arch| arch.kind == ArchKind::Lto)
     }
 
     /// Architectures that a device link makes machine code for: those that the program requests, else
     /// all that its inputs contain. PTX requests none: nvlink links PTX only for a given `sm_`.
-    pub(super) fn asked(&self, id: NodeId, inputs: &[NodeId]) -> Vec<Arch> {
+    pub(super) fn requested_archs(&self, id: NodeId, inputs: &[NodeId]) -> Vec<Arch> {
         let node = self.node(id);
         if node.kind == Kind::Rdc || node.archs.is_empty() {
-            let archs = inputs.iter().flat_map(|&input| &self.node(input).archs);
-            linked_archs(archs.copied())
+            linked_archs(
+                inputs
+                    .iter()
+                    .flat_map(|&input| &self.node(input).archs)
+                    .copied(),
+            )
         } else {
             linked_archs(node.archs.iter().copied())
         }
@@ -252,31 +261,31 @@ impl<'g> LinkPlan<'g> {
     /// The host link of an image, and that of its final.
     fn lines(&self, id: NodeId, role: &Role) -> (Vec<LinkItem>, Vec<LinkItem>) {
         let node = self.node(id);
-        let own_link = matches!(role, Role::OwnLink(_));
+        let has_own_link = matches!(role, Role::OwnLink(_));
         let owns = &self.walk.image_contents(id).owns;
         let middles: Vec<LinkItem> = self
             .walk
             .unlinked_below(id)
             .into_iter()
-            .filter(|&lib| self.node(lib).is_split() && !node.closed)
+            .filter(|&library| self.node(library).is_split() && !node.closed)
             .map(LinkItem::Middle)
             .collect();
         let cudart = self.cudart(id).map(LinkItem::Cudart);
         let mut line = Vec::new();
         line.extend(node.is_rdc().then_some(LinkItem::Objects));
-        line.extend(own_link.then_some(LinkItem::LinkObject));
+        line.extend(has_own_link.then_some(LinkItem::LinkObject));
         if let Role::UseFinal(top) = role {
             line.push(LinkItem::Final(*top));
         }
-        let archive = if own_link {
+        let archive = if has_own_link {
             LinkItem::Archive
         } else {
             LinkItem::WholeArchive
         };
         line.extend(
             owns.iter()
-                .filter(|&&lib| lib != id)
-                .map(|&lib| archive(lib)),
+                .filter(|&&library| library != id)
+                .map(|&library| archive(library)),
         );
         line.extend(&middles);
         line.extend(cudart);
@@ -291,10 +300,11 @@ impl<'g> LinkPlan<'g> {
 
     /// Runtime that an image is linked with: its own setting, else that of its libraries.
     fn cudart(&self, id: NodeId) -> Option<Cudart> {
-        let own = self.node(id).cudart;
-        own.or_else(|| {
-            let mut members = self.walk.members(id).into_iter();
-            members.find_map(|member| self.node(member).cudart)
+        self.node(id).cudart.or_else(|| {
+            self.walk
+                .members(id)
+                .into_iter()
+                .find_map(|member| self.node(member).cudart)
         })
     }
 
@@ -305,6 +315,10 @@ impl<'g> LinkPlan<'g> {
         format!("{}{suffix}", node.name)
     }
 
+    pub(super) fn link_names(&self, ids: &[NodeId]) -> Vec<String> {
+        ids.iter().map(|&id| self.link_name(id)).collect()
+    }
+
     /// Whether a process can start with the node.
     pub(super) fn is_root(&self, id: NodeId) -> bool {
         self.node(id).form == NodeForm::Bin
@@ -313,9 +327,16 @@ impl<'g> LinkPlan<'g> {
 
 /// Architectures that a device link of this code makes machine code for, ascending.
 pub(super) fn linked_archs(archs: impl Iterator<Item = Arch>) -> Vec<Arch> {
-    let linked = archs.filter(|arch| arch.kind != ArchKind::Virtual);
-    let mut linked: Vec<Arch> = linked.map(|arch| arch.as_kind(ArchKind::Real)).collect();
+    let mut linked: Vec<Arch> = archs
+        .filter(|arch| arch.kind != ArchKind::Virtual)
+        .map(|arch| arch.as_kind(ArchKind::Real))
+        .collect();
     linked.sort_unstable();
     linked.dedup();
     linked
+}
+
+/// Architectures for messages: `sm_80, sm_90`.
+pub(super) fn arch_names(archs: &[Arch]) -> String {
+    join(&archs.iter().map(Arch::to_string).collect::<Vec<_>>(), ", ")
 }

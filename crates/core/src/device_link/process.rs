@@ -18,31 +18,27 @@ pub(super) fn check_processes(plan: &LinkPlan<'_>) -> Vec<Diagnostic> {
         links: graph.ids().map(|id| link_of_image(plan, id)).collect(),
         members: graph.table(None),
         visited: graph.table(false),
-        found: BTreeMap::new(),
+        findings: BTreeMap::new(),
     };
-    // Programs first, then images that no node starts, links or opens: their program is not in the graph.
-    let mut led_to = graph.table(false);
+    let mut is_used = graph.table(false);
     for id in graph.ids() {
         let contents = plan.walk.image_contents(id);
-        let opened = contents.opened.iter().map(|open| &open.to);
-        contents
-            .linked
-            .iter()
-            .chain(opened)
-            .for_each(|&to| led_to[to] = true);
+        for &to in &contents.linked {
+            is_used[to] = true;
+        }
+        for open in &contents.opened {
+            is_used[open.to] = true;
+        }
     }
-    let check = |processes: &mut Processes<'_, '_>, wanted: &dyn Fn(NodeId) -> bool| {
-        // Selected before the first is checked: the findings must not depend on their order.
-        let visited = processes.visited.clone();
-        let roots = graph.ids().filter(|&id| !visited[id] && wanted(id));
-        roots.for_each(|id| processes.check(id));
-    };
-    let is_terminal = |id: NodeId| plan.node(id).is_terminal();
-    check(&mut processes, &|id| plan.is_root(id));
-    check(&mut processes, &|id| is_terminal(id) && !led_to[id]);
-    check(&mut processes, &is_terminal);
-    let alone = |&id: &NodeId| is_terminal(id) && !plan.is_root(id) && !led_to[id];
-    processes.check_apart(&graph.ids().filter(alone).collect::<Vec<_>>());
+    // Programs first, then images that no node starts, links or opens: their program is not in the graph.
+    processes.check_unvisited(&|id| plan.is_root(id));
+    processes.check_unvisited(&|id| plan.node(id).is_terminal() && !is_used[id]);
+    processes.check_unvisited(&|id| plan.node(id).is_terminal());
+    let unused: Vec<NodeId> = graph
+        .ids()
+        .filter(|&id| plan.node(id).is_terminal() && !plan.is_root(id) && !is_used[id])
+        .collect();
+    processes.check_separate_links(&unused);
     processes.into_diagnostics()
 }
 
@@ -63,17 +59,25 @@ struct Occurrence {
 
 /// The images of a library, from a sorted list.
 fn images_with(occurrences: &[Occurrence], member: NodeId) -> Vec<NodeId> {
-    let from = occurrences.partition_point(|other| other.member < member);
-    let same = occurrences[from..].iter();
-    let same = same.take_while(|other| other.member == member);
-    same.map(|occurrence| occurrence.image).collect()
+    let start = occurrences.partition_point(|occurrence| occurrence.member < member);
+    occurrences[start..]
+        .iter()
+        .take_while(|occurrence| occurrence.member == member)
+        .map(|occurrence| occurrence.image)
+        .collect()
+}
+
+fn add_occurrences(occurrences: &mut Vec<Occurrence>, members: &[NodeId], image: NodeId) {
+    for &member in members {
+        occurrences.push(Occurrence { member, image });
+    }
 }
 
 /// Whether no other image can call the function for a library in a device link, given the images that
 /// hold the library. rustc exports from a cdylib only the functions for other images.
-fn hides(plan: &LinkPlan<'_>, link: NodeId, held: &[NodeId]) -> bool {
+fn hides(plan: &LinkPlan<'_>, link: NodeId, holders: &[NodeId]) -> bool {
     let node = plan.node(link);
-    node.closed || (node.form == NodeForm::Cdylib && held.binary_search(&link).is_ok())
+    node.closed || (node.form == NodeForm::Cdylib && holders.binary_search(&link).is_ok())
 }
 
 struct Processes<'p, 'g> {
@@ -84,7 +88,7 @@ struct Processes<'p, 'g> {
     members: IndexVec<NodeId, Option<Vec<NodeId>>>,
     visited: IndexVec<NodeId, bool>,
     /// The findings, and the programs that have each.
-    found: BTreeMap<Finding, Vec<NodeId>>,
+    findings: BTreeMap<Finding, Vec<NodeId>>,
 }
 
 /// The images of a process and its device links: images that have one, or whose final does.
@@ -106,20 +110,38 @@ struct Step {
 
 impl Process {
     fn load(
-        into: &mut Vec<NodeId>,
+        loaded: &mut Vec<NodeId>,
         steps: &mut IndexVec<NodeId, Option<Step>>,
         id: NodeId,
         open: usize,
     ) {
         if steps[id].is_none() {
-            let position = into.len();
+            let position = loaded.len();
             steps[id] = Some(Step { open, position });
-            into.push(id);
+            loaded.push(id);
         }
     }
 }
 
+/// The first of these images, or device links, that is loaded.
+fn first_loaded(ids: &[NodeId], steps: &IndexVec<NodeId, Option<Step>>) -> Option<(Step, NodeId)> {
+    ids.iter().filter_map(|&id| Some((steps[id]?, id))).min()
+}
+
 impl Processes<'_, '_> {
+    /// Checks the processes that start with these images and that no earlier process contains.
+    fn check_unvisited(&mut self, is_root: &dyn Fn(NodeId) -> bool) {
+        // Selected before the first is checked: the findings must not depend on their order.
+        let graph = &self.plan.walk.graph;
+        let roots: Vec<NodeId> = graph
+            .ids()
+            .filter(|&id| !self.visited[id] && is_root(id))
+            .collect();
+        for root in roots {
+            self.check(root);
+        }
+    }
+
     fn process(&mut self, root: NodeId) -> Process {
         let graph = &self.plan.walk.graph;
         let mut process = Process {
@@ -135,7 +157,7 @@ impl Processes<'_, '_> {
         for step in 0.. {
             let Some(open) = opens.pop() else { break };
             let mut next = process.images.len();
-            let mut more: Vec<ResolvedOpen> = Vec::new();
+            let mut opened: Vec<ResolvedOpen> = Vec::new();
             Process::load(&mut process.images, &mut process.image_steps, open.to, step);
             if open.r#final {
                 Process::load(&mut process.links, &mut process.link_steps, open.to, step);
@@ -149,12 +171,14 @@ impl Processes<'_, '_> {
                 if let Some(link) = self.links[image] {
                     Process::load(&mut process.links, &mut process.link_steps, link, step);
                 }
-                more.extend(&contents.opened);
+                opened.extend(&contents.opened);
             }
             // In their order, and before those that earlier images open next.
-            opens.extend(more.into_iter().rev());
+            opens.extend(opened.into_iter().rev());
         }
-        (process.images.iter()).for_each(|&image| self.visited[image] = true);
+        for &image in &process.images {
+            self.visited[image] = true;
+        }
         self.drop_covered(root, &mut process.links);
         process.images.sort_unstable();
         process.links.sort_unstable();
@@ -166,19 +190,23 @@ impl Processes<'_, '_> {
     fn drop_covered(&mut self, root: NodeId, links: &mut Vec<NodeId>) {
         let plan = self.plan;
         let walk = &plan.walk;
-        let Some(own) = self.links[root].filter(|_| !walk.is_closed(root)) else {
+        let Some(root_link) = self.links[root].filter(|_| !walk.is_closed(root)) else {
             return;
         };
-        let covered = match plan.node(own).form {
-            NodeForm::Cdylib => walk.linked_elsewhere(own),
-            _ => walk.members(own),
+        let members = match plan.node(root_link).form {
+            NodeForm::Cdylib => walk.linked_elsewhere(root_link),
+            _ => walk.members(root_link),
         };
-        let covered: BTreeSet<NodeId> = covered.into_iter().collect();
+        let covered: BTreeSet<NodeId> = members.into_iter().collect();
         links.retain(|&link| {
-            let is_split = plan.node(link).is_split();
-            let is_apart = is_split || walk.image_contents(link).owns.is_empty();
-            let is_covered = |member: &NodeId| covered.contains(member);
-            link == own || !is_apart || !self.members(link).iter().all(is_covered)
+            let holds_objects =
+                !plan.node(link).is_split() && !walk.image_contents(link).owns.is_empty();
+            link == root_link
+                || holds_objects
+                || !self
+                    .members(link)
+                    .iter()
+                    .all(|member| covered.contains(member))
         });
     }
 
@@ -193,58 +221,62 @@ impl Processes<'_, '_> {
         let process = self.process(root);
         // Each library in the device links over it, and in the images that hold its objects.
         let (mut linked, mut held) = (Vec::new(), Vec::new());
-        let occurrence = |member, image| Occurrence { member, image };
         for &link in &process.links {
             // A program's own link cannot serve another process.
             if plan.is_root(link) {
-                let members = plan.walk.members(link).into_iter();
-                linked.extend(members.map(|member| occurrence(member, link)));
-                continue;
+                add_occurrences(&mut linked, &plan.walk.members(link), link);
+            } else {
+                add_occurrences(&mut linked, self.members(link), link);
             }
-            let members = self.members(link).iter();
-            linked.extend(members.map(|&member| occurrence(member, link)));
         }
         for &image in &process.images {
-            let owns = &plan.walk.image_contents(image).owns;
-            held.extend(owns.iter().map(|&member| occurrence(member, image)));
+            add_occurrences(&mut held, &plan.walk.image_contents(image).owns, image);
         }
         linked.sort_unstable();
         held.sort_unstable();
         let mut faults: BTreeMap<ImageFault, Vec<NodeId>> = BTreeMap::new();
-        for same in linked.chunk_by(|a, b| a.member == b.member) {
-            let member = same[0].member;
-            for fault in self.check_links(&images_with(same, member), &images_with(&held, member)) {
+        for occurrences in linked.chunk_by(|a, b| a.member == b.member) {
+            let member = occurrences[0].member;
+            let (links, holders) = (images_with(occurrences, member), images_with(&held, member));
+            for fault in self.check_links(&links, &holders) {
                 faults.entry(fault).or_default().push(member);
             }
         }
-        for same in held.chunk_by(|a, b| a.member == b.member) {
-            let member = same[0].member;
-            let (images, links) = (images_with(same, member), images_with(&linked, member));
-            let mut found = self.check_holders(&images, &links);
-            found.extend(self.check_order(&process, &images, &links));
-            for fault in found {
+        for occurrences in held.chunk_by(|a, b| a.member == b.member) {
+            let member = occurrences[0].member;
+            let (holders, links) = (
+                images_with(occurrences, member),
+                images_with(&linked, member),
+            );
+            for fault in self.check_holders(&holders, &links) {
+                faults.entry(fault).or_default().push(member);
+            }
+            if let Some(fault) = self.check_order(&process, &holders, &links) {
                 faults.entry(fault).or_default().push(member);
             }
         }
         if let Some(fault) = self.check_runtimes(&process) {
             faults.insert(fault, Vec::new());
         }
-        for (at, members) in faults {
-            let roots = self.found.entry(Finding { at, members }).or_default();
-            roots.push(root);
+        for (fault, members) in faults {
+            let finding = Finding { fault, members };
+            self.findings.entry(finding).or_default().push(root);
         }
     }
 
     /// The images or device links of a library that do not hide its function.
-    fn open_images(&self, images: &[NodeId], held: &[NodeId]) -> Vec<NodeId> {
-        let open = |&&at: &&NodeId| !hides(self.plan, at, held);
-        images.iter().filter(open).copied().collect()
+    fn open_images(&self, images: &[NodeId], holders: &[NodeId]) -> Vec<NodeId> {
+        images
+            .iter()
+            .copied()
+            .filter(|&image| !hides(self.plan, image, holders))
+            .collect()
     }
 
     /// Faults in the device links over a library, given the images that hold it.
-    fn check_links(&self, links: &[NodeId], held: &[NodeId]) -> Vec<ImageFault> {
+    fn check_links(&self, links: &[NodeId], holders: &[NodeId]) -> Vec<ImageFault> {
         let mut faults = Vec::new();
-        let open = self.open_images(links, held);
+        let open = self.open_images(links, holders);
         if open.len() > 1 {
             faults.push(ImageFault::new(Fault::DuplicateDeviceLink, open.clone()));
         }
@@ -254,13 +286,14 @@ impl Processes<'_, '_> {
                 links.to_vec(),
             ));
         }
-        let open_holds = !self.open_images(held, held).is_empty();
+        let has_open_holder = !self.open_images(holders, holders).is_empty();
         for &link in links {
-            if if hides(self.plan, link, held) {
-                held.binary_search(&link).is_err()
+            let is_complete = if hides(self.plan, link, holders) {
+                holders.binary_search(&link).is_ok()
             } else {
-                !open_holds
-            } {
+                has_open_holder
+            };
+            if !is_complete {
                 faults.push(ImageFault::new(Fault::IncompleteDeviceLink, vec![link]));
             }
         }
@@ -268,10 +301,10 @@ impl Processes<'_, '_> {
     }
 
     /// Faults in the images that hold a library, given the device links over it.
-    fn check_holders(&self, images: &[NodeId], links: &[NodeId]) -> Vec<ImageFault> {
+    fn check_holders(&self, holders: &[NodeId], links: &[NodeId]) -> Vec<ImageFault> {
         let mut faults = Vec::new();
-        let open = self.open_images(images, images);
-        let open_links = self.open_images(links, images);
+        let open = self.open_images(holders, holders);
+        let open_links = self.open_images(links, holders);
         // If all of them are linked as well, two device links were reported.
         if open.len() > 1
             && !open
@@ -280,12 +313,13 @@ impl Processes<'_, '_> {
         {
             faults.push(ImageFault::new(Fault::DuplicateDeviceObjects, open));
         }
-        for &image in images {
-            if if hides(self.plan, image, images) {
-                links.binary_search(&image).is_err()
+        for &image in holders {
+            let is_linked = if hides(self.plan, image, holders) {
+                links.binary_search(&image).is_ok()
             } else {
-                open_links.is_empty()
-            } {
+                !open_links.is_empty()
+            };
+            if !is_linked {
                 faults.push(ImageFault::new(Fault::MissingDeviceLink, vec![image]));
             }
         }
@@ -297,68 +331,69 @@ impl Processes<'_, '_> {
     fn check_order(
         &self,
         process: &Process,
-        images: &[NodeId],
+        holders: &[NodeId],
         links: &[NodeId],
     ) -> Option<ImageFault> {
-        let (held, linked) = (
-            self.open_images(images, images),
-            self.open_images(links, images),
-        );
-        let first = |all: &[NodeId], steps: &IndexVec<NodeId, Option<Step>>| {
-            let known = |&id: &NodeId| Some((steps[id]?, id));
-            all.iter().filter_map(known).min()
-        };
-        let (loaded, image) = first(&held, &process.image_steps)?;
-        let (defined, link) = first(&linked, &process.link_steps)?;
-        let is_late = loaded.open < defined.open;
-        is_late.then(|| ImageFault::new(Fault::LateDeviceLink, vec![image, link]))
+        let open_holders = self.open_images(holders, holders);
+        let open_links = self.open_images(links, holders);
+        let (image_step, image) = first_loaded(&open_holders, &process.image_steps)?;
+        let (link_step, link) = first_loaded(&open_links, &process.link_steps)?;
+        (image_step.open < link_step.open)
+            .then(|| ImageFault::new(Fault::LateDeviceLink, vec![image, link]))
     }
 
     /// Reports images that a program may open, but only one of them: their device links share libraries.
-    fn check_apart(&mut self, images: &[NodeId]) {
+    fn check_separate_links(&mut self, images: &[NodeId]) {
+        let plan = self.plan;
         let mut linked = Vec::new();
-        let mut opened: BTreeMap<NodeId, Vec<NodeId>> = BTreeMap::new();
+        let mut images_by_link: BTreeMap<NodeId, Vec<NodeId>> = BTreeMap::new();
         for &image in images {
             let Some(link) = self.links[image] else {
                 continue;
             };
-            let opened = opened.entry(link).or_default();
-            opened.push(image);
-            if opened.len() > 1 {
+            let images_of_link = images_by_link.entry(link).or_default();
+            images_of_link.push(image);
+            if images_of_link.len() > 1 {
                 continue;
             }
-            let owns = &self.plan.walk.image_contents(link).owns;
-            let owns: BTreeSet<NodeId> = owns.iter().copied().collect();
-            let plan = self.plan;
+            let owns: BTreeSet<NodeId> = plan
+                .walk
+                .image_contents(link)
+                .owns
+                .iter()
+                .copied()
+                .collect();
             for &member in self.members(link) {
-                let held = if owns.contains(&member) {
+                let holders = if owns.contains(&member) {
                     &[link][..]
                 } else {
                     &[]
                 };
-                if !hides(plan, link, held) {
-                    let image = link;
-                    linked.push(Occurrence { member, image });
+                if !hides(plan, link, holders) {
+                    add_occurrences(&mut linked, &[member], link);
                 }
             }
         }
         linked.sort_unstable();
-        let mut faults: BTreeMap<Vec<NodeId>, Vec<NodeId>> = BTreeMap::new();
-        for same in linked
-            .chunk_by(|a, b| a.member == b.member)
-            .filter(|same| same.len() > 1)
-        {
-            let links = same.iter().map(|occurrence| occurrence.image).collect();
-            faults.entry(links).or_default().push(same[0].member);
+        let mut members_by_links: BTreeMap<Vec<NodeId>, Vec<NodeId>> = BTreeMap::new();
+        for occurrences in linked.chunk_by(|a, b| a.member == b.member) {
+            if occurrences.len() == 1 {
+                continue;
+            }
+            let member = occurrences[0].member;
+            members_by_links
+                .entry(images_with(occurrences, member))
+                .or_default()
+                .push(member);
         }
-        for (links, members) in faults {
+        for (links, members) in members_by_links {
             let roots = links
                 .iter()
-                .flat_map(|link| &opened[link])
+                .flat_map(|link| &images_by_link[link])
                 .copied()
                 .collect();
-            let at = ImageFault::new(Fault::SeparateDeviceLinks, links);
-            self.found.insert(Finding { at, members }, roots);
+            let fault = ImageFault::new(Fault::SeparateDeviceLinks, links);
+            self.findings.insert(Finding { fault, members }, roots);
         }
     }
 
@@ -367,15 +402,15 @@ impl Processes<'_, '_> {
         let mut first: Option<(NodeId, Cudart)> = None;
         for &image in &process.images {
             for &id in &self.plan.walk.image_contents(image).nodes {
-                let kind = self.plan.node(id).cudart;
-                let Some(kind) = kind.filter(|kind| *kind != Cudart::None) else {
-                    continue;
+                let cudart = match self.plan.node(id).cudart {
+                    None | Some(Cudart::None) => continue,
+                    Some(cudart) => cudart,
                 };
                 match first {
-                    None => first = Some((id, kind)),
-                    Some((one, other)) if other != kind => {
-                        let fault = Fault::MixedCudart(other, kind);
-                        return Some(ImageFault::new(fault, vec![one, id]));
+                    None => first = Some((id, cudart)),
+                    Some((first_id, first_cudart)) if first_cudart != cudart => {
+                        let fault = Fault::MixedCudart(first_cudart, cudart);
+                        return Some(ImageFault::new(fault, vec![first_id, id]));
                     }
                     Some(_) => {}
                 }
@@ -386,8 +421,8 @@ impl Processes<'_, '_> {
 
     fn into_diagnostics(self) -> Vec<Diagnostic> {
         let plan = self.plan;
-        let found = self.found.into_iter();
-        found
+        self.findings
+            .into_iter()
             .map(|(finding, roots)| faults::diagnostic(plan, finding, &roots))
             .collect()
     }

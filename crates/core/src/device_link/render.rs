@@ -19,18 +19,15 @@ impl LinkPlan<'_> {
 
     /// One-line plan of a node.
     pub fn summary(&self, planned: &Planned) -> String {
-        let names = |nodes: &[NodeId]| self.walk.graph.names(nodes).join(" ");
-        let shared = || {
-            let below = self.walk.unlinked_below(planned.node).into_iter();
-            let shared = below.filter(|&at| self.node(at).is_split());
-            shared.collect::<Vec<NodeId>>()
-        };
-        let inputs = names(&planned.inputs);
+        let inputs = self.names(&planned.inputs);
         let mut text = match &planned.role {
             Role::Archive | Role::Split => {
-                let mut words = Vec::new();
-                words.extend(planned.artifacts.iter().map(|artifact| artifact.word()));
-                let mut text = format!("artifacts {}", words.join("+"));
+                let artifacts: Vec<&str> = planned
+                    .artifacts
+                    .iter()
+                    .map(|artifact| artifact.word())
+                    .collect();
+                let mut text = format!("artifacts {}", artifacts.join("+"));
                 if planned.role == Role::Split {
                     let _ = write!(text, "; final device link: {inputs}");
                 }
@@ -38,28 +35,32 @@ impl LinkPlan<'_> {
             }
             Role::Passes => {
                 let mut text = "shared, undefined register symbols allowed".to_owned();
-                let middles = shared();
+                let middles = self.middles_below(planned.node);
                 if !middles.is_empty() {
-                    let _ = write!(text, ", links middles {}", names(&middles));
+                    let _ = write!(text, ", links middles {}", self.names(&middles));
                 }
                 text
             }
-            Role::Absorbed => match names(&self.walk.unlinked_below(planned.node)) {
+            Role::Absorbed => match self.names(&self.walk.unlinked_below(planned.node)) {
                 below if below.is_empty() => "passed on to dependents".to_owned(),
                 below => format!("passed on to dependents: {below}"),
             },
             Role::Plain => "no RDC".to_owned(),
             Role::UseFinal(top) => {
-                let middles = names(&shared());
+                let middles = self.middles_below(planned.node);
                 format!(
-                    "uses {}_final, then middles {middles}",
-                    self.walk.graph.name(*top)
+                    "uses {}_final, then middles {}",
+                    self.walk.graph.name(*top),
+                    self.names(&middles)
                 )
             }
-            Role::OwnLink(why) => {
-                let line = self.line_words(&planned.line);
-                let line = if line.is_empty() { "nothing" } else { &line };
-                format!("device link: {inputs} ({}); links {line}", self.why(why))
+            Role::OwnLink(reason) => {
+                let reason = self.short_reason(reason);
+                let mut files = self.file_names(&planned.line);
+                if files.is_empty() {
+                    files.push_str("nothing");
+                }
+                format!("device link: {inputs} ({reason}); links {files}")
             }
             Role::Prelinked => format!("already device-linked: {inputs}"),
         };
@@ -67,13 +68,17 @@ impl LinkPlan<'_> {
             let _ = write!(
                 text,
                 "; exports the functions for {}",
-                names(&planned.exports)
+                self.names(&planned.exports)
             );
         }
-        let held = |item: &LinkItem| matches!(item, LinkItem::WholeArchive(_));
-        let held: Vec<LinkItem> = planned.line.iter().copied().filter(held).collect();
-        if !held.is_empty() {
-            let _ = write!(text, "; holds all of {}", self.line_words(&held));
+        let whole_archives: Vec<LinkItem> = planned
+            .line
+            .iter()
+            .copied()
+            .filter(|item| matches!(item, LinkItem::WholeArchive(_)))
+            .collect();
+        if !whole_archives.is_empty() {
+            let _ = write!(text, "; holds all of {}", self.file_names(&whole_archives));
         }
         if !planned.archs.is_empty() {
             let archs: Vec<String> = planned.archs.iter().map(ToString::to_string).collect();
@@ -85,29 +90,46 @@ impl LinkPlan<'_> {
         text
     }
 
+    fn names(&self, ids: &[NodeId]) -> String {
+        self.walk.graph.names(ids).join(" ")
+    }
+
+    /// The libraries in two parts that a node reaches.
+    fn middles_below(&self, id: NodeId) -> Vec<NodeId> {
+        let mut middles = self.walk.unlinked_below(id);
+        middles.retain(|&library| self.node(library).is_split());
+        middles
+    }
+
     /// Short reason why a node has a device link of its own.
-    pub(super) fn why(&self, why: &Why) -> String {
-        match why {
+    pub(super) fn short_reason(&self, reason: &Why) -> String {
+        match reason {
             Why::Closed => "closed image".to_owned(),
             Why::DeviceCode => "has RDC code".to_owned(),
             Why::StaticBelow => "static RDC below".to_owned(),
-            Why::MostDerived(several) => {
-                let names = self.walk.graph.names(several).join(" ");
-                format!("{} most derived: {names}", several.len())
+            Why::MostDerived(libraries) => {
+                format!(
+                    "{} most derived: {}",
+                    libraries.len(),
+                    self.names(libraries)
+                )
             }
         }
     }
 
     /// The libraries of a host link, as file names.
-    fn line_words(&self, line: &[LinkItem]) -> String {
-        let name = |at: &NodeId| self.walk.graph.name(*at);
-        let words = line.iter().filter_map(|item| match item {
-            LinkItem::Archive(at) | LinkItem::WholeArchive(at) => Some(format!("{}.a", name(at))),
-            LinkItem::Middle(at) => Some(format!("{}_middle", name(at))),
-            LinkItem::Final(at) => Some(format!("{}_final", name(at))),
-            LinkItem::Objects | LinkItem::LinkObject | LinkItem::Cudart(_) => None,
-        });
-        words.collect::<Vec<String>>().join(" ")
+    fn file_names(&self, line: &[LinkItem]) -> String {
+        let mut files = Vec::new();
+        for item in line {
+            let (library, suffix) = match *item {
+                LinkItem::Archive(library) | LinkItem::WholeArchive(library) => (library, ".a"),
+                LinkItem::Middle(library) => (library, "_middle"),
+                LinkItem::Final(library) => (library, "_final"),
+                LinkItem::Objects | LinkItem::LinkObject | LinkItem::Cudart(_) => continue,
+            };
+            files.push(format!("{}{suffix}", self.walk.graph.name(library)));
+        }
+        files.join(" ")
     }
 
     /// The graph in Graphviz' language: a node with a device link of its own is drawn bold, and a
@@ -116,7 +138,7 @@ impl LinkPlan<'_> {
     pub fn to_dot(&self) -> String {
         let mut text = String::from("digraph device_link {\n  node [fontname=\"sans-serif\"];\n");
         for planned in self.all() {
-            let (at, node) = (planned.node.index(), self.node(planned.node));
+            let (index, node) = (planned.node.index(), self.node(planned.node));
             let shape = match node.form {
                 NodeForm::Static | NodeForm::Object if node.kind == Kind::Interface => "plaintext",
                 NodeForm::Static | NodeForm::Object => "box",
@@ -126,34 +148,36 @@ impl LinkPlan<'_> {
             };
             let mut label = format!("{}\n{}", node.name, planned.role.rule());
             if !planned.inputs.is_empty() {
-                let names = self.walk.graph.names(&planned.inputs).join(" ");
-                let _ = write!(label, "\ndevice link: {names}");
+                let _ = write!(label, "\ndevice link: {}", self.names(&planned.inputs));
             }
-            let own = matches!(
+            let has_link = matches!(
                 planned.role,
                 Role::OwnLink(_) | Role::Split | Role::Prelinked
             );
             let mut style: Vec<&str> = Vec::new();
-            style.extend(own.then_some("bold"));
+            style.extend(has_link.then_some("bold"));
             style.extend((node.kind == Kind::Rdc).then_some("filled"));
             let label = quoted(&label);
             let style = style.join(",");
             let _ = writeln!(
                 text,
-                "  n{at} [label={label} shape={shape} style=\"{style}\" fillcolor=\"#d9ead3\"];"
+                "  n{index} [label={label} shape={shape} style=\"{style}\" fillcolor=\"#d9ead3\"];"
             );
             for (link, to) in node.links.iter().zip(&self.walk.graph.links[planned.node]) {
                 let dashed = if link.private { " [style=dashed]" } else { "" };
-                let _ = writeln!(text, "  n{at} -> n{}{dashed};", to.index());
+                let _ = writeln!(text, "  n{index} -> n{}{dashed};", to.index());
             }
             for open in &self.walk.graph.opens[planned.node] {
                 let to = open.to.index();
                 let label = if open.r#final { "opens final" } else { "opens" };
-                let _ = writeln!(text, "  n{at} -> n{to} [style=dotted label=\"{label}\"];");
+                let _ = writeln!(
+                    text,
+                    "  n{index} -> n{to} [style=dotted label=\"{label}\"];"
+                );
             }
             if let Role::UseFinal(top) = planned.role {
                 let top = top.index();
-                let _ = writeln!(text, "  n{at} -> n{top} [style=bold label=\"final\"];");
+                let _ = writeln!(text, "  n{index} -> n{top} [style=bold label=\"final\"];");
             }
         }
         text.push_str("}\n");

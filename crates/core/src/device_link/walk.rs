@@ -26,22 +26,22 @@ fn dependents_first<'a>(
     next: impl Fn(NodeId) -> &'a [NodeId],
     enters: impl Fn(NodeId) -> bool,
 ) -> Vec<NodeId> {
-    let mut seen = graph.table(false);
+    let mut visited = graph.table(false);
     let mut order = Vec::new();
     // Followed from the last edge to the first: read backwards, the order of leaving a node is then
     // the required one.
     let mut path = vec![(start, next(start).len())];
-    seen[start] = true;
-    while let Some((id, left)) = path.last_mut() {
-        let Some(rest) = left.checked_sub(1) else {
+    visited[start] = true;
+    while let Some((id, unfollowed)) = path.last_mut() {
+        let Some(edge) = unfollowed.checked_sub(1) else {
             order.push(*id);
             path.pop();
             continue;
         };
-        *left = rest;
-        let to = next(*id)[rest];
-        if !seen[to] && enters(to) {
-            seen[to] = true;
+        *unfollowed = edge;
+        let to = next(*id)[edge];
+        if !visited[to] && enters(to) {
+            visited[to] = true;
             path.push((to, next(to).len()));
         }
     }
@@ -110,8 +110,12 @@ impl<'g> Walk<'g> {
 
     /// All nodes that `root` reaches, itself first, dependents before dependencies.
     pub fn reached(&self, root: NodeId) -> Vec<NodeId> {
-        let next = |id| self.next(root, id);
-        dependents_first(&self.graph, root, next, |id| self.enters(root, id))
+        dependents_first(
+            &self.graph,
+            root,
+            |id| self.next(root, id),
+            |id| self.enters(root, id),
+        )
     }
 
     /// R: the relocatable code that `root` reaches and that has no device link yet.
@@ -127,7 +131,7 @@ impl<'g> Walk<'g> {
     /// S: inputs of a device link for `root`.
     pub fn members(&self, root: NodeId) -> Vec<NodeId> {
         match &self.graph.prelinked[root] {
-            Some(named) if !named.is_empty() => return named.clone(),
+            Some(inputs) if !inputs.is_empty() => return inputs.clone(),
             Some(_) if self.graph.node(root).is_image() => return self.contents[root].owns.clone(),
             _ => {}
         }
@@ -141,12 +145,12 @@ impl<'g> Walk<'g> {
     /// Top: the nodes of `below` that no other node of `below` reaches.
     pub fn most_derived(&self, root: NodeId, below: &[NodeId]) -> Vec<NodeId> {
         let mut reached = self.graph.table(false);
-        let mut open: Vec<NodeId> = below.to_vec();
-        while let Some(id) = open.pop() {
+        let mut pending: Vec<NodeId> = below.to_vec();
+        while let Some(id) = pending.pop() {
             for &to in self.next(root, id) {
                 if !reached[to] && self.enters(root, to) {
                     reached[to] = true;
-                    open.push(to);
+                    pending.push(to);
                 }
             }
         }
@@ -164,8 +168,12 @@ fn find_contents(graph: &ResolvedGraph<'_>, image: NodeId) -> ImageContents {
     if !graph.node(image).is_image() {
         return ImageContents::default();
     }
-    let next = |id: NodeId| graph.links[id].as_slice();
-    let nodes = dependents_first(graph, image, next, |id| absorbs(graph, image, id));
+    let nodes = dependents_first(
+        graph,
+        image,
+        |id| graph.links[id].as_slice(),
+        |id| absorbs(graph, image, id),
+    );
     let mut contents = ImageContents {
         owns: nodes
             .iter()
@@ -174,11 +182,11 @@ fn find_contents(graph: &ResolvedGraph<'_>, image: NodeId) -> ImageContents {
             .collect(),
         ..ImageContents::default()
     };
-    let mut seen = graph.table(false);
+    let mut is_linked = graph.table(false);
     for &id in &nodes {
         for &to in &graph.links[id] {
-            if !absorbs(graph, image, to) && !seen[to] {
-                seen[to] = true;
+            if !absorbs(graph, image, to) && !is_linked[to] {
+                is_linked[to] = true;
                 contents.linked.push(to);
             }
         }

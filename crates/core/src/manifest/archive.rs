@@ -71,9 +71,10 @@ pub(super) fn variable(name: &str) -> String {
 /// Whether views and layers can have this name. Families of GPUs are called `gfx90a:xnack+`, so more
 /// characters are valid than in names of libraries, except separators on command lines and in paths.
 pub fn is_part_name(name: &str) -> bool {
-    let taken = |c: char| !c.is_control() && !c.is_whitespace() && !"/\\,=\"".contains(c);
     !name.is_empty()
         && name.len() <= 200
         && !name.starts_with(['-', '.'])
-        && name.chars().all(taken)
+        && name
+            .chars()
+            .all(|c| !c.is_control() && !c.is_whitespace() && !"/\\,=\"".contains(c))
 }

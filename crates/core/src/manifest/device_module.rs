@@ -64,9 +64,10 @@ pub(super) fn variable(name: &str) -> String {
 
 /// Upper case, with `_` for every character that is no letter or digit of ASCII.
 fn in_variable(name: &str) -> String {
-    let upper = name.chars().map(|c| match c {
-        c if c.is_ascii_alphanumeric() => c.to_ascii_uppercase(),
-        _ => '_',
-    });
-    upper.collect()
+    name.chars()
+        .map(|c| match c {
+            c if c.is_ascii_alphanumeric() => c.to_ascii_uppercase(),
+            _ => '_',
+        })
+        .collect()
 }

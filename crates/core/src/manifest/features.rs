@@ -5,8 +5,8 @@ use crate::spanned::Spanned;
 /// Whether two names are one cargo feature in a build script, where features have `_` for `-` and
 /// are in upper case.
 pub fn is_same_feature(a: &str, b: &str) -> bool {
-    let plain = |name: &str| name.replace("-", "_");
-    plain(a).eq_ignore_ascii_case(&plain(b))
+    a.replace("-", "_")
+        .eq_ignore_ascii_case(&b.replace("-", "_"))
 }
 
 /// Cargo features of the package that must all be enabled for a table to take effect. Empty: the
@@ -21,13 +21,15 @@ impl RequiredFeatures {
             return true;
         }
         let enabled: Vec<&str> = enabled.into_iter().collect();
-        self.first_missing(|feature| enabled.iter().any(|other| is_same_feature(other, feature)))
+        self.first_missing(|feature| enabled.iter().any(|name| is_same_feature(name, feature)))
             .is_none()
     }
 
     /// The first feature that is not enabled.
     pub fn first_missing(&self, is_enabled: impl Fn(&str) -> bool) -> Option<&str> {
-        let mut features = self.0.iter().map(|feature| feature.value.as_str());
-        features.find(|feature| !is_enabled(feature))
+        self.0
+            .iter()
+            .map(|feature| feature.value.as_str())
+            .find(|feature| !is_enabled(feature))
     }
 }

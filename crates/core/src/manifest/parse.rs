@@ -68,9 +68,9 @@ fn read(decoder: &mut Decoder<'_>, top: &Table<'_>, manifest: &mut Manifest) {
         for (id, value) in stubs.entries() {
             // A table with an error is left out: planning the rest of it would only report
             // consequences, while the other tables should be validated in the same run.
-            let before = decoder.count();
+            let count_before = decoder.count();
             let stub = stub(decoder, id, &value);
-            if let (Some(stub), true) = (stub, decoder.count() == before) {
+            if let (Some(stub), true) = (stub, decoder.count() == count_before) {
                 manifest.stubs.push(stub);
             }
         }
@@ -100,9 +100,9 @@ fn read(decoder: &mut Decoder<'_>, top: &Table<'_>, manifest: &mut Manifest) {
     }
     #[cfg(feature = "tools")]
     if let Some(value) = top.get("toolkit") {
-        let before = decoder.count();
+        let count_before = decoder.count();
         manifest.toolkit = toolkit::toolkit(decoder, &value)
-            .filter(|_| decoder.count() == before)
+            .filter(|_| decoder.count() == count_before)
             .map(|toolkit| Spanned {
                 value: toolkit,
                 span: value.key_span,
@@ -120,26 +120,32 @@ fn stub(decoder: &mut Decoder<'_>, id: &str, value: &Value<'_>) -> Option<Stub> 
         return None;
     }
     let table = decoder.table(value, &fields::keys("stub"))?;
-    let takes = "a version such as \"12\" or \"11.8\"";
-    let header = format!("{takes}, or \"none\"");
+    let version_takes = "a version such as \"12\" or \"11.8\"";
+    let header_takes = format!("{version_takes}, or \"none\"");
     let mut stub = Stub {
         id: Spanned {
             value: id.to_owned(),
             span: value.key_span.clone(),
         },
         majors: checked_strings(decoder, &table, "majors", |major| {
-            let good = !major.contains('.') && Version::parse(major).is_some();
-            (!good).then_some("takes majors such as \"12\"")
+            let is_major = !major.contains('.') && Version::parse(major).is_some();
+            (!is_major).then_some("takes majors such as \"12\"")
         }),
         header_version: version(
             decoder,
             &table,
             "header-version",
-            &header,
+            &header_takes,
             HeaderChoice::parse,
         ),
         required_functions: checked_strings(decoder, &table, "required-functions", |_| None),
-        min_version: version(decoder, &table, "min-version", takes, Version::parse),
+        min_version: version(
+            decoder,
+            &table,
+            "min-version",
+            version_takes,
+            Version::parse,
+        ),
         search_dirs: checked_strings(decoder, &table, "search-dirs", search_dir),
         library_type: LibraryType::default(),
         dlopen_note: DlopenNote::default(),
@@ -185,24 +191,27 @@ fn search_dir(dir: &str) -> Option<&'static str> {
 /// Operating systems and triples. A word that is neither is probably misspelt.
 fn targets(decoder: &mut Decoder<'_>, id: &str, table: &Table<'_>) -> Targets {
     let targets = checked_strings(decoder, table, "targets", |target| {
-        let plain = |b: u8| b.is_ascii_alphanumeric() || b"_-.*".contains(&b);
-        let fine = !target.is_empty() && target.len() <= 100 && target.bytes().all(plain);
-        (!fine).then_some("takes operating systems and target triples")
+        let is_pattern = !target.is_empty()
+            && target.len() <= 100
+            && target
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"_-.*".contains(&byte));
+        (!is_pattern).then_some("takes operating systems and target triples")
     });
-    for one in &targets {
-        let word = one.value.as_str();
+    for target in &targets {
+        let word = target.value.as_str();
         if word.contains(['-', '*']) || fields::SYSTEMS.contains(&word) {
             continue;
         }
         let message = format!("unknown operating system `{word}` in `stub.{id}.targets`");
         let help = match nearest(word, fields::SYSTEMS.iter().copied()) {
-            Some(near) => format!("did you mean `{near}`?"),
+            Some(meant) => format!("did you mean `{meant}`?"),
             None => format!(
                 "known are {}; a target triple may have `*` for any text, such as \"*-linux-gnu\"",
                 join(fields::SYSTEMS, ", ")
             ),
         };
-        decoder.error_with_help(&INVALID_VALUE, one.span.clone(), message, help);
+        decoder.error_with_help(&INVALID_VALUE, target.span.clone(), message, help);
     }
     Targets(targets)
 }
@@ -213,9 +222,12 @@ fn custom(decoder: &mut Decoder<'_>, id: &str, table: &Table<'_>) -> Custom {
             .get("symbols")
             .and_then(|value| path_below(decoder, &value, LIST_HELP)),
         link_names: checked_strings(decoder, table, "link-names", |name| {
-            let good = |b: u8| b.is_ascii_alphanumeric() || b"_-.+".contains(&b);
-            let fine = !name.is_empty() && name.len() <= 200 && name.bytes().all(good);
-            (!fine).then_some("takes names as they follow -l")
+            let is_link_name = !name.is_empty()
+                && name.len() <= 200
+                && name
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || b"_-.+".contains(&byte));
+            (!is_link_name).then_some("takes names as they follow -l")
         }),
         allowed_symbols: checked_strings(decoder, table, "allowed-symbols", |name| {
             (reserved::owner(name) != Some(Owner::Runtime))
@@ -230,10 +242,10 @@ fn custom(decoder: &mut Decoder<'_>, id: &str, table: &Table<'_>) -> Custom {
         .get("fallback")
         .and_then(|value| decoder.table(&value, &fields::keys("stub.fallback")))
     {
-        let status = fallback
+        custom.status = fallback
             .get("status")
-            .and_then(|value| decoder.status(&value));
-        custom.status = status.map(Status::all);
+            .and_then(|value| decoder.status(&value))
+            .map(Status::all);
         let text = fallback
             .get("string")
             .and_then(|value| decoder.string(&value));
@@ -300,7 +312,7 @@ mod tests {
             &format!("{layers}views = {{ a = ['gfx9', 'common'], gfx900 = ['common'] }}\n");
         for field in fields::FIELDS {
             let line = format!("{} = {}", field.name, field.example);
-            let (text, without) = match field.section {
+            let (text, text_without) = match field.section {
                 "" if field.name == "schema" => continue,
                 "" => (format!("schema = 1\n{line}\n"), "schema = 1\n"),
                 "stub" => (format!("{empty}{line}\n"), empty),
@@ -337,23 +349,24 @@ mod tests {
                     _ => (format!("{compiled}{line}\n"), compiled),
                 },
                 "device-link.prebuilt-shared" => {
-                    let other = if field.name == "middle" {
+                    let second = if field.name == "middle" {
                         "final"
                     } else {
                         "middle"
                     };
                     (
-                        format!("{external}prebuilt-shared = {{ {line}, {other} = 'x' }}\n"),
+                        format!("{external}prebuilt-shared = {{ {line}, {second} = 'x' }}\n"),
                         shared,
                     )
                 }
                 section => panic!("no test for section {section}"),
             };
-            let (read, diagnostics) = Manifest::parse("GpuStub.toml", &text);
+            let (manifest, diagnostics) = Manifest::parse("GpuStub.toml", &text);
             assert_eq!(diagnostics, [], "{text}");
             // Examples of defaults cannot differ.
             if ![("stub", "type"), ("stub", "provide")].contains(&(field.section, field.name)) {
-                assert_ne!(read, Manifest::parse("GpuStub.toml", without).0, "{text}");
+                let (manifest_without, _) = Manifest::parse("GpuStub.toml", text_without);
+                assert_ne!(manifest, manifest_without, "{text}");
             }
         }
     }

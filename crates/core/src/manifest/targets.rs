@@ -12,8 +12,9 @@ impl Targets {
     /// Whether the target is one of them.
     pub fn include(&self, target: &Target) -> bool {
         self.0.is_empty()
-            || self.0.iter().any(|one| {
-                one.value == target.os || matches(one.value.as_bytes(), target.triple.as_bytes())
+            || self.0.iter().any(|pattern| {
+                pattern.value == target.os
+                    || matches(pattern.value.as_bytes(), target.triple.as_bytes())
             })
     }
 }
@@ -23,7 +24,7 @@ fn matches(pattern: &[u8], text: &[u8]) -> bool {
     match (pattern, text) {
         ([], []) => true,
         ([b'*', rest @ ..], _) => (0..=text.len()).any(|from| matches(rest, &text[from..])),
-        ([a, rest @ ..], [b, more @ ..]) => a == b && matches(rest, more),
+        ([a, pattern @ ..], [b, text @ ..]) => a == b && matches(pattern, text),
         _ => false,
     }
 }
@@ -34,7 +35,7 @@ mod tests {
 
     #[test]
     fn systems_and_triples_are_matched() {
-        for (targets, triple, expected) in [
+        for (patterns, triple, expected) in [
             (&[][..], "riscv64gc-unknown-linux-gnu", true),
             (&["linux"], "riscv64gc-unknown-linux-gnu", true),
             (&["linux"], "aarch64-linux-android", false),
@@ -49,11 +50,13 @@ mod tests {
             ),
             (&["x86_64-unknown-linux"], "x86_64-unknown-linux-gnu", false),
         ] {
-            let spanned = |text: &&str| Spanned {
-                value: (*text).to_owned(),
-                span: 0..0,
-            };
-            let targets = Targets(targets.iter().map(spanned).collect());
+            let mut targets = Targets::default();
+            for pattern in patterns {
+                targets.0.push(Spanned {
+                    value: (*pattern).to_owned(),
+                    span: 0..0,
+                });
+            }
             let target = Target::from_triple(triple).unwrap();
             assert_eq!(targets.include(&target), expected, "{targets:?} {triple}");
         }

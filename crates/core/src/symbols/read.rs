@@ -37,7 +37,7 @@ struct Reader<'t> {
     text: &'t str,
     list: SymbolList,
     /// Locations of the symbols' names, in the order of the file.
-    places: Vec<Range<usize>>,
+    name_spans: Vec<Range<usize>>,
     /// Whether the symbols are sorted and unique.
     ascending: bool,
     diagnostics: Vec<Diagnostic>,
@@ -56,7 +56,7 @@ fn list(file: &str, text: &str) -> (SymbolList, Vec<Diagnostic>) {
         file,
         text,
         list: SymbolList::default(),
-        places: Vec::new(),
+        name_spans: Vec::new(),
         ascending: true,
         diagnostics: Vec::new(),
     };
@@ -98,18 +98,18 @@ fn lines(text: &str) -> impl Iterator<Item = Word<'_>> {
 /// The words of a line.
 fn words<'t>(line: &Word<'t>) -> impl Iterator<Item = Word<'t>> + use<'t> {
     let Word { text, span } = line.clone();
-    let mut at = 0;
+    let mut end = 0;
     std::iter::from_fn(move || {
-        let rest = &text[at..];
-        let start = at + (rest.len() - rest.trim_start().len());
+        let rest = &text[end..];
+        let start = end + (rest.len() - rest.trim_start().len());
         let word = text[start..]
             .split(char::is_whitespace)
             .next()
-            .filter(|w| !w.is_empty())?;
-        at = start + word.len();
+            .filter(|word| !word.is_empty())?;
+        end = start + word.len();
         Some(Word {
             text: word,
-            span: span.start + start..span.start + at,
+            span: span.start + start..span.start + end,
         })
     })
 }
@@ -123,13 +123,13 @@ impl<'t> Reader<'t> {
     /// Reads the first line; returns whether to continue.
     fn format(&mut self, line: Word<'t>) -> bool {
         let mut words = words(&line);
-        let first = words.next().map_or("", |word| word.text);
+        let format = words.next().map_or("", |word| word.text);
         let version = words.next().map_or("", |word| word.text);
-        if first == FORMAT && version == "1" && words.next().is_none() {
+        if format == FORMAT && version == "1" && words.next().is_none() {
             return true;
         }
-        let number = version.parse::<u32>().ok().filter(|&n| n > 1);
-        let error = if let (FORMAT, Some(number)) = (first, number) {
+        let number = version.parse::<u32>().ok().filter(|&number| number > 1);
+        let error = if let (FORMAT, Some(number)) = (format, number) {
             Diagnostic::error(
                 &UNSUPPORTED_FORMAT,
                 format!("unsupported symbol list format {number}: this gpustub reads format 1"),
@@ -172,7 +172,7 @@ impl<'t> Reader<'t> {
                 line.span.clone(),
                 format!("`{}` without a usable value", name.text),
             );
-        } else if !self.places.is_empty() {
+        } else if !self.name_spans.is_empty() {
             self.error(
                 line.span.clone(),
                 format!("`{}` after the first symbol", name.text),
@@ -195,7 +195,7 @@ impl<'t> Reader<'t> {
                         .list
                         .releases
                         .last()
-                        .is_some_and(|&last| last >= version) =>
+                        .is_some_and(|&previous| previous >= version) =>
                 {
                     self.error(word.span, "the releases are not ascending");
                 }
@@ -226,87 +226,30 @@ impl<'t> Reader<'t> {
             name: name.text.to_owned(),
             ..Symbol::default()
         };
-        let mut seen = [false; ATTRIBUTES.len()];
-        let mut size = None;
+        let mut present = [false; ATTRIBUTES.len()];
+        let mut has_size = false;
         for word in words {
             let (key, value) = match word.text.find('=') {
-                Some(at) => word.text.split_at(at + 1),
+                Some(index) => word.text.split_at(index + 1),
                 None => (word.text, ""),
             };
-            let Some(index) = ATTRIBUTES.iter().position(|a| *a == key) else {
-                let meant = nearest(key, ATTRIBUTES).map(|meant| meant.trim_end_matches('='));
-                let error = self.error(word.span, format!("unknown attribute `{}`", word.text));
-                error.help = Some(match meant {
-                    Some(meant) => format!("did you mean `{meant}`?"),
-                    None => "attributes are kind=, weak, version=, compat, size=, returns= and releases="
-                        .to_owned(),
-                });
-                return;
+            let Some(index) = ATTRIBUTES.iter().position(|attribute| *attribute == key) else {
+                return self.unknown_attribute(word, key);
             };
-            if std::mem::replace(&mut seen[index], true) {
+            if std::mem::replace(&mut present[index], true) {
                 self.error(
                     word.span,
                     format!("a second `{}`", key.trim_end_matches('=')),
                 );
                 return;
             }
-            let fine = match key {
-                "weak" => {
-                    symbol.weak = true;
-                    true
-                }
-                "compat" => {
-                    symbol.compat = true;
-                    true
-                }
-                "kind=" => {
-                    let kind = Kind::NAMES.iter().find(|(name, _)| *name == value);
-                    symbol.kind = kind.map_or(Kind::Function, |(_, kind)| *kind);
-                    kind.is_some()
-                }
-                "version=" => {
-                    symbol.version = Some(value.to_owned());
-                    is_name(value)
-                }
-                "size=" => {
-                    size = value
-                        .parse()
-                        .ok()
-                        .filter(|_| value.bytes().all(|b| b.is_ascii_digit()));
-                    symbol.size = size.unwrap_or(0);
-                    size.is_some()
-                }
-                "returns=" => {
-                    symbol.returns = Returns::parse(value);
-                    symbol.returns.is_some()
-                }
-                _ => match self.ranges(value) {
-                    Some(ranges) => {
-                        symbol.releases = ranges;
-                        true
-                    }
-                    None => false,
-                },
-            };
-            if !fine {
-                let takes = match key {
-                    "kind=" => "one of ifunc, notype, object, tls (a function has no kind=)",
-                    "version=" => "a symbol version such as OPENCL_1.2",
-                    "size=" => "a number of bytes",
-                    "returns=" => {
-                        "one of status, null, string, void, value:N, zeroed-struct:SIZE and \
-                         zeroed-hfa:SIZE; a SIZE is 17 to 65536 bytes, smaller structs are null"
-                    }
-                    _ => {
-                        "ascending releases and ranges such as 11.8,12.0-12.9,13.0- whose ends are \
-                         in @releases"
-                    }
-                };
-                self.error(word.span, format!("`{key}` takes {takes}"));
+            if self.set_attribute(&mut symbol, key, value).is_none() {
+                self.error(word.span, format!("`{key}` takes {}", values_of(key)));
                 return;
             }
+            has_size |= key == "size=";
         }
-        if size.is_some() && !symbol.kind.is_data() {
+        if has_size && !symbol.kind.is_data() {
             self.error(
                 name.span,
                 format!("`{}` is a function and has `size=`", name.text),
@@ -321,17 +264,41 @@ impl<'t> Reader<'t> {
         }
     }
 
+    fn unknown_attribute(&mut self, word: Word<'t>, key: &str) {
+        let meant = nearest(key, ATTRIBUTES).map(|meant| meant.trim_end_matches('='));
+        let error = self.error(word.span, format!("unknown attribute `{}`", word.text));
+        error.help = Some(match meant {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None => "attributes are kind=, weak, version=, compat, size=, returns= and releases="
+                .to_owned(),
+        });
+    }
+
+    /// Sets the attribute of a key among [`ATTRIBUTES`]. `None`: it does not take this value.
+    fn set_attribute(&self, symbol: &mut Symbol, key: &str, value: &str) -> Option<()> {
+        match key {
+            "weak" => symbol.weak = true,
+            "compat" => symbol.compat = true,
+            "kind=" => symbol.kind = Kind::NAMES.iter().find(|(name, _)| *name == value)?.1,
+            "version=" if is_name(value) => symbol.version = Some(value.to_owned()),
+            "size=" if value.bytes().all(|byte| byte.is_ascii_digit()) => {
+                symbol.size = value.parse().ok()?;
+            }
+            "returns=" => symbol.returns = Some(Returns::parse(value)?),
+            "releases=" => symbol.releases = self.ranges(value)?,
+            _ => return None,
+        }
+        Some(())
+    }
+
     /// Ascending ranges without overlaps, whose ends are in `@releases`.
     fn ranges(&self, value: &str) -> Option<Vec<(Version, Version)>> {
-        let known = |text: &str| {
-            Version::parse(text).filter(|version| self.list.releases.binary_search(version).is_ok())
-        };
         let mut ranges: Vec<(Version, Version)> = Vec::new();
-        for part in value.split(',') {
-            let (from, to) = match part.split_once('-') {
-                None => (known(part)?, known(part)?),
-                Some((from, "")) => (known(from)?, *self.list.releases.last()?),
-                Some((from, to)) => (known(from)?, known(to)?),
+        for range in value.split(',') {
+            let (from, to) = match range.split_once('-') {
+                None => (self.release(range)?, self.release(range)?),
+                Some((from, "")) => (self.release(from)?, *self.list.releases.last()?),
+                Some((from, to)) => (self.release(from)?, self.release(to)?),
             };
             if from > to || ranges.last().is_some_and(|(_, end)| *end >= from) {
                 return None;
@@ -341,13 +308,18 @@ impl<'t> Reader<'t> {
         Some(ranges)
     }
 
-    /// Adds a symbol that has been read whole.
-    fn push(&mut self, symbol: Symbol, place: Range<usize>) {
-        if let Some(last) = self.list.symbols.last() {
-            self.ascending &= id(last) < id(&symbol);
+    /// A release of `@releases`.
+    fn release(&self, text: &str) -> Option<Version> {
+        Version::parse(text).filter(|version| self.list.releases.binary_search(version).is_ok())
+    }
+
+    /// Adds a symbol whose line has been read to the end.
+    fn push(&mut self, symbol: Symbol, name_span: Range<usize>) {
+        if let Some(previous) = self.list.symbols.last() {
+            self.ascending &= previous.sort_key() < symbol.sort_key();
         }
         self.list.symbols.push(symbol);
-        self.places.push(place);
+        self.name_spans.push(name_span);
     }
 
     fn finish(mut self) -> (SymbolList, Vec<Diagnostic>) {
@@ -360,37 +332,47 @@ impl<'t> Reader<'t> {
     fn sort(&mut self) {
         let mut unsorted = std::mem::take(&mut self.list.symbols);
         let mut order: Vec<usize> = (0..unsorted.len()).collect();
-        order.sort_by(|&a, &b| id(&unsorted[a]).cmp(&id(&unsorted[b])));
-        let mut last = 0;
-        let mut repeated = 0;
+        order.sort_by(|&a, &b| unsorted[a].sort_key().cmp(&unsorted[b].sort_key()));
+        let mut previous_index = 0;
+        let mut repetitions = 0;
         for index in order {
             let symbol = std::mem::take(&mut unsorted[index]);
-            match self.list.symbols.last() {
-                Some(first) if id(first) == id(&symbol) => repeated += 1,
-                _ => {
-                    self.list.symbols.push(symbol);
-                    last = index;
-                    continue;
-                }
+            let previous = self.list.symbols.last();
+            if previous.is_none_or(|previous| previous.sort_key() != symbol.sort_key()) {
+                self.list.symbols.push(symbol);
+                previous_index = index;
+                continue;
             }
-            if repeated > MAX_ERRORS {
+            repetitions += 1;
+            if repetitions > MAX_ERRORS {
                 continue;
             }
             let version = symbol
                 .version
                 .map_or(String::new(), |version| format!("@{version}"));
             let message = format!("`{}{version}` is listed a second time", symbol.name);
-            let first = line_column(self.text, self.places[last].start).line;
+            let previous_line = line_column(self.text, self.name_spans[previous_index].start).line;
             let error = Diagnostic::error(&DUPLICATE_SYMBOL, message)
-                .with_origin(self.file, self.places[index].clone())
-                .help(format!("remove this line or line {first}"));
+                .with_origin(self.file, self.name_spans[index].clone())
+                .help(format!("remove this line or line {previous_line}"));
             diag::insert(&mut self.diagnostics, error);
-            last = index;
+            previous_index = index;
         }
     }
 }
 
-/// Sort key of a symbol, unique in a list.
-fn id(symbol: &Symbol) -> (&str, Option<&str>) {
-    (&symbol.name, symbol.version.as_deref())
+/// Values that the attribute of a key takes, for messages.
+fn values_of(key: &str) -> &'static str {
+    match key {
+        "kind=" => "one of ifunc, notype, object, tls (a function has no kind=)",
+        "version=" => "a symbol version such as OPENCL_1.2",
+        "size=" => "a number of bytes",
+        "returns=" => {
+            "one of status, null, string, void, value:N, zeroed-struct:SIZE and zeroed-hfa:SIZE; a \
+             SIZE is 17 to 65536 bytes, smaller structs are null"
+        }
+        _ => {
+            "ascending releases and ranges such as 11.8,12.0-12.9,13.0- whose ends are in @releases"
+        }
+    }
 }

@@ -53,7 +53,7 @@ fn functions_are_each_named_once() {
     let list = parse(LIST);
     let names: Vec<_> = list
         .functions()
-        .map(|s| (s.name.as_str(), s.version.as_deref()))
+        .map(|symbol| (symbol.name.as_str(), symbol.version.as_deref()))
         .collect();
     assert_eq!(
         names,
@@ -70,7 +70,10 @@ fn functions_are_each_named_once() {
     );
     let compat = parse("@gpustub-symbols 1\nf version=V2 compat\nf version=V1 compat\n");
     assert_eq!(
-        compat.functions().next().and_then(|s| s.version.as_deref()),
+        compat
+            .functions()
+            .next()
+            .and_then(|symbol| symbol.version.as_deref()),
         Some("V2")
     );
 }
@@ -81,9 +84,9 @@ fn normalised_lists_parse() {
         symbols: ["b", "a", "b"]
             .iter()
             .enumerate()
-            .map(|(i, name)| Symbol {
+            .map(|(index, name)| Symbol {
                 name: (*name).into(),
-                weak: i == 0,
+                weak: index == 0,
                 ..Symbol::default()
             })
             .collect(),
@@ -151,8 +154,8 @@ fn errors_have_the_location_of_the_mistake() {
         let (_, diagnostics) = SymbolList::parse("x", &text);
         let origin = diagnostics[0].origin.as_ref().expect("a place");
         let LineColumn { line, column } = line_column(&text, origin.span.start);
-        let found = format!("{line}:{column} {}", diagnostics[0].message);
-        assert!(found.starts_with(expected), "{body:?}: {found}");
+        let error = format!("{line}:{column} {}", diagnostics[0].message);
+        assert!(error.starts_with(expected), "{body:?}: {error}");
         assert_eq!(diagnostics.len(), 1, "{body:?}: {diagnostics:?}");
     }
 }
@@ -191,11 +194,11 @@ fn a_byte_order_mark_and_crlf_are_accepted() {
     let text = "\u{feff}@gpustub-symbols 1\r\nb\r\na\r\na\r\n";
     let (list, diagnostics) = SymbolList::parse("x", text);
     assert_eq!(list.to_text(), "@gpustub-symbols 1\na\nb\n");
-    let places: Vec<_> = diagnostics
+    let origins: Vec<_> = diagnostics
         .iter()
-        .filter_map(|d| d.origin.as_ref())
+        .filter_map(|diagnostic| diagnostic.origin.as_ref())
         .collect();
-    assert_eq!(places.len(), 1);
-    let LineColumn { line, column } = line_column(text, places[0].span.start);
+    assert_eq!(origins.len(), 1);
+    let LineColumn { line, column } = line_column(text, origins[0].span.start);
     assert_eq!((line, column), (4, 1));
 }

@@ -16,13 +16,11 @@ impl SymbolList {
     /// name and version, a default version wins over a compat one, a function over data and a
     /// strong symbol over a weak one.
     pub fn normalise(&mut self) {
-        fn id(s: &Symbol) -> (&str, Option<&str>) {
-            (&s.name, s.version.as_deref())
-        }
         self.symbols.sort_by(|a, b| {
-            (id(a), a.compat, a.kind, a.weak).cmp(&(id(b), b.compat, b.kind, b.weak))
+            (a.sort_key(), a.compat, a.kind, a.weak).cmp(&(b.sort_key(), b.compat, b.kind, b.weak))
         });
-        self.symbols.dedup_by(|later, first| id(later) == id(first));
+        self.symbols
+            .dedup_by(|later, first| later.sort_key() == first.sort_key());
     }
 }
 
@@ -52,7 +50,7 @@ fn line(text: &mut String, arguments: std::fmt::Arguments<'_>) {
     let _ = writeln!(text, "{arguments}");
 }
 
-fn symbol(text: &mut String, symbol: &Symbol, last: Option<&Version>) {
+fn symbol(text: &mut String, symbol: &Symbol, latest: Option<&Version>) {
     text.push_str(&symbol.name);
     if let Some((name, _)) = Kind::NAMES.iter().find(|(_, kind)| *kind == symbol.kind) {
         let _ = write!(text, " kind={name}");
@@ -72,11 +70,11 @@ fn symbol(text: &mut String, symbol: &Symbol, last: Option<&Version>) {
     if let Some(returns) = &symbol.returns {
         let _ = write!(text, " returns={returns}");
     }
-    for (i, (from, to)) in symbol.releases.iter().enumerate() {
-        text.push_str(if i == 0 { " releases=" } else { "," });
+    for (index, (from, to)) in symbol.releases.iter().enumerate() {
+        text.push_str(if index == 0 { " releases=" } else { "," });
         // Open at the end, so that a new release without changes changes no line.
         let _ = match (from, to) {
-            (from, to) if Some(to) == last => write!(text, "{from}-"),
+            (from, to) if Some(to) == latest => write!(text, "{from}-"),
             (from, to) if from == to => write!(text, "{from}"),
             (from, to) => write!(text, "{from}-{to}"),
         };

@@ -24,13 +24,13 @@ impl Target {
     /// Shapes: `arch-vendor-os[-env]`, and `arch-os-env` as C compilers write it.
     pub fn from_triple(triple: &str) -> Option<Self> {
         let parts: Vec<&str> = triple.split('-').collect();
-        let word = |s: &&str| {
-            !s.is_empty()
-                && s.bytes()
-                    .all(|b| b.is_ascii_alphanumeric() || b"_.".contains(&b))
-        };
-        if !parts.iter().all(word) {
-            return None;
+        for part in &parts {
+            let is_word = part
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"_.".contains(&byte));
+            if part.is_empty() || !is_word {
+                return None;
+            }
         }
         let (arch, vendor, os, env) = match parts[..] {
             [arch, os @ ("linux" | "freebsd"), env] => (arch, "", os, env),
@@ -46,7 +46,7 @@ impl Target {
                 os,
                 ["gnu", "musl"]
                     .into_iter()
-                    .find(|e| env.starts_with(e))
+                    .find(|prefix| env.starts_with(prefix))
                     .unwrap_or(env),
             ),
         };
@@ -89,11 +89,11 @@ mod tests {
             ("../../etc/passwd", None),
             ("a-b-c-d-e", None),
         ] {
-            let read = Target::from_triple(triple).map(|t| {
-                let suffix = if t.crt_static { " static" } else { "" };
-                format!("{} {} {}{suffix}", t.arch, t.os, t.env)
+            let words = Target::from_triple(triple).map(|target| {
+                let suffix = if target.crt_static { " static" } else { "" };
+                format!("{} {} {}{suffix}", target.arch, target.os, target.env)
             });
-            assert_eq!(read.as_deref(), expected, "{triple}");
+            assert_eq!(words.as_deref(), expected, "{triple}");
         }
     }
 
@@ -125,11 +125,11 @@ mod tests {
 
     #[test]
     fn directories_are_those_of_the_architecture() {
-        let local = |triple: &str, dir: &str| {
+        fn local_dir(triple: &str, dir: &str) -> String {
             let target = Target::from_triple(triple).expect("a triple");
             target.local_dir(dir)
-        };
-        let debian = "/usr/lib/{arch}-linux-gnu/nvidia";
+        }
+        let debian_dir = "/usr/lib/{arch}-linux-gnu/nvidia";
         for (triple, expected) in [
             (
                 "x86_64-unknown-linux-gnu",
@@ -149,30 +149,30 @@ mod tests {
                 "/usr/lib/riscv64-linux-gnu/nvidia",
             ),
         ] {
-            assert_eq!(local(triple, debian), expected);
+            assert_eq!(local_dir(triple, debian_dir), expected);
         }
         assert_eq!(
-            local("i686-unknown-linux-gnu", "/usr/lib64/nvidia"),
+            local_dir("i686-unknown-linux-gnu", "/usr/lib64/nvidia"),
             "/usr/lib/nvidia"
         );
-        assert_eq!(local("s390x-unknown-linux-gnu", "/usr/lib64"), "/usr/lib64");
+        assert_eq!(
+            local_dir("s390x-unknown-linux-gnu", "/usr/lib64"),
+            "/usr/lib64"
+        );
     }
 
     /// clCreateBuffer(context, cl_mem_flags of 64 bits, size, host_ptr, errcode_ret).
     #[test]
     fn arguments_of_64_bits_are_two_words() {
-        let word = |triple: &str, argument: u8, wide: &[u8]| {
-            let target = Target::from_triple(triple).expect("a triple");
-            target.argument_word(argument, wide)
-        };
         for (triple, expected) in [
             ("x86_64-unknown-linux-gnu", 4),
             ("s390x-unknown-linux-gnu", 4),
             ("i686-unknown-linux-gnu", 5),
             ("armv7-unknown-linux-gnueabihf", 6), // r0, r2 and r3, the stack
         ] {
-            assert_eq!(word(triple, 4, &[1]), expected, "{triple}");
-            assert_eq!(word(triple, 4, &[]), 4, "{triple}");
+            let target = Target::from_triple(triple).expect("a triple");
+            assert_eq!(target.argument_word(4, &[1]), expected, "{triple}");
+            assert_eq!(target.argument_word(4, &[]), 4, "{triple}");
         }
     }
 }

@@ -51,34 +51,36 @@ impl File {
         }
         for item in line {
             match item {
-                LinkItem::Archive(at) | LinkItem::WholeArchive(at) => {
-                    file.held.insert(at);
+                LinkItem::Archive(library) | LinkItem::WholeArchive(library) => {
+                    file.held.insert(library);
                 }
-                LinkItem::Middle(at) => file.needs.push((at, false)),
-                LinkItem::Final(at) => file.needs.push((at, true)),
+                LinkItem::Middle(library) => file.needs.push((library, false)),
+                LinkItem::Final(library) => file.needs.push((library, true)),
                 LinkItem::Objects | LinkItem::LinkObject | LinkItem::Cudart(_) => {}
             }
         }
         if !r#final {
-            file.host(graph, node.closed, image);
+            file.add_host_code(graph, node.closed, image);
         }
-        let hides =
-            |at: &&NodeId| node.closed || (node.form == NodeForm::Cdylib && file.held.contains(at));
-        file.hidden = file.linked.iter().filter(hides).copied().collect();
+        for &library in &file.linked {
+            if node.closed || (node.form == NodeForm::Cdylib && file.held.contains(&library)) {
+                file.hidden.insert(library);
+            }
+        }
         file
     }
 
-    /// Files that a node's host code needs and opens.
-    fn host(&mut self, graph: &Graph, is_closed: bool, at: NodeId) {
-        for open in &graph[at].opens {
+    /// Adds the files that a node's host code needs and opens.
+    fn add_host_code(&mut self, graph: &Graph, is_closed: bool, id: NodeId) {
+        for open in &graph[id].opens {
             let to = graph.find(&open.to).unwrap();
             self.opens.push((to, open.r#final));
         }
-        for link in &graph[at].links {
+        for link in &graph[id].links {
             let to = graph.find(&link.to).unwrap();
-            let other = &graph[to];
-            if other.form == NodeForm::Static || (is_closed && is_split(other)) {
-                self.host(graph, is_closed, to);
+            let library = &graph[to];
+            if library.form == NodeForm::Static || (is_closed && is_split(library)) {
+                self.add_host_code(graph, is_closed, to);
             } else {
                 self.needs.push((to, false));
             }
@@ -169,22 +171,24 @@ impl Process {
             self.global.extend(&scope);
         }
         let start = self.global.first().copied();
-        for id in new {
-            for &object in &self.loaded[&id].held {
-                let own = self.loaded[&id].hidden.contains(&object).then_some(id);
-                let is_bin = |at: FileId| graph[at.0].form == NodeForm::Bin;
-                // Linkers export what the libraries on the program's command line call.
-                let exports = |at: &FileId| {
-                    let needed = || self.loaded[at].needs.iter();
-                    let is_called = || scope_of(&self.loaded, needed()).contains(&id);
-                    !is_bin(*at) || *at == id || loader.exports || is_called()
+        for caller in new {
+            for &object in &self.loaded[&caller].held {
+                let link = if self.loaded[&caller].hidden.contains(&object) {
+                    Some(caller)
+                } else {
+                    start
+                        .iter()
+                        .chain(&self.global)
+                        .chain(&scope)
+                        .find(|&&id| {
+                            let file = &self.loaded[&id];
+                            file.linked.contains(&object)
+                                && !file.hidden.contains(&object)
+                                && self.exports(graph, id, caller, loader)
+                        })
+                        .copied()
                 };
-                let defines = |at: &&FileId| {
-                    let file = &self.loaded[*at];
-                    file.linked.contains(&object) && !file.hidden.contains(&object) && exports(at)
-                };
-                let mut scopes = start.iter().chain(&self.global).chain(&scope);
-                match own.or_else(|| scopes.find(defines).copied()) {
+                match link {
                     Some(link) => self.called.entry(link).or_default().push(object),
                     None => self.fails = true,
                 }
@@ -193,26 +197,34 @@ impl Process {
         opens
     }
 
+    /// Whether the loader finds functions of a file for this caller.
+    fn exports(&self, graph: &Graph, id: FileId, caller: FileId, loader: Loader) -> bool {
+        graph[id.0].form != NodeForm::Bin
+            || id == caller
+            || loader.exports
+            // Linkers export what the libraries on the program's command line call.
+            || scope_of(&self.loaded, &self.loaded[&id].needs).contains(&caller)
+    }
+
     /// Whether every object is registered: each device link that one has called, all have called once.
     pub fn is_sound(&self) -> bool {
-        let complete = |(link, called): (&FileId, &Vec<NodeId>)| {
-            let all: BTreeSet<NodeId> = called.iter().copied().collect();
-            all == self.loaded[link].linked && all.len() == called.len()
-        };
-        !self.fails && self.called.iter().all(complete)
+        let is_complete = self.called.iter().all(|(link, called)| {
+            let callers: BTreeSet<NodeId> = called.iter().copied().collect();
+            callers == self.loaded[link].linked && callers.len() == called.len()
+        });
+        !self.fails && is_complete
     }
 }
 
 /// Files that are loaded with these.
-fn scope_of<'a>(
-    loaded: &'a BTreeMap<FileId, File>,
-    from: impl Iterator<Item = &'a FileId>,
-) -> BTreeSet<FileId> {
-    let (mut all, mut open) = (BTreeSet::new(), from.copied().collect::<Vec<_>>());
-    while let Some(id) = open.pop() {
-        if all.insert(id) {
-            open.extend(loaded.get(&id).iter().flat_map(|file| &file.needs));
+fn scope_of(loaded: &BTreeMap<FileId, File>, ids: &[FileId]) -> BTreeSet<FileId> {
+    let (mut scope, mut pending) = (BTreeSet::new(), ids.to_vec());
+    while let Some(id) = pending.pop() {
+        if scope.insert(id)
+            && let Some(file) = loaded.get(&id)
+        {
+            pending.extend(&file.needs);
         }
     }
-    all
+    scope
 }

@@ -6,7 +6,7 @@ mod loader;
 use std::collections::BTreeSet;
 
 use gpustub_core::device_link::{Graph, Kind, Link, Node, NodeForm, NodeId, Open, Role, Why, plan};
-use gpustub_core::diag::{Level, has_errors};
+use gpustub_core::diag::{Diagnostic, Level, has_errors};
 use gpustub_core::fuzz;
 use gpustub_core::ids::Id;
 use gpustub_core::manifest::Cudart;
@@ -24,47 +24,50 @@ fn can_be_opened(node: &Node) -> bool {
 }
 
 fn shuffled(mask: u16, count: usize, seed: u64) -> Vec<usize> {
-    let mut chosen: Vec<usize> = (0..count.min(16))
-        .filter(|at| mask >> at & 1 == 1)
+    let mut indices: Vec<usize> = (0..count.min(16))
+        .filter(|index| mask >> index & 1 == 1)
         .collect();
-    chosen.sort_by_key(|at| seed.wrapping_mul(2 * *at as u64 + 1) >> 32);
-    chosen
+    indices.sort_by_key(|index| seed.wrapping_mul(2 * *index as u64 + 1) >> 32);
+    indices
 }
 
 /// A graph without cycles. `opaque`: with closed and prelinked images.
 fn graph(seeds: &[Seed], opaque: bool) -> Graph {
     use NodeForm::{Bin, Cdylib, Plugin, Shared, Static};
     let mut graph = Graph::default();
-    for (at, &(form, rdc, marks, links, opens, seed)) in seeds.iter().enumerate() {
+    for (index, &(form, rdc, marks, links, opens, seed)) in seeds.iter().enumerate() {
         let forms = [
             Static, Static, Static, Shared, Shared, Shared, Bin, Bin, Plugin, Cdylib,
         ];
         let form = forms[usize::from(form) % if opaque { 10 } else { 9 }];
-        let interface = form == Static && marks % 5 == 4;
-        let kind = match (interface, rdc) {
+        let is_interface = form == Static && marks % 5 == 4;
+        let kind = match (is_interface, rdc) {
             (true, _) => Kind::Interface,
             (false, true) => Kind::Rdc,
             (false, false) => Kind::Plain,
         };
-        let mut node = Node::new(format!("n{at}"), kind, form);
+        let mut node = Node::new(format!("n{index}"), kind, form);
         if opaque && form != Static {
             node.closed = marks % 7 == 6;
             node.prelinked = (form == Shared && rdc && marks % 9 == 8).then(Vec::new);
         }
-        for to in shuffled(links, at, seed) {
-            let other = &graph.nodes[to];
-            if !matches!(other.form, Bin | Plugin) {
-                let (to, private) = (other.name.clone(), seed % 3 == 0);
-                node.links.push(Link { to, private });
+        for linked_index in shuffled(links, index, seed) {
+            let linked = &graph.nodes[linked_index];
+            if !matches!(linked.form, Bin | Plugin) {
+                node.links.push(Link {
+                    to: linked.name.clone(),
+                    private: seed % 3 == 0,
+                });
             }
         }
-        for to in shuffled(opens & (opens >> 3), at, seed.rotate_left(20)) {
-            let other = &graph.nodes[to];
+        for opened_index in shuffled(opens & (opens >> 3), index, seed.rotate_left(20)) {
+            let opened = &graph.nodes[opened_index];
             // Two libraries of one image have no order in which they open others.
-            if matches!(form, Bin | Plugin) && can_be_opened(other) {
-                let r#final = is_split(other) && seed % 2 == 0;
-                let to = other.name.clone();
-                node.opens.push(Open { to, r#final });
+            if matches!(form, Bin | Plugin) && can_be_opened(opened) {
+                node.opens.push(Open {
+                    to: opened.name.clone(),
+                    r#final: is_split(opened) && seed % 2 == 0,
+                });
             }
         }
         graph.nodes.push(node);
@@ -84,14 +87,32 @@ fn seeds() -> impl Strategy<Value = Vec<Seed>> {
     vec(seed, 1..14)
 }
 
-fn naive_closure(graph: &Graph, at: NodeId, into: &mut BTreeSet<NodeId>) {
-    for link in &graph[at].links {
+fn naive_closure(graph: &Graph, id: NodeId, closure: &mut BTreeSet<NodeId>) {
+    for link in &graph[id].links {
         let to = graph.find(&link.to).unwrap();
         if graph[to].kind == Kind::Rdc {
-            into.insert(to);
+            closure.insert(to);
         }
-        naive_closure(graph, to, into);
+        naive_closure(graph, to, closure);
     }
+}
+
+/// Whether a process may start with a library, or open it, without a program of the graph.
+fn is_terminal_library(node: &Node) -> bool {
+    node.closed || matches!(node.form, NodeForm::Plugin | NodeForm::Cdylib)
+}
+
+fn names<'g>(graph: &'g Graph, ids: &[NodeId]) -> Vec<&'g str> {
+    ids.iter().map(|&id| graph[id].name.as_str()).collect()
+}
+
+fn sorted_codes(diagnostics: &[Diagnostic]) -> Vec<&'static str> {
+    let mut codes: Vec<&str> = diagnostics
+        .iter()
+        .map(|diagnostic| diagnostic.code.id)
+        .collect();
+    codes.sort_unstable();
+    codes
 }
 
 proptest! {
@@ -103,29 +124,31 @@ proptest! {
     fn each_object_has_one_device_link_or_the_graph_is_rejected(seeds in seeds()) {
         let graph = graph(&seeds, true);
         let (plan, diagnostics) = plan(&graph);
-        let links = graph.nodes.iter().flat_map(|node| &node.links);
-        let linked: BTreeSet<&str> = links.map(|link| link.to.as_str()).collect();
-        let mut led_to = linked.clone();
+        let linked: BTreeSet<&str> = graph
+            .nodes
+            .iter()
+            .flat_map(|node| &node.links)
+            .map(|link| link.to.as_str())
+            .collect();
+        let mut used = linked.clone();
         for node in &graph.nodes {
-            led_to.extend(node.opens.iter().map(|open| open.to.as_str()));
+            used.extend(node.opens.iter().map(|open| open.to.as_str()));
         }
+        let mut orders = vec![Order::Declared, Order::Reversed];
+        orders.extend((2..graph.nodes.len()).map(Order::First));
         let (mut runs, mut fails) = (true, false);
         let mut processes = String::new();
-        let is_terminal = |node: &Node| {
-            node.closed || matches!(node.form, NodeForm::Plugin | NodeForm::Cdylib)
-        };
-        for at in graph.ids() {
-            let node = &graph[at];
-            let alone = is_terminal(node) && !led_to.contains(node.name.as_str());
-            if node.form != NodeForm::Bin && !alone {
+        for id in graph.ids() {
+            let node = &graph[id];
+            let is_unused = is_terminal_library(node) && !used.contains(node.name.as_str());
+            if node.form != NodeForm::Bin && !is_unused {
                 continue;
             }
-            let others = (2..graph.nodes.len()).map(Order::First);
-            for order in [Order::Declared, Order::Reversed].into_iter().chain(others) {
+            for &order in &orders {
                 for variant in 0..4 {
                     let (exports, global) = (variant & 1 == 1, variant & 2 == 2);
                     let loader = Loader { exports, global, order };
-                    let process = Process::run(&plan, &graph, at, loader);
+                    let process = Process::run(&plan, &graph, id, loader);
                     if !process.is_sound() {
                         fails = true;
                         runs &= order != Order::Declared;
@@ -136,11 +159,11 @@ proptest! {
         }
         // Cdylibs that only a library links are checked alone as well; that can only add errors.
         let is_checked_alone = graph.nodes.iter().any(|node| {
-            is_terminal(node) && linked.contains(node.name.as_str())
+            is_terminal_library(node) && linked.contains(node.name.as_str())
         });
-        let shown = format!("{}{}{diagnostics:?}\n{processes}", graph.to_text(), plan.to_text());
-        prop_assert!(runs || has_errors(&diagnostics), "{shown}");
-        prop_assert!(is_checked_alone || fails || !has_errors(&diagnostics), "{shown}");
+        let report = format!("{}{}{diagnostics:?}\n{processes}", graph.to_text(), plan.to_text());
+        prop_assert!(runs || has_errors(&diagnostics), "{report}");
+        prop_assert!(is_checked_alone || fails || !has_errors(&diagnostics), "{report}");
     }
 
     /// Builds plan a program for all images of a package, which may be a cdylib.
@@ -155,10 +178,10 @@ proptest! {
         let mut program = Node::new("program", Kind::Plain, NodeForm::Bin);
         program.links = known.into_iter().map(|to| Link { to, private: false }).collect();
         graph.nodes.push(program);
-        let at = NodeId::from_index(graph.nodes.len() - 1);
+        let id = NodeId::from_index(graph.nodes.len() - 1);
         let [bin, mut cdylib] = [NodeForm::Bin, NodeForm::Cdylib].map(|form| {
-            graph.nodes[at.index()].form = form;
-            plan(&graph).0.planned(at)
+            graph.nodes[id.index()].form = form;
+            plan(&graph).0.planned(id)
         });
         if let (Role::OwnLink(_), Role::OwnLink(Why::Closed)) = (&bin.role, &cdylib.role) {
             cdylib.role = bin.role.clone();
@@ -171,27 +194,27 @@ proptest! {
         let graph = graph(&seeds, false);
         let (plan, _) = plan(&graph);
         for planned in plan.all() {
-            let at = planned.node;
-            let linked = matches!(planned.role, Role::Split | Role::OwnLink(_));
+            let id = planned.node;
+            let has_link = matches!(planned.role, Role::Split | Role::OwnLink(_));
             let mut closure = BTreeSet::new();
-            naive_closure(&graph, at, &mut closure);
+            naive_closure(&graph, id, &mut closure);
             if let Role::UseFinal(top) = planned.role {
                 prop_assert_eq!(&plan.inputs(top).into_iter().collect::<BTreeSet<_>>(), &closure);
             }
-            if !linked {
+            if !has_link {
                 prop_assert_eq!(&planned.inputs, &Vec::new());
                 continue;
             }
-            if graph[at].kind == Kind::Rdc {
-                closure.insert(at);
+            if graph[id].kind == Kind::Rdc {
+                closure.insert(id);
             }
             let inputs: BTreeSet<NodeId> = planned.inputs.iter().copied().collect();
             prop_assert_eq!(inputs.len(), planned.inputs.len(), "each once");
             prop_assert_eq!(&inputs, &closure);
-            for (place, &input) in planned.inputs.iter().enumerate() {
+            for (index, &input) in planned.inputs.iter().enumerate() {
                 let mut below = BTreeSet::new();
                 naive_closure(&graph, input, &mut below);
-                prop_assert!(planned.inputs[..place].iter().all(|before| !below.contains(before)));
+                prop_assert!(planned.inputs[..index].iter().all(|earlier| !below.contains(earlier)));
             }
         }
     }
@@ -199,30 +222,21 @@ proptest! {
     #[test]
     fn order_is_that_of_declared_links_whatever_the_numbers(seeds in seeds(), turn in any::<u64>()) {
         let graph = graph(&seeds, true);
-        let mut other = graph.clone();
-        other.nodes.sort_by_key(|node| {
+        let mut reordered = graph.clone();
+        reordered.nodes.sort_by_key(|node| {
             let number: u64 = node.name[1..].parse().unwrap();
             turn.wrapping_mul(2 * number + 1) >> 20
         });
-        let (one, found) = plan(&graph);
-        let (two, again) = plan(&other);
-        let names = |graph: &Graph, nodes: &[NodeId]| -> Vec<String> {
-            nodes.iter().map(|&at| graph[at].name.clone()).collect()
-        };
-        for at in graph.ids() {
-            let node = &graph[at];
-            let moved = other.find(&node.name).unwrap();
-            let (a, b) = (one.planned(at), two.planned(moved));
-            prop_assert_eq!(names(&graph, &a.inputs), names(&other, &b.inputs));
-            prop_assert_eq!(one.summary(&a), two.summary(&b));
-            prop_assert_eq!(one.explain(at), two.explain(moved));
+        let (plan_a, diagnostics_a) = plan(&graph);
+        let (plan_b, diagnostics_b) = plan(&reordered);
+        for id_a in graph.ids() {
+            let id_b = reordered.find(&graph[id_a].name).unwrap();
+            let (a, b) = (plan_a.planned(id_a), plan_b.planned(id_b));
+            prop_assert_eq!(names(&graph, &a.inputs), names(&reordered, &b.inputs));
+            prop_assert_eq!(plan_a.summary(&a), plan_b.summary(&b));
+            prop_assert_eq!(plan_a.explain(id_a), plan_b.explain(id_b));
         }
-        let count = |found: &[gpustub_core::diag::Diagnostic]| {
-            let mut codes: Vec<&str> = found.iter().map(|found| found.code.id).collect();
-            codes.sort_unstable();
-            codes
-        };
-        prop_assert_eq!(count(&found), count(&again));
+        prop_assert_eq!(sorted_codes(&diagnostics_a), sorted_codes(&diagnostics_b));
     }
 
     #[test]
@@ -235,10 +249,12 @@ proptest! {
             node.symbols = vec!["_Z1fv".to_owned(); usize::from(more >> 3 & 3)];
             node.version_of = (more & 32 != 0).then(|| "x".to_owned());
         }
-        let (mut again, diagnostics) = Graph::parse("x", &graph.to_text());
-        again.nodes.iter_mut().for_each(|node| node.origin = None);
+        let (mut parsed, diagnostics) = Graph::parse("x", &graph.to_text());
+        for node in &mut parsed.nodes {
+            node.origin = None;
+        }
         prop_assert_eq!(diagnostics, []);
-        prop_assert_eq!(again, graph);
+        prop_assert_eq!(parsed, graph);
     }
 
     #[test]
@@ -247,35 +263,48 @@ proptest! {
     }
 }
 
-/// Graphs on which a recursive walk, or a walk along each path, would not terminate.
-#[test]
-fn large_graphs_are_planned() {
-    const COUNT: usize = 10_000;
-    let link = |at: usize| Link {
-        to: format!("n{at}"),
+/// Number of nodes of a graph on which a recursive walk, or a walk along each path, would not terminate.
+const COUNT: usize = 10_000;
+
+fn link(index: usize) -> Link {
+    Link {
+        to: format!("n{index}"),
         private: false,
-    };
-    let chain = |at: usize| at.checked_sub(1).map(link).into_iter().collect();
-    // Each layer of two is linked with both nodes of the layer below: 2^5000 paths.
-    let ladder = |at: usize| match at / 2 {
+    }
+}
+
+fn chain(index: usize) -> Vec<Link> {
+    index.checked_sub(1).map(link).into_iter().collect()
+}
+
+/// Each layer of two is linked with both nodes of the layer below: 2^5000 paths.
+fn ladder(index: usize) -> Vec<Link> {
+    match index / 2 {
         0 => Vec::new(),
         layer => vec![link(2 * layer - 2), link(2 * layer - 1)],
-    };
-    let wide = |_: usize| Vec::new();
-    let shapes: [&dyn Fn(usize) -> Vec<Link>; 3] = [&chain, &ladder, &wide];
-    for (shape, links) in shapes.iter().enumerate() {
+    }
+}
+
+#[test]
+fn large_graphs_are_planned() {
+    /// Links of the node of this number.
+    type Links = fn(usize) -> Vec<Link>;
+    let links_of_all: Vec<Link> = (0..COUNT - 1).map(link).collect();
+    let shapes: [(Links, Vec<Link>); 3] = [
+        (chain, vec![link(COUNT - 2)]),
+        (ladder, links_of_all.clone()),
+        (|_| Vec::new(), links_of_all),
+    ];
+    for (links, program_links) in shapes {
         for form in [NodeForm::Static, NodeForm::Shared] {
             let mut graph = Graph::default();
-            for at in 0..COUNT - 1 {
-                let mut node = Node::new(format!("n{at}"), Kind::Rdc, form);
-                node.links = links(at);
+            for index in 0..COUNT - 1 {
+                let mut node = Node::new(format!("n{index}"), Kind::Rdc, form);
+                node.links = links(index);
                 graph.nodes.push(node);
             }
             let mut program = Node::new("exe", Kind::Plain, NodeForm::Bin);
-            program.links = match shape {
-                0 => vec![link(COUNT - 2)],
-                _ => (0..COUNT - 1).map(link).collect(),
-            };
+            program.links.clone_from(&program_links);
             graph.nodes.push(program);
             let (plan, diagnostics) = plan(&graph);
             assert_eq!(diagnostics, []);
@@ -286,26 +315,31 @@ fn large_graphs_are_planned() {
             }
         }
     }
-    // Many programs over one chain, each with a device link over all of it; many plugins, all with
-    // one more.
+}
+
+/// Many programs over one chain, each with a device link over all of it; many plugins, all with one
+/// more.
+#[test]
+fn many_images_over_one_chain_are_planned() {
     for (form, kind) in [(NodeForm::Bin, Kind::Plain), (NodeForm::Plugin, Kind::Rdc)] {
         let mut graph = Graph::default();
-        for at in 0..COUNT / 10 {
-            let mut node = Node::new(format!("n{at}"), Kind::Rdc, NodeForm::Static);
-            node.links = chain(at);
+        for index in 0..COUNT / 10 {
+            let mut node = Node::new(format!("n{index}"), Kind::Rdc, NodeForm::Static);
+            node.links = chain(index);
             graph.nodes.push(node);
         }
-        for at in 0..COUNT / 10 {
-            let mut node = Node::new(format!("p{at}"), kind, form);
+        for index in 0..COUNT / 10 {
+            let mut node = Node::new(format!("p{index}"), kind, form);
             node.links = vec![link(COUNT / 10 - 1)];
             graph.nodes.push(node);
         }
         let mut host = Node::new("host", Kind::Plain, NodeForm::Bin);
         if form == NodeForm::Plugin {
-            let (to, r#final) = (String::new(), false);
-            host.opens = vec![Open { to, r#final }; COUNT / 10];
-            for (at, open) in host.opens.iter_mut().enumerate() {
-                open.to = format!("p{at}");
+            for index in 0..COUNT / 10 {
+                host.opens.push(Open {
+                    to: format!("p{index}"),
+                    r#final: false,
+                });
             }
         }
         graph.nodes.push(host);
@@ -313,11 +347,14 @@ fn large_graphs_are_planned() {
         // One error concerns all of them, and is reported once.
         assert_eq!(diagnostics.len(), usize::from(form == NodeForm::Plugin));
     }
-    // A cycle through all nodes.
+}
+
+#[test]
+fn a_cycle_through_all_nodes_is_one_error() {
     let mut graph = Graph::default();
-    for at in 0..COUNT {
-        let mut node = Node::new(format!("n{at}"), Kind::Rdc, NodeForm::Static);
-        node.links = vec![link((at + 1) % COUNT)];
+    for index in 0..COUNT {
+        let mut node = Node::new(format!("n{index}"), Kind::Rdc, NodeForm::Static);
+        node.links = vec![link((index + 1) % COUNT)];
         graph.nodes.push(node);
     }
     let (plan, diagnostics) = plan(&graph);

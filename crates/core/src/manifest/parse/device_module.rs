@@ -3,7 +3,7 @@
 use crate::by_name::ByName;
 use crate::decode::{Decoder, Table};
 use crate::diag::{INVALID_VALUE, MISSING_KEY};
-use crate::gpu_arch::{Arch, ArchKind};
+use crate::gpu_arch::ArchKind;
 use crate::manifest::device_module::variable;
 use crate::manifest::{DeviceCode, DeviceLink, DeviceModule, ModuleFormat};
 
@@ -17,10 +17,10 @@ pub(super) const ARCHS_HELP: &str = "write the GPUs that it is compiled for, suc
                                      [\"sm_80\", \"sm_90\", \"compute_90\"]";
 
 /// Keys of modules only.
-const OF_MODULES: [&str; 2] = ["format", "separable"];
+const MODULE_KEYS: [&str; 2] = ["format", "separable"];
 
-/// Keys that modules do not have, with what to do instead.
-const OF_LIBRARIES: [(&str, &str); 3] = [
+/// Keys that modules do not have, with the help for them.
+const LIBRARY_KEYS: [(&str, &str); 3] = [
     (
         "prebuilt",
         "declare the archive in a table of its own, and name it in `requires`",
@@ -48,7 +48,7 @@ pub(super) fn settings(
     is_module: bool,
 ) -> Option<Settings> {
     if !is_module {
-        for value in OF_MODULES.iter().filter_map(|key| table.get(key)) {
+        for value in MODULE_KEYS.iter().filter_map(|key| table.get(key)) {
             let message = format!("`{}` requires `type = \"module\"`", value.name);
             let help = "write type = \"module\", or remove it: libraries are relocatable code, which \
                         programs are linked with";
@@ -56,16 +56,18 @@ pub(super) fn settings(
         }
         return None;
     }
-    for (key, help) in OF_LIBRARIES {
+    for (key, help) in LIBRARY_KEYS {
         if let Some(value) = table.get(key) {
             let message = format!("`{}` in a table with `type = \"module\"`", value.name);
             decoder.error_with_help(&INVALID_VALUE, value.key_span, message, help);
         }
     }
-    let format = table.get("format");
-    let format = format.and_then(|value| decoder.one_of(&value, &FORMATS));
-    let separable = table.get("separable");
-    let separable = separable.and_then(|value| decoder.boolean(&value));
+    let format = table
+        .get("format")
+        .and_then(|value| decoder.one_of(&value, &FORMATS));
+    let separable = table
+        .get("separable")
+        .and_then(|value| decoder.boolean(&value));
     Some(Settings {
         format: format.unwrap_or_default(),
         separable: separable.unwrap_or(true),
@@ -83,7 +85,7 @@ impl Settings {
 
     /// Rejects sources and architectures that the file cannot be made of.
     pub(super) fn check(&self, decoder: &mut Decoder<'_>, table: &Table<'_>, library: &DeviceLink) {
-        let (name, of) = (&table.name, &library.name.span);
+        let (name, name_span) = (&table.name, &library.name.span);
         if matches!(library.code, DeviceCode::Headers) {
             if library.requires.is_empty() || !self.separable {
                 let message = format!("`{name}` has no `sources`");
@@ -92,11 +94,11 @@ impl Settings {
                 } else {
                     "write sources = [\"cuda/*.cu\"]: each becomes a module"
                 };
-                decoder.error_with_help(&MISSING_KEY, of.clone(), message, help);
+                decoder.error_with_help(&MISSING_KEY, name_span.clone(), message, help);
             }
             if table.get("archs").is_none() {
                 let message = format!("`{name}` has no `archs`");
-                decoder.error_with_help(&MISSING_KEY, of.clone(), message, ARCHS_HELP);
+                decoder.error_with_help(&MISSING_KEY, name_span.clone(), message, ARCHS_HELP);
             }
         }
         if let Some(value) = table.get("cudadevrt").filter(|_| library.cudadevrt)
@@ -111,10 +113,39 @@ impl Settings {
                 format!("`{name}` has `format = \"ptx\"`, and a device link makes no PTX");
             let help = "write separable = false: each source becomes a module, without functions of \
                         other files";
-            let span = table.get("format").map_or(of.clone(), |value| value.span);
+            let span = table
+                .get("format")
+                .map_or(name_span.clone(), |value| value.span);
             return decoder.error_with_help(&INVALID_VALUE, span, message, help);
         }
-        let wrong = |kind: ArchKind| match (kind, self.separable, self.format) {
+        self.check_archs(decoder, name, library);
+    }
+
+    fn check_archs(&self, decoder: &mut Decoder<'_>, name: &str, library: &DeviceLink) {
+        for arch in &library.archs {
+            if let Some((problem, help)) = self.arch_problem(arch.value.kind) {
+                let message = format!("`{name}.archs`: \"{}\" is {problem}", arch.value);
+                decoder.error_with_help(&INVALID_VALUE, arch.span.clone(), message, help);
+                return;
+            }
+        }
+        if self.format == ModuleFormat::Fatbin {
+            return;
+        }
+        // `sm_80` and `lto_80` are code for one architecture.
+        let mut archs = library.archs.iter();
+        let first = archs.next().map(|arch| arch.value.as_kind(ArchKind::Real));
+        if let Some(second) = archs.find(|arch| Some(arch.value.as_kind(ArchKind::Real)) != first) {
+            let word = self.format.word();
+            let message = format!("`{name}.archs`: a {word} is for one architecture");
+            let help = "use the default format, \"fatbin\", or a table for each architecture";
+            decoder.error_with_help(&INVALID_VALUE, second.span.clone(), message, help);
+        }
+    }
+
+    /// Reason why the file cannot have code of this kind, and the help for it.
+    fn arch_problem(&self, kind: ArchKind) -> Option<(&'static str, &'static str)> {
+        match (kind, self.separable, self.format) {
             (ArchKind::Virtual, true, _) => Some((
                 "PTX, which a device link cannot keep",
                 "remove it, or write separable = false",
@@ -132,50 +163,34 @@ impl Settings {
                 "name a `compute_` architecture, or remove `format`",
             )),
             _ => None,
-        };
-        for arch in &library.archs {
-            if let Some((what, help)) = wrong(arch.value.kind) {
-                let message = format!("`{name}.archs`: \"{}\" is {what}", arch.value);
-                decoder.error_with_help(&INVALID_VALUE, arch.span.clone(), message, help);
-                return;
-            }
-        }
-        let mut others = library.archs.iter().skip(1);
-        // `sm_80` and `lto_80` are code for one architecture.
-        let real = |arch: Arch| arch.as_kind(ArchKind::Real);
-        let first = library.archs.first().map(|arch| real(arch.value));
-        let other = others.find(|arch| Some(real(arch.value)) != first);
-        if let (Some(other), true) = (other, self.format != ModuleFormat::Fatbin) {
-            let word = self.format.word();
-            let message = format!("`{name}.archs`: a {word} is for one architecture");
-            let help = "use the default format, \"fatbin\", or a table for each architecture";
-            decoder.error_with_help(&INVALID_VALUE, other.span.clone(), message, help);
         }
     }
 }
 
 /// Rejects requirements of modules, and modules with one variable.
 pub(super) fn check(decoder: &mut Decoder<'_>, links: &[DeviceLink], modules: &[DeviceModule]) {
-    let all = links.iter().chain(modules.iter().map(|one| &one.library));
-    for table in all {
-        for name in &table.requires {
-            if modules.iter().all(|module| module.name() != name.value) {
+    for table in links
+        .iter()
+        .chain(modules.iter().map(|module| &module.library))
+    {
+        for required in &table.requires {
+            if modules.iter().all(|module| module.name() != required.value) {
                 continue;
             }
             let message = format!(
                 "`device-link.{}.requires`: `{}` is a module, which nothing can be linked with",
-                table.name.value, name.value
+                table.name.value, required.value
             );
             let help = "move what both need into a library (`type = \"static\"`), and require that";
-            decoder.error_with_help(&INVALID_VALUE, name.span.clone(), message, help);
+            decoder.error_with_help(&INVALID_VALUE, required.span.clone(), message, help);
         }
     }
     let mut variables = ByName::new();
     for module in modules {
         let name = module.name();
-        if let Some(other) = variables.insert(&variable(name), name) {
+        if let Some(previous) = variables.insert(&variable(name), name) {
             let message =
-                format!("`device-link.{name}` and `device-link.{other}` have one variable");
+                format!("`device-link.{name}` and `device-link.{previous}` have one variable");
             let help = "rename one: in the variable's name `-` is `_`";
             let span = module.library.name.span.clone();
             decoder.error_with_help(&INVALID_VALUE, span, message, help);

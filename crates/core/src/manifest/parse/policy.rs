@@ -33,11 +33,9 @@ pub(super) fn policy(decoder: &mut Decoder<'_>, value: &Value<'_>) -> Policy {
         }
     }
     if let Some(value) = table.get("allow") {
-        let list = decoder.list(&value, "a list of tables: [[policy.allow]]");
-        policy.allow = list
-            .iter()
-            .filter_map(|value| allow(decoder, value))
-            .collect();
+        for element in decoder.list(&value, "a list of tables: [[policy.allow]]") {
+            policy.allow.extend(allow(decoder, &element));
+        }
     }
     policy
 }
@@ -47,8 +45,8 @@ fn allow(decoder: &mut Decoder<'_>, value: &Value<'_>) -> Option<Allow> {
     let rule = decoder.required(&table, "rule", &value.span);
     let reason = decoder.required(&table, "reason", &value.span);
     let path = table.get("path").and_then(|value| decoder.string(&value));
-    let day = "a day such as \"2027-01-31\"";
-    let until = version(decoder, &table, "until", day, Date::parse);
+    let takes = "a day such as \"2027-01-31\"";
+    let until = version(decoder, &table, "until", takes, Date::parse);
     let reason = decoder.string(&reason?)?;
     if reason.value.trim().is_empty() {
         let message = "`policy.allow.reason` is empty";

@@ -12,20 +12,27 @@ const TOOLKIT_HELP: &str =
 /// Default path.
 const TOOLKIT_PATH: &str = "gpustub-toolkit";
 
+/// What `cuda` and `hip` take, for messages.
+const RELEASE_TAKES: &str = "a release such as \"12.8\"";
+
+/// A release has a major and a minor number: build scripts compare both.
+fn release(text: &str) -> Option<Version> {
+    Version::parse(text).filter(|_| text.contains('.'))
+}
+
 pub(super) fn toolkit(decoder: &mut Decoder<'_>, value: &Value<'_>) -> Option<Toolkit> {
     let table = decoder.table(value, &fields::keys("toolkit"))?;
-    // A release has a major and a minor number: build scripts compare both.
-    let release = |text: &str| Version::parse(text).filter(|_| text.contains('.'));
-    let takes = "a release such as \"12.8\"";
-    let path = table
+    let declared_path = table
         .get("path")
         .and_then(|value| path_below(decoder, &value, TOOLKIT_HELP));
-    let path = path.as_ref().map_or(TOOLKIT_PATH, |path| &path.value);
+    let path = declared_path
+        .as_ref()
+        .map_or(TOOLKIT_PATH, |path| &path.value);
     let force = table.get("force").and_then(|value| decoder.boolean(&value));
     Some(Toolkit {
         path: path.trim_end_matches('/').to_owned(),
-        cuda: version(decoder, &table, "cuda", takes, release),
-        hip: version(decoder, &table, "hip", takes, release),
+        cuda: version(decoder, &table, "cuda", RELEASE_TAKES, release),
+        hip: version(decoder, &table, "hip", RELEASE_TAKES, release),
         force: force.unwrap_or(false),
         override_build_scripts: checked_strings(decoder, &table, "override-build-scripts", |_| {
             None

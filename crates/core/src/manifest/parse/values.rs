@@ -6,23 +6,23 @@ use crate::diag::INVALID_VALUE;
 use crate::manifest::RequiredFeatures;
 use crate::spanned::Spanned;
 
-/// A list of different strings; `wrong` describes the error of an element.
+/// A list of different strings; `validate` returns the problem of an element.
 pub fn checked_strings(
     decoder: &mut Decoder<'_>,
     table: &Table<'_>,
     key: &str,
-    wrong: fn(&str) -> Option<&'static str>,
+    validate: fn(&str) -> Option<&'static str>,
 ) -> Vec<Spanned<String>> {
     let Some(value) = table.get(key) else {
         return Vec::new();
     };
     let mut strings: Vec<Spanned<String>> = Vec::new();
-    let mut seen = ByName::new();
+    let mut previous = ByName::new();
     for string in decoder.strings(&value) {
-        let problem = if seen.insert(&string.value, ()).is_some() {
+        let problem = if previous.insert(&string.value, ()).is_some() {
             Some("names it twice")
         } else {
-            wrong(&string.value)
+            validate(&string.value)
         };
         match problem {
             None => strings.push(string),
