@@ -205,7 +205,11 @@ fn oversized_file(package: &Package, findings: &mut Findings) {
                 package.size >> 20
             );
             let help = "leave out libraries that other packages ship, or request a higher limit from the index";
-            findings.at(&OVERSIZED_FILE, package.location_of(""), message, help);
+            findings.push(
+                OVERSIZED_FILE
+                    .finding(package.location_of(""), message)
+                    .help(help),
+            );
         }
     }
 }
