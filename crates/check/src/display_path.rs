@@ -5,8 +5,8 @@ pub(crate) fn printable(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for c in String::from_utf8_lossy(bytes).chars() {
         // U+200E, U+200F, U+202A to U+202E and U+2066 to U+2069 change the direction.
-        let turns = matches!(c, '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-        if c.is_control() || turns {
+        let changes_direction = matches!(c, '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        if c.is_control() || changes_direction {
             text.extend(c.escape_default())
         } else {
             text.push(c)

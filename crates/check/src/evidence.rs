@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use gpustub_core::library::Library;
-use gpustub_image::{ImageFacts, Import};
+use gpustub_image::ImageFacts;
 
 use crate::gpu_file::{gpu_file, is_vendor_file, names_gpu_file};
 use crate::package::Image;
@@ -25,42 +25,47 @@ const IMPLIB: &str = "implib-gen: ";
 
 /// Whether a string identifies a GPU library or a user of one.
 pub fn is_kept(text: &str) -> bool {
-    is_gpustubs(text) || CUDART.contains(&text) || names_gpu_file(text)
+    is_run_time_message(text) || CUDART.contains(&text) || names_gpu_file(text)
 }
 
 /// Whether a string is the run time's message with its continuation. In Rust or Go programs that only
 /// contain the mark, such as this one, other strings follow it.
-fn is_gpustubs(text: &str) -> bool {
-    let rest = text.strip_prefix(GPUSTUB);
-    rest.is_some_and(|rest| rest.starts_with("name["))
+fn is_run_time_message(text: &str) -> bool {
+    text.strip_prefix(GPUSTUB)
+        .is_some_and(|rest| rest.starts_with("name["))
 }
 
 /// The file names, without directories, by which an image may open GPU libraries that also have longer
 /// names, unless another string extends them: `libcuda.so` is not one if `libcuda.so.1` or
 /// `/lib/libcuda.so.%d` is in the image. Empty for vendors' images, which know each other's names.
 pub fn dlopen_candidates<'a>(facts: &'a ImageFacts, file: &str) -> Vec<&'a str> {
-    let vendors = is_vendor_file(file) || facts.link.soname.as_deref().is_some_and(is_vendor_file);
-    if vendors || !opens_libraries(facts) {
+    let is_vendor =
+        is_vendor_file(file) || facts.link.soname.as_deref().is_some_and(is_vendor_file);
+    if is_vendor || !opens_libraries(facts) {
         return Vec::new();
     }
-    let has_longer = |name: &str| {
-        let library = gpu_file(name).filter(|gpu| !gpu.hashed)?.library?;
-        longer_load_name(library, name)
-    };
-    let names = facts.strings.iter().map(String::as_str);
-    let names = names.filter(|name| has_longer(name).is_some());
-    names
-        .filter(|name| {
-            let longer = format!("{name}.");
-            !facts.strings.iter().any(|text| text.contains(&longer))
-        })
-        .collect()
+    let mut candidates = Vec::new();
+    for name in &facts.strings {
+        let gpu = gpu_file(name).filter(|gpu| !gpu.hashed);
+        let Some(library) = gpu.and_then(|gpu| gpu.library) else {
+            continue;
+        };
+        let longer = format!("{name}.");
+        if longer_load_name(library, name).is_some()
+            && !facts.strings.iter().any(|text| text.contains(&longer))
+        {
+            candidates.push(name.as_str());
+        }
+    }
+    candidates
 }
 
 /// Whether the image imports a function that opens libraries.
 pub fn opens_libraries(facts: &ImageFacts) -> bool {
-    let opens = |import: &Import| matches!(import.name.as_str(), "dlopen" | "dlmopen");
-    facts.imports.iter().any(opens)
+    facts
+        .imports
+        .iter()
+        .any(|import| matches!(import.name.as_str(), "dlopen" | "dlmopen"))
 }
 
 /// Names by which an image may open GPU libraries.
@@ -68,16 +73,24 @@ pub fn opened_names<'a>(image: &Image<'a>) -> Vec<&'a String> {
     if !opens_libraries(image.facts) {
         return Vec::new();
     }
-    let strings = image.facts.strings.iter();
-    strings.filter(|text| gpu_file(text).is_some()).collect()
+    image
+        .facts
+        .strings
+        .iter()
+        .filter(|text| gpu_file(text).is_some())
+        .collect()
 }
 
 /// The load name of a library that begins with this name and a dot.
 pub fn longer_load_name(library: &'static Library, name: &str) -> Option<&'static str> {
     let longer = format!("{name}.");
-    let names = library.load_names.get("linux").into_iter().flatten();
-    let mut names = names.map(|name| name.name.as_str());
-    names.find(|load| load.starts_with(&longer))
+    library
+        .load_names
+        .get("linux")
+        .into_iter()
+        .flatten()
+        .map(|load_name| load_name.name.as_str())
+        .find(|load_name| load_name.starts_with(&longer))
 }
 
 /// Whether the image is a vendor's, by its file name, or by its soname if the file was renamed.
@@ -95,13 +108,17 @@ pub fn image_names<'a>(image: &Image<'a>) -> impl Iterator<Item = &'a str> {
 
 /// Whether stubs of gpustub are in the image.
 pub fn has_gpustub(image: &Image<'_>) -> bool {
-    let hidden = &image.facts.hidden;
-    hidden.iter().any(|name| name.starts_with("gpustub1_")) || has_run_time(image)
+    image
+        .facts
+        .hidden
+        .iter()
+        .any(|name| name.starts_with("gpustub1_"))
+        || has_run_time(image)
 }
 
 /// Whether gpustub's run time is in the image: not in one that calls no stub, or links a library of stubs.
 pub fn has_run_time(image: &Image<'_>) -> bool {
-    has_text(image, is_gpustubs)
+    has_text(image, is_run_time_message)
 }
 
 /// Whether the image contains a CUDA runtime: libcudart_static.
@@ -114,12 +131,11 @@ pub fn has_cudart(image: &Image<'_>) -> bool {
 
 /// The library that Implib.so's stubs in the image replace.
 pub fn implib_library<'a>(image: &Image<'a>) -> Option<&'a str> {
-    let mut libraries = image
+    image
         .facts
         .strings
         .iter()
-        .filter_map(|text| text.strip_prefix(IMPLIB)?.split(':').next());
-    libraries.next()
+        .find_map(|text| text.strip_prefix(IMPLIB)?.split(':').next())
 }
 
 /// The GPU library that has a function of this name.
@@ -133,15 +149,17 @@ pub fn functions() -> impl Iterator<Item = &'static str> {
 }
 
 static FUNCTIONS: LazyLock<HashMap<&'static str, &'static Library>> = LazyLock::new(|| {
-    let libraries = Library::builtin_ids().filter_map(Library::builtin);
-    libraries
+    Library::builtin_ids()
+        .filter_map(Library::builtin)
         .flat_map(|library| {
-            let functions = library.symbols.functions();
-            functions.map(move |function| (function.name.as_str(), library))
+            library
+                .symbols
+                .functions()
+                .map(move |function| (function.name.as_str(), library))
         })
         .collect()
 });
 
-fn has_text(image: &Image<'_>, is_it: impl Fn(&str) -> bool) -> bool {
-    image.facts.strings.iter().any(|text| is_it(text))
+fn has_text(image: &Image<'_>, is_match: impl Fn(&str) -> bool) -> bool {
+    image.facts.strings.iter().any(|text| is_match(text))
 }

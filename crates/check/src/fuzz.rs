@@ -15,11 +15,13 @@ pub fn file(data: &[u8], name: &str) -> usize {
         let sorted = package.members.is_sorted_by(|a, b| a.path <= b.path);
         assert!(sorted, "members are sorted");
         assert!(package.kind != Kind::Directory);
-        let found = check(package, &Policy::default()).into_iter();
-        for found in found.chain(check_process(package)) {
-            let text = format!("{found}{:?}", found.origin);
-            let harmful = |c: char| c.is_control() && c != '\n';
-            assert!(!text.contains(harmful), "{text:?}");
+        let findings = [check(package, &Policy::default()), check_process(package)].concat();
+        for finding in findings {
+            let text = format!("{finding}{:?}", finding.origin);
+            assert!(
+                !text.contains(|c: char| c.is_control() && c != '\n'),
+                "{text:?}"
+            );
         }
     }
     packages.iter().map(|package| package.members.len()).sum()

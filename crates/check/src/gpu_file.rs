@@ -21,8 +21,9 @@ pub struct GpuFile {
     pub library: Option<&'static Library>,
 }
 
+/// Stems in `data/libraries.toml`, by their property.
 #[derive(Deserialize, Default)]
-struct Others {
+struct ListedStems {
     driver: Vec<String>,
     loader: Vec<String>,
     toolkit: Vec<String>,
@@ -31,55 +32,59 @@ struct Others {
     portable: Vec<String>,
 }
 
-type Known = BTreeMap<String, (Role, Option<&'static Library>)>;
+/// Origin and manifest of each library, by its stem.
+type LibrariesByStem = BTreeMap<String, (Role, Option<&'static Library>)>;
 
 // A test keeps the file readable.
-static OTHERS: LazyLock<Others> =
+static LISTED: LazyLock<ListedStems> =
     LazyLock::new(|| toml::from_str(include_str!("../data/libraries.toml")).unwrap_or_default());
 
-static KNOWN: LazyLock<Known> = LazyLock::new(|| {
-    let mut known = Known::new();
+static LIBRARIES: LazyLock<LibrariesByStem> = LazyLock::new(|| {
+    let mut libraries = LibrariesByStem::new();
     for (role, stems) in [
-        (Role::Driver, &OTHERS.driver),
-        (Role::Loader, &OTHERS.loader),
-        (Role::Toolkit, &OTHERS.toolkit),
+        (Role::Driver, &LISTED.driver),
+        (Role::Loader, &LISTED.loader),
+        (Role::Toolkit, &LISTED.toolkit),
     ] {
-        known.extend(stems.iter().map(|stem| (stem.clone(), (role, None))));
+        libraries.extend(stems.iter().map(|stem| (stem.clone(), (role, None))));
     }
     for library in Library::builtin_ids().filter_map(Library::builtin) {
-        for name in library.load_names.get("linux").into_iter().flatten() {
-            if let Some((stem, _)) = split(&name.name) {
+        for load_name in library.load_names.get("linux").into_iter().flatten() {
+            if let Some((stem, _)) = split(&load_name.name) {
                 // The first of two libraries in one file owns the name: hiprtc 5 is in libamdhip64.
-                known
+                libraries
                     .entry(stem.to_owned())
                     .or_insert((library.role, Some(library)));
             }
         }
     }
-    known
+    libraries
 });
 
 impl GpuFile {
     /// Whether the library works with other kernel drivers than the one that it was released with:
     /// ROCm's libraries that call the kernel are a part of ROCm, and its wheels contain them.
     pub fn is_portable(&self) -> bool {
-        OTHERS.portable.contains(&self.stem)
+        LISTED.portable.contains(&self.stem)
     }
 }
 
 /// The GPU library that a file of this name (without directories) is, or is a copy of.
 pub fn gpu_file(name: &str) -> Option<GpuFile> {
     let (stem, version) = split(name)?;
-    let (stem, hashed) = if KNOWN.contains_key(stem) {
+    let (stem, hashed) = if LIBRARIES.contains_key(stem) {
         (stem, false)
     } else {
         (unhashed(stem)?, true)
     };
-    let (role, library) = KNOWN.get(stem)?;
+    let (role, library) = LIBRARIES.get(stem)?;
     Some(GpuFile {
         stem: stem.to_owned(),
         role: *role,
-        major: version.split('.').next().and_then(|n| n.parse().ok()),
+        major: version
+            .split('.')
+            .next()
+            .and_then(|number| number.parse().ok()),
         hashed,
         library: *library,
     })
@@ -97,44 +102,47 @@ pub(crate) fn split(name: &str) -> Option<(&str, &str)> {
 /// Whether a string contains the name of a GPU library: `/usr/lib/libcuda.so.1`, `no libcuda.so found`.
 pub fn names_gpu_file(text: &str) -> bool {
     text.match_indices(".so").any(|(end, _)| {
-        let stem = text[..end].rfind("lib").map(|start| &text[start + 3..end]);
-        stem.is_some_and(|stem| KNOWN.contains_key(stem))
+        text[..end]
+            .rfind("lib")
+            .is_some_and(|start| LIBRARIES.contains_key(&text[start + 3..end]))
     })
 }
 
 /// Whether a vendor of GPUs ships a file of this name (without directories), including variants such
 /// as `libnvrtc.alt.so.12`.
 pub fn is_vendor_file(name: &str) -> bool {
-    let stem = name.strip_prefix("lib").and_then(|n| n.split('.').next());
-    gpu_file(name).is_some() || stem.is_some_and(|stem| KNOWN.contains_key(stem))
+    gpu_file(name).is_some()
+        || name
+            .strip_prefix("lib")
+            .and_then(|name| name.split('.').next())
+            .is_some_and(|stem| LIBRARIES.contains_key(stem))
 }
 
 /// Whether the library of this stem needs no other GPU library.
 pub fn is_standalone(stem: &str) -> bool {
-    OTHERS.alone.iter().any(|alone| alone == stem)
+    LISTED.alone.iter().any(|listed| listed == stem)
 }
 
 /// Whether a file of this name is a system library without GPU functions.
 pub fn is_system(name: &str) -> bool {
     let stem = name.split(".so").next().unwrap_or_default();
-    OTHERS.system.iter().any(|system| system == stem)
+    LISTED.system.iter().any(|listed| listed == stem)
 }
 
 /// The stem of the GPU library that a search by partial name finds in this name: `cudart` for
 /// `libcudart.so.12` and for `libcudart_stub.so`.
 pub fn impersonated_library(name: &str) -> Option<&str> {
     let stem = name.strip_prefix("lib")?;
-    let ends = stem.match_indices(|c: char| !c.is_ascii_alphanumeric());
-    let mut stems = ends.map(|(end, _)| &stem[..end]);
-    stems.rfind(|stem| KNOWN.contains_key(*stem))
+    stem.match_indices(|c: char| !c.is_ascii_alphanumeric())
+        .map(|(end, _)| &stem[..end])
+        .rfind(|stem| LIBRARIES.contains_key(*stem))
 }
 
 /// The stem without the hash that tools append: `-` (auditwheel) or `.` (torchvision's), and
 /// eight hexadecimal digits.
 fn unhashed(stem: &str) -> Option<&str> {
     let (stem, hash) = stem.rsplit_once(['-', '.'])?;
-    let hex = |b: u8| b.is_ascii_hexdigit();
-    (hash.len() >= 8 && hash.bytes().all(hex)).then_some(stem)
+    (hash.len() >= 8 && hash.bytes().all(|b| b.is_ascii_hexdigit())).then_some(stem)
 }
 
 #[cfg(test)]
@@ -144,74 +152,89 @@ mod tests {
     #[test]
     fn the_list_of_others_is_readable_and_names_no_library_with_stubs() {
         let text = include_str!("../data/libraries.toml");
-        let others: Others = toml::from_str(text).unwrap();
-        let mut seen = std::collections::BTreeSet::new();
-        for stem in &others.alone {
-            assert!(KNOWN.contains_key(stem), "{stem} is not known");
+        let listed: ListedStems = toml::from_str(text).unwrap();
+        let mut stems = std::collections::BTreeSet::new();
+        for stem in &listed.alone {
+            assert!(LIBRARIES.contains_key(stem), "{stem} is not known");
         }
-        for stem in [others.driver, others.loader, others.toolkit].concat() {
-            assert!(KNOWN[&stem].1.is_none(), "{stem} has a manifest");
-            assert!(seen.insert(stem.clone()), "{stem} is listed twice");
+        for stem in [listed.driver, listed.loader, listed.toolkit].concat() {
+            assert!(LIBRARIES[&stem].1.is_none(), "{stem} has a manifest");
+            assert!(stems.insert(stem.clone()), "{stem} is listed twice");
         }
     }
 
     #[test]
     fn portable_libraries_are_drivers() {
-        assert!(OTHERS.portable.len() > 1);
-        for stem in &OTHERS.portable {
-            assert_eq!(KNOWN[stem].0, Role::Driver, "{stem}");
+        assert!(LISTED.portable.len() > 1);
+        for stem in &LISTED.portable {
+            assert_eq!(LIBRARIES[stem].0, Role::Driver, "{stem}");
         }
     }
 
     #[test]
     fn gpu_file_parses_file_names() {
-        let file = |name| gpu_file(name).map(|f| (f.stem, f.role, f.major, f.hashed));
-        let reported =
-            |stem: &str, role, major, hashed| Some((stem.to_owned(), role, major, hashed));
-        for (name, expected) in [
-            (
-                "libcudart.so.12",
-                reported("cudart", Role::Toolkit, Some(12), false),
-            ),
+        for (name, stem, role, major, hashed) in [
+            ("libcudart.so.12", "cudart", Role::Toolkit, Some(12), false),
             (
                 "libcudart.so.11.0",
-                reported("cudart", Role::Toolkit, Some(11), false),
+                "cudart",
+                Role::Toolkit,
+                Some(11),
+                false,
             ),
             (
                 "libcudart-5ad2a8f1.so.12.4.99",
-                reported("cudart", Role::Toolkit, Some(12), true),
+                "cudart",
+                Role::Toolkit,
+                Some(12),
+                true,
             ),
             (
                 "libcudart.41118559.so.12",
-                reported("cudart", Role::Toolkit, Some(12), true),
+                "cudart",
+                Role::Toolkit,
+                Some(12),
+                true,
             ),
-            ("libcuda.so", reported("cuda", Role::Driver, None, false)),
-            (
-                "libcuda-1234abcd.so.1",
-                reported("cuda", Role::Driver, Some(1), true),
-            ),
+            ("libcuda.so", "cuda", Role::Driver, None, false),
+            ("libcuda-1234abcd.so.1", "cuda", Role::Driver, Some(1), true),
             (
                 "libnvidia-ml.so.1",
-                reported("nvidia-ml", Role::Driver, Some(1), false),
+                "nvidia-ml",
+                Role::Driver,
+                Some(1),
+                false,
             ),
-            (
-                "libOpenCL.so.1",
-                reported("OpenCL", Role::Loader, Some(1), false),
-            ),
+            ("libOpenCL.so.1", "OpenCL", Role::Loader, Some(1), false),
             (
                 "libamdhip64.so.6",
-                reported("amdhip64", Role::Toolkit, Some(6), false),
+                "amdhip64",
+                Role::Toolkit,
+                Some(6),
+                false,
             ),
             (
                 "libcudnn_ops.so.9",
-                reported("cudnn_ops", Role::Toolkit, Some(9), false),
+                "cudnn_ops",
+                Role::Toolkit,
+                Some(9),
+                false,
             ),
-            ("libcudart.sox", None),
-            ("libcudart-hot.so", None),
-            ("libc.so.6", None),
-            ("cudart.so", None),
         ] {
-            assert_eq!(file(name), expected, "{name}");
+            let gpu = gpu_file(name).unwrap();
+            assert_eq!(
+                (gpu.stem.as_str(), gpu.role, gpu.major, gpu.hashed),
+                (stem, role, major, hashed),
+                "{name}"
+            );
+        }
+        for name in [
+            "libcudart.sox",
+            "libcudart-hot.so",
+            "libc.so.6",
+            "cudart.so",
+        ] {
+            assert_eq!(gpu_file(name), None, "{name}");
         }
     }
 

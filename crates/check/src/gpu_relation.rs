@@ -28,27 +28,29 @@ pub fn gpu_images(package: &Package) -> impl Iterator<Item = Image<'_>> {
             users.entry(name).or_default().push(id);
         }
     }
-    let own = images.ids().filter(|&id| uses_gpu(&images[id]));
-    let mut open: Vec<ImageId> = own.collect();
-    let mut found: BTreeSet<ImageId> = open.iter().copied().collect();
-    while let Some(id) = open.pop() {
+    let mut queue: Vec<ImageId> = images.ids().filter(|&id| uses_gpu(&images[id])).collect();
+    let mut related: BTreeSet<ImageId> = queue.iter().copied().collect();
+    while let Some(id) = queue.pop() {
         for name in image_names(&images[id]) {
             // Each name is processed once, even if several files have it.
-            let users = users.remove(name).into_iter().flatten();
-            open.extend(users.filter(|user| found.insert(*user)));
+            let users = users.remove(name).unwrap_or_default();
+            queue.extend(users.into_iter().filter(|user| related.insert(*user)));
         }
     }
-    found.into_iter().map(move |id| images[id])
+    related.into_iter().map(move |id| images[id])
 }
 
 /// Whether the image itself uses GPUs.
 fn uses_gpu(image: &Image<'_>) -> bool {
     let facts = image.facts;
-    let mut names = image_names(image).chain(image.needed().iter().map(String::as_str));
-    let functions = facts.exports.iter().chain(&facts.hidden);
-    let mut functions = functions.chain(facts.imports.iter().map(|import| &import.name));
+    let mut files = image_names(image).chain(image.needed().iter().map(String::as_str));
+    let mut functions = facts
+        .exports
+        .iter()
+        .chain(&facts.hidden)
+        .chain(facts.imports.iter().map(|import| &import.name));
     // The reader kept only strings and Implib.so's names that refer to GPU libraries.
-    names.any(|name| is_vendor_file(name) || impersonated_library(name).is_some() || has_word(name))
+    files.any(|name| is_vendor_file(name) || impersonated_library(name).is_some() || has_word(name))
         || image.runpath().any(has_word)
         || !facts.strings.is_empty()
         || facts
@@ -59,8 +61,11 @@ fn uses_gpu(image: &Image<'_>) -> bool {
 }
 
 fn has_word(name: &str) -> bool {
-    name.split(|c: char| !c.is_ascii_alphabetic())
-        .any(|word| WORDS.iter().any(|w| word.eq_ignore_ascii_case(w)))
+    name.split(|c: char| !c.is_ascii_alphabetic()).any(|word| {
+        WORDS
+            .iter()
+            .any(|gpu_word| word.eq_ignore_ascii_case(gpu_word))
+    })
 }
 
 define_id! {
@@ -103,37 +108,44 @@ impl<'a> LoadGraph<'a> {
     /// The image that another needs by this name: of several with one name the one in its run path, or
     /// else in the same directory, otherwise none, as the loader's choice is unknown.
     pub fn find(&self, id: ImageId, name: &str) -> Option<ImageId> {
-        let all = self.by_name.get(name)?;
-        if all.len() == 1 {
-            return all.first().copied();
+        let candidates = self.by_name.get(name)?;
+        if candidates.len() == 1 {
+            return candidates.first().copied();
         }
         let image = self.image(id);
-        let within = |directory: &str| {
-            let mut all = all.iter();
-            all.find(|&&other| self.image(other).member.directory() == directory)
-        };
-        let mut entries = image.runpath();
-        let found = entries.find_map(|entry| match resolve_entry(&image, entry) {
-            SearchDir::Inside(directory) => within(&directory),
-            _ => None,
-        });
-        found.or_else(|| within(image.member.directory())).copied()
+        image
+            .runpath()
+            .find_map(|entry| match resolve_entry(&image, entry) {
+                SearchDir::Inside(directory) => self.in_directory(candidates, &directory),
+                _ => None,
+            })
+            .or_else(|| self.in_directory(candidates, image.member.directory()))
+    }
+
+    fn in_directory(&self, candidates: &BTreeSet<ImageId>, directory: &str) -> Option<ImageId> {
+        candidates
+            .iter()
+            .copied()
+            .find(|&candidate| self.image(candidate).member.directory() == directory)
     }
 
     /// Images of the package that an image needs.
     pub fn needed_by(&self, id: ImageId) -> impl Iterator<Item = ImageId> {
-        let needed = self.images[id].needed().iter();
-        needed.filter_map(move |name| self.find(id, name))
+        self.images[id]
+            .needed()
+            .iter()
+            .filter_map(move |name| self.find(id, name))
     }
 
     /// An image and all images that the loader loads with it, in its order.
     pub fn loaded_with(&self, id: ImageId) -> Vec<ImageId> {
-        let mut seen = BTreeSet::from([id]);
+        let mut loaded = BTreeSet::from([id]);
         let mut order = vec![id];
-        let mut at = 0;
-        while at < order.len() && order.len() < MAX_FOLLOWED {
-            order.extend(self.needed_by(order[at]).filter(|next| seen.insert(*next)));
-            at += 1;
+        let mut index = 0;
+        while index < order.len() && order.len() < MAX_FOLLOWED {
+            let needed = self.needed_by(order[index]);
+            order.extend(needed.filter(|needed| loaded.insert(*needed)));
+            index += 1;
         }
         order
     }

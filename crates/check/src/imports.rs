@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gpustub_core::diag::Origin;
 use gpustub_core::library::Library;
+use gpustub_image::ImageFacts;
 
 use crate::gpu_file::{gpu_file, impersonated_library, is_vendor_file};
-use crate::package::{Content, Image, Package};
+use crate::package::{Content, Package};
 
 /// The names that each object file, static library and image of a package imports, and that the
 /// library may define, by location, sorted by display path. Files of vendors, and images that were linked to
@@ -23,21 +24,8 @@ pub fn imports<'a>(package: &'a Package, library: &Library) -> Vec<(Origin, BTre
                 };
                 (&facts.imports, origin)
             }
-            Content::Image(facts) => {
-                let image = Image {
-                    package,
-                    member,
-                    facts,
-                };
-                let is_it = |name: &String| {
-                    gpu_file(name)
-                        .is_some_and(|gpu| gpu.library.is_some_and(|l| l.id == library.id))
-                };
-                if image.needed().iter().any(is_it) {
-                    continue;
-                }
-                (&facts.imports, image.location())
-            }
+            Content::Image(facts) if needs_library(facts, library) => continue,
+            Content::Image(facts) => (&facts.imports, package.location(member)),
             _ => continue,
         };
         let file = origin.display().into_owned();
@@ -46,12 +34,24 @@ pub fn imports<'a>(package: &'a Package, library: &Library) -> Vec<(Origin, BTre
             continue;
         }
         // A weak import may only test whether the library has the function.
-        let names = imports.iter().filter(|import| !import.weak);
-        let mut names = names.map(|import| import.name.as_str()).peekable();
+        let mut names = imports
+            .iter()
+            .filter(|import| !import.weak)
+            .map(|import| import.name.as_str())
+            .peekable();
         if names.peek().is_some() {
-            let (_, all) = files.entry(file).or_insert((origin, BTreeSet::new()));
-            all.extend(names);
+            let (_, functions) = files.entry(file).or_insert((origin, BTreeSet::new()));
+            functions.extend(names);
         }
     }
     files.into_values().collect()
+}
+
+fn needs_library(facts: &ImageFacts, library: &Library) -> bool {
+    facts
+        .link
+        .needed
+        .iter()
+        .filter_map(|name| gpu_file(name)?.library)
+        .any(|needed| needed.id == library.id)
 }

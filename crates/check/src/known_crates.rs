@@ -41,11 +41,16 @@ impl Known {
         if !self.opens.is_empty() {
             return self.opens.iter().map(String::as_str).collect();
         }
-        let replaced = |feature: &&String| Some(*feature) != self.replaced_feature.as_ref();
-        let mut features: Vec<String> = features.iter().filter(replaced).cloned().collect();
-        features.extend(self.link_feature.clone());
-        let linked = known(&self.name, &features).flat_map(|row| &row.links);
-        linked.map(String::as_str).collect()
+        let mut linking_features: Vec<String> = features
+            .iter()
+            .filter(|feature| Some(*feature) != self.replaced_feature.as_ref())
+            .cloned()
+            .collect();
+        linking_features.extend(self.link_feature.clone());
+        known(&self.name, &linking_features)
+            .flat_map(|row| &row.links)
+            .map(String::as_str)
+            .collect()
     }
 
     /// Advice for a crate that opens the libraries with dlopen.
@@ -73,26 +78,39 @@ struct Table {
 
 static TABLE: LazyLock<Vec<Known>> = LazyLock::new(|| {
     // A test keeps the file readable.
-    toml::from_str::<Table>(include_str!("../data/crates.toml")).map_or(Vec::new(), |t| t.rows)
+    toml::from_str::<Table>(include_str!("../data/crates.toml"))
+        .map_or(Vec::new(), |table| table.rows)
 });
 
 /// Names of crates that, with some features, open libraries with dlopen.
 pub fn dlopening() -> impl Iterator<Item = &'static str> {
-    let rows = TABLE.iter().filter(|row| row.uses_dlopen());
-    rows.map(|row| row.name.as_str())
+    TABLE
+        .iter()
+        .filter(|row| row.uses_dlopen())
+        .map(|row| row.name.as_str())
 }
 
 /// The rows that apply to a crate with these features.
 pub fn known(name: &str, features: &[String]) -> impl Iterator<Item = &'static Known> {
-    let is_on = |wanted: &String| match wanted.strip_suffix('*') {
-        Some(start) => features.iter().any(|feature| feature.starts_with(start)),
-        None => features.contains(wanted),
-    };
     TABLE.iter().filter(move |row| {
         row.name == name
-            && row.features.iter().all(is_on)
-            && !row.excluded_features.iter().any(is_on)
+            && row
+                .features
+                .iter()
+                .all(|pattern| has_feature(features, pattern))
+            && !row
+                .excluded_features
+                .iter()
+                .any(|pattern| has_feature(features, pattern))
     })
+}
+
+/// Whether a feature matches a pattern, which may end in `*`.
+fn has_feature(features: &[String], pattern: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(prefix) => features.iter().any(|feature| feature.starts_with(prefix)),
+        None => features.iter().any(|feature| feature == pattern),
+    }
 }
 
 #[cfg(test)]
@@ -108,57 +126,66 @@ mod tests {
             for id in row.links.iter().chain(&row.opens) {
                 assert!(Library::builtin(id).is_some(), "{}: {id}", row.name);
             }
-            let says = !row.links.is_empty()
+            let has_effect = !row.links.is_empty()
                 || row.requires_tools.is_some()
                 || row.cudart
                 || row.uses_dlopen();
-            assert!(says, "{}: a row without effect", row.name);
+            assert!(has_effect, "{}: a row without effect", row.name);
         }
+    }
+
+    fn rows(features: &[&str]) -> Vec<&'static Known> {
+        known("cudarc", &owned(features)).collect()
+    }
+
+    fn owned(features: &[&str]) -> Vec<String> {
+        features.iter().map(ToString::to_string).collect()
+    }
+
+    fn links(features: &[&str]) -> Vec<&'static str> {
+        rows(features)
+            .into_iter()
+            .flat_map(|row| &row.links)
+            .map(String::as_str)
+            .collect()
+    }
+
+    /// Libraries that cudarc opens with these features, and the help.
+    fn opened(features: &[&str]) -> Option<(Vec<&'static str>, String)> {
+        let row = rows(features).into_iter().find(|row| row.uses_dlopen())?;
+        let libraries = row.opened_libraries(&owned(features)).into_iter().collect();
+        Some((libraries, row.dlopen_help()))
+    }
+
+    fn requires_tools(features: &[&str]) -> bool {
+        rows(features)
+            .into_iter()
+            .any(|row| row.requires_tools.is_some())
     }
 
     #[test]
     fn features_decide() {
-        let links = |features: &[&str]| -> Vec<&str> {
-            let features: Vec<String> = features.iter().map(ToString::to_string).collect();
-            let rows: Vec<&Known> = known("cudarc", &features).collect();
-            rows.iter()
-                .flat_map(|row| &row.links)
-                .map(String::as_str)
-                .collect()
-        };
         assert_eq!(links(&["driver", "dynamic-loading"]), [""; 0]);
         assert_eq!(links(&["driver", "dynamic-linking"]), ["cuda"]);
         assert_eq!(links(&["cudnn-09010", "dynamic-linking"]), ["cudnn"]);
         assert_eq!(links(&["nccl-02022", "dynamic-linking"]), ["nccl"]);
-        let if_linked = |features: &[&str]| -> Option<(Vec<&str>, String)> {
-            let features: Vec<String> = features.iter().map(ToString::to_string).collect();
-            let row = known("cudarc", &features).find(|row| row.uses_dlopen())?;
-            let libraries = row.opened_libraries(&features).into_iter().collect();
-            Some((libraries, row.dlopen_help()))
-        };
         let default = ["driver", "nvrtc", "fallback-dynamic-loading"];
-        let (libraries, help) = if_linked(&default).unwrap();
+        let (libraries, help) = opened(&default).unwrap();
         assert_eq!(libraries, ["cuda", "nvrtc"]);
         assert!(help.contains("--features dynamic-linking"), "{help}");
-        let (libraries, help) = if_linked(&[&default[..], &["dynamic-loading"]].concat()).unwrap();
+        let (libraries, help) = opened(&[&default[..], &["dynamic-loading"]].concat()).unwrap();
         assert_eq!(libraries, ["cuda", "nvrtc"]);
         assert!(
             help.starts_with("replace the feature `dynamic-loading`"),
             "{help}"
         );
-        assert_eq!(
-            if_linked(&[&default[..], &["dynamic-linking"]].concat()),
-            None
-        );
-        assert_eq!(
-            if_linked(&[&default[..], &["static-linking"]].concat()),
-            None
-        );
-        let needs = |features: &[&str]| {
-            let features: Vec<String> = features.iter().map(ToString::to_string).collect();
-            known("cudarc", &features).any(|row| row.requires_tools.is_some())
-        };
-        assert!(needs(&["cuda-version-from-build-system"]));
-        assert!(!needs(&["cuda-version-from-build-system", "cuda-12080"]));
+        for feature in ["dynamic-linking", "static-linking"] {
+            assert_eq!(opened(&[&default[..], &[feature]].concat()), None);
+        }
+        assert!(requires_tools(&["cuda-version-from-build-system"]));
+        assert!(!requires_tools(&[
+            "cuda-version-from-build-system",
+            "cuda-12080"
+        ]));
     }
 }

@@ -28,32 +28,34 @@ pub struct Tag {
 }
 
 #[derive(Deserialize)]
-struct Data {
-    manylinux: Promises,
-    musllinux: Promises,
+struct Families {
+    manylinux: Guarantees,
+    musllinux: Guarantees,
 }
 
+/// Guarantees of the tags of a family.
 #[derive(Deserialize)]
-struct Promises {
+struct Guarantees {
     major: u32,
     minors: Vec<u32>,
     aliases: BTreeMap<String, u32>,
-    libraries: Since,
-    hidden: Vec<Hidden>,
-    versions: BTreeMap<String, BTreeMap<String, Since>>,
+    libraries: NamesByMinor,
+    hidden: Vec<HiddenSymbols>,
+    versions: BTreeMap<String, BTreeMap<String, NamesByMinor>>,
 }
 
 /// Names by the N that introduced them.
-type Since = BTreeMap<String, Vec<String>>;
+type NamesByMinor = BTreeMap<String, Vec<String>>;
 
+/// Symbols of a library that no wheel may need, with tags below a minor.
 #[derive(Deserialize)]
-struct Hidden {
+struct HiddenSymbols {
     library: String,
     below: Option<u32>,
     symbols: Vec<String>,
 }
 
-static DATA: LazyLock<Option<Data>> =
+static FAMILIES: LazyLock<Option<Families>> =
     // A test keeps the file readable.
     LazyLock::new(|| toml::from_str(include_str!("../data/tags.toml")).ok());
 
@@ -61,31 +63,24 @@ impl Tag {
     /// Parses `manylinux_2_28_x86_64`, `manylinux2014_x86_64`, `musllinux_1_2`. Returns `None` for a tag
     /// without guarantees, or for other text.
     pub fn parse(text: &str) -> Option<Self> {
-        let data = DATA.as_ref()?;
-        let families = [
-            (Family::Many, "manylinux_", &data.manylinux),
-            (Family::Musl, "musllinux_", &data.musllinux),
-        ];
-        let machine = |rest: &str| match rest {
-            "" => Some(None),
-            rest => rest
-                .strip_prefix('_')
-                .map(|machine| Some(machine.to_owned())),
-        };
-        for (family, prefix, promises) in families {
+        let families = FAMILIES.as_ref()?;
+        for (family, prefix, guarantees) in [
+            (Family::Many, "manylinux_", &families.manylinux),
+            (Family::Musl, "musllinux_", &families.musllinux),
+        ] {
             if let Some(rest) = text.strip_prefix(prefix) {
-                let rest = rest.strip_prefix(&format!("{}_", promises.major))?;
+                let rest = rest.strip_prefix(&format!("{}_", guarantees.major))?;
                 let end = rest
                     .find(|c: char| !c.is_ascii_digit())
                     .unwrap_or(rest.len());
                 return Some(Self {
                     family,
                     minor: rest[..end].parse().ok()?,
-                    machine: machine(&rest[end..])?,
+                    machine: parse_machine(&rest[end..])?,
                 });
             }
-            for (alias, &minor) in &promises.aliases {
-                if let Some(machine) = text.strip_prefix(alias.as_str()).and_then(machine) {
+            for (alias, &minor) in &guarantees.aliases {
+                if let Some(machine) = text.strip_prefix(alias.as_str()).and_then(parse_machine) {
                     return Some(Self {
                         family,
                         minor,
@@ -97,20 +92,12 @@ impl Tag {
         None
     }
 
-    fn promises(&self) -> Option<&'static Promises> {
-        let data = DATA.as_ref()?;
+    fn guarantees(&self) -> Option<&'static Guarantees> {
+        let families = FAMILIES.as_ref()?;
         Some(match self.family {
-            Family::Many => &data.manylinux,
-            Family::Musl => &data.musllinux,
+            Family::Many => &families.manylinux,
+            Family::Musl => &families.musllinux,
         })
-    }
-
-    /// Names of every N that is not newer than `minor`.
-    fn up_to(since: &Since, minor: u32) -> impl Iterator<Item = &String> {
-        since
-            .iter()
-            .filter(move |(from, _)| from.parse().is_ok_and(|from: u32| from <= minor))
-            .flat_map(|(_, names)| names)
     }
 
     /// Whether a wheel may need this library without bundling it. `machine` is the image's, as named in
@@ -125,18 +112,18 @@ impl Tag {
             // Alpine's name of musl; no system has musl's own name, `libc.so`.
             Family::Musl => Some(format!("libc.musl-{}.so.1", musl_machine(machine))),
         };
-        let Some(promises) = self.promises() else {
+        let Some(guarantees) = self.guarantees() else {
             return true;
         };
-        Self::up_to(&promises.libraries, self.minor).any(|known| match &libc {
-            Some(libc) if known == "libc.so" => name == libc,
-            _ => name == known,
+        names_up_to(&guarantees.libraries, self.minor).any(|library| match &libc {
+            Some(libc) if library == "libc.so" => name == libc,
+            _ => name == library,
         })
     }
 
     /// Whether some system that this tag covers lacks a version node.
     pub fn lacks_node(&self, node: &str, machine: &str) -> bool {
-        let Some(promises) = self.promises() else {
+        let Some(guarantees) = self.guarantees() else {
             return false;
         };
         let Some((prefix, version)) = node.split_once('_') else {
@@ -144,18 +131,27 @@ impl Tag {
         };
         // Between two policies of auditwheel, and after its last, only the tag's own number is
         // certain: the version of glibc.
-        let policy = promises.minors.iter().find(|&&n| n >= self.minor);
-        let listed = promises.versions.get(machine).and_then(|v| v.get(prefix));
-        if policy != Some(&self.minor)
+        let policy = guarantees
+            .minors
+            .iter()
+            .copied()
+            .find(|&minor| minor >= self.minor);
+        let versions = guarantees
+            .versions
+            .get(machine)
+            .and_then(|versions| versions.get(prefix));
+        if policy != Some(self.minor)
             && prefix == "GLIBC"
-            && !listed.is_some_and(is_special(version))
+            && !versions.is_some_and(|versions| is_special(versions, version))
         {
-            return number(version).is_some_and(|version| {
-                version.cmp(&vec![promises.major, self.minor]) == Ordering::Greater
+            return parse_number(version).is_some_and(|number| {
+                number.cmp(&vec![guarantees.major, self.minor]) == Ordering::Greater
             });
         }
-        match (listed, policy) {
-            (Some(since), Some(&minor)) => !Self::up_to(since, minor).any(|known| known == version),
+        match (versions, policy) {
+            (Some(versions), Some(minor)) => {
+                !names_up_to(versions, minor).any(|listed| listed == version)
+            }
             _ => false,
         }
     }
@@ -163,21 +159,25 @@ impl Tag {
     /// The symbols of a library that no wheel may need.
     pub fn hidden(&self, library: &str) -> impl Iterator<Item = &'static str> {
         let (library, minor) = (library.to_owned(), self.minor);
-        self.promises()
+        self.guarantees()
             .into_iter()
-            .flat_map(|promises| &promises.hidden)
-            .filter(move |h| h.library == library && h.below.is_none_or(|below| minor < below))
+            .flat_map(|guarantees| &guarantees.hidden)
+            .filter(move |hidden| {
+                hidden.library == library && hidden.below.is_none_or(|below| minor < below)
+            })
             .flat_map(|hidden| hidden.symbols.iter().map(String::as_str))
     }
 
     /// The first tag of the family that has all of these version nodes.
     pub fn first_with(&self, nodes: &[&str], machine: &str) -> Option<Self> {
-        let minors = self.promises()?.minors.iter();
-        let tags = minors.map(|&minor| Self {
-            minor,
-            ..self.clone()
-        });
-        tags.filter(|tag| tag.minor > self.minor)
+        self.guarantees()?
+            .minors
+            .iter()
+            .filter(|minor| **minor > self.minor)
+            .map(|&minor| Self {
+                minor,
+                ..self.clone()
+            })
             .find(|tag| nodes.iter().all(|node| !tag.lacks_node(node, machine)))
     }
 
@@ -192,20 +192,36 @@ impl Tag {
 
 /// Symbols that some tag denies; readers of files keep these names.
 pub fn hidden_symbols() -> impl Iterator<Item = &'static str> {
-    let families = DATA
+    FAMILIES
         .iter()
-        .flat_map(|data| [&data.manylinux, &data.musllinux]);
-    families
-        .flat_map(|promises| &promises.hidden)
+        .flat_map(|families| [&families.manylinux, &families.musllinux])
+        .flat_map(|guarantees| &guarantees.hidden)
         .flat_map(|hidden| hidden.symbols.iter().map(String::as_str))
 }
 
-/// Whether a node is listed and has no number: `GLIBC_ABI_DT_RELR`.
-fn is_special(version: &str) -> impl Fn(&Since) -> bool {
-    move |since| number(version).is_none() && since.values().flatten().any(|v| v == version)
+/// Machine after the number of a tag; `None` if other text follows.
+fn parse_machine(suffix: &str) -> Option<Option<String>> {
+    if suffix.is_empty() {
+        return Some(None);
+    }
+    let machine = suffix.strip_prefix('_')?;
+    Some(Some(machine.to_owned()))
 }
 
-fn number(version: &str) -> Option<Vec<u32>> {
+/// Names of every N that is not newer than `minor`.
+fn names_up_to(names: &NamesByMinor, minor: u32) -> impl Iterator<Item = &String> {
+    names
+        .iter()
+        .filter(move |(since, _)| since.parse().is_ok_and(|since: u32| since <= minor))
+        .flat_map(|(_, names)| names)
+}
+
+/// Whether a version node is listed and has no number: `GLIBC_ABI_DT_RELR`.
+fn is_special(versions: &NamesByMinor, version: &str) -> bool {
+    parse_number(version).is_none() && versions.values().flatten().any(|listed| listed == version)
+}
+
+fn parse_number(version: &str) -> Option<Vec<u32>> {
     version.split('.').map(|part| part.parse().ok()).collect()
 }
 
@@ -248,19 +264,27 @@ mod tests {
 
     #[test]
     fn the_data_is_readable() {
-        let data: Data = toml::from_str(include_str!("../data/tags.toml")).unwrap();
-        for promises in [data.manylinux, data.musllinux] {
-            assert!(promises.minors.is_sorted());
-            let since = promises.versions.values().flat_map(BTreeMap::values);
-            for from in since.chain([&promises.libraries]).flat_map(BTreeMap::keys) {
-                assert!(promises.minors.contains(&from.parse().unwrap()), "{from}");
+        let families: Families = toml::from_str(include_str!("../data/tags.toml")).unwrap();
+        for guarantees in [families.manylinux, families.musllinux] {
+            assert!(guarantees.minors.is_sorted());
+            for minor in guarantees
+                .versions
+                .values()
+                .flat_map(BTreeMap::values)
+                .chain([&guarantees.libraries])
+                .flat_map(BTreeMap::keys)
+            {
+                assert!(
+                    guarantees.minors.contains(&minor.parse().unwrap()),
+                    "{minor}"
+                );
             }
         }
     }
 
     #[test]
     fn tags_are_read_and_written() {
-        for (text, shown) in [
+        for (text, expected) in [
             ("manylinux1_i686", Some("manylinux_2_5_i686")),
             ("manylinux2014_x86_64", Some("manylinux_2_17_x86_64")),
             ("manylinux_2_28", Some("manylinux_2_28")),
@@ -273,16 +297,12 @@ mod tests {
             ("any", None),
         ] {
             let tag = Tag::parse(text).map(|tag| tag.to_string());
-            assert_eq!(tag.as_deref(), shown, "{text}");
+            assert_eq!(tag.as_deref(), expected, "{text}");
         }
     }
 
     #[test]
     fn lacks_node_uses_the_policy_or_the_number_of_the_tag() {
-        let lacks = |tag: &str, node: &str| {
-            let tag = Tag::parse(tag).unwrap();
-            tag.lacks_node(node, "x86_64")
-        };
         for (tag, node, expected) in [
             ("manylinux2014", "GLIBC_2.17", false),
             ("manylinux2014", "GLIBC_2.18", true),
@@ -302,25 +322,34 @@ mod tests {
             ("manylinux_2_99", "GLIBCXX_3.4.99", false),
             ("musllinux_1_1", "GLIBC_2.17", false),
         ] {
-            assert_eq!(lacks(tag, node), expected, "{tag} {node}");
+            let lacks_node = Tag::parse(tag).unwrap().lacks_node(node, "x86_64");
+            assert_eq!(lacks_node, expected, "{tag} {node}");
         }
+    }
+
+    fn tag(text: &str) -> Tag {
+        Tag::parse(text).unwrap()
+    }
+
+    fn hides(tag_text: &str, symbol: &str) -> bool {
+        tag(tag_text)
+            .hidden("libz.so.1")
+            .any(|hidden| hidden == symbol)
     }
 
     #[test]
     fn libraries_and_hidden_symbols_are_those_of_the_tag() {
-        let tag = |text| Tag::parse(text).unwrap();
         assert!(tag("manylinux1").has_library("libc.so.6", "x86_64"));
         assert!(!tag("manylinux1").has_library("libexpat.so.1", "x86_64"));
         assert!(tag("manylinux_2_29").has_library("libmvec.so.1", "x86_64"));
         assert!(tag("manylinux1").has_library("ld-linux-aarch64.so.1", "aarch64"));
         assert!(!tag("musllinux_1_1").has_library("libc.so.6", "x86_64"));
         assert!(tag("musllinux_1_1").has_library("libc.musl-x86.so.1", "i686"));
-        let is_hidden = |symbol| hidden_symbols().any(|name| name == symbol);
-        assert!(is_hidden("uncompress2") && !is_hidden("crc32"));
-        let hidden = |text, symbol| tag(text).hidden("libz.so.1").any(|s| s == symbol);
-        assert!(hidden("manylinux_2_28", "uncompress2"));
-        assert!(!hidden("manylinux_2_34", "uncompress2"));
-        assert!(hidden("manylinux_2_99", "zcalloc"));
+        assert!(hidden_symbols().any(|symbol| symbol == "uncompress2"));
+        assert!(!hidden_symbols().any(|symbol| symbol == "crc32"));
+        assert!(hides("manylinux_2_28", "uncompress2"));
+        assert!(!hides("manylinux_2_34", "uncompress2"));
+        assert!(hides("manylinux_2_99", "zcalloc"));
         let first = tag("manylinux2014_x86_64").first_with(&["GLIBC_2.34"], "x86_64");
         assert_eq!(first.unwrap().to_string(), "manylinux_2_34_x86_64");
     }

@@ -54,7 +54,7 @@ pub struct PolicyEngine<'a> {
     layers: Vec<Layer<'a>>,
     overrides: &'a Overrides,
     /// Base of relative paths, absolute.
-    here: &'a str,
+    base: &'a str,
     today: Date,
     used: Vec<Vec<bool>>,
 }
@@ -72,39 +72,43 @@ impl Overrides {
     /// The level of a rule that has the level `from_files` in files. A rule's name takes precedence
     /// over [`ALL`], and the strictest of several options over the others.
     fn level(&self, id: &str, from_files: RuleLevel) -> RuleLevel {
-        let says = |name: &str| {
-            let lists = [
-                (&self.deny, RuleLevel::Deny),
-                (&self.warn, RuleLevel::Warn),
-                (&self.allow, RuleLevel::Allow),
-            ];
-            let found = lists
-                .into_iter()
-                .find(|(list, _)| list.iter().any(|n| n == name));
-            found.map(|(_, level)| level)
-        };
-        let all = || says(ALL).filter(|_| from_files != RuleLevel::Allow);
-        says(id).or_else(all).unwrap_or(from_files)
+        match (self.level_of(id), self.level_of(ALL)) {
+            (Some(level), _) => level,
+            (None, Some(level)) if from_files != RuleLevel::Allow => level,
+            _ => from_files,
+        }
+    }
+
+    /// The strictest level that options set for a rule's name or for [`ALL`].
+    fn level_of(&self, name: &str) -> Option<RuleLevel> {
+        [
+            (&self.deny, RuleLevel::Deny),
+            (&self.warn, RuleLevel::Warn),
+            (&self.allow, RuleLevel::Allow),
+        ]
+        .into_iter()
+        .find(|(rule_names, _)| rule_names.iter().any(|rule_name| rule_name == name))
+        .map(|(_, level)| level)
     }
 }
 
 impl<'a> PolicyEngine<'a> {
-    /// Engine with these policies, the workspace's first. `here` is the absolute base directory of
+    /// Engine with these policies, the workspace's first. `base` is the absolute base directory of
     /// relative paths in findings.
     pub fn new(
         layers: Vec<Layer<'a>>,
         overrides: &'a Overrides,
-        here: &'a str,
+        base: &'a str,
         today: Date,
     ) -> Self {
         let used = layers
             .iter()
-            .map(|l| vec![false; l.policy.allow.len()])
+            .map(|layer| vec![false; layer.policy.allow.len()])
             .collect();
         Self {
             layers,
             overrides,
-            here,
+            base,
             today,
             used,
         }
@@ -123,33 +127,35 @@ impl<'a> PolicyEngine<'a> {
             // Not a rule's code: a file that cannot be read is always an error.
             return Some(finding);
         };
-        let origin = finding.origin.as_ref();
-        let place = origin.map(|origin| absolute(self.here, &origin.display()));
+        let path = finding
+            .origin
+            .as_ref()
+            .map(|origin| absolute(self.base, &origin.display()));
         let mut level = match finding.level {
             Level::Warning if rule.code.id == UNKNOWN_LOAD_NAME.code.id => RuleLevel::Warn,
             _ => rule.level,
         };
-        let mut allowed = false;
-        let mut ended: Option<(Date, &str)> = None;
+        let mut is_allowed = false;
+        let mut expired: Option<(Date, &str)> = None;
         for (layer, used) in self.layers.iter().zip(&mut self.used) {
-            let inside = || {
-                let place = place.as_ref();
-                place.is_some_and(|place| is_below(place, layer.directory))
-            };
-            if !layer.everywhere && !inside() {
+            if !layer.everywhere
+                && !path
+                    .as_ref()
+                    .is_some_and(|path| is_below(path, layer.directory))
+            {
                 continue;
             }
-            if let Some(said) = layer.policy.rules.get(rule.code.id) {
-                level = said.value;
+            if let Some(policy_level) = layer.policy.rules.get(rule.code.id) {
+                level = policy_level.value;
             }
             for (allow, used) in layer.policy.allow.iter().zip(used) {
-                if allow.rule.value != rule.code.id || !is_for(allow, layer, place.as_deref()) {
+                if allow.rule.value != rule.code.id || !applies_to(allow, layer, path.as_deref()) {
                     continue;
                 }
                 *used = true;
                 match allow.until.as_ref().map(|until| until.value) {
-                    Some(until) if until < self.today => ended = Some((until, layer.file)),
-                    _ => allowed = true,
+                    Some(until) if until < self.today => expired = Some((until, layer.file)),
+                    _ => is_allowed = true,
                 }
             }
         }
@@ -158,14 +164,14 @@ impl<'a> PolicyEngine<'a> {
             RuleLevel::Warn => Level::Warning,
             RuleLevel::Deny => Level::Error,
         };
-        if let Some((until, file)) = ended {
+        if let Some((until, file)) = expired {
             let note = format!("`[[policy.allow]]` in {file} expired on {until}");
             finding.help = Some(match finding.help {
                 Some(help) => format!("{help}; {note}"),
                 None => note,
             });
         }
-        (!allowed).then_some(finding)
+        (!is_allowed).then_some(finding)
     }
 
     /// Allowances without a finding whose path the run has checked.
@@ -189,69 +195,72 @@ impl<'a> PolicyEngine<'a> {
             None => false,
             Some(Check::Workspace(_) | Check::Command) => scope.workspace,
             Some(Check::Image(_) | Check::Package(_) | Check::Process(_) | Check::Policy(_)) => {
-                let mut files = scope.files.iter().map(|file| absolute(self.here, file));
-                allow.path.is_some() && files.any(|file| is_for(allow, layer, Some(&file)))
+                allow.path.is_some()
+                    && scope
+                        .files
+                        .iter()
+                        .any(|file| applies_to(allow, layer, Some(&absolute(self.base, file))))
             }
         }
     }
 }
 
 /// Whether an allowance applies to a path.
-fn is_for(allow: &Allow, layer: &Layer<'_>, place: Option<&str>) -> bool {
-    let Some(location) = &allow.path else {
+fn applies_to(allow: &Allow, layer: &Layer<'_>, path: Option<&str>) -> bool {
+    let Some(allowed_path) = &allow.path else {
         return true;
     };
+    let Some(path) = path else {
+        return false;
+    };
     // A directory or an archive includes all files in it.
-    let pattern = absolute(layer.directory, &location.value);
-    place.is_some_and(|place| {
-        let ends = place
-            .match_indices(['/', '!'])
-            .map(|(at, _)| at)
-            .chain([place.len()]);
-        ends.into_iter().any(|end| matches(&pattern, &place[..end]))
-    })
+    let pattern = absolute(layer.directory, &allowed_path.value);
+    path.match_indices(['/', '!'])
+        .map(|(end, _)| end)
+        .chain([path.len()])
+        .any(|end| matches_pattern(&pattern, &path[..end]))
 }
 
 /// Whether a text matches a pattern, in which `*` matches any text.
-fn matches(pattern: &str, text: &str) -> bool {
+fn matches_pattern(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = text.strip_prefix(parts.next().unwrap_or_default()) else {
         return false;
     };
     let parts: Vec<&str> = parts.collect();
-    let Some((last, between)) = parts.split_last() else {
+    let Some((suffix, middle)) = parts.split_last() else {
         return rest.is_empty();
     };
-    for part in between {
+    for part in middle {
         match rest.find(part) {
-            Some(at) => rest = &rest[at + part.len()..],
+            Some(start) => rest = &rest[start + part.len()..],
             None => return false,
         }
     }
-    rest.ends_with(last)
+    rest.ends_with(suffix)
 }
 
 /// A path from the root, without `.` and `..`.
 fn absolute(directory: &str, path: &str) -> String {
-    let all = if path.starts_with('/') {
+    let joined = if path.starts_with('/') {
         path.to_owned()
     } else {
         format!("{directory}/{path}")
     };
-    let mut parts: Vec<&str> = Vec::new();
-    for part in all.split('/') {
-        match part {
+    let mut components: Vec<&str> = Vec::new();
+    for component in joined.split('/') {
+        match component {
             "" | "." => {}
-            ".." => drop(parts.pop()),
-            part => parts.push(part),
+            ".." => drop(components.pop()),
+            name => components.push(name),
         }
     }
-    format!("/{}", parts.join("/"))
+    format!("/{}", components.join("/"))
 }
 
 fn is_below(path: &str, directory: &str) -> bool {
-    let rest = path.strip_prefix(directory.trim_end_matches('/'));
-    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    path.strip_prefix(directory.trim_end_matches('/'))
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// The rule of this id.
@@ -273,26 +282,34 @@ mod tests {
     }
 
     fn policy(text: &str) -> Policy {
-        let (manifest, wrong) = Manifest::parse("GpuStub.toml", &format!("schema = 1\n{text}"));
-        assert_eq!(wrong, []);
+        let (manifest, diagnostics) =
+            Manifest::parse("GpuStub.toml", &format!("schema = 1\n{text}"));
+        assert_eq!(diagnostics, []);
         manifest
             .policy
             .map_or_else(Policy::default, |policy| policy.value)
     }
 
-    fn level_of(root: &str, package: &str, overrides: &Overrides, file: &str) -> Option<Level> {
-        let (root, package) = (policy(root), policy(package));
-        let layer = |directory, policy| Layer {
+    /// Policy of the workspace in `/w`, or of a package in it.
+    fn layer<'a>(directory: &'a str, policy: &'a Policy) -> Layer<'a> {
+        Layer {
             directory,
             everywhere: directory == "/w",
             file: "GpuStub.toml",
             policy,
-        };
-        let layers = vec![layer("/w", &root), layer("/w/a", &package)];
-        let today = Date::parse("2027-01-01").unwrap();
-        let mut engine = PolicyEngine::new(layers, overrides, "/w", today);
-        let kept = engine.apply(vec![finding(file)]);
-        kept.first().map(|finding| finding.level)
+        }
+    }
+
+    fn engine<'a>(layers: Vec<Layer<'a>>, overrides: &'a Overrides) -> PolicyEngine<'a> {
+        PolicyEngine::new(layers, overrides, "/w", Date::parse("2027-01-01").unwrap())
+    }
+
+    fn level_of(root: &str, package: &str, overrides: &Overrides, file: &str) -> Option<Level> {
+        let (root, package) = (policy(root), policy(package));
+        engine(vec![layer("/w", &root), layer("/w/a", &package)], overrides)
+            .apply(vec![finding(file)])
+            .first()
+            .map(|finding| finding.level)
     }
 
     #[test]
@@ -320,47 +337,53 @@ mod tests {
         }
     }
 
+    fn overrides(allow: &[&str], warn: &[&str], deny: &[&str]) -> Overrides {
+        let [allow, warn, deny] =
+            [allow, warn, deny].map(|rules| rules.iter().map(ToString::to_string).collect());
+        Overrides { allow, warn, deny }
+    }
+
+    /// An allowance of `needed-driver` with more keys.
+    fn allow(keys: &str) -> String {
+        format!("[[policy.allow]]\nrule = \"needed-driver\"\nreason = \"x\"\n{keys}\n")
+    }
+
     #[test]
     fn command_line_overrides_policies() {
-        let options = |allow: &[&str], warn: &[&str], deny: &[&str]| {
-            let [allow, warn, deny] =
-                [allow, warn, deny].map(|list| list.iter().map(ToString::to_string).collect());
-            Overrides { allow, warn, deny }
-        };
         let (warn, allow) = (
             "[policy.rules]\nneeded-driver = \"warn\"\n",
             "[policy.rules]\nneeded-driver = \"allow\"\n",
         );
-        for (root, overrides, level) in [
-            (warn, options(&["needed-driver"], &[], &[]), None),
-            (warn, options(&["all"], &[], &[]), None),
-            (warn, options(&[], &[], &["all"]), Some(Level::Error)),
-            (allow, options(&[], &[], &["all"]), None),
+        for (root, options, level) in [
+            (warn, overrides(&["needed-driver"], &[], &[]), None),
+            (warn, overrides(&["all"], &[], &[]), None),
+            (warn, overrides(&[], &[], &["all"]), Some(Level::Error)),
+            (allow, overrides(&[], &[], &["all"]), None),
             (
                 allow,
-                options(&[], &[], &["needed-driver"]),
+                overrides(&[], &[], &["needed-driver"]),
                 Some(Level::Error),
             ),
             (
                 "",
-                options(&["all"], &["needed-driver"], &[]),
+                overrides(&["all"], &["needed-driver"], &[]),
                 Some(Level::Warning),
             ),
             (
                 "",
-                options(&["needed-driver"], &["needed-driver"], &[]),
+                overrides(&["needed-driver"], &["needed-driver"], &[]),
                 Some(Level::Warning),
             ),
             (
                 "",
-                options(&["absolute-runpath"], &[], &[]),
+                overrides(&["absolute-runpath"], &[], &[]),
                 Some(Level::Error),
             ),
         ] {
             assert_eq!(
-                level_of(root, "", &overrides, "x"),
+                level_of(root, "", &options, "x"),
                 level,
-                "{root}{overrides:?}"
+                "{root}{options:?}"
             );
         }
     }
@@ -368,10 +391,7 @@ mod tests {
     #[test]
     fn allowances_apply_to_their_path_until_they_expire() {
         let none = Overrides::default();
-        let allow = |more: &str| {
-            format!("[[policy.allow]]\nrule = \"needed-driver\"\nreason = \"x\"\n{more}\n")
-        };
-        for (more, file, holds) in [
+        for (keys, file, is_allowed) in [
             ("", "a/x", true),
             ("path = \"dist/x.whl\"", "dist/x.whl!x/_core.so", true),
             (
@@ -389,15 +409,17 @@ mod tests {
             ("until = \"2027-01-01\"", "x", true),
             ("until = \"2026-12-31\"", "x", false),
         ] {
-            let found = level_of(&allow(more), "", &none, file);
-            assert_eq!(found.is_none(), holds, "{more} {file}");
+            let level = level_of(&allow(keys), "", &none, file);
+            assert_eq!(level.is_none(), is_allowed, "{keys} {file}");
         }
-        let other = allow("").replace("needed-driver", "needed-toolkit");
-        assert_eq!(level_of(&other, "", &none, "x"), Some(Level::Error));
+        let toolkit = allow("").replace("needed-driver", "needed-toolkit");
+        assert_eq!(level_of(&toolkit, "", &none, "x"), Some(Level::Error));
         // A package's policy applies to its directory only, which is the base of its paths.
         assert_eq!(level_of("", &allow("path = \"x\""), &none, "a/x"), None);
-        let elsewhere = level_of("", &allow("path = \"x\""), &none, "x");
-        assert_eq!(elsewhere, Some(Level::Error));
+        assert_eq!(
+            level_of("", &allow("path = \"x\""), &none, "x"),
+            Some(Level::Error)
+        );
     }
 
     #[test]
@@ -408,29 +430,35 @@ mod tests {
 [[policy.allow]]\nrule = \"missing-fallback\"\nreason = \"x\"\n";
         let policy = policy(text);
         let overrides = Overrides::default();
-        let layer = Layer {
-            directory: "/w",
-            everywhere: true,
-            file: "GpuStub.toml",
-            policy: &policy,
-        };
-        let today = Date::parse("2027-01-01").unwrap();
-        let unused = |found: Vec<Diagnostic>, workspace: bool, files: &[&str]| -> Vec<usize> {
-            let mut engine = PolicyEngine::new(vec![layer], &overrides, "/w", today);
-            engine.apply(found);
-            let files = files.iter().map(ToString::to_string).collect();
-            let unused = engine.unused(&Scope { workspace, files });
-            let all = policy.allow.iter().enumerate();
-            let is_unused = |allow: &Allow| unused.iter().any(|one| std::ptr::eq(one.allow, allow));
-            all.filter(|(_, allow)| is_unused(allow))
-                .map(|(index, _)| index)
+        let unused = |findings: Vec<Diagnostic>, workspace: bool, files: &[&str]| -> Vec<usize> {
+            let mut engine = engine(vec![layer("/w", &policy)], &overrides);
+            engine.apply(findings);
+            let scope = Scope {
+                workspace,
+                files: files.iter().map(ToString::to_string).collect(),
+            };
+            engine
+                .unused(&scope)
+                .iter()
+                .filter_map(|unused| {
+                    policy
+                        .allow
+                        .iter()
+                        .position(|allow| std::ptr::eq(unused.allow, allow))
+                })
                 .collect()
         };
         assert_eq!(unused(vec![], false, &[]), [0; 0]);
         assert_eq!(unused(vec![], true, &[]), [2]);
         assert_eq!(unused(vec![], false, &["dist/a.whl!a.so"]), [0]);
         assert_eq!(unused(vec![], false, &["dist/a.zip"]), [0; 0]);
-        let found = vec![finding("dist/a.whl!a.so")];
-        assert_eq!(unused(found, false, &["dist/a.whl!a.so"]), [0; 0]);
+        assert_eq!(
+            unused(
+                vec![finding("dist/a.whl!a.so")],
+                false,
+                &["dist/a.whl!a.so"]
+            ),
+            [0; 0]
+        );
     }
 }

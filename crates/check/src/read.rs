@@ -13,7 +13,7 @@ mod source;
 mod tar;
 mod zip;
 
-use std::fs::{self, File};
+use std::fs::{self, DirEntry, File};
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -28,12 +28,12 @@ use rawzip::ZipSliceArchive;
 use crate::display_path::printable;
 use crate::evidence::{self, TEXTS};
 use crate::package::{Content, Flaw, FlawKind, Kind, Member, Package};
-use crate::symbol_names::wanted;
+use crate::symbol_names::is_relevant;
 use format::{Format, format};
 use limits::{LIMITS, Limits, TOO_MANY};
 use members::MemberReader;
 pub use scratch::is_scratch_error;
-use source::{Source, Whole};
+use source::{FileBytes, Source};
 pub use zip::Zip;
 
 /// Maximum inflation. Compilers' output inflates to about ten times its size, and deflate's maximum is
@@ -60,7 +60,7 @@ pub type BeginFn<'a> = &'a dyn Fn(&str, u64);
 ///
 /// Errors of [`read`].
 pub fn read_reporting(path: &Path, name: &str, begin: BeginFn<'_>) -> io::Result<Vec<Package>> {
-    let mut reader = Reader::new(LIMITS);
+    let mut reader = PackageReader::new(LIMITS);
     reader.begin = begin;
     let kind = fs::metadata(path)?.file_type();
     if kind.is_dir() {
@@ -71,9 +71,9 @@ pub fn read_reporting(path: &Path, name: &str, begin: BeginFn<'_>) -> io::Result
         // A pipe may never end, nor a device.
         return Err(io::Error::other("neither a file nor a directory"));
     } else {
-        reader.named(File::open(path)?, path, name)?;
+        reader.named_file(File::open(path)?, path, name)?;
     }
-    Ok(reader.packages())
+    Ok(reader.into_packages())
 }
 
 /// Reads an open wheel with the display path `name` like [`read_reporting`]. The first package is the wheel itself.
@@ -82,147 +82,169 @@ pub fn read_reporting(path: &Path, name: &str, begin: BeginFn<'_>) -> io::Result
 ///
 /// If a temporary file cannot be written ([`is_scratch_error`]).
 pub fn read_wheel(wheel: &Zip, name: &str, begin: BeginFn<'_>) -> io::Result<Vec<Package>> {
-    let mut reader = Reader::new(LIMITS);
+    let mut reader = PackageReader::new(LIMITS);
     reader.begin = begin;
     let mut package = Package::new(name, Kind::Wheel);
     package.size = wheel.archive().get_ref().len() as u64;
     reader.archive(package, |reader, package| {
         reader.zip(wheel.archive(), package)
     })?;
-    Ok(reader.packages())
+    Ok(reader.into_packages())
 }
 
 /// Reads bytes like the contents of a file.
 #[doc(hidden)]
 pub fn read_bytes(bytes: &[u8], name: &str) -> Vec<Package> {
-    let mut reader = Reader::new(LIMITS);
-    let mut source = Source::bytes(bytes);
+    let mut reader = PackageReader::new(LIMITS);
     // Bytes in memory can be read.
-    let _ = reader.single(&mut source, name, name);
-    reader.packages()
+    let _ = reader.single_file(&mut Source::bytes(bytes), name, name);
+    reader.into_packages()
 }
 
 /// State of a read.
-struct Reader<'a> {
+struct PackageReader<'a> {
     /// Receiver of the current file.
     begin: BeginFn<'a>,
     /// Remaining limits.
-    left: Limits,
+    limits: Limits,
     /// Number of open archives.
     depth: u32,
     /// Packages that are read, with sort keys that place a container before its archives.
-    done: Vec<(Vec<String>, Package)>,
+    packages: Vec<(Vec<String>, Package)>,
     /// Names of the packages that are being read.
-    open: Vec<String>,
+    containers: Vec<String>,
 }
 
-impl Reader<'_> {
-    fn new(left: Limits) -> Self {
+impl PackageReader<'_> {
+    fn new(limits: Limits) -> Self {
         Self {
             begin: &|_, _| (),
-            left,
+            limits,
             depth: 0,
-            done: Vec::new(),
-            open: Vec::new(),
+            packages: Vec::new(),
+            containers: Vec::new(),
         }
     }
 
     fn add(&mut self, mut package: Package) {
         package.members.sort_by(|a, b| a.path.cmp(&b.path));
-        let mut key = self.open.clone();
+        let mut key = self.containers.clone();
         key.push(package.name.clone());
-        self.done.push((key, package));
+        self.packages.push((key, package));
     }
 
-    fn packages(mut self) -> Vec<Package> {
-        self.done.sort_by(|(a, _), (b, _)| a.cmp(b));
-        self.done.into_iter().map(|(_, package)| package).collect()
+    fn into_packages(mut self) -> Vec<Package> {
+        self.packages.sort_by(|(a, _), (b, _)| a.cmp(b));
+        self.packages
+            .into_iter()
+            .map(|(_, package)| package)
+            .collect()
     }
 
     /// Reads a file named on the command line.
-    fn named(&mut self, file: File, path: &Path, name: &str) -> io::Result<()> {
+    fn named_file(&mut self, file: File, path: &Path, name: &str) -> io::Result<()> {
         let size = file.metadata()?.len();
         let file_name = path.file_name().unwrap_or_default().to_string_lossy();
-        self.single(&mut Source::file(file, size), &file_name, name)
+        self.single_file(&mut Source::file(file, size), &file_name, name)
     }
 
-    fn single(&mut self, source: &mut Source<'_>, file: &str, name: &str) -> io::Result<()> {
-        let head = source.head()?.to_vec();
-        match format(&head, file, true) {
+    fn single_file(
+        &mut self,
+        source: &mut Source<'_>,
+        file_name: &str,
+        name: &str,
+    ) -> io::Result<()> {
+        match format(source.head()?, file_name, true) {
             Format::Objects => {
                 let mut package = Package::new(name, Kind::Archive);
-                match source.read_all(&mut self.left) {
+                match source.read_all(&mut self.limits) {
                     Ok(bytes) => self.objects(&bytes, "", &mut package),
                     Err(error) => package.flaw("", FlawKind::Archive, error.to_string()),
                 }
                 self.add(package);
             }
-            what @ (Format::Zip(_) | Format::TarGz(_) | Format::Tar) => {
-                self.archive_in(source, what, name, None)?;
+            format @ (Format::Zip(_) | Format::TarGz(_) | Format::Tar) => {
+                self.archive_in(source, format, name, None)?;
             }
-            what => {
+            format => {
                 let mut package = Package::new(name, Kind::File);
                 package.size = source.size();
-                if what == Format::Other {
+                if format == Format::Other {
                     let message = "not an ELF file, wheel, crate, zip or tar.gz archive";
                     package.flaw("", FlawKind::Skipped, message.into());
                 }
-                self.member(&mut package, file.to_owned(), source)?;
+                self.member(&mut package, file_name.to_owned(), source)?;
                 self.add(package);
             }
         }
         Ok(())
     }
 
-    fn directory(&mut self, path: &Path, inside: &str, package: &mut Package) -> io::Result<()> {
+    /// Reads a directory, which has the path `member_path` in the package.
+    fn directory(
+        &mut self,
+        path: &Path,
+        member_path: &str,
+        package: &mut Package,
+    ) -> io::Result<()> {
         for entry in fs::read_dir(path)? {
             let entry = entry?;
             let name = printable(entry.file_name().as_encoded_bytes());
-            let inside = match inside {
+            let entry_path = match member_path {
                 "" => name,
                 directory => format!("{directory}/{name}"),
             };
-            let mut read = || -> io::Result<()> {
-                let kind = entry.file_type()?;
-                // Links are not followed: their targets are read at their own paths. Special files, such
-                // as pipes, are skipped: reading one may block indefinitely.
-                if kind.is_dir() {
-                    self.directory(&entry.path(), &inside, package)
-                } else if kind.is_file() {
-                    let file = File::open(entry.path())?;
-                    let size = file.metadata()?.len();
-                    self.member(package, inside.clone(), &mut Source::file(file, size))
-                } else {
-                    Ok(())
-                }
-            };
-            match read() {
+            match self.directory_entry(&entry, &entry_path, package) {
                 Err(error) if is_scratch_error(&error) => return Err(error),
                 // Deleted in the meantime.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => package.flaw(&inside, FlawKind::Unreadable, error.to_string()),
+                Err(error) => package.flaw(&entry_path, FlawKind::Unreadable, error.to_string()),
                 Ok(()) => {}
             }
         }
         Ok(())
     }
 
+    fn directory_entry(
+        &mut self,
+        entry: &DirEntry,
+        member_path: &str,
+        package: &mut Package,
+    ) -> io::Result<()> {
+        let kind = entry.file_type()?;
+        // Links are not followed: their targets are read at their own paths. Special files, such
+        // as pipes, are skipped: reading one may block indefinitely.
+        if kind.is_dir() {
+            self.directory(&entry.path(), member_path, package)
+        } else if kind.is_file() {
+            let file = File::open(entry.path())?;
+            let size = file.metadata()?.len();
+            self.member(
+                package,
+                member_path.to_owned(),
+                &mut Source::file(file, size),
+            )
+        } else {
+            Ok(())
+        }
+    }
+
     fn text(
         &mut self,
         source: &mut Source<'_>,
-        most: u64,
+        max_size: u64,
         path: &str,
         package: &mut Package,
     ) -> io::Result<Content> {
-        if source.size() > most.min(self.left.text) {
+        if source.size() > max_size.min(self.limits.text) {
             let name = path.rsplit('/').next().unwrap_or_default();
             let message = format!("skipped: larger than the limit for `{name}`");
             package.flaw(path, FlawKind::Archive, message);
             return Ok(Content::Other);
         }
         let mut bytes = Vec::new();
-        source.read(&mut self.left)?.read_to_end(&mut bytes)?;
-        self.left.text -= (bytes.len() as u64).min(self.left.text);
+        source.read(&mut self.limits)?.read_to_end(&mut bytes)?;
+        self.limits.text -= (bytes.len() as u64).min(self.limits.text);
         Ok(Content::Text(String::from_utf8_lossy(&bytes).into_owned()))
     }
 
@@ -230,32 +252,32 @@ impl Reader<'_> {
     fn archive_in(
         &mut self,
         source: &mut Source<'_>,
-        what: Format,
+        format: Format,
         name: &str,
         outer: Option<(String, String)>,
     ) -> io::Result<()> {
-        let kind = match what {
+        let kind = match format {
             Format::Zip(kind) | Format::TarGz(kind) => kind,
             _ => Kind::Archive,
         };
         let mut package = Package::new(name, kind);
         package.outer = outer;
         package.size = source.size();
-        self.archive(package, |reader, package| match what {
+        self.archive(package, |reader, package| match format {
             Format::Zip(_) => {
-                let whole = source.read_all(&mut reader.left)?;
-                reader.zip(&zip::opened(whole)?, package)
+                let bytes = source.read_all(&mut reader.limits)?;
+                reader.zip(&zip::open(bytes)?, package)
             }
             _ => {
-                let bytes = source.read(&mut reader.left)?;
-                tar::read(reader, bytes, what != Format::Tar, package)
+                let bytes = source.read(&mut reader.limits)?;
+                tar::read(reader, bytes, format != Format::Tar, package)
             }
         })
     }
 
     fn zip(
         &mut self,
-        archive: &ZipSliceArchive<Whole<'_>>,
+        archive: &ZipSliceArchive<FileBytes<'_>>,
         package: &mut Package,
     ) -> io::Result<()> {
         zip::read(
@@ -272,12 +294,12 @@ impl Reader<'_> {
         mut package: Package,
         read: impl FnOnce(&mut Self, &mut Package) -> io::Result<()>,
     ) -> io::Result<()> {
-        let most = package.size.saturating_mul(MAX_RATIO).max(MAX_UNBOUNDED);
-        let beyond = self.left.inflated.saturating_sub(most);
-        self.left.inflated -= beyond;
+        let max_inflated = package.size.saturating_mul(MAX_RATIO).max(MAX_UNBOUNDED);
+        let reserved = self.limits.inflated.saturating_sub(max_inflated);
+        self.limits.inflated -= reserved;
         self.depth += 1;
         let result = read(self, &mut package);
-        self.left.inflated += beyond;
+        self.limits.inflated += reserved;
         self.depth -= 1;
         match result {
             Err(error) if is_scratch_error(&error) => return Err(error),
@@ -286,11 +308,32 @@ impl Reader<'_> {
         }
         // An archive of another kind within a package is the package's data, perhaps a malformed one for
         // its tests: the program that unpacks it validates it.
-        if !self.open.is_empty() && package.kind == Kind::Archive {
+        if !self.containers.is_empty() && package.kind == Kind::Archive {
             package.flaws.clear();
         }
         self.add(package);
         Ok(())
+    }
+
+    /// Reads the archive at `path` of a package as a separate package, unless too many are inside each other.
+    fn nested_archive(
+        &mut self,
+        source: &mut Source<'_>,
+        format: Format,
+        path: &str,
+        package: &mut Package,
+    ) -> io::Result<()> {
+        if self.depth >= self.limits.depth {
+            let message = "skipped: too many archives inside each other";
+            package.flaw(path, FlawKind::Archive, message.into());
+            return Ok(());
+        }
+        let Origin { file, member, .. } = package.location_of(path);
+        let outer = member.map(|member| (file, member));
+        self.containers.push(package.name.clone());
+        let result = self.archive_in(source, format, &package.display_path_of(path), outer);
+        self.containers.pop();
+        result
     }
 
     /// Reads the objects of a static library at `path` in the package.
@@ -300,19 +343,21 @@ impl Reader<'_> {
             Err(error) => return package.flaw(path, FlawKind::Archive, error.to_string()),
         };
         for member in members {
-            let Some(left) = self.left.members.checked_sub(1) else {
+            if !self.limits.take_member() {
                 return package.flaw(path, FlawKind::Archive, TOO_MANY.into());
-            };
-            self.left.members = left;
+            }
             let member = match member {
                 Ok(member) => member,
                 Err(error) => return package.flaw(path, FlawKind::Archive, error.to_string()),
             };
             let content = content(member.data, "", &|_| ());
             // Rules need few members of the thousands that a library may have.
-            if matches!(&content, Content::Object(o) if o.imports.is_empty() && o.defines.is_empty())
-                || content == Content::Other
-            {
+            let is_irrelevant = match &content {
+                Content::Object(object) => object.imports.is_empty() && object.defines.is_empty(),
+                Content::Other => true,
+                _ => false,
+            };
+            if is_irrelevant {
                 continue;
             }
             let name = printable(member.name);
@@ -329,9 +374,9 @@ impl Reader<'_> {
     }
 }
 
-impl MemberReader for Reader<'_> {
+impl MemberReader for PackageReader<'_> {
     fn limits(&mut self) -> &mut Limits {
-        &mut self.left
+        &mut self.limits
     }
 
     fn member(
@@ -344,37 +389,23 @@ impl MemberReader for Reader<'_> {
         (self.begin)(&package.display_path_of(&path), size);
         let content = match format(source.head()?, &path, false) {
             Format::Elf => {
-                let whole = source.read_all(&mut self.left)?;
-                let file = path.rsplit('/').next().unwrap_or_default();
-                content(&whole, file, &|part| whole.release(part))
+                let bytes = source.read_all(&mut self.limits)?;
+                let file_name = path.rsplit('/').next().unwrap_or_default();
+                content(&bytes, file_name, &|part| bytes.release(part))
             }
             Format::Objects => {
-                let bytes = source.read_all(&mut self.left)?;
+                let bytes = source.read_all(&mut self.limits)?;
                 self.objects(&bytes, &path, package);
                 Content::Other
             }
-            Format::Text(most) => self.text(source, most, &path, package)?,
+            Format::Text(max_size) => self.text(source, max_size, &path, package)?,
             Format::Other => Content::Other,
             Format::Foreign(message) => {
                 package.flaw(&path, FlawKind::Skipped, message.into());
                 Content::Other
             }
-            what => {
-                let name = package.display_path_of(&path);
-                if self.depth < self.left.depth {
-                    let Origin { file, member, .. } = package.location_of(&path);
-                    let outer = member.map(|member| (file, member));
-                    self.open.push(package.name.clone());
-                    let result = self.archive_in(source, what, &name, outer);
-                    self.open.pop();
-                    result?;
-                } else {
-                    package.flaw(
-                        &path,
-                        FlawKind::Archive,
-                        "skipped: too many archives inside each other".into(),
-                    );
-                }
+            format => {
+                self.nested_archive(source, format, &path, package)?;
                 Content::Other
             }
         };
@@ -389,31 +420,33 @@ impl MemberReader for Reader<'_> {
 }
 
 /// Contents of an ELF file of this name; `Other` for other files.
-fn content(bytes: &[u8], file: &str, passed: ConsumedFn<'_>) -> Content {
+fn content(bytes: &[u8], file_name: &str, consumed: ConsumedFn<'_>) -> Content {
     // ELF files with GPU code are not for host loaders and linkers: EM_CUDA, EM_AMDGPU.
-    let machine = bytes.get(18..20);
-    if !bytes.starts_with(b"\x7fELF") || [190, 224].iter().any(|m| machine == Some(&[*m, 0])) {
+    if !bytes.starts_with(b"\x7fELF") || matches!(bytes.get(18..20), Some([190 | 224, 0])) {
         return Content::Other;
     }
     let image = match ElfImage::parse(bytes) {
         Ok(image) => image,
         Err(error) => return Content::Damaged(error.problem().clone()),
     };
-    let error = match read_image(&image, &wanted, passed) {
+    let error = match read_image(&image, &is_relevant, consumed) {
         Ok(mut facts) => {
-            facts.strings = read_strings(&image, TEXTS, &evidence::is_kept, passed);
-            let names = evidence::dlopen_candidates(&facts, file);
+            facts.strings = read_strings(&image, TEXTS, &evidence::is_kept, consumed);
+            let names = evidence::dlopen_candidates(&facts, file_name);
             if !names.is_empty() {
-                let more = code_may_contain(&image, &names, passed);
-                let whole = names.iter().filter(|name| !more.contains(name));
-                facts.whole_strings = whole.map(|name| (*name).to_owned()).collect();
+                let composed_in_code = code_may_contain(&image, &names, consumed);
+                facts.whole_strings = names
+                    .iter()
+                    .filter(|name| !composed_in_code.contains(name))
+                    .map(|name| (*name).to_owned())
+                    .collect();
             }
             return Content::Image(Box::new(facts));
         }
         Err(error) => error,
     };
     let error = match error.problem() {
-        Problem::NoDynamicSymbols(_) => match read_object(&image, &wanted) {
+        Problem::NoDynamicSymbols(_) => match read_object(&image, &is_relevant) {
             Ok(Some(facts)) => return Content::Object(Box::new(facts)),
             Ok(None) => return Content::Other,
             Err(error) => error,
@@ -437,7 +470,8 @@ impl Package {
 
     fn flaw(&mut self, path: &str, kind: FlawKind, message: String) {
         // A hostile archive may have one for each member.
-        if self.flaws.len() < 1000 {
+        const MAX_FLAWS: usize = 1000;
+        if self.flaws.len() < MAX_FLAWS {
             self.flaws.push(Flaw {
                 path: path.to_owned(),
                 kind,

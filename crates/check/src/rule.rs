@@ -39,13 +39,20 @@ pub enum Check {
 #[derive(Debug, Default)]
 pub struct Findings(pub(crate) Vec<Diagnostic>);
 
+impl Rule {
+    /// A finding about the file at a location. The message may contain text of the file.
+    pub(crate) fn finding(&'static self, origin: Origin, message: String) -> Diagnostic {
+        Diagnostic::error(&self.code, printable(message.as_bytes())).at(origin)
+    }
+}
+
 impl Findings {
-    /// Adds a finding with its own location, or without one.
-    pub(crate) fn push(&mut self, found: Diagnostic) {
-        self.0.push(found);
+    /// Adds a finding.
+    pub(crate) fn push(&mut self, finding: Diagnostic) {
+        self.0.push(finding);
     }
 
-    /// Adds a finding about an image.
+    /// Adds a finding about an image, with the next step.
     pub(crate) fn on_image(
         &mut self,
         rule: &'static Rule,
@@ -53,15 +60,6 @@ impl Findings {
         message: String,
         help: &str,
     ) {
-        self.at(rule, image.location(), message, help);
-    }
-
-    /// Adds a finding about the file at a location. The message may contain text of the file.
-    pub(crate) fn at(&mut self, rule: &'static Rule, origin: Origin, message: String, help: &str) {
-        let found = Diagnostic::error(&rule.code, printable(message.as_bytes())).at(origin);
-        self.0.push(match help {
-            "" => found,
-            help => found.help(help),
-        });
+        self.push(rule.finding(image.location(), message).help(help));
     }
 }

@@ -128,17 +128,16 @@ pub fn check_workspace(workspace: &Workspace<'_>) -> Vec<Diagnostic> {
 }
 
 /// Sorts diagnostics by file, rule and position.
-pub fn sorted(mut found: Vec<Diagnostic>) -> Vec<Diagnostic> {
-    found.sort_by_cached_key(|diagnostic| {
+pub fn sorted(mut diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    diagnostics.sort_by_cached_key(|diagnostic| {
         let origin = diagnostic.origin.as_ref();
-        let file = origin.map(|origin| origin.display().into_owned());
         (
-            file,
+            origin.map(|origin| origin.display().into_owned()),
             diagnostic.code.id,
             origin.map_or(0, |origin| origin.span.start),
         )
     });
-    found
+    diagnostics
 }
 
 #[cfg(test)]

@@ -74,15 +74,13 @@ impl<'a> Layout<'a> {
 
 /// Path of a wheel's file after installation, relative to `site-packages`.
 pub fn installed(path: &str) -> &str {
-    let data = path
-        .split_once('/')
-        .filter(|(top, _)| top.ends_with(".data"));
-    let Some((_, rest)) = data else { return path };
-    let library = ["platlib/", "purelib/"].into_iter();
-    library
-        .filter_map(|scheme| rest.strip_prefix(scheme))
-        .next()
-        .unwrap_or(path)
+    match path.split_once('/') {
+        Some((top, rest)) if top.ends_with(".data") => ["platlib/", "purelib/"]
+            .iter()
+            .find_map(|scheme| rest.strip_prefix(scheme))
+            .unwrap_or(path),
+        _ => path,
+    }
 }
 
 fn join(directory: &str, name: &str) -> String {
@@ -96,7 +94,7 @@ fn join(directory: &str, name: &str) -> String {
 pub fn resolve_entry(image: &Image<'_>, entry: &str) -> SearchDir {
     let Some(rest) = ["$ORIGIN", "${ORIGIN}"]
         .iter()
-        .find_map(|o| entry.strip_prefix(o))
+        .find_map(|token| entry.strip_prefix(token))
     else {
         return if entry.starts_with(['/', '$']) {
             SearchDir::Elsewhere
@@ -107,22 +105,21 @@ pub fn resolve_entry(image: &Image<'_>, entry: &str) -> SearchDir {
     if rest.contains('$') || !(rest.is_empty() || rest.starts_with('/')) {
         return SearchDir::Elsewhere;
     }
-    let own = installed(&image.member.path);
-    let mut parts: Vec<&str> = own.split('/').collect();
-    parts.pop();
-    for part in rest.split('/') {
-        match part {
+    let mut directory: Vec<&str> = installed(&image.member.path).split('/').collect();
+    directory.pop();
+    for component in rest.split('/') {
+        match component {
             "" | "." => {}
-            ".." if parts.pop().is_none() => return SearchDir::Outside,
+            ".." if directory.pop().is_none() => return SearchDir::Outside,
             ".." => {}
-            part => parts.push(part),
+            name => directory.push(name),
         }
     }
-    SearchDir::Inside(parts.join("/"))
+    SearchDir::Inside(directory.join("/"))
 }
 
 /// Libraries of a package that its images load, directly or because another image loaded them first.
-pub struct Loads<'a> {
+pub struct LoadedLibraries<'a> {
     layout: Layout<'a>,
     /// Directories of the package in the run path of each image.
     directories: BTreeMap<&'a str, Vec<String>>,
@@ -133,16 +130,16 @@ pub struct Loads<'a> {
 }
 
 /// Maximum number of images, directly or indirectly loading a library, that are examined.
-const LOADERS: usize = 64;
+const MAX_LOADERS: usize = 64;
 /// Maximum number of directories of a run path that are searched.
-const DIRECTORIES: usize = 64;
+const MAX_DIRECTORIES: usize = 64;
 /// Maximum number of rounds that follow libraries found through their loaders' DT_RPATH.
-const ROUNDS: usize = 8;
+const MAX_ROUNDS: usize = 8;
 
-impl<'a> Loads<'a> {
+impl<'a> LoadedLibraries<'a> {
     /// Libraries that the images of a package load.
     pub fn from_package(package: &'a Package) -> Self {
-        let mut loads = Self {
+        let mut libraries = Self {
             layout: Layout::from_package(package),
             directories: BTreeMap::new(),
             needs: BTreeSet::new(),
@@ -150,35 +147,33 @@ impl<'a> Loads<'a> {
         };
         for image in package.images() {
             let path = image.member.path.as_str();
-            let mut directories: Vec<String> = Vec::new();
-            for entry in image.runpath() {
-                let SearchDir::Inside(directory) = resolve_entry(&image, entry) else {
-                    continue;
-                };
-                let known = loads.layout.has_directory(&directory);
-                if known && directories.len() < DIRECTORIES && !directories.contains(&directory) {
-                    directories.push(directory);
-                }
-            }
-            loads.directories.insert(path, directories);
-            let names = image.needed().iter().map(|name| (path, name.as_str()));
-            loads.needs.extend(names);
+            let directories = directories_in_runpath(&libraries.layout, &image);
+            libraries.directories.insert(path, directories);
+            libraries
+                .needs
+                .extend(image.needed().iter().map(|name| (path, name.as_str())));
         }
-        for _ in 0..ROUNDS {
-            let mut more = false;
-            for image in package.images() {
-                for name in image.needed() {
-                    if let Some(member) = loads.carried(&image, name) {
-                        let loaders = loads.loaders.entry(&member.path).or_default();
-                        more |= loaders.insert(&image.member.path, image).is_none();
-                    }
-                }
-            }
-            if !more {
+        for _ in 0..MAX_ROUNDS {
+            if !libraries.add_loaders(package) {
                 break;
             }
         }
-        loads
+        libraries
+    }
+
+    /// Adds the loaders of the libraries that are found with the loaders known so far. Returns whether there
+    /// are new ones.
+    fn add_loaders(&mut self, package: &'a Package) -> bool {
+        let mut has_new = false;
+        for image in package.images() {
+            for name in image.needed() {
+                if let Some(member) = self.find(&image, name) {
+                    let loaders = self.loaders.entry(&member.path).or_default();
+                    has_new |= loaders.insert(&image.member.path, image).is_none();
+                }
+            }
+        }
+        has_new
     }
 
     /// Layout of the package.
@@ -190,27 +185,24 @@ impl<'a> Loads<'a> {
     /// the DT_RPATH of an image that loads it, unless the image has a DT_RUNPATH; or because an image
     /// that loads it also needs the library (the loader proceeds breadth first, and reuses a library
     /// that is loaded by that name).
-    pub fn carried(&self, image: &Image<'a>, name: &str) -> Option<&'a Member> {
-        if let Some(found) = self.in_path_of(image, name) {
-            return Some(found);
+    pub fn find(&self, image: &Image<'a>, name: &str) -> Option<&'a Member> {
+        if let Some(member) = self.in_path_of(image, name) {
+            return Some(member);
         }
-        let own = &image.facts.link;
-        let inherits = own.rpath || own.runpath.is_none();
-        let mut seen = BTreeSet::from([image.member.path.as_str()]);
+        let link = &image.facts.link;
+        let inherits = link.rpath || link.runpath.is_none();
+        let mut visited = BTreeSet::from([image.member.path.as_str()]);
         let mut queue = vec![image.member.path.as_str()];
         while let Some(path) = queue.pop() {
             for (path, loader) in self.loaders.get(path).into_iter().flatten() {
-                if seen.len() > LOADERS || !seen.insert(path) {
+                if visited.len() > MAX_LOADERS || !visited.insert(path) {
                     continue;
                 }
-                let asks = self.needs.contains(&(path, name));
-                let found = if asks || (inherits && loader.facts.link.rpath) {
-                    self.in_path_of(loader, name)
-                } else {
-                    None
-                };
-                if found.is_some() {
-                    return found;
+                let needs_library = self.needs.contains(&(path, name));
+                if (needs_library || (inherits && loader.facts.link.rpath))
+                    && let Some(member) = self.in_path_of(loader, name)
+                {
+                    return Some(member);
                 }
                 queue.push(path);
             }
@@ -219,12 +211,29 @@ impl<'a> Loads<'a> {
     }
 
     fn in_path_of(&self, image: &Image<'_>, name: &str) -> Option<&'a Member> {
-        let mut directories = self.directories.get(image.member.path.as_str())?.iter();
-        directories.find_map(|directory| {
-            self.layout
-                .files
-                .get(join(directory, name).as_str())
-                .copied()
-        })
+        self.directories
+            .get(image.member.path.as_str())?
+            .iter()
+            .find_map(|directory| {
+                self.layout
+                    .files
+                    .get(join(directory, name).as_str())
+                    .copied()
+            })
     }
+}
+
+/// Directories of the package in the run path of an image.
+fn directories_in_runpath(layout: &Layout<'_>, image: &Image<'_>) -> Vec<String> {
+    let mut directories: Vec<String> = Vec::new();
+    for entry in image.runpath() {
+        if let SearchDir::Inside(directory) = resolve_entry(image, entry)
+            && layout.has_directory(&directory)
+            && directories.len() < MAX_DIRECTORIES
+            && !directories.contains(&directory)
+        {
+            directories.push(directory);
+        }
+    }
+    directories
 }

@@ -8,31 +8,35 @@ use crate::platform_tag::hidden_symbols;
 
 /// Prefixes, up to the first capital letter, of functions that gpustub generates stubs for: `cuda` of
 /// `cudaMalloc`. A function that is newer than the lists begins with one of them.
-static HEADS: LazyLock<HashSet<&str>> = LazyLock::new(|| functions().filter_map(head).collect());
+static PREFIXES: LazyLock<HashSet<&str>> =
+    LazyLock::new(|| functions().filter_map(prefix).collect());
 
 /// Symbols that platform tags deny in libraries that they guarantee.
 static HIDDEN: LazyLock<HashSet<&str>> = LazyLock::new(|| hidden_symbols().collect());
 
 /// The lower-case letters and digits before the first capital letter.
-fn head(name: &str) -> Option<&str> {
-    let small = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
-    let end = name.bytes().position(|b| !small(b))?;
+fn prefix(name: &str) -> Option<&str> {
+    let end = name
+        .bytes()
+        .position(|b| !b.is_ascii_lowercase() && !b.is_ascii_digit())?;
     (end >= 2 && name.as_bytes()[end].is_ascii_uppercase()).then(|| &name[..end])
 }
 
 /// Whether a name is a function of a GPU library, or begins like one.
 pub fn is_gpu(name: &str) -> bool {
-    gpu_library_exporting(name).is_some() || head(name).is_some_and(|head| HEADS.contains(head))
+    gpu_library_exporting(name).is_some()
+        || prefix(name).is_some_and(|prefix| PREFIXES.contains(prefix))
 }
 
 /// Whether a name is one of gpustub's functions, or one that GPU compilers call.
 pub fn is_support(name: &str) -> bool {
-    let starts = ["gpustub", "__cuda", "__hip"];
-    starts.iter().any(|start| name.starts_with(start))
+    ["gpustub", "__cuda", "__hip"]
+        .iter()
+        .any(|prefix| name.starts_with(prefix))
 }
 
 /// Whether rules need a name; `node` is the version node of an import.
-pub fn wanted(name: &str, node: Option<&str>) -> bool {
+pub fn is_relevant(name: &str, node: Option<&str>) -> bool {
     node.is_some_and(is_in_tags)
         || is_support(name)
         // Unversioned in C libraries other than glibc.
@@ -46,7 +50,7 @@ pub fn wanted(name: &str, node: Option<&str>) -> bool {
 fn is_in_tags(node: &str) -> bool {
     ["GLIBC_", "GLIBCXX_", "CXXABI_", "GCC_"]
         .iter()
-        .any(|start| node.starts_with(start))
+        .any(|prefix| node.starts_with(prefix))
 }
 
 /// Whether a name is a table or resolver of Implib.so's stubs: `_libcuda_so_tramp_table`.
@@ -74,7 +78,7 @@ mod tests {
             "_libcuda_so_tramp_table",
             "dlopen",
         ] {
-            assert!(wanted(name, None), "{name}");
+            assert!(is_relevant(name, None), "{name}");
         }
         for name in [
             "",
@@ -86,17 +90,17 @@ mod tests {
             "tramp",
             "CUDA",
         ] {
-            assert!(!wanted(name, None), "{name}");
+            assert!(!is_relevant(name, None), "{name}");
         }
-        assert!(wanted("printf", Some("GLIBC_2.2.5")));
-        assert!(wanted("_ZSt4cout", Some("GLIBCXX_3.4")));
-        assert!(!wanted("_ZN5torch3fooEv", Some("TORCH_2")));
+        assert!(is_relevant("printf", Some("GLIBC_2.2.5")));
+        assert!(is_relevant("_ZSt4cout", Some("GLIBCXX_3.4")));
+        assert!(!is_relevant("_ZN5torch3fooEv", Some("TORCH_2")));
     }
 
     #[test]
     fn all_shipped_functions_are_wanted() {
         assert!(functions().count() > 5000, "{}", functions().count());
-        assert!(functions().all(|name| wanted(name, None)));
-        assert!(HEADS.contains("cuda") && !HEADS.contains("c"));
+        assert!(functions().all(|name| is_relevant(name, None)));
+        assert!(PREFIXES.contains("cuda") && !PREFIXES.contains("c"));
     }
 }

@@ -8,7 +8,7 @@ pub enum Toolkit {
     /// `rocm6.2`, `rocm60`.
     Rocm,
     /// `cpu`: none.
-    None,
+    Cpu,
 }
 
 /// A label, for example `-cu12` of a name or `+rocm6.2` of a version.
@@ -25,55 +25,60 @@ pub struct Label {
 /// The label of the version's local part, which describes this build, or else that of the name.
 pub fn label(name: &str, version: &str) -> Option<Label> {
     let local = version.split_once('+').map_or("", |(_, local)| local);
-    let words = |text: &'static str| move |c: char| text.contains(c);
-    let mut local = local.split(words(".-_")).enumerate();
-    // `cpu` is a label of versions only: the name `cpu-features` has no label.
     local
-        .find_map(|(at, word)| read(word, at == 0))
-        .or_else(|| name.split('-').find_map(|word| read(word, false)))
+        .split(['.', '-', '_'])
+        .enumerate()
+        .find_map(|(index, word)| match word {
+            // `cpu` is a label of versions only: the name `cpu-features` has no label.
+            "cpu" if index == 0 => Some(Label {
+                text: word.to_owned(),
+                toolkit: Toolkit::Cpu,
+                major: None,
+            }),
+            word => toolkit_label(word),
+        })
+        .or_else(|| name.split('-').find_map(toolkit_label))
 }
 
-fn read(word: &str, first: bool) -> Option<Label> {
-    let label = |toolkit, major| Label {
-        text: word.to_owned(),
-        toolkit,
-        major: Some(major),
-    };
-    if word == "cpu" && first {
-        return Some(Label {
-            text: word.to_owned(),
-            toolkit: Toolkit::None,
-            major: None,
-        });
-    }
-    let digits = |rest: &str| {
-        let end = rest
-            .find(|c: char| !c.is_ascii_digit())
-            .unwrap_or(rest.len());
-        rest[..end].to_owned()
-    };
-    if let Some(rest) = word
+fn toolkit_label(word: &str) -> Option<Label> {
+    let (toolkit, major) = if let Some(rest) = word
         .strip_prefix("cuda")
         .or_else(|| word.strip_prefix("cu"))
     {
-        // `cu92` is 9.2, `cu12` and `cu126` are 12: no wheels were labelled for CUDA 1 to 7.
-        let digits = digits(rest);
-        let major = if digits.starts_with(['8', '9']) {
-            digits.get(..1)
-        } else if (2..=4).contains(&digits.len()) {
-            digits.get(..2)
-        } else {
-            None
-        };
-        return major
-            .and_then(|m| m.parse().ok())
-            .map(|m| label(Toolkit::Cuda, m));
+        (Toolkit::Cuda, cuda_major(leading_digits(rest))?)
+    } else {
+        let rest = word.strip_prefix("rocm")?;
+        (Toolkit::Rocm, rocm_major(leading_digits(rest))?)
+    };
+    Some(Label {
+        text: word.to_owned(),
+        toolkit,
+        major: Some(major.parse().ok()?),
+    })
+}
+
+fn leading_digits(text: &str) -> &str {
+    let end = text
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(text.len());
+    &text[..end]
+}
+
+/// `cu92` is 9.2, `cu12` and `cu126` are 12: no wheels were labelled for CUDA 1 to 7.
+fn cuda_major(digits: &str) -> Option<&str> {
+    if digits.starts_with(['8', '9']) {
+        digits.get(..1)
+    } else if (2..=4).contains(&digits.len()) {
+        digits.get(..2)
+    } else {
+        None
     }
-    let digits = digits(word.strip_prefix("rocm")?);
-    // `rocm60` and `rocm6` are 6: no wheels were labelled for ROCm 10.
-    let known = (1..=3).contains(&digits.len()) && !digits.starts_with('1');
-    let major = digits.get(..1).filter(|_| known)?;
-    Some(label(Toolkit::Rocm, major.parse().ok()?))
+}
+
+/// `rocm60` and `rocm6` are 6: no wheels were labelled for ROCm 10.
+fn rocm_major(digits: &str) -> Option<&str> {
+    let is_known = (1..=3).contains(&digits.len()) && !digits.starts_with('1');
+    digits.get(..1).filter(|_| is_known)
 }
 
 #[cfg(test)]
@@ -95,7 +100,7 @@ mod tests {
             ("flash-attn", "2.8+cu12torch2.8", Some((Cuda, Some(12)))),
             // The version describes the build, the name describes the project.
             ("x-cu11", "1+cu126", Some((Cuda, Some(12)))),
-            ("torch", "2.6.0+cpu", Some((Toolkit::None, None))),
+            ("torch", "2.6.0+cpu", Some((Toolkit::Cpu, None))),
             ("cpu-features", "1", None),
             ("cuda-python", "13.0", None),
             ("custom", "1", None),
@@ -104,8 +109,8 @@ mod tests {
             ("x", "1+cu1", None),
             ("x-cu", "1+git1234", None),
         ] {
-            let found = label(name, version).map(|l| (l.toolkit, l.major));
-            assert_eq!(found, expected, "{name} {version}");
+            let label = label(name, version).map(|label| (label.toolkit, label.major));
+            assert_eq!(label, expected, "{name} {version}");
         }
     }
 }

@@ -30,49 +30,55 @@ impl WheelMetadata {
     pub fn from_package(package: &Package) -> Option<Self> {
         let file = package.name.trim_end_matches('/').rsplit('/').next()?;
         let stem = file.strip_suffix(".whl");
-        let text = |name| {
-            let mut members = package.members.iter();
-            let member = members.find(|member| is_dist_info(&member.path, name))?;
-            package.text(&member.path)
-        };
-        let own = text("WHEEL");
-        let single = package.kind == Kind::File && stem.is_none();
-        if single || (package.kind != Kind::Wheel && stem.is_none() && own.is_none()) {
-            return None;
-        }
-        let metadata = text("METADATA");
-        Some(Self::read(stem, own.unwrap_or_default(), metadata))
+        let wheel_text = dist_info_text(package, "WHEEL");
+        let is_wheel = stem.is_some()
+            || match package.kind {
+                Kind::Wheel => true,
+                Kind::File => false,
+                _ => wheel_text.is_some(),
+            };
+        is_wheel.then(|| {
+            Self::read(
+                stem,
+                wheel_text.unwrap_or_default(),
+                dist_info_text(package, "METADATA"),
+            )
+        })
     }
 
     /// Parses a file name (without `.whl`) and the two files. The name takes precedence, as in installers.
-    fn read(stem: Option<&str>, own: &str, metadata: Option<&str>) -> Self {
+    fn read(stem: Option<&str>, wheel_text: &str, metadata: Option<&str>) -> Self {
         let mut wheel = Self::default();
         if let Some(metadata) = metadata {
             wheel.has_metadata = true;
             wheel.name = headers(metadata, "Name")
                 .next()
-                .map(normal)
+                .map(normalized)
                 .unwrap_or_default();
             wheel.version = headers(metadata, "Version")
                 .next()
                 .unwrap_or_default()
                 .into();
-            let all = || headers(metadata, "Requires-Dist");
-            wheel.requires = all().map(required).collect();
-            wheel.always_requires = all().filter(|r| is_always(r)).map(required).collect();
+            for requirement in headers(metadata, "Requires-Dist") {
+                let project = required_project(requirement);
+                if is_unconditional(requirement) {
+                    wheel.always_requires.push(project.clone());
+                }
+                wheel.requires.push(project);
+            }
         }
         let parts: Vec<&str> = stem.unwrap_or_default().split('-').collect();
         // name-version[-build]-python-abi-platform
         if let [name, version, .., platforms] = parts[..]
             && (5..=6).contains(&parts.len())
         {
-            wheel.name = normal(name);
+            wheel.name = normalized(name);
             wheel.version = version.to_owned();
             wheel.platforms = platforms.split('.').map(str::to_owned).collect();
         } else {
-            let tags = headers(own, "Tag").filter_map(|tag| tag.rsplit('-').next());
-            wheel.platforms = tags
-                .flat_map(|tag| tag.split('.'))
+            wheel.platforms = headers(wheel_text, "Tag")
+                .filter_map(|tag| tag.rsplit('-').next())
+                .flat_map(|platforms| platforms.split('.'))
                 .map(str::to_owned)
                 .collect();
             wheel.platforms.sort();
@@ -84,8 +90,17 @@ impl WheelMetadata {
 
 /// Whether a path is that of a wheel's metadata file: `x-1.dist-info/WHEEL`.
 pub fn is_dist_info(path: &str, name: &str) -> bool {
-    let directory = path.split_once('/').filter(|(_, file)| *file == name);
-    directory.is_some_and(|(directory, _)| directory.ends_with(".dist-info"))
+    path.split_once('/')
+        .is_some_and(|(directory, file)| file == name && directory.ends_with(".dist-info"))
+}
+
+/// Text of a wheel's metadata file.
+fn dist_info_text<'a>(package: &'a Package, name: &str) -> Option<&'a str> {
+    let member = package
+        .members
+        .iter()
+        .find(|member| is_dist_info(&member.path, name))?;
+    package.text(&member.path)
 }
 
 /// The values of a header, up to the empty line that ends them.
@@ -98,44 +113,47 @@ fn headers<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = &'a str> {
 }
 
 /// A project's name, normalized as in PEP 503.
-pub fn normal(name: &str) -> String {
-    let mut normal = String::with_capacity(name.len());
-    for part in name.split(['-', '_', '.']).filter(|part| !part.is_empty()) {
-        if !normal.is_empty() {
-            normal.push('-');
+pub fn normalized(name: &str) -> String {
+    let mut normalized = String::with_capacity(name.len());
+    for word in name.split(['-', '_', '.']).filter(|word| !word.is_empty()) {
+        if !normalized.is_empty() {
+            normalized.push('-');
         }
-        normal.push_str(&part.to_ascii_lowercase());
+        normalized.push_str(&word.to_ascii_lowercase());
     }
-    normal
+    normalized
 }
 
 /// The name at the start of a requirement: `torch` of `torch>=2 ; extra == "gpu"`.
-fn required(text: &str) -> String {
-    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    let end = text.find(|c| !is_name(c)).unwrap_or(text.len());
-    normal(&text[..end])
+fn required_project(requirement: &str) -> String {
+    let end = requirement
+        .find(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '-' | '_' | '.'))
+        .unwrap_or(requirement.len());
+    normalized(&requirement[..end])
 }
 
 /// Whether a requirement has no marker for an extra or another system: `; platform_system == "Darwin"`.
-fn is_always(text: &str) -> bool {
-    let marker = text.split_once(';').map_or("", |(_, marker)| marker);
-    let mut words = marker.split(|c: char| !c.is_ascii_alphanumeric());
-    !words.any(|word| matches!(word, "extra" | "Darwin" | "darwin" | "Windows" | "win32"))
+fn is_unconditional(requirement: &str) -> bool {
+    let marker = requirement.split_once(';').map_or("", |(_, marker)| marker);
+    !marker
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .any(|word| matches!(word, "extra" | "Darwin" | "darwin" | "Windows" | "win32"))
 }
 
+/// Stems of the libraries in the wheels of projects (`data/wheels.toml`).
 #[derive(Deserialize, Default)]
-struct Provided {
+struct Projects {
     libraries: BTreeMap<String, Vec<String>>,
     nvidia: BTreeMap<String, Vec<String>>,
 }
 
 // A test keeps the file readable.
-static PROVIDED: LazyLock<Provided> =
+static PROJECTS: LazyLock<Projects> =
     LazyLock::new(|| toml::from_str(include_str!("../data/wheels.toml")).unwrap_or_default());
 
 /// The project whose wheel is known to provide a library of this file name.
 pub fn project_providing(library: &str) -> Option<&'static str> {
-    find(&PROVIDED.libraries, library)
+    project_with(&PROJECTS.libraries, library)
 }
 
 /// A wheel of NVIDIA's: the part of its name after `nvidia-`, without the major of CUDA.
@@ -145,36 +163,39 @@ pub struct NvidiaWheel(&'static str);
 impl NvidiaWheel {
     /// The wheel that contains a library of this file name.
     pub fn providing(library: &str) -> Option<Self> {
-        find(&PROVIDED.nvidia, library).map(Self)
+        project_with(&PROJECTS.nvidia, library).map(Self)
     }
 
     /// Whether a project, for any major, is this one: `nvidia-cublas`, `nvidia-cublas-cu12`.
     pub fn is_project(self, name: &str) -> bool {
-        let rest = name.strip_prefix("nvidia-");
-        let rest = rest.and_then(|rest| rest.strip_prefix(self.0));
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with("-cu"))
+        name.strip_prefix("nvidia-")
+            .and_then(|name| name.strip_prefix(self.0))
+            .is_some_and(|suffix| suffix.is_empty() || suffix.starts_with("-cu"))
     }
 
     /// Whether the wheel's libraries are in this directory of site-packages: `nvidia/cuda_runtime/lib`, and
     /// `nvidia/cu13/lib` since CUDA 13.
     pub fn is_directory(self, directory: &str) -> bool {
-        let mut parts = directory.split('/');
-        let is_major = |part: &str| {
-            let digits = part.strip_prefix("cu").unwrap_or_default();
-            !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
-        };
-        parts.next() == Some("nvidia")
-            && parts
-                .next()
-                .is_some_and(|part| is_major(part) || normal(part) == self.0)
+        directory
+            .strip_prefix("nvidia/")
+            .and_then(|subdirectory| subdirectory.split('/').next())
+            .is_some_and(|name| is_cuda_major(name) || normalized(name) == self.0)
     }
 }
 
-fn find<'a>(projects: &'a BTreeMap<String, Vec<String>>, library: &str) -> Option<&'a str> {
-    let (stem, _) = library.split_once(".so")?;
-    let mut projects = projects.iter();
-    let (project, _) = projects.find(|(_, stems)| stems.iter().any(|s| s == stem))?;
-    Some(project)
+/// Whether a directory is named after a major of CUDA: `cu13`.
+fn is_cuda_major(directory: &str) -> bool {
+    directory
+        .strip_prefix("cu")
+        .is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()))
+}
+
+fn project_with<'a>(projects: &'a BTreeMap<String, Vec<String>>, library: &str) -> Option<&'a str> {
+    let (library_stem, _) = library.split_once(".so")?;
+    projects
+        .iter()
+        .find(|(_, stems)| stems.iter().any(|stem| stem == library_stem))
+        .map(|(project, _)| project.as_str())
 }
 
 #[cfg(test)]
@@ -206,10 +227,10 @@ mod tests {
 
     #[test]
     fn unpacked_wheel_is_described_by_its_metadata() {
-        let own =
+        let wheel_text =
             "Wheel-Version: 1.0\nTag: cp312-cp312-linux_x86_64\nTag: cp312-abi3-linux_x86_64\n";
         for stem in [None, Some("renamed")] {
-            let wheel = WheelMetadata::read(stem, own, Some(METADATA));
+            let wheel = WheelMetadata::read(stem, wheel_text, Some(METADATA));
             assert_eq!(
                 (wheel.name.as_str(), wheel.version.as_str()),
                 ("my-kernels", "1.0+cu126")
@@ -228,15 +249,15 @@ mod tests {
     #[test]
     fn nvidia_wheels_have_a_project_for_each_major_and_a_directory() {
         let wheel = NvidiaWheel::providing("libcudart.so.12").unwrap();
-        for (name, is_it) in [
+        for (name, expected) in [
             ("nvidia-cuda-runtime-cu12", true),
             ("nvidia-cuda-runtime", true),
             ("nvidia-cuda-runtimes", false),
             ("cuda-runtime-cu12", false),
         ] {
-            assert_eq!(wheel.is_project(name), is_it, "{name}");
+            assert_eq!(wheel.is_project(name), expected, "{name}");
         }
-        for (directory, is_it) in [
+        for (directory, expected) in [
             ("nvidia/cuda_runtime/lib", true),
             ("nvidia/cu13/lib", true),
             ("nvidia/cublas/lib", false),
@@ -244,7 +265,7 @@ mod tests {
             ("nvidia", false),
             ("cuda_runtime/lib", false),
         ] {
-            assert_eq!(wheel.is_directory(directory), is_it, "{directory}");
+            assert_eq!(wheel.is_directory(directory), expected, "{directory}");
         }
         assert_eq!(NvidiaWheel::providing("libtorch.so"), None);
     }

@@ -80,8 +80,10 @@ pub struct Text {
 impl<'a> Workspace<'a> {
     /// The packages to check that have a `GpuStub.toml`, with their manifests.
     pub fn declaring(&self) -> impl Iterator<Item = (&Crate<'a>, &'a Manifest)> {
-        let checked = self.crates.iter().filter(|c| c.checked);
-        checked.filter_map(|c| Some((c, c.manifest?)))
+        self.crates
+            .iter()
+            .filter(|krate| krate.checked)
+            .filter_map(|krate| Some((krate, krate.manifest?)))
     }
 
     /// The stubs that the packages to check declare.
@@ -100,16 +102,16 @@ impl<'a> Workspace<'a> {
 
     /// The crates whose code is in the image that is linked from this one, including the crate itself.
     pub fn closure(&self, root: CrateId) -> BTreeSet<CrateId> {
-        let mut seen = BTreeSet::from([root]);
-        let mut open = vec![root];
-        while let Some(next) = open.pop() {
-            for &dependency in &self.crates[next].dependencies {
-                if seen.insert(dependency) {
-                    open.push(dependency);
+        let mut closure = BTreeSet::from([root]);
+        let mut queue = vec![root];
+        while let Some(id) = queue.pop() {
+            for &dependency in &self.crates[id].dependencies {
+                if closure.insert(dependency) {
+                    queue.push(dependency);
                 }
             }
         }
-        seen
+        closure
     }
 
     /// Packages to check from which the linker links an image.

@@ -77,12 +77,12 @@ proptest! {
 fn each_byte_of_a_wheels_directory() {
     let (name, bytes) = &SEEDS[0];
     let mut bytes = bytes.clone();
-    for at in (0..64).chain(bytes.len() - 512..bytes.len()) {
-        let was = bytes[at];
-        for value in [0, 1, 0x7f, 0xff, was ^ 1, was.wrapping_add(1)] {
-            bytes[at] = value;
+    for offset in (0..64).chain(bytes.len() - 512..bytes.len()) {
+        let original = bytes[offset];
+        for byte in [0, 1, 0x7f, 0xff, original ^ 1, original.wrapping_add(1)] {
+            bytes[offset] = byte;
             file(&bytes, name);
         }
-        bytes[at] = was;
+        bytes[offset] = original;
     }
 }

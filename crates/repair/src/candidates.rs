@@ -8,8 +8,11 @@ use crate::names::is_stub_file;
 
 /// Paths of images that require GPU libraries and are not a vendor's.
 pub fn candidates(package: &Package) -> Vec<&str> {
-    let images = package.images().filter(is_candidate);
-    images.map(|image| image.member.path.as_str()).collect()
+    package
+        .images()
+        .filter(is_candidate)
+        .map(|image| image.member.path.as_str())
+        .collect()
 }
 
 /// Whether the image requires a GPU library and is not a vendor's.
@@ -31,15 +34,22 @@ pub fn followers(package: &Package) -> Vec<&str> {
     if !package.images().any(|image| is_candidate(&image)) {
         return Vec::new();
     }
-    let imports = |image: &Image<'_>| {
-        let mut imports = image.facts.imports.iter();
-        imports.any(|import| gpu_library_exporting(&import.name).is_some())
-    };
-    let images = package.images().filter(|image| {
-        !is_candidate(image)
-            && !is_from_vendor(image)
-            && !is_stub_file(image.member.file_name())
-            && imports(image)
-    });
-    images.map(|image| image.member.path.as_str()).collect()
+    package
+        .images()
+        .filter(|image| {
+            !is_candidate(image)
+                && !is_from_vendor(image)
+                && !is_stub_file(image.member.file_name())
+                && imports_gpu_function(image)
+        })
+        .map(|image| image.member.path.as_str())
+        .collect()
+}
+
+fn imports_gpu_function(image: &Image<'_>) -> bool {
+    image
+        .facts
+        .imports
+        .iter()
+        .any(|import| gpu_library_exporting(&import.name).is_some())
 }

@@ -6,9 +6,9 @@ use gpustub_check::gpu_file::gpu_file;
 use gpustub_core::library::Library;
 use gpustub_image::edit::Inspection;
 
-/// A required library that stubs can replace.
+/// A library that an image requires and stubs can replace.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Required {
+pub struct Requirement {
     /// Manifest of the library.
     pub library: &'static Library,
     /// Names of the library in DT_NEEDED and in version needs, in the image's order.
@@ -26,40 +26,51 @@ pub fn is_gpu_name(name: &str) -> bool {
 
 /// The GPU libraries that an image requires. Tools that copy a library into a package rename the file and
 /// leave its version nodes, so that both are compared.
-pub fn required(image: &Inspection) -> Vec<Required> {
-    let mut found: Vec<Required> = Vec::new();
+pub fn requirements(image: &Inspection) -> Vec<Requirement> {
+    let mut requirements: Vec<Requirement> = Vec::new();
     for name in &image.needed {
-        if let Some(library) = replaced_library(image, name) {
-            let nodes: BTreeSet<String> = nodes(image, name).map(str::to_owned).collect();
-            let names = nodes.iter().map(String::as_str).chain([name.as_str()]);
-            let majors = majors(library, names);
-            match found.iter_mut().find(|one| one.library.id == library.id) {
-                Some(one) => {
-                    one.files.push(name.clone());
-                    one.nodes.extend(nodes);
-                    one.majors = intersection(one.majors.take(), majors);
-                }
-                None => found.push(Required {
-                    library,
-                    files: vec![name.clone()],
-                    nodes,
-                    majors,
-                }),
+        let Some(library) = replaced_library(image, name) else {
+            continue;
+        };
+        let nodes: BTreeSet<String> = nodes(image, name).map(str::to_owned).collect();
+        let majors = majors(
+            library,
+            nodes.iter().map(String::as_str).chain([name.as_str()]),
+        );
+        match requirements
+            .iter_mut()
+            .find(|requirement| requirement.library.id == library.id)
+        {
+            Some(requirement) => {
+                requirement.files.push(name.clone());
+                requirement.nodes.extend(nodes);
+                requirement.majors = intersection(requirement.majors.take(), majors);
             }
+            None => requirements.push(Requirement {
+                library,
+                files: vec![name.clone()],
+                nodes,
+                majors,
+            }),
         }
     }
-    found
+    requirements
 }
 
 /// The library behind a name in DT_NEEDED, if there are stubs for it.
 pub fn replaced_library(image: &Inspection, name: &str) -> Option<&'static Library> {
-    let by_node = nodes(image, name).find_map(|node| gpu_file(node)?.library);
-    by_node.or_else(|| gpu_file(name)?.library)
+    nodes(image, name)
+        .find_map(|node| gpu_file(node)?.library)
+        .or_else(|| gpu_file(name)?.library)
 }
 
+/// Version nodes that an image requires of a file.
 fn nodes<'a>(image: &'a Inspection, file: &'a str) -> impl Iterator<Item = &'a str> {
-    let needs = image.verneed.iter().filter(move |need| need.file == file);
-    needs.flat_map(|need| need.nodes.iter().map(String::as_str))
+    image
+        .verneed
+        .iter()
+        .filter(move |need| need.file == file)
+        .flat_map(|need| need.nodes.iter().map(String::as_str))
 }
 
 /// Toolkit majors with a load name that the names begin with. `libcudart.so.12.0.107` and the node
@@ -69,25 +80,26 @@ fn majors<'a>(library: &Library, names: impl Iterator<Item = &'a str>) -> Option
         .load_names
         .get("linux")
         .map_or(&[][..], Vec::as_slice);
-    let mut found: Option<BTreeSet<u32>> = None;
+    let mut common: Option<BTreeSet<u32>> = None;
     for name in names {
         let Some(file) = gpu_file(name).filter(|file| file.major.is_some()) else {
             continue;
         };
-        let plain = match name.split_once(".so") {
-            Some((_, version)) => format!("lib{}.so{version}.", file.stem),
-            None => continue,
+        let Some((_, version)) = name.split_once(".so") else {
+            continue;
         };
-        let matching = load_names
+        let unhashed_name = format!("lib{}.so{version}.", file.stem);
+        let majors: BTreeSet<u32> = load_names
             .iter()
-            .filter(|load| plain.starts_with(&format!("{}.", load.name)));
-        let majors: BTreeSet<u32> = matching.filter_map(|load| load.major).collect();
+            .filter(|load_name| unhashed_name.starts_with(&format!("{}.", load_name.name)))
+            .filter_map(|load_name| load_name.major)
+            .collect();
         if !majors.is_empty() {
-            found = intersection(found, Some(majors));
+            common = intersection(common, Some(majors));
         }
     }
     // The number of a driver's soname is no major of its toolkit.
-    found.filter(|_| library.role == gpustub_core::library::Role::Toolkit)
+    common.filter(|_| library.role == gpustub_core::library::Role::Toolkit)
 }
 
 /// The majors that both allow.
@@ -106,39 +118,45 @@ pub struct Functions {
 
 impl Functions {
     /// Functions of the required libraries.
-    pub fn new(required: &[Required]) -> Self {
-        let all: Vec<&'static Library> = Library::builtin_ids()
+    pub fn new(requirements: &[Requirement]) -> Self {
+        let builtin: Vec<&'static Library> = Library::builtin_ids()
             .filter_map(Library::builtin)
             .collect();
-        let by_library = required.iter().map(|one| {
-            let mut libraries = vec![one.library];
+        let mut by_library = BTreeMap::new();
+        for &Requirement { library, .. } in requirements {
+            let mut libraries = vec![library];
             libraries.extend(
-                all.iter()
-                    .filter(|other| other.id != one.library.id && shares_file(other, one.library)),
+                builtin.iter().filter(|candidate| {
+                    candidate.id != library.id && shares_file(candidate, library)
+                }),
             );
-            (one.library.id.as_str(), libraries)
-        });
-        Self {
-            by_library: by_library.collect(),
+            by_library.insert(library.id.as_str(), libraries);
         }
+        Self { by_library }
     }
 
     /// The library whose stubs have a function that an image binds to `library`.
     pub fn owner(&self, library: &Library, function: &str) -> Option<&'static Library> {
-        let libraries = self.by_library.get(library.id.as_str())?;
-        libraries
+        self.by_library
+            .get(library.id.as_str())?
             .iter()
             .copied()
-            .find(|one| has_function(one, function))
+            .find(|candidate| has_function(candidate, function))
     }
 }
 
 fn shares_file(a: &Library, b: &Library) -> bool {
-    let names = |library: &Library| -> BTreeSet<String> {
-        let names = library.load_names.get("linux").into_iter().flatten();
-        names.map(|name| name.name.clone()).collect()
-    };
-    !names(a).is_disjoint(&names(b))
+    !file_names(a).is_disjoint(&file_names(b))
+}
+
+fn file_names(library: &Library) -> BTreeSet<&str> {
+    library
+        .load_names
+        .get("linux")
+        .into_iter()
+        .flatten()
+        .map(|load_name| load_name.name.as_str())
+        .collect()
 }
 
 /// Whether there are stubs of a function of this name in the library.
@@ -157,10 +175,10 @@ mod tests {
     use super::*;
 
     fn image(needs: &[(&str, &[&str])]) -> Inspection {
-        let needs = needs.iter();
         Inspection {
-            needed: needs.clone().map(|(file, _)| (*file).to_owned()).collect(),
+            needed: needs.iter().map(|(file, _)| (*file).to_owned()).collect(),
             verneed: needs
+                .iter()
                 .map(|(file, nodes)| VersionNeed {
                     file: (*file).to_owned(),
                     nodes: nodes.iter().map(|node| (*node).to_owned()).collect(),
@@ -170,38 +188,45 @@ mod tests {
         }
     }
 
-    /// Libraries of an image with one requirement: id and majors.
-    fn found(file: &str, nodes: &[&str]) -> Vec<(String, Option<Vec<u32>>)> {
-        let all = required(&image(&[(file, nodes)]));
-        let majors = |one: &Required| one.majors.clone().map(|m| m.into_iter().collect());
-        all.iter()
-            .map(|one| (one.library.id.clone(), majors(one)))
+    /// Libraries of an image with one needed file: id and majors.
+    fn ids_and_majors(file: &str, nodes: &[&str]) -> Vec<(String, Option<Vec<u32>>)> {
+        requirements(&image(&[(file, nodes)]))
+            .into_iter()
+            .map(|requirement| {
+                let majors = requirement.majors.map(Vec::from_iter);
+                (requirement.library.id.clone(), majors)
+            })
             .collect()
+    }
+
+    fn cudart(majors: &[u32]) -> Vec<(String, Option<Vec<u32>>)> {
+        vec![("cudart".to_owned(), Some(majors.to_vec()))]
     }
 
     #[test]
     fn libraries_are_found_by_name_and_by_node() {
-        let cudart = |majors: &[u32]| vec![("cudart".to_owned(), Some(majors.to_vec()))];
-        assert_eq!(found("libcudart.so.12", &[]), cudart(&[12]));
-        assert_eq!(
-            found("libcudart.so.11.0", &["libcudart.so.11.0"]),
-            cudart(&[11])
-        );
-        assert_eq!(
-            found("libcudart-5a077122.so.12.0.107", &["libcudart.so.12"]),
-            cudart(&[12])
-        );
-        assert_eq!(found("libcudart-5a077122.so.12.0.107", &[]), cudart(&[12]));
-        // A name that says nothing.
-        assert_eq!(found("libx.so", &["libcudart.so.13"]), cudart(&[13]));
-        assert_eq!(found("libcuda.so.1", &[]), [("cuda".to_owned(), None)]);
-        assert_eq!(found("libc.so.6", &["GLIBC_2.2.5"]), []);
+        for (file, nodes, expected) in [
+            ("libcudart.so.12", &[][..], cudart(&[12])),
+            ("libcudart.so.11.0", &["libcudart.so.11.0"], cudart(&[11])),
+            (
+                "libcudart-5a077122.so.12.0.107",
+                &["libcudart.so.12"],
+                cudart(&[12]),
+            ),
+            ("libcudart-5a077122.so.12.0.107", &[], cudart(&[12])),
+            // The file name is not that of a GPU library.
+            ("libx.so", &["libcudart.so.13"], cudart(&[13])),
+            ("libcuda.so.1", &[], vec![("cuda".to_owned(), None)]),
+            ("libc.so.6", &["GLIBC_2.2.5"], Vec::new()),
+        ] {
+            assert_eq!(ids_and_majors(file, nodes), expected, "{file} {nodes:?}");
+        }
     }
 
     #[test]
     fn a_soname_of_two_toolkits_allows_both() {
-        let found = found("libcusolver.so.11", &["libcusolver.so.11"]);
-        let majors = found[0].1.clone().unwrap();
+        let libraries = ids_and_majors("libcusolver.so.11", &["libcusolver.so.11"]);
+        let majors = libraries[0].1.clone().unwrap();
         assert!(majors.len() > 1 && majors.contains(&12), "{majors:?}");
     }
 }

@@ -20,49 +20,55 @@ pub fn is_text(path: &str) -> bool {
 
 /// Reports GPU libraries that edited images open by name.
 pub fn opened_by_images(package: &Package, plan: &PackagePlan) -> Vec<Diagnostic> {
-    let is_edited = |image: &Image<'_>| plan.images.iter().any(|one| one.path == image.member.path);
-    let images = package.images().filter(is_edited);
-    images.filter_map(|image| opened_by(&image)).collect()
+    package
+        .images()
+        .filter(|image| {
+            plan.images
+                .iter()
+                .any(|edited| edited.path == image.member.path)
+        })
+        .filter_map(|image| opened_by(&image))
+        .collect()
 }
 
 fn opened_by(image: &Image<'_>) -> Option<Diagnostic> {
     let names = opened_names(image);
+    if names.is_empty() {
+        return None;
+    }
     let message = format!(
         "`{}` may open {} by name",
         image.member.file_name(),
         listing(&names)
     );
-    (!names.is_empty()).then(|| {
+    Some(
         Diagnostic::warning(&HARD_CODED_LOAD_NAME, message)
             .at(image.location())
-            .help("check that the code handles a missing library")
-    })
+            .help("check that the code handles a missing library"),
+    )
 }
 
-/// Reports places of a text file, at this location, that load GPU libraries, at most one for each file: the first one. In Python a
-/// place is a line, in JSON a string.
+/// Reports the first part of a text file that loads a GPU library, and counts the others. A part is a line in
+/// Python, and a string in JSON. `location` is that of the file.
 pub fn loaded_by_text(path: &str, location: Origin, text: &str) -> Option<Diagnostic> {
-    type Loads = fn(&str) -> bool;
-    let (what, separator, loads): (_, _, Loads) = if path.ends_with(".json") {
+    let (message, separator, is_loader): (&str, char, fn(&str) -> bool) = if path.ends_with(".json")
+    {
         ("lists a GPU library to load", '"', |part| {
             gpu_file(part).is_some()
         })
     } else {
-        ("loads a GPU library", '\n', loads)
+        ("loads a GPU library", '\n', loads_gpu_library)
     };
-    let mut found = parts(text, separator).filter(|range| loads(&text[range.clone()]));
-    let first = found.next()?;
-    let others = match found.count() {
+    let mut loaders = parts(text, separator).filter(|span| is_loader(&text[span.clone()]));
+    let span = loaders.next()?;
+    let code = shortened(&text[span.clone()]);
+    let more = match loaders.count() {
         0 => String::new(),
-        n => format!(", and {n} more"),
+        count => format!(", and {count} more"),
     };
-    let place = shortened(&text[first.clone()]);
     Some(
-        Diagnostic::warning(&PYTHON_LOADER, format!("{what}: `{place}`{others}"))
-            .at(Origin {
-                span: first,
-                ..location
-            })
+        Diagnostic::warning(&PYTHON_LOADER, format!("{message}: `{code}`{more}"))
+            .at(Origin { span, ..location })
             .help("the repaired images need no such library; let the code continue without it"),
     )
 }
@@ -78,36 +84,36 @@ fn parts(text: &str, separator: char) -> impl Iterator<Item = Range<usize>> {
 }
 
 /// Whether a line of Python calls a loader with the name of a GPU library, or imports a module of NVIDIA's wheels.
-fn loads(line: &str) -> bool {
-    if line.starts_with('#') {
-        return false;
-    }
-    let calls = ["CDLL(", "LoadLibrary(", "PyDLL(", "dlopen("]
-        .iter()
-        .any(|call| line.contains(call));
-    let imports = [
+fn loads_gpu_library(line: &str) -> bool {
+    const CALLS: [&str; 4] = ["CDLL(", "LoadLibrary(", "PyDLL(", "dlopen("];
+    const IMPORTS: [&str; 4] = [
         "import nvidia",
         "from nvidia",
         "import_module(\"nvidia",
         "import_module('nvidia",
     ];
-    (calls && names_gpu_file(line)) || imports.iter().any(|import| begins(line, import))
+    if line.starts_with('#') {
+        return false;
+    }
+    (CALLS.iter().any(|call| line.contains(call)) && names_gpu_file(line))
+        || IMPORTS.iter().any(|import| has_import(line, import))
 }
 
-/// Whether the code has the import of exactly this package: not of `nvidia_ml`.
-fn begins(code: &str, import: &str) -> bool {
-    let after = code.split_once(import).map(|(_, after)| after);
-    let is_whole =
-        |after: &str| !after.starts_with(|c: char| c.is_alphanumeric() || c == '_' || c == '-');
-    after.is_some_and(is_whole) && (code.starts_with(import) || import.contains('('))
+/// Whether a line has the import of exactly this package: not of `nvidia_ml`.
+fn has_import(line: &str, import: &str) -> bool {
+    let Some((_, rest)) = line.split_once(import) else {
+        return false;
+    };
+    !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_' || c == '-')
+        && (line.starts_with(import) || import.contains('('))
 }
 
 fn shortened(line: &str) -> String {
-    const SHOWN: usize = 80;
+    const MAX_CHARS: usize = 80;
     let mut text: String = line
         .chars()
         .filter(|c| !c.is_control())
-        .take(SHOWN)
+        .take(MAX_CHARS)
         .collect();
     if text.len() < line.len() {
         text.push('…');
@@ -119,10 +125,13 @@ fn shortened(line: &str) -> String {
 mod tests {
     use super::*;
 
+    fn loaded(file: &str, text: &str) -> Option<Diagnostic> {
+        loaded_by_text(file, Origin::new(file, 0..0), text)
+    }
+
     #[test]
     fn lines_that_load_gpu_libraries_are_found() {
-        let loaded = |file: &str, text: &str| loaded_by_text(file, Origin::new(file, 0..0), text);
-        for (file, line, is_it) in [
+        for (file, line, expected) in [
             ("a.py", "ctypes.CDLL('libcudart.so.12')", true),
             (
                 "a.py",
@@ -143,21 +152,21 @@ mod tests {
             ("a.json", "  \"library\": \"libcudart.so.12\"", true),
             ("a.json", "  \"text\": \"no libcudart.so.12 here\"", false),
         ] {
-            assert_eq!(loaded(file, line).is_some(), is_it, "{line}");
+            assert_eq!(loaded(file, line).is_some(), expected, "{line}");
         }
         let code = "x = 1\n  CDLL('libcuda.so.1')\nCDLL('libcudart.so')\n";
-        let found = loaded("a.py", code).unwrap();
-        assert_eq!(found.origin.unwrap().span, 8..28);
+        let diagnostic = loaded("a.py", code).unwrap();
+        assert_eq!(diagnostic.origin.unwrap().span, 8..28);
         assert_eq!(
-            found.message,
+            diagnostic.message,
             "loads a GPU library: `CDLL('libcuda.so.1')`, and 1 more"
         );
         let list = r#"{"cuda": "12.x", "files": ["libcutensor.so.2", "libcutensorMg.so.2"]}"#;
-        let found = loaded("a.json", list).unwrap();
+        let diagnostic = loaded("a.json", list).unwrap();
         assert_eq!(
-            found.message,
+            diagnostic.message,
             "lists a GPU library to load: `libcutensor.so.2`, and 1 more"
         );
-        assert_eq!(&list[found.origin.unwrap().span], "libcutensor.so.2");
+        assert_eq!(&list[diagnostic.origin.unwrap().span], "libcutensor.so.2");
     }
 }

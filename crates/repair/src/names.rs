@@ -13,8 +13,10 @@ const MAX_NAME: usize = 100;
 /// part of it, since programs search for these among the loaded files.
 pub fn package_name(parts: &[&str]) -> String {
     let text = parts.join("_");
-    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
-    let name: String = text.chars().map(plain).collect();
+    let name: String = text
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '_' })
+        .collect();
     if name.is_empty() || name.len() > MAX_NAME || names_library(&name) {
         return short_hash(text.as_bytes());
     }
@@ -29,9 +31,10 @@ pub fn short_hash(bytes: &[u8]) -> String {
 
 fn names_library(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    let shipped = Library::builtin_ids().filter_map(Library::builtin);
-    let mut names = shipped.flat_map(|library| &library.link_names);
-    names.any(|real| name.contains(&format!("lib{}", real.to_ascii_lowercase())))
+    Library::builtin_ids()
+        .filter_map(Library::builtin)
+        .flat_map(|library| &library.link_names)
+        .any(|link_name| name.contains(&format!("lib{}", link_name.to_ascii_lowercase())))
 }
 
 /// File name and soname of the stub library.
@@ -59,8 +62,8 @@ mod tests {
             package_name(&["faiss-gpu", "1.14.1.post1+cu12"]),
             "faiss_gpu_1_14_1_post1_cu12"
         );
-        for hashed in ["libcuda-tools", "", &"x".repeat(200)] {
-            let name = package_name(&[hashed]);
+        for unusable in ["libcuda-tools", "", &"x".repeat(200)] {
+            let name = package_name(&[unusable]);
             assert!(name.len() == 8, "{name}");
         }
         assert_eq!(stub_file("p_1", "_cuda12"), "libgpustub_p_1_cuda12.so");

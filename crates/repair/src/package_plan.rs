@@ -77,8 +77,8 @@ pub struct ImagePlan {
 /// Diagnostic about an image that is not repaired, or only in part.
 pub fn unsupported(package: &Package, path: &str, level: Level, reason: &str) -> Diagnostic {
     let file = path.rsplit('/').next().unwrap_or_default();
-    let mut found = Diagnostic::error(&UNSUPPORTED_IMAGE, format!("`{file}` {reason}"))
+    let mut diagnostic = Diagnostic::error(&UNSUPPORTED_IMAGE, format!("`{file}` {reason}"))
         .at(package.location_of(path));
-    found.level = level;
-    found
+    diagnostic.level = level;
+    diagnostic
 }

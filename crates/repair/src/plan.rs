@@ -15,9 +15,10 @@ use gpustub_check::{Image, ImageId, LoadGraph, Package};
 use gpustub_core::diag::{Diagnostic, Level, listing};
 
 use crate::candidates::is_candidate;
-use crate::libraries::Required;
+use crate::libraries::Requirement;
 use crate::package_plan::{Inspections, Options, PackagePlan, unsupported};
 use decide::{Decision, Refusal, decide};
+use passed_on::PassedOn;
 
 /// Plans the edits of a package. An image with an error is left unchanged.
 pub fn plan(
@@ -29,13 +30,14 @@ pub fn plan(
     let (decisions, mut diagnostics) = decisions(package, &graph, inspections, options);
     for image in package.images().filter(has_cudart) {
         let reason = "contains the CUDA runtime (cudart_static), which stays";
-        let path = &image.member.path;
-        let help =
-            "leave it: it opens the driver itself, and its functions return errors without one";
-        diagnostics.push(unsupported(package, path, Level::Warning, reason).help(help));
+        diagnostics.push(
+            unsupported(package, &image.member.path, Level::Warning, reason).help(
+                "leave it: it opens the driver itself, and its functions return errors without one",
+            ),
+        );
     }
-    let (mut plan, more) = group::plan(package, &graph, decisions, options);
-    diagnostics.extend(more);
+    let (mut plan, group_diagnostics) = group::plan(package, &graph, &decisions, options);
+    diagnostics.extend(group_diagnostics);
     if options.removes_copies {
         plan.removed = removed::copies(package, &plan);
     }
@@ -50,8 +52,11 @@ fn scheme<'a>(image: &Image<'a>) -> Option<&'a str> {
     if !top.ends_with(".data") || installed(path) != path {
         return None;
     }
-    let mut members = image.package.members.iter();
-    let is_wheel = members.any(|member| is_dist_info(&member.path, "WHEEL"));
+    let is_wheel = image
+        .package
+        .members
+        .iter()
+        .any(|member| is_dist_info(&member.path, "WHEEL"));
     is_wheel.then(|| rest.split('/').next().unwrap_or(rest))
 }
 
@@ -62,79 +67,107 @@ fn decisions(
     inspections: &Inspections,
     options: &Options,
 ) -> (Vec<Decision>, Vec<Diagnostic>) {
-    let decide = |id: ImageId, passed_on: &[Required]| {
-        let path = graph.image(id).member.path.as_str();
-        match (inspections.get(path), options.excluded.get(path)) {
-            (_, Some(reason)) => Err(Refusal::from(reason.clone())),
-            (None, None) => Ok(None),
-            (Some(Err(problem)), None) => Err(problem.to_string().into()),
-            (Some(Ok(inspection)), None) => {
-                let decision = decide(graph, id, inspection, passed_on)?;
-                match scheme(&graph.image(id)).filter(|_| decision.is_some()) {
-                    Some(scheme) => Err(format!(
-                        "is installed outside of site-packages (`.data/{scheme}`), where it does not find a \
-                         stub library"
-                    )
-                    .into()),
-                    None => Ok(decision),
-                }
-            }
-        }
-    };
-    let mut kept: BTreeMap<ImageId, Refusal> = BTreeMap::new();
-    let mut decided: BTreeMap<ImageId, Decision> = BTreeMap::new();
-    for (id, image) in graph.entries().filter(|(_, image)| is_candidate(image)) {
-        if !inspections.contains_key(image.member.path.as_str()) {
+    let mut decisions: BTreeMap<ImageId, Decision> = BTreeMap::new();
+    let mut refusals: BTreeMap<ImageId, Refusal> = BTreeMap::new();
+    for (id, image) in graph.entries() {
+        if !is_candidate(image) || !inspections.contains_key(&image.member.path) {
             continue;
         }
-        match decide(id, &[]) {
-            Ok(decision) => decided.extend(decision.map(|decision| (id, decision))),
-            Err(refusal) => drop(kept.insert(id, refusal)),
+        match decide_image(graph, inspections, options, id, &[]) {
+            Ok(decision) => decisions.extend(decision.map(|decision| (id, decision))),
+            Err(refusal) => drop(refusals.insert(id, refusal)),
         }
     }
-    let name = |id: ImageId| graph.image(id).member.file_name();
     loop {
-        let edited = decided.iter().map(|(&id, one)| (id, one.required.clone()));
-        let mut more = BTreeMap::new();
-        let mut failed = Vec::new();
-        for (id, passed) in passed_on::find(graph, &edited.collect()) {
-            match decide(id, &passed.required) {
-                Ok(decision) => more.extend(decision.map(|decision| (id, decision))),
-                Err(refusal) => failed.push((id, passed, refusal)),
+        let requirements = decisions
+            .iter()
+            .map(|(&id, decision)| (id, decision.requirements.clone()))
+            .collect();
+        let mut user_decisions = BTreeMap::new();
+        let mut failures = Vec::new();
+        for (id, passed_on) in passed_on::find(graph, &requirements) {
+            match decide_image(graph, inspections, options, id, &passed_on.requirements) {
+                Ok(decision) => user_decisions.extend(decision.map(|decision| (id, decision))),
+                Err(refusal) => failures.push((id, passed_on, refusal)),
             }
         }
-        if failed.is_empty() {
-            decided.extend(more);
+        if failures.is_empty() {
+            decisions.extend(user_decisions);
             break;
         }
-        for (id, passed, mut refusal) in failed {
-            let through: Vec<&str> = passed.through.iter().map(|&other| name(other)).collect();
-            refusal.reason = format!(
-                "imports `{}` of a library that only {} needs, and cannot be edited: it {}",
-                passed.function,
-                listing(&through),
-                refusal.reason
-            );
-            kept.entry(id).or_insert(refusal);
-            for other in passed.through {
-                decided.remove(&other);
-                let why = format!(
-                    "keeps the library that `{}` finds `{}` in: that image cannot be edited",
-                    name(id),
-                    passed.function
-                );
-                kept.entry(other).or_insert(why.into());
-            }
+        for (id, passed_on, refusal) in failures {
+            refuse_with_providers(graph, id, passed_on, refusal, &mut decisions, &mut refusals);
         }
     }
-    let report = |(id, refusal): (ImageId, Refusal)| {
+    let mut diagnostics = Vec::new();
+    for (id, refusal) in refusals {
         let path = &graph.image(id).member.path;
-        let mut found = unsupported(package, path, Level::Error, &refusal.reason);
-        found.help = refusal.help;
-        found
+        let mut diagnostic = unsupported(package, path, Level::Error, &refusal.reason);
+        diagnostic.help = refusal.help;
+        diagnostics.push(diagnostic);
+    }
+    (decisions.into_values().collect(), diagnostics)
+}
+
+/// Decides about an image; `passed_on` are libraries that it uses through others. `None`: no edit.
+fn decide_image(
+    graph: &LoadGraph<'_>,
+    inspections: &Inspections,
+    options: &Options,
+    id: ImageId,
+    passed_on: &[Requirement],
+) -> Result<Option<Decision>, Refusal> {
+    let image = graph.image(id);
+    let path = image.member.path.as_str();
+    if let Some(reason) = options.excluded.get(path) {
+        return Err(reason.clone().into());
+    }
+    let inspection = match inspections.get(path) {
+        None => return Ok(None),
+        Some(Err(problem)) => return Err(problem.to_string().into()),
+        Some(Ok(inspection)) => inspection,
     };
-    (
-        decided.into_values().collect(),
-        kept.into_iter().map(report).collect(),
-    )
+    let decision = decide(graph, id, inspection, passed_on)?;
+    if decision.is_some()
+        && let Some(scheme) = scheme(&image)
+    {
+        return Err(format!(
+            "is installed outside of site-packages (`.data/{scheme}`), where it does not find a \
+             stub library"
+        )
+        .into());
+    }
+    Ok(decision)
+}
+
+/// Refuses the edit of an image and of those that pass a library on to it.
+fn refuse_with_providers(
+    graph: &LoadGraph<'_>,
+    id: ImageId,
+    passed_on: PassedOn,
+    mut refusal: Refusal,
+    decisions: &mut BTreeMap<ImageId, Decision>,
+    refusals: &mut BTreeMap<ImageId, Refusal>,
+) {
+    let PassedOn {
+        through, function, ..
+    } = passed_on;
+    let provider_names: Vec<&str> = through
+        .iter()
+        .map(|&provider| graph.image(provider).member.file_name())
+        .collect();
+    refusal.reason = format!(
+        "imports `{function}` of a library that only {} needs, and cannot be edited: it {}",
+        listing(&provider_names),
+        refusal.reason
+    );
+    refusals.entry(id).or_insert(refusal);
+    let file_name = graph.image(id).member.file_name();
+    for provider in through {
+        decisions.remove(&provider);
+        let reason = format!(
+            "keeps the library that `{file_name}` finds `{function}` in: that image cannot be edited"
+        );
+        refusals.entry(provider).or_insert(reason.into());
+    }
 }

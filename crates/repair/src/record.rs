@@ -9,8 +9,9 @@ use sha2::{Digest, Sha256};
 
 /// Whether a path is `x-1.dist-info/RECORD`, also in a directory such as site-packages.
 pub fn is_record(member: &str, name: &str) -> bool {
-    let directory = member.strip_suffix(name);
-    directory.is_some_and(|directory| directory.ends_with(".dist-info/"))
+    member
+        .strip_suffix(name)
+        .is_some_and(|directory| directory.ends_with(".dist-info/"))
 }
 
 /// Hash and size of a file.
@@ -60,27 +61,27 @@ pub fn edited(
     removed: &BTreeSet<String>,
 ) -> String {
     let end = if text.contains("\r\n") { "\r\n" } else { "\n" };
-    let mut left = entries.clone();
+    let mut new_entries = entries.clone();
     let mut out = String::with_capacity(text.len());
-    let mut own = String::new();
+    let mut record_line = String::new();
     for line in text.lines() {
         let path = path(line);
         if removed.contains(&path) {
             continue;
         }
         if path == record {
-            own = format!("{line}{end}");
-        } else if let Some(entry) = left.remove(&path) {
+            record_line = format!("{line}{end}");
+        } else if let Some(entry) = new_entries.remove(&path) {
             write_line(&mut out, &path, &entry, end);
         } else {
             out.push_str(line);
             out.push_str(end);
         }
     }
-    for (path, entry) in &left {
+    for (path, entry) in &new_entries {
         write_line(&mut out, path, entry, end);
     }
-    out + &own
+    out + &record_line
 }
 
 fn write_line(out: &mut String, path: &str, entry: &Entry, end: &str) {
@@ -99,15 +100,15 @@ fn path(line: &str) -> String {
         None => line.split(',').next().unwrap_or_default().to_owned(),
         Some(rest) => {
             let mut path = String::new();
-            let mut letters = rest.chars().peekable();
-            while let Some(letter) = letters.next() {
-                match letter {
-                    '"' if letters.peek() == Some(&'"') => {
-                        letters.next();
+            let mut chars = rest.chars().peekable();
+            while let Some(c) = chars.next() {
+                match c {
+                    '"' if chars.peek() == Some(&'"') => {
+                        chars.next();
                         path.push('"');
                     }
                     '"' => break,
-                    _ => path.push(letter),
+                    _ => path.push(c),
                 }
             }
             path
@@ -130,8 +131,8 @@ mod tests {
         );
         let text = "x/a.so,sha256=old,1\r\n\"x/a,b.py\",sha256=old,2\r\nx/c.so,sha256=old,3\r\n\
                     x-1.dist-info/RECORD,,\r\n";
-        let new = |path: &str| (path.to_owned(), entry.clone());
-        let entries = [new("x/a.so"), new("x.libs/s.so"), new("x/a,b.py")];
+        let entries =
+            ["x/a.so", "x.libs/s.so", "x/a,b.py"].map(|path| (path.to_owned(), entry.clone()));
         let removed = BTreeSet::from(["x/c.so".to_owned()]);
         let hash = &entry.hash;
         assert_eq!(

@@ -21,15 +21,15 @@ pub type Majors = BTreeMap<&'static str, BTreeSet<u32>>;
 
 /// The majors that both allow; `None`: there is an owner without a common one.
 pub fn common(a: &Majors, b: &Majors) -> Option<Majors> {
-    let mut all = a.clone();
+    let mut common = a.clone();
     for (key, majors) in b {
-        let common = intersection(all.remove(key), Some(majors.clone()))?;
-        if common.is_empty() {
+        let majors = intersection(common.remove(key), Some(majors.clone()))?;
+        if majors.is_empty() {
             return None;
         }
-        all.insert(key, common);
+        common.insert(key, majors);
     }
-    Some(all)
+    Some(common)
 }
 
 /// Header version for a library's stubs.
@@ -49,34 +49,32 @@ pub fn header(
     functions: &BTreeSet<&str>,
     majors: Option<&BTreeSet<u32>>,
 ) -> Header {
-    let known = library.header_majors("linux");
     let mut majors: Vec<u32> = match majors {
         Some(majors) => majors.iter().copied().collect(),
-        None => known,
+        None => library.header_majors("linux"),
     };
     if majors.len() > 1 {
         // A name identifies the headers of its callers.
-        let fits = |major: &u32| {
-            let version = HeaderVersion::parse(&major.to_string());
-            version.is_some_and(|version| {
+        majors.retain(|major| {
+            HeaderVersion::parse(&major.to_string()).is_some_and(|version| {
                 functions
                     .iter()
                     .all(|name| library.only_in(name, version).is_none())
             })
-        };
-        majors.retain(fits);
+        });
     }
     if let [major] = majors[..] {
         return Header::Version(major.to_string());
     }
-    let depends = functions
+    let dependent: Vec<String> = functions
         .iter()
-        .filter(|name| library.abi.depends_on_headers(name));
-    let depends: Vec<String> = depends.map(|name| (*name).to_owned()).collect();
-    if depends.is_empty() {
+        .filter(|name| library.abi.depends_on_headers(name))
+        .map(|name| (*name).to_owned())
+        .collect();
+    if dependent.is_empty() {
         Header::Any
     } else {
-        Header::Unknown(depends)
+        Header::Unknown(dependent)
     }
 }
 
@@ -91,9 +89,16 @@ mod tests {
         header(library, &functions.iter().copied().collect(), majors)
     }
 
+    fn version(text: &str) -> Header {
+        Header::Version(text.to_owned())
+    }
+
+    fn cuda(majors: &[u32]) -> Majors {
+        Majors::from([("cuda", majors.iter().copied().collect())])
+    }
+
     #[test]
     fn header_follows_from_majors_and_names() {
-        let version = |text: &str| Header::Version(text.to_owned());
         assert_eq!(derived("cudart", &["cudaMalloc"], &[12]), version("12"));
         // Exported by 12 only.
         assert_eq!(
@@ -110,9 +115,11 @@ mod tests {
 
     #[test]
     fn common_majors() {
-        let of = |majors: &[u32]| Majors::from([("cuda", majors.iter().copied().collect())]);
-        assert_eq!(common(&of(&[11, 12]), &of(&[12, 13])), Some(of(&[12])));
-        assert_eq!(common(&of(&[12]), &of(&[13])), None);
-        assert_eq!(common(&of(&[12]), &Majors::new()), Some(of(&[12])));
+        assert_eq!(
+            common(&cuda(&[11, 12]), &cuda(&[12, 13])),
+            Some(cuda(&[12]))
+        );
+        assert_eq!(common(&cuda(&[12]), &cuda(&[13])), None);
+        assert_eq!(common(&cuda(&[12]), &Majors::new()), Some(cuda(&[12])));
     }
 }

@@ -13,6 +13,7 @@ use flate2::Compression;
 use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
 use gpustub_check::read::Zip;
+use gpustub_check::wheel::is_dist_info;
 use rawzip::{CompressionMethod, ZipArchiveEntryWayfinder, ZipSliceArchive};
 
 use crate::record::{self, Hasher};
@@ -43,11 +44,11 @@ const IN_ZIP64: u32 = u32::MAX;
 /// A wheel, opened for rewriting.
 pub struct Wheel {
     zip: Zip,
-    entries: Vec<Entry>,
+    entries: Vec<ZipEntry>,
 }
 
 /// A file of the archive.
-struct Entry {
+struct ZipEntry {
     name: String,
     /// Record of the central directory.
     central: Vec<u8>,
@@ -79,25 +80,23 @@ impl Wheel {
     /// If the archive is damaged, or has features that a wheel of less than 4 GiB does not need.
     pub fn new(zip: Zip) -> io::Result<Self> {
         let archive = zip.archive();
-        let start = archive.directory_offset();
-        let directory = directory(archive).ok_or_else(malformed)?;
         let mut entries = Vec::new();
-        let mut rest = directory;
+        let mut rest = directory(archive).ok_or_else(malformed)?;
         for record in archive.entries() {
             let record = record.map_err(io::Error::other)?;
             let (central, after) = split_central(rest).ok_or_else(malformed)?;
             rest = after;
             if [20, 24, 42]
                 .iter()
-                .any(|at| number32(central, *at) == IN_ZIP64)
+                .any(|offset| u32_at(central, *offset) == IN_ZIP64)
             {
                 return Err(io::Error::other("has 4 GiB or more (zip64)"));
             }
-            if number16(central, 8) & ENCRYPTED != 0 {
+            if u16_at(central, 8) & ENCRYPTED != 0 {
                 return Err(io::Error::other("is encrypted"));
             }
             let offset = record.local_header_offset();
-            entries.push(Entry {
+            entries.push(ZipEntry {
                 name: String::from_utf8(record.file_path().as_bytes().to_vec())
                     .map_err(|_| io::Error::other("has a file name that is not UTF-8"))?,
                 central: central.to_vec(),
@@ -106,8 +105,8 @@ impl Wheel {
                 size: record.uncompressed_size_hint(),
             });
         }
-        let mut starts: Vec<u64> = entries.iter().map(|entry| entry.range.start).collect();
-        starts.push(start);
+        let mut starts = vec![archive.directory_offset()];
+        starts.extend(entries.iter().map(|entry| entry.range.start));
         starts.sort_unstable();
         if starts.first() != Some(&0)
             || !rest.is_empty()
@@ -131,21 +130,18 @@ impl Wheel {
 
     /// Path of `RECORD`, without its signatures.
     pub fn record(&self) -> Option<&str> {
-        let mut names = self.entries.iter().map(|entry| entry.name.as_str());
-        names.find(|name| gpustub_check::wheel::is_dist_info(name, "RECORD"))
+        self.entries
+            .iter()
+            .map(|entry| entry.name.as_str())
+            .find(|name| is_dist_info(name, "RECORD"))
     }
 
     /// Signatures of `RECORD`.
     pub fn signatures(&self) -> Vec<&str> {
-        let is_signature = |name: &&str| {
-            ["RECORD.jws", "RECORD.p7s"]
-                .iter()
-                .any(|file| gpustub_check::wheel::is_dist_info(name, file))
-        };
         self.entries
             .iter()
             .map(|entry| entry.name.as_str())
-            .filter(is_signature)
+            .filter(|name| is_dist_info(name, "RECORD.jws") || is_dist_info(name, "RECORD.p7s"))
             .collect()
     }
 
@@ -155,17 +151,21 @@ impl Wheel {
     ///
     /// If the file is damaged.
     pub fn unpack(&self, path: &str, out: &mut dyn Write) -> io::Result<()> {
-        let entry = self.entries.iter().find(|entry| entry.name == path);
-        let entry = entry.ok_or(io::ErrorKind::NotFound)?;
-        let archive = self.zip.archive();
-        let body = archive
+        let entry = self
+            .entries
+            .iter()
+            .find(|entry| entry.name == path)
+            .ok_or(io::ErrorKind::NotFound)?;
+        let body = self
+            .zip
+            .archive()
             .get_entry(entry.wayfinder)
             .map_err(io::Error::other)?;
         let (start, end) = body.compressed_data_range();
-        let data = self.read(start..end)?;
-        let mut reader: Box<dyn Read> = match number16(&entry.central, 10) {
-            0 => Box::new(body.verifying_reader(data)),
-            8 => Box::new(body.verifying_reader(DeflateDecoder::new(data))),
+        let compressed = self.read(start..end)?;
+        let mut reader: Box<dyn Read> = match u16_at(&entry.central, 10) {
+            0 => Box::new(body.verifying_reader(compressed)),
+            8 => Box::new(body.verifying_reader(DeflateDecoder::new(compressed))),
             _ => return Err(io::Error::other("unsupported compression method")),
         };
         let copied = io::copy(&mut reader.by_ref().take(entry.size + 1), out)?;
@@ -186,31 +186,31 @@ impl Wheel {
         mut changes: Changes<'_>,
         out: &mut (impl Write + Seek),
     ) -> io::Result<()> {
-        let path = self
+        let record_path = self
             .record()
             .ok_or_else(|| io::Error::other("has no RECORD"))?
             .to_owned();
         let mut hashes: BTreeMap<String, record::Entry> = BTreeMap::new();
-        let mut writer = Writer {
+        let mut writer = WheelWriter {
             out,
             directory: Vec::new(),
             count: 0,
         };
-        let mut model = None;
+        let mut record_entry = None;
         for entry in &self.entries {
             if changes.removed.contains(&entry.name) {
                 continue;
             }
-            if entry.name == path {
-                model = Some(entry);
+            if entry.name == record_path {
+                record_entry = Some(entry);
                 continue;
             }
             match changes.replaced.remove(&entry.name) {
-                None => writer.copy(self, entry)?,
+                None => writer.copy_file(self, entry)?,
                 Some(mut write) => {
                     let mut hasher = Hasher::default();
-                    writer.file(&entry.central, &self.extra(entry)?, &mut |out| {
-                        write(&mut Tee {
+                    writer.write_file(&entry.central, &self.extra_fields(entry)?, &mut |out| {
+                        write(&mut HashingWriter {
                             out,
                             hasher: &mut hasher,
                         })
@@ -222,23 +222,29 @@ impl Wheel {
         if let Some(path) = changes.replaced.keys().next() {
             return Err(io::Error::other(format!("has no `{path}`")));
         }
-        let model = model.ok_or_else(malformed)?;
+        let record_entry = record_entry.ok_or_else(malformed)?;
         for (path, bytes) in &changes.added {
             let mut hasher = Hasher::default();
             hasher.update(bytes);
             hashes.insert(path.clone(), hasher.finish());
-            let central = new_central(&model.central, path, 0o100_755)?;
-            writer.file(&central, &[], &mut |out| out.write_all(bytes))?;
+            let central = new_central(&record_entry.central, path, 0o100_755)?;
+            writer.write_file(&central, &[], &mut |out| out.write_all(bytes))?;
         }
-        let text = self.record_text(model)?;
-        let text = record::edited(&text, &path, &hashes, &changes.removed);
-        writer.file(&model.central, &self.extra(model)?, &mut |out| {
-            out.write_all(text.as_bytes())
-        })?;
+        let text = record::edited(
+            &self.record_text(record_entry)?,
+            &record_path,
+            &hashes,
+            &changes.removed,
+        );
+        writer.write_file(
+            &record_entry.central,
+            &self.extra_fields(record_entry)?,
+            &mut |out| out.write_all(text.as_bytes()),
+        )?;
         writer.finish()
     }
 
-    fn record_text(&self, entry: &Entry) -> io::Result<String> {
+    fn record_text(&self, entry: &ZipEntry) -> io::Result<String> {
         if entry.size > MAX_RECORD {
             return Err(io::Error::other("has a RECORD that is too large"));
         }
@@ -248,14 +254,14 @@ impl Wheel {
     }
 
     /// Extra fields of a local header, without sizes of 64 bits.
-    fn extra(&self, entry: &Entry) -> io::Result<Vec<u8>> {
-        let mut fixed = [0; LOCAL_SIZE];
-        self.read(entry.range.clone())?.read_exact(&mut fixed)?;
-        if !fixed.starts_with(&LOCAL) {
+    fn extra_fields(&self, entry: &ZipEntry) -> io::Result<Vec<u8>> {
+        let mut header = [0; LOCAL_SIZE];
+        self.read(entry.range.clone())?.read_exact(&mut header)?;
+        if !header.starts_with(&LOCAL) {
             return Err(malformed());
         }
-        let start = entry.range.start + LOCAL_SIZE as u64 + u64::from(number16(&fixed, 26));
-        let mut extra = vec![0; usize::from(number16(&fixed, 28))];
+        let start = entry.range.start + LOCAL_SIZE as u64 + u64::from(u16_at(&header, 26));
+        let mut extra = vec![0; usize::from(u16_at(&header, 28))];
         self.read(start..start + extra.len() as u64)?
             .read_exact(&mut extra)?;
         Ok(without_zip64(&extra))
@@ -270,34 +276,34 @@ impl Wheel {
 }
 
 /// The archive that is being written.
-struct Writer<'a, W> {
+struct WheelWriter<'a, W> {
     out: &'a mut W,
     directory: Vec<u8>,
     count: u16,
 }
 
-impl<W: Write + Seek> Writer<'_, W> {
+impl<W: Write + Seek> WheelWriter<'_, W> {
     /// Copies a file with its header.
-    fn copy(&mut self, wheel: &Wheel, entry: &Entry) -> io::Result<()> {
+    fn copy_file(&mut self, wheel: &Wheel, entry: &ZipEntry) -> io::Result<()> {
         let offset = self.out.stream_position()?;
-        let range = entry.range.clone();
-        if io::copy(&mut wheel.read(range.clone())?, self.out)? != range.end - range.start {
+        let size = entry.range.end - entry.range.start;
+        if io::copy(&mut wheel.read(entry.range.clone())?, self.out)? != size {
             return Err(malformed());
         }
         let mut central = entry.central.clone();
-        set32(&mut central, 42, offset)?;
-        self.add(&central)
+        set_u32(&mut central, 42, offset)?;
+        self.add_central(&central)
     }
 
     /// Writes a file with the attributes of a central record.
-    fn file(
+    fn write_file(
         &mut self,
         central: &[u8],
         extra: &[u8],
         write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
     ) -> io::Result<()> {
         let offset = self.out.stream_position()?;
-        let name = &central[CENTRAL_SIZE..CENTRAL_SIZE + usize::from(number16(central, 28))];
+        let name = &central[CENTRAL_SIZE..CENTRAL_SIZE + usize::from(u16_at(central, 28))];
         let mut local = LOCAL.to_vec();
         // Version needed, flags, method, time, date; CRC-32 and sizes follow later.
         local.extend_from_slice(&central[6..16]);
@@ -305,7 +311,7 @@ impl<W: Write + Seek> Writer<'_, W> {
         local.extend_from_slice(&central[28..30]);
         let length = u16::try_from(extra.len()).map_err(|_| malformed())?;
         local.extend_from_slice(&length.to_le_bytes());
-        let flags = number16(central, 8) & !DESCRIPTOR;
+        let flags = u16_at(central, 8) & !DESCRIPTOR;
         local[6..8].copy_from_slice(&flags.to_le_bytes());
         self.out.write_all(&local)?;
         self.out.write_all(name)?;
@@ -316,14 +322,14 @@ impl<W: Write + Seek> Writer<'_, W> {
             crc: flate2::Crc::new(),
             size: 0,
         };
-        match CompressionMethod::from(number16(central, 10)) {
-            CompressionMethod::STORE => write(&mut Count {
+        match CompressionMethod::from(u16_at(central, 10)) {
+            CompressionMethod::STORE => write(&mut CountingWriter {
                 out: self.out,
                 counter: &mut counter,
             })?,
             _ => {
                 let mut encoder = DeflateEncoder::new(&mut *self.out, Compression::default());
-                write(&mut Count {
+                write(&mut CountingWriter {
                     out: &mut encoder,
                     counter: &mut counter,
                 })?;
@@ -334,16 +340,16 @@ impl<W: Write + Seek> Writer<'_, W> {
         let mut central = central.to_vec();
         central[8..10].copy_from_slice(&flags.to_le_bytes());
         central[16..20].copy_from_slice(&counter.crc.sum().to_le_bytes());
-        set32(&mut central, 20, end - start)?;
-        set32(&mut central, 24, counter.size)?;
-        set32(&mut central, 42, offset)?;
+        set_u32(&mut central, 20, end - start)?;
+        set_u32(&mut central, 24, counter.size)?;
+        set_u32(&mut central, 42, offset)?;
         self.out.seek(SeekFrom::Start(offset + 14))?;
         self.out.write_all(&central[16..28])?;
         self.out.seek(SeekFrom::Start(end))?;
-        self.add(&central)
+        self.add_central(&central)
     }
 
-    fn add(&mut self, central: &[u8]) -> io::Result<()> {
+    fn add_central(&mut self, central: &[u8]) -> io::Result<()> {
         self.directory.extend_from_slice(central);
         self.count = self
             .count
@@ -361,16 +367,16 @@ impl<W: Write + Seek> Writer<'_, W> {
         end[..4].copy_from_slice(&END);
         end[8..10].copy_from_slice(&self.count.to_le_bytes());
         end[10..12].copy_from_slice(&self.count.to_le_bytes());
-        set32(&mut end, 12, self.directory.len() as u64)?;
-        set32(&mut end, 16, offset)?;
+        set_u32(&mut end, 12, self.directory.len() as u64)?;
+        set_u32(&mut end, 16, offset)?;
         self.out.write_all(&end)?;
         self.out.flush()
     }
 }
 
-/// Record of a new file, with times and versions of another one.
-fn new_central(model: &[u8], path: &str, mode: u32) -> io::Result<Vec<u8>> {
-    let mut central = model[..CENTRAL_SIZE].to_vec();
+/// Record of a new file, with times and versions of an existing record.
+fn new_central(existing: &[u8], path: &str, mode: u32) -> io::Result<Vec<u8>> {
+    let mut central = existing[..CENTRAL_SIZE].to_vec();
     // Made by Unix, whose mode is in the upper half of the attributes (APPNOTE.TXT 4.4.2.2).
     central[5] = 3;
     central[10..12].copy_from_slice(&8_u16.to_le_bytes());
@@ -384,12 +390,16 @@ fn new_central(model: &[u8], path: &str, mode: u32) -> io::Result<Vec<u8>> {
 
 /// The first record of the central directory, and the rest.
 fn split_central(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let fixed = bytes.get(..CENTRAL_SIZE)?;
-    let more: usize = [28, 30, 32]
+    let header = bytes.get(..CENTRAL_SIZE)?;
+    if !header.starts_with(&CENTRAL) {
+        return None;
+    }
+    // Lengths of the name, the extra fields and the comment.
+    let variable_size: usize = [28, 30, 32]
         .iter()
-        .map(|at| usize::from(number16(fixed, *at)))
+        .map(|offset| usize::from(u16_at(header, *offset)))
         .sum();
-    (fixed.starts_with(&CENTRAL)).then(|| bytes.split_at_checked(CENTRAL_SIZE + more))?
+    bytes.split_at_checked(CENTRAL_SIZE + variable_size)
 }
 
 /// Extra fields without those of zip64.
@@ -397,11 +407,11 @@ fn without_zip64(extra: &[u8]) -> Vec<u8> {
     let mut kept = Vec::new();
     let mut rest = extra;
     while let Some((head, after)) = rest.split_at_checked(4) {
-        let length = usize::from(number16(head, 2));
+        let length = usize::from(u16_at(head, 2));
         let Some((field, after)) = after.split_at_checked(length) else {
             break;
         };
-        if number16(head, 0) != ZIP64 {
+        if u16_at(head, 0) != ZIP64 {
             kept.extend_from_slice(head);
             kept.extend_from_slice(field);
         }
@@ -419,17 +429,20 @@ fn directory<T: AsRef<[u8]>>(archive: &ZipSliceArchive<T>) -> Option<&[u8]> {
 }
 
 /// Callers pass offsets inside of `bytes`.
-fn number16(bytes: &[u8], at: usize) -> u16 {
-    u16::from_le_bytes([bytes[at], bytes[at + 1]])
+fn u16_at(bytes: &[u8], offset: usize) -> u16 {
+    u16::from_le_bytes([bytes[offset], bytes[offset + 1]])
 }
 
-fn number32(bytes: &[u8], at: usize) -> u32 {
-    u32::from(number16(bytes, at)) | u32::from(number16(bytes, at + 2)) << 16
+fn u32_at(bytes: &[u8], offset: usize) -> u32 {
+    u32::from(u16_at(bytes, offset)) | u32::from(u16_at(bytes, offset + 2)) << 16
 }
 
-fn set32(bytes: &mut [u8], at: usize, value: u64) -> io::Result<()> {
-    let value = u32::try_from(value).ok().filter(|value| *value != IN_ZIP64);
-    bytes[at..at + 4].copy_from_slice(&value.ok_or_else(too_large)?.to_le_bytes());
+fn set_u32(bytes: &mut [u8], offset: usize, value: u64) -> io::Result<()> {
+    let value = u32::try_from(value)
+        .ok()
+        .filter(|value| *value != IN_ZIP64)
+        .ok_or_else(too_large)?;
+    bytes[offset..offset + 4].copy_from_slice(&value.to_le_bytes());
     Ok(())
 }
 
@@ -447,12 +460,12 @@ struct Counter {
 }
 
 /// Counts the bytes that it passes on.
-struct Count<'a> {
+struct CountingWriter<'a> {
     out: &'a mut dyn Write,
     counter: &'a mut Counter,
 }
 
-impl Write for Count<'_> {
+impl Write for CountingWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let count = self.out.write(bytes)?;
         self.counter.crc.update(&bytes[..count]);
@@ -466,12 +479,12 @@ impl Write for Count<'_> {
 }
 
 /// Hashes the bytes that it passes on.
-struct Tee<'a> {
+struct HashingWriter<'a> {
     out: &'a mut dyn Write,
     hasher: &'a mut Hasher,
 }
 
-impl Write for Tee<'_> {
+impl Write for HashingWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let count = self.out.write(bytes)?;
         self.hasher.update(&bytes[..count]);

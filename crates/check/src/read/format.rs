@@ -24,7 +24,6 @@ pub(super) enum Format {
 /// Detects the format. `named`: named on the command line, where a zip file may have any name.
 pub(super) fn format(head: &[u8], path: &str, named: bool) -> Format {
     let (directory, file) = path.rsplit_once('/').unwrap_or(("", path));
-    let ends = |end: &str| file.ends_with(end);
     let is_zip = [&b"PK\x03\x04"[..], b"PK\x05\x06"]
         .iter()
         .any(|magic| head.starts_with(magic));
@@ -32,16 +31,17 @@ pub(super) fn format(head: &[u8], path: &str, named: bool) -> Format {
         Format::Elf
     } else if head.starts_with(b"!<arch>\n") {
         Format::Objects
-    } else if ends(".whl") {
+    } else if file.ends_with(".whl") {
         // Independent of its first bytes: pip treats it as a wheel.
         Format::Zip(Kind::Wheel)
-    } else if ends(".crate") {
+    } else if file.ends_with(".crate") {
         Format::TarGz(Kind::Crate)
-    } else if is_zip && (named || ends(".zip")) {
+    } else if is_zip && (named || file.ends_with(".zip")) {
         Format::Zip(Kind::Archive)
-    } else if head.starts_with(b"\x1f\x8b") && (ends(".tar.gz") || ends(".tgz")) {
+    } else if head.starts_with(b"\x1f\x8b") && (file.ends_with(".tar.gz") || file.ends_with(".tgz"))
+    {
         Format::TarGz(Kind::Archive)
-    } else if head.get(257..262) == Some(b"ustar") && ends(".tar") {
+    } else if head.get(257..262) == Some(b"ustar") && file.ends_with(".tar") {
         Format::Tar
     } else if file == "Cargo.toml" {
         Format::Text(MAX_TEXT)
@@ -58,20 +58,26 @@ pub(super) fn format(head: &[u8], path: &str, named: bool) -> Format {
 
 /// Reason for skipping a file whose first bytes are those of a program or library of another system.
 fn foreign(head: &[u8]) -> Option<&'static str> {
-    let four = |at: usize| -> Option<[u8; 4]> { head.get(at..at + 4)?.try_into().ok() };
-    match four(0)? {
+    match four_bytes(head, 0)? {
         // IMAGE_DOS_HEADER has the offset of the PE header at 60 (e_lfanew).
         [b'M', b'Z', ..] => {
-            let at = usize::try_from(u32::from_le_bytes(four(60)?)).ok()?;
-            (four(at)? == *b"PE\0\0").then_some("programs and libraries of Windows are not checked")
+            let offset = usize::try_from(u32::from_le_bytes(four_bytes(head, 60)?)).ok()?;
+            (four_bytes(head, offset)? == *b"PE\0\0")
+                .then_some("programs and libraries of Windows are not checked")
         }
         // mach-o/loader.h: MH_MAGIC and MH_MAGIC_64, in either order of bytes.
         [0xfe, 0xed, 0xfa, 0xce | 0xcf] | [0xce | 0xcf, 0xfa, 0xed, 0xfe] => Some(MACOS),
         // mach-o/fat.h: FAT_MAGIC and the number of machines. Java class files have the same magic
         // number, followed by their version, 45 or more.
-        [0xca, 0xfe, 0xba, 0xbe | 0xbf] if u32::from_be_bytes(four(4)?) < 45 => Some(MACOS),
+        [0xca, 0xfe, 0xba, 0xbe | 0xbf] if u32::from_be_bytes(four_bytes(head, 4)?) < 45 => {
+            Some(MACOS)
+        }
         _ => None,
     }
+}
+
+fn four_bytes(head: &[u8], offset: usize) -> Option<[u8; 4]> {
+    head.get(offset..offset + 4)?.try_into().ok()
 }
 
 const MACOS: &str = "programs and libraries of macOS are not checked";

@@ -15,6 +15,19 @@ pub(super) struct Limits {
     pub(super) depth: u32,
 }
 
+impl Limits {
+    /// Counts a member; `false` if no more members are allowed.
+    pub(super) fn take_member(&mut self) -> bool {
+        match self.members.checked_sub(1) {
+            Some(members) => {
+                self.members = members;
+                true
+            }
+            None => false,
+        }
+    }
+}
+
 pub(super) const LIMITS: Limits = Limits {
     members: 200_000,
     inflated: 32 << 30,

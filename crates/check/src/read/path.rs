@@ -4,7 +4,7 @@ use crate::package::Kind;
 
 /// Reason why a name must not be unpacked. In archives for Unix alone `\` and `:` are ordinary characters.
 pub(super) fn unsafe_name(name: &[u8], kind: Kind) -> Option<&'static str> {
-    let unix = kind == Kind::Archive;
+    let is_for_unix = kind == Kind::Archive;
     if name.is_empty() {
         Some("empty member name")
     } else if name.contains(&0) {
@@ -13,13 +13,16 @@ pub(super) fn unsafe_name(name: &[u8], kind: Kind) -> Option<&'static str> {
         Some("member name is not UTF-8")
     } else if name[0] == b'/' {
         Some("absolute member path")
-    } else if name.split(|b| *b == b'/').any(|part| part == b"..") {
+    } else if name
+        .split(|b| *b == b'/')
+        .any(|component| component == b"..")
+    {
         Some("member path leaves the package through `..`")
     } else if name.iter().any(u8::is_ascii_control) {
         Some("control characters in the member name")
-    } else if !unix && name.contains(&b'\\') {
+    } else if !is_for_unix && name.contains(&b'\\') {
         Some("`\\` in the member path, which separates directories on Windows")
-    } else if !unix && name.get(1) == Some(&b':') {
+    } else if !is_for_unix && name.get(1) == Some(&b':') {
         Some("Windows drive in the member path")
     } else {
         None
@@ -32,8 +35,8 @@ pub(super) fn leads_out(name: &[u8], target: &[u8]) -> bool {
     if target.starts_with(b"/") {
         return true;
     }
-    for part in target.split(|b| *b == b'/') {
-        match part {
+    for component in target.split(|b| *b == b'/') {
+        match component {
             b"" | b"." => {}
             b".." if depth == 0 => return true,
             b".." => depth -= 1,
@@ -70,7 +73,7 @@ mod tests {
 
     #[test]
     fn links_that_lead_out_are_known() {
-        for (name, target, out) in [
+        for (name, target, expected) in [
             ("lib/libx.so", "libx.so.1", false),
             ("lib/libx.so", "../lib64/libx.so.1", false),
             ("lib/libx.so", "../../x", true),
@@ -78,8 +81,11 @@ mod tests {
             ("x", "/lib/x", true),
             ("x", "a/../b", false),
         ] {
-            let found = leads_out(name.as_bytes(), target.as_bytes());
-            assert_eq!(found, out, "{name} -> {target}");
+            assert_eq!(
+                leads_out(name.as_bytes(), target.as_bytes()),
+                expected,
+                "{name} -> {target}"
+            );
         }
     }
 }

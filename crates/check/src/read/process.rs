@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 
 use gpustub_image::ImageKind;
 
-use super::{LIMITS, Reader};
+use super::{LIMITS, PackageReader};
 use crate::gpu_file::{is_system, is_vendor_file};
 use crate::package::{Content, Kind, Member, Package};
 
@@ -19,41 +19,41 @@ const MAX_LIBRARIES: usize = 1000;
 pub fn process(named: Vec<(&Path, Package)>) -> Option<Package> {
     let mut process = Package::new("", Kind::Process);
     // Files by their canonical paths: a library may be named and found.
-    let mut seen = BTreeSet::new();
-    let mut open = VecDeque::new();
+    let mut files = BTreeSet::new();
+    let mut queue = VecDeque::new();
     for (path, package) in named {
-        let name = package.name.clone();
         for member in package.members {
-            if let Some(found) = Found::new(path.to_owned(), &member, &[])
-                && seen.insert(found.file.clone())
+            if let Some(image) = SearchedImage::new(path.to_owned(), &member, &[])
+                && files.insert(image.file.clone())
             {
-                open.push_back(found);
-                let path = name.clone();
+                queue.push_back(image);
                 process.members.push(Member {
-                    path,
+                    path: package.name.clone(),
                     library: None,
                     ..member
                 });
             }
         }
     }
-    if open.is_empty() {
+    if queue.is_empty() {
         return None;
     }
-    let mut left = MAX_LIBRARIES;
-    while let Some(image) = open.pop_front() {
+    let mut library_count = 0;
+    while let Some(image) = queue.pop_front() {
         for name in &image.needed {
             let Some(path) = image.find(name) else {
                 continue;
             };
-            if left == 0 || !seen.insert(fs::canonicalize(&path).unwrap_or_else(|_| path.clone())) {
+            if library_count == MAX_LIBRARIES
+                || !files.insert(fs::canonicalize(&path).unwrap_or_else(|_| path.clone()))
+            {
                 continue;
             }
-            left -= 1;
+            library_count += 1;
             let Some(member) = library(&path) else {
                 continue;
             };
-            open.extend(Found::new(path, &member, &image.rpath));
+            queue.extend(SearchedImage::new(path, &member, &image.rpath));
             process.members.push(member);
         }
     }
@@ -63,20 +63,21 @@ pub fn process(named: Vec<(&Path, Package)>) -> Option<Package> {
 
 /// Reads a library; `None` if the file cannot be read, or is no image.
 fn library(path: &Path) -> Option<Member> {
-    let shown = normal(path).display().to_string().replace('\\', "/");
-    let mut reader = Reader::new(LIMITS);
-    reader.named(File::open(path).ok()?, path, &shown).ok()?;
-    let mut packages = reader.packages();
-    let member = packages.pop()?.members.pop()?;
+    let display_path = normalized(path).display().to_string().replace('\\', "/");
+    let mut reader = PackageReader::new(LIMITS);
+    reader
+        .named_file(File::open(path).ok()?, path, &display_path)
+        .ok()?;
+    let member = reader.into_packages().pop()?.members.pop()?;
     Some(Member {
-        path: shown,
+        path: display_path,
         library: None,
         ..member
     })
 }
 
 /// An image whose libraries are searched.
-struct Found {
+struct SearchedImage {
     /// Canonical path.
     file: PathBuf,
     needed: Vec<String>,
@@ -86,7 +87,7 @@ struct Found {
     rpath: Vec<PathBuf>,
 }
 
-impl Found {
+impl SearchedImage {
     /// The search of an image at this path, which an image with the DT_RPATH `inherited` loads.
     fn new(path: PathBuf, member: &Member, inherited: &[PathBuf]) -> Option<Self> {
         let Content::Image(facts) = &member.content else {
@@ -95,25 +96,30 @@ impl Found {
         let link = &facts.link;
         let file = fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
         // The kernel resolves symbolic links of a program's path, the loader none of a library's.
-        let is_link = fs::symlink_metadata(&path).is_ok_and(|data| data.is_symlink());
-        let origin = match facts.kind {
+        let is_link = fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.is_symlink());
+        let loaded_path = match facts.kind {
             ImageKind::Library => &path,
             _ if is_link => &file,
             _ => &path,
         };
-        let origin = origin.parent().unwrap_or(Path::new(""));
-        let entries = link.runpath.iter().flat_map(|path| path.split(':'));
-        let own: Vec<PathBuf> = entries
+        let origin = loaded_path.parent().unwrap_or(Path::new(""));
+        let runpath: Vec<PathBuf> = link
+            .runpath
+            .iter()
+            .flat_map(|runpath| runpath.split(':'))
             .filter_map(|entry| directory(entry, origin))
             .collect();
-        let (mut directories, mut rpath) = (own.clone(), inherited.to_vec());
-        if link.rpath {
-            rpath = [&own, inherited].concat();
-        }
+        let rpath = if link.rpath {
+            [&runpath, inherited].concat()
+        } else {
+            inherited.to_vec()
+        };
         // DT_RUNPATH replaces the DT_RPATH of the images that load this one.
-        if link.rpath || link.runpath.is_none() {
-            directories = rpath.clone();
-        }
+        let directories = if link.rpath || link.runpath.is_none() {
+            rpath.clone()
+        } else {
+            runpath
+        };
         Some(Self {
             file,
             needed: link.needed.clone(),
@@ -127,23 +133,22 @@ impl Found {
         if name.contains('/') || is_system(name) || is_vendor_file(name) {
             return None;
         }
-        let mut files = self
-            .directories
+        self.directories
             .iter()
-            .map(|directory| directory.join(name));
-        files.find(|file| file.is_file())
+            .map(|directory| directory.join(name))
+            .find(|file| file.is_file())
     }
 }
 
 /// The directory of a search path entry; `None` if only the loader can expand it, or if it is relative to the
 /// current directory of the process.
 fn directory(entry: &str, origin: &Path) -> Option<PathBuf> {
-    let rest = ["$ORIGIN", "${ORIGIN}"]
+    let relative = ["$ORIGIN", "${ORIGIN}"]
         .iter()
         .find_map(|token| entry.strip_prefix(token));
-    let directory = match rest {
+    let directory = match relative {
         Some("") => origin.to_owned(),
-        Some(rest) => origin.join(rest.strip_prefix('/')?),
+        Some(relative) => origin.join(relative.strip_prefix('/')?),
         None if entry.starts_with('/') => PathBuf::from(entry),
         None => return None,
     };
@@ -151,17 +156,20 @@ fn directory(entry: &str, origin: &Path) -> Option<PathBuf> {
 }
 
 /// A path without `.` and without `..` after a name, for display.
-fn normal(path: &Path) -> PathBuf {
-    let mut normal = PathBuf::new();
-    for part in path.components() {
-        let ends_in_name = matches!(normal.components().next_back(), Some(Component::Normal(_)));
-        match part {
+fn normalized(path: &Path) -> PathBuf {
+    let mut normalized = PathBuf::new();
+    for component in path.components() {
+        let ends_in_name = matches!(
+            normalized.components().next_back(),
+            Some(Component::Normal(_))
+        );
+        match component {
             Component::CurDir => {}
             Component::ParentDir if ends_in_name => {
-                normal.pop();
+                normalized.pop();
             }
-            part => normal.push(part),
+            component => normalized.push(component),
         }
     }
-    normal
+    normalized
 }

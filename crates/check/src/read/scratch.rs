@@ -12,23 +12,23 @@ pub(super) struct Scratch(File);
 impl Scratch {
     /// Creates the file.
     pub(super) fn new() -> io::Result<Self> {
-        tempfile::tempfile().map(Self).map_err(machine)
+        tempfile::tempfile().map(Self).map_err(scratch_error)
     }
 
     /// Maps the file, which is complete.
     pub(super) fn map(self) -> io::Result<Mmap> {
         // SAFETY: the file has no name and only this process has it open.
-        unsafe { Mmap::map(&self.0) }.map_err(machine)
+        unsafe { Mmap::map(&self.0) }.map_err(scratch_error)
     }
 }
 
 impl Write for Scratch {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(bytes).map_err(machine)
+        self.0.write(bytes).map_err(scratch_error)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.0.flush().map_err(machine)
+        self.0.flush().map_err(scratch_error)
     }
 }
 
@@ -44,7 +44,7 @@ impl fmt::Display for ScratchError {
 
 impl std::error::Error for ScratchError {}
 
-fn machine(error: io::Error) -> io::Error {
+fn scratch_error(error: io::Error) -> io::Error {
     match error.kind() {
         // Repeated by the standard library's functions.
         io::ErrorKind::Interrupted => error,

@@ -13,14 +13,14 @@ use super::limits::{LIMITS, TOO_MANY};
 use super::members::MemberReader;
 use super::path;
 use super::scratch::is_scratch_error;
-use super::source::{Source, Whole};
+use super::source::{FileBytes, Source};
 use crate::display_path::printable;
 use crate::package::{FlawKind, Kind, Package};
 
 /// An open zip archive.
 pub struct Zip {
     file: File,
-    archive: ZipSliceArchive<Whole<'static>>,
+    archive: ZipSliceArchive<FileBytes<'static>>,
 }
 
 impl Zip {
@@ -32,8 +32,8 @@ impl Zip {
     pub fn new(file: File) -> io::Result<Self> {
         let size = file.metadata()?.len();
         // A file is mapped, which does not count against the limits.
-        let whole = Source::file(file.try_clone()?, size).read_all(&mut LIMITS.clone())?;
-        let archive = opened(whole)?;
+        let bytes = Source::file(file.try_clone()?, size).read_all(&mut LIMITS.clone())?;
+        let archive = open(bytes)?;
         Ok(Self { file, archive })
     }
 
@@ -43,7 +43,7 @@ impl Zip {
     }
 
     /// The archive, of which only pages with headers are to be read.
-    pub fn archive(&self) -> &ZipSliceArchive<Whole<'static>> {
+    pub fn archive(&self) -> &ZipSliceArchive<FileBytes<'static>> {
         &self.archive
     }
 
@@ -55,33 +55,40 @@ impl Zip {
     ///
     /// If the directory is damaged, or a file is compressed by an unknown method.
     pub fn files(&self) -> impl Iterator<Item = io::Result<(String, Box<dyn Read + '_>)>> {
-        let file = |header: ZipFileHeaderRecord<'_>| {
-            let name = header.file_path();
-            let name = name.as_bytes();
-            if header.is_dir()
-                || header.mode().is_symlink()
-                || path::unsafe_name(name, Kind::Wheel).is_some()
-            {
-                return Ok(None);
-            }
-            let name = String::from_utf8_lossy(name).into_owned();
-            let body = self.archive.get_entry(header.wayfinder());
-            let bytes = body
-                .map_err(io::Error::other)
-                .and_then(|body| unpacked(&header, &body, DeflateDecoder::new))
-                .map_err(|e| io::Error::other(format!("`{name}`: {e}")))?;
-            Ok(Some((name, bytes)))
-        };
-        self.archive.entries().filter_map(move |header| {
+        self.archive.entries().filter_map(|header| {
             let header = header.map_err(io::Error::other);
-            header.and_then(file).transpose()
+            header
+                .and_then(|header| self.open_file(&header))
+                .transpose()
         })
+    }
+
+    /// Name and bytes of a file; `None` for links and files with unsafe names.
+    fn open_file(
+        &self,
+        header: &ZipFileHeaderRecord<'_>,
+    ) -> io::Result<Option<(String, Box<dyn Read + '_>)>> {
+        let raw_path = header.file_path();
+        if header.is_dir()
+            || header.mode().is_symlink()
+            || path::unsafe_name(raw_path.as_bytes(), Kind::Wheel).is_some()
+        {
+            return Ok(None);
+        }
+        let name = String::from_utf8_lossy(raw_path.as_bytes()).into_owned();
+        let bytes = self
+            .archive
+            .get_entry(header.wayfinder())
+            .map_err(io::Error::other)
+            .and_then(|body| unpack(header, &body, DeflateDecoder::new))
+            .map_err(|error| io::Error::other(format!("`{name}`: {error}")))?;
+        Ok(Some((name, bytes)))
     }
 }
 
-pub(super) fn opened<T: AsRef<[u8]>>(bytes: T) -> io::Result<ZipSliceArchive<T>> {
+pub(super) fn open<T: AsRef<[u8]>>(bytes: T) -> io::Result<ZipSliceArchive<T>> {
     ZipArchive::from_slice(bytes)
-        .map_err(|e| io::Error::other(format!("not a zip archive, or truncated: {e}")))
+        .map_err(|error| io::Error::other(format!("not a zip archive, or truncated: {error}")))
 }
 
 /// An entry with a readable header and body.
@@ -92,26 +99,25 @@ struct Entry<'a> {
 }
 
 /// Reads the members of an archive. An error concerns the archive as a whole.
-/// `passed` receives the bytes that are no longer needed.
+/// `consumed` receives the bytes that are no longer needed.
 pub(super) fn read<T: AsRef<[u8]>>(
     reader: &mut dyn MemberReader,
     archive: &ZipSliceArchive<T>,
-    passed: ConsumedFn<'_>,
+    consumed: ConsumedFn<'_>,
     package: &mut Package,
 ) -> io::Result<()> {
-    let mut entries = directory(reader, archive, passed, package);
+    let mut entries = directory(reader, archive, consumed, package);
     if archive.end_offset() != archive.get_ref().as_ref().len() as u64 {
         let message = "bytes after the end of the archive, which may be another archive";
         package.flaw("", FlawKind::Archive, message.into());
     }
     // In file order. A member that overlaps another is not read: otherwise few bytes could
     // represent very many files.
-    let start = |entry: &Entry<'_>| entry.header.local_header_offset();
-    entries.sort_by_key(start);
+    entries.sort_by_key(|entry| entry.header.local_header_offset());
     let mut end = 0;
-    let mut inflater = DeflateDecoder::new(Once::new(&[], passed));
+    let mut inflater = DeflateDecoder::new(ReportingReader::new(&[], consumed));
     for entry in &entries {
-        if start(entry) < end {
+        if entry.header.local_header_offset() < end {
             let message = "member overlaps another member of the archive";
             package.flaw(&entry.path, FlawKind::Archive, message.into());
             continue;
@@ -122,13 +128,13 @@ pub(super) fn read<T: AsRef<[u8]>>(
             package.flaw(&entry.path, FlawKind::Archive, message.into());
             continue;
         }
-        if let Err(error) = member(reader, entry, &mut inflater, package) {
+        if let Err(error) = read_member(reader, entry, &mut inflater, package) {
             if is_scratch_error(&error) {
                 return Err(error);
             }
             package.flaw(&entry.path, FlawKind::Archive, error.to_string());
         }
-        passed(entry.body.data());
+        consumed(entry.body.data());
     }
     Ok(())
 }
@@ -137,11 +143,11 @@ pub(super) fn read<T: AsRef<[u8]>>(
 fn directory<'a, T: AsRef<[u8]>>(
     reader: &mut dyn MemberReader,
     archive: &'a ZipSliceArchive<T>,
-    passed: ConsumedFn<'_>,
+    consumed: ConsumedFn<'_>,
     package: &mut Package,
 ) -> Vec<Entry<'a>> {
-    let mut names = Names::new(package);
-    let mut found = Vec::new();
+    let mut names = MemberNames::new(package);
+    let mut entries = Vec::new();
     let mut count = 0;
     for header in archive.entries() {
         let header = match header {
@@ -149,19 +155,18 @@ fn directory<'a, T: AsRef<[u8]>>(
             Err(error) => {
                 let message = format!("malformed central directory: {error}");
                 package.flaw("", FlawKind::Archive, message);
-                return found;
+                return entries;
             }
         };
         count += 1;
         // The directory refers to headers all over the file.
         if count % 128 == 0 {
-            passed(archive.get_ref().as_ref());
+            consumed(archive.get_ref().as_ref());
         }
-        let Some(left) = reader.limits().members.checked_sub(1) else {
+        if !reader.limits().take_member() {
             package.flaw("", FlawKind::Archive, TOO_MANY.into());
-            return found;
-        };
-        reader.limits().members = left;
+            return entries;
+        }
         let path = printable(header.file_path().as_bytes());
         names.check(header.file_path().as_bytes(), &path, package);
         let body = match archive.get_entry(header.wayfinder()) {
@@ -177,7 +182,7 @@ fn directory<'a, T: AsRef<[u8]>>(
             package.flaw(&path, FlawKind::Archive, message.into());
         }
         if !header.is_dir() {
-            found.push(Entry { header, body, path });
+            entries.push(Entry { header, body, path });
         }
     }
     if count != archive.entries_hint() {
@@ -187,7 +192,7 @@ fn directory<'a, T: AsRef<[u8]>>(
         );
         package.flaw("", FlawKind::Archive, message);
     }
-    found
+    entries
 }
 
 /// Difference between the central directory and a member's local header: some unpackers use the one,
@@ -217,33 +222,33 @@ fn disagreement(
     }
 }
 
-/// Bytes that are read once, in order, and reported.
-struct Once<'a> {
-    data: &'a [u8],
-    /// Number of bytes that `passed` has received.
+/// Reader of bytes that are read once, in order, and reported when they were read.
+struct ReportingReader<'a> {
+    bytes: &'a [u8],
+    /// Number of bytes that `consumed` has received.
     reported: usize,
     read: usize,
-    passed: ConsumedFn<'a>,
+    consumed: ConsumedFn<'a>,
 }
 
-impl<'a> Once<'a> {
-    fn new(data: &'a [u8], passed: ConsumedFn<'a>) -> Self {
+impl<'a> ReportingReader<'a> {
+    fn new(bytes: &'a [u8], consumed: ConsumedFn<'a>) -> Self {
         Self {
-            data,
+            bytes,
             reported: 0,
             read: 0,
-            passed,
+            consumed,
         }
     }
 }
 
-impl Read for Once<'_> {
+impl Read for ReportingReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         const STEP: usize = 1 << 20;
-        let count = (&self.data[self.read..]).read(buffer)?;
+        let count = (&self.bytes[self.read..]).read(buffer)?;
         self.read += count;
         if self.read - self.reported >= STEP {
-            (self.passed)(&self.data[self.reported..self.read]);
+            (self.consumed)(&self.bytes[self.reported..self.read]);
             self.reported = self.read;
         }
         Ok(count)
@@ -252,23 +257,23 @@ impl Read for Once<'_> {
 
 /// Reads a member. One inflater serves all: its state is aligned memory, which glibc 2.36 hardly reuses after it was freed.
 /// With one for each member the heap grew to 190 MB for the wheel of tensorflow 2.21, whose members need 12 MB.
-fn member<'a>(
+fn read_member<'a>(
     reader: &mut dyn MemberReader,
     entry: &Entry<'a>,
-    inflater: &mut DeflateDecoder<Once<'a>>,
+    inflater: &mut DeflateDecoder<ReportingReader<'a>>,
     package: &mut Package,
 ) -> io::Result<()> {
     let Entry { header, body, path } = entry;
-    let passed = inflater.get_ref().passed;
-    let mut stream = unpacked(header, body, |data| {
-        inflater.reset(Once::new(data, passed));
+    let consumed = inflater.get_ref().consumed;
+    let mut stream = unpack(header, body, |compressed| {
+        inflater.reset(ReportingReader::new(compressed, consumed));
         inflater
     })?;
     if header.mode().is_symlink() {
-        return link(header, stream, path, package);
+        return check_link(header, stream, path, package);
     }
     if header.compression_method() == CompressionMethod::STORE {
-        return stored(reader, entry, package);
+        return read_stored(reader, entry, package);
     }
     let size = header.uncompressed_size_hint();
     reader.member(
@@ -279,7 +284,7 @@ fn member<'a>(
 }
 
 /// Returns a reader of a member's bytes, without reading them.
-fn unpacked<'a: 'r, 'r, Inflater: Read + 'r>(
+fn unpack<'a: 'r, 'r, Inflater: Read + 'r>(
     header: &ZipFileHeaderRecord<'_>,
     body: &ZipSliceEntry<'a>,
     inflater: impl FnOnce(&'a [u8]) -> Inflater,
@@ -295,9 +300,11 @@ fn unpacked<'a: 'r, 'r, Inflater: Read + 'r>(
         }
         CompressionMethod::STORE => Ok(Box::new(body.verifying_reader(data))),
         CompressionMethod::DEFLATE => Ok(Box::new(body.verifying_reader(inflater(data)))),
-        other => {
-            let number = || other.as_u16().to_string();
-            let method = other.name().map_or_else(number, str::to_ascii_lowercase);
+        unsupported => {
+            let method = match unsupported.name() {
+                Some(name) => name.to_ascii_lowercase(),
+                None => unsupported.as_u16().to_string(),
+            };
             let message = format!("unsupported compression method `{method}`");
             Err(io::Error::other(message))
         }
@@ -305,14 +312,13 @@ fn unpacked<'a: 'r, 'r, Inflater: Read + 'r>(
 }
 
 /// Reads a member that is not compressed, in place.
-fn stored(
+fn read_stored(
     reader: &mut dyn MemberReader,
     entry: &Entry<'_>,
     package: &mut Package,
 ) -> io::Result<()> {
     let data = entry.body.data();
-    let mut source = Source::bytes(data);
-    reader.member(package, entry.path.clone(), &mut source)?;
+    reader.member(package, entry.path.clone(), &mut Source::bytes(data))?;
     if rawzip::crc32(data) == entry.header.crc32() {
         Ok(())
     } else {
@@ -323,7 +329,7 @@ fn stored(
 }
 
 /// Checks a symbolic link, whose contents are its target.
-fn link(
+fn check_link(
     header: &ZipFileHeaderRecord<'_>,
     stream: Box<dyn Read + '_>,
     path: &str,
@@ -343,23 +349,23 @@ fn link(
 }
 
 /// Names of the members read so far.
-pub(super) struct Names {
-    seen: BTreeSet<Vec<u8>>,
+pub(super) struct MemberNames {
+    names: BTreeSet<Vec<u8>>,
     /// Names by their lower-case form; `None` for packages of case-sensitive systems.
-    folded: Option<BTreeMap<String, String>>,
+    by_folded_name: Option<BTreeMap<String, String>>,
 }
 
-impl Names {
+impl MemberNames {
     pub(super) fn new(package: &Package) -> Self {
         let file = package.name.rsplit('/').next().unwrap_or_default();
-        let folds = match package.kind {
+        let ignores_case = match package.kind {
             Kind::Crate => true,
             Kind::Wheel => !file.contains("linux"),
             _ => false,
         };
         Self {
-            seen: BTreeSet::new(),
-            folded: folds.then(BTreeMap::new),
+            names: BTreeSet::new(),
+            by_folded_name: ignores_case.then(BTreeMap::new),
         }
     }
 
@@ -369,7 +375,7 @@ impl Names {
             package.flaw(path, FlawKind::Path, message.into());
         }
         let name = name.strip_suffix(b"/").unwrap_or(name);
-        if !self.seen.insert(name.to_vec()) {
+        if !self.names.insert(name.to_vec()) {
             let message = "duplicate member name";
             // Members can be appended to a tar archive; the last one of a name is unpacked.
             if package.kind != Kind::Archive || package.name.ends_with(".zip") {
@@ -377,11 +383,11 @@ impl Names {
             }
             return;
         }
-        let Some(folded) = &mut self.folded else {
+        let Some(by_folded_name) = &mut self.by_folded_name else {
             return;
         };
-        if let Some(other) = folded.insert(path.to_lowercase(), path.to_owned()) {
-            let message = format!("member name differs from `{other}` only in case");
+        if let Some(previous) = by_folded_name.insert(path.to_lowercase(), path.to_owned()) {
+            let message = format!("member name differs from `{previous}` only in case");
             package.flaw(path, FlawKind::Path, message);
         }
     }

@@ -11,7 +11,7 @@ use crate::evidence::has_gpustub;
 use crate::gpu_file::{GpuFile, gpu_file, split};
 use crate::package::{Image, Kind, Member, Package};
 use crate::rule::{Check, Findings, Rule};
-use crate::search_dirs::{Loads, SearchDir, resolve_entry};
+use crate::search_dirs::{LoadedLibraries, SearchDir, resolve_entry};
 use crate::wheel::WheelMetadata;
 
 pub static BUNDLED_DRIVER: Rule = Rule {
@@ -46,8 +46,7 @@ pub static OVERSIZED_FILE: Rule = Rule {
 
 /// The library that an image is, by its file name or its soname.
 fn identity(image: &Image<'_>) -> Option<GpuFile> {
-    let soname = image.facts.link.soname.as_deref();
-    gpu_file(image.member.file_name()).or_else(|| gpu_file(soname?))
+    gpu_file(image.member.file_name()).or_else(|| gpu_file(image.facts.link.soname.as_deref()?))
 }
 
 fn bundled_driver(package: &Package, findings: &mut Findings) {
@@ -58,121 +57,159 @@ fn bundled_driver(package: &Package, findings: &mut Findings) {
     let may_be_system =
         package.kind == Kind::Directory && WheelMetadata::from_package(package).is_none();
     for image in package.images() {
-        let directories = image.member.directory();
-        let is_stub = directories.split('/').any(|part| part == "stubs") || has_gpustub(&image);
         let Some(gpu) = identity(&image) else {
             continue;
         };
-        let is_installed = may_be_system && is_installed(&image);
-        if gpu.role == Role::Driver && !gpu.is_portable() && !is_stub && !is_installed {
-            let message = format!("lib{} of the driver is bundled", gpu.stem);
-            let help = "exclude the library: the machine's driver provides it";
-            findings.on_image(&BUNDLED_DRIVER, &image, message, help);
+        if gpu.role != Role::Driver
+            || gpu.is_portable()
+            || is_stub(&image)
+            || (may_be_system && is_installed(&image))
+        {
+            continue;
         }
+        findings.on_image(
+            &BUNDLED_DRIVER,
+            &image,
+            format!("lib{} of the driver is bundled", gpu.stem),
+            "exclude the library: the machine's driver provides it",
+        );
     }
+}
+
+/// Whether the image is for linkers, or consists of gpustub's stubs.
+fn is_stub(image: &Image<'_>) -> bool {
+    image
+        .member
+        .directory()
+        .split('/')
+        .any(|name| name == "stubs")
+        || has_gpustub(image)
 }
 
 /// Whether the file name is that of the driver's installer, `libcuda.so.550.163.01`. A bundled copy
 /// is named `libcuda.so.1`, which is a link where the driver is installed.
 fn is_installed(image: &Image<'_>) -> bool {
     let name = image.member.file_name();
-    let version = split(name).map_or("", |(_, version)| version);
-    version.contains('.') && gpu_file(name).is_some_and(|gpu| !gpu.hashed)
+    split(name).is_some_and(|(_, version)| version.contains('.'))
+        && gpu_file(name).is_some_and(|gpu| !gpu.hashed)
 }
 
 fn missing_nvrtc_builtins(package: &Package, findings: &mut Findings) {
     if package.kind == Kind::File {
         return;
     }
-    let mut directories: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    let mut directories_by_prefix: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for image in package.images() {
         // Stubs under the name of the library find both files elsewhere.
-        let gpu = identity(&image).filter(|gpu| gpu.stem == "nvrtc" && !has_gpustub(&image));
-        let Some(gpu) = gpu else {
+        let Some(gpu) = identity(&image).filter(|gpu| gpu.stem == "nvrtc" && !has_gpustub(&image))
+        else {
             continue;
         };
-        let prefixes = gpu.library.map_or(&[][..], |library| &library.preload);
-        for Preload { file: prefix, .. } in prefixes {
-            let having = directories.entry(prefix).or_insert_with(|| {
-                let members = package.members.iter();
-                let named = members.filter(|m| m.file_name().starts_with(prefix.as_str()));
-                named.map(Member::directory).collect()
-            });
-            if !having.contains(image.member.directory()) {
-                let message =
-                    format!("`{prefix}*`, opened at run time, is missing beside this library");
-                let help = "bundle the file under its own name, or require the vendor's wheel";
-                findings.on_image(&MISSING_NVRTC_BUILTINS, &image, message, help);
+        let preloads = gpu.library.map_or(&[][..], |library| &library.preload);
+        for Preload { file: prefix, .. } in preloads {
+            let directories = directories_by_prefix
+                .entry(prefix)
+                .or_insert_with(|| directories_with(package, prefix));
+            if !directories.contains(image.member.directory()) {
+                findings.on_image(
+                    &MISSING_NVRTC_BUILTINS,
+                    &image,
+                    format!("`{prefix}*`, opened at run time, is missing beside this library"),
+                    "bundle the file under its own name, or require the vendor's wheel",
+                );
             }
         }
     }
 }
+
+/// Directories with a file whose name has this prefix.
+fn directories_with<'a>(package: &'a Package, prefix: &str) -> BTreeSet<&'a str> {
+    package
+        .members
+        .iter()
+        .filter(|member| member.file_name().starts_with(prefix))
+        .map(Member::directory)
+        .collect()
+}
+
+/// Projects with any of these in their name may require the vendor's wheels.
+const PARTS_OF_GPU_PROJECTS: [&str; 8] = [
+    "nvidia",
+    "cuda",
+    "cupy",
+    "torch",
+    "jax",
+    "tensorflow",
+    "rocm",
+    "cu1",
+];
 
 fn missing_requires_dist(package: &Package, findings: &mut Findings) {
     let Some(wheel) = WheelMetadata::from_package(package).filter(|wheel| wheel.has_metadata)
     else {
         return;
     };
-    // Projects with any of these in their name may require the vendor's wheels.
-    let may_require = |name: &String| {
-        let parts = [
-            "nvidia",
-            "cuda",
-            "cupy",
-            "torch",
-            "jax",
-            "tensorflow",
-            "rocm",
-            "cu1",
-        ];
-        parts.iter().any(|part| name.contains(part))
-    };
-    if wheel.requires.iter().any(may_require) {
+    if wheel.requires.iter().any(|project| {
+        PARTS_OF_GPU_PROJECTS
+            .iter()
+            .any(|part| project.contains(part))
+    }) {
         return;
     }
-    let loads = Loads::from_package(package);
+    let libraries = LoadedLibraries::from_package(package);
     for image in package.images() {
-        let wanted = |name: &&String| {
-            gpu_file(name).is_some_and(|gpu| gpu.role == Role::Toolkit)
-                && loads.carried(&image, name).is_none()
-        };
-        let names: Vec<&String> = image.needed().iter().filter(wanted).collect();
-        let leads_there = |entry: &str| match resolve_entry(&image, entry) {
-            SearchDir::Inside(path) => {
-                path.starts_with("nvidia/") && !loads.layout().has_directory(&path)
-            }
-            _ => false,
-        };
-        let Some(entry) = image.runpath().find(|entry| leads_there(entry)) else {
-            continue;
-        };
-        if !names.is_empty() {
-            let message = format!(
-                "METADATA has no `Requires-Dist` for {}, searched in `{entry}`",
-                listing(&names)
+        let names: Vec<&String> = image
+            .needed()
+            .iter()
+            .filter(|name| {
+                gpu_file(name).is_some_and(|gpu| gpu.role == Role::Toolkit)
+                    && libraries.find(&image, name).is_none()
+            })
+            .collect();
+        let vendor_entry = image
+            .runpath()
+            .find(|entry| match resolve_entry(&image, entry) {
+                SearchDir::Inside(path) => {
+                    path.starts_with("nvidia/") && !libraries.layout().has_directory(&path)
+                }
+                _ => false,
+            });
+        if let Some(entry) = vendor_entry
+            && !names.is_empty()
+        {
+            findings.on_image(
+                &MISSING_REQUIRES_DIST,
+                &image,
+                format!(
+                    "METADATA has no `Requires-Dist` for {}, searched in `{entry}`",
+                    listing(&names)
+                ),
+                "add Requires-Dist for the vendor's wheels",
             );
-            let help = "add Requires-Dist for the vendor's wheels";
-            findings.on_image(&MISSING_REQUIRES_DIST, &image, message, help);
         }
     }
 }
 
 /// The default limits of the indexes, in units of 1024 x 1024 bytes: 100 for wheels
 /// (pypi/support#2580), 10 for crates.
-const LIMITS: &[(&str, u64, &str)] = &[
+const MAX_SIZES: &[(&str, u64, &str)] = &[
     (".whl", 100 << 20, "the Python index limit of 100 MiB"),
     (".crate", 10 << 20, "the crate registry limit of 10 MiB"),
 ];
 
 fn oversized_file(package: &Package, findings: &mut Findings) {
-    for (ending, limit, limit_of_index) in LIMITS {
-        if package.name.ends_with(ending) && package.size > *limit {
+    for (extension, max_size, limit_of_index) in MAX_SIZES {
+        if package.name.ends_with(extension) && package.size > *max_size {
             let message = format!(
                 "file size {} MiB exceeds {limit_of_index}",
                 package.size >> 20
             );
             let help = "leave out libraries that other packages ship, or request a higher limit from the index";
-            findings.at(&OVERSIZED_FILE, package.location_of(""), message, help);
+            findings.push(
+                OVERSIZED_FILE
+                    .finding(package.location_of(""), message)
+                    .help(help),
+            );
         }
     }
 }

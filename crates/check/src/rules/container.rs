@@ -35,17 +35,17 @@ pub static MALFORMED_IMAGE: Rule = Rule {
 fn malformed_archive(package: &Package, findings: &mut Findings) {
     for flaw in &package.flaws {
         let origin = package.location_of(&flaw.path);
-        let message = flaw.message.clone();
         match flaw.kind {
-            FlawKind::Archive => {
-                let help = "build the package again, or check the unpacked files";
-                findings.at(&MALFORMED_ARCHIVE, origin, message, help);
-            }
+            FlawKind::Archive => findings.push(
+                MALFORMED_ARCHIVE
+                    .finding(origin, flaw.message.clone())
+                    .help("build the package again, or check the unpacked files"),
+            ),
             // Not a rule, which a policy could allow: the file was not read.
-            FlawKind::Unreadable => findings.0.push(
+            FlawKind::Unreadable => findings.push(
                 Diagnostic::error(
                     &IO_ERROR,
-                    format!("unreadable file or directory: {message}"),
+                    format!("unreadable file or directory: {}", flaw.message),
                 )
                 .at(origin)
                 .help("check the permissions"),
@@ -58,11 +58,10 @@ fn malformed_archive(package: &Package, findings: &mut Findings) {
 fn unsafe_path(package: &Package, findings: &mut Findings) {
     for flaw in &package.flaws {
         if flaw.kind == FlawKind::Path {
-            findings.at(
-                &UNSAFE_PATH,
-                package.location_of(&flaw.path),
-                flaw.message.clone(),
-                "build the package without this member",
+            findings.push(
+                UNSAFE_PATH
+                    .finding(package.location_of(&flaw.path), flaw.message.clone())
+                    .help("build the package without this member"),
             );
         }
     }
@@ -74,8 +73,10 @@ fn malformed_image(package: &Package, findings: &mut Findings) {
             continue;
         };
         let error = Error::from(problem.clone());
-        let message = error.to_string();
-        let origin = package.location(member);
-        findings.at(&MALFORMED_IMAGE, origin, message, &error.help());
+        findings.push(
+            MALFORMED_IMAGE
+                .finding(package.location(member), error.to_string())
+                .help(error.help()),
+        );
     }
 }

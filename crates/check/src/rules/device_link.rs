@@ -17,7 +17,7 @@ use crate::evidence::{has_cudart, has_gpustub};
 use crate::gpu_file::gpu_file;
 use crate::package::{Content, Image, Package};
 use crate::rule::{Check, Findings, Rule};
-use process::{Ids, Processes, links, objects};
+use process::{ObjectIds, Processes, linked_objects, objects};
 
 pub static MISSING_DEVICE_LINK: Rule = row(
     &diag::MISSING_DEVICE_LINK,
@@ -66,13 +66,14 @@ const fn row(code: &Code, level: RuleLevel, check: Check) -> Rule {
 }
 
 fn missing_device_link(package: &Package, findings: &mut Findings) {
-    for (image, holder, ids) in Processes::from_package(package).unmatched(objects, links) {
-        let which = listed(&ids);
+    let processes = Processes::from_package(package);
+    for (image, holder, ids) in processes.unmatched(objects, linked_objects) {
+        let names = listed(&ids);
         let message = if holder.member == image.member {
-            format!("relocatable code of {which} has no device link in the process")
+            format!("relocatable code of {names} has no device link in the process")
         } else {
             format!(
-                "relocatable code of {which} in `{}` has no device link in the process",
+                "relocatable code of {names} in `{}` has no device link in the process",
                 holder.member.path
             )
         };
@@ -82,15 +83,16 @@ fn missing_device_link(package: &Package, findings: &mut Findings) {
 }
 
 fn incomplete_device_link(package: &Package, findings: &mut Findings) {
-    for (image, holder, ids) in Processes::from_package(package).unmatched(links, objects) {
-        let which = listed(&ids);
+    let processes = Processes::from_package(package);
+    for (image, holder, ids) in processes.unmatched(linked_objects, objects) {
+        let names = listed(&ids);
         let message = if holder.member == image.member {
             format!(
-                "the device link expects {which}, which no loaded image contains; none of its kernels is registered"
+                "the device link expects {names}, which no loaded image contains; none of its kernels is registered"
             )
         } else {
             format!(
-                "the device link in `{}` expects {which}, which no loaded image contains; none of its kernels is registered",
+                "the device link in `{}` expects {names}, which no loaded image contains; none of its kernels is registered",
                 holder.member.path
             )
         };
@@ -100,14 +102,14 @@ fn incomplete_device_link(package: &Package, findings: &mut Findings) {
 }
 
 fn duplicate_device_link(package: &Package, findings: &mut Findings) {
-    for (image, other, ids) in Processes::from_package(package).shared(false) {
+    for (image, second, ids) in Processes::from_package(package).shared(false) {
         findings.on_image(
             &DUPLICATE_DEVICE_LINK,
             &image,
             format!(
                 "{} device-linked in this image and in `{}`; a process registers only one of the two",
-                are(&ids),
-                other.member.path
+                listed_with_verb(&ids),
+                second.member.path
             ),
             "device-link it once, in the image that needs both; or hide `__cudaRegisterLinkedBinary*` in each",
         );
@@ -115,42 +117,38 @@ fn duplicate_device_link(package: &Package, findings: &mut Findings) {
 }
 
 fn unshared_device_globals(package: &Package, findings: &mut Findings) {
-    for (image, other, ids) in Processes::from_package(package).shared(true) {
-        findings.on_image(
-            &UNSHARED_DEVICE_GLOBALS,
-            &image,
-            format!(
-                "{} linked into this image and into `{}`; each copy has its own device globals",
-                are(&ids),
-                other.member.path
-            ),
-            "",
+    for (image, second, ids) in Processes::from_package(package).shared(true) {
+        let message = format!(
+            "{} linked into this image and into `{}`; each copy has its own device globals",
+            listed_with_verb(&ids),
+            second.member.path
         );
+        findings.push(UNSHARED_DEVICE_GLOBALS.finding(image.location(), message));
     }
 }
 
 fn missing_arch(package: &Package, findings: &mut Findings) {
     let processes = Processes::from_package(package);
-    for (index, image) in processes.linking() {
+    for (image_id, image) in processes.linking() {
         let code = &image.facts.device;
         for arch in code
             .linked
             .iter()
             .filter(|arch| arch.kind == ArchKind::Real)
         {
-            let mut without: Vec<&Module> = Vec::new();
-            for id in &code.links {
-                let module = processes.module(index, id);
-                let lacks = |module: &&Module| {
-                    let archs = &module.archs;
-                    !archs.is_empty() && !archs.iter().any(|has| has.serves(*arch))
-                };
-                without.extend(module.filter(lacks));
-            }
-            let Some(first) = without.first() else {
+            let lacking: Vec<&Module> = code
+                .links
+                .iter()
+                .filter_map(|id| processes.module(image_id, id))
+                .filter(|module| {
+                    !module.archs.is_empty()
+                        && !module.archs.iter().any(|compiled| compiled.serves(*arch))
+                })
+                .collect();
+            let Some(first) = lacking.first() else {
                 continue;
             };
-            let ids: Ids<'_> = without.iter().map(|module| module.id.as_str()).collect();
+            let ids: ObjectIds<'_> = lacking.iter().map(|module| module.id.as_str()).collect();
             findings.on_image(
                 &MISSING_ARCH,
                 &image,
@@ -175,17 +173,19 @@ fn device_linked_archive(package: &Package, findings: &mut Findings) {
         let Some(path) = &member.library else {
             continue;
         };
-        let (objects, linked) = archives.entry(path).or_default();
-        *objects += object.device.modules.len();
-        *linked |= !object.device.links.is_empty();
+        let (object_count, has_link) = archives.entry(path).or_default();
+        *object_count += object.device.modules.len();
+        *has_link |= !object.device.links.is_empty();
     }
-    for (path, (objects, linked)) in archives {
-        if objects > 0 && linked {
-            findings.at(
-                &DEVICE_LINKED_ARCHIVE,
-                package.location_of(path),
-                format!("the archive contains {objects} objects of relocatable device code and a device link"),
-                "remove the device link: the program has its own over all its archives",
+    for (path, (object_count, has_link)) in archives {
+        if object_count > 0 && has_link {
+            let message = format!(
+                "the archive contains {object_count} objects of relocatable device code and a device link"
+            );
+            findings.push(
+                DEVICE_LINKED_ARCHIVE
+                    .finding(package.location_of(path), message)
+                    .help("remove the device link: the program has its own over all its archives"),
             );
         }
     }
@@ -194,11 +194,10 @@ fn device_linked_archive(package: &Package, findings: &mut Findings) {
 fn mixed_cudart(package: &Package, findings: &mut Findings) {
     let processes = Processes::from_package(package);
     for (image, holder, ids) in processes.apart() {
-        let runtimes = [image, holder].map(|image| runtime(&image));
-        let [Some(first), Some(second)] = runtimes else {
+        let (Some(first), Some(second)) = (runtime(&image), runtime(&holder)) else {
             continue;
         };
-        if first == second && first != OWN {
+        if first == second && first != STATIC_RUNTIME {
             continue;
         }
         findings.on_image(
@@ -214,14 +213,18 @@ fn mixed_cudart(package: &Package, findings: &mut Findings) {
     }
 }
 
-const OWN: &str = "its own static CUDA runtime";
+const STATIC_RUNTIME: &str = "its own static CUDA runtime";
 
 /// The CUDA runtime that an image calls; `None` if unknown.
 fn runtime(image: &Image<'_>) -> Option<&'static str> {
-    let is_cudart = |name: &String| gpu_file(name).is_some_and(|gpu| gpu.stem == "cudart");
     if has_cudart(image) {
-        Some(OWN)
-    } else if image.needed().iter().any(is_cudart) || has_gpustub(image) {
+        return Some(STATIC_RUNTIME);
+    }
+    let needs_cudart = image
+        .needed()
+        .iter()
+        .any(|name| gpu_file(name).is_some_and(|gpu| gpu.stem == "cudart"));
+    if needs_cudart || has_gpustub(image) {
         // Stubs load the same library.
         Some("the shared CUDA runtime")
     } else {
@@ -233,17 +236,20 @@ fn listed(ids: &BTreeSet<&str>) -> String {
     let first = ids.first().copied().unwrap_or_default();
     match ids.len() {
         0 | 1 => format!("`{first}`"),
-        more => format!("`{first}` and {} more", more - 1),
+        count => format!("`{first}` and {} more", count - 1),
     }
 }
 
 /// [`listed`], with the verb.
-fn are(ids: &BTreeSet<&str>) -> String {
+fn listed_with_verb(ids: &BTreeSet<&str>) -> String {
     let verb = if ids.len() > 1 { "are" } else { "is" };
     format!("{} {verb}", listed(ids))
 }
 
 fn archs(archs: &BTreeSet<Arch>) -> String {
-    let names: Vec<String> = archs.iter().map(Arch::to_string).collect();
-    names.join(", ")
+    archs
+        .iter()
+        .map(Arch::to_string)
+        .collect::<Vec<_>>()
+        .join(", ")
 }

@@ -38,14 +38,21 @@ struct Dependency {
 
 /// Names in the notes of an image. Text that is not of the specified form counts as absent.
 fn noted_names(image: &Image<'_>) -> BTreeSet<String> {
-    let notes = image.facts.dlopen_notes.iter();
-    let notes = notes.filter_map(|text| serde_json::from_str::<Vec<Dependency>>(text).ok());
-    notes.flatten().flat_map(|entry| entry.soname).collect()
+    image
+        .facts
+        .dlopen_notes
+        .iter()
+        .filter_map(|note| serde_json::from_str::<Vec<Dependency>>(note).ok())
+        .flatten()
+        .flat_map(|dependency| dependency.soname)
+        .collect()
 }
 
 fn missing_dlopen_note(image: &Image<'_>, findings: &mut Findings) {
-    let noted = noted_names(image);
-    let noted: BTreeSet<String> = noted.iter().filter_map(|name| stem(name)).collect();
+    let noted: BTreeSet<String> = noted_names(image)
+        .iter()
+        .filter_map(|name| stem(name))
+        .collect();
     // Stubs name all libraries of their tables, and the image may use a part of them.
     if has_run_time(image) {
         if noted.is_empty() {
@@ -61,17 +68,23 @@ fn missing_dlopen_note(image: &Image<'_>, findings: &mut Findings) {
     if !opens_libraries(image.facts) || is_from_vendor(image) {
         return;
     }
-    let needed: BTreeSet<String> = image.needed().iter().filter_map(|n| stem(n)).collect();
-    let mut opened = BTreeMap::new();
+    let needed: BTreeSet<String> = image
+        .needed()
+        .iter()
+        .filter_map(|name| stem(name))
+        .collect();
+    let mut opened_files = BTreeMap::new();
     for text in &image.facts.strings {
         let file = text.rsplit('/').next().unwrap_or_default();
-        let stem = stem(file).filter(|stem| !noted.contains(stem) && !needed.contains(stem));
-        if let Some(stem) = stem {
+        if let Some(stem) = stem(file)
+            && !noted.contains(&stem)
+            && !needed.contains(&stem)
+        {
             // The last of several names has a version.
-            opened.insert(stem, format!("`{file}`"));
+            opened_files.insert(stem, format!("`{file}`"));
         }
     }
-    let names: Vec<String> = opened.into_values().collect();
+    let names: Vec<String> = opened_files.into_values().collect();
     if !names.is_empty() {
         findings.on_image(
             &MISSING_DLOPEN_NOTE,
@@ -87,10 +100,11 @@ fn stale_dlopen_note(image: &Image<'_>, findings: &mut Findings) {
     if image.facts.sections.is_empty() {
         return;
     }
-    let names = noted_names(image);
-    let stale = names.iter().filter(|name| gpu_file(name).is_some());
-    let stale = stale.filter(|name| !may_open(image, name));
-    let stale: Vec<String> = stale.map(|name| format!("`{name}`")).collect();
+    let stale: Vec<String> = noted_names(image)
+        .iter()
+        .filter(|name| gpu_file(name).is_some() && !may_open(image, name))
+        .map(|name| format!("`{name}`"))
+        .collect();
     if !stale.is_empty() {
         findings.on_image(
             &STALE_DLOPEN_NOTE,
@@ -106,11 +120,13 @@ fn may_open(image: &Image<'_>, name: &str) -> bool {
     let Some((stem, _)) = split(name) else {
         return true;
     };
-    let plain = format!("lib{stem}.so");
-    let is_open = |rest: &str| rest.is_empty() || rest == "." || rest.starts_with(".%");
+    let unversioned = format!("lib{stem}.so");
     image.facts.strings.iter().any(|text| {
-        let mut rests = text.split(&plain).skip(1);
-        text.contains(name) || rests.any(is_open)
+        text.contains(name)
+            || text
+                .split(&unversioned)
+                .skip(1)
+                .any(|rest| rest.is_empty() || rest == "." || rest.starts_with(".%"))
     })
 }
 

@@ -22,8 +22,10 @@ pub static TOOLKIT_LABEL_MISMATCH: Rule = Rule {
 };
 
 fn toolkit_label_mismatch(package: &Package, findings: &mut Findings) {
-    let wheel = WheelMetadata::from_package(package);
-    let Some(label) = wheel.and_then(|wheel| label(&wheel.name, &wheel.version)) else {
+    let Some(wheel) = WheelMetadata::from_package(package) else {
+        return;
+    };
+    let Some(label) = label(&wheel.name, &wheel.version) else {
         return;
     };
     for image in package.images() {
@@ -31,15 +33,18 @@ fn toolkit_label_mismatch(package: &Package, findings: &mut Findings) {
             let Some((toolkit, majors)) = toolkit(name) else {
                 continue;
             };
-            let fits = match label.major {
+            let matches_label = match label.major {
                 _ if label.toolkit != toolkit => false,
                 Some(major) => majors.is_empty() || majors.contains(&major),
                 None => true,
             };
-            if !fits {
-                let message = format!("wheel label `{}`, but the image needs `{name}`", label.text);
-                let help = "build with the toolkit of the label, or change the label";
-                findings.on_image(&TOOLKIT_LABEL_MISMATCH, &image, message, help);
+            if !matches_label {
+                findings.on_image(
+                    &TOOLKIT_LABEL_MISMATCH,
+                    &image,
+                    format!("wheel label `{}`, but the image needs `{name}`", label.text),
+                    "build with the toolkit of the label, or change the label",
+                );
                 break;
             }
         }
@@ -55,15 +60,17 @@ fn toolkit(name: &str) -> Option<(Toolkit, BTreeSet<u32>)> {
         "hip" | "rocm" => Toolkit::Rocm,
         _ => return None,
     };
-    let mut known = library.load_names.get("linux").into_iter().flatten();
     // In ROCm only the runtime's file name reliably has ROCm's major; cuDNN and NCCL count their own.
     if library.independent_major || (toolkit == Toolkit::Rocm && gpu.stem != "amdhip64") {
         return Some((toolkit, BTreeSet::new()));
     }
-    let majors: BTreeSet<u32> = known
-        .by_ref()
-        .filter(|known| gpu_file(&known.name).is_some_and(|k| k.major == gpu.major))
-        .filter_map(|known| known.major)
+    let majors: BTreeSet<u32> = library
+        .load_names
+        .get("linux")
+        .into_iter()
+        .flatten()
+        .filter(|load_name| gpu_file(&load_name.name).is_some_and(|file| file.major == gpu.major))
+        .filter_map(|load_name| load_name.major)
         .collect();
     // Major that the manifest does not know yet, or no longer: that of cudart's name is CUDA's.
     match (majors.is_empty(), gpu.major, gpu.stem.as_str()) {

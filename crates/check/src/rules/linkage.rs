@@ -25,41 +25,40 @@ pub static NEEDED_DRIVER: Rule = Rule {
 };
 
 fn needed_toolkit(image: &Image<'_>, findings: &mut Findings) {
-    missing(&NEEDED_TOOLKIT, image, findings, |gpu| {
+    report_missing(&NEEDED_TOOLKIT, image, findings, |gpu| {
         gpu.role == Role::Toolkit && !is_driver_like(&gpu.stem)
     });
 }
 
 fn needed_driver(image: &Image<'_>, findings: &mut Findings) {
-    missing(&NEEDED_DRIVER, image, findings, |gpu| {
+    report_missing(&NEEDED_DRIVER, image, findings, |gpu| {
         gpu.role != Role::Toolkit || is_driver_like(&gpu.stem)
     });
 }
 
 /// Reports needed libraries that the package does not contain, one finding per image. Vendors' images
 /// are exempt: libcublas is always installed together with libcublasLt.
-fn missing(
+fn report_missing(
     rule: &'static Rule,
     image: &Image<'_>,
     findings: &mut Findings,
-    of_rule: impl Fn(&GpuFile) -> bool,
+    is_covered: fn(&GpuFile) -> bool,
 ) {
     if is_from_vendor(image) {
         return;
     }
-    let carried = |name: &str| {
-        image
-            .package
-            .images()
-            .any(|other| is_found_as(&other, name))
-    };
-    let needed = image.needed().iter().map(String::as_str);
     // The complete list: each library needs a table in GpuStub.toml.
-    let missing: Vec<String> = needed
-        .filter(|name| gpu_file(name).is_some_and(|gpu| of_rule(&gpu)) && !carried(name))
+    let missing: Vec<String> = image
+        .needed()
+        .iter()
+        .filter(|name| gpu_file(name).is_some_and(|gpu| is_covered(&gpu)))
+        .filter(|name| {
+            let mut images = image.package.images();
+            !images.any(|candidate| is_found_as(&candidate, name))
+        })
         .map(|name| format!("`{name}`"))
         .collect();
-    let are = match missing.len() {
+    let verb = match missing.len() {
         0 => return,
         1 => "is",
         _ => "are",
@@ -68,7 +67,7 @@ fn missing(
         rule,
         image,
         format!(
-            "fails to start where {} {are} missing (DT_NEEDED)",
+            "fails to start where {} {verb} missing (DT_NEEDED)",
             missing.join(", ")
         ),
         "link the gpustub stubs instead",
@@ -78,12 +77,11 @@ fn missing(
 /// Whether the loader finds a file of the package by `name`: the file name, or the soname, for which an
 /// installation has a link that is no member. Files that a tool has renamed are not found.
 fn is_found_as(image: &Image<'_>, name: &str) -> bool {
-    let file = image.member.file_name();
-    let longer = || {
-        file.strip_prefix(name)
-            .is_some_and(|rest| rest.starts_with('.'))
-    };
-    file == name || (image.facts.link.soname.as_deref() == Some(name) && longer())
+    match image.member.file_name().strip_prefix(name) {
+        Some("") => true,
+        Some(rest) => rest.starts_with('.') && image.facts.link.soname.as_deref() == Some(name),
+        None => false,
+    }
 }
 
 /// Whether the library is one of ROCm's run times, which are installed with the driver.

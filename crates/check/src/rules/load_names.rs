@@ -28,18 +28,20 @@ pub static UNKNOWN_DLOPEN_NAME: Rule = Rule {
 };
 
 fn unversioned_dlopen_name(image: &Image<'_>, findings: &mut Findings) {
-    for (text, gpu, library) in opened(image) {
-        let Some(soname) = longer_load_name(library, text) else {
+    for (name, gpu, library) in opened(image) {
+        let Some(soname) = longer_load_name(library, name) else {
             continue;
         };
         // DT_NEEDED has already loaded the library by its soname, whatever the program opens.
-        let needs = |name: &String| gpu_file(name).is_some_and(|other| other.stem == gpu.stem);
-        let plain = gpu.role != Role::Toolkit && text.ends_with(".so");
-        if plain && !image.needed().iter().any(needs) {
+        let is_needed = image
+            .needed()
+            .iter()
+            .any(|needed| gpu_file(needed).is_some_and(|needed| needed.stem == gpu.stem));
+        if gpu.role != Role::Toolkit && name.ends_with(".so") && !is_needed {
             findings.on_image(
                 &UNVERSIONED_DLOPEN_NAME,
                 image,
-                format!("opens `{text}` but never the soname `{soname}`"),
+                format!("opens `{name}` but never the soname `{soname}`"),
                 &format!("open `{soname}` first: the unversioned name exists only for linking"),
             );
         }
@@ -47,19 +49,19 @@ fn unversioned_dlopen_name(image: &Image<'_>, findings: &mut Findings) {
 }
 
 fn unknown_load_name(image: &Image<'_>, findings: &mut Findings) {
-    for (text, _, library) in opened(image) {
-        let Some((_, version)) = text.split_once(".so.") else {
+    for (name, _, library) in opened(image) {
+        let Some((_, version)) = name.split_once(".so.") else {
             continue;
         };
         let id = &library.id;
         // `libcudart.so.11` where all of 11 are `libcudart.so.11.0`. A program that also tries the
         // real name opens this one without effect.
-        if let Some(real) = longer_load_name(library, text) {
+        if let Some(load_name) = longer_load_name(library, name) {
             findings.on_image(
                 &UNKNOWN_DLOPEN_NAME,
                 image,
-                format!("opens `{text}`, a name that no release of {id} has"),
-                &format!("{id} {version} has `{real}`"),
+                format!("opens `{name}`, a name that no release of {id} has"),
+                &format!("{id} {version} has `{load_name}`"),
             );
         }
     }
@@ -67,10 +69,9 @@ fn unknown_load_name(image: &Image<'_>, findings: &mut Findings) {
 
 /// File names in an image that name GPU libraries with manifests and are not part of a longer name.
 fn opened<'a>(image: &Image<'a>) -> impl Iterator<Item = (&'a str, GpuFile, &'static Library)> {
-    let strings = image.facts.whole_strings.iter();
-    strings.filter_map(|text| {
-        let gpu = gpu_file(text)?;
+    image.facts.whole_strings.iter().filter_map(|name| {
+        let gpu = gpu_file(name)?;
         let library = gpu.library?;
-        Some((text.as_str(), gpu, library))
+        Some((name.as_str(), gpu, library))
     })
 }

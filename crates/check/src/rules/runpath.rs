@@ -66,9 +66,7 @@ pub static ORPHAN_VERSION_NEEDS: Rule = Rule {
 };
 
 fn absolute_runpath(image: &Image<'_>, findings: &mut Findings) {
-    let mut entries: Vec<&str> = image.runpath().filter(|e| e.starts_with('/')).collect();
-    entries.sort_unstable();
-    entries.dedup();
+    let entries = sorted_entries(image, |entry| entry.starts_with('/'));
     if !entries.is_empty() {
         findings.on_image(
             &ABSOLUTE_RUNPATH,
@@ -79,9 +77,19 @@ fn absolute_runpath(image: &Image<'_>, findings: &mut Findings) {
     }
 }
 
+/// Entries of the runpath that match, each once.
+fn sorted_entries<'a>(image: &Image<'a>, is_match: impl Fn(&str) -> bool) -> Vec<&'a str> {
+    let mut entries: Vec<&str> = image.runpath().filter(|entry| is_match(entry)).collect();
+    entries.sort_unstable();
+    entries.dedup();
+    entries
+}
+
 fn stubs_in_runpath(image: &Image<'_>, findings: &mut Findings) {
-    let is_stubs = |entry: &&str| entry.split('/').any(|part| part == "stubs");
-    for entry in image.runpath().filter(is_stubs) {
+    for entry in image.runpath() {
+        if !entry.split('/').any(|directory| directory == "stubs") {
+            continue;
+        }
         findings.on_image(
             &STUBS_IN_RUNPATH,
             image,
@@ -92,14 +100,14 @@ fn stubs_in_runpath(image: &Image<'_>, findings: &mut Findings) {
 }
 
 fn compat_in_runpath(image: &Image<'_>, findings: &mut Findings) {
-    let is_compat = |entry: &&str| {
-        let parts: Vec<&str> = entry.split('/').collect();
-        let pairs = parts.windows(2);
-        pairs
-            .into_iter()
+    for entry in image.runpath() {
+        let directories: Vec<&str> = entry.split('/').collect();
+        if !directories
+            .windows(2)
             .any(|pair| pair[0].starts_with("cuda") && pair[1] == "compat")
-    };
-    for entry in image.runpath().filter(is_compat) {
+        {
+            continue;
+        }
         findings.on_image(
             &COMPAT_IN_RUNPATH,
             image,
@@ -120,14 +128,11 @@ fn relative_runpath(image: &Image<'_>, findings: &mut Findings) {
     {
         return;
     }
-    // libnvrtc and others of CUDA 11 and 12 have `$ORIGIN:`, which only NVIDIA could fix.
-    let is_known = |entry: &str| entry.is_empty() && is_from_vendor(image);
-    let mut entries: Vec<&str> = image
-        .runpath()
-        .filter(|entry| resolve_entry(image, entry) == SearchDir::Current && !is_known(entry))
-        .collect();
-    entries.sort_unstable();
-    entries.dedup();
+    let entries = sorted_entries(image, |entry| {
+        resolve_entry(image, entry) == SearchDir::Current
+            // libnvrtc and others of CUDA 11 and 12 have `$ORIGIN:`, which only NVIDIA could fix.
+            && !(entry.is_empty() && is_from_vendor(image))
+    });
     for entry in entries {
         let message = match entry {
             "" => "empty runpath entry, which means the current directory".to_owned(),
@@ -142,7 +147,7 @@ fn dangling_runpath(package: &Package, findings: &mut Findings) {
     let layout = Layout::from_package(package);
     let is_wheel = WheelMetadata::from_package(package).is_some();
     for image in gpu_images(package) {
-        let leads_to_nothing = |entry: &&str| match resolve_entry(&image, entry) {
+        let entries = sorted_entries(&image, |entry| match resolve_entry(&image, entry) {
             SearchDir::Inside(path) if layout.has_directory(&path) => false,
             SearchDir::Inside(path) => {
                 // A path named like a library is a file, even outside of the package.
@@ -151,10 +156,7 @@ fn dangling_runpath(package: &Package, findings: &mut Findings) {
                     || (package.kind != Kind::File && layout.is_owned(&path, is_wheel))
             }
             _ => false,
-        };
-        let mut entries: Vec<&str> = image.runpath().filter(leads_to_nothing).collect();
-        entries.sort_unstable();
-        entries.dedup();
+        });
         if !entries.is_empty() {
             let message = match entries[..] {
                 [entry] => format!("runpath entry `{entry}` names no directory of the package"),

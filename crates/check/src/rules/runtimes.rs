@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use gpustub_core::code;
-use gpustub_core::library::{Library, Role};
+use gpustub_core::library::Role;
 use gpustub_core::manifest::RuleLevel;
 
 use crate::evidence::{has_cudart, is_from_vendor};
@@ -45,68 +45,77 @@ fn static_cudart(image: &Image<'_>, findings: &mut Findings) {
 }
 
 fn multiple_cudarts(package: &Package, findings: &mut Findings) {
-    conflicts(package, &runtimes, |image, conflict| {
-        let (first, second) = conflict;
+    for (image, (first, second)) in conflicts(package, two_cudarts) {
         findings.on_image(
             &MULTIPLE_CUDARTS,
-            image,
+            &image,
             format!("two CUDA runtimes in one process: {first} and {second}"),
             "compile all with `-cudart none`, and link the stubs of cudart",
         );
-    });
+    }
 }
 
 fn multiple_majors(package: &Package, findings: &mut Findings) {
-    conflicts(package, &majors, |image, (first, second)| {
+    for (image, (first, second)) in conflicts(package, two_majors) {
         findings.on_image(
             &MULTIPLE_MAJORS,
-            image,
+            &image,
             format!("two toolkit majors in one process: {first} and {second}"),
             "build all images against one major, or link the stubs of gpustub",
         );
-    });
+    }
 }
 
 /// Descriptions of two libraries that conflict in one process.
 pub(crate) type Conflict = (String, String);
 
-/// Two CUDA runtimes among images that are loaded together, one of which is a static copy.
-fn runtimes(together: &[Image<'_>]) -> Option<Conflict> {
-    let mut own = together.iter().filter(|image| has_cudart(image));
-    let first = own.next()?;
-    let own = own
-        .next()
+/// Two CUDA runtimes among images that are loaded together, the first of which is a static copy.
+fn two_cudarts(process: &[Image<'_>]) -> Option<Conflict> {
+    let mut static_copies = process
+        .iter()
+        .filter(|image| has_cudart(image))
         .map(|image| format!("a static copy in `{}`", image.member.path));
-    let needed = || {
-        together
-            .iter()
-            .filter(|image| !is_from_vendor(image))
-            .find_map(|image| {
-                let is_cudart = |n: &&String| gpu_file(n).is_some_and(|gpu| gpu.stem == "cudart");
-                let name = image.needed().iter().find(is_cudart)?;
-                Some(format!("`{name}` (needed by `{}`)", image.member.path))
-            })
-    };
-    let first = format!("a static copy in `{}`", first.member.path);
-    Some((first, own.or_else(needed)?))
+    let first = static_copies.next()?;
+    let second = static_copies.next().or_else(|| needed_cudart(process))?;
+    Some((first, second))
+}
+
+/// A CUDA runtime that an image needs.
+fn needed_cudart(process: &[Image<'_>]) -> Option<String> {
+    for image in process {
+        if is_from_vendor(image) {
+            continue;
+        }
+        for name in image.needed() {
+            if gpu_file(name).is_some_and(|gpu| gpu.stem == "cudart") {
+                return Some(format!("`{name}` (needed by `{}`)", image.member.path));
+            }
+        }
+    }
+    None
 }
 
 /// Two needed libraries of one toolkit that no single major contains, among images that are loaded
 /// together.
-pub(crate) fn majors(together: &[Image<'_>]) -> Option<Conflict> {
-    let mut seen: Vec<(BTreeSet<u32>, String)> = Vec::new();
-    for image in together {
+pub(crate) fn two_majors(process: &[Image<'_>]) -> Option<Conflict> {
+    let mut libraries: Vec<(BTreeSet<u32>, String)> = Vec::new();
+    for image in process {
         for name in image.needed() {
             let majors = majors_of(name);
             if majors.is_empty() {
                 continue;
             }
-            let shown = format!("`{name}` (needed by `{}`)", image.member.path);
-            if let Some((_, other)) = seen.iter().find(|(m, _)| m.is_disjoint(&majors)) {
-                return Some((other.clone(), shown));
+            let description = format!("`{name}` (needed by `{}`)", image.member.path);
+            for (library_majors, library) in &libraries {
+                if library_majors.is_disjoint(&majors) {
+                    return Some((library.clone(), description));
+                }
             }
-            if !seen.iter().any(|(m, _)| *m == majors) {
-                seen.push((majors, shown));
+            if !libraries
+                .iter()
+                .any(|(library_majors, _)| *library_majors == majors)
+            {
+                libraries.push((majors, description));
             }
         }
     }
@@ -118,36 +127,40 @@ fn majors_of(name: &str) -> BTreeSet<u32> {
     let Some(gpu) = gpu_file(name).filter(|gpu| gpu.role == Role::Toolkit) else {
         return BTreeSet::new();
     };
-    let in_toolkit = |library: &&Library| library.family == "cuda" && !library.independent_major;
-    let library = gpu.library.filter(in_toolkit);
-    let names = library.and_then(|library| library.load_names.get("linux"));
-    names
+    gpu.library
+        .filter(|library| library.family == "cuda" && !library.independent_major)
+        .and_then(|library| library.load_names.get("linux"))
         .into_iter()
         .flatten()
-        .filter(|known| gpu_file(&known.name).is_some_and(|k| k.major == gpu.major))
-        .filter_map(|known| known.major)
+        .filter(|load_name| gpu_file(&load_name.name).is_some_and(|file| file.major == gpu.major))
+        .filter_map(|load_name| load_name.major)
         .collect()
 }
 
-/// Reports each image that loads a conflict, except through another image that is reported.
-fn conflicts(
-    package: &Package,
-    find: &dyn Fn(&[Image<'_>]) -> Option<Conflict>,
-    mut report: impl FnMut(&Image<'_>, Conflict),
-) {
-    let all = LoadGraph::from_package(package);
-    let found: BTreeMap<ImageId, Conflict> = all
-        .entries()
-        .filter_map(|(index, _)| {
-            let together = all.loaded_with(index).into_iter();
-            let together: Vec<Image<'_>> = together.map(|i| all.image(i)).collect();
-            Some((index, find(&together)?))
-        })
-        .collect();
-    for (&index, conflict) in &found {
-        let mut needed = all.needed_by(index);
-        if !needed.any(|next| next != index && found.contains_key(&next)) {
-            report(&all.image(index), conflict.clone());
+/// Images that load a conflict, except those that load it through another one of them.
+fn conflicts<'a>(
+    package: &'a Package,
+    find: fn(&[Image<'_>]) -> Option<Conflict>,
+) -> Vec<(Image<'a>, Conflict)> {
+    let graph = LoadGraph::from_package(package);
+    let mut conflicts: BTreeMap<ImageId, Conflict> = BTreeMap::new();
+    for (id, _) in graph.entries() {
+        let process: Vec<Image<'_>> = graph
+            .loaded_with(id)
+            .into_iter()
+            .map(|id| graph.image(id))
+            .collect();
+        if let Some(conflict) = find(&process) {
+            conflicts.insert(id, conflict);
         }
     }
+    conflicts
+        .iter()
+        .filter(|&(&id, _)| {
+            !graph
+                .needed_by(id)
+                .any(|needed| needed != id && conflicts.contains_key(&needed))
+        })
+        .map(|(&id, conflict)| (graph.image(id), conflict.clone()))
+        .collect()
 }

@@ -10,7 +10,7 @@ use crate::evidence::{gpu_library_exporting, has_gpustub, image_names, implib_li
 use crate::gpu_file::{gpu_file, impersonated_library};
 use crate::package::{Image, Kind, Package};
 use crate::rule::{Check, Findings, Rule};
-use crate::search_dirs::{Loads, SearchDir, resolve_entry};
+use crate::search_dirs::{LoadedLibraries, SearchDir, resolve_entry};
 
 pub static AMBIGUOUS_STUB_NAME: Rule = Rule {
     code: code!(
@@ -46,12 +46,13 @@ pub static MISSING_STUB_LIBRARY: Rule = Rule {
 };
 
 fn missing_stub_library(package: &Package, findings: &mut Findings) {
-    let loads = Loads::from_package(package);
+    let libraries = LoadedLibraries::from_package(package);
     for image in package.images() {
-        let stubs = image.needed().iter();
-        let missing: Vec<String> = stubs
+        let missing: Vec<String> = image
+            .needed()
+            .iter()
             .filter(|name| name.starts_with("libgpustub_") && name.ends_with(".so"))
-            .filter(|name| loads.carried(&image, name).is_none() && !is_elsewhere(&image, name))
+            .filter(|name| libraries.find(&image, name).is_none() && !is_elsewhere(&image, name))
             .map(|name| format!("`{name}`"))
             .collect();
         if !missing.is_empty() {
@@ -73,8 +74,10 @@ fn is_elsewhere(image: &Image<'_>, name: &str) -> bool {
     }
     if image.package.kind != Kind::File {
         return image.runpath().any(|entry| {
-            let dir = resolve_entry(image, entry);
-            matches!(dir, SearchDir::Outside | SearchDir::Elsewhere)
+            matches!(
+                resolve_entry(image, entry),
+                SearchDir::Outside | SearchDir::Elsewhere
+            )
         });
     }
     // The loader expands $ORIGIN after it has resolved links.
@@ -83,39 +86,42 @@ fn is_elsewhere(image: &Image<'_>, name: &str) -> bool {
     };
     let origin = file.parent().unwrap_or(Path::new("/"));
     image.runpath().any(|entry| {
-        let own = ["$ORIGIN", "${ORIGIN}"].into_iter();
-        let below = own.filter_map(|token| entry.strip_prefix(token)).next();
-        let dir = match below {
-            Some(rest) => origin.join(rest.trim_start_matches('/')),
+        let relative = ["$ORIGIN", "${ORIGIN}"]
+            .iter()
+            .find_map(|token| entry.strip_prefix(token));
+        let directory = match relative {
+            Some(relative) => origin.join(relative.trim_start_matches('/')),
             None => origin.join(entry),
         };
-        dir.join(name).is_file()
+        directory.join(name).is_file()
     })
 }
 
 fn ambiguous_stub_name(image: &Image<'_>, findings: &mut Findings) {
-    let exports = &image.facts.exports;
-    let ours = has_gpustub(image)
-        && exports
-            .iter()
-            .any(|name| gpu_library_exporting(name).is_some());
-    let stubs = ours || implib_library(image).is_some();
-    let mut names = image_names(image);
-    let taken = names.find_map(|name| {
-        let real = impersonated_library(name)?;
-        let exact = gpu_file(name).is_some();
-        let says_so = !exact && name.to_ascii_lowercase().contains("stub");
+    let has_stubs = implib_library(image).is_some()
+        || (has_gpustub(image)
+            && image
+                .facts
+                .exports
+                .iter()
+                .any(|name| gpu_library_exporting(name).is_some()));
+    for name in image_names(image) {
+        let Some(stem) = impersonated_library(name) else {
+            continue;
+        };
+        let has_library_name = gpu_file(name).is_some();
+        let is_named_stub = !has_library_name && name.to_ascii_lowercase().contains("stub");
         // A search for a part of a name that finds libcuda finds libcudart, in any process with a runtime.
-        let searched = exact || real != "cuda";
-        ((says_so || stubs) && searched).then_some((name, real))
-    });
-    if let Some((name, real)) = taken {
-        findings.on_image(
-            &AMBIGUOUS_STUB_NAME,
-            image,
-            format!("stub library `{name}` matches a search for `lib{real}`"),
-            &format!("rename file and soname to `libstub_{real}.so`"),
-        );
+        let matches_search = has_library_name || stem != "cuda";
+        if (is_named_stub || has_stubs) && matches_search {
+            findings.on_image(
+                &AMBIGUOUS_STUB_NAME,
+                image,
+                format!("stub library `{name}` matches a search for `lib{stem}`"),
+                &format!("rename file and soname to `libstub_{stem}.so`"),
+            );
+            return;
+        }
     }
 }
 

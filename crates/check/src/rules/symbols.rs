@@ -33,21 +33,13 @@ fn unresolved(package: &Package, findings: &mut Findings) {
         if is_from_vendor(&image) || !image.needed().iter().all(|name| is_leaf(name)) {
             continue;
         }
-        let provided = |function: &str| {
-            let library = gpu_library_exporting(function);
-            let needed = || image.needed().iter().filter_map(|name| gpu_file(name));
-            library.is_none()
-                || needed().any(|gpu| gpu.library.map(|l| &l.id) == library.map(|l| &l.id))
-                || package.images().any(|other| {
-                    let exports = &other.facts.exports;
-                    exports
-                        .binary_search_by(|e| e.as_str().cmp(function))
-                        .is_ok()
-                })
-        };
-        let imports = image.facts.imports.iter().filter(|import| !import.weak);
-        let names = imports.map(|import| import.name.as_str());
-        for (name, functions) in by_library(names.filter(|name| !provided(name))) {
+        let undefined = image
+            .facts
+            .imports
+            .iter()
+            .filter(|import| !import.weak && !is_provided(&image, &import.name))
+            .map(|import| import.name.as_str());
+        for (name, functions) in by_library(undefined) {
             findings.on_image(
                 &UNRESOLVED_GPU_SYMBOL,
                 &image,
@@ -61,44 +53,71 @@ fn unresolved(package: &Package, findings: &mut Findings) {
     }
 }
 
+/// Whether the image needs the library of a GPU function, or an image of the package exports the function.
+fn is_provided(image: &Image<'_>, function: &str) -> bool {
+    let Some(library) = gpu_library_exporting(function) else {
+        return true;
+    };
+    let needs_library = image
+        .needed()
+        .iter()
+        .filter_map(|name| gpu_file(name)?.library)
+        .any(|needed| needed.id == library.id);
+    needs_library
+        || image.package.images().any(|provider| {
+            provider
+                .facts
+                .exports
+                .binary_search_by(|export| export.as_str().cmp(function))
+                .is_ok()
+        })
+}
+
+/// Pairs of a needed file and a GPU library whose functions an image imports.
+type UsedExports<'a> = BTreeSet<(&'a str, &'static str)>;
+
 fn exported_gpu_symbols(package: &Package, findings: &mut Findings) {
-    // Needed file and GPU library whose functions an image of the package imports: these exports are used.
-    let mut imported: BTreeSet<(&str, &str)> = BTreeSet::new();
+    let mut used = UsedExports::new();
     for image in package.images() {
         let imports = image.facts.imports.iter();
         for library in by_library(imports.map(|import| import.name.as_str())).into_keys() {
-            let needed = image.needed().iter();
-            imported.extend(needed.map(|name| (name.as_str(), library)));
+            used.extend(image.needed().iter().map(|name| (name.as_str(), library)));
         }
     }
-    let is_used = |image: &Image<'_>, library| {
-        let mut names = image_names(image);
-        names.any(|own| imported.contains(&(own, library)))
-    };
     // Stub libraries that are built and shipped together are all reported, or none.
-    let used_stubs: BTreeSet<&str> = (package.images())
-        .filter(|image| is_named_stub(image))
-        .filter(|image| exported(image).into_keys().any(|name| is_used(image, name)))
-        .map(|image| image.member.directory())
-        .collect();
+    let mut stub_directories = BTreeSet::new();
+    for image in package.images() {
+        if is_named_stub(&image)
+            && exported(&image)
+                .into_keys()
+                .any(|library| is_used(&used, &image, library))
+        {
+            stub_directories.insert(image.member.directory());
+        }
+    }
     for image in package.images() {
         let is_shipped_stub =
-            is_named_stub(&image) && used_stubs.contains(image.member.directory());
+            is_named_stub(&image) && stub_directories.contains(image.member.directory());
         if is_from_vendor(&image) || is_stub_library(&image) || is_shipped_stub {
             continue;
         }
-        for (name, functions) in exported(&image) {
-            if is_used(&image, name) {
+        for (library, functions) in exported(&image) {
+            if is_used(&used, &image, library) {
                 continue;
             }
             findings.on_image(
                 &EXPORTED_GPU_SYMBOLS,
                 &image,
-                format!("exported symbols of lib{name}: {}", listed(&functions)),
+                format!("exported symbols of lib{library}: {}", listed(&functions)),
                 "hide them with a version script, or `-Wl,--exclude-libs,ALL`",
             );
         }
     }
+}
+
+/// Whether an image of the package uses functions of a library that this one exports.
+fn is_used(used: &UsedExports<'_>, image: &Image<'_>, library: &'static str) -> bool {
+    image_names(image).any(|name| used.contains(&(name, library)))
 }
 
 /// GPU functions that an image exports, by link name of their library.
@@ -108,16 +127,23 @@ fn exported<'a>(image: &Image<'a>) -> BTreeMap<&'static str, BTreeSet<&'a str>> 
 
 /// Whether the file name says that the image is a stub library: `libstub_nvrtc.so`.
 fn is_named_stub(image: &Image<'_>) -> bool {
-    let name = image.member.file_name();
-    let name = name.strip_prefix("lib").unwrap_or(name);
-    let mut words = name.split(|c: char| !c.is_ascii_alphanumeric());
-    words.any(|word| matches!(word, "stub" | "stubs"))
+    let file_name = image.member.file_name();
+    file_name
+        .strip_prefix("lib")
+        .unwrap_or(file_name)
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .any(|word| matches!(word, "stub" | "stubs"))
 }
 
 /// Whether the image is a library of `type = "shared"` in GpuStub.toml: its exports are stubs only.
 fn is_stub_library(image: &Image<'_>) -> bool {
-    let ours = |name: &String| gpu_library_exporting(name).is_some() || name.starts_with("gpustub");
-    has_gpustub(image) && image.facts.other_exports == 0 && image.facts.exports.iter().all(ours)
+    has_gpustub(image)
+        && image.facts.other_exports == 0
+        && image
+            .facts
+            .exports
+            .iter()
+            .all(|name| gpu_library_exporting(name).is_some() || name.starts_with("gpustub"))
 }
 
 /// Whether the manifests list all functions of this library and of those that it needs.
@@ -132,26 +158,29 @@ fn is_leaf(name: &str) -> bool {
 fn by_library<'a>(
     names: impl Iterator<Item = &'a str>,
 ) -> BTreeMap<&'static str, BTreeSet<&'a str>> {
-    let mut found = BTreeMap::<_, BTreeSet<_>>::new();
+    let mut functions = BTreeMap::<_, BTreeSet<_>>::new();
     for name in names {
-        let library =
-            gpu_library_exporting(name).filter(|l| !DEFINED_BY_USERS.contains(&l.id.as_str()));
-        if let Some(link) = library.and_then(|library| library.link_names.first()) {
-            found.entry(link.as_str()).or_default().insert(name);
+        let library = gpu_library_exporting(name)
+            .filter(|library| !DEFINED_BY_USERS.contains(&library.id.as_str()));
+        if let Some(link_name) = library.and_then(|library| library.link_names.first()) {
+            functions
+                .entry(link_name.as_str())
+                .or_default()
+                .insert(name);
         }
     }
-    found
+    functions
 }
 
 /// The first three names, and the number of the others.
 fn listed(names: &BTreeSet<&str>) -> String {
-    let shown: Vec<String> = names
+    let first: Vec<String> = names
         .iter()
         .take(3)
         .map(|name| format!("`{name}`"))
         .collect();
-    match names.len() - shown.len() {
-        0 => shown.join(", "),
-        more => format!("{} and {more} more", shown.join(", ")),
+    match names.len() - first.len() {
+        0 => first.join(", "),
+        more => format!("{} and {more} more", first.join(", ")),
     }
 }

@@ -38,17 +38,23 @@ pub fn entry(name: impl AsRef<[u8]>, data: impl AsRef<[u8]>) -> Entry {
     }
 }
 
+fn push_u16(bytes: &mut Vec<u8>, numbers: &[u16]) {
+    for number in numbers {
+        bytes.extend(number.to_le_bytes());
+    }
+}
+
+fn push_u32(bytes: &mut Vec<u8>, numbers: &[u32]) {
+    for number in numbers {
+        bytes.extend(number.to_le_bytes());
+    }
+}
+
 /// A zip archive (APPNOTE.TXT 4.3).
 pub fn zip(entries: &[Entry]) -> Vec<u8> {
     let (mut bytes, mut directory) = (Vec::new(), Vec::new());
-    let two = |bytes: &mut Vec<u8>, values: &[u16]| {
-        values.iter().for_each(|v| bytes.extend(v.to_le_bytes()));
-    };
-    let four = |bytes: &mut Vec<u8>, values: &[u32]| {
-        values.iter().for_each(|v| bytes.extend(v.to_le_bytes()));
-    };
     for entry in entries {
-        let packed = match entry.method {
+        let compressed = match entry.method {
             8 => deflate(&entry.data),
             _ => entry.data.clone(),
         };
@@ -56,24 +62,28 @@ pub fn zip(entries: &[Entry]) -> Vec<u8> {
         let size = entry.size.unwrap_or(entry.data.len() as u32);
         let offset = bytes.len() as u32;
         let local = entry.local_name.as_ref().unwrap_or(&entry.name);
-        four(&mut bytes, &[0x0403_4b50]);
-        two(&mut bytes, &[20, entry.flags, entry.method, 0, 0x21]);
-        four(
+        push_u32(&mut bytes, &[0x0403_4b50]);
+        push_u16(&mut bytes, &[20, entry.flags, entry.method, 0, 0x21]);
+        push_u32(
             &mut bytes,
-            &[crc, packed.len() as u32, entry.local_size.unwrap_or(size)],
+            &[
+                crc,
+                compressed.len() as u32,
+                entry.local_size.unwrap_or(size),
+            ],
         );
-        two(&mut bytes, &[local.len() as u16, 0]);
+        push_u16(&mut bytes, &[local.len() as u16, 0]);
         bytes.extend(local);
-        bytes.extend(&packed);
+        bytes.extend(&compressed);
 
-        four(&mut directory, &[0x0201_4b50]);
-        two(
+        push_u32(&mut directory, &[0x0201_4b50]);
+        push_u16(
             &mut directory,
             &[0x0314, 20, entry.flags, entry.method, 0, 0x21],
         );
-        four(&mut directory, &[crc, packed.len() as u32, size]);
-        two(&mut directory, &[entry.name.len() as u16, 0, 0, 0, 0]);
-        four(
+        push_u32(&mut directory, &[crc, compressed.len() as u32, size]);
+        push_u16(&mut directory, &[entry.name.len() as u16, 0, 0, 0, 0]);
+        push_u32(
             &mut directory,
             &[entry.mode << 16, entry.offset.unwrap_or(offset)],
         );
@@ -81,10 +91,10 @@ pub fn zip(entries: &[Entry]) -> Vec<u8> {
     }
     let (count, start) = (entries.len() as u16, bytes.len() as u32);
     bytes.extend(&directory);
-    four(&mut bytes, &[0x0605_4b50]);
-    two(&mut bytes, &[0, 0, count, count]);
-    four(&mut bytes, &[directory.len() as u32, start]);
-    two(&mut bytes, &[0]);
+    push_u32(&mut bytes, &[0x0605_4b50]);
+    push_u16(&mut bytes, &[0, 0, count, count]);
+    push_u32(&mut bytes, &[directory.len() as u32, start]);
+    push_u16(&mut bytes, &[0]);
     bytes
 }
 
@@ -133,6 +143,24 @@ pub fn tar(members: &[(&str, &[u8])]) -> Vec<u8> {
         tar_member(&mut tar, name, tar::EntryType::Regular, data);
     }
     tar.into_inner().unwrap()
+}
+
+/// A compressed tar archive of members with any names.
+pub fn tar_gz(members: &[(&str, tar::EntryType, &[u8])]) -> Vec<u8> {
+    let mut builder = tar::Builder::new(Vec::new());
+    for (name, kind, data) in members {
+        tar_member(&mut builder, name, *kind, data);
+    }
+    gzip(&builder.into_inner().unwrap())
+}
+
+/// An archive of empty files.
+pub fn tar_gz_of_files(names: &[&str]) -> Vec<u8> {
+    let members: Vec<(&str, tar::EntryType, &[u8])> = names
+        .iter()
+        .map(|name| (*name, tar::EntryType::Regular, &b""[..]))
+        .collect();
+    tar_gz(&members)
 }
 
 /// Output of the C compiler.

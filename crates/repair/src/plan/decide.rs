@@ -5,19 +5,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use gpustub_check::evidence::is_from_vendor;
 use gpustub_check::gpu_file::gpu_file;
 use gpustub_check::symbol_names::is_gpu;
-use gpustub_check::{Image, ImageId, LoadGraph};
+use gpustub_check::{ImageId, LoadGraph};
 use gpustub_core::diag::listing;
 use gpustub_core::library::Library;
 use gpustub_image::edit::{ImportKind, Imported, Inspection};
 
 use crate::libraries::{
-    Functions, Required, has_function, intersection, replaced_library, required,
+    Functions, Requirement, has_function, intersection, replaced_library, requirements,
 };
 use crate::releases::{Majors, header_key};
 
-/// A function of the stub library.
+/// A function that an image binds to the stub library.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Bound {
+pub struct Binding {
     /// The library whose stubs have it.
     pub owner: &'static Library,
     /// The replaced library, which has a version node.
@@ -49,13 +49,36 @@ pub struct Decision {
     /// The machine.
     pub machine: String,
     /// The libraries to replace.
-    pub required: Vec<Required>,
+    pub requirements: Vec<Requirement>,
     /// Functions by name.
-    pub functions: BTreeMap<String, Bound>,
+    pub functions: BTreeMap<String, Binding>,
     /// Functions that the image imports without a version.
     pub unversioned: Vec<String>,
     /// Toolkit majors that the image was linked against.
     pub majors: Majors,
+}
+
+impl Decision {
+    /// Whether the stub library replaces a library that the image needs by this name.
+    pub fn replaces(&self, name: &str) -> bool {
+        self.requirements
+            .iter()
+            .flat_map(|requirement| &requirement.files)
+            .any(|file| file == name)
+    }
+
+    /// Binds an import to the stub library.
+    fn bind(&mut self, import: &Imported, binding: Binding) -> Result<(), String> {
+        if import.node.is_none() {
+            self.unversioned.push(import.name.clone());
+        }
+        match self.functions.insert(import.name.clone(), binding.clone()) {
+            Some(previous) if previous != binding => {
+                Err(format!("imports `{}` of two libraries", import.name))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Decides about an image; `passed_on` are libraries that it uses through others. `None`: it requires no library
@@ -64,30 +87,12 @@ pub fn decide(
     graph: &LoadGraph<'_>,
     id: ImageId,
     inspection: &Inspection,
-    passed_on: &[Required],
+    passed_on: &[Requirement],
 ) -> Result<Option<Decision>, Refusal> {
-    let image = graph.image(id);
-    let mut required = required(inspection);
-    required.extend_from_slice(passed_on);
-    let unknown = inspection.needed.iter().filter(|name| {
-        gpu_file(name).is_some()
-            && replaced_library(inspection, name).is_none()
-            && graph.find(id, name).is_none()
-    });
-    let unknown: Vec<&String> = unknown.collect();
-    if !unknown.is_empty() {
-        let reason = format!("needs {}, for which there are no stubs", listing(&unknown));
-        let them = if unknown.len() == 1 { "it" } else { "them" };
-        return Err(refusal(reason, &unknown, them));
-    }
-    if let Some((library, lacked)) = lacking(graph, id, inspection) {
-        let reason = format!(
-            "loads {library} of this package, which needs {}",
-            listing(&lacked)
-        );
-        return Err(refusal(reason, &lacked, library));
-    }
-    if required.is_empty() {
+    check_kept_libraries(graph, id, inspection)?;
+    let mut requirements = requirements(inspection);
+    requirements.extend_from_slice(passed_on);
+    if requirements.is_empty() {
         return Ok(None);
     }
     if let Some(musl) = inspection
@@ -100,74 +105,14 @@ pub fn decide(
     }
     let mut decision = Decision {
         id,
-        path: image.member.path.clone(),
+        path: graph.image(id).member.path.clone(),
         machine: inspection.machine.clone(),
         functions: BTreeMap::new(),
         unversioned: Vec::new(),
-        majors: majors(&required)?,
-        required,
+        majors: majors(&requirements)?,
+        requirements,
     };
-    let functions = Functions::new(&decision.required);
-    let provided = provided(graph, id);
-    let mut unknown = Vec::new();
-    for import in &inspection.imports {
-        let bound = match &import.file {
-            Some(file) => match decision
-                .required
-                .iter()
-                .find(|one| one.files.contains(file))
-            {
-                Some(one) => functions
-                    .owner(one.library, &import.name)
-                    .map(|owner| Bound {
-                        owner,
-                        replaced: one.library,
-                    }),
-                None => continue,
-            },
-            // A function that a library of the package defines stays with it, such as a lazy stub.
-            None if provided.contains(import.name.as_str()) => continue,
-            None => {
-                let owner = |one: &Required| {
-                    let owner = functions.owner(one.library, &import.name)?;
-                    Some(Bound {
-                        owner,
-                        replaced: one.library,
-                    })
-                };
-                let bound = decision.required.iter().find_map(owner);
-                match bound.or_else(|| loaded_by_replaced(&decision.required, import)) {
-                    None if !is_of(&decision.required, &import.name) => continue,
-                    bound => bound,
-                }
-            }
-        };
-        check_kind(import)?;
-        let Some(bound) = bound else {
-            // A weak import may be missing.
-            if !import.weak {
-                unknown.push(import.name.as_str());
-            }
-            continue;
-        };
-        if import.node.is_none() {
-            decision.unversioned.push(import.name.clone());
-        }
-        if let Some(other) = decision
-            .functions
-            .insert(import.name.clone(), bound.clone())
-            && other != bound
-        {
-            return Err(format!("imports `{}` of two libraries", import.name).into());
-        }
-    }
-    if let Some(name) = unknown.iter().find(|name| name.starts_with("_Z")) {
-        return Err(format!("imports `{name}`: there are no stubs of C++ functions").into());
-    }
-    if !unknown.is_empty() {
-        let names = listing(&unknown);
-        return Err(format!("imports functions for which there are no stubs: {names}").into());
-    }
+    bind_imports(graph, inspection, &mut decision)?;
     if !decision.unversioned.is_empty() && !inspection.has_versions {
         return Err(
             "requires no symbol versions, by which it could be bound to stubs of its own"
@@ -178,8 +123,38 @@ pub fn decide(
     Ok(Some(decision))
 }
 
+/// Rejects an image that needs a GPU library without stubs, itself or through a vendor's library.
+fn check_kept_libraries(
+    graph: &LoadGraph<'_>,
+    id: ImageId,
+    inspection: &Inspection,
+) -> Result<(), Refusal> {
+    let unknown: Vec<&String> = inspection
+        .needed
+        .iter()
+        .filter(|name| {
+            gpu_file(name).is_some()
+                && replaced_library(inspection, name).is_none()
+                && graph.find(id, name).is_none()
+        })
+        .collect();
+    if !unknown.is_empty() {
+        let reason = format!("needs {}, for which there are no stubs", listing(&unknown));
+        let pronoun = if unknown.len() == 1 { "it" } else { "them" };
+        return Err(requires_installed(reason, &unknown, pronoun));
+    }
+    if let Some((library, lacked)) = lacking_vendor_library(graph, id, inspection) {
+        let reason = format!(
+            "loads {library} of this package, which needs {}",
+            listing(&lacked)
+        );
+        return Err(requires_installed(reason, &lacked, library));
+    }
+    Ok(())
+}
+
 /// Refusal of an image that starts only where these libraries are installed.
-fn refusal<Name: AsRef<str>>(reason: String, names: &[Name], without: &str) -> Refusal {
+fn requires_installed<Name: AsRef<str>>(reason: String, names: &[Name], without: &str) -> Refusal {
     let are = if names.len() == 1 { "is" } else { "are" };
     let names = listing(names);
     let help = format!(
@@ -190,6 +165,66 @@ fn refusal<Name: AsRef<str>>(reason: String, names: &[Name], without: &str) -> R
         reason,
         help: Some(help),
     }
+}
+
+/// Binds each import of a replaced library to its stub.
+fn bind_imports(
+    graph: &LoadGraph<'_>,
+    inspection: &Inspection,
+    decision: &mut Decision,
+) -> Result<(), Refusal> {
+    let functions = Functions::new(&decision.requirements);
+    let provided = provided(graph, decision.id);
+    let mut unknown = Vec::new();
+    for import in &inspection.imports {
+        let requirements = &decision.requirements;
+        let binding = match &import.file {
+            Some(file) => {
+                let Some(requirement) = requirements
+                    .iter()
+                    .find(|requirement| requirement.files.contains(file))
+                else {
+                    continue;
+                };
+                binding(&functions, requirement, import)
+            }
+            // A function that a library of the package defines stays with it, such as a lazy stub.
+            None if provided.contains(import.name.as_str()) => continue,
+            None => {
+                let binding = requirements
+                    .iter()
+                    .find_map(|requirement| binding(&functions, requirement, import))
+                    .or_else(|| loaded_by_replaced(requirements, import));
+                if binding.is_none() && !is_of(requirements, &import.name) {
+                    continue;
+                }
+                binding
+            }
+        };
+        check_kind(import)?;
+        match binding {
+            Some(binding) => decision.bind(import, binding)?,
+            // A weak import may be missing.
+            None if import.weak => {}
+            None => unknown.push(import.name.as_str()),
+        }
+    }
+    if let Some(name) = unknown.iter().find(|name| name.starts_with("_Z")) {
+        return Err(format!("imports `{name}`: there are no stubs of C++ functions").into());
+    }
+    if !unknown.is_empty() {
+        let names = listing(&unknown);
+        return Err(format!("imports functions for which there are no stubs: {names}").into());
+    }
+    Ok(())
+}
+
+/// Binding of an import to a required library, if there are stubs of the function.
+fn binding(functions: &Functions, requirement: &Requirement, import: &Imported) -> Option<Binding> {
+    Some(Binding {
+        owner: functions.owner(requirement.library, &import.name)?,
+        replaced: requirement.library,
+    })
 }
 
 /// Rejects what is not a function.
@@ -209,15 +244,20 @@ fn check_kind(import: &Imported) -> Result<(), String> {
 
 /// A function of a library that the image does not need itself: it links libhipblas, which loads the HIP
 /// runtime. Without libhipblas nothing loads it.
-fn loaded_by_replaced(required: &[Required], import: &Imported) -> Option<Bound> {
-    let is_related = |library: &&Library| {
-        let mut replaced = required.iter().map(|one| one.library);
-        !library.family.is_empty() && replaced.any(|one| one.family == library.family)
-    };
-    let all = Library::builtin_ids().filter_map(Library::builtin);
-    let mut related = all.filter(is_related);
-    let owner = related.find(|library| !import.weak && has_function(library, &import.name))?;
-    Some(Bound {
+fn loaded_by_replaced(requirements: &[Requirement], import: &Imported) -> Option<Binding> {
+    if import.weak {
+        return None;
+    }
+    let owner = Library::builtin_ids()
+        .filter_map(Library::builtin)
+        .find(|library| {
+            !library.family.is_empty()
+                && requirements
+                    .iter()
+                    .any(|requirement| requirement.library.family == library.family)
+                && has_function(library, &import.name)
+        })?;
+    Some(Binding {
         owner,
         replaced: owner,
     })
@@ -225,74 +265,92 @@ fn loaded_by_replaced(required: &[Required], import: &Imported) -> Option<Bound>
 
 /// Whether an unknown function has a prefix of one of the replaced libraries, such as `cuda`, and no other GPU
 /// library has it.
-fn is_of(required: &[Required], name: &str) -> bool {
-    let has = |library: &Library| !library.symbols.lookup(name).is_empty();
-    let prefix = |name: &str| -> String {
-        name.chars()
-            .take_while(|c| c.is_ascii_lowercase())
-            .collect()
-    };
+fn is_of(requirements: &[Requirement], name: &str) -> bool {
+    let prefix = lowercase_prefix(name);
     is_gpu(name)
-        && !Library::builtin_ids().filter_map(Library::builtin).any(has)
-        && required.iter().any(|one| {
-            let mut functions = one.library.symbols.functions();
-            let own = prefix(name);
-            own.len() > 1 && functions.any(|function| prefix(&function.name) == own)
+        && prefix.len() > 1
+        && !Library::builtin_ids()
+            .filter_map(Library::builtin)
+            .any(|library| !library.symbols.lookup(name).is_empty())
+        && requirements.iter().any(|requirement| {
+            let mut functions = requirement.library.symbols.functions();
+            functions.any(|function| lowercase_prefix(&function.name) == prefix)
         })
+}
+
+fn lowercase_prefix(name: &str) -> &str {
+    name.split(|c: char| !c.is_ascii_lowercase())
+        .next()
+        .unwrap_or_default()
 }
 
 /// A vendor's library of the package that stays a requirement of the image, and the GPU libraries that it needs and
 /// the package lacks. A vendor's library is not edited.
-fn lacking<'a>(
+fn lacking_vendor_library<'a>(
     graph: &LoadGraph<'a>,
     id: ImageId,
     inspection: &Inspection,
 ) -> Option<(&'a str, Vec<&'a str>)> {
-    let needed = graph.image(id).needed().iter();
-    let kept = needed.filter(|name| replaced_library(inspection, name).is_none());
-    let of_vendor = |one: &ImageId| is_from_vendor(&graph.image(*one));
-    let kept = kept
-        .filter_map(|name| graph.find(id, name))
-        .filter(of_vendor);
-    let mut loaded = kept
-        .flat_map(|library| graph.loaded_with(library))
-        .filter(of_vendor);
-    loaded.find_map(|library| {
-        let image = graph.image(library);
-        let is_lacked =
-            |name: &&str| gpu_file(name).is_some() && graph.find(library, name).is_none();
-        let needed = image.needed().iter().map(String::as_str);
-        let lacked: Vec<&str> = needed.filter(is_lacked).collect();
-        (!lacked.is_empty()).then(|| (image.member.file_name(), lacked))
-    })
+    for name in graph.image(id).needed() {
+        if replaced_library(inspection, name).is_some() {
+            continue;
+        }
+        let Some(library) = graph.find(id, name) else {
+            continue;
+        };
+        if !is_from_vendor(&graph.image(library)) {
+            continue;
+        }
+        for loaded in graph.loaded_with(library) {
+            let image = graph.image(loaded);
+            if !is_from_vendor(&image) {
+                continue;
+            }
+            let lacked: Vec<&str> = image
+                .needed()
+                .iter()
+                .map(String::as_str)
+                .filter(|name| gpu_file(name).is_some() && graph.find(loaded, name).is_none())
+                .collect();
+            if !lacked.is_empty() {
+                return Some((image.member.file_name(), lacked));
+            }
+        }
+    }
+    None
 }
 
 /// GPU functions that images of the package define and the loader loads with the image.
 fn provided<'a>(graph: &'a LoadGraph<'_>, id: ImageId) -> BTreeSet<&'a str> {
-    let others = graph.loaded_with(id).into_iter().skip(1);
-    let others = others.map(|other| graph.image(other));
-    let others = others.filter(|other: &Image<'_>| !is_from_vendor(other));
-    others
-        .flat_map(|other| other.facts.exports.iter().map(String::as_str))
+    graph
+        .loaded_with(id)
+        .into_iter()
+        .skip(1)
+        .map(|loaded| graph.image(loaded))
+        .filter(|image| !is_from_vendor(image))
+        .flat_map(|image| image.facts.exports.iter().map(String::as_str))
         .collect()
 }
 
 /// Majors of all replaced libraries; an error if those of one toolkit differ.
-fn majors(required: &[Required]) -> Result<Majors, String> {
-    let mut all = Majors::new();
-    for one in required {
-        let key = header_key(one.library);
-        let Some(majors) = intersection(all.remove(key), one.majors.clone()) else {
+fn majors(requirements: &[Requirement]) -> Result<Majors, String> {
+    let mut majors = Majors::new();
+    for requirement in requirements {
+        let key = header_key(requirement.library);
+        let Some(common) = intersection(majors.remove(key), requirement.majors.clone()) else {
             continue;
         };
-        if majors.is_empty() {
-            let files: Vec<&String> = required.iter().flat_map(|one| &one.files).collect();
+        if common.is_empty() {
+            let files: Vec<&String> = requirements
+                .iter()
+                .flat_map(|requirement| &requirement.files)
+                .collect();
             return Err(format!(
                 "needs libraries of two {key} majors: {}",
                 listing(&files)
             ));
         }
-        all.insert(key, majors);
+        majors.insert(key, common);
     }
-    Ok(all)
+    Ok(majors)
 }

@@ -8,9 +8,9 @@ use gpustub_core::diag::{Diagnostic, Level, listing};
 use gpustub_core::library::Library;
 use gpustub_image::edit::{Replaced, Request, Unversioned};
 
-use super::decide::{Bound, Decision};
+use super::decide::{Binding, Decision};
 use super::runpath;
-use crate::names::{node, short_hash, stub_file};
+use crate::names::{self, short_hash, stub_file};
 use crate::package_plan::{ImagePlan, Options, PackagePlan, StubLibrary, StubPlan, unsupported};
 use crate::releases::{Header, Majors, common, header, header_key};
 
@@ -18,8 +18,8 @@ use crate::releases::{Header, Majors, common, header, header_key};
 struct Group {
     machine: String,
     majors: Majors,
-    functions: BTreeMap<String, Bound>,
-    members: Vec<Decision>,
+    functions: BTreeMap<String, Binding>,
+    decisions: Vec<Decision>,
 }
 
 impl Group {
@@ -28,15 +28,18 @@ impl Group {
         let Some(majors) = common(&self.majors, &decision.majors) else {
             return false;
         };
-        let differs = |(name, bound): (&String, &Bound)| {
-            self.functions.get(name).is_some_and(|other| other != bound)
-        };
-        if self.machine != decision.machine || decision.functions.iter().any(differs) {
+        if self.machine != decision.machine
+            || decision.functions.iter().any(|(name, binding)| {
+                self.functions
+                    .get(name)
+                    .is_some_and(|known| known != binding)
+            })
+        {
             return false;
         }
         self.majors = majors;
         self.functions.extend(decision.functions.clone());
-        self.members.push(decision.clone());
+        self.decisions.push(decision.clone());
         true
     }
 
@@ -53,44 +56,34 @@ impl Group {
 
     /// Header version of each library, or the reason why it is unknown.
     fn headers(&self, options: &Options) -> Result<BTreeMap<&'static str, Option<String>>, String> {
-        let mut owners: BTreeMap<&'static str, (&'static Library, BTreeSet<&str>)> =
-            BTreeMap::new();
-        for (name, bound) in &self.functions {
-            let entry = owners.entry(&bound.owner.id);
-            entry
-                .or_insert((bound.owner, BTreeSet::new()))
-                .1
-                .insert(name);
-        }
+        let owners = self.functions_by_owner();
         // All libraries of a toolkit have one version: names of one may identify that of the others.
-        let mut known = self.majors.clone();
+        let mut majors = self.majors.clone();
         for (library, functions) in owners.values() {
             let key = header_key(library);
-            if let Header::Version(version) = header(library, functions, known.get(key))
+            if let Header::Version(version) = header(library, functions, majors.get(key))
                 && let Ok(major) = version.parse()
             {
-                known.insert(key, BTreeSet::from([major]));
+                majors.insert(key, BTreeSet::from([major]));
             }
         }
         let mut headers = BTreeMap::new();
         for (id, (library, functions)) in owners {
-            let given = given(options, library);
-            let version = match given {
+            let key = header_key(library);
+            let version = match requested_header(options, library) {
                 Some(version) => Some(version.to_owned()),
-                None => match header(library, &functions, known.get(header_key(library))) {
+                None => match header(library, &functions, majors.get(key)) {
                     Header::Version(version) => Some(version),
-                    Header::Any => {
-                        let mut names = library.abi.names();
-                        names
-                            .any(|name| library.abi.depends_on_headers(name))
-                            .then(|| "none".into())
-                    }
-                    Header::Unknown(depends) => {
+                    Header::Any => library
+                        .abi
+                        .names()
+                        .any(|name| library.abi.depends_on_headers(name))
+                        .then(|| "none".into()),
+                    Header::Unknown(dependent) => {
                         return Err(format!(
                             "calls functions that depend on the version of its headers: {} (set \
-                             `--header-version {}=MAJOR`)",
-                            listing(&depends),
-                            header_key(library)
+                             `--header-version {key}=MAJOR`)",
+                            listing(&dependent)
                         ));
                     }
                 },
@@ -99,141 +92,167 @@ impl Group {
         }
         Ok(headers)
     }
+
+    /// Functions of each library, by its id.
+    fn functions_by_owner(&self) -> BTreeMap<&'static str, (&'static Library, BTreeSet<&str>)> {
+        let mut owners = BTreeMap::new();
+        for (name, binding) in &self.functions {
+            let (_, functions) = owners
+                .entry(binding.owner.id.as_str())
+                .or_insert((binding.owner, BTreeSet::new()));
+            functions.insert(name.as_str());
+        }
+        owners
+    }
 }
 
-/// Version on the command line: the last one for the library, else for its toolkit, else without a name.
-fn given<'a>(options: &'a Options, library: &'static Library) -> Option<&'a str> {
-    let last = |wanted: Option<&str>| {
-        let mut all = options.headers.iter().rev();
-        all.find(|(name, _)| name.as_deref() == wanted)
-            .map(|(_, version)| version.as_str())
-    };
+/// Header version on the command line: the last one for the library, else for its toolkit, else without a name.
+fn requested_header<'a>(options: &'a Options, library: &'static Library) -> Option<&'a str> {
     let key = header_key(library);
-    let of_toolkit = key != library.id || library.id == library.family;
-    last(Some(&library.id))
-        .or_else(|| last(Some(key)))
-        .or_else(|| last(None).filter(|_| of_toolkit))
+    last_header(options, Some(&library.id))
+        .or_else(|| last_header(options, Some(key)))
+        .or_else(|| {
+            let is_of_toolkit = key != library.id || library.id == library.family;
+            last_header(options, None).filter(|_| is_of_toolkit)
+        })
+}
+
+fn last_header<'a>(options: &'a Options, name: Option<&str>) -> Option<&'a str> {
+    options
+        .headers
+        .iter()
+        .rfind(|(header_name, _)| header_name.as_deref() == name)
+        .map(|(_, version)| version.as_str())
 }
 
 /// Plans stub libraries and edits.
 pub fn plan(
     package: &Package,
     graph: &LoadGraph<'_>,
-    decisions: Vec<Decision>,
+    decisions: &[Decision],
     options: &Options,
 ) -> (PackagePlan, Vec<Diagnostic>) {
-    let mut groups: Vec<Group> = Vec::new();
-    for decision in &decisions {
-        if !groups.iter_mut().any(|group| group.add(decision)) {
-            groups.push(Group {
-                machine: decision.machine.clone(),
-                majors: decision.majors.clone(),
-                functions: decision.functions.clone(),
-                members: vec![decision.clone()],
-            });
-        }
-    }
+    let groups = groups(decisions);
     let mut plan = PackagePlan::default();
     let mut diagnostics = Vec::new();
-    let several = groups.len() > 1;
-    let mut used = BTreeSet::new();
+    let mut suffixes = BTreeSet::new();
     for group in &groups {
         let headers = match group.headers(options) {
             Ok(headers) => headers,
             Err(reason) => {
-                let paths = group.members.iter().map(|member| &member.path);
-                diagnostics
-                    .extend(paths.map(|path| unsupported(package, path, Level::Error, &reason)));
+                for decision in &group.decisions {
+                    diagnostics.push(unsupported(package, &decision.path, Level::Error, &reason));
+                }
                 continue;
             }
         };
-        let mut suffix = if several {
+        let mut suffix = if groups.len() > 1 {
             group.suffix()
         } else {
             String::new()
         };
-        if !used.insert(suffix.clone()) {
-            suffix += &format!("_{}", used.len());
-            used.insert(suffix.clone());
+        if !suffixes.insert(suffix.clone()) {
+            suffix += &format!("_{}", suffixes.len());
+            suffixes.insert(suffix.clone());
         }
         let name = match options.name.as_str() {
             "" => format!("{}{}", options.prefix, hash(group, &headers)),
             name => name.to_owned(),
         };
-        let nodes = |library: &str| node(&name, &suffix, library);
+        let node = |library_id: &str| names::node(&name, &suffix, library_id);
         let file = stub_file(&name, &suffix);
-        let stub = plan.stubs.len();
-        plan.stubs.push(StubPlan {
-            path: join(&options.directory, &file),
-            file: file.clone(),
-            machine: group.machine.clone(),
-            libraries: libraries(group, headers, &nodes),
-        });
-        for member in &group.members {
+        for decision in &group.decisions {
             plan.images.push(ImagePlan {
-                path: member.path.clone(),
-                stub,
-                request: Request {
-                    stub: file.clone(),
-                    runpath: runpath::added(&graph.image(member.id), &options.directory),
-                    removed_runpath: runpath::removed(graph, member.id, member),
-                    libraries: member
-                        .required
-                        .iter()
-                        .map(|one| Replaced {
-                            needed: one.files.clone(),
-                            nodes: one.nodes.iter().cloned().collect(),
-                            node: nodes(&one.library.id),
-                        })
-                        .collect(),
-                    unversioned: member
-                        .unversioned
-                        .iter()
-                        .filter_map(|symbol| {
-                            let bound = member.functions.get(symbol)?;
-                            Some(Unversioned {
-                                symbol: symbol.clone(),
-                                node: nodes(&bound.replaced.id),
-                            })
-                        })
-                        .collect(),
-                },
+                path: decision.path.clone(),
+                stub: plan.stubs.len(),
+                request: request(graph, decision, &options.directory, &file, &node),
             });
         }
+        plan.stubs.push(StubPlan {
+            path: join(&options.directory, &file),
+            file,
+            machine: group.machine.clone(),
+            libraries: stub_libraries(group, headers, &node),
+        });
     }
     plan.images.sort_by(|a, b| a.path.cmp(&b.path));
     (plan, diagnostics)
 }
 
-fn libraries(
+fn groups(decisions: &[Decision]) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    for decision in decisions {
+        if !groups.iter_mut().any(|group| group.add(decision)) {
+            groups.push(Group {
+                machine: decision.machine.clone(),
+                majors: decision.majors.clone(),
+                functions: decision.functions.clone(),
+                decisions: vec![decision.clone()],
+            });
+        }
+    }
+    groups
+}
+
+/// The edit of an image that needs a stub library in this directory.
+fn request(
+    graph: &LoadGraph<'_>,
+    decision: &Decision,
+    directory: &str,
+    stub_file: &str,
+    node: &dyn Fn(&str) -> String,
+) -> Request {
+    let libraries = decision.requirements.iter().map(|requirement| Replaced {
+        needed: requirement.files.clone(),
+        nodes: requirement.nodes.iter().cloned().collect(),
+        node: node(&requirement.library.id),
+    });
+    let unversioned = decision.unversioned.iter().filter_map(|symbol| {
+        let binding = decision.functions.get(symbol)?;
+        Some(Unversioned {
+            symbol: symbol.clone(),
+            node: node(&binding.replaced.id),
+        })
+    });
+    Request {
+        stub: stub_file.to_owned(),
+        runpath: runpath::added(&graph.image(decision.id), directory),
+        removed_runpath: runpath::removed(graph, decision.id, decision),
+        libraries: libraries.collect(),
+        unversioned: unversioned.collect(),
+    }
+}
+
+fn stub_libraries(
     group: &Group,
     headers: BTreeMap<&'static str, Option<String>>,
-    nodes: &dyn Fn(&str) -> String,
+    node: &dyn Fn(&str) -> String,
 ) -> Vec<StubLibrary> {
-    let of = |id: &'static str, header: Option<String>| {
-        let own = group
+    let mut libraries = Vec::new();
+    for (id, header) in headers {
+        let Some(library) = Library::builtin(id) else {
+            continue;
+        };
+        let exports = group
             .functions
             .iter()
-            .filter(move |(_, bound)| bound.owner.id == id);
-        Some(StubLibrary {
-            library: Library::builtin(id)?,
+            .filter(|(_, binding)| binding.owner.id == id)
+            .map(|(name, binding)| (name.clone(), node(&binding.replaced.id)))
+            .collect();
+        libraries.push(StubLibrary {
+            library,
             header,
-            exports: own
-                .map(|(name, bound)| (name.clone(), nodes(&bound.replaced.id)))
-                .collect(),
-        })
-    };
-    headers
-        .into_iter()
-        .filter_map(|(id, header)| of(id, header))
-        .collect()
+            exports,
+        });
+    }
+    libraries
 }
 
 /// Hash of a group's stub library: libraries with one name have the same functions.
 fn hash(group: &Group, headers: &BTreeMap<&'static str, Option<String>>) -> String {
     let mut text = format!("{}\n{headers:?}\n", group.machine);
-    for (name, bound) in &group.functions {
-        text += &format!("{name} {} {}\n", bound.owner.id, bound.replaced.id);
+    for (name, binding) in &group.functions {
+        text += &format!("{name} {} {}\n", binding.owner.id, binding.replaced.id);
     }
     short_hash(text.as_bytes())
 }

@@ -9,41 +9,71 @@ use gpustub_check::gpu_file::gpu_file;
 use gpustub_check::{Image, ImageId, LoadGraph};
 use gpustub_image::Import;
 
-use crate::libraries::{Functions, Required};
+use crate::libraries::{Functions, Requirement};
 use crate::names::is_stub_file;
 
 /// Functions of a replaced library that an image uses through others.
 #[derive(Debug, Default)]
 pub struct PassedOn {
     /// The libraries, which the image does not need itself.
-    pub required: Vec<Required>,
+    pub requirements: Vec<Requirement>,
     /// Images that need them.
     pub through: BTreeSet<ImageId>,
     /// One of the functions.
     pub function: String,
 }
 
+impl PassedOn {
+    /// Adds a library that the image imports a function of, and uses through another image.
+    fn add(&mut self, requirement: &Requirement, through: ImageId, import: &Import) {
+        self.through.insert(through);
+        if self.function.is_empty() {
+            self.function.clone_from(&import.name);
+        }
+        let file = import.version.as_ref().map(|version| version.file.clone());
+        match self
+            .requirements
+            .iter_mut()
+            .find(|known| known.library.id == requirement.library.id)
+        {
+            Some(known) => {
+                let new_file = file.filter(|file| !known.files.contains(file));
+                known.files.extend(new_file);
+            }
+            None => self.requirements.push(Requirement {
+                library: requirement.library,
+                files: file.into_iter().collect(),
+                nodes: BTreeSet::new(),
+                majors: requirement.majors.clone(),
+            }),
+        }
+    }
+}
+
 /// Images that use the replaced libraries of others, by the libraries that each edited image needs.
 pub fn find(
     graph: &LoadGraph<'_>,
-    edited: &BTreeMap<ImageId, Vec<Required>>,
+    requirements: &BTreeMap<ImageId, Vec<Requirement>>,
 ) -> BTreeMap<ImageId, PassedOn> {
-    let functions = edited.iter().map(|(&id, all)| (id, Functions::new(all)));
-    let functions: BTreeMap<ImageId, Functions> = functions.collect();
-    let mut found = BTreeMap::new();
+    let functions: BTreeMap<ImageId, Functions> = requirements
+        .iter()
+        .map(|(&id, requirements)| (id, Functions::new(requirements)))
+        .collect();
+    let mut users: BTreeMap<ImageId, PassedOn> = BTreeMap::new();
     for (root, _) in graph.entries() {
         let process = graph.loaded_with(root);
-        let others: Vec<ImageId> = process
+        let edited: Vec<ImageId> = process
             .iter()
             .copied()
-            .filter(|id| edited.contains_key(id))
+            .filter(|id| requirements.contains_key(id))
             .collect();
-        if others.is_empty() {
+        if edited.is_empty() {
             continue;
         }
-        let exports = process.iter().map(|&id| graph.image(id));
-        let exports = exports.filter(|image| !is_from_vendor(image));
-        let exports: BTreeSet<&str> = exports
+        let exports: BTreeSet<&str> = process
+            .iter()
+            .map(|&id| graph.image(id))
+            .filter(|image| !is_from_vendor(image))
             .flat_map(|image| image.facts.exports.iter().map(String::as_str))
             .collect();
         for &id in &process {
@@ -52,78 +82,58 @@ pub fn find(
                 continue;
             }
             for import in &image.facts.imports {
-                if is_own(&image, edited.get(&id), functions.get(&id), import)
+                if needs_library_of(&image, requirements.get(&id), functions.get(&id), import)
                     || (import.version.is_none() && exports.contains(import.name.as_str()))
                 {
                     continue;
                 }
-                for &other in others.iter().filter(|&&other| other != id) {
-                    if let Some(one) = provider(&edited[&other], &functions[&other], import) {
-                        add(found.entry(id).or_default(), one, other, import);
+                for &through in edited.iter().filter(|&&edited_id| edited_id != id) {
+                    if let Some(requirement) =
+                        provider(&requirements[&through], &functions[&through], import)
+                    {
+                        users
+                            .entry(id)
+                            .or_default()
+                            .add(requirement, through, import);
                     }
                 }
             }
         }
     }
-    found
+    users
 }
 
 /// Whether a library that the image needs itself has the function.
-fn is_own(
+fn needs_library_of(
     image: &Image<'_>,
-    required: Option<&Vec<Required>>,
+    requirements: Option<&Vec<Requirement>>,
     functions: Option<&Functions>,
     import: &Import,
 ) -> bool {
     if let Some(version) = &import.version {
         return image.needed().contains(&version.file);
     }
-    let (required, functions) = match (required, functions) {
-        (Some(required), Some(functions)) => (&required[..], functions),
-        // An image that is not edited keeps what it needs.
-        _ => {
-            let libraries = image
-                .needed()
-                .iter()
-                .filter_map(|name| gpu_file(name)?.library);
-            let mut libraries = libraries.map(|library| library.symbols.lookup(&import.name));
-            return libraries.any(|symbols| !symbols.is_empty());
-        }
-    };
-    provider(required, functions, import).is_some()
+    if let (Some(requirements), Some(functions)) = (requirements, functions) {
+        return provider(requirements, functions, import).is_some();
+    }
+    // An image that is not edited keeps what it needs.
+    image
+        .needed()
+        .iter()
+        .filter_map(|name| gpu_file(name)?.library)
+        .any(|library| !library.symbols.lookup(&import.name).is_empty())
 }
 
 /// The required library that has the function.
 fn provider<'r>(
-    required: &'r [Required],
+    requirements: &'r [Requirement],
     functions: &Functions,
     import: &Import,
-) -> Option<&'r Required> {
-    required.iter().find(|one| {
+) -> Option<&'r Requirement> {
+    requirements.iter().find(|requirement| {
         let is_named = import.version.as_ref().is_none_or(|version| {
-            one.files.contains(&version.file) || one.nodes.contains(&version.node)
+            requirement.files.contains(&version.file) || requirement.nodes.contains(&version.node)
         });
-        is_named && functions.owner(one.library, &import.name).is_some()
+        is_named && functions.owner(requirement.library, &import.name).is_some()
     })
-}
-
-fn add(passed: &mut PassedOn, one: &Required, through: ImageId, import: &Import) {
-    passed.through.insert(through);
-    if passed.function.is_empty() {
-        passed.function.clone_from(&import.name);
-    }
-    let file = import.version.as_ref().map(|version| version.file.clone());
-    let mut required = passed.required.iter_mut();
-    match required.find(|other| other.library.id == one.library.id) {
-        Some(other) => {
-            let new = file.filter(|file| !other.files.contains(file));
-            other.files.extend(new);
-        }
-        None => passed.required.push(Required {
-            library: one.library,
-            files: file.into_iter().collect(),
-            nodes: BTreeSet::new(),
-            majors: one.majors.clone(),
-        }),
-    }
 }

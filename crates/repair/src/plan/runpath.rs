@@ -1,5 +1,7 @@
 //! Search paths of edited images.
 
+use std::collections::BTreeSet;
+
 use gpustub_check::evidence::opened_names;
 use gpustub_check::gpu_file::is_system;
 use gpustub_check::search_dirs::{SearchDir, installed, resolve_entry};
@@ -9,47 +11,54 @@ use super::decide::Decision;
 
 /// Entry of the runpath by which an image finds the stub library; `None`: it has one already.
 pub fn added(image: &Image<'_>, directory: &str) -> Option<String> {
-    let reaches =
-        |entry: &str| resolve_entry(image, entry) == SearchDir::Inside(directory.to_owned());
-    if image.runpath().any(reaches) {
+    let stub_dir = SearchDir::Inside(directory.to_owned());
+    if image
+        .runpath()
+        .any(|entry| resolve_entry(image, entry) == stub_dir)
+    {
         return None;
     }
-    let own = installed(&image.member.path);
-    let own: Vec<&str> = own.split('/').collect();
-    let own = &own[..own.len() - 1];
+    let path: Vec<&str> = installed(&image.member.path).split('/').collect();
+    let origin = &path[..path.len() - 1];
     let target: Vec<&str> = directory
         .split('/')
-        .filter(|part| !part.is_empty())
+        .filter(|component| !component.is_empty())
         .collect();
-    let common = own.iter().zip(&target).take_while(|(a, b)| a == b).count();
-    let mut parts = vec!["$ORIGIN"];
-    parts.extend(own[common..].iter().map(|_| ".."));
-    parts.extend(&target[common..]);
-    Some(parts.join("/"))
+    let common = origin
+        .iter()
+        .zip(&target)
+        .take_while(|(a, b)| a == b)
+        .count();
+    let mut components = vec!["$ORIGIN"];
+    components.extend(origin[common..].iter().map(|_| ".."));
+    components.extend(&target[common..]);
+    Some(components.join("/"))
 }
 
 /// Entries that are toolkits of the build machine, such as `/usr/local/cuda-12.1/lib64`. The stub library
 /// searches these toolkits itself. All stay if the image may need one for another library.
 pub fn removed(graph: &LoadGraph<'_>, id: ImageId, decision: &Decision) -> Vec<String> {
     let image = graph.image(id);
-    let replaced = |name: &str| {
-        let mut files = decision.required.iter().flat_map(|one| &one.files);
-        files.any(|file| file == name)
-    };
-    let is_found =
-        |name: &String| replaced(name) || is_system(name) || graph.find(id, name).is_some();
-    if !image.needed().iter().all(is_found) || !opened_names(&image).is_empty() {
+    let needs_other_library = image
+        .needed()
+        .iter()
+        .any(|name| !decision.replaces(name) && !is_system(name) && graph.find(id, name).is_none());
+    if needs_other_library || !opened_names(&image).is_empty() {
         return Vec::new();
     }
-    let libraries = decision.functions.values();
-    let libraries = libraries.flat_map(|bound| [bound.owner, bound.replaced]);
-    let libraries = libraries.chain(decision.required.iter().map(|one| one.library));
-    let mut roots: Vec<&str> = libraries
+    let roots: BTreeSet<&str> = decision
+        .functions
+        .values()
+        .flat_map(|binding| [binding.owner, binding.replaced])
+        .chain(
+            decision
+                .requirements
+                .iter()
+                .map(|requirement| requirement.library),
+        )
         .flat_map(|library| &library.roots)
         .map(String::as_str)
         .collect();
-    roots.sort_unstable();
-    roots.dedup();
     image
         .runpath()
         .filter(|entry| roots.iter().any(|root| is_below(entry, root)))
@@ -59,17 +68,17 @@ pub fn removed(graph: &LoadGraph<'_>, id: ImageId, decision: &Decision) -> Vec<S
 
 /// Whether a directory is a toolkit's root or below it. One `*` in the root's last component matches a version.
 fn is_below(entry: &str, root: &str) -> bool {
-    let mut parts = entry.split('/');
-    root.split('/').all(|wanted| {
-        parts
+    let mut components = entry.split('/');
+    root.split('/').all(|pattern| {
+        components
             .next()
-            .is_some_and(|part| match wanted.split_once('*') {
+            .is_some_and(|component| match pattern.split_once('*') {
                 Some((start, end)) => {
-                    part.len() > start.len() + end.len()
-                        && part.starts_with(start)
-                        && part.ends_with(end)
+                    component.len() > start.len() + end.len()
+                        && component.starts_with(start)
+                        && component.ends_with(end)
                 }
-                None => part == wanted,
+                None => component == pattern,
             })
     })
 }

@@ -1,5 +1,7 @@
 //! Rules on `.cargo/config.toml`.
 
+use std::ops::Range;
+
 use gpustub_core::code;
 use gpustub_core::diag::Diagnostic;
 use gpustub_core::manifest::RuleLevel;
@@ -24,9 +26,9 @@ pub static FORCED_LIBRARY_PATH: Rule = Rule {
 };
 
 /// The value of a key in a table, with the span of the key.
-fn get<'t>(table: &'t DeTable<'t>, key: &str) -> Option<(std::ops::Range<usize>, &'t DeValue<'t>)> {
-    let (found, value) = table.iter().find(|(name, _)| name.get_ref() == key)?;
-    Some((found.span(), value.get_ref()))
+fn get<'t>(table: &'t DeTable<'t>, key: &str) -> Option<(Range<usize>, &'t DeValue<'t>)> {
+    let (name, value) = table.iter().find(|(name, _)| name.get_ref() == key)?;
+    Some((name.span(), value.get_ref()))
 }
 
 fn table<'t>(table: &'t DeTable<'t>, key: &str) -> Option<&'t DeTable<'t>> {
@@ -37,28 +39,34 @@ fn table<'t>(table: &'t DeTable<'t>, key: &str) -> Option<&'t DeTable<'t>> {
 fn words(value: &DeValue<'_>) -> Vec<String> {
     let strings: Vec<&str> = match value {
         DeValue::String(text) => vec![text],
-        DeValue::Array(list) => list.iter().filter_map(|v| v.get_ref().as_str()).collect(),
+        DeValue::Array(list) => list
+            .iter()
+            .filter_map(|element| element.get_ref().as_str())
+            .collect(),
         _ => Vec::new(),
     };
-    let words = strings.iter().flat_map(|text| text.split_whitespace());
-    words.map(str::to_owned).collect()
+    strings
+        .iter()
+        .flat_map(|text| text.split_whitespace())
+        .map(str::to_owned)
+        .collect()
 }
 
 /// Whether flags enable or disable the static C library; the last switch takes precedence.
 fn crt_static(flags: &DeValue<'_>) -> Option<bool> {
-    let words = words(flags);
-    let features = words.iter().filter_map(|word| {
-        let word = word.strip_prefix("-C").unwrap_or(word);
-        word.strip_prefix("target-feature=")
-    });
-    let switches = features.flat_map(|list| list.split(','));
-    switches
-        .filter_map(|feature| match feature {
-            "+crt-static" => Some(true),
-            "-crt-static" => Some(false),
-            _ => None,
-        })
-        .next_back()
+    let mut crt_static = None;
+    for word in words(flags) {
+        let option = word.strip_prefix("-C").unwrap_or(&word);
+        let features = option.strip_prefix("target-feature=").unwrap_or_default();
+        for feature in features.split(',') {
+            match feature {
+                "+crt-static" => crt_static = Some(true),
+                "-crt-static" => crt_static = Some(false),
+                _ => {}
+            }
+        }
+    }
+    crt_static
 }
 
 fn static_target(workspace: &Workspace<'_>, findings: &mut Findings) {
@@ -69,41 +77,46 @@ fn static_target(workspace: &Workspace<'_>, findings: &mut Findings) {
         let Ok(parsed) = DeTable::parse(&config.text) else {
             continue; // Cargo reports the error.
         };
-        let top = parsed.get_ref();
-        let mut report = |span, message: String| {
+        for (span, message) in static_targets(parsed.get_ref()) {
             findings.push(
                 Diagnostic::error(&STATIC_TARGET.code, message)
                     .with_origin(&config.shown, span)
                     .help("link the C library dynamically: `-C target-feature=-crt-static`"),
             );
-        };
-        let build = table(top, "build");
-        let of_build = build.and_then(|build| get(build, "rustflags"));
-        let of_target = |name: &str| get(table(table(top, "target")?, name)?, "rustflags");
-        // Flags of a target are read instead of those of `build`.
-        if let Some((span, targets)) = build.and_then(|build| get(build, "target")) {
-            for name in words(targets) {
-                let flags = of_target(&name).or_else(|| of_build.clone());
-                let crt_static = flags.and_then(|(_, flags)| crt_static(flags));
-                let is_static = name.ends_with("-unknown-linux-musl") && crt_static != Some(false);
-                if is_static {
-                    let message = format!("programs for {name} cannot load a library");
-                    report(span.clone(), message);
-                }
-            }
         }
-        let targets = table(top, "target").into_iter().flat_map(|all| all.iter());
-        let of_targets = targets.filter_map(|(_, value)| {
-            let value = value.get_ref().as_table()?;
-            get(value, "rustflags")
-        });
-        for (span, flags) in of_build.clone().into_iter().chain(of_targets) {
-            if crt_static(flags) == Some(true) {
-                let message = "`+crt-static` makes programs that cannot load a library";
-                report(span, message.into());
+    }
+}
+
+/// Locations in a configuration that select a static C library, with messages.
+fn static_targets(config: &DeTable<'_>) -> Vec<(Range<usize>, String)> {
+    let mut locations = Vec::new();
+    let build = table(config, "build");
+    let build_flags = build.and_then(|build| get(build, "rustflags"));
+    let targets = table(config, "target");
+    // Flags of a target are read instead of those of `build`.
+    if let Some((span, build_targets)) = build.and_then(|build| get(build, "target")) {
+        for name in words(build_targets) {
+            let flags = targets
+                .and_then(|targets| get(table(targets, &name)?, "rustflags"))
+                .or_else(|| build_flags.clone());
+            let crt_static = flags.and_then(|(_, flags)| crt_static(flags));
+            if name.ends_with("-unknown-linux-musl") && crt_static != Some(false) {
+                let message = format!("programs for {name} cannot load a library");
+                locations.push((span.clone(), message));
             }
         }
     }
+    let target_flags = targets
+        .into_iter()
+        .flat_map(|targets| targets.iter())
+        .filter_map(|(_, target)| get(target.get_ref().as_table()?, "rustflags"));
+    for (span, flags) in build_flags.into_iter().chain(target_flags) {
+        if crt_static(flags) == Some(true) {
+            let message = "`+crt-static` makes programs that cannot load a library";
+            locations.push((span, message.into()));
+        }
+    }
+    locations
 }
 
 fn forced_library_path(workspace: &Workspace<'_>, findings: &mut Findings) {
@@ -115,15 +128,17 @@ fn forced_library_path(workspace: &Workspace<'_>, findings: &mut Findings) {
             continue;
         };
         for (name, value) in env.iter() {
-            let is_ours =
-                name.get_ref().starts_with("GPUSTUB_") && name.get_ref().ends_with("_PATH");
-            let forced = value
+            let variable = name.get_ref();
+            if !variable.starts_with("GPUSTUB_") || !variable.ends_with("_PATH") {
+                continue;
+            }
+            let force = value
                 .get_ref()
                 .as_table()
-                .and_then(|value| get(value, "force"));
-            let forced = forced.is_some_and(|(_, force)| force.as_bool() == Some(true));
-            if is_ours && forced {
-                let message = format!("`force = true` overrides the user's `{}`", name.get_ref());
+                .and_then(|value| get(value, "force"))
+                .and_then(|(_, force)| force.as_bool());
+            if force == Some(true) {
+                let message = format!("`force = true` overrides the user's `{variable}`");
                 findings.push(
                     Diagnostic::error(&FORCED_LIBRARY_PATH.code, message)
                         .with_origin(&config.shown, name.span())

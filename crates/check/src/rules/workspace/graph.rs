@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use gpustub_core::code;
 use gpustub_core::diag::{Diagnostic, Origin, listing};
 use gpustub_core::library::Library;
-use gpustub_core::manifest::RuleLevel;
+use gpustub_core::manifest::{Manifest, RuleLevel, Stub};
 use gpustub_core::version::{HeaderVersion, Version};
 
 use crate::known_crates::{Known, known};
@@ -61,12 +61,12 @@ pub static DLOPENING_DEPENDENCY: Rule = Rule {
 
 /// A finding about a crate, at the line where a package of the workspace requires it.
 fn crate_finding(rule: &'static Rule, krate: &Crate<'_>, message: String) -> Diagnostic {
-    let found = Diagnostic::error(&rule.code, message);
+    let finding = Diagnostic::error(&rule.code, message);
     match &krate.asked {
-        Some(asked) => found
+        Some(asked) => finding
             .with_origin(&asked.origin.file, asked.origin.span.clone())
             .label(format!("required by `{}`", asked.by)),
-        None => found,
+        None => finding,
     }
 }
 
@@ -78,6 +78,16 @@ fn rows<'w>(
         let krate = &workspace.crates[id];
         known(&krate.name, &krate.features).map(move |row| (id, krate, row))
     })
+}
+
+/// Ids of the stubs that crates declare.
+fn stub_ids<'a>(workspace: &Workspace<'a>, crates: &BTreeSet<CrateId>) -> BTreeSet<&'a str> {
+    crates
+        .iter()
+        .filter_map(|&id| workspace.crates[id].manifest)
+        .flat_map(|manifest| &manifest.stubs)
+        .map(|stub| stub.id.value.as_str())
+        .collect()
 }
 
 fn build_time_toolkit(workspace: &Workspace<'_>, findings: &mut Findings) {
@@ -101,94 +111,106 @@ fn static_cudart(workspace: &Workspace<'_>, findings: &mut Findings) {
             "{} links a static CUDA runtime, of the major on the build machine",
             krate.display_name()
         );
-        let other = match row.name.as_str() {
+        let help = match row.name.as_str() {
             "cudarc" => "use the feature `dynamic-linking` with the stubs of gpustub",
             _ => "make the dependency optional, behind a feature that is off by default",
         };
-        findings.push(crate_finding(&STATIC_CUDART_DEPENDENCY, krate, message).help(other));
+        findings.push(crate_finding(&STATIC_CUDART_DEPENDENCY, krate, message).help(help));
     }
 }
 
 fn unstubbed_library(workspace: &Workspace<'_>, findings: &mut Findings) {
-    // Programs without a stub of a linked library, by crate and library.
-    let mut bare: BTreeMap<(CrateId, &str), BTreeSet<&str>> = BTreeMap::new();
-    let rows: Vec<_> = rows(workspace).collect();
-    for image in workspace.images() {
-        let closure = workspace.closure(image);
-        let stubbed = |id: &str| {
-            let manifests = closure
-                .iter()
-                .filter_map(|&at| workspace.crates[at].manifest);
-            let mut stubs = manifests.flat_map(|manifest| &manifest.stubs);
-            stubs.any(|stub| stub.id.value == id)
-        };
-        let owner = &workspace.crates[image].name;
-        for (index, _, row) in rows.iter().filter(|(index, ..)| closure.contains(index)) {
-            for id in row.links.iter().filter(|id| !stubbed(id)) {
-                bare.entry((*index, id)).or_default().insert(owner);
-            }
-        }
-        for &index in &closure {
-            let linked = linked_by_script(&workspace.crates[index]).into_iter();
-            for (id, _) in linked.filter(|(id, _)| !stubbed(id)) {
-                bare.entry((index, id)).or_default().insert(owner);
-            }
-        }
-    }
-    for ((index, id), images) in bare {
-        let krate = &workspace.crates[index];
-        let owner = images.into_iter().next().unwrap_or_default();
-        let scripted = linked_by_script(krate);
-        let scripted = scripted.into_iter().find(|(linked, _)| *linked == id);
+    for ((crate_id, library_id), owner) in unstubbed(workspace) {
+        let krate = &workspace.crates[crate_id];
         let mut message = format!(
-            "{} links the library of `{id}`, for which `{owner}` declares no stub",
+            "{} links the library of `{library_id}`, for which `{owner}` declares no stub",
             krate.display_name()
         );
-        let directories = scripted.map_or(&[][..], |(_, library)| &library.directories);
-        if !directories.is_empty() {
-            message += &format!("; its build script searches {}", listing(directories));
+        let linked = linked_by_script(krate)
+            .into_iter()
+            .find_map(|(id, library)| (id == library_id).then_some(library));
+        if let Some(linked) = linked
+            && !linked.directories.is_empty()
+        {
+            let directories = listing(&linked.directories);
+            message += &format!("; its build script searches {directories}");
         }
-        let mut found = crate_finding(&UNSTUBBED_LIBRARY, krate, message).help(format!(
-            "declare the library: `cargo gpustub add -p {owner} {id}`"
+        let mut finding = crate_finding(&UNSTUBBED_LIBRARY, krate, message).help(format!(
+            "declare the library: `cargo gpustub add -p {owner} {library_id}`"
         ));
-        if let Some(origin) = scripted.and_then(|(_, library)| library.origin.clone()) {
-            found.origin = Some(origin);
+        if let Some(origin) = linked.and_then(|library| library.origin.clone()) {
+            finding.origin = Some(origin);
         }
-        findings.push(found);
+        findings.push(finding);
     }
+}
+
+/// Libraries that crates link without a stub in the closure of an image, by crate and id of the library, with the
+/// first package by name that owns such an image.
+fn unstubbed<'w>(workspace: &'w Workspace<'w>) -> BTreeMap<(CrateId, &'w str), &'w str> {
+    let rows: Vec<_> = rows(workspace).collect();
+    let mut unstubbed: BTreeMap<(CrateId, &str), &str> = BTreeMap::new();
+    for image in workspace.images() {
+        let closure = workspace.closure(image);
+        let stubs = stub_ids(workspace, &closure);
+        let mut linked: Vec<(CrateId, &str)> = Vec::new();
+        for (id, _, row) in &rows {
+            if closure.contains(id) {
+                linked.extend(
+                    row.links
+                        .iter()
+                        .map(|library_id| (*id, library_id.as_str())),
+                );
+            }
+        }
+        for &id in &closure {
+            let libraries = linked_by_script(&workspace.crates[id]);
+            linked.extend(
+                libraries
+                    .into_iter()
+                    .map(|(library_id, _)| (id, library_id)),
+            );
+        }
+        let owner = workspace.crates[image].name.as_str();
+        for (id, library_id) in linked {
+            if !stubs.contains(library_id) {
+                let first_owner = unstubbed.entry((id, library_id)).or_insert(owner);
+                *first_owner = owner.min(first_owner);
+            }
+        }
+    }
+    unstubbed
 }
 
 /// Libraries with stubs, by their ids, that a crate's build script passes to the linker.
 fn linked_by_script<'c>(krate: &'c Crate<'_>) -> Vec<(&'static str, &'c LinkLibrary)> {
-    let linked = krate.link_libraries.iter().filter_map(|linked| {
-        let mut libraries = Library::builtin_ids().filter_map(Library::builtin);
-        let library = libraries.find(|library| library.link_names.contains(&linked.name))?;
-        Some((library.id.as_str(), linked))
-    });
-    linked.collect()
+    krate
+        .link_libraries
+        .iter()
+        .filter_map(|linked| {
+            let library = Library::builtin_ids()
+                .filter_map(Library::builtin)
+                .find(|library| library.link_names.contains(&linked.name))?;
+            Some((library.id.as_str(), linked))
+        })
+        .collect()
 }
 
 fn dlopening_dependency(workspace: &Workspace<'_>, findings: &mut Findings) {
-    let mut found = BTreeSet::new();
+    let mut reported = BTreeSet::new();
     for image in workspace.images() {
         let closure = workspace.closure(image);
-        let manifests = closure
-            .iter()
-            .filter_map(|&id| workspace.crates[id].manifest);
-        let stubs: BTreeSet<&str> = manifests
-            .flat_map(|manifest| &manifest.stubs)
-            .map(|stub| stub.id.value.as_str())
-            .collect();
-        for (id, krate, row) in rows(workspace).filter(|(id, ..)| closure.contains(id)) {
-            if !row.uses_dlopen() {
+        let stubs = stub_ids(workspace, &closure);
+        for (id, krate, row) in rows(workspace) {
+            if !closure.contains(&id) || !row.uses_dlopen() {
                 continue;
             }
-            let libraries = row.opened_libraries(&krate.features);
-            let unused: Vec<String> = libraries
+            let unused: Vec<String> = row
+                .opened_libraries(&krate.features)
                 .intersection(&stubs)
-                .map(|id| format!("`{id}`"))
+                .map(|stub| format!("`{stub}`"))
                 .collect();
-            if unused.is_empty() || !found.insert(id) {
+            if unused.is_empty() || !reported.insert(id) {
                 continue;
             }
             let message = format!(
@@ -196,103 +218,119 @@ fn dlopening_dependency(workspace: &Workspace<'_>, findings: &mut Findings) {
                 krate.display_name(),
                 listing(&unused)
             );
-            let found = crate_finding(&DLOPENING_DEPENDENCY, krate, message);
-            findings.push(found.help(row.dlopen_help()));
+            findings
+                .push(crate_finding(&DLOPENING_DEPENDENCY, krate, message).help(row.dlopen_help()));
         }
     }
 }
 
-/// A header version, its owner, and the place of its declaration.
-struct Header {
+/// A header version that a package uses.
+struct HeaderUse {
     major: u32,
     /// The version as written.
-    shown: String,
-    who: String,
-    /// The version is a binding crate's, not declared.
-    bound: bool,
-    place: Option<Origin>,
+    version: String,
+    /// The table or feature that selects the version.
+    user: String,
+    /// Whether the version is a binding crate's, not declared.
+    is_binding: bool,
+    /// Location of the declaration.
+    origin: Option<Origin>,
 }
 
 fn mixed_header_versions(workspace: &Workspace<'_>, findings: &mut Findings) {
-    let mut reported = BTreeSet::new();
+    let mut messages = BTreeSet::new();
     for image in workspace.images() {
-        let mut families: BTreeMap<&str, Vec<Header>> = BTreeMap::new();
-        for at in workspace.closure(image) {
-            let krate = &workspace.crates[at];
-            for (family, header) in headers(krate) {
+        let mut families: BTreeMap<&str, Vec<HeaderUse>> = BTreeMap::new();
+        for id in workspace.closure(image) {
+            for (family, header) in header_uses(&workspace.crates[id]) {
                 families.entry(family).or_default().push(header);
             }
         }
         for (family, mut headers) in families {
             // Declared versions first, those of the user's packages before others: they can be changed.
-            headers.sort_by_key(|header| (header.bound, header.place.is_none()));
-            let Some(other) = (headers.iter()).find(|header| header.major != headers[0].major)
-            else {
+            headers.sort_by_key(|header| (header.is_binding, header.origin.is_none()));
+            let first = &headers[0];
+            let Some(second) = headers.iter().find(|header| header.major != first.major) else {
                 continue;
             };
-            let first = &headers[0];
             let message = format!(
                 "{} is compiled against {family} {}, but {} against {}",
-                first.who, first.shown, other.who, other.shown
+                first.user, first.version, second.user, second.version
             );
-            let mut found = Diagnostic::error(&MIXED_HEADER_VERSIONS.code, message)
-                .help("use one major for both, or keep them in two programs");
-            found.origin = first.place.clone().or_else(|| other.place.clone());
-            if reported.insert(found.message.clone()) {
-                findings.push(found);
+            if !messages.insert(message.clone()) {
+                continue;
             }
+            let mut finding = Diagnostic::error(&MIXED_HEADER_VERSIONS.code, message)
+                .help("use one major for both, or keep them in two programs");
+            finding.origin = first.origin.clone().or_else(|| second.origin.clone());
+            findings.push(finding);
         }
     }
 }
 
-/// The headers that a package declares, and those that a binding crate was made from.
-fn headers<'a>(krate: &Crate<'a>) -> Vec<(&'a str, Header)> {
-    let stubs = krate.manifest.map_or(&[][..], |manifest| &manifest.stubs);
-    let declared = stubs.iter().filter_map(|stub| {
-        let header = stub.header_version()?;
-        let span = &stub.header_version.as_ref()?.span;
-        let features = krate.features.iter().map(String::as_str);
-        let library = Library::builtin(&stub.id.value)?;
-        // Versions of libraries that do not follow their toolkit cannot be compared with it.
-        if !stub.required_features.are_enabled(features) || !counts_with_family(library) {
-            return None;
-        }
-        let HeaderVersion { from, below } = header;
-        let place = krate.checked.then(|| {
-            let file = krate.manifest.map_or("", |manifest| &manifest.file);
-            Origin::new(file, span.clone())
-        });
-        let who = format!("`stub.{}` of `{}`", stub.id.value, krate.name);
-        Some((
-            library.family.as_str(),
-            Header {
-                major: from.major,
-                shown: if below == Version::new(from.major + 1, 0) && from.minor == 0 {
-                    from.major.to_string()
-                } else {
-                    from.to_string()
-                },
-                who,
-                bound: false,
-                place,
-            },
-        ))
-    });
-    let bound = krate.features.iter().filter_map(|feature| {
-        let number = feature.strip_prefix("cuda-")?.parse().ok()?;
-        let version = Version::from_code(number).filter(|_| krate.name == "cudarc")?;
-        Some((
-            "cuda",
-            Header {
-                major: version.major,
-                shown: version.to_string(),
-                bound: true,
-                who: format!("feature `{feature}` of {}", krate.display_name()),
-                place: krate.asked.as_ref().map(|asked| asked.origin.clone()),
-            },
-        ))
-    });
-    declared.chain(bound).collect()
+/// The headers that a package declares, and those that a binding crate was made from, by family.
+fn header_uses<'a>(krate: &Crate<'a>) -> Vec<(&'a str, HeaderUse)> {
+    let mut headers = Vec::new();
+    if let Some(manifest) = krate.manifest {
+        headers.extend(
+            manifest
+                .stubs
+                .iter()
+                .filter_map(|stub| declared_headers(krate, manifest, stub)),
+        );
+    }
+    if krate.name == "cudarc" {
+        headers.extend(
+            krate
+                .features
+                .iter()
+                .filter_map(|feature| cudarc_headers(krate, feature)),
+        );
+    }
+    headers
+}
+
+fn declared_headers<'a>(
+    krate: &Crate<'_>,
+    manifest: &'a Manifest,
+    stub: &'a Stub,
+) -> Option<(&'a str, HeaderUse)> {
+    let HeaderVersion { from, below } = stub.header_version()?;
+    let span = &stub.header_version.as_ref()?.span;
+    let library = Library::builtin(&stub.id.value)?;
+    let features = krate.features.iter().map(String::as_str);
+    // Versions of libraries that do not follow their toolkit cannot be compared with it.
+    if !stub.required_features.are_enabled(features) || !counts_with_family(library) {
+        return None;
+    }
+    let is_major = below == Version::new(from.major + 1, 0) && from.minor == 0;
+    let header = HeaderUse {
+        major: from.major,
+        version: if is_major {
+            from.major.to_string()
+        } else {
+            from.to_string()
+        },
+        user: format!("`stub.{}` of `{}`", stub.id.value, krate.name),
+        is_binding: false,
+        origin: krate
+            .checked
+            .then(|| Origin::new(&manifest.file, span.clone())),
+    };
+    Some((&library.family, header))
+}
+
+fn cudarc_headers(krate: &Crate<'_>, feature: &str) -> Option<(&'static str, HeaderUse)> {
+    let code = feature.strip_prefix("cuda-")?.parse().ok()?;
+    let version = Version::from_code(code)?;
+    let header = HeaderUse {
+        major: version.major,
+        version: version.to_string(),
+        user: format!("feature `{feature}` of {}", krate.display_name()),
+        is_binding: true,
+        origin: krate.asked.as_ref().map(|asked| asked.origin.clone()),
+    };
+    Some(("cuda", header))
 }
 
 /// Whether the library has the version of its toolkit, as those have whose ABI tables come from headers.

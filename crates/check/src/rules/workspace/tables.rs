@@ -53,8 +53,8 @@ pub static NONPORTABLE_SEARCH_DIR: Rule = Rule {
 
 fn unsupported_header_version(workspace: &Workspace<'_>, findings: &mut Findings) {
     for (_, manifest, stub) in workspace.stubs() {
-        if let (Some(found), Some(place)) = (newer_headers(stub), &stub.header_version) {
-            findings.push(found.with_origin(&manifest.file, place.span.clone()));
+        if let (Some(finding), Some(version)) = (newer_headers(stub), &stub.header_version) {
+            findings.push(finding.with_origin(&manifest.file, version.span.clone()));
         }
     }
 }
@@ -83,11 +83,14 @@ pub fn newer_headers(stub: &Stub) -> Option<Diagnostic> {
 fn unusable_major(workspace: &Workspace<'_>, findings: &mut Findings) {
     for (_, manifest, stub) in workspace.stubs() {
         for major in &stub.majors {
-            let Some((why, help)) = major.value.parse().ok().and_then(|n| refuses(stub, n)) else {
+            let Ok(number) = major.value.parse() else {
+                continue;
+            };
+            let Some((reason, help)) = exclusion(stub, number) else {
                 continue;
             };
             let message = format!(
-                "`stub.{}` accepts the major {}, but {why}",
+                "`stub.{}` accepts the major {}, but {reason}",
                 stub.id.value, major.value
             );
             findings.push(
@@ -101,75 +104,85 @@ fn unusable_major(workspace: &Workspace<'_>, findings: &mut Findings) {
 }
 
 /// The reason that excludes a major, and the help.
-fn refuses(stub: &Stub, major: u32) -> Option<(String, String)> {
-    let lowest = stub.min_version.as_ref().map(|version| version.value);
-    if let Some(lowest) = lowest.filter(|lowest| lowest.major > major) {
-        let why = format!("`min-version` is {lowest}");
+fn exclusion(stub: &Stub, major: u32) -> Option<(String, String)> {
+    let min_version = stub.min_version.as_ref().map(|version| version.value);
+    if let Some(min_version) = min_version.filter(|version| version.major > major) {
         return Some((
-            why,
+            format!("`min-version` is {min_version}"),
             format!("remove {major} from `majors`, or lower `min-version`"),
         ));
     }
     // A user-defined list may contain any versions.
     let library = Library::builtin(&stub.id.value).filter(|_| stub.custom.symbols.is_none())?;
-    let of_major = |version: &&Version| {
-        version.major == major && lowest.is_none_or(|lowest| **version >= lowest)
-    };
-    let versions: Vec<&Version> = library.symbols.releases.iter().filter(of_major).collect();
-    let has = |name: &str, version: &Version| {
-        library.symbols.lookup(name).iter().any(|symbol| {
-            let present = &symbol.releases;
-            present.is_empty() || present.iter().any(|(a, b)| a <= version && version <= b)
+    let versions: Vec<&Version> = library
+        .symbols
+        .releases
+        .iter()
+        .filter(|version| {
+            version.major == major && min_version.is_none_or(|minimum| **version >= minimum)
         })
-    };
+        .collect();
     // A major without lists, and a name that is in none, are not reported.
     let missing = stub.required_functions.iter().find(|name| {
         !versions.is_empty()
             && !library.symbols.lookup(&name.value).is_empty()
-            && !versions.iter().any(|version| has(&name.value, version))
+            && !versions
+                .iter()
+                .any(|version| has_function(library, &name.value, version))
     })?;
-    let why = format!(
-        "no known release of this major has `{}` of `required-functions`",
-        missing.value
-    );
     Some((
-        why,
+        format!(
+            "no known release of this major has `{}` of `required-functions`",
+            missing.value
+        ),
         format!("remove {major} from `majors`, or the function from `required-functions`"),
     ))
+}
+
+/// Whether a version of a library has a function.
+fn has_function(library: &Library, name: &str, version: &Version) -> bool {
+    library.symbols.lookup(name).iter().any(|symbol| {
+        symbol.releases.is_empty()
+            || symbol
+                .releases
+                .iter()
+                .any(|(first, last)| first <= version && version <= last)
+    })
 }
 
 fn unknown_load_name(workspace: &Workspace<'_>, findings: &mut Findings) {
     for (_, manifest, stub) in workspace.stubs() {
         for (os, names) in &stub.custom.load_names {
-            let own = Library::builtin(&stub.id.value);
-            let own = own.and_then(|library| library.load_names.get(os));
-            let own: Vec<&str> = own.into_iter().flatten().map(|n| n.name.as_str()).collect();
+            let known_names: Vec<&str> = Library::builtin(&stub.id.value)
+                .and_then(|library| library.load_names.get(os))
+                .into_iter()
+                .flatten()
+                .map(|load_name| load_name.name.as_str())
+                .collect();
             for name in names {
-                let found = unknown_name(os, &name.value.name, &stub.id.value, &own);
-                let file = &manifest.file;
-                findings
-                    .0
-                    .extend(found.map(|f| f.with_origin(file, name.span.clone())));
+                let finding = unknown_name(os, &name.value.name, &stub.id.value, &known_names);
+                if let Some(finding) = finding {
+                    findings.push(finding.with_origin(&manifest.file, name.span.clone()));
+                }
             }
         }
     }
 }
 
-/// The fault of a load name of a stub whose library has the names `own`; none are known of a user-defined
+/// The fault of a load name of a stub whose library has the names `known_names`, which is empty for a user-defined
 /// library.
-fn unknown_name(os: &str, name: &str, id: &str, own: &[&str]) -> Option<Diagnostic> {
-    let unknown = |library: &str| {
-        let message = format!("no release of {library} is named `{name}`");
-        Diagnostic::error(&UNKNOWN_LOAD_NAME.code, message)
-    };
+fn unknown_name(os: &str, name: &str, id: &str, known_names: &[&str]) -> Option<Diagnostic> {
     let longer = real_names(os, name);
     if let Some(first) = longer.first() {
         let library = gpu_file(first).and_then(|gpu| gpu.library);
-        let library = library.map_or("the library", |library| &library.id);
-        return Some(unknown(library).help(format!("known names are {}", longer.join(", "))));
+        let library_id = library.map_or("the library", |library| &library.id);
+        return Some(
+            unknown_name_of(library_id, name)
+                .help(format!("known names are {}", longer.join(", "))),
+        );
     }
-    let newest = own.first()?;
-    if own.contains(&name) || is_full_name(name, own) {
+    let newest = known_names.first()?;
+    if known_names.contains(&name) || is_full_name(name, known_names) {
         return None;
     }
     if is_newer(name, newest) {
@@ -180,57 +193,71 @@ fn unknown_name(os: &str, name: &str, id: &str, own: &[&str]) -> Option<Diagnost
                 .help("update gpustub; it binds no function whose ABI it does not know"),
         );
     }
-    let known = format!("known names are {}", own.join(", "));
-    Some(unknown(id).help(match nearest(name, own.iter().copied()) {
-        Some(meant) => format!("did you mean `{meant}`? {known}"),
-        None => known,
-    }))
+    let mut help = format!("known names are {}", known_names.join(", "));
+    if let Some(similar) = nearest(name, known_names.iter().copied()) {
+        help = format!("did you mean `{similar}`? {help}");
+    }
+    Some(unknown_name_of(id, name).help(help))
+}
+
+fn unknown_name_of(library_id: &str, name: &str) -> Diagnostic {
+    Diagnostic::error(
+        &UNKNOWN_LOAD_NAME.code,
+        format!("no release of {library_id} is named `{name}`"),
+    )
 }
 
 /// Whether a name is that of a release's file, `libcudart.so.11.8.89`, to which the soname is a link.
-fn is_full_name(name: &str, own: &[&str]) -> bool {
-    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
-    name.split_once(".so.").is_some_and(|(stem, version)| {
-        let is_own = |own: &&str| own.split(".so").next() == Some(stem);
-        version.split('.').count() > 2
-            && version.split('.').all(is_number)
-            && own.iter().any(is_own)
-    })
+fn is_full_name(name: &str, known_names: &[&str]) -> bool {
+    let Some((stem, version)) = name.split_once(".so.") else {
+        return false;
+    };
+    version.split('.').count() > 2
+        && version
+            .split('.')
+            .all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))
+        && known_names
+            .iter()
+            .any(|known| known.split(".so").next() == Some(stem))
 }
 
 /// Whether a name differs from that of the newest release in the last number, which is higher.
 fn is_newer(name: &str, newest: &str) -> bool {
-    let parts = |name: &str| -> Option<(String, u32, String)> {
-        let digit = |c: char| c.is_ascii_digit();
-        let end = name.rfind(digit)? + 1;
-        let start = name[..end].rfind(|c| !digit(c))? + 1;
-        let number = name[start..end].parse().ok()?;
-        Some((name[..start].to_owned(), number, name[end..].to_owned()))
+    let (Some((start, number, end)), Some((newest_start, newest_number, newest_end))) =
+        (split_at_number(name), split_at_number(newest))
+    else {
+        return false;
     };
-    parts(name)
-        .zip(parts(newest))
-        .is_some_and(|(one, other)| (&one.0, &one.2) == (&other.0, &other.2) && one.1 > other.1)
+    start == newest_start && end == newest_end && number > newest_number
+}
+
+/// The last number in a name, and the text before and after it.
+fn split_at_number(name: &str) -> Option<(&str, u32, &str)> {
+    let end = name.rfind(|c: char| c.is_ascii_digit())? + 1;
+    let start = name[..end].rfind(|c: char| !c.is_ascii_digit())? + 1;
+    Some((&name[..start], name[start..end].parse().ok()?, &name[end..]))
 }
 
 /// Load names of a library's releases that begin with `name` and a dot, if `name` is not itself a load
 /// name.
 pub fn real_names(os: &str, name: &str) -> Vec<&'static str> {
-    let known = || {
-        let libraries = Library::builtin_ids().filter_map(Library::builtin);
-        libraries.flat_map(move |library| library.load_names.get(os).into_iter().flatten())
-    };
-    if !name.contains(".so.") || known().any(|other| other.name == name) {
+    if !name.contains(".so.") || known_load_names(os).any(|load_name| load_name == name) {
         return Vec::new();
     }
-    let longer = |other: &&str| {
-        other
-            .strip_prefix(name)
-            .is_some_and(|rest| rest.starts_with('.'))
-    };
-    known()
-        .map(|other| other.name.as_str())
-        .filter(longer)
+    known_load_names(os)
+        .filter(|load_name| {
+            load_name
+                .strip_prefix(name)
+                .is_some_and(|rest| rest.starts_with('.'))
+        })
         .collect()
+}
+
+fn known_load_names(os: &str) -> impl Iterator<Item = &'static str> {
+    Library::builtin_ids()
+        .filter_map(Library::builtin)
+        .flat_map(move |library| library.load_names.get(os).into_iter().flatten())
+        .map(|load_name| load_name.name.as_str())
 }
 
 fn missing_fallback(workspace: &Workspace<'_>, findings: &mut Findings) {
@@ -252,18 +279,13 @@ fn missing_fallback(workspace: &Workspace<'_>, findings: &mut Findings) {
 const HOME_OR_TEMPORARY: [&str; 5] = ["/home", "/root", "/Users", "/tmp", "/var/tmp"];
 
 fn nonportable_search_dir(workspace: &Workspace<'_>, findings: &mut Findings) {
-    let below = |dir: &str, parent: &str| {
-        !parent.is_empty()
-            && dir
-                .strip_prefix(parent)
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    };
     for (_, manifest, stub) in workspace.stubs() {
         for dir in &stub.search_dirs {
-            let of_machine = HOME_OR_TEMPORARY
+            if !HOME_OR_TEMPORARY
                 .iter()
-                .any(|parent| below(&dir.value, parent));
-            if !of_machine && !below(&dir.value, &workspace.root) {
+                .chain([&workspace.root.as_str()])
+                .any(|parent| is_below(&dir.value, parent))
+            {
                 continue;
             }
             let message = format!(
@@ -280,4 +302,11 @@ fn nonportable_search_dir(workspace: &Workspace<'_>, findings: &mut Findings) {
             );
         }
     }
+}
+
+fn is_below(dir: &str, parent: &str) -> bool {
+    !parent.is_empty()
+        && dir
+            .strip_prefix(parent)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
