@@ -118,18 +118,20 @@ impl Env {
 
     /// The target that cargo builds for.
     pub(crate) fn target(&self) -> Result<Target, Error> {
-        let text = |name| {
-            self.get(name)
-                .and_then(|v| v.into_string().ok())
-                .unwrap_or_default()
-        };
+        let features = self.text_or_empty("CARGO_CFG_TARGET_FEATURE");
         Ok(Target {
             triple: self.cargo_text("TARGET")?,
             arch: self.cargo_text("CARGO_CFG_TARGET_ARCH")?,
             os: self.cargo_text("CARGO_CFG_TARGET_OS")?,
-            env: text("CARGO_CFG_TARGET_ENV"), // empty on FreeBSD
-            crt_static: self.links_libc_statically(&text("CARGO_CFG_TARGET_FEATURE"))?,
+            env: self.text_or_empty("CARGO_CFG_TARGET_ENV"), // empty on FreeBSD
+            crt_static: self.links_libc_statically(&features)?,
         })
+    }
+
+    fn text_or_empty(&self, name: &str) -> String {
+        self.get(name)
+            .and_then(|value| value.into_string().ok())
+            .unwrap_or_default()
     }
 
     /// Whether libc is linked statically. Cargo reports the feature where flags request it, but not the default of

@@ -119,10 +119,13 @@ fn watched(root: &Path, pattern: &str, paths: &[PathBuf]) -> Vec<String> {
 pub fn request<'d>(archive: &Archive, layers: Vec<Layer<'d>>) -> Request<'d> {
     let mut views = Vec::new();
     for view in &archive.views {
-        let layers = view.layers.iter().map(|layer| LayerId(layer.index()));
         views.push(View {
             name: view.name.value.clone(),
-            layers: layers.collect(),
+            layers: view
+                .layers
+                .iter()
+                .map(|layer| LayerId(layer.index()))
+                .collect(),
         });
     }
     Request {

@@ -34,8 +34,11 @@ pub(super) fn inherited<'a>(
         if closure.iter().any(|library| library.name == name) {
             continue;
         }
-        let mut visible = libraries.iter().chain(dependencies);
-        if let Some(library) = visible.find(|library| library.name == name) {
+        let library = libraries
+            .iter()
+            .chain(dependencies)
+            .find(|library| library.name == name);
+        if let Some(library) = library {
             closure.push(library);
             pending.extend(library.requires.iter().rev().map(String::as_str));
         }

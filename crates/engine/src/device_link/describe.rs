@@ -179,8 +179,11 @@ fn check_requires(
     dependencies: &[Library],
 ) -> Result<(), Error> {
     for required in &table.requires {
-        let mut visible = libraries.iter().chain(dependencies);
-        if visible.any(|library| library.name == required.value) {
+        let is_visible = libraries
+            .iter()
+            .chain(dependencies)
+            .any(|library| library.name == required.value);
+        if is_visible {
             continue;
         }
         let message = format!(

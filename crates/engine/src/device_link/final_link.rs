@@ -141,8 +141,10 @@ fn link_device_code(
 /// Rejects two libraries of one name, which the rules could not distinguish.
 fn check_distinct_names(closure: &[Library]) -> Result<(), Error> {
     for (index, library) in closure.iter().enumerate() {
-        let mut earlier = closure[..index].iter();
-        let Some(namesake) = earlier.find(|earlier| earlier.name == library.name) else {
+        let Some(namesake) = closure[..index]
+            .iter()
+            .find(|earlier| earlier.name == library.name)
+        else {
             continue;
         };
         let message = format!(

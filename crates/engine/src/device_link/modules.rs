@@ -87,8 +87,9 @@ impl ModuleBuild<'_> {
         if let (Some(library), false) = (library, units.is_empty()) {
             let objects = compile::objects(units);
             compile::archive(self.tools, &library.archive, &objects, Index::Write)?;
-            let objects = units.iter().map(|unit| unit.member(self.context));
-            library.sources.extend(objects);
+            for unit in units {
+                library.sources.push(unit.member(self.context));
+            }
         }
         let mut members = inherited(name, libraries, self.dependencies);
         members.retain(|library| library.built && !library.archive.as_os_str().is_empty());

@@ -361,8 +361,10 @@ fn on_path(env: &Env, program: &Path) -> Option<PathBuf> {
         };
     }
     let path = env.peek("PATH").unwrap_or_default();
-    let mut files = std::env::split_paths(&path).map(|dir| dir.join(program));
-    fs::canonicalize(files.find(|file| file.is_file())?).ok()
+    let file = std::env::split_paths(&path)
+        .map(|dir| dir.join(program))
+        .find(|file| file.is_file())?;
+    fs::canonicalize(file).ok()
 }
 
 /// `bin` directories of the toolkits that wheels put into the active Python environment.

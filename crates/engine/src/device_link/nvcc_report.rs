@@ -96,10 +96,12 @@ impl CompileError<'_> {
         let name = &self.library.name.value;
         let location = self.manifest.location(&self.library.name.span);
         for owner in self.visible {
-            let mut dirs = owner.include_dirs.iter();
-            if self.inherited.iter().all(|used| used.name != owner.name)
-                && dirs.any(|dir| dir.join(header).is_file())
-            {
+            let is_inherited = self.inherited.iter().any(|used| used.name == owner.name);
+            let has_header = owner
+                .include_dirs
+                .iter()
+                .any(|dir| dir.join(header).is_file());
+            if has_header && !is_inherited {
                 return format!(
                     "device-link.{} of {} has {header}: write \"{}\" into `requires` of [device-link.{name}] ({location})",
                     owner.name, owner.package, owner.name
@@ -216,8 +218,12 @@ fn supported_archs_help(nvcc: &Nvcc) -> String {
     }
     archs.sort();
     let [real_archs, virtual_archs] = [ArchKind::Real, ArchKind::Virtual].map(|kind| {
-        let archs = archs.iter().filter(|arch| arch.kind == kind);
-        join(&archs.map(Arch::to_string).collect::<Vec<_>>(), " ")
+        let names: Vec<_> = archs
+            .iter()
+            .filter(|arch| arch.kind == kind)
+            .map(Arch::to_string)
+            .collect();
+        join(&names, " ")
     });
     format!("use a supported one: {real_archs} {virtual_archs}; {step}")
 }

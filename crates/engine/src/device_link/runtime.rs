@@ -53,12 +53,12 @@ pub(super) fn find(
     dir: &Path,
 ) -> Result<Runtime, Error> {
     let arch = context.env.cargo_text("CARGO_CFG_TARGET_ARCH")?;
-    let mut dirs = nvcc.library_dirs(&arch).into_iter();
+    let dirs = nvcc.library_dirs(&arch);
     if kind == Cudart::Static {
         let name = "libcudart_static.a";
-        let dir = dirs.find(|dir| dir.join(name).exists());
+        let dir = dirs.iter().find(|dir| dir.join(name).exists());
         return Ok(Runtime {
-            dirs: vec![dir.ok_or_else(|| missing(nvcc, name))?],
+            dirs: vec![dir.ok_or_else(|| missing(nvcc, name))?.clone()],
             libraries: vec![
                 ("static:-bundle", "cudart_static"),
                 ("dylib", "rt"),
@@ -69,7 +69,6 @@ pub(super) fn find(
     }
     let name = "libcudart.so";
     let libraries = vec![("dylib", "cudart")];
-    let dirs: Vec<_> = dirs.collect();
     if let Some(dir) = dirs.iter().find(|dir| dir.join(name).exists()) {
         return Ok(Runtime {
             dirs: vec![dir.clone()],

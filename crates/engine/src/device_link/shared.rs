@@ -101,8 +101,11 @@ impl SharedBuild<'_> {
                 link_into(self.library(*node), &lib)?;
             }
         }
-        let inputs = planned.inputs.iter();
-        let members: Vec<_> = inputs.map(|node| self.library(*node)).collect();
+        let members: Vec<_> = planned
+            .inputs
+            .iter()
+            .map(|node| self.library(*node))
+            .collect();
         let link_dir = self.dir.join("finals").join(&library.name);
         let object = link_dir.join("device_link.o");
         let warnings = nvlink::link(self.nvcc, planned, &members, &link_dir, &object, None)?;

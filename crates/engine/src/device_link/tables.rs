@@ -78,8 +78,12 @@ pub(crate) fn build_declared(
 
 /// The stubs of the CUDA runtime that the package's libraries call.
 fn cudart_stubs(input: &Input, output: &Output) -> Stubs {
-    let mut stubs = input.manifest.stubs.iter();
-    let Some(stub) = stubs.find(|stub| stub.id.value == "cudart") else {
+    let Some(stub) = input
+        .manifest
+        .stubs
+        .iter()
+        .find(|stub| stub.id.value == "cudart")
+    else {
         return Stubs::None;
     };
     if input.plan.linked.iter().any(|name| name == "cudart") {
