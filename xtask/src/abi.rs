@@ -20,7 +20,7 @@ mod table;
 use crate::manifests::diff;
 use crate::recipes::{Options, root};
 use history::History;
-use recipes::{RECIPES, Recipe};
+use recipes::{AbiRecipe, RECIPES};
 
 pub use recipes::recipe;
 
@@ -70,7 +70,7 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
     Ok(same)
 }
 
-impl Recipe {
+impl AbiRecipe {
     /// Contents of the file.
     fn text(&self, history: &History) -> Result<String, String> {
         let comments = format!("{HEAD}\nFrom {}\n", self.row.comment);
@@ -116,7 +116,7 @@ pub mod tests {
             .into()
     }
 
-    pub fn shipped(recipe: &Recipe) -> String {
+    pub fn shipped(recipe: &AbiRecipe) -> String {
         let path = root()
             .join("manifests")
             .join(&recipe.id)

@@ -17,7 +17,7 @@ const HEAD: &str = "\
 ";
 
 /// Name of each code.
-type Names = BTreeMap<i32, String>;
+type CodeNames = BTreeMap<i32, String>;
 
 /// `cargo xtask errors`.
 pub fn run(arguments: &[String]) -> Result<bool, String> {
@@ -60,7 +60,7 @@ fn has_names(id: &str) -> Result<bool, String> {
 }
 
 /// The codes in all headers that are among the components.
-fn names(id: &str, recipe: &Recipe, components: &Path) -> Result<Names, String> {
+fn names(id: &str, recipe: &Recipe, components: &Path) -> Result<CodeNames, String> {
     let [status] = &recipe.status[..] else {
         return Err(format!("recipes.toml: `{id}` has several status types"));
     };
@@ -82,7 +82,7 @@ fn names(id: &str, recipe: &Recipe, components: &Path) -> Result<Names, String> 
         }
     }
     versions.sort();
-    let mut names = Names::new();
+    let mut names = CodeNames::new();
     let defines = recipe.defines.first().cloned().unwrap_or_default();
     for (version, directories, include) in versions {
         let source = declarations::source(&include, &defines);

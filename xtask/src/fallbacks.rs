@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use gpustub_core::library::{Library, Returns};
 
 use crate::recipes::{Headers, Options, Recipe, root, walk};
-use declarations::Function;
+use declarations::DeclaredFunction;
 
 /// A machine with words of 32 bits, and the C library of Debian's cross compiler for it.
 const WORDS_OF_32_BITS: &[&str] = &[
@@ -76,9 +76,11 @@ pub fn compare(id: &str, recipe: &Recipe, components: &Path) -> Result<Report, S
                 }
             }
             claims_compared += claims.len() + words.len();
-            let mut wrong = claims.check(&directories, &[])?;
-            wrong.extend(words.check(&directories, WORDS_OF_32_BITS)?);
-            problems.extend(wrong.iter().map(|problem| format!("{version}: {problem}")));
+            let mut version_problems = claims.check(&directories, &[])?;
+            version_problems.extend(words.check(&directories, WORDS_OF_32_BITS)?);
+            for problem in version_problems {
+                problems.push(format!("{version}: {problem}"));
+            }
         }
     }
     if is_complete {
@@ -144,10 +146,10 @@ fn include_below(directory: &Path) -> Result<Vec<PathBuf>, String> {
 
 /// Declaration of a function, or of one with an equivalent name.
 fn declaration<'f>(
-    functions: &'f BTreeMap<String, Function>,
+    functions: &'f BTreeMap<String, DeclaredFunction>,
     alike: &[String],
     name: &str,
-) -> Option<&'f Function> {
+) -> Option<&'f DeclaredFunction> {
     if let Some(function) = functions.get(name) {
         return Some(function);
     }

@@ -15,7 +15,7 @@ use gpustub_image::{Options as ReadOptions, read_symbols_file};
 
 use crate::fallbacks;
 use crate::recipes::{Exports, Options, Recipe, find, installed, root};
-use merge::Evidence;
+use merge::VersionSymbols;
 
 /// `cargo xtask manifests`.
 pub fn run(arguments: &[String]) -> Result<bool, String> {
@@ -56,14 +56,14 @@ fn generate(recipe: &Recipe, components: &Path) -> Result<String, String> {
 }
 
 /// Names of one version that the list accepts.
-fn evidence(recipe: &Recipe, row: &Exports, components: &Path) -> Result<Evidence, String> {
+fn evidence(recipe: &Recipe, row: &Exports, components: &Path) -> Result<VersionSymbols, String> {
     let library = match (&row.installed, &row.directory, &row.file, &row.declared_in) {
         (Some(file), None, None, None) => installed(file)?,
         (None, Some(directory), Some(file), None) => find(&components.join(directory), file)?,
         (None, None, None, Some(directory)) => {
             let mut names = fallbacks::declared_names(recipe, &components.join(directory))?;
             names.retain(|name| recipe.accepts(name));
-            return Ok(Evidence::Declared(names));
+            return Ok(VersionSymbols::Declared(names));
         }
         _ => {
             let version = row.version;
@@ -81,7 +81,7 @@ fn evidence(recipe: &Recipe, row: &Exports, components: &Path) -> Result<Evidenc
             symbol.version = None;
         }
     }
-    Ok(Evidence::Exports(exports))
+    Ok(VersionSymbols::Exports(exports))
 }
 
 /// Reads the exports of a library.
@@ -121,10 +121,10 @@ mod tests {
         if row.declared_in.is_some() || directory.is_some_and(|path| !path.is_dir()) {
             return Ok(None);
         }
-        let Evidence::Exports(exports) = evidence(recipe, row, components)? else {
+        let VersionSymbols::Exports(exports) = evidence(recipe, row, components)? else {
             return Ok(None);
         };
-        let real = merge::merge(vec![(row.version, Evidence::Exports(exports))]);
+        let real = merge::merge(vec![(row.version, VersionSymbols::Exports(exports))]);
         let (real, listed) = (names_in(&real, row.version), names_in(shipped, row.version));
         let removed = listed.difference(&real).map(|name| format!("-{name}"));
         let added = real.difference(&listed).map(|name| format!("+{name}"));

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use gpustub_core::version::Version;
 
 use super::history::Evidence;
-use super::recipes::{RECIPES, Recipe};
+use super::recipes::{AbiRecipe, RECIPES};
 use super::tests::components;
 use crate::recipes::walk;
 
@@ -17,7 +17,7 @@ fn include_below(directory: &Path) -> Result<Vec<PathBuf>, String> {
 
 /// Functions that the headers of an update declare otherwise than those of the last update of the release.
 fn changed_in_update(
-    recipe: &Recipe,
+    recipe: &AbiRecipe,
     components: &Path,
     release: Version,
     update: &Path,

@@ -6,24 +6,24 @@ use gpustub_core::imports::Only;
 use gpustub_core::library::Library;
 use gpustub_core::version::{HeaderVersion, Version};
 
-use super::recipes::{RECIPES, Recipe};
+use super::recipes::{AbiRecipe, RECIPES};
 use super::tests::components;
 
 /// Names that programs compiled with the headers of a version can import, with any macros, and that the
 /// library of that version also has.
-struct Names {
+struct VersionNames {
     version: Version,
     declared: BTreeSet<String>,
     /// `None`: unknown.
     exported: Option<BTreeSet<String>>,
 }
 
-fn names(recipe: &Recipe, accepts: impl Fn(Version) -> bool) -> Vec<Names> {
+fn names(recipe: &AbiRecipe, accepts: impl Fn(Version) -> bool) -> Vec<VersionNames> {
     recipe
         .evidence(&components(), accepts)
         .unwrap()
         .into_iter()
-        .map(|evidence| Names {
+        .map(|evidence| VersionNames {
             version: evidence.version,
             declared: evidence.headers.functions.into_keys().collect(),
             exported: evidence.exports,
@@ -36,10 +36,10 @@ fn only_in(library: &Library, name: &str, header: &str) -> Option<Only> {
 }
 
 /// Asserts that no name that the headers declare is attributed to others. Returns the number of queries.
-fn check_declared(recipe: &Recipe, names: &[Names]) -> usize {
+fn check_declared(recipe: &AbiRecipe, names: &[VersionNames]) -> usize {
     let library = Library::builtin(&recipe.id).unwrap();
     let mut queries = 0;
-    for Names {
+    for VersionNames {
         version, declared, ..
     } in names
     {
@@ -56,11 +56,11 @@ fn check_declared(recipe: &Recipe, names: &[Names]) -> usize {
 
 /// Asserts that every name that only other versions have is found, if the data has this version. Returns
 /// their number.
-fn check_missing(recipe: &Recipe, versions: &[Names]) -> usize {
+fn check_missing(recipe: &AbiRecipe, versions: &[VersionNames]) -> usize {
     let library = Library::builtin(&recipe.id).unwrap();
     let all_declared: BTreeSet<&String> = versions.iter().flat_map(|v| &v.declared).collect();
     let mut count = 0;
-    for Names {
+    for VersionNames {
         version,
         declared,
         exported,
@@ -100,7 +100,7 @@ fn check_missing(recipe: &Recipe, versions: &[Names]) -> usize {
 }
 
 /// `minima`: minimum numbers of declared and of missing names for each library.
-fn compare(accepts: impl Fn(&Recipe, Version) -> bool, minima: &[(&str, usize, usize)]) {
+fn compare(accepts: impl Fn(&AbiRecipe, Version) -> bool, minima: &[(&str, usize, usize)]) {
     let mut counts = Vec::new();
     for recipe in RECIPES.iter() {
         let names = names(recipe, |version| accepts(recipe, version));

@@ -83,7 +83,7 @@ fn header(id: &str, structs: &[Struct], components: &Path) -> Result<String, Str
 
 /// The part of a header for one struct.
 fn section(row: &Struct, samples: Vec<Sample>) -> Result<String, String> {
-    let layouts = Layout::all(row, samples)?;
+    let layouts = Layout::from_samples(row, samples)?;
     let pairs = copies::pairs(row, &layouts)?;
     text::section(&row.name, &layouts, &pairs)
 }

@@ -22,6 +22,7 @@
 //! the library, and missing functions are `absent`.
 
 mod arguments;
+mod families;
 mod fields;
 mod sample;
 mod shapes;
@@ -35,11 +36,11 @@ use gpustub_core::library::Library;
 use gpustub_core::version::Version;
 
 use super::history::{Evidence, declarations};
-use super::recipes::{self, Recipe, STAND_INS};
+use super::recipes::{self, AbiRecipe, STAND_INS};
 use super::table::Group;
 use crate::manifests::read;
 use crate::recipes::{Options, find};
-use arguments::{Differences, Returned};
+use families::{Families, Family};
 use text::{Fake, Function};
 
 /// The fake libraries and callers of one library.
@@ -191,12 +192,15 @@ const CUDA_MODES: &[(&str, &[&str])] = &[
 
 /// `cargo xtask abi-programs`.
 pub fn run(arguments: &[String]) -> Result<bool, String> {
-    let (directory, rest) = match arguments {
-        [directory, rest @ ..] if !directory.starts_with("--") => (directory, rest),
+    let (directory, arguments) = match arguments {
+        [directory, arguments @ ..] if !directory.starts_with("--") => (directory, arguments),
         _ => return Err("usage: cargo xtask abi-programs DIR [--all]".into()),
     };
-    let (flags, rest): (Vec<_>, Vec<_>) = rest.iter().cloned().partition(|word| word == "--all");
-    let options = Options::parse("abi-programs", &rest)?;
+    let (flags, arguments): (Vec<_>, Vec<_>) = arguments
+        .iter()
+        .cloned()
+        .partition(|argument| argument == "--all");
+    let options = Options::parse("abi-programs", &arguments)?;
     if options.check {
         return Err("`abi-programs` has no `--check`".into());
     }
@@ -224,17 +228,8 @@ struct Mode {
     sample: BTreeSet<String>,
 }
 
-/// Functions of the programs.
-struct Families {
-    in_table: Vec<Family>,
-    /// Functions of the samples, by name.
-    sampled: BTreeMap<String, Family>,
-    /// Functions that adapters call.
-    called: Vec<Family>,
-}
-
 impl Programs {
-    fn recipe(&self) -> Result<&'static Recipe, String> {
+    fn recipe(&self) -> Result<&'static AbiRecipe, String> {
         recipes::recipe(self.id)
     }
 
@@ -378,7 +373,10 @@ impl Programs {
         let recipe = self.recipe()?;
         let query = self.library()?.version_query.as_ref();
         let version = evidence.version;
-        let mut names: Vec<&str> = functions.iter().map(|f| f.name.as_str()).collect();
+        let mut names: Vec<&str> = Vec::new();
+        for function in functions {
+            names.push(&function.name);
+        }
         names.extend(query.map(|query| query.function.as_str()));
         names.extend(self.helpers);
         let nodes = nodes(recipe, components, version)?;
@@ -471,84 +469,9 @@ const COMMON: &str = include_str!("../../programs/common.h");
 const FAKE: &str = include_str!("../../programs/fake.h");
 const CALLER: &str = include_str!("../../programs/caller.h");
 
-/// Functions that may be bound in place of each other.
-struct Family {
-    /// Declarations of each name by version.
-    names: BTreeMap<String, Vec<Option<Declared>>>,
-    /// Differences that bytes do not show.
-    differences: Differences,
-    /// Whether callers and libraries know the fields of structs.
-    has_fields: bool,
-}
-
-impl Families {
-    /// Functions of the library of a version.
-    fn functions(&self, index: usize) -> Vec<Function> {
-        self.in_table
-            .iter()
-            .chain(self.sampled.values())
-            .chain(&self.called)
-            .flat_map(|family| family.functions(index))
-            .collect()
-    }
-}
-
-impl Family {
-    fn new(names: &BTreeSet<String>, evidence: &[Evidence], has_fields: bool) -> Self {
-        let mut known = BTreeMap::new();
-        for name in names {
-            if let Some(declarations) = declarations(name, evidence) {
-                known.insert(name.clone(), declarations);
-            }
-        }
-        let declarations: Vec<_> = known.values().flatten().flatten().cloned().collect();
-        Self {
-            names: known,
-            differences: Differences::new(&declarations),
-            has_fields,
-        }
-    }
-
-    fn function(&self, source: &str, name: &str, declared: &Declared) -> Function {
-        Function {
-            source: source.to_owned(),
-            name: name.to_owned(),
-            arguments: self.differences.arguments(declared),
-            fields: if self.has_fields {
-                self.differences.fields(declared)
-            } else {
-                Vec::new()
-            },
-            result: Returned::new(declared),
-        }
-    }
-
-    /// Functions of a version's library.
-    fn functions(&self, index: usize) -> impl Iterator<Item = Function> {
-        self.names.iter().filter_map(move |(name, declarations)| {
-            let declared = declarations[index].as_ref()?;
-            Some(self.function(name, name, declared))
-        })
-    }
-
-    /// The calls of a program for one set of macros.
-    fn calls(&self, headers: &headers::Version) -> Vec<Function> {
-        let mut calls = Vec::new();
-        for name in self.names.keys() {
-            let Some(declared) = headers.functions.get(name) else {
-                continue;
-            };
-            for source in sample::sources(headers, name) {
-                calls.push(self.function(source, name, declared));
-            }
-        }
-        calls
-    }
-}
-
 /// The symbol versions in which the real library beside the headers has its functions.
 fn nodes(
-    recipe: &Recipe,
+    recipe: &AbiRecipe,
     components: &Path,
     version: Version,
 ) -> Result<BTreeMap<String, String>, String> {

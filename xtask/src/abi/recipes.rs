@@ -15,7 +15,7 @@ use crate::manifests::read;
 use crate::recipes::find;
 
 /// A table, and its sources.
-pub struct Recipe {
+pub struct AbiRecipe {
     pub id: String,
     pub row: Row,
     pub versions: Vec<Version>,
@@ -89,7 +89,7 @@ pub static WITHOUT: LazyLock<BTreeMap<String, String>> = LazyLock::new(|| {
 });
 
 /// All recipes, by library.
-pub static RECIPES: LazyLock<Vec<Recipe>> = LazyLock::new(|| {
+pub static RECIPES: LazyLock<Vec<AbiRecipe>> = LazyLock::new(|| {
     recipes(include_str!("../../data/abi.toml")).unwrap_or_else(|error| panic!("abi.toml: {error}"))
 });
 
@@ -97,7 +97,7 @@ pub static RECIPES: LazyLock<Vec<Recipe>> = LazyLock::new(|| {
 const OTHERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/include");
 pub const STAND_INS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/headers");
 
-fn recipes(text: &str) -> Result<Vec<Recipe>, String> {
+fn recipes(text: &str) -> Result<Vec<AbiRecipe>, String> {
     let file: File = toml::from_str(text).map_err(|e| e.to_string())?;
     let mut recipes = Vec::new();
     for (id, row) in file.library {
@@ -106,7 +106,7 @@ fn recipes(text: &str) -> Result<Vec<Recipe>, String> {
             Versions::Releases(name) => (file.releases.get(name))
                 .ok_or_else(|| format!("`{id}`: no releases are called `{name}`"))?,
         };
-        recipes.push(Recipe {
+        recipes.push(AbiRecipe {
             versions: parse_versions(&id, versions)?,
             at_hand: parse_versions(&id, &row.at_hand)?,
             reviewed: Reviewed {
@@ -128,14 +128,14 @@ fn parse_versions(id: &str, versions: &[String]) -> Result<Vec<Version>, String>
 }
 
 /// The recipe of a library.
-pub fn recipe(id: &str) -> Result<&'static Recipe, String> {
+pub fn recipe(id: &str) -> Result<&'static AbiRecipe, String> {
     RECIPES
         .iter()
         .find(|recipe| recipe.id == id)
         .ok_or_else(|| format!("abi.toml has no `{id}`"))
 }
 
-impl Recipe {
+impl AbiRecipe {
     /// Headers to include, and their macros.
     pub fn headers(&self) -> Result<&'static Headers, String> {
         Headers::for_library(&self.id).ok_or_else(|| format!("libraries.toml has no `{}`", self.id))

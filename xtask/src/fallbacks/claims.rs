@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use gpustub_core::library::{Fallback, OutKind, Returns};
 
-use super::declarations::{Function, Parameter, clang};
+use super::declarations::{DeclaredFunction, Parameter, clang};
 
 /// clang's type classes (`__builtin_classify_type`): integers, pointers, floating point, structs and unions.
 const INTEGER: u32 = 1;
@@ -42,7 +42,7 @@ impl<'s> Claims<'s> {
     pub fn function(
         &mut self,
         name: &str,
-        function: &Function,
+        function: &DeclaredFunction,
         fallback: Option<&Fallback>,
         word: u32,
     ) {
@@ -99,7 +99,7 @@ impl<'s> Claims<'s> {
     }
 
     /// Adds the claim which arguments before the last out-parameter have 64 bits, for a machine with words of 32.
-    pub fn words(&mut self, name: &str, function: &Function, fallback: Option<&Fallback>) {
+    pub fn words(&mut self, name: &str, function: &DeclaredFunction, fallback: Option<&Fallback>) {
         let Some(fallback) = fallback else { return };
         let Some(last_out) = fallback.outs.last() else {
             return;

@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 /// A declared function. Types are as C spells them.
 #[derive(Debug)]
-pub struct Function {
+pub struct DeclaredFunction {
     pub returns: String,
     pub parameters: Vec<Parameter>,
 }
@@ -153,7 +153,10 @@ fn named_enumeration(node: &Node) -> Option<&str> {
 }
 
 /// The functions that a source declares and that a library may export.
-pub fn read(source: &str, directories: &[PathBuf]) -> Result<BTreeMap<String, Function>, String> {
+pub fn read(
+    source: &str,
+    directories: &[PathBuf],
+) -> Result<BTreeMap<String, DeclaredFunction>, String> {
     let mut functions = BTreeMap::new();
     for node in tree(source, directories)?.inner {
         let is_static = node.storage.as_deref() == Some("static");
@@ -168,9 +171,9 @@ pub fn read(source: &str, directories: &[PathBuf]) -> Result<BTreeMap<String, Fu
     Ok(functions)
 }
 
-fn function(node: Node) -> Option<Function> {
+fn function(node: Node) -> Option<DeclaredFunction> {
     let spelled = node.ty?.spelled;
-    Some(Function {
+    Some(DeclaredFunction {
         // `cudaError_t (void **, size_t)`; none of these functions returns a function pointer.
         returns: spelled.split('(').next()?.trim_end().to_owned(),
         parameters: (node.inner.into_iter())

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use gpustub_core::symbols::{Symbol, SymbolList};
 use gpustub_core::version::Version;
 
-/// Evidence about one version.
-pub enum Evidence {
+/// Symbols of one version.
+pub enum VersionSymbols {
     /// The library itself.
     Exports(SymbolList),
     /// Names that a header declares; the library also has the names of the previous version.
@@ -15,7 +15,7 @@ pub enum Evidence {
 
 /// Merges ascending versions. Keeps only functions with C names: stubs cannot replace data, and mangled
 /// names and the compiler's helpers are no part of an API.
-pub fn merge(versions: Vec<(Version, Evidence)>) -> SymbolList {
+pub fn merge(versions: Vec<(Version, VersionSymbols)>) -> SymbolList {
     let mut list = SymbolList {
         releases: versions.iter().map(|(version, _)| *version).collect(),
         ..SymbolList::default()
@@ -25,13 +25,13 @@ pub fn merge(versions: Vec<(Version, Evidence)>) -> SymbolList {
     for (index, (_, evidence)) in versions.into_iter().enumerate() {
         let mut symbols = Vec::new();
         match evidence {
-            Evidence::Exports(exports) => {
+            VersionSymbols::Exports(exports) => {
                 list.soname = exports.soname.or(list.soname);
                 for symbol in exports.symbols.into_iter().filter(is_api) {
                     symbols.push(without_soname_version(symbol, list.soname.as_deref()));
                 }
             }
-            Evidence::Declared(names) => {
+            VersionSymbols::Declared(names) => {
                 for (symbol, presence) in merged.values() {
                     if presence.last() == Some(&true) {
                         symbols.push(symbol.clone());
@@ -96,7 +96,7 @@ fn ranges(versions: &[Version], presence: &[bool]) -> Vec<(Version, Version)> {
 mod tests {
     use super::*;
 
-    fn exports(soname: &str, symbols: &[(&str, Option<&str>)]) -> Evidence {
+    fn exports(soname: &str, symbols: &[(&str, Option<&str>)]) -> VersionSymbols {
         let mut list = SymbolList {
             soname: Some(soname.into()),
             machine: Some("x86_64".into()),
@@ -109,7 +109,7 @@ mod tests {
                 ..Symbol::default()
             });
         }
-        Evidence::Exports(list)
+        VersionSymbols::Exports(list)
     }
 
     #[test]
@@ -129,7 +129,7 @@ mod tests {
             ),
             (
                 Version::new(13, 5),
-                Evidence::Declared(vec!["declared".into(), "gap".into()]),
+                VersionSymbols::Declared(vec!["declared".into(), "gap".into()]),
             ),
         ]);
         assert_eq!(

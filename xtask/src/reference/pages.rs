@@ -81,8 +81,11 @@ fn type_name(ty: Type) -> String {
 }
 
 fn alternatives(words: &[&str]) -> String {
-    let quoted: Vec<_> = words.iter().map(|word| format!("`\"{word}\"`")).collect();
-    quoted.join(" or ")
+    words
+        .iter()
+        .map(|word| format!("`\"{word}\"`"))
+        .collect::<Vec<_>>()
+        .join(" or ")
 }
 
 fn rules_page() -> String {

@@ -8,7 +8,7 @@ use gpustub_cdecl::{Clang, Declared, Leaf, Type, TypeId, Types, functions, leave
 use gpustub_core::version::Version;
 
 use super::data::Struct;
-use crate::abi::recipes::{Recipe, STAND_INS};
+use crate::abi::recipes::{AbiRecipe, STAND_INS};
 
 /// A struct in one version of the headers.
 pub struct Sample {
@@ -23,7 +23,7 @@ pub struct Sample {
 
 /// Reads the structs from the headers of a version; one that the version lacks has no sample.
 pub fn read(
-    recipe: &Recipe,
+    recipe: &AbiRecipe,
     version: Version,
     include: &Path,
     structs: &[Struct],
@@ -145,7 +145,7 @@ pub struct Layout {
 
 impl Layout {
     /// Layouts of a struct, in the order of their first versions.
-    pub fn all(row: &Struct, samples: Vec<Sample>) -> Result<Vec<Self>, String> {
+    pub fn from_samples(row: &Struct, samples: Vec<Sample>) -> Result<Vec<Self>, String> {
         let mut paths = BTreeSet::new();
         for sample in &samples {
             paths.extend(sample.leaves()?.into_iter().map(|leaf| leaf.path));

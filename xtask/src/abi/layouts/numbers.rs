@@ -58,11 +58,11 @@ impl Enumeration {
     }
 
     /// Pairs of numbers, with the names, in the order of preference.
-    fn pairs(&self, evidence: &[Evidence]) -> Result<Vec<Pair>, String> {
+    fn pairs(&self, evidence: &[Evidence]) -> Result<Vec<NumberPair>, String> {
         let since = self.since_version()?;
         let old = self.values(evidence, &self.old, |version| version < since)?;
         let new = self.values(evidence, &self.new, |version| version >= since)?;
-        let mut pairs: BTreeMap<(bool, i128), Pair> = BTreeMap::new();
+        let mut pairs: BTreeMap<(bool, i128), NumberPair> = BTreeMap::new();
         let mut missing: BTreeMap<i128, &str> = BTreeMap::new();
         for (name, number) in &old {
             let suffix = name.strip_prefix(&self.names[0]).unwrap_or(name);
@@ -76,7 +76,7 @@ impl Enumeration {
                 .preferred
                 .as_ref()
                 .is_some_and(|prefix| name.starts_with(prefix));
-            let pair = Pair {
+            let pair = NumberPair {
                 old: *number,
                 new: *newer,
                 names: [name.clone(), new_name],
@@ -100,7 +100,7 @@ impl Enumeration {
 }
 
 /// Numbers of an enumerator in both types.
-struct Pair {
+struct NumberPair {
     old: i128,
     new: i128,
     names: [String; 2],
@@ -141,7 +141,7 @@ fn text(
         let pairs = row
             .pairs(evidence)
             .map_err(|e| format!("{id}: {}: {e}", row.old))?;
-        for Pair { old, new, names } in pairs {
+        for NumberPair { old, new, names } in pairs {
             let names = if names[0] == names[1] {
                 names[0].clone()
             } else {

@@ -8,7 +8,7 @@ use gpustub_core::version::Version;
 
 use super::data::{self, Struct};
 use super::{header, layout, path, recipe};
-use crate::abi::recipes::{Recipe, STAND_INS};
+use crate::abi::recipes::{AbiRecipe, STAND_INS};
 use crate::abi::tests::components;
 use crate::manifests::diff;
 
@@ -179,7 +179,13 @@ fn compile(
 }
 
 /// Output of a program compiled with real headers.
-fn run(recipe: &Recipe, version: Version, include: &Path, source: &str, scratch: &Path) -> String {
+fn run(
+    recipe: &AbiRecipe,
+    version: Version,
+    include: &Path,
+    source: &str,
+    scratch: &Path,
+) -> String {
     let program = scratch.join(format!("{}-{version}", recipe.id));
     let file = scratch.join(format!("{}-{version}.c", recipe.id));
     std::fs::write(&file, source).unwrap();
@@ -230,7 +236,7 @@ struct Numbers {
     /// In the file, of the layouts that the compared versions have.
     at_hand: usize,
     /// In the file.
-    all: usize,
+    shipped: usize,
 }
 
 /// Compares constants and copies with the headers of the versions that `accepts` returns true for.
@@ -269,12 +275,12 @@ fn compare(id: &str, accepts: impl Fn(Version) -> bool, scratch: &Path) -> [Numb
         Numbers {
             compared: constants.len(),
             at_hand: constants_at_hand,
-            all: shipped.constants.len(),
+            shipped: shipped.constants.len(),
         },
         Numbers {
             compared: copies.len(),
             at_hand: copies.len(),
-            all: shipped.copies.len(),
+            shipped: shipped.copies.len(),
         },
     ]
 }
@@ -325,8 +331,14 @@ fn heavy_shipped_layouts_are_those_of_all_headers() {
             changes.is_empty(),
             "`cargo xtask adapters` changes {id}.h:\n{changes}"
         );
-        for Numbers { compared, all, .. } in compare(&id, |_| true, &scratch) {
-            assert!(compared > 0 && compared == all, "{id}: {compared} of {all}");
+        for Numbers {
+            compared, shipped, ..
+        } in compare(&id, |_| true, &scratch)
+        {
+            assert!(
+                compared > 0 && compared == shipped,
+                "{id}: {compared} of {shipped}"
+            );
         }
     }
     std::fs::remove_dir_all(scratch).unwrap();

@@ -7,7 +7,7 @@ use gpustub_cdecl::{Declared, Leaf, Type, TypeId, Types, is_handle, leaves};
 use super::arguments::{Differences, ids, size};
 
 /// A field of the struct that an argument is or points to. Sizes are in bytes.
-pub struct Field {
+pub struct ArgumentField {
     /// Path; `*` for memory that is no struct.
     pub path: String,
     pub offset: u64,
@@ -16,7 +16,7 @@ pub struct Field {
     pub enumerator: Option<(String, BTreeMap<String, i128>)>,
 }
 
-impl Field {
+impl ArgumentField {
     fn end(&self) -> u64 {
         self.offset + self.size
     }
@@ -31,14 +31,14 @@ const RESERVED: char = '~';
 
 impl Differences {
     /// Fields of each argument.
-    pub fn fields(&self, declared: &Declared) -> Vec<Vec<Field>> {
+    pub fn fields(&self, declared: &Declared) -> Vec<Vec<ArgumentField>> {
         ids(declared)
             .iter()
             .map(|id| self.fields_of(&declared.types, *id))
             .collect()
     }
 
-    fn fields_of(&self, types: &Types, id: TypeId) -> Vec<Field> {
+    fn fields_of(&self, types: &Types, id: TypeId) -> Vec<ArgumentField> {
         let (id, is_pointer) = match types.get(id) {
             Type::Pointer(pointee) => (*pointee, true),
             _ => (id, false),
@@ -61,11 +61,11 @@ impl Differences {
         }
     }
 
-    fn record_fields(&self, types: &Types, leaves: Vec<Leaf>) -> Vec<Field> {
+    fn record_fields(&self, types: &Types, leaves: Vec<Leaf>) -> Vec<ArgumentField> {
         let (reserved, named): (Vec<Leaf>, Vec<Leaf>) = merge_bit_fields(leaves)
             .into_iter()
             .partition(Leaf::is_reserved);
-        let mut fields: Vec<Field> = Vec::new();
+        let mut fields: Vec<ArgumentField> = Vec::new();
         // Only the first member of a union.
         for leaf in named {
             let field = self.field(types, &leaf);
@@ -80,7 +80,7 @@ impl Differences {
             let members_end = fields
                 .iter()
                 .filter(|member| member.overlaps(&field))
-                .map(Field::end)
+                .map(ArgumentField::end)
                 .max();
             field.offset = members_end.unwrap_or(field.offset).min(end);
             field.size = end - field.offset;
@@ -91,7 +91,7 @@ impl Differences {
         fields
     }
 
-    fn field(&self, types: &Types, leaf: &Leaf) -> Field {
+    fn field(&self, types: &Types, leaf: &Leaf) -> ArgumentField {
         let enumerator = match types.get(leaf.of) {
             Type::Enum { values, .. } => values
                 .keys()
@@ -103,7 +103,7 @@ impl Differences {
         if leaf.is_reserved() {
             path.insert(0, RESERVED);
         }
-        Field {
+        ArgumentField {
             path,
             offset: leaf.offset / 8,
             size: leaf.size / 8,

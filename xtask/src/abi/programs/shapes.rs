@@ -103,8 +103,10 @@ mod tests {
             "int,struct12_ii,struct12_ii,int,int:stack,int:stack->status"
         );
         // A struct that does not fit leaves its registers to later arguments.
-        let mut arguments: Vec<_> = (0..6).map(|_| Integer(8)).collect();
-        arguments.insert(5, value(16, &[false, false]));
+        let arguments = [8, 8, 8, 8, 8, 16, 8].map(|size| match size {
+            16 => value(16, &[false, false]),
+            _ => Integer(size),
+        });
         assert_eq!(
             shape(&arguments, &Returned::Nothing),
             "int,int,int,int,int,struct16_ii:stack,int->void"

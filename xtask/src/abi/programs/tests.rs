@@ -120,7 +120,7 @@ fn cc(directory: &Path) -> Command {
 
 /// Calls that are compared with the ABI table.
 struct Calls {
-    recipe: &'static Recipe,
+    recipe: &'static AbiRecipe,
     table: AbiTable,
     agreed: usize,
     mismatches: Vec<String>,

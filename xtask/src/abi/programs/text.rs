@@ -7,7 +7,7 @@ use gpustub_core::library::{VersionEncoding, VersionQuery};
 use gpustub_core::version::Version;
 
 use super::arguments::{Argument, Mark, Part, Returned, Value};
-use super::fields::Field;
+use super::fields::ArgumentField;
 use super::shapes::shape;
 
 /// A function of a fake library, or a call of one.
@@ -17,7 +17,7 @@ pub struct Function {
     pub name: String,
     pub arguments: Vec<Argument>,
     /// Fields of each argument; empty for functions of no ABI table.
-    pub fields: Vec<Vec<Field>>,
+    pub fields: Vec<Vec<ArgumentField>>,
     pub result: Returned,
 }
 
@@ -118,7 +118,7 @@ fn caller_marks(marks: &[Mark]) -> String {
 fn fields(function: &Function, index: usize, number_of: impl Fn(&str, i128) -> String) -> String {
     let mut fields = Vec::new();
     for field in function.fields.get(index).into_iter().flatten() {
-        let Field {
+        let ArgumentField {
             path, offset, size, ..
         } = field;
         let (number, names) = match &field.enumerator {
