@@ -33,12 +33,12 @@ impl Member {
     pub fn read(file: &Path) -> Result<Self> {
         let mut nm = Command::new("llvm-nm-19");
         nm.args(["--defined-only", "--extern-only", "--format=just-symbols"]);
-        let ran = succeed(nm.arg(file))?;
+        let symbols = succeed(nm.arg(file))?.stdout;
         let name = file.file_name().unwrap_or_default();
         Ok(Self {
             name: name.to_string_lossy().into_owned(),
             data: fs::read(file)?.into(),
-            symbols: ran.stdout.lines().map(Arc::from).collect(),
+            symbols: symbols.lines().map(Arc::from).collect(),
         })
     }
 }
@@ -66,21 +66,21 @@ impl Archive {
             });
         }
         assert!(rest.is_empty(), "{}: {}", file.display(), rest.len());
-        let names = members.iter().enumerate();
-        let positions: BTreeMap<String, usize> = names
-            .map(|(at, member)| (member.name.clone(), at))
-            .collect();
+        let mut positions: BTreeMap<String, usize> = BTreeMap::new();
+        for (position, member) in members.iter().enumerate() {
+            positions.insert(member.name.clone(), position);
+        }
         // The index names members by their names.
         assert_eq!(positions.len(), members.len(), "{}", file.display());
 
         let mut nm = Command::new("llvm-nm-19");
-        let ran = succeed(nm.args(["--print-armap", "--just-symbol-name"]).arg(file))?;
+        let map = succeed(nm.args(["--print-armap", "--just-symbol-name"]).arg(file))?;
         // An archive without symbols has no such section.
-        let lines = ran.stdout.lines().skip_while(|line| *line != "Archive map");
+        let lines = map.stdout.lines().skip_while(|line| *line != "Archive map");
         for line in lines.skip(1).take_while(|line| !line.is_empty()) {
-            let (symbol, member) = line.split_once(" in ").ok_or_else(|| ran.error(line))?;
-            let at = *positions.get(member).ok_or_else(|| ran.error(line))?;
-            members[at].symbols.push(symbol.into());
+            let (symbol, member) = line.split_once(" in ").ok_or_else(|| map.error(line))?;
+            let position = *positions.get(member).ok_or_else(|| map.error(line))?;
+            members[position].symbols.push(symbol.into());
         }
         Ok(members.into())
     }
@@ -89,9 +89,9 @@ impl Archive {
 impl From<Vec<Member>> for Archive {
     fn from(members: Vec<Member>) -> Self {
         let mut index = BTreeMap::new();
-        for (at, member) in members.iter().enumerate() {
+        for (position, member) in members.iter().enumerate() {
             for symbol in &member.symbols {
-                index.entry(Arc::clone(symbol)).or_insert(at);
+                index.entry(Arc::clone(symbol)).or_insert(position);
             }
         }
         Self { members, index }

@@ -70,15 +70,15 @@ impl Layer {
             fs::remove_file(&file)?;
         }
         // Longer than a command line may be.
-        let words = directory.join(format!("{}.members", self.name));
-        let quoted = self
-            .files
-            .iter()
-            .map(|path| format!("\"{}\"\n", path.display()));
-        fs::write(&words, quoted.collect::<String>())?;
+        let response_file = directory.join(format!("{}.members", self.name));
+        let mut members = String::new();
+        for path in &self.files {
+            members += &format!("\"{}\"\n", path.display());
+        }
+        fs::write(&response_file, members)?;
         let mut ar = Command::new("llvm-ar-19");
         ar.arg("rcs").arg(&file);
-        succeed(ar.arg(format!("@{}", words.display())))?;
+        succeed(ar.arg(format!("@{}", response_file.display())))?;
         Ok(file)
     }
 }
@@ -97,22 +97,22 @@ impl Splitter {
         Ok(Self(program))
     }
 
-    /// Writes a file into `directory` for each symbol of a module, or for those that match a regular
-    /// expression, and the variants without processor attributes into its directory `plain`.
-    pub fn split(&self, module: &Path, directory: &Path, some: Option<&str>) -> Result<()> {
+    /// Writes a file into `directory` for each symbol of a module, or for those that match the regular
+    /// expression `filter`, and the variants without processor attributes into its directory `plain`.
+    pub fn split(&self, module: &Path, directory: &Path, filter: Option<&str>) -> Result<()> {
         fs::create_dir_all(directory.join("plain"))?;
         let mut split = Command::new(&self.0);
-        split.arg(module).arg(directory).args(some);
+        split.arg(module).arg(directory).args(filter);
         succeed(&mut split)?;
         Ok(())
     }
 }
 
 /// Splits each family of a chain into a directory of its name.
-pub fn split_chain(chain: &[&str], directory: &Path, some: Option<&str>) -> Result<()> {
+pub fn split_chain(chain: &[&str], directory: &Path, filter: Option<&str>) -> Result<()> {
     let splitter = Splitter::new(directory)?;
     for family in chain {
-        splitter.split(&libclc(family)?, &directory.join(family), some)?;
+        splitter.split(&libclc(family)?, &directory.join(family), filter)?;
     }
     Ok(())
 }
@@ -125,30 +125,28 @@ pub fn layers(chain: &[&str], directory: &Path) -> Result<Vec<Layer>> {
         fs::read(directory.join(family).join("plain").join(file.file_name()?)).ok()
     };
     let mut layers = Vec::new();
-    for (at, family) in chain.iter().enumerate() {
+    for (index, family) in chain.iter().enumerate() {
         let mut layer = Layer::from_directory(family, &directory.join(family))?;
-        if let Some(next) = chain.get(at + 1) {
+        if let Some(older) = chain.get(index + 1) {
             layer
                 .files
-                .retain(|file| plain(family, file) != plain(next, file));
+                .retain(|file| plain(family, file) != plain(older, file));
         }
         layers.push(layer);
     }
-    let mut common = Layer {
+    let oldest_layer = layers.last_mut().ok_or("no family")?;
+    let (common, specific) = std::mem::take(&mut oldest_layer.files)
+        .into_iter()
+        .partition(|file| {
+            let oldest_text = plain(oldest, file);
+            chain
+                .iter()
+                .all(|family| plain(family, file) == oldest_text)
+        });
+    oldest_layer.files = specific;
+    layers.push(Layer {
         name: format!("common-{oldest}"),
-        files: Vec::new(),
-    };
-    let last = layers.last_mut().ok_or("no family")?;
-    let files = std::mem::take(&mut last.files);
-    for file in files {
-        let everywhere = |family: &&str| plain(family, &file) == plain(oldest, &file);
-        let layer = if chain.iter().all(everywhere) {
-            &mut common
-        } else {
-            &mut *last
-        };
-        layer.files.push(file);
-    }
-    layers.push(common);
+        files: common,
+    });
     Ok(layers)
 }

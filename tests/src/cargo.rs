@@ -18,8 +18,8 @@ pub fn cargo(directory: &Path) -> Command {
 pub fn without_own_cargo(command: &mut Command) {
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy();
-        let of_package = name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
-        if of_package || ["CARGO_TARGET_DIR", "RUSTFLAGS"].contains(&&name[..]) {
+        let is_of_package = name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
+        if is_of_package || ["CARGO_TARGET_DIR", "RUSTFLAGS"].contains(&&name[..]) {
             command.env_remove(&*name);
         }
     }

@@ -1,6 +1,5 @@
 //! Compilers for GPUs, newer than the system's.
 
-use std::path::PathBuf;
 use std::process::Command;
 
 use crate::Result;
@@ -26,16 +25,15 @@ impl Clang {
 
     /// Command that runs this release. An error says that it is missing or another release.
     pub fn command(self) -> Result<Command> {
-        let mut clang = self.started()?;
-        let said = succeed(clang.arg("--version"))?.stdout;
+        let version = succeed(self.unchecked_command()?.arg("--version"))?.stdout;
         let expected = format!("clang version {}.", self.major());
-        if !said.contains(&expected) {
-            return Err(format!("{self:?} says no {expected:?}: {said}").into());
+        if !version.contains(&expected) {
+            return Err(format!("{self:?} says no {expected:?}: {version}").into());
         }
-        self.started()
+        self.unchecked_command()
     }
 
-    fn started(self) -> Result<Command> {
+    fn unchecked_command(self) -> Result<Command> {
         let major = match self {
             Self::System(major) => return Ok(Command::new(format!("clang-{major}"))),
             Self::Component(major) => major,
@@ -43,12 +41,12 @@ impl Clang {
         // Runs with its own C library, which may be newer than the system's.
         let root = component(&format!("clang-{major}/usr/lib"))?;
         let libraries = root.join("x86_64-linux-gnu");
-        let home = root.join(format!("llvm-{major}"));
+        let llvm = root.join(format!("llvm-{major}"));
         let mut clang = Command::new(libraries.join("ld-linux-x86-64.so.2"));
         clang.arg("--library-path").arg(&libraries);
-        clang.arg(home.join("bin/clang"));
-        let resources: PathBuf = home.join(format!("lib/clang/{major}"));
-        clang.arg("-resource-dir").arg(resources);
+        clang.arg(llvm.join("bin/clang"));
+        clang.arg("-resource-dir");
+        clang.arg(llvm.join(format!("lib/clang/{major}")));
         Ok(clang)
     }
 }

@@ -23,16 +23,18 @@ pub struct Ran {
 }
 
 impl Ran {
-    /// Error that says `what` about this run.
-    pub fn error(&self, what: &str) -> Failure {
+    /// Error that says `message` about this run.
+    pub fn error(&self, message: &str) -> Failure {
         let Self {
             line,
             status,
             stdout,
             stderr,
         } = self;
-        format!("{what}\n  command: {line}\n  {status}\n-- stdout\n{stdout}\n-- stderr\n{stderr}")
-            .into()
+        format!(
+            "{message}\n  command: {line}\n  {status}\n-- stdout\n{stdout}\n-- stderr\n{stderr}"
+        )
+        .into()
     }
 
     /// This run, if its exit status was 0.
@@ -49,7 +51,7 @@ impl Ran {
         let mut rest = &self.stdout[..];
         for part in expected {
             match rest.find(part) {
-                Some(at) => rest = &rest[at + part.len()..],
+                Some(offset) => rest = &rest[offset + part.len()..],
                 None => return Err(self.error(&format!("{part:?} is missing from the output"))),
             }
         }
@@ -59,9 +61,11 @@ impl Ran {
 
 /// Runs a program to its end, without input.
 pub fn run(command: &mut Command) -> Result<Ran> {
-    let words = std::iter::once(command.get_program()).chain(command.get_args());
-    let line: Vec<_> = words.map(|word| word.to_string_lossy()).collect();
-    let line = line.join(" ");
+    let words: Vec<_> = std::iter::once(command.get_program())
+        .chain(command.get_args())
+        .map(|word| word.to_string_lossy())
+        .collect();
+    let line = words.join(" ");
     let output = output(command)
         .map_err(|e| format!("cannot run `{line}`: {e}; ./tests/run installs what tests need"))?;
     Ok(Ran {
@@ -82,7 +86,7 @@ fn output(command: &mut Command) -> io::Result<Output> {
             Err(e) if e.kind() == io::ErrorKind::ExecutableFileBusy => {
                 sleep(Duration::from_millis(20));
             }
-            ran => return ran,
+            result => return result,
         }
     }
     command.output()
@@ -96,11 +100,15 @@ pub fn succeed(command: &mut Command) -> Result<Ran> {
 /// Path of a program, found in `PATH`.
 pub fn which(name: &str) -> Result<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path)
-        .map(|place| place.join(name))
+    let program = std::env::split_paths(&path)
+        .map(|directory| directory.join(name))
         .find(|file| file.is_file());
-    Ok(found
-        .ok_or_else(|| format!("{name} is not installed: ./tests/run installs what tests need"))?)
+    match program {
+        Some(program) => Ok(program),
+        None => {
+            Err(format!("{name} is not installed: ./tests/run installs what tests need").into())
+        }
+    }
 }
 
 /// `PATH` with one more directory in front.

@@ -11,39 +11,41 @@ pub const VARIABLE: &str = "GPUSTUB_TEST_COMPONENTS";
 /// Cargo's target directory, which contains this test.
 pub fn target_dir() -> PathBuf {
     let executable = std::env::current_exe().expect("a test knows its own path");
-    let found = executable
+    executable
         .ancestors()
-        .find(|dir| dir.join("CACHEDIR.TAG").is_file());
-    found.map_or_else(|| repository().join("target"), Path::to_owned)
+        .find(|dir| dir.join("CACHEDIR.TAG").is_file())
+        .map_or_else(|| repository().join("target"), Path::to_owned)
 }
 
 /// Path of a file or directory below the components' directory. An error says how to install it.
 pub fn component(path: &str) -> Result<PathBuf> {
     let root = std::env::var_os(VARIABLE)
         .map_or_else(|| repository().join("target/components"), PathBuf::from);
-    let found = root.join(path);
-    if found.exists() {
-        return Ok(found);
+    let path = root.join(path);
+    if path.exists() {
+        return Ok(path);
     }
-    let path = found.display();
-    Err(format!("{path} is missing: ./tests/run --all --components-only puts it in place").into())
+    Err(format!(
+        "{} is missing: ./tests/run --all --components-only puts it in place",
+        path.display()
+    )
+    .into())
 }
 
 /// Directory of a wheel's shared libraries: its only directory named `lib`.
 pub fn wheel_libraries(name: &str) -> Result<PathBuf> {
     let nvidia = component(&format!("wheels/{name}/nvidia"))?;
-    let directories =
-        std::fs::read_dir(&nvidia).map_err(|e| format!("{}: {e}", nvidia.display()))?;
-    let found: Vec<PathBuf> = directories
+    let libraries: Vec<PathBuf> = std::fs::read_dir(&nvidia)
+        .map_err(|e| format!("{}: {e}", nvidia.display()))?
         .filter_map(|directory| Some(directory.ok()?.path().join("lib")))
         .filter(|lib| lib.is_dir())
         .collect();
-    match &found[..] {
+    match &libraries[..] {
         [lib] => Ok(lib.clone()),
         _ => Err(format!(
             "{} contains {} lib directories, not 1",
             nvidia.display(),
-            found.len()
+            libraries.len()
         )
         .into()),
     }
@@ -57,15 +59,15 @@ pub fn wheel_library_dir(name: &str) -> Result<PathBuf> {
 
 /// The only file or directory in a directory.
 pub fn only_entry(directory: &Path) -> Result<PathBuf> {
-    let entries =
-        std::fs::read_dir(directory).map_err(|e| format!("{}: {e}", directory.display()))?;
-    let found = entries.collect::<Result<Vec<_>, _>>()?;
-    match &found[..] {
+    let entries = std::fs::read_dir(directory)
+        .map_err(|e| format!("{}: {e}", directory.display()))?
+        .collect::<Result<Vec<_>, _>>()?;
+    match &entries[..] {
         [entry] => Ok(entry.path()),
         _ => Err(format!(
             "{} contains {} files, not 1",
             directory.display(),
-            found.len()
+            entries.len()
         )
         .into()),
     }

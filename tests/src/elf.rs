@@ -13,16 +13,21 @@ pub fn readelf(options: &[&str], file: &Path) -> Result<String> {
 
 /// The `DT_NEEDED` libraries of an image.
 pub fn needed(file: &Path) -> Result<Vec<String>> {
-    let dynamic = readelf(&["-d"], file)?;
-    let named = dynamic.lines().filter(|line| line.contains("(NEEDED)"));
-    Ok(named.filter_map(bracketed).map(str::to_owned).collect())
+    Ok(readelf(&["-d"], file)?
+        .lines()
+        .filter(|line| line.contains("(NEEDED)"))
+        .filter_map(bracketed)
+        .map(str::to_owned)
+        .collect())
 }
 
 /// The soname of a shared library.
 pub fn soname(file: &Path) -> Result<Option<String>> {
-    let dynamic = readelf(&["-d"], file)?;
-    let named = dynamic.lines().find(|line| line.contains("(SONAME)"));
-    Ok(named.and_then(bracketed).map(str::to_owned))
+    Ok(readelf(&["-d"], file)?
+        .lines()
+        .find(|line| line.contains("(SONAME)"))
+        .and_then(bracketed)
+        .map(str::to_owned))
 }
 
 fn bracketed(line: &str) -> Option<&str> {

@@ -34,46 +34,42 @@ impl Isolated {
         self.has_proc = false;
     }
 
-    /// Copies a program or library to `place`, with the system libraries that it needs.
-    pub fn install(&self, file: &Path, place: &str) -> Result<()> {
-        self.copy(file, Path::new(place))?;
+    /// Copies a program or library to `path`, with the system libraries that it needs.
+    pub fn install(&self, file: &Path, path: &str) -> Result<()> {
+        self.copy(file, Path::new(path))?;
         for library in system_libraries(file)? {
             self.copy(&library, &library)?;
         }
         Ok(())
     }
 
-    /// Copies all shared libraries of a directory into the directory `place`, under their names.
-    pub fn install_all(&self, directory: &Path, place: &str) -> Result<()> {
+    /// Copies all shared libraries of a directory into the directory `target`, under their names.
+    pub fn install_all(&self, directory: &Path, target: &str) -> Result<()> {
         for entry in fs::read_dir(directory)? {
             let file = entry?.path();
             if file.is_file() && file.to_string_lossy().contains(".so") {
-                let name = file
-                    .file_name()
-                    .unwrap_or_default()
-                    .to_string_lossy()
-                    .into_owned();
-                self.install(&file, &format!("{place}/{name}"))?;
+                let name = file.file_name().unwrap_or_default().to_string_lossy();
+                self.install(&file, &format!("{target}/{name}"))?;
             }
         }
         Ok(())
     }
 
     /// Path on the real machine of a path on this one.
-    pub fn path(&self, place: &str) -> PathBuf {
-        self.root.path().join(place.trim_start_matches('/'))
+    pub fn path(&self, path: &str) -> PathBuf {
+        self.root.path().join(path.trim_start_matches('/'))
     }
 
-    /// Copies one file to `place`. Large files are hard-linked if the file system allows.
-    pub fn copy(&self, file: &Path, place: &Path) -> Result<()> {
-        let to = self.root.path().join(place.strip_prefix("/")?);
-        if to.exists() {
+    /// Copies one file to `path`. Large files are hard-linked if the file system allows.
+    pub fn copy(&self, file: &Path, path: &Path) -> Result<()> {
+        let copy = self.root.path().join(path.strip_prefix("/")?);
+        if copy.exists() {
             return Ok(());
         }
-        fs::create_dir_all(to.parent().unwrap_or(&to))?;
+        fs::create_dir_all(copy.parent().unwrap_or(&copy))?;
         let file = fs::canonicalize(file).map_err(|e| format!("{}: {e}", file.display()))?;
-        if fs::hard_link(&file, &to).is_err() {
-            fs::copy(&file, &to).map_err(|e| format!("{}: {e}", to.display()))?;
+        if fs::hard_link(&file, &copy).is_err() {
+            fs::copy(&file, &copy).map_err(|e| format!("{}: {e}", copy.display()))?;
         }
         Ok(())
     }
@@ -104,13 +100,12 @@ impl Isolated {
         arguments: &[&str],
         variables: &[(&str, &str)],
     ) -> Result<Ran> {
-        let mode = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode));
-        mode(self.root.path(), 0o755)?;
+        fs::set_permissions(self.root.path(), fs::Permissions::from_mode(0o755))?;
         let file = self.path(program);
         let copy = file.with_extension("copy"); // the file itself may be a link to one in use
         fs::copy(&file, &copy)?;
         fs::rename(&copy, &file)?;
-        mode(&file, 0o4755)?;
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o4755))?;
         let mut command = self.command(&["--setuid=65534", "--setgid=65534"]);
         command.arg(program).args(arguments);
         command.envs(variables.iter().copied());
@@ -136,15 +131,18 @@ impl Isolated {
 /// The loader and the system libraries that a file needs, by `ldd`. Libraries that `ldd` does not
 /// find are left out: they may be beside the file, or absent on purpose.
 pub fn system_libraries(file: &Path) -> Result<BTreeSet<PathBuf>> {
-    let listed = succeed(Command::new("ldd").arg(file))?;
+    let system_directories = ["/lib", "/lib64", "/usr/lib", "/usr/lib64"];
+    let mut libraries = BTreeSet::new();
     // `name => /path (0x…)`, and `/lib64/ld-linux-x86-64.so.2 (0x…)`.
-    let paths = listed.stdout.lines().filter_map(|line| {
+    for line in succeed(Command::new("ldd").arg(file))?.stdout.lines() {
         let path = line.split_once("=> ").map_or(line, |(_, path)| path).trim();
-        path.starts_with('/')
-            .then(|| PathBuf::from(path.split(" (").next().unwrap_or(path)))
-    });
-    let system = ["/lib", "/lib64", "/usr/lib", "/usr/lib64"];
-    Ok(paths
-        .filter(|path| system.iter().any(|directory| path.starts_with(directory)))
-        .collect())
+        let path = Path::new(path.split(" (").next().unwrap_or(path));
+        if system_directories
+            .iter()
+            .any(|directory| path.starts_with(directory))
+        {
+            libraries.insert(path.to_owned());
+        }
+    }
+    Ok(libraries)
 }

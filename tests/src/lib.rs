@@ -61,14 +61,14 @@ pub fn repository() -> PathBuf {
 
 /// All files below a directory.
 pub fn files_below(directory: &Path) -> Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
+    let mut files = Vec::new();
     for entry in std::fs::read_dir(directory)? {
         let path = entry?.path();
         if path.is_dir() {
-            found.extend(files_below(&path)?);
+            files.extend(files_below(&path)?);
         } else {
-            found.push(path);
+            files.push(path);
         }
     }
-    Ok(found)
+    Ok(files)
 }

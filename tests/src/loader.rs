@@ -14,15 +14,14 @@ pub fn needs_more(ran: &Ran) -> bool {
         ": CPU ISA level is lower than required",
         ": cannot map zero-fill pages",
     ];
-    let has_one = messages.iter().any(|message| ran.stderr.contains(message));
-    ran.status.code().is_some() && has_one
+    ran.status.code().is_some() && messages.iter().any(|message| ran.stderr.contains(message))
 }
 
 /// Whether the loader, with `LD_DEBUG=files`, has loaded an image, bound its functions, and called its code.
 /// All images of a program (`library` is `None`) are bound before the first of its libraries is called.
 pub fn is_started(ran: &Ran, library: Option<&Path>) -> bool {
-    let end = library.map(|path| path.display().to_string());
-    let end = end.unwrap_or_default();
-    let mut lines = ran.stderr.lines();
-    lines.any(|line| line.contains("calling init: ") && line.ends_with(&end))
+    let path = library.map_or(String::new(), |path| path.display().to_string());
+    ran.stderr
+        .lines()
+        .any(|line| line.contains("calling init: ") && line.ends_with(&path))
 }

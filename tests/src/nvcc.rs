@@ -77,18 +77,24 @@ impl Toolkit {
     /// Directory with `bin/nvcc`.
     pub fn root(&self) -> Result<PathBuf> {
         let compiler = component(self.compiler)?;
-        let root = compiler.parent().and_then(Path::parent);
-        Ok(root.ok_or("a compiler is in a toolkit")?.to_owned())
+        match compiler.parent().and_then(Path::parent) {
+            Some(root) => Ok(root.to_owned()),
+            None => Err("a compiler is in a toolkit".into()),
+        }
     }
 
     /// Compiles all sources, and the stubs for a program with this toolkit's headers: once per
     /// process, for all of its tests.
     pub fn compiled(&self) -> Result<Compiled> {
-        static DONE: Mutex<BTreeMap<&str, Result<(), String>>> = Mutex::new(BTreeMap::new());
+        /// Results by version.
+        static RESULTS: Mutex<BTreeMap<&str, Result<(), String>>> = Mutex::new(BTreeMap::new());
         let directory = target_dir().join(format!("startup-{}", self.version));
-        let mut done = DONE.lock().unwrap_or_else(PoisonError::into_inner);
-        let compile = || self.compile(&directory).map_err(|failure| failure.0);
-        done.entry(self.version).or_insert_with(compile).clone()?;
+        RESULTS
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .entry(self.version)
+            .or_insert_with(|| self.compile(&directory).map_err(|failure| failure.0))
+            .clone()?;
         Ok(Compiled { directory })
     }
 
@@ -205,7 +211,7 @@ pub fn hooks(dir: &Path, id: &str, flags: &[&str], library: &Path) -> Result<[Pa
     let mut cc = Command::new("cc");
     cc.args(["-c", "-O1", "-Wall", "-Wextra"]).args(flags);
     succeed(cc.arg(source).arg("-o").arg(&object))?;
-    both(dir, id, &object, library)
+    link_both(dir, id, &object, library)
 }
 
 /// The program of `device.hip`, whose host code clang compiles.
@@ -226,24 +232,24 @@ pub fn hip_program(dir: &Path, library: &Path) -> Result<[PathBuf; 2]> {
         .arg("-o")
         .arg(&object);
     succeed(&mut clang)?;
-    both(dir, "hip", &object, library)
+    link_both(dir, "hip", &object, library)
 }
 
 /// An object linked with the stubs of `id`, and with a library.
-fn both(dir: &Path, id: &str, object: &Path, library: &Path) -> Result<[PathBuf; 2]> {
+fn link_both(dir: &Path, id: &str, object: &Path, library: &Path) -> Result<[PathBuf; 2]> {
     let plan = plan_or_fail(
         &format!("schema = 1\n[stub.{id}]\nheader-version = \"none\"\n"),
         &[],
         &Machine::X86_64.target(),
     )?;
     let stubs = Stubs::write(dir, &plan, "cc", &[])?.archive()?;
-    let programs = [dir.join("stubbed"), dir.join("direct")];
-    for (program, with) in programs.iter().zip([stubs.as_path(), library]) {
+    let (stubbed, direct) = (dir.join("stubbed"), dir.join("direct"));
+    for (program, input) in [(&stubbed, stubs.as_path()), (&direct, library)] {
         let mut link = Command::new("c++");
-        link.arg(object).arg(with).args(["-pthread", "-ldl", "-o"]);
+        link.arg(object).arg(input).args(["-pthread", "-ldl", "-o"]);
         succeed(link.arg(program))?;
     }
-    Ok(programs)
+    Ok([stubbed, direct])
 }
 
 /// Path of a real runtime, by the version in its component's name.

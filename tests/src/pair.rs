@@ -11,16 +11,16 @@ use crate::nvcc::{Toolkit, With, recorder};
 use crate::scratch::scratch;
 
 /// Directory of the libraries on a machine.
-const PLACE: &str = "/libraries";
+const LIBRARIES: &str = "/libraries";
 
-const SEARCH: (&str, &str) = ("LD_LIBRARY_PATH", PLACE);
+const LIBRARY_PATH: (&str, &str) = ("LD_LIBRARY_PATH", LIBRARIES);
 
 /// A machine with these CUDA libraries only.
 pub fn machine(libraries: &[&Path]) -> Result<Isolated> {
     let machine = Isolated::new()?;
     for library in libraries {
         let name = library.file_name().unwrap_or_default().to_string_lossy();
-        machine.install(library, &format!("{PLACE}/{name}"))?;
+        machine.install(library, &format!("{LIBRARIES}/{name}"))?;
     }
     Ok(machine)
 }
@@ -33,7 +33,7 @@ pub fn major(version: &str) -> Result<u32> {
 /// Runs a program, which finds the machine's libraries and must succeed.
 pub fn run(machine: &Isolated, program: &str, variables: &[(&str, &str)]) -> Result<Ran> {
     machine
-        .run(program, &[&[SEARCH], variables].concat())?
+        .run(program, &[&[LIBRARY_PATH], variables].concat())?
         .success()
 }
 
@@ -42,38 +42,38 @@ pub fn run(machine: &Isolated, program: &str, variables: &[(&str, &str)]) -> Res
 /// Calls that a recording library printed, with each address in `image` replaced by its symbol: two
 /// programs of the same objects differ only in their addresses.
 pub fn recorded(text: &str, image: &Path) -> Result<Vec<String>> {
-    let rows = symbols("--symbols", image)?;
-    let lines = text.lines().filter_map(|line| line.strip_prefix("record "));
-    let named = |word: &str| match word.split_once("+0x") {
-        Some((_, offset)) => named(&rows, offset),
-        None => Ok(word.to_owned()),
-    };
-    lines
-        .map(|line| {
-            Ok(line
-                .split(' ')
-                .map(named)
-                .collect::<Result<Vec<_>>>()?
-                .join(" "))
-        })
-        .collect()
+    let mut rows = symbols("--symbols", image)?;
+    rows.retain(|row| row.section != "UND" && ["FUNC", "OBJECT"].contains(&&row.kind[..]));
+    let mut calls = Vec::new();
+    for line in text.lines() {
+        let Some(call) = line.strip_prefix("record ") else {
+            continue;
+        };
+        let mut words = Vec::new();
+        for word in call.split(' ') {
+            words.push(match word.split_once("+0x") {
+                Some((_, offset)) => symbolic(&rows, offset)?,
+                None => word.to_owned(),
+            });
+        }
+        calls.push(words.join(" "));
+    }
+    Ok(calls)
 }
 
 /// Symbol at an offset, and the offset within it. Objects may each have a local symbol of the same
 /// name: these are numbered by address, which is the order of linking.
-fn named(rows: &[Row], offset: &str) -> Result<String> {
-    let at = u64::from_str_radix(offset, 16)?;
-    let rows = rows
+fn symbolic(rows: &[Row], offset: &str) -> Result<String> {
+    let address = u64::from_str_radix(offset, 16)?;
+    let Row { name, value, .. } = rows
         .iter()
-        .filter(|row| row.section != "UND" && ["FUNC", "OBJECT"].contains(&&row.kind[..]));
-    let found = rows
-        .clone()
-        .find(|row| (row.value..row.value + row.size).contains(&at));
-    let Row { name, value, .. } = found.ok_or(format!("no symbol at {offset}"))?;
+        .find(|row| (row.value..row.value + row.size).contains(&address))
+        .ok_or(format!("no symbol at {offset}"))?;
     let number = rows
+        .iter()
         .filter(|row| row.name == *name && row.value < *value)
         .count();
-    Ok(format!("{name}#{number}+{}", at - value))
+    Ok(format!("{name}#{number}+{}", address - value))
 }
 
 /// Number of lines that start with a word.
@@ -142,15 +142,16 @@ impl Pair {
         let direct = self.run(&self.direct, variables)?;
         let stubbed = self.run(&self.stubbed, variables)?;
         let expected = recorded(&direct.stderr, &self.direct)?;
-        let found = recorded(&stubbed.stderr, &self.stubbed)?;
-        if found != expected || stubbed.stdout != direct.stdout {
-            let (expected, said) = (expected.join("\n"), &direct.stdout);
-            let found = found.join("\n");
-            let what =
-                format!("not as linked directly; expected:\n{expected}\n{said}\nfound:\n{found}\n");
-            return Err(stubbed.error(&what));
+        let calls = recorded(&stubbed.stderr, &self.stubbed)?;
+        if calls != expected || stubbed.stdout != direct.stdout {
+            return Err(stubbed.error(&format!(
+                "not as linked directly; expected:\n{}\n{}\nfound:\n{}\n",
+                expected.join("\n"),
+                direct.stdout,
+                calls.join("\n")
+            )));
         }
-        Ok((stubbed, found))
+        Ok((stubbed, calls))
     }
 
     /// Runs a program on a machine whose only CUDA library is this one.

@@ -1,5 +1,6 @@
 //! Cargo projects with relocatable CUDA code, and an nvcc that logs its runs.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -89,8 +90,8 @@ impl Project {
         let project = Self::bare(toolkit)?;
         seed()?.copy(&project.target())?;
         let mut copy = Command::new("cp");
-        let from = repository().join("examples/device-link/.");
-        succeed(copy.arg("-r").arg(from).arg(project.root()))?;
+        let example = repository().join("examples/device-link/.");
+        succeed(copy.arg("-r").arg(example).arg(project.root()))?;
         project.edit("Cargo.toml", "\"../../gpustub-build\"", &helper())?;
         Ok(project)
     }
@@ -110,10 +111,10 @@ impl Project {
     /// Installs the toolkit, with a compiler that logs its start and end, its directory and its
     /// arguments.
     fn install(&self, toolkit: Toolkit) -> Result<()> {
-        let (root, real) = (self.toolkit(), toolkit.root()?);
+        let (root, real_root) = (self.toolkit(), toolkit.root()?);
         fs::create_dir_all(root.join("bin"))?;
         for name in ["include", "lib"] {
-            symlink(real.join(name), root.join(name))?;
+            symlink(real_root.join(name), root.join(name))?;
         }
         let script = format!(
             "#!/bin/sh\n\
@@ -123,7 +124,7 @@ impl Project {
              echo end >>'{log}'\n\
              exit $code\n",
             log = self.log().display(),
-            nvcc = real.join("bin/nvcc").display(),
+            nvcc = real_root.join("bin/nvcc").display(),
         );
         executable(&root.join("bin/nvcc"), &script)
     }
@@ -178,12 +179,12 @@ impl Project {
             archs,
         } = library;
         let mut dependencies = String::new();
-        let (mut calls, mut declared, mut names) = (String::new(), String::new(), String::new());
-        for other in requires {
-            writeln!(dependencies, "{other} = {{ path = \"../{other}\" }}")?;
-            writeln!(declared, "__device__ int {other}_value(int);")?;
-            write!(calls, " + {other}_value(x)")?;
-            write!(names, "{other}::run() + ")?;
+        let (mut declarations, mut calls, mut runs) = (String::new(), String::new(), String::new());
+        for required in requires {
+            writeln!(dependencies, "{required} = {{ path = \"../{required}\" }}")?;
+            writeln!(declarations, "__device__ int {required}_value(int);")?;
+            write!(calls, " + {required}_value(x)")?;
+            write!(runs, "{required}::run() + ")?;
         }
         self.write(
             &format!("{name}/Cargo.toml"),
@@ -208,7 +209,7 @@ impl Project {
         self.write(
             &format!("{name}/cuda/{name}.cu"),
             &format!(
-                "{declared}__device__ int {name}_value(int x) {{ return 1{calls}; }}\n\
+                "{declarations}__device__ int {name}_value(int x) {{ return 1{calls}; }}\n\
                  __global__ void {name}_kernel(int *p) {{ *p = {name}_value(*p); }}\n\
                  extern \"C\" int {name}_run(void) {{\n    \
                  {name}_kernel<<<1, 1>>>(nullptr);\n    return cudaGetLastError();\n}}\n"
@@ -219,7 +220,7 @@ impl Project {
             &format!(
                 "//! Launches.\n\nunsafe extern \"C\" {{\n    fn {name}_run() -> i32;\n}}\n\n\
                  /// Launches its kernel and those of required libraries. Returns 0 on success.\n\
-                 pub fn run() -> i32 {{\n    {names}unsafe {{ {name}_run() }}\n}}\n"
+                 pub fn run() -> i32 {{\n    {runs}unsafe {{ {name}_run() }}\n}}\n"
             ),
         )
     }
@@ -298,27 +299,30 @@ impl Project {
 
     /// Sorted runs of nvcc since the last call of this function.
     pub fn calls(&self) -> Result<Vec<Call>> {
-        let log = self.read_log()?;
-        let begun = log.lines().filter_map(|line| line.strip_prefix("begin\t"));
-        let mut calls: Vec<_> = begun.map(call).collect();
+        let mut calls: Vec<_> = self
+            .read_log()?
+            .lines()
+            .filter_map(|line| line.strip_prefix("begin\t"))
+            .map(call)
+            .collect();
         calls.sort();
         Ok(calls)
     }
 
     /// Number of runs, and the highest number at once, since the last call of this function.
     pub fn most_at_once(&self) -> Result<(usize, usize)> {
-        let (mut all, mut running, mut most) = (0, 0, 0);
+        let (mut runs, mut running, mut max_running) = (0, 0, 0);
         for line in self.read_log()?.lines() {
             match line {
                 "end" => running -= 1,
                 _ => {
-                    all += 1;
+                    runs += 1;
                     running += 1;
-                    most = most.max(running);
+                    max_running = max_running.max(running);
                 }
             }
         }
-        Ok((all, most))
+        Ok((runs, max_running))
     }
 
     fn read_log(&self) -> Result<String> {
@@ -358,10 +362,9 @@ fn helper() -> String {
 
 /// Lock file of the repository's example, for every project.
 fn lock() -> Result<String> {
-    let path = repository().join("examples/device-link/Cargo.lock");
-    let text = fs::read_to_string(path)?;
     // Cargo removes the packages of the example itself.
-    Ok(text)
+    let path = repository().join("examples/device-link/Cargo.lock");
+    Ok(fs::read_to_string(path)?)
 }
 
 /// Writes a shell script that can be executed.
@@ -375,32 +378,32 @@ pub fn executable(path: &Path, text: &str) -> Result<()> {
 }
 
 fn call(line: &str) -> Call {
-    let (place, arguments) = line.split_once('\t').unwrap_or((line, ""));
-    let words = arguments.split(' ');
-    let has = |word: &str| words.clone().any(|other| other == word);
+    let (directory, arguments) = line.split_once('\t').unwrap_or((line, ""));
+    let directory = Path::new(directory);
+    let words: Vec<&str> = arguments.split(' ').collect();
     let is_module = ["-fatbin", "-cubin", "-ptx"]
         .iter()
-        .any(|option| has(option));
-    if has("-dlink") && is_module {
-        // …/out/gpustub/device-link/modules/<name>
-        let name = Path::new(place).file_name().unwrap_or_default();
-        return Call::Module(name.to_string_lossy().into_owned());
-    }
-    if has("-dlink") {
+        .any(|option| words.contains(option));
+    if words.contains(&"-dlink") {
+        if is_module {
+            // …/out/gpustub/device-link/modules/<name>
+            let name = directory.file_name().unwrap_or_default();
+            return Call::Module(name.to_string_lossy().into_owned());
+        }
         // …/build/<package>-<hash>/out/gpustub/device-link/link
-        let package = Path::new(place).components().rev().nth(4);
-        let name = package.map(|p| p.as_os_str().to_string_lossy().into_owned());
-        let name = name.unwrap_or_default();
+        let name = directory
+            .components()
+            .nth_back(4)
+            .map_or(Cow::Borrowed(""), |name| name.as_os_str().to_string_lossy());
         let (package, _) = name.rsplit_once('-').unwrap_or((&name, ""));
         return Call::Link(package.to_owned());
     }
-    let source = words.clone().find(|word| word.ends_with(".cu"));
-    match source.filter(|_| has("-c") || is_module) {
-        Some(source) => {
+    match words.iter().find(|word| word.ends_with(".cu")) {
+        Some(source) if words.contains(&"-c") || is_module => {
             let (_, name) = source.rsplit_once('/').unwrap_or(("", source));
             Call::Compile(name.to_owned())
         }
-        None => Call::Other(arguments.to_owned()),
+        _ => Call::Other(arguments.to_owned()),
     }
 }
 
@@ -408,18 +411,18 @@ fn call(line: &str) -> Call {
 struct Seed(PathBuf);
 
 impl Seed {
-    fn copy(&self, to: &Path) -> Result<()> {
+    fn copy(&self, target: &Path) -> Result<()> {
         let mut copy = Command::new("cp");
-        succeed(copy.arg("-a").arg("--").arg(&self.0).arg(to))?;
+        succeed(copy.arg("-a").arg("--").arg(&self.0).arg(target))?;
         Ok(())
     }
 }
 
 /// Built once per process, for all of its tests.
 fn seed() -> Result<Seed> {
-    static DONE: LazyLock<Result<PathBuf, String>> =
-        LazyLock::new(|| make_seed().map_err(|Failure(why)| why));
-    Ok(Seed(DONE.clone()?))
+    static TARGET: LazyLock<Result<PathBuf, String>> =
+        LazyLock::new(|| make_seed().map_err(|Failure(message)| message));
+    Ok(Seed(TARGET.clone()?))
 }
 
 fn make_seed() -> Result<PathBuf> {

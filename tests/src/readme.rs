@@ -19,22 +19,24 @@ pub type Shown = (String, Vec<String>);
 /// Commands in the `console` blocks of a page of this repository, with the output lines shown for
 /// each.
 pub fn commands(page: &str) -> Result<Vec<Shown>> {
-    let blocks = blocks(page)?.into_iter();
-    let blocks = blocks.filter(|block| block.kind == "console");
-    let text: String = blocks.map(|block| block.text).collect();
+    let text: String = blocks(page)?
+        .into_iter()
+        .filter(|block| block.kind == "console")
+        .map(|block| block.text)
+        .collect();
     commands_of(&text)
 }
 
 fn commands_of(text: &str) -> Result<Vec<Shown>> {
-    let mut found: Vec<Shown> = Vec::new();
+    let mut commands: Vec<Shown> = Vec::new();
     for line in text.lines() {
-        match (line.strip_prefix("$ "), found.last_mut()) {
-            (Some(command), _) => found.push((command.to_owned(), Vec::new())),
+        match (line.strip_prefix("$ "), commands.last_mut()) {
+            (Some(command), _) => commands.push((command.to_owned(), Vec::new())),
             (None, Some((_, output))) => output.push(line.to_owned()),
             (None, None) => return Err(format!("no command printed {line:?}").into()),
         }
     }
-    Ok(found)
+    Ok(commands)
 }
 
 /// A fenced block of a page.
@@ -71,10 +73,10 @@ pub fn blocks(page: &str) -> Result<Vec<Block>> {
 }
 
 /// Follows a page in a directory: writes the files that it shows, and runs its commands as [`shows`] does.
-/// Blocks of the kinds `without` are left out. Returns the number of commands.
+/// Blocks of the kinds `omitted` are left out. Returns the number of commands.
 pub fn follow(
     page: &str,
-    without: &[&str],
+    omitted: &[&str],
     directory: &Path,
     variables: &[(&str, &str)],
 ) -> Result<usize> {
@@ -85,7 +87,7 @@ pub fn follow(
             let commands = commands_of(&block.text)?;
             count += commands.len();
             run_all(&commands, &mut exports, directory, variables)?;
-        } else if !without.contains(&&*block.kind) {
+        } else if !omitted.contains(&&*block.kind) {
             let (file, appends) = block.file.ok_or("no file is named before a block")?;
             let path = directory.join(&file);
             let old = if appends {
@@ -108,10 +110,10 @@ pub fn copy_example(name: &str, links: usize, directory: &Path) -> Result<PathBu
     succeed(copy.arg(&root))?;
     // Without outputs of an earlier build in the source directory.
     let _ = fs::remove_dir_all(root.join("target"));
-    let text = fs::read_to_string(root.join("Cargo.toml"))?;
-    let here = format!("{}/", repository().display());
-    assert_eq!(text.matches("../../").count(), links);
-    fs::write(root.join("Cargo.toml"), text.replace("../../", &here))?;
+    let manifest = fs::read_to_string(root.join("Cargo.toml"))?;
+    let prefix = format!("{}/", repository().display());
+    assert_eq!(manifest.matches("../../").count(), links);
+    fs::write(root.join("Cargo.toml"), manifest.replace("../../", &prefix))?;
     let target = target_dir().join(format!("example-{name}"));
     let _ = fs::remove_dir_all(target.join("debug/build"));
     fs::create_dir_all(&target)?;
@@ -160,9 +162,9 @@ fn run_all(
         without_own_cargo(bash.current_dir(directory));
         bash.args(["-c", &format!("exec 2>&1; {exports}{line}")]);
         bash.env("PATH", &path).envs(variables.iter().copied());
-        let ran = succeed(&mut bash)?;
-        let printed: Vec<&str> = ran.stdout.lines().collect();
-        assert_eq!(&printed, expected, "{command}");
+        let output = succeed(&mut bash)?.stdout;
+        let lines: Vec<&str> = output.lines().collect();
+        assert_eq!(&lines, expected, "{command}");
         if line.starts_with("export ") {
             *exports += &format!("{line}; ");
         }

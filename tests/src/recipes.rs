@@ -62,34 +62,38 @@ pub struct Recipe {
 pub fn recipes(page: &str, heading: &str) -> Result<Vec<Recipe>> {
     let text = fs::read_to_string(repository().join(page)).map_err(|e| format!("{page}: {e}"))?;
     let level = heading.trim_end().len();
-    let mut found = Vec::new();
-    let mut fenced = false;
+    // Titles and texts; a section of a higher level has no title.
+    let mut sections = Vec::new();
+    let mut is_fenced = false;
     for line in text.lines() {
-        fenced ^= line.starts_with("```");
+        is_fenced ^= line.starts_with("```");
         let hashes = line.bytes().take_while(|byte| *byte == b'#').count();
-        if !fenced && hashes == level {
-            found.push((line[level..].trim().to_owned(), String::new()));
-        } else if !fenced && (1..level).contains(&hashes) {
-            found.push((String::new(), String::new()));
-        } else if let Some((_, body)) = found.last_mut() {
+        if !is_fenced && hashes == level {
+            sections.push((line[level..].trim().to_owned(), String::new()));
+        } else if !is_fenced && (1..level).contains(&hashes) {
+            sections.push((String::new(), String::new()));
+        } else if let Some((_, body)) = sections.last_mut() {
             *body += line;
             body.push('\n');
         }
     }
-    (found.into_iter().filter(|(title, _)| !title.is_empty()))
-        .map(|(title, body)| {
-            let lines = body
-                .lines()
-                .filter(|line| !line.is_empty() && !line.starts_with("```"));
-            let lines = lines.count();
-            let steps = steps(&body).map_err(|e| format!("{page}: {title}: {}", e.0))?;
-            Ok(Recipe {
-                title,
-                lines,
-                steps,
-            })
-        })
-        .collect()
+    let mut recipes = Vec::new();
+    for (title, body) in sections {
+        if title.is_empty() {
+            continue;
+        }
+        let lines = body
+            .lines()
+            .filter(|line| !line.is_empty() && !line.starts_with("```"))
+            .count();
+        let steps = steps(&body).map_err(|e| format!("{page}: {title}: {}", e.0))?;
+        recipes.push(Recipe {
+            title,
+            lines,
+            steps,
+        });
+    }
+    Ok(recipes)
 }
 
 fn steps(body: &str) -> Result<Vec<Step>> {
@@ -110,14 +114,17 @@ fn steps(body: &str) -> Result<Vec<Step>> {
 
 fn block(kind: &str, text: &str, sentence: &str) -> Result<Step> {
     if kind == "console" {
-        let commands = text
-            .lines()
-            .map(|line| line.strip_prefix("$ ").map(str::to_owned));
-        let commands: Option<_> = commands.collect();
-        return Ok(Step::Run(commands.ok_or("output in a block of commands")?));
+        let mut commands = Vec::new();
+        for line in text.lines() {
+            let command = line.strip_prefix("$ ");
+            commands.push(command.ok_or("output in a block of commands")?.to_owned());
+        }
+        return Ok(Step::Run(commands));
     }
-    let file = spans(sentence).rfind(|span| span.contains('.'));
-    let file = file.ok_or("no file is named before a block")?.to_owned();
+    let file = spans(sentence)
+        .rfind(|span| span.contains('.'))
+        .ok_or("no file is named before a block")?
+        .to_owned();
     if kind != "diff" {
         let text = text.to_owned();
         return Ok(if sentence.contains("Append") {
@@ -126,17 +133,16 @@ fn block(kind: &str, text: &str, sentence: &str) -> Result<Step> {
             Step::Write { file, text }
         });
     }
-    let side = |sign: char| {
-        let lines = text
-            .lines()
-            .filter_map(|line| line.strip_prefix([' ', sign]));
-        lines.map(|line| format!("{line}\n")).collect::<String>()
-    };
-    Ok(Step::Edit {
-        file,
-        old: side('-'),
-        new: side('+'),
-    })
+    let (mut old, mut new) = (String::new(), String::new());
+    for line in text.lines() {
+        if let Some(line) = line.strip_prefix([' ', '-']) {
+            old += &format!("{line}\n");
+        }
+        if let Some(line) = line.strip_prefix([' ', '+']) {
+            new += &format!("{line}\n");
+        }
+    }
+    Ok(Step::Edit { file, old, new })
 }
 
 /// Code spans of a text.
@@ -160,41 +166,50 @@ fn additions(text: &str) -> impl Iterator<Item = Step> {
 impl Recipe {
     /// Carries out all steps in a tree, with these variables.
     pub fn carry_out(&self, tree: &Path, variables: &[(&str, &Path)]) -> Result<Vec<Ran>> {
-        let mut ran = Vec::new();
+        let mut runs = Vec::new();
         for step in &self.steps {
-            let failed = |e: &dyn std::fmt::Display| format!("{}: {step:?}: {e}", self.title);
-            match step {
-                Step::Run(commands) => {
-                    let mut bash = Command::new("bash");
-                    // `-e` overlooks a failure before `&&`.
-                    let script = format!("{} || exit 1", commands.join(" || exit 1\n"));
-                    bash.current_dir(tree).args(["-euc", &script]);
-                    crate::cargo::without_own_cargo(&mut bash);
-                    bash.envs(variables.iter().copied());
-                    ran.push(succeed(&mut bash).map_err(|e| failed(&e.0))?);
+            let run = step
+                .carry_out(tree, variables)
+                .map_err(|failure| format!("{}: {step:?}: {}", self.title, failure.0))?;
+            runs.extend(run);
+        }
+        Ok(runs)
+    }
+}
+
+impl Step {
+    /// Returns the run of commands.
+    fn carry_out(&self, tree: &Path, variables: &[(&str, &Path)]) -> Result<Option<Ran>> {
+        match self {
+            Self::Run(commands) => {
+                let mut bash = Command::new("bash");
+                // `-e` overlooks a failure before `&&`.
+                let script = format!("{} || exit 1", commands.join(" || exit 1\n"));
+                bash.current_dir(tree).args(["-euc", &script]);
+                crate::cargo::without_own_cargo(&mut bash);
+                bash.envs(variables.iter().copied());
+                return Ok(Some(succeed(&mut bash)?));
+            }
+            Self::Edit { file, old, new } => {
+                let path = tree.join(file);
+                let text = fs::read_to_string(&path)?;
+                if text.matches(old).count() != 1 {
+                    return Err("the lines are not in the file once".into());
                 }
-                Step::Edit { file, old, new } => {
-                    let path = tree.join(file);
-                    let text = fs::read_to_string(&path).map_err(|e| failed(&e))?;
-                    if text.matches(old).count() != 1 {
-                        return Err(failed(&"the lines are not in the file once").into());
-                    }
-                    fs::write(&path, text.replace(old, new))?;
+                fs::write(&path, text.replace(old, new))?;
+            }
+            Self::Append { file, text } => {
+                let path = tree.join(file);
+                fs::write(&path, fs::read_to_string(&path)? + text)?;
+            }
+            Self::Write { file, text } => {
+                let path = tree.join(file);
+                if path.exists() {
+                    return Err("the file exists".into());
                 }
-                Step::Append { file, text } => {
-                    let path = tree.join(file);
-                    let old = fs::read_to_string(&path).map_err(|e| failed(&e))?;
-                    fs::write(&path, old + text)?;
-                }
-                Step::Write { file, text } => {
-                    let path = tree.join(file);
-                    if path.exists() {
-                        return Err(failed(&"the file exists").into());
-                    }
-                    fs::write(&path, text).map_err(|e| failed(&e))?;
-                }
+                fs::write(&path, text)?;
             }
         }
-        Ok(ran)
+        Ok(None)
     }
 }

@@ -168,15 +168,15 @@ impl Machine {
             Self::I686 => return Vec::new(),
             Self::Loongarch64 => {
                 // The emulator of Debian 12 lacks vector instructions, which this C library has.
-                let file = |path: &str| {
+                let [qemu, root] = [
+                    "qemu-10/usr/bin/qemu-loongarch64",
+                    "loong64/usr/loongarch64-linux-gnu",
+                ]
+                .map(|path| {
                     let path = components::component(path).unwrap_or_else(|_| path.into());
                     path.to_string_lossy().into_owned()
-                };
-                return vec![
-                    file("qemu-10/usr/bin/qemu-loongarch64"),
-                    "-L".to_owned(),
-                    file("loong64/usr/loongarch64-linux-gnu"),
-                ];
+                });
+                return vec![qemu, "-L".to_owned(), root];
             }
             Self::Powerpc64le => "ppc64le",
             _ => self.name(),
@@ -207,8 +207,8 @@ pub fn plan_of(
             .collect(),
         ..Inputs::default()
     };
-    let (plan, more) = plan(&manifest, target, &inputs);
-    diagnostics.extend(more);
+    let (plan, plan_diagnostics) = plan(&manifest, target, &inputs);
+    diagnostics.extend(plan_diagnostics);
     (plan, diagnostics)
 }
 
@@ -233,8 +233,8 @@ pub fn plan_shipped(library: &Library, header: &str, has: impl Fn(&str) -> bool)
     plan_or_fail(&manifest, &lists, &Machine::X86_64.target())
 }
 
-/// A `GpuStub.toml` for one user-defined library, `libtrap.so.1`, with `more` keys.
-pub fn trap_manifest(more: &str) -> String {
+/// A `GpuStub.toml` for one user-defined library, `libtrap.so.1`, with further keys.
+pub fn trap_manifest(keys: &str) -> String {
     format!(
         r#"
 schema = 1
@@ -243,24 +243,26 @@ load-names = {{ linux = ["libtrap.so.1"] }}
 symbols = "trap.symbols"
 search-dirs = ["$ORIGIN"]
 fallback = {{ status = 77, string = "trap is not installed" }}
-{more}
+{keys}
 "#
     )
 }
 
 /// Gives the only library of a plan this ABI table, and a version query of `trap_version`.
 pub fn with_abi_table(plan: &mut Plan, text: &str) -> Result<()> {
-    let (table, wrong) = AbiTable::parse("trap.abi", text);
-    if has_errors(&wrong) {
-        return Err(format!("{wrong:?}").into());
+    let (table, diagnostics) = AbiTable::parse("trap.abi", text);
+    if has_errors(&diagnostics) {
+        return Err(format!("{diagnostics:?}").into());
     }
     let library = &mut plan.libraries[0];
     library.library.to_mut().version_query = Some(VersionQuery {
         function: "trap_version".to_owned(),
         encoding: VersionEncoding::Cuda,
     });
-    let functions = library.functions.to_mut().iter_mut();
-    for function in functions.filter(|function| table.contains(&function.name)) {
+    for function in library.functions.to_mut() {
+        if !table.contains(&function.name) {
+            continue;
+        }
         let mut spec = library.specs[usize::from(function.spec)].clone();
         spec.abi_name = Some(function.name.clone());
         function.spec = u16::try_from(library.specs.len())?;
@@ -272,15 +274,14 @@ pub fn with_abi_table(plan: &mut Plan, text: &str) -> Result<()> {
 
 /// Symbol list of functions that return a status.
 pub fn list_of<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> String {
-    let symbols = names.into_iter().map(|name| Symbol {
-        name: name.as_ref().to_owned(),
-        returns: Some(Returns::Status),
-        ..Symbol::default()
-    });
-    let mut list = SymbolList {
-        symbols: symbols.collect(),
-        ..SymbolList::default()
-    };
+    let mut list = SymbolList::default();
+    for name in names {
+        list.symbols.push(Symbol {
+            name: name.as_ref().to_owned(),
+            returns: Some(Returns::Status),
+            ..Symbol::default()
+        });
+    }
     list.normalise();
     list.to_text()
 }
@@ -328,18 +329,18 @@ impl Stubs {
         Ok(Self { sources, tools })
     }
 
-    /// Adds the adapters in C of the library `trap`, if `from` has any, and the files that they include.
-    pub fn add_adapters(&self, from: &Path) -> Result<()> {
+    /// Adds the adapters in C of the library `trap`, if `directory` has any, and the files that they include.
+    pub fn add_adapters(&self, directory: &Path) -> Result<()> {
         for file in ["adapters_trap.c", "layouts.h"] {
-            let source = from.join(file);
+            let source = directory.join(file);
             if source.exists() {
                 fs::copy(&source, self.sources.join(file))
                     .map_err(|e| format!("{}: {e}", source.display()))?;
             }
         }
-        if from.join("adapters_trap.c").exists() {
-            let words = crate::repository().join("templates/adapters/words.h");
-            fs::copy(words, self.sources.join("adapters_words.h"))?;
+        if directory.join("adapters_trap.c").exists() {
+            let header = crate::repository().join("templates/adapters/words.h");
+            fs::copy(header, self.sources.join("adapters_words.h"))?;
         }
         Ok(())
     }

@@ -24,17 +24,17 @@ impl Tree {
         let mut git = Command::new("git");
         git.current_dir(repository()).arg("ls-files");
         git.args(["-z", "--cached", "--others", "--exclude-standard"]);
-        let listed = succeed(&mut git)?.stdout;
-        let files: BTreeSet<&str> = (listed.split_terminator('\0'))
+        let list = succeed(&mut git)?.stdout;
+        let files: BTreeSet<&str> = (list.split_terminator('\0'))
             .filter(|file| repository().join(file).is_file())
             .collect();
         remove_others(&root, &root, &files)?;
         for file in files {
-            let (from, to) = (repository().join(file), root.join(file));
-            let text = fs::read(&from)?;
-            if !fs::read(&to).is_ok_and(|old| old == text) {
-                fs::create_dir_all(to.parent().unwrap_or(&root))?;
-                fs::copy(&from, &to)?;
+            let (original, copy) = (repository().join(file), root.join(file));
+            let bytes = fs::read(&original)?;
+            if !fs::read(&copy).is_ok_and(|old| old == bytes) {
+                fs::create_dir_all(copy.parent().unwrap_or(&root))?;
+                fs::copy(&original, &copy)?;
             }
         }
         let tree = Self { root };
@@ -56,39 +56,39 @@ impl Tree {
     fn link_dependencies(&self) -> Result<()> {
         // Packages of the workspace have no source.
         let lock = fs::read_to_string(repository().join("Cargo.lock"))?;
-        let own: BTreeSet<&str> = (lock.split("[[package]]\nname = \"").skip(1))
+        let members: BTreeSet<&str> = (lock.split("[[package]]\nname = \"").skip(1))
             .filter(|package| !package.contains("\nsource = "))
             .filter_map(|package| package.split('"').next())
             .collect();
-        let (from, to) = (target_dir().join("debug"), self.target_dir().join("debug"));
+        let (original, copy) = (target_dir().join("debug"), self.target_dir().join("debug"));
         let mut hashes = BTreeSet::new();
         let (mut fingerprints, mut builds) = (Vec::new(), Vec::new());
-        for unit in names(&from.join(".fingerprint"))? {
+        for unit in names(&original.join(".fingerprint"))? {
             let Some((name, hash)) = unit.rsplit_once('-') else {
                 continue;
             };
-            if own.contains(name) {
+            if members.contains(name) {
                 continue;
             }
             hashes.insert(hash.to_owned());
-            if !to.join(".fingerprint").join(&unit).exists() {
-                fingerprints.push(from.join(".fingerprint").join(&unit));
-                builds.push(from.join("build").join(&unit));
+            if !copy.join(".fingerprint").join(&unit).exists() {
+                fingerprints.push(original.join(".fingerprint").join(&unit));
+                builds.push(original.join("build").join(&unit));
             }
         }
         builds.retain(|build| build.exists());
         // Cargo writes into fingerprints: these are copied, not linked.
-        copy(&fingerprints, &to.join(".fingerprint"), "-a")?;
-        copy(&builds, &to.join("build"), "-al")?;
-        for file in names(&from.join("deps"))? {
+        copy_into(&copy.join(".fingerprint"), &fingerprints, "-a")?;
+        copy_into(&copy.join("build"), &builds, "-al")?;
+        for file in names(&original.join("deps"))? {
             let stem = file.split('.').next().unwrap_or_default();
-            let is_other = stem
+            let is_dependency = stem
                 .rsplit_once('-')
                 .is_some_and(|(_, hash)| hashes.contains(hash));
-            let to = to.join("deps").join(&file);
-            if is_other && !to.exists() {
-                fs::create_dir_all(to.parent().unwrap_or(&to))?;
-                fs::hard_link(from.join("deps").join(&file), to)?;
+            let link = copy.join("deps").join(&file);
+            if is_dependency && !link.exists() {
+                fs::create_dir_all(link.parent().unwrap_or(&link))?;
+                fs::hard_link(original.join("deps").join(&file), link)?;
             }
         }
         Ok(())
@@ -96,17 +96,19 @@ impl Tree {
 }
 
 fn names(directory: &Path) -> Result<Vec<String>> {
-    let entries = fs::read_dir(directory).into_iter().flatten();
-    let names = entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
-    names.collect()
+    fs::read_dir(directory)
+        .into_iter()
+        .flatten()
+        .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+        .collect()
 }
 
 /// Copies directories with `cp`, which keeps the times that cargo compares.
-fn copy(from: &[PathBuf], to: &Path, option: &str) -> Result<()> {
-    fs::create_dir_all(to)?;
-    if !from.is_empty() {
+fn copy_into(target: &Path, directories: &[PathBuf], option: &str) -> Result<()> {
+    fs::create_dir_all(target)?;
+    if !directories.is_empty() {
         let mut cp = Command::new("cp");
-        succeed(cp.args([option, "-t"]).arg(to).args(from))?;
+        succeed(cp.args([option, "-t"]).arg(target).args(directories))?;
     }
     Ok(())
 }

@@ -17,12 +17,10 @@ mod relations;
 mod reviewed;
 mod table;
 
-use std::collections::BTreeSet;
-
 use crate::manifests::diff;
 use crate::recipes::{Options, root};
 use history::History;
-use recipes::{RECIPES, Recipe};
+use recipes::{AbiRecipe, RECIPES};
 
 pub use recipes::recipe;
 
@@ -44,14 +42,16 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
         recipe(id)?;
     }
     let mut same = true;
-    let wanted = |recipe: &&Recipe| only.is_empty() || only.contains(&recipe.id);
-    for recipe in RECIPES.iter().filter(wanted) {
+    for recipe in RECIPES.iter() {
+        if !only.is_empty() && !only.contains(&recipe.id) {
+            continue;
+        }
         let path = root()
             .join("manifests")
             .join(&recipe.id)
             .with_extension("abi");
-        let found = recipe.read(&components, |_| true)?;
-        let text = recipe.text(&found)?;
+        let history = recipe.read(&components, |_| true)?;
+        let text = recipe.text(&history)?;
         if check {
             let old =
                 std::fs::read_to_string(&path).map_err(|e| format!("`{}`: {e}", path.display()))?;
@@ -70,24 +70,26 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
     Ok(same)
 }
 
-impl Recipe {
+impl AbiRecipe {
     /// Contents of the file.
-    fn text(&self, found: &History) -> Result<String, String> {
+    fn text(&self, history: &History) -> Result<String, String> {
         let comments = format!("{HEAD}\nFrom {}\n", self.row.comment);
         let relations = relations::relations(&self.id)?;
-        let mut related = BTreeSet::new();
-        let text = found.table.to_text(&comments, &found.undeclared, |group| {
-            let mut lines = Vec::new();
-            for (index, relation) in relations.iter().enumerate() {
-                if let Some(line) = relation.line(group) {
-                    related.insert(index);
-                    lines.push(line);
+        let mut used = vec![false; relations.len()];
+        let text = history
+            .table
+            .to_text(&comments, &history.undeclared, |group| {
+                let mut lines = Vec::new();
+                for (relation, used) in relations.iter().zip(&mut used) {
+                    if let Some(line) = relation.line(group) {
+                        *used = true;
+                        lines.push(line);
+                    }
                 }
-            }
-            lines
-        });
-        match (0..).zip(&relations).find(|(at, _)| !related.contains(at)) {
-            Some((_, relation)) => Err(format!(
+                lines
+            });
+        match relations.iter().zip(used).find(|(_, used)| !used) {
+            Some((relation, _)) => Err(format!(
                 "adapters.toml: no group has the variants of `{}`",
                 relation.call
             )),
@@ -98,6 +100,7 @@ impl Recipe {
 
 #[cfg(test)]
 pub mod tests {
+    use std::collections::BTreeSet;
     use std::path::PathBuf;
 
     use super::*;
@@ -113,7 +116,7 @@ pub mod tests {
             .into()
     }
 
-    pub fn shipped(recipe: &Recipe) -> String {
+    pub fn shipped(recipe: &AbiRecipe) -> String {
         let path = root()
             .join("manifests")
             .join(&recipe.id)
@@ -127,10 +130,10 @@ pub mod tests {
             assert!(recipe.versions.is_sorted());
             let table = AbiTable::parse(&shipped(recipe)).unwrap();
             assert_eq!(table.headers, recipe.versions, "{}", recipe.id);
-            let mut seen = BTreeSet::new();
+            let mut names = BTreeSet::new();
             for group in &table.groups {
                 for (name, line) in &group.names {
-                    assert!(seen.insert(name), "{name} is in two groups");
+                    assert!(names.insert(name), "{name} is in two groups");
                     assert!(line.is_sorted_by(|a, b| a.0 < b.0 && a.1 != b.1), "{name}");
                     assert!(line[0].1 != AbiVariant::Missing, "{name}");
                 }
@@ -143,55 +146,61 @@ pub mod tests {
     fn shipped_abi_tables_agree_with_the_headers_at_hand() {
         let components = components();
         for recipe in RECIPES.iter() {
-            let found = recipe
+            let generated = recipe
                 .read(&components, |version| recipe.at_hand.contains(&version))
                 .unwrap()
                 .table;
             let shipped = AbiTable::parse(&shipped(recipe)).unwrap();
-            agree(&shipped, &found);
+            agree(&shipped, &generated);
         }
     }
 
-    /// Asserts that `all`, from many versions, agrees with `some`, which is from a few of them.
-    fn agree(all: &AbiTable, some: &AbiTable) {
-        let with = |table: &'_ AbiTable, name: &str| {
-            table
-                .groups
-                .iter()
-                .position(|group| group.names.contains_key(name))
-        };
-        for group in &all.groups {
-            let Some(other) = group.names.keys().find_map(|name| with(some, name)) else {
+    /// The group of a name.
+    fn group_of<'t>(table: &'t AbiTable, name: &str) -> Option<&'t Group> {
+        table
+            .groups
+            .iter()
+            .find(|group| group.names.contains_key(name))
+    }
+
+    /// Asserts that a shipped table agrees with one that is generated from a few of its versions.
+    fn agree(shipped: &AbiTable, generated: &AbiTable) {
+        for shipped_group in &shipped.groups {
+            let Some(group) = shipped_group
+                .names
+                .keys()
+                .find_map(|name| group_of(generated, name))
+            else {
                 continue;
             };
-            let other = &some.groups[other];
-            // A name that none of the few headers declares is not in `some`.
-            let known = Group {
-                names: (group.names.iter())
-                    .filter(|(name, _)| other.names.contains_key(*name))
+            // A name that none of the few headers declares is not in the generated table.
+            let common = Group {
+                names: (shipped_group.names.iter())
+                    .filter(|(name, _)| group.names.contains_key(*name))
                     .map(|(name, line)| (name.clone(), line.clone()))
                     .collect(),
-                adapters: group.adapters.clone(),
+                adapters: shipped_group.adapters.clone(),
                 ..Group::default()
             };
+            let versions = &generated.headers;
             assert_eq!(
-                known.adapted(&some.headers),
-                other.adapted(&some.headers),
+                common.adapted(versions),
+                group.adapted(versions),
                 "{:#?}",
+                shipped_group.names
+            );
+            assert_eq!(
+                common.partition(versions),
+                group.partition(versions),
+                "shipped: {:#?}\ngenerated: {:#?}",
+                shipped_group.names,
                 group.names
             );
-            assert_eq!(
-                known.partition(&some.headers),
-                other.partition(&some.headers),
-                "shipped: {:#?}\nfound: {:#?}",
-                group.names,
-                other.names
-            );
         }
-        for group in some.groups.iter().filter(|group| group.is_listed) {
+        for group in generated.groups.iter().filter(|group| group.is_listed) {
             for name in group.names.keys() {
                 assert!(
-                    with(all, name).is_some(),
+                    group_of(shipped, name).is_some(),
                     "{name} should be listed: {group:#?}"
                 );
             }
@@ -203,8 +212,8 @@ pub mod tests {
     fn heavy_shipped_abi_tables_are_those_of_all_headers() {
         let components = components();
         for recipe in RECIPES.iter() {
-            let found = recipe.read(&components, |_| true).unwrap();
-            let changes = diff::lines(&shipped(recipe), &recipe.text(&found).unwrap());
+            let history = recipe.read(&components, |_| true).unwrap();
+            let changes = diff::lines(&shipped(recipe), &recipe.text(&history).unwrap());
             assert!(
                 changes.is_empty(),
                 "`cargo xtask abi` changes {}:\n{changes}",

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use gpustub_core::symbols::Symbol;
 use serde::Deserialize;
 
 use crate::repository::repository;
@@ -30,7 +29,7 @@ const HEAD: &str = "\
 pub fn run(arguments: &[String]) -> Result<bool, String> {
     let check = match arguments {
         [] => false,
-        [one] if one == "--check" => true,
+        [option] if option == "--check" => true,
         _ => return Err("only `--check` is expected".to_owned()),
     };
     let sources: Sources = toml::from_str(include_str!("../data/c-runtime.toml"))
@@ -54,27 +53,28 @@ fn names(sources: &Sources) -> Result<Vec<String>, String> {
     let common: BTreeSet<String> = exports(&sources.other)?.into_iter().collect();
     let mut names: BTreeSet<String> = sources.also.iter().cloned().collect();
     for file in &sources.c {
-        let is_known = |name: &String| name.contains('_') || common.contains(name);
-        names.extend(exports(file)?.into_iter().filter(is_known));
+        for name in exports(file)? {
+            if name.contains('_') || common.contains(&name) {
+                names.insert(name);
+            }
+        }
     }
     for file in &sources.cxx {
         names.extend(exports(file)?);
     }
-    let is_covered = |name: &String| {
-        let mut all = sources.prefixes.iter();
-        all.any(|prefix| name.starts_with(prefix.as_str()))
-    };
-    names.retain(|name| !is_covered(name));
-    // The name of a version node.
-    names.retain(|name| !name.contains('.'));
+    let prefixes: Vec<&str> = sources.prefixes.iter().map(String::as_str).collect();
+    names.retain(|name| {
+        let is_covered = prefixes.iter().any(|prefix| name.starts_with(prefix));
+        // A version node has a name with a dot.
+        !is_covered && !name.contains('.')
+    });
     let mut lines: Vec<(&str, String)> = Vec::new();
-    lines.extend(
-        names
-            .iter()
-            .map(|name| (name.as_str(), format!("{name}\n"))),
-    );
-    let prefixes = sources.prefixes.iter();
-    lines.extend(prefixes.map(|prefix| (prefix.as_str(), format!("{prefix}*\n"))));
+    for name in &names {
+        lines.push((name, format!("{name}\n")));
+    }
+    for prefix in prefixes {
+        lines.push((prefix, format!("{prefix}*\n")));
+    }
     lines.sort_unstable();
     Ok(lines.into_iter().map(|(_, line)| line).collect())
 }
@@ -83,7 +83,10 @@ fn names(sources: &Sources) -> Result<Vec<String>, String> {
 fn exports(file: &str) -> Result<Vec<String>, String> {
     let list = gpustub_image::read_symbols_file(Path::new(file), Default::default())
         .map_err(|e| e.to_string())?;
-    let is_current = |symbol: &Symbol| !symbol.compat;
-    let symbols = list.symbols.into_iter().filter(is_current);
-    Ok(symbols.map(|symbol| symbol.name).collect())
+    Ok(list
+        .symbols
+        .into_iter()
+        .filter(|symbol| !symbol.compat)
+        .map(|symbol| symbol.name)
+        .collect())
 }

@@ -17,7 +17,7 @@ const HEAD: &str = "\
 ";
 
 /// Name of each code.
-type Names = BTreeMap<i32, String>;
+type CodeNames = BTreeMap<i32, String>;
 
 /// `cargo xtask errors`.
 pub fn run(arguments: &[String]) -> Result<bool, String> {
@@ -60,11 +60,12 @@ fn has_names(id: &str) -> Result<bool, String> {
 }
 
 /// The codes in all headers that are among the components.
-fn names(id: &str, recipe: &Recipe, components: &Path) -> Result<Names, String> {
+fn names(id: &str, recipe: &Recipe, components: &Path) -> Result<CodeNames, String> {
     let [status] = &recipe.status[..] else {
         return Err(format!("recipes.toml: `{id}` has several status types"));
     };
     let include = recipe.include.first().cloned().unwrap_or_default();
+    // Include directories and headers of each version.
     let mut versions: Vec<(_, Vec<PathBuf>, Vec<String>)> = Vec::new();
     for headers in &recipe.headers {
         if let Some(directories) = include_directories(headers, components)? {
@@ -75,20 +76,20 @@ fn names(id: &str, recipe: &Recipe, components: &Path) -> Result<Names, String> 
         for &version in &abi.versions {
             if abi.has_headers(components, version)? {
                 // Others may be C++: nccl_device.h before 2.31.
-                let main = vec![abi.row.header.clone()];
-                versions.push((version, abi.includes(components, version)?, main));
+                let main_header = vec![abi.row.header.clone()];
+                versions.push((version, abi.includes(components, version)?, main_header));
             }
         }
     }
     versions.sort();
-    let mut names = Names::new();
+    let mut names = CodeNames::new();
     let defines = recipe.defines.first().cloned().unwrap_or_default();
     for (version, directories, include) in versions {
         let source = declarations::source(&include, &defines);
-        let found = declarations::enumerators(&source, &directories, status)
+        let enumerators = declarations::enumerators(&source, &directories, status)
             .map_err(|e| format!("{id} {version}: {e}"))?;
         // In reverse, so that the first of several names remains.
-        for (name, code) in found.into_iter().rev() {
+        for (name, code) in enumerators.into_iter().rev() {
             if !counts_codes(&name) {
                 names.insert(code, name);
             }

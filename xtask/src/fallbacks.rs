@@ -10,10 +10,10 @@ pub mod declarations;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use gpustub_core::library::{Fallback, Library, Returns};
+use gpustub_core::library::{Library, Returns};
 
 use crate::recipes::{Headers, Options, Recipe, root, walk};
-use declarations::Function;
+use declarations::DeclaredFunction;
 
 /// A machine with words of 32 bits, and the C library of Debian's cross compiler for it.
 const WORDS_OF_32_BITS: &[&str] = &[
@@ -25,16 +25,16 @@ const WORDS_OF_32_BITS: &[&str] = &[
 /// `cargo xtask fallbacks`.
 pub fn run(arguments: &[String]) -> Result<bool, String> {
     let options = Options::parse("fallbacks", arguments)?;
-    let mut right = true;
+    let mut clean = true;
     for (id, recipe) in options.recipes()? {
         let report = compare(&id, &recipe, &options.components)?;
         println!("{id}: {}", report.summary);
         for problem in &report.problems {
             println!("  {problem}");
-            right = false;
+            clean = false;
         }
     }
-    Ok(right)
+    Ok(clean)
 }
 
 /// Contradictions between headers and a manifest.
@@ -48,11 +48,11 @@ pub struct Report {
 pub fn compare(id: &str, recipe: &Recipe, components: &Path) -> Result<Report, String> {
     let library = Library::builtin(id).ok_or_else(|| format!("`{id}` is not shipped"))?;
     let mut problems = Vec::new();
-    let mut declared: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    let (mut all, mut claims_made) = (true, 0);
+    let mut declared = BTreeSet::new();
+    let (mut is_complete, mut claims_compared) = (true, 0);
     for headers in &recipe.headers {
         let Some(directories) = include_directories(headers, components)? else {
-            all = false;
+            is_complete = false;
             continue;
         };
         let version = headers.version.to_string();
@@ -67,10 +67,7 @@ pub fn compare(id: &str, recipe: &Recipe, components: &Path) -> Result<Report, S
                 let Some(function) = declaration(&functions, &recipe.alike, name) else {
                     continue;
                 };
-                declared
-                    .entry(name.to_owned())
-                    .or_default()
-                    .push(version.clone());
+                declared.insert(name);
                 let fallback = library.fallbacks.get(name);
                 claims.function(name, function, fallback, 8);
                 if library.has_32_bit {
@@ -78,22 +75,24 @@ pub fn compare(id: &str, recipe: &Recipe, components: &Path) -> Result<Report, S
                     words.words(name, function, fallback);
                 }
             }
-            claims_made += claims.len() + words.len();
-            let mut wrong = claims.check(&directories, &[])?;
-            wrong.extend(words.check(&directories, WORDS_OF_32_BITS)?);
-            problems.extend(wrong.iter().map(|problem| format!("{version}: {problem}")));
+            claims_compared += claims.len() + words.len();
+            let mut version_problems = claims.check(&directories, &[])?;
+            version_problems.extend(words.check(&directories, WORDS_OF_32_BITS)?);
+            for problem in version_problems {
+                problems.push(format!("{version}: {problem}"));
+            }
         }
     }
-    if all {
+    if is_complete {
         problems.extend(undeclared(library, recipe, &declared));
     }
     problems.sort();
     problems.dedup();
     let functions = library.symbols.functions().count();
     let summary = format!(
-        "{} of {functions} functions declared, {claims_made} claims compared{}",
+        "{} of {functions} functions declared, {claims_compared} claims compared{}",
         declared.len(),
-        if all {
+        if is_complete {
             ""
         } else {
             " (some headers are missing)"
@@ -147,33 +146,39 @@ fn include_below(directory: &Path) -> Result<Vec<PathBuf>, String> {
 
 /// Declaration of a function, or of one with an equivalent name.
 fn declaration<'f>(
-    functions: &'f BTreeMap<String, Function>,
+    functions: &'f BTreeMap<String, DeclaredFunction>,
     alike: &[String],
     name: &str,
-) -> Option<&'f Function> {
+) -> Option<&'f DeclaredFunction> {
     if let Some(function) = functions.get(name) {
         return Some(function);
     }
-    let plain = |name: &str| -> Option<String> {
-        (alike.iter().find_map(|pattern| shared(pattern, name))).map(str::to_owned)
-    };
-    let wanted = plain(name).unwrap_or_else(|| name.to_owned());
-    let same = |other: &&String| plain(other).as_deref().unwrap_or(other) == wanted;
-    let other = (!alike.is_empty())
-        .then(|| functions.keys().find(same))
-        .flatten()?;
-    functions.get(other)
+    if alike.is_empty() {
+        return None;
+    }
+    let plain = plain_name(alike, name);
+    let (_, function) = functions
+        .iter()
+        .find(|(declared, _)| plain_name(alike, declared) == plain)?;
+    Some(function)
+}
+
+/// A name without the marks of the first pattern that it matches.
+fn plain_name<'n>(alike: &[String], name: &'n str) -> &'n str {
+    alike
+        .iter()
+        .find_map(|pattern| unmarked(pattern, name))
+        .unwrap_or(name)
 }
 
 /// Text that `*` matches if `name` matches `pattern`, in which `#` is a number.
-fn shared<'n>(pattern: &str, name: &'n str) -> Option<&'n str> {
-    let (before, mut after) = pattern.split_once('*')?;
-    let mut rest = name.strip_prefix(before)?;
-    while let Some(last) = after.chars().next_back() {
-        after = &after[..after.len() - last.len_utf8()];
-        let shorter = match last {
+fn unmarked<'n>(pattern: &str, name: &'n str) -> Option<&'n str> {
+    let (prefix, suffix) = pattern.split_once('*')?;
+    let mut rest = name.strip_prefix(prefix)?;
+    for mark in suffix.chars().rev() {
+        let shorter = match mark {
             '#' => rest.trim_end_matches(|c: char| c.is_ascii_digit()),
-            other => rest.strip_suffix(other).unwrap_or(rest),
+            _ => rest.strip_suffix(mark).unwrap_or(rest),
         };
         if shorter.len() == rest.len() {
             return None;
@@ -185,37 +190,34 @@ fn shared<'n>(pattern: &str, name: &'n str) -> Option<&'n str> {
 
 /// Functions without declaration must have been reviewed: they have a row of their own, or match the
 /// recipe's rule; and each pattern of the rule is needed.
-fn undeclared(
-    library: &Library,
-    recipe: &Recipe,
-    declared: &BTreeMap<String, Vec<String>>,
-) -> Vec<String> {
+fn undeclared(library: &Library, recipe: &Recipe, declared: &BTreeSet<&str>) -> Vec<String> {
     if recipe.headers.is_empty() {
         return Vec::new();
     }
-    let decided = |fallback: Option<&Fallback>| {
-        fallback.is_some_and(|fallback| fallback.returns != Returns::Status)
-    };
     let mut problems = Vec::new();
     let mut used = vec![false; recipe.undeclared.len()];
     for symbol in library.symbols.functions() {
         let name = &symbol.name[..];
-        if declared.contains_key(name) {
+        if declared.contains(name) {
             continue;
         }
         let rule = (recipe.undeclared.iter()).position(|pattern| matches(pattern, name));
+        let fallback = library.fallbacks.get(name);
         if let Some(rule) = rule {
             used[rule] = true;
-        } else if !decided(library.fallbacks.get(name)) {
+        } else if fallback.is_none_or(|fallback| fallback.returns == Returns::Status) {
             problems.push(format!(
                 "{name}: no header declares it, and neither [fallback] nor `undeclared` names it"
             ));
         }
     }
-    let idle = (recipe.undeclared.iter().zip(used)).filter(|(_, used)| !used);
-    problems.extend(idle.map(|(pattern, _)| {
-        format!("recipes.toml: `undeclared` has {pattern:?}, which no function needs")
-    }));
+    for (pattern, used) in recipe.undeclared.iter().zip(used) {
+        if !used {
+            problems.push(format!(
+                "recipes.toml: `undeclared` has {pattern:?}, which no function needs"
+            ));
+        }
+    }
     problems
 }
 
@@ -223,7 +225,7 @@ fn undeclared(
 fn matches(pattern: &str, name: &str) -> bool {
     match pattern.chars().next() {
         None => name.is_empty(),
-        Some('*') => (0..=name.len()).any(|skip| matches(&pattern[1..], &name[skip..])),
+        Some('*') => (0..=name.len()).any(|index| matches(&pattern[1..], &name[index..])),
         Some('?') => !name.is_empty() && matches(&pattern[1..], &name[1..]),
         Some(_) => {
             !name.is_empty() && pattern[..1] == name[..1] && matches(&pattern[1..], &name[1..])
@@ -237,13 +239,13 @@ mod tests {
 
     #[test]
     fn names_that_mean_one_function() {
-        assert_eq!(shared("p*", "pncclSend"), Some("ncclSend"));
+        assert_eq!(unmarked("p*", "pncclSend"), Some("ncclSend"));
         assert_eq!(
-            shared("__*_#_#", "__nvJitLinkCreate_13_10"),
+            unmarked("__*_#_#", "__nvJitLinkCreate_13_10"),
             Some("nvJitLinkCreate")
         );
-        assert_eq!(shared("__*_#_#", "nvJitLinkCreate"), None);
-        assert_eq!(shared("__*_#_#", "__nvJitLinkAPI"), None);
+        assert_eq!(unmarked("__*_#_#", "nvJitLinkCreate"), None);
+        assert_eq!(unmarked("__*_#_#", "__nvJitLinkAPI"), None);
     }
 
     #[test]

@@ -15,7 +15,7 @@ use gpustub_image::{Options as ReadOptions, read_symbols_file};
 
 use crate::fallbacks;
 use crate::recipes::{Exports, Options, Recipe, find, installed, root};
-use merge::Evidence;
+use merge::VersionSymbols;
 
 /// `cargo xtask manifests`.
 pub fn run(arguments: &[String]) -> Result<bool, String> {
@@ -56,22 +56,17 @@ fn generate(recipe: &Recipe, components: &Path) -> Result<String, String> {
 }
 
 /// Names of one version that the list accepts.
-fn evidence(recipe: &Recipe, from: &Exports, components: &Path) -> Result<Evidence, String> {
-    let library = match (
-        &from.installed,
-        &from.directory,
-        &from.file,
-        &from.declared_in,
-    ) {
+fn evidence(recipe: &Recipe, row: &Exports, components: &Path) -> Result<VersionSymbols, String> {
+    let library = match (&row.installed, &row.directory, &row.file, &row.declared_in) {
         (Some(file), None, None, None) => installed(file)?,
         (None, Some(directory), Some(file), None) => find(&components.join(directory), file)?,
         (None, None, None, Some(directory)) => {
             let mut names = fallbacks::declared_names(recipe, &components.join(directory))?;
             names.retain(|name| recipe.accepts(name));
-            return Ok(Evidence::Declared(names));
+            return Ok(VersionSymbols::Declared(names));
         }
         _ => {
-            let version = from.version;
+            let version = row.version;
             return Err(format!(
                 "recipes.toml: {version}: `in` and `file`, `installed` or `declared-in`"
             ));
@@ -82,12 +77,11 @@ fn evidence(recipe: &Recipe, from: &Exports, components: &Path) -> Result<Eviden
         .symbols
         .retain(|symbol| recipe.accepts(&symbol.name));
     if recipe.without_versions {
-        exports
-            .symbols
-            .iter_mut()
-            .for_each(|symbol| symbol.version = None);
+        for symbol in &mut exports.symbols {
+            symbol.version = None;
+        }
     }
-    Ok(Evidence::Exports(exports))
+    Ok(VersionSymbols::Exports(exports))
 }
 
 /// Reads the exports of a library.
@@ -110,9 +104,9 @@ mod tests {
         reason = "the test says where the packages are"
     )]
     fn components() -> std::path::PathBuf {
-        let directory = std::env::var_os("GPUSTUB_TEST_COMPONENTS")
-            .expect("GPUSTUB_TEST_COMPONENTS names the directory of unpacked packages");
-        directory.into()
+        std::env::var_os("GPUSTUB_TEST_COMPONENTS")
+            .expect("GPUSTUB_TEST_COMPONENTS names the directory of unpacked packages")
+            .into()
     }
 
     /// Differences between a shipped list and one version of the library: enough to find a wrong list
@@ -120,29 +114,36 @@ mod tests {
     fn differences(
         recipe: &Recipe,
         shipped: &SymbolList,
-        from: &Exports,
+        row: &Exports,
         components: &Path,
     ) -> Result<Option<Vec<String>>, String> {
-        let is_missing = |directory: &String| !components.join(directory).is_dir();
-        if from.declared_in.is_some() || from.directory.as_ref().is_some_and(is_missing) {
+        let directory = row.directory.as_ref().map(|path| components.join(path));
+        if row.declared_in.is_some() || directory.is_some_and(|path| !path.is_dir()) {
             return Ok(None);
         }
-        let Evidence::Exports(exports) = evidence(recipe, from, components)? else {
+        let VersionSymbols::Exports(exports) = evidence(recipe, row, components)? else {
             return Ok(None);
         };
-        let real = merge::merge(vec![(from.version, Evidence::Exports(exports))]);
-        let names = |list: &SymbolList, version: Version| -> BTreeSet<String> {
-            let has = |present: &[(Version, Version)]| {
-                present.is_empty() || present.iter().any(|(a, b)| (*a..=*b).contains(&version))
-            };
-            (list.functions().filter(|symbol| has(&symbol.releases)))
-                .map(|symbol| symbol.name.clone())
-                .collect()
-        };
-        let (real, listed) = (names(&real, from.version), names(shipped, from.version));
-        let gone = listed.difference(&real).map(|name| format!("-{name}"));
-        let new = real.difference(&listed).map(|name| format!("+{name}"));
-        Ok(Some(gone.chain(new).collect()))
+        let real = merge::merge(vec![(row.version, VersionSymbols::Exports(exports))]);
+        let (real, listed) = (names_in(&real, row.version), names_in(shipped, row.version));
+        let removed = listed.difference(&real).map(|name| format!("-{name}"));
+        let added = real.difference(&listed).map(|name| format!("+{name}"));
+        Ok(Some(removed.chain(added).collect()))
+    }
+
+    /// Functions that a list has in a version.
+    fn names_in(list: &SymbolList, version: Version) -> BTreeSet<String> {
+        let mut names = BTreeSet::new();
+        for symbol in list.functions() {
+            let is_present = symbol
+                .releases
+                .iter()
+                .any(|(first, last)| (*first..=*last).contains(&version));
+            if is_present || symbol.releases.is_empty() {
+                names.insert(symbol.name.clone());
+            }
+        }
+        names
     }
 
     /// Libraries all of whose packages are ones that only `tests/run --all` unpacks.

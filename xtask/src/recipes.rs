@@ -71,14 +71,13 @@ pub fn read() -> Result<BTreeMap<String, Recipe>, String> {
     let mut recipes: BTreeMap<String, Recipe> = toml::from_str(include_str!("../recipes.toml"))
         .map_err(|e| format!("recipes.toml: {e}"))?;
     for (id, recipe) in &mut recipes {
-        if let Some(known) = gpustub_cdecl::Headers::for_library(id) {
-            let default = |own: &mut Vec<Vec<String>>, known: &[Vec<String>]| {
-                if own.is_empty() {
-                    *own = known.to_vec();
-                }
-            };
-            default(&mut recipe.include, &known.include);
-            default(&mut recipe.defines, &known.defines);
+        if let Some(headers) = gpustub_cdecl::Headers::for_library(id) {
+            if recipe.include.is_empty() {
+                recipe.include.clone_from(&headers.include);
+            }
+            if recipe.defines.is_empty() {
+                recipe.defines.clone_from(&headers.defines);
+            }
         }
     }
     Ok(recipes)
@@ -119,7 +118,7 @@ impl Options {
                         .into();
                 }
                 id if !id.starts_with('-') => options.only.push(id.to_owned()),
-                other => return Err(format!("`{task}` does not know `{other}`")),
+                unknown => return Err(format!("`{task}` does not know `{unknown}`")),
             }
         }
         Ok(options)
@@ -127,7 +126,7 @@ impl Options {
 
     /// Whether a library was requested.
     pub fn wants(&self, id: &str) -> bool {
-        self.only.is_empty() || self.only.iter().any(|one| one == id)
+        self.only.is_empty() || self.only.iter().any(|requested| requested == id)
     }
 
     /// The requested recipes.
@@ -136,11 +135,13 @@ impl Options {
         if self.only.is_empty() {
             return Ok(recipes.into_iter().collect());
         }
-        let take = |id: &String| {
-            let recipe = recipes.remove(id).map(|recipe| (id.clone(), recipe));
-            recipe.ok_or_else(|| format!("recipes.toml has no `{id}`"))
-        };
-        self.only.iter().map(take).collect()
+        let mut requested = Vec::new();
+        for id in &self.only {
+            let recipe = recipes.remove(id);
+            let recipe = recipe.ok_or_else(|| format!("recipes.toml has no `{id}`"))?;
+            requested.push((id.clone(), recipe));
+        }
+        Ok(requested)
     }
 }
 
@@ -149,10 +150,10 @@ pub fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
 }
 
-/// All wanted files and directories below `directory`, sorted by path.
-pub fn walk(directory: &Path, wanted: impl Fn(&Path) -> bool) -> Result<Vec<PathBuf>, String> {
+/// The files and directories below `directory` that `accepts` returns true for, sorted by path.
+pub fn walk(directory: &Path, accepts: impl Fn(&Path) -> bool) -> Result<Vec<PathBuf>, String> {
     let mut directories = vec![directory.to_owned()];
-    let mut found = Vec::new();
+    let mut paths = Vec::new();
     while let Some(directory) = directories.pop() {
         let entries = std::fs::read_dir(&directory).map_err(|e| {
             format!(
@@ -167,25 +168,27 @@ pub fn walk(directory: &Path, wanted: impl Fn(&Path) -> bool) -> Result<Vec<Path
             if path.is_dir() && !path.is_symlink() {
                 directories.push(path.clone());
             }
-            if wanted(&path) {
-                found.push(path);
+            if accepts(&path) {
+                paths.push(path);
             }
         }
     }
-    found.sort();
-    Ok(found)
+    paths.sort();
+    Ok(paths)
 }
 
 /// The first file, by path, whose name starts with `prefix`, below `directory`.
 pub fn find(directory: &Path, prefix: &str) -> Result<PathBuf, String> {
-    let named = |path: &Path| {
+    let files = walk(directory, |path| {
         !path.is_dir()
             && path
                 .file_name()
                 .is_some_and(|name| name.to_string_lossy().starts_with(prefix))
-    };
-    let first = walk(directory, named)?.into_iter().next();
-    first.ok_or_else(|| format!("no `{prefix}…` below `{}`", directory.display()))
+    })?;
+    match files.into_iter().next() {
+        Some(file) => Ok(file),
+        None => Err(format!("no `{prefix}…` below `{}`", directory.display())),
+    }
 }
 
 /// Path at which the C compiler finds a library.
@@ -213,8 +216,9 @@ mod tests {
         let ids: Vec<_> = recipes.keys().map(String::as_str).collect();
         let shipped: Vec<_> = gpustub_core::library::Library::builtin_ids().collect();
         assert_eq!(ids, shipped);
-        let known = gpustub_cdecl::Headers::all().keys();
-        assert!(known.into_iter().all(|id| recipes.contains_key(id)));
+        for id in gpustub_cdecl::Headers::all().keys() {
+            assert!(recipes.contains_key(id), "{id}");
+        }
         for (id, recipe) in &recipes {
             let sorted = recipe.exports.is_sorted_by(|a, b| a.version < b.version);
             assert!(sorted, "{id}");

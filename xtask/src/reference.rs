@@ -15,7 +15,7 @@ const SCHEMA: &str = "gpustub.schema.json";
 pub fn run(arguments: &[String]) -> Result<bool, String> {
     let check = match arguments {
         [] => false,
-        [one] if one == "--check" => true,
+        [option] if option == "--check" => true,
         _ => return Err("only `--check` is expected".to_owned()),
     };
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
@@ -40,10 +40,11 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
 
 /// Output of `cargo gpustub schema`.
 fn schema() -> Result<String, String> {
-    let mut command = Command::new("cargo");
-    command.args(["run", "--quiet", "--package", "cargo-gpustub", "--"]);
-    let output = command.arg("schema").output();
-    let output = output.map_err(|e| format!("could not run cargo: {e}"))?;
+    let output = Command::new("cargo")
+        .args(["run", "--quiet", "--package", "cargo-gpustub", "--"])
+        .arg("schema")
+        .output()
+        .map_err(|e| format!("could not run cargo: {e}"))?;
     if !output.status.success() {
         return Err(String::from_utf8_lossy(&output.stderr).into_owned());
     }

@@ -14,6 +14,7 @@
 mod closure;
 mod compile;
 mod context;
+mod describe;
 mod directories;
 mod disabled;
 mod exports;

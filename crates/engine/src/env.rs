@@ -27,20 +27,20 @@ use crate::error::Error;
 #[derive(Debug, Clone, Default)]
 pub struct Env {
     /// `None`: the environment of the process.
-    given: Option<ByName<OsString>>,
-    asked: RefCell<ByName<()>>,
+    variables: Option<ByName<OsString>>,
+    names_read: RefCell<ByName<()>>,
 }
 
 /// Creates an environment with just these variables.
 impl<K: Into<String>, V: Into<OsString>> FromIterator<(K, V)> for Env {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(variables: I) -> Self {
-        let given = variables
+        let variables = variables
             .into_iter()
             .map(|(k, v)| (k.into(), v.into()))
             .collect();
         Self {
-            given: Some(given),
-            asked: RefCell::default(),
+            variables: Some(variables),
+            names_read: RefCell::default(),
         }
     }
 }
@@ -64,8 +64,8 @@ impl Env {
         reason = "the one place that may read the environment"
     )]
     pub(crate) fn peek(&self, name: &str) -> Option<OsString> {
-        match &self.given {
-            Some(given) => given.get(name).cloned(),
+        match &self.variables {
+            Some(variables) => variables.get(name).cloned(),
             None => std::env::var_os(name),
         }
     }
@@ -78,27 +78,31 @@ impl Env {
         reason = "the one place that may read the environment"
     )]
     pub(crate) fn dependency_metadata(&self, key: &str) -> ByName<OsString> {
-        let end = format!("_{key}");
-        let mut found = ByName::new();
-        let mut take = |name: &str, value: &OsString| {
-            if name.starts_with("DEP_") && name.ends_with(&end) {
-                found.insert(name, value.clone());
+        let suffix = format!("_{key}");
+        let mut metadata = ByName::new();
+        let mut add = |name: &str, value: &OsString| {
+            if name.starts_with("DEP_") && name.ends_with(&suffix) {
+                metadata.insert(name, value.clone());
             }
         };
-        match &self.given {
-            Some(given) => given.iter().for_each(|(name, value)| take(name, value)),
+        match &self.variables {
+            Some(variables) => {
+                for (name, value) in variables {
+                    add(name, value);
+                }
+            }
             None => {
                 for (name, value) in std::env::vars_os() {
-                    take(&name.to_string_lossy(), &value);
+                    add(&name.to_string_lossy(), &value);
                 }
             }
         }
-        found
+        metadata
     }
 
     /// Records a variable that another library reads for this crate.
     pub fn rerun_if_env_changed(&self, name: &str) {
-        self.asked.borrow_mut().insert(name, ());
+        self.names_read.borrow_mut().insert(name, ());
     }
 
     /// A variable that cargo always sets, as text.
@@ -114,18 +118,20 @@ impl Env {
 
     /// The target that cargo builds for.
     pub(crate) fn target(&self) -> Result<Target, Error> {
-        let text = |name| {
-            self.get(name)
-                .and_then(|v| v.into_string().ok())
-                .unwrap_or_default()
-        };
+        let features = self.text_or_empty("CARGO_CFG_TARGET_FEATURE");
         Ok(Target {
             triple: self.cargo_text("TARGET")?,
             arch: self.cargo_text("CARGO_CFG_TARGET_ARCH")?,
             os: self.cargo_text("CARGO_CFG_TARGET_OS")?,
-            env: text("CARGO_CFG_TARGET_ENV"), // empty on FreeBSD
-            crt_static: self.links_libc_statically(&text("CARGO_CFG_TARGET_FEATURE"))?,
+            env: self.text_or_empty("CARGO_CFG_TARGET_ENV"), // empty on FreeBSD
+            crt_static: self.links_libc_statically(&features)?,
         })
+    }
+
+    fn text_or_empty(&self, name: &str) -> String {
+        self.get(name)
+            .and_then(|value| value.into_string().ok())
+            .unwrap_or_default()
     }
 
     /// Whether libc is linked statically. Cargo reports the feature where flags request it, but not the default of
@@ -139,10 +145,14 @@ impl Env {
         let Some(rustc) = self.get("RUSTC").filter(|_| is_musl) else {
             return Ok(false);
         };
-        let flags = self.get("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
-        let flags = flags.to_string_lossy();
+        let rustflags = self.get("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
         let output = Command::new(&rustc)
-            .args(flags.split('\x1f').filter(|flag| !flag.is_empty()))
+            .args(
+                rustflags
+                    .to_string_lossy()
+                    .split('\x1f')
+                    .filter(|flag| !flag.is_empty()),
+            )
             .args(["--print=cfg", "--target", &self.cargo_text("TARGET")?])
             .output()
             .map_err(|e| Error::io("run", Path::new(&rustc), &e))?;
@@ -163,28 +173,29 @@ impl Env {
     /// a change of them is another build, and the line would compare the user's variable of that
     /// name instead.
     pub(crate) fn rerun_lines(&self) -> Vec<Directive> {
-        let by_cargo = |name: &str| {
-            name.starts_with("CARGO_")
-                || matches!(
-                    name,
-                    "OUT_DIR"
-                        | "TARGET"
-                        | "HOST"
-                        | "OPT_LEVEL"
-                        | "DEBUG"
-                        | "NUM_JOBS"
-                        | "RUSTC"
-                        | "RUSTC_WRAPPER"
-                )
-        };
         let mut lines = Vec::new();
-        for (name, ()) in self.asked.borrow().iter() {
-            if !by_cargo(name) {
+        for (name, ()) in self.names_read.borrow().iter() {
+            if !is_set_by_cargo(name) {
                 lines.push(Directive::RerunIfEnvChanged(name.clone()));
             }
         }
         lines
     }
+}
+
+fn is_set_by_cargo(name: &str) -> bool {
+    name.starts_with("CARGO_")
+        || matches!(
+            name,
+            "OUT_DIR"
+                | "TARGET"
+                | "HOST"
+                | "OPT_LEVEL"
+                | "DEBUG"
+                | "NUM_JOBS"
+                | "RUSTC"
+                | "RUSTC_WRAPPER"
+        )
 }
 
 #[cfg(test)]

@@ -94,77 +94,79 @@ impl Error {
     /// Adds the output of a tool. A long text is truncated to start near its first error: a hundred
     /// warnings may precede it.
     pub(crate) fn output(mut self, output: &[u8]) -> Self {
-        const LINES: usize = 40;
+        const MAX_LINES: usize = 40;
         // Compilers print the chain of includes before the error.
-        const BEFORE: usize = 5;
+        const LINES_BEFORE_ERROR: usize = 5;
         let text = String::from_utf8_lossy(output);
         let lines: Vec<_> = text.lines().collect();
-        let is_error = |line: &&str| line.contains("error") || line.contains("fatal");
-        let first = match lines.iter().position(is_error) {
-            Some(at) if lines.len() > LINES => at.saturating_sub(BEFORE),
+        let first_error = lines
+            .iter()
+            .position(|line| line.contains("error") || line.contains("fatal"));
+        let start = match first_error {
+            Some(index) if lines.len() > MAX_LINES => index.saturating_sub(LINES_BEFORE_ERROR),
             _ => 0,
         };
-        if first > 0 {
-            self.message += &format!("\n  | … {first} lines");
+        if start > 0 {
+            self.message += &format!("\n  | … {start} lines");
         }
-        let shown = &lines[first..];
-        for line in shown.iter().take(LINES) {
+        let lines = &lines[start..];
+        for line in lines.iter().take(MAX_LINES) {
             self.message += &format!("\n  | {line}");
         }
-        if shown.len() > LINES {
-            self.message += &format!("\n  | … and {} more lines", shown.len() - LINES);
+        if lines.len() > MAX_LINES {
+            self.message += &format!("\n  | … and {} more lines", lines.len() - MAX_LINES);
         }
         self
     }
 
     /// A file or directory that could not be read or written.
-    pub(crate) fn io(doing: &str, path: &Path, error: &std::io::Error) -> Self {
-        let failed = Self::new(
-            &IO_ERROR,
-            format!("cannot {doing} {}: {error}", path.display()),
-        );
-        // Windows shells write UTF-16 when output is redirected.
-        match error.kind() {
-            std::io::ErrorKind::InvalidData => failed.help("save the file as UTF-8"),
-            _ => failed,
+    pub(crate) fn io(action: &str, path: &Path, error: &std::io::Error) -> Self {
+        let message = format!("cannot {action} {}: {error}", path.display());
+        let is_encoding = error.kind() == std::io::ErrorKind::InvalidData;
+        let error = Self::new(&IO_ERROR, message);
+        if is_encoding {
+            // Windows shells write UTF-16 when output is redirected.
+            error.help("save the file as UTF-8")
+        } else {
+            error
         }
     }
 
     /// All errors among diagnostics. `texts` are the files with their locations.
-    pub(crate) fn from_diagnostics(found: &[Diagnostic], texts: &ByName<String>) -> Self {
-        let mut all = Self {
+    pub(crate) fn from_diagnostics(diagnostics: &[Diagnostic], texts: &ByName<String>) -> Self {
+        let mut error = Self {
             code: None,
             location: None,
             message: String::new(),
         };
-        for error in found.iter().filter(|d| d.level == Level::Error) {
-            let location = location(error, texts);
-            if all.code.is_none() {
-                all.code = Some(error.code);
-                all.location = location.clone();
+        for diagnostic in diagnostics.iter().filter(|d| d.level == Level::Error) {
+            let location = location(diagnostic, texts);
+            if error.code.is_none() {
+                error.code = Some(diagnostic.code);
+                error.location = location.clone();
             } else {
-                all.message.push('\n');
+                error.message.push('\n');
             }
-            all.message += &located(error, location.as_ref());
+            error.message += &located(diagnostic, location.as_ref());
         }
-        all
+        error
     }
 }
 
 /// A diagnostic whose file's text is unknown.
 impl From<Diagnostic> for Error {
-    fn from(found: Diagnostic) -> Self {
+    fn from(diagnostic: Diagnostic) -> Self {
         Self {
-            code: Some(found.code),
+            code: Some(diagnostic.code),
             location: None,
-            message: located(&found, None),
+            message: located(&diagnostic, None),
         }
     }
 }
 
 impl From<Box<Diagnostic>> for Error {
-    fn from(found: Box<Diagnostic>) -> Self {
-        (*found).into()
+    fn from(diagnostic: Box<Diagnostic>) -> Self {
+        (*diagnostic).into()
     }
 }
 
@@ -224,9 +226,9 @@ fn located(diagnostic: &Diagnostic, location: Option<&Location>) -> String {
 }
 
 /// Warnings among diagnostics as directives, one line each: cargo splits at line breaks.
-pub(crate) fn warnings(found: &[Diagnostic], texts: &ByName<String>) -> Vec<Directive> {
+pub(crate) fn warnings(diagnostics: &[Diagnostic], texts: &ByName<String>) -> Vec<Directive> {
     let mut lines = Vec::new();
-    for warning in found.iter().filter(|one| one.level == Level::Warning) {
+    for warning in diagnostics.iter().filter(|d| d.level == Level::Warning) {
         let text = located(warning, location(warning, texts).as_ref());
         for line in text.lines() {
             lines.push(Directive::Warning(line.to_owned()));
@@ -244,11 +246,11 @@ mod tests {
     fn diagnostics_keep_code_and_location() {
         let text = "schema = 1\n[stub.cudart]\nmajor = 12\n";
         let start = text.find("major").unwrap();
-        let found = Diagnostic::error(&UNKNOWN_KEY, "unknown key `major`")
+        let diagnostic = Diagnostic::error(&UNKNOWN_KEY, "unknown key `major`")
             .with_origin("GpuStub.toml", start..start + 5)
             .help("did you mean `majors`?");
         let texts = ByName::from_iter([("GpuStub.toml".to_owned(), text.to_owned())]);
-        let error = Error::from_diagnostics(&[found], &texts);
+        let error = Error::from_diagnostics(&[diagnostic], &texts);
         assert_eq!(
             error.to_string(),
             "GpuStub.toml:3:1: error[unknown-key]: unknown key `major`\n  help: did you mean `majors`?"

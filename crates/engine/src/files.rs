@@ -33,17 +33,19 @@ pub(crate) fn write_if_changed(path: &Path, bytes: &[u8]) -> Result<(), Error> {
 /// written again.
 #[cfg(all(feature = "device-link", unix))]
 pub(crate) fn link(to: &Path, link: &Path) -> Result<(), Error> {
+    use std::os::unix::fs::symlink;
+
     if fs::read_link(link).is_ok_and(|old| old == to) {
         return Ok(());
     }
     let new = sibling(link);
-    let made = match std::os::unix::fs::symlink(to, &new) {
+    match symlink(to, &new) {
         Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {
-            fs::remove_file(&new).and_then(|()| std::os::unix::fs::symlink(to, &new))
+            fs::remove_file(&new).and_then(|()| symlink(to, &new))
         }
-        other => other,
-    };
-    made.map_err(|e| Error::io("write", &new, &e))?;
+        result => result,
+    }
+    .map_err(|e| Error::io("write", &new, &e))?;
     rename(&new, link)
 }
 
@@ -80,25 +82,25 @@ pub(crate) fn matching(
     refuse: &dyn Fn(&str) -> Diagnostic,
 ) -> Result<Vec<PathBuf>, Box<Diagnostic>> {
     // `glob` accepts text only.
-    let escaped = glob::Pattern::escape(&text(root)?);
-    let whole = if Path::new(pattern).is_absolute() {
+    let escaped_root = glob::Pattern::escape(&text(root)?);
+    let pattern = if Path::new(pattern).is_absolute() {
         pattern.to_owned()
     } else {
-        format!("{escaped}/{pattern}")
+        format!("{escaped_root}/{pattern}")
     };
-    let paths = glob::glob(&whole).map_err(|e| refuse(&format!("is not a pattern: {e}")))?;
-    let mut found = Vec::new();
+    let paths = glob::glob(&pattern).map_err(|e| refuse(&format!("is not a pattern: {e}")))?;
+    let mut files = Vec::new();
     for path in paths {
         let path = path.map_err(|e| unread(e.path(), e.error()))?;
         // A dangling link is kept: opening it reports the error.
         if fs::metadata(&path).map_or(true, |metadata| metadata.is_file()) {
-            found.push(path);
+            files.push(path);
         }
     }
-    if found.is_empty() {
+    if files.is_empty() {
         Err(refuse("matches no file").into())
     } else {
-        Ok(found)
+        Ok(files)
     }
 }
 
@@ -110,8 +112,8 @@ pub(crate) fn pattern_help(root: &Path) -> String {
 }
 
 #[cfg(any(feature = "archive", feature = "device-link"))]
-pub(crate) fn unread(path: &Path, why: &std::io::Error) -> Diagnostic {
-    let message = format!("cannot read {}: {why}", path.display());
+pub(crate) fn unread(path: &Path, error: &std::io::Error) -> Diagnostic {
+    let message = format!("cannot read {}: {error}", path.display());
     Diagnostic::error(&IO_ERROR, message)
 }
 
@@ -163,15 +165,15 @@ pub(crate) fn remove(path: &Path) -> Result<(), Error> {
 
 /// Removes the files in `dir` that do not have one of these names.
 pub(crate) fn remove_others(dir: &Path, keep: &[String]) -> Result<(), Error> {
-    let failed = |e| Error::io("clear", dir, &e);
-    for entry in fs::read_dir(dir).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        if !entry
-            .file_name()
-            .to_str()
-            .is_some_and(|name| keep.iter().any(|kept| kept == name))
-        {
-            fs::remove_file(entry.path()).map_err(failed)?;
+    remove_unlisted(dir, keep).map_err(|e| Error::io("clear", dir, &e))
+}
+
+fn remove_unlisted(dir: &Path, keep: &[String]) -> std::io::Result<()> {
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if keep.iter().all(|kept| name != kept.as_str()) {
+            fs::remove_file(entry.path())?;
         }
     }
     Ok(())

@@ -17,8 +17,10 @@ const FIRST_LINE: &str = "gpustub-fingerprint 1\n";
 
 /// The command in one line, as fingerprints record it.
 pub(crate) fn command_line(command: &Command) -> String {
-    let words = std::iter::once(command.get_program()).chain(command.get_args());
-    let words: Vec<_> = words.map(|word| format!("{word:?}")).collect();
+    let words: Vec<_> = std::iter::once(command.get_program())
+        .chain(command.get_args())
+        .map(|word| format!("{word:?}"))
+        .collect();
     join(&words, " ")
 }
 
@@ -29,8 +31,8 @@ pub(crate) fn fresh(output: &Path, command: &str) -> Option<Vec<PathBuf>> {
     }
     let old = fs::read_to_string(file_for(output)).ok()?;
     let rest = old.strip_prefix(FIRST_LINE)?;
-    let (made_by, inputs) = rest.split_once('\n')?;
-    if made_by != command {
+    let (recorded_command, inputs) = rest.split_once('\n')?;
+    if recorded_command != command {
         return None;
     }
     let mut files = Vec::new();
@@ -52,9 +54,14 @@ pub(crate) fn record(
     inputs: &[PathBuf],
     started: Started,
 ) -> Result<(), Error> {
-    let is_older = |path: &PathBuf| modified(path).is_some_and(|time| time < started.0);
-    match Inputs::read(inputs) {
-        Inputs(Some(lines)) if inputs.iter().all(is_older) => write(output, command, &lines),
+    match InputStates::read(inputs) {
+        InputStates(Some(lines))
+            if inputs
+                .iter()
+                .all(|path| modified(path).is_some_and(|time| time < started.0)) =>
+        {
+            write(output, command, &lines)
+        }
         _ => invalidate(output),
     }
 }
@@ -65,10 +72,10 @@ pub(crate) fn record_known(
     output: &Path,
     command: &str,
     inputs: &[PathBuf],
-    before: &Inputs,
+    before: &InputStates,
 ) -> Result<(), Error> {
-    match (before, Inputs::read(inputs)) {
-        (Inputs(Some(lines)), now) if *before == now => write(output, command, lines),
+    match (before, InputStates::read(inputs)) {
+        (InputStates(Some(lines)), after) if *before == after => write(output, command, lines),
         _ => invalidate(output),
     }
 }
@@ -83,9 +90,9 @@ fn write(output: &Path, command: &str, lines: &[String]) -> Result<(), Error> {
 
 /// State of files at one time, as lines of a fingerprint; `None` if a file has no state.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Inputs(Option<Vec<String>>);
+pub(crate) struct InputStates(Option<Vec<String>>);
 
-impl Inputs {
+impl InputStates {
     pub(crate) fn read(paths: &[PathBuf]) -> Self {
         Self(paths.iter().map(|path| state(path)).collect())
     }
@@ -137,34 +144,34 @@ pub(crate) fn read_dependencies(text: &str) -> Vec<PathBuf> {
     let Some((_, names)) = text.split_once(": ") else {
         return Vec::new();
     };
-    let mut found = Vec::new();
+    let mut paths = Vec::new();
     let mut word = String::new();
-    let mut letters = names.chars().peekable();
-    while let Some(letter) = letters.next() {
-        match (letter, letters.peek()) {
+    let mut characters = names.chars().peekable();
+    while let Some(character) = characters.next() {
+        match (character, characters.peek()) {
             ('\\', Some('\n')) => {}
             ('\\', Some(&escaped @ (' ' | '#' | '\\'))) => {
-                letters.next();
+                characters.next();
                 word.push(escaped);
             }
             ('$', Some('$')) => {
-                letters.next();
+                characters.next();
                 word.push('$');
             }
             (' ' | '\n' | '\r' | '\t', _) => {
                 if !word.is_empty() {
-                    found.push(PathBuf::from(std::mem::take(&mut word)));
+                    paths.push(PathBuf::from(std::mem::take(&mut word)));
                 }
             }
-            (other, _) => word.push(other),
+            _ => word.push(character),
         }
     }
     if !word.is_empty() {
-        found.push(word.into());
+        paths.push(word.into());
     }
-    found.sort();
-    found.dedup();
-    found
+    paths.sort();
+    paths.dedup();
+    paths
 }
 
 #[cfg(test)]
@@ -233,14 +240,14 @@ mod tests {
         fs::write(&object, "1").unwrap();
         fs::write(&output, "").unwrap();
         // Both were made in one tick of the clock, in either order.
-        let before = Inputs::read(&inputs);
+        let before = InputStates::read(&inputs);
         record_known(&output, "ar", &inputs, &before).unwrap();
         assert!(fresh(&output, "ar").is_some());
         set_time(&object, 1000);
         record_known(&output, "ar", &inputs, &before).unwrap();
         assert_eq!(fresh(&output, "ar"), None);
         fs::remove_file(&object).unwrap();
-        record_known(&output, "ar", &inputs, &Inputs::read(&inputs)).unwrap();
+        record_known(&output, "ar", &inputs, &InputStates::read(&inputs)).unwrap();
         assert_eq!(fresh(&output, "ar"), None);
     }
 

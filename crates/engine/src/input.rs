@@ -34,33 +34,19 @@ impl Input {
         directives: &mut Vec<Directive>,
     ) -> Result<Self, Error> {
         let (path, name) = manifest_file(settings)?;
-        let text = std::fs::read_to_string(&path).or_else(|e| match e.kind() {
-            std::io::ErrorKind::NotFound if may_lack_manifest(settings) => {
-                Ok(EMPTY_MANIFEST.to_owned())
-            }
-            _ => Err(e),
-        });
-        let text = text.map_err(|e| match e.kind() {
-            std::io::ErrorKind::NotFound => {
-                Error::new(&IO_ERROR, format!("{} does not exist", path.display())).help(
-                    "`cargo gpustub init` writes one, `cargo gpustub add cudart` adds a library",
-                )
-            }
-            _ => Error::io("read", &path, &e),
-        })?;
+        let text = read_manifest(settings, &path)?;
         // Cargo treats a missing file as changed.
         let watched = if path.exists() { &name } else { "Cargo.toml" };
         directives.push(Directive::RerunIfChanged(watched.to_owned()));
 
-        let (manifest, mut found) = Manifest::parse(&name, &text);
+        let (manifest, mut diagnostics) = Manifest::parse(&name, &text);
         let mut texts = ByName::new();
         texts.insert(&name, text);
+        let mut inputs = Inputs::default();
         let mut features = Vec::new();
-        let mut symbol_files = ByName::new();
-        let mut linked = Vec::new();
         for stub in &manifest.stubs {
             if stub.provide && is_linked(settings, &stub.id.value)? {
-                linked.push(stub.id.value.clone());
+                inputs.linked.push(stub.id.value.clone());
             }
             for feature in &stub.required_features.0 {
                 if settings.env.has_feature(&feature.value) {
@@ -79,22 +65,17 @@ impl Input {
                 Err(e) => return Err(Error::io("read the symbol list", &file, &e)),
             };
             texts.insert(&symbol_list_path(&name, symbols), list.clone());
-            symbol_files.insert(symbols, list);
+            inputs.symbol_files.insert(symbols, list);
         }
+        inputs.features = Some(features);
+        inputs.omit_dlopen_notes = !manifest.stubs.is_empty() && omits_dlopen_notes(settings)?;
 
-        let inputs = Inputs {
-            features: Some(features),
-            symbol_files,
-            linked,
-            require_header_versions: false,
-            omit_dlopen_notes: !manifest.stubs.is_empty() && omits_dlopen_notes(settings)?,
-        };
-        let (plan, more) = plan(&manifest, &settings.env.target()?, &inputs);
-        found.extend(more);
-        if has_errors(&found) {
-            return Err(Error::from_diagnostics(&found, &texts));
+        let (plan, plan_diagnostics) = plan(&manifest, &settings.env.target()?, &inputs);
+        diagnostics.extend(plan_diagnostics);
+        if has_errors(&diagnostics) {
+            return Err(Error::from_diagnostics(&diagnostics, &texts));
         }
-        directives.extend(error::warnings(&found, &texts));
+        directives.extend(error::warnings(&diagnostics, &texts));
         Ok(Input {
             #[cfg(any(feature = "archive", feature = "device-link"))]
             path,
@@ -114,6 +95,21 @@ impl Input {
     }
 }
 
+/// Text of `GpuStub.toml`.
+fn read_manifest(settings: &Settings, path: &Path) -> Result<String, Error> {
+    std::fs::read_to_string(path).or_else(|e| match e.kind() {
+        std::io::ErrorKind::NotFound if may_lack_manifest(settings) => {
+            Ok(EMPTY_MANIFEST.to_owned())
+        }
+        std::io::ErrorKind::NotFound => {
+            let message = format!("{} does not exist", path.display());
+            Err(Error::new(&IO_ERROR, message)
+                .help("`cargo gpustub init` writes one, `cargo gpustub add cudart` adds a library"))
+        }
+        _ => Err(Error::io("read", path, &e)),
+    })
+}
+
 /// Whether the environment asks for the library itself instead of its stubs: distributions link what
 /// they package, without changing `GpuStub.toml`.
 fn is_linked(settings: &Settings, library: &str) -> Result<bool, Error> {
@@ -124,8 +120,8 @@ fn is_linked(settings: &Settings, library: &str) -> Result<bool, Error> {
     match value.to_string_lossy().as_ref() {
         "" | "stub" => Ok(false),
         "dylib" => Ok(true),
-        other => {
-            let message = format!("unknown value of the environment variable {name}: {other:?}");
+        unknown => {
+            let message = format!("unknown value of the environment variable {name}: {unknown:?}");
             Err(Error::new(&INVALID_VALUE, message)
                 .help("`stub` links the stubs, `dylib` the library itself"))
         }
@@ -142,8 +138,8 @@ fn omits_dlopen_notes(settings: &Settings) -> Result<bool, Error> {
     match value.to_string_lossy().as_ref() {
         "" | "on" => Ok(false),
         "off" => Ok(true),
-        other => {
-            let message = format!("unknown value of the environment variable {NAME}: {other:?}");
+        unknown => {
+            let message = format!("unknown value of the environment variable {NAME}: {unknown:?}");
             Err(Error::new(&INVALID_VALUE, message)
                 .help("`on` keeps the notes that `GpuStub.toml` declares, `off` omits all"))
         }

@@ -22,6 +22,9 @@ use crate::toolchain::{Index, Toolchain};
 /// A complete archive without members: the format's magic (ar(5)).
 const EMPTY_ARCHIVE: &str = "!<arch>\n";
 
+/// Kind of `rustc-link-lib` for an archive of which every member is linked.
+const WHOLE_ARCHIVE: &str = "static:+whole-archive";
+
 /// Links the libraries that a build uses without stubs.
 pub(crate) fn link_real(plan: &Plan, directives: &mut Vec<Directive>) {
     for name in &plan.linked {
@@ -38,9 +41,8 @@ pub(crate) fn build(settings: &Settings, plan: &Plan, output: &mut Output) -> Re
     let dir = settings.gpustub_dir()?;
     let link = dir.join("link");
     let link_text = files::text(&link)?;
-    let stubbed = || plan.libraries.iter().filter(|l| l.stubbed);
-    let shared = stubbed().any(|l| l.library_type == LibraryType::Shared);
-    if shared && stubbed().any(|l| l.library_type == LibraryType::Static) {
+    let is_shared = has_stubs_of_type(plan, LibraryType::Shared);
+    if is_shared && has_stubs_of_type(plan, LibraryType::Static) {
         return Err(Error::new(
             &INVALID_VALUE,
             "some stubs of this package are static and some are shared",
@@ -53,7 +55,7 @@ pub(crate) fn build(settings: &Settings, plan: &Plan, output: &mut Output) -> Re
     let tools = settings.toolchain(&plan.target, &dir)?;
 
     let name = link_name(&settings.env.cargo_text("CARGO_PKG_NAME")?);
-    let file = if shared {
+    let file = if is_shared {
         format!("lib{name}.so")
     } else {
         format!("lib{name}.a")
@@ -61,54 +63,64 @@ pub(crate) fn build(settings: &Settings, plan: &Plan, output: &mut Output) -> Re
     let library = link.join(&file);
     // Linkers read another file than the loader, and images that link it get the functions of gpustub.h.
     let (linked, client) = (format!("{name}.link"), format!("{name}.api"));
-    let stand_in = if shared {
+    let mut files = vec![file];
+    let stand_in = if is_shared {
+        files.extend([format!("lib{linked}.so"), format!("lib{client}.a")]);
         // A linker script. Its name ends with .a because the loader, unlike linkers, would fail on
         // a text file named libcuda.so when cargo puts this directory into LD_LIBRARY_PATH.
         format!("INPUT(-l{linked})\n")
     } else {
         EMPTY_ARCHIVE.to_owned()
     };
-    let mut files = vec![file];
-    if shared {
-        files.extend([format!("lib{linked}.so"), format!("lib{client}.a")]);
-    }
-    for name in stubbed().flat_map(|l| &l.library.link_names) {
-        let stand_in_file = format!("lib{name}.a");
-        files::write_if_changed(&link.join(&stand_in_file), stand_in.as_bytes())?;
-        files.push(stand_in_file);
+    for stub in plan.libraries.iter().filter(|library| library.stubbed) {
+        for name in &stub.library.link_names {
+            let stand_in_file = format!("lib{name}.a");
+            files::write_if_changed(&link.join(&stand_in_file), stand_in.as_bytes())?;
+            files.push(stand_in_file);
+        }
     }
     // An old stand-in of a library without stubs would hide the real library.
     files::remove_others(&link, &files)?;
-    let whole_archive = "static:+whole-archive".to_owned();
-    let lines = if shared {
+    let directives = if is_shared {
         let shared = tools.shared_library(&dir, &library)?;
         let archive = link.join(format!("lib{client}.a"));
         tools.archive(&dir, &[shared.client], &archive, Index::Omit)?;
         copy_beside_programs(&settings.out_dir()?, &library);
-        let mut lines = vec![
-            Directive::LinkLib("dylib".to_owned(), linked.clone()),
-            Directive::LinkLib(whole_archive, client),
-            // bfd drops a library (--as-needed) when only a crate further down the command line uses
-            // it; these arguments end the command line.
-            Directive::LinkArg(format!("-l{linked}")),
-            Directive::LinkArg("-Wl,-rpath,$ORIGIN".to_owned()),
-        ];
-        if plan.target.os == "freebsd" {
-            // rtld expands $ORIGIN only in images with this flag (rtld.c: origin_subst).
-            lines.push(Directive::LinkArg("-Wl,-z,origin".to_owned()));
-        }
-        lines
+        link_shared(plan, linked, client)
     } else {
         let sources: Vec<_> = sources.iter().map(|(path, _)| dir.join(path)).collect();
         static_library(&tools, &dir, &library, &sources)?;
-        vec![Directive::LinkLib(whole_archive, name)]
+        vec![Directive::LinkLib(WHOLE_ARCHIVE.to_owned(), name)]
     };
 
     output.directives.push(Directive::LinkSearch(link_text));
-    output.directives.extend(lines);
+    output.directives.extend(directives);
     output.stub_library = Some(library);
     output.include_dir = Some(dir);
     Ok(())
+}
+
+/// Links shared stubs, and the functions of gpustub.h.
+fn link_shared(plan: &Plan, linked: String, client: String) -> Vec<Directive> {
+    let mut directives = vec![
+        Directive::LinkLib("dylib".to_owned(), linked.clone()),
+        Directive::LinkLib(WHOLE_ARCHIVE.to_owned(), client),
+        // bfd drops a library (--as-needed) when only a crate further down the command line uses
+        // it; these arguments end the command line.
+        Directive::LinkArg(format!("-l{linked}")),
+        Directive::LinkArg("-Wl,-rpath,$ORIGIN".to_owned()),
+    ];
+    if plan.target.os == "freebsd" {
+        // rtld expands $ORIGIN only in images with this flag (rtld.c: origin_subst).
+        directives.push(Directive::LinkArg("-Wl,-z,origin".to_owned()));
+    }
+    directives
+}
+
+fn has_stubs_of_type(plan: &Plan, library_type: LibraryType) -> bool {
+    plan.libraries
+        .iter()
+        .any(|library| library.stubbed && library.library_type == library_type)
 }
 
 #[cfg(not(feature = "device-link"))]
@@ -136,7 +148,7 @@ fn static_library(
     if library.exists() && fingerprint::fresh(&object, &tool).is_some() {
         return Ok(());
     }
-    let before = fingerprint::Inputs::read(sources);
+    let before = fingerprint::InputStates::read(sources);
     fingerprint::invalidate(&object)?;
     tools.static_library(dir, library, Index::Omit)?;
     fingerprint::record_known(&object, &tool, sources, &before)
@@ -158,12 +170,11 @@ fn copy_beside_programs(out_dir: &Path, library: &Path) {
     let Ok(bytes) = fs::read(library) else {
         return;
     };
-    let programs = [
-        profile.to_owned(),
-        profile.join("deps"),
-        profile.join("examples"),
-    ];
-    for dir in programs.iter().filter(|_| profile.join("deps").is_dir()) {
+    let deps = profile.join("deps");
+    if !deps.is_dir() {
+        return;
+    }
+    for dir in [profile, &deps, &profile.join("examples")] {
         let _ = files::write_if_changed(&dir.join(name), &bytes);
     }
 }

@@ -84,16 +84,15 @@ const ADAPTERS_APART: &str = "-DGPUSTUB_ADAPTERS_APART=1";
 /// Environment variables that select the tools and their flags, by the rules of the `cc` crate: for
 /// a target, cross or native, and for all.
 pub fn variables(triple: &str, host: &str) -> Vec<String> {
-    let others = [
+    let mut names = tool_variables(&["CC", "CFLAGS", "AR", "ARFLAGS"], triple, host);
+    for name in [
         "CRATE_CC_NO_DEFAULTS",
         "CC_SHELL_ESCAPED_FLAGS",
         "CC_KNOWN_WRAPPER_CUSTOM",
-    ];
-    let mut all = tool_variables(&["CC", "CFLAGS", "AR", "ARFLAGS"], triple, host);
-    for other in &others {
-        all.push((*other).to_owned());
+    ] {
+        names.push(name.to_owned());
     }
-    all
+    names
 }
 
 /// Variables that select only the given tools.
@@ -139,10 +138,12 @@ impl Toolchain {
         let mut build = finder(target, host, scratch);
         compiler.map(|program| build.compiler(program));
         archiver.map(|program| build.archiver(program));
-        let failed = |e| no_tool(target, &e);
+        let compiler = build.try_get_compiler().map_err(|e| no_tool(target, &e))?;
+        let compiler = Tool::new(&compiler.to_command())?;
+        let archiver = build.try_get_archiver().map_err(|e| no_tool(target, &e))?;
         Ok(Self {
-            compiler: Tool::new(&build.try_get_compiler().map_err(failed)?.to_command())?,
-            archiver: Tool::new(&build.try_get_archiver().map_err(failed)?)?,
+            compiler,
+            archiver: Tool::new(&archiver)?,
             target: target.clone(),
             cross: target.triple != host,
         })
@@ -171,7 +172,7 @@ impl Toolchain {
         let mut compiler = self.compiler.command(dir);
         compiler
             .args(REQUIRED)
-            .args(self.wished(dir))
+            .args(self.optional_flags(dir))
             .args(self.defines());
         let archiver = self.archiver.command(dir);
         let lines = [&compiler, &archiver].map(crate::fingerprint::command_line);
@@ -188,19 +189,17 @@ impl Toolchain {
     ) -> Result<(), Error> {
         let new = absolute(&files::sibling(library))?;
         // D omits times and owners; archivers without the letter support the variable.
-        let (wished, fall_back) = match index {
+        let (deterministic, plain) = match index {
             Index::Write => ("cqsD", "cqs"),
             Index::Omit => ("cqSD", "cqS"),
         };
-        let first = self.run_archiver(dir, &new, wished, objects)?;
-        let (command, output) = if first.1.status.success() {
-            first
-        } else {
-            self.run_archiver(dir, &new, fall_back, objects)?
-        };
+        let (mut command, mut output) = self.run_archiver(dir, &new, deterministic, objects)?;
+        if !output.status.success() {
+            (command, output) = self.run_archiver(dir, &new, plain, objects)?;
+        }
         if !output.status.success() {
             files::remove(&new)?;
-            return Err(failed("the archiver failed", &command, &output));
+            return Err(tool_error("the archiver failed", &command, &output));
         }
         files::rename(&new, library)
     }
@@ -224,18 +223,18 @@ impl Toolchain {
     /// compiled.
     fn objects(&self, dir: &Path, defines: &[&str]) -> Result<(), Error> {
         let [stubs, runtime, adapters] = OBJECTS;
-        let mut apart = defines.to_vec();
-        apart.push(ADAPTERS_APART);
+        let mut runtime_defines = defines.to_vec();
+        runtime_defines.push(ADAPTERS_APART);
         thread::scope(|scope| {
-            let others = scope.spawn(|| {
+            let thread = scope.spawn(|| {
                 self.object(dir, defines, "stubs.S", stubs)?;
                 self.object(dir, defines, "adapters.c", adapters)
             });
-            let runtime = self.object(dir, &apart, "runtime.c", runtime);
-            others
+            let result = self.object(dir, &runtime_defines, "runtime.c", runtime);
+            thread
                 .join()
                 .unwrap_or_else(|panic| resume_unwind(panic))
-                .and(runtime)
+                .and(result)
         })
     }
 
@@ -249,36 +248,36 @@ impl Toolchain {
     ) -> Result<(), Error> {
         // Options unknown to the oldest compilers are left out after a failure: that costs
         // nothing with other compilers, while querying first costs a compiler run each.
-        let wished = self.compile(dir, defines, &self.wished(dir), object, source)?;
-        let (command, output) = if wished.1.status.success() {
-            wished
-        } else {
-            self.compile(dir, defines, &[], object, source)?
-        };
+        let optional = self.optional_flags(dir);
+        let (mut command, mut output) = self.compile(dir, defines, &optional, object, source)?;
         if !output.status.success() {
-            return Err(self.explain(failed("the C compiler failed", &command, &output), &output));
+            (command, output) = self.compile(dir, defines, &[], object, source)?;
+        }
+        if !output.status.success() {
+            let error = tool_error("the C compiler failed", &command, &output);
+            return Err(self.explain(error, &output));
         }
         self.check_machine(&dir.join(object))
     }
 
-    /// Optional flags.
-    fn wished(&self, dir: &Path) -> Vec<OsString> {
-        let mut map = OsString::from("-ffile-prefix-map="); // for those who put -g into CFLAGS
-        map.push(dir);
-        map.push("=gpustub");
+    /// Flags that not every compiler knows.
+    fn optional_flags(&self, dir: &Path) -> Vec<OsString> {
+        let mut prefix_map = OsString::from("-ffile-prefix-map="); // for those who put -g into CFLAGS
+        prefix_map.push(dir);
+        prefix_map.push("=gpustub");
         // `zig cc` without a level of optimisation sanitizes, and only its own linker has the functions for that.
-        let plain = "-fno-sanitize=undefined".into();
+        let no_sanitizer = "-fno-sanitize=undefined".into();
         // The assembler reads while the compiler writes: a tenth of the time, and no temporary files.
-        let mut wished = vec![map, plain, "-pipe".into()];
-        wished.extend(protection(&self.target).map(OsString::from));
-        wished
+        let mut flags = vec![prefix_map, no_sanitizer, "-pipe".into()];
+        flags.extend(protection(&self.target).map(OsString::from));
+        flags
     }
 
     fn compile(
         &self,
         dir: &Path,
         defines: &[&str],
-        wished: &[OsString],
+        optional_flags: &[OsString],
         object: &str,
         source: &str,
     ) -> Result<(Command, Output), Error> {
@@ -289,7 +288,7 @@ impl Toolchain {
         };
         command
             .args(REQUIRED)
-            .args(wished)
+            .args(optional_flags)
             .args(defines)
             .args(["-c", "-o", object, source]);
         let output = command.output().map_err(|e| self.no_compiler(&e))?;
@@ -364,14 +363,14 @@ impl Toolchain {
     /// message would not name that cause.
     fn check_machine(&self, object: &Path) -> Result<(), Error> {
         let bytes = fs::read(object).map_err(|e| Error::io("read", object, &e))?;
-        let made = machine(&bytes);
-        if made == self.target.arch {
+        let arch = machine(&bytes);
+        if arch == self.target.arch {
             return Ok(());
         }
         Err(Error::new(
             &COMPILER_ERROR,
             format!(
-                "the C compiler `{}` makes {made} objects, but the target is {}",
+                "the C compiler `{}` makes {arch} objects, but the target is {}",
                 self.compiler.program.to_string_lossy(),
                 self.target.triple
             ),
@@ -439,10 +438,11 @@ pub(crate) struct Linker(Tool);
 impl Linker {
     /// Finds the compiler of the `cc` crate (`CXX`).
     pub(crate) fn find(target: &Target, host: &str, scratch: &Path) -> Result<Self, Error> {
-        let mut build = finder(target, host, scratch);
-        let found = build.cpp(true).try_get_compiler();
-        let found = found.map_err(|e| no_tool(target, &e))?;
-        Tool::new(&found.to_command()).map(Self)
+        let compiler = finder(target, host, scratch)
+            .cpp(true)
+            .try_get_compiler()
+            .map_err(|e| no_tool(target, &e))?;
+        Tool::new(&compiler.to_command()).map(Self)
     }
 
     pub(crate) fn command(&self, dir: &Path) -> Command {
@@ -457,13 +457,14 @@ impl Linker {
         if output.status.success() {
             Ok(())
         } else {
-            Err(failed("the C++ compiler could not link", command, &output))
+            let message = "the C++ compiler could not link";
+            Err(tool_error(message, command, &output))
         }
     }
 }
 
 /// Error of a tool: its command and its output.
-fn failed(what: &str, command: &Command, output: &Output) -> Error {
+fn tool_error(message: &str, command: &Command, output: &Output) -> Error {
     let mut line = command.get_program().to_string_lossy().into_owned();
     for word in command.get_args() {
         line += " ";
@@ -471,7 +472,7 @@ fn failed(what: &str, command: &Command, output: &Output) -> Error {
     }
     Error::new(
         &COMPILER_ERROR,
-        format!("{what} ({}): {line}", output.status),
+        format!("{message} ({}): {line}", output.status),
     )
     .output(&output.stderr)
 }

@@ -24,7 +24,7 @@ fn directory(name: &str) -> PathBuf {
 }
 
 fn sources(dir: &Path) {
-    let set = [
+    let sources = [
         (
             "runtime.c".to_owned(),
             "#include <stdio.h>\nint inner(void);\nint inner(void) { return __LINE__; }\n\
@@ -48,7 +48,7 @@ fn sources(dir: &Path) {
     ]
     .into_iter()
     .collect();
-    write_sources(dir, &set).unwrap();
+    write_sources(dir, &sources).unwrap();
 }
 
 fn find(dir: &Path, compiler: Option<&Path>, archiver: Option<&Path>) -> Toolchain {
@@ -156,9 +156,10 @@ fn the_compiler_runs_inside_the_directory_with_relative_names() {
     let compiles = calls(&dir, "cc", "-c");
     assert_eq!(compiles.len(), 3, "{compiles:?}");
     for source in ["stubs.S", "runtime.c", "adapters.c"] {
-        let ending = format!(" {source}");
-        let call = compiles.iter().find(|call| call.ends_with(&ending));
-        let call = call.unwrap_or_else(|| panic!("{source}: {compiles:?}"));
+        let call = compiles
+            .iter()
+            .find(|call| call.ends_with(&format!(" {source}")))
+            .unwrap_or_else(|| panic!("{source}: {compiles:?}"));
         assert!(call.starts_with(&format!("{}: ", dir.display())), "{call}");
         for flag in ["-O0", "-g0", "-fPIC", "-fvisibility=hidden", "-fno-lto"] {
             assert!(call.split(' ').any(|w| w == flag), "{flag} in {call}");
@@ -166,8 +167,8 @@ fn the_compiler_runs_inside_the_directory_with_relative_names() {
     }
     // A run to detect the compiler's family, and no other queries.
     let log = fs::read_to_string(dir.join("cc.log")).unwrap();
-    let questions = log.lines().filter(|l| !l.contains(" -c ")).count();
-    assert!(questions <= 3, "{log}");
+    let queries = log.lines().filter(|l| !l.contains(" -c ")).count();
+    assert!(queries <= 3, "{log}");
     assert_eq!(calls(&dir, "ar", "cqsD").len(), 1);
 }
 

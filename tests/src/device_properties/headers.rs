@@ -51,44 +51,56 @@ impl Headers {
     pub fn read(version: &str, driver_types: &Path) -> Result<Self> {
         let text = fs::read_to_string(driver_types)?;
         let text = Regex::new(r"(?s)/\*.*?\*/")?.replace_all(&text, "");
-        let structure =
+        let struct_pattern =
             Regex::new(r"(?s)struct\s+__device_builtin__\s+cudaDeviceProp\s*\{(.*?)\}")?;
-        let structure = structure.captures(&text).ok_or("no cudaDeviceProp")?;
-        let field = Regex::new(r"(\w+)\s*(?:\[\d+\])?\s*;")?;
-        let fields = field.captures_iter(&structure[1]);
-        let attribute = Regex::new(r"\bcudaDevAttr(\w+)\s*=\s*(\d+)")?;
-        let attributes = attribute.captures_iter(&text);
-        Ok(Self {
+        let properties = struct_pattern.captures(&text).ok_or("no cudaDeviceProp")?;
+        let mut headers = Self {
             version: version.to_owned(),
-            fields: fields.map(|found| found[1].to_owned()).collect(),
-            attributes: attributes
-                .map(|found| Ok((found[1].to_owned(), found[2].parse()?)))
-                .collect::<Result<_>>()?,
-        })
+            fields: Vec::new(),
+            attributes: BTreeMap::new(),
+        };
+        let field_pattern = Regex::new(r"(\w+)\s*(?:\[\d+\])?\s*;")?;
+        for captures in field_pattern.captures_iter(&properties[1]) {
+            headers.fields.push(captures[1].to_owned());
+        }
+        let attribute_pattern = Regex::new(r"\bcudaDevAttr(\w+)\s*=\s*(\d+)")?;
+        for captures in attribute_pattern.captures_iter(&text) {
+            let number = captures[2].parse()?;
+            headers.attributes.insert(captures[1].to_owned(), number);
+        }
+        Ok(headers)
     }
 
     /// Fields of the struct but `reserved`, `reserved1`, ...
     pub fn values(&self) -> impl Iterator<Item = &str> {
-        let fields = self.fields.iter().map(String::as_str);
-        fields.filter(|name| !is_reserved(name))
+        self.fields
+            .iter()
+            .map(String::as_str)
+            .filter(|name| !is_reserved(name))
     }
 
     /// Text of fields.inc.
     pub fn fields_inc(&self, attributes: &BTreeMap<String, Attribute>) -> String {
-        let line = |name: &String| match attributes.get(name) {
-            _ if is_reserved(name) => format!("RESERVED({name})\n"),
-            Some(row) => format!("ATTRIBUTE_FIELD({name}, {})\n", row.attribute),
-            None => format!("FIELD({name})\n"),
-        };
-        self.fields.iter().map(line).collect()
+        let mut text = String::new();
+        for name in &self.fields {
+            text += &match attributes.get(name) {
+                _ if is_reserved(name) => format!("RESERVED({name})\n"),
+                Some(row) => format!("ATTRIBUTE_FIELD({name}, {})\n", row.attribute),
+                None => format!("FIELD({name})\n"),
+            };
+        }
+        text
     }
 
     /// Fails if the table contradicts this version's names of the attributes.
     pub fn check(&self, attributes: &BTreeMap<String, Attribute>) {
         for (field, row) in attributes {
             let number = self.attributes.get(&row.enumerator);
-            let is_right = number.is_none_or(|number| *number == row.attribute);
-            assert!(is_right, "{field} in {}: {number:?}", self.version);
+            assert!(
+                number.is_none_or(|number| *number == row.attribute),
+                "{field} in {}: {number:?}",
+                self.version
+            );
         }
     }
 }

@@ -58,19 +58,13 @@ impl Release {
         let dir = dir.join(version);
         fs::create_dir(&dir)?;
         fs::write(dir.join("fields.inc"), headers.fields_inc(attributes))?;
-        let rows = attributes.values();
-        let rows = rows.map(|row| format!("ATTRIBUTE({}, {})\n", row.attribute, row.driver));
-        fs::write(dir.join("attributes.inc"), rows.collect::<String>())?;
+        let mut rows = String::new();
+        for row in attributes.values() {
+            rows += &format!("ATTRIBUTE({}, {})\n", row.attribute, row.driver);
+        }
+        fs::write(dir.join("attributes.inc"), rows)?;
 
-        let compile = |source: &str, options: &[&str], to: &Path| {
-            let sources = repository().join("tests/device-properties");
-            let mut cc = Command::new("cc");
-            cc.args(["-O1", "-Wall", "-Werror"]).args(options);
-            cc.arg("-I").arg(&dir);
-            cc.arg("-isystem").arg(repository().join("xtask/headers"));
-            cc.arg("-isystem").arg(&include);
-            succeed(cc.arg("-o").arg(to).arg(sources.join(source)))
-        };
+        let include_dirs = [&dir, &include];
         let soname = real.file_name().ok_or("no name")?.to_string_lossy();
         let fake = dir.join(&*soname);
         let map = dir.join("fake.map");
@@ -80,18 +74,18 @@ impl Release {
             "-fPIC",
             &format!("-Wl,-soname,{soname},--version-script={}", map.display()),
         ];
-        compile("fake.c", &options, &fake)?;
+        compile("fake.c", &options, include_dirs, &fake)?;
         let object = dir.join("program.o");
-        compile("program.c", &["-c"], &object)?;
+        compile("program.c", &["-c"], include_dirs, &object)?;
 
-        let link = |program: &Path, library: &Path| {
-            succeed(Command::new("cc").args([Path::new("-o"), program, &object, library]))
-        };
         let (stubbed, direct) = (dir.join("stubbed"), dir.join("direct"));
         let shipped = Library::builtin("cudart").expect("a shipped library");
         let plan = plan_shipped(shipped, version, |name| FUNCTIONS.contains(&name))?;
-        link(&stubbed, &Stubs::write(&dir, &plan, "cc", &[])?.archive()?)?;
-        link(&direct, &fake)?;
+        let stubs = Stubs::write(&dir, &plan, "cc", &[])?.archive()?;
+        for (program, library) in [(&stubbed, &stubs), (&direct, &fake)] {
+            let mut cc = Command::new("cc");
+            succeed(cc.arg("-o").args([program, &object, library]))?;
+        }
         Ok(Self {
             headers,
             stubbed,
@@ -100,4 +94,21 @@ impl Release {
             real,
         })
     }
+}
+
+/// Compiles a source of `tests/device-properties`, with a directory of generated files and the headers.
+fn compile(
+    source: &str,
+    options: &[&str],
+    [generated, headers]: [&PathBuf; 2],
+    output: &Path,
+) -> Result<()> {
+    let sources = repository().join("tests/device-properties");
+    let mut cc = Command::new("cc");
+    cc.args(["-O1", "-Wall", "-Werror"]).args(options);
+    cc.arg("-I").arg(generated);
+    cc.arg("-isystem").arg(repository().join("xtask/headers"));
+    cc.arg("-isystem").arg(headers);
+    succeed(cc.arg("-o").arg(output).arg(sources.join(source)))?;
+    Ok(())
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use gpustub_core::version::Version;
 
 use super::history::Evidence;
-use super::recipes::{RECIPES, Recipe};
+use super::recipes::{AbiRecipe, RECIPES};
 use super::tests::components;
 use crate::recipes::walk;
 
@@ -17,30 +17,38 @@ fn include_below(directory: &Path) -> Result<Vec<PathBuf>, String> {
 
 /// Functions that the headers of an update declare otherwise than those of the last update of the release.
 fn changed_in_update(
-    recipe: &Recipe,
+    recipe: &AbiRecipe,
     components: &Path,
     release: Version,
     update: &Path,
 ) -> Result<BTreeSet<String>, String> {
     let headers = recipe.headers()?;
     let mut directories = recipe.includes(components, release)?;
-    let last = recipe.declared(headers, &directories)?;
+    let last_update = recipe.declared(headers, &directories)?;
     let [include] = &include_below(update)?[..] else {
         return Err(format!("{}: not one include directory", update.display()));
     };
     directories[0].clone_from(include);
-    let evidence = [(0, recipe.declared(headers, &directories)?), (1, last)];
+    let updates = [
+        (0, recipe.declared(headers, &directories)?),
+        (1, last_update),
+    ];
     // Only the order of the two matters.
-    let evidence = evidence.map(|(minor, headers)| Evidence {
+    let evidence = updates.map(|(minor, headers)| Evidence {
         version: Version::new(1, minor),
-        own: None,
+        own_version: None,
         headers,
         exports: None,
     });
-    let groups = recipe.history(&evidence)?.table.groups;
-    let changed = groups.iter().flat_map(|group| &group.names);
-    let changed = changed.filter(|(_, line)| line.len() > 1);
-    Ok(changed.map(|(name, _)| name.clone()).collect())
+    let mut changed = BTreeSet::new();
+    for group in recipe.history(&evidence)?.table.groups {
+        for (name, line) in group.names {
+            if line.len() > 1 {
+                changed.insert(name);
+            }
+        }
+    }
+    Ok(changed)
 }
 
 /// Functions that changed within a release, whose last update the table has. cuDNN 9.10.0 numbers the descriptors of
@@ -63,31 +71,27 @@ fn heavy_updates_of_a_release_declare_the_same_functions() {
     let (mut read, mut changed) = (BTreeSet::new(), Vec::new());
     for recipe in RECIPES.iter() {
         for &release in &recipe.versions {
-            let last = recipe.directory(&components, release);
-            read.insert(last.clone());
-            let parent = last.parent().unwrap();
-            let start = format!("{}.", last.file_name().unwrap().to_string_lossy());
+            let last_update = recipe.directory(&components, release);
+            let parent = last_update.parent().unwrap();
+            let prefix = format!("{}.", last_update.file_name().unwrap().to_string_lossy());
             let mut names: Vec<String> = fs::read_dir(parent)
                 .unwrap()
                 .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
-                .filter(|name| name.starts_with(&start))
+                .filter(|name| name.starts_with(&prefix))
                 .collect();
             names.sort();
             for name in names {
                 let update = parent.join(&name);
-                let found = changed_in_update(recipe, &components, release, &update).unwrap();
-                changed.extend(
-                    found
-                        .into_iter()
-                        .map(|function| format!("{name} {function}")),
-                );
+                for function in changed_in_update(recipe, &components, release, &update).unwrap() {
+                    changed.push(format!("{name} {function}"));
+                }
                 read.insert(update);
             }
+            read.insert(last_update);
         }
     }
     // `heavy_shipped_abi_tables_are_those_of_all_headers` reads the last updates.
-    let installed = fs::read_dir(components.join("headers")).unwrap();
-    for entry in installed {
+    for entry in fs::read_dir(components.join("headers")).unwrap() {
         let path = entry.unwrap().path();
         assert!(read.contains(&path), "{} is not read", path.display());
     }

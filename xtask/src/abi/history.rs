@@ -14,7 +14,7 @@ use super::table::{AbiTable, AbiVariant, Group, NullAdapter};
 pub struct Evidence {
     pub version: Version,
     /// The library's own number, if that is another one.
-    pub own: Option<String>,
+    pub own_version: Option<String>,
     pub headers: headers::Version,
     /// Exports of the library, if installed; else declarations of the headers.
     pub exports: Option<BTreeSet<String>>,
@@ -40,41 +40,45 @@ pub fn history(
     }
     let mut undeclared = BTreeSet::new();
     for version in evidence {
-        if let Some(exports) = &version.exports {
-            let declared = version.headers.functions.keys();
-            let lacking = declared.filter(|name| !exports.contains(*name) && names.contains(*name));
-            undeclared.extend(lacking.cloned());
+        let Some(exports) = &version.exports else {
+            continue;
+        };
+        for name in version.headers.functions.keys() {
+            if !exports.contains(name) && names.contains(name) {
+                undeclared.insert(name.clone());
+            }
         }
     }
-    let mut groups: BTreeMap<(String, String), Vec<Name>> = BTreeMap::new();
+    let mut names_by_group: BTreeMap<(String, String), Vec<Name>> = BTreeMap::new();
     for name in names {
         match declarations(&name, evidence) {
-            Some(known) => {
-                let key = reviewed.group(&name);
-                groups.entry(key).or_default().push(Name { name, known });
+            Some(declarations) => {
+                let names = names_by_group.entry(reviewed.group(&name)).or_default();
+                names.push(Name { name, declarations });
             }
             None => drop(undeclared.insert(name)),
         }
     }
-    for (stem, _) in reviewed.nullable {
-        if !groups.keys().any(|(of, _)| of == stem) {
-            return Err(format!("nullable: no version has {stem}"));
+    for (nullable, _) in reviewed.nullable {
+        if !names_by_group.keys().any(|(stem, _)| stem == nullable) {
+            return Err(format!("nullable: no version has {nullable}"));
         }
     }
-    let groups = groups
-        .iter()
-        .map(|((stem, _), names)| {
-            let mut found = group(names, evidence, reviewed, reviewed.nullable(stem))
-                .map_err(|e| format!("nullable: {stem}: {e}"))?;
-            found.0.numbered = numbered(enumerations, &found.1);
-            Ok(found.0)
-        })
-        .collect::<Result<Vec<Group>, String>>()?;
+    let mut groups = Vec::new();
+    for ((stem, _), names) in &names_by_group {
+        let (mut group, variants) = group(names, evidence, reviewed, reviewed.nullable(stem))
+            .map_err(|e| format!("nullable: {stem}: {e}"))?;
+        group.numbered = numbered(enumerations, &variants);
+        groups.push(group);
+    }
     Ok(History {
         table: AbiTable {
             renamed: renamed(&groups, reviewed)?,
             headers: evidence.iter().map(|e| e.version).collect(),
-            own: evidence.iter().filter_map(|e| e.own.clone()).collect(),
+            own_versions: evidence
+                .iter()
+                .filter_map(|e| e.own_version.clone())
+                .collect(),
             drivers: Vec::new(),
             groups,
         },
@@ -91,35 +95,35 @@ fn renamed(
     let Some(mark) = reviewed.mark else {
         return Ok(None);
     };
-    let mut found = None;
+    let mut renamed = None;
     for group in groups.iter().filter(|group| !group.is_listed) {
         for (name, line) in &group.names {
             let Some(plain) = reviewed.unmarked(name) else {
                 continue;
             };
-            let (&[(from, number), (below, AbiVariant::Missing)], Some([(_, other), ..])) =
+            let (&[(from, variant), (below, AbiVariant::Missing)], Some([(_, plain_variant), ..])) =
                 (&line[..], group.names.get(&plain).map(Vec::as_slice))
             else {
                 return Err(format!("{name} has no end, or no plain name: {line:?}"));
             };
-            if number != *other {
+            if variant != *plain_variant {
                 return Err(format!("{name} is not {plain}"));
             }
-            let (_, first, last) = *found.get_or_insert((mark, from, below));
-            if (first, last) != (from, below) {
+            let (_, common_from, common_below) = *renamed.get_or_insert((mark, from, below));
+            if (common_from, common_below) != (from, below) {
                 return Err(format!(
-                    "{name}: {from} to {below}, others {first} to {last}"
+                    "{name}: {from} to {below}, others {common_from} to {common_below}"
                 ));
             }
         }
     }
-    Ok(found)
+    Ok(renamed)
 }
 
 /// A name, and its declaration in each version that exports it.
 struct Name {
     name: String,
-    known: Vec<Option<Declared>>,
+    declarations: Vec<Option<Declared>>,
 }
 
 /// Names that a version is known to export.
@@ -139,16 +143,20 @@ fn has(evidence: &[Evidence], index: usize, name: &str) -> bool {
         exports,
         ..
     } = &evidence[index];
-    let stays = || {
-        let before = index
-            .checked_sub(1)
-            .filter(|at| evidence[*at].version.major == version.major);
-        before.is_some_and(|before| has(evidence, before, name))
-    };
     match exports {
         Some(exports) => exports.contains(name),
-        None => headers.functions.contains_key(name) || stays(),
+        None if headers.functions.contains_key(name) => true,
+        None => {
+            index > 0
+                && evidence[index - 1].version.major == version.major
+                && has(evidence, index - 1, name)
+        }
     }
+}
+
+/// Whether the headers of a version declare a name as it is in the library.
+fn is_current(version: &Evidence, name: &str) -> bool {
+    version.headers.functions.contains_key(name) && !version.headers.superseded.contains(name)
 }
 
 /// Declarations of a name in the versions that export it: in that version, or the last before it, since a
@@ -159,20 +167,20 @@ fn has(evidence: &[Evidence], index: usize, name: &str) -> bool {
 /// of 12, but the symbol keeps that of 11 (in 12.9 it copies 728 bytes, the other 780). NVML's 11.2 declares old
 /// names with new structs, 11.7 with theirs.
 pub fn declarations(name: &str, evidence: &[Evidence]) -> Option<Vec<Option<Declared>>> {
-    let any = |e: &&Evidence| e.headers.functions.contains_key(name);
-    let current = |e: &&Evidence| any(e) && !e.headers.superseded.contains(name);
-    let begin = evidence.iter().position(|e| current(&e));
-    let before = &evidence[..begin.unwrap_or(evidence.len())];
-    let superseded = before.iter().rev().find(any);
-    let first = superseded.or_else(|| evidence.iter().find(current))?;
-    let mut last = first.headers.functions.get(name)?;
-    let declared = evidence.iter().enumerate().map(|(index, version)| {
-        if current(&version) {
-            last = version.headers.functions.get(name).unwrap_or(last);
+    let first_current = evidence.iter().position(|e| is_current(e, name));
+    let superseded = evidence[..first_current.unwrap_or(evidence.len())]
+        .iter()
+        .rfind(|version| version.headers.functions.contains_key(name));
+    let first = superseded.or_else(|| Some(&evidence[first_current?]))?;
+    let mut declared = first.headers.functions.get(name)?;
+    let mut declarations = Vec::new();
+    for (index, version) in evidence.iter().enumerate() {
+        if is_current(version, name) {
+            declared = &version.headers.functions[name];
         }
-        has(evidence, index, name).then(|| last.clone())
-    });
-    Some(declared.collect())
+        declarations.push(has(evidence, index, name).then(|| declared.clone()));
+    }
+    Some(declarations)
 }
 
 /// Variants numbered so far: number `n` is at `n - 1`.
@@ -188,32 +196,148 @@ impl Numbers {
     /// The unique pair of variants of which one is the other with this argument null. `Err`: the reason why
     /// there is no such pair, or more than one.
     fn adapter(&self, argument: u8) -> Result<NullAdapter, String> {
-        let pairs = (1..).zip(&self.0).flat_map(|(old, a)| {
-            (1..)
-                .zip(&self.0)
-                .filter(move |(new, _)| old != *new)
-                .map(move |(new, b)| {
-                    takes_null(a, b, argument, MAX_ARGUMENTS).map(|()| NullAdapter {
-                        old,
-                        new,
-                        argument,
-                    })
-                })
-        });
-        let (found, reasons): (Vec<_>, Vec<_>) = pairs.partition(Result::is_ok);
-        match &found[..] {
-            [Ok(one)] => Ok(*one),
+        let mut adapters = Vec::new();
+        let mut reasons = BTreeSet::new();
+        for (old, without) in (1..).zip(&self.0) {
+            for (new, with) in (1..).zip(&self.0) {
+                if old == new {
+                    continue;
+                }
+                match takes_null(without, with, argument, MAX_ARGUMENTS) {
+                    Ok(()) => adapters.push(NullAdapter { old, new, argument }),
+                    Err(reason) => drop(reasons.insert(reason)),
+                }
+            }
+        }
+        match adapters[..] {
+            [adapter] => Ok(adapter),
             _ => {
-                let reasons: BTreeSet<String> =
-                    reasons.into_iter().filter_map(Result::err).collect();
                 let reasons: Vec<_> = reasons.into_iter().collect();
-                let count = found.len();
                 Err(format!(
-                    "{count} pairs of variants fit: {}",
+                    "{} pairs of variants fit: {}",
+                    adapters.len(),
                     reasons.join("; ")
                 ))
             }
         }
+    }
+}
+
+/// Variant of a name in a version: its number, and the declaration.
+#[derive(Clone, Copy)]
+struct Current<'a> {
+    number: usize,
+    declared: &'a Declared,
+    version: Version,
+}
+
+/// The lines of a group, written version by version.
+struct GroupLines<'a> {
+    reviewed: &'a Reviewed,
+    numbers: Numbers,
+    /// Variant of each name in the previous version.
+    current: BTreeMap<&'a str, Current<'a>>,
+    lines: BTreeMap<String, Vec<(Version, AbiVariant)>>,
+    reasons: BTreeMap<(String, Version), String>,
+}
+
+impl<'a> GroupLines<'a> {
+    /// Adds the version with this index.
+    fn add_version(&mut self, index: usize, version: Version, names: &[&'a Name]) {
+        let mut changed = Vec::new();
+        for Name { name, declarations } in names.iter().copied() {
+            let is_avoided = self.reviewed.avoided.contains(&(name.as_str(), version));
+            let declared = declarations[index].as_ref().filter(|_| !is_avoided);
+            let previous = self.current.get(name.as_str()).copied();
+            match (declared, previous) {
+                (None, None) => {}
+                (None, Some(_)) => {
+                    let variant = if is_avoided {
+                        AbiVariant::Avoided
+                    } else {
+                        AbiVariant::Missing
+                    };
+                    let since = self.reviewed.introduced_in(version);
+                    let line = self.lines.entry(name.clone()).or_default();
+                    line.push((since, variant));
+                    self.current.remove(name.as_str());
+                }
+                (Some(declared), Some(previous)) => {
+                    let reason = self
+                        .reviewed
+                        .follows(name, previous.version, version)
+                        .or_else(|| {
+                            let same = self.reviewed.same(name, previous.declared, declared);
+                            same.err()
+                        });
+                    if reason.is_some() {
+                        changed.push((name, declared, reason));
+                    } else {
+                        let number = previous.number;
+                        self.set_current(name, number, declared, version);
+                    }
+                }
+                (Some(declared), None) => changed.push((name, declared, None)),
+            }
+        }
+        for (name, _, _) in &changed {
+            self.current.remove(name.as_str());
+        }
+        for (name, declared, reason) in changed {
+            self.add_variant(name, declared, version, reason);
+        }
+    }
+
+    fn set_current(
+        &mut self,
+        name: &'a str,
+        number: usize,
+        declared: &'a Declared,
+        version: Version,
+    ) {
+        let current = Current {
+            number,
+            declared,
+            version,
+        };
+        self.current.insert(name, current);
+    }
+
+    /// Adds the variant of a name that is new in a version, or changed for this reason: the latest that fits.
+    fn add_variant(
+        &mut self,
+        name: &'a str,
+        declared: &'a Declared,
+        version: Version,
+        reason: Option<String>,
+    ) {
+        let must_differ = reason.is_some() && self.reviewed.is_library_bound(name);
+        let existing = (1..=self.numbers.0.len()).rev().find(|number| {
+            !must_differ
+                && self.is_free(*number, name)
+                && self
+                    .reviewed
+                    .same(name, &self.numbers.0[number - 1], declared)
+                    .is_ok()
+        });
+        let number = existing.unwrap_or_else(|| self.numbers.add(declared));
+        let variant = AbiVariant::Number(number);
+        let since = self.reviewed.introduced_in(version);
+        let line = self.lines.entry(name.to_owned()).or_default();
+        if line.last().is_none_or(|(_, previous)| *previous != variant) {
+            line.push((since, variant));
+        }
+        if let Some(reason) = reason {
+            self.reasons.insert((name.to_owned(), since), reason);
+        }
+        self.set_current(name, number, declared, version);
+    }
+
+    /// Whether only interchangeable names have a variant now.
+    fn is_free(&self, number: usize, name: &str) -> bool {
+        self.current.iter().all(|(holder, current)| {
+            current.number != number || self.reviewed.interchangeable(name, holder)
+        })
     }
 }
 
@@ -224,76 +348,24 @@ fn group(
     reviewed: &Reviewed,
     nullable: Option<u8>,
 ) -> Result<(Group, Vec<Declared>), String> {
-    let mut numbers = Numbers::default();
-    // Variant of each name in the previous version.
-    let mut now: BTreeMap<&str, (usize, &Declared, Version)> = BTreeMap::new();
-    let mut lines: BTreeMap<String, Vec<(Version, AbiVariant)>> = BTreeMap::new();
-    let mut reasons = BTreeMap::new();
-    let mut names: Vec<&Name> = names.iter().collect();
-    names.sort_by_key(|name| (name.name.len(), &name.name));
-    for (index, Evidence { version, .. }) in evidence.iter().enumerate() {
-        let mut changed = Vec::new();
-        for Name { name, known } in names.iter().copied() {
-            let before = now.get(name.as_str()).copied();
-            let avoided = reviewed.avoided.contains(&(name.as_str(), *version));
-            match (known[index].as_ref().filter(|_| !avoided), before) {
-                (None, before) => {
-                    if before.is_some() {
-                        let variant = if avoided {
-                            AbiVariant::Avoided
-                        } else {
-                            AbiVariant::Missing
-                        };
-                        lines
-                            .entry(name.clone())
-                            .or_default()
-                            .push((reviewed.introduced_in(*version), variant));
-                    }
-                    now.remove(name.as_str());
-                }
-                (Some(declared), Some((number, last, then))) => {
-                    match reviewed
-                        .follows(name, then, *version)
-                        .map_or(reviewed.same(name, last, declared), Err)
-                    {
-                        Ok(()) => drop(now.insert(name, (number, declared, *version))),
-                        Err(reason) => changed.push((name, declared, Some(reason))),
-                    }
-                }
-                (Some(declared), None) => changed.push((name, declared, None)),
-            }
-        }
-        for (name, _, _) in &changed {
-            now.remove(name.as_str());
-        }
-        for (name, declared, reason) in changed {
-            let is_free = |number: usize| {
-                let mut holders = now.iter().filter(|(_, (n, _, _))| *n == number);
-                holders.all(|(other, _)| reviewed.interchangeable(name, other))
-            };
-            let splits = reason.is_some() && reviewed.is_library_bound(name);
-            let found = (1..=numbers.0.len()).rev().find(|&number| {
-                !splits
-                    && is_free(number)
-                    && reviewed
-                        .same(name, &numbers.0[number - 1], declared)
-                        .is_ok()
-            });
-            let number = found.unwrap_or_else(|| numbers.add(declared));
-            let line = lines.entry(name.clone()).or_default();
-            let at = reviewed.introduced_in(*version);
-            if line
-                .last()
-                .is_none_or(|(_, last)| *last != AbiVariant::Number(number))
-            {
-                line.push((at, AbiVariant::Number(number)));
-            }
-            if let Some(reason) = reason {
-                reasons.insert((name.clone(), at), reason);
-            }
-            now.insert(name, (number, declared, *version));
-        }
+    let mut by_length: Vec<&Name> = names.iter().collect();
+    by_length.sort_by_key(|name| (name.name.len(), &name.name));
+    let mut group_lines = GroupLines {
+        reviewed,
+        numbers: Numbers::default(),
+        current: BTreeMap::new(),
+        lines: BTreeMap::new(),
+        reasons: BTreeMap::new(),
+    };
+    for (index, version) in evidence.iter().enumerate() {
+        group_lines.add_version(index, version.version, &by_length);
     }
+    let GroupLines {
+        numbers,
+        lines,
+        reasons,
+        ..
+    } = group_lines;
     let is_listed = reviewed.is_listed(&lines) || source_changes(&lines, evidence);
     let adapter = nullable
         .map(|argument| numbers.adapter(argument))
@@ -313,23 +385,25 @@ fn source_changes(
     lines: &BTreeMap<String, Vec<(Version, AbiVariant)>>,
     evidence: &[Evidence],
 ) -> bool {
-    let mut meant: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    let mut functions_by_source: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for version in evidence {
-        let mut here: BTreeSet<&str> = BTreeSet::new();
+        let mut mapped: BTreeSet<&str> = BTreeSet::new();
         for (source, functions) in &version.headers.meant {
-            let mut functions = functions.iter().filter(|name| lines.contains_key(*name));
-            if let Some(function) = functions.next() {
-                here.insert(source);
-                meant.entry(source).or_default().insert(function);
+            if let Some(function) = functions.iter().find(|name| lines.contains_key(*name)) {
+                mapped.insert(source);
+                let functions = functions_by_source.entry(source).or_default();
+                functions.insert(function);
             }
         }
         for name in lines.keys() {
-            if !here.contains(name.as_str()) && version.headers.functions.contains_key(name) {
-                meant.entry(name).or_default().insert(name);
+            if !mapped.contains(name.as_str()) && version.headers.functions.contains_key(name) {
+                functions_by_source.entry(name).or_default().insert(name);
             }
         }
     }
-    meant.values().any(|functions| functions.len() > 1)
+    functions_by_source
+        .values()
+        .any(|functions| functions.len() > 1)
 }
 
 #[cfg(test)]

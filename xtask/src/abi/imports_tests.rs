@@ -6,76 +6,81 @@ use gpustub_core::imports::Only;
 use gpustub_core::library::Library;
 use gpustub_core::version::{HeaderVersion, Version};
 
-use super::recipes::{RECIPES, Recipe};
+use super::recipes::{AbiRecipe, RECIPES};
 use super::tests::components;
 
 /// Names that programs compiled with the headers of a version can import, with any macros, and that the
 /// library of that version also has.
-struct Names {
+struct VersionNames {
     version: Version,
     declared: BTreeSet<String>,
     /// `None`: unknown.
     exported: Option<BTreeSet<String>>,
 }
 
-fn names(recipe: &Recipe, wanted: impl Fn(Version) -> bool) -> Vec<Names> {
-    let evidence = recipe.evidence(&components(), wanted).unwrap();
-    let names = evidence.into_iter().map(|evidence| Names {
-        version: evidence.version,
-        declared: evidence.headers.functions.into_keys().collect(),
-        exported: evidence.exports,
-    });
-    names.collect()
+fn names(recipe: &AbiRecipe, accepts: impl Fn(Version) -> bool) -> Vec<VersionNames> {
+    recipe
+        .evidence(&components(), accepts)
+        .unwrap()
+        .into_iter()
+        .map(|evidence| VersionNames {
+            version: evidence.version,
+            declared: evidence.headers.functions.into_keys().collect(),
+            exported: evidence.exports,
+        })
+        .collect()
 }
 
-fn said(library: &Library, name: &str, header: &str) -> Option<Only> {
+fn only_in(library: &Library, name: &str, header: &str) -> Option<Only> {
     library.only_in(name, HeaderVersion::parse(header).unwrap())
 }
 
 /// Asserts that no name that the headers declare is attributed to others. Returns the number of queries.
-fn no_alarm(recipe: &Recipe, names: &[Names]) -> usize {
+fn check_declared(recipe: &AbiRecipe, names: &[VersionNames]) -> usize {
     let library = Library::builtin(&recipe.id).unwrap();
-    let mut asked = 0;
-    for Names {
+    let mut queries = 0;
+    for VersionNames {
         version, declared, ..
     } in names
     {
         for name in declared {
             for header in [version.to_string(), version.major.to_string()] {
-                let said = said(library, name, &header);
-                assert_eq!(said, None, "{} {header} {name}", recipe.id);
-                asked += 1;
+                let only = only_in(library, name, &header);
+                assert_eq!(only, None, "{} {header} {name}", recipe.id);
+                queries += 1;
             }
         }
     }
-    asked
+    queries
 }
 
 /// Asserts that every name that only other versions have is found, if the data has this version. Returns
 /// their number.
-fn all_found(recipe: &Recipe, names: &[Names]) -> usize {
+fn check_missing(recipe: &AbiRecipe, versions: &[VersionNames]) -> usize {
     let library = Library::builtin(&recipe.id).unwrap();
-    let mut found = 0;
-    for Names {
+    let all_declared: BTreeSet<&String> = versions.iter().flat_map(|v| &v.declared).collect();
+    let mut count = 0;
+    for VersionNames {
         version,
         declared,
         exported,
-    } in names
+    } in versions
     {
-        let others = names.iter().flat_map(|other| &other.declared);
-        let others: BTreeSet<&String> = others.collect();
-        for name in others {
-            let has = |names: &BTreeSet<String>| names.contains(name);
+        for &name in &all_declared {
             // Without its exports, a library is taken to keep what earlier headers of its major declare:
             // cufftXt.h of 12.3 lacks a function of 12.2 and 12.4.
-            let is_older = |of: Version| of.major == version.major && of < *version;
-            let stays = exported.is_none()
-                && (names.iter()).any(|other| is_older(other.version) && has(&other.declared));
+            let is_exported = match exported {
+                Some(exported) => exported.contains(name),
+                None => versions.iter().any(|earlier| {
+                    earlier.version.major == version.major
+                        && earlier.version < *version
+                        && earlier.declared.contains(name)
+                }),
+            };
             let is_known = library.abi.contains(name) || library.symbols.releases.contains(version);
             // A header may lack functions of its library, and a list functions that no library has.
-            if has(declared)
-                || exported.as_ref().is_some_and(has)
-                || stays
+            if declared.contains(name)
+                || is_exported
                 || !is_known
                 || name.starts_with('_')
                 || library.abi.is_undeclared(name)
@@ -83,41 +88,38 @@ fn all_found(recipe: &Recipe, names: &[Names]) -> usize {
             {
                 continue;
             }
-            let said = said(library, name, &version.to_string());
-            let only = said.unwrap_or_else(|| panic!("{} {version}: {name}", recipe.id));
-            let inside = only.since.is_none_or(|since| since <= *version)
+            let only = only_in(library, name, &version.to_string())
+                .unwrap_or_else(|| panic!("{} {version}: {name}", recipe.id));
+            let is_inside = only.since.is_none_or(|since| since <= *version)
                 && only.until.is_none_or(|until| *version <= until);
-            assert!(!inside, "{} {version}: {name} in {only}", recipe.id);
-            found += 1;
+            assert!(!is_inside, "{} {version}: {name} in {only}", recipe.id);
+            count += 1;
         }
     }
-    found
+    count
 }
 
-/// `least`: minimum numbers of queried and of found names for each library.
-fn compare(wanted: impl Fn(&Recipe, Version) -> bool, least: &[(&str, usize, usize)]) {
-    let counted: Vec<_> = RECIPES
-        .iter()
-        .map(|recipe| {
-            let names = names(recipe, |version| wanted(recipe, version));
-            (
-                recipe.id.as_str(),
-                no_alarm(recipe, &names),
-                all_found(recipe, &names),
-            )
-        })
-        .collect();
-    let enough = least.iter().all(|(id, asked, found)| {
-        let mut counted = counted.iter();
-        counted.any(|counted| counted.0 == *id && counted.1 >= *asked && counted.2 >= *found)
-    });
-    assert!(enough, "{counted:?}");
+/// `minima`: minimum numbers of declared and of missing names for each library.
+fn compare(accepts: impl Fn(&AbiRecipe, Version) -> bool, minima: &[(&str, usize, usize)]) {
+    let mut counts = Vec::new();
+    for recipe in RECIPES.iter() {
+        let names = names(recipe, |version| accepts(recipe, version));
+        let declared = check_declared(recipe, &names);
+        let missing = check_missing(recipe, &names);
+        counts.push((recipe.id.as_str(), declared, missing));
+    }
+    for (library, min_declared, min_missing) in minima {
+        let is_reached = counts.iter().any(|(id, declared, missing)| {
+            id == library && declared >= min_declared && missing >= min_missing
+        });
+        assert!(is_reached, "{library}: {counts:?}");
+    }
 }
 
 #[test]
 #[ignore = "needs the real packages: GPUSTUB_TEST_COMPONENTS names their directory (tests/run)"]
 fn imports_identify_the_headers_at_hand() {
-    let least = [
+    let minima = [
         ("cublas", 2400, 230),
         ("cublaslt", 190, 9),
         ("cuda", 5000, 140),
@@ -126,13 +128,13 @@ fn imports_identify_the_headers_at_hand() {
         ("nvjitlink", 50, 0),
         ("nvrtc", 190, 28),
     ];
-    compare(|recipe, version| recipe.at_hand.contains(&version), &least);
+    compare(|recipe, version| recipe.at_hand.contains(&version), &minima);
 }
 
 #[test]
 #[ignore = "needs the headers of all versions: GPUSTUB_TEST_COMPONENTS (tests/run --all)"]
 fn heavy_imports_identify_all_headers() {
-    let least = [
+    let minima = [
         ("cuda", 21000, 490),
         ("cudart", 13500, 490),
         ("hip", 3500, 50),
@@ -140,5 +142,5 @@ fn heavy_imports_identify_all_headers() {
         ("hiprtc", 130, 7),
         ("nvrtc", 420, 28),
     ];
-    compare(|_, _| true, &least);
+    compare(|_, _| true, &minima);
 }

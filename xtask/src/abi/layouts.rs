@@ -43,12 +43,11 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
 /// Writes a header, or compares it. Returns whether it is the same.
 fn write(name: &str, text: &str, check: bool) -> Result<bool, String> {
     let path = path(name);
-    let failed = |e| format!("`{}`: {e}", path.display());
     if !check {
-        std::fs::write(&path, text).map_err(failed)?;
+        std::fs::write(&path, text).map_err(|e| format!("`{}`: {e}", path.display()))?;
         return Ok(true);
     }
-    let old = std::fs::read_to_string(&path).map_err(failed)?;
+    let old = std::fs::read_to_string(&path).map_err(|e| format!("`{}`: {e}", path.display()))?;
     let changes = diff::lines(&old, text);
     if !changes.is_empty() {
         print!("--- templates/adapters/{name}.h\n+++ regenerated\n{changes}");
@@ -69,22 +68,22 @@ fn header(id: &str, structs: &[Struct], components: &Path) -> Result<String, Str
     let mut samples: Vec<Vec<Sample>> = structs.iter().map(|_| Vec::new()).collect();
     for &version in &recipe.versions {
         let include = recipe.include(components, version)?;
-        let found = layout::read(recipe, version, &include, structs)?;
-        for (samples, found) in samples.iter_mut().zip(found) {
-            samples.extend(found);
+        let version_samples = layout::read(recipe, version, &include, structs)?;
+        for (samples, of_version) in samples.iter_mut().zip(version_samples) {
+            samples.extend(of_version);
         }
     }
     let mut sections = Vec::new();
-    for (of, samples) in structs.iter().zip(samples) {
-        let section = section(of, samples).map_err(|e| format!("{id}: {}: {e}", of.name))?;
+    for (row, samples) in structs.iter().zip(samples) {
+        let section = section(row, samples).map_err(|e| format!("{id}: {}: {e}", row.name))?;
         sections.push(section);
     }
     Ok(text::header(id, &recipe.row.header, &sections))
 }
 
 /// The part of a header for one struct.
-fn section(of: &Struct, samples: Vec<Sample>) -> Result<String, String> {
-    let layouts = Layout::all(of, samples)?;
-    let pairs = copies::pairs(of, &layouts)?;
-    text::section(of, &layouts, &pairs)
+fn section(row: &Struct, samples: Vec<Sample>) -> Result<String, String> {
+    let layouts = Layout::from_samples(row, samples)?;
+    let pairs = copies::pairs(row, &layouts)?;
+    text::section(&row.name, &layouts, &pairs)
 }

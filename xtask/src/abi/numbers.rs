@@ -70,11 +70,11 @@ pub fn parts(declared: &Declared) -> &[TypeId] {
 
 /// The pairs of variants, numbered from 1, whose calls differ in these enumerations only.
 pub fn numbered(enumerations: &[Enumeration], variants: &[Declared]) -> Vec<Numbered> {
-    let mut found = Vec::new();
+    let mut pairs = Vec::new();
     for (old, older) in (1..).zip(variants) {
         for (new, newer) in (1..).zip(variants).skip(old) {
             if let Some((since, kinds)) = kinds(enumerations, older, newer) {
-                found.push(Numbered {
+                pairs.push(Numbered {
                     old,
                     new,
                     since,
@@ -83,7 +83,7 @@ pub fn numbered(enumerations: &[Enumeration], variants: &[Declared]) -> Vec<Numb
             }
         }
     }
-    found
+    pairs
 }
 
 /// Major and kinds of the arguments, if the declarations differ in enumerations, and in nothing else.
@@ -92,18 +92,14 @@ fn kinds(
     older: &Declared,
     newer: &Declared,
 ) -> Option<(u32, String)> {
-    let ids = |declared| parts(declared).iter().copied();
     if parts(older).len() != parts(newer).len() {
         return None;
     }
     let (mut since, mut kinds) = (None, String::new());
-    for (at, (a, b)) in ids(older).zip(ids(newer)).enumerate() {
-        let is_word = |declared: &Declared, id| {
-            let of = declared.types.get(id);
-            matches!(of, Type::Integer(_) | Type::Enum { .. } | Type::Pointer(_))
-        };
+    for (index, (&a, &b)) in parts(older).iter().zip(parts(newer)).enumerate() {
         let is_same = same_values((&older.types, a), (&newer.types, b)).is_ok();
-        if at == 0 {
+        // The first part is the result.
+        if index == 0 {
             if !is_same {
                 return None;
             }
@@ -112,47 +108,51 @@ fn kinds(
         if !is_word(older, a) || !is_word(newer, b) {
             return None;
         }
-        let row = enumerations.iter().find_map(|row| {
+        if is_same {
+            kinds.push('.');
+            continue;
+        }
+        let (row, is_output) = enumerations.iter().find_map(|row| {
             let is_output = row.fits((older, a), (newer, b))?;
             Some((row, is_output))
+        })?;
+        since = row.since_version().ok();
+        kinds.push(if is_output {
+            row.kind.to_ascii_uppercase()
+        } else {
+            row.kind
         });
-        match row {
-            _ if is_same => kinds.push('.'),
-            None => return None,
-            Some((row, is_output)) => {
-                since = row.since_version().ok();
-                kinds.push(if is_output {
-                    row.kind.to_ascii_uppercase()
-                } else {
-                    row.kind
-                });
-            }
-        }
     }
     Some((since?.major, kinds))
+}
+
+/// Whether an argument of this type is in one integer register.
+fn is_word(declared: &Declared, id: TypeId) -> bool {
+    matches!(
+        declared.types.get(id),
+        Type::Integer(_) | Type::Enum { .. } | Type::Pointer(_)
+    )
+}
+
+/// Whether a type has a name.
+pub fn is_named(declared: &Declared, id: TypeId, name: &str) -> bool {
+    declared.types.names(id).any(|type_name| type_name == name)
 }
 
 impl Enumeration {
     /// The version that introduced the newer numbers.
     pub fn since_version(&self) -> Result<Version, String> {
-        let since = Version::parse(&self.since);
-        since.ok_or_else(|| format!("`{}` is no version", self.since))
+        Version::parse(&self.since).ok_or_else(|| format!("`{}` is no version", self.since))
     }
 
     /// Whether an argument points to the enumeration; `None`: it has another type.
     fn fits(&self, older: (&Declared, TypeId), newer: (&Declared, TypeId)) -> Option<bool> {
-        let pointee = |(declared, id): (&Declared, TypeId)| match declared.types.get(id) {
-            Type::Pointer(of) => Some(*of),
-            _ => None,
+        let (a, b, is_output) = match (older.0.types.get(older.1), newer.0.types.get(newer.1)) {
+            (Type::Pointer(a), Type::Pointer(b)) => (*a, *b, true),
+            (Type::Pointer(_), _) | (_, Type::Pointer(_)) => return None,
+            _ => (older.1, newer.1, false),
         };
-        let is_named = |(declared, id): (&Declared, TypeId), name: &str| {
-            declared.types.names(id).any(|of| of == name)
-        };
-        let fits = |a, b| is_named((older.0, a), &self.old) && is_named((newer.0, b), &self.new);
-        match (pointee(older), pointee(newer)) {
-            (Some(a), Some(b)) => fits(a, b).then_some(true),
-            (None, None) => fits(older.1, newer.1).then_some(false),
-            _ => None,
-        }
+        let fits = is_named(older.0, a, &self.old) && is_named(newer.0, b, &self.new);
+        fits.then_some(is_output)
     }
 }

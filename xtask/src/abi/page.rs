@@ -25,25 +25,27 @@ pub fn page() -> String {
         let id = &library.id;
         let functions = library.symbols.functions().count();
         let Some(recipe) = RECIPES.iter().find(|recipe| recipe.id == *id) else {
-            let why = WITHOUT.get(id).map_or("no table yet", String::as_str);
-            let _ = writeln!(page, "| {id} | none | {why} | {functions} | | |");
+            let reason = WITHOUT.get(id).map_or("no table yet", String::as_str);
+            let _ = writeln!(page, "| {id} | none | {reason} | {functions} | | |");
             continue;
         };
         let [first, .., last] = &recipe.versions[..] else {
             continue;
         };
         let count = recipe.versions.len();
-        let by_header = |name: &&str| library.abi.depends_on_headers(name);
-        let (changed, others): (Vec<&str>, Vec<&str>) = library.abi.names().partition(by_header);
-        let from = recipe.row.comment.trim_end_matches('.');
+        let (by_header, others): (Vec<&str>, Vec<&str>) = library
+            .abi
+            .names()
+            .partition(|name| library.abi.depends_on_headers(name));
+        let source = recipe.row.comment.trim_end_matches('.');
         let _ = writeln!(
             page,
-            "| {id} | {count}, {first} to {last} | {from} | {functions} | {} | {} |",
-            changed.len(),
+            "| {id} | {count}, {first} to {last} | {source} | {functions} | {} | {} |",
+            by_header.len(),
             others.len()
         );
-        for one in recipe.reviewed.accepted {
-            let _ = writeln!(accepted, "* {id}: {one}");
+        for difference in recipe.reviewed.accepted {
+            let _ = writeln!(accepted, "* {id}: {difference}");
         }
     }
     let _ = write!(

@@ -22,6 +22,7 @@
 //! the library, and missing functions are `absent`.
 
 mod arguments;
+mod families;
 mod fields;
 mod sample;
 mod shapes;
@@ -35,11 +36,11 @@ use gpustub_core::library::Library;
 use gpustub_core::version::Version;
 
 use super::history::{Evidence, declarations};
-use super::recipes::{self, Recipe, STAND_INS};
+use super::recipes::{self, AbiRecipe, STAND_INS};
 use super::table::Group;
 use crate::manifests::read;
-use crate::recipes::find;
-use arguments::{Differences, Returned};
+use crate::recipes::{Options, find};
+use families::{Families, Family};
 use text::{Fake, Function};
 
 /// The fake libraries and callers of one library.
@@ -191,13 +192,15 @@ const CUDA_MODES: &[(&str, &[&str])] = &[
 
 /// `cargo xtask abi-programs`.
 pub fn run(arguments: &[String]) -> Result<bool, String> {
-    let (directory, rest) = match arguments {
-        [directory, rest @ ..] if !directory.starts_with("--") => (directory, rest),
+    let (directory, arguments) = match arguments {
+        [directory, arguments @ ..] if !directory.starts_with("--") => (directory, arguments),
         _ => return Err("usage: cargo xtask abi-programs DIR [--all]".into()),
     };
-    let (all, rest): (Vec<_>, Vec<_>) = rest.iter().cloned().partition(|word| word == "--all");
-    let all = !all.is_empty();
-    let options = crate::recipes::Options::parse("abi-programs", &rest)?;
+    let (flags, arguments): (Vec<_>, Vec<_>) = arguments
+        .iter()
+        .cloned()
+        .partition(|argument| argument == "--all");
+    let options = Options::parse("abi-programs", &arguments)?;
     if options.check {
         return Err("`abi-programs` has no `--check`".into());
     }
@@ -207,57 +210,51 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
         }
     }
     for programs in PROGRAMS {
-        if options.only.is_empty() || options.only.iter().any(|id| programs.id == id) {
+        if options.wants(programs.id) {
             let directory = Path::new(directory).join(programs.id);
-            programs.write(&directory, &options.components, all)?;
+            programs.write(&directory, &options.components, !flags.is_empty())?;
         }
     }
     Ok(true)
 }
 
+/// The headers that the callers of one mode are compiled with.
+struct Mode {
+    /// End of the callers' names.
+    suffix: &'static str,
+    /// Declarations with the macros of the mode.
+    versions: BTreeMap<Version, headers::Version>,
+    /// Functions in no ABI table, one for each calling shape.
+    sample: BTreeSet<String>,
+}
+
 impl Programs {
-    fn recipe(&self) -> Result<&'static Recipe, String> {
+    fn recipe(&self) -> Result<&'static AbiRecipe, String> {
         recipes::recipe(self.id)
+    }
+
+    fn library(&self) -> Result<&'static Library, String> {
+        Library::builtin(self.id).ok_or_else(|| format!("{} is no library", self.id))
     }
 
     /// Versions of the headers, and of the libraries.
     fn versions(&self, all: bool) -> Result<(BTreeSet<Version>, BTreeSet<Version>), String> {
-        let of = |versions: &[(u32, u32)]| -> BTreeSet<Version> {
-            let versions = versions.iter();
-            versions
-                .map(|(major, minor)| Version::new(*major, *minor))
-                .collect()
-        };
-        let known: BTreeSet<Version> = self.recipe()?.versions.iter().copied().collect();
-        Ok(if all {
-            (known.clone(), known)
-        } else {
-            (of(self.headers), of(self.libraries))
-        })
+        if all {
+            let versions: BTreeSet<_> = self.recipe()?.versions.iter().copied().collect();
+            return Ok((versions.clone(), versions));
+        }
+        Ok((versions(self.headers), versions(self.libraries)))
     }
 
     /// Writes the fake libraries and their callers into a directory.
     fn write(&self, directory: &Path, components: &Path, all: bool) -> Result<(), String> {
         let recipe = self.recipe()?;
-        let library = Library::builtin(self.id);
-        let library = library.ok_or_else(|| format!("{} is no library", self.id))?;
-        let query = library.version_query.as_ref();
-        let (of_headers, of_libraries) = self.versions(all)?;
-        let wanted = |version| of_headers.contains(&version) || of_libraries.contains(&version);
-        let mut evidence = recipe.evidence(components, wanted)?;
-        let groups = recipe.history(&evidence)?.table.groups;
-        // The table also has changes between versions that are not here.
-        let mut listed: BTreeSet<&str> = library.abi.names().collect();
-        listed.extend(RENAMED);
-        let is_in_table = |group: &&Group| {
-            group
-                .names
-                .keys()
-                .any(|name| listed.contains(name.as_str()))
-        };
-        let names = |group: &Group| group.names.keys().cloned().collect();
-        let in_table: Vec<BTreeSet<String>> =
-            groups.iter().filter(is_in_table).map(names).collect();
+        let library = self.library()?;
+        let (header_versions, library_versions) = self.versions(all)?;
+        let mut evidence = recipe.evidence(components, |version| {
+            header_versions.contains(&version) || library_versions.contains(&version)
+        })?;
+        let groups = groups_in_table(library, recipe.history(&evidence)?.table.groups);
         // After the history, which contains only real functions.
         let made_up = sample::made_up()?;
         for version in &mut evidence {
@@ -266,192 +263,226 @@ impl Programs {
                 exports.extend(made_up.keys().cloned());
             }
         }
-        let is_unchanged = |name: &str| {
-            let is_in_table = in_table.iter().any(|names| names.contains(name));
-            let known = declarations(name, &evidence);
-            let is_everywhere = known.is_some_and(|known| known.iter().all(Option::is_some));
-            let is_query = query.is_some_and(|query| query.function == name);
-            let is_helper = is_query || self.helpers.contains(&name);
-            let aborts = self.aborting.contains(&name);
-            !is_in_table && is_everywhere && !is_helper && !aborts
-        };
-        let mut callers = Vec::new();
-        let all_headers = recipe.headers()?;
-        for (end, mode) in self.modes {
-            let mut reads = BTreeMap::new();
-            for version in &of_headers {
-                let includes = recipe.includes(components, *version)?;
-                let headers_in_mode = Headers {
-                    defines: vec![macros(all_headers, mode)],
-                    ..all_headers.clone()
-                };
-                let mut read = recipe.declared(&headers_in_mode, &includes)?;
-                read.functions.extend(made_up.clone());
-                reads.insert(*version, read);
-            }
-            let sampled = sample::sample(reads.values(), is_unchanged);
-            callers.push((end, reads, sampled));
+        let mut modes = self.read_modes(components, &header_versions, &made_up)?;
+        for mode in &mut modes {
+            mode.sample = sample::sample(mode.versions.values(), |name| {
+                self.may_be_sampled(name, library, &groups, &evidence)
+            });
         }
-        let family = |names: &BTreeSet<String>| Family::new(names, &evidence);
-        let with_fields = |names: &BTreeSet<String>| Family {
-            has_fields: true,
-            ..family(names)
-        };
-        let in_table: Vec<Family> = in_table.iter().map(with_fields).collect();
-        let called = self.called.iter();
-        let called: Vec<Family> = called
-            .map(|name| with_fields(&BTreeSet::from([(*name).to_owned()])))
-            .collect();
-        let sampled = callers.iter().flat_map(|(_, _, sampled)| sampled);
-        let unchanged: BTreeMap<&String, Family> = sampled
-            .map(|name| (name, family(&BTreeSet::from([name.clone()]))))
-            .collect();
+        let families = self.families(&groups, &modes, &evidence);
         let mut files = vec![
             ("common.h".to_owned(), COMMON.to_owned()),
             ("fake.h".to_owned(), FAKE.to_owned()),
             ("caller.h".to_owned(), CALLER.to_owned()),
             ("shapes.h".to_owned(), sample::MADE_UP.to_owned()),
         ];
-        for (index, Evidence { version, own, .. }) in evidence.iter().enumerate() {
-            if !of_libraries.contains(version) {
-                continue;
-            }
-            let functions: Vec<Function> = in_table
-                .iter()
-                .chain(unchanged.values())
-                .chain(&called)
-                .flat_map(|family| family.functions(index))
-                .collect();
-            let nodes = nodes(recipe, components, *version)?;
-            let nodes = functions
-                .iter()
-                .map(|function| function.name.as_str())
-                .chain(query.map(|query| query.function.as_str()))
-                .chain(self.helpers.iter().copied())
-                .map(|name| (name, nodes.get(name).map(String::as_str)));
-            files.push((format!("fake-{version}.map"), text::nodes(nodes)));
-            let fake = Fake {
-                id: self.id,
-                version: *version,
-                own: own.as_deref().or_else(|| recipe.driver(*version)),
-                query,
-                functions: &functions,
-            };
-            files.push((format!("fake-{version}.c"), text::fake(&fake)));
-        }
-        for version in &of_headers {
-            let include = recipe.include(components, *version)?;
-            let headers = all_headers.include.iter().flatten().map(String::as_str);
-            let headers: Vec<&str> = headers
-                .filter(|header| {
-                    include.join(header).exists() || Path::new(STAND_INS).join(header).exists()
-                })
-                .collect();
-            for (end, reads, sampled) in &callers {
-                let sampled = sampled.iter().map(|name| &unchanged[name]);
-                let calls: Vec<Function> = in_table
-                    .iter()
-                    .chain(sampled)
-                    .flat_map(|family| family.calls(&reads[version]))
-                    .collect();
-                let caller = text::caller(*version, &headers, &calls);
-                files.push((format!("caller-{version}{end}.c"), caller));
+        for (index, version) in evidence.iter().enumerate() {
+            if library_versions.contains(&version.version) {
+                let functions = families.functions(index);
+                files.extend(self.fake_library(components, version, &functions)?);
             }
         }
-        let failed = |path: &Path, e| format!("`{}`: {e}", path.display());
-        std::fs::create_dir_all(directory).map_err(|e| failed(directory, e))?;
-        for (name, text) in files {
-            let path = directory.join(name);
-            std::fs::write(&path, text).map_err(|e| failed(&path, e))?;
+        for version in &header_versions {
+            files.extend(self.callers(components, *version, &modes, &families)?);
         }
-        Ok(())
+        create_files(directory, files)
     }
+
+    /// Reads the headers with the macros of each mode. The samples are empty.
+    fn read_modes(
+        &self,
+        components: &Path,
+        versions: &BTreeSet<Version>,
+        made_up: &BTreeMap<String, Declared>,
+    ) -> Result<Vec<Mode>, String> {
+        let recipe = self.recipe()?;
+        let mut modes = Vec::new();
+        for (suffix, mode_macros) in self.modes {
+            let headers = recipe.headers()?;
+            let headers = Headers {
+                defines: vec![macros(headers, mode_macros)],
+                ..headers.clone()
+            };
+            let mut mode = Mode {
+                suffix,
+                versions: BTreeMap::new(),
+                sample: BTreeSet::new(),
+            };
+            for version in versions {
+                let includes = recipe.includes(components, *version)?;
+                let mut declared = recipe.declared(&headers, &includes)?;
+                declared.functions.extend(made_up.clone());
+                mode.versions.insert(*version, declared);
+            }
+            modes.push(mode);
+        }
+        Ok(modes)
+    }
+
+    /// Whether a function may represent its calling shape: it is in all versions and in no ABI table.
+    fn may_be_sampled(
+        &self,
+        name: &str,
+        library: &Library,
+        groups: &[BTreeSet<String>],
+        evidence: &[Evidence],
+    ) -> bool {
+        let query = library.version_query.as_ref();
+        let is_helper = query.is_some_and(|query| query.function == name)
+            || self.helpers.contains(&name)
+            || self.aborting.contains(&name);
+        let is_in_table = groups.iter().any(|names| names.contains(name));
+        !is_helper
+            && !is_in_table
+            && declarations(name, evidence)
+                .is_some_and(|declarations| declarations.iter().all(Option::is_some))
+    }
+
+    fn families(
+        &self,
+        groups: &[BTreeSet<String>],
+        modes: &[Mode],
+        evidence: &[Evidence],
+    ) -> Families {
+        let mut families = Families {
+            in_table: Vec::new(),
+            sampled: BTreeMap::new(),
+            called: Vec::new(),
+        };
+        for names in groups {
+            families.in_table.push(Family::new(names, evidence, true));
+        }
+        for name in self.called {
+            let names = BTreeSet::from([(*name).to_owned()]);
+            families.called.push(Family::new(&names, evidence, true));
+        }
+        for name in modes.iter().flat_map(|mode| &mode.sample) {
+            let family = Family::new(&BTreeSet::from([name.clone()]), evidence, false);
+            families.sampled.insert(name.clone(), family);
+        }
+        families
+    }
+
+    /// Names and texts of a fake library's files.
+    fn fake_library(
+        &self,
+        components: &Path,
+        evidence: &Evidence,
+        functions: &[Function],
+    ) -> Result<[(String, String); 2], String> {
+        let recipe = self.recipe()?;
+        let query = self.library()?.version_query.as_ref();
+        let version = evidence.version;
+        let mut names: Vec<&str> = Vec::new();
+        for function in functions {
+            names.push(&function.name);
+        }
+        names.extend(query.map(|query| query.function.as_str()));
+        names.extend(self.helpers);
+        let nodes = nodes(recipe, components, version)?;
+        let script = text::nodes(
+            names
+                .iter()
+                .map(|name| (*name, nodes.get(*name).map(String::as_str))),
+        );
+        let own_version = evidence.own_version.as_deref();
+        let fake = Fake {
+            id: self.id,
+            version,
+            own_version: own_version.or_else(|| recipe.driver(version)),
+            query,
+            functions,
+        };
+        Ok([
+            (format!("fake-{version}.map"), script),
+            (format!("fake-{version}.c"), text::fake(&fake)),
+        ])
+    }
+
+    /// Names and texts of the callers that are compiled with the headers of a version.
+    fn callers(
+        &self,
+        components: &Path,
+        version: Version,
+        modes: &[Mode],
+        families: &Families,
+    ) -> Result<Vec<(String, String)>, String> {
+        let recipe = self.recipe()?;
+        let include = recipe.include(components, version)?;
+        let mut headers = Vec::new();
+        for header in recipe.headers()?.include.iter().flatten() {
+            if include.join(header).exists() || Path::new(STAND_INS).join(header).exists() {
+                headers.push(header.as_str());
+            }
+        }
+        let mut files = Vec::new();
+        for mode in modes {
+            let sampled = mode.sample.iter().map(|name| &families.sampled[name]);
+            let calls: Vec<Function> = families
+                .in_table
+                .iter()
+                .chain(sampled)
+                .flat_map(|family| family.calls(&mode.versions[&version]))
+                .collect();
+            let name = format!("caller-{version}{}.c", mode.suffix);
+            files.push((name, text::caller(version, &headers, &calls)));
+        }
+        Ok(files)
+    }
+}
+
+fn versions(numbers: &[(u32, u32)]) -> BTreeSet<Version> {
+    numbers
+        .iter()
+        .map(|(major, minor)| Version::new(*major, *minor))
+        .collect()
+}
+
+/// Names of each group that the shipped table has, which also has changes between versions that are not here.
+fn groups_in_table(library: &Library, groups: Vec<Group>) -> Vec<BTreeSet<String>> {
+    let mut listed: BTreeSet<&str> = library.abi.names().collect();
+    listed.extend(RENAMED);
+    groups
+        .into_iter()
+        .map(|group| group.names.into_keys().collect())
+        .filter(|names: &BTreeSet<String>| names.iter().any(|name| listed.contains(name.as_str())))
+        .collect()
+}
+
+fn create_files(directory: &Path, files: Vec<(String, String)>) -> Result<(), String> {
+    std::fs::create_dir_all(directory).map_err(|e| format!("`{}`: {e}", directory.display()))?;
+    for (name, text) in files {
+        let path = directory.join(name);
+        std::fs::write(&path, text).map_err(|e| format!("`{}`: {e}", path.display()))?;
+    }
+    Ok(())
 }
 
 /// Macros of every program, and those of a mode.
 fn macros(headers: &Headers, mode: &[&str]) -> Vec<String> {
-    let plain = headers.defines.first().into_iter().flatten().cloned();
-    plain.chain(mode.iter().map(|m| (*m).to_owned())).collect()
+    let mut macros = headers.defines.first().cloned().unwrap_or_default();
+    macros.extend(mode.iter().map(|name| (*name).to_owned()));
+    macros
 }
 
 const COMMON: &str = include_str!("../../programs/common.h");
 const FAKE: &str = include_str!("../../programs/fake.h");
 const CALLER: &str = include_str!("../../programs/caller.h");
 
-/// Functions that may be bound in place of each other.
-struct Family {
-    /// Declarations of each name by version.
-    names: BTreeMap<String, Vec<Option<Declared>>>,
-    /// Differences that bytes do not show.
-    differences: Differences,
-    /// Whether callers and libraries know the fields of structs.
-    has_fields: bool,
-}
-
-impl Family {
-    fn new(names: &BTreeSet<String>, evidence: &[Evidence]) -> Self {
-        let known = |name: &str| declarations(name, evidence);
-        let names: BTreeMap<_, _> = names
-            .iter()
-            .filter_map(|name| known(name).map(|known| (name.clone(), known)))
-            .collect();
-        let all: Vec<_> = names.values().flatten().flatten().cloned().collect();
-        let differences = Differences::new(&all);
-        Self {
-            names,
-            differences,
-            has_fields: false,
-        }
-    }
-
-    fn function(&self, source: &str, name: &str, declared: &Declared) -> Function {
-        Function {
-            source: source.to_owned(),
-            name: name.to_owned(),
-            arguments: self.differences.arguments(declared),
-            fields: if self.has_fields {
-                self.differences.fields(declared)
-            } else {
-                Vec::new()
-            },
-            result: Returned::new(declared),
-        }
-    }
-
-    /// Functions of a version's library.
-    fn functions(&self, index: usize) -> impl Iterator<Item = Function> {
-        let names = self.names.iter();
-        names.filter_map(move |(name, known)| {
-            let declared = known[index].as_ref()?;
-            Some(self.function(name, name, declared))
-        })
-    }
-
-    /// The calls of a program for one set of macros.
-    fn calls(&self, read: &headers::Version) -> Vec<Function> {
-        let names = self.names.keys();
-        let declared = names.filter_map(|name| Some((name, read.functions.get(name)?)));
-        let calls = declared.flat_map(|(name, declared)| {
-            let sources = sample::sources(read, name).into_iter();
-            sources.map(move |source| self.function(source, name, declared))
-        });
-        calls.collect()
-    }
-}
-
 /// The symbol versions in which the real library beside the headers has its functions.
 fn nodes(
-    recipe: &Recipe,
+    recipe: &AbiRecipe,
     components: &Path,
     version: Version,
 ) -> Result<BTreeMap<String, String>, String> {
     let mut nodes = BTreeMap::new();
     for library in &recipe.row.exports {
         let list = read(&find(&recipe.directory(components, version), library)?)?;
-        let named = list.functions().filter(|symbol| !symbol.compat);
-        nodes.extend(
-            named.filter_map(|symbol| Some((symbol.name.clone(), symbol.version.clone()?))),
-        );
+        for symbol in list.functions().filter(|symbol| !symbol.compat) {
+            if let Some(node) = &symbol.version {
+                nodes.insert(symbol.name.clone(), node.clone());
+            }
+        }
     }
     Ok(nodes)
 }

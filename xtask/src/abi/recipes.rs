@@ -15,7 +15,7 @@ use crate::manifests::read;
 use crate::recipes::find;
 
 /// A table, and its sources.
-pub struct Recipe {
+pub struct AbiRecipe {
     pub id: String,
     pub row: Row,
     pub versions: Vec<Version>,
@@ -44,7 +44,7 @@ pub struct Row {
     #[serde(default)]
     undeclared: Vec<String>,
     #[serde(rename = "own-version")]
-    own: Option<String>,
+    own_version: Option<String>,
     #[serde(default)]
     pub drivers: Vec<String>,
     #[serde(default)]
@@ -59,8 +59,9 @@ pub struct Row {
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Versions {
-    Of(String),
-    These(Vec<String>),
+    /// Name of a row of `releases`.
+    Releases(String),
+    List(Vec<String>),
 }
 
 #[derive(Deserialize)]
@@ -88,50 +89,53 @@ pub static WITHOUT: LazyLock<BTreeMap<String, String>> = LazyLock::new(|| {
 });
 
 /// All recipes, by library.
-pub static RECIPES: LazyLock<Vec<Recipe>> = LazyLock::new(|| {
-    let read = recipes(include_str!("../../data/abi.toml"));
-    read.unwrap_or_else(|error| panic!("abi.toml: {error}"))
+pub static RECIPES: LazyLock<Vec<AbiRecipe>> = LazyLock::new(|| {
+    recipes(include_str!("../../data/abi.toml")).unwrap_or_else(|error| panic!("abi.toml: {error}"))
 });
 
 /// Stand-ins for headers of other languages and packages.
 const OTHERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/include");
 pub const STAND_INS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/headers");
 
-fn recipes(text: &str) -> Result<Vec<Recipe>, String> {
+fn recipes(text: &str) -> Result<Vec<AbiRecipe>, String> {
     let file: File = toml::from_str(text).map_err(|e| e.to_string())?;
-    let recipes = file.library.into_iter().map(|(id, row)| {
+    let mut recipes = Vec::new();
+    for (id, row) in file.library {
         let versions = match &row.versions {
-            Versions::These(versions) => versions,
-            Versions::Of(name) => (file.releases.get(name))
+            Versions::List(versions) => versions,
+            Versions::Releases(name) => (file.releases.get(name))
                 .ok_or_else(|| format!("`{id}`: no releases are called `{name}`"))?,
         };
-        let parse = |texts: &[String]| -> Result<Vec<Version>, String> {
-            let parsed = texts.iter().map(|text| {
-                Version::parse(text).ok_or_else(|| format!("`{id}`: `{text}` is no version"))
-            });
-            parsed.collect()
-        };
-        Ok(Recipe {
-            versions: parse(versions)?,
-            at_hand: parse(&row.at_hand)?,
+        recipes.push(AbiRecipe {
+            versions: parse_versions(&id, versions)?,
+            at_hand: parse_versions(&id, &row.at_hand)?,
             reviewed: Reviewed {
                 accepted: Box::leak(row.accepted.clone().into_boxed_slice()),
                 ..reviewed::decisions(&id)
             },
             id,
             row,
-        })
-    });
-    recipes.collect()
+        });
+    }
+    Ok(recipes)
+}
+
+fn parse_versions(id: &str, versions: &[String]) -> Result<Vec<Version>, String> {
+    versions
+        .iter()
+        .map(|text| Version::parse(text).ok_or_else(|| format!("`{id}`: `{text}` is no version")))
+        .collect()
 }
 
 /// The recipe of a library.
-pub fn recipe(id: &str) -> Result<&'static Recipe, String> {
-    let found = RECIPES.iter().find(|recipe| recipe.id == id);
-    found.ok_or_else(|| format!("abi.toml has no `{id}`"))
+pub fn recipe(id: &str) -> Result<&'static AbiRecipe, String> {
+    RECIPES
+        .iter()
+        .find(|recipe| recipe.id == id)
+        .ok_or_else(|| format!("abi.toml has no `{id}`"))
 }
 
-impl Recipe {
+impl AbiRecipe {
     /// Headers to include, and their macros.
     pub fn headers(&self) -> Result<&'static Headers, String> {
         Headers::for_library(&self.id).ok_or_else(|| format!("libraries.toml has no `{}`", self.id))
@@ -147,29 +151,28 @@ impl Recipe {
         for directory in directories {
             clang = clang.directory(directory);
         }
-        let read = headers.read(&clang, &|name| self.is_name(name));
-        let mut read = read.map_err(|e| format!("{directories:?}: {e}"))?;
-        read.meant.retain(|source, _| self.is_name(source));
-        Ok(read)
+        let mut declared = headers
+            .read(&clang, &|name| self.is_name(name))
+            .map_err(|e| format!("{directories:?}: {e}"))?;
+        declared.meant.retain(|source, _| self.is_name(source));
+        Ok(declared)
     }
 
     /// Whether a name may be that of a function of the library.
     fn is_name(&self, name: &str) -> bool {
         self.row.prefixes.iter().any(|prefix| {
-            let next = name
-                .strip_prefix(prefix.as_str())
-                .and_then(|rest| rest.chars().next());
-            next.is_some_and(|c| c.is_ascii_uppercase() || c == '_')
+            name.strip_prefix(prefix.as_str())
+                .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_uppercase() || c == '_'))
         })
     }
 
-    /// Reads the versions that `wanted` accepts.
+    /// Reads the versions that `accepts` returns true for.
     pub fn read(
         &self,
         components: &Path,
-        wanted: impl Fn(Version) -> bool,
+        accepts: impl Fn(Version) -> bool,
     ) -> Result<History, String> {
-        self.history(&self.evidence(components, wanted)?)
+        self.history(&self.evidence(components, accepts)?)
     }
 
     /// All names of these versions, in groups.
@@ -189,77 +192,78 @@ impl Recipe {
             &self.directory(components, version),
             &file.to_string_lossy(),
         )?;
-        let below = Path::new(&self.row.header).components().count();
+        let depth = Path::new(&self.row.header).components().count();
         Ok(header
             .ancestors()
-            .nth(below)
+            .nth(depth)
             .unwrap_or(Path::new(""))
             .to_owned())
     }
 
     /// Branch of the driver of a version, if the recipe has it; of unknown versions the first.
     pub fn driver(&self, version: Version) -> Option<&str> {
-        let branches = || {
-            self.row
-                .drivers
-                .iter()
-                .filter_map(|row| row.split_once('='))
+        let branch_of = |release: &str| {
+            self.row.drivers.iter().find_map(|row| {
+                let (row_release, branch) = row.split_once('=')?;
+                (row_release == release).then_some(branch)
+            })
         };
-        let found = branches().find(|(of, _)| *of == version.to_string());
-        let found = found.or_else(|| branches().find(|(of, _)| *of == "-"));
-        found.map(|(_, branch)| branch)
+        branch_of(&version.to_string()).or_else(|| branch_of("-"))
     }
 
     /// The library's own number in a version, if the recipe names macros for it.
     fn own_version(&self, components: &Path, version: Version) -> Result<Option<String>, String> {
-        let Some(prefix) = &self.row.own else {
+        let Some(prefix) = &self.row.own_version else {
             return Ok(None);
         };
         let header = self.include(components, version)?.join(&self.row.header);
-        let failed = |e: &dyn std::fmt::Display| format!("`{}`: {e}", header.display());
-        let text = std::fs::read_to_string(&header).map_err(|e| failed(&e))?;
-        let value = |part: &str| {
+        let text =
+            std::fs::read_to_string(&header).map_err(|e| format!("`{}`: {e}", header.display()))?;
+        let mut parts = Vec::new();
+        for part in ["MAJOR", "MINOR", "PATCH"] {
             let name = format!("{prefix}_{part}");
-            let mut definitions = text.lines().filter_map(|line| {
+            let number = text.lines().find_map(|line| {
                 let mut words = line.strip_prefix("#define")?.split_whitespace();
                 (words.next() == Some(&name)).then(|| words.next())?
             });
-            definitions
-                .next()
-                .ok_or_else(|| failed(&format!("{name} is not defined")))
-        };
-        let [major, minor, patch] = ["MAJOR", "MINOR", "PATCH"].map(value);
-        Ok(Some(format!("{}.{}.{}", major?, minor?, patch?)))
+            parts.push(
+                number.ok_or_else(|| format!("`{}`: {name} is not defined", header.display()))?,
+            );
+        }
+        Ok(Some(parts.join(".")))
     }
 
     /// Libraries whose headers those of a version include, each with its version.
     fn needed(&self, version: Version) -> Result<Vec<(&'static Self, Version)>, String> {
-        let needed = self.row.needs.iter().map(|id| {
-            let other = recipe(id)?;
-            let known = other.versions.iter().rev();
-            let fits = |of: &&Version| **of == version;
-            let found = (known.clone().find(fits))
-                .or_else(|| known.clone().find(|of| of.major == version.major))
-                .or_else(|| known.clone().next());
-            let found = found.ok_or_else(|| format!("`{id}` has no versions"))?;
-            Ok((other, *found))
-        });
-        needed.collect()
+        let mut needed = Vec::new();
+        for id in &self.row.needs {
+            let library = recipe(id)?;
+            let versions = &library.versions;
+            let library_version = versions
+                .iter()
+                .rfind(|known| **known == version)
+                .or_else(|| versions.iter().rfind(|v| v.major == version.major))
+                .or(versions.last())
+                .ok_or_else(|| format!("`{id}` has no versions"))?;
+            needed.push((library, *library_version));
+        }
+        Ok(needed)
     }
 
     /// Whether the components have all headers of a version.
     pub fn has_headers(&self, components: &Path, version: Version) -> Result<bool, String> {
-        let needed = self.needed(version)?;
-        let own = self.directory(components, version).exists();
-        let exists = |(other, of): &(&Self, Version)| other.directory(components, *of).exists();
-        Ok(own && needed.iter().all(exists))
+        let mut libraries = self.needed(version)?;
+        libraries.push((self, version));
+        Ok(libraries
+            .iter()
+            .all(|(library, version)| library.directory(components, *version).exists()))
     }
 
     /// Include directories of a version: its own, those of other libraries, and those of stand-ins.
     pub fn includes(&self, components: &Path, version: Version) -> Result<Vec<PathBuf>, String> {
         let mut directories = vec![self.include(components, version)?];
-        for (other, of) in self.needed(version)? {
-            directories.push(other.include(components, of)?);
+        for (library, library_version) in self.needed(version)? {
+            directories.push(library.include(components, library_version)?);
         }
         directories.extend([STAND_INS, OTHERS].map(PathBuf::from));
         Ok(directories)
@@ -272,11 +276,11 @@ impl Recipe {
     pub fn evidence(
         &self,
         components: &Path,
-        wanted: impl Fn(Version) -> bool,
+        accepts: impl Fn(Version) -> bool,
     ) -> Result<Vec<Evidence>, String> {
         let mut evidence = Vec::new();
         for &version in &self.versions {
-            if !wanted(version) {
+            if !accepts(version) {
                 continue;
             }
             let directory = self.directory(components, version);
@@ -297,7 +301,7 @@ impl Recipe {
             }
             evidence.push(Evidence {
                 version,
-                own: self.own_version(components, version)?,
+                own_version: self.own_version(components, version)?,
                 headers,
                 exports,
             });
@@ -306,8 +310,10 @@ impl Recipe {
     }
 
     pub fn exports(&self, library: &Path) -> Result<BTreeSet<String>, String> {
-        let list = read(library)?;
-        let names = list.functions().map(|symbol| symbol.name.clone());
-        Ok(names.filter(|name| self.is_name(name)).collect())
+        Ok(read(library)?
+            .functions()
+            .map(|symbol| symbol.name.clone())
+            .filter(|name| self.is_name(name))
+            .collect())
     }
 }

@@ -37,16 +37,16 @@ pub fn relations(id: &str) -> Result<Vec<Relation>, String> {
 
 /// Texts for the alternatives of each `{a,b}`.
 fn alternatives(text: &str) -> Vec<String> {
-    let parts = || {
-        let (start, rest) = text.split_once('{')?;
+    let braces = text.split_once('{').and_then(|(start, rest)| {
         let (list, end) = rest.split_once('}')?;
         Some((start, list, end))
-    };
-    let Some((start, list, end)) = parts() else {
+    });
+    let Some((start, list, end)) = braces else {
         return vec![text.to_owned()];
     };
-    let with = |one: &str| alternatives(&format!("{start}{one}{end}"));
-    list.split(',').flat_map(with).collect()
+    list.split(',')
+        .flat_map(|alternative| alternatives(&format!("{start}{alternative}{end}")))
+        .collect()
 }
 
 impl Relation {
@@ -61,22 +61,24 @@ impl Relation {
         if self.by.is_none() && self.refused.is_none() {
             return Err("`by` is missing".into());
         }
-        for place in [Some(&self.call), self.by.as_ref()].into_iter().flatten() {
-            named(place).ok_or_else(|| format!("`{place}` is no name with a version"))?;
+        for text in [Some(&self.call), self.by.as_ref()].into_iter().flatten() {
+            name_and_version(text).ok_or_else(|| format!("`{text}` is no name with a version"))?;
         }
         Ok(())
     }
 
     /// The rows for the alternatives in the names.
     fn expanded(self) -> Vec<Self> {
-        let by = self.by.as_deref().map(alternatives);
-        let calls = alternatives(&self.call).into_iter().enumerate();
-        let one = |(at, call)| Self {
-            call,
-            by: by.as_ref().and_then(|by| by.get(at).or(by.last()).cloned()),
-            ..self.clone()
-        };
-        calls.map(one).collect()
+        let by = self.by.as_deref().map_or(Vec::new(), alternatives);
+        let mut rows = Vec::new();
+        for (index, call) in alternatives(&self.call).into_iter().enumerate() {
+            rows.push(Self {
+                call,
+                by: by.get(index).or(by.last()).cloned(),
+                ..self.clone()
+            });
+        }
+        rows
     }
 
     /// The line of the ABI table for a group; `None`: it has no such names.
@@ -102,13 +104,13 @@ impl Relation {
 }
 
 /// Splits `NAME VERSION`.
-fn named(place: &str) -> Option<(&str, Version)> {
-    let (name, version) = place.split_once(' ')?;
+fn name_and_version(text: &str) -> Option<(&str, Version)> {
+    let (name, version) = text.split_once(' ')?;
     Some((name, Version::parse(version)?))
 }
 
-fn variant(group: &Group, place: &str, twin: &str) -> Option<usize> {
-    let (name, version) = named(place)?;
+fn variant(group: &Group, text: &str, twin: &str) -> Option<usize> {
+    let (name, version) = name_and_version(text)?;
     match group.variant(&format!("{name}{twin}"), version) {
         AbiVariant::Number(number) => Some(number),
         AbiVariant::Missing | AbiVariant::Avoided => None,
@@ -119,22 +121,25 @@ fn variant(group: &Group, place: &str, twin: &str) -> Option<usize> {
 mod tests {
     use super::*;
 
+    fn row(text: &str) -> Result<Relation, String> {
+        let row: Relation = toml::from_str(text).map_err(|e| e.to_string())?;
+        row.check().map(|()| row)
+    }
+
+    /// A group with one name, which changes in 2.0.
+    fn group(twin: &str) -> Group {
+        let line = vec![
+            (Version::new(1, 0), AbiVariant::Number(1)),
+            (Version::new(2, 0), AbiVariant::Number(2)),
+        ];
+        Group {
+            names: BTreeMap::from([(format!("gpuA{twin}"), line)]),
+            ..Group::default()
+        }
+    }
+
     #[test]
     fn rows_become_lines_of_each_twin() {
-        let row = |text: &str| -> Result<Relation, String> {
-            let row: Relation = toml::from_str(text).map_err(|e| e.to_string())?;
-            row.check().map(|()| row)
-        };
-        let group = |twin: &str| {
-            let line = vec![
-                (Version::new(1, 0), AbiVariant::Number(1)),
-                (Version::new(2, 0), AbiVariant::Number(2)),
-            ];
-            Group {
-                names: BTreeMap::from([(format!("gpuA{twin}"), line)]),
-                ..Group::default()
-            }
-        };
         let adapted = row("call = 'gpuA 1.5'\nby = 'gpuA 2.0'\nadapter = 'code'").unwrap();
         assert_eq!(
             adapted.line(&group("")).as_deref(),
@@ -161,20 +166,32 @@ mod tests {
         ] {
             assert_eq!(row(text).unwrap().line(&group("")).as_deref(), Some(line));
         }
-        let rows = row("call = 'gpu{A,B}{,_x} 1.0'\nby = 'gpu{A,B}{,_y} 2.0'\npasses = 'why'");
-        let names = rows.unwrap().expanded().into_iter();
-        let names: Vec<_> = names.map(|row| (row.call, row.by.unwrap())).collect();
-        let pair = |call: &str, by: &str| (call.to_owned(), by.to_owned());
+    }
+
+    #[test]
+    fn rows_have_alternatives() {
+        let row = row("call = 'gpu{A,B}{,_x} 1.0'\nby = 'gpu{A,B}{,_y} 2.0'\npasses = 'why'");
+        let names: Vec<_> = row
+            .unwrap()
+            .expanded()
+            .into_iter()
+            .map(|row| (row.call, row.by.unwrap()))
+            .collect();
+        let expected = [
+            ("gpuA 1.0", "gpuA 2.0"),
+            ("gpuA_x 1.0", "gpuA_y 2.0"),
+            ("gpuB 1.0", "gpuB 2.0"),
+            ("gpuB_x 1.0", "gpuB_y 2.0"),
+        ];
         assert_eq!(
             names,
-            [
-                pair("gpuA 1.0", "gpuA 2.0"),
-                pair("gpuA_x 1.0", "gpuA_y 2.0"),
-                pair("gpuB 1.0", "gpuB 2.0"),
-                pair("gpuB_x 1.0", "gpuB_y 2.0"),
-            ]
+            expected.map(|(call, by)| (call.to_owned(), by.to_owned()))
         );
-        for (text, error) in [
+    }
+
+    #[test]
+    fn malformed_rows_are_rejected() {
+        for (text, expected) in [
             ("call = 'gpuA 2.0'", "one of"),
             ("call = 'gpuA 2.0'\npasses = 'a'\nrefused = 'b'", "one of"),
             ("call = 'gpuA 2.0'\npasses = 'a'", "`by` is missing"),
@@ -188,8 +205,8 @@ mod tests {
             ),
             ("call = 'gpuA 2.0'\nother = 'a'", "unknown field"),
         ] {
-            let found = row(text).unwrap_err();
-            assert!(found.contains(error), "{found}");
+            let error = row(text).unwrap_err();
+            assert!(error.contains(expected), "{error}");
         }
     }
 }

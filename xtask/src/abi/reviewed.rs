@@ -25,8 +25,11 @@ impl std::fmt::Display for Accepted {
 
 impl Accepted {
     pub fn covers(&self, name: &str, difference: &str) -> bool {
-        let mut known = self.differences.iter();
-        matches(&self.functions, name) && known.any(|known| matches(known, difference))
+        matches(&self.functions, name)
+            && self
+                .differences
+                .iter()
+                .any(|pattern| matches(pattern, difference))
     }
 }
 
@@ -35,7 +38,8 @@ fn matches(pattern: &str, text: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == text,
         Some((start, rest)) => text.strip_prefix(start).is_some_and(|text| {
-            (0..=text.len()).any(|at| text.is_char_boundary(at) && matches(rest, &text[at..]))
+            (0..=text.len())
+                .any(|index| text.is_char_boundary(index) && matches(rest, &text[index..]))
         }),
     }
 }
@@ -71,20 +75,17 @@ pub const TWINS: [&str; 4] = ["_64", "_ptds", "_ptsz", "_spt"];
 impl Reviewed {
     /// The stem of a name, and the mark of a twin.
     pub fn group(&self, name: &str) -> (String, String) {
-        let twin = TWINS
-            .iter()
-            .find(|twin| name.ends_with(*twin))
-            .unwrap_or(&"");
-        let name = name.strip_suffix(twin).unwrap_or(name);
-        let stem = stem(name);
-        let alias = self.aliases.iter().find(|(alias, _)| *alias == stem);
-        let stem = alias.map_or(stem, |(_, of)| of);
-        (stem.to_owned(), (*twin).to_owned())
+        let (name, twin) = split_twin(name);
+        let mut stem = stem(name);
+        if let Some((_, group)) = self.aliases.iter().find(|(alias, _)| *alias == stem) {
+            stem = group;
+        }
+        (stem.to_owned(), twin.to_owned())
     }
 
     pub fn is_library_bound(&self, name: &str) -> bool {
-        let plain = TWINS.iter().find_map(|twin| name.strip_suffix(twin));
-        self.library_bound.contains(&plain.unwrap_or(name))
+        let (plain, _) = split_twin(name);
+        self.library_bound.contains(&plain)
     }
 
     /// Reason why a name has another variant than in an earlier version, if it is library-bound.
@@ -100,16 +101,20 @@ impl Reviewed {
         } else {
             Reserved::Written
         };
-        let found = differences(older, newer, reserved).into_iter();
-        let mut changes = found
-            .filter(|change| change.guard.is_none())
-            .map(|change| change.to_string());
-        let is_accepted =
-            |change: &String| self.accepted.iter().any(|one| one.covers(name, change));
-        match changes.find(|change| !is_accepted(change)) {
-            Some(change) => Err(change),
-            None => Ok(()),
+        for difference in differences(older, newer, reserved) {
+            if difference.guard.is_some() {
+                continue;
+            }
+            let difference = difference.to_string();
+            let is_accepted = self
+                .accepted
+                .iter()
+                .any(|accepted| accepted.covers(name, &difference));
+            if !is_accepted {
+                return Err(difference);
+            }
         }
+        Ok(())
     }
 
     pub fn interchangeable(&self, a: &str, b: &str) -> bool {
@@ -121,44 +126,68 @@ impl Reviewed {
 
     /// A name with the mark, without it.
     pub fn unmarked(&self, name: &str) -> Option<String> {
-        let mark = self.mark?;
-        let twin = TWINS.iter().find(|twin| name.ends_with(*twin));
-        let twin = twin.unwrap_or(&"");
-        let stem = name.strip_suffix(twin)?.strip_suffix(mark)?;
+        let (name, twin) = split_twin(name);
+        let stem = name.strip_suffix(self.mark?)?;
         Some(format!("{stem}{twin}"))
     }
 
     /// The additional argument of a later form of these functions.
     pub fn nullable(&self, stem: &str) -> Option<u8> {
-        let found = self.nullable.iter().find(|(of, _)| *of == stem);
-        found.map(|(_, argument)| *argument)
+        self.nullable
+            .iter()
+            .find(|(nullable, _)| *nullable == stem)
+            .map(|(_, argument)| *argument)
     }
 
     /// Version that introduced the declarations of a version's headers.
     pub fn introduced_in(&self, version: Version) -> Version {
-        let known = self.since.iter().find(|(read, _)| *read == version);
-        known.map_or(version, |(_, since)| *since)
+        self.since
+            .iter()
+            .find(|(read, _)| *read == version)
+            .map_or(version, |(_, since)| *since)
     }
 
     /// Whether a name changes its variant, or one replaces another.
-    pub fn is_listed(&self, lines: &BTreeMap<String, Vec<(Version, AbiVariant)>>) -> bool {
-        let changes = |line: &Vec<(Version, AbiVariant)>| {
-            let mut numbers = line.iter().filter(|(_, m)| *m != AbiVariant::Missing);
-            let first = numbers.next().map(|(_, m)| m);
-            numbers.any(|(_, m)| Some(m) != first)
-        };
-        let replaced = lines.iter().any(|(name, line)| {
-            // `@renamed` has them.
-            self.unmarked(name).is_none()
-                && line.windows(2).any(|pair| {
-                    pair[1].1 == AbiVariant::Missing
-                        && lines.iter().any(|(other, others)| {
-                            other != name && others.iter().any(|(_, m)| *m == pair[0].1)
-                        })
-                })
-        });
-        replaced || lines.values().any(changes)
+    pub fn is_listed(&self, lines: &Lines) -> bool {
+        lines.iter().any(|(name, line)| {
+            // `@renamed` has marked names.
+            changes_variant(line) || self.unmarked(name).is_none() && is_replaced(name, lines)
+        })
     }
+}
+
+/// Variants of each name from a version on.
+type Lines = BTreeMap<String, Vec<(Version, AbiVariant)>>;
+
+fn changes_variant(line: &[(Version, AbiVariant)]) -> bool {
+    let mut variants = line
+        .iter()
+        .map(|(_, variant)| variant)
+        .filter(|variant| **variant != AbiVariant::Missing);
+    let first = variants.next();
+    variants.any(|variant| Some(variant) != first)
+}
+
+/// Whether another name has a variant that a name no longer has.
+fn is_replaced(name: &str, lines: &Lines) -> bool {
+    lines[name].windows(2).any(|pair| {
+        let [(_, variant), (_, AbiVariant::Missing)] = pair else {
+            return false;
+        };
+        lines
+            .iter()
+            .any(|(successor, line)| successor != name && line.iter().any(|(_, v)| v == variant))
+    })
+}
+
+/// A name without the mark of a twin, and the mark.
+fn split_twin(name: &str) -> (&str, &'static str) {
+    for twin in TWINS {
+        if let Some(plain) = name.strip_suffix(twin) {
+            return (plain, twin);
+        }
+    }
+    (name, "")
 }
 
 /// A name without the marks of versions: `_v2`, `R0600`.
@@ -389,22 +418,22 @@ mod tests {
 
     #[test]
     fn names_have_stems() {
-        let group = |name| CUDART.group(name);
-        let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
-        assert_eq!(group("cudaMemAdvise_v2"), pair("cudaMemAdvise", ""));
-        assert_eq!(
-            group("cudaMemPrefetchAsync_v2_ptsz"),
-            pair("cudaMemPrefetchAsync", "_ptsz")
-        );
-        assert_eq!(group("cudaMemcpy_ptds"), pair("cudaMemcpy", "_ptds"));
-        assert_eq!(group("cudaMemcpy2D"), pair("cudaMemcpy2D", ""));
-        assert_eq!(group("cudaThreadExit"), pair("cudaDeviceReset", ""));
-        assert_eq!(
-            group("hipGetDevicePropertiesR0600"),
-            pair("hipGetDeviceProperties", "")
-        );
-        assert_eq!(group("hipMemcpy_spt"), pair("hipMemcpy", "_spt"));
-        assert_eq!(group("_v2"), pair("", ""));
+        for (name, stem, twin) in [
+            ("cudaMemAdvise_v2", "cudaMemAdvise", ""),
+            (
+                "cudaMemPrefetchAsync_v2_ptsz",
+                "cudaMemPrefetchAsync",
+                "_ptsz",
+            ),
+            ("cudaMemcpy_ptds", "cudaMemcpy", "_ptds"),
+            ("cudaMemcpy2D", "cudaMemcpy2D", ""),
+            ("cudaThreadExit", "cudaDeviceReset", ""),
+            ("hipGetDevicePropertiesR0600", "hipGetDeviceProperties", ""),
+            ("hipMemcpy_spt", "hipMemcpy", "_spt"),
+            ("_v2", "", ""),
+        ] {
+            assert_eq!(CUDART.group(name), (stem.to_owned(), twin.to_owned()));
+        }
     }
 
     #[test]

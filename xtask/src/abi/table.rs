@@ -50,8 +50,8 @@ impl Group {
     /// ABI variant of a name in a version.
     pub fn variant(&self, name: &str, version: Version) -> AbiVariant {
         let line = self.names.get(name).map_or(&[][..], Vec::as_slice);
-        let until = line.iter().take_while(|(since, _)| *since <= version);
-        until
+        line.iter()
+            .take_while(|(since, _)| *since <= version)
             .last()
             .map_or(AbiVariant::Missing, |(_, variant)| *variant)
     }
@@ -62,16 +62,28 @@ impl Group {
     /// Names and versions with a variant that a null argument adapts, those with the adapted variant, and
     /// the index of the argument.
     pub fn adapted(&self, versions: &[Version]) -> BTreeSet<Adapted<'_>> {
-        let variant = |number: usize| {
-            let names = self.names.keys();
-            let all = names.flat_map(|name| versions.iter().map(move |v| (*v, name.as_str())));
-            all.filter(|(v, name)| self.variant(name, *v) == AbiVariant::Number(number))
-                .collect()
-        };
-        let adapters = self.adapters.iter();
-        adapters
-            .map(|one| (variant(one.old), variant(one.new), one.argument))
+        self.adapters
+            .iter()
+            .map(|adapter| {
+                (
+                    self.names_with_variant(adapter.old, versions),
+                    self.names_with_variant(adapter.new, versions),
+                    adapter.argument,
+                )
+            })
             .collect()
+    }
+
+    fn names_with_variant(&self, number: usize, versions: &[Version]) -> Names<'_> {
+        let mut names = Names::new();
+        for name in self.names.keys() {
+            for version in versions {
+                if self.variant(name, *version) == AbiVariant::Number(number) {
+                    names.insert((*version, name.as_str()));
+                }
+            }
+        }
+        names
     }
 
     /// Sets of names and versions with the same variant. The numbers of variants are arbitrary.
@@ -91,17 +103,22 @@ impl Group {
 impl Group {
     /// Whether a version has a function of variant `to`, and none of variant `from`, which another has.
     fn is_needed(&self, versions: &[Version], from: usize, to: usize) -> bool {
-        let has = |version: Version, number: usize| {
-            let mut names = self.names.keys();
-            names.any(|name| self.variant(name, version) == AbiVariant::Number(number))
-        };
-        versions.iter().any(|v| has(*v, from))
-            && versions.iter().any(|v| has(*v, to) && !has(*v, from))
+        versions.iter().any(|v| self.has_number(*v, from))
+            && versions
+                .iter()
+                .any(|v| self.has_number(*v, to) && !self.has_number(*v, from))
+    }
+
+    /// Whether a version has a function of a variant.
+    fn has_number(&self, version: Version, number: usize) -> bool {
+        self.names
+            .keys()
+            .any(|name| self.variant(name, version) == AbiVariant::Number(number))
     }
 
     /// Adapters for numbers, as the variant of the caller, that of the library, the name of the adapter and the kinds.
     pub fn numbered(&self, versions: &[Version]) -> Vec<(usize, usize, String, &str)> {
-        let mut found = Vec::new();
+        let mut adapters = Vec::new();
         for Numbered {
             old,
             new,
@@ -111,32 +128,39 @@ impl Group {
         {
             for (from, to, word) in [(*old, *new, "by"), (*new, *old, "of")] {
                 if self.is_needed(versions, from, to) {
-                    found.push((from, to, format!("numbers_{word}_{since}"), kinds.as_str()));
+                    let code = format!("numbers_{word}_{since}");
+                    adapters.push((from, to, code, kinds.as_str()));
                 }
             }
         }
-        found
+        adapters
     }
 
     /// Lines of the ABI table for calls with other numbers.
     pub fn number_lines(&self, versions: &[Version]) -> Vec<String> {
-        let adapters = self.numbered(versions).into_iter();
-        let mut lines: Vec<String> = adapters
-            .map(|(from, to, code, _)| format!("@adapter {from} {to} {code}"))
-            .collect();
-        let lacks = |version: &Version| {
-            let mut names = self.names.keys();
-            names.all(|name| self.variant(name, *version) == AbiVariant::Missing)
-        };
-        if !self.numbered.is_empty() && versions.iter().any(lacks) {
-            let numbers = self.numbered.iter().flat_map(|of| [of.old, of.new]);
-            let numbers: BTreeSet<usize> = numbers.collect();
-            let refused = numbers.into_iter();
-            lines.extend(
-                refused.map(|n| format!("@refused {n} - the library has no such function")),
-            );
+        let mut lines = Vec::new();
+        for (from, to, code, _) in self.numbered(versions) {
+            lines.push(format!("@adapter {from} {to} {code}"));
+        }
+        let mut numbers = BTreeSet::new();
+        for numbered in &self.numbered {
+            numbers.extend([numbered.old, numbered.new]);
+        }
+        if versions.iter().any(|version| self.is_missing(*version)) {
+            for number in numbers {
+                lines.push(format!(
+                    "@refused {number} - the library has no such function"
+                ));
+            }
         }
         lines
+    }
+
+    /// Whether a version has no function of the group.
+    fn is_missing(&self, version: Version) -> bool {
+        self.names
+            .keys()
+            .all(|name| self.variant(name, version) == AbiVariant::Missing)
     }
 }
 
@@ -147,7 +171,7 @@ pub struct AbiTable {
     /// Mark of names that the versions from the first on, below the second, have beside the names without it.
     pub renamed: Option<(&'static str, Version, Version)>,
     /// The library's own number in each of these versions; empty: it is the same.
-    pub own: Vec<String>,
+    pub own_versions: Vec<String>,
     /// Drivers of releases: `12.2=535`.
     pub drivers: Vec<String>,
     pub groups: Vec<Group>,
@@ -191,8 +215,8 @@ impl AbiTable {
         if let Some((mark, from, below)) = self.renamed {
             let _ = writeln!(text, "@renamed {mark} {from} {below}");
         }
-        if !self.own.is_empty() {
-            let _ = writeln!(text, "@own-versions {}", self.own.join(" "));
+        if !self.own_versions.is_empty() {
+            let _ = writeln!(text, "@own-versions {}", self.own_versions.join(" "));
         }
         if !self.drivers.is_empty() {
             let _ = writeln!(text, "@drivers {}", self.drivers.join(" "));
@@ -208,24 +232,31 @@ impl AbiTable {
             for line in relations(group) {
                 let _ = writeln!(text, "{line}");
             }
-            for (name, line) in &group.names {
-                for ((of, version), reason) in &group.reasons {
-                    if of == name {
-                        let _ = writeln!(text, "# {name} {version}: {reason}");
-                    }
-                }
-                text += name;
-                for (version, variant) in line {
-                    let _ = match variant {
-                        AbiVariant::Missing => write!(text, " {version}=-"),
-                        AbiVariant::Avoided => write!(text, " {version}=!"),
-                        AbiVariant::Number(number) => write!(text, " {version}={number}"),
-                    };
-                }
-                text.push('\n');
-            }
+            group.write_names(&mut text);
         }
         text
+    }
+}
+
+impl Group {
+    /// Writes the line of each name, after the reasons why it changed.
+    fn write_names(&self, text: &mut String) {
+        for (name, line) in &self.names {
+            for ((changed, version), reason) in &self.reasons {
+                if changed == name {
+                    let _ = writeln!(text, "# {name} {version}: {reason}");
+                }
+            }
+            text.push_str(name);
+            for (version, variant) in line {
+                let _ = match variant {
+                    AbiVariant::Missing => write!(text, " {version}=-"),
+                    AbiVariant::Avoided => write!(text, " {version}=!"),
+                    AbiVariant::Number(number) => write!(text, " {version}={number}"),
+                };
+            }
+            text.push('\n');
+        }
     }
 }
 
@@ -239,11 +270,11 @@ impl AbiTable {
         if lines.next() != Some(FORMAT) {
             return Err(format!("the first line is not `{FORMAT}`"));
         }
-        let mut open = false;
+        let mut in_group = false;
         for line in lines {
             let mut words = line.split_whitespace();
             match words.next() {
-                None => open = false,
+                None => in_group = false,
                 Some("#" | "@undeclared" | "@renamed" | "@passes" | "@adapter" | "@refused") => {}
                 Some("@headers") => {
                     table.headers = words
@@ -251,14 +282,14 @@ impl AbiTable {
                         .collect::<Result<_, _>>()?;
                 }
                 Some("@drivers") => table.drivers = words.map(str::to_owned).collect(),
-                Some("@own-versions") => table.own = words.map(str::to_owned).collect(),
+                Some("@own-versions") => table.own_versions = words.map(str::to_owned).collect(),
                 Some(name) => {
-                    if !open {
+                    if !in_group {
                         table.groups.push(Group {
                             is_listed: true,
                             ..Group::default()
                         });
-                        open = true;
+                        in_group = true;
                     }
                     let Some(group) = table.groups.last_mut() else {
                         continue;
@@ -285,7 +316,6 @@ fn version(word: &str, line: &str) -> Result<Version, String> {
 
 #[cfg(test)]
 fn adapter<'t>(words: impl Iterator<Item = &'t str>, line: &str) -> Result<NullAdapter, String> {
-    let wrong = || format!("no two variants and an argument: {line}");
     let numbers: Option<Vec<u8>> = words.map(|word| word.parse().ok()).collect();
     match numbers.as_deref() {
         Some(&[old, new, argument]) => Ok(NullAdapter {
@@ -293,19 +323,22 @@ fn adapter<'t>(words: impl Iterator<Item = &'t str>, line: &str) -> Result<NullA
             new: new.into(),
             argument,
         }),
-        _ => Err(wrong()),
+        _ => Err(format!("no two variants and an argument: {line}")),
     }
 }
 
 #[cfg(test)]
 fn variant(word: &str, line: &str) -> Result<(Version, AbiVariant), String> {
-    let wrong = || format!("`{word}` is no variant: {line}");
-    let (since, variant) = word.split_once('=').ok_or_else(wrong)?;
-    let variant = match variant {
-        "-" => AbiVariant::Missing,
-        "!" => AbiVariant::Avoided,
-        number => AbiVariant::Number(number.parse().map_err(|_| wrong())?),
+    let variant = match word.split_once('=') {
+        Some((since, "-")) => Some((since, AbiVariant::Missing)),
+        Some((since, "!")) => Some((since, AbiVariant::Avoided)),
+        Some((since, number)) => match number.parse() {
+            Ok(number) => Some((since, AbiVariant::Number(number))),
+            Err(_) => None,
+        },
+        None => None,
     };
+    let (since, variant) = variant.ok_or_else(|| format!("`{word}` is no variant: {line}"))?;
     Ok((version(since, line)?, variant))
 }
 
@@ -343,11 +376,11 @@ mod tests {
             AbiVariant::Missing
         );
         let renumbered = "@gpustub-abi 1\n@headers 11.8 12.9\n\n@null-argument 3 7 0\na 11.8=7 12.9=3\nb 11.8=3 12.9=-\n";
-        let [one, other] = [text, renumbered].map(|text| AbiTable::parse(text).unwrap());
-        let [one, other] = [&one.groups[0], &other.groups[0]];
-        assert_eq!(one.partition(versions), other.partition(versions));
-        assert_eq!(one.adapted(versions), other.adapted(versions));
-        assert_eq!(one.adapted(versions).len(), 1);
+        let renumbered = AbiTable::parse(renumbered).unwrap();
+        let [group, renumbered] = [&table.groups[0], &renumbered.groups[0]];
+        assert_eq!(group.partition(versions), renumbered.partition(versions));
+        assert_eq!(group.adapted(versions), renumbered.adapted(versions));
+        assert_eq!(group.adapted(versions).len(), 1);
         assert!(AbiTable::parse("a 1=1").is_err());
         assert!(AbiTable::parse("@gpustub-abi 1\na 1:1").is_err());
         assert!(AbiTable::parse("@gpustub-abi 1\n@null-argument 1 2").is_err());

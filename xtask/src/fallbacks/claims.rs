@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use gpustub_core::library::{Fallback, OutKind, Returns};
 
-use super::declarations::{Function, Parameter, clang};
+use super::declarations::{DeclaredFunction, Parameter, clang};
 
 /// clang's type classes (`__builtin_classify_type`): integers, pointers, floating point, structs and unions.
 const INTEGER: u32 = 1;
@@ -42,7 +42,7 @@ impl<'s> Claims<'s> {
     pub fn function(
         &mut self,
         name: &str,
-        function: &Function,
+        function: &DeclaredFunction,
         fallback: Option<&Fallback>,
         word: u32,
     ) {
@@ -64,48 +64,47 @@ impl<'s> Claims<'s> {
     fn returns(&mut self, name: &str, declared: &str, claimed: &Returns) {
         let class = format!("__builtin_classify_type(*({declared} *)0)");
         let size = format!("sizeof({declared})");
-        let said = format!("{name} returns {declared}");
+        let result = format!("{name} returns {declared}");
         let is_status = self.status.iter().any(|status| status == declared);
         match claimed {
             Returns::Status if is_status => self.assertions += 1,
             Returns::Status => {
-                let message = format!("{said}, which is no status: it needs a [fallback] row");
+                let message = format!("{result}, which is no status: it needs a [fallback] row");
                 self.problems.push(message);
             }
             Returns::Void if declared == "void" => self.assertions += 1,
-            Returns::Void => self.problems.push(format!("{said}, not nothing")),
-            _ if declared == "void" => self.problems.push(format!("{said}, not a value")),
+            Returns::Void => self.problems.push(format!("{result}, not nothing")),
+            _ if declared == "void" => self.problems.push(format!("{result}, not a value")),
             Returns::String | Returns::ErrorName | Returns::ErrorString => {
                 let is_text =
                     format!("_Generic(({declared})0, char *: 1, const char *: 1, default: 0)");
-                self.assert(&is_text, &format!("{said}, not text"));
+                self.assert(&is_text, &format!("{result}, not text"));
             }
             Returns::Null => {
                 self.assert(
                     &format!("{class} == {POINTER}"),
-                    &format!("{said}, not a pointer"),
+                    &format!("{result}, not a pointer"),
                 );
             }
             // Two registers, of integers or vectors: x86-64 and AArch64 alike.
             Returns::Value(_) | Returns::UnknownError(_) => {
                 let fits = format!("{class} != {POINTER} && {size} <= 16");
-                self.assert(&fits, &format!("{said}, not a number or small struct"));
+                self.assert(&fits, &format!("{result}, not a number or small struct"));
             }
             Returns::ZeroedStruct(claimed) | Returns::ZeroedHfa(claimed) => {
                 let fits = format!("{class} == {RECORD} && {size} == {claimed}");
-                self.assert(&fits, &format!("{said}, not a struct of {claimed} bytes"));
+                self.assert(&fits, &format!("{result}, not a struct of {claimed} bytes"));
             }
         }
     }
 
     /// Adds the claim which arguments before the last out-parameter have 64 bits, for a machine with words of 32.
-    pub fn words(&mut self, name: &str, function: &Function, fallback: Option<&Fallback>) {
-        let Some((fallback, last)) =
-            fallback.and_then(|fallback| Some((fallback, fallback.outs.last()?.arg)))
-        else {
+    pub fn words(&mut self, name: &str, function: &DeclaredFunction, fallback: Option<&Fallback>) {
+        let Some(fallback) = fallback else { return };
+        let Some(last_out) = fallback.outs.last() else {
             return;
         };
-        for (argument, parameter) in (0..last).zip(&function.parameters) {
+        for (argument, parameter) in (0..last_out.arg).zip(&function.parameters) {
             if is_real(&parameter.canonical) {
                 let message = format!(
                     "{name}: floating point before an out-parameter: `wide` has no number for it"
@@ -114,12 +113,12 @@ impl<'s> Claims<'s> {
                 return;
             }
             let kind = &parameter.kind;
-            let said = format!("{name}, argument {argument} ({kind})");
+            let subject = format!("{name}, argument {argument} ({kind})");
             if fallback.wide.contains(&argument) {
-                let message = format!("{said}: `wide` lists an argument of one word");
+                let message = format!("{subject}: `wide` lists an argument of one word");
                 self.assert(&format!("sizeof({kind}) == 8"), &message);
             } else {
-                let message = format!("{said}: two words with 32 bits; `wide` must list it");
+                let message = format!("{subject}: two words with 32 bits; `wide` must list it");
                 self.assert(&format!("sizeof(__typeof__({kind})) <= 4"), &message);
             }
         }
@@ -127,21 +126,21 @@ impl<'s> Claims<'s> {
 
     /// `arg` counts integer and pointer arguments: floating point has separate registers.
     fn out(&mut self, name: &str, parameters: &[Parameter], arg: u8, size: u32) {
-        let mut left = arg;
+        let mut skipped = 0;
         for parameter in parameters {
             let kind = &parameter.kind;
             let class = format!("__builtin_classify_type(*(__typeof__({kind}) *)0)");
-            let said = format!("{name}, parameter {} ({kind})", parameter.name);
+            let subject = format!("{name}, parameter {} ({kind})", parameter.name);
             if is_real(&parameter.canonical) {
-                let real = format!("{class} == {REAL} || {class} == {RECORD}");
-                self.assert(&real, &format!("{said} is no floating point"));
+                let is_real = format!("{class} == {REAL} || {class} == {RECORD}");
+                self.assert(&is_real, &format!("{subject} is no floating point"));
                 continue;
             }
-            if left > 0 {
-                left -= 1;
+            if skipped < arg {
+                skipped += 1;
                 let is_record = parameter.canonical.starts_with("struct ")
                     && !parameter.canonical.contains('*');
-                let one = if is_record {
+                let is_one_register = if is_record {
                     // One register on both machines: HSA's handles.
                     let member = format!("__builtin_classify_type((*({kind} *)0).handle)");
                     format!("{member} == {INTEGER} && sizeof({kind}) <= 8")
@@ -149,8 +148,8 @@ impl<'s> Claims<'s> {
                     format!("{class} != {REAL} && {class} != {RECORD}")
                 };
                 self.assert(
-                    &one,
-                    &format!("{said} shifts argument {arg} by an unknown number"),
+                    &is_one_register,
+                    &format!("{subject} shifts argument {arg} by an unknown number"),
                 );
                 continue;
             }
@@ -159,15 +158,14 @@ impl<'s> Claims<'s> {
                 .trim_end()
                 .strip_suffix('*');
             if pointee.is_some_and(is_const) {
-                self.problems.push(format!("{said} points to a const type"));
+                self.problems
+                    .push(format!("{subject} points to a const type"));
             }
-            let enough =
-                format!("{class} == {POINTER} && sizeof(*(__typeof__({kind}))0) >= {size}");
-            self.assert(&enough, &format!("{said} is no pointer to {size} bytes"));
+            let fits = format!("{class} == {POINTER} && sizeof(*(__typeof__({kind}))0) >= {size}");
+            self.assert(&fits, &format!("{subject} is no pointer to {size} bytes"));
             return;
         }
-        let problem = format!("{name} has no argument {arg}");
-        self.problems.push(problem);
+        self.problems.push(format!("{name} has no argument {arg}"));
     }
 
     fn assert(&mut self, condition: &str, message: &str) {
@@ -182,13 +180,13 @@ impl<'s> Claims<'s> {
         arguments: &[&str],
     ) -> Result<Vec<String>, String> {
         let output = clang(&self.source, directories, arguments)?;
-        let said = String::from_utf8_lossy(&output.stderr);
-        for line in said.lines().filter(|line| line.contains("error: ")) {
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        for line in stderr.lines().filter(|line| line.contains("error: ")) {
             let message = line.split_once(MARK).map_or(line, |(_, message)| message);
             self.problems.push(message.trim_end_matches('"').to_owned());
         }
         if self.problems.is_empty() && !output.status.success() {
-            return Err(said.into_owned());
+            return Err(stderr.into_owned());
         }
         Ok(self.problems)
     }
@@ -237,12 +235,11 @@ mod tests {
         const char *text(status s); handle get(void); struct big { int i[5]; } big(void);\n";
 
     fn fallback(returns: Returns, outs: &[(u8, OutKind)]) -> Fallback {
-        let outs = outs
-            .iter()
-            .map(|&(arg, kind)| gpustub_core::library::Out { arg, kind });
         Fallback {
             returns,
-            outs: outs.collect(),
+            outs: (outs.iter())
+                .map(|&(arg, kind)| gpustub_core::library::Out { arg, kind })
+                .collect(),
             wide: Vec::new(),
             status_if_missing: None,
         }
@@ -261,8 +258,8 @@ mod tests {
             ("get", Returns::Null, &[]),
             ("big", Returns::ZeroedStruct(20), &[]),
         ] {
-            let found = problems(SOURCE, name, &fallback(returns, outs));
-            assert_eq!(found, Vec::<String>::new(), "{name}");
+            let problems = problems(SOURCE, name, &fallback(returns, outs));
+            assert_eq!(problems, Vec::<String>::new(), "{name}");
         }
         for (name, returns, outs, expected) in [
             (
@@ -289,10 +286,10 @@ mod tests {
             ("big", Returns::ZeroedStruct(24), &[], "24 bytes"),
             ("big", Returns::Void, &[], "not nothing"),
         ] {
-            let found = problems(SOURCE, name, &fallback(returns, outs));
+            let problems = problems(SOURCE, name, &fallback(returns, outs));
             assert!(
-                found.len() == 1 && found[0].contains(expected),
-                "{name}: {found:?}"
+                problems.len() == 1 && problems[0].contains(expected),
+                "{name}: {problems:?}"
             );
         }
     }
@@ -303,24 +300,25 @@ mod tests {
         let source = "typedef int status; typedef unsigned long long flags;\n\
             status one(void *q, flags f, unsigned n, int *out); status real(float x, int *out);\n";
         let functions = super::super::declarations::read(source, &[]).unwrap();
-        let found = |name: &str, arg: u8, wide: &[u8]| {
+        for (name, arg, wide, expected) in [
+            ("one", 3, &[1][..], None),
+            ("one", 3, &[], Some("`wide` must list it")),
+            ("one", 3, &[1, 2], Some("an argument of one word")),
+            ("real", 1, &[], Some("has no number")),
+        ] {
             let mut fallback = fallback(Returns::Status, &[(arg, OutKind::Zero(4))]);
             fallback.wide = wide.to_vec();
             let mut claims = Claims::new(source.to_owned(), &[]);
             claims.words(name, &functions[name], Some(&fallback));
-            claims.check(&[], &["--target=i686-linux-gnu"]).unwrap()
-        };
-        assert_eq!(found("one", 3, &[1]), Vec::<String>::new());
-        for (name, arg, wide, expected) in [
-            ("one", 3, &[][..], "`wide` must list it"),
-            ("one", 3, &[1, 2], "an argument of one word"),
-            ("real", 1, &[], "has no number"),
-        ] {
-            let found = found(name, arg, wide);
-            assert!(
-                found.len() == 1 && found[0].contains(expected),
-                "{name}: {found:?}"
+            let problems = claims.check(&[], &["--target=i686-linux-gnu"]).unwrap();
+            assert_eq!(
+                problems.len(),
+                usize::from(expected.is_some()),
+                "{name}: {problems:?}"
             );
+            for (problem, expected) in problems.iter().zip(expected) {
+                assert!(problem.contains(expected), "{name}: {problem}");
+            }
         }
     }
 }

@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 /// A declared function. Types are as C spells them.
 #[derive(Debug)]
-pub struct Function {
+pub struct DeclaredFunction {
     pub returns: String,
     pub parameters: Vec<Parameter>,
 }
@@ -56,7 +56,10 @@ struct Type {
 
 /// A source that includes the existing headers, which differ between versions.
 pub fn source(include: &[String], macros: &[String]) -> String {
-    let mut text: String = macros.iter().map(|m| format!("#define {m}\n")).collect();
+    let mut text = String::new();
+    for name in macros {
+        text += &format!("#define {name}\n");
+    }
     text += "#include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>\n";
     for header in include {
         text += &format!("#if __has_include(<{header}>)\n#include <{header}>\n#endif\n");
@@ -66,7 +69,6 @@ pub fn source(include: &[String], macros: &[String]) -> String {
 
 /// Runs clang over a source, with more arguments.
 pub fn clang(source: &str, directories: &[PathBuf], arguments: &[&str]) -> Result<Output, String> {
-    let failed = |reason: std::io::Error| format!("`clang`: {reason}");
     let mut child = Command::new("clang")
         .args(["-x", "c", "-fsyntax-only", "-w", "-ferror-limit=0"])
         .args(arguments)
@@ -80,12 +82,14 @@ pub fn clang(source: &str, directories: &[PathBuf], arguments: &[&str]) -> Resul
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .map_err(failed)?;
+        .map_err(|e| format!("`clang`: {e}"))?;
     let mut stdin = child.stdin.take().ok_or("`clang` takes no input")?;
     let source = source.to_owned();
     // clang writes while it reads.
     let writer = std::thread::spawn(move || stdin.write_all(source.as_bytes()));
-    let output = child.wait_with_output().map_err(failed)?;
+    let output = child
+        .wait_with_output()
+        .map_err(|e| format!("`clang`: {e}"))?;
     // clang reports its own failure if it stops early.
     let _ = writer.join();
     Ok(output)
@@ -111,32 +115,33 @@ pub fn enumerators(
     let typedef = (tree.inner.iter())
         .rfind(|node| node.kind == "TypedefDecl" && node.name == name)
         .and_then(named_enumeration);
-    let enumeration = (tree.inner.iter()).rfind(|node| {
-        node.kind == "EnumDecl"
-            && !node.inner.is_empty()
-            && typedef.map_or(node.name == name, |id| node.id == id)
-    });
-    let enumeration = enumeration.ok_or_else(|| format!("no enumeration `{name}`"))?;
-    let mut found = Vec::new();
+    let enumeration = (tree.inner.iter())
+        .rfind(|node| {
+            node.kind == "EnumDecl"
+                && !node.inner.is_empty()
+                && typedef.map_or(node.name == name, |id| node.id == id)
+        })
+        .ok_or_else(|| format!("no enumeration `{name}`"))?;
+    let mut enumerators = Vec::new();
     let mut next = 0;
     for node in &enumeration.inner {
         if node.kind != "EnumConstantDecl" {
             continue;
         }
-        let value = node
+        let expression = node
             .inner
             .iter()
             .find_map(|node| node.value.as_ref()?.as_str());
-        let value: i32 = match value {
+        let number: i32 = match expression {
             Some(text) => text
                 .parse()
                 .map_err(|e| format!("{} = {text}: {e}", node.name))?,
             None => next,
         };
-        found.push((node.name.clone(), value));
-        next = value.wrapping_add(1);
+        enumerators.push((node.name.clone(), number));
+        next = number.wrapping_add(1);
     }
-    Ok(found)
+    Ok(enumerators)
 }
 
 /// Id of the enumeration that a typedef names.
@@ -148,33 +153,41 @@ fn named_enumeration(node: &Node) -> Option<&str> {
 }
 
 /// The functions that a source declares and that a library may export.
-pub fn read(source: &str, directories: &[PathBuf]) -> Result<BTreeMap<String, Function>, String> {
-    let tree = tree(source, directories)?;
-    let exported = |node: &Node| {
-        node.kind == "FunctionDecl" && node.storage.as_deref() != Some("static") && !node.inline
-    };
-    Ok((tree.inner.into_iter())
-        .filter(exported)
-        .filter_map(|node| Some((node.name.clone(), function(node)?)))
-        .collect())
+pub fn read(
+    source: &str,
+    directories: &[PathBuf],
+) -> Result<BTreeMap<String, DeclaredFunction>, String> {
+    let mut functions = BTreeMap::new();
+    for node in tree(source, directories)?.inner {
+        let is_static = node.storage.as_deref() == Some("static");
+        if node.kind != "FunctionDecl" || is_static || node.inline {
+            continue;
+        }
+        let name = node.name.clone();
+        if let Some(function) = function(node) {
+            functions.insert(name, function);
+        }
+    }
+    Ok(functions)
 }
 
-fn function(node: Node) -> Option<Function> {
+fn function(node: Node) -> Option<DeclaredFunction> {
     let spelled = node.ty?.spelled;
-    let parameter = |node: Node| {
-        let ty = node.ty?;
-        Some(Parameter {
-            name: node.name,
-            canonical: ty.canonical.unwrap_or_else(|| ty.spelled.clone()),
-            kind: ty.spelled,
-        })
-    };
-    Some(Function {
+    Some(DeclaredFunction {
         // `cudaError_t (void **, size_t)`; none of these functions returns a function pointer.
         returns: spelled.split('(').next()?.trim_end().to_owned(),
         parameters: (node.inner.into_iter())
             .filter(|node| node.kind == "ParmVarDecl")
             .filter_map(parameter)
             .collect(),
+    })
+}
+
+fn parameter(node: Node) -> Option<Parameter> {
+    let ty = node.ty?;
+    Some(Parameter {
+        name: node.name,
+        canonical: ty.canonical.unwrap_or_else(|| ty.spelled.clone()),
+        kind: ty.spelled,
     })
 }

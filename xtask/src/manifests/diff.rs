@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 pub fn lines(old: &str, new: &str) -> String {
     let (before, after): (BTreeSet<&str>, BTreeSet<&str>) =
         (old.lines().collect(), new.lines().collect());
-    let gone = before.difference(&after).map(|line| (*line, '-'));
-    let added = after.difference(&before).map(|line| (*line, '+'));
-    let changes: BTreeSet<(&str, char)> = gone.chain(added).collect();
+    let mut changes: BTreeSet<(&str, char)> = BTreeSet::new();
+    changes.extend(before.difference(&after).map(|line| (*line, '-')));
+    changes.extend(after.difference(&before).map(|line| (*line, '+')));
     if changes.is_empty() && old != new {
         return "  (the same lines in another order, or other line ends)\n".into();
     }

@@ -10,8 +10,7 @@ const END: &str = "];\n";
 /// Writes the list, or with `check` compares it. `Ok(false)`: it is out of date.
 pub fn run(check: bool) -> Result<bool, String> {
     let path = root().join("manifests/src/lib.rs");
-    let failed = |e| format!("`{}`: {e}", path.display());
-    let old = fs::read_to_string(&path).map_err(failed)?;
+    let old = fs::read_to_string(&path).map_err(|e| format!("`{}`: {e}", path.display()))?;
     let new = with_list(&old, &entries()?).ok_or("manifests/src/lib.rs has no `libraries!`")?;
     if new == old {
         return Ok(true);
@@ -20,33 +19,36 @@ pub fn run(check: bool) -> Result<bool, String> {
         println!("manifests/src/lib.rs does not list the libraries of manifests/");
         return Ok(false);
     }
-    fs::write(&path, new).map_err(failed)?;
+    fs::write(&path, new).map_err(|e| format!("`{}`: {e}", path.display()))?;
     Ok(true)
 }
 
 /// Entry of each library with a manifest and a symbol list, sorted by id: `"cuda" abi,`.
 fn entries() -> Result<Vec<String>, String> {
     let dir = root().join("manifests");
-    let files = fs::read_dir(&dir).map_err(|e| format!("`{}`: {e}", dir.display()))?;
-    let paths = files.filter_map(|file| Some(file.ok()?.path()));
-    let libraries = paths.filter(|path| {
-        path.extension().is_some_and(|ext| ext == "symbols")
-            && path.with_extension("toml").is_file()
-    });
-    let mut entries: Vec<String> = libraries
-        .filter_map(|path| {
-            let id = path.file_stem()?.to_str()?;
-            let more = ["abi", "errors"].map(|kind| {
-                let exists = path.with_extension(kind).is_file();
-                if exists {
-                    format!(" {kind}")
-                } else {
-                    String::new()
-                }
-            });
-            Some(format!("    \"{id}\"{},\n", more.concat()))
-        })
-        .collect();
+    let mut entries = Vec::new();
+    for file in fs::read_dir(&dir).map_err(|e| format!("`{}`: {e}", dir.display()))? {
+        let Ok(file) = file else { continue };
+        let path = file.path();
+        if path
+            .extension()
+            .is_none_or(|extension| extension != "symbols")
+            || !path.with_extension("toml").is_file()
+        {
+            continue;
+        }
+        let Some(id) = path.file_stem().and_then(|stem| stem.to_str()) else {
+            continue;
+        };
+        let mut entry = format!("    \"{id}\"");
+        for kind in ["abi", "errors"] {
+            if path.with_extension(kind).is_file() {
+                entry += " ";
+                entry += kind;
+            }
+        }
+        entries.push(entry + ",\n");
+    }
     entries.sort();
     Ok(entries)
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use gpustub_core::symbols::{Symbol, SymbolList};
 use gpustub_core::version::Version;
 
-/// Evidence about one version.
-pub enum Evidence {
+/// Symbols of one version.
+pub enum VersionSymbols {
     /// The library itself.
     Exports(SymbolList),
     /// Names that a header declares; the library also has the names of the previous version.
@@ -15,46 +15,46 @@ pub enum Evidence {
 
 /// Merges ascending versions. Keeps only functions with C names: stubs cannot replace data, and mangled
 /// names and the compiler's helpers are no part of an API.
-pub fn merge(versions: Vec<(Version, Evidence)>) -> SymbolList {
+pub fn merge(versions: Vec<(Version, VersionSymbols)>) -> SymbolList {
     let mut list = SymbolList {
         releases: versions.iter().map(|(version, _)| *version).collect(),
         ..SymbolList::default()
     };
+    // For each symbol whether the versions have it.
     let mut merged: BTreeMap<(String, Option<String>), (Symbol, Vec<bool>)> = BTreeMap::new();
     for (index, (_, evidence)) in versions.into_iter().enumerate() {
-        let symbols = match evidence {
-            Evidence::Exports(exports) => {
+        let mut symbols = Vec::new();
+        match evidence {
+            VersionSymbols::Exports(exports) => {
                 list.soname = exports.soname.or(list.soname);
-                let soname = list.soname.as_deref();
-                (exports.symbols.into_iter())
-                    .filter(is_api)
-                    .map(|symbol| without_soname_version(symbol, soname))
-                    .collect::<Vec<_>>()
+                for symbol in exports.symbols.into_iter().filter(is_api) {
+                    symbols.push(without_soname_version(symbol, list.soname.as_deref()));
+                }
             }
-            Evidence::Declared(names) => {
-                let before = merged.values().filter(|(_, has)| has.last() == Some(&true));
-                let declared = names.into_iter().map(|name| Symbol {
+            VersionSymbols::Declared(names) => {
+                for (symbol, presence) in merged.values() {
+                    if presence.last() == Some(&true) {
+                        symbols.push(symbol.clone());
+                    }
+                }
+                symbols.extend(names.into_iter().map(|name| Symbol {
                     name,
                     ..Symbol::default()
-                });
-                before
-                    .map(|(symbol, _)| symbol.clone())
-                    .chain(declared)
-                    .collect()
+                }));
             }
-        };
+        }
         for symbol in symbols {
             let key = (symbol.name.clone(), symbol.version.clone());
-            let (_, has) = merged.entry(key).or_insert((symbol, Vec::new()));
-            has.resize(index, false);
-            has.push(true);
+            let (_, presence) = merged.entry(key).or_insert((symbol, Vec::new()));
+            presence.resize(index, false);
+            presence.push(true);
         }
-        for (_, has) in merged.values_mut() {
-            has.resize(index + 1, false);
+        for (_, presence) in merged.values_mut() {
+            presence.resize(index + 1, false);
         }
     }
-    for (mut symbol, has) in merged.into_values() {
-        symbol.releases = ranges(&list.releases, &has);
+    for (mut symbol, presence) in merged.into_values() {
+        symbol.releases = ranges(&list.releases, &presence);
         list.symbols.push(symbol);
     }
     list.normalise();
@@ -66,8 +66,8 @@ const ADDED: [&str; 5] = ["__bss_start", "_edata", "_end", "_fini", "_init"];
 
 fn is_api(symbol: &Symbol) -> bool {
     let name = &symbol.name[..];
-    let helper = name.starts_with("_Z") || name.starts_with("__gnu_") || ADDED.contains(&name);
-    !symbol.kind.is_data() && !helper
+    let is_helper = name.starts_with("_Z") || name.starts_with("__gnu_") || ADDED.contains(&name);
+    !symbol.kind.is_data() && !is_helper
 }
 
 /// Removes a symbol version that is named like the soname. NVIDIA's libraries have one such version, which
@@ -80,14 +80,15 @@ fn without_soname_version(mut symbol: Symbol, soname: Option<&str>) -> Symbol {
 }
 
 /// Runs of versions that have a symbol; none if all have it.
-fn ranges(versions: &[Version], has: &[bool]) -> Vec<(Version, Version)> {
-    if has.iter().all(|has| *has) {
+fn ranges(versions: &[Version], presence: &[bool]) -> Vec<(Version, Version)> {
+    if presence.iter().all(|is_present| *is_present) {
         return Vec::new();
     }
-    let marked: Vec<(Version, bool)> = versions.iter().copied().zip(has.iter().copied()).collect();
-    (marked.chunk_by(|a, b| a.1 == b.1))
-        .filter(|run| run[0].1)
-        .map(|run| (run[0].0, run[run.len() - 1].0))
+    let versions: Vec<_> = versions.iter().zip(presence).collect();
+    versions
+        .chunk_by(|(_, a), (_, b)| a == b)
+        .filter(|run| *run[0].1)
+        .map(|run| (*run[0].0, *run[run.len() - 1].0))
         .collect()
 }
 
@@ -95,39 +96,40 @@ fn ranges(versions: &[Version], has: &[bool]) -> Vec<(Version, Version)> {
 mod tests {
     use super::*;
 
-    fn exports(soname: &str, symbols: &[(&str, Option<&str>)]) -> Evidence {
-        let symbols = symbols.iter().map(|(name, version)| Symbol {
-            name: (*name).into(),
-            version: version.map(String::from),
-            ..Symbol::default()
-        });
-        Evidence::Exports(SymbolList {
+    fn exports(soname: &str, symbols: &[(&str, Option<&str>)]) -> VersionSymbols {
+        let mut list = SymbolList {
             soname: Some(soname.into()),
             machine: Some("x86_64".into()),
-            symbols: symbols.collect(),
             ..SymbolList::default()
-        })
+        };
+        for (name, version) in symbols {
+            list.symbols.push(Symbol {
+                name: (*name).into(),
+                version: version.map(String::from),
+                ..Symbol::default()
+            });
+        }
+        VersionSymbols::Exports(list)
     }
 
     #[test]
     fn versions_become_ranges() {
-        let v = Version::new;
         let list = merge(vec![
             (
-                v(11, 8),
+                Version::new(11, 8),
                 exports("lib.so.11", &[("old", None), ("all", None), ("gap", None)]),
             ),
             (
-                v(12, 9),
+                Version::new(12, 9),
                 exports("lib.so.12", &[("all", Some("lib.so.12")), ("new", None)]),
             ),
             (
-                v(13, 0),
+                Version::new(13, 0),
                 exports("lib.so.13", &[("all", None), ("gap", None), ("new", None)]),
             ),
             (
-                v(13, 5),
-                Evidence::Declared(vec!["declared".into(), "gap".into()]),
+                Version::new(13, 5),
+                VersionSymbols::Declared(vec!["declared".into(), "gap".into()]),
             ),
         ]);
         assert_eq!(
@@ -139,11 +141,14 @@ mod tests {
 
     #[test]
     fn merge_keeps_functions_of_the_api_and_meaningful_nodes() {
-        let v = Version::new;
-        let mut symbols = vec![("hipInit", Some("hip_4.2")), ("_Z3hipv", None)];
-        symbols.push(("__gnu_h2f_ieee", Some("hip_4.2")));
-        symbols.extend([("_init", None), ("_end", None)]);
-        let list = merge(vec![(v(5, 2), exports("lib.so.5", &symbols))]);
+        let symbols = [
+            ("hipInit", Some("hip_4.2")),
+            ("_Z3hipv", None),
+            ("__gnu_h2f_ieee", Some("hip_4.2")),
+            ("_init", None),
+            ("_end", None),
+        ];
+        let list = merge(vec![(Version::new(5, 2), exports("lib.so.5", &symbols))]);
         assert_eq!(
             list.to_text(),
             "@gpustub-symbols 1\n@soname lib.so.5\n@releases 5.2\nhipInit version=hip_4.2\n"

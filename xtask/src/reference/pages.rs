@@ -62,16 +62,9 @@ fn section_title(section: &str) -> String {
 }
 
 fn type_name(ty: Type) -> String {
-    let either = |words: &[&str]| {
-        words
-            .iter()
-            .map(|word| format!("`\"{word}\"`"))
-            .collect::<Vec<_>>()
-            .join(" or ")
-    };
     match ty {
         Type::String => "A string".into(),
-        Type::OneOf(words) => either(words),
+        Type::OneOf(words) => alternatives(words),
         Type::Bool => "`true` or `false`".into(),
         Type::Integer => "A whole number".into(),
         Type::Strings => "A list of strings".into(),
@@ -81,10 +74,18 @@ fn type_name(ty: Type) -> String {
         Type::MapString => "A table of strings".into(),
         Type::MapStrings => "A table of lists of strings".into(),
         Type::StringOrFalse => "A string or `false`".into(),
-        Type::MapOneOf(words) => format!("A table of {}", either(words)),
+        Type::MapOneOf(words) => format!("A table of {}", alternatives(words)),
         Type::NamesByOs => format!("A table of lists of strings, by {}", SYSTEMS.join(", ")),
         Type::ZeroOut => "A table of lists, by function".into(),
     }
+}
+
+fn alternatives(words: &[&str]) -> String {
+    words
+        .iter()
+        .map(|word| format!("`\"{word}\"`"))
+        .collect::<Vec<_>>()
+        .join(" or ")
 }
 
 fn rules_page() -> String {

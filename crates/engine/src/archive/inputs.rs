@@ -28,18 +28,15 @@ impl Inputs {
     pub fn open(layers: &[LayerPaths]) -> Result<Self, Box<Diagnostic>> {
         let mut inputs = Self::default();
         for layer in layers {
-            let sources = layer.paths.iter().map(|path| Source::open(path));
-            let sources: Result<_, _> = sources.collect();
-            let sources = sources.map_err(|error| diagnostic(&error))?;
-            inputs.layers.push((layer.clone(), sources));
-            let files = layer
-                .paths
-                .iter()
-                .map(|path| match Source::split_view(path) {
+            let mut sources = Vec::new();
+            for path in &layer.paths {
+                sources.push(Source::open(path).map_err(|error| diagnostic(&error))?);
+                inputs.paths.push(match Source::split_view(path) {
                     Some((file, _)) => file,
                     None => path.clone(),
                 });
-            inputs.paths.extend(files);
+            }
+            inputs.layers.push((layer.clone(), sources));
         }
         Ok(inputs)
     }

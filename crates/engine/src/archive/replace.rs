@@ -23,44 +23,42 @@ pub fn replace(
         Err(_) => path.to_owned(),
     };
     if let Ok(old) = File::open(&path) {
-        let mut same = Same(BufReader::new(old));
-        if content(&mut same).is_ok() && same.0.read(&mut [0])? == 0 {
+        let mut comparison = Comparison(BufReader::new(old));
+        if content(&mut comparison).is_ok() && comparison.0.read(&mut [0])? == 0 {
             return Ok(false);
         }
     }
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{}.new", std::process::id()));
     let new = Path::new(&name);
-    let written = File::create(new).and_then(|file| {
+    let result = File::create(new).and_then(|file| {
         let mut out = BufWriter::new(file);
         content(&mut out)?;
         out.flush()?;
         drop(out);
         fs::rename(new, &path)
     });
-    if written.is_err() {
+    if result.is_err() {
         // The file may not exist.
         let _ = fs::remove_file(new);
     }
-    written.map(|()| true)
+    result.map(|()| true)
 }
 
 /// Compares written bytes with a file, and fails at the first difference.
-struct Same(BufReader<File>);
+struct Comparison(BufReader<File>);
 
-impl Write for Same {
-    fn write(&mut self, mut bytes: &[u8]) -> io::Result<usize> {
-        let length = bytes.len();
-        let mut old = [0; 8192];
-        while !bytes.is_empty() {
-            let some = bytes.len().min(old.len());
-            self.0.read_exact(&mut old[..some])?;
-            if old[..some] != bytes[..some] {
+impl Write for Comparison {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut buffer = [0; 8192];
+        for chunk in bytes.chunks(buffer.len()) {
+            let old = &mut buffer[..chunk.len()];
+            self.0.read_exact(old)?;
+            if *old != *chunk {
                 return Err(io::ErrorKind::InvalidData.into());
             }
-            bytes = &bytes[some..];
         }
-        Ok(length)
+        Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -96,11 +94,11 @@ mod tests {
     fn a_failed_write_leaves_no_file() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.a");
-        let fails = |out: &mut dyn Write| {
+        let result = replace(&path, &|out| {
             out.write_all(b"half")?;
             Err(io::Error::other("full"))
-        };
-        assert!(replace(&path, &fails).is_err());
+        });
+        assert!(result.is_err());
         assert_eq!(fs::read_dir(&dir).unwrap().count(), 0);
         assert!(replace(dir.path(), &|_| Ok(())).is_err());
     }

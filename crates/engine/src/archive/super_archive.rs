@@ -1,7 +1,6 @@
 //! A declared super-archive: its files, its request and the diagnostics of both.
 
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use gpustub_core::diag::{
@@ -37,53 +36,53 @@ pub fn find(
     package: &Path,
     out: Option<&Path>,
 ) -> Result<Found, Vec<Diagnostic>> {
-    let mut found = Found::default();
-    let mut wrong = Vec::new();
+    let mut inputs = Found::default();
+    let mut diagnostics = Vec::new();
     for layer in &archive.layers {
-        let mut paths = Vec::new();
-        for named in &layer.files {
-            let (root, below) = match (in_out_dir(&named.value), out) {
-                (None, _) => (package, named.value.as_str()),
-                (Some(below), Some(out)) => (out, below),
+        let mut layer_paths = Vec::new();
+        for pattern in &layer.files {
+            let (root, relative) = match (in_out_dir(&pattern.value), out) {
+                (None, _) => (package, pattern.value.as_str()),
+                (Some(relative), Some(out)) => (out, relative),
                 (Some(_), None) => {
                     let message =
                         "`$OUT_DIR` is the directory of a build script, which does not exist here";
                     let help = "let the build script write the archive: `cargo build`";
                     let error = Diagnostic::error(&EMPTY_LAYER, message).help(help);
-                    wrong.push(error.with_origin(file, named.span.clone()));
+                    diagnostics.push(error.with_origin(file, pattern.span.clone()));
                     continue;
                 }
             };
-            let refuse = |what: &str| {
+            let paths = expand(root, relative, &|problem| {
                 let message = format!(
-                    "layer `{}` of archive.{}: `{}` {what}",
-                    layer.name.value, archive.name.value, named.value
+                    "layer `{}` of archive.{}: `{}` {problem}",
+                    layer.name.value, archive.name.value, pattern.value
                 );
                 Diagnostic::error(&EMPTY_LAYER, message).help(files::pattern_help(root))
-            };
-            match expand(root, below, &refuse) {
-                Ok(some) => {
+            });
+            match paths {
+                Ok(paths) => {
                     // Not OUT_DIR: cargo would find files of the script newer than its start.
                     if root == package {
-                        found.watched.extend(watched(root, below, &some));
+                        inputs.watched.extend(watched(root, relative, &paths));
                     }
-                    paths.extend(some);
+                    layer_paths.extend(paths);
                 }
-                Err(error) => wrong.push(error.with_origin(file, named.span.clone())),
+                Err(error) => diagnostics.push(error.with_origin(file, pattern.span.clone())),
             }
         }
-        found.layers.push(LayerPaths {
+        inputs.layers.push(LayerPaths {
             name: layer.name.value.clone(),
-            paths,
+            paths: layer_paths,
             interposable: layer.interposable,
         });
     }
-    found.watched.sort();
-    found.watched.dedup();
-    if wrong.is_empty() {
-        Ok(found)
+    inputs.watched.sort();
+    inputs.watched.dedup();
+    if diagnostics.is_empty() {
+        Ok(inputs)
     } else {
-        Err(wrong)
+        Err(diagnostics)
     }
 }
 
@@ -105,29 +104,33 @@ fn expand(
 
 /// The files, as `GpuStub.toml` names them, and the directory in which a new one could match.
 fn watched(root: &Path, pattern: &str, paths: &[PathBuf]) -> Vec<String> {
-    let mut all = files::watched([pattern].into_iter());
-    let named = paths
-        .iter()
-        .map(|path| path.strip_prefix(root).unwrap_or(path));
-    // Cargo accepts names that are text only.
-    all.extend(named.filter_map(|path| path.to_str().map(str::to_owned)));
-    all.retain(|path| !path.contains('\n'));
-    all
+    let mut watched = files::watched([pattern].into_iter());
+    for path in paths {
+        // Cargo accepts names that are text only.
+        if let Some(path) = path.strip_prefix(root).unwrap_or(path).to_str() {
+            watched.push(path.to_owned());
+        }
+    }
+    watched.retain(|path| !path.contains('\n'));
+    watched
 }
 
 /// Contents of a declared super-archive, as the writer's request.
 pub fn request<'d>(archive: &Archive, layers: Vec<Layer<'d>>) -> Request<'d> {
-    let views = archive.views.iter().map(|view| View {
-        name: view.name.value.clone(),
-        layers: view
-            .layers
-            .iter()
-            .map(|layer| LayerId(layer.index()))
-            .collect(),
-    });
+    let mut views = Vec::new();
+    for view in &archive.views {
+        views.push(View {
+            name: view.name.value.clone(),
+            layers: view
+                .layers
+                .iter()
+                .map(|layer| LayerId(layer.index()))
+                .collect(),
+        });
+    }
     Request {
         layers,
-        views: views.collect(),
+        views,
         default: archive.default_view.map(|view| ViewId(view.index())),
     }
 }
@@ -136,15 +139,12 @@ pub fn request<'d>(archive: &Archive, layers: Vec<Layer<'d>>) -> Request<'d> {
 pub fn unknown_symbols(layers: &[Layer<'_>]) -> Vec<Diagnostic> {
     let mut warnings = Vec::new();
     for layer in layers {
-        let mut unknown = layer.members.iter().filter(|one| has_unknown_symbols(one));
+        let mut unknown = layer.members.iter().filter(|m| has_unknown_symbols(m));
         let Some(first) = unknown.next() else {
             continue;
         };
         let name = String::from_utf8_lossy(&first.name);
-        let more = match unknown.count() {
-            0 => String::new(),
-            count => format!(" and {count} more"),
-        };
+        let more = and_more(unknown.count());
         let message = format!(
             "layer `{}`: the symbols of `{name}`{more} are unknown: no view finds them",
             layer.name
@@ -159,58 +159,62 @@ pub fn unknown_symbols(layers: &[Layer<'_>]) -> Vec<Diagnostic> {
 /// Reports bitcode modules without a canonical form, once for each layer and reason.
 pub fn not_canonical(layers: &[Layer<'_>], canonical: &CanonicalBitcode) -> Vec<Diagnostic> {
     // The first member of each layer and reason, and the number of members.
-    let mut found: BTreeMap<(LayerId, String), (MemberPosition, usize)> = BTreeMap::new();
-    for one in &canonical.unchanged {
-        let (_, count) = found
-            .entry((one.layer, one.reason.to_string()))
-            .or_insert((one.member, 0));
+    let mut members: BTreeMap<(LayerId, String), (MemberPosition, usize)> = BTreeMap::new();
+    for unchanged in &canonical.unchanged {
+        let (_, count) = members
+            .entry((unchanged.layer, unchanged.reason.to_string()))
+            .or_insert((unchanged.member, 0));
         *count += 1;
     }
-    let warnings = found.into_iter().map(|((layer, reason), (first, count))| {
+    let mut warnings = Vec::new();
+    for ((layer, reason), (first, count)) in members {
         let layer = &layers[layer.0];
         let name = String::from_utf8_lossy(&layer.members[first.0].name);
-        let more = match count {
-            1 => String::new(),
-            _ => format!(" and {} more", count - 1),
-        };
         let message = format!(
-            "layer `{}`: `{name}`{more} stays as it is: {reason}",
-            layer.name
+            "layer `{}`: `{name}`{} stays as it is: {reason}",
+            layer.name,
+            and_more(count - 1)
         );
-        Diagnostic::warning(&NONCANONICAL_BITCODE, message)
-            .help("families share it only where it is byte for byte the same")
-    });
-    warnings.collect()
+        warnings.push(
+            Diagnostic::warning(&NONCANONICAL_BITCODE, message)
+                .help("families share it only where it is byte for byte the same"),
+        );
+    }
+    warnings
+}
+
+/// ` and 3 more`, after the first name of several.
+fn and_more(count: usize) -> String {
+    match count {
+        0 => String::new(),
+        _ => format!(" and {count} more"),
+    }
 }
 
 /// Reports overridden functions that may be inlined into others, once for each view and member.
 pub fn may_be_inlined(plan: &Plan<'_, '_>, request: &Request<'_>) -> Vec<Diagnostic> {
     let mut warnings = Vec::new();
     for (view, resolved) in plan.views() {
-        let mut found: BTreeMap<(&[u8], LayerPosition), Vec<&[u8]>> = BTreeMap::new();
-        for one in &resolved.overrides {
+        let mut inlined: BTreeMap<(&[u8], LayerPosition), Vec<&[u8]>> = BTreeMap::new();
+        for r#override in &resolved.overrides {
             if matches!(
-                one.outcome,
+                r#override.outcome,
                 Outcome::Undefined {
                     may_be_inlined: true
                 }
             ) {
-                let member = (one.overridden, one.overridden_layer);
-                found.entry(member).or_default().push(one.symbol);
+                let member = (r#override.overridden, r#override.overridden_layer);
+                inlined.entry(member).or_default().push(r#override.symbol);
             }
         }
-        for ((member, layer), symbols) in found {
-            let text = String::from_utf8_lossy;
-            let more = match symbols.len() {
-                1 => String::new(),
-                count => format!(" and {} more", count - 1),
-            };
+        for ((member, layer), symbols) in inlined {
             let message = format!(
-                "view `{}`: `{}` of layer `{}` may contain copies of `{}`{more}",
+                "view `{}`: `{}` of layer `{}` may contain copies of `{}`{}",
                 view.name,
-                text(member),
+                String::from_utf8_lossy(member),
                 request.layer_at(view, layer).name,
-                text(symbols[0]),
+                String::from_utf8_lossy(symbols[0]),
+                and_more(symbols.len() - 1)
             );
             let help =
                 "compile the layer without inlining, or override the functions that call them";
@@ -222,36 +226,38 @@ pub fn may_be_inlined(plan: &Plan<'_, '_>, request: &Request<'_>) -> Vec<Diagnos
 
 /// Reasons for which a super-archive cannot be written, each with the view that it concerns.
 pub fn refused(request: &Request<'_>, error: &WriteError<'_>) -> Vec<(Option<ViewId>, Diagnostic)> {
-    /// Maximum number of reports for one view.
-    const SHOWN: usize = 10;
+    /// Maximum number of diagnostics for one view.
+    const MAX_CONFLICTS: usize = 10;
     match error {
         WriteError::Conflicts(view, conflicts) => {
-            let shown = conflicts.iter().take(SHOWN);
-            let reports = shown.map(|one| (Some(*view), conflict(request, *view, one)));
-            let mut reports: Vec<_> = reports.collect();
-            if let Some((_, last)) = reports.last_mut().filter(|_| conflicts.len() > SHOWN) {
-                last.message += &format!("; and {} more like it", conflicts.len() - SHOWN);
+            let mut diagnostics = Vec::new();
+            for overridden in conflicts.iter().take(MAX_CONFLICTS) {
+                diagnostics.push((Some(*view), conflict(request, *view, overridden)));
             }
-            reports
+            let omitted = conflicts.len() - diagnostics.len();
+            if let (Some((_, diagnostic)), true) = (diagnostics.last_mut(), omitted > 0) {
+                diagnostic.message += &format!("; and {omitted} more like it");
+            }
+            diagnostics
         }
         WriteError::UnknownLayer { view, layer } => {
             let (name, count) = (&request.views[view.0].name, request.layers.len());
             let layer = layer.0;
             let message = format!("view `{name}` has a layer {layer}, and there are {count}");
-            let one = Diagnostic::error(&LAYER_CONFLICT, message);
-            vec![(Some(*view), one.help("layers are counted from 0"))]
+            let diagnostic = Diagnostic::error(&LAYER_CONFLICT, message);
+            vec![(Some(*view), diagnostic.help("layers are counted from 0"))]
         }
         WriteError::UnknownDefaultView(view) => {
             let (view, count) = (view.0, request.views.len());
             let message = format!("the default is view {view}, and there are {count}");
-            let one = Diagnostic::error(&LAYER_CONFLICT, message);
-            vec![(None, one.help("views are counted from 0"))]
+            let diagnostic = Diagnostic::error(&LAYER_CONFLICT, message);
+            vec![(None, diagnostic.help("views are counted from 0"))]
         }
         WriteError::DuplicateViewName(name) => {
             let message = format!("two views have the name `{name}`");
-            let at = request.views.iter().rposition(|view| view.name == *name);
+            let index = request.views.iter().rposition(|view| view.name == *name);
             vec![(
-                at.map(ViewId),
+                index.map(ViewId),
                 Diagnostic::error(&LAYER_CONFLICT, message).help("rename one"),
             )]
         }
@@ -264,29 +270,27 @@ pub fn refused(request: &Request<'_>, error: &WriteError<'_>) -> Vec<(Option<Vie
 }
 
 fn conflict(request: &Request<'_>, view: ViewId, conflict: &Conflict<'_>) -> Diagnostic {
-    let text = String::from_utf8_lossy;
     let view = &request.views[view.0];
-    let layer = |position: LayerPosition| &request.layer_at(view, position).name;
-    let (overridden, symbol) = (&conflict.overridden, text(conflict.overridden.symbol));
-    let (chosen, needed_for) = (layer(overridden.chosen_layer), text(conflict.needed_for));
+    let overridden = &conflict.overridden;
+    let member = String::from_utf8_lossy(overridden.overridden);
+    let layer = &request.layer_at(view, overridden.overridden_layer).name;
+    let chosen_member = String::from_utf8_lossy(overridden.chosen);
+    let chosen_layer = &request.layer_at(view, overridden.chosen_layer).name;
+    let symbol = String::from_utf8_lossy(overridden.symbol);
+    let needed_for = String::from_utf8_lossy(conflict.needed_for);
     let message = format!(
-        "view `{}`: `{}` of layer `{}` is needed for `{needed_for}`, and defines `{symbol}`, which `{}` \
-         of layer `{chosen}` overrides",
-        view.name,
-        text(overridden.overridden),
-        layer(overridden.overridden_layer),
-        text(overridden.chosen),
+        "view `{}`: `{member}` of layer `{layer}` is needed for `{needed_for}`, and defines `{symbol}`, \
+         which `{chosen_member}` of layer `{chosen_layer}` overrides: {}",
+        view.name, conflict.reason
     );
-    let later = layer(overridden.overridden_layer);
-    let message = format!("{message}: {}", conflict.reason);
     let help = match conflict.reason {
         Refusal::Strong => format!(
-            "make `{symbol}` of layer `{later}` weak, put it into a member of its own, or compile the \
+            "make `{symbol}` of layer `{layer}` weak, put it into a member of its own, or compile the \
              layer with `-fPIC -fsemantic-interposition` and declare it interposable"
         ),
         _ => format!(
-            "put `{symbol}` of layer `{later}` into a member of its own, or override `{needed_for}` in \
-             `{chosen}` as well"
+            "put `{symbol}` of layer `{layer}` into a member of its own, or override `{needed_for}` in \
+             `{chosen_layer}` as well"
         ),
     };
     Diagnostic::error(&LAYER_CONFLICT, message).help(help)
@@ -308,38 +312,46 @@ pub(crate) fn build(
     out: &Path,
     path: &Path,
 ) -> Result<Built, Vec<Diagnostic>> {
-    let here = |one: Diagnostic| vec![one.with_origin(file, archive.name.span.clone())];
-    let found = find(archive, file, package, Some(out))?;
-    let inputs = Inputs::open(&found.layers).map_err(|one| here(*one))?;
-    let layers = inputs.layers().map_err(|one| here(*one))?;
+    let span = &archive.name.span;
+    let Found {
+        layers: layer_paths,
+        watched,
+    } = find(archive, file, package, Some(out))?;
+    let inputs = Inputs::open(&layer_paths)
+        .map_err(|diagnostic| vec![diagnostic.with_origin(file, span.clone())])?;
+    let layers = inputs
+        .layers()
+        .map_err(|diagnostic| vec![diagnostic.with_origin(file, span.clone())])?;
     let canonical = if archive.canonical_bitcode {
         CanonicalBitcode::from_layers(&layers)
     } else {
         CanonicalBitcode::default()
     };
-    let warnings = unknown_symbols(&layers).into_iter();
-    let warnings = warnings.chain(not_canonical(&layers, &canonical));
+    let mut warnings = unknown_symbols(&layers);
+    warnings.extend(not_canonical(&layers, &canonical));
     let request = request(archive, canonical.apply(layers));
     let plan = Plan::new(&request).map_err(|error| {
-        let reports = refused(&request, &error).into_iter().map(|(view, one)| {
-            let named = match view {
+        let mut diagnostics = Vec::new();
+        for (view, diagnostic) in refused(&request, &error) {
+            let name = match view {
                 Some(view) => &archive.views[manifest::ViewId::from_index(view.0)].name,
                 None => &archive.name,
             };
-            one.with_origin(file, named.span.clone())
-        });
-        reports.collect::<Vec<_>>()
+            diagnostics.push(diagnostic.with_origin(file, name.span.clone()));
+        }
+        diagnostics
     })?;
-    let warnings = warnings.chain(may_be_inlined(&plan, &request));
-    let content = |mut out: &mut dyn Write| plan.write(&mut out);
-    replace(path, &content).map_err(|e| {
+    warnings.extend(may_be_inlined(&plan, &request));
+    replace(path, &|mut out| plan.write(&mut out)).map_err(|e| {
         let message = format!("cannot write {}: {e}", path.display());
-        here(Diagnostic::error(&IO_ERROR, message))
+        vec![Diagnostic::error(&IO_ERROR, message).with_origin(file, span.clone())]
     })?;
-    let watched = found.watched.into_iter();
     Ok(Built {
-        directives: watched.map(Directive::RerunIfChanged).collect(),
-        warnings: warnings.flat_map(here).collect(),
+        directives: watched.into_iter().map(Directive::RerunIfChanged).collect(),
+        warnings: warnings
+            .into_iter()
+            .map(|warning| warning.with_origin(file, span.clone()))
+            .collect(),
     })
 }
 

@@ -30,7 +30,7 @@ pub(crate) fn build_declared(
         if !manifest.archive_names.contains(name) {
             let known = manifest.archive_names.iter().map(String::as_str);
             let help = match nearest(name, known) {
-                Some(meant) => format!("did you mean `{meant}`?"),
+                Some(nearest) => format!("did you mean `{nearest}`?"),
                 None => "declare it, or remove it from build.rs".to_owned(),
             };
             let message = format!("{} has no [archive.{name}]", manifest.file);
@@ -40,16 +40,16 @@ pub(crate) fn build_declared(
     let package = path.parent().unwrap_or(Path::new(""));
     for archive in &manifest.archives {
         let name = &archive.name.value;
-        let wanted = settings.archives.is_empty() || settings.archives.contains(name);
+        let is_selected = settings.archives.is_empty() || settings.archives.contains(name);
         let features = &archive.required_features;
         let missing = features.first_missing(|feature| settings.env.has_feature(feature));
-        if !wanted || missing.is_some() {
+        if !is_selected || missing.is_some() {
             continue;
         }
         let out_dir = settings.out_dir()?;
         let file = out_dir.join(format!("{name}.a"));
-        let built = super_archive::build(archive, &manifest.file, package, &out_dir, &file);
-        let built = built.map_err(|found| Error::from_diagnostics(&found, texts))?;
+        let built = super_archive::build(archive, &manifest.file, package, &out_dir, &file)
+            .map_err(|diagnostics| Error::from_diagnostics(&diagnostics, texts))?;
         output.directives.extend(built.directives);
         output.directives.extend(warnings(&built.warnings, texts));
         publish(archive.variable(), file, output)?;

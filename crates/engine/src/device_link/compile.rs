@@ -7,151 +7,110 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use super::closure::inherited;
-use super::context::BuildContext;
+use super::context::{BuildContext, Context};
 use super::jobs::Tokens;
-use super::metadata::Library;
+use super::metadata::{Library, Object};
 use super::{nvcc_report, sources};
 use crate::error::Error;
 use crate::files;
-use crate::fingerprint::{self, Inputs, Started};
+use crate::fingerprint::{self, InputStates, Started};
 use crate::toolchain::{Index, Toolchain};
 use gpustub_core::diag::IO_ERROR;
+use gpustub_core::directives::Directive;
 use gpustub_core::gpu_arch::{Arch, ArchKind};
 use gpustub_core::manifest::{DeviceLink, ModuleFormat, Spanned};
 use gpustub_core::text::join;
 
 fn compile_error(build: &BuildContext, unit: &Unit, command: &str, output: &Output) -> Error {
-    // No table can require a module.
-    let is_module = |library: &&Library| build.modules.iter().any(|m| m.name() == library.name);
-    let own = build.own.iter().filter(|library| !is_module(library));
-    let all: Vec<_> = own.chain(build.foreign).collect();
-    let inherited = inherited(&unit.library.name.value, build.own, build.foreign);
-    let failed = nvcc_report::CompileError {
+    let mut visible = Vec::new();
+    for library in build.libraries {
+        // No table can require a module.
+        if build.modules.iter().all(|m| m.name() != library.name) {
+            visible.push(library);
+        }
+    }
+    visible.extend(build.dependencies);
+    let inherited = inherited(
+        &unit.library.name.value,
+        build.libraries,
+        build.dependencies,
+    );
+    let error = nvcc_report::CompileError {
         nvcc: build.nvcc,
         manifest: build.context.manifest,
         library: unit.library,
         source: &unit.source,
-        all: &all,
+        visible: &visible,
         inherited: &inherited,
     };
-    failed.into_error(command, output)
+    error.into_error(command, output)
 }
 
-/// Output of a compile step.
-#[derive(Clone, Copy)]
-pub(super) enum Made {
-    /// A relocatable object.
-    Object,
-    /// A module.
-    Module(ModuleFormat),
-}
-
-impl Made {
-    fn extension(self) -> &'static str {
-        match self {
-            Self::Object => "o",
-            Self::Module(format) => format.word(),
-        }
-    }
-}
-
-/// A source, and the file that is made of it.
-pub(super) struct Compilation {
-    /// As [`Unit::source`].
-    pub(super) source: PathBuf,
-    pub(super) file: PathBuf,
-}
-
-/// One object to be made.
+/// One source to be compiled.
 pub(super) struct Unit<'a> {
     library: &'a DeviceLink,
     command: Command,
     /// Relative to the package; absolute for a file that the build script wrote.
     pub(super) source: PathBuf,
+    /// The output: a relocatable object, or a module.
     pub(super) object: PathBuf,
+    /// List of the files that the compiler read.
     dependencies: PathBuf,
 }
 
 impl Unit<'_> {
-    /// Source and output.
-    pub(super) fn output(&self) -> Compilation {
-        Compilation {
-            source: self.source.clone(),
-            file: self.object.clone(),
-        }
-    }
-
-    /// The object's name in the archive, and its source.
-    pub(super) fn names(&self) -> (String, PathBuf) {
+    /// The object in the archive of its library.
+    pub(super) fn member(&self, context: &Context) -> Object {
         let name = self.object.file_name().unwrap_or_default();
-        (name.to_string_lossy().into_owned(), self.source.clone())
+        Object {
+            member: name.to_string_lossy().into_owned(),
+            source: context.package.join(&self.source),
+        }
     }
 }
 
-/// The units of one library. `inherited` are the libraries that it requires, itself included.
+/// The outputs of the units.
+pub(super) fn objects(units: &[Unit]) -> Vec<PathBuf> {
+    units.iter().map(|unit| unit.object.clone()).collect()
+}
+
+/// The units of one library. `inherited` are the libraries that it requires, itself included. Without a
+/// format of modules the outputs are relocatable objects.
 pub(super) fn units<'a>(
     build: &BuildContext,
     library: &'a DeviceLink,
     patterns: &[Spanned<String>],
     inherited: &[&Library],
-    made: Made,
+    format: Option<ModuleFormat>,
 ) -> Result<Vec<Unit<'a>>, Error> {
     let dir = build.out.join("objects").join(&library.name.value);
     std::fs::create_dir_all(&dir).map_err(|e| Error::io("create the directory", &dir, &e))?;
-    for dir in inherited.iter().flat_map(|used| &used.include_dirs) {
-        if let Some(bad) = files::text(dir)?.chars().find(|c| IN_LISTS.contains(*c)) {
-            return Err(unfit(dir, bad));
+    for required in inherited {
+        for include_dir in &required.include_dirs {
+            check_path(include_dir, SPECIAL_IN_LISTS)?;
         }
     }
-    let extension = made.extension();
+    let extension = format.map_or("o", ModuleFormat::word);
     let mut units: Vec<Unit> = Vec::new();
     for source in sources::matching_files(build.context, &library.name.value, patterns)? {
-        let text = files::text(&source)?;
-        if let Some(bad) = text.chars().find(|c| IN_NAMES.contains(*c)) {
-            return Err(unfit(&source, bad));
-        }
-        // Two directories may have files of one name, and `a/b-c.cu` must differ from `a-b/c.cu`.
-        let short = source
+        check_path(&source, SPECIAL_IN_NAMES)?;
+        let relative = source
             .strip_prefix(build.context.out_dir())
             .unwrap_or(&source);
-        let flat = files::text(short)?.replace(['/', '\\'], "-");
-        let names = (1..).map(|number| match number {
-            1 => flat.clone(),
-            number => format!("{flat}.{number}"),
-        });
-        let mut paths = names.map(|name| {
-            (
-                dir.join(format!("{name}.{extension}")),
-                dir.join(format!("{name}.d")),
-            )
-        });
-        let is_new = |(object, _): &(PathBuf, PathBuf)| units.iter().all(|u| u.object != *object);
-        let Some((object, dependencies)) = paths.find(is_new) else {
-            continue;
-        };
-        let mut command = build.nvcc.compile();
-        command.current_dir(build.context.package);
-        match made {
-            Made::Object => command.args(["-rdc=true", "-c", "-Xcompiler", "-fPIC"]),
-            Made::Module(format) => command.arg(format!("-{}", format.word())),
-        };
-        command.args(optimisation(build.opt_level));
-        if build.debug {
-            // Not -G: it switches optimisation of device code off.
-            command.args(["-g", "-lineinfo"]);
-        }
-        for arch in &library.archs {
-            command.arg("-gencode").arg(gencode(arch.value));
-        }
-        for used in inherited {
-            for dir in &used.include_dirs {
-                command.arg("-I").arg(dir);
+        // Two directories may have files of one name, and `a/b-c.cu` must differ from `a-b/c.cu`.
+        let flat = files::text(relative)?.replace(['/', '\\'], "-");
+        let mut stem = flat.clone();
+        let mut number = 1;
+        let object = loop {
+            let object = dir.join(format!("{stem}.{extension}"));
+            if units.iter().all(|unit| unit.object != object) {
+                break object;
             }
-            // A comma ends a value of nvcc, unless a backslash precedes it.
-            let defines = used.defines.iter().map(|define| define.replace(',', "\\,"));
-            command.args(defines.map(|define| format!("-D{define}")));
-            command.args(&used.compile_options);
-        }
+            number += 1;
+            stem = format!("{flat}.{number}");
+        };
+        let dependencies = dir.join(format!("{stem}.d"));
+        let mut command = command(build, library, inherited, format);
         command.arg("-MD").arg("-MF").arg(&dependencies);
         command.arg(&source).arg("-o").arg(&object);
         units.push(Unit {
@@ -165,81 +124,134 @@ pub(super) fn units<'a>(
     Ok(units)
 }
 
-/// Characters that nvcc, which runs its steps in a shell, does not pass unchanged: in names of
-/// sources, and in directories after `-I`, which is a list (13.5).
-const IN_NAMES: &str = "$`";
-const IN_LISTS: &str = ",\"'`";
-
-fn unfit(path: &Path, bad: char) -> Error {
-    let text = format!(
-        "nvcc does not accept the path {}, which contains `{bad}`",
-        path.display()
-    );
-    Error::new(&IO_ERROR, text).help("rename the file or directory, or build in another directory")
+/// nvcc with the options that the units of a library share.
+fn command(
+    build: &BuildContext,
+    library: &DeviceLink,
+    inherited: &[&Library],
+    format: Option<ModuleFormat>,
+) -> Command {
+    let mut command = build.nvcc.compile();
+    command.current_dir(build.context.package);
+    match format {
+        None => command.args(["-rdc=true", "-c", "-Xcompiler", "-fPIC"]),
+        Some(format) => command.arg(format!("-{}", format.word())),
+    };
+    command.args(optimisation(build.opt_level));
+    if build.debug {
+        // Not -G: it switches optimisation of device code off.
+        command.args(["-g", "-lineinfo"]);
+    }
+    for arch in &library.archs {
+        command.arg("-gencode").arg(gencode(arch.value));
+    }
+    for required in inherited {
+        for dir in &required.include_dirs {
+            command.arg("-I").arg(dir);
+        }
+        for define in &required.defines {
+            // A comma ends a value of nvcc, unless a backslash precedes it.
+            command.arg(format!("-D{}", define.replace(',', "\\,")));
+        }
+        command.args(&required.compile_options);
+    }
+    command
 }
 
-/// Result of compiling.
-#[derive(Default)]
-pub(super) struct Compiled {
-    /// Files that the units were made from, sorted.
-    pub(super) read: Vec<PathBuf>,
-    /// Warnings of nvcc for the units compiled in this run.
-    pub(super) said: Vec<String>,
+/// Characters that nvcc, which runs its steps in a shell, does not pass unchanged: in names of
+/// sources, and in directories after `-I`, which is a list (13.5).
+const SPECIAL_IN_NAMES: &str = "$`";
+const SPECIAL_IN_LISTS: &str = ",\"'`";
+
+/// Rejects a path with one of the characters in `special`.
+fn check_path(path: &Path, special: &str) -> Result<(), Error> {
+    let text = files::text(path)?;
+    let Some(character) = text.chars().find(|c| special.contains(*c)) else {
+        return Ok(());
+    };
+    let message = format!(
+        "nvcc does not accept the path {}, which contains `{character}`",
+        path.display()
+    );
+    Err(Error::new(&IO_ERROR, message)
+        .help("rename the file or directory, or build in another directory"))
 }
 
 /// Compiles the units that are not fresh. If one source has an error, the objects of the others are
-/// kept, so that only that source is compiled again.
+/// kept, so that only that source is compiled again. The directives are nvcc's warnings about the units
+/// compiled in this run, and the files that all units were made from.
 pub(super) fn run(
     build: &BuildContext,
-    units: Vec<Unit>,
+    units: Vec<&mut Unit>,
     tokens: Tokens,
-) -> Result<Compiled, Error> {
+    directives: &mut Vec<Directive>,
+) -> Result<(), Error> {
     let started = Started::now(build.out)?;
-    let Compiled { mut read, mut said } = Compiled::default();
+    let mut inputs = Vec::new();
+    let mut commands = Vec::new();
     let mut stale = Vec::new();
-    for mut unit in units {
+    for unit in units {
         let key = build.nvcc.key(&unit.command);
         match fingerprint::fresh(&unit.object, &key) {
-            Some(inputs) => read.extend(inputs),
+            Some(recorded) => inputs.extend(recorded),
             None => {
                 fingerprint::invalidate(&unit.object)?;
                 let line = nvcc_report::shell(&unit.command);
-                let command = std::mem::replace(&mut unit.command, Command::new(""));
-                stale.push((command, (unit, key, line)));
+                commands.push(std::mem::replace(&mut unit.command, Command::new("")));
+                stale.push((unit, key, line));
             }
         }
     }
     if !stale.is_empty() {
-        let (commands, units): (Vec<_>, Vec<_>) = stale.into_iter().unzip();
         let outputs = tokens
             .run(commands)
             .map_err(|e| build.nvcc.cannot_run(&build.nvcc.compile(), &e))?;
-        let mut failed = None;
-        for ((unit, key, line), output) in units.into_iter().zip(outputs) {
+        let mut first_error = None;
+        for ((unit, key, line), output) in stale.into_iter().zip(outputs) {
             let Some(output) = output else { continue };
             if !output.status.success() {
-                failed = failed.or(Some(compile_error(build, &unit, &line, &output)));
+                first_error = first_error.or(Some(compile_error(build, unit, &line, &output)));
                 continue;
             }
-            let lines = nvcc_report::printed(&output);
-            said.extend(lines.lines().map(str::to_owned));
-            let text = std::fs::read_to_string(&unit.dependencies)
+            for warning in nvcc_report::printed(&output).lines() {
+                if !warning.trim().is_empty() {
+                    directives.push(Directive::Warning(warning.to_owned()));
+                }
+            }
+            let rule = std::fs::read_to_string(&unit.dependencies)
                 .map_err(|e| Error::io("read", &unit.dependencies, &e))?;
-            let inputs = fingerprint::read_dependencies(&text);
-            let inputs: Vec<_> = inputs
+            let unit_inputs: Vec<_> = fingerprint::read_dependencies(&rule)
                 .iter()
-                .map(|p| build.context.package.join(p))
+                .map(|path| build.context.package.join(path))
                 .collect();
-            fingerprint::record(&unit.object, &key, &inputs, started)?;
-            read.extend(inputs);
+            fingerprint::record(&unit.object, &key, &unit_inputs, started)?;
+            inputs.extend(unit_inputs);
         }
-        if let Some(error) = failed {
+        if let Some(error) = first_error {
             return Err(error);
         }
     }
-    read.sort();
-    read.dedup();
-    Ok(Compiled { read, said })
+    inputs.sort();
+    inputs.dedup();
+    watch(build.context, &inputs, directives)
+}
+
+/// Makes cargo watch the files that the units were made from.
+fn watch(
+    context: &Context,
+    inputs: &[PathBuf],
+    directives: &mut Vec<Directive>,
+) -> Result<(), Error> {
+    for path in inputs {
+        // The script's own files are newer than its start, which cargo compares with.
+        if path.starts_with(context.out_dir()) {
+            continue;
+        }
+        // Files of the package are named as in GpuStub.toml, so that the directory can be moved.
+        let path = path.strip_prefix(context.package).unwrap_or(path);
+        directives.push(Directive::RerunIfChanged(files::text(path)?));
+    }
+    Ok(())
 }
 
 /// Puts the objects into `archive`, unless it already has just these: packages that link it compare
@@ -256,7 +268,7 @@ pub(super) fn archive(
         return Ok(());
     }
     let dir = archive.parent().unwrap_or(Path::new("."));
-    let before = Inputs::read(objects);
+    let before = InputStates::read(objects);
     fingerprint::invalidate(archive)?;
     tools.archive(dir, objects, archive, index)?;
     fingerprint::record_known(archive, &line, objects, &before)

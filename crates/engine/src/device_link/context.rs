@@ -48,10 +48,10 @@ pub(super) struct BuildContext<'a> {
     /// Commands run in the package's directory, so that messages name files relative to it.
     pub(super) context: &'a Context<'a>,
     /// Libraries of the package, and its modules behind them.
-    pub(super) own: &'a [Library],
+    pub(super) libraries: &'a [Library],
     pub(super) modules: &'a [&'a DeviceModule],
     /// Libraries of its dependencies.
-    pub(super) foreign: &'a [Library],
+    pub(super) dependencies: &'a [Library],
     /// `OUT_DIR/gpustub/device-link`.
     pub(super) out: &'a Path,
     pub(super) nvcc: &'a Nvcc,

@@ -13,19 +13,27 @@ pub(super) type Disabled<'a> = (&'a str, &'a str);
 
 /// Announces disabled libraries to the packages that may require them.
 pub(super) fn publish(env: &Env, disabled: &[Disabled<'_>]) -> Option<Directive> {
-    let words = disabled.iter().map(|(name, by)| format!("{name}={by}"));
-    let words: Vec<_> = words.collect();
-    let reaches_dependents = !disabled.is_empty() && env.get("CARGO_MANIFEST_LINKS").is_some();
-    reaches_dependents.then(|| Directive::Metadata(KEY.to_owned(), join(&words, " ")))
+    if disabled.is_empty() || env.get("CARGO_MANIFEST_LINKS").is_none() {
+        return None;
+    }
+    let mut words = Vec::new();
+    for (library, feature) in disabled {
+        words.push(format!("{library}={feature}"));
+    }
+    Some(Directive::Metadata(KEY.to_owned(), join(&words, " ")))
 }
 
-/// Feature that enables a library, if the library is disabled in this package or a direct dependency.
-pub(super) fn feature_of(name: &str, env: &Env, own: &[Disabled<'_>]) -> Option<String> {
-    let foreign = env.dependency_metadata(KEY);
-    let foreign: Vec<_> = foreign.iter().map(|(_, v)| v.to_string_lossy()).collect();
-    let foreign = foreign.iter().flat_map(|words| words.split(' '));
-    let foreign = foreign.filter_map(|word| word.split_once('='));
-    let mut all = foreign.chain(own.iter().copied());
-    let (_, feature) = all.find(|(disabled, _)| *disabled == name)?;
-    Some(feature.to_owned())
+/// Feature that enables a library, if the library is disabled in a direct dependency or in this package,
+/// whose disabled libraries are given.
+pub(super) fn feature_of(name: &str, env: &Env, disabled: &[Disabled<'_>]) -> Option<String> {
+    for (_, words) in &env.dependency_metadata(KEY) {
+        for word in words.to_string_lossy().split(' ') {
+            match word.split_once('=') {
+                Some((library, feature)) if library == name => return Some(feature.to_owned()),
+                _ => {}
+            }
+        }
+    }
+    let (_, feature) = disabled.iter().find(|(library, _)| *library == name)?;
+    Some((*feature).to_owned())
 }

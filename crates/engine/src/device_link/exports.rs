@@ -36,11 +36,11 @@ const MACRO: &str = r#"macro_rules! export {
 
 /// Ids of the objects in shared libraries whose functions a device link defines.
 pub(super) fn ids(link: &Planned, closure: &[Library]) -> Result<Vec<String>, Error> {
-    let mut all = Vec::new();
-    for at in &link.exports {
-        all.extend(nvlink::objects(&closure[at.index()])?);
+    let mut ids = Vec::new();
+    for node in &link.exports {
+        ids.extend(nvlink::objects(&closure[node.index()])?);
     }
-    Ok(all)
+    Ok(ids)
 }
 
 /// Writes the Rust code of a finalizer crate.
@@ -59,7 +59,8 @@ pub(super) fn write_rust(out: &Path, ids: &[String]) -> Result<(), Error> {
 /// Writes a C header that renames the functions of a device link.
 pub(super) fn write_header(dir: &Path, ids: &[String]) -> Result<PathBuf, Error> {
     let mut text = String::new();
-    for (exported, linked) in ids.iter().map(|id| names(id)) {
+    for id in ids {
+        let (exported, linked) = names(id);
         let _ = writeln!(text, "#define {exported} {linked}");
     }
     let path = dir.join("renamed.h");
@@ -70,7 +71,8 @@ pub(super) fn write_header(dir: &Path, ids: &[String]) -> Result<PathBuf, Error>
 /// Writes the version script of a package's own programs.
 pub(super) fn write_version_script(dir: &Path, ids: &[String]) -> Result<PathBuf, Error> {
     let mut text = String::from("{ global:\n");
-    for (exported, _) in ids.iter().map(|id| names(id)) {
+    for id in ids {
+        let (exported, _) = names(id);
         let _ = writeln!(text, "    {exported};");
     }
     text.push_str("};\n");
@@ -79,6 +81,7 @@ pub(super) fn write_version_script(dir: &Path, ids: &[String]) -> Result<PathBuf
     Ok(path)
 }
 
+/// Name of a function for other images, and its name in the device link.
 fn names(id: &str) -> (String, String) {
     (
         format!("__cudaRegisterLinkedBinary{id}"),

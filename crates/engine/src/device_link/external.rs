@@ -21,9 +21,14 @@ pub(super) fn check(
     lto: bool,
     members: &[&Library],
 ) -> Result<(), Error> {
-    // Archives made by gpustub have sources.
-    let external = members.iter().filter(|member| member.sources.is_empty());
-    for member in external.filter(|_| !lto) {
+    if lto {
+        return Ok(());
+    }
+    for member in members {
+        // Archives made by gpustub have sources.
+        if !member.sources.is_empty() {
+            continue;
+        }
         let output = Command::new(nvcc.root.join("bin/cuobjdump"))
             .args(["--list-elf", "--list-ptx"])
             .arg(&member.archive)
@@ -31,21 +36,25 @@ pub(super) fn check(
         let Some(output) = output.ok().filter(|output| output.status.success()) else {
             continue;
         };
-        for (object, held) in listed(&String::from_utf8_lossy(&output.stdout)) {
-            let lacks = |wanted: &&Arch| !held.iter().any(|arch| arch.serves(**wanted));
-            let missing: Vec<_> = archs.iter().filter(lacks).collect();
-            if held.is_empty() || missing.is_empty() {
+        for (object, present) in parse_list(&String::from_utf8_lossy(&output.stdout)) {
+            let missing: Vec<_> = archs
+                .iter()
+                .filter(|arch| !present.iter().any(|code| code.serves(**arch)))
+                .map(Arch::to_string)
+                .collect();
+            if present.is_empty() || missing.is_empty() {
                 continue;
             }
+            let present: Vec<_> = present.iter().map(Arch::to_string).collect();
             return Err(Error::new(
                 &MISSING_ARCH,
                 format!(
                     "the device link is for {}, and {object} of {} (device-link.{} of {}) has only {}",
-                    words(missing.into_iter()),
+                    join(&missing, ", "),
                     member.archive.display(),
                     member.name,
                     member.package,
-                    words(held.iter())
+                    join(&present, ", ")
                 ),
             )
             .help("list the archive's architectures in `archs` of the library, or build the archive for these as well"));
@@ -61,7 +70,7 @@ pub(super) fn check(
 /// ELF file    1: vec.sm_80.cubin
 /// PTX file    1: vec.sm_90.ptx
 /// ```
-fn listed(text: &str) -> Vec<(&str, Vec<Arch>)> {
+fn parse_list(text: &str) -> Vec<(&str, Vec<Arch>)> {
     let mut objects: Vec<(&str, Vec<Arch>)> = Vec::new();
     for line in text.lines() {
         if let Some(rest) = line.strip_prefix("member ") {
@@ -76,18 +85,13 @@ fn listed(text: &str) -> Vec<(&str, Vec<Arch>)> {
 
 /// PTX is listed under the `sm_` of its number, like machine code.
 fn arch(line: &str) -> Option<Arch> {
-    let (of, name) = line.split_once(" file ")?;
-    let mut parts = name.trim_end().rsplit('.').skip(1);
-    let word = parts.next()?;
-    match of {
+    let (kind, name) = line.split_once(" file ")?;
+    let word = name.trim_end().rsplit('.').nth(1)?;
+    match kind {
         "ELF" => Arch::parse(word),
         "PTX" => Arch::parse(&word.replacen("sm_", "compute_", 1)),
         _ => None,
     }
-}
-
-fn words<'a>(archs: impl Iterator<Item = &'a Arch>) -> String {
-    join(&archs.map(Arch::to_string).collect::<Vec<_>>(), ", ")
 }
 
 #[cfg(test)]
@@ -101,7 +105,7 @@ mod tests {
                     member /a b/libx.a:host.o:\n";
         let archs = ["sm_80", "sm_90a", "compute_90"].map(|word| Arch::parse(word).unwrap());
         assert_eq!(
-            listed(text),
+            parse_list(text),
             [("a.b.o", archs.to_vec()), ("host.o", vec![])]
         );
     }

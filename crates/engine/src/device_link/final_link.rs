@@ -28,9 +28,9 @@ pub enum Delivery {
     Crate,
 }
 
-/// Parts that a program links, in this order.
+/// Files that a program links, in this order.
 #[derive(Default)]
-struct Parts {
+struct HostLink {
     object: PathBuf,
     /// Archives of objects, for the link object: no earlier object refers to their members.
     archives: Vec<PathBuf>,
@@ -39,7 +39,7 @@ struct Parts {
     lib: PathBuf,
     runtime: Runtime,
     /// Version script, if other images call the device link.
-    exports: Option<PathBuf>,
+    version_script: Option<PathBuf>,
 }
 
 /// Links the device code of `closure`, dependents first, and returns directives for programs.
@@ -50,13 +50,13 @@ pub(super) fn link(
     directives: &mut Vec<Directive>,
 ) -> Result<(), Error> {
     let program = context.env.cargo_text("CARGO_PKG_NAME")?;
-    distinct(closure)?;
+    check_distinct_names(closure)?;
     let graph = graph::with_program(&program, closure);
-    let (plan, found) = plan(&graph);
-    if has_errors(&found) {
-        return Err(Error::from_diagnostics(&found, &ByName::default()));
+    let (plan, diagnostics) = plan(&graph);
+    if has_errors(&diagnostics) {
+        return Err(Error::from_diagnostics(&diagnostics, &ByName::default()));
     }
-    for warning in found.iter().filter(|d| d.level == Level::Warning) {
+    for warning in diagnostics.iter().filter(|d| d.level == Level::Warning) {
         let text = warning.to_string();
         directives.extend(text.lines().map(|line| Directive::Warning(line.to_owned())));
     }
@@ -64,84 +64,101 @@ pub(super) fn link(
     let dir = context.out.join("device-link").join("link");
     std::fs::create_dir_all(&dir).map_err(|e| Error::io("create the directory", &dir, &e))?;
     let ids = exports::ids(&link, closure)?;
-    let (mut renamed, mut script) = (None, None);
-    match delivery {
-        Delivery::Crate => {
-            exports::write_rust(context.out, &ids)?;
-            if !ids.is_empty() {
-                renamed = Some(exports::write_header(&dir, &ids)?);
-            }
-        }
-        Delivery::LinkArgs if ids.is_empty() => {}
-        Delivery::LinkArgs => script = Some(exports::write_version_script(&dir, &ids)?),
+    let (mut renames, mut version_script) = (None, None);
+    if delivery == Delivery::Crate {
+        exports::write_rust(context.out, &ids)?;
     }
-    let members = match link.role {
+    if !ids.is_empty() {
+        match delivery {
+            Delivery::Crate => renames = Some(exports::write_header(&dir, &ids)?),
+            Delivery::LinkArgs => version_script = Some(exports::write_version_script(&dir, &ids)?),
+        }
+    }
+    let nodes = match link.role {
         Role::OwnLink(_) => link.inputs.clone(),
         Role::UseFinal(top) => plan.inputs(top),
         _ => return Ok(()),
     };
-    let members: Vec<&Library> = members.into_iter().map(|at| &closure[at.index()]).collect();
-    // Without this run's archives: they are newer than its start, which cargo compares with.
-    let made = |member: &&&Library| member.archive.starts_with(context.out_dir());
-    for member in members.iter().filter(|member| !made(member)) {
-        directives.push(Directive::RerunIfChanged(files::text(&member.archive)?));
+    let members: Vec<_> = nodes.iter().map(|node| &closure[node.index()]).collect();
+    for member in &members {
+        // Without this run's archives: they are newer than its start, which cargo compares with.
+        if !member.archive.starts_with(context.out_dir()) {
+            directives.push(Directive::RerunIfChanged(files::text(&member.archive)?));
+        }
     }
     let stubbed = context.stubs != Stubs::None || closure.iter().any(|l| l.stubs != Stubs::None);
     let object = match link.role {
-        Role::UseFinal(_) => use_final(context, &members, &dir)?,
+        Role::UseFinal(_) => keep_final(context, &members, &dir)?,
         _ => {
-            reachable(context, closure, &members, stubbed)?;
-            let object = dir.join("device_link.o");
-            let nvcc = toolkit(context)?;
-            directives.extend(nvcc.watched()?);
-            // Warnings that compiling the package's own sources has printed are not repeated.
-            let new = nvcc.warnings().filter(|said| !directives.contains(said));
-            let new: Vec<_> = new.collect();
-            directives.extend(new);
-            let said = nvlink::link(&nvcc, &link, &members, &dir, &object, renamed.as_deref())?;
-            directives.extend(said.into_iter().map(Directive::Warning));
-            object
+            check_reachable(context, closure, &members, stubbed)?;
+            link_device_code(
+                context,
+                &link,
+                &members,
+                &dir,
+                renames.as_deref(),
+                directives,
+            )?
         }
     };
-    let mut parts = Parts {
+    let mut host_link = HostLink {
         object,
-        exports: script,
-        ..parts(context, closure, &link, stubbed, &dir)?
+        version_script,
+        ..host_link(context, closure, &link, stubbed, &dir)?
     };
     if matches!(link.role, Role::OwnLink(_)) && nvlink::has_devrt(&members) {
-        // In a directory of its own: the toolkit's has libraries that stubs replace.
-        let devrt = runtime::cudadevrt(&toolkit(context)?)?;
-        let only = dir.join("cudadevrt");
-        std::fs::create_dir_all(&only).map_err(|e| Error::io("create the directory", &only, &e))?;
-        files::link(&devrt, &only.join("libcudadevrt.a"))?;
-        parts.runtime.dirs.insert(0, only);
-        let library = ("static:-bundle", "cudadevrt");
-        parts.runtime.libraries.insert(0, library);
+        host_link.runtime.add_cudadevrt(&toolkit(context)?, &dir)?;
     }
     match delivery {
-        Delivery::Crate => in_crate(context, parts, &dir, directives),
-        Delivery::LinkArgs => as_arguments(parts, directives),
+        Delivery::Crate => deliver_in_crate(context, host_link, &dir, directives),
+        Delivery::LinkArgs => deliver_as_link_args(host_link, directives),
     }
 }
 
-/// Rejects two libraries of one name, which the rules could not distinguish.
-fn distinct(closure: &[Library]) -> Result<(), Error> {
-    for (at, library) in closure.iter().enumerate() {
-        let mut before = closure[..at].iter();
-        if let Some(other) = before.find(|other| other.name == library.name) {
-            let message = format!(
-                "device-link.{} is declared by {} and by {}",
-                library.name, other.package, library.package
-            );
-            let is_one_package =
-                other.package.split(' ').next() == library.package.split(' ').next();
-            let help = if is_one_package {
-                "the program has two versions of one package: `cargo tree -d` lists their dependents"
-            } else {
-                "give each library of a program a name of its own"
-            };
-            return Err(Error::new(&DUPLICATE_DEVICE_SYMBOL, message).help(help));
+/// Makes the object of the program's own device link.
+fn link_device_code(
+    context: &Context,
+    link: &Planned,
+    members: &[&Library],
+    dir: &Path,
+    renames: Option<&Path>,
+    directives: &mut Vec<Directive>,
+) -> Result<PathBuf, Error> {
+    let nvcc = toolkit(context)?;
+    directives.extend(nvcc.watched()?);
+    for warning in nvcc.warnings() {
+        // Those that compiling the package's own sources has printed are not repeated.
+        if !directives.contains(&warning) {
+            directives.push(warning);
         }
+    }
+    let object = dir.join("device_link.o");
+    let warnings = nvlink::link(&nvcc, link, members, dir, &object, renames)?;
+    directives.extend(warnings.into_iter().map(Directive::Warning));
+    Ok(object)
+}
+
+/// Rejects two libraries of one name, which the rules could not distinguish.
+fn check_distinct_names(closure: &[Library]) -> Result<(), Error> {
+    for (index, library) in closure.iter().enumerate() {
+        let Some(namesake) = closure[..index]
+            .iter()
+            .find(|earlier| earlier.name == library.name)
+        else {
+            continue;
+        };
+        let message = format!(
+            "device-link.{} is declared by {} and by {}",
+            library.name, namesake.package, library.package
+        );
+        let is_one_package =
+            namesake.package.split(' ').next() == library.package.split(' ').next();
+        let help = if is_one_package {
+            "the program has two versions of one package: `cargo tree -d` lists their dependents"
+        } else {
+            "give each library of a program a name of its own"
+        };
+        return Err(Error::new(&DUPLICATE_DEVICE_SYMBOL, message).help(help));
     }
     Ok(())
 }
@@ -152,127 +169,132 @@ fn toolkit(context: &Context) -> Result<Nvcc, Error> {
     Nvcc::find(context.env, &target, &host)
 }
 
-/// Parts of the host link other than the link object.
-fn parts(
+/// Files of the host link other than the link object.
+fn host_link(
     context: &Context,
     closure: &[Library],
     link: &Planned,
     stubbed: bool,
     dir: &Path,
-) -> Result<Parts, Error> {
-    let mut parts = Parts {
-        lib: dir.join("lib"),
-        ..Parts::default()
-    };
-    let lib = parts.lib.clone();
+) -> Result<HostLink, Error> {
+    let lib = dir.join("lib");
     std::fs::create_dir_all(&lib).map_err(|e| Error::io("create the directory", &lib, &e))?;
-    let shared = |at: NodeId, is_final: bool| {
-        let library = &closure[at.index()];
-        shared::link_into(library, &lib)?;
-        let (file, name) = if is_final {
-            (&library.r#final, format!("{}_final", library.name))
-        } else {
-            (&library.middle, library.name.clone())
-        };
-        let file = file.as_deref().unwrap_or(Path::new(""));
-        shared::link_name(file, &name, &lib)
-    };
+    let mut host_link = HostLink::default();
     for item in &link.line {
         match *item {
             LinkItem::Objects | LinkItem::LinkObject => {}
-            LinkItem::Archive(at) | LinkItem::WholeArchive(at) => {
-                parts.archives.push(closure[at.index()].archive.clone());
+            LinkItem::Archive(node) | LinkItem::WholeArchive(node) => {
+                let archive = closure[node.index()].archive.clone();
+                host_link.archives.push(archive);
             }
-            LinkItem::Final(at) => parts.shared.push(shared(at, true)?),
-            LinkItem::Middle(at) => parts.shared.push(shared(at, false)?),
+            LinkItem::Final(node) => {
+                let library = &closure[node.index()];
+                let name = format!("{}_final", library.name);
+                let name = shared_name(library, library.r#final.as_deref(), &name, &lib)?;
+                host_link.shared.push(name);
+            }
+            LinkItem::Middle(node) => {
+                let library = &closure[node.index()];
+                let middle = library.middle.as_deref();
+                let name = shared_name(library, middle, &library.name, &lib)?;
+                host_link.shared.push(name);
+            }
             // All images have one kind of runtime, or the plan has an error.
             LinkItem::Cudart(kind) if kind != Cudart::None && !stubbed => {
-                let found = toolkit(context);
-                let found = found.and_then(|nvcc| runtime::find(context, &nvcc, kind, dir));
-                parts.runtime = match link.role {
+                let runtime =
+                    toolkit(context).and_then(|nvcc| runtime::find(context, &nvcc, kind, dir));
+                host_link.runtime = match link.role {
                     // A final brings its own runtime, which bfd searches at link time: optional here.
-                    Role::UseFinal(_) => found.unwrap_or_default(),
-                    _ => found?,
+                    Role::UseFinal(_) => runtime.unwrap_or_default(),
+                    _ => runtime?,
                 };
             }
             // Cargo links the libraries of a crate only if some code names the crate.
             LinkItem::Cudart(_) => {
-                let stubs = closure.iter().find_map(|library| match &library.stubs {
-                    Stubs::Shared(path) => Some(path),
-                    _ => None,
-                });
-                if let Some(path) = stubs {
-                    let linked = shared::link_stubs(path, &parts.lib)?;
-                    parts
-                        .shared
-                        .push(shared::link_name(&linked, "stubs", &parts.lib)?);
+                if let Some(stubs) = closure.iter().find_map(Library::shared_stubs) {
+                    let stubs = shared::link_stubs(stubs, &lib)?;
+                    let name = shared::link_name(&stubs, "stubs", &lib)?;
+                    host_link.shared.push(name);
                 }
             }
         }
     }
-    Ok(parts)
+    host_link.lib = lib;
+    Ok(host_link)
 }
 
-fn in_crate(
+/// Links the files of a shared library into `lib`. Returns the name for `-l` of one of them.
+fn shared_name(
+    library: &Library,
+    file: Option<&Path>,
+    name: &str,
+    lib: &Path,
+) -> Result<String, Error> {
+    shared::link_into(library, lib)?;
+    shared::link_name(file.unwrap_or(Path::new("")), name, lib)
+}
+
+fn deliver_in_crate(
     context: &Context,
-    parts: Parts,
+    host_link: HostLink,
     dir: &Path,
     directives: &mut Vec<Directive>,
 ) -> Result<(), Error> {
     let package = context.env.cargo_text("CARGO_PKG_NAME")?;
     let name = format!("gpustub_link_{}", package.replace('-', "_"));
     let archive = dir.join(format!("lib{name}.a"));
-    compile::archive(&(context.tools)()?, &archive, &[parts.object], Index::Omit)?;
-    let mut search = |dir: &Path| {
-        directives.push(Directive::LinkSearch(files::text(dir)?));
-        Ok::<_, Error>(())
-    };
-    search(dir)?;
-    if !parts.shared.is_empty() {
-        search(&parts.lib)?;
+    let objects = [host_link.object];
+    compile::archive(&(context.tools)()?, &archive, &objects, Index::Omit)?;
+    directives.push(Directive::LinkSearch(files::text(dir)?));
+    if !host_link.shared.is_empty() {
+        directives.push(Directive::LinkSearch(files::text(&host_link.lib)?));
     }
-    parts.runtime.dirs.iter().try_for_each(|dir| search(dir))?;
-    let whole = "static:+whole-archive".to_owned();
-    directives.push(Directive::LinkLib(whole, name));
-    for name in parts.shared {
+    for dir in &host_link.runtime.dirs {
+        directives.push(Directive::LinkSearch(files::text(dir)?));
+    }
+    let whole_archive = "static:+whole-archive".to_owned();
+    directives.push(Directive::LinkLib(whole_archive, name));
+    for name in host_link.shared {
         directives.push(Directive::LinkLib("dylib".to_owned(), name));
     }
-    for (kind, name) in parts.runtime.libraries {
+    for (kind, name) in host_link.runtime.libraries {
         directives.push(Directive::LinkLib(kind.to_owned(), name.to_owned()));
     }
     directives.push(Directive::LinkLib("dylib".to_owned(), "stdc++".to_owned()));
     Ok(())
 }
 
-fn as_arguments(parts: Parts, directives: &mut Vec<Directive>) -> Result<(), Error> {
-    let mut dirs = parts.runtime.dirs;
-    if !parts.shared.is_empty() {
+fn deliver_as_link_args(host_link: HostLink, directives: &mut Vec<Directive>) -> Result<(), Error> {
+    let mut dirs = host_link.runtime.dirs;
+    if !host_link.shared.is_empty() {
         // Also read by cargo, which sets the loader's search path.
-        directives.push(Directive::LinkSearch(files::text(&parts.lib)?));
-        dirs.push(parts.lib);
+        directives.push(Directive::LinkSearch(files::text(&host_link.lib)?));
+        dirs.push(host_link.lib);
     }
-    let mut arg = |text: String| directives.push(Directive::LinkArg(text));
-    arg(files::text(&parts.object)?);
-    for archive in &parts.archives {
-        arg(files::text(archive)?);
+    let mut args = vec![files::text(&host_link.object)?];
+    for archive in &host_link.archives {
+        args.push(files::text(archive)?);
     }
     for dir in &dirs {
-        arg(format!("-L{}", files::text(dir)?));
+        args.push(format!("-L{}", files::text(dir)?));
     }
-    if let Some(script) = &parts.exports {
-        arg(format!("-Wl,--version-script={}", files::text(script)?));
+    if let Some(script) = &host_link.version_script {
+        args.push(format!("-Wl,--version-script={}", files::text(script)?));
     }
-    let shared = parts.shared.iter().map(String::as_str);
-    let names = shared.chain(parts.runtime.libraries.iter().map(|(_, name)| *name));
+    for name in &host_link.shared {
+        args.push(format!("-l{name}"));
+    }
+    for (_, name) in &host_link.runtime.libraries {
+        args.push(format!("-l{name}"));
+    }
     // These arguments end the command line, after rustc's own C libraries.
-    for name in names.chain(["stdc++", "c", "gcc_s"]) {
-        arg(format!("-l{name}"));
-    }
+    args.extend(["-lstdc++", "-lc", "-lgcc_s"].map(str::to_owned));
+    directives.extend(args.into_iter().map(Directive::LinkArg));
     Ok(())
 }
 
-/// An object for which the linker keeps a final over these libraries.
-fn use_final(context: &Context, members: &[&Library], dir: &Path) -> Result<PathBuf, Error> {
+/// Compiles an object for which the linker keeps a final over these libraries.
+fn keep_final(context: &Context, members: &[&Library], dir: &Path) -> Result<PathBuf, Error> {
     let mut list = String::new();
     for member in members {
         for id in nvlink::objects(member)? {
@@ -285,10 +307,11 @@ fn use_final(context: &Context, members: &[&Library], dir: &Path) -> Result<Path
         ("gpustub_final.c", include_str!("final.c")),
         ("gpustub_final.inc", list.as_str()),
     ];
-    let same = |(name, text): &(&str, &str)| {
-        std::fs::read_to_string(dir.join(name)).is_ok_and(|old| old == *text)
-    };
-    if object.exists() && texts.iter().all(same) {
+    let is_fresh = object.exists()
+        && texts.iter().all(|(name, text)| {
+            std::fs::read_to_string(dir.join(name)).is_ok_and(|old| old == *text)
+        });
+    if is_fresh {
         return Ok(object);
     }
     files::remove(&object)?;
@@ -302,26 +325,23 @@ fn use_final(context: &Context, members: &[&Library], dir: &Path) -> Result<Path
 
 /// Rejects a device link that the shared libraries of the program would not see: kernels registered
 /// with one runtime are unknown to another, and stubs store registrations until the first call.
-fn reachable(
+fn check_reachable(
     context: &Context,
     closure: &[Library],
     members: &[&Library],
     stubbed: bool,
 ) -> Result<(), Error> {
-    let shared = |library: &&&Library| library.middle.is_some();
-    let Some(first) = members.iter().find(shared) else {
+    let shared: Vec<_> = members.iter().filter(|m| m.middle.is_some()).collect();
+    let Some(first) = shared.first() else {
         return Ok(());
     };
     let hidden = context.stubs == Stubs::Static || closure.iter().any(|l| l.stubs == Stubs::Static);
-    let direct = members
-        .iter()
-        .filter(shared)
-        .find(|l| l.stubs == Stubs::None);
-    let problem = match direct {
-        Some(direct) if stubbed => format!(
+    let unstubbed = shared.iter().find(|library| library.stubs == Stubs::None);
+    let message = match unstubbed {
+        Some(library) if stubbed => format!(
             "device-link.{} is shared and calls the CUDA runtime itself; the program's device link \
              calls the stub of it",
-            direct.name
+            library.name
         ),
         _ if hidden => format!(
             "device-link.{} is shared and cannot call the stubs of the CUDA runtime, which are hidden \
@@ -330,7 +350,7 @@ fn reachable(
         ),
         _ => return Ok(()),
     };
-    Err(Error::new(&INVALID_VALUE, problem).help(
+    Err(Error::new(&INVALID_VALUE, message).help(
         "let one package that all of them depend on provide [stub.cudart] with type = \"shared\", and \
          set `provide = false` in the others; or use no stub of cudart here",
     ))

@@ -18,8 +18,11 @@ pub(super) fn with_program(package: &str, libraries: &[Library]) -> Graph {
     // No library's name has a space in it.
     let name = format!("package {package}");
     let mut program = Node::new(name, Kind::Plain, NodeForm::Bin);
-    let built = libraries.iter().filter(|library| library.built);
-    program.links = built.map(|library| public_link(&library.name)).collect();
+    program.links = libraries
+        .iter()
+        .filter(|library| library.built)
+        .map(|library| public_link(&library.name))
+        .collect();
     graph.nodes.push(program);
     graph
 }

@@ -35,25 +35,24 @@ impl Tokens {
             Token(io::Result<Acquired>),
             Done(usize, io::Result<Output>),
         }
-        let total = commands.len();
         let (sender, events) = mpsc::channel();
-        let tokens = sender.clone();
+        let token_sender = sender.clone();
         let helper = self.client.into_helper_thread(move |token| {
             // Fails after the last job, when the receiver is gone: the token is returned.
-            let _ = tokens.send(Event::Token(token));
+            let _ = token_sender.send(Event::Token(token));
         })?;
-        for _ in 1..total {
+        for _ in 1..commands.len() {
             helper.request_token();
         }
-        let mut waiting = commands.into_iter().enumerate();
-        let mut outputs: Vec<Option<Output>> = (0..total).map(|_| None).collect();
+        let mut outputs: Vec<Option<Output>> = commands.iter().map(|_| None).collect();
+        let mut pending = commands.into_iter().enumerate();
         let mut failed = None;
         thread::scope(|scope| {
             let mut running = 0;
-            let mut held = Vec::new();
+            let mut tokens = Vec::new();
             loop {
-                while failed.is_none() && running <= held.len() {
-                    let Some((index, mut command)) = waiting.next() else {
+                while failed.is_none() && running <= tokens.len() {
+                    let Some((index, mut command)) = pending.next() else {
                         break;
                     };
                     running += 1;
@@ -67,7 +66,7 @@ impl Tokens {
                     break;
                 }
                 match events.recv() {
-                    Ok(Event::Token(Ok(token))) => held.push(token),
+                    Ok(Event::Token(Ok(token))) => tokens.push(token),
                     // Running jobs continue; waiting ones share the tokens that are held.
                     Ok(Event::Token(Err(_))) | Err(_) => {}
                     Ok(Event::Done(index, output)) => {
@@ -82,11 +81,11 @@ impl Tokens {
                             Err(error) => failed = Some(Err(error)),
                         }
                         // Releases tokens that no job here can use.
-                        let useful = match failed {
-                            None => running + waiting.len(),
+                        let jobs = match failed {
+                            None => running + pending.len(),
                             Some(_) => running,
                         };
-                        held.truncate(useful.saturating_sub(1));
+                        tokens.truncate(jobs.saturating_sub(1));
                     }
                 }
             }
@@ -109,13 +108,14 @@ mod tests {
     fn counting(dir: &Path, index: usize) -> Command {
         let mut command = Command::new("sh");
         command.current_dir(dir).arg("-c").arg(format!(
-            "touch run.{index}; ls run.* | wc -l >> most; sleep 0.05; ls run.* | wc -l >> most; rm run.{index}; echo {index}"
+            "touch run.{index}; ls run.* | wc -l >> running; sleep 0.05; ls run.* | wc -l >> running; rm run.{index}; echo {index}"
         ));
         command
     }
 
-    fn most(dir: &Path) -> usize {
-        let text = fs::read_to_string(dir.join("most")).unwrap();
+    /// The greatest of the recorded numbers.
+    fn max_running(dir: &Path) -> usize {
+        let text = fs::read_to_string(dir.join("running")).unwrap();
         text.lines()
             .map(|l| l.trim().parse().unwrap())
             .max()
@@ -136,7 +136,8 @@ mod tests {
                 .collect();
             let expected: Vec<_> = (0..12).map(|index| format!("{index}\n")).collect();
             assert_eq!(printed, expected);
-            assert!((1..=tokens).contains(&most(dir)), "{}", most(dir));
+            let max_running = max_running(dir);
+            assert!((1..=tokens).contains(&max_running), "{max_running}");
         }
     }
 
@@ -155,15 +156,14 @@ mod tests {
     #[test]
     fn nothing_is_started_after_a_failure() {
         let client = Client::new(0).unwrap();
-        let command = |program: &str| Command::new(program);
         let outputs = Tokens { client }
-            .run(vec![command("true"), command("false"), command("true")])
+            .run(["true", "false", "true"].map(Command::new).into())
             .unwrap();
-        let done: Vec<_> = outputs
+        let successes: Vec<_> = outputs
             .iter()
             .map(|o| o.as_ref().map(|o| o.status.success()))
             .collect();
-        assert_eq!(done, [Some(true), Some(false), None]);
+        assert_eq!(successes, [Some(true), Some(false), None]);
     }
 
     #[test]

@@ -18,10 +18,12 @@ const LOADED: &str = "nvvm/lib64/libnvvm.so";
 /// nvcc for a device link. `dir` is a directory of outputs.
 pub(super) fn command(nvcc: &Nvcc, dir: &Path) -> Result<Command, Error> {
     let root = &nvcc.root;
-    let is_own =
+    let is_of_toolkit =
         fs::canonicalize(nvcc.program()).ok() == fs::canonicalize(root.join("bin/nvcc")).ok();
-    let found = installed(nvcc).filter(|_| is_own && !root.join(LOADED).exists());
-    let Some(library) = found else {
+    if !is_of_toolkit || root.join(LOADED).exists() {
+        return Ok(nvcc.link());
+    }
+    let Some(library) = installed_nvvm(nvcc) else {
         return Ok(nvcc.link());
     };
     let tree = dir.join("toolkit");
@@ -35,14 +37,14 @@ pub(super) fn command(nvcc: &Nvcc, dir: &Path) -> Result<Command, Error> {
 }
 
 /// Links all entries of a directory, if it exists, from another one.
-fn mirror(from: &Path, to: &Path, without: &[&str]) -> Result<(), Error> {
+fn mirror(from: &Path, to: &Path, excluded: &[&str]) -> Result<(), Error> {
     fs::create_dir_all(to).map_err(|e| Error::io("create the directory", to, &e))?;
     let Ok(entries) = fs::read_dir(from) else {
         return Ok(());
     };
     for entry in entries.flatten() {
         let name = entry.file_name();
-        if !without.iter().any(|one| name == *one) {
+        if excluded.iter().all(|excluded| name != *excluded) {
             files::link(&entry.path(), &to.join(name))?;
         }
     }
@@ -50,17 +52,19 @@ fn mirror(from: &Path, to: &Path, without: &[&str]) -> Result<(), Error> {
 }
 
 /// libnvvm of the toolkit under another name: the newest.
-fn installed(nvcc: &Nvcc) -> Option<PathBuf> {
+fn installed_nvvm(nvcc: &Nvcc) -> Option<PathBuf> {
     let mut dirs = nvcc.library_dirs(nvcc.arch());
     dirs.push(nvcc.root.join("nvvm/lib64"));
     dirs.into_iter().find_map(|dir| {
-        let entries = fs::read_dir(dir).ok()?.flatten();
-        let named = entries.map(|entry| entry.path());
-        let is_it = |path: &PathBuf| {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            name.starts_with("libnvvm.so")
-        };
-        named.filter(is_it).max()
+        fs::read_dir(dir)
+            .ok()?
+            .flatten()
+            .map(|entry| entry.path())
+            .filter(|path| {
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                name.starts_with("libnvvm.so")
+            })
+            .max()
     })
 }
 
@@ -69,7 +73,7 @@ pub(super) fn help(nvcc: &Nvcc, printed: &str) -> Option<String> {
     let root = &nvcc.root;
     let loaded = root.join(LOADED);
     if printed.contains("linker library load error") && !loaded.exists() {
-        let step = match installed(nvcc) {
+        let step = match installed_nvvm(nvcc) {
             Some(library) => {
                 let (link, dir) = (loaded.display(), loaded.parent().unwrap_or(root).display());
                 format!("`mkdir -p {dir} && ln -s {} {link}`", library.display())

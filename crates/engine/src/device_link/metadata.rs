@@ -95,6 +95,14 @@ const TYPES: [LibraryType; 2] = [LibraryType::Static, LibraryType::Shared];
 const CUDARTS: [Cudart; 3] = [Cudart::Shared, Cudart::Static, Cudart::None];
 
 impl Library {
+    /// The shared library with the stubs of its package.
+    pub(super) fn shared_stubs(&self) -> Option<&Path> {
+        match &self.stubs {
+            Stubs::Shared(path) => Some(path),
+            _ => None,
+        }
+    }
+
     fn lines(&self) -> Result<Vec<(&'static str, String)>, Error> {
         let stubs = match &self.stubs {
             Stubs::None => "none".to_owned(),
@@ -140,21 +148,22 @@ impl Library {
 
     /// Reads one line of the file. The error completes a sentence about the line.
     fn read_line(&mut self, key: &str, value: &str) -> Result<(), String> {
-        let owned = || value.to_owned();
-        let expected =
-            |values: &str| format!("unknown value `{value}` of `{key}`, expected {values}");
+        let unknown_value =
+            |expected: &str| format!("unknown value `{value}` of `{key}`, expected {expected}");
         match key {
-            "package" => self.package = owned(),
+            "package" => self.package = value.to_owned(),
             "built" => {
-                self.built = value.parse().map_err(|_| expected("`true` or `false`"))?;
+                let built = value.parse();
+                self.built = built.map_err(|_| unknown_value("`true` or `false`"))?;
             }
             "cudadevrt" => {
-                self.cudadevrt = value.parse().map_err(|_| expected("`true` or `false`"))?;
+                let cudadevrt = value.parse();
+                self.cudadevrt = cudadevrt.map_err(|_| unknown_value("`true` or `false`"))?;
             }
             "archive" => self.archive = value.into(),
             "cudart" => {
                 let kind = CUDARTS.into_iter().find(|kind| kind.word() == value);
-                self.cudart = kind.ok_or_else(|| expected("`shared`, `static` or `none`"))?;
+                self.cudart = kind.ok_or_else(|| unknown_value("`shared`, `static` or `none`"))?;
             }
             "stubs" => {
                 self.stubs = match value.split_once(' ') {
@@ -162,12 +171,15 @@ impl Library {
                     None if value == "none" => Stubs::None,
                     None if value == "external" => Stubs::External,
                     None if value == "static" => Stubs::Static,
-                    _ => return Err(expected("`none`, `external`, `static` or `shared <path>`")),
+                    _ => {
+                        let expected = "`none`, `external`, `static` or `shared <path>`";
+                        return Err(unknown_value(expected));
+                    }
                 }
             }
             "type" => {
                 let kind = TYPES.into_iter().find(|kind| kind.word() == value);
-                self.library_type = kind.ok_or_else(|| expected("`static` or `shared`"))?;
+                self.library_type = kind.ok_or_else(|| unknown_value("`static` or `shared`"))?;
             }
             "middle" => self.middle = Some(value.into()),
             "final" => self.r#final = Some(value.into()),
@@ -175,7 +187,7 @@ impl Library {
             "source" => {
                 let (member, source) = value
                     .split_once('\t')
-                    .ok_or_else(|| expected("an object and a path with a tab between them"))?;
+                    .ok_or_else(|| unknown_value("an object and a path with a tab between them"))?;
                 self.sources.push(Object {
                     member: member.to_owned(),
                     source: source.into(),
@@ -183,11 +195,12 @@ impl Library {
             }
             "arch" => {
                 let arch = Arch::parse(value);
-                self.archs.push(arch.ok_or_else(|| expected(Arch::TAKES))?);
+                self.archs
+                    .push(arch.ok_or_else(|| unknown_value(Arch::TAKES))?);
             }
-            "define" => self.defines.push(owned()),
-            "compile-option" => self.compile_options.push(owned()),
-            "requires" => self.requires.push(owned()),
+            "define" => self.defines.push(value.to_owned()),
+            "compile-option" => self.compile_options.push(value.to_owned()),
+            "requires" => self.requires.push(value.to_owned()),
             _ => return Err(format!("unknown key `{key}`")),
         }
         Ok(())
@@ -218,16 +231,10 @@ pub(crate) fn render(libraries: &[Library]) -> Result<String, Error> {
 /// A first line, key or value of another version of gpustub-build, with file and line.
 pub fn parse(path: &Path, text: &str) -> Result<Vec<Library>, Error> {
     let mut lines = text.lines().zip(1..);
-    match lines.next() {
-        Some((FIRST_LINE, _)) => {}
-        other => {
-            let found = other.map_or("", |(line, _)| line);
-            return Err(foreign(
-                path,
-                1,
-                &format!("`{found}`, expected `{FIRST_LINE}`"),
-            ));
-        }
+    let first_line = lines.next().map_or("", |(line, _)| line);
+    if first_line != FIRST_LINE {
+        let problem = format!("`{first_line}`, expected `{FIRST_LINE}`");
+        return Err(version_error(path, 1, &problem));
     }
     let mut libraries: Vec<Library> = Vec::new();
     for (line, number) in lines {
@@ -239,19 +246,19 @@ pub fn parse(path: &Path, text: &str) -> Result<Vec<Library>, Error> {
             });
             continue;
         }
-        let read = match libraries.last_mut() {
+        match libraries.last_mut() {
             Some(library) => library.read_line(key, value),
             None => Err(format!("`{key}` before the first `library`")),
-        };
-        read.map_err(|wrong| foreign(path, number, &wrong))?;
+        }
+        .map_err(|problem| version_error(path, number, &problem))?;
     }
     Ok(libraries)
 }
 
 /// A line that this version of gpustub-build would not have written.
-fn foreign(path: &Path, line: usize, wrong: &str) -> Error {
+fn version_error(path: &Path, line: usize, problem: &str) -> Error {
     let message = format!(
-        "{wrong}; the file is of another version of gpustub-build than {}",
+        "{problem}; the file is of another version of gpustub-build than {}",
         env!("CARGO_PKG_VERSION")
     );
     Error::new(&IO_ERROR, message)
@@ -295,15 +302,16 @@ mod tests {
             compile_options: vec!["--use_fast_math".to_owned()],
             requires: vec!["base".to_owned()],
         };
-        let other = |stubs| Library {
-            name: format!("with {stubs:?}"),
-            stubs,
-            ..Library::default()
-        };
-        let others = [Stubs::None, Stubs::External, Stubs::Static].map(other);
-        let all = [[geometry].as_slice(), &others].concat();
-        let text = render(&all).unwrap();
-        assert_eq!(parse(Path::new("x"), &text).unwrap(), all);
+        let mut libraries = vec![geometry];
+        for stubs in [Stubs::None, Stubs::External, Stubs::Static] {
+            libraries.push(Library {
+                name: format!("with {stubs:?}"),
+                stubs,
+                ..Library::default()
+            });
+        }
+        let text = render(&libraries).unwrap();
+        assert_eq!(parse(Path::new("x"), &text).unwrap(), libraries);
     }
 
     #[track_caller]

@@ -6,15 +6,16 @@
 use std::path::{Path, PathBuf};
 
 use gpustub_core::device_link::{module_archs, module_lacks_arch, module_variable_taken};
+use gpustub_core::diag::Diagnostic;
 use gpustub_core::directives::Directive;
 use gpustub_core::gpu_arch::ArchKind;
 use gpustub_core::manifest::{DeviceCode, DeviceModule, Manifest};
 
 use super::closure::inherited;
-use super::compile::{self, Compilation, Made, Unit};
+use super::compile::{self, Unit};
 use super::context::{BuildContext, Context};
 use super::directories::Directories;
-use super::metadata::{Library, Object};
+use super::metadata::Library;
 use super::nvcc::Nvcc;
 use super::{nvlink, sources};
 use crate::error::Error;
@@ -32,13 +33,13 @@ pub(super) fn units<'a>(
     let DeviceCode::Sources(patterns) = &module.library.code else {
         return Ok(Vec::new());
     };
-    let inherited = inherited(module.name(), build.own, build.foreign);
-    let made = if module.separable {
-        Made::Object
+    let inherited = inherited(module.name(), build.libraries, build.dependencies);
+    let format = if module.separable {
+        None
     } else {
-        Made::Module(module.format)
+        Some(module.format)
     };
-    compile::units(build, &module.library, patterns, &inherited, made)
+    compile::units(build, &module.library, patterns, &inherited, format)
 }
 
 /// Inputs of the steps after the compilation.
@@ -48,25 +49,25 @@ pub(super) struct ModuleBuild<'a> {
     /// `OUT_DIR/gpustub/device-link`.
     pub(super) dir: &'a Path,
     /// Libraries of dependencies.
-    pub(super) foreign: &'a [Library],
+    pub(super) dependencies: &'a [Library],
     pub(super) tools: &'a Toolchain,
 }
 
 impl ModuleBuild<'_> {
-    /// Publishes the files of a module. `own`: the libraries and modules of the package.
+    /// Publishes the files of a module. `libraries`: those of the package, and its modules.
     pub(super) fn build(
         &self,
         module: &DeviceModule,
-        compiled: Vec<Compilation>,
-        own: &mut [Library],
+        units: &[Unit],
+        libraries: &mut [Library],
         directives: &mut Vec<Directive>,
     ) -> Result<(), Error> {
         if module.separable {
-            let file = self.link(module, compiled, own, directives)?;
+            let file = self.link(module, units, libraries, directives)?;
             return self.publish(module, None, &file, directives);
         }
-        for one in compiled {
-            self.publish(module, Some(&one.source), &one.file, directives)?;
+        for unit in units {
+            self.publish(module, Some(&unit.source), &unit.object, directives)?;
         }
         Ok(())
     }
@@ -75,50 +76,50 @@ impl ModuleBuild<'_> {
     fn link(
         &self,
         module: &DeviceModule,
-        compiled: Vec<Compilation>,
-        own: &mut [Library],
+        units: &[Unit],
+        libraries: &mut [Library],
         directives: &mut Vec<Directive>,
     ) -> Result<PathBuf, Error> {
         let name = module.name();
         let dir = file_dir(self.dir, name);
         std::fs::create_dir_all(&dir).map_err(|e| Error::io("create the directory", &dir, &e))?;
-        let found = own.iter_mut().find(|library| library.name == name);
-        if let (Some(library), false) = (found, compiled.is_empty()) {
-            let objects: Vec<_> = compiled.iter().map(|one| one.file.clone()).collect();
+        let library = libraries.iter_mut().find(|library| library.name == name);
+        if let (Some(library), false) = (library, units.is_empty()) {
+            let objects = compile::objects(units);
             compile::archive(self.tools, &library.archive, &objects, Index::Write)?;
-            for Compilation { source, file } in compiled {
-                let member = file.file_name().unwrap_or_default();
-                library.sources.push(Object {
-                    member: member.to_string_lossy().into_owned(),
-                    source: self.context.package.join(source),
-                });
+            for unit in units {
+                library.sources.push(unit.member(self.context));
             }
         }
-        let mut members = inherited(name, own, self.foreign);
+        let mut members = inherited(name, libraries, self.dependencies);
         members.retain(|library| library.built && !library.archive.as_os_str().is_empty());
         for library in members.iter().filter(|library| library.name != name) {
-            if let Some(lacks) = module_lacks_arch(module, &library.name, &library.archs) {
-                let location = self.context.manifest.location(&module.library.name.span);
-                return Err(Error::from(Box::new(lacks)).with_location(location));
+            if let Some(diagnostic) = module_lacks_arch(module, &library.name, &library.archs) {
+                return Err(self.module_error(module, diagnostic));
             }
             // Not those of this run: they are newer than its start, which cargo compares with.
             if !library.archive.starts_with(self.context.out) {
                 directives.push(Directive::RerunIfChanged(files::text(&library.archive)?));
             }
         }
-        let is_lto = |library: &&Library| library.archs.iter().any(|a| a.kind == ArchKind::Lto);
-        let inputs = nvlink::Inputs {
+        let mut archs = members.iter().flat_map(|library| &library.archs);
+        let inputs = nvlink::LinkInputs {
             nvcc: self.nvcc,
             archs: &module_archs(module),
-            lto: members.iter().any(is_lto),
+            lto: archs.any(|arch| arch.kind == ArchKind::Lto),
             members: &members,
             dir: &dir,
-            renamed: None,
+            renames: None,
         };
         let file = dir.join(format!("{name}.{}", module.format.word()));
-        let said = nvlink::link_module(&inputs, module.format, &file)?;
-        directives.extend(said.into_iter().map(Directive::Warning));
+        let warnings = nvlink::link_module(&inputs, module.format, &file)?;
+        directives.extend(warnings.into_iter().map(Directive::Warning));
         Ok(file)
+    }
+
+    fn module_error(&self, module: &DeviceModule, diagnostic: Diagnostic) -> Error {
+        let location = self.context.manifest.location(&module.library.name.span);
+        Error::from(diagnostic).with_location(location)
     }
 
     fn publish(
@@ -129,12 +130,12 @@ impl ModuleBuild<'_> {
         directives: &mut Vec<Directive>,
     ) -> Result<(), Error> {
         let variable = module.variable(source.and_then(stem).as_deref());
-        let is_same = |one: &Directive| matches!(one, Directive::Env(name, _) if *name == variable);
-        if directives.iter().any(is_same) {
-            let source = source.map(|source| source.display().to_string());
-            let taken = module_variable_taken(module, source.as_deref(), &variable);
-            let location = self.context.manifest.location(&module.library.name.span);
-            return Err(Error::from(Box::new(taken)).with_location(location));
+        for directive in directives.iter() {
+            if matches!(directive, Directive::Env(name, _) if *name == variable) {
+                let source = source.map(|source| source.display().to_string());
+                let diagnostic = module_variable_taken(module, source.as_deref(), &variable);
+                return Err(self.module_error(module, diagnostic));
+            }
         }
         directives.push(Directive::Env(variable, files::text(file)?));
         Ok(())
@@ -168,8 +169,8 @@ pub(crate) fn build_empty_declared(settings: &Settings, output: &mut Output) -> 
         match &module.library.code {
             DeviceCode::Sources(patterns) if !module.separable => {
                 for pattern in patterns {
-                    let found = sources::matching(directories, module.name(), &pattern.value);
-                    stems.extend(found.iter().flatten().map(|source| stem(source)));
+                    let sources = sources::matching(directories, module.name(), &pattern.value);
+                    stems.extend(sources.iter().flatten().map(|source| stem(source)));
                 }
             }
             _ => stems.push(None),

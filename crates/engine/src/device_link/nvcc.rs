@@ -36,7 +36,7 @@ pub(crate) struct Nvcc {
     /// Architecture of the target, as in its triple.
     arch: String,
     /// Variables that name a toolkit without a compiler, which another toolkit replaces.
-    passed: Vec<String>,
+    ineffective: Vec<String>,
 }
 
 /// Variables that nvcc and the host compiler read (nvcc's manual, "NVCC Environment Variables";
@@ -50,7 +50,7 @@ const READ_BY_COMPILERS: [&str; 5] = [
 ];
 
 /// Default directories of toolkits (CUDA Installation Guide for Linux; Arch packages).
-const USUAL: &[&str] = &["/usr/local/cuda", "/opt/cuda"];
+const DEFAULT_ROOTS: &[&str] = &["/usr/local/cuda", "/opt/cuda"];
 
 /// Directories in Python's `site-packages` where wheels of one major install a whole toolkit.
 const WHEEL_ROOTS: &[&str] = &["nvidia/cu14", "nvidia/cu13"];
@@ -59,41 +59,35 @@ impl Nvcc {
     /// Finds nvcc by NVCC, CUDA_HOME, CUDA_PATH, PATH, the usual directories or the active Python
     /// environment, in this order. `triple` is the target, `host` this machine.
     pub(crate) fn find(env: &Env, triple: &str, host: &str) -> Result<Self, Error> {
-        let Candidates {
-            words,
-            tried,
-            passed,
-        } = candidates(env);
-        let Some(words) = words else {
-            return Err(missing(&tried));
+        let search = search(env);
+        let Some(words) = search.words else {
+            return Err(missing(&search.tried));
         };
         let program = words.last().map(PathBuf::from).unwrap_or_default();
         let root = root_of(&program).unwrap_or_default();
-        let by_name = |name: &str| env.get(name).filter(|named| !named.is_empty());
         let mut nvcc = Self {
             words,
-            is_named: by_name("NVCC").is_some(),
+            is_named: get_nonempty(env, "NVCC").is_some(),
             root,
             host_compiler: None,
             wrapper: wrapper(env),
             programs: Vec::new(),
             surroundings: String::new(),
             arch: triple.split('-').next().unwrap_or(triple).to_owned(),
-            passed,
+            ineffective: search.ineffective,
         };
         nvcc.host_compiler = nvcc.choose_host_compiler(env, triple, host)?;
         let host_compiler = match &nvcc.host_compiler {
-            Some(chosen) => chosen.clone(),
-            None => by_name("NVCC_CCBIN").map_or("gcc".into(), PathBuf::from),
+            Some(compiler) => compiler.clone(),
+            None => get_nonempty(env, "NVCC_CCBIN").map_or("gcc".into(), PathBuf::from),
         };
-        let programs = [program, host_compiler];
-        nvcc.programs = programs.iter().filter_map(|p| on_path(env, p)).collect();
-        let values = READ_BY_COMPILERS
-            .iter()
-            .filter_map(|name| Some((name, by_name(name)?)));
-        nvcc.surroundings = values
-            .map(|(name, value)| format!(" {name}={value:?}"))
-            .collect();
+        nvcc.programs.extend(on_path(env, &program));
+        nvcc.programs.extend(on_path(env, &host_compiler));
+        for name in READ_BY_COMPILERS {
+            if let Some(value) = get_nonempty(env, name) {
+                nvcc.surroundings += &format!(" {name}={value:?}");
+            }
+        }
         for program in &nvcc.programs {
             nvcc.surroundings += &format!(" {:?}", fingerprint::state(program));
         }
@@ -108,31 +102,30 @@ impl Nvcc {
 
     /// A warning for each variable that was set without effect.
     pub(crate) fn warnings(&self) -> impl Iterator<Item = Directive> {
-        let instead = self.words.last().map(PathBuf::from).unwrap_or_default();
-        let text = move |why| format!("{why}: {} is used", instead.display());
-        self.passed
+        let program = self.program().display();
+        self.ineffective
             .iter()
-            .map(move |why| Directive::Warning(text(why)))
+            .map(move |reason| Directive::Warning(format!("{reason}: {program} is used")))
     }
 
     /// Error for a command that did not start.
     pub(crate) fn cannot_run(&self, command: &Command, error: &io::Error) -> Error {
         let program = command.get_program();
-        let failed = Error::io("run", Path::new(program), error);
+        let error = Error::io("run", Path::new(program), error);
         if self.words.first().is_some_and(|first| first == program) && self.is_named {
-            failed.help(
+            error.help(
                 "the variable NVCC names it: set it to the path of an nvcc, or unset it; then CUDA_HOME, \
                  CUDA_PATH and PATH are searched",
             )
         } else {
-            failed
+            error
         }
     }
 
     /// Directives that make cargo watch the programs.
     pub(crate) fn watched(&self) -> Result<Vec<Directive>, Error> {
-        let programs = self.programs.iter();
-        programs
+        self.programs
+            .iter()
             .map(|program| Ok(Directive::RerunIfChanged(files::text(program)?)))
             .collect()
     }
@@ -158,11 +151,8 @@ impl Nvcc {
 
     /// The same command with another path of the compiler.
     pub(crate) fn link_as(&self, program: OsString) -> Command {
-        let wrapper = self
-            .words
-            .split_last()
-            .map_or(&[][..], |(_, before)| before);
-        self.command(wrapper.iter().chain([&program]))
+        let wrapper = self.words.len().saturating_sub(1);
+        self.command(self.words[..wrapper].iter().chain([&program]))
     }
 
     /// Path of the compiler, without its wrapper.
@@ -177,15 +167,17 @@ impl Nvcc {
 
     /// Architectures that it can compile for; empty if unknown.
     pub(crate) fn archs(&self) -> Vec<Arch> {
-        let listed = ["--list-gpu-code", "--list-gpu-arch"].map(|option| {
-            let output = self.link().arg(option).output().ok();
-            let output = output.filter(|output| output.status.success());
-            output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
-        });
-        let texts = listed.iter().flatten();
-        texts
-            .flat_map(|text| text.split_whitespace().filter_map(Arch::parse))
-            .collect()
+        let mut archs = Vec::new();
+        for option in ["--list-gpu-code", "--list-gpu-arch"] {
+            let Ok(output) = self.link().arg(option).output() else {
+                continue;
+            };
+            if output.status.success() {
+                let list = String::from_utf8_lossy(&output.stdout);
+                archs.extend(list.split_whitespace().filter_map(Arch::parse));
+            }
+        }
+        archs
     }
 
     /// Existing directories with this toolkit's libraries for `arch`.
@@ -194,8 +186,11 @@ impl Nvcc {
             "aarch64" => "targets/sbsa-linux/lib".to_owned(),
             arch => format!("targets/{arch}-linux/lib"),
         };
-        let dirs = ["lib64", &target, "lib"].map(|dir| self.root.join(dir));
-        dirs.into_iter().filter(|dir| dir.is_dir()).collect()
+        ["lib64", &target, "lib"]
+            .into_iter()
+            .map(|dir| self.root.join(dir))
+            .filter(|dir| dir.is_dir())
+            .collect()
     }
 
     /// nvcc uses the `gcc` of PATH. The toolkit's headers reject a too new one with an #error for
@@ -211,23 +206,23 @@ impl Nvcc {
         if env.get("NVCC_CCBIN").is_some() {
             return Ok(None);
         }
-        let waived = flags.iter().flatten().any(|flags| {
+        let is_waived = flags.iter().flatten().any(|flags| {
             let flags = flags.to_string_lossy();
             flags.contains("allow-unsupported-compiler") || flags.contains("ccbin")
         });
         let named = self.named_compiler(env, triple, host);
-        if waived {
+        if is_waived {
             return Ok(named);
         }
-        let Some(most) = self.newest_gcc() else {
+        let Some(newest) = self.newest_gcc() else {
             return Ok(named);
         };
-        let asked = named.clone().unwrap_or_else(|| "gcc".into());
-        let Some(version) = gcc_major(&asked) else {
+        let compiler = named.clone().unwrap_or_else(|| "gcc".into());
+        let Some(major) = gcc_major(&compiler) else {
             // Not GCC, or missing: nvcc reports the error.
             return Ok(named);
         };
-        if version <= most {
+        if major <= newest {
             return Ok(named);
         }
         let prefix = if triple == host {
@@ -235,8 +230,8 @@ impl Nvcc {
         } else {
             format!("{}-", triple.replace("-unknown", ""))
         };
-        let older = (7..=most).rev().map(|major| format!("{prefix}g++-{major}"));
-        for name in older {
+        for older in (7..=newest).rev() {
+            let name = format!("{prefix}g++-{older}");
             if gcc_major(Path::new(&name)).is_some() {
                 return Ok(Some(name.into()));
             }
@@ -244,13 +239,13 @@ impl Nvcc {
         Err(Error::new(
             &MISSING_COMPILER,
             format!(
-                "the CUDA toolkit at {} accepts GCC up to {most}, and `{}` is {version}",
+                "the CUDA toolkit at {} accepts GCC up to {newest}, and `{}` is {major}",
                 self.root.display(),
-                asked.display()
+                compiler.display()
             ),
         )
         .help(format!(
-            "install an older one (Debian, Ubuntu: apt install g++-{most}), name one with \
+            "install an older one (Debian, Ubuntu: apt install g++-{newest}), name one with \
              NVCC_CCBIN, or use a newer toolkit; NVCC_APPEND_FLAGS=-allow-unsupported-compiler \
              disables this check"
         )))
@@ -277,75 +272,82 @@ impl Nvcc {
     fn newest_gcc(&self) -> Option<u32> {
         let header = "include/crt/host_config.h";
         let text = fs::read_to_string(self.root.join(header)).ok()?;
-        let line = text.lines().find_map(|line| {
+        text.lines().find_map(|line| {
             let rest = line.trim().strip_prefix("#if __GNUC__ > ")?;
             rest.trim().parse().ok()
-        })?;
-        Some(line)
+        })
     }
 }
 
+/// Value of a variable, unless it is empty.
+fn get_nonempty(env: &Env, name: &str) -> Option<OsString> {
+    env.get(name).filter(|value| !value.is_empty())
+}
+
 /// Result of the search for nvcc.
-struct Candidates {
+struct Search {
     /// Words of the first candidate that exists.
     words: Option<Vec<OsString>>,
     tried: Vec<String>,
     /// Variables that were set without effect, with the reason.
-    passed: Vec<String>,
+    ineffective: Vec<String>,
 }
 
-fn candidates(env: &Env) -> Candidates {
+fn search(env: &Env) -> Search {
     let mut tried = vec!["NVCC".to_owned()];
-    let mut passed = Vec::new();
-    if let Some(named) = env.get("NVCC").filter(|named| !named.is_empty()) {
+    let mut ineffective = Vec::new();
+    if let Some(command) = get_nonempty(env, "NVCC") {
         // Parsed like CC: the last word is the compiler, those before it wrap it.
-        let text = named.to_string_lossy().into_owned();
-        let words = if Path::new(&named).exists() || !text.contains(' ') {
-            vec![named]
+        let text = command.to_string_lossy().into_owned();
+        let words = if Path::new(&command).exists() || !text.contains(' ') {
+            vec![command]
         } else {
             text.split_whitespace().map(OsString::from).collect()
         };
-        return Candidates {
+        return Search {
             words: Some(words),
             tried,
-            passed,
+            ineffective,
         };
     }
-    let has_nvcc = |dir: &PathBuf| dir.join("nvcc").is_file();
-    let mut found = None;
+    let mut bin = None;
     for name in ["CUDA_HOME", "CUDA_PATH"] {
-        let Some(root) = env.get(name).filter(|root| !root.is_empty()) else {
+        let Some(root) = get_nonempty(env, name) else {
             tried.push(name.to_owned());
             continue;
         };
         let dir = Path::new(&root).join("bin");
         if has_nvcc(&dir) {
-            found = found.or(Some(dir));
+            bin = bin.or(Some(dir));
         } else {
             tried.push(format!("{name} ({} has no nvcc)", dir.display()));
-            if found.is_none() {
-                passed.push(format!("{name} is set, and {} has no nvcc", dir.display()));
+            if bin.is_none() {
+                ineffective.push(format!("{name} is set, and {} has no nvcc", dir.display()));
             }
         }
     }
-    if found.is_none() {
+    if bin.is_none() {
         let path = env.peek("PATH").unwrap_or_default();
         let mut dirs: Vec<PathBuf> = std::env::split_paths(&path).collect();
-        dirs.extend(USUAL.iter().map(|root| Path::new(root).join("bin")));
+        dirs.extend(DEFAULT_ROOTS.iter().map(|root| Path::new(root).join("bin")));
         dirs.extend(python_dirs(env));
-        found = dirs.into_iter().find(has_nvcc);
+        bin = dirs.into_iter().find(|dir| has_nvcc(dir));
     }
-    if found.is_none() {
+    if bin.is_none() {
         env.rerun_if_env_changed("PATH");
         tried.push("PATH".to_owned());
-        tried.extend(USUAL.iter().map(|root| (*root).to_owned()));
+        tried.extend(DEFAULT_ROOTS.iter().map(|root| (*root).to_owned()));
         tried.push("the active Python environment".to_owned());
     }
-    Candidates {
-        words: found.map(|dir| vec![dir.join("nvcc").into()]),
+    Search {
+        words: bin.map(|dir| vec![dir.join("nvcc").into()]),
         tried,
-        passed,
+        ineffective,
     }
+}
+
+fn has_nvcc(dir: &Path) -> bool {
+    dir.join("nvcc").is_file()
 }
 
 /// Resolves a program's name; NVCC_CCBIN may be the directory of a `gcc`.
@@ -359,13 +361,15 @@ fn on_path(env: &Env, program: &Path) -> Option<PathBuf> {
         };
     }
     let path = env.peek("PATH").unwrap_or_default();
-    let mut files = std::env::split_paths(&path).map(|dir| dir.join(program));
-    fs::canonicalize(files.find(|file| file.is_file())?).ok()
+    let file = std::env::split_paths(&path)
+        .map(|dir| dir.join(program))
+        .find(|file| file.is_file())?;
+    fs::canonicalize(file).ok()
 }
 
 /// `bin` directories of the toolkits that wheels put into the active Python environment.
 fn python_dirs(env: &Env) -> Vec<PathBuf> {
-    let mut found = Vec::new();
+    let mut dirs = Vec::new();
     for name in ["VIRTUAL_ENV", "CONDA_PREFIX"] {
         let Some(prefix) = env.get(name) else {
             continue;
@@ -381,24 +385,24 @@ fn python_dirs(env: &Env) -> Vec<PathBuf> {
             .collect();
         packages.sort();
         for packages in packages {
-            found.extend(
-                WHEEL_ROOTS
-                    .iter()
-                    .map(|root| packages.join(root).join("bin")),
-            );
+            for root in WHEEL_ROOTS {
+                dirs.push(packages.join(root).join("bin"));
+            }
         }
     }
-    found
+    dirs
 }
 
 /// Toolkit directory of an nvcc, which is often a link elsewhere (`/usr/bin/nvcc`).
 fn root_of(program: &Path) -> Option<PathBuf> {
-    let plain = program.parent()?.parent().map(Path::to_path_buf);
-    let real = fs::canonicalize(program).ok();
-    let real = real.as_deref().and_then(|p| p.parent()?.parent());
-    match real {
-        Some(real) if real.join("include").is_dir() => Some(real.to_path_buf()),
-        _ => plain,
+    let plain_root = program.parent()?.parent().map(Path::to_path_buf);
+    let target = fs::canonicalize(program).ok();
+    match target
+        .as_deref()
+        .and_then(|target| target.parent()?.parent())
+    {
+        Some(root) if root.join("include").is_dir() => Some(root.to_path_buf()),
+        _ => plain_root,
     }
 }
 
@@ -419,10 +423,10 @@ fn gcc_major(program: &Path) -> Option<u32> {
     if text.contains("__clang__") {
         return None;
     }
-    let line = text
+    let major = text
         .lines()
-        .find_map(|l| l.strip_prefix("#define __GNUC__ "))?;
-    line.trim().parse().ok()
+        .find_map(|line| line.strip_prefix("#define __GNUC__ "))?;
+    major.trim().parse().ok()
 }
 
 fn missing(tried: &[String]) -> Error {

@@ -23,17 +23,19 @@ pub(super) fn printed(output: &Output) -> String {
 
 /// Quotes a command for a shell.
 pub(super) fn shell(command: &Command) -> String {
-    let words = std::iter::once(command.get_program()).chain(command.get_args());
-    let quoted = words.map(|word| {
+    let mut words = Vec::new();
+    for word in std::iter::once(command.get_program()).chain(command.get_args()) {
         let word = word.to_string_lossy();
-        let plain = |c: char| c.is_ascii_alphanumeric() || "-_=+,./:@%".contains(c);
-        if !word.is_empty() && word.chars().all(plain) {
+        let is_plain = word
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "-_=+,./:@%".contains(c));
+        words.push(if is_plain && !word.is_empty() {
             word.into_owned()
         } else {
             format!("'{}'", word.replace('\'', r"'\''"))
-        }
-    });
-    join(&quoted.collect::<Vec<_>>(), " ")
+        });
+    }
+    join(&words, " ")
 }
 
 /// A compile step that failed.
@@ -43,7 +45,7 @@ pub(super) struct CompileError<'a> {
     pub(super) library: &'a DeviceLink,
     pub(super) source: &'a Path,
     /// All visible libraries, and those whose headers the source could include.
-    pub(super) all: &'a [&'a Library],
+    pub(super) visible: &'a [&'a Library],
     pub(super) inherited: &'a [&'a Library],
 }
 
@@ -51,14 +53,13 @@ impl CompileError<'_> {
     pub(super) fn into_error(self, command: &str, output: &Output) -> Error {
         let name = &self.library.name.value;
         let printed = printed(output);
-        let of_arch = unsupported(&printed).and_then(|word| {
-            let is_it = |arch: Arch| {
-                let virtual_one = arch.as_kind(ArchKind::Virtual);
-                [arch, virtual_one].iter().any(|a| a.to_string() == word)
-            };
-            self.library.archs.iter().find(|arch| is_it(arch.value))
+        let rejected = unsupported_arch(&printed).and_then(|word| {
+            self.library.archs.iter().find(|arch| {
+                let names = [arch.value, arch.value.as_kind(ArchKind::Virtual)];
+                names.iter().any(|name| name.to_string() == word)
+            })
         });
-        if let Some(arch) = of_arch {
+        if let Some(arch) = rejected {
             let text = format!(
                 "the CUDA toolkit at {} does not support `{}`, which device-link.{name} requests",
                 self.nvcc.root.display(),
@@ -67,7 +68,7 @@ impl CompileError<'_> {
             return Error::new(&NVCC_ERROR, text)
                 .with_location(self.manifest.location(&arch.span))
                 .output(printed.as_bytes())
-                .help(known(self.nvcc))
+                .help(supported_archs_help(self.nvcc))
                 .command(command);
         }
         let text = format!(
@@ -77,7 +78,7 @@ impl CompileError<'_> {
         );
         let error = Error::new(&NVCC_ERROR, text).output(printed.as_bytes());
         let error = if let Some(header) = missing_header(&printed) {
-            error.help(self.header(header))
+            error.help(self.header_help(header))
         } else if printed.contains("Unresolved extern") {
             error.help(format!(
                 "with `separable = false` a source can call only functions that it defines or includes: \
@@ -91,22 +92,24 @@ impl CompileError<'_> {
     }
 
     /// Names the library that has a header which the source cannot include.
-    fn header(&self, header: &str) -> String {
+    fn header_help(&self, header: &str) -> String {
         let name = &self.library.name.value;
-        let has = |library: &&&Library| {
-            let reached = self.inherited.iter().any(|used| used.name == library.name);
-            let mut dirs = library.include_dirs.iter();
-            !reached && dirs.any(|dir| dir.join(header).is_file())
-        };
-        let place = self.manifest.location(&self.library.name.span);
-        if let Some(owner) = self.all.iter().find(has) {
-            return format!(
-                "device-link.{} of {} has {header}: write \"{}\" into `requires` of [device-link.{name}] ({place})",
-                owner.name, owner.package, owner.name
-            );
+        let location = self.manifest.location(&self.library.name.span);
+        for owner in self.visible {
+            let is_inherited = self.inherited.iter().any(|used| used.name == owner.name);
+            let has_header = owner
+                .include_dirs
+                .iter()
+                .any(|dir| dir.join(header).is_file());
+            if has_header && !is_inherited {
+                return format!(
+                    "device-link.{} of {} has {header}: write \"{}\" into `requires` of [device-link.{name}] ({location})",
+                    owner.name, owner.package, owner.name
+                );
+            }
         }
         format!(
-            "`include-dirs = [\"…\"]` in [device-link.{name}] ({place}) names the directories to search, relative to \
+            "`include-dirs = [\"…\"]` in [device-link.{name}] ({location}) names the directories to search, relative to \
              GpuStub.toml; a header of another library comes with `requires` and `include-dirs` of that one"
         )
     }
@@ -122,10 +125,10 @@ pub(super) fn link_error(
 ) -> Error {
     let raw = printed(output);
     let text = with_sources(demangled(nvcc, dir, &raw), members);
-    let what = format!("nvcc cannot link the device code ({})", output.status);
-    let error = Error::new(&DEVICE_LINK_ERROR, what).output(text.as_bytes());
-    let error = if unsupported(&raw).is_some() {
-        error.help(known(nvcc))
+    let message = format!("nvcc cannot link the device code ({})", output.status);
+    let error = Error::new(&DEVICE_LINK_ERROR, message).output(text.as_bytes());
+    let error = if unsupported_arch(&raw).is_some() {
+        error.help(supported_archs_help(nvcc))
     } else if DEVICE_RUNTIME.iter().any(|name| raw.contains(name)) {
         error.help(DEVRT_HELP)
     } else if let Some(help) = lto::help(nvcc, &raw) {
@@ -154,8 +157,8 @@ const DEVICE_RUNTIME: [&str; 3] = ["__cudaCDP", "cudaGetParameterBuffer", "cudaL
 fn with_sources(mut text: String, members: &[&Library]) -> String {
     for member in members {
         for object in &member.sources {
-            let place = format!("{}:{}", member.archive.display(), object.member);
-            text = text.replace(&place, &object.source.display().to_string());
+            let name = format!("{}:{}", member.archive.display(), object.member);
+            text = text.replace(&name, &object.source.display().to_string());
         }
     }
     text
@@ -168,15 +171,19 @@ fn demangled(nvcc: &Nvcc, dir: &Path, text: &str) -> String {
     if fs::write(&log, text).is_err() {
         return text.to_owned();
     }
-    let beside = nvcc.root.join("bin/cu++filt");
-    for program in [beside, PathBuf::from("cu++filt"), PathBuf::from("c++filt")] {
+    let programs = [
+        nvcc.root.join("bin/cu++filt"),
+        PathBuf::from("cu++filt"),
+        PathBuf::from("c++filt"),
+    ];
+    for program in programs {
         let Ok(input) = File::open(&log) else { break };
         let Ok(output) = Command::new(program).stdin(input).output() else {
             continue;
         };
-        let new = String::from_utf8_lossy(&output.stdout);
-        if output.status.success() && new.lines().count() == text.lines().count() {
-            return new.into_owned();
+        let demangled = String::from_utf8_lossy(&output.stdout);
+        if output.status.success() && demangled.lines().count() == text.lines().count() {
+            return demangled.into_owned();
         }
     }
     text.to_owned()
@@ -197,29 +204,28 @@ fn missing_header(text: &str) -> Option<&str> {
 }
 
 /// The architecture that nvcc rejects.
-fn unsupported(text: &str) -> Option<&str> {
+fn unsupported_arch(text: &str) -> Option<&str> {
     let (_, rest) = text.split_once("Unsupported gpu architecture '")?;
     Some(rest.split_once('\'')?.0)
 }
 
 /// Help that lists the architectures of a toolkit.
-fn known(nvcc: &Nvcc) -> String {
-    let mut archs = nvcc.archs();
-    archs.sort();
-    let of = |kind| {
-        let those = archs.iter().filter(|arch| arch.kind == kind);
-        join(&those.map(Arch::to_string).collect::<Vec<_>>(), " ")
-    };
+fn supported_archs_help(nvcc: &Nvcc) -> String {
     let step = "or compile with another toolkit (NVCC, CUDA_HOME)";
+    let mut archs = nvcc.archs();
     if archs.is_empty() {
-        format!("`nvcc --list-gpu-code` lists the supported ones; {step}")
-    } else {
-        format!(
-            "use a supported one: {} {}; {step}",
-            of(ArchKind::Real),
-            of(ArchKind::Virtual)
-        )
+        return format!("`nvcc --list-gpu-code` lists the supported ones; {step}");
     }
+    archs.sort();
+    let [real_archs, virtual_archs] = [ArchKind::Real, ArchKind::Virtual].map(|kind| {
+        let names: Vec<_> = archs
+            .iter()
+            .filter(|arch| arch.kind == kind)
+            .map(Arch::to_string)
+            .collect();
+        join(&names, " ")
+    });
+    format!("use a supported one: {real_archs} {virtual_archs}; {step}")
 }
 
 #[cfg(test)]

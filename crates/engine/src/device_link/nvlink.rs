@@ -2,10 +2,11 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use super::metadata::Library;
 use super::nvcc::Nvcc;
-use super::symbol_index::Unfit;
+use super::symbol_index::IndexError;
 use super::{compile, external, lto, nvcc_report, runtime, symbol_index};
 use crate::error::Error;
 use crate::fingerprint;
@@ -16,7 +17,7 @@ use gpustub_core::manifest::ModuleFormat;
 use gpustub_core::text::join;
 
 /// Inputs of a device link.
-pub(super) struct Inputs<'a> {
+pub(super) struct LinkInputs<'a> {
     pub(super) nvcc: &'a Nvcc,
     /// Real architectures.
     pub(super) archs: &'a [Arch],
@@ -26,7 +27,7 @@ pub(super) struct Inputs<'a> {
     /// Directory of outputs.
     pub(super) dir: &'a Path,
     /// Header in this directory that renames functions of the host code.
-    pub(super) renamed: Option<&'a Path>,
+    pub(super) renames: Option<&'a Path>,
 }
 
 /// Makes the object of a program's device link, unless it is up to date. Returns nvcc's warnings.
@@ -36,73 +37,117 @@ pub(super) fn link(
     members: &[&Library],
     dir: &Path,
     object: &Path,
-    renamed: Option<&Path>,
+    renames: Option<&Path>,
 ) -> Result<Vec<String>, Error> {
-    let inputs = Inputs {
+    let inputs = LinkInputs {
         nvcc,
         archs: &link.archs,
         lto: link.lto,
         members,
         dir,
-        renamed,
+        renames,
     };
-    let keep = dir.join("kept");
-    std::fs::create_dir_all(&keep).map_err(|e| Error::io("create the directory", &keep, &e))?;
+    let kept = dir.join("kept");
+    std::fs::create_dir_all(&kept).map_err(|e| Error::io("create the directory", &kept, &e))?;
     // Keeps the list of registered objects.
-    let words = ["-Xcompiler", "-fPIC", "--keep", "--keep-dir"].map(OsStr::new);
-    let words = words.into_iter().chain([keep.as_os_str()]);
-    let list = keep.join("device_link.reg.c");
-    run(&inputs, words, object, |expected| {
-        all_registered(&inputs, expected, &list)
+    let options = [
+        OsStr::new("-Xcompiler"),
+        OsStr::new("-fPIC"),
+        OsStr::new("--keep"),
+        OsStr::new("--keep-dir"),
+        kept.as_os_str(),
+    ];
+    let list = kept.join("device_link.reg.c");
+    run(&inputs, &options, object, &|expected| {
+        check_registered(&inputs, expected, &list)
     })
 }
 
 /// Makes a module's file, unless it is up to date. Returns nvcc's warnings.
 pub(super) fn link_module(
-    inputs: &Inputs,
+    inputs: &LinkInputs,
     format: ModuleFormat,
     file: &Path,
 ) -> Result<Vec<String>, Error> {
     let option = format!("-{}", format.word());
     // Without it nvlink drops kernels that no host code launches, if host code launches others
     // (11.8 to 13.5).
-    let words = [option.as_str(), "-Xnvlink", "-ignore-host-info"];
-    run(inputs, words.into_iter().map(OsStr::new), file, |_| Ok(()))
+    let options = [option.as_str(), "-Xnvlink", "-ignore-host-info"].map(OsStr::new);
+    run(inputs, &options, file, &|_| Ok(()))
 }
 
 /// An object's id, and its library.
 type Expected<'a> = (String, &'a Library);
 
 /// Runs nvcc, unless the output is up to date. `check` gets the objects that it is made of.
-fn run<'a>(
-    inputs: &Inputs<'a>,
-    words: impl Iterator<Item = &'a OsStr>,
+fn run(
+    inputs: &LinkInputs,
+    options: &[&OsStr],
     output: &Path,
-    check: impl FnOnce(&[Expected]) -> Result<(), Error>,
+    check: &dyn Fn(&[Expected]) -> Result<(), Error>,
 ) -> Result<Vec<String>, Error> {
-    let Inputs {
+    let LinkInputs {
         nvcc,
         archs,
         members,
         dir,
-        renamed,
+        renames,
         ..
     } = *inputs;
-    let mut archives: Vec<PathBuf> = members.iter().map(|m| m.archive.clone()).collect();
     let mut expected = Vec::new();
     for member in members {
         let ids = objects(member)?;
         expected.extend(ids.into_iter().map(|id| (id, *member)));
     }
     expected.sort_by(|(a, _), (b, _)| a.cmp(b));
+    let mut files: Vec<PathBuf> = members.iter().map(|m| m.archive.clone()).collect();
+    let mut command = command(inputs, options)?;
+    command.args(&files).arg("-o").arg(output);
+    let key = nvcc.key(&command);
+    if has_devrt(members) {
+        files.push(runtime::cudadevrt(nvcc)?);
+    }
+    if fingerprint::fresh(output, &key).is_some() {
+        return Ok(Vec::new());
+    }
+    fingerprint::invalidate(output)?;
+    external::check(nvcc, archs, inputs.lto, members)?;
+    files.extend(renames.map(Path::to_owned));
+    let before = fingerprint::InputStates::read(&files);
+    let result = command
+        .output()
+        .map_err(|e| nvcc.cannot_run(&command, &e))?;
+    let printed = nvcc_report::printed(&result);
+    // Code missing for an architecture is a mere warning, and a kernel that cannot be launched. Not
+    // -Werror: recursion and calls by pointer are warnings as well: their stacks have no bound.
+    if !result.status.success() || printed.contains(NO_ARCH) {
+        return Err(nvcc_report::link_error(
+            nvcc, members, dir, &command, &result,
+        ));
+    }
+    check(&expected)?;
+    fingerprint::record_known(output, &key, &files, &before)?;
+    let mut warnings = Vec::new();
+    for line in printed.lines() {
+        // With -dlto: of objects and architectures that have no LTO code.
+        let is_info = line.starts_with("nvlink info") || line.contains(NO_LTO);
+        if !is_info && !line.trim().is_empty() {
+            warnings.push(line.to_owned());
+        }
+    }
+    Ok(warnings)
+}
+
+/// The command of a device link, without its archives and its output.
+fn command(inputs: &LinkInputs, options: &[&OsStr]) -> Result<Command, Error> {
+    let nvcc = inputs.nvcc;
     let mut command = if inputs.lto {
-        lto::command(nvcc, dir)?
+        lto::command(nvcc, inputs.dir)?
     } else {
         nvcc.link()
     };
-    command.current_dir(dir).arg("-dlink");
-    let has_devrt = has_devrt(members);
-    if has_devrt || inputs.lto {
+    command.current_dir(inputs.dir).arg("-dlink");
+    if has_devrt(inputs.members) || inputs.lto {
         // With -dlto nvlink needs its library for kernels that launch kernels, and takes no code of it
         // that nothing calls. nvcc 13.0 of wheels does not search in its own `lib`.
         for dir in nvcc.library_dirs(nvcc.arch()) {
@@ -113,58 +158,29 @@ fn run<'a>(
         // the program does not contain it.
         command.args(["-cudadevrt", "none"]);
     }
-    let devrt = has_devrt.then(|| runtime::cudadevrt(nvcc)).transpose()?;
-    command.args(words);
-    for arch in archs {
+    command.args(options);
+    for arch in inputs.archs {
         let real = arch.as_kind(ArchKind::Real);
         command.arg("-gencode").arg(compile::gencode(real));
     }
     if inputs.lto {
         command.arg("-dlto");
     }
-    if let Some(name) = renamed.and_then(Path::file_name) {
+    if let Some(name) = inputs.renames.and_then(Path::file_name) {
         // In the directory of the command: commas of a path would separate flags.
         command.arg("-Xcompiler");
         command.arg(format!("-include,{}", name.to_string_lossy()));
     }
-    command.args(&archives).arg("-o").arg(output);
-    let line = nvcc.key(&command);
-    if fingerprint::fresh(output, &line).is_some() {
-        return Ok(Vec::new());
-    }
-    fingerprint::invalidate(output)?;
-    external::check(nvcc, archs, inputs.lto, members)?;
-    archives.extend(devrt);
-    archives.extend(renamed.map(Path::to_owned));
-    let before = fingerprint::Inputs::read(&archives);
-    let ran = command
-        .output()
-        .map_err(|e| nvcc.cannot_run(&command, &e))?;
-    let printed = nvcc_report::printed(&ran);
-    // Code missing for an architecture is a mere warning, and a kernel that cannot be launched. Not
-    // -Werror: recursion and calls by pointer are warnings as well: their stacks have no bound.
-    if !ran.status.success() || printed.contains(NO_ARCH) {
-        return Err(nvcc_report::link_error(nvcc, members, dir, &command, &ran));
-    }
-    check(&expected)?;
-    fingerprint::record_known(output, &line, &archives, &before)?;
-    // With -dlto: of objects and architectures that have no LTO code.
-    let is_info = |line: &&str| line.starts_with("nvlink info") || line.contains(NO_LTO);
-    let lines = printed
-        .lines()
-        .filter(|line| !line.trim().is_empty() && !is_info(line));
-    Ok(lines.map(str::to_owned).collect())
+    Ok(command)
 }
 
 /// Rejects a device link that registers other objects than those of its libraries.
-fn all_registered(inputs: &Inputs, expected: &[Expected], list: &Path) -> Result<(), Error> {
+fn check_registered(inputs: &LinkInputs, expected: &[Expected], list: &Path) -> Result<(), Error> {
     let text = std::fs::read_to_string(list).map_err(|e| Error::io("read", list, &e))?;
-    let mut registered = symbol_index::registered(&text);
-    let is_own = |id: &String| expected.iter().any(|(known, _)| known == id);
-    let is_devrt = |id: &String| !is_own(id) && id.contains(DEVRT);
-    if has_devrt(inputs.members) {
-        registered.retain(|id| !is_devrt(id));
-    } else if registered.iter().any(is_devrt) {
+    let (devrt, registered): (Vec<String>, Vec<String>) = symbol_index::registered(&text)
+        .into_iter()
+        .partition(|id| id.contains(DEVRT) && expected.iter().all(|(known, _)| known != id));
+    if !devrt.is_empty() && !has_devrt(inputs.members) {
         let message = "the device link contains libcudadevrt, which the program does not";
         return Err(Error::new(&DEVICE_LINK_ERROR, message).help(nvcc_report::DEVRT_HELP));
     }
@@ -209,27 +225,27 @@ pub(super) fn has_devrt(members: &[&Library]) -> bool {
 /// Ids of a library's objects.
 pub(super) fn objects(member: &Library) -> Result<Vec<String>, Error> {
     let path = &member.archive;
-    let found = symbol_index::modules(path).map_err(|e| Error::io("read", path, &e))?;
-    let modules = found.map_err(|why| {
-        let (what, help) = match why {
-            Unfit::NoArchive => (
+    let ids = symbol_index::object_ids(path).map_err(|e| Error::io("read", path, &e))?;
+    let ids = ids.map_err(|error| {
+        let (problem, help) = match error {
+            IndexError::NoArchive => (
                 "is not an archive",
                 "`prebuilt` names the .a file of objects that nvcc compiled with -rdc=true"
                     .to_owned(),
             ),
-            Unfit::Thin => (
+            IndexError::Thin => (
                 "is a thin archive, which only names its objects",
                 "`ar` without `T` puts them in".to_owned(),
             ),
-            Unfit::NoIndex => (
+            IndexError::NoIndex => (
                 "has no symbol index",
                 format!("`ranlib {}` writes one", path.display()),
             ),
         };
-        let text = format!("device-link.{}: {} {what}", member.name, path.display());
-        Error::new(&IO_ERROR, text).help(help)
+        let message = format!("device-link.{}: {} {problem}", member.name, path.display());
+        Error::new(&IO_ERROR, message).help(help)
     })?;
-    if !modules.linked.is_empty() {
+    if !ids.linked.is_empty() {
         return Err(Error::new(
             &DEVICE_LINKED_ARCHIVE,
             format!(
@@ -243,5 +259,5 @@ pub(super) fn objects(member: &Library) -> Result<Vec<String>, Error> {
              `sources` instead of the cc crate",
         ));
     }
-    Ok(modules.objects)
+    Ok(ids.objects)
 }

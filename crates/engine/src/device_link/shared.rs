@@ -15,9 +15,9 @@ use super::nvcc::Nvcc;
 use super::{nvlink, runtime};
 use crate::error::Error;
 use crate::files;
-use crate::fingerprint::{self, Inputs};
+use crate::fingerprint::{self, InputStates};
 use crate::toolchain;
-use gpustub_core::device_link::{LinkItem, Planned, hidden_stubs, static_runtime};
+use gpustub_core::device_link::{LinkItem, NodeId, Planned, hidden_stubs, static_runtime};
 use gpustub_core::diag::{INVALID_VALUE, IO_ERROR};
 use gpustub_core::directives::Directive;
 use gpustub_core::ids::Id;
@@ -36,9 +36,11 @@ pub(super) fn check(library: &DeviceLink) -> Result<(), Error> {
     if library.cudart == Cudart::Static {
         return Err(static_runtime(name).into());
     }
-    let mut shipped = GpuLibrary::builtin_ids().filter_map(GpuLibrary::builtin);
-    let taken = SYSTEM.contains(&&**name) || shipped.any(|other| other.link_names.contains(name));
-    if taken && matches!(library.code, DeviceCode::Sources(_)) {
+    let is_taken = SYSTEM.contains(&name.as_str())
+        || GpuLibrary::builtin_ids()
+            .filter_map(GpuLibrary::builtin)
+            .any(|builtin| builtin.link_names.contains(name));
+    if is_taken && matches!(library.code, DeviceCode::Sources(_)) {
         return Err(Error::new(
             &INVALID_VALUE,
             format!("device-link.{name}: lib{name}.so is the name of another library"),
@@ -48,14 +50,14 @@ pub(super) fn check(library: &DeviceLink) -> Result<(), Error> {
     Ok(())
 }
 
-/// Linker arguments of a library.
+/// Linker arguments of a library, and the files that they name.
 #[derive(Default)]
-struct Line {
+struct LinkerArgs {
     args: Vec<OsString>,
     inputs: Vec<PathBuf>,
 }
 
-impl Line {
+impl LinkerArgs {
     fn file(&mut self, path: &Path) {
         self.args.push(path.into());
         self.inputs.push(path.to_owned());
@@ -77,7 +79,7 @@ pub(super) struct SharedBuild<'a> {
     /// `OUT_DIR/gpustub/device-link`.
     pub(super) dir: &'a Path,
     /// All visible libraries. Those that this package builds are archived.
-    pub(super) all: &'a [Library],
+    pub(super) visible: &'a [Library],
 }
 
 impl SharedBuild<'_> {
@@ -89,73 +91,76 @@ impl SharedBuild<'_> {
         objects: &[PathBuf],
         directives: &mut Vec<Directive>,
     ) -> Result<(), Error> {
-        let library = &self.all[planned.node.index()];
+        let library = self.library(planned.node);
         let (Some(middle), Some(r#final)) = (&library.middle, &library.r#final) else {
             return Ok(());
         };
         let lib = self.dir.join("lib");
         for item in &planned.final_line {
-            if let LinkItem::Middle(at) = item {
-                link_into(&self.all[at.index()], &lib)?;
+            if let LinkItem::Middle(node) = item {
+                link_into(self.library(*node), &lib)?;
             }
         }
-        let members: Vec<&Library> = planned
+        let members: Vec<_> = planned
             .inputs
             .iter()
-            .map(|&at| &self.all[at.index()])
+            .map(|node| self.library(*node))
             .collect();
         let link_dir = self.dir.join("finals").join(&library.name);
         let object = link_dir.join("device_link.o");
-        let said = nvlink::link(self.nvcc, planned, &members, &link_dir, &object, None)?;
-        directives.extend(said.into_iter().map(Directive::Warning));
+        let warnings = nvlink::link(self.nvcc, planned, &members, &link_dir, &object, None)?;
+        directives.extend(warnings.into_iter().map(Directive::Warning));
 
-        let line = self.line(planned, &planned.line, objects, &object, directives)?;
-        self.link(middle, line)?;
-        let mut line = self.line(planned, &planned.final_line, objects, &object, directives)?;
+        let args = self.linker_args(planned, &planned.line, objects, &object, directives)?;
+        self.link(middle, args)?;
+        let line = &planned.final_line;
+        let mut args = self.linker_args(planned, line, objects, &object, directives)?;
         if library.cudart != Cudart::None {
-            line.args.push("-Wl,-z,defs".into());
+            args.args.push("-Wl,-z,defs".into());
         }
-        self.link(r#final, line)
+        self.link(r#final, args)
     }
 
-    fn line(
+    fn library(&self, node: NodeId) -> &Library {
+        &self.visible[node.index()]
+    }
+
+    fn linker_args(
         &self,
         planned: &Planned,
-        items: &[LinkItem],
+        line: &[LinkItem],
         objects: &[PathBuf],
         link_object: &Path,
         directives: &mut Vec<Directive>,
-    ) -> Result<Line, Error> {
+    ) -> Result<LinkerArgs, Error> {
         let lib = self.dir.join("lib");
-        let mut line = Line::default();
-        for item in items {
+        let mut args = LinkerArgs::default();
+        for item in line {
             match *item {
-                LinkItem::Objects => objects.iter().for_each(|object| line.file(object)),
-                LinkItem::LinkObject => line.file(link_object),
-                LinkItem::Archive(at) => line.file(&self.all[at.index()].archive),
-                LinkItem::WholeArchive(at) => {
-                    line.args.push("-Wl,--whole-archive".into());
-                    line.file(&self.all[at.index()].archive);
-                    line.args.push("-Wl,--no-whole-archive".into());
+                LinkItem::Objects => {
+                    for object in objects {
+                        args.file(object);
+                    }
                 }
-                LinkItem::Middle(at) => {
-                    let file = self.all[at.index()]
-                        .middle
-                        .as_deref()
-                        .unwrap_or(Path::new(""));
-                    line.library(&lib, file);
+                LinkItem::LinkObject => args.file(link_object),
+                LinkItem::Archive(node) => args.file(&self.library(node).archive),
+                LinkItem::WholeArchive(node) => {
+                    args.args.push("-Wl,--whole-archive".into());
+                    args.file(&self.library(node).archive);
+                    args.args.push("-Wl,--no-whole-archive".into());
                 }
-                LinkItem::Final(at) => {
-                    let file = self.all[at.index()]
-                        .r#final
-                        .as_deref()
-                        .unwrap_or(Path::new(""));
-                    line.library(&lib, file);
+                LinkItem::Middle(node) => {
+                    let file = self.library(node).middle.as_deref();
+                    args.library(&lib, file.unwrap_or(Path::new("")));
                 }
-                LinkItem::Cudart(kind) => self.runtime(planned, kind, &mut line, directives)?,
+                LinkItem::Final(node) => {
+                    let file = self.library(node).r#final.as_deref();
+                    args.library(&lib, file.unwrap_or(Path::new("")));
+                }
+                LinkItem::Cudart(kind) => self.runtime(planned, kind, &mut args, directives)?,
             }
         }
-        Ok(line)
+        Ok(args)
     }
 
     /// Runtime that the library's own code calls: no part of any program.
@@ -163,44 +168,40 @@ impl SharedBuild<'_> {
         &self,
         planned: &Planned,
         kind: Cudart,
-        line: &mut Line,
+        args: &mut LinkerArgs,
         directives: &mut Vec<Directive>,
     ) -> Result<(), Error> {
-        let library = &self.all[planned.node.index()];
-        let of_others = || {
-            let members = planned.inputs.iter().map(|&at| &self.all[at.index()]);
-            let mut all = members.chain(self.all);
-            all.find_map(|library| match &library.stubs {
-                Stubs::Shared(path) => Some(path),
-                _ => None,
-            })
-        };
+        let library = self.library(planned.node);
         let stubs = match &library.stubs {
             _ if kind == Cudart::None => return Ok(()),
             Stubs::None => {
-                let found = runtime::find(self.context, self.nvcc, kind, self.dir)?;
-                for dir in found.dirs {
+                let runtime = runtime::find(self.context, self.nvcc, kind, self.dir)?;
+                for dir in runtime.dirs {
                     // Also read by cargo, which sets the loader's search path.
                     directives.push(Directive::LinkSearch(files::text(&dir)?));
-                    line.args.extend(["-L".into(), dir.into()]);
+                    args.args.extend(["-L".into(), dir.into()]);
                 }
-                let names = found.libraries.iter();
-                line.args
-                    .extend(names.map(|(_, name)| format!("-l{name}").into()));
+                for (_, name) in runtime.libraries {
+                    args.args.push(format!("-l{name}").into());
+                }
                 return Ok(());
             }
-            Stubs::Shared(path) => Some(path),
-            Stubs::External => of_others(),
+            Stubs::Shared(path) => Some(path.as_path()),
+            Stubs::External => planned
+                .inputs
+                .iter()
+                .map(|node| self.library(*node))
+                .chain(self.visible)
+                .find_map(Library::shared_stubs),
             Stubs::Static => None,
         };
         let stubs = stubs.ok_or_else(|| hidden_stubs(&library.name))?;
         let lib = self.dir.join("lib");
-        let linked = link_stubs(stubs, &lib)?;
-        line.library(&lib, &linked);
+        args.library(&lib, &link_stubs(stubs, &lib)?);
         Ok(())
     }
 
-    fn link(&self, output: &Path, line: Line) -> Result<(), Error> {
+    fn link(&self, output: &Path, args: LinkerArgs) -> Result<(), Error> {
         let linker = (self.context.linker)()?;
         let mut soname = OsString::from("-Wl,-soname,");
         soname.push(output.file_name().unwrap_or_default());
@@ -210,30 +211,30 @@ impl SharedBuild<'_> {
         command.args(["-Wl,-rpath,$ORIGIN", "-Wl,--enable-new-dtags"]);
         // The library must be loaded for its device code even if no code calls its host functions.
         command.arg("-Wl,--no-as-needed");
-        command.arg("-o").arg(&new).args(&line.args);
-        let text = fingerprint::command_line(&command);
-        if fingerprint::fresh(output, &text).is_some() {
+        command.arg("-o").arg(&new).args(&args.args);
+        let key = fingerprint::command_line(&command);
+        if fingerprint::fresh(output, &key).is_some() {
             return Ok(());
         }
         fingerprint::invalidate(output)?;
-        let before = Inputs::read(&line.inputs);
+        let before = InputStates::read(&args.inputs);
         linker.run(&mut command)?;
         files::rename(&new, output)?;
-        fingerprint::record_known(output, &text, &line.inputs, &before)
+        fingerprint::record_known(output, &key, &args.inputs, &before)
     }
 }
 
 /// Links shared stubs into `dir`, for the loader and for linkers. Returns the file for linkers.
 pub(super) fn link_stubs(stubs: &Path, dir: &Path) -> Result<PathBuf, Error> {
-    let mut linked = stubs.to_owned();
+    let mut linker_file = stubs.to_owned();
     for file in [stubs.to_owned(), toolchain::shared::link_file(stubs)] {
         // The build of a prebuilt library may have linked the runtime of a toolkit.
         if let (Some(name), true) = (file.file_name(), file.is_file()) {
             files::link(&file, &dir.join(name))?;
-            linked = file;
+            linker_file = file;
         }
     }
-    Ok(linked)
+    Ok(linker_file)
 }
 
 /// Libraries that are installed next to an RDC library for it: stubs, and the runtime.
@@ -242,10 +243,9 @@ const COMPANIONS: [&str; 2] = ["libgpustub_", "libcudart.so"];
 /// Links middle and final of a library into `dir` under their names, unless they are built there.
 /// Cargo adds only directories below its own to the loader's search path.
 pub(super) fn link_into(library: &Library, dir: &Path) -> Result<(), Error> {
-    let files = [&library.middle, &library.r#final].into_iter().flatten();
-    for file in files {
-        let from = file.parent().unwrap_or(Path::new(""));
-        if from == dir {
+    for file in [&library.middle, &library.r#final].into_iter().flatten() {
+        let source_dir = file.parent().unwrap_or(Path::new(""));
+        if source_dir == dir {
             continue;
         }
         if !file.is_file() {
@@ -259,30 +259,34 @@ pub(super) fn link_into(library: &Library, dir: &Path) -> Result<(), Error> {
             )
             .help("`prebuilt-shared` names the output of another build; run that build first"));
         }
-        let Ok(entries) = std::fs::read_dir(from) else {
+        let Ok(entries) = std::fs::read_dir(source_dir) else {
             continue;
         };
-        let names = entries.flatten().map(|entry| entry.file_name());
-        let companion = |name: &OsString| {
-            let name = name.to_string_lossy();
-            name.contains(".so")
-                && !name.ends_with(fingerprint::SUFFIX)
-                && COMPANIONS.iter().any(|start| name.starts_with(start))
-        };
-        let own = file.file_name().map(OsString::from);
-        for name in names.filter(companion).chain(own) {
-            files::link(&from.join(&name), &dir.join(&name))?;
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            if is_companion(&name.to_string_lossy()) {
+                files::link(&source_dir.join(&name), &dir.join(&name))?;
+            }
+        }
+        if let Some(name) = file.file_name() {
+            files::link(file, &dir.join(name))?;
         }
     }
     Ok(())
 }
 
-/// Name for `-l` of a middle or final in `dir`: a file with another name gets a second name.
-pub(super) fn link_name(file: &Path, wanted: &str, dir: &Path) -> Result<String, Error> {
+fn is_companion(name: &str) -> bool {
+    name.contains(".so")
+        && !name.ends_with(fingerprint::SUFFIX)
+        && COMPANIONS.iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// Name for `-l` of a middle or final in `dir`. A file whose name does not serve gets `second_name` as well.
+pub(super) fn link_name(file: &Path, second_name: &str, dir: &Path) -> Result<String, Error> {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     if let Some(name) = name.strip_prefix("lib").and_then(|n| n.strip_suffix(".so")) {
         return Ok(name.to_owned());
     }
-    files::link(file, &dir.join(format!("lib{wanted}.so")))?;
-    Ok(wanted.to_owned())
+    files::link(file, &dir.join(format!("lib{second_name}.so")))?;
+    Ok(second_name.to_owned())
 }

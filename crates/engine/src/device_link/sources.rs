@@ -22,18 +22,16 @@ pub(super) fn matching_files(
     library: &str,
     patterns: &[Spanned<String>],
 ) -> Result<Vec<PathBuf>, Error> {
-    let mut found = Vec::new();
+    let mut files = Vec::new();
     for Spanned { value, span } in patterns {
-        let files = matching(context.directories(), library, value);
-        found.extend(
-            files.map_err(|wrong| {
-                Error::from(wrong).with_location(context.manifest.location(span))
-            })?,
-        );
+        let matched = matching(context.directories(), library, value).map_err(|diagnostic| {
+            Error::from(diagnostic).with_location(context.manifest.location(span))
+        })?;
+        files.extend(matched);
     }
-    found.sort();
-    found.dedup();
-    Ok(found)
+    files.sort();
+    files.dedup();
+    Ok(files)
 }
 
 /// Files that one pattern of a library matches, relative to the package, or absolute in `OUT_DIR`:
@@ -46,35 +44,37 @@ pub fn matching(
     let (Some(base), rest) = directories.split(pattern) else {
         return Ok(Vec::new());
     };
-    let refuse = |what: &str| {
-        let message = format!("`sources` of device-link.{library}: `{pattern}` {what}");
-        Diagnostic::error(&UNMATCHED_SOURCES, message).help(files::pattern_help(base))
-    };
     if is_pattern(rest) {
-        all_texts(&base.join(fixed_part(rest)))?;
+        check_names(&base.join(fixed_part(rest)))?;
     }
-    let paths = files::matching(base, rest, &refuse)?.into_iter();
-    paths
-        .map(|path| {
-            // Opened because nvcc reports every failure to open a file as "no such file".
-            File::open(&path).map_err(|e| files::unread(&path, &e))?;
-            Ok(match path.strip_prefix(base) {
-                Ok(relative) if !is_generated(pattern) => relative.to_path_buf(),
-                _ => path,
-            })
-        })
-        .collect()
+    let paths = files::matching(base, rest, &|problem| {
+        let message = format!("`sources` of device-link.{library}: `{pattern}` {problem}");
+        Diagnostic::error(&UNMATCHED_SOURCES, message).help(files::pattern_help(base))
+    })?;
+    let mut sources = Vec::new();
+    for path in paths {
+        // Opened because nvcc reports every failure to open a file as "no such file".
+        File::open(&path).map_err(|e| files::unread(&path, &e))?;
+        sources.push(match path.strip_prefix(base) {
+            Ok(relative) if !is_generated(pattern) => relative.to_path_buf(),
+            _ => path,
+        });
+    }
+    Ok(sources)
 }
 
-/// Rejects names that are not UTF-8, which `glob` silently skips.
-fn all_texts(dir: &Path) -> Result<(), Box<Diagnostic>> {
+/// Rejects names of sources that are not UTF-8, which `glob` silently skips.
+fn check_names(dir: &Path) -> Result<(), Box<Diagnostic>> {
     let Ok(entries) = std::fs::read_dir(dir) else {
         return Ok(());
     };
-    let is_source = |path: &PathBuf| path.extension().is_some_and(|end| end == "cu");
-    let paths = entries.flatten().map(|entry| entry.path());
-    let mut paths = paths.filter(is_source);
-    paths.try_for_each(|path| files::text(&path).map(|_| ()))
+    for entry in entries.flatten() {
+        let path = entry.path();
+        if path.extension().is_some_and(|extension| extension == "cu") {
+            files::text(&path)?;
+        }
+    }
+    Ok(())
 }
 
 /// Directories in which a new file could match, for cargo to watch; without those that the script

@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// Ids of the objects, and of those that a device link in the archive is over.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Modules {
+pub(crate) struct ObjectIds {
     /// One id per object, sorted.
     pub(crate) objects: Vec<String>,
     /// Not empty: nvlink would skip the whole archive.
@@ -18,7 +18,7 @@ pub(crate) struct Modules {
 
 /// Reason why a file has no readable index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unfit {
+pub(crate) enum IndexError {
     NoArchive,
     /// Contains the names of its objects only.
     Thin,
@@ -30,73 +30,74 @@ const MAX_SIZE: u64 = 64 << 20;
 
 /// Reads the index as written by GNU and LLVM archivers (ar(5), "System V ABI, archive symbol
 /// table"; `/SYM64/` has offsets of eight bytes).
-pub(crate) fn modules(archive: &Path) -> io::Result<Result<Modules, Unfit>> {
+pub(crate) fn object_ids(archive: &Path) -> io::Result<Result<ObjectIds, IndexError>> {
     let mut file = File::open(archive)?;
     let mut magic = Vec::new();
     (&mut file).take(8).read_to_end(&mut magic)?;
     match &magic[..] {
         b"!<arch>\n" => {}
-        b"!<thin>\n" => return Ok(Err(Unfit::Thin)),
-        _ => return Ok(Err(Unfit::NoArchive)),
+        b"!<thin>\n" => return Ok(Err(IndexError::Thin)),
+        _ => return Ok(Err(IndexError::NoArchive)),
     }
-    let mut head = [0; 60];
-    if file.read_exact(&mut head).is_err() {
-        return Ok(Err(Unfit::NoIndex));
+    let mut header = [0; 60];
+    if file.read_exact(&mut header).is_err() {
+        return Ok(Err(IndexError::NoIndex));
     }
-    let field = |from, to| {
-        std::str::from_utf8(&head[from..to])
-            .unwrap_or("")
-            .trim_end()
-    };
-    let wide = match field(0, 16) {
+    let word_size = match field(&header[..16]) {
         "/" => 4,
         "/SYM64/" => 8,
-        _ => return Ok(Err(Unfit::NoIndex)),
+        _ => return Ok(Err(IndexError::NoIndex)),
     };
-    let Some(size) = field(48, 58).parse().ok().filter(|size| *size <= MAX_SIZE) else {
-        return Ok(Err(Unfit::NoIndex));
+    let size = field(&header[48..58]).parse().ok();
+    let Some(size) = size.filter(|size| *size <= MAX_SIZE) else {
+        return Ok(Err(IndexError::NoIndex));
     };
     let mut index = Vec::new();
     file.take(size).read_to_end(&mut index)?;
-    Ok(names(&index, wide).map(index_symbols).ok_or(Unfit::NoIndex))
+    Ok(parse_index(&index, word_size).ok_or(IndexError::NoIndex))
 }
 
-/// Names that follow the count and as many offsets.
-fn names(index: &[u8], wide: usize) -> Option<impl Iterator<Item = &str>> {
+/// Text of a field in a member's header.
+fn field(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap_or("").trim_end()
+}
+
+/// Reads the names that follow the count and as many offsets.
+fn parse_index(index: &[u8], word_size: usize) -> Option<ObjectIds> {
     let count = index
-        .get(..wide)?
+        .get(..word_size)?
         .iter()
-        .fold(0, |n: u64, byte| n << 8 | u64::from(*byte));
-    let offsets = usize::try_from(count).ok()?.checked_mul(wide)?;
-    let text = index.get(wide.checked_add(offsets)?..)?;
-    let names = text.split(|byte| *byte == 0);
-    Some(names.filter_map(|name| std::str::from_utf8(name).ok()))
-}
-
-fn index_symbols<'a>(names: impl Iterator<Item = &'a str>) -> Modules {
-    let mut modules = Modules::default();
-    for name in names {
+        .fold(0, |count: u64, byte| count << 8 | u64::from(*byte));
+    let offsets_size = usize::try_from(count).ok()?.checked_mul(word_size)?;
+    let names = index.get(word_size.checked_add(offsets_size)?..)?;
+    let mut ids = ObjectIds::default();
+    for name in names.split(|byte| *byte == 0) {
+        let Ok(name) = std::str::from_utf8(name) else {
+            continue;
+        };
         if let Some(id) = name.strip_prefix("__fatbinwrap") {
-            modules.objects.push(id.to_owned());
+            ids.objects.push(id.to_owned());
         } else if let Some(id) = name.strip_prefix("__cudaRegisterLinkedBinary") {
-            modules.linked.push(id.to_owned());
+            ids.linked.push(id.to_owned());
         }
     }
-    modules.objects.sort();
-    modules.linked.sort();
-    modules
+    ids.objects.sort();
+    ids.linked.sort();
+    Some(ids)
 }
 
 /// Ids of the objects that a device link registers, from the source that nvlink writes for it
 /// (`--register-link-binaries`), sorted.
 pub(crate) fn registered(source: &str) -> Vec<String> {
-    let id = |line: &str| {
-        let rest = line.trim().strip_prefix("DEFINE_REGISTER_FUNC(")?;
-        Some(rest.strip_suffix(')')?.to_owned())
-    };
-    let mut found: Vec<_> = source.lines().filter_map(id).collect();
-    found.sort();
-    found
+    let mut ids: Vec<_> = source
+        .lines()
+        .filter_map(|line| {
+            let rest = line.trim().strip_prefix("DEFINE_REGISTER_FUNC(")?;
+            Some(rest.strip_suffix(')')?.to_owned())
+        })
+        .collect();
+    ids.sort();
+    ids
 }
 
 #[cfg(test)]
@@ -105,22 +106,19 @@ mod tests {
     use std::process::Command;
 
     fn archive(dir: &Path, assembly: &str) -> std::path::PathBuf {
-        let path = |name: &str| dir.join(name);
-        std::fs::write(path("a.s"), assembly).unwrap();
-        let run = |program: &str, args: &[&str]| {
-            let mut command = Command::new(program);
-            assert!(
-                command
-                    .args(args)
-                    .current_dir(dir)
-                    .status()
-                    .unwrap()
-                    .success()
-            );
-        };
-        run("cc", &["-c", "a.s", "-o", "a.o"]);
-        run("ar", &["crs", "a.a", "a.o"]);
-        path("a.a")
+        std::fs::write(dir.join("a.s"), assembly).unwrap();
+        for command in [
+            &["cc", "-c", "a.s", "-o", "a.o"][..],
+            &["ar", "crs", "a.a", "a.o"],
+        ] {
+            let status = Command::new(command[0])
+                .args(&command[1..])
+                .current_dir(dir)
+                .status()
+                .unwrap();
+            assert!(status.success(), "{command:?}");
+        }
+        dir.join("a.a")
     }
 
     #[test]
@@ -129,22 +127,22 @@ mod tests {
         let text = ".data\n.globl __fatbinwrap_2_b, __fatbinwrap_1_a, other\n__fatbinwrap_2_b:\n\
                     __fatbinwrap_1_a:\nother: .byte 0\n.globl __cudaRegisterLinkedBinary_1_a\n\
                     __cudaRegisterLinkedBinary_1_a: .byte 0\n";
-        let modules = modules(&archive(dir.path(), text)).unwrap().unwrap();
-        assert_eq!(modules.objects, ["_1_a", "_2_b"]);
-        assert_eq!(modules.linked, ["_1_a"]);
+        let ids = object_ids(&archive(dir.path(), text)).unwrap().unwrap();
+        assert_eq!(ids.objects, ["_1_a", "_2_b"]);
+        assert_eq!(ids.linked, ["_1_a"]);
     }
 
     #[test]
     fn a_file_without_an_index_is_an_error() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.a");
-        for (bytes, why) in [
-            (&b""[..], Unfit::NoArchive),
-            (b"\x7fELF", Unfit::NoArchive),
-            (b"!<thin>\n", Unfit::Thin),
+        for (bytes, error) in [
+            (&b""[..], IndexError::NoArchive),
+            (b"\x7fELF", IndexError::NoArchive),
+            (b"!<thin>\n", IndexError::Thin),
         ] {
             std::fs::write(&path, bytes).unwrap();
-            assert_eq!(modules(&path).unwrap(), Err(why), "{bytes:?}");
+            assert_eq!(object_ids(&path).unwrap(), Err(error), "{bytes:?}");
         }
         for bytes in [
             &b"!<arch>\n"[..],
@@ -165,7 +163,8 @@ mod tests {
             .concat(),
         ] {
             std::fs::write(&path, bytes).unwrap();
-            assert_eq!(modules(&path).unwrap(), Err(Unfit::NoIndex), "{bytes:?}");
+            let error = IndexError::NoIndex;
+            assert_eq!(object_ids(&path).unwrap(), Err(error), "{bytes:?}");
         }
     }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use gpustub_core::directives::Directive;
-use gpustub_core::manifest::{DeviceModule, LibraryType};
+use gpustub_core::manifest::LibraryType;
 
 use super::context::Context;
 use super::metadata::Stubs;
@@ -44,14 +44,16 @@ pub(crate) fn build_declared(
             None => declared.push(library),
         }
     }
-    let enabled = |module: &&DeviceModule| {
+    let mut modules = Vec::new();
+    for module in &manifest.device_modules {
         let features = &module.library.required_features;
         let missing = features.first_missing(|feature| settings.env.has_feature(feature));
-        missing.is_none()
-    };
-    let modules: Vec<_> = manifest.device_modules.iter().filter(enabled).collect();
-    let published = disabled::publish(&settings.env, &disabled);
-    output.directives.extend(published);
+        if missing.is_none() {
+            modules.push(module);
+        }
+    }
+    let metadata = disabled::publish(&settings.env, &disabled);
+    output.directives.extend(metadata);
     if declared.is_empty() && modules.is_empty() && settings.delivery.is_none() {
         return Ok(());
     }
@@ -63,17 +65,7 @@ pub(crate) fn build_declared(
         package: input.path.parent().unwrap_or(Path::new("")),
         out: &dir,
         disabled: &disabled,
-        stubs: match manifest.stubs.iter().find(|s| s.id.value == "cudart") {
-            None => Stubs::None,
-            Some(_) if input.plan.linked.iter().any(|name| name == "cudart") => Stubs::None,
-            Some(_) if !output.stubs.iter().any(|id| id == "cudart") => Stubs::External,
-            Some(stub) => match &output.stub_library {
-                Some(path) if stub.library_type == LibraryType::Shared => {
-                    Stubs::Shared(path.clone())
-                }
-                _ => Stubs::Static,
-            },
-        },
+        stubs: cudart_stubs(input, output),
         tools: &|| settings.toolchain(&target, &dir),
         linker: &|| settings.linker(&target, &dir),
     };
@@ -82,4 +74,26 @@ pub(crate) fn build_declared(
         return Ok(());
     };
     final_link::link(&context, &closure, delivery, &mut output.directives)
+}
+
+/// The stubs of the CUDA runtime that the package's libraries call.
+fn cudart_stubs(input: &Input, output: &Output) -> Stubs {
+    let Some(stub) = input
+        .manifest
+        .stubs
+        .iter()
+        .find(|stub| stub.id.value == "cudart")
+    else {
+        return Stubs::None;
+    };
+    if input.plan.linked.iter().any(|name| name == "cudart") {
+        return Stubs::None;
+    }
+    if !output.stubs.iter().any(|id| id == "cudart") {
+        return Stubs::External;
+    }
+    match &output.stub_library {
+        Some(path) if stub.library_type == LibraryType::Shared => Stubs::Shared(path.clone()),
+        _ => Stubs::Static,
+    }
 }

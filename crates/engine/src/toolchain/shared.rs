@@ -24,7 +24,7 @@ use gpustub_core::by_name::ByName;
 use gpustub_core::diag::{COMPILER_ERROR, IO_ERROR};
 use gpustub_core::text::join;
 
-use super::{OBJECTS, Toolchain, absolute, failed};
+use super::{OBJECTS, Toolchain, absolute, tool_error};
 use crate::error::Error;
 use crate::files;
 
@@ -49,8 +49,9 @@ pub fn link_file(library: &Path) -> PathBuf {
 
 /// Value of `GPUSTUB_EXPORT` for a library with this name after `-l`: a C name.
 pub fn export_name(name: &str) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
-    name.chars().map(plain).collect()
+    name.chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '_' })
+        .collect()
 }
 
 /// Version script of a library with this name after `-l`. The first node is empty: references without a
@@ -76,14 +77,15 @@ pub fn soname_script<'a>(
         }
     }
     let mut text = String::new();
-    let mut local = " local: gpustub1_*; _end; _edata; __bss_start;";
+    // In the first node only.
+    let mut locals = " local: gpustub1_*; _end; _edata; __bss_start;";
     for (node, names) in &nodes {
         let names = join(names, "; ");
-        text.push_str(&format!("{node} {{ global: {names};{local} }};\n"));
-        local = "";
+        text.push_str(&format!("{node} {{ global: {names};{locals} }};\n"));
+        locals = "";
     }
     if nodes.is_empty() {
-        text = format!("{{{local} }};\n");
+        text = format!("{{{locals} }};\n");
     }
     text
 }
@@ -101,19 +103,19 @@ impl Toolchain {
         self.objects(dir, &[&define])?;
         self.object(dir, &[&define], CLIENT.1, CLIENT.0)?;
 
-        let linked = SharedStubs {
+        let stubs = SharedStubs {
             library: library.to_owned(),
             client: dir.join(CLIENT.0),
             link_library: link_file(library),
         };
         let new = self.link(dir, library, &version_script(name), &[])?;
         let mut image = fs::read(&new).map_err(|e| Error::io("read", &new, &e))?;
-        files::rename(&new, &linked.link_library)?;
+        files::rename(&new, &stubs.link_library)?;
         if self.target.env != "musl" && hide_versions(&mut image).is_none() {
-            return Err(self.without_versions());
+            return Err(self.no_versions());
         }
         files::write_if_changed(library, &image)?;
-        Ok(linked)
+        Ok(stubs)
     }
 
     /// As [`Self::shared_library`], for programs that need or open the real library of this file name: `script`
@@ -137,7 +139,7 @@ impl Toolchain {
         let new = self.link(dir, library, &node_script(exports), &["-Wl,-s"])?;
         let mut image = fs::read(&new).map_err(|e| Error::io("read", &new, &e))?;
         files::remove(&new)?;
-        hide_versions(&mut image).ok_or_else(|| self.without_versions())?;
+        hide_versions(&mut image).ok_or_else(|| self.no_versions())?;
         Ok(image)
     }
 
@@ -148,7 +150,7 @@ impl Toolchain {
         dir: &Path,
         library: &Path,
         script: &str,
-        more: &[&str],
+        options: &[&str],
     ) -> Result<PathBuf, Error> {
         files::write_if_changed(&dir.join("gpustub.map"), script.as_bytes())?;
         let new = absolute(&files::sibling(library))?;
@@ -161,16 +163,17 @@ impl Toolchain {
             "-Wl,--version-script=gpustub.map",
         ]);
         command.arg(format!("-Wl,-soname,{}", file_name(library)));
-        command.args(more).arg("-o").arg(&new).args(OBJECTS);
+        command.args(options).arg("-o").arg(&new).args(OBJECTS);
         let output = command.output().map_err(|e| self.no_compiler(&e))?;
         if !output.status.success() {
             files::remove(&new)?;
-            return Err(failed("the stubs could not be linked", &command, &output));
+            let message = "the stubs could not be linked";
+            return Err(tool_error(message, &command, &output));
         }
         Ok(new)
     }
 
-    fn without_versions(&self) -> Error {
+    fn no_versions(&self) -> Error {
         let program = self.compiler.program.to_string_lossy();
         let message = format!("`{program}` linked the stubs without symbol versions");
         Error::new(&COMPILER_ERROR, message)
@@ -179,8 +182,9 @@ impl Toolchain {
 }
 
 fn file_name(library: &Path) -> Cow<'_, str> {
-    let name = library.file_name().map(|name| name.to_string_lossy());
-    name.unwrap_or_default()
+    library
+        .file_name()
+        .map_or(Cow::Borrowed(""), |name| name.to_string_lossy())
 }
 
 /// Version script of a library with these functions in each node, and no others.
@@ -188,7 +192,7 @@ fn node_script(exports: &ByName<Vec<String>>) -> String {
     let mut script = "GPUSTUB_0 { };\n".to_owned();
     for (index, (node, functions)) in exports.iter().enumerate() {
         let locals = if index == 0 { " local: *;" } else { "" };
-        let functions = functions.join("; ");
+        let functions = join(functions, "; ");
         script += &format!("{node} {{ global: {functions};{locals} }};\n");
     }
     script
@@ -200,27 +204,27 @@ fn hide_versions(image: &mut [u8]) -> Option<()> {
     // index of a node.
     const VERSYM: usize = 0x6fff_ffff;
     const HIDDEN: usize = 0x8000;
-    let elf = Layout::read(image)?;
-    let sections = elf.number(image, elf.section_headers, elf.word)?;
-    let count = elf.number(image, elf.section_count, 2)?;
-    let header = |index: usize| sections.checked_add(index * elf.section_header_size);
+    let layout = Layout::read(image)?;
+    let sections = layout.number(image, layout.section_headers, layout.word)?;
+    let section_count = layout.number(image, layout.section_count, 2)?;
     let mut hidden = None;
-    for index in 0..count {
-        let section = header(index)?;
-        let field =
-            |section: usize, at: usize| elf.number(image, section.checked_add(at)?, elf.word);
-        if elf.number(image, section.checked_add(4)?, 4)? != VERSYM {
+    for index in 0..section_count {
+        let section = sections.checked_add(index * layout.section_header_size)?;
+        if layout.number(image, section.checked_add(4)?, 4)? != VERSYM {
             continue;
         }
-        let (versions, size) = (field(section, elf.offset)?, field(section, elf.size)?);
-        let linked = elf.number(image, section.checked_add(elf.link)?, 4)?;
-        let symbols = field(header(linked)?, elf.offset)?;
+        let versions = layout.number(image, section.checked_add(layout.offset)?, layout.word)?;
+        let size = layout.number(image, section.checked_add(layout.size)?, layout.word)?;
+        let link = layout.number(image, section.checked_add(layout.link)?, 4)?;
+        let symbol_table = sections.checked_add(link * layout.section_header_size)?;
+        let symbols =
+            layout.number(image, symbol_table.checked_add(layout.offset)?, layout.word)?;
         for symbol in 0..size / 2 {
-            let place = versions.checked_add(symbol * 2)?;
-            let version = elf.number(image, place, 2)?;
-            let shndx = symbols.checked_add(symbol * elf.symbol_size + elf.symbol_section)?;
-            if version >= 2 && elf.number(image, shndx, 2)? != 0 {
-                elf.write_half(image, place, version | HIDDEN)?;
+            let version_offset = versions.checked_add(symbol * 2)?;
+            let version = layout.number(image, version_offset, 2)?;
+            let shndx = symbols.checked_add(symbol * layout.symbol_size + layout.symbol_section)?;
+            if version >= 2 && layout.number(image, shndx, 2)? != 0 {
+                layout.write_half(image, version_offset, version | HIDDEN)?;
                 hidden = Some(());
             }
         }
@@ -278,19 +282,18 @@ impl Layout {
     }
 
     /// Reads a number of some bytes.
-    fn number(&self, image: &[u8], place: usize, bytes: usize) -> Option<usize> {
-        let bytes = image.get(place..place.checked_add(bytes)?)?;
-        let add = |number: u64, byte: &u8| number << 8 | u64::from(*byte);
-        let number = if self.little {
-            bytes.iter().rev().fold(0, add)
-        } else {
-            bytes.iter().fold(0, add)
-        };
+    fn number(&self, image: &[u8], offset: usize, size: usize) -> Option<usize> {
+        let bytes = image.get(offset..offset.checked_add(size)?)?;
+        let mut number: u64 = 0;
+        for (index, byte) in bytes.iter().enumerate() {
+            let position = if self.little { index } else { size - 1 - index };
+            number |= u64::from(*byte) << (8 * position);
+        }
         usize::try_from(number).ok()
     }
 
     /// Writes a number of two bytes.
-    fn write_half(&self, image: &mut [u8], place: usize, number: usize) -> Option<()> {
+    fn write_half(&self, image: &mut [u8], offset: usize, number: usize) -> Option<()> {
         let number = u16::try_from(number).ok()?;
         let bytes = if self.little {
             number.to_le_bytes()
@@ -298,7 +301,7 @@ impl Layout {
             number.to_be_bytes()
         };
         image
-            .get_mut(place..place.checked_add(2)?)?
+            .get_mut(offset..offset.checked_add(2)?)?
             .copy_from_slice(&bytes);
         Some(())
     }

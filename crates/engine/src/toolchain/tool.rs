@@ -19,8 +19,8 @@ impl Tool {
     /// directory; a bare name is found in PATH and stays.
     pub(super) fn new(command: &Command) -> Result<Self, Error> {
         let path = Path::new(command.get_program());
-        let bare = path.components().count() == 1;
-        let program = if bare {
+        let is_bare_name = path.components().count() == 1;
+        let program = if is_bare_name {
             path.as_os_str().to_owned()
         } else {
             absolute(path)?.into()
@@ -45,16 +45,16 @@ impl Tool {
 
     /// Omits the headers of C code that `-include` in `CFLAGS` puts in front.
     pub(super) fn assembler_command(&self, dir: &Path) -> Command {
-        let mut kept = Vec::new();
+        let mut assembler_args = Vec::new();
         let mut args = self.args.iter();
         while let Some(arg) = args.next() {
             if arg == "-include" || arg == "--include" {
                 args.next();
             } else {
-                kept.push(arg);
+                assembler_args.push(arg);
             }
         }
-        self.command_with(dir, kept)
+        self.command_with(dir, assembler_args)
     }
 
     fn command_with(

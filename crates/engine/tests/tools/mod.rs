@@ -16,13 +16,15 @@ pub fn output<S: AsRef<OsStr>>(program: &str, words: impl IntoIterator<Item = S>
 
 /// Output of a tool for a file.
 pub fn tool_output(program: &str, options: &[&str], file: &std::path::Path) -> String {
-    let options = options.iter().map(OsStr::new);
-    output(program, options.chain([file.as_os_str()]))
+    let words = options.iter().map(OsStr::new).chain([file.as_os_str()]);
+    output(program, words)
 }
 
 /// Triple of this machine, from rustc.
 pub fn host() -> String {
-    let printed = output("rustc", ["-vV"]);
-    let host = printed.lines().find_map(|line| line.strip_prefix("host: "));
-    host.unwrap().to_owned()
+    output("rustc", ["-vV"])
+        .lines()
+        .find_map(|line| line.strip_prefix("host: "))
+        .unwrap()
+        .to_owned()
 }

@@ -5,16 +5,18 @@ use super::*;
 
 /// Table of versions 1.0, 2.0, ..., each with declarations of the header and exports of the library.
 fn table_of(versions: &[(&str, &str)], reviewed: &Reviewed) -> String {
-    let found = try_table_of(versions, reviewed);
-    found.unwrap_or_else(|error| panic!("{error}"))
+    try_table_of(versions, reviewed).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn try_table_of(versions: &[(&str, &str)], reviewed: &Reviewed) -> Result<String, String> {
-    let evidence: Vec<_> = (1..)
+    text_of(&all_evidence(versions), reviewed)
+}
+
+fn all_evidence(versions: &[(&str, &str)]) -> Vec<Evidence> {
+    (1..)
         .zip(versions)
         .map(|(major, (header, exports))| evidence_of(major, header, exports))
-        .collect();
-    text_of(&evidence, reviewed)
+        .collect()
 }
 
 /// Evidence of version MAJOR.0 from declarations.
@@ -22,7 +24,7 @@ pub fn declared(major: u32, header: &str) -> Evidence {
     let functions = functions(&Clang::new("clang"), header, &[], &|_| true).unwrap();
     Evidence {
         version: Version::new(major, 0),
-        own: None,
+        own_version: None,
         headers: headers::Version {
             functions: functions.into_iter().collect(),
             ..headers::Version::default()
@@ -42,23 +44,26 @@ fn text_of(evidence: &[Evidence], reviewed: &Reviewed) -> Result<String, String>
     let text = history(evidence, reviewed, &[])?
         .table
         .to_text("", &Default::default(), |_| Vec::new());
-    let lines = text.lines().skip(3);
-    let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
-    Ok(lines.collect::<Vec<_>>().join("\n"))
+    let lines: Vec<_> = text
+        .lines()
+        .skip(3)
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+        .collect();
+    Ok(lines.join("\n"))
 }
 
 #[test]
 #[ignore = "needs clang (tests/run)"]
 fn names_replace_others() {
-    let one = "int gpuA(int);";
+    let int = "int gpuA(int);";
     let both = "int gpuA(int); int gpuA_v2(long);";
-    let two = "int gpuA(long); int gpuB(void);";
+    let long = "int gpuA(long); int gpuB(void);";
     assert_eq!(
         table_of(
             &[
-                (one, "gpuA gpuB"),
+                (int, "gpuA gpuB"),
                 (both, "gpuA gpuA_v2 gpuB"),
-                (two, "gpuA gpuB")
+                (long, "gpuA gpuB")
             ],
             &NONE
         ),
@@ -68,9 +73,9 @@ fn names_replace_others() {
     assert_eq!(
         table_of(
             &[
-                (one, "gpuA"),
+                (int, "gpuA"),
                 ("int gpuA_v2(long);", "gpuA gpuA_v2"),
-                (two, "gpuA")
+                (long, "gpuA")
             ],
             &NONE
         ),
@@ -82,8 +87,7 @@ fn names_replace_others() {
 #[ignore = "needs clang (tests/run)"]
 fn names_side_by_side_are_equal_only_if_reviewed() {
     let both = "int gpuA(int); int gpuA_v2(int);";
-    let one = "int gpuA(int);";
-    let versions = [(both, "gpuA gpuA_v2"), (one, "gpuA")];
+    let versions = [(both, "gpuA gpuA_v2"), ("int gpuA(int);", "gpuA")];
     assert_eq!(table_of(&versions, &NONE), "");
     let reviewed = Reviewed {
         interchangeable: &[("gpuA", "gpuA_v2")],
@@ -98,8 +102,8 @@ fn names_side_by_side_are_equal_only_if_reviewed() {
 #[test]
 #[ignore = "needs clang (tests/run)"]
 fn reviews_decide_where_headers_do_not() {
-    let one = "int gpuA(int); int gpuA_ptsz(int);";
-    let versions = [(one, "gpuA gpuA_ptsz"); 2];
+    let header = "int gpuA(int); int gpuA_ptsz(int);";
+    let versions = [(header, "gpuA gpuA_ptsz"); 2];
     let bound = Reviewed {
         library_bound: &["gpuA"],
         ..NONE
@@ -114,53 +118,57 @@ fn reviews_decide_where_headers_do_not() {
 #[test]
 #[ignore = "needs clang (tests/run)"]
 fn superseded_declarations_have_the_meaning_of_others() {
-    let table = |headers: &[(&str, bool)]| {
-        let mut evidence = Vec::new();
-        for (major, (text, is_superseded)) in (1..).zip(headers) {
-            let mut found = evidence_of(major, text, "gpuA");
-            if *is_superseded {
-                found.headers.superseded.insert("gpuA".into());
-            }
-            evidence.push(found);
-        }
-        text_of(&evidence, &NONE).unwrap()
-    };
     let (int, long) = ("int gpuA(int);", "int gpuA(long);");
-    assert_eq!(table(&[(int, false), (long, false)]), "gpuA 1.0=1 2.0=2");
-    assert_eq!(table(&[(int, false), (long, true)]), "");
-    assert_eq!(table(&[(int, true), (long, true)]), "");
-    let later = [(int, false), (long, true), (long, false)];
-    assert_eq!(table(&later), "gpuA 1.0=1 3.0=2");
-    let old = [(long, true), (int, true), (long, false)];
-    assert_eq!(table(&old), "gpuA 1.0=1 3.0=2");
+    // Headers, and whether their declarations are superseded.
+    for (headers, expected) in [
+        (&[(int, false), (long, false)][..], "gpuA 1.0=1 2.0=2"),
+        (&[(int, false), (long, true)], ""),
+        (&[(int, true), (long, true)], ""),
+        (
+            &[(int, false), (long, true), (long, false)],
+            "gpuA 1.0=1 3.0=2",
+        ),
+        (
+            &[(long, true), (int, true), (long, false)],
+            "gpuA 1.0=1 3.0=2",
+        ),
+    ] {
+        let mut evidence = Vec::new();
+        for (major, (header, is_superseded)) in (1..).zip(headers) {
+            let mut version = evidence_of(major, header, "gpuA");
+            if *is_superseded {
+                version.headers.superseded.insert("gpuA".into());
+            }
+            evidence.push(version);
+        }
+        assert_eq!(text_of(&evidence, &NONE).unwrap(), expected, "{headers:?}");
+    }
 }
 
 #[test]
 #[ignore = "needs clang (tests/run)"]
 fn null_arguments_are_reviewed_and_fit() {
-    let reviewed = |argument| Reviewed {
+    let nullable = |argument| Reviewed {
         nullable: Box::leak(Box::new([("gpuA", argument)])),
         ..NONE
     };
     let old = "struct s { int a, b; }; int gpuA(int *, long); int gpuA_ptsz(int *, long);";
-    let new = |arguments: &str| {
-        format!("struct s {{ int a, b; }}; int gpuA({arguments}); int gpuA_ptsz({arguments});")
-    };
-    let of = |arguments: &str, reviewed| {
-        let newer = new(arguments);
-        let versions = [(old, "gpuA gpuA_ptsz"), (&newer, "gpuA gpuA_ptsz")];
+    let table_with = |arguments: &str, reviewed| {
+        let new =
+            format!("struct s {{ int a, b; }}; int gpuA({arguments}); int gpuA_ptsz({arguments});");
+        let versions = [(old, "gpuA gpuA_ptsz"), (&new, "gpuA gpuA_ptsz")];
         try_table_of(&versions, &reviewed)
     };
     let fits = "int *, struct s *, long";
     assert_eq!(
-        of(fits, NONE).unwrap(),
+        table_with(fits, NONE).unwrap(),
         "gpuA 1.0=1 2.0=2\ngpuA_ptsz 1.0=1 2.0=2"
     );
     assert_eq!(
-        of(fits, reviewed(1)).unwrap(),
+        table_with(fits, nullable(1)).unwrap(),
         "@null-argument 1 2 1\ngpuA 1.0=1 2.0=2\n@null-argument 1 2 1\ngpuA_ptsz 1.0=1 2.0=2"
     );
-    let six = "int *, struct s *, long, int, int, int, int";
+    let seven = "int *, struct s *, long, int, int, int, int";
     for (arguments, argument, reason) in [
         (fits, 0, "argument 0: 4 bytes -> s of 8 bytes"),
         (fits, 2, "argument 2 is no pointer"),
@@ -177,10 +185,10 @@ fn null_arguments_are_reviewed_and_fit() {
             "not 6 integers and pointers",
         ),
         ("int *, struct s *, long, int", 1, "2 -> 3 arguments"),
-        (six, 1, "not 6 integers and pointers"),
+        (seven, 1, "not 6 integers and pointers"),
         ("int *, long", 1, "0 pairs of variants fit: "),
     ] {
-        let error = of(arguments, reviewed(argument)).unwrap_err();
+        let error = table_with(arguments, nullable(argument)).unwrap_err();
         assert!(
             error.starts_with("nullable: gpuA: 0 pairs of variants fit"),
             "{error}"
@@ -188,7 +196,7 @@ fn null_arguments_are_reviewed_and_fit() {
         assert!(error.contains(reason), "{arguments}: {error}");
     }
     let versions = [("int gpuB(int);", "gpuB")];
-    let error = try_table_of(&versions, &reviewed(1)).unwrap_err();
+    let error = try_table_of(&versions, &nullable(1)).unwrap_err();
     assert_eq!(error, "nullable: no version has gpuA");
 }
 
@@ -200,34 +208,28 @@ fn marked_names_are_one_line() {
         ..NONE
     };
     let old = "int gpuA(int); int gpuB(int); int gpuB_64(int);";
-    let both =
-        |more: &str| format!("{old} int gpuA_v2(int); int gpuB_v2(int); int gpuB_v2_64({more});");
-    let names = "gpuA gpuB gpuB_64";
-    let all = "gpuA gpuB gpuB_64 gpuA_v2 gpuB_v2 gpuB_v2_64";
-    let table = |more: &str, new: &str, exports: &str| {
-        let both = both(more);
-        let texts = [(old, names), (&both, all), (new, exports)];
-        let evidence = (1..).zip(texts);
-        let evidence =
-            evidence.map(|(major, (header, exports))| evidence_of(major, header, exports));
-        let evidence: Vec<_> = evidence.collect();
+    let plain = "gpuA gpuB gpuB_64";
+    let with_marked = "gpuA gpuB gpuB_64 gpuA_v2 gpuB_v2 gpuB_v2_64";
+    let table = |argument: &str, new: &str, exports: &str| {
+        let both = format!("{old} int gpuA_v2(int); int gpuB_v2(int); int gpuB_v2_64({argument});");
+        let evidence = all_evidence(&[(old, plain), (&both, with_marked), (new, exports)]);
         let renamed = history(&evidence, &reviewed, &[])?.table.renamed;
         Ok::<_, String>((renamed, text_of(&evidence, &reviewed)?))
     };
-    let (from, below) = (Version::new(2, 0), Version::new(3, 0));
-    let renamed = Some(("_v2", from, below));
-    assert_eq!(table("int", old, names), Ok((renamed, String::new())));
+    let renamed = Some(("_v2", Version::new(2, 0), Version::new(3, 0)));
+    assert_eq!(table("int", old, plain), Ok((renamed, String::new())));
     // A function that changed is listed.
     let new = "int gpuA(long); int gpuB(int); int gpuB_64(int);";
-    let (found, text) = table("int", new, names).unwrap();
-    assert_eq!(found, renamed);
-    assert_eq!(text, "gpuA 1.0=1 3.0=2\ngpuA_v2 2.0=1 3.0=-");
+    assert_eq!(
+        table("int", new, plain),
+        Ok((renamed, "gpuA 1.0=1 3.0=2\ngpuA_v2 2.0=1 3.0=-".to_owned()))
+    );
     // A name that is another function than the plain one, or that stays.
-    for (more, exports, error) in [
-        ("long", names, "gpuB_v2_64 is not gpuB_64"),
-        ("int", all, "gpuA_v2 has no end"),
+    for (argument, exports, expected) in [
+        ("long", plain, "gpuB_v2_64 is not gpuB_64"),
+        ("int", with_marked, "gpuA_v2 has no end"),
     ] {
-        let found = table(more, old, exports).unwrap_err();
-        assert!(found.starts_with(error), "{found}");
+        let error = table(argument, old, exports).unwrap_err();
+        assert!(error.starts_with(expected), "{error}");
     }
 }

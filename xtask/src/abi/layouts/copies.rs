@@ -9,25 +9,29 @@ use super::layout::{Field, Layout};
 #[derive(Clone, Copy)]
 pub struct Run {
     /// Offset in each layout.
-    pub at: [u64; 2],
+    pub offsets: [u64; 2],
     pub size: u64,
 }
 
 impl Run {
     /// First byte in a layout, and the byte after the last.
     fn range(&self, side: usize) -> (u64, u64) {
-        (self.at[side], self.at[side] + self.size)
+        (self.offsets[side], self.end(side))
+    }
+
+    fn end(&self, side: usize) -> u64 {
+        self.offsets[side] + self.size
     }
 
     fn distance(&self) -> u64 {
-        self.at[1].wrapping_sub(self.at[0])
+        self.offsets[1].wrapping_sub(self.offsets[0])
     }
 }
 
 /// Two layouts of a struct.
 pub struct Pair {
     /// Index of each layout.
-    pub of: [usize; 2],
+    pub layouts: [usize; 2],
     /// Bytes of each field that is copied.
     copied: Vec<Run>,
     /// Fields that only one layout has, by layout, except those of `covered`.
@@ -39,37 +43,42 @@ pub struct Pair {
 }
 
 /// All pairs of layouts.
-pub fn pairs(of: &Struct, layouts: &[Layout]) -> Result<Vec<Pair>, String> {
+pub fn pairs(row: &Struct, layouts: &[Layout]) -> Result<Vec<Pair>, String> {
     let mut pairs = Vec::new();
     for (first, a) in layouts.iter().enumerate() {
         for (second, b) in layouts.iter().enumerate().skip(first + 1) {
-            let pair = Pair::new(of, [first, second], [a, b])
+            let pair = Pair::new(row, [first, second], [a, b])
                 .map_err(|e| format!("{} and {}: {e}", a.mark, b.mark))?;
             pairs.push(pair);
         }
     }
-    for expected in &of.expected {
-        let is_used = |pair: &Pair| pair.different.iter().any(|(path, _)| path == expected);
-        if !pairs.iter().any(is_used) {
+    for expected in &row.expected {
+        let mut different = pairs.iter().flat_map(|pair| &pair.different);
+        if !different.any(|(path, _)| path == expected) {
             return Err(format!("`expected` has {expected}, which needs no review"));
         }
     }
     Ok(pairs)
 }
 
+/// Paths of the fields that only the first layout has, by their offsets.
+fn fields_of_one(layout: &Layout, other: &Layout) -> Vec<String> {
+    let mut paths: Vec<_> = layout
+        .fields
+        .keys()
+        .filter(|path| !other.fields.contains_key(*path))
+        .cloned()
+        .collect();
+    paths.sort_by_key(|path| layout.fields[path].offset);
+    paths
+}
+
 impl Pair {
-    fn new(of: &Struct, indices: [usize; 2], [a, b]: [&Layout; 2]) -> Result<Self, String> {
-        let lacks = |layout: &Layout, other: &Layout| {
-            let paths = layout.fields.keys();
-            let lacking = paths.filter(|path| !other.fields.contains_key(*path));
-            let mut lacking: Vec<_> = lacking.cloned().collect();
-            lacking.sort_by_key(|path| layout.fields[path].offset);
-            lacking
-        };
+    fn new(row: &Struct, indices: [usize; 2], [a, b]: [&Layout; 2]) -> Result<Self, String> {
         let mut pair = Self {
-            of: indices,
+            layouts: indices,
             copied: Vec::new(),
-            only: [lacks(a, b), lacks(b, a)],
+            only: [fields_of_one(a, b), fields_of_one(b, a)],
             covered: Vec::new(),
             different: Vec::new(),
         };
@@ -80,13 +89,13 @@ impl Pair {
         for (path, old, new) in shared {
             match difference(old, new).map_err(|e| format!("{path}: {e}"))? {
                 Difference::None => pair.copied.push(run(path, old, new)?),
-                Difference::Value(why) => pair.different.push((path.clone(), why)),
-                Difference::Class(why) if of.expected.contains(path) => {
-                    pair.different.push((path.clone(), why));
+                Difference::Value(reason) => pair.different.push((path.clone(), reason)),
+                Difference::Class(reason) if row.expected.contains(path) => {
+                    pair.different.push((path.clone(), reason));
                 }
-                Difference::Class(why) => {
+                Difference::Class(reason) => {
                     return Err(format!(
-                        "{path}: {why}: if that is right, add it to `expected` in layouts.toml"
+                        "{path}: {reason}: if that is right, add it to `expected` in layouts.toml"
                     ));
                 }
             }
@@ -94,69 +103,71 @@ impl Pair {
         if pair.copied.is_empty() {
             return Err("no field is copied".into());
         }
-        pair.agree([a, b])?;
+        pair.check_shared_bytes([a, b])?;
         for (side, layout) in [a, b].into_iter().enumerate() {
             let runs = pair.runs(side);
-            let is_covered = |path: &String| {
-                let (start, end) = layout.fields[path].bytes();
-                let holds = |run: &Run| run.at[side] <= start && end <= run.range(side).1;
-                runs.iter().any(holds)
-            };
-            let only = std::mem::take(&mut pair.only[side]);
-            let (covered, only) = only.into_iter().partition(is_covered);
-            pair.only[side] = only;
-            pair.covered.extend::<Vec<_>>(covered);
+            for path in std::mem::take(&mut pair.only[side]) {
+                let (start, end) = layout.fields[&path].bytes();
+                let is_covered = runs
+                    .iter()
+                    .any(|run| run.offsets[side] <= start && end <= run.end(side));
+                if is_covered {
+                    pair.covered.push(path);
+                } else {
+                    pair.only[side].push(path);
+                }
+            }
         }
         Ok(pair)
     }
 
     /// Checks that fields which share bytes, as in unions, agree on how these are copied.
-    fn agree(&self, layouts: [&Layout; 2]) -> Result<(), String> {
-        let conflict = |what: String| {
-            Err(format!(
-                "{what} shares bytes with a field that is copied otherwise"
-            ))
-        };
+    fn check_shared_bytes(&self, layouts: [&Layout; 2]) -> Result<(), String> {
         for (side, layout) in layouts.into_iter().enumerate() {
             for (index, run) in self.copied.iter().enumerate() {
-                let mut others = self.copied[..index].iter();
-                if others.any(|other| {
-                    overlap(run.range(side), other.range(side))
-                        && run.distance() != other.distance()
-                }) {
-                    return conflict(format!("byte {} of {}", run.at[side], layout.mark));
+                let is_conflict = self.copied[..index].iter().any(|earlier| {
+                    overlap(run.range(side), earlier.range(side))
+                        && run.distance() != earlier.distance()
+                });
+                if is_conflict {
+                    let byte = format!("byte {} of {}", run.offsets[side], layout.mark);
+                    return Err(conflict(&byte));
                 }
             }
             for (path, _) in &self.different {
-                let range = layout.fields[path].bytes();
-                let overlaps = |run: &Run| overlap(run.range(side), range);
-                if self.copied.iter().any(overlaps) {
-                    return conflict(path.clone());
+                if self.copies_byte_of(&layout.fields[path], side) {
+                    return Err(conflict(path));
                 }
             }
             // A bit-field is copied with the other bits of its bytes.
             for path in &self.only[side] {
                 let field = &layout.fields[path];
-                let overlaps = |run: &Run| overlap(run.range(side), field.bytes());
-                if field.is_bits() && self.copied.iter().any(overlaps) {
-                    return conflict(path.clone());
+                if field.is_bits() && self.copies_byte_of(field, side) {
+                    return Err(conflict(path));
                 }
             }
         }
         Ok(())
     }
 
+    fn copies_byte_of(&self, field: &Field, side: usize) -> bool {
+        self.copied
+            .iter()
+            .any(|run| overlap(run.range(side), field.bytes()))
+    }
+
     /// Runs of bytes to copy, by their offsets in the layout `to`, 0 or 1.
     pub fn runs(&self, to: usize) -> Vec<Run> {
         let mut copied = self.copied.clone();
-        copied.sort_by_key(|run| (run.at[to], run.size));
+        copied.sort_by_key(|run| (run.offsets[to], run.size));
         let mut runs: Vec<Run> = Vec::new();
         for run in copied {
             match runs.last_mut() {
-                Some(last)
-                    if run.at[to] <= last.range(to).1 && run.distance() == last.distance() =>
+                Some(previous)
+                    if run.offsets[to] <= previous.end(to)
+                        && run.distance() == previous.distance() =>
                 {
-                    last.size = last.range(to).1.max(run.range(to).1) - last.at[to];
+                    previous.size = previous.end(to).max(run.end(to)) - previous.offsets[to];
                 }
                 _ => runs.push(run),
             }
@@ -174,6 +185,10 @@ impl Pair {
     }
 }
 
+fn conflict(bytes: &str) -> String {
+    format!("{bytes} shares bytes with a field that is copied otherwise")
+}
+
 fn overlap(a: (u64, u64), b: (u64, u64)) -> bool {
     a.0 < b.1 && b.0 < a.1
 }
@@ -185,7 +200,7 @@ fn run(path: &str, old: &Field, new: &Field) -> Result<Run, String> {
     }
     let (start, end) = old.bytes();
     Ok(Run {
-        at: [start, new.bytes().0],
+        offsets: [start, new.bytes().0],
         size: end - start,
     })
 }
@@ -200,25 +215,24 @@ enum Difference {
 
 /// Difference between the types of a field, in all versions.
 fn difference(old: &Field, new: &Field) -> Result<Difference, String> {
-    let mut found = Difference::None;
+    let mut difference = Difference::None;
     for (older, a) in &old.types {
         for (newer, b) in &new.types {
             let classes = [class(older, *a)?, class(newer, *b)?];
             if classes[0] != classes[1] {
                 return Ok(Difference::Class(classes.join(" -> ")));
             }
-            let (m, n) = (old.size, new.size);
-            let value = if m != n {
-                Err(format!("{} -> {} bytes", m / 8, n / 8))
-            } else {
+            let values = if old.size == new.size {
                 same_values((older, *a), (newer, *b))
+            } else {
+                Err(format!("{} -> {} bytes", old.size / 8, new.size / 8))
             };
-            if let (Difference::None, Err(why)) = (&found, value) {
-                found = Difference::Value(why);
+            if let (Difference::None, Err(reason)) = (&difference, values) {
+                difference = Difference::Value(reason);
             }
         }
     }
-    Ok(found)
+    Ok(difference)
 }
 
 /// Class of a type: values of one class and size can be copied.

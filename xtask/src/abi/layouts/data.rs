@@ -58,13 +58,14 @@ pub fn read() -> Result<BTreeMap<String, Vec<Struct>>, String> {
 fn parse(text: &str) -> Result<BTreeMap<String, Vec<Struct>>, String> {
     let data: Data = toml::from_str(text).map_err(|e| e.to_string())?;
     let mut libraries: BTreeMap<String, Vec<Struct>> = BTreeMap::new();
-    for of in data.structs {
-        let tags = of.tags();
-        let mut keys = of.since.keys().chain(of.marks.keys());
-        if let Some(tag) = keys.find(|tag| !tags.contains(&tag.as_str())) {
-            return Err(format!("{}: `{tag}` is not in `tags`", of.name));
+    for row in data.structs {
+        let tags = row.tags();
+        for tag in row.since.keys().chain(row.marks.keys()) {
+            if !tags.contains(&tag.as_str()) {
+                return Err(format!("{}: `{tag}` is not in `tags`", row.name));
+            }
         }
-        libraries.entry(of.library.clone()).or_default().push(of);
+        libraries.entry(row.library.clone()).or_default().push(row);
     }
     Ok(libraries)
 }
@@ -75,15 +76,17 @@ mod tests {
 
     #[test]
     fn malformed_data_is_rejected() {
-        let error = |keys: &str| {
+        for (keys, expected) in [
+            ("marks = { t = 'v1' }", "s: `t` is not in `tags`"),
+            (
+                "tags = ['t']\nsince = { s = '1.0' }",
+                "s: `s` is not in `tags`",
+            ),
+            ("tag = 't'", "unknown field `tag`"),
+        ] {
             let text = format!("[[struct]]\nlibrary = 'gpu'\nname = 's'\n{keys}");
-            parse(&text).map(|_| ()).unwrap_err()
-        };
-        assert_eq!(error("marks = { t = 'v1' }"), "s: `t` is not in `tags`");
-        assert_eq!(
-            error("tags = ['t']\nsince = { s = '1.0' }"),
-            "s: `s` is not in `tags`"
-        );
-        assert!(error("tag = 't'").contains("unknown field `tag`"));
+            let error = parse(&text).unwrap_err();
+            assert!(error.contains(expected), "{error}");
+        }
     }
 }

@@ -8,7 +8,7 @@ use gpustub_cdecl::{Clang, Declared, Leaf, Type, TypeId, Types, functions, leave
 use gpustub_core::version::Version;
 
 use super::data::Struct;
-use crate::abi::recipes::{Recipe, STAND_INS};
+use crate::abi::recipes::{AbiRecipe, STAND_INS};
 
 /// A struct in one version of the headers.
 pub struct Sample {
@@ -23,15 +23,15 @@ pub struct Sample {
 
 /// Reads the structs from the headers of a version; one that the version lacks has no sample.
 pub fn read(
-    recipe: &Recipe,
+    recipe: &AbiRecipe,
     version: Version,
     include: &Path,
     structs: &[Struct],
 ) -> Result<Vec<Vec<Sample>>, String> {
     let clang = Clang::new("clang").directory(STAND_INS).directory(include);
     let defines = recipe.headers()?.defines.first();
-    let source = format!("#include <{}>\n", recipe.row.header);
     let defines = defines.map_or(&[][..], Vec::as_slice);
+    let source = format!("#include <{}>\n", recipe.row.header);
     let versions = (version, recipe.reviewed.introduced_in(version));
     samples(&clang, &source, defines, versions, structs)
         .map_err(|e| format!("`{}`: {e}", include.display()))
@@ -45,29 +45,32 @@ pub fn samples(
     (version, since): (Version, Version),
     structs: &[Struct],
 ) -> Result<Vec<Vec<Sample>>, String> {
-    const QUESTION: &str = "gpustub_layout_";
+    const PREFIX: &str = "gpustub_layout_";
     let mut source = source.to_owned();
     let mut tags = Vec::new();
-    for (index, of) in structs.iter().enumerate() {
-        for tag in of.tags() {
-            if of.has(tag, since)? {
+    for (index, row) in structs.iter().enumerate() {
+        for tag in row.tags() {
+            if row.has(tag, since)? {
                 // A tag that is not declared gives an incomplete type. Macros rename tags: HIP 6 has
                 // `#define hipDeviceProp_t hipDeviceProp_tR0600`.
                 source += &format!(
-                    "\n#undef {tag}\nvoid {QUESTION}{}(struct {tag} *);\n",
+                    "\n#undef {tag}\nvoid {PREFIX}{}(struct {tag} *);\n",
                     tags.len()
                 );
                 tags.push((index, tag));
             }
         }
     }
-    let is_question = |name: &str| name.starts_with(QUESTION);
-    let found = functions(clang, &source, defines, &is_question).map_err(|e| e.to_string())?;
-    let mut found: BTreeMap<String, Declared> = found.into_iter().collect();
+    let mut functions: BTreeMap<String, Declared> =
+        functions(clang, &source, defines, &|name| name.starts_with(PREFIX))
+            .map_err(|e| e.to_string())?
+            .into_iter()
+            .collect();
     let mut samples: Vec<Vec<Sample>> = structs.iter().map(|_| Vec::new()).collect();
     for (number, (index, tag)) in tags.into_iter().enumerate() {
-        let declared = found.remove(&format!("{QUESTION}{number}"));
-        let declared = declared.ok_or_else(|| format!("clang gave no type of {tag}"))?;
+        let declared = functions
+            .remove(&format!("{PREFIX}{number}"))
+            .ok_or_else(|| format!("clang gave no type of {tag}"))?;
         let sample = Sample {
             version,
             since,
@@ -98,10 +101,10 @@ impl Sample {
         let Type::Function(parts) = types.get(self.declared.function) else {
             return None;
         };
-        let Type::Pointer(of) = types.get(*parts.get(1)?) else {
+        let Type::Pointer(pointee) = types.get(*parts.get(1)?) else {
             return None;
         };
-        match types.get(*of) {
+        match types.get(*pointee) {
             Type::Record { members: None, .. } => None,
             record => Some(record),
         }
@@ -142,33 +145,37 @@ pub struct Layout {
 
 impl Layout {
     /// Layouts of a struct, in the order of their first versions.
-    pub fn all(of: &Struct, samples: Vec<Sample>) -> Result<Vec<Self>, String> {
+    pub fn from_samples(row: &Struct, samples: Vec<Sample>) -> Result<Vec<Self>, String> {
         let mut paths = BTreeSet::new();
         for sample in &samples {
             paths.extend(sample.leaves()?.into_iter().map(|leaf| leaf.path));
         }
-        if let Some(path) = of.renamed.keys().find(|path| !paths.contains(*path)) {
+        if let Some(path) = row.renamed.keys().find(|path| !paths.contains(*path)) {
             return Err(format!("`renamed` has {path}, which no version has"));
         }
         let mut groups: Vec<Vec<Sample>> = Vec::new();
         for sample in samples {
-            let mark = of.marks.get(&sample.tag);
-            let joins = |group: &&mut Vec<Sample>| {
+            let mark = row.marks.get(&sample.tag);
+            let group = groups.iter_mut().find(|group| {
                 group.iter().all(|older| {
-                    of.marks.get(&older.tag) == mark
+                    row.marks.get(&older.tag) == mark
                         && same(&older.declared, &sample.declared).is_ok()
                 })
-            };
-            match groups.iter_mut().find(joins) {
+            });
+            match group {
                 Some(group) => group.push(sample),
                 None => groups.push(vec![sample]),
             }
         }
-        let layouts = groups.iter().map(|group| Self::new(of, group));
-        let layouts: Vec<Self> = layouts.collect::<Result<_, _>>()?;
+        let mut layouts = Vec::new();
+        for group in &groups {
+            layouts.push(Self::new(row, group)?);
+        }
         let mut marks = BTreeSet::new();
-        if let Some(twice) = layouts.iter().find(|layout| !marks.insert(&layout.mark)) {
-            return Err(format!("two layouts are named {}", twice.mark));
+        for layout in &layouts {
+            if !marks.insert(&layout.mark) {
+                return Err(format!("two layouts are named {}", layout.mark));
+            }
         }
         match layouts.len() {
             0 | 1 => Err(format!("{} layouts: nothing to adapt", layouts.len())),
@@ -177,7 +184,7 @@ impl Layout {
     }
 
     /// The layout that all samples have.
-    fn new(of: &Struct, samples: &[Sample]) -> Result<Self, String> {
+    fn new(row: &Struct, samples: &[Sample]) -> Result<Self, String> {
         let mut layout = Self {
             mark: String::new(),
             versions: Vec::new(),
@@ -186,16 +193,16 @@ impl Layout {
         };
         for sample in samples {
             if layout.versions.is_empty() {
-                let mark = of.marks.get(&sample.tag).cloned();
+                let mark = row.marks.get(&sample.tag).cloned();
                 layout.mark = mark.unwrap_or_else(|| sample.since.to_string().replace('.', "_"));
             }
             layout.versions.push((sample.version, sample.tag.clone()));
-            layout.add(of, sample)?;
+            layout.add(row, sample)?;
         }
         Ok(layout)
     }
 
-    fn add(&mut self, of: &Struct, sample: &Sample) -> Result<(), String> {
+    fn add(&mut self, row: &Struct, sample: &Sample) -> Result<(), String> {
         let Some(Type::Record { size, .. }) = sample.record() else {
             return Ok(());
         };
@@ -204,7 +211,7 @@ impl Layout {
             if leaf.is_reserved() {
                 continue;
             }
-            let path = of.renamed.get(&leaf.path).unwrap_or(&leaf.path);
+            let path = row.renamed.get(&leaf.path).unwrap_or(&leaf.path);
             let field = self.fields.entry(path.clone()).or_insert(Field {
                 offset: leaf.offset,
                 size: leaf.size,

@@ -8,7 +8,7 @@ use gpustub_cdecl::Type;
 use gpustub_core::version::Version;
 
 use super::super::history::Evidence;
-use super::super::numbers::{Enumeration, enumerations, parts};
+use super::super::numbers::{Enumeration, enumerations, is_named, parts};
 use super::super::recipes::recipe;
 use super::super::table::{AbiVariant, Group};
 
@@ -22,28 +22,28 @@ impl Enumeration {
         }
     }
 
-    /// Numbers by name in the versions that `wanted` accepts.
+    /// Numbers by name in the versions that `accepts` returns true for.
     fn values(
         &self,
         evidence: &[Evidence],
         name: &str,
-        wanted: impl Fn(Version) -> bool,
+        accepts: impl Fn(Version) -> bool,
     ) -> Result<BTreeMap<String, i128>, String> {
-        let mut found: BTreeMap<String, i128> = BTreeMap::new();
-        for version in evidence.iter().filter(|of| wanted(of.version)) {
+        let mut numbers: BTreeMap<String, i128> = BTreeMap::new();
+        for version in evidence.iter().filter(|v| accepts(v.version)) {
             for declared in version.headers.functions.values() {
                 for id in parts(declared) {
                     let id = match declared.types.get(*id) {
-                        Type::Pointer(of) => of,
+                        Type::Pointer(pointee) => pointee,
                         _ => id,
                     };
-                    if !declared.types.names(*id).any(|of| of == name) {
+                    if !is_named(declared, *id, name) {
                         continue;
                     }
                     if let Type::Enum { values, .. } = declared.types.get(*id) {
                         for (enumerator, number) in values {
-                            let other = found.insert(enumerator.clone(), *number);
-                            if other.is_some_and(|other| other != *number) {
+                            let previous = numbers.insert(enumerator.clone(), *number);
+                            if previous.is_some_and(|previous| previous != *number) {
                                 return Err(format!("{enumerator} has several numbers"));
                             }
                         }
@@ -51,35 +51,35 @@ impl Enumeration {
                 }
             }
         }
-        if found.is_empty() {
+        if numbers.is_empty() {
             return Err(format!("no headers have {name}"));
         }
-        Ok(found)
+        Ok(numbers)
     }
 
     /// Pairs of numbers, with the names, in the order of preference.
-    fn pairs(&self, evidence: &[Evidence]) -> Result<Vec<Pair>, String> {
+    fn pairs(&self, evidence: &[Evidence]) -> Result<Vec<NumberPair>, String> {
         let since = self.since_version()?;
         let old = self.values(evidence, &self.old, |version| version < since)?;
         let new = self.values(evidence, &self.new, |version| version >= since)?;
-        let mut pairs: BTreeMap<(bool, i128), Pair> = BTreeMap::new();
+        let mut pairs: BTreeMap<(bool, i128), NumberPair> = BTreeMap::new();
         let mut missing: BTreeMap<i128, &str> = BTreeMap::new();
         for (name, number) in &old {
-            let common = name.strip_prefix(&self.names[0]).unwrap_or(name);
-            let common = self.renamed.get(common).map_or(common, String::as_str);
-            let other = format!("{}{common}", self.names[1]);
-            let Some(newer) = new.get(&other) else {
+            let suffix = name.strip_prefix(&self.names[0]).unwrap_or(name);
+            let new_suffix = self.renamed.get(suffix).map_or(suffix, String::as_str);
+            let new_name = format!("{}{new_suffix}", self.names[1]);
+            let Some(newer) = new.get(&new_name) else {
                 missing.insert(*number, name);
                 continue;
             };
             let is_preferred = self
                 .preferred
                 .as_ref()
-                .is_some_and(|of| name.starts_with(of));
-            let pair = Pair {
+                .is_some_and(|prefix| name.starts_with(prefix));
+            let pair = NumberPair {
                 old: *number,
                 new: *newer,
-                names: [name.clone(), other],
+                names: [name.clone(), new_name],
             };
             if let Some(known) = pairs.insert((!is_preferred, *number), pair)
                 && known.new != *newer
@@ -88,10 +88,10 @@ impl Enumeration {
             }
         }
         missing.retain(|number, _| !pairs.keys().any(|(_, known)| known == number));
-        let found: BTreeSet<String> = missing.values().map(|name| (*name).to_owned()).collect();
-        if found != self.none {
+        let unpaired: BTreeSet<String> = missing.values().map(|name| (*name).to_owned()).collect();
+        if unpaired != self.none {
             return Err(format!(
-                "`none` is {:?}, but lacks a counterpart: {found:?}",
+                "`none` is {:?}, but lacks a counterpart: {unpaired:?}",
                 self.none
             ));
         }
@@ -100,7 +100,7 @@ impl Enumeration {
 }
 
 /// Numbers of an enumerator in both types.
-struct Pair {
+struct NumberPair {
     old: i128,
     new: i128,
     names: [String; 2],
@@ -141,7 +141,7 @@ fn text(
         let pairs = row
             .pairs(evidence)
             .map_err(|e| format!("{id}: {}: {e}", row.old))?;
-        for Pair { old, new, names } in pairs {
+        for NumberPair { old, new, names } in pairs {
             let names = if names[0] == names[1] {
                 names[0].clone()
             } else {
@@ -151,12 +151,13 @@ fn text(
         }
         text += "};\n";
     }
-    let versions: Vec<Version> = evidence.iter().map(|of| of.version).collect();
+    let versions: Vec<Version> = evidence.iter().map(|v| v.version).collect();
     let mut calls: BTreeMap<(String, &str), String> = BTreeMap::new();
     for group in groups {
         for (from, _, code, kinds) in group.numbered(&versions) {
             for (name, line) in &group.names {
-                if line.iter().any(|(_, of)| *of == AbiVariant::Number(from)) {
+                let variant = AbiVariant::Number(from);
+                if line.iter().any(|(_, v)| *v == variant) {
                     let count = kinds.len();
                     let call = format!("NUMBERS({name}, {code}, {count}, \"{kinds}\")\n");
                     calls.insert((code.clone(), name), call);

@@ -8,7 +8,7 @@ use gpustub_core::version::Version;
 
 use super::data::{self, Struct};
 use super::{header, layout, path, recipe};
-use crate::abi::recipes::{Recipe, STAND_INS};
+use crate::abi::recipes::{AbiRecipe, STAND_INS};
 use crate::abi::tests::components;
 use crate::manifests::diff;
 
@@ -50,8 +50,8 @@ impl Shipped {
                     let (tag, versions) = tag.split_once(" in ").unwrap();
                     for version in versions.split(", ") {
                         let key = (tag.to_owned(), Version::parse(version).unwrap());
-                        let other = shipped.layouts.insert(key, name.to_owned());
-                        assert_eq!(other, None, "{tag} {version}");
+                        let previous = shipped.layouts.insert(key, name.to_owned());
+                        assert_eq!(previous, None, "{tag} {version}");
                     }
                 }
             }
@@ -63,11 +63,17 @@ impl Shipped {
                 } else if let Some(rest) = line.strip_prefix("static inline void ") {
                     function = rest.split('(').next();
                 } else if let Some(run) = line.trim().strip_prefix("COPY(") {
-                    let run = run.trim_end_matches(");").split(", ");
-                    let run: Vec<u64> = run.map(|number| number.parse().unwrap()).collect();
-                    let bytes = shipped.copies.entry(function.unwrap().to_owned());
-                    let bytes = bytes.or_default();
-                    bytes.extend((0..run[2]).map(|byte| (run[0] + byte, run[1] + byte)));
+                    let numbers: Vec<u64> = run
+                        .trim_end_matches(");")
+                        .split(", ")
+                        .map(|number| number.parse().unwrap())
+                        .collect();
+                    let [to, from, size] = numbers[..] else {
+                        panic!("{line}");
+                    };
+                    let function = function.unwrap().to_owned();
+                    let bytes = shipped.copies.entry(function).or_default();
+                    bytes.extend((0..size).map(|byte| (to + byte, from + byte)));
                 }
             }
         }
@@ -82,8 +88,8 @@ struct Extent {
     size: u64,
 }
 
-/// A struct in one version.
-struct Seen {
+/// A struct in one version, as the C compiler lays it out.
+struct CompiledStruct {
     name: String,
     layout: String,
     /// Fields that are not reserved, by path; renamed ones have the newer path.
@@ -98,21 +104,21 @@ fn compile(
     structs: &[Struct],
     shipped: &Shipped,
     scratch: &Path,
-) -> (Vec<Seen>, BTreeSet<String>) {
+) -> (Vec<CompiledStruct>, BTreeSet<String>) {
     let recipe = recipe(id).unwrap();
     let include = recipe.include(&components(), version).unwrap();
     let samples = layout::read(recipe, version, &include, structs).unwrap();
     let (mut asserts, mut prints) = (String::new(), String::new());
-    let (mut seen, mut compared) = (Vec::new(), BTreeSet::new());
+    let (mut compiled, mut compared) = (Vec::new(), BTreeSet::new());
     // Fields whose extents the program prints, in this order.
     let mut printed = Vec::new();
-    for (of, sample) in
-        (structs.iter().zip(&samples)).flat_map(|(of, all)| all.iter().map(move |s| (of, s)))
+    for (row, sample) in (structs.iter().zip(&samples))
+        .flat_map(|(row, samples)| samples.iter().map(move |sample| (row, sample)))
     {
         let tag = &sample.tag;
         let layout = shipped.layouts[&(tag.clone(), version)].clone();
-        let mut assert = |constant: String, what: &str| {
-            asserts += &format!("_Static_assert({what} == {constant}, \"{constant}\");\n");
+        let mut assert = |constant: String, expression: &str| {
+            asserts += &format!("_Static_assert({expression} == {constant}, \"{constant}\");\n");
             compared.insert(constant);
         };
         assert(format!("{layout}_size"), &format!("sizeof(struct {tag})"));
@@ -122,7 +128,7 @@ fn compile(
                 continue;
             }
             let path = &leaf.path;
-            let newer = of.renamed.get(path).unwrap_or(path).clone();
+            let newer = row.renamed.get(path).unwrap_or(path).clone();
             let bits = leaf.offset % 8 + leaf.size;
             let extent = Extent {
                 offset: leaf.offset / 8,
@@ -134,7 +140,7 @@ fn compile(
                 prints += &format!(
                     "    printf(\"%zu %zu\\n\", {offset}, sizeof(((struct {tag} *)0)->{path}));\n"
                 );
-                printed.push((seen.len(), newer.clone()));
+                printed.push((compiled.len(), newer.clone()));
             }
             let constant = format!("{layout}_{}", newer.replace('.', "_"));
             // `_size` is the size of the struct.
@@ -143,9 +149,8 @@ fn compile(
             }
             fields.insert(newer, extent);
         }
-        let name = of.name.clone();
-        seen.push(Seen {
-            name,
+        compiled.push(CompiledStruct {
+            name: row.name.clone(),
             layout,
             fields,
         });
@@ -160,31 +165,38 @@ fn compile(
         &recipe.row.header,
         path(id).display(),
     );
-    let numbers = run(recipe, version, &include, &source, scratch);
-    assert_eq!(numbers.lines().count(), printed.len());
-    for ((index, path), line) in printed.into_iter().zip(numbers.lines()) {
+    let output = run(recipe, version, &include, &source, scratch);
+    assert_eq!(output.lines().count(), printed.len());
+    for ((index, path), line) in printed.into_iter().zip(output.lines()) {
         let (offset, size) = line.split_once(' ').unwrap();
         let extent = Extent {
             offset: offset.parse().unwrap(),
             size: size.parse().unwrap(),
         };
-        seen[index].fields.insert(path, extent);
+        compiled[index].fields.insert(path, extent);
     }
-    (seen, compared)
+    (compiled, compared)
 }
 
 /// Output of a program compiled with real headers.
-fn run(recipe: &Recipe, version: Version, include: &Path, source: &str, scratch: &Path) -> String {
+fn run(
+    recipe: &AbiRecipe,
+    version: Version,
+    include: &Path,
+    source: &str,
+    scratch: &Path,
+) -> String {
     let program = scratch.join(format!("{}-{version}", recipe.id));
     let file = scratch.join(format!("{}-{version}.c", recipe.id));
     std::fs::write(&file, source).unwrap();
-    let defines = recipe.headers().unwrap().defines.first();
     let mut cc = Command::new("cc");
     cc.args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-o"]);
     cc.arg(&program).arg(&file);
     cc.args(["-isystem", STAND_INS, "-isystem"]).arg(include);
-    let defines = defines.into_iter().flatten();
-    output(cc.args(defines.map(|define| format!("-D{define}"))));
+    for define in recipe.headers().unwrap().defines.iter().take(1).flatten() {
+        cc.arg(format!("-D{define}"));
+    }
+    output(&mut cc);
     output(&mut Command::new(&program))
 }
 
@@ -205,17 +217,17 @@ fn output(command: &mut Command) -> String {
 }
 
 /// Bytes that a copy between two versions should move, as offsets in `to` and in `from`.
-fn expected(from: &Seen, to: &Seen) -> BTreeSet<(u64, u64)> {
-    let shared = to.fields.iter().filter_map(|(path, extent)| {
-        let source = from.fields.get(path)?;
-        let is_copied = source.size == extent.size && !RENUMBERED.contains(&(&to.name, path));
-        is_copied.then_some((source, extent))
-    });
-    shared
-        .flat_map(|(source, extent)| {
-            (0..extent.size).map(|byte| (extent.offset + byte, source.offset + byte))
-        })
-        .collect()
+fn expected(from: &CompiledStruct, to: &CompiledStruct) -> BTreeSet<(u64, u64)> {
+    let mut bytes = BTreeSet::new();
+    for (path, extent) in &to.fields {
+        let Some(source) = from.fields.get(path) else {
+            continue;
+        };
+        if source.size == extent.size && !RENUMBERED.contains(&(&to.name, path)) {
+            bytes.extend((0..extent.size).map(|byte| (extent.offset + byte, source.offset + byte)));
+        }
+    }
+    bytes
 }
 
 /// Numbers of constants or functions.
@@ -224,24 +236,24 @@ struct Numbers {
     /// In the file, of the layouts that the compared versions have.
     at_hand: usize,
     /// In the file.
-    all: usize,
+    shipped: usize,
 }
 
-/// Compares constants and copies with the headers of the versions that `wanted` accepts.
-fn compare(id: &str, wanted: impl Fn(Version) -> bool, scratch: &Path) -> [Numbers; 2] {
+/// Compares constants and copies with the headers of the versions that `accepts` returns true for.
+fn compare(id: &str, accepts: impl Fn(Version) -> bool, scratch: &Path) -> [Numbers; 2] {
     let shipped = Shipped::read(id);
     let structs = &data::read().unwrap()[id];
-    let (mut seen, mut constants) = (Vec::new(), BTreeSet::new());
+    let (mut compiled, mut constants) = (Vec::new(), BTreeSet::new());
     for &version in &recipe(id).unwrap().versions {
-        if wanted(version) {
+        if accepts(version) {
             let (structs, compared) = compile(id, version, structs, &shipped, scratch);
-            seen.extend(structs);
+            compiled.extend(structs);
             constants.extend(compared);
         }
     }
     let mut copies: BTreeMap<String, BTreeSet<(u64, u64)>> = BTreeMap::new();
-    for from in &seen {
-        for to in &seen {
+    for from in &compiled {
+        for to in &compiled {
             if from.name == to.name && from.layout != to.layout {
                 let mark = &to.layout[to.name.len()..];
                 let function = format!("copy_{}_to{mark}", from.layout);
@@ -253,24 +265,22 @@ fn compare(id: &str, wanted: impl Fn(Version) -> bool, scratch: &Path) -> [Numbe
     for (function, expected) in &copies {
         assert_eq!(shipped.copies.get(function), Some(expected), "{function}");
     }
-    let layouts: BTreeSet<&str> = seen.iter().map(|one| one.layout.as_str()).collect();
-    let is_of = |constant: &&String| {
-        let of = |layout: &&str| {
-            let rest = constant.strip_prefix(layout);
-            rest.is_some_and(|rest| rest.starts_with('_'))
-        };
-        layouts.iter().any(of)
-    };
+    let prefixes: BTreeSet<_> = compiled.iter().map(|s| format!("{}_", s.layout)).collect();
+    let constants_at_hand = shipped
+        .constants
+        .keys()
+        .filter(|name| prefixes.iter().any(|prefix| name.starts_with(prefix)))
+        .count();
     [
         Numbers {
             compared: constants.len(),
-            at_hand: shipped.constants.keys().filter(is_of).count(),
-            all: shipped.constants.len(),
+            at_hand: constants_at_hand,
+            shipped: shipped.constants.len(),
         },
         Numbers {
             compared: copies.len(),
             at_hand: copies.len(),
-            all: shipped.copies.len(),
+            shipped: shipped.copies.len(),
         },
     ]
 }
@@ -296,10 +306,9 @@ fn shipped_layouts_agree_with_the_headers_at_hand() {
     let scratch = scratch("at-hand");
     for id in ["cuda", "cudart"] {
         let versions = &recipe(id).unwrap().at_hand;
-        let at_hand = |version| versions.contains(&version);
         for Numbers {
             compared, at_hand, ..
-        } in compare(id, at_hand, &scratch)
+        } in compare(id, |version| versions.contains(&version), &scratch)
         {
             assert!(
                 compared > 0 && compared == at_hand,
@@ -322,8 +331,14 @@ fn heavy_shipped_layouts_are_those_of_all_headers() {
             changes.is_empty(),
             "`cargo xtask adapters` changes {id}.h:\n{changes}"
         );
-        for Numbers { compared, all, .. } in compare(&id, |_| true, &scratch) {
-            assert!(compared > 0 && compared == all, "{id}: {compared} of {all}");
+        for Numbers {
+            compared, shipped, ..
+        } in compare(&id, |_| true, &scratch)
+        {
+            assert!(
+                compared > 0 && compared == shipped,
+                "{id}: {compared} of {shipped}"
+            );
         }
     }
     std::fs::remove_dir_all(scratch).unwrap();

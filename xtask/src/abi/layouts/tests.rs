@@ -13,28 +13,29 @@ fn plain() -> Struct {
     }
 }
 
-fn generate(of: &Struct, versions: &[&str]) -> Result<String, String> {
+fn generate(row: &Struct, versions: &[&str]) -> Result<String, String> {
+    let clang = Clang::new("clang");
+    let structs = std::slice::from_ref(row);
     let mut samples = Vec::new();
     for (major, text) in (1..).zip(versions) {
         let version = Version::new(major, 0);
-        let of = std::slice::from_ref(of);
-        let found = layout::samples(&Clang::new("clang"), text, &[], (version, version), of)?;
-        samples.extend(found.into_iter().flatten());
+        let read = layout::samples(&clang, text, &[], (version, version), structs)?;
+        samples.extend(read.into_iter().flatten());
     }
-    section(of, samples)
+    section(row, samples)
 }
 
 /// Layouts, fields and copies, without the parts that all have: `1_0 8, b 4; 1_0_to_2_0 0 0 4`.
-fn summary(of: &Struct, versions: &[&str]) -> Result<String, String> {
-    let text = generate(of, versions)?;
+fn summary(row: &Struct, versions: &[&str]) -> Result<String, String> {
+    let text = generate(row, versions)?;
     let mut parts: Vec<String> = Vec::new();
     let mut mark = "";
     for line in text.lines() {
         if let Some(constant) = line.trim().strip_suffix(',') {
             let (name, value) = constant.split_once(" = ").unwrap();
             let name = name.strip_prefix("s_").unwrap();
-            if let Some(size_of) = name.strip_suffix("_size") {
-                mark = size_of;
+            if let Some(layout_mark) = name.strip_suffix("_size") {
+                mark = layout_mark;
                 parts.push(format!("{mark} {value}"));
             } else {
                 let field = name.strip_prefix(mark).unwrap();
@@ -298,27 +299,28 @@ fn doubtful_structs_stop_the_generator() {
         (["struct t;", "struct s;"], "0 layouts: nothing to adapt"),
     ];
     for (versions, expected) in cases {
-        let found = summary(&plain(), &versions);
-        assert_eq!(found, Err(expected.to_owned()), "{versions:#?}");
+        let result = summary(&plain(), &versions);
+        assert_eq!(result, Err(expected.to_owned()), "{versions:#?}");
     }
+}
+
+fn row(keys: &str) -> Struct {
+    toml::from_str(&format!("library = 'gpu'\nname = 's'\n{keys}")).unwrap()
 }
 
 #[test]
 #[ignore = "needs clang (tests/run)"]
 fn data_decides_where_headers_do_not() {
-    let of = |keys: &str| -> Struct {
-        toml::from_str(&format!("library = 'gpu'\nname = 's'\n{keys}")).unwrap()
-    };
-    let class = [
+    let retyped = [
         "struct s { int a, b; };",
         "struct s { int a; float b; int c; };",
     ];
     assert_eq!(
-        summary(&of("expected = ['b']"), &class).unwrap(),
+        summary(&row("expected = ['b']"), &retyped).unwrap(),
         "1_0 8, b 4; 2_0 12, b 4, c 8; 1_0_to_2_0 0 0 4; 2_0_to_1_0 0 0 4"
     );
     assert_eq!(
-        summary(&of("expected = ['b', 'c']"), &class),
+        summary(&row("expected = ['b', 'c']"), &retyped),
         Err("`expected` has c, which needs no review".into())
     );
     let renamed = [
@@ -326,45 +328,37 @@ fn data_decides_where_headers_do_not() {
         "struct s { long n; struct { int b; } in; int a; };",
     ];
     assert_eq!(
-        summary(&of("renamed = { b = 'in.b' }"), &renamed).unwrap(),
+        summary(&row("renamed = { b = 'in.b' }"), &renamed).unwrap(),
         "1_0 8; 2_0 16, n 0; 1_0_to_2_0 8 4 4, 12 0 4; 2_0_to_1_0 0 12 4, 4 8 4"
     );
     assert_eq!(
-        summary(&of("renamed = { c = 'in.b' }"), &renamed),
+        summary(&row("renamed = { c = 'in.b' }"), &renamed),
         Err("`renamed` has c, which no version has".into())
     );
-    let both = [
+    let [t, both] = [
         "struct t { int a, b; };",
         "struct s { int a; }; struct t { int a, b; };",
     ];
     assert_eq!(
-        summary(&of("tags = ['s', 't']"), &both).unwrap(),
+        summary(&row("tags = ['s', 't']"), &[t, both]).unwrap(),
         "1_0 8, b 4; 2_0 4; 1_0_to_2_0 0 0 4; 2_0_to_1_0 0 0 4"
     );
+    let marked = row("tags = ['s', 't']\nmarks = { s = 'v1', t = 'v2' }");
     assert_eq!(
-        summary(
-            &of("tags = ['s', 't']\nmarks = { s = 'v1', t = 'v2' }"),
-            &both
-        )
-        .unwrap(),
+        summary(&marked, &[t, both]).unwrap(),
         "v2 8, b 4; v1 4; v2_to_v1 0 0 4; v1_to_v2 0 0 4"
     );
-    let twice = [both[0], both[1], "struct s { int a, b, c; };"];
     assert_eq!(
-        summary(
-            &of("tags = ['s', 't']\nmarks = { s = 'v1', t = 'v2' }"),
-            &twice
-        ),
+        summary(&marked, &[t, both, "struct s { int a, b, c; };"]),
         Err("two layouts are named v1".into())
     );
-    let since = of("tags = ['s', 't']\nsince = { t = '3.0' }");
-    let later = [both[1], both[0], "struct t { int a, b, c; };"];
+    let versions = [both, t, "struct t { int a, b, c; };"];
     assert_eq!(
-        summary(&since, &later).unwrap(),
+        summary(&row("tags = ['s', 't']\nsince = { t = '3.0' }"), &versions).unwrap(),
         "1_0 4; 3_0 12, b 4, c 8; 1_0_to_3_0 0 0 4; 3_0_to_1_0 0 0 4"
     );
     assert_eq!(
-        summary(&of("since = { s = 'x' }"), &later),
+        summary(&row("since = { s = 'x' }"), &versions),
         Err("`since` of s: `x` is no version".into())
     );
 }

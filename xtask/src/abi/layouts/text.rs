@@ -3,11 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::copies::Pair;
-use super::data::Struct;
 use super::layout::Layout;
 
 /// Maximum width of a line.
-const WIDTH: usize = 100;
+const MAX_WIDTH: usize = 100;
 
 /// Header comment of every file: `@` is the header, `#` the library.
 const HEAD: &[&str] = &[
@@ -25,43 +24,23 @@ const HEAD: &[&str] = &[
 
 /// A header for a library: `name` is the real one.
 pub fn header(library: &str, name: &str, sections: &[String]) -> String {
-    let head: Vec<_> = HEAD
+    let paragraphs: Vec<_> = HEAD
         .iter()
         .map(|paragraph| paragraph.replace('@', name).replace('#', library))
         .collect();
-    format!("{}\n{}", comment(&head), sections.join("\n"))
+    format!("{}\n{}", comment(&paragraphs), sections.join("\n"))
 }
 
-/// The part of a header for one struct.
-pub fn section(of: &Struct, layouts: &[Layout], pairs: &[Pair]) -> Result<String, String> {
-    let name = &of.name;
+/// The part of a header for the struct `name`.
+pub fn section(name: &str, layouts: &[Layout], pairs: &[Pair]) -> Result<String, String> {
     let mut text = String::new();
     for (index, layout) in layouts.iter().enumerate() {
         text += &enumeration(name, index, layout, pairs)?;
     }
     for pair in pairs {
-        let marks = pair.of.map(|index| layouts[index].mark.as_str());
-        let mut sentences = vec![format!("{name}, {} and {}.", marks[0], marks[1])];
-        for (mark, only) in marks.iter().zip(&pair.only) {
-            if !only.is_empty() {
-                sentences.push(format!("Only in {mark}: {}.", only.join(", ")));
-            }
-        }
-        if !pair.covered.is_empty() {
-            sentences.push(format!(
-                "Copied as other members of a union: {}.",
-                pair.covered.join(", ")
-            ));
-        }
-        if !pair.different.is_empty() {
-            let different = pair.different.iter();
-            let different: Vec<_> = different
-                .map(|(path, why)| format!("{path} ({why})"))
-                .collect();
-            sentences.push(format!("Not copied: {}.", different.join(", ")));
-        }
+        let marks = pair.layouts.map(|index| layouts[index].mark.as_str());
         text += "\n";
-        text += &comment(&[sentences.join(" ")]);
+        text += &comment(&[description(name, marks, pair)]);
         for (from, to) in [(0, 1), (1, 0)] {
             text += &format!(
                 "static inline void copy_{name}_{}_to_{}(void *to, const void *from)\n{{\n",
@@ -70,13 +49,38 @@ pub fn section(of: &Struct, layouts: &[Layout], pairs: &[Pair]) -> Result<String
             for run in pair.runs(to) {
                 text += &format!(
                     "    COPY({}, {}, {});\n",
-                    run.at[to], run.at[from], run.size
+                    run.offsets[to], run.offsets[from], run.size
                 );
             }
             text += "}\n";
         }
     }
     Ok(text)
+}
+
+/// Sentences about the fields of two layouts.
+fn description(name: &str, marks: [&str; 2], pair: &Pair) -> String {
+    let mut sentences = vec![format!("{name}, {} and {}.", marks[0], marks[1])];
+    for (mark, only) in marks.iter().zip(&pair.only) {
+        if !only.is_empty() {
+            sentences.push(format!("Only in {mark}: {}.", only.join(", ")));
+        }
+    }
+    if !pair.covered.is_empty() {
+        sentences.push(format!(
+            "Copied as other members of a union: {}.",
+            pair.covered.join(", ")
+        ));
+    }
+    if !pair.different.is_empty() {
+        let fields: Vec<_> = pair
+            .different
+            .iter()
+            .map(|(path, reason)| format!("{path} ({reason})"))
+            .collect();
+        sentences.push(format!("Not copied: {}.", fields.join(", ")));
+    }
+    sentences.join(" ")
 }
 
 /// The size of a layout, and the offsets of its fields that some pair does not copy.
@@ -91,8 +95,9 @@ fn enumeration(
     text += &format!("enum {{\n    {prefix}_size = {},\n", layout.size);
     let mut fields: Vec<_> = (layout.fields.iter())
         .filter(|(path, _)| {
-            let mut pairs = pairs.iter().filter(|pair| pair.of.contains(&index));
-            pairs.any(|pair| pair.leaves_out(path))
+            pairs
+                .iter()
+                .any(|pair| pair.layouts.contains(&index) && pair.leaves_out(path))
         })
         .collect();
     fields.sort_by_key(|(_, field)| field.offset);
@@ -101,11 +106,11 @@ fn enumeration(
         if field.is_bits() {
             return Err(format!("{path}: a bit-field that is not copied"));
         }
-        let flat = path.replace('.', "_");
-        if !names.insert(flat.clone()) {
-            return Err(format!("{path}: two constants are named {prefix}_{flat}"));
+        let name = path.replace('.', "_");
+        if !names.insert(name.clone()) {
+            return Err(format!("{path}: two constants are named {prefix}_{name}"));
         }
-        text += &format!("    {prefix}_{flat} = {},\n", field.offset / 8);
+        text += &format!("    {prefix}_{name} = {},\n", field.offset / 8);
     }
     Ok(text + "};\n")
 }
@@ -119,8 +124,8 @@ fn versions(layout: &Layout) -> String {
             None => tags.push((tag, vec![version.to_string()])),
         }
     }
-    let tags = tags.into_iter();
     let tags: Vec<_> = tags
+        .iter()
         .map(|(tag, versions)| format!("{tag} in {}", versions.join(", ")))
         .collect();
     tags.join("; ")
@@ -128,20 +133,21 @@ fn versions(layout: &Layout) -> String {
 
 /// A comment of wrapped paragraphs.
 fn comment(paragraphs: &[String]) -> String {
-    let mut lines = vec![String::from("/*")];
+    let mut lines = Vec::new();
+    let mut line = String::from("/*");
     for (index, paragraph) in paragraphs.iter().enumerate() {
         if index > 0 {
-            lines.extend([" *".into(), " *".into()]);
+            lines.push(std::mem::replace(&mut line, " *".into()));
+            lines.push(std::mem::replace(&mut line, " *".into()));
         }
         for word in paragraph.split(' ') {
-            let last = lines.len() - 1;
-            if lines[last].len() + 1 + word.len() + 3 > WIDTH {
-                lines.push(format!(" * {word}"));
-            } else {
-                lines[last] += " ";
-                lines[last] += word;
+            if line.len() + 1 + word.len() + 3 > MAX_WIDTH {
+                lines.push(std::mem::replace(&mut line, " *".into()));
             }
+            line += " ";
+            line += word;
         }
     }
+    lines.push(line);
     lines.join("\n") + " */\n"
 }

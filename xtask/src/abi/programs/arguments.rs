@@ -66,12 +66,12 @@ impl Argument {
     }
 
     /// An argument that is passed unchanged.
-    fn plain(types: &Types, of: &Type) -> Self {
-        match of {
+    fn plain(types: &Types, ty: &Type) -> Self {
+        match ty {
             Type::Pointer(_) => Self::Address,
-            Type::Record { .. } => Self::Value(Value::new(types, of)),
+            Type::Record { .. } => Self::Value(Value::new(types, ty)),
             Type::Float(size) => Self::Float(size / 8),
-            other => Self::Integer(size(other) / 8),
+            _ => Self::Integer(size(ty) / 8),
         }
     }
 }
@@ -80,18 +80,12 @@ impl Value {
     fn new(types: &Types, record: &Type) -> Self {
         let bits = size(record);
         let leaves = leaves(types, record).unwrap_or_default();
-        let is_vector = |word: u64| {
-            let (from, to) = (64 * word, 64 * (word + 1));
-            let inside = leaves
-                .iter()
-                .filter(|leaf| leaf.offset < to && from < leaf.offset + leaf.size);
-            let mut inside = inside.map(|leaf| is_float(types, leaf.of)).peekable();
-            inside.peek().is_some() && inside.all(|is_float| is_float)
-        };
         Self {
             size: bits / 8,
             vectors: if bits <= 128 {
-                (0..bits.div_ceil(64)).map(is_vector).collect()
+                (0..bits.div_ceil(64))
+                    .map(|word| is_vector(types, &leaves, word))
+                    .collect()
             } else {
                 Vec::new()
             },
@@ -100,29 +94,44 @@ impl Value {
 
     /// Name that differs between structs with different calling conventions.
     pub fn name(&self) -> String {
-        let letter = |is_vector: &bool| if *is_vector { 'v' } else { 'i' };
-        let letters: String = self.vectors.iter().map(letter).collect();
-        if letters.is_empty() {
-            self.size.to_string()
-        } else {
-            format!("{}_{letters}", self.size)
+        let mut name = self.size.to_string();
+        if !self.vectors.is_empty() {
+            name.push('_');
         }
+        for is_vector in &self.vectors {
+            name.push(if *is_vector { 'v' } else { 'i' });
+        }
+        name
     }
 
     /// C declarations of the fields: 4 bytes each, passed regardless of their meaning.
     pub fn fields(&self) -> String {
-        let field = |at: u64| {
-            let is_vector = usize::try_from(at / 2)
-                .ok()
-                .and_then(|at| self.vectors.get(at));
-            match is_vector {
-                Some(true) => format!("float of{at};"),
-                _ => format!("unsigned int of{at};"),
-            }
-        };
-        let fields: Vec<_> = (0..self.size.div_ceil(4)).map(field).collect();
+        let mut fields = Vec::new();
+        for number in 0..self.size.div_ceil(4) {
+            let word = usize::try_from(number / 2).ok();
+            let is_vector = word.and_then(|word| self.vectors.get(word));
+            fields.push(match is_vector {
+                Some(true) => format!("float of{number};"),
+                _ => format!("unsigned int of{number};"),
+            });
+        }
         fields.join(" ")
     }
+}
+
+/// Whether 8 bytes of a struct go into a vector register: they have fields, which are all floats.
+fn is_vector(types: &Types, leaves: &[Leaf], word: u64) -> bool {
+    let (start, end) = (64 * word, 64 * (word + 1));
+    let mut has_fields = false;
+    for leaf in leaves {
+        if leaf.offset < end && start < leaf.offset + leaf.size {
+            if !is_float(types, leaf.of) {
+                return false;
+            }
+            has_fields = true;
+        }
+    }
+    has_fields
 }
 
 fn is_float(types: &Types, id: TypeId) -> bool {
@@ -136,14 +145,14 @@ fn is_float(types: &Types, id: TypeId) -> bool {
 impl Returned {
     pub fn new(declared: &Declared) -> Self {
         let types = &declared.types;
-        let of = match types.get(declared.function) {
+        let ty = match types.get(declared.function) {
             Type::Function(parts) => parts.first().map_or(&Type::Void, |id| types.get(*id)),
             _ => &Type::Void,
         };
-        match of {
+        match ty {
             Type::Void => Self::Nothing,
             Type::Integer(32) | Type::Enum { .. } => Self::Status,
-            other => Self::Other(Argument::plain(types, other)),
+            _ => Self::Other(Argument::plain(types, ty)),
         }
     }
 
@@ -152,7 +161,7 @@ impl Returned {
         match self {
             Self::Status => "int".into(),
             Self::Nothing => "void".into(),
-            Self::Other(other) => other.spelled(),
+            Self::Other(argument) => argument.spelled(),
         }
     }
 }
@@ -160,28 +169,32 @@ impl Returned {
 /// Numbers of the arguments that point to constants, and the sizes of these in bytes.
 fn constant(declared: &Declared) -> Vec<(usize, u64)> {
     let types = &declared.types;
-    let pointee = |id: &TypeId| match types.get(*id) {
-        Type::Pointer(of) if types.is_constant(*of) => Some(size(types.get(*of)) / 8),
-        _ => None,
-    };
-    let ids = ids(declared).iter().enumerate();
-    ids.filter_map(|(at, id)| Some((at, pointee(id)?)))
-        .collect()
+    let mut constants = Vec::new();
+    for (index, id) in ids(declared).iter().enumerate() {
+        if let Type::Pointer(pointee) = types.get(*id)
+            && types.is_constant(*pointee)
+        {
+            constants.push((index, size(types.get(*pointee)) / 8));
+        }
+    }
+    constants
 }
 
 /// Number of arguments that point to memory of a known size which the function may write.
 fn written(declared: &Declared) -> usize {
     let types = &declared.types;
-    let is_written = |id: &&TypeId| match types.get(**id) {
-        Type::Pointer(of) => !types.is_constant(*of) && size(types.get(*of)) > 0,
-        _ => false,
-    };
-    ids(declared).iter().filter(is_written).count()
+    ids(declared)
+        .iter()
+        .filter(|id| match types.get(**id) {
+            Type::Pointer(pointee) => !types.is_constant(*pointee) && size(types.get(*pointee)) > 0,
+            _ => false,
+        })
+        .count()
 }
 
 /// Size in bits; 0 if unknown.
-pub fn size(of: &Type) -> u64 {
-    match of {
+pub fn size(ty: &Type) -> u64 {
+    match ty {
         Type::Integer(size) | Type::Float(size) => *size,
         Type::Array { size, .. } | Type::Enum { size, .. } => *size,
         Type::Record { size, members, .. } => members.as_ref().map_or(0, |_| *size),
@@ -200,12 +213,13 @@ pub fn ids(declared: &Declared) -> &[TypeId] {
 
 /// Type of an argument or of its pointee, and the leaves of that type.
 fn parts(types: &Types, id: TypeId) -> (&Type, Vec<Leaf>) {
-    let (of, id) = match types.get(id) {
-        Type::Pointer(pointee) => (types.get(*pointee), *pointee),
-        of => (of, id),
+    let id = match types.get(id) {
+        Type::Pointer(pointee) => *pointee,
+        _ => id,
     };
-    let found = match of {
-        Type::Record { .. } => leaves(types, of).unwrap_or_default(),
+    let ty = types.get(id);
+    let leaves = match ty {
+        Type::Record { .. } => leaves(types, ty).unwrap_or_default(),
         Type::Enum { size, .. } => vec![Leaf {
             path: String::new(),
             offset: 0,
@@ -214,7 +228,7 @@ fn parts(types: &Types, id: TypeId) -> (&Type, Vec<Leaf>) {
         }],
         _ => Vec::new(),
     };
-    (of, found)
+    (ty, leaves)
 }
 
 /// Size of a struct, and offset and size of a field in it, in bits.
@@ -231,55 +245,51 @@ pub struct Differences {
 }
 
 impl Differences {
-    pub fn new(all: &[Declared]) -> Self {
-        let mut numbers: BTreeMap<String, Vec<i128>> = BTreeMap::new();
-        let mut places: BTreeMap<(usize, String), Vec<FieldLayout>> = BTreeMap::new();
-        for declared in all {
+    pub fn new(declarations: &[Declared]) -> Self {
+        let mut enumerators: BTreeMap<String, Vec<i128>> = BTreeMap::new();
+        let mut layouts: BTreeMap<(usize, String), Vec<FieldLayout>> = BTreeMap::new();
+        for declared in declarations {
             let types = &declared.types;
-            let mut here = BTreeMap::new();
-            for (at, id) in ids(declared).iter().enumerate() {
-                let (of, leaves) = parts(types, *id);
+            let mut numbers = BTreeMap::new();
+            for (index, id) in ids(declared).iter().enumerate() {
+                let (ty, leaves) = parts(types, *id);
                 for leaf in leaves {
                     if let Type::Enum { values, .. } = types.get(leaf.of) {
-                        here.extend(values.clone());
+                        numbers.extend(values.clone());
                     }
                     let (offset, bits) = leaf.place();
-                    let place = (size(of), offset, bits);
-                    places.entry((at, leaf.path)).or_default().push(place);
+                    let layout = (size(ty), offset, bits);
+                    layouts.entry((index, leaf.path)).or_default().push(layout);
                 }
             }
-            for (name, number) in here {
-                numbers.entry(name).or_default().push(number);
+            for (name, number) in numbers {
+                enumerators.entry(name).or_default().push(number);
             }
         }
-        let differ = |numbers: &[i128]| numbers.iter().any(|n| *n != numbers[0]);
-        let moves = |places: &[FieldLayout]| {
-            let (whole, offset, bits) = places[0];
-            let fits = |bits: u64| [8, 16, 32, 64].contains(&bits);
-            // The bytes show another size.
-            let comparable = |(w, o, b): &FieldLayout| *w == whole && o % 8 == 0 && fits(*b);
-            places.iter().all(comparable)
-                && places.iter().any(|(_, o, b)| (*o, *b) != (offset, bits))
-        };
-        // A name with `_V1` keeps the meaning of the number.
-        let keeps = |name: &str| numbers.contains_key(&format!("{name}_V1"));
-        let enumerators = numbers.iter().filter(|(name, numbers)| {
-            numbers.len() == all.len() && differ(numbers) && !counts_others(name) && !keeps(name)
-        });
-        let fields = places
-            .iter()
-            .filter(|(_, places)| places.len() == all.len() && moves(places));
-        // An argument that became an input may have been written before, if another is written instead: trmm of ROCm 6.
-        let most_written = all.iter().map(written).max().unwrap_or(0);
-        Self {
-            enumerators: enumerators.map(|(name, _)| name.clone()).collect(),
-            fields: fields.map(|(field, _)| field.clone()).collect(),
-            constant: all
-                .iter()
-                .filter(|declared| written(declared) < most_written)
-                .flat_map(constant)
-                .collect(),
+        let mut differences = Self::default();
+        for (name, numbers) in &enumerators {
+            // A name with `_V1` keeps the meaning of the number.
+            if numbers.len() == declarations.len()
+                && numbers.iter().any(|number| *number != numbers[0])
+                && !counts_others(name)
+                && !enumerators.contains_key(&format!("{name}_V1"))
+            {
+                differences.enumerators.insert(name.clone());
+            }
         }
+        for (field, layouts) in layouts {
+            if layouts.len() == declarations.len() && moves(&layouts) {
+                differences.fields.insert(field);
+            }
+        }
+        // An argument that became an input may have been written before, if another is written instead: trmm of ROCm 6.
+        let most_written = declarations.iter().map(written).max().unwrap_or(0);
+        for declared in declarations {
+            if written(declared) < most_written {
+                differences.constant.extend(constant(declared));
+            }
+        }
+        differences
     }
 
     /// Whether versions have different numbers for an enumerator.
@@ -288,27 +298,27 @@ impl Differences {
     }
 
     pub fn arguments(&self, declared: &Declared) -> Vec<Argument> {
-        let types = &declared.types;
-        let arguments = ids(declared).iter().enumerate();
-        arguments
-            .map(|(at, id)| self.argument(types, at, *id))
+        ids(declared)
+            .iter()
+            .enumerate()
+            .map(|(index, id)| self.argument(&declared.types, index, *id))
             .collect()
     }
 
-    fn argument(&self, types: &Types, at: usize, id: TypeId) -> Argument {
-        let marks = self.marks(types, at, id);
+    fn argument(&self, types: &Types, index: usize, id: TypeId) -> Argument {
+        let marks = self.marks(types, index, id);
         let pointee = match types.get(id) {
             Type::Pointer(pointee) => *pointee,
-            other => return Argument::plain(types, other),
+            ty => return Argument::plain(types, ty),
         };
         match (types.get(pointee), types.is_constant(pointee)) {
             // Text, or the buffer for one.
             (Type::Integer(8), _) => Argument::Address,
-            (of, _) if is_handle(of) => Argument::Address,
-            (of, constant) => match size(of) / 8 {
+            (ty, _) if is_handle(ty) => Argument::Address,
+            (ty, constant) => match size(ty) / 8 {
                 0 => Argument::Address,
                 // cudaMemcpyBatchAsync reads its arrays in all versions, but 13.0 added `const`.
-                size if constant || self.constant.contains(&(at, size)) => {
+                size if constant || self.constant.contains(&(index, size)) => {
                     Argument::Input(size, marks)
                 }
                 size => Argument::Output(size, marks),
@@ -316,10 +326,14 @@ impl Differences {
         }
     }
 
-    fn marks(&self, types: &Types, at: usize, id: TypeId) -> Vec<Mark> {
+    fn marks(&self, types: &Types, index: usize, id: TypeId) -> Vec<Mark> {
         let mut marks: Vec<Mark> = Vec::new();
         for leaf in parts(types, id).1 {
             let (offset, size) = (leaf.offset / 8, leaf.size / 8);
+            // Only the first member of a union.
+            if marks.iter().any(|mark| mark.offset == offset) {
+                continue;
+            }
             let part = match types.get(leaf.of) {
                 Type::Enum { values, .. } => values
                     .keys()
@@ -327,16 +341,24 @@ impl Differences {
                     .map(|name| Part::Enumerator(name.clone(), values.clone())),
                 _ => None,
             };
-            let part = part.or_else(|| {
-                let field = (at, leaf.path);
-                self.fields.contains(&field).then_some(Part::Field(field.1))
-            });
-            // Only the first member of a union.
-            let is_new = marks.iter().all(|mark| mark.offset != offset);
-            if let Some(part) = part.filter(|_| is_new) {
+            let field = (index, leaf.path);
+            if let Some(part) = part {
+                marks.push(Mark { offset, size, part });
+            } else if self.fields.contains(&field) {
+                let part = Part::Field(field.1);
                 marks.push(Mark { offset, size, part });
             }
         }
         marks
     }
+}
+
+/// Whether a field moves within a struct, in a way that bytes do not show.
+fn moves(layouts: &[FieldLayout]) -> bool {
+    let (struct_size, ..) = layouts[0];
+    // The bytes show another size.
+    let is_hidden = layouts.iter().all(|(size, offset, bits)| {
+        *size == struct_size && offset % 8 == 0 && [8, 16, 32, 64].contains(bits)
+    });
+    is_hidden && layouts.iter().any(|layout| *layout != layouts[0])
 }

@@ -7,7 +7,7 @@ use gpustub_cdecl::{Declared, Leaf, Type, TypeId, Types, is_handle, leaves};
 use super::arguments::{Differences, ids, size};
 
 /// A field of the struct that an argument is or points to. Sizes are in bytes.
-pub struct Field {
+pub struct ArgumentField {
     /// Path; `*` for memory that is no struct.
     pub path: String,
     pub offset: u64,
@@ -16,9 +16,13 @@ pub struct Field {
     pub enumerator: Option<(String, BTreeMap<String, i128>)>,
 }
 
-impl Field {
+impl ArgumentField {
+    fn end(&self) -> u64 {
+        self.offset + self.size
+    }
+
     fn overlaps(&self, other: &Self) -> bool {
-        self.offset < other.offset + other.size && other.offset < self.offset + self.size
+        self.offset < other.end() && other.offset < self.end()
     }
 }
 
@@ -27,71 +31,79 @@ const RESERVED: char = '~';
 
 impl Differences {
     /// Fields of each argument.
-    pub fn fields(&self, declared: &Declared) -> Vec<Vec<Field>> {
-        let types = &declared.types;
-        let arguments = ids(declared).iter();
-        arguments.map(|id| self.fields_of(types, *id)).collect()
+    pub fn fields(&self, declared: &Declared) -> Vec<Vec<ArgumentField>> {
+        ids(declared)
+            .iter()
+            .map(|id| self.fields_of(&declared.types, *id))
+            .collect()
     }
 
-    fn fields_of(&self, types: &Types, id: TypeId) -> Vec<Field> {
+    fn fields_of(&self, types: &Types, id: TypeId) -> Vec<ArgumentField> {
         let (id, is_pointer) = match types.get(id) {
             Type::Pointer(pointee) => (*pointee, true),
             _ => (id, false),
         };
-        let of = types.get(id);
-        match of {
-            Type::Record { .. } if !is_handle(of) => {
-                let leaves = whole_bytes(leaves(types, of).unwrap_or_default());
-                let (reserved, named): (Vec<Leaf>, Vec<Leaf>) =
-                    leaves.into_iter().partition(Leaf::is_reserved);
-                let mut fields: Vec<Field> = Vec::new();
-                // Only the first member of a union.
-                for leaf in named {
-                    let field = self.field(types, &leaf);
-                    if field.size > 0 && !fields.iter().any(|other| other.overlaps(&field)) {
-                        fields.push(field);
-                    }
-                }
-                // The bytes of a reserved member after the other members of its union.
-                for leaf in reserved {
-                    let mut field = self.field(types, &leaf);
-                    let end = field.offset + field.size;
-                    let inside = fields.iter().filter(|other| other.overlaps(&field));
-                    let last = inside.map(|other| other.offset + other.size).max();
-                    field.offset = last.unwrap_or(field.offset).min(end);
-                    field.size = end - field.offset;
-                    if field.size > 0 {
-                        fields.push(field);
-                    }
-                }
-                fields
+        let ty = types.get(id);
+        match ty {
+            Type::Record { .. } if !is_handle(ty) => {
+                self.record_fields(types, leaves(types, ty).unwrap_or_default())
             }
-            _ if is_pointer => {
-                let whole = Leaf {
+            _ if is_pointer && size(ty) > 0 => {
+                let pointee = Leaf {
                     path: "*".into(),
                     offset: 0,
-                    size: size(of),
+                    size: size(ty),
                     of: id,
                 };
-                Vec::from_iter((whole.size > 0).then(|| self.field(types, &whole)))
+                vec![self.field(types, &pointee)]
             }
             _ => Vec::new(),
         }
     }
 
-    fn field(&self, types: &Types, leaf: &Leaf) -> Field {
-        let enumerator = match types.get(leaf.of) {
-            Type::Enum { values, .. } => {
-                let name = values.keys().find(|name| self.is_renumbered(name));
-                name.map(|name| (name.clone(), values.clone()))
+    fn record_fields(&self, types: &Types, leaves: Vec<Leaf>) -> Vec<ArgumentField> {
+        let (reserved, named): (Vec<Leaf>, Vec<Leaf>) = merge_bit_fields(leaves)
+            .into_iter()
+            .partition(Leaf::is_reserved);
+        let mut fields: Vec<ArgumentField> = Vec::new();
+        // Only the first member of a union.
+        for leaf in named {
+            let field = self.field(types, &leaf);
+            if field.size > 0 && !fields.iter().any(|earlier| earlier.overlaps(&field)) {
+                fields.push(field);
             }
+        }
+        // The bytes of a reserved member after the other members of its union.
+        for leaf in reserved {
+            let mut field = self.field(types, &leaf);
+            let end = field.end();
+            let members_end = fields
+                .iter()
+                .filter(|member| member.overlaps(&field))
+                .map(ArgumentField::end)
+                .max();
+            field.offset = members_end.unwrap_or(field.offset).min(end);
+            field.size = end - field.offset;
+            if field.size > 0 {
+                fields.push(field);
+            }
+        }
+        fields
+    }
+
+    fn field(&self, types: &Types, leaf: &Leaf) -> ArgumentField {
+        let enumerator = match types.get(leaf.of) {
+            Type::Enum { values, .. } => values
+                .keys()
+                .find(|name| self.is_renumbered(name))
+                .map(|name| (name.clone(), values.clone())),
             _ => None,
         };
         let mut path = leaf.path.clone();
         if leaf.is_reserved() {
             path.insert(0, RESERVED);
         }
-        Field {
+        ArgumentField {
             path,
             offset: leaf.offset / 8,
             size: leaf.size / 8,
@@ -101,12 +113,12 @@ impl Differences {
 }
 
 /// The leaves, with the bit-fields of a struct as one.
-fn whole_bytes(leaves: Vec<Leaf>) -> Vec<Leaf> {
-    let mut whole: Vec<Leaf> = Vec::new();
-    let mut bits: BTreeMap<String, Leaf> = BTreeMap::new();
+fn merge_bit_fields(leaves: Vec<Leaf>) -> Vec<Leaf> {
+    let mut merged: Vec<Leaf> = Vec::new();
+    let mut bit_fields: BTreeMap<String, Leaf> = BTreeMap::new();
     for mut leaf in leaves {
         if leaf.offset % 8 == 0 && leaf.size % 8 == 0 {
-            whole.push(leaf);
+            merged.push(leaf);
             continue;
         }
         let end = (leaf.offset + leaf.size).next_multiple_of(8);
@@ -116,14 +128,14 @@ fn whole_bytes(leaves: Vec<Leaf>) -> Vec<Leaf> {
             Some((parent, _)) => parent.to_owned(),
             None => "bits".to_owned(),
         };
-        match bits.get_mut(&leaf.path) {
-            Some(known) => known.size = known.size.max(end - known.offset),
+        match bit_fields.get_mut(&leaf.path) {
+            Some(first) => first.size = first.size.max(end - first.offset),
             None => {
-                bits.insert(leaf.path.clone(), leaf);
+                bit_fields.insert(leaf.path.clone(), leaf);
             }
         }
     }
-    whole.extend(bits.into_values());
-    whole.sort_by_key(|leaf| leaf.offset);
-    whole
+    merged.extend(bit_fields.into_values());
+    merged.sort_by_key(|leaf| leaf.offset);
+    merged
 }

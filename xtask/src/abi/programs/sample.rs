@@ -21,16 +21,21 @@ fn is_made_up(name: &str) -> bool {
 pub fn made_up() -> Result<BTreeMap<String, Declared>, String> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs");
     let clang = Clang::new("clang").directory(directory);
-    let read = Headers::including(["shapes.h"]).read(&clang, &is_made_up);
-    Ok(read.map_err(|e| e.to_string())?.functions)
+    let headers = Headers::including(["shapes.h"])
+        .read(&clang, &is_made_up)
+        .map_err(|e| e.to_string())?;
+    Ok(headers.functions)
 }
 
 /// Names in sources that map to a function: those of macros, or its own unless a macro replaces that.
-pub fn sources<'a>(read: &'a headers::Version, name: &'a str) -> Vec<&'a str> {
-    let macros = read.meant.iter();
-    let macros = macros.filter(|(_, meant)| meant.contains(name));
-    let mut sources: Vec<&str> = macros.map(|(source, _)| source.as_str()).collect();
-    if !read.meant.contains_key(name) && read.functions.contains_key(name) {
+pub fn sources<'a>(headers: &'a headers::Version, name: &'a str) -> Vec<&'a str> {
+    let mut sources = Vec::new();
+    for (source, functions) in &headers.meant {
+        if functions.contains(name) {
+            sources.push(source.as_str());
+        }
+    }
+    if !headers.meant.contains_key(name) && headers.functions.contains_key(name) {
         sources.push(name);
     }
     sources
@@ -39,25 +44,30 @@ pub fn sources<'a>(read: &'a headers::Version, name: &'a str) -> Vec<&'a str> {
 /// One name for each shape of the functions that can be called with all of these headers: preferably a
 /// real function, then the one with the most memory to guard.
 pub fn sample<'a>(
-    reads: impl Iterator<Item = &'a headers::Version> + Clone,
-    is_unchanged: impl Fn(&str) -> bool,
+    versions: impl Iterator<Item = &'a headers::Version> + Clone,
+    may_be_sampled: impl Fn(&str) -> bool,
 ) -> BTreeSet<String> {
     let mut best: BTreeMap<String, (_, &String)> = BTreeMap::new();
-    let functions = reads.clone().flat_map(|read| &read.functions);
-    for (name, declared) in functions {
-        let is_called = |read| !sources(read, name).is_empty();
-        if is_variadic(declared) || !reads.clone().all(is_called) || !is_unchanged(name) {
+    for (name, declared) in versions.clone().flat_map(|version| &version.functions) {
+        if is_variadic(declared)
+            || versions
+                .clone()
+                .any(|version| sources(version, name).is_empty())
+            || !may_be_sampled(name)
+        {
             continue;
         }
         let arguments = Differences::default().arguments(declared);
-        let is_guarded = |of: &&Argument| matches!(of, Argument::Input(..) | Argument::Output(..));
-        let guarded = arguments.iter().filter(is_guarded).count();
+        let guarded = arguments
+            .iter()
+            .filter(|argument| matches!(argument, Argument::Input(..) | Argument::Output(..)))
+            .count();
         let is_real = !is_made_up(name);
         let rank = (is_real, guarded, Reverse(name));
         let shape = shape(&arguments, &Returned::new(declared));
-        let known = best.entry(shape).or_insert((rank, name));
-        if rank > known.0 {
-            *known = (rank, name);
+        let representative = best.entry(shape).or_insert((rank, name));
+        if rank > representative.0 {
+            *representative = (rank, name);
         }
     }
     best.into_values().map(|(_, name)| name.clone()).collect()

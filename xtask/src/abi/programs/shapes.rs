@@ -12,7 +12,7 @@ use super::arguments::{Argument, Returned, Value};
 
 /// The shape of a call.
 pub fn shape(arguments: &[Argument], result: &Returned) -> String {
-    let mut free = Free {
+    let mut registers = FreeRegisters {
         integers: 6,
         vectors: 8,
     };
@@ -21,31 +21,29 @@ pub fn shape(arguments: &[Argument], result: &Returned) -> String {
         Returned::Nothing => "void".to_owned(),
         Returned::Other(Argument::Value(value)) if value.vectors.is_empty() => {
             // The caller passes the address of the result.
-            free.integers -= 1;
+            registers.integers -= 1;
             word(&Argument::Value(value.clone())) + ":memory"
         }
-        Returned::Other(other) => word(other),
+        Returned::Other(argument) => word(argument),
     };
-    let words: Vec<String> = arguments
-        .iter()
-        .map(|argument| {
-            if free.take(argument) {
-                word(argument)
-            } else {
-                word(argument) + ":stack"
-            }
-        })
-        .collect();
+    let mut words = Vec::new();
+    for argument in arguments {
+        words.push(if registers.take(argument) {
+            word(argument)
+        } else {
+            word(argument) + ":stack"
+        });
+    }
     format!("{}->{result}", words.join(","))
 }
 
 /// Unused argument registers.
-struct Free {
+struct FreeRegisters {
     integers: usize,
     vectors: usize,
 }
 
-impl Free {
+impl FreeRegisters {
     /// Returns whether an argument goes into registers, as a whole or not at all.
     fn take(&mut self, argument: &Argument) -> bool {
         let (integers, vectors) = match argument {
@@ -89,23 +87,28 @@ mod tests {
     #[test]
     fn arguments_go_where_the_psabi_says() {
         use Argument::{Float, Integer};
-        let int = || Integer(8);
         // cudaLaunchKernel: a pointer, two dim3, a pointer, a size and a stream.
-        let dim3 = || value(12, &[false, false]);
         assert_eq!(
             shape(
-                &[int(), dim3(), dim3(), int(), int(), int()],
+                &[
+                    Integer(8),
+                    value(12, &[false, false]),
+                    value(12, &[false, false]),
+                    Integer(8),
+                    Integer(8),
+                    Integer(8)
+                ],
                 &Returned::Status
             ),
             "int,struct12_ii,struct12_ii,int,int:stack,int:stack->status"
         );
         // A struct that does not fit leaves its registers to later arguments.
-        let words = || value(16, &[false, false]);
+        let arguments = [8, 8, 8, 8, 8, 16, 8].map(|size| match size {
+            16 => value(16, &[false, false]),
+            _ => Integer(size),
+        });
         assert_eq!(
-            shape(
-                &[int(), int(), int(), int(), int(), words(), int()],
-                &Returned::Nothing
-            ),
+            shape(&arguments, &Returned::Nothing),
             "int,int,int,int,int,struct16_ii:stack,int->void"
         );
         let floats: Vec<_> = (0..9).map(|_| Float(4)).collect();
@@ -116,11 +119,11 @@ mod tests {
         let mixed = shape(&mixed, &Returned::Status);
         assert_eq!(mixed.matches(":stack").count(), 1);
         // The address of the result is the first of six.
-        let six: Vec<_> = (0..6).map(|_| int()).collect();
+        let integers: Vec<_> = (0..6).map(|_| Integer(8)).collect();
         assert_eq!(
-            shape(&six, &Returned::Other(value(20, &[]))),
+            shape(&integers, &Returned::Other(value(20, &[]))),
             "int,int,int,int,int,int:stack->struct20:memory"
         );
-        assert!(!shape(&six, &Returned::Other(int())).contains("stack"));
+        assert!(!shape(&integers, &Returned::Other(Integer(8))).contains("stack"));
     }
 }

@@ -7,7 +7,7 @@ use gpustub_core::library::{VersionEncoding, VersionQuery};
 use gpustub_core::version::Version;
 
 use super::arguments::{Argument, Mark, Part, Returned, Value};
-use super::fields::Field;
+use super::fields::ArgumentField;
 use super::shapes::shape;
 
 /// A function of a fake library, or a call of one.
@@ -17,7 +17,7 @@ pub struct Function {
     pub name: String,
     pub arguments: Vec<Argument>,
     /// Fields of each argument; empty for functions of no ABI table.
-    pub fields: Vec<Vec<Field>>,
+    pub fields: Vec<Vec<ArgumentField>>,
     pub result: Returned,
 }
 
@@ -26,7 +26,7 @@ pub struct Fake<'a> {
     pub id: &'a str,
     pub version: Version,
     /// Number of the library's own, if it is not the version.
-    pub own: Option<&'a str>,
+    pub own_version: Option<&'a str>,
     /// `None`: its version is in its name.
     pub query: Option<&'a VersionQuery>,
     pub functions: &'a [Function],
@@ -38,57 +38,55 @@ fn head(version: Version) -> String {
 
 /// `struct valueN`, which is passed in the same registers as the structs of an API.
 fn values(functions: &[Function]) -> String {
-    let results = functions
+    let mut values: BTreeSet<&Value> = BTreeSet::new();
+    for function in functions {
+        for argument in &function.arguments {
+            if let Argument::Value(value) = argument {
+                values.insert(value);
+            }
+        }
+        if let Returned::Other(Argument::Value(value)) = &function.result {
+            values.insert(value);
+        }
+    }
+    values
         .iter()
-        .filter_map(|function| match &function.result {
-            Returned::Other(other) => Some(other),
-            _ => None,
-        });
-    let arguments = functions.iter().flat_map(|function| &function.arguments);
-    let values: BTreeSet<&Value> = arguments
-        .chain(results)
-        .filter_map(|argument| match argument {
-            Argument::Value(value) => Some(value),
-            _ => None,
-        })
-        .collect();
-    let lines = values
-        .iter()
-        .map(|value| format!("struct value{} {{ {} }};\n", value.name(), value.fields()));
-    lines.collect()
+        .map(|value| format!("struct value{} {{ {} }};\n", value.name(), value.fields()))
+        .collect()
 }
 
 /// A number of the size of a field, derived from its name.
 fn number(field: &str, size: u64) -> u64 {
-    let mixed = field
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |mixed, byte| {
-            (mixed ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
-        });
-    mixed >> (64 - 8 * size)
+    let hash = field.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+    });
+    hash >> (64 - 8 * size)
 }
 
-/// A list that ends with an empty one; the C for none.
-fn list(of: &str, items: Vec<String>) -> String {
-    if items.is_empty() {
+/// An array that ends with an empty element; the C for none.
+fn array(element: &str, elements: Vec<String>) -> String {
+    if elements.is_empty() {
         return "0".into();
     }
-    format!("(const struct {of}[]){{{}, {{0}}}}", items.join(", "))
+    format!(
+        "(const struct {element}[]){{{}, {{0}}}}",
+        elements.join(", ")
+    )
 }
 
-/// Names of numbers. A number with several names has the wanted one.
-fn names(wanted: &str, values: &BTreeMap<String, i128>) -> String {
-    let mut names: Vec<_> = values.iter().collect();
-    names.sort_by_key(|(name, _)| *name != wanted);
-    let items = names
+/// Names of numbers. A number with several names has the preferred one.
+fn names(preferred: &str, values: &BTreeMap<String, i128>) -> String {
+    let mut enumerators: Vec<_> = values.iter().collect();
+    enumerators.sort_by_key(|(name, _)| *name != preferred);
+    let elements = enumerators
         .iter()
         .map(|(name, number)| format!("{{\"{name}\", {number}}}"));
-    list("enumerator", items.collect())
+    array("enumerator", elements.collect())
 }
 
 /// The marks as a fake library reads and fills them.
 fn library_marks(marks: &[Mark]) -> String {
-    let items = marks.iter().map(|Mark { offset, size, part }| match part {
+    let marks = marks.iter().map(|Mark { offset, size, part }| match part {
         Part::Enumerator(name, values) => format!(
             "{{\"@{offset}\", {offset}, {size}, {}, {}}}",
             values[name],
@@ -99,12 +97,12 @@ fn library_marks(marks: &[Mark]) -> String {
             number(path, *size)
         ),
     });
-    list("mark", items.collect())
+    array("mark", marks.collect())
 }
 
 /// The marks as a caller fills and expects them: enumerators of its header.
 fn caller_marks(marks: &[Mark]) -> String {
-    let items = marks.iter().map(|Mark { offset, size, part }| match part {
+    let marks = marks.iter().map(|Mark { offset, size, part }| match part {
         Part::Enumerator(name, _) => {
             format!("{{\"@{offset}={name}\", {offset}, {size}, {name}}}")
         }
@@ -113,37 +111,39 @@ fn caller_marks(marks: &[Mark]) -> String {
             format!("{{\"{path}={number:#x}\", {offset}, {size}, {number:#x}}}")
         }
     });
-    list("mark", items.collect())
+    array("mark", marks.collect())
 }
 
-/// Fields of an argument. `numbers` has the C for the number of an enumerator.
-fn fields(function: &Function, at: usize, number_of: impl Fn(&str, i128) -> String) -> String {
-    let fields = function.fields.get(at).into_iter().flatten();
-    let items = fields.map(|field| {
-        let Field {
+/// Fields of an argument. `number_of` returns the C for the number of an enumerator.
+fn fields(function: &Function, index: usize, number_of: impl Fn(&str, i128) -> String) -> String {
+    let mut fields = Vec::new();
+    for field in function.fields.get(index).into_iter().flatten() {
+        let ArgumentField {
             path, offset, size, ..
         } = field;
         let (number, names) = match &field.enumerator {
             Some((name, values)) => {
-                let names = values.iter();
-                let names = names
+                let enumerators = values
+                    .iter()
                     .map(|(name, value)| format!("{{\"{name}\", {}}}", number_of(name, *value)));
-                let names = list("enumerator", names.collect());
+                let names = array("enumerator", enumerators.collect());
                 (number_of(name, values[name]), names)
             }
             None => (format!("{:#x}", number(path, (*size).min(8))), "0".into()),
         };
-        format!("{{\"{path}\", {offset}, {size}, {number}, {names}}}")
-    });
-    list("field", items.collect())
+        fields.push(format!(
+            "{{\"{path}\", {offset}, {size}, {number}, {names}}}"
+        ));
+    }
+    array("field", fields)
 }
 
 /// Parameter list; `void` if empty.
-fn parameters(list: Vec<String>) -> String {
-    if list.is_empty() {
+fn parameters(parameters: Vec<String>) -> String {
+    if parameters.is_empty() {
         "void".into()
     } else {
-        list.join(", ")
+        parameters.join(", ")
     }
 }
 
@@ -166,9 +166,9 @@ pub fn fake(fake: &Fake<'_>) -> String {
     text += "#include \"fake.h\"\n\n";
     text += &values(fake.functions);
     if let Some(VersionQuery { function, encoding }) = fake.query {
-        let (parameters, body) = match (encoding, fake.own) {
-            (VersionEncoding::Property, Some(own)) => {
-                let parts = own.replace('.', ", ");
+        let (parameters, body) = match (encoding, fake.own_version) {
+            (VersionEncoding::Property, Some(version)) => {
+                let parts = version.replace('.', ", ");
                 let body = format!("*version = (const int[]){{{parts}}}[property]");
                 ("int property, int *version", body)
             }
@@ -183,60 +183,62 @@ pub fn fake(fake: &Fake<'_>) -> String {
             "\nint {function}({parameters})\n{{\n    {body};\n    return 0;\n}}\n",
         );
     }
-    for of in fake.functions {
-        let Function {
-            name,
-            arguments,
-            result,
-            ..
-        } = of;
-        let (mut list, mut body) = (Vec::new(), String::new());
-        for (at, argument) in arguments.iter().enumerate() {
-            list.push(format!("{} a{at}", argument.spelled()));
-            let fields = fields(of, at, |_, value| value.to_string());
-            body += "    ";
-            body += &match argument {
-                Argument::Integer(_) => format!("integer({at}, a{at});\n"),
-                Argument::Float(_) => format!("real({at}, a{at});\n"),
-                Argument::Value(Value { size, .. }) => {
-                    format!("value({at}, &a{at}, {size}, {fields});\n")
-                }
-                Argument::Address => format!("address({at}, a{at});\n"),
-                Argument::Input(size, marks) => {
-                    let marks = library_marks(marks);
-                    format!("input({at}, a{at}, {size}, {marks}, {fields});\n")
-                }
-                Argument::Output(size, marks) => {
-                    let marks = library_marks(marks);
-                    format!("output({at}, a{at}, {size}, {marks}, {fields});\n")
-                }
-            };
-        }
-        let list = parameters(list);
-        let spelled = result.spelled();
-        let first = if name.starts_with("cudaGetDriverEntryPoint") {
-            let last = arguments.len() - 1;
-            let status = match &arguments[last] {
-                Argument::Output(..) => format!("a{last}"),
-                _ => "0".into(),
-            };
-            format!("    if (hands_out(a0, a1, {status}))\n        return 0;\n")
-        } else {
-            String::new()
-        };
-        body += &match result {
-            Returned::Status => "    return end();\n".to_owned(),
-            Returned::Nothing => "    end();\n".to_owned(),
-            Returned::Other(_) => format!(
-                "    {spelled} result;\n    memset(&result, FILLED, sizeof result);\n    end();\n    return result;\n"
-            ),
-        };
-        let _ = write!(
-            text,
-            "\n{spelled} {name}({list})\n{{\n{first}    begin(\"{name}\");\n{body}}}\n"
-        );
+    for function in fake.functions {
+        text += &library_function(function);
     }
     text
+}
+
+/// A function of a fake library.
+fn library_function(function: &Function) -> String {
+    let Function {
+        name,
+        arguments,
+        result,
+        ..
+    } = function;
+    let (mut declared, mut body) = (Vec::new(), String::new());
+    for (index, argument) in arguments.iter().enumerate() {
+        declared.push(format!("{} a{index}", argument.spelled()));
+        let fields = fields(function, index, |_, value| value.to_string());
+        body += "    ";
+        body += &match argument {
+            Argument::Integer(_) => format!("integer({index}, a{index});\n"),
+            Argument::Float(_) => format!("real({index}, a{index});\n"),
+            Argument::Value(Value { size, .. }) => {
+                format!("value({index}, &a{index}, {size}, {fields});\n")
+            }
+            Argument::Address => format!("address({index}, a{index});\n"),
+            Argument::Input(size, marks) => {
+                let marks = library_marks(marks);
+                format!("input({index}, a{index}, {size}, {marks}, {fields});\n")
+            }
+            Argument::Output(size, marks) => {
+                let marks = library_marks(marks);
+                format!("output({index}, a{index}, {size}, {marks}, {fields});\n")
+            }
+        };
+    }
+    let parameters = parameters(declared);
+    let returned = result.spelled();
+    let prologue = if name.starts_with("cudaGetDriverEntryPoint") {
+        let last_index = arguments.len() - 1;
+        let status = match &arguments[last_index] {
+            Argument::Output(..) => format!("a{last_index}"),
+            _ => "0".into(),
+        };
+        format!("    if (hands_out(a0, a1, {status}))\n        return 0;\n")
+    } else {
+        String::new()
+    };
+    body += &match result {
+        Returned::Status => "    return end();\n".to_owned(),
+        Returned::Nothing => "    end();\n".to_owned(),
+        Returned::Other(_) => format!(
+            "    {returned} result;\n    memset(&result, FILLED, sizeof result);\n    end();\n    return result;\n"
+        ),
+    };
+    format!("\n{returned} {name}({parameters})\n{{\n{prologue}    begin(\"{name}\");\n{body}}}\n")
 }
 
 /// The linker script that assigns the version nodes of the real library to the functions.
@@ -250,10 +252,10 @@ pub fn nodes<'a>(names: impl Iterator<Item = (&'a str, Option<&'a str>)>) -> Str
     if nodes.is_empty() {
         return "{ global: *; };\n".into();
     }
-    let lines = nodes
+    nodes
         .iter()
-        .map(|(node, names)| format!("{node} {{ global: {}; }};\n", names.join("; ")));
-    lines.collect()
+        .map(|(node, names)| format!("{node} {{ global: {}; }};\n", names.join("; ")))
+        .collect()
 }
 
 /// Source of a caller for one set of macros, from the headers read with them.
@@ -274,62 +276,68 @@ pub fn caller(version: Version, headers: &[&str], calls: &[Function]) -> String 
     text += "#endif\n";
     let mut table = String::new();
     for (number, call) in calls.iter().enumerate() {
-        let Function {
-            source,
-            name,
-            arguments,
-            result,
-            ..
-        } = call;
-        let _ = write!(
-            text,
-            "\nstatic void call_{number}(void)\n{{\n    begin(\"{name}\");\n"
-        );
-        for (at, argument) in arguments.iter().enumerate() {
-            let spelled = argument.spelled();
-            let fields = fields(call, at, |name, _| name.to_owned());
-            let value = match argument {
-                Argument::Integer(size) => format!("integer({at}, {size})"),
-                Argument::Float(size) => format!("real({at}, {size})"),
-                Argument::Value(Value { size, .. }) => {
-                    let _ = writeln!(
-                        text,
-                        "    {spelled} a{at};\n    value({at}, &a{at}, {size}, {fields});"
-                    );
-                    continue;
-                }
-                Argument::Address => format!("address({at})"),
-                Argument::Input(size, marks) => {
-                    format!("input({at}, {size}, {}, {fields})", caller_marks(marks))
-                }
-                Argument::Output(size, marks) => {
-                    format!("output({at}, {size}, {}, {fields})", caller_marks(marks))
-                }
-            };
-            let _ = writeln!(text, "    {spelled} a{at} = {value};");
-        }
-        let types = parameters(arguments.iter().map(Argument::spelled).collect());
-        let names: Vec<_> = (0..arguments.len()).map(|at| format!("a{at}")).collect();
-        let names = names.join(", ");
-        let returned = result.spelled();
-        let end = match result {
-            Returned::Status => format!("done(function({names}));"),
-            Returned::Nothing => format!("function({names});\n    done(0);"),
-            Returned::Other(_) => format!(
-                "{returned} result = function({names});\n    done(returned(&result, sizeof result));"
-            ),
-        };
-        let _ = write!(
-            text,
-            // GCC would trap a call through the cast name itself.
-            "    {returned} (*function)({types}) = (void *){source};\n    ready((void *)function);\n    {end}\n}}\n"
-        );
-        let shape = shape(arguments, result);
+        text += &call_function(number, call);
+        let Function { source, name, .. } = call;
+        let shape = shape(&call.arguments, &call.result);
         let _ = writeln!(table, "    {{\"{source} {name} {shape}\", call_{number}}},");
     }
     let _ = write!(
         text,
         "\nstatic const struct call calls[] = {{\n{table}}};\n\nint main(void)\n{{\n    return run(calls, sizeof calls / sizeof *calls);\n}}\n"
+    );
+    text
+}
+
+/// The function of a caller that makes one call.
+fn call_function(number: usize, call: &Function) -> String {
+    let Function {
+        source,
+        name,
+        arguments,
+        result,
+        ..
+    } = call;
+    let mut text = format!("\nstatic void call_{number}(void)\n{{\n    begin(\"{name}\");\n");
+    for (index, argument) in arguments.iter().enumerate() {
+        let spelled = argument.spelled();
+        let fields = fields(call, index, |name, _| name.to_owned());
+        let value = match argument {
+            Argument::Integer(size) => format!("integer({index}, {size})"),
+            Argument::Float(size) => format!("real({index}, {size})"),
+            Argument::Value(Value { size, .. }) => {
+                let _ = writeln!(
+                    text,
+                    "    {spelled} a{index};\n    value({index}, &a{index}, {size}, {fields});"
+                );
+                continue;
+            }
+            Argument::Address => format!("address({index})"),
+            Argument::Input(size, marks) => {
+                format!("input({index}, {size}, {}, {fields})", caller_marks(marks))
+            }
+            Argument::Output(size, marks) => {
+                format!("output({index}, {size}, {}, {fields})", caller_marks(marks))
+            }
+        };
+        let _ = writeln!(text, "    {spelled} a{index} = {value};");
+    }
+    let types = parameters(arguments.iter().map(Argument::spelled).collect());
+    let names: Vec<_> = (0..arguments.len())
+        .map(|index| format!("a{index}"))
+        .collect();
+    let names = names.join(", ");
+    let returned = result.spelled();
+    let end = match result {
+        Returned::Status => format!("done(function({names}));"),
+        Returned::Nothing => format!("function({names});\n    done(0);"),
+        Returned::Other(_) => format!(
+            "{returned} result = function({names});\n    done(returned(&result, sizeof result));"
+        ),
+    };
+    let _ = write!(
+        text,
+        // GCC would trap a call through the cast name itself.
+        "    {returned} (*function)({types}) = (void *){source};\n    ready((void *)function);\n    {end}\n}}\n"
     );
     text
 }

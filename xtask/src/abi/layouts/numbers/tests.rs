@@ -14,8 +14,8 @@ fn shipped_header(id: &str) -> String {
 
 /// Evidence of 1.0, 2.0, ..., from the declarations of each.
 fn evidence(texts: &[&str]) -> Vec<Evidence> {
-    let evidence = (1..).zip(texts);
-    evidence
+    (1..)
+        .zip(texts)
         .map(|(major, text)| declared(major, text))
         .collect()
 }
@@ -53,11 +53,17 @@ fn generated(rows: &str, old: &str, new: &str) -> Result<(String, String), Strin
     let evidence = evidence(&[&format!("{OLD}{old}"), &format!("{NEW}{new}")]);
     let table = history(&evidence, &NONE, &rows)?.table;
     let header = text("gpu", &rows, &evidence, &table.groups)?;
-    let lines = header.lines().skip(2).filter(|line| !line.is_empty());
-    let header: Vec<&str> = lines.collect();
-    let text = table.to_text("", &BTreeSet::new(), |_| Vec::new());
-    let lines = text.lines().filter(|line| line.starts_with('@'));
-    let lines: Vec<&str> = lines.skip(2).collect();
+    let header: Vec<&str> = header
+        .lines()
+        .skip(2)
+        .filter(|line| !line.is_empty())
+        .collect();
+    let table = table.to_text("", &BTreeSet::new(), |_| Vec::new());
+    let lines: Vec<&str> = table
+        .lines()
+        .filter(|line| line.starts_with('@'))
+        .skip(2)
+        .collect();
     Ok((header.join("\n"), lines.join("\n")))
 }
 
@@ -98,11 +104,7 @@ NUMBERS(gpuGet, numbers_of_2, 1, \"W\")"
 #[test]
 #[ignore = "needs clang (tests/run)"]
 fn numbers_without_a_counterpart_are_listed() {
-    let wrong = |rows: &str| {
-        let functions = "int gpuA(kind, way);";
-        generated(rows, functions, "int gpuA(sort, way);").unwrap_err()
-    };
-    for (text, by, error) in [
+    for (text, replacement, expected) in [
         (
             r#"none = ["KIND_NONE"]"#,
             "",
@@ -120,8 +122,9 @@ fn numbers_without_a_counterpart_are_listed() {
         ),
         (r#"since = "2.0""#, r#"since = "x""#, "`x` is no version"),
     ] {
-        let found = wrong(&ROWS.replacen(text, by, 1));
-        assert!(found.contains(error), "{found}");
+        let rows = ROWS.replacen(text, replacement, 1);
+        let error = generated(&rows, "int gpuA(kind, way);", "int gpuA(sort, way);").unwrap_err();
+        assert!(error.contains(expected), "{error}");
     }
 }
 
@@ -132,37 +135,37 @@ fn shipped_numbers_are_those_of_the_tables() {
         let text = shipped(recipe(&id).unwrap());
         let mut listed: BTreeSet<(String, String)> = BTreeSet::new();
         for group in text.split("\n\n").skip(1) {
-            let lines = || {
-                group
-                    .lines()
-                    .map(|line| line.split(' ').collect::<Vec<_>>())
-            };
-            for adapter in lines().filter(|words| words[0] == "@adapter") {
-                let [_, old, _, code] = adapter[..] else {
+            let lines: Vec<Vec<&str>> = group
+                .lines()
+                .map(|line| line.split(' ').collect())
+                .collect();
+            for adapter in &lines {
+                let ["@adapter", old, _, code] = adapter[..] else {
                     continue;
                 };
-                for words in lines().filter(|words| !words[0].starts_with(['@', '#'])) {
-                    let has = words[1..]
-                        .iter()
-                        .any(|word| word.ends_with(&format!("={old}")));
-                    if has && code.starts_with("numbers_") {
+                if !code.starts_with("numbers_") {
+                    continue;
+                }
+                let variant = format!("={old}");
+                for words in &lines {
+                    if !words[0].starts_with(['@', '#'])
+                        && words[1..].iter().any(|word| word.ends_with(&variant))
+                    {
                         listed.insert((words[0].to_owned(), code.to_owned()));
                     }
                 }
             }
         }
-        let header = shipped_header(&id);
-        let calls = header
-            .lines()
-            .filter_map(|line| line.strip_prefix("NUMBERS("));
-        let calls: BTreeSet<_> = calls
-            .map(|call| {
-                let words: Vec<&str> = call.trim_end_matches(')').split(", ").collect();
-                let kinds = words[3].trim_matches('"');
-                assert_eq!(words[2], kinds.len().to_string(), "{call}");
-                (words[0].to_owned(), words[1].to_owned())
-            })
-            .collect();
+        let mut calls: BTreeSet<(String, String)> = BTreeSet::new();
+        for line in shipped_header(&id).lines() {
+            let Some(call) = line.strip_prefix("NUMBERS(") else {
+                continue;
+            };
+            let words: Vec<&str> = call.trim_end_matches(')').split(", ").collect();
+            let kinds = words[3].trim_matches('"');
+            assert_eq!(words[2], kinds.len().to_string(), "{call}");
+            calls.insert((words[0].to_owned(), words[1].to_owned()));
+        }
         assert!(calls.len() > 20);
         assert_eq!(calls, listed, "{id}");
         assert!(AbiTable::parse(&text).is_ok());
