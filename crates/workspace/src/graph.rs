@@ -13,7 +13,7 @@ use gpustub_core::manifest::{DeviceLink, DeviceModule, Stub};
 
 use crate::cargo_tree::{self, Features, Line, Query};
 use crate::package_index::PackageIndex;
-use crate::providers::{Image, Node, Provided};
+use crate::providers::{Image, Node, ProvidedStubs};
 use crate::selection::Selection;
 use crate::tables::{Declared, Members};
 use crate::workspace::{Workspace, directory, library};
@@ -42,7 +42,7 @@ pub struct Graph<'a> {
     pub declared: IndexVec<PackageIndex, Option<Declared>>,
     /// Enabled features of each package.
     pub features: IndexVec<PackageIndex, Vec<String>>,
-    /// Provided and linked libraries of each package.
+    /// ProvidedStubs and linked libraries of each package.
     pub nodes: IndexVec<PackageIndex, Node>,
     /// Resolved dependencies of each package.
     pub edges: IndexVec<PackageIndex, Vec<Edge>>,
@@ -357,9 +357,9 @@ impl<'a> Graph<'a> {
 }
 
 /// Stubs that a package provides, by their table.
-fn provided(stub: &Stub, origin: Option<Origin>) -> Provided {
+fn provided(stub: &Stub, origin: Option<Origin>) -> ProvidedStubs {
     let header = stub.header_version();
-    Provided {
+    ProvidedStubs {
         headers: HeadersMark::new(Library::builtin(&stub.id.value), header),
         header_version: header.map_or("none".to_owned(), |header| header.to_string()),
         origin,
