@@ -14,7 +14,7 @@ impl Builder<'_> {
     /// Adds a package's library in the form that its dependents link.
     pub(super) fn crates(&mut self, at: PackageIndex) {
         let package = self.packages.packages[at];
-        if finalizer::is_one(package) {
+        if finalizer::is_finalizer(package) {
             return;
         }
         let Some((what, form)) = linkable(package) else {
@@ -90,7 +90,7 @@ impl Builder<'_> {
             what,
             target: None,
         };
-        (!finalizer::is_one(package)).then(|| unit.name(self.names.package(at)))
+        (!finalizer::is_finalizer(package)).then(|| unit.name(self.names.package(at)))
     }
 
     /// Names of the libraries visible to a package's device link.
@@ -105,7 +105,7 @@ impl Builder<'_> {
     /// Adds the images of a package: for all packages the build script, for selected ones the rest.
     pub(super) fn images(&mut self, at: PackageIndex, selected: bool) {
         let package = self.packages.packages[at];
-        if finalizer::is_one(package) {
+        if finalizer::is_finalizer(package) {
             return;
         }
         for target in &package.targets {
