@@ -252,7 +252,7 @@ fn with_finalizer(
         text = cargo_toml::rename_dependency(&text, former, &name)?;
     }
     text = cargo_toml::set_dependency(&text, kind, &name, &table)?;
-    let passed = features
+    let forwarded = features
         .iter()
         .filter(|feature| feature.name != LINK)
         .map(|feature| {
@@ -262,7 +262,7 @@ fn with_finalizer(
                 effects.map_or(&[][..], Vec::as_slice),
             )
         });
-    cargo_toml::pass_features(&text, &name, passed)
+    cargo_toml::pass_features(&text, &name, forwarded)
 }
 
 fn is_private(package: &Package) -> bool {
