@@ -182,12 +182,12 @@ fn reached(packages: &Packages, selected: &BTreeSet<PackageIndex>) -> Vec<Packag
             }
         }
     }
-    let mut reached = Vec::from_iter(reached);
-    reached.sort_by_key(|&index| {
+    let mut sorted = Vec::from_iter(reached);
+    sorted.sort_by_key(|&index| {
         let package = packages.packages[index];
         (package.name.as_str(), &package.version, &package.id)
     });
-    reached
+    sorted
 }
 
 struct Builder<'a> {

@@ -117,13 +117,12 @@ impl<'a> Graph<'a> {
                 let Some(&to) = graph.index.get(&dependency.pkg) else {
                     continue;
                 };
-                let kinds = dependency.dep_kinds.iter();
-                graph.edges[user].push(Edge {
-                    to,
-                    kinds: kinds
-                        .map(|info| (info.kind, info.target.as_ref().map(ToString::to_string)))
-                        .collect(),
-                });
+                let kinds = dependency
+                    .dep_kinds
+                    .iter()
+                    .map(|info| (info.kind, info.target.as_ref().map(ToString::to_string)))
+                    .collect();
+                graph.edges[user].push(Edge { to, kinds });
             }
         }
         Ok(graph)
@@ -190,16 +189,16 @@ impl<'a> Graph<'a> {
                     && package.version.to_string() == printed.version
             })
             .collect();
-        if let [candidate] = candidates[..] {
-            return Some(candidate);
+        if candidates.len() > 1 {
+            // Two sources, with one name and version.
+            for &candidate in &candidates {
+                let directory = directory(self.packages[candidate]).display();
+                if printed.source.contains(&format!("({directory})")) {
+                    return Some(candidate);
+                }
+            }
         }
-        // Two sources, with one name and version.
-        let is_source = |&&index: &&PackageIndex| {
-            let directory = directory(self.packages[index]).display();
-            printed.source.contains(&format!("({directory})"))
-        };
-        let candidate = candidates.iter().find(is_source);
-        candidate.or(candidates.first()).copied()
+        candidates.first().copied()
     }
 
     /// Whether a package is a procedural macro, which runs in the compiler and is in no image.
@@ -243,15 +242,21 @@ impl<'a> Graph<'a> {
 
     /// Declarations of the members, with the selected ones separate.
     pub fn members(&self, workspace: &Workspace, selected: &[&Package]) -> Members<'_> {
-        let is_selected = |package: &Package| selected.iter().any(|known| known.id == package.id);
-        let (selected, others) = self
-            .packages
-            .iter()
-            .zip(&self.declared)
-            .filter(|(package, _)| workspace.has(package))
-            .filter_map(|(package, declared)| Some((*package, declared.as_ref()?)))
-            .partition(|(package, _)| is_selected(package));
-        Members { selected, others }
+        let mut members = Members {
+            selected: Vec::new(),
+            others: Vec::new(),
+        };
+        for (&package, declared) in self.packages.iter().zip(&self.declared) {
+            let Some(declared) = declared.as_ref().filter(|_| workspace.has(package)) else {
+                continue;
+            };
+            if selected.iter().any(|known| known.id == package.id) {
+                members.selected.push((package, declared));
+            } else {
+                members.others.push((package, declared));
+            }
+        }
+        members
     }
 
     /// Index of a package in the lists.
@@ -261,8 +266,8 @@ impl<'a> Graph<'a> {
 
     /// RDC libraries of a package whose features are enabled.
     pub fn rdc(&self, index: PackageIndex) -> Vec<&DeviceLink> {
-        let declared = self.declared[index].iter();
-        declared
+        self.declared[index]
+            .iter()
             .flat_map(|declared| &declared.manifest.device_links)
             .filter(|library| self.is_enabled(index, library))
             .collect()
@@ -270,8 +275,8 @@ impl<'a> Graph<'a> {
 
     /// Modules of a package whose features are enabled.
     pub fn modules(&self, index: PackageIndex) -> Vec<&DeviceModule> {
-        let declared = self.declared[index].iter();
-        declared
+        self.declared[index]
+            .iter()
             .flat_map(|declared| &declared.manifest.device_modules)
             .filter(|module| self.is_enabled(index, &module.library))
             .collect()
@@ -285,8 +290,11 @@ impl<'a> Graph<'a> {
 
     /// Texts that diagnostics may refer to.
     pub fn sources(&self) -> Sources {
-        let declared = self.declared.iter().flatten();
-        declared.flat_map(Declared::sources).collect()
+        self.declared
+            .iter()
+            .flatten()
+            .flat_map(Declared::sources)
+            .collect()
     }
 
     /// The selected packages and all that they may link, members first, then by name.

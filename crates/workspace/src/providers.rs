@@ -64,8 +64,11 @@ pub fn analyse(nodes: &IndexVec<PackageIndex, Node>, images: &[Image]) -> Vec<Di
     let mut diagnostics = Vec::new();
     for image in images {
         let closure = closure(nodes, image);
-        let mut providers = Vec::from_iter(closure.iter().copied());
-        providers.retain(|&package| !nodes[package].provides.is_empty());
+        let providers: Vec<PackageIndex> = closure
+            .iter()
+            .copied()
+            .filter(|&package| !nodes[package].provides.is_empty())
+            .collect();
         if image.dylib && !providers.is_empty() {
             diagnostics.push(dylib(&nodes[image.package], &nodes[providers[0]]));
         }

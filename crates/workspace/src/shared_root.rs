@@ -18,8 +18,8 @@ pub fn sharing_packages<'p>(
     // Cargo spells a path always the same; a comparison by component is slow in large workspaces.
     let path = path.as_os_str();
     members.iter().copied().filter(move |member| {
-        let mut targets = member.targets.iter();
-        targets.any(|target| target.src_path.as_os_str() == path) && member.id != package.id
+        member.id != package.id
+            && (member.targets.iter()).any(|target| target.src_path.as_os_str() == path)
     })
 }
 

@@ -65,8 +65,10 @@ impl Workspace {
     /// All members, sorted by name.
     pub fn members(&self) -> Vec<&Package> {
         let ids: HashSet<_> = self.metadata.workspace_members.iter().collect();
-        let packages = self.metadata.packages.iter();
-        let mut members: Vec<&Package> = packages
+        let mut members: Vec<&Package> = self
+            .metadata
+            .packages
+            .iter()
             .filter(|package| ids.contains(&package.id))
             .collect();
         members.sort_by(|a, b| a.name.cmp(&b.name));
@@ -111,12 +113,11 @@ impl Workspace {
         let mut name = feature;
         if let Some((package, feature)) = feature.split_once('/') {
             let package_name = package.trim_end_matches('?');
-            let mut dependencies = selected.iter().flat_map(|package| &package.dependencies);
-            // Cargo checks the features of a dependency when it resolves it.
-            if dependencies.any(|dependency| {
-                dependency.rename.as_ref().unwrap_or(&dependency.name) == package_name
-            }) {
-                return Ok(());
+            for dependency in selected.iter().flat_map(|package| &package.dependencies) {
+                // Cargo checks the features of a dependency when it resolves it.
+                if dependency.rename.as_ref().unwrap_or(&dependency.name) == package_name {
+                    return Ok(());
+                }
             }
             packages.retain(|package| package.name == package_name);
             name = feature;

@@ -223,8 +223,11 @@ fn covers(archs: &[Arch], declared: Arch) -> bool {
 /// nvlink does not report missing code.
 fn missing_archs(declared: &DeviceLink, archive: &str, archs: &[Arch]) -> Option<Diagnostic> {
     fn list(archs: &[Arch]) -> String {
-        let names: Vec<String> = archs.iter().map(Arch::to_string).collect();
-        names.join(", ")
+        archs
+            .iter()
+            .map(Arch::to_string)
+            .collect::<Vec<_>>()
+            .join(", ")
     }
     let missing: Vec<Arch> = declared
         .archs

@@ -40,15 +40,16 @@ pub fn cudart_error(
 /// Whether a package with device code has the stubs of the CUDA runtime in a shared library. The
 /// build learns of them from that package's device-link metadata.
 fn is_shared_elsewhere(packages: &Packages) -> bool {
-    let mut nodes = packages.declared.iter().zip(&packages.nodes);
-    nodes.any(|(declared, node)| {
-        declared.as_ref().is_some_and(|declared| {
-            let mut stubs = declared.manifest.stubs.iter();
-            declared.has_rdc()
-                && node.provides.contains_key("cudart")
-                && stubs.any(|stub| {
-                    stub.id.value == "cudart" && stub.library_type == LibraryType::Shared
-                })
-        })
-    })
+    for (declared, node) in packages.declared.iter().zip(&packages.nodes) {
+        let Some(declared) = declared else { continue };
+        if !declared.has_rdc() || !node.provides.contains_key("cudart") {
+            continue;
+        }
+        for stub in &declared.manifest.stubs {
+            if stub.id.value == "cudart" && stub.library_type == LibraryType::Shared {
+                return true;
+            }
+        }
+    }
+    false
 }

@@ -78,19 +78,21 @@ impl<'a> MetadataVisibility<'a> {
 
     fn finalizer(&self, index: PackageIndex, for_tests: bool) -> Option<PackageIndex> {
         let name = finalizer::name(self.packages.packages[index]);
-        let mut edges = self.packages.edges[index].iter();
-        let edge = edges.find(|edge| {
-            let in_tests = for_tests && edge.has_kind(DependencyKind::Development);
-            self.packages.packages[edge.to].name.as_str() == name
-                && (in_tests || edge.has_kind(DependencyKind::Normal))
-        })?;
-        Some(edge.to)
+        for edge in &self.packages.edges[index] {
+            let is_linked = edge.has_kind(DependencyKind::Normal)
+                || for_tests && edge.has_kind(DependencyKind::Development);
+            if is_linked && self.packages.packages[edge.to].name.as_str() == name {
+                return Some(edge.to);
+            }
+        }
+        None
     }
 
     /// Libraries that a package declares.
     fn declared(&self, index: PackageIndex) -> Vec<PackageLibrary> {
-        let tables = self.packages.rdc(index).into_iter();
-        tables
+        self.packages
+            .rdc(index)
+            .into_iter()
             .map(|table| PackageLibrary {
                 package: index,
                 name: table.name.value.clone(),

@@ -175,8 +175,10 @@ fn has_links(package: &Package, pending: &Pending) -> bool {
 
 /// Whether a package that this one may be linked with has RDC code.
 fn may_have_rdc(graph: &Graph, package: &Package) -> bool {
-    let mut reachable = graph.reachable(&[package]).into_iter();
-    reachable.any(|index| !graph.rdc(index).is_empty())
+    graph
+        .reachable(&[package])
+        .into_iter()
+        .any(|index| !graph.rdc(index).is_empty())
 }
 
 /// Finds the members of the closure with some features.

@@ -45,7 +45,6 @@ fn is_other_dependency(package: &Package, crate_name: &str) -> bool {
 
 /// Removes the lines about a finalizer from a package that has none.
 pub fn remove_lines(package: &Package, pending: &mut Pending) -> Result<()> {
-    let targets = package.targets.iter();
-    let paths = targets.map(|target| target.src_path.as_std_path());
+    let paths = (package.targets.iter()).map(|target| target.src_path.as_std_path());
     remove_stale_lines(package, paths, None, pending)
 }

@@ -66,8 +66,9 @@ fn shortest(paths: DependencyPaths) -> DependencyPaths {
     paths
         .iter()
         .filter(|path| {
-            let mut shorter = paths.iter().filter(|shorter| shorter != path);
-            !shorter.any(|shorter| shorter.is_subset(path))
+            !paths
+                .iter()
+                .any(|shorter| shorter != *path && shorter.is_subset(path))
         })
         .cloned()
         .collect()

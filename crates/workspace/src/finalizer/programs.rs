@@ -60,9 +60,10 @@ impl Programs {
 
     /// Root files, shipped ones first, with their lines.
     pub fn lines(&self) -> impl Iterator<Item = (&Path, Edition, &'static use_line::Line)> {
-        let programs = self.shipped.iter().chain(&self.development);
         let unit_tests = self.unit_tests.iter();
-        programs
+        self.shipped
+            .iter()
+            .chain(&self.development)
             .map(|root| (root, &use_line::DEVICE_LINK))
             .chain(unit_tests.map(|root| (root, &use_line::UNIT_TESTS)))
             .map(|((path, edition), line)| (path.as_path(), *edition, line))

@@ -38,8 +38,8 @@ pub fn remove(
     let current = name(package);
     let mut names = renamed::former(package);
     names.insert(&current);
-    let mut dependencies = package.dependencies.iter();
-    let depends = dependencies.any(|dependency| names.contains(dependency.name.as_str()));
+    let depends =
+        (package.dependencies.iter()).any(|dependency| names.contains(dependency.name.as_str()));
     let dir = finalizer_directory(package);
     if !depends && !dir.join("Cargo.toml").exists() {
         return remove_lines(package, pending);
@@ -128,9 +128,11 @@ fn is_code(build_script: &str, library: &str) -> bool {
         (build_script == files::build_script(for_tests)).then_some(crates)
     });
     crates.is_some_and(|crates| {
-        let mut lines = crates.lines().filter(|line| !line.is_empty());
-        lines.all(|line| {
-            line.starts_with("#[cfg(") || line == "#[doc(hidden)]" || line.starts_with("pub use ")
+        crates.lines().all(|line| {
+            line.is_empty()
+                || line.starts_with("#[cfg(")
+                || line == "#[doc(hidden)]"
+                || line.starts_with("pub use ")
         })
     })
 }
