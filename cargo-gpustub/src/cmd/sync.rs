@@ -30,7 +30,7 @@ pub fn run(options: &cli::Sync, shell: &mut Shell) -> Result<bool> {
         let remains = workspace.selected()?.into_iter();
         let remains: Vec<_> = remains.filter_map(pending::remains).collect();
         shell.diagnostics(&remains, &Sources::new())?;
-        return Err(Declared::none(&workspace.selected()?));
+        return Err(Declared::no_file(&workspace.selected()?));
     }
     let root = Declared::read_root(&workspace)?;
 
