@@ -9,17 +9,16 @@ use std::env::var;
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    let part = |name: &str| var(format!("CARGO_PKG_VERSION_{name}")).unwrap_or_default();
-    let (major, minor) = (part("MAJOR"), part("MINOR"));
+    let major = var("CARGO_PKG_VERSION_MAJOR").unwrap_or_default();
+    let minor = var("CARGO_PKG_VERSION_MINOR").unwrap_or_default();
     // SemVer: below 1.0, each minor version may change the ABI.
     let version = match &major[..] {
         "0" => format!("0.{minor}"),
         _ => major,
     };
-    let is = |name, value| var(name).is_ok_and(|set| set == value);
-    let argument = if is("CARGO_CFG_TARGET_VENDOR", "apple") {
+    let argument = if var("CARGO_CFG_TARGET_VENDOR").as_deref() == Ok("apple") {
         format!("-Wl,-install_name,@rpath/libgpurpc.{version}.dylib")
-    } else if is("CARGO_CFG_TARGET_FAMILY", "unix") {
+    } else if var("CARGO_CFG_TARGET_FAMILY").as_deref() == Ok("unix") {
         format!("-Wl,-soname,libgpurpc.so.{version}")
     } else {
         return;

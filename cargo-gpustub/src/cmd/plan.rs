@@ -70,7 +70,7 @@ pub fn run(options: &cli::Plan, shell: &mut Shell) -> Result<bool> {
     // Packages whose file has errors are left out, so the plan may lack some of their libraries.
     let device = DeviceGraph::read(&graph, &selected);
     let (links, refused) = device.plan();
-    let complete = clean && device.is_whole(&links);
+    let complete = clean && device.is_complete(&links);
     let found = plan_errors::with_links(&graph, &selected, refused);
     shell.diagnostics(&found, &graph.sources())?;
     clean &= !has_errors(&found);

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use gpustub_core::diag::{OUT_OF_SYNC, has_errors};
 use gpustub_workspace::error::Result;
-use gpustub_workspace::finalizer;
+use gpustub_workspace::finalizer::{self, RejectedManifest};
 use gpustub_workspace::ops::{self, Operation};
 use gpustub_workspace::report::Sources;
 use gpustub_workspace::shell::Shell;
@@ -24,13 +24,13 @@ pub fn run(options: &cli::Sync, shell: &mut Shell) -> Result<bool> {
         return Ok(false);
     };
     let (declared, others) = Declared::read_members(&workspace)?;
-    let has_links = finalizer::may_be_needed(&workspace, &Members::new(&declared, &others));
+    let has_links = finalizer::may_have_device_links(&workspace, &Members::new(&declared, &others));
     // A program need not declare the CUDA code that it links.
     if declared.is_empty() && !has_links {
         let remains = workspace.selected()?.into_iter();
         let remains: Vec<_> = remains.filter_map(pending::remains).collect();
         shell.diagnostics(&remains, &Sources::new())?;
-        return Err(Declared::none(&workspace.selected()?));
+        return Err(Declared::no_file(&workspace.selected()?));
     }
     let root = Declared::read_root(&workspace)?;
 
@@ -112,16 +112,16 @@ pub fn run(options: &cli::Sync, shell: &mut Shell) -> Result<bool> {
 /// there were any. `None`: there are, and nothing may be written.
 fn load(options: &cli::Sync, shell: &mut Shell) -> Result<Option<(Workspace, bool)>> {
     let loaded = Workspace::load(&options.cargo, Depth::Members);
-    let broken = finalizer::broken(&options.cargo, loaded.as_ref().ok());
-    if broken.is_empty() {
+    let rejected = finalizer::rejected_manifests(&options.cargo, loaded.as_ref().ok());
+    if rejected.is_empty() {
         return Ok(Some((loaded?, false)));
     }
     if options.check || options.dry_run {
-        let found: Vec<_> = broken.iter().map(finalizer::Broken::diagnostic).collect();
-        shell.diagnostics(&found, &Sources::new())?;
+        let diagnostics: Vec<_> = rejected.iter().map(RejectedManifest::diagnostic).collect();
+        shell.diagnostics(&diagnostics, &Sources::new())?;
         return Ok(None);
     }
-    let repairs: Result<Vec<Operation>> = broken.iter().map(finalizer::Broken::repair).collect();
+    let repairs: Result<Vec<Operation>> = rejected.iter().map(RejectedManifest::repair).collect();
     let repairs = repairs?;
     pending::refuse_locked(&options.cargo, &repairs)?;
     ops::apply(&repairs, |_| {})?;
@@ -136,7 +136,7 @@ fn load(options: &cli::Sync, shell: &mut Shell) -> Result<Option<(Workspace, boo
         }
         Err(error) => {
             // Cargo rejects another file as well.
-            broken.iter().try_for_each(finalizer::Broken::restore)?;
+            rejected.iter().try_for_each(RejectedManifest::restore)?;
             Err(error)
         }
     }

@@ -54,7 +54,7 @@ pub fn pending(
         }
         let mut declaring = members.selected.iter();
         let declares = declaring.any(|(selected, _)| selected.id == package.id);
-        if !declares && !finalizer::is_one(package) {
+        if !declares && !finalizer::is_finalizer(package) {
             diagnostics.extend(remains(package));
         }
     }

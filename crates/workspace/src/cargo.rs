@@ -13,8 +13,8 @@ pub fn command(subcommand: &str, manifest: &Path) -> Command {
     command
 }
 
-/// `cargo check`, whose messages are JSON on standard output; the errors of the compiler are on standard error. A
-/// check runs build scripts, and links nothing.
+/// `cargo check`, whose messages are JSON on standard output; the errors of the compiler are on standard
+/// error. A check runs build scripts, and links nothing.
 pub fn check(manifest: &Path) -> Command {
     let mut command = command("check", manifest);
     command.args(["--quiet", "--message-format", "json-render-diagnostics"]);
@@ -30,7 +30,9 @@ pub fn check(manifest: &Path) -> Command {
 pub fn output(command: &mut Command) -> Result<Output> {
     command.output().map_err(|e| {
         let subcommand = command.get_args().next().unwrap_or_default();
-        let subcommand = subcommand.display();
-        Error::new(format!("could not run `cargo {subcommand}`: {e}"))
+        Error::new(format!(
+            "could not run `cargo {}`: {e}",
+            subcommand.display()
+        ))
     })
 }

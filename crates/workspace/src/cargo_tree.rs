@@ -18,9 +18,9 @@ pub enum Features<'a> {
     /// No features, without `default`.
     None,
     /// One feature.
-    Just(&'a str),
+    Only(&'a str),
     /// Features of the command line.
-    Given(&'a clap_cargo::Features),
+    CommandLine(&'a clap_cargo::Features),
 }
 
 /// Query of a dependency tree.
@@ -58,10 +58,10 @@ impl Query<'_> {
         match self.features {
             Features::All => drop(command.arg("--all-features")),
             Features::None => drop(command.arg("--no-default-features")),
-            Features::Just(name) => {
+            Features::Only(name) => {
                 command.args(["--no-default-features", "--features", name]);
             }
-            Features::Given(given) => add_features(given, &mut command),
+            Features::CommandLine(features) => add_features(features, &mut command),
         }
         if let Some(target) = self.target {
             command.args(["--target", target]);
@@ -95,7 +95,7 @@ pub fn spec(package: &Package) -> String {
 
 /// A package in a tree.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Line<'a> {
+pub struct TreePackage<'a> {
     /// Number of packages above it.
     pub depth: usize,
     /// Kind of the parent's dependency on it.
@@ -105,14 +105,14 @@ pub struct Line<'a> {
     /// Version.
     pub version: &'a str,
     /// Source, as cargo prints it; empty: the registry.
-    pub place: &'a str,
+    pub source: &'a str,
     /// Enabled features.
     pub features: Vec<&'a str>,
 }
 
 /// Packages of a tree. Dependencies of a package are printed at its first occurrence.
-pub fn lines(text: &str) -> Vec<Line<'_>> {
-    let mut found = Vec::new();
+pub fn packages(text: &str) -> Vec<TreePackage<'_>> {
+    let mut packages = Vec::new();
     // Kinds of the dependencies below each package on the path.
     let mut kinds = vec![DependencyKind::Normal];
     for line in text.lines() {
@@ -138,28 +138,28 @@ pub fn lines(text: &str) -> Vec<Line<'_>> {
         let Some((package, features)) = rest.split_once('\t') else {
             continue;
         };
-        let Some((name, version, place)) = parts(package) else {
+        let Some((name, version, source)) = split_package(package) else {
             continue;
         };
         let features = features.trim_end_matches(" (*)").split(',');
-        found.push(Line {
+        packages.push(TreePackage {
             depth,
             kind: kinds.get(depth).copied().unwrap_or_default(),
             name,
             version,
-            place,
+            source,
             features: features.filter(|name| !name.is_empty()).collect(),
         });
         kinds.push(DependencyKind::Normal);
     }
-    found
+    packages
 }
 
-/// Parses `name v1.2.3 (/directory)`.
-fn parts(package: &str) -> Option<(&str, &str, &str)> {
+/// Name, version and source in `name v1.2.3 (/directory)`.
+fn split_package(package: &str) -> Option<(&str, &str, &str)> {
     let (name, rest) = package.split_once(' ')?;
-    let (version, place) = rest.split_once(' ').unwrap_or((rest, ""));
-    Some((name, version.strip_prefix('v')?, place))
+    let (version, source) = rest.split_once(' ').unwrap_or((rest, ""));
+    Some((name, version.strip_prefix('v')?, source))
 }
 
 #[cfg(test)]
@@ -173,17 +173,18 @@ mod tests {
                     `-- b v1.0.0 (/b)\tp,q (*)\n[build-dependencies]\n`-- cc v1.2.3-rc.1+x\t\n\
                     [dev-dependencies]\n`-- d v2.0.0\t\n    `-- e v2.0.0\t\n\ntool v0.1.0 (/t)\t\n\
                     `-- b v1.0.0 (/b)\tp,q (*)\nno package\n";
-        let found: Vec<String> = lines(text)
+        let packages = packages(text);
+        let lines: Vec<String> = packages
             .iter()
-            .map(|line| {
-                let Line {
+            .map(|package| {
+                let TreePackage {
                     depth, kind, name, ..
-                } = line;
-                format!("{depth} {kind} {name} {}", line.features.join("+"))
+                } = package;
+                format!("{depth} {kind} {name} {}", package.features.join("+"))
             })
             .collect();
         assert_eq!(
-            found,
+            lines,
             [
                 "0 normal app default+gpu",
                 "1 normal cc ",
@@ -196,8 +197,8 @@ mod tests {
                 "1 normal b p+q",
             ]
         );
-        let first = &lines(text)[0];
-        assert_eq!((first.version, first.place), ("0.1.0", "(/x y/app)"));
-        assert_eq!(lines(text)[1].version, "1.2.3-rc.1+x");
+        let app = &packages[0];
+        assert_eq!((app.version, app.source), ("0.1.0", "(/x y/app)"));
+        assert_eq!(packages[1].version, "1.2.3-rc.1+x");
     }
 }

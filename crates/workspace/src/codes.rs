@@ -58,15 +58,15 @@ pub fn unknown_rule_help(id: &str, more: &[&'static str]) -> String {
     }
     let rules = RULES.iter().map(|rule| rule.code.id);
     match nearest(id, rules.chain(more.iter().copied())) {
-        Some(near) => format!("did you mean `{near}`?"),
+        Some(similar) => format!("did you mean `{similar}`?"),
         None => "`cargo gpustub explain --list` lists the rules".into(),
     }
 }
 
 /// All codes, sorted by id.
 pub fn all() -> Vec<&'static Code> {
-    let mut all = CODES.to_vec();
-    all.extend([
+    let mut codes = CODES.to_vec();
+    codes.extend([
         &UNEDITABLE_BUILD_SCRIPT,
         &MISPLACED_TABLE,
         &MULTIPLE_FINALIZERS,
@@ -76,20 +76,20 @@ pub fn all() -> Vec<&'static Code> {
         &SHARED_ROOT,
         &TEST_ONLY_DEVICE_CODE,
     ]);
-    all.extend(RULES.iter().map(|rule| &rule.code));
-    all.sort_by_key(|code| code.id);
+    codes.extend(RULES.iter().map(|rule| &rule.code));
+    codes.sort_by_key(|code| code.id);
     // Some rules are also diagnostics of other commands.
-    all.dedup_by_key(|code| code.id);
-    all
+    codes.dedup_by_key(|code| code.id);
+    codes
 }
 
 #[cfg(test)]
 mod tests {
     #[test]
     fn ids_are_unique_and_texts_complete() {
-        let all = super::all();
-        assert!(all.is_sorted_by(|a, b| a.id < b.id));
-        for code in all {
+        let codes = super::all();
+        assert!(codes.is_sorted_by(|a, b| a.id < b.id));
+        for code in codes {
             assert!(!code.summary.ends_with('.'), "{}", code.id);
             assert!(
                 code.explanation.contains("\n\n    "),

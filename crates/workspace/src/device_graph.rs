@@ -2,7 +2,7 @@
 //! the input of core's device-link planner.
 //!
 //! A library has its name in `[device-link.<name>]`; other nodes are called
-//! `<package>/<what>[/<target>]`: `report/rlib`, `app/bin/app`. The graph contains only nodes that reach
+//! `<package>/<kind>[/<target>]`: `report/rlib`, `app/bin/app`. The graph contains only nodes that reach
 //! a library. Finalizer crates are left out: they only make libraries visible to a program's build.
 
 mod images;
@@ -13,6 +13,7 @@ mod runtime;
 mod visibility;
 
 use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
 
 use cargo_metadata::{DependencyKind, Package};
 use gpustub_core::device_link::{Graph, Link, LinkPlan, Node, NodeId, plan};
@@ -35,7 +36,7 @@ pub struct DeviceGraph {
     /// Modules, which programs load and are not linked with.
     pub modules: Vec<Module>,
     /// Diagnostics found while reading.
-    pub found: Vec<Diagnostic>,
+    pub diagnostics: Vec<Diagnostic>,
 }
 
 /// Part of a package that a node represents.
@@ -44,7 +45,7 @@ pub struct CargoUnit {
     /// Package.
     pub package: PackageIndex,
     /// `library`, or the kind of its target: `rlib`, `bin`, `lib-tests`, …
-    pub what: &'static str,
+    pub kind: &'static str,
     /// Name of the target, if a package may have several of this kind.
     pub target: Option<String>,
 }
@@ -74,8 +75,10 @@ pub struct ModuleFile {
 impl CargoUnit {
     /// Name of the node in a graph where the package is called `package`.
     fn name(&self, package: &str) -> String {
-        let target = self.target.iter().map(|target| format!("/{target}"));
-        format!("{package}/{}{}", self.what, target.collect::<String>())
+        match &self.target {
+            Some(target) => format!("{package}/{}/{target}", self.kind),
+            None => format!("{package}/{}", self.kind),
+        }
     }
 }
 
@@ -87,41 +90,43 @@ impl DeviceGraph {
             .filter_map(|package| packages.index(&package.id))
             .collect();
         let reached = reached(packages, &selected);
-        let has_none =
-            |&at: &PackageIndex| packages.rdc(at).is_empty() && packages.modules(at).is_empty();
-        if reached.iter().all(has_none) {
+        if reached
+            .iter()
+            .all(|&index| packages.rdc(index).is_empty() && packages.modules(index).is_empty())
+        {
             return Self::default();
         }
         let mut builder = Builder {
             names: Names::new(packages, &reached),
             visibility: MetadataVisibility::new(packages),
             packages,
-            made: Self::default(),
+            device_graph: Self::default(),
         };
-        for &at in &reached {
-            builder.libraries(at);
-            builder.modules(at);
+        for &index in &reached {
+            builder.add_libraries(index);
+            builder.add_modules(index);
         }
-        for &at in &reached {
-            builder.crates(at);
+        for &index in &reached {
+            builder.add_crate(index);
         }
-        for &at in &reached {
-            builder.images(at, selected.contains(&at));
+        for &index in &reached {
+            builder.add_images(index, selected.contains(&index));
         }
-        builder.made.keep_what_reaches_libraries();
-        builder.made
+        builder.device_graph.keep_what_reaches_libraries();
+        builder.device_graph
     }
 
     /// Plans the graph. The diagnostics include those found while reading.
     pub fn plan(&self) -> (LinkPlan<'_>, Vec<Diagnostic>) {
-        let (links, more) = plan(&self.graph);
-        let found = self.found.iter().cloned().chain(more);
-        (links, found.collect())
+        let (links, planning) = plan(&self.graph);
+        let mut diagnostics = self.diagnostics.clone();
+        diagnostics.extend(planning);
+        (links, diagnostics)
     }
 
     /// Whether the plan is complete: the graph was read without errors and planned.
-    pub fn is_whole(&self, links: &LinkPlan<'_>) -> bool {
-        !has_errors(&self.found) && links.nodes().len() == self.graph.nodes.len()
+    pub fn is_complete(&self, links: &LinkPlan<'_>) -> bool {
+        !has_errors(&self.diagnostics) && links.nodes().len() == self.graph.nodes.len()
     }
 
     /// Drops nodes that no relocatable code is linked into.
@@ -140,21 +145,24 @@ impl DeviceGraph {
                 }
             }
         }
-        let is_library = |unit: &CargoUnit| unit.what == "library";
-        let mut keeps: IndexVec<NodeId, bool> = self.units.iter().map(is_library).collect();
-        let mut open: Vec<NodeId> = graph.ids().filter(|&id| keeps[id]).collect();
+        let mut is_kept: IndexVec<NodeId, bool> = self
+            .units
+            .iter()
+            .map(|unit| unit.kind == "library")
+            .collect();
+        let mut open: Vec<NodeId> = graph.ids().filter(|&id| is_kept[id]).collect();
         while let Some(id) = open.pop() {
             for &user in &users[id] {
-                if !std::mem::replace(&mut keeps[user], true) {
+                if !std::mem::replace(&mut is_kept[user], true) {
                     open.push(user);
                 }
             }
         }
-        let kept = || graph.ids().filter(|&id| keeps[id]);
-        let names: BTreeSet<String> = kept().map(|id| graph[id].name.clone()).collect();
-        self.units = kept().map(|id| self.units[id].clone()).collect();
-        let mut keep = keeps.iter();
-        self.graph.nodes.retain(|_| keep.next() == Some(&true));
+        let kept: Vec<NodeId> = graph.ids().filter(|&id| is_kept[id]).collect();
+        let names: BTreeSet<String> = kept.iter().map(|&id| graph[id].name.clone()).collect();
+        self.units = kept.iter().map(|&id| self.units[id].clone()).collect();
+        let mut flags = is_kept.iter();
+        self.graph.nodes.retain(|_| flags.next() == Some(&true));
         for node in &mut self.graph.nodes {
             node.links.retain(|link| names.contains(&link.to));
         }
@@ -163,41 +171,48 @@ impl DeviceGraph {
 
 /// Packages that the selected ones are built with, by name and version. Only their tests count.
 fn reached(packages: &Packages, selected: &BTreeSet<PackageIndex>) -> Vec<PackageIndex> {
-    let mut seen = selected.clone();
+    let mut reached = selected.clone();
     let mut open: Vec<PackageIndex> = selected.iter().copied().collect();
-    while let Some(at) = open.pop() {
-        for edge in &packages.edges[at] {
-            let kinds = [DependencyKind::Normal, DependencyKind::Build];
-            let always = kinds.into_iter().any(|kind| edge.has_kind(kind));
-            if (always || selected.contains(&at)) && seen.insert(edge.to) {
+    while let Some(index) = open.pop() {
+        for edge in &packages.edges[index] {
+            let is_built =
+                edge.has_kind(DependencyKind::Normal) || edge.has_kind(DependencyKind::Build);
+            if (is_built || selected.contains(&index)) && reached.insert(edge.to) {
                 open.push(edge.to);
             }
         }
     }
-    let mut reached: Vec<PackageIndex> = seen.into_iter().collect();
-    reached.sort_by_key(|&at| {
-        let package = packages.packages[at];
+    let mut sorted = Vec::from_iter(reached);
+    sorted.sort_by_key(|&index| {
+        let package = packages.packages[index];
         (package.name.as_str(), &package.version, &package.id)
     });
-    reached
+    sorted
 }
 
 struct Builder<'a> {
     packages: &'a Packages<'a>,
     names: Names,
     visibility: MetadataVisibility<'a>,
-    made: DeviceGraph,
+    device_graph: DeviceGraph,
 }
 
 impl Builder<'_> {
     fn add(&mut self, unit: CargoUnit, node: Node) {
-        self.made.units.push(unit);
-        self.made.graph.nodes.push(node);
+        self.device_graph.units.push(unit);
+        self.device_graph.graph.nodes.push(node);
     }
 
-    fn place(&self, at: PackageIndex, span: std::ops::Range<usize>) -> Option<Origin> {
-        let file = self.packages.declared[at].as_ref()?.shown.clone();
-        Some(Origin::new(file, span))
+    /// Adds a diagnostic of a package's `GpuStub.toml`.
+    fn report(&mut self, mut diagnostic: Diagnostic, index: PackageIndex, span: &Range<usize>) {
+        diagnostic.origin = self.origin(index, span);
+        self.device_graph.diagnostics.push(diagnostic);
+    }
+
+    /// Position in a package's `GpuStub.toml`.
+    fn origin(&self, index: PackageIndex, span: &Range<usize>) -> Option<Origin> {
+        let declared = self.packages.declared[index].as_ref()?;
+        Some(Origin::new(declared.shown.clone(), span.clone()))
     }
 }
 

@@ -45,25 +45,26 @@ impl Directories {
         for member in strings(workspace, "members") {
             open.extend(expand(&root, member));
         }
-        open.retain(|one| *one == root || !is_excluded(&root, workspace, one));
-        let mut seen = BTreeSet::new();
+        open.retain(|member| *member == root || !is_excluded(&root, workspace, member));
+        let mut visited = BTreeSet::new();
         let mut packages = BTreeSet::new();
         while let Some(directory) = open.pop() {
-            if !seen.insert(directory.clone()) {
+            if !visited.insert(directory.clone()) {
                 continue;
             }
             let Some(manifest) = read(&directory)? else {
                 continue;
             };
-            if manifest.contains_key("package") {
-                let implicit = path_dependencies(&directory, &manifest, &root, workspace);
-                open.extend(implicit.filter(|one| {
-                    workspace.is_some()
-                        && one.starts_with(&root)
-                        && !is_excluded(&root, workspace, one)
-                }));
-                packages.insert(directory);
+            if !manifest.contains_key("package") {
+                continue;
             }
+            for dependency in path_dependencies(&directory, &manifest, &root, workspace) {
+                let is_member = workspace.is_some()
+                    && dependency.starts_with(&root)
+                    && !is_excluded(&root, workspace, &dependency);
+                open.extend(is_member.then_some(dependency));
+            }
+            packages.insert(directory);
         }
         Ok(Self { root, packages })
     }
@@ -105,21 +106,21 @@ fn root_of(directory: &Path, manifest: DocumentMut) -> Result<(PathBuf, Document
     if manifest.contains_key("workspace") {
         return Ok((directory.to_owned(), manifest));
     }
-    let named = manifest
+    let named_root = manifest
         .get("package")
-        .and_then(|package| package.get("workspace"));
-    if let Some(named) = named.and_then(Item::as_str) {
-        let root = normalize(&directory.join(named));
-        if let Some(shared) = read(&root)? {
-            return Ok((root, shared));
+        .and_then(|package| package.get("workspace")?.as_str());
+    if let Some(path) = named_root {
+        let root = normalize(&directory.join(path));
+        if let Some(root_manifest) = read(&root)? {
+            return Ok((root, root_manifest));
         }
     }
-    for above in directory.ancestors().skip(1) {
-        if let Some(shared) = read(above)?
-            && let Some(workspace) = shared.get("workspace")
-            && !is_excluded(above, Some(workspace), directory)
+    for ancestor in directory.ancestors().skip(1) {
+        if let Some(root_manifest) = read(ancestor)?
+            && let Some(workspace) = root_manifest.get("workspace")
+            && !is_excluded(ancestor, Some(workspace), directory)
         {
-            return Ok((above.to_owned(), shared));
+            return Ok((ancestor.to_owned(), root_manifest));
         }
     }
     Ok((directory.to_owned(), manifest))
@@ -127,56 +128,71 @@ fn root_of(directory: &Path, manifest: DocumentMut) -> Result<(PathBuf, Document
 
 /// Whether `exclude` covers a directory that `members` does not name.
 fn is_excluded(root: &Path, workspace: Option<&Item>, directory: &Path) -> bool {
-    let covers = |key| {
-        let mut paths = strings(workspace, key);
-        paths.any(|path| directory.starts_with(normalize(&root.join(path))))
+    let is_in_list = |key| {
+        strings(workspace, key).any(|path| directory.starts_with(normalize(&root.join(path))))
     };
-    covers("exclude") && !covers("members")
+    is_in_list("exclude") && !is_in_list("members")
 }
 
 /// Directories that an entry of `members` names.
 fn expand(root: &Path, member: &str) -> Vec<PathBuf> {
     let root = glob::Pattern::escape(&root.to_string_lossy());
-    let found = glob::glob(&format!("{root}/{member}"));
-    let found = found.into_iter().flatten().flatten();
-    found.map(|path| normalize(&path)).collect()
+    glob::glob(&format!("{root}/{member}"))
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|path| normalize(&path))
+        .collect()
 }
 
 /// Directories of the path dependencies of a package, of all kinds and targets.
-fn path_dependencies<'a>(
-    directory: &'a Path,
-    manifest: &'a DocumentMut,
-    root: &'a Path,
-    workspace: Option<&'a Item>,
-) -> impl Iterator<Item = PathBuf> + 'a {
-    let shared = workspace.and_then(|workspace| workspace.get("dependencies"));
-    let targets = manifest.get("target").and_then(Item::as_table_like);
-    let targets = targets.into_iter().flat_map(TableLike::iter);
-    let tables = targets.filter_map(|(_, target)| target.as_table_like());
-    let tables = [manifest.as_table() as &dyn TableLike]
-        .into_iter()
-        .chain(tables);
-    let kinds = ["dependencies", "dev-dependencies", "build-dependencies"];
-    let dependencies = tables
-        .flat_map(move |table| kinds.into_iter().filter_map(|kind| table.get(kind)))
-        .filter_map(Item::as_table_like)
-        .flat_map(TableLike::iter);
-    dependencies.filter_map(move |(name, dependency)| {
-        let inherits = dependency.get("workspace").and_then(Item::as_bool) == Some(true);
-        let (base, dependency) = if inherits {
-            (root, shared?.get(name)?)
-        } else {
-            (directory, dependency)
-        };
-        let path = dependency.get("path").and_then(Item::as_str)?;
-        Some(normalize(&base.join(path)))
-    })
+fn path_dependencies(
+    directory: &Path,
+    manifest: &DocumentMut,
+    root: &Path,
+    workspace: Option<&Item>,
+) -> Vec<PathBuf> {
+    let mut tables: Vec<&dyn TableLike> = vec![manifest.as_table()];
+    if let Some(targets) = manifest.get("target").and_then(Item::as_table_like) {
+        tables.extend(
+            targets
+                .iter()
+                .filter_map(|(_, target)| target.as_table_like()),
+        );
+    }
+    let mut paths = Vec::new();
+    for table in tables {
+        for kind in ["dependencies", "dev-dependencies", "build-dependencies"] {
+            let Some(dependencies) = table.get(kind).and_then(Item::as_table_like) else {
+                continue;
+            };
+            for (name, dependency) in dependencies.iter() {
+                let inherits = dependency.get("workspace").and_then(Item::as_bool) == Some(true);
+                let (base, dependency) = if inherits {
+                    (root, inherited_dependency(workspace, name))
+                } else {
+                    (directory, Some(dependency))
+                };
+                if let Some(path) = dependency.and_then(|table| table.get("path")?.as_str()) {
+                    paths.push(normalize(&base.join(path)));
+                }
+            }
+        }
+    }
+    paths
+}
+
+/// Dependency in `[workspace.dependencies]`.
+fn inherited_dependency<'a>(workspace: Option<&'a Item>, name: &str) -> Option<&'a Item> {
+    workspace?.get("dependencies")?.get(name)
 }
 
 fn strings<'a>(table: Option<&'a Item>, key: &str) -> impl Iterator<Item = &'a str> {
-    let list = table.and_then(|table| table.get(key));
-    let list = list.and_then(Item::as_array).into_iter().flatten();
-    list.filter_map(toml_edit::Value::as_str)
+    table
+        .and_then(|table| table.get(key)?.as_array())
+        .into_iter()
+        .flatten()
+        .filter_map(toml_edit::Value::as_str)
 }
 
 /// The manifest in a directory, if there is one.
@@ -194,28 +210,27 @@ pub(crate) fn read(directory: &Path) -> Result<Option<DocumentMut>> {
         }
         Err(e) => return Err(Error::io("read", &path, &e)),
     };
-    let document = text.trim_start_matches('\u{feff}').parse();
-    let document = document.map_err(|e: toml_edit::TomlError| {
-        Error::new(format!(
+    match text.trim_start_matches('\u{feff}').parse::<DocumentMut>() {
+        Ok(document) => Ok(Some(document)),
+        Err(e) => Err(Error::new(format!(
             "could not parse `{}`: {}",
             path.display(),
             e.message()
-        ))
-    })?;
-    Ok(Some(document))
+        ))),
+    }
 }
 
 /// The path without `.` and `..`, resolved as cargo does: by name, not through links.
 pub(crate) fn normalize(path: &Path) -> PathBuf {
-    let mut result = PathBuf::new();
+    let mut normalized = PathBuf::new();
     for component in path.components() {
         match component {
             Component::CurDir => {}
-            Component::ParentDir => drop(result.pop()),
-            other => result.push(other),
+            Component::ParentDir => drop(normalized.pop()),
+            component => normalized.push(component),
         }
     }
-    result
+    normalized
 }
 
 #[cfg(test)]

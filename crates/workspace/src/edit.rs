@@ -24,7 +24,7 @@ pub enum Edit {
 /// Line break of a text.
 fn line_break(text: &str) -> &'static str {
     match text.find('\n') {
-        Some(at) if text[..at].ends_with('\r') => "\r\n",
+        Some(newline) if text[..newline].ends_with('\r') => "\r\n",
         _ => "\n",
     }
 }
@@ -40,7 +40,7 @@ pub fn as_before(old: &str, new: &str) -> String {
     let new = new.trim_start_matches('\u{feff}');
     match line_break(old) {
         "\n" => format!("{mark}{new}"),
-        other => format!("{mark}{}", new.replace("\r\n", "\n").replace('\n', other)),
+        newline => format!("{mark}{}", new.replace("\r\n", "\n").replace('\n', newline)),
     }
 }
 
@@ -61,11 +61,10 @@ pub fn separate(document: &mut DocumentMut, table: &str) {
 
 /// Lists of what features enable.
 fn feature_lists(document: &mut DocumentMut) -> impl Iterator<Item = &mut toml_edit::Array> {
-    let features = document
+    document
         .get_mut("features")
-        .and_then(Item::as_table_like_mut);
-    let lists = features
+        .and_then(Item::as_table_like_mut)
         .into_iter()
-        .flat_map(|features| features.iter_mut());
-    lists.filter_map(|(_, item)| item.as_array_mut())
+        .flat_map(|features| features.iter_mut())
+        .filter_map(|(_, item)| item.as_array_mut())
 }

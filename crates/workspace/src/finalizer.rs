@@ -5,13 +5,13 @@
 //! passes no link arguments upwards. A crate that depends on every package with RDC code, and that
 //! the program names, meets both conditions: cargo builds it last, and links its archive as usual.
 
-mod broken;
 mod closure;
 mod files;
 mod lines;
 mod naming;
 mod platform;
 mod programs;
+mod rejected;
 mod renamed;
 mod stale;
 
@@ -32,61 +32,61 @@ use crate::shared_root;
 use crate::tables::Members;
 use crate::workspace::{Depth, Workspace, directory, host_triple};
 
-pub use broken::{Broken, broken, explain};
 use closure::Closure;
 pub use files::FEATURE;
 pub use lines::remove_lines;
 use lines::remove_stale_lines;
 use naming::crate_name;
-pub use naming::{DIRECTORY, is_one, name};
+pub use naming::{DIRECTORY, is_finalizer, name};
 pub use programs::has_programs;
 use programs::{Programs, has_rdc};
+pub use rejected::{RejectedManifest, explain, rejected_manifests};
 
 /// Adds the operations for the programs of the selected packages, if finalizers may be needed.
 pub fn operations(
     workspace: &Workspace,
     options: &Selection,
     pending: &mut Pending,
-    found: &mut Vec<Diagnostic>,
+    diagnostics: &mut Vec<Diagnostic>,
 ) -> Result<()> {
-    let mut all = options.clone();
-    all.features.all_features = true;
-    all.features.features.clear();
-    all.features.no_default_features = false;
-    let host = host_triple();
-    let full = Workspace::load(&all, Depth::Graph(&host))?;
+    let mut with_all_features = options.clone();
+    with_all_features.features.all_features = true;
+    with_all_features.features.features.clear();
+    with_all_features.features.no_default_features = false;
+    let full = Workspace::load(&with_all_features, Depth::Graph(&host_triple()))?;
     let graph = Graph::read(&full)?;
 
     for package in full.selected()? {
         // Packages that `workspace` does not contain are finalizers written by this command.
-        if is_one(package) || !workspace.has(package) {
+        if is_finalizer(package) || !workspace.has(package) {
             continue;
         }
         let has_rdc = has_rdc(&graph, package);
-        let targets = Programs::from_package(package);
+        let programs = Programs::from_package(package);
         // A program cannot depend on a package that depends on its own.
-        let links = links_itself(package, has_rdc, |path| pending.read(path).ok());
-        if links || has_rdc && has_programs(package) {
-            stale::remove(&full, &graph, package, true, pending, found)?;
+        let links_itself = links_itself(package, has_rdc, |path| pending.read(path).ok());
+        if links_itself || has_rdc && has_programs(package) {
+            stale::remove(&full, &graph, package, true, pending, diagnostics)?;
             continue;
         }
-        let closure = if !targets.shipped.is_empty() || targets.has_tests(has_rdc) {
-            closure::resolve(&full, &graph, options, package, &targets, pending)?
+        let closure = if !programs.shipped.is_empty() || programs.has_tests(has_rdc) {
+            closure::resolve(&full, &graph, options, package, &programs, pending)?
         } else {
             None
         };
         let Some(closure) = closure else {
-            stale::remove(&full, &graph, package, false, pending, found)?;
+            stale::remove(&full, &graph, package, false, pending, diagnostics)?;
             continue;
         };
-        let refused = twice(&graph, &closure).or_else(|| renamed::refused(&graph, package));
-        if let Some(refused) = refused {
-            found.push(refused);
+        let conflict =
+            duplicate_package(&graph, &closure).or_else(|| renamed::conflict(&graph, package));
+        if let Some(conflict) = conflict {
+            diagnostics.push(conflict);
             continue;
         }
-        found.extend(unwritable_links(&graph, package, &targets, &closure));
+        diagnostics.extend(unwritable_links(&graph, package, &programs, &closure));
         files::operations(&full, &graph, package, &closure, pending)?;
-        use_lines(&full, package, &targets, &closure, pending, found)?;
+        use_lines(&full, package, &programs, &closure, pending, diagnostics)?;
     }
     Ok(())
 }
@@ -94,10 +94,10 @@ pub fn operations(
 /// Whether any package has RDC libraries, or a finalizer: checked before cargo resolves
 /// dependencies, with the declarations of the members. A dependency from elsewhere with RDC
 /// libraries uses the helper, and `Cargo.lock` lists both.
-pub fn may_be_needed(workspace: &Workspace, declared: &Members) -> bool {
-    let has_rdc = declared.all().any(|(_, one)| one.has_rdc());
+pub fn may_have_device_links(workspace: &Workspace, declared: &Members) -> bool {
+    let has_rdc = declared.all().any(|(_, declared)| declared.has_rdc());
     let members = workspace.members();
-    if has_rdc || members.iter().any(|member| is_one(member)) {
+    if has_rdc || members.iter().any(|member| is_finalizer(member)) {
         return true;
     }
     let lock = std::fs::read_to_string(workspace.root().join("Cargo.lock")).unwrap_or_default();
@@ -107,13 +107,13 @@ pub fn may_be_needed(workspace: &Workspace, declared: &Members) -> bool {
 }
 
 /// Reports two packages of one name: no crate can depend on both by name, no device link contain both.
-fn twice(graph: &Graph, closure: &Closure) -> Option<Diagnostic> {
-    let mut seen = BTreeMap::new();
-    let packages = closure.members.keys().map(|&at| graph.packages[at]);
-    packages.into_iter().find_map(|package| {
-        let other = seen.insert(package.name.as_str(), &package.version)?;
+fn duplicate_package(graph: &Graph, closure: &Closure) -> Option<Diagnostic> {
+    let mut versions = BTreeMap::new();
+    closure.members.keys().find_map(|&index| {
+        let package = graph.packages[index];
+        let version = versions.insert(package.name.as_str(), &package.version)?;
         let message = format!(
-            "one program links two versions of `{}`, {other} and {}, with one device code",
+            "one program links two versions of `{}`, {version} and {}, with one device code",
             package.name, package.version
         );
         let help = "let all depend on one version: `cargo tree --duplicates`";
@@ -134,8 +134,10 @@ pub fn links_itself(
     if !has_rdc && !has_feature(package) {
         return false;
     }
-    let mut targets = package.targets.iter();
-    let script = targets.find(|target| target.is_kind(TargetKind::CustomBuild));
+    let script = package
+        .targets
+        .iter()
+        .find(|target| target.is_kind(TargetKind::CustomBuild));
     // `sync` may be about to create the script.
     let path = script.map_or_else(
         || directory(package).join("build.rs"),
@@ -146,11 +148,10 @@ pub fn links_itself(
 
 /// Whether the build script can device-link.
 fn has_feature(package: &Package) -> bool {
-    let feature = |name: &String| name == FEATURE;
     package.dependencies.iter().any(|dependency| {
         dependency.kind == DependencyKind::Build
             && dependency.name == cargo_toml::HELPER
-            && dependency.features.iter().any(feature)
+            && dependency.features.iter().any(|name| name == FEATURE)
     })
 }
 
@@ -161,25 +162,22 @@ fn unwritable_links(
     programs: &Programs,
     closure: &Closure,
 ) -> Vec<Diagnostic> {
-    let mut found = Vec::new();
-    if programs.mixed {
-        let users: Vec<&str> = graph
-            .nodes
-            .iter()
-            .filter(|node| {
-                let mut all = node.dependencies.iter().chain(&node.dev_dependencies);
-                all.any(|&to| graph.packages[to].id == package.id)
-            })
-            .map(|node| node.name.as_str())
-            .collect();
-        if let [user, ..] = users[..] {
+    let mut diagnostics = Vec::new();
+    if programs.has_mixed_library {
+        let user = graph.nodes.iter().find(|node| {
+            node.dependencies
+                .iter()
+                .chain(&node.dev_dependencies)
+                .any(|&dependency| graph.packages[dependency].id == package.id)
+        });
+        if let Some(user) = user {
             let message = format!(
-                "the library of `{}` is device-linked for C, and `{user}` links it as a Rust crate, \
+                "the library of `{}` is device-linked for C, and `{}` links it as a Rust crate, \
                  which is device-linked itself",
-                package.name
+                package.name, user.name
             );
             let help = "move the library for C to a package of its own: a process registers each kernel once";
-            found.push(Diagnostic::error(&MULTIPLE_FINALIZERS, message).help(help));
+            diagnostics.push(Diagnostic::error(&MULTIPLE_FINALIZERS, message).help(help));
         }
     }
     for name in &closure.only_in_tests {
@@ -193,9 +191,9 @@ fn unwritable_links(
              dependency of `{}`",
             package.name
         );
-        found.push(Diagnostic::error(&TEST_ONLY_DEVICE_CODE, message).help(help));
+        diagnostics.push(Diagnostic::error(&TEST_ONLY_DEVICE_CODE, message).help(help));
     }
-    found
+    diagnostics
 }
 
 /// Adds the `use … as _` lines of the programs.
@@ -205,34 +203,36 @@ fn use_lines(
     programs: &Programs,
     closure: &Closure,
     pending: &mut Pending,
-    found: &mut Vec<Diagnostic>,
+    diagnostics: &mut Vec<Diagnostic>,
 ) -> Result<()> {
     let crate_name = crate_name(package);
-    let tests_alone = closure.kind == DependencyKind::Development;
-    let without = if tests_alone {
+    // Shipped programs come first. A finalizer for tests is not linked into them.
+    let unlinked_count = if closure.is_for_tests() {
         programs.shipped.len()
     } else {
         0
     };
-    let paths = || programs.lines().map(|(path, _, _)| path);
-    remove_stale_lines(package, paths().take(without), None, pending)?;
-    remove_stale_lines(package, paths().skip(without), Some(&crate_name), pending)?;
-    for (path, edition, line) in programs.lines().skip(without) {
+    let lines: Vec<_> = programs.lines().collect();
+    let (unlinked, linked) = lines.split_at(unlinked_count);
+    remove_stale_lines(package, unlinked.iter().map(|line| line.0), None, pending)?;
+    let linked_paths = linked.iter().map(|line| line.0);
+    remove_stale_lines(package, linked_paths, Some(&crate_name), pending)?;
+    for &(path, edition, line) in linked {
         if !path.exists() {
             continue;
         }
         match use_line::add(&pending.read(path)?, &crate_name, edition, line) {
             Edit::Same => {}
             Edit::Changed(text) => {
-                match shared_root::refused(&workspace.members(), package, path, &crate_name) {
-                    Some(refused) => found.push(refused),
+                match shared_root::unknown_crate(&workspace.members(), package, path, &crate_name) {
+                    Some(error) => diagnostics.push(error),
                     None => pending.write(path, text)?,
                 }
             }
-            Edit::Impossible(why) => {
-                let message = format!("`{}` cannot be edited: {why}", display_path(path));
+            Edit::Impossible(reason) => {
+                let message = format!("`{}` cannot be edited: {reason}", display_path(path));
                 let help = format!("add this line before its first item: `use {crate_name} as _;`");
-                found.push(Diagnostic::error(&OUT_OF_SYNC, message).help(help));
+                diagnostics.push(Diagnostic::error(&OUT_OF_SYNC, message).help(help));
             }
         }
     }

@@ -11,9 +11,9 @@ use gpustub_core::ids::IndexVec;
 use gpustub_core::library::Library;
 use gpustub_core::manifest::{DeviceLink, DeviceModule, Stub};
 
-use crate::cargo_tree::{self, Features, Line, Query};
+use crate::cargo_tree::{self, Features, Query, TreePackage};
 use crate::package_index::PackageIndex;
-use crate::providers::{Image, Node, Provided};
+use crate::providers::{Image, Node, ProvidedStubs};
 use crate::selection::Selection;
 use crate::tables::{Declared, Members};
 use crate::workspace::{Workspace, directory, library};
@@ -30,7 +30,7 @@ pub struct Edge {
 impl Edge {
     /// Whether the dependency is also of this kind.
     pub fn has_kind(&self, kind: DependencyKind) -> bool {
-        self.kinds.iter().any(|(one, _)| *one == kind)
+        self.kinds.iter().any(|(known, _)| *known == kind)
     }
 }
 
@@ -72,11 +72,11 @@ impl<'a> Graph<'a> {
                 options,
                 packages: selected,
                 edges: "normal,build,dev",
-                features: Features::Given(&options.features),
+                features: Features::CommandLine(&options.features),
                 target: Some(triple),
                 pruned: &[],
             };
-            graph.narrow(&cargo_tree::lines(&query.text()?));
+            graph.narrow(&cargo_tree::packages(&query.text()?));
         }
         graph.link();
         Ok(graph)
@@ -109,21 +109,20 @@ impl<'a> Graph<'a> {
         }
         let resolve = metadata.resolve.as_ref();
         for node in resolve.into_iter().flat_map(|resolve| &resolve.nodes) {
-            let Some(&at) = graph.index.get(&node.id) else {
+            let Some(&user) = graph.index.get(&node.id) else {
                 continue;
             };
-            graph.features[at] = node.features.iter().map(ToString::to_string).collect();
+            graph.features[user] = node.features.iter().map(ToString::to_string).collect();
             for dependency in &node.deps {
                 let Some(&to) = graph.index.get(&dependency.pkg) else {
                     continue;
                 };
-                let kinds = dependency.dep_kinds.iter();
-                graph.edges[at].push(Edge {
-                    to,
-                    kinds: kinds
-                        .map(|info| (info.kind, info.target.as_ref().map(ToString::to_string)))
-                        .collect(),
-                });
+                let kinds = dependency
+                    .dep_kinds
+                    .iter()
+                    .map(|info| (info.kind, info.target.as_ref().map(ToString::to_string)))
+                    .collect();
+                graph.edges[user].push(Edge { to, kinds });
             }
         }
         Ok(graph)
@@ -131,7 +130,7 @@ impl<'a> Graph<'a> {
 
     /// Reduces the features and dependencies of the packages to those in a tree. If the programs
     /// and a build script use a package with different features, those of the programs count.
-    fn narrow(&mut self, lines: &[Line]) {
+    fn narrow(&mut self, tree: &[TreePackage]) {
         /// A package as cargo builds it: for the target, or for the host.
         #[derive(Clone, Copy, PartialEq, Eq, Hash)]
         struct Instance {
@@ -139,83 +138,82 @@ impl<'a> Graph<'a> {
             is_host: bool,
         }
         #[derive(Default)]
-        struct Built<'l> {
-            features: Vec<&'l str>,
+        struct InstanceUse<'t> {
+            features: Vec<&'t str>,
             edges: HashSet<(DependencyKind, PackageIndex)>,
         }
-        let mut built: HashMap<Instance, Built> = HashMap::new();
-        let mut above: Vec<Option<Instance>> = Vec::new();
-        for line in lines {
-            above.truncate(line.depth);
-            let parent = above.last().copied().flatten();
-            let here = self.named(line).map(|package| Instance {
+        let mut uses: HashMap<Instance, InstanceUse> = HashMap::new();
+        let mut ancestors: Vec<Option<Instance>> = Vec::new();
+        for line in tree {
+            ancestors.truncate(line.depth);
+            let parent = ancestors.last().copied().flatten();
+            let instance = self.find(line).map(|package| Instance {
                 package,
                 is_host: parent.is_some_and(|parent| parent.is_host)
                     || line.kind == DependencyKind::Build
                     || self.is_macro(package),
             });
-            if let Some(here) = here {
-                built
-                    .entry(here)
-                    .or_default()
-                    .features
-                    .clone_from(&line.features);
+            if let Some(instance) = instance {
+                let features = &mut uses.entry(instance).or_default().features;
+                features.clone_from(&line.features);
                 if let Some(parent) = parent {
-                    let edges = &mut built.entry(parent).or_default().edges;
-                    edges.insert((line.kind, here.package));
+                    let edges = &mut uses.entry(parent).or_default().edges;
+                    edges.insert((line.kind, instance.package));
                 }
             }
-            above.push(here);
+            ancestors.push(instance);
         }
-        for at in self.packages.ids() {
-            let instances = [false, true].map(|is_host| Instance {
-                package: at,
-                is_host,
-            });
-            let Some(one) = instances.iter().find_map(|instance| built.get(instance)) else {
+        for package in self.packages.ids() {
+            let instances = [false, true].map(|is_host| Instance { package, is_host });
+            let Some(used) = instances.iter().find_map(|instance| uses.get(instance)) else {
                 continue;
             };
-            self.features[at] = one.features.iter().map(ToString::to_string).collect();
-            for edge in &mut self.edges[at] {
+            self.features[package] = used.features.iter().map(ToString::to_string).collect();
+            for edge in &mut self.edges[package] {
                 let to = edge.to;
                 edge.kinds
-                    .retain(|(kind, _)| one.edges.contains(&(*kind, to)));
+                    .retain(|(kind, _)| used.edges.contains(&(*kind, to)));
             }
-            self.edges[at].retain(|edge| !edge.kinds.is_empty());
+            self.edges[package].retain(|edge| !edge.kinds.is_empty());
         }
     }
 
-    /// The package of a line of `cargo tree`.
-    pub fn named(&self, line: &Line) -> Option<PackageIndex> {
-        let fits = |package: &Package| {
-            package.name.as_str() == line.name && package.version.to_string() == line.version
-        };
-        let all = self.packages.ids();
-        let fitting: Vec<PackageIndex> = all.filter(|&at| fits(self.packages[at])).collect();
-        // Two sources, with one name and version.
-        let from_there = |&&at: &&PackageIndex| {
-            let directory = directory(self.packages[at]).display().to_string();
-            line.place.contains(&format!("({directory})"))
-        };
-        match fitting.as_slice() {
-            [_, _, ..] => fitting.iter().find(from_there).or(fitting.first()).copied(),
-            other => other.first().copied(),
+    /// The package that `cargo tree` has printed.
+    pub fn find(&self, printed: &TreePackage) -> Option<PackageIndex> {
+        let candidates: Vec<PackageIndex> = self
+            .packages
+            .ids()
+            .filter(|&index| {
+                let package = self.packages[index];
+                package.name.as_str() == printed.name
+                    && package.version.to_string() == printed.version
+            })
+            .collect();
+        if candidates.len() > 1 {
+            // Two sources, with one name and version.
+            for &candidate in &candidates {
+                let directory = directory(self.packages[candidate]).display();
+                if printed.source.contains(&format!("({directory})")) {
+                    return Some(candidate);
+                }
+            }
         }
+        candidates.first().copied()
     }
 
     /// Whether a package is a procedural macro, which runs in the compiler and is in no image.
-    fn is_macro(&self, at: PackageIndex) -> bool {
-        library(self.packages[at]).is_some_and(|target| target.is_kind(TargetKind::ProcMacro))
+    fn is_macro(&self, index: PackageIndex) -> bool {
+        library(self.packages[index]).is_some_and(|target| target.is_kind(TargetKind::ProcMacro))
     }
 
     /// Finds what each package links and provides.
     fn link(&mut self) {
-        for at in self.packages.ids() {
-            for edge in &self.edges[at] {
+        for user in self.packages.ids() {
+            for edge in &self.edges[user] {
                 if self.is_macro(edge.to) {
                     continue;
                 }
-                let node = &mut self.nodes[at];
+                let node = &mut self.nodes[user];
                 if edge.has_kind(DependencyKind::Normal) {
                     node.dependencies.push(edge.to);
                 } else if edge.has_kind(DependencyKind::Development) {
@@ -223,15 +221,15 @@ impl<'a> Graph<'a> {
                 }
             }
         }
-        for (at, declared) in self.declared.ids().zip(&self.declared) {
+        for (index, declared) in self.declared.ids().zip(&self.declared) {
             let Some(declared) = declared else { continue };
             for stub in &declared.manifest.stubs {
-                let features = self.features[at].iter().map(String::as_str);
+                let features = self.features[index].iter().map(String::as_str);
                 if !stub.required_features.are_enabled(features) {
                     continue;
                 }
                 let origin = Some(Origin::new(&declared.shown, stub.id.span.clone()));
-                let node = &mut self.nodes[at];
+                let node = &mut self.nodes[index];
                 let id = stub.id.value.clone();
                 if stub.provide {
                     node.provides.insert(id, provided(stub, origin));
@@ -244,12 +242,21 @@ impl<'a> Graph<'a> {
 
     /// Declarations of the members, with the selected ones separate.
     pub fn members(&self, workspace: &Workspace, selected: &[&Package]) -> Members<'_> {
-        let all = self.packages.iter().zip(&self.declared);
-        let all = all.filter(|(package, _)| workspace.has(package));
-        let all = all.filter_map(|(package, one)| Some((*package, one.as_ref()?)));
-        let (selected, others) =
-            all.partition(|(package, _)| selected.iter().any(|one| one.id == package.id));
-        Members { selected, others }
+        let mut members = Members {
+            selected: Vec::new(),
+            others: Vec::new(),
+        };
+        for (&package, declared) in self.packages.iter().zip(&self.declared) {
+            let Some(declared) = declared.as_ref().filter(|_| workspace.has(package)) else {
+                continue;
+            };
+            if selected.iter().any(|known| known.id == package.id) {
+                members.selected.push((package, declared));
+            } else {
+                members.others.push((package, declared));
+            }
+        }
+        members
     }
 
     /// Index of a package in the lists.
@@ -258,72 +265,75 @@ impl<'a> Graph<'a> {
     }
 
     /// RDC libraries of a package whose features are enabled.
-    pub fn rdc(&self, at: PackageIndex) -> Vec<&DeviceLink> {
-        let features = || self.features[at].iter().map(String::as_str);
-        let declared = self.declared[at].iter();
-        declared
+    pub fn rdc(&self, index: PackageIndex) -> Vec<&DeviceLink> {
+        self.declared[index]
+            .iter()
             .flat_map(|declared| &declared.manifest.device_links)
-            .filter(|library| library.required_features.are_enabled(features()))
+            .filter(|library| self.is_enabled(index, library))
             .collect()
     }
 
     /// Modules of a package whose features are enabled.
-    pub fn modules(&self, at: PackageIndex) -> Vec<&DeviceModule> {
-        let features = || self.features[at].iter().map(String::as_str);
-        let declared = self.declared[at].iter();
-        declared
+    pub fn modules(&self, index: PackageIndex) -> Vec<&DeviceModule> {
+        self.declared[index]
+            .iter()
             .flat_map(|declared| &declared.manifest.device_modules)
-            .filter(|one| one.library.required_features.are_enabled(features()))
+            .filter(|module| self.is_enabled(index, &module.library))
             .collect()
+    }
+
+    /// Whether the features that a library of a package requires are enabled.
+    fn is_enabled(&self, index: PackageIndex, library: &DeviceLink) -> bool {
+        let features = self.features[index].iter().map(String::as_str);
+        library.required_features.are_enabled(features)
     }
 
     /// Texts that diagnostics may refer to.
     pub fn sources(&self) -> Sources {
-        let declared = self.declared.iter().flatten();
-        declared.flat_map(Declared::sources).collect()
+        self.declared
+            .iter()
+            .flatten()
+            .flat_map(Declared::sources)
+            .collect()
     }
 
     /// The selected packages and all that they may link, members first, then by name.
     pub fn reachable(&self, selected: &[&Package]) -> Vec<PackageIndex> {
-        let roots = || {
-            selected
-                .iter()
-                .filter_map(|package| self.index.get(&package.id).copied())
-        };
-        let mut seen: Vec<PackageIndex> = roots().collect();
-        let mut at = 0;
-        while let Some(node) = seen.get(at).map(|&index| &self.nodes[index]) {
-            for &next in node.dependencies.iter().chain(&node.dev_dependencies) {
-                if !seen.contains(&next) {
-                    seen.push(next);
+        let roots: Vec<PackageIndex> = selected
+            .iter()
+            .filter_map(|package| self.index.get(&package.id).copied())
+            .collect();
+        let mut reachable = roots.clone();
+        let mut next = 0;
+        while let Some(&index) = reachable.get(next) {
+            let node = &self.nodes[index];
+            for dependency in node.dependencies.iter().chain(&node.dev_dependencies) {
+                if !reachable.contains(dependency) {
+                    reachable.push(*dependency);
                 }
             }
-            at += 1;
+            next += 1;
         }
-        seen.sort_by_key(|&at| {
-            let is_root = roots().any(|root| root == at);
-            (
-                !is_root,
-                self.packages[at].name.as_str(),
-                &self.packages[at].version,
-            )
+        reachable.sort_by_key(|index| {
+            let package = self.packages[*index];
+            let is_dependency = !roots.contains(index);
+            (is_dependency, package.name.as_str(), &package.version)
         });
-        seen
+        reachable
     }
 
     /// Images of the selected packages.
     pub fn images(&self, selected: &[&Package]) -> Vec<Image> {
         let mut images = Vec::new();
         for package in selected {
-            let Some(&at) = self.index.get(&package.id) else {
+            let Some(&index) = self.index.get(&package.id) else {
                 continue;
             };
             for target in &package.targets {
                 let mut add = |kind: &str, with_dev, dylib, complete| {
-                    let name = format!("{kind} `{}`", target.name);
                     images.push(Image {
-                        name,
-                        package: at,
+                        name: format!("{kind} `{}`", target.name),
+                        package: index,
                         with_dev,
                         dylib,
                         complete,
@@ -357,9 +367,9 @@ impl<'a> Graph<'a> {
 }
 
 /// Stubs that a package provides, by their table.
-fn provided(stub: &Stub, origin: Option<Origin>) -> Provided {
+fn provided(stub: &Stub, origin: Option<Origin>) -> ProvidedStubs {
     let header = stub.header_version();
-    Provided {
+    ProvidedStubs {
         headers: HeadersMark::new(Library::builtin(&stub.id.value), header),
         header_version: header.map_or("none".to_owned(), |header| header.to_string()),
         origin,

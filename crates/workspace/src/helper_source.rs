@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use crate::edit::cargo_toml::{self, HELPER, REQUIREMENT};
 use cargo_metadata::{Dependency, Package};
 use serde_json::Value as Json;
-use toml_edit::{DocumentMut, InlineTable, Item, TableLike, TomlError, Value};
+use toml_edit::{DocumentMut, InlineTable, Item, TomlError, Value};
 
 use crate::directories::normalize;
 use crate::workspace::Workspace;
@@ -111,13 +111,15 @@ impl HelperSource {
 fn declared<'a>(packages: impl Iterator<Item = &'a Package>) -> Option<HelperSource> {
     let mut registry = None;
     for package in packages {
-        let dependencies = package.dependencies.iter();
-        for dependency in dependencies.filter(|one| one.name == HELPER) {
+        for dependency in &package.dependencies {
+            if dependency.name != HELPER {
+                continue;
+            }
             match HelperSource::from_dependency(package, dependency) {
                 // A package from a registry says nothing of the local ones.
                 HelperSource::Registry if package.source.is_some() => {}
                 HelperSource::Registry => registry = Some(HelperSource::Registry),
-                other => return Some(other),
+                source => return Some(source),
             }
         }
     }
@@ -127,9 +129,10 @@ fn declared<'a>(packages: impl Iterator<Item = &'a Package>) -> Option<HelperSou
 /// Whether the workspace's root manifest patches the helper of a registry.
 fn patches_helper(root: &str) -> Result<bool, TomlError> {
     let document: DocumentMut = root.parse()?;
-    let patches = document.get("patch").and_then(Item::as_table_like);
-    let mut patches = patches.into_iter().flat_map(TableLike::iter);
-    Ok(patches.any(|(_, sources)| sources.get(HELPER).is_some()))
+    let Some(patches) = document.get("patch").and_then(Item::as_table_like) else {
+        return Ok(false);
+    };
+    Ok((patches.iter()).any(|(_, packages)| packages.get(HELPER).is_some()))
 }
 
 /// Source of this program, for a project in `project`.
@@ -149,18 +152,25 @@ fn installed_source(project: &Path) -> HelperSource {
 /// Helper of the checkout that `inside` is in, if `project` is in the same tree: inside the
 /// checkout, or around it, as a project is that has it as a submodule.
 fn in_tree(inside: &Path, project: &Path) -> Option<HelperSource> {
-    let is_checkout = |directory: &&Path| {
-        let mut packages = [HELPER, "cargo-gpustub"].into_iter();
-        packages.all(|package| directory.join(package).join("Cargo.toml").is_file())
-    };
-    let checkout = inside.ancestors().find(is_checkout)?.canonicalize().ok()?;
-    let real = project.canonicalize().ok()?;
-    if !real.starts_with(&checkout) && !checkout.starts_with(&real) {
+    let checkout = inside
+        .ancestors()
+        .find(|directory| is_checkout(directory))?
+        .canonicalize()
+        .ok()?;
+    let canonical_project = project.canonicalize().ok()?;
+    if !canonical_project.starts_with(&checkout) && !checkout.starts_with(&canonical_project) {
         return None;
     }
     // The project may have been reached through a link.
-    let path = pathdiff::diff_paths(checkout.join(HELPER), real)?;
+    let path = pathdiff::diff_paths(checkout.join(HELPER), canonical_project)?;
     Some(HelperSource::Directory(normalize(&project.join(path))))
+}
+
+/// Whether a directory is the root of gpustub's repository.
+fn is_checkout(directory: &Path) -> bool {
+    [HELPER, "cargo-gpustub"]
+        .iter()
+        .all(|package| directory.join(package).join("Cargo.toml").is_file())
 }
 
 /// Source that `cargo install` took this program from.
@@ -183,12 +193,14 @@ fn installed(program: &Path) -> Option<Installed> {
 /// identifiers: `cargo-gpustub 0.1.0 (git+https://host/repository?branch=main#COMMIT)`.
 fn recorded(record: &str, name: &str) -> Option<Installed> {
     let record: Json = serde_json::from_str(record).ok()?;
-    let has_it = |package: &Json| {
-        let programs = package["bins"].as_array().into_iter().flatten();
-        programs.into_iter().any(|one| one.as_str() == Some(name))
-    };
-    let mut all = record["installs"].as_object()?.iter();
-    let (id, _) = all.find(|(_, package)| has_it(package))?;
+    let mut packages = record["installs"].as_object()?.iter();
+    let (id, _) = packages.find(|(_, package)| {
+        package["bins"].as_array().is_some_and(|programs| {
+            programs
+                .iter()
+                .any(|program| program.as_str() == Some(name))
+        })
+    })?;
     let source = id.split_once(" (")?.1.strip_suffix(')')?;
     if let Some(path) = source.strip_prefix("path+file://") {
         let path = path.split_once('#').map_or(path, |(path, _)| path);
@@ -209,9 +221,11 @@ pub(crate) fn git(source: &str) -> Option<HelperSource> {
         None => (source, None),
     };
     let (url, query) = url.split_once('?').unwrap_or((url, ""));
-    let mut asked = query.split('&').filter_map(|pair| pair.split_once('='));
-    let asked = asked.find(|(key, _)| ["rev", "tag", "branch"].contains(key));
-    let reference = match (commit, asked) {
+    let requested = query
+        .split('&')
+        .filter_map(|pair| pair.split_once('='))
+        .find(|(key, _)| ["rev", "tag", "branch"].contains(key));
+    let reference = match (commit, requested) {
         (Some(commit), _) => Some(("rev".to_owned(), commit.to_owned())),
         (None, Some((key, value))) => Some((key.to_owned(), decoded(value))),
         (None, None) => None,
@@ -238,17 +252,16 @@ fn decoded(text: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = text.as_bytes();
     while let Some((&first, after)) = rest.split_first() {
-        let digits = after.get(..2).filter(|_| first == b'%');
-        let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
-        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &after[2..];
-            }
-            None => {
-                bytes.push(first);
-                rest = after;
-            }
+        if first == b'%'
+            && let Some((digits, after)) = after.split_at_checked(2)
+            && let Ok(digits) = std::str::from_utf8(digits)
+            && let Ok(byte) = u8::from_str_radix(digits, 16)
+        {
+            bytes.push(byte);
+            rest = after;
+        } else {
+            bytes.push(first);
+            rest = after;
         }
     }
     String::from_utf8_lossy(&bytes).into_owned()

@@ -27,9 +27,11 @@ pub fn text<'a>(declared: impl IntoIterator<Item = &'a Declared>) -> String {
                 None => LIBRARIES
                     .iter()
                     .find(|library| library.id == id)
-                    .map(|l| l.symbols),
+                    .map(|library| library.symbols),
             };
-            lists.extend(list.map(|list| (id, stub.custom.symbols.is_none(), list)));
+            if let Some(list) = list {
+                lists.insert((id, stub.custom.symbols.is_none(), list));
+            }
         }
     }
     let libraries: Vec<_> = lists
@@ -38,8 +40,10 @@ pub fn text<'a>(declared: impl IntoIterator<Item = &'a Declared>) -> String {
             json!({ "name": name, "shipped": shipped, "checksum": digest(list) })
         })
         .collect();
-    let data = json!({ "libraries": libraries, "manifests_version": gpustub_manifests::VERSION });
-    templates::render(FILE, &data)
+    templates::render(
+        FILE,
+        &json!({ "libraries": libraries, "manifests_version": gpustub_manifests::VERSION }),
+    )
 }
 
 fn digest(text: &str) -> String {

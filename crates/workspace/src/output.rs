@@ -60,6 +60,6 @@ pub enum Verbosity {
 }
 
 /// `1 file`, `2 files`.
-pub fn number(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+pub fn number(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }

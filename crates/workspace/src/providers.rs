@@ -14,7 +14,7 @@ use crate::package_index::PackageIndex;
 
 /// Stubs that a package provides.
 #[derive(Debug, Clone)]
-pub struct Provided {
+pub struct ProvidedStubs {
     /// Mark of the headers.
     pub headers: HeadersMark,
     /// Declared version of the headers, human-readable.
@@ -31,7 +31,7 @@ pub struct Node {
     /// Version, which distinguishes it from another package of its name.
     pub version: String,
     /// Libraries whose stubs the package provides.
-    pub provides: BTreeMap<String, Provided>,
+    pub provides: BTreeMap<String, ProvidedStubs>,
     /// Libraries whose stubs another package has to provide.
     pub requires: BTreeMap<String, Option<Origin>>,
     /// Packages that its own code links; no build scripts, no procedural macros.
@@ -58,102 +58,117 @@ pub struct Image {
 
 /// Reports errors in the images of a workspace.
 pub fn analyse(nodes: &IndexVec<PackageIndex, Node>, images: &[Image]) -> Vec<Diagnostic> {
-    // Findings by library and providers, with the images that they concern.
-    let mut differ: BTreeMap<(&str, [PackageIndex; 2]), Vec<&str>> = BTreeMap::new();
-    let mut none: BTreeMap<(PackageIndex, &str), Vec<&str>> = BTreeMap::new();
-    let mut dylibs = Vec::new();
+    // The images that each finding concerns.
+    let mut incompatible: BTreeMap<(&str, [PackageIndex; 2]), Vec<&str>> = BTreeMap::new();
+    let mut missing: BTreeMap<(PackageIndex, &str), Vec<&str>> = BTreeMap::new();
+    let mut diagnostics = Vec::new();
     for image in images {
         let closure = closure(nodes, image);
         let providers: Vec<PackageIndex> = closure
             .iter()
             .copied()
-            .filter(|&n| !nodes[n].provides.is_empty())
+            .filter(|&package| !nodes[package].provides.is_empty())
             .collect();
         if image.dylib && !providers.is_empty() {
-            dylibs.push(dylib(&nodes[image.package], &nodes[providers[0]]));
+            diagnostics.push(dylib(&nodes[image.package], &nodes[providers[0]]));
         }
-        for &node in &closure {
-            for library in nodes[node].requires.keys() {
-                if image.complete
-                    && !providers
-                        .iter()
-                        .any(|&p| nodes[p].provides.contains_key(library))
-                {
-                    none.entry((node, library)).or_default().push(&image.name);
-                }
+        if image.complete {
+            for requirement in missing_stubs(nodes, &closure, &providers) {
+                let images = missing.entry(requirement).or_default();
+                images.push(&image.name);
             }
         }
-        for found in incompatible(nodes, &providers) {
-            differ.entry(found).or_default().push(&image.name);
+        for conflict in incompatible_pairs(nodes, &providers) {
+            let images = incompatible.entry(conflict).or_default();
+            images.push(&image.name);
         }
     }
-    let differ = differ.iter().map(|((library, pair), images)| {
-        incompatible_stubs(library, pair.map(|package| &nodes[package]), images)
-    });
-    let none = none
-        .iter()
-        .map(|((node, library), images)| no_provider(&nodes[*node], library, images));
-    dylibs.into_iter().chain(differ).chain(none).collect()
+    for ((library, pair), images) in &incompatible {
+        let pair = pair.map(|package| &nodes[package]);
+        diagnostics.push(incompatible_stubs(library, pair, images));
+    }
+    for (&(package, library), images) in &missing {
+        diagnostics.push(no_provider(&nodes[package], library, images));
+    }
+    diagnostics
 }
 
 /// Packages whose code is in the image.
 fn closure(nodes: &IndexVec<PackageIndex, Node>, image: &Image) -> BTreeSet<PackageIndex> {
-    let mut seen = BTreeSet::from([image.package]);
+    let mut closure = BTreeSet::from([image.package]);
     let mut open = vec![image.package];
     if image.with_dev {
         open.extend(&nodes[image.package].dev_dependencies);
-        seen.extend(&nodes[image.package].dev_dependencies);
+        closure.extend(&nodes[image.package].dev_dependencies);
     }
-    while let Some(node) = open.pop() {
-        for &next in &nodes[node].dependencies {
-            if seen.insert(next) {
-                open.push(next);
+    while let Some(package) = open.pop() {
+        for &dependency in &nodes[package].dependencies {
+            if closure.insert(dependency) {
+                open.push(dependency);
             }
         }
     }
-    seen
+    closure
+}
+
+/// Libraries that packages require and none provides.
+fn missing_stubs<'n>(
+    nodes: &'n IndexVec<PackageIndex, Node>,
+    packages: &BTreeSet<PackageIndex>,
+    providers: &[PackageIndex],
+) -> Vec<(PackageIndex, &'n str)> {
+    let mut missing = Vec::new();
+    for &package in packages {
+        for library in nodes[package].requires.keys() {
+            let is_provided = providers
+                .iter()
+                .any(|&provider| nodes[provider].provides.contains_key(library));
+            if !is_provided {
+                missing.push((package, library.as_str()));
+            }
+        }
+    }
+    missing
 }
 
 /// Libraries for which a package's stubs are incompatible with those of the first package that has any.
-fn incompatible<'n>(
+fn incompatible_pairs<'n>(
     nodes: &'n IndexVec<PackageIndex, Node>,
     providers: &[PackageIndex],
 ) -> Vec<(&'n str, [PackageIndex; 2])> {
-    let mut first: BTreeMap<&str, PackageIndex> = BTreeMap::new();
-    let mut found = Vec::new();
+    let mut first_providers: BTreeMap<&str, PackageIndex> = BTreeMap::new();
+    let mut pairs = Vec::new();
     for &package in providers {
         for (library, stubs) in &nodes[package].provides {
-            let other = *first.entry(library).or_insert(package);
-            if !stubs
-                .headers
-                .is_compatible(&nodes[other].provides[library].headers)
-            {
-                found.push((library.as_str(), [other, package]));
+            let first = *first_providers.entry(library).or_insert(package);
+            let first_headers = &nodes[first].provides[library].headers;
+            if !stubs.headers.is_compatible(first_headers) {
+                pairs.push((library.as_str(), [first, package]));
             }
         }
     }
-    found
+    pairs
 }
 
 fn incompatible_stubs(library: &str, pair: [&Node; 2], images: &[&str]) -> Diagnostic {
-    let [one, other] = pair.map(|node| {
+    let [first, second] = pair.map(|node| {
         let version = &node.provides[library].header_version;
-        let shown = if pair[0].name == pair[1].name {
+        let package = if pair[0].name == pair[1].name {
             format!("{} {}", node.name, node.version)
         } else {
             node.name.clone()
         };
-        format!("`{shown}` (header version {version})")
+        format!("`{package}` (header version {version})")
     });
     let message = format!(
-        "{one} and {other} bring incompatible stubs of {library} into {}",
+        "{first} and {second} bring incompatible stubs of {library} into {}",
         list(images)
     );
     let help =
         "compile both packages against compatible headers or bindings, and declare their version";
     let error = Diagnostic::error(&INCOMPATIBLE_STUBS, message).help(help);
     let declared = pair[1].provides[library].origin.clone();
-    with_origin(error, declared, &format!("incompatible with {one}"))
+    with_origin(error, declared, &format!("incompatible with {first}"))
 }
 
 fn no_provider(node: &Node, library: &str, images: &[&str]) -> Diagnostic {
@@ -197,8 +212,8 @@ fn with_origin(mut diagnostic: Diagnostic, origin: Option<Origin>, label: &str) 
 fn list(images: &[&str]) -> String {
     match images {
         [] => String::new(),
-        [one] => (*one).to_owned(),
-        [one, two] => format!("{one} and {two}"),
+        [image] => (*image).to_owned(),
+        [first, second] => format!("{first} and {second}"),
         [first, rest @ ..] => format!("{first} and {} more images", rest.len()),
     }
 }
@@ -214,34 +229,39 @@ mod tests {
     /// Packages as `name provides requires dependencies dev-dependencies`, `-` for none. A provided
     /// library is `cudart=12` with the version of its headers.
     fn nodes(rows: &[&str]) -> IndexVec<PackageIndex, Node> {
-        let words = |text: &str| -> Vec<String> {
-            text.split(',')
-                .filter(|word| *word != "-")
-                .map(str::to_owned)
+        let rows: Vec<Vec<&str>> = rows.iter().map(|row| row.split(' ').collect()).collect();
+        let indices = |column: &str| -> Vec<PackageIndex> {
+            words(column)
+                .map(|name| rows.iter().position(|row| row[0] == name).unwrap())
+                .map(PackageIndex::from_index)
                 .collect()
         };
-        let all: Vec<Vec<&str>> = rows.iter().map(|row| row.split(' ').collect()).collect();
-        let position = |name: &String| all.iter().position(|row| row[0] == name).unwrap();
-        let index = |name: &String| PackageIndex::from_index(position(name));
-        let provided = |word: String| {
-            let (id, header) = word.split_once('=').unwrap_or((&word, "none"));
-            let stubs = Provided {
-                headers: HeadersMark::new(Library::builtin(id), HeaderVersion::parse(header)),
-                header_version: header.to_owned(),
-                origin: None,
-            };
-            (id.to_owned(), stubs)
-        };
-        all.iter()
+        rows.iter()
             .map(|row| Node {
                 name: row[0].into(),
-                provides: words(row[1]).into_iter().map(provided).collect(),
-                requires: words(row[2]).into_iter().map(|id| (id, None)).collect(),
-                dependencies: words(row[3]).iter().map(index).collect(),
-                dev_dependencies: words(row[4]).iter().map(index).collect(),
+                provides: words(row[1]).map(provided).collect(),
+                requires: words(row[2]).map(|id| (id.to_owned(), None)).collect(),
+                dependencies: indices(row[3]),
+                dev_dependencies: indices(row[4]),
                 ..Node::default()
             })
             .collect()
+    }
+
+    /// Words of a column of [`nodes`].
+    fn words(column: &str) -> impl Iterator<Item = &str> {
+        column.split(',').filter(|word| *word != "-")
+    }
+
+    /// Stubs that a word of [`nodes`] names.
+    fn provided(word: &str) -> (String, ProvidedStubs) {
+        let (id, header) = word.split_once('=').unwrap_or((word, "none"));
+        let stubs = ProvidedStubs {
+            headers: HeadersMark::new(Library::builtin(id), HeaderVersion::parse(header)),
+            header_version: header.to_owned(),
+            origin: None,
+        };
+        (id.to_owned(), stubs)
     }
 
     fn image(package: usize) -> Image {
@@ -255,10 +275,10 @@ mod tests {
         }
     }
 
-    fn found(nodes: &IndexVec<PackageIndex, Node>, images: &[Image]) -> Vec<String> {
+    fn messages(nodes: &IndexVec<PackageIndex, Node>, images: &[Image]) -> Vec<String> {
         analyse(nodes, images)
             .iter()
-            .map(|d| format!("{}: {}", d.code.id, d.message))
+            .map(|diagnostic| format!("{}: {}", diagnostic.code.id, diagnostic.message))
             .collect()
     }
 
@@ -274,7 +294,7 @@ mod tests {
             // Neither in a toolkit nor with an ABI table.
             ["app opencl - lib -", "lib opencl=3 - - -"],
         ] {
-            assert_eq!(found(&nodes(&rows), &[image(0)]), [""; 0], "{rows:?}");
+            assert_eq!(messages(&nodes(&rows), &[image(0)]), [""; 0], "{rows:?}");
         }
     }
 
@@ -287,7 +307,7 @@ mod tests {
         ]);
         let images = [image(0), image(1), image(2)];
         assert_eq!(
-            found(&nodes, &images),
+            messages(&nodes, &images),
             [
                 "incompatible-stubs: `app` (header version 12) and `lib` (header version 13) bring \
                  incompatible stubs of cudart into bin `0` and bin `2`"
@@ -298,30 +318,30 @@ mod tests {
     #[test]
     fn headers_that_are_declared_once_are_an_error() {
         let nodes = nodes(&["app cudart=12 - lib -", "lib cudart - - -"]);
-        let found = found(&nodes, &[image(0)]);
-        assert_eq!(found.len(), 1, "{found:?}");
+        let messages = messages(&nodes, &[image(0)]);
+        assert_eq!(messages.len(), 1, "{messages:?}");
         assert!(
-            found[0].contains("`lib` (header version none)"),
-            "{found:?}"
+            messages[0].contains("`lib` (header version none)"),
+            "{messages:?}"
         );
     }
 
     #[test]
     fn dev_dependencies_count_in_tests_only() {
         let nodes = nodes(&["app cudart=12 - - fake", "fake cudart=13 - - -"]);
-        assert_eq!(found(&nodes, &[image(0)]), [""; 0]);
+        assert_eq!(messages(&nodes, &[image(0)]), [""; 0]);
         let test = Image {
             with_dev: true,
             ..image(0)
         };
-        assert_eq!(found(&nodes, &[test]).len(), 1);
+        assert_eq!(messages(&nodes, &[test]).len(), 1);
     }
 
     #[test]
     fn a_missing_provider_is_reported() {
         let nodes = nodes(&["app nvrtc - lib -", "lib - cudart - -"]);
         assert_eq!(
-            found(&nodes, &[image(0)]),
+            messages(&nodes, &[image(0)]),
             [
                 "missing-provider: `lib` requires the stubs of cudart, and nothing in bin `0` provides them"
             ]
@@ -330,17 +350,17 @@ mod tests {
             complete: false,
             ..image(1)
         };
-        assert_eq!(found(&nodes, &[unit_tests]), [""; 0]);
+        assert_eq!(messages(&nodes, &[unit_tests]), [""; 0]);
     }
 
     #[test]
     fn a_dylib_hides_stubs() {
         let nodes = nodes(&["app - - lib -", "lib cudart - - -", "other - - - -"]);
-        let dylib = |package| Image {
+        let images = [0, 2].map(|package| Image {
             dylib: true,
             ..image(package)
-        };
-        assert_eq!(found(&nodes, &[dylib(0), dylib(2)]).len(), 1);
-        assert!(found(&nodes, &[dylib(0)])[0].starts_with("dylib-crate: "));
+        });
+        assert_eq!(messages(&nodes, &images).len(), 1);
+        assert!(messages(&nodes, &images[..1])[0].starts_with("dylib-crate: "));
     }
 }

@@ -28,7 +28,7 @@ fn level_name(level: Level) -> &'static str {
 }
 
 /// Display path of a diagnostic's file, and its position there if the text is known.
-fn place<'a>(
+fn location<'a>(
     diagnostic: &'a Diagnostic,
     sources: &Sources,
 ) -> Option<(Cow<'a, str>, Option<LineColumn>)> {

@@ -40,9 +40,13 @@ impl Selection {
     pub fn selects_nothing(&self) -> bool {
         let (packages, features) = (&self.workspace, &self.features);
         let lists = [&packages.package, &packages.exclude, &features.features];
-        let flags = [packages.workspace, packages.all];
-        let features = [features.all_features, features.no_default_features];
-        lists.iter().all(|list| list.is_empty()) && !flags.iter().chain(&features).any(|on| *on)
+        let flags = [
+            packages.workspace,
+            packages.all,
+            features.all_features,
+            features.no_default_features,
+        ];
+        lists.iter().all(|list| list.is_empty()) && !flags.contains(&true)
     }
 
     /// Arguments about lock file, network and configuration, for any command of cargo.
@@ -52,8 +56,10 @@ impl Selection {
             (self.offline, "--offline"),
             (self.frozen, "--frozen"),
         ];
-        let on = flags.iter().filter(|(on, _)| *on);
-        let mut arguments: Vec<String> = on.map(|(_, flag)| (*flag).to_owned()).collect();
+        let mut arguments = Vec::new();
+        for (is_set, flag) in flags {
+            arguments.extend(is_set.then(|| flag.to_owned()));
+        }
         for value in &self.config {
             arguments.extend(["--config".to_owned(), value.clone()]);
         }
@@ -72,8 +78,8 @@ pub fn add_features(features: &clap_cargo::Features, cargo: &mut Command) {
         ("--all-features", features.all_features),
         ("--no-default-features", features.no_default_features),
     ];
-    for (flag, on) in flags {
-        cargo.args(on.then_some(flag));
+    for (flag, is_set) in flags {
+        cargo.args(is_set.then_some(flag));
     }
     for feature in &features.features {
         cargo.args(["--features", feature]);

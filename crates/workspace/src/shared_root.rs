@@ -10,37 +10,36 @@ use gpustub_core::diag::Diagnostic;
 use crate::workspace::library;
 
 /// Packages other than `package` with a target whose root is `path`.
-pub fn others<'p>(
+pub fn sharing_packages<'p>(
     members: &[&'p Package],
     package: &Package,
     path: &Path,
 ) -> impl Iterator<Item = &'p Package> {
     // Cargo spells a path always the same; a comparison by component is slow in large workspaces.
     let path = path.as_os_str();
-    let has = move |one: &&Package| {
-        let mut targets = one.targets.iter();
-        targets.any(|target| target.src_path.as_os_str() == path) && one.id != package.id
-    };
-    members.iter().copied().filter(has)
+    members.iter().copied().filter(move |member| {
+        member.id != package.id
+            && (member.targets.iter()).any(|target| target.src_path.as_os_str() == path)
+    })
 }
 
 /// Rejects a line that names crate `name` in a root file of `package`, if the file is also a root of
 /// a package that does not know the crate: one of both would not compile.
-pub fn refused(
+pub fn unknown_crate(
     members: &[&Package],
     package: &Package,
     path: &Path,
     name: &str,
 ) -> Option<Diagnostic> {
-    let other = others(members, package, path).find(|other| !knows(other, name))?;
-    let shown = display_path(path);
+    let unaware = sharing_packages(members, package, path).find(|member| !knows(member, name))?;
+    let root = display_path(path);
     let message = format!(
-        "`{shown}` is the root of targets of packages `{}` and `{}`, and crate `{name}` of the first is \
+        "`{root}` is the root of targets of packages `{}` and `{}`, and crate `{name}` of the first is \
          unknown in the second",
-        package.name, other.name
+        package.name, unaware.name
     );
     let help = format!(
-        "write a root file for each package, which contains `include!(\"…\");` with the path of `{shown}`"
+        "write a root file for each package, which contains `include!(\"…\");` with the path of `{root}`"
     );
     let manifest = display_path(package.manifest_path.as_std_path());
     let error = Diagnostic::error(&SHARED_ROOT, message);
@@ -49,13 +48,14 @@ pub fn refused(
 
 /// Whether all targets of a package can name a crate.
 fn knows(package: &Package, name: &str) -> bool {
-    let own = library(package).map(|library| library.name.as_str());
-    let dependencies = package.dependencies.iter().filter(|dependency| {
+    if library(package).is_some_and(|library| library.name.replace('-', "_") == name) {
+        return true;
+    }
+    package.dependencies.iter().any(|dependency| {
+        let key = dependency.rename.as_ref().unwrap_or(&dependency.name);
         dependency.kind == DependencyKind::Normal
             && !dependency.optional
             && dependency.target.is_none()
-    });
-    let names = dependencies.map(|one| one.rename.as_ref().unwrap_or(&one.name).as_str());
-    let mut names = own.into_iter().chain(names);
-    names.any(|one| one.replace('-', "_") == name)
+            && key.replace('-', "_") == name
+    })
 }

@@ -68,20 +68,17 @@ impl Shell {
     }
 
     /// A status line: `     Created GpuStub.toml`.
-    pub fn status(&mut self, verb: &str, what: impl AsRef<str>) {
+    pub fn status(&mut self, verb: &str, object: impl AsRef<str>) {
         if self.verbosity > Verbosity::Quiet {
-            self.line(verb, what.as_ref(), style::GOOD);
+            self.line(verb, object.as_ref(), style::GOOD);
         }
     }
 
     /// A status line of verbose output.
-    pub fn detail(&mut self, verb: &str, what: impl AsRef<str>) {
+    pub fn detail(&mut self, verb: &str, object: impl AsRef<str>) {
         if self.verbosity > Verbosity::Normal {
-            self.line(
-                verb,
-                what.as_ref(),
-                AnsiColor::BrightCyan.on_default().bold(),
-            );
+            let style = AnsiColor::BrightCyan.on_default().bold();
+            self.line(verb, object.as_ref(), style);
         }
     }
 
@@ -105,18 +102,18 @@ impl Shell {
     /// Prints findings in the requested format: human-readable formats to standard error, formats for
     /// programs to standard output.
     pub fn diagnostics(&mut self, diagnostics: &[Diagnostic], sources: &Sources) -> Result<()> {
-        let shown = diagnostics.iter();
-        let shown: Vec<&Diagnostic> = shown
-            .filter(|one| self.verbosity != Verbosity::Quiet || report::is_error(one))
-            .collect();
+        let mut visible = Vec::from_iter(diagnostics);
+        if self.verbosity == Verbosity::Quiet {
+            visible.retain(|diagnostic| report::is_error(diagnostic));
+        }
         if self.format == MessageFormat::Human {
-            for group in report::human::grouped(&shown, sources) {
+            for group in report::human::grouped(&visible, sources) {
                 let text = report::human::render(group[0], &group[1..], sources, self.styled);
                 let _ = writeln!(self.err, "{text}\n");
             }
             return Ok(());
         }
-        for diagnostic in shown {
+        for diagnostic in visible {
             match self.format {
                 MessageFormat::Human => {}
                 MessageFormat::Short => {
@@ -187,8 +184,8 @@ impl Shell {
         self.data(text)
     }
 
-    fn line(&mut self, verb: &str, what: &str, style: Style) {
-        let _ = writeln!(self.err, "{style}{verb:>12}{style:#} {what}");
+    fn line(&mut self, verb: &str, object: &str, style: Style) {
+        let _ = writeln!(self.err, "{style}{verb:>12}{style:#} {object}");
     }
 
     fn labelled(&mut self, label: &str, style: Style, text: &str, help: Option<&str>) {

@@ -52,7 +52,7 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct State {
-    what: String,
+    text: String,
     drawn: String,
     has_ended: bool,
 }
@@ -66,11 +66,10 @@ impl Shared {
     fn draw_after(&self, verb: &str, after: Duration) {
         let mut wait = after;
         loop {
-            let state = self.state();
-            let state = self
+            let (mut state, _) = self
                 .ended
-                .wait_timeout_while(state, wait, |state| !state.has_ended);
-            let (mut state, _) = state.unwrap_or_else(PoisonError::into_inner);
+                .wait_timeout_while(self.state(), wait, |state| !state.has_ended)
+                .unwrap_or_else(PoisonError::into_inner);
             if state.has_ended {
                 return;
             }
@@ -82,13 +81,13 @@ impl Shared {
 
 /// Draws the line if it has changed. A failure only costs the line.
 fn draw(state: &mut State, verb: &str) {
-    if state.what == state.drawn {
+    if state.text == state.drawn {
         return;
     }
     // The terminal cuts the line at its edge (DECAWM off) and continues after it.
-    let line = format!("\r\x1b[K\x1b[?7l{verb} {}\x1b[?7h", state.what);
+    let line = format!("\r\x1b[K\x1b[?7l{verb} {}\x1b[?7h", state.text);
     let _ = io::stderr().write_all(line.as_bytes());
-    state.drawn.clone_from(&state.what);
+    state.drawn.clone_from(&state.text);
 }
 
 impl StatusLine {
@@ -99,8 +98,9 @@ impl StatusLine {
         let drawing = shared.clone().filter(|_| !is_immediate).and_then(|shared| {
             // Without another thread there is no line.
             let verb = verb.clone();
-            let draw = move || shared.draw_after(&verb, lines.after);
-            thread::Builder::new().spawn(draw).ok()
+            thread::Builder::new()
+                .spawn(move || shared.draw_after(&verb, lines.after))
+                .ok()
         });
         Self {
             verb,
@@ -111,10 +111,10 @@ impl StatusLine {
     }
 
     /// Sets the current item, for example a file.
-    pub fn show(&self, what: impl FnOnce() -> String) {
+    pub fn show(&self, text: impl FnOnce() -> String) {
         if let Some(shared) = &self.shared {
             let mut state = shared.state();
-            state.what = what();
+            state.text = text();
             if self.is_immediate {
                 draw(&mut state, &self.verb);
             }

@@ -57,7 +57,8 @@ impl Declared {
     /// Reads the file at the root of a workspace without a package at the root.
     pub fn read_root(workspace: &Workspace) -> Result<Option<Self>> {
         let root = workspace.root();
-        if workspace.members().iter().any(|p| directory(p) == root) {
+        let members = workspace.members();
+        if members.iter().any(|member| directory(member) == root) {
             return Ok(None);
         }
         Self::read_virtual_root(root)
@@ -67,18 +68,17 @@ impl Declared {
     fn read_virtual_root(root: &Path) -> Result<Option<Self>> {
         let mut declared = Self::read_in(root)?;
         if let Some(declared) = &mut declared {
-            let stubs = declared.manifest.stubs.iter().map(|stub| {
+            for stub in &declared.manifest.stubs {
                 let id = &stub.id.value;
                 let message =
                     format!("no package builds `[stub.{id}]`: there is none in this directory");
-                Diagnostic::error(&MISPLACED_TABLE, message)
+                let error = Diagnostic::error(&MISPLACED_TABLE, message)
                     .with_origin(&declared.shown, stub.id.span.clone())
                     .help(
                         "move the table to the GpuStub.toml of the package that calls the library",
-                    )
-            });
-            let misplaced: Vec<_> = stubs.collect();
-            declared.diagnostics.extend(misplaced);
+                    );
+                declared.diagnostics.push(error);
+            }
         }
         Ok(declared)
     }
@@ -86,14 +86,14 @@ impl Declared {
     /// Reads the files of a workspace without running cargo, the root's first. Features are not
     /// validated.
     pub fn read_directories(workspace: &Directories) -> Result<Vec<Self>> {
-        let mut found = Vec::new();
+        let mut files = Vec::new();
         if workspace.is_virtual() {
-            found.extend(Self::read_virtual_root(&workspace.root)?);
+            files.extend(Self::read_virtual_root(&workspace.root)?);
         }
         for package in &workspace.packages {
-            found.extend(Self::read_in(package)?);
+            files.extend(Self::read_in(package)?);
         }
-        Ok(found)
+        Ok(files)
     }
 
     /// Reads the file at the root of a workspace, with or without a package there: its settings for
@@ -103,11 +103,11 @@ impl Declared {
     }
 
     /// Reads the file of the one selected package, or that of a directory without a package.
-    pub fn read_one(options: &Selection) -> Result<Self> {
+    pub fn read_selected(options: &Selection) -> Result<Self> {
         if let Some(file) = Self::without_package(options)? {
             return Ok(file);
         }
-        let workspace = Workspace::load(&Self::of_package(options), Depth::Members)?;
+        let workspace = Workspace::load(&Self::package_selection(options), Depth::Members)?;
         let package = workspace.selected_one(|_| true)?;
         Ok(Self::read_all(&workspace, &[package])?.remove(0).1)
     }
@@ -116,7 +116,7 @@ impl Declared {
     /// `--manifest-path` names, or else that of the current directory.
     pub fn without_package(options: &Selection) -> Result<Option<Self>> {
         let path = match &options.manifest.manifest_path {
-            Some(path) if !is_ours(path) => return Ok(None),
+            Some(path) if !is_gpustub_toml(path) => return Ok(None),
             Some(path) => path.as_path(),
             None => Path::new(FILE),
         };
@@ -125,8 +125,8 @@ impl Declared {
         }
         let is_named = options.manifest.manifest_path.is_some();
         let path = std::path::absolute(path).map_err(|e| Error::io("find", path, &e))?;
-        let found = Self::read_in(path.parent().unwrap_or(&path))?;
-        match &found {
+        let declared = Self::read_in(path.parent().unwrap_or(&path))?;
+        match &declared {
             None if is_named => {
                 let message = format!("no file `{}`", display_path(&path));
                 return Err(Error::new(message).help("write it, or name another one"));
@@ -138,14 +138,15 @@ impl Declared {
             }
             _ => {}
         }
-        Ok(found)
+        Ok(declared)
     }
 
     /// Selection with the path of cargo's manifest, if that of the file beside it is given.
-    fn of_package(options: &Selection) -> Selection {
+    fn package_selection(options: &Selection) -> Selection {
         let mut options = options.clone();
-        let path = options.manifest.manifest_path.as_mut();
-        if let Some(path) = path.filter(|path| is_ours(path)) {
+        if let Some(path) = &mut options.manifest.manifest_path
+            && is_gpustub_toml(path)
+        {
             path.set_file_name("Cargo.toml");
         }
         options
@@ -196,21 +197,21 @@ impl Declared {
         workspace: &Workspace,
         packages: &[&'a Package],
     ) -> Result<Vec<(&'a Package, Self)>> {
-        let mut found = Vec::new();
+        let mut files = Vec::new();
         for package in packages {
             if let Some(declared) = Self::read(workspace, package)? {
-                found.push((*package, declared));
+                files.push((*package, declared));
             }
         }
-        if found.is_empty() {
-            Err(Self::none(packages))
+        if files.is_empty() {
+            Err(Self::no_file(packages))
         } else {
-            Ok(found)
+            Ok(files)
         }
     }
 
     /// Error if none of these packages has a file.
-    pub fn none(packages: &[&Package]) -> Error {
+    pub fn no_file(packages: &[&Package]) -> Error {
         let error = match packages {
             [package] => Error::new(format!("package `{}` has no {FILE}", package.name)),
             _ => Error::new(format!(
@@ -222,36 +223,37 @@ impl Declared {
     }
 
     /// Reads the files of all members that have one: of the selected ones, and of the others.
-    pub fn read_members(workspace: &Workspace) -> Result<(Read<'_>, Read<'_>)> {
-        let selected: HashSet<_> = workspace.selected()?.iter().map(|one| &one.id).collect();
-        let (mut chosen, mut others) = (Vec::new(), Vec::new());
+    pub fn read_members(workspace: &Workspace) -> Result<(PackageFiles<'_>, PackageFiles<'_>)> {
+        let packages = workspace.selected()?;
+        let ids: HashSet<_> = packages.iter().map(|package| &package.id).collect();
+        let (mut selected, mut others) = (Vec::new(), Vec::new());
         for package in workspace.members() {
-            let Some(one) = Self::read(workspace, package)? else {
+            let Some(declared) = Self::read(workspace, package)? else {
                 continue;
             };
-            if selected.contains(&package.id) {
-                chosen.push((package, one))
+            if ids.contains(&package.id) {
+                selected.push((package, declared));
             } else {
-                others.push((package, one))
+                others.push((package, declared));
             }
         }
-        Ok((chosen, others))
+        Ok((selected, others))
     }
 
     /// Plan for a target, and all diagnostics.
     pub fn plan(&self, target: &Target, inputs: &Inputs) -> (Plan, Vec<Diagnostic>) {
-        let (plan, more) = plan(&self.manifest, target, inputs);
-        let mut found = self.diagnostics.clone();
-        found.extend(more);
-        (plan, found)
+        let (plan, planning) = plan(&self.manifest, target, inputs);
+        let mut diagnostics = self.diagnostics.clone();
+        diagnostics.extend(planning);
+        (plan, diagnostics)
     }
 
     /// Texts that diagnostics may refer to.
     pub fn sources(&self) -> Sources {
         let mut sources = Sources::from([(self.shown.clone(), self.text.clone())]);
-        let lists = self.inputs.symbol_files.iter();
-        sources
-            .extend(lists.map(|(path, text)| (symbol_list_path(&self.shown, path), text.clone())));
+        for (path, list) in &self.inputs.symbol_files {
+            sources.insert(symbol_list_path(&self.shown, path), list.clone());
+        }
         sources
     }
 
@@ -276,12 +278,12 @@ impl Declared {
     }
 }
 
-fn is_ours(path: &Path) -> bool {
+fn is_gpustub_toml(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name == FILE)
 }
 
 /// Packages, each with its file.
-pub type Read<'a> = Vec<(&'a Package, Declared)>;
+pub type PackageFiles<'a> = Vec<(&'a Package, Declared)>;
 
 /// Declarations of the members that have a file.
 #[derive(Debug)]
@@ -298,10 +300,15 @@ impl<'a> Members<'a> {
         selected: &'a [(&'a Package, Declared)],
         others: &'a [(&'a Package, Declared)],
     ) -> Self {
-        let each = |(package, one): &'a (&'a Package, Declared)| (*package, one);
+        fn borrowed<'a>(files: &'a [(&'a Package, Declared)]) -> Vec<(&'a Package, &'a Declared)> {
+            files
+                .iter()
+                .map(|(package, declared)| (*package, declared))
+                .collect()
+        }
         Self {
-            selected: selected.iter().map(each).collect(),
-            others: others.iter().map(each).collect(),
+            selected: borrowed(selected),
+            others: borrowed(others),
         }
     }
 
@@ -313,39 +320,42 @@ impl<'a> Members<'a> {
 
 /// Reports unknown features: a stub that requires one would never be built.
 fn unknown_features(package: &Package, declared: &Declared) -> Vec<Diagnostic> {
-    let known = || package.features.keys().map(String::as_str);
     let manifest = &declared.manifest;
-    let stubs = manifest
-        .stubs
-        .iter()
-        .map(|stub| ("stub", &stub.id, &stub.required_features));
-    let archives = manifest.archives.iter();
-    let archives = archives.map(|one| ("archive", &one.name, &one.required_features));
-    let modules = manifest.device_modules.iter().map(|one| &one.library);
-    let device_links = manifest.device_links.iter().chain(modules);
-    let device_links = device_links.map(|one| ("device-link", &one.name, &one.required_features));
-    let features = stubs.chain(archives).chain(device_links);
-    let features = features.flat_map(|(table, id, features)| {
-        let is_unknown = |feature: &&Spanned<String>| {
-            !known().any(|known| is_same_feature(known, &feature.value))
-        };
-        let unknown = features.0.iter().filter(is_unknown);
-        unknown.map(move |feature| (table, &id.value, feature))
-    });
-    features
-        .map(|(table, id, feature)| {
+    let mut tables = Vec::new();
+    for stub in &manifest.stubs {
+        tables.push(("stub", &stub.id.value, &stub.required_features));
+    }
+    for archive in &manifest.archives {
+        tables.push(("archive", &archive.name.value, &archive.required_features));
+    }
+    let modules = manifest.device_modules.iter().map(|module| &module.library);
+    for library in manifest.device_links.iter().chain(modules) {
+        tables.push((
+            "device-link",
+            &library.name.value,
+            &library.required_features,
+        ));
+    }
+    let known: Vec<&str> = package.features.keys().map(String::as_str).collect();
+    let mut diagnostics = Vec::new();
+    for (table, id, required) in tables {
+        for Spanned { value, span } in &required.0 {
+            if known.iter().any(|known| is_same_feature(known, value)) {
+                continue;
+            }
             let message = format!(
-                "unknown feature `{}` in `{table}.{id}.required-features`: package `{}` does not have it",
-                feature.value, package.name
+                "unknown feature `{value}` in `{table}.{id}.required-features`: package `{}` does not have it",
+                package.name
             );
-            let help = match nearest(&feature.value, known()) {
-                Some(meant) => format!("did you mean `{meant}`?"),
-                None => format!("add `{} = []` to [features] in its Cargo.toml", feature.value),
+            let help = match nearest(value, known.iter().copied()) {
+                Some(similar) => format!("did you mean `{similar}`?"),
+                None => format!("add `{value} = []` to [features] in its Cargo.toml"),
             };
             let error = Diagnostic::error(&UNKNOWN_FEATURE, message);
-            error.with_origin(&declared.shown, feature.span.clone()).help(help)
-        })
-        .collect()
+            diagnostics.push(error.with_origin(&declared.shown, span.clone()).help(help));
+        }
+    }
+    diagnostics
 }
 
 /// Reports a `[toolkit]` outside of the workspace's root, where it is read. A package from

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 use cargo_metadata::camino::Utf8PathBuf;
-use cargo_metadata::{Metadata, Package, TargetKind};
+use cargo_metadata::{CrateType, Metadata, Package, TargetKind};
 use gpustub_core::suggest::nearest;
 use gpustub_core::target::{SUPPORTED, Target};
 
@@ -38,17 +38,17 @@ impl Workspace {
     pub fn load(options: &Selection, depth: Depth<'_>) -> Result<Self> {
         let mut command = options.manifest.metadata();
         options.features.forward_metadata(&mut command);
-        let mut other = options.cargo_arguments();
+        let mut arguments = options.cargo_arguments();
         match depth {
             Depth::Members => {
                 command.no_deps();
             }
             Depth::Graph(triple) => {
-                other.extend(["--filter-platform".to_owned(), triple.to_owned()]);
+                arguments.extend(["--filter-platform".to_owned(), triple.to_owned()]);
             }
         }
-        let metadata = command.other_options(other).exec();
-        let mut metadata = metadata.map_err(from_cargo)?;
+        command.other_options(arguments);
+        let mut metadata = command.exec().map_err(from_cargo)?;
         normalize_targets(&mut metadata);
         Ok(Self {
             metadata,
@@ -65,8 +65,12 @@ impl Workspace {
     /// All members, sorted by name.
     pub fn members(&self) -> Vec<&Package> {
         let ids: HashSet<_> = self.metadata.workspace_members.iter().collect();
-        let mut members = Vec::from_iter(&self.metadata.packages);
-        members.retain(|package| ids.contains(&package.id));
+        let mut members: Vec<&Package> = self
+            .metadata
+            .packages
+            .iter()
+            .filter(|package| ids.contains(&package.id))
+            .collect();
         members.sort_by(|a, b| a.name.cmp(&b.name));
         members
     }
@@ -105,31 +109,37 @@ impl Workspace {
     /// Rejects a feature of the command line that no selected package has, in cargo's words: `name`,
     /// `package/name`, `dependency/name`.
     fn check_feature(&self, feature: &str, selected: &[&Package]) -> Result<()> {
-        let (packages, name): (Vec<&Package>, _) = match feature.split_once('/') {
-            None => (selected.to_vec(), feature),
-            Some((first, name)) => {
-                let first = first.trim_end_matches('?');
-                let mut dependencies = selected.iter().flat_map(|one| &one.dependencies);
+        let mut packages = selected.to_vec();
+        let mut name = feature;
+        if let Some((package, feature)) = feature.split_once('/') {
+            let package_name = package.trim_end_matches('?');
+            for dependency in selected.iter().flat_map(|package| &package.dependencies) {
                 // Cargo checks the features of a dependency when it resolves it.
-                if dependencies.any(|one| one.rename.as_ref().unwrap_or(&one.name) == first) {
+                if dependency.rename.as_ref().unwrap_or(&dependency.name) == package_name {
                     return Ok(());
                 }
-                let members = selected.iter().copied();
-                (members.filter(|one| one.name == first).collect(), name)
             }
-        };
-        let known = packages.iter().flat_map(|package| package.features.keys());
-        let known: BTreeSet<&str> = known.map(String::as_str).collect();
-        if known.contains(name) {
+            packages.retain(|package| package.name == package_name);
+            name = feature;
+        }
+        let features: BTreeSet<&str> = packages
+            .iter()
+            .flat_map(|package| package.features.keys())
+            .map(String::as_str)
+            .collect();
+        if features.contains(name) {
             return Ok(());
         }
         let error = match selected {
-            [one] => Error::new(format!(
+            [package] => Error::new(format!(
                 "the package '{}' does not contain this feature: {feature}",
-                one.name
+                package.name
             )),
-            several => {
-                let names: Vec<&str> = several.iter().map(|one| one.name.as_str()).collect();
+            packages => {
+                let names: Vec<&str> = packages
+                    .iter()
+                    .map(|package| package.name.as_str())
+                    .collect();
                 Error::new(format!(
                     "none of the selected packages contains this feature: {feature}\n\
                      selected packages: {}",
@@ -137,23 +147,28 @@ impl Workspace {
                 ))
             }
         };
-        let listed = || Vec::from_iter(known.iter().copied()).join(", ");
-        Err(match nearest(name, known.iter().copied()) {
-            Some(near) => error.help(format!("there is a similarly named feature: {near}")),
-            None if known.is_empty() => error,
-            None => error.help(format!("available features: {}", listed())),
-        })
+        if let Some(similar) = nearest(name, features.iter().copied()) {
+            return Err(error.help(format!("there is a similarly named feature: {similar}")));
+        }
+        if features.is_empty() {
+            return Err(error);
+        }
+        let features = Vec::from_iter(features).join(", ");
+        Err(error.help(format!("available features: {features}")))
     }
 
     /// The only member that the command line selects; if there are several, the error lists the fitting ones.
     pub fn selected_one(&self, fits: impl Fn(&Package) -> bool) -> Result<&Package> {
         match self.selected()?.as_slice() {
             [package] => Ok(package),
-            several => {
-                let fitting = several.iter().filter(|package| fits(package));
-                let mut names: Vec<&str> = fitting.map(|package| package.name.as_str()).collect();
+            packages => {
+                let mut names: Vec<&str> = packages
+                    .iter()
+                    .filter(|package| fits(package))
+                    .map(|package| package.name.as_str())
+                    .collect();
                 if names.is_empty() {
-                    names.extend(several.iter().map(|package| package.name.as_str()));
+                    names.extend(packages.iter().map(|package| package.name.as_str()));
                 }
                 let error = Error::new("several packages are selected, but this command takes one");
                 Err(error.help(format!("select one with `-p`: {}", names.join(", "))))
@@ -187,17 +202,15 @@ pub fn library(package: &Package) -> Option<&cargo_metadata::Target> {
     })
 }
 
+/// Whether a target is compiled to one of these kinds of crates.
+pub(crate) fn has_crate_type(target: &cargo_metadata::Target, kinds: &[CrateType]) -> bool {
+    kinds.iter().any(|kind| target.crate_types.contains(kind))
+}
+
 /// Target of `--target`, or the host's.
-pub fn target(given: Option<&str>) -> Result<Target> {
-    let host;
-    let triple = match given {
-        Some(triple) => triple,
-        None => {
-            host = host_triple();
-            &host
-        }
-    };
-    Target::from_triple(triple).ok_or_else(|| {
+pub fn target(triple: Option<&str>) -> Result<Target> {
+    let triple = triple.map_or_else(host_triple, str::to_owned);
+    Target::from_triple(&triple).ok_or_else(|| {
         Error::new(format!("unknown target `{triple}`"))
             .help(format!("supported targets: {}", SUPPORTED.join("; ")))
     })
@@ -224,7 +237,7 @@ fn no_such_package(name: &str, members: &[&Package]) -> Error {
     let names = members.iter().map(|package| package.name.as_str());
     let error = Error::new(format!("unknown package `{name}` in this workspace"));
     match nearest(name, names.clone()) {
-        Some(near) => error.help(format!("did you mean `{near}`?")),
+        Some(similar) => error.help(format!("did you mean `{similar}`?")),
         None => error.help(format!("members: {}", names.collect::<Vec<_>>().join(", "))),
     }
 }
@@ -237,11 +250,11 @@ fn from_cargo(error: cargo_metadata::Error) -> Error {
     match error {
         cargo_metadata::Error::CargoMetadata { stderr } => {
             // Warnings of cargo may precede it.
-            let at = match stderr.find("\nerror: ") {
-                Some(at) if !stderr.starts_with("error: ") => at + 1,
+            let start = match stderr.find("\nerror: ") {
+                Some(newline) if !stderr.starts_with("error: ") => newline + 1,
                 _ => 0,
             };
-            let text = stderr[at..].trim();
+            let text = stderr[start..].trim();
             let text = text.strip_prefix("error: ").unwrap_or(text);
             let error = Error::new(text);
             if text.starts_with("could not find `Cargo.toml`") {
@@ -254,7 +267,7 @@ fn from_cargo(error: cargo_metadata::Error) -> Error {
             Error::new(format!("could not run `cargo metadata`: {cause}"))
                 .help("install Rust: packages are read by cargo")
         }
-        other => Error::new(format!("could not run `cargo metadata`: {other}")),
+        error => Error::new(format!("could not run `cargo metadata`: {error}")),
     }
 }
 
@@ -264,12 +277,12 @@ fn normalize_targets(metadata: &mut Metadata) {
     for package in &mut metadata.packages {
         for target in &mut package.targets {
             let path = target.src_path.as_std_path();
-            let plain = normalize(path);
+            let normalized = normalize(path);
             // Behind a symbolic link, `..` is another directory.
-            let is_same =
-                plain != path && fs::canonicalize(&plain).ok() == fs::canonicalize(path).ok();
-            if let (true, Ok(plain)) = (is_same, Utf8PathBuf::from_path_buf(plain)) {
-                target.src_path = plain;
+            let is_same_file = normalized != path
+                && fs::canonicalize(&normalized).ok() == fs::canonicalize(path).ok();
+            if let (true, Ok(path)) = (is_same_file, Utf8PathBuf::from_path_buf(normalized)) {
+                target.src_path = path;
             }
         }
     }

@@ -151,7 +151,7 @@ impl Blocking {
                 Some(callback) if !self.in_place => {
                     open.poll_recv_copies(|packets| callback.each(packets))
                 }
-                other => self.poll_recv(open, other),
+                callback => self.poll_recv(open, callback),
             };
             // Never waits after a receive.
             Ok(received.and_then(|()| open.poll_send(|_| {})))

@@ -33,8 +33,8 @@ pub use callback::{
 pub use client::*;
 use libc::Libc;
 pub use libc::LibcOptions;
-use options::Options;
 pub use options::{DeviceOptions, ServerOptions};
+use options::{Options, saturating_usize};
 use pointer::{deref, output};
 use server::Handler;
 pub use server::Server;
@@ -100,9 +100,10 @@ pub unsafe extern "C" fn gpurpc_register_warp(
 ) -> c_int {
     catch_status(|| {
         let answer = answer.ok_or(Status::INVALID_ARGUMENT)?;
-        let words = usize::try_from(words).ok();
-        let words = words.filter(|words| (1..=PACKET_WORDS).contains(words));
-        let words = words.ok_or(Status::INVALID_ARGUMENT)?;
+        let words = saturating_usize(words.into());
+        if !(1..=PACKET_WORDS).contains(&words) {
+            return Err(Status::INVALID_ARGUMENT);
+        }
         // SAFETY: guaranteed by the caller.
         let server = unsafe { deref(server) }?;
         server.register(opcode, Handler::Warp(words, Callback::new(answer, data)))

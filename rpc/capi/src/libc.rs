@@ -13,7 +13,7 @@ use crate::callback::{
     CDevice, Callback, DeviceCallback, DeviceFree, DeviceMalloc, ExitCallback, HostCallCallback,
     ReadCallback, SystemCallback, WriteCallback,
 };
-use crate::options::{Options, or_default};
+use crate::options::{Options, or_default, saturating_usize};
 use crate::status::Status;
 
 /// `gpurpc_libc_options_t`.
@@ -119,7 +119,6 @@ impl Libc {
             Some(resolve_root(unsafe { CStr::from_ptr(options.root) })?)
         };
         let default = LibcLimits::default();
-        let number = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
         Ok(Self {
             functions: Functions {
                 read: options.read.map(|read| Callback::new(read, data)),
@@ -133,10 +132,13 @@ impl Libc {
             },
             root,
             limits: LibcLimits {
-                files: or_default(number(options.file_limit), default.files),
-                read: or_default(number(options.read_limit), default.read),
-                print: or_default(number(options.print_limit), default.print),
-                allocations: or_default(number(options.allocation_limit), default.allocations),
+                files: or_default(saturating_usize(options.file_limit), default.files),
+                read: or_default(saturating_usize(options.read_limit), default.read),
+                print: or_default(saturating_usize(options.print_limit), default.print),
+                allocations: or_default(
+                    saturating_usize(options.allocation_limit),
+                    default.allocations,
+                ),
             },
         })
     }
@@ -154,17 +156,17 @@ impl Libc {
             release: functions.release,
             is_added: Arc::clone(is_added),
         });
-        let stream = |number| StandardStream {
+        let [input, output, error] = [0, 1, 2].map(|number| StandardStream {
             functions: *functions,
             number,
             data_use: Arc::clone(&data_use),
-        };
+        });
         let mut services = Services::new().limits(self.limits);
         if functions.read.is_some() {
-            services = services.stdin(stream(0));
+            services = services.stdin(input);
         }
         if functions.write.is_some() {
-            services = services.stdout(stream(1)).stderr(stream(2));
+            services = services.stdout(output).stderr(error);
         }
         if let Some(root) = &self.root {
             services = services.files(root).map_err(|_| Status::INVALID_ROOT)?;
@@ -174,10 +176,10 @@ impl Libc {
             services = services.on_abort(move || abort.call(data_use.device));
         }
         if let Some((malloc, free)) = functions.memory {
-            let (one, other) = (Arc::clone(&data_use), Arc::clone(&data_use));
+            let (malloc_data, free_data) = (Arc::clone(&data_use), Arc::clone(&data_use));
             services = services.memory(
-                move |size| malloc.malloc(one.device, size),
-                move |address| free.free(other.device, address),
+                move |size| malloc.malloc(malloc_data.device, size),
+                move |address| free.free(free_data.device, address),
             );
         }
         if let Some(system) = functions.system {
@@ -186,10 +188,9 @@ impl Libc {
         }
         if let Some(host_call) = functions.host_call {
             let data_use = Arc::clone(&data_use);
-            let call = move |function, arguments: &mut [u8]| {
+            services = services.host_call(move |function, arguments| {
                 host_call.call(data_use.device, function, arguments)
-            };
-            services = services.host_call(call);
+            });
         }
         if let Some(exit) = functions.exit {
             let data_use = Arc::clone(&data_use);

@@ -129,6 +129,9 @@ unsafe impl Options for DeviceOptions {
     const MIN_SIZE: usize = offset_of!(Self, doorbell_value);
 }
 
+/// Maximum size of a struct of options. A larger one was not initialised.
+const MAX_STRUCT_SIZE: usize = 4096;
+
 /// Reads the caller's options. Members of a newer version that are unknown here must be 0.
 ///
 /// # Safety
@@ -139,11 +142,10 @@ pub unsafe fn read<T: Options>(from: *const T) -> Result<T, Status> {
         return Err(Status::INVALID_ARGUMENT);
     }
     // SAFETY: guaranteed by the caller; `Options` begins with the size.
-    let size = unsafe { from.cast::<u64>().read() };
-    // A larger size means that the struct was not initialised.
-    let size = usize::try_from(size).ok().filter(|size| *size <= 4096);
-    let size = size.filter(|size| *size >= T::MIN_SIZE);
-    let size = size.ok_or(Status::INVALID_STRUCT_SIZE)?;
+    let size = saturating_usize(unsafe { from.cast::<u64>().read() });
+    if !(T::MIN_SIZE..=MAX_STRUCT_SIZE).contains(&size) {
+        return Err(Status::INVALID_STRUCT_SIZE);
+    }
     let known = size.min(size_of::<T>());
     // SAFETY: guaranteed by the caller.
     let rest = unsafe { std::slice::from_raw_parts(from.cast::<u8>().add(known), size - known) };
@@ -157,6 +159,11 @@ pub unsafe fn read<T: Options>(from: *const T) -> Result<T, Status> {
         to.cast::<u8>().copy_from_nonoverlapping(from.cast(), known);
     }
     Ok(options)
+}
+
+/// A size of the program, saturated to `usize`.
+pub(crate) fn saturating_usize(value: u64) -> usize {
+    usize::try_from(value).unwrap_or(usize::MAX)
 }
 
 /// A value, or the default for 0.
@@ -214,11 +221,11 @@ impl DeviceOptions {
     /// Limits of calls, saturated to `usize`.
     pub fn limits(&self) -> Limits {
         let default = Limits::default();
-        let bytes = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
+
         Limits {
-            message: or_default(bytes(self.message_limit), default.message),
-            memory: or_default(bytes(self.memory_limit), default.memory),
-            stack: or_default(bytes(self.stack_size), default.stack),
+            message: or_default(saturating_usize(self.message_limit), default.message),
+            memory: or_default(saturating_usize(self.memory_limit), default.memory),
+            stack: or_default(saturating_usize(self.stack_size), default.stack),
         }
     }
 

@@ -19,6 +19,8 @@ pub unsafe fn deref<'a, T>(pointer: *const T) -> Result<&'a T, Status> {
 
 /// Checks the pointer to an output.
 pub fn output<T>(pointer: *mut T) -> Result<NonNull<T>, Status> {
-    let output = NonNull::new(pointer).filter(|output| output.is_aligned());
-    output.ok_or(Status::INVALID_ARGUMENT)
+    match NonNull::new(pointer) {
+        Some(output) if output.is_aligned() => Ok(output),
+        _ => Err(Status::INVALID_ARGUMENT),
+    }
 }

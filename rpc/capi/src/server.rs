@@ -15,7 +15,7 @@ use crate::blocking::BlockingCallback;
 use crate::callback::{CDevice, CFault, Callback, FaultCallback, Free, WarpCallback};
 use crate::libc::Libc;
 use crate::nesting::{self, Nested};
-use crate::options::{DeviceOptions, Hooks};
+use crate::options::{DeviceOptions, Hooks, saturating_usize};
 use crate::status::Status;
 
 /// A server.
@@ -270,14 +270,16 @@ impl Server {
     /// Serves on another thread, until drained or stopped.
     pub fn start(&self) -> Result<(), Status> {
         let server = Arc::clone(&self.server);
-        let serve = move || {
-            // Until the thread ends, as its blocking callbacks may end after it has served.
-            std::mem::forget(Nested::new());
-            server.serve();
-        };
         // An unnamed thread would inherit the name of the caller's.
-        let thread = thread::Builder::new().name("gpurpc".into()).spawn(serve);
-        lock(&self.threads).push(thread.map_err(|_| Status::OUT_OF_MEMORY)?);
+        let thread = thread::Builder::new()
+            .name("gpurpc".into())
+            .spawn(move || {
+                // Until the thread ends, as its blocking callbacks may end after it has served.
+                std::mem::forget(Nested::new());
+                server.serve();
+            })
+            .map_err(|_| Status::OUT_OF_MEMORY)?;
+        lock(&self.threads).push(thread);
         Ok(())
     }
 
@@ -407,21 +409,16 @@ fn region(options: &DeviceOptions, layout: Layout) -> Result<Region, Status> {
     let free = options.free.map(|free| Callback::new(free, options.data));
     match (NonNull::new(options.memory), alloc) {
         (Some(memory), _) => {
-            let given = usize::try_from(options.memory_size).unwrap_or(usize::MAX);
+            let memory_size = saturating_usize(options.memory_size);
             // SAFETY: the header requires the size and lifetime of the memory.
-            let memory = unsafe { SharedMemory::new(memory.cast(), given, layout) }?;
+            let memory = unsafe { SharedMemory::new(memory.cast(), memory_size, layout) }?;
             Ok(Region::new(memory, move |start| release(start, free)))
         }
         (None, Some(alloc)) => {
-            let start = alloc.alloc(size as u64);
-            let start = NonNull::new(start).ok_or(Status::OUT_OF_MEMORY)?;
+            let start = NonNull::new(alloc.alloc(size as u64)).ok_or(Status::OUT_OF_MEMORY)?;
             // SAFETY: the header requires the size and lifetime of what the function returns.
-            let memory = unsafe { SharedMemory::new(start.cast(), size, layout) };
-            let memory = memory.inspect_err(|_| {
-                if let Some(free) = free {
-                    free.free(start.as_ptr());
-                }
-            })?;
+            let memory = unsafe { SharedMemory::new(start.cast(), size, layout) }
+                .inspect_err(|_| release(start.cast(), free))?;
             // SAFETY: the function has allocated as many bytes, and no other code uses them yet.
             unsafe { start.cast::<u8>().write_bytes(0, size) };
             Ok(Region::new(memory, move |start| release(start, free)))

@@ -119,17 +119,17 @@ mod tests {
     #[test]
     fn known_generations_are_named() {
         let text = message(INVALID_GENERATION).to_string_lossy();
-        let all = gpurpc::Generation::ALL;
-        for generation in all {
+        let generations = gpurpc::Generation::ALL;
+        for generation in generations {
             assert!(
                 text.contains(&format!(" {} ", generation.client_size)),
                 "{text}"
             );
         }
         for release in [
-            all[0].first_release,
-            all[1].last_release,
-            all[2].last_release,
+            generations[0].first_release,
+            generations[1].last_release,
+            generations[2].last_release,
         ] {
             assert!(text.contains(&release.to_string()), "{text}");
         }

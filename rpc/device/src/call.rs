@@ -272,10 +272,11 @@ fn next_bytes(first: &[u8], second: &[u8], position: usize) -> [u8; 8] {
     if let Some(bytes) = first.get(position..).and_then(<[u8]>::first_chunk) {
         return *bytes;
     }
-    let byte = |index: usize| {
-        let bytes = first.get(index);
-        let bytes = bytes.or_else(|| second.get(index - first.len()));
-        bytes.copied().unwrap_or(0)
-    };
-    core::array::from_fn(|offset| byte(position + offset))
+    core::array::from_fn(|offset| {
+        let index = position + offset;
+        let byte = first.get(index);
+        byte.or_else(|| second.get(index - first.len()))
+            .copied()
+            .unwrap_or(0)
+    })
 }

@@ -65,13 +65,13 @@ impl Device {
         alloc: impl FnOnce(u64) -> *mut c_void,
     ) -> Result<Self, c_int> {
         let ports = u32::try_from(ports).map_err(|_| ERROR)?;
-        let layout = Layout::with_generation(Generation::LLVM_19, ports, lanes);
-        let layout = layout.map_err(|error| match error {
-            Error::InvalidLaneSize(_) => INVALID_LANE_SIZE,
-            _ => ERROR,
-        })?;
-        let memory = alloc(layout.size() as u64);
-        let memory = NonNull::new(memory.cast::<u8>()).ok_or(ERROR)?;
+        let layout = Layout::with_generation(Generation::LLVM_19, ports, lanes).map_err(
+            |error| match error {
+                Error::InvalidLaneSize(_) => INVALID_LANE_SIZE,
+                _ => ERROR,
+            },
+        )?;
+        let memory: NonNull<u8> = NonNull::new(alloc(layout.size() as u64).cast()).ok_or(ERROR)?;
         if memory.addr().get() % Generation::LLVM_19.alignment != 0 {
             return Err(ERROR);
         }
@@ -105,9 +105,9 @@ impl Device {
         if self.is_busy.swap(true, Ordering::Acquire) {
             return Ok(());
         }
-        let served = self.serve_alone();
+        let result = self.serve_alone();
         self.is_busy.store(false, Ordering::Release);
-        served
+        result
     }
 
     fn serve_alone(&self) -> Result<(), c_int> {
@@ -145,8 +145,7 @@ impl Device {
                 Fault::UnknownOpcode => UNHANDLED_OPCODE,
                 _ => ERROR,
             };
-            let (before, after) = (Ordering::Relaxed, Ordering::Relaxed);
-            let _ = status.compare_exchange(SUCCESS, reason, before, after);
+            let _ = status.compare_exchange(SUCCESS, reason, Ordering::Relaxed, Ordering::Relaxed);
         });
         // SAFETY: the header requires the size and lifetime of the memory.
         let memory = unsafe { SharedMemory::new(self.memory, self.layout.size(), self.layout) };
@@ -158,15 +157,15 @@ impl Device {
 
     fn handlers(&self) -> Result<Handlers, Error> {
         let mut handlers = Handlers::new();
-        let program = self.callbacks();
-        handlers.on_other(program);
-        let own: Vec<u16> = lock(&self.callbacks).keys().copied().collect();
-        let own = own.into_iter().filter(|number| *number < 0x8000);
-        let own = own.map(|number| opcode::LIBC_BASE | u32::from(number));
-        for opcode in own
-            .filter(|number| !NOT_SERVED.contains(number))
-            .chain(NOT_SERVED)
-        {
+        handlers.on_other(self.callbacks());
+        let registered: Vec<u16> = lock(&self.callbacks).keys().copied().collect();
+        for number in registered {
+            let opcode = opcode::LIBC_BASE | u32::from(number);
+            if number < 0x8000 && !NOT_SERVED.contains(&opcode) {
+                handlers.on_blocking(opcode, self.callbacks())?;
+            }
+        }
+        for opcode in NOT_SERVED {
             handlers.on_blocking(opcode, self.callbacks())?;
         }
         streams::services()
@@ -183,8 +182,8 @@ impl Device {
         let (callbacks, lanes) = (Arc::clone(&self.callbacks), self.layout.lanes());
         move |call| {
             // The narrow opcode is the lower half.
-            let found = lock(&callbacks).get(&(call.opcode() as u16)).copied();
-            found.ok_or(Fault::UnknownOpcode)?.call(call, lanes);
+            let callback = lock(&callbacks).get(&(call.opcode() as u16)).copied();
+            callback.ok_or(Fault::UnknownOpcode)?.call(call, lanes);
             Ok(())
         }
     }

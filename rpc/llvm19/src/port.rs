@@ -102,7 +102,7 @@ pub unsafe extern "C" fn rpc_send(
 ) {
     // SAFETY: guaranteed by the caller.
     let port = unsafe { Port::new(port) };
-    port.operate(|call| call.send_copies(|packets| each(packets, callback, data)));
+    port.operate(|call| call.send_copies(|packets| call_for_each(packets, callback, data)));
 }
 
 /// Receives packets.
@@ -118,7 +118,7 @@ pub unsafe extern "C" fn rpc_recv(
 ) {
     // SAFETY: guaranteed by the caller.
     let port = unsafe { Port::new(port) };
-    port.operate(|call| call.recv_copies(|packets| each(packets, callback, data)));
+    port.operate(|call| call.recv_copies(|packets| call_for_each(packets, callback, data)));
 }
 
 /// Receives packets and sends them back.
@@ -135,13 +135,17 @@ pub unsafe extern "C" fn rpc_recv_and_send(
     // SAFETY: guaranteed by the caller.
     let port = unsafe { Port::new(port) };
     port.operate(|call| {
-        call.recv_copies(|packets| each(packets, callback, data))?;
+        call.recv_copies(|packets| call_for_each(packets, callback, data))?;
         call.send(|_| {})
     });
 }
 
 /// Calls a function with the packet of each lane.
-fn each(packets: &mut gpurpc::PacketCopies, callback: Option<PortCallback>, data: *mut c_void) {
+fn call_for_each(
+    packets: &mut gpurpc::PacketCopies,
+    callback: Option<PortCallback>,
+    data: *mut c_void,
+) {
     let Some(callback) = callback else { return };
     for lane in packets.lanes() {
         let buffer = std::ptr::from_mut(packets.get_mut(lane)).cast();
@@ -172,8 +176,10 @@ pub unsafe extern "C" fn rpc_recv_n(
             let bytes = message.len();
             // SAFETY: the function is as the header requires, and returns as many bytes; the arrays have this lane.
             unsafe {
-                let start = alloc.map(|alloc| alloc(bytes as u64, data));
-                let start = start.unwrap_or(std::ptr::null_mut());
+                let start = match alloc {
+                    Some(alloc) => alloc(bytes as u64, data),
+                    None => std::ptr::null_mut(),
+                };
                 if start.is_null() && bytes > 0 {
                     let fault = Fault::Other("the program cannot allocate the message");
                     call.fail(fault.clone());

@@ -57,18 +57,18 @@ mod c {
 
     impl Read for Stream {
         /// Reads up to the end of a line: the program reads the next one.
-        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-            for (at, to) in into.iter_mut().enumerate() {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            for (index, target) in buffer.iter_mut().enumerate() {
                 // SAFETY: the stream is open.
                 let Ok(byte) = u8::try_from(unsafe { getc(self.file()) }) else {
-                    return Ok(at);
+                    return Ok(index);
                 };
-                *to = byte;
+                *target = byte;
                 if byte == b'\n' {
-                    return Ok(at + 1);
+                    return Ok(index + 1);
                 }
             }
-            Ok(into.len())
+            Ok(buffer.len())
         }
     }
 

@@ -141,22 +141,23 @@ fn positive(text: &str) -> Result<u32, String> {
 
 /// Parses up to three numbers; missing ones are 1.
 fn dimensions(text: &str) -> Result<[u32; 3], String> {
-    let mut all = [1; 3];
+    let mut dimensions = [1; 3];
     let mut parts = text.split(',');
-    for (to, part) in all.iter_mut().zip(&mut parts) {
-        *to = positive(part)?;
+    for (dimension, part) in dimensions.iter_mut().zip(&mut parts) {
+        *dimension = positive(part)?;
     }
     match parts.next() {
-        None => Ok(all),
+        None => Ok(dimensions),
         Some(_) => Err("at most three dimensions are supported".into()),
     }
 }
 
 /// Parses a positive time.
 fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds = text.parse().ok();
-    let time = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    time.filter(|time| !time.is_zero())
+    text.parse()
+        .ok()
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+        .filter(|time| !time.is_zero())
         .ok_or_else(|| "expected a number of seconds above 0, such as 30 or 0.5".into())
 }
 
@@ -211,20 +212,23 @@ mod tests {
     #[test]
     fn pages_show_each_option_of_the_help() {
         for (name, page) in PAGES {
-            let lines = page.lines().map(|line| line.trim_start_matches("//! "));
-            let examples = lines.filter(|line| line.starts_with("gpurpc-loader --"));
-            let examples: Vec<_> = examples.collect();
+            let examples: Vec<&str> = page
+                .lines()
+                .map(|line| line.trim_start_matches("//! "))
+                .filter(|line| line.starts_with("gpurpc-loader --"))
+                .collect();
             for example in &examples {
                 let cli = Cli::parse_words(words(example));
                 assert!(cli.is_ok(), "{name}: {example}: {:?}", cli.err());
             }
-            let command = Cli::command();
-            let options = command.get_arguments().filter(|one| !one.is_hide_set());
             let mut count = 0;
-            for option in options.filter_map(|one| one.get_long()) {
+            for argument in Cli::command().get_arguments() {
+                let Some(option) = argument.get_long().filter(|_| !argument.is_hide_set()) else {
+                    continue;
+                };
                 let option = format!(" --{option} ");
-                let is_shown = examples.iter().any(|example| example.contains(&option));
-                assert!(is_shown, "{name} has no example of{option}");
+                let has_example = examples.iter().any(|example| example.contains(&option));
+                assert!(has_example, "{name} has no example of{option}");
                 count += 1;
             }
             assert!(count >= 9, "{name}: {count}");
@@ -256,8 +260,8 @@ mod tests {
         let cli = cli.expect("a command line");
         assert_eq!(cli.thread_shape(), [8, 3, 1]);
         assert_eq!(cli.block_shape(), [1, 1, 4]);
-        let all = "gpurpc-loader --threads-x 2 --threads-y=3 --threads-z 4 --blocks-x=5 --blocks-y 6 --blocks-z=7 a --blocks-x 1";
-        let cli = Cli::parse_words(words(all)).expect("a command line");
+        let line = "gpurpc-loader --threads-x 2 --threads-y=3 --threads-z 4 --blocks-x=5 --blocks-y 6 --blocks-z=7 a --blocks-x 1";
+        let cli = Cli::parse_words(words(line)).expect("a command line");
         assert_eq!(cli.thread_shape(), [2, 3, 4]);
         assert_eq!(cli.block_shape(), [5, 6, 7]);
         for option in ["threads", "blocks"] {

@@ -3,7 +3,7 @@
 use gpurpc::{Generation, Layout, Symbol};
 
 use crate::error::{Code, Error, Result};
-use crate::runtime::{Gpu, Handle};
+use crate::runtime::{Global, Gpu, Handle};
 
 /// Location for the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,21 +22,23 @@ impl Client {
     /// If the client has an unknown size.
     pub fn find(gpu: &Gpu, module: Handle) -> Result<Option<Self>> {
         // Later releases first, so that a current image is searched for one symbol only.
-        let mut symbols = Generation::ALL.map(|one| one.symbol).to_vec();
-        symbols.reverse();
+        let mut symbols: Vec<Symbol> = Generation::ALL
+            .into_iter()
+            .rev()
+            .map(|generation| generation.symbol)
+            .collect();
         symbols.dedup();
         for symbol in symbols {
             let name = symbol.name();
-            let Some(global) = gpu.global(module, name)? else {
+            let Some(Global { address, size }) = gpu.global(module, name)? else {
                 continue;
             };
-            let address = global.address;
-            return match Generation::find(name, global.size) {
+            return match Generation::find(name, size) {
                 Some(generation) => Ok(Some(Self {
                     generation,
                     address,
                 })),
-                None => Err(unknown_size(symbol, global.size)),
+                None => Err(unknown_size(symbol, size)),
             };
         }
         Ok(None)
@@ -59,12 +61,17 @@ impl Client {
 
 /// Refuses a client of a generation that is newer than this program, or that LLVM never had.
 fn unknown_size(symbol: Symbol, size: usize) -> Error {
-    let known = Generation::ALL.into_iter();
-    let known = known.filter(|one| one.symbol.name() == symbol.name());
-    let known = known.map(|one| format!("{} in {one}", one.symbol_size()));
-    let known = known.collect::<Vec<_>>().join(" and ");
-    let name = symbol.name().to_string_lossy();
-    let message = format!("`{name}` has {size} bytes in the image, but {known}");
+    let mut known = Vec::new();
+    for generation in Generation::ALL {
+        if generation.symbol.name() == symbol.name() {
+            known.push(format!("{} in {generation}", generation.symbol_size()));
+        }
+    }
+    let message = format!(
+        "`{}` has {size} bytes in the image, but {}",
+        symbol.name().to_string_lossy(),
+        known.join(" and ")
+    );
     let [first, .., last] = Generation::ALL;
     let help = format!(
         "use a newer gpurpc-loader if the image is of a newer LLVM; this one knows the libc of LLVM {} to {}, and \

@@ -120,10 +120,10 @@ fn fill_arrays(gpu: &Gpu, module: Handle, image: &[u8]) -> Result<()> {
         }
         let memory = gpu.device_memory(array.len())?;
         gpu.write(memory, &array)?;
-        for (name, at) in bounds.into_iter().zip([0, array.len() as u64]) {
+        for (name, offset) in bounds.into_iter().zip([0, array.len() as u64]) {
             let name = CString::new(name).unwrap_or_default();
             if let Some(bound) = gpu.global(module, &name)? {
-                gpu.write(bound.address, &(memory + at).to_ne_bytes())?;
+                gpu.write(bound.address, &(memory + offset).to_ne_bytes())?;
             }
         }
     }
@@ -133,24 +133,31 @@ fn fill_arrays(gpu: &Gpu, module: Handle, image: &[u8]) -> Result<()> {
 /// Names in an image with this prefix, in ascending order of their priority numbers. The bytes of the image are
 /// searched, which contain symbol names or PTX, because a driver lists no names.
 fn names_with_prefix(image: &[u8], prefix: &str) -> Vec<CString> {
-    let is_name_byte = |byte: &u8| byte.is_ascii_alphanumeric() || b"_$".contains(byte);
-    let mut found = BTreeSet::new();
+    let mut names = BTreeSet::new();
     let mut rest = image;
-    while let Some(at) = rest
+    while let Some(start) = rest
         .windows(prefix.len())
-        .position(|part| part == prefix.as_bytes())
+        .position(|bytes| bytes == prefix.as_bytes())
     {
-        let end = rest[at..].iter().position(|byte| !is_name_byte(byte));
-        let (name, after) = rest[at..].split_at(end.unwrap_or(rest.len() - at));
+        rest = &rest[start..];
+        let end = rest.iter().position(|byte| !is_name_byte(*byte));
+        let (name, after) = rest.split_at(end.unwrap_or(rest.len()));
         rest = after;
-        let priority = name.rsplit(|byte| *byte == b'_').next();
-        let priority =
-            priority.and_then(|digits| std::str::from_utf8(digits).ok()?.parse::<u16>().ok());
-        if let (Some(priority), Ok(name)) = (priority, CString::new(name)) {
-            found.insert((priority, name));
+        if let (Some(priority), Ok(name)) = (priority(name), CString::new(name)) {
+            names.insert((priority, name));
         }
     }
-    found.into_iter().map(|(_, name)| name).collect()
+    names.into_iter().map(|(_, name)| name).collect()
+}
+
+fn is_name_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$'
+}
+
+/// Priority at the end of the name of a constructor's or destructor's variable.
+fn priority(name: &[u8]) -> Option<u16> {
+    let digits = name.rsplit(|byte| *byte == b'_').next()?;
+    std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
 #[cfg(test)]
@@ -181,7 +188,7 @@ mod tests {
         const KERNEL: &str = "__attribute__((amdgpu_kernel, visibility(\"protected\"))) void _end";
         // The last one needs the arguments that the compiler adds.
         let size = "{ *(volatile int *)16 = __builtin_amdgcn_workgroup_size_x(); }";
-        for (rest, takes) in [
+        for (rest, has_parameters) in [
             (
                 "(int result) { *(volatile int *)16 = result; }".to_owned(),
                 true,
@@ -207,8 +214,11 @@ mod tests {
                     .arg("-o");
                 let status = clang.arg(&image).status()?;
                 assert!(status.success(), "clang-19: {status}");
-                let found = end_has_parameters(&std::fs::read(&image)?);
-                assert_eq!(found, Some(takes), "version {version}: {rest}");
+                assert_eq!(
+                    end_has_parameters(&std::fs::read(&image)?),
+                    Some(has_parameters),
+                    "version {version}: {rest}"
+                );
             }
         }
         Ok(())

@@ -9,15 +9,13 @@ use crate::error::Result;
 
 /// Environment of this process.
 pub fn process_environment() -> Result<CStringArray> {
-    let entry = |(mut name, value): (std::ffi::OsString, std::ffi::OsString)| {
-        name.push("=");
-        name.push(value);
-        c_string(&name)
-    };
-    std::env::vars_os()
-        .map(entry)
-        .collect::<Result<_>>()
-        .map(CStringArray::new)
+    let mut entries = Vec::new();
+    for (mut entry, value) in std::env::vars_os() {
+        entry.push("=");
+        entry.push(value);
+        entries.push(c_string(&entry)?);
+    }
+    Ok(CStringArray::new(entries))
 }
 
 /// Makes CUDA's driver load modules completely: lazy loading of a kernel would wait for running kernels (CUDA

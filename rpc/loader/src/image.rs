@@ -72,10 +72,10 @@ impl Kind {
     }
 }
 
-fn not_a_program(path: &str, what: &str) -> Error {
+fn not_a_program(path: &str, description: &str) -> Error {
     Error::new(
         Code::NotRunnable,
-        format!("`{path}` is not a GPU program: {what}"),
+        format!("`{path}` is not a GPU program: {description}"),
     )
 }
 
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn unsupported_images_are_identified() {
-        for (image, what) in [
+        for (image, description) in [
             (&elf(62)[..], "ELF file for machine 62"),
             (b"\x7fELF\x02", "truncated ELF header"),
             (b"BC\xc0\xde\x35", "LLVM bitcode"),
@@ -139,7 +139,7 @@ mod tests {
             let error = Kind::detect(image, "image").expect_err("no GPU program");
             assert_eq!(
                 error.message,
-                format!("`image` is not a GPU program: {what}")
+                format!("`image` is not a GPU program: {description}")
             );
             assert_eq!(error.code, Code::NotRunnable);
         }

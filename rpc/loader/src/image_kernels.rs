@@ -20,18 +20,19 @@ pub fn names(image: &[u8]) -> Option<BTreeSet<String>> {
     }
     let file = ElfFile64::<Endianness>::parse(image).ok()?;
     let machine = file.elf_header().e_machine.get(file.endian()).0;
-    let symbols = || file.symbols().chain(file.dynamic_symbols());
+    let mut symbols = file.symbols().chain(file.dynamic_symbols()).peekable();
     // Without symbols the names are unknown.
-    symbols().next()?;
-    let names = symbols().filter_map(|symbol| {
-        let name = symbol.name().ok()?;
-        match machine {
+    symbols.peek()?;
+    let mut names = BTreeSet::new();
+    for symbol in symbols {
+        let Ok(name) = symbol.name() else { continue };
+        let kernel = match machine {
             EM_CUDA => (symbol.elf_symbol().st_other().0 & STO_CUDA_ENTRY != 0).then_some(name),
             // The descriptor of a kernel (LLVM's AMDGPUUsage, "Code Object V3 Kernel Descriptor").
             _ => name.strip_suffix(".kd"),
-        }
-    });
-    let names = names.map(str::to_owned).collect();
+        };
+        names.extend(kernel.map(str::to_owned));
+    }
     match machine {
         EM_CUDA => Some(names),
         // Kernels of code object V2, whose ABI version is 0, have no descriptors.
@@ -43,8 +44,9 @@ pub fn names(image: &[u8]) -> Option<BTreeSet<String>> {
 /// Names behind `.entry` (PTX ISA, "Kernel and Function Directives").
 fn ptx_entries(ptx: &str) -> BTreeSet<String> {
     let code = without_comments(ptx);
-    let is_separator = |c: char| c.is_whitespace() || "(){};,".contains(c);
-    let mut words = code.split(is_separator).filter(|word| !word.is_empty());
+    let mut words = code
+        .split(|c: char| c.is_whitespace() || "(){};,".contains(c))
+        .filter(|word| !word.is_empty());
     let mut names = BTreeSet::new();
     while words.by_ref().any(|word| word == ".entry") {
         names.extend(words.next().map(str::to_owned));
@@ -99,7 +101,7 @@ mod tests {
             assert_eq!(names(image), None);
         }
         // This program.
-        let own = std::fs::read(std::env::current_exe().expect("a path")).expect("a file");
-        assert_eq!(names(&own), None);
+        let program = std::fs::read(std::env::current_exe().expect("a path")).expect("a file");
+        assert_eq!(names(&program), None);
     }
 }

@@ -131,13 +131,13 @@ fn missing(name: &CStr, names: Option<&BTreeSet<String>>) -> Error {
             );
         }
         Some(names) => {
-            let shown: Vec<_> = names
+            let listed: Vec<String> = names
                 .iter()
                 .take(MAX_NAMES)
-                .map(|one| format!("`{one}`"))
+                .map(|name| format!("`{name}`"))
                 .collect();
             let more = if names.len() > MAX_NAMES { ", …" } else { "" };
-            help = format!("it has {}{more}; ", shown.join(", "));
+            help = format!("it has {}{more}; ", listed.join(", "));
         }
         None => {}
     }

@@ -97,8 +97,8 @@ fn prepare(gpu: &Arc<Gpu>, program: &Program<'_>) -> Result<Prepared> {
         Some(client) => Some(serve(gpu, program, client)?),
         None => None,
     };
-    let argc = i32::try_from(program.arguments.len());
-    let argc = argc.map_err(|_| Error::new(Code::Failed, "too many arguments"))?;
+    let argc = i32::try_from(program.arguments.len())
+        .map_err(|_| Error::new(Code::Failed, "too many arguments"))?;
     Ok(Prepared {
         gpu: Arc::clone(gpu),
         stream,
@@ -130,8 +130,8 @@ fn serve(gpu: &Arc<Gpu>, program: &Program<'_>, client: Client) -> Result<Servic
                 generation.max_ports
             }),
     };
-    let layout = Layout::with_generation(generation, ports, gpu.lanes());
-    let layout = layout.map_err(|error| Error::new(Code::Failed, error.to_string()))?;
+    let layout = Layout::with_generation(generation, ports, gpu.lanes())
+        .map_err(|error| Error::new(Code::Failed, error.to_string()))?;
     let mut memory: HostMemory = gpu.host_memory(layout.size())?;
     // SAFETY: the device does not use it yet.
     unsafe { memory.fill(&[]) };
@@ -220,8 +220,9 @@ impl Prepared {
         };
         // The kernel may have made a call, such as exit, without waiting for the answer, and may end with a trap
         // afterwards.
-        let until = Instant::now() + timeout;
-        let drained = services.drain(deadline.map_or(until, |deadline| deadline.min(until)));
+        let drain_deadline = Instant::now() + timeout;
+        let drained = services
+            .drain(deadline.map_or(drain_deadline, |deadline| deadline.min(drain_deadline)));
         if !drained && ended.is_ok() {
             let (name, open) = (kernel.name(), calls(services.open_calls()));
             eprintln!("warning: `{name}` has ended with {open} open, which are abandoned");
@@ -263,9 +264,9 @@ impl Prepared {
             ExitRequest::Exit(status) => exit_code(status),
             ExitRequest::Abort => ABORTED,
         };
-        let until = Instant::now() + EXIT_GRACE;
+        let deadline = Instant::now() + EXIT_GRACE;
         while !self.gpu.is_done(self.stream).unwrap_or(false) {
-            if Instant::now() >= until {
+            if Instant::now() >= deadline {
                 return Outcome::StillRunning(code);
             }
             thread::yield_now();
@@ -294,7 +295,7 @@ mod tests {
     #[test]
     fn ports_are_limited_by_the_device_and_the_client() {
         let (old, new) = (Generation::LLVM_20, Generation::LLVM_23);
-        for (threads, warps, generation, ports) in [
+        for (threads, warps, generation, expected) in [
             (1, Some(9728), old, Ok(64)),
             (1024, Some(9728), old, Ok(1024)),
             (1 << 20, Some(2048), old, Ok(2048)),
@@ -320,10 +321,9 @@ mod tests {
                 Err("help: clients of LLVM 23 have 16384 ports"),
             ),
         ] {
-            let found = default_ports(threads, warps, generation);
-            match (&found, ports) {
+            match (default_ports(threads, warps, generation), expected) {
                 (Err(warning), Err(part)) => assert!(warning.contains(part), "{warning}"),
-                (found, ports) => assert_eq!(*found, ports.map_err(str::to_owned)),
+                (ports, expected) => assert_eq!(ports, expected.map_err(str::to_owned)),
             }
         }
     }

@@ -6,5 +6,5 @@ mod gpu;
 mod hip;
 mod host_memory;
 
-pub use gpu::{Gpu, Handle, Shape};
+pub use gpu::{Global, Gpu, Handle, Shape};
 pub use host_memory::HostMemory;

@@ -62,11 +62,11 @@ impl Services {
     ) -> Result<Self> {
         let (sender, exit_requests) = channel();
         let handlers = handlers(gpu, stream, root, sender)?;
-        let to_error = |error: gpurpc::Error| Error::new(Code::Failed, error.to_string());
         let ClientMemory { memory, layout } = *client;
         // SAFETY: the memory is never freed, and no other code of the host accesses it from now on.
-        let shared = unsafe { SharedMemory::new(memory.host(), memory.size(), layout) };
-        let region = Region::new(shared.map_err(to_error)?, |_| {});
+        let shared = unsafe { SharedMemory::new(memory.host(), memory.size(), layout) }
+            .map_err(|error| Error::new(Code::Failed, error.to_string()))?;
+        let region = Region::new(shared, |_| {});
         let server = Arc::new(Server::new(IdlePolicy::default()));
         server.add_device(Device::new(region, Arc::new(handlers), Limits::default()));
 
@@ -98,9 +98,9 @@ impl Services {
     }
 
     /// Answers the calls of a kernel that has ended. Returns whether all were answered in time.
-    pub fn drain(&self, until: Instant) -> bool {
+    pub fn drain(&self, deadline: Instant) -> bool {
         while !self.server.poll_idle() {
-            if Instant::now() >= until {
+            if Instant::now() >= deadline {
                 return false;
             }
             thread::sleep(POLL_INTERVAL);
@@ -154,17 +154,24 @@ fn handlers(
         let opcode = opcode_name(call.opcode);
         eprintln!("warning: call on port {port} refused: opcode {opcode}: {reason}");
     });
-    let registered = services.register(&mut handlers);
-    let registered = registered.and_then(|()| {
-        // A service for LLVM's tests, and for measurements of a round trip.
-        handlers.on_warp(opcode::TEST_INCREMENT, 1, |warp| {
-            for lane in warp.lanes() {
-                warp.set_word(lane, 0, warp.input().get(lane)[0].wrapping_add(1));
-            }
-        })
-    });
-    registered.map_err(|error| Error::new(Code::Failed, error.to_string()))?;
-    Ok(handlers)
+    match register(services, &mut handlers) {
+        Ok(()) => Ok(handlers),
+        Err(error) => Err(Error::new(Code::Failed, error.to_string())),
+    }
+}
+
+/// Registers libc's services, and one for LLVM's tests and for measurements of a round trip.
+fn register(
+    services: libc::Services,
+    handlers: &mut Handlers,
+) -> std::result::Result<(), gpurpc::Error> {
+    services.register(handlers)?;
+    handlers.on_warp(opcode::TEST_INCREMENT, 1, |warp| {
+        for lane in warp.lanes() {
+            warp.set_word(lane, 0, warp.input().get(lane)[0].wrapping_add(1));
+        }
+    })?;
+    Ok(())
 }
 
 /// Allocates memory of the device and waits for the allocation. Returns nothing if there is not enough memory.
@@ -205,7 +212,8 @@ fn warn(dropped: &DroppedCall) {
 
 /// Number of an opcode, with its name if it has one.
 fn opcode_name(opcode: u32) -> String {
-    let name = opcode::ALL.iter().find(|(_, number)| *number == opcode);
-    let name = name.map_or(String::new(), |(name, _)| format!(" ({name})"));
-    format!("{opcode:#x}{name}")
+    match opcode::ALL.iter().find(|(_, number)| *number == opcode) {
+        Some((name, _)) => format!("{opcode:#x} ({name})"),
+        None => format!("{opcode:#x}"),
+    }
 }

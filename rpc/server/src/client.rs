@@ -292,9 +292,9 @@ impl<M: Memory, L: Locks> Call<'_, M, L> {
                     let size = sizes[lane as usize];
                     let mut bytes = [0; PACKET_SIZE];
                     packets.read(lane, 0, &mut bytes);
-                    let left = size.saturating_sub(offset).min(PACKET_SIZE as u64);
-                    if left > 0 {
-                        on_chunk(lane, size, &bytes[..left as usize]);
+                    let length = size.saturating_sub(offset).min(PACKET_SIZE as u64);
+                    if length > 0 {
+                        on_chunk(lane, size, &bytes[..length as usize]);
                     }
                 }
             });

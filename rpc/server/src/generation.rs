@@ -145,14 +145,16 @@ impl Generation {
     /// The generation of an image whose symbol of this name has this size. A pointer has 8 bytes on all
     /// devices.
     pub fn find(symbol: &CStr, size: usize) -> Option<&'static Self> {
-        let mut all = Self::ALL.into_iter();
-        all.find(|one| one.symbol.name() == symbol && one.symbol_size() == size)
+        Self::ALL.into_iter().find(|generation| {
+            generation.symbol.name() == symbol && generation.symbol_size() == size
+        })
     }
 
     /// The generation of a major release of LLVM.
     pub fn for_release(release: u32) -> Option<&'static Self> {
-        let mut all = Self::ALL.into_iter();
-        all.find(|one| (one.first_release..=one.last_release).contains(&release))
+        Self::ALL.into_iter().find(|generation| {
+            (generation.first_release..=generation.last_release).contains(&release)
+        })
     }
 
     /// Size in bytes of what the symbol names: the client, or a pointer of a device.
@@ -206,8 +208,10 @@ mod tests {
             assert_eq!(locks_end, generation.client_size, "{generation}");
             assert_eq!(32 * generation.lock_words, generation.max_ports as usize);
             let name = generation.symbol.name();
-            let found = Generation::find(name, generation.symbol_size());
-            assert_eq!(found, Some(generation));
+            assert_eq!(
+                Generation::find(name, generation.symbol_size()),
+                Some(generation)
+            );
             for release in [generation.first_release, generation.last_release] {
                 assert_eq!(Generation::for_release(release), Some(generation));
             }

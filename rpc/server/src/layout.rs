@@ -173,9 +173,9 @@ impl Layout {
             size: client_size,
         };
         client[..4].copy_from_slice(&self.ports.to_ne_bytes());
-        let mut set = |at: usize, part: usize| {
+        let mut set = |pointer: usize, part: usize| {
             let address = buffer.wrapping_add(part as u64);
-            client[at..at + 8].copy_from_slice(&address.to_ne_bytes());
+            client[pointer..pointer + 8].copy_from_slice(&address.to_ne_bytes());
         };
         if let Some(doorbell) = pointers.doorbell {
             // Valid even for a device without a doorbell: clients read it before they test its members.

@@ -232,8 +232,7 @@ impl Services {
     /// [`Error::DuplicateOpcode`] if one of them has a handler. Others may have been registered then. See
     /// [`Self::register_missing`].
     pub fn register(self, handlers: &mut Handlers) -> Result<(), Error> {
-        let own = self.handlers()?;
-        handlers.extend(own)
+        handlers.extend(self.handlers()?)
     }
 
     /// Registers handlers for those of these opcodes that have none: a handler of the host wins over the service.
@@ -252,14 +251,13 @@ impl Services {
     /// ```
     pub fn register_missing(self, handlers: &mut Handlers) {
         // Each opcode has one service.
-        if let Ok(own) = self.handlers() {
-            handlers.extend_missing(own);
+        if let Ok(services) = self.handlers() {
+            handlers.extend_missing(services);
         }
     }
 
     /// Handlers for all opcodes.
     fn handlers(self) -> Result<Handlers, Error> {
-        let mut handlers = Handlers::new();
         let pool = Arc::new(Pool::default());
         let files = self.limits.files;
         let io = Arc::new(Io {
@@ -269,13 +267,13 @@ impl Services {
             read: self.limits.read,
             print: self.limits.print,
         });
-        let all = &mut handlers;
-        all.on_warp(opcode::NOOP, 0, |_| {})?;
-        program::register_exit(self.on_exit, self.on_abort, all)?;
-        program::register_memory(self.memory, self.limits.allocations, all)?;
-        program::register_calls(self.system, self.host_call, &pool, all)?;
-        print::register(&io, all)?;
-        io::register(&io, all)?;
+        let mut handlers = Handlers::new();
+        handlers.on_warp(opcode::NOOP, 0, |_| {})?;
+        program::register_exit(self.on_exit, self.on_abort, &mut handlers)?;
+        program::register_memory(self.memory, self.limits.allocations, &mut handlers)?;
+        program::register_calls(self.system, self.host_call, &pool, &mut handlers)?;
+        print::register(&io, &mut handlers)?;
+        io::register(&io, &mut handlers)?;
         Ok(handlers)
     }
 }

@@ -44,12 +44,11 @@ mod tests {
     /// As clients of either kind store them; a narrow one leaves the upper bytes as they were.
     #[test]
     fn opcodes_are_read_as_they_were_written() {
-        let narrow = |opcode: u16| {
-            let [a, b] = opcode.to_ne_bytes();
-            Opcodes::Narrow.decode(u32::from_ne_bytes([a, b, 0x5a, 0xa5]))
-        };
-        assert_eq!(narrow(6), opcode::READ_FROM_STREAM);
-        assert_eq!(narrow(0x8001), 0x8001);
+        for (narrow, opcode) in [(6_u16, opcode::READ_FROM_STREAM), (0x8001, 0x8001)] {
+            let [a, b] = narrow.to_ne_bytes();
+            let encoded = u32::from_ne_bytes([a, b, 0x5a, 0xa5]);
+            assert_eq!(Opcodes::Narrow.decode(encoded), opcode);
+        }
         let wide = opcode::READ_FROM_STREAM;
         assert_eq!(Opcodes::Wide.decode(wide), wide);
     }

@@ -12,7 +12,7 @@ use gpustub_check::{
 use gpustub_core::diag::{Diagnostic, IO_ERROR};
 use gpustub_workspace::display_path::slashes;
 use gpustub_workspace::error::{Error, Result};
-use gpustub_workspace::imports::misfits;
+use gpustub_workspace::imports::header_mismatches;
 use gpustub_workspace::output::number;
 use gpustub_workspace::status_line::StatusLine;
 
@@ -43,7 +43,9 @@ pub fn check_paths(paths: &[PathBuf], policies: &Policies, status: &StatusLine) 
             report.skipped.extend(skipped(&package));
             report.findings.extend(check(&package, &policy));
             for (library, header) in &headers {
-                report.findings.extend(misfits(&package, library, *header));
+                report
+                    .findings
+                    .extend(header_mismatches(&package, library, *header));
             }
             let members = package.members.iter();
             let files = members.map(|member| package.display_path(member));

@@ -185,7 +185,7 @@ fn tree(options: &cli::Check, here: &str) -> Result<Vec<Operation>> {
     let graph = Graph::read(&loaded)?;
     let selected = loaded.selected()?;
     let members = graph.members(&loaded, &selected);
-    let has_links = finalizer::may_be_needed(&loaded, &members);
+    let has_links = finalizer::may_have_device_links(&loaded, &members);
     let (mut operations, _) = pending::pending(&loaded, &options.cargo, &members, has_links)?;
     // Files whose finding a policy allows are not changed.
     operations.retain(|operation| {

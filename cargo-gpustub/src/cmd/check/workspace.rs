@@ -53,7 +53,7 @@ pub fn check(options: &cli::Check) -> Result<(Report, Policies)> {
     }
     let members = graph.members(&workspace, &selected);
     if !members.selected.is_empty() {
-        let has_links = finalizer::may_be_needed(&workspace, &members);
+        let has_links = finalizer::may_have_device_links(&workspace, &members);
         let (operations, found) =
             pending::pending(&workspace, &options.cargo, &members, has_links)?;
         findings.extend(found);

@@ -132,7 +132,7 @@ impl<'a> Json<'a> {
                 UnitJson {
                     package: package.name.as_str(),
                     version: package.version.to_string(),
-                    what: unit.what,
+                    what: unit.kind,
                     target: unit.target.as_deref(),
                 }
             });

@@ -111,7 +111,7 @@ pub(super) fn remove_stale_lines(
         };
         let code = use_line::device_code(String::new());
         let new = use_line::retain(&text, &code, |name| called.contains(name));
-        let others = shared_root::others(&packages, package, path);
+        let others = shared_root::sharing_packages(&packages, package, path);
         let owners: Vec<_> = others.chain([package]).filter_map(crate_of).collect();
         let new = use_line::retain(&new, &use_line::STUBS, |name| {
             owners.iter().any(|owner| owner == name)
@@ -288,7 +288,7 @@ fn name_crate(
     match use_line::add(&pending.read(path)?, name, edition, line) {
         Edit::Same => {}
         Edit::Changed(text) => {
-            match shared_root::refused(&workspace.members(), package, path, name) {
+            match shared_root::unknown_crate(&workspace.members(), package, path, name) {
                 Some(refused) => found.push(refused),
                 None => pending.write(path, text)?,
             }

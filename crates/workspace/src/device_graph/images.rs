@@ -8,28 +8,28 @@ use gpustub_core::diag::Origin;
 use super::{Builder, CargoUnit, link};
 use crate::finalizer;
 use crate::package_index::PackageIndex;
-use crate::workspace::library;
+use crate::workspace::{has_crate_type, library};
 
 impl Builder<'_> {
     /// Adds a package's library in the form that its dependents link.
-    pub(super) fn crates(&mut self, at: PackageIndex) {
-        let package = self.packages.packages[at];
-        if finalizer::is_one(package) {
+    pub(super) fn add_crate(&mut self, index: PackageIndex) {
+        let package = self.packages.packages[index];
+        if finalizer::is_finalizer(package) {
             return;
         }
-        let Some((what, form)) = linkable(package) else {
+        let Some((kind, form)) = linkable(package) else {
             return;
         };
-        let links = self.compiled_in(at, false);
+        let links = self.compiled_in(index, false);
         let unit = CargoUnit {
-            package: at,
-            what,
+            package: index,
+            kind,
             target: None,
         };
         let mut node = self.image(&unit, form, links);
-        node.host = what == "proc-macro";
-        if what == "dylib" {
-            node.visible = Some(self.seen(at, false));
+        node.host = kind == "proc-macro";
+        if kind == "dylib" {
+            node.visible = Some(self.visible_libraries(index, false));
         }
         self.add(unit, node);
     }
@@ -48,92 +48,96 @@ impl Builder<'_> {
     }
 
     /// Links of the package's own code: its libraries, and its dependencies' crates.
-    fn compiled_in(&self, at: PackageIndex, tests: bool) -> Vec<Link> {
-        let own = self.packages.rdc(at).into_iter();
-        let mut links: Vec<Link> = own
-            .map(|declared| link(self.names.library(at, &declared.name.value)))
-            .collect();
-        links.extend(self.depends(at, DependencyKind::Normal));
-        if tests {
-            links.extend(self.depends(at, DependencyKind::Development));
+    fn compiled_in(&self, index: PackageIndex, for_tests: bool) -> Vec<Link> {
+        let mut links = Vec::new();
+        for library in self.packages.rdc(index) {
+            links.push(link(self.names.library(index, &library.name.value)));
+        }
+        links.extend(self.dependencies(index, DependencyKind::Normal));
+        if for_tests {
+            links.extend(self.dependencies(index, DependencyKind::Development));
         }
         links
     }
 
     /// Links of a program of the package.
-    fn linked(&self, at: PackageIndex, tests: bool) -> Vec<Link> {
-        let Some(own) = self.rlib(at) else {
-            return self.compiled_in(at, tests);
+    fn linked(&self, index: PackageIndex, for_tests: bool) -> Vec<Link> {
+        let Some(rlib) = self.rlib(index) else {
+            return self.compiled_in(index, for_tests);
         };
-        let mut links = vec![link(own)];
-        if tests {
-            links.extend(self.depends(at, DependencyKind::Development));
+        let mut links = vec![link(rlib)];
+        if for_tests {
+            links.extend(self.dependencies(index, DependencyKind::Development));
         }
         links
     }
 
-    /// Crates of a kind of dependencies.
-    fn depends(&self, at: PackageIndex, kind: DependencyKind) -> Vec<Link> {
-        let edges = self.packages.edges[at].iter();
-        edges
+    /// Links to the crates of a kind of dependencies.
+    fn dependencies(&self, index: PackageIndex, kind: DependencyKind) -> Vec<Link> {
+        self.packages.edges[index]
+            .iter()
             .filter(|edge| edge.has_kind(kind))
             .filter_map(|edge| self.rlib(edge.to).map(link))
             .collect()
     }
 
     /// Name of the node of a package's crate, if Rust code can be linked with it.
-    fn rlib(&self, at: PackageIndex) -> Option<String> {
-        let package = self.packages.packages[at];
-        let (what, _) = linkable(package).filter(|(what, _)| *what != "proc-macro")?;
+    fn rlib(&self, index: PackageIndex) -> Option<String> {
+        let package = self.packages.packages[index];
+        let (kind, _) = linkable(package)?;
+        if kind == "proc-macro" || finalizer::is_finalizer(package) {
+            return None;
+        }
         let unit = CargoUnit {
-            package: at,
-            what,
+            package: index,
+            kind,
             target: None,
         };
-        (!finalizer::is_one(package)).then(|| unit.name(self.names.package(at)))
+        Some(unit.name(self.names.package(index)))
     }
 
     /// Names of the libraries visible to a package's device link.
-    fn seen(&mut self, at: PackageIndex, tests: bool) -> Vec<String> {
-        let seen = self.visibility.visible_to_programs(at, tests);
-        let names = &self.names;
-        seen.into_iter()
-            .map(|library| names.library(library.package, &library.name))
+    fn visible_libraries(&mut self, index: PackageIndex, for_tests: bool) -> Vec<String> {
+        self.visibility
+            .visible_to_programs(index, for_tests)
+            .into_iter()
+            .map(|library| self.names.library(library.package, &library.name))
             .collect()
     }
 
     /// Adds the images of a package: for all packages the build script, for selected ones the rest.
-    pub(super) fn images(&mut self, at: PackageIndex, selected: bool) {
-        let package = self.packages.packages[at];
-        if finalizer::is_one(package) {
+    pub(super) fn add_images(&mut self, index: PackageIndex, selected: bool) {
+        let package = self.packages.packages[index];
+        if finalizer::is_finalizer(package) {
             return;
         }
         for target in &package.targets {
-            for (what, form, tests) in parts(package, target) {
-                let host = what == "build-script";
+            for (kind, form, for_tests) in images(package, target) {
+                let host = kind == "build-script";
                 if !(selected || host) {
                     continue;
                 }
                 // Unit tests without CUDA code of their own are left to packages with programs.
-                let has_rdc = !self.packages.rdc(at).is_empty();
-                if what == "lib-tests" && !has_rdc && !self.visibility.has_link(at, true) {
+                let has_rdc = !self.packages.rdc(index).is_empty();
+                if kind == "lib-tests" && !has_rdc && !self.visibility.has_link(index, true) {
                     continue;
                 }
-                let links = match what {
-                    "build-script" => self.depends(at, DependencyKind::Build),
-                    "cdylib" | "staticlib" => self.compiled_in(at, false),
-                    "lib-tests" => self.compiled_in(at, true),
-                    _ => self.linked(at, tests),
+                let links = match kind {
+                    "build-script" => self.dependencies(index, DependencyKind::Build),
+                    "cdylib" | "staticlib" => self.compiled_in(index, false),
+                    "lib-tests" => self.compiled_in(index, true),
+                    _ => self.linked(index, for_tests),
                 };
-                let several = matches!(what, "bin" | "bin-tests" | "test" | "example" | "bench");
+                let has_siblings =
+                    matches!(kind, "bin" | "bin-tests" | "test" | "example" | "bench");
                 let unit = CargoUnit {
-                    package: at,
-                    what,
-                    target: several.then(|| target.name.clone()),
+                    package: index,
+                    kind,
+                    target: has_siblings.then(|| target.name.clone()),
                 };
                 let mut node = self.image(&unit, form, links);
                 node.host = host;
-                node.visible = (!host).then(|| self.seen(at, tests));
+                node.visible = (!host).then(|| self.visible_libraries(index, for_tests));
                 self.add(unit, node);
             }
         }
@@ -143,12 +147,11 @@ impl Builder<'_> {
 /// Form of a package's library for Rust programs that depend on it.
 fn linkable(package: &Package) -> Option<(&'static str, NodeForm)> {
     let target = library(package)?;
-    let has = |kinds: &[CrateType]| kinds.iter().any(|k| target.crate_types.contains(k));
-    if has(&[CrateType::ProcMacro]) {
+    if has_crate_type(target, &[CrateType::ProcMacro]) {
         Some(("proc-macro", NodeForm::Cdylib))
-    } else if has(&[CrateType::Lib, CrateType::RLib]) {
+    } else if has_crate_type(target, &[CrateType::Lib, CrateType::RLib]) {
         Some(("rlib", NodeForm::Static))
-    } else if has(&[CrateType::DyLib]) {
+    } else if has_crate_type(target, &[CrateType::DyLib]) {
         // rustc hides the C symbols in a Rust dylib.
         Some(("dylib", NodeForm::Cdylib))
     } else {
@@ -156,39 +159,39 @@ fn linkable(package: &Package) -> Option<(&'static str, NodeForm)> {
     }
 }
 
-/// Images of a target: name, form, and whether dev-dependencies are linked.
-fn parts(package: &Package, target: &Target) -> Vec<(&'static str, NodeForm, bool)> {
-    let closed = target.crate_types.contains(&CrateType::CDyLib);
-    let form = if closed {
+/// Images of a target: kind, form, and whether dev-dependencies are linked.
+fn images(package: &Package, target: &Target) -> Vec<(&'static str, NodeForm, bool)> {
+    let is_cdylib = target.crate_types.contains(&CrateType::CDyLib);
+    let form = if is_cdylib {
         NodeForm::Cdylib
     } else {
         NodeForm::Bin
     };
-    let mut parts = Vec::new();
+    let mut images = Vec::new();
     let is_lib = library(package).is_some_and(|lib| lib.src_path == target.src_path);
-    for (kind, what, tests) in [
+    for (target_kind, kind, for_tests) in [
         (TargetKind::Bin, "bin", false),
         (TargetKind::Test, "test", true),
         (TargetKind::Example, "example", true),
         (TargetKind::Bench, "bench", true),
         (TargetKind::CustomBuild, "build-script", false),
     ] {
-        if target.is_kind(kind) {
-            parts.push((what, form, tests));
+        if target.is_kind(target_kind) {
+            images.push((kind, form, for_tests));
         }
     }
-    if is_lib && closed {
-        parts.push(("cdylib", NodeForm::Cdylib, false));
+    if is_lib && is_cdylib {
+        images.push(("cdylib", NodeForm::Cdylib, false));
     }
     if is_lib && target.crate_types.contains(&CrateType::StaticLib) {
-        parts.push(("staticlib", NodeForm::Bin, false));
+        images.push(("staticlib", NodeForm::Bin, false));
     }
     let is_bin = target.is_kind(TargetKind::Bin);
     let is_macro = target.is_kind(TargetKind::ProcMacro);
     if target.test && is_bin {
-        parts.push(("bin-tests", NodeForm::Bin, true));
+        images.push(("bin-tests", NodeForm::Bin, true));
     } else if target.test && is_lib && !is_macro {
-        parts.push(("lib-tests", NodeForm::Bin, true));
+        images.push(("lib-tests", NodeForm::Bin, true));
     }
-    parts
+    images
 }

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use cargo_metadata::Package;
+
 use crate::graph::Graph as Packages;
 use crate::package_index::PackageIndex;
 
@@ -16,36 +18,30 @@ impl Names {
     /// Collects the names of the packages `reached`.
     pub fn new(packages: &Packages, reached: &[PackageIndex]) -> Self {
         let mut libraries: HashMap<String, usize> = HashMap::new();
-        // Shorter names first; names of several packages get the version.
-        let all = |at: PackageIndex| {
-            let package = packages.packages[at];
-            let (name, version) = (&package.name, &package.version);
-            [name.to_string(), format!("{name}@{version}")]
-        };
-        let mut count: HashMap<String, usize> = HashMap::new();
-        for &at in reached {
-            for name in all(at) {
-                *count.entry(name).or_default() += 1;
+        let mut counts: HashMap<String, usize> = HashMap::new();
+        for &index in reached {
+            for name in candidates(packages.packages[index]) {
+                *counts.entry(name).or_default() += 1;
             }
-            for declared in packages.rdc(at) {
+            for declared in packages.rdc(index) {
                 *libraries.entry(declared.name.value.clone()).or_default() += 1;
             }
         }
-        let mut same: HashMap<String, usize> = HashMap::new();
+        let mut numbers: HashMap<String, usize> = HashMap::new();
         let mut names = HashMap::new();
-        for &at in reached {
-            let [short, long] = all(at);
-            let name = if count[&short] == 1 {
+        for &index in reached {
+            let [short, long] = candidates(packages.packages[index]);
+            let name = if counts[&short] == 1 {
                 short
-            } else if count[&long] == 1 {
+            } else if counts[&long] == 1 {
                 long
             } else {
                 // Two sources, with one name and version.
-                let number = same.entry(long.clone()).or_default();
+                let number = numbers.entry(long.clone()).or_default();
                 *number += 1;
                 format!("{long}.{number}")
             };
-            names.insert(at, name);
+            names.insert(index, name);
         }
         Self {
             packages: names,
@@ -54,14 +50,14 @@ impl Names {
     }
 
     /// Name of a package.
-    pub fn package(&self, at: PackageIndex) -> &str {
-        self.packages.get(&at).map_or("?", String::as_str)
+    pub fn package(&self, index: PackageIndex) -> &str {
+        self.packages.get(&index).map_or("?", String::as_str)
     }
 
     /// Name of a library of a package.
-    pub fn library(&self, at: PackageIndex, id: &str) -> String {
+    pub fn library(&self, index: PackageIndex, id: &str) -> String {
         if self.is_shared(id) {
-            format!("{}/{id}", self.package(at))
+            format!("{}/{id}", self.package(index))
         } else {
             id.to_owned()
         }
@@ -71,4 +67,10 @@ impl Names {
     pub fn is_shared(&self, id: &str) -> bool {
         self.libraries.get(id).is_some_and(|&count| count > 1)
     }
+}
+
+/// Names for a package, shorter ones first; names of several packages get the version.
+fn candidates(package: &Package) -> [String; 2] {
+    let (name, version) = (&package.name, &package.version);
+    [name.to_string(), format!("{name}@{version}")]
 }

@@ -7,25 +7,31 @@ use gpustub_core::manifest::{Cudart, DeviceCode, DeviceLink, LibraryType};
 use crate::graph::Graph as Packages;
 use crate::package_index::PackageIndex;
 
-/// Error in a library with `type = "shared"` that the package `at` declares.
-pub fn refused(packages: &Packages, at: PackageIndex, library: &DeviceLink) -> Option<Diagnostic> {
+/// Error in a library with `type = "shared"` that the package `index` declares.
+pub fn cudart_error(
+    packages: &Packages,
+    index: PackageIndex,
+    library: &DeviceLink,
+) -> Option<Diagnostic> {
     let name = &library.name.value;
-    let declared = packages.declared[at].as_ref()?;
-    let stubs = || declared.manifest.stubs.iter();
+    let declared = packages.declared[index].as_ref()?;
     let error = match library.cudart {
         // A library of headers is not linked.
         _ if matches!(library.code, DeviceCode::Headers) => return None,
         Cudart::None => return None,
         Cudart::Static => static_runtime(name),
         Cudart::Shared => {
-            let stub = stubs().find(|stub| stub.id.value == "cudart")?;
-            let is_own = packages.nodes[at].provides.contains_key("cudart");
-            let is_fine = if is_own {
+            let mut stubs = declared.manifest.stubs.iter();
+            let stub = stubs.find(|stub| stub.id.value == "cudart")?;
+            let is_shared = if packages.nodes[index].provides.contains_key("cudart") {
                 stub.library_type == LibraryType::Shared
             } else {
                 is_shared_elsewhere(packages)
             };
-            (!is_fine).then(|| hidden_stubs(name))?
+            if is_shared {
+                return None;
+            }
+            hidden_stubs(name)
         }
     };
     Some(error.with_origin(&declared.shown, library.name.span.clone()))
@@ -34,15 +40,16 @@ pub fn refused(packages: &Packages, at: PackageIndex, library: &DeviceLink) -> O
 /// Whether a package with device code has the stubs of the CUDA runtime in a shared library. The
 /// build learns of them from that package's device-link metadata.
 fn is_shared_elsewhere(packages: &Packages) -> bool {
-    let mut all = packages.declared.iter().zip(&packages.nodes);
-    all.any(|(declared, node)| {
-        let stubs = declared.iter().flat_map(|one| &one.manifest.stubs);
-        let mut cudart = stubs.filter(|stub| stub.id.value == "cudart");
-        let has_libraries = declared
-            .iter()
-            .any(|one| !one.manifest.device_links.is_empty());
-        has_libraries
-            && node.provides.contains_key("cudart")
-            && cudart.any(|stub| stub.library_type == LibraryType::Shared)
-    })
+    for (declared, node) in packages.declared.iter().zip(&packages.nodes) {
+        let Some(declared) = declared else { continue };
+        if !declared.has_rdc() || !node.provides.contains_key("cudart") {
+            continue;
+        }
+        for stub in &declared.manifest.stubs {
+            if stub.id.value == "cudart" && stub.library_type == LibraryType::Shared {
+                return true;
+            }
+        }
+    }
+    false
 }

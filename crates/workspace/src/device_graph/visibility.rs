@@ -3,7 +3,6 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::path::Path;
 
 use cargo_metadata::DependencyKind;
 
@@ -13,7 +12,7 @@ use crate::package_index::PackageIndex;
 
 /// A library of a package.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Library {
+pub struct PackageLibrary {
     /// Package that declares the library.
     pub package: PackageIndex,
     /// Name of the library in that package.
@@ -23,7 +22,7 @@ pub struct Library {
 /// Libraries visible to each package.
 pub struct MetadataVisibility<'a> {
     packages: &'a Packages<'a>,
-    visible: HashMap<PackageIndex, Vec<Library>>,
+    visible: HashMap<PackageIndex, Vec<PackageLibrary>>,
 }
 
 impl<'a> MetadataVisibility<'a> {
@@ -37,81 +36,90 @@ impl<'a> MetadataVisibility<'a> {
 
     /// Libraries of this name that a package's libraries may require: its own, else those that its
     /// dependencies publish.
-    pub fn required(&mut self, at: PackageIndex, name: &str) -> Vec<Library> {
-        let called = |library: &Library| library.name == name;
-        let own: Vec<Library> = self.own(at).into_iter().filter(called).collect();
-        if !own.is_empty() {
-            return own;
+    pub fn required(&mut self, index: PackageIndex, name: &str) -> Vec<PackageLibrary> {
+        let mut libraries = self.declared(index);
+        libraries.retain(|library| library.name == name);
+        if libraries.is_empty() {
+            libraries = self.visible(index);
+            libraries.retain(|library| library.name == name);
         }
-        self.visible(at).into_iter().filter(called).collect()
+        libraries
     }
 
     /// The libraries visible to the device link of a package's programs, or of its tests.
-    pub fn visible_to_programs(&mut self, at: PackageIndex, tests: bool) -> Vec<Library> {
-        if let Some(last) = self.finalizer(at, tests) {
-            return self.visible(last);
+    pub fn visible_to_programs(
+        &mut self,
+        index: PackageIndex,
+        for_tests: bool,
+    ) -> Vec<PackageLibrary> {
+        if let Some(finalizer) = self.finalizer(index, for_tests) {
+            return self.visible(finalizer);
         }
-        if !self.has_link(at, tests) {
+        if !self.has_link(index, for_tests) {
             return Vec::new();
         }
-        let mut seen = self.own(at);
-        seen.extend(self.visible(at));
-        seen
+        let mut libraries = self.declared(index);
+        libraries.extend(self.visible(index));
+        libraries
     }
 
     /// Whether a build script device-links the programs or tests of a package: its own, or that of
     /// its finalizer.
-    pub fn has_link(&self, at: PackageIndex, tests: bool) -> bool {
-        self.finalizer(at, tests).is_some() || self.links_itself(at)
+    pub fn has_link(&self, index: PackageIndex, for_tests: bool) -> bool {
+        self.finalizer(index, for_tests).is_some() || self.links_itself(index)
     }
 
-    fn links_itself(&self, at: PackageIndex) -> bool {
-        let has_rdc = !self.packages.rdc(at).is_empty();
-        let read = |path: &Path| fs::read_to_string(path).ok();
-        finalizer::links_itself(self.packages.packages[at], has_rdc, read)
+    fn links_itself(&self, index: PackageIndex) -> bool {
+        let has_rdc = !self.packages.rdc(index).is_empty();
+        finalizer::links_itself(self.packages.packages[index], has_rdc, |path| {
+            fs::read_to_string(path).ok()
+        })
     }
 
-    fn finalizer(&self, at: PackageIndex, tests: bool) -> Option<PackageIndex> {
-        let name = finalizer::name(self.packages.packages[at]);
-        let mut edges = self.packages.edges[at].iter();
-        let last = edges.find(|edge| {
-            let in_tests = tests && edge.has_kind(DependencyKind::Development);
-            self.packages.packages[edge.to].name.as_str() == name
-                && (in_tests || edge.has_kind(DependencyKind::Normal))
-        })?;
-        Some(last.to)
+    fn finalizer(&self, index: PackageIndex, for_tests: bool) -> Option<PackageIndex> {
+        let name = finalizer::name(self.packages.packages[index]);
+        for edge in &self.packages.edges[index] {
+            let is_linked = edge.has_kind(DependencyKind::Normal)
+                || for_tests && edge.has_kind(DependencyKind::Development);
+            if is_linked && self.packages.packages[edge.to].name.as_str() == name {
+                return Some(edge.to);
+            }
+        }
+        None
     }
 
-    fn own(&self, at: PackageIndex) -> Vec<Library> {
-        let declared = self.packages.rdc(at).into_iter();
-        declared
-            .map(|one| Library {
-                package: at,
-                name: one.name.value.clone(),
+    /// Libraries that a package declares.
+    fn declared(&self, index: PackageIndex) -> Vec<PackageLibrary> {
+        self.packages
+            .rdc(index)
+            .into_iter()
+            .map(|table| PackageLibrary {
+                package: index,
+                name: table.name.value.clone(),
             })
             .collect()
     }
 
     /// Libraries that the direct dependencies of a package publish, each once.
-    fn visible(&mut self, at: PackageIndex) -> Vec<Library> {
-        if let Some(known) = self.visible.get(&at) {
+    fn visible(&mut self, index: PackageIndex) -> Vec<PackageLibrary> {
+        if let Some(known) = self.visible.get(&index) {
             return known.clone();
         }
-        let mut all: Vec<Library> = Vec::new();
+        let mut visible: Vec<PackageLibrary> = Vec::new();
         let packages = self.packages;
-        for edge in &packages.edges[at] {
+        for edge in &packages.edges[index] {
             let publishes = packages.packages[edge.to].links.is_some();
-            let own = self.own(edge.to);
-            if !edge.has_kind(DependencyKind::Normal) || !publishes || own.is_empty() {
+            let declared = self.declared(edge.to);
+            if !edge.has_kind(DependencyKind::Normal) || !publishes || declared.is_empty() {
                 continue;
             }
-            for library in own.into_iter().chain(self.visible(edge.to)) {
-                if !all.contains(&library) {
-                    all.push(library);
+            for library in declared.into_iter().chain(self.visible(edge.to)) {
+                if !visible.contains(&library) {
+                    visible.push(library);
                 }
             }
         }
-        self.visible.insert(at, all.clone());
-        all
+        self.visible.insert(index, visible.clone());
+        visible
     }
 }

@@ -8,12 +8,15 @@ fn write(root: &Path, files: &[(&str, &str)]) {
     }
 }
 
-/// Root and packages seen from a directory, relative to `root`.
-fn found(root: &Path, from: &str) -> Option<(String, Vec<String>)> {
-    let found = Directories::find(&root.join(from)).unwrap()?;
+/// Root and packages of the workspace of a directory, relative to `root`.
+fn relative_directories(root: &Path, start: &str) -> Option<(String, Vec<String>)> {
+    let directories = Directories::find(&root.join(start)).unwrap()?;
     let relative = |path: &Path| path.strip_prefix(root).unwrap().display().to_string();
-    let packages = found.packages.iter().map(|path| relative(path)).collect();
-    Some((relative(&found.root), packages))
+    let packages = directories.packages.iter();
+    Some((
+        relative(&directories.root),
+        packages.map(|path| relative(path)).collect(),
+    ))
 }
 
 /// Directories of the members by `cargo metadata`, which needs no registry for them.
@@ -21,8 +24,9 @@ fn members(root: &Path) -> BTreeSet<PathBuf> {
     let mut cargo = cargo_metadata::MetadataCommand::new();
     cargo.manifest_path(root.join("Cargo.toml")).no_deps();
     let metadata = cargo.exec().unwrap();
-    let members = metadata.workspace_packages().into_iter();
-    members
+    metadata
+        .workspace_packages()
+        .into_iter()
         .filter_map(|member| Some(member.manifest_path.parent()?.into()))
         .collect()
 }
@@ -70,17 +74,16 @@ fn find_agrees_with_cargo_on_members() {
             ("unlisted/readme", ""),
         ],
     );
-    let directories = members(root);
-    assert_eq!(directories.len(), 6, "{directories:?}");
-    for from in ["", "tool/src", "unlisted", "shared", "hidden/b"] {
-        let found = Directories::find(&root.join(from)).unwrap().unwrap();
-        assert_eq!(found.root, *root, "{from}");
-        assert_eq!(found.packages, directories, "{from}");
-        assert!(found.is_virtual());
+    let members = members(root);
+    assert_eq!(members.len(), 6, "{members:?}");
+    for start in ["", "tool/src", "unlisted", "shared", "hidden/b"] {
+        let directories = Directories::find(&root.join(start)).unwrap().unwrap();
+        assert_eq!(directories.root, *root, "{start}");
+        assert_eq!(directories.packages, members, "{start}");
+        assert!(directories.is_virtual());
     }
-    let other = found(root, "skipped/other/src").unwrap();
     assert_eq!(
-        other,
+        relative_directories(root, "skipped/other/src").unwrap(),
         ("skipped/other".into(), vec!["skipped/other".into()])
     );
 }
@@ -107,13 +110,16 @@ fn find_follows_package_workspace_and_stops_without_a_package() {
     );
     // Path dependencies are members of workspaces only.
     assert_eq!(
-        found(root, "alone").unwrap(),
+        relative_directories(root, "alone").unwrap(),
         ("alone".into(), vec!["alone".into()])
     );
-    let both = vec!["far".to_owned(), "member".to_owned()];
-    assert_eq!(found(root, "member").unwrap(), ("far".into(), both.clone()));
-    assert_eq!(found(root, "far").unwrap(), ("far".into(), both));
-    assert_eq!(found(root, "none"), None);
+    for start in ["member", "far"] {
+        assert_eq!(
+            relative_directories(root, start).unwrap(),
+            ("far".into(), vec!["far".into(), "member".into()])
+        );
+    }
+    assert_eq!(relative_directories(root, "none"), None);
 }
 
 #[test]
@@ -127,8 +133,8 @@ fn find_reports_a_manifest_that_is_no_toml() {
 #[test]
 fn find_agrees_with_cargo_on_this_repository() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let found = Directories::find(here).unwrap().unwrap();
-    assert_eq!(found.root, here.ancestors().nth(2).unwrap());
-    assert_eq!(found.packages, members(&found.root));
-    assert!(found.packages.contains(here));
+    let directories = Directories::find(here).unwrap().unwrap();
+    assert_eq!(directories.root, here.ancestors().nth(2).unwrap());
+    assert_eq!(directories.packages, members(&directories.root));
+    assert!(directories.packages.contains(here));
 }

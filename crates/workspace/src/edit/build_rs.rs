@@ -26,14 +26,14 @@ pub fn line(name: &str, call: &str) -> String {
 /// Whether a build script device-links its package's programs: it names the function, or the method
 /// of the builder.
 pub fn finalizes(text: &str) -> bool {
-    rust::File::parse(text).is_some_and(|file| file.has_word(FINALIZE))
+    rust::SourceFile::parse(text).is_some_and(|file| file.has_word(FINALIZE))
 }
 
 /// Replaces the line that calls one function by the line that calls another, if there is one such line.
 pub fn replace_call(text: &str, name: &str, old: &str, new: &str) -> Edit {
-    let old = line(name, old);
-    if text.matches(&old).count() == 1 {
-        Edit::Changed(text.replace(&old, &line(name, new)))
+    let old_line = line(name, old);
+    if text.matches(&old_line).count() == 1 {
+        Edit::Changed(text.replace(&old_line, &line(name, new)))
     } else {
         Edit::Same
     }
@@ -41,7 +41,7 @@ pub fn replace_call(text: &str, name: &str, old: &str, new: &str) -> Edit {
 
 /// Adds the line as the first statement of `fn main`, unless the helper is mentioned already.
 pub fn add_call(text: &str, name: &str, call: &str) -> Edit {
-    let Some(file) = rust::File::parse(text) else {
+    let Some(file) = rust::SourceFile::parse(text) else {
         return Edit::Impossible("the file is not valid Rust");
     };
     if file.mentions_crate(name) {
@@ -53,35 +53,39 @@ pub fn add_call(text: &str, name: &str, call: &str) -> Edit {
     let line = line(name, call);
     let newline = line_break(text);
     let inside = &text[body.clone()];
-    let (rest_of_line, more) = match inside.find('\n') {
-        Some(at) => (inside[..at].trim_end_matches('\r'), true),
-        None => (inside, false),
-    };
     let outer = indentation(text, body.start);
-    let (at, inserted) = if inside.trim().is_empty() {
+    if inside.trim().is_empty() {
         // `{}`: the whole body is replaced.
-        let new = format!("{newline}{outer}    {line}{newline}{outer}");
-        return Edit::Changed(splice(text, body, &new));
-    } else if more && (rest_of_line.trim().is_empty() || rest_of_line.trim().starts_with("//")) {
-        let inner = first_indentation(inside).unwrap_or_else(|| format!("{outer}    "));
-        (
-            body.start + rest_of_line.len(),
-            format!("{newline}{inner}{line}"),
-        )
-    } else {
-        (body.start, format!(" {line}"))
+        let new_body = format!("{newline}{outer}    {line}{newline}{outer}");
+        return Edit::Changed(splice(text, body, &new_body));
+    }
+    let (position, statement) = match inside.split_once('\n') {
+        Some((rest_of_line, _)) if is_blank_or_comment(rest_of_line) => {
+            let inner = first_indentation(inside).unwrap_or_else(|| format!("{outer}    "));
+            let end = body.start + rest_of_line.trim_end_matches('\r').len();
+            (end, format!("{newline}{inner}{line}"))
+        }
+        _ => (body.start, format!(" {line}")),
     };
-    Edit::Changed(splice(text, at..at, &inserted))
+    Edit::Changed(splice(text, position..position, &statement))
+}
+
+fn is_blank_or_comment(line: &str) -> bool {
+    let code = line.trim();
+    code.is_empty() || code.starts_with("//")
 }
 
 fn splice(text: &str, range: std::ops::Range<usize>, new: &str) -> String {
     format!("{}{new}{}", &text[..range.start], &text[range.end..])
 }
 
-/// White space at the start of the line that contains `at`.
-fn indentation(text: &str, at: usize) -> String {
-    let line = &text[text[..at].rfind('\n').map_or(0, |i| i + 1)..];
-    line.chars()
+/// White space at the start of the line that contains `position`.
+fn indentation(text: &str, position: usize) -> String {
+    let start = text[..position]
+        .rfind('\n')
+        .map_or(0, |newline| newline + 1);
+    text[start..]
+        .chars()
         .take_while(|c| matches!(c, ' ' | '\t'))
         .collect()
 }
@@ -103,7 +107,7 @@ mod tests {
     fn changed(text: &str) -> String {
         match add_call(text, "gpustub_build", BUILD) {
             Edit::Changed(text) => text,
-            other => panic!("{other:?} for {text}"),
+            edit => panic!("{edit:?} for {text}"),
         }
     }
 
@@ -189,22 +193,19 @@ mod tests {
     fn a_written_call_is_replaced_by_the_other_one() {
         let text = new("gpustub_build", BUILD);
         let linking = new("gpustub_build", FINALIZE);
-        let replace = |text: &str, old, new| replace_call(text, "gpustub_build", old, new);
-        assert_eq!(
-            replace(&text, BUILD, FINALIZE),
-            Edit::Changed(linking.clone())
-        );
-        assert_eq!(
-            replace(&linking, FINALIZE, BUILD),
-            Edit::Changed(text.clone())
-        );
-        assert_eq!(replace(&linking, BUILD, FINALIZE), Edit::Same);
-        for same in [FINALIZE, BUILD] {
-            assert_eq!(add_call(&linking, "gpustub_build", same), Edit::Same);
+        let by_hand = "fn main() { gpustub_build::Build::new().build(); }";
+        for (before, old, new, edit) in [
+            (&*text, BUILD, FINALIZE, Edit::Changed(linking.clone())),
+            (&linking, FINALIZE, BUILD, Edit::Changed(text.clone())),
+            (&linking, BUILD, FINALIZE, Edit::Same),
+            (by_hand, BUILD, FINALIZE, Edit::Same),
+        ] {
+            assert_eq!(replace_call(before, "gpustub_build", old, new), edit);
         }
-        let own = "fn main() { gpustub_build::Build::new().build(); }";
-        assert_eq!(replace(own, BUILD, FINALIZE), Edit::Same);
-        assert!(finalizes(&linking) && !finalizes(&text) && !finalizes(own));
+        for call in [FINALIZE, BUILD] {
+            assert_eq!(add_call(&linking, "gpustub_build", call), Edit::Same);
+        }
+        assert!(finalizes(&linking) && !finalizes(&text) && !finalizes(by_hand));
         let builder = "fn main() { gpustub_build::Build::new().finalize().build(); }";
         assert!(finalizes(builder) && !finalizes("// finalize()\nfn main() {}"));
     }
@@ -215,6 +216,13 @@ mod tests {
             add_call(&new("gpustub_build", BUILD), "gpustub_build", BUILD),
             Edit::Same
         );
+    }
+
+    /// The text without the call and without white space.
+    fn code_without_call(text: &str) -> String {
+        text.replace("gpustub_build::build();", "")
+            .split_whitespace()
+            .collect()
     }
 
     /// Every combination of these parts: the first edit adds one line, the second changes no line.
@@ -269,14 +277,9 @@ mod tests {
                                     Edit::Same,
                                     "{once}"
                                 );
-                                let squeezed = |t: &str| {
-                                    t.replace("gpustub_build::build();", "")
-                                        .split_whitespace()
-                                        .collect::<String>()
-                                };
-                                assert_eq!(squeezed(&once), squeezed(&text));
-                                let lone = once.replace("\r\n", "").contains('\n');
-                                assert!(!text.contains('\r') || !lone, "{once:?}");
+                                assert_eq!(code_without_call(&once), code_without_call(&text));
+                                let has_lone_newline = once.replace("\r\n", "").contains('\n');
+                                assert!(!text.contains('\r') || !has_lone_newline, "{once:?}");
                             }
                         }
                     }

@@ -41,17 +41,20 @@ pub fn build_is_off(manifest: &str) -> Result<bool, toml_edit::TomlError> {
 pub fn users_of_helper(lock: &str) -> Vec<String> {
     let document: DocumentMut = lock.parse().unwrap_or_default();
     let packages = document.get("package").and_then(Item::as_array_of_tables);
-    let packages = packages.into_iter().flatten();
-    let uses = |package: &&Table| {
-        let needs = package.get("dependencies").and_then(Item::as_array);
-        let mut names = needs.into_iter().flatten().filter_map(Value::as_str);
-        // Followed by its version, if there are several.
-        names.any(|name| name.split(' ').next() == Some(HELPER))
-    };
-    let names = packages.filter(uses).map(|package| package.get("name"));
-    names
-        .filter_map(|name| Some(name?.as_str()?.to_owned()))
+    packages
+        .into_iter()
+        .flatten()
+        .filter(|package| uses_helper(package))
+        .filter_map(|package| Some(package.get("name")?.as_str()?.to_owned()))
         .collect()
+}
+
+/// Whether a package of a `Cargo.lock` depends on the helper.
+fn uses_helper(package: &Table) -> bool {
+    let dependencies = package.get("dependencies").and_then(Item::as_array);
+    let mut names = dependencies.into_iter().flatten().filter_map(Value::as_str);
+    // Followed by its version, if there are several.
+    names.any(|name| name.split(' ').next() == Some(HELPER))
 }
 
 /// Adds the build-dependency with this source.
@@ -109,39 +112,33 @@ pub fn add_links(manifest: &str, name: &str) -> Result<String, toml_edit::TomlEr
 pub fn pass_features<'a>(
     manifest: &str,
     name: &str,
-    wanted: impl Iterator<Item = (&'a str, &'a [String])>,
+    forwarded: impl Iterator<Item = (&'a str, &'a [String])>,
 ) -> Result<String, toml_edit::TomlError> {
     let mut document: DocumentMut = manifest.parse()?;
-    let wanted: Vec<(&str, &[String])> = wanted.collect();
-    let ours = |value: &Value| {
-        let text = value.as_str()?;
-        text.strip_prefix(name)?
-            .strip_prefix('/')
-            .map(str::to_owned)
-    };
+    let forwarded: Vec<(&str, &[String])> = forwarded.collect();
     let existed = document.contains_key("features");
-    if !wanted.is_empty() && !existed {
+    if !forwarded.is_empty() && !existed {
         document.insert("features", Item::Table(Table::new()));
     }
     let features = document.get_mut("features");
     if let Some(features) = features.and_then(Item::as_table_like_mut) {
         for (feature, item) in features.iter_mut() {
-            let is_wanted = wanted.iter().any(|(one, _)| feature == *one);
-            if let Some(list) = item.as_array_mut() {
-                list.retain(|value| match ours(value) {
-                    Some(passed) => is_wanted && feature == passed,
+            let is_forwarded = forwarded.iter().any(|(name, _)| feature == *name);
+            if let Some(effects) = item.as_array_mut() {
+                effects.retain(|effect| match enabled_feature(effect, name) {
+                    Some(enabled) => is_forwarded && feature == enabled,
                     None => true,
                 });
             }
         }
-        for (feature, does) in wanted {
-            let one = features
+        for (feature, previous) in forwarded {
+            let item = features
                 .entry(feature)
-                .or_insert_with(|| Item::Value(Value::Array(Array::from_iter(does))));
-            if let Some(list) = one.as_array_mut()
-                && !list.iter().any(|value| ours(value).is_some())
+                .or_insert_with(|| Item::Value(Value::Array(Array::from_iter(previous))));
+            if let Some(effects) = item.as_array_mut()
+                && !effects.iter().any(|e| enabled_feature(e, name).is_some())
             {
-                list.push(format!("{name}/{feature}"));
+                effects.push(format!("{name}/{feature}"));
             }
         }
         if !existed {
@@ -149,6 +146,11 @@ pub fn pass_features<'a>(
         }
     }
     Ok(as_before(manifest, &document.to_string()))
+}
+
+/// Feature of the dependency `name` that an entry `name/feature` enables.
+fn enabled_feature<'v>(effect: &'v Value, name: &str) -> Option<&'v str> {
+    effect.as_str()?.strip_prefix(name)?.strip_prefix('/')
 }
 
 /// Makes `name` a dependency of the kind `kind` only, with this path, this version or none, and these
@@ -160,43 +162,50 @@ pub fn set_dependency(
     value: &InlineTable,
 ) -> Result<String, toml_edit::TomlError> {
     let mut document: DocumentMut = manifest.parse()?;
-    for other in KINDS {
-        let table = document.get_mut(other).and_then(Item::as_table_like_mut);
+    for table_kind in KINDS {
+        let table = document
+            .get_mut(table_kind)
+            .and_then(Item::as_table_like_mut);
         let Some(table) = table else { continue };
-        if other != kind {
+        if table_kind != kind {
             if table.remove(name).is_some() && table.is_empty() {
-                document.remove(other);
+                document.remove(table_kind);
             }
-            continue;
-        }
-        let Some(old) = table.get_mut(name) else {
-            continue;
-        };
-        let mut differs = false;
-        if let Some(old) = old.as_table_like_mut() {
-            for key in ["path", "version", "features"] {
-                let (is, new) = (old.get(key).and_then(Item::as_value), value.get(key));
-                // Without the notation.
-                let texts = |value: &Value| -> Vec<String> {
-                    let items = value.as_array().into_iter().flatten().chain([value]);
-                    items.filter_map(Value::as_str).map(str::to_owned).collect()
-                };
-                if is.map(texts) == new.map(texts) || key == "features" && new.is_none() {
-                    continue;
-                }
-                differs = true;
-                match new {
-                    Some(new) => drop(old.insert(key, Item::Value(new.clone()))),
-                    None => drop(old.remove(key)),
-                }
-            }
-        }
-        if let Some(old) = old.as_inline_table_mut().filter(|_| differs) {
-            old.fmt();
+        } else if let Some(dependency) = table.get_mut(name) {
+            update_dependency(dependency, value);
         }
     }
     let text = as_before(manifest, &document.to_string());
     add_dependency(&text, kind, name, Value::InlineTable(value.clone()))
+}
+
+/// Gives a dependency the path, the version and the features of `value`.
+fn update_dependency(dependency: &mut Item, value: &InlineTable) {
+    /// Strings of a value, without their notation.
+    fn strings(value: &Value) -> Vec<&str> {
+        match value {
+            Value::Array(array) => array.iter().filter_map(Value::as_str).collect(),
+            _ => value.as_str().into_iter().collect(),
+        }
+    }
+    let Some(table) = dependency.as_table_like_mut() else {
+        return;
+    };
+    let mut is_changed = false;
+    for key in ["path", "version", "features"] {
+        let (old, new) = (table.get(key).and_then(Item::as_value), value.get(key));
+        if old.map(strings) == new.map(strings) || key == "features" && new.is_none() {
+            continue;
+        }
+        is_changed = true;
+        match new {
+            Some(new) => table.insert(key, Item::Value(new.clone())),
+            None => table.remove(key),
+        };
+    }
+    if is_changed && let Some(table) = dependency.as_inline_table_mut() {
+        table.fmt();
+    }
 }
 
 /// Removes a dependency of any kind, and the features passed to it.
@@ -225,7 +234,7 @@ pub fn rename_dependency(
     for kind in KINDS {
         match document.get_mut(kind) {
             Some(Item::Table(table)) => {
-                let sorted = is_sorted(table);
+                let was_sorted = is_sorted(table);
                 let Some((key, item)) = table.remove_entry(old) else {
                     continue;
                 };
@@ -233,7 +242,7 @@ pub fn rename_dependency(
                     let key = Key::new(new).with_leaf_decor(key.leaf_decor().clone());
                     table.insert_formatted(&key, item);
                 }
-                if sorted {
+                if was_sorted {
                     table.sort_values();
                 }
             }
@@ -245,36 +254,42 @@ pub fn rename_dependency(
             _ => {}
         }
     }
-    let renamed = |word: &str| {
-        let (mark, name) = match word.strip_prefix("dep:") {
-            Some(name) => ("dep:", name),
-            None => ("", word),
-        };
-        let rest = name.strip_prefix(old)?;
-        let is_whole = rest.is_empty() || rest.starts_with(['/', '?']);
-        is_whole.then(|| format!("{mark}{new}{rest}"))
-    };
-    for list in feature_lists(&mut document) {
-        for value in list.iter_mut() {
-            if let Some(word) = value.as_str().and_then(renamed) {
-                let decor = value.decor().clone();
-                *value = Value::from(word);
-                *value.decor_mut() = decor;
+    for effects in feature_lists(&mut document) {
+        for effect in effects.iter_mut() {
+            let renamed = effect
+                .as_str()
+                .and_then(|text| renamed_effect(text, old, new));
+            if let Some(renamed) = renamed {
+                let decor = effect.decor().clone();
+                *effect = Value::from(renamed);
+                *effect.decor_mut() = decor;
             }
         }
     }
     Ok(as_before(manifest, &document.to_string()))
 }
 
+/// What a feature enables, with the new name of a dependency; `None` if it is not about that one.
+fn renamed_effect(effect: &str, old: &str, new: &str) -> Option<String> {
+    let (prefix, name) = match effect.strip_prefix("dep:") {
+        Some(name) => ("dep:", name),
+        None => ("", effect),
+    };
+    let rest = name.strip_prefix(old)?;
+    let ends_name = rest.is_empty() || rest.starts_with(['/', '?']);
+    ends_name.then(|| format!("{prefix}{new}{rest}"))
+}
+
 /// Whether the workspace's root manifest names a directory of this name as a member.
 pub fn has_member(root: &str, directory: &str) -> bool {
     let document: DocumentMut = root.parse().unwrap_or_default();
-    let members = document
+    document
         .get("workspace")
-        .and_then(|item| item.get("members"));
-    let members = members.and_then(Item::as_array).into_iter().flatten();
-    let mut members = members.filter_map(Value::as_str);
-    members.any(|path| path.rsplit('/').next() == Some(directory))
+        .and_then(|workspace| workspace.get("members")?.as_array())
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .any(|path| path.rsplit('/').next() == Some(directory))
 }
 
 /// Adds a dependency to the table `kind`, unless the table has one of that name.
@@ -294,10 +309,10 @@ pub fn add_dependency(
         if table.contains_key(name) {
             return Ok(manifest.to_owned());
         }
-        let sorted = is_sorted(table);
+        let was_sorted = is_sorted(table);
         table.insert(name, Item::Value(value));
         if let Some(table) = item.as_table_mut() {
-            if sorted {
+            if was_sorted {
                 table.sort_values();
             }
             if !existed {
@@ -309,8 +324,7 @@ pub fn add_dependency(
 }
 
 fn is_sorted(table: &dyn TableLike) -> bool {
-    let names: Vec<&str> = table.iter().map(|(name, _)| name).collect();
-    names.is_sorted()
+    table.iter().map(|(name, _)| name).is_sorted()
 }
 
 #[cfg(test)]
@@ -320,7 +334,7 @@ mod tests {
     #[test]
     fn adds_the_dependency_and_keeps_the_rest() {
         let package = "[package]\nname = \"x\" # ours\n";
-        let inherited = || InlineTable::from_iter([("workspace", true)]);
+        let inherited = Value::from(InlineTable::from_iter([("workspace", true)]));
         for (before, after) in [
             (String::new(), "\n[build-dependencies]\n@\n".to_owned()),
             (
@@ -344,24 +358,26 @@ mod tests {
                 "[build-dependencies]\n@\n[build-dependencies.cc]\nversion = \"1\"\n".into(),
             ),
         ] {
-            let line = |value: &str| after.replace('@', &format!("{HELPER} = {value}"));
-            assert_eq!(
-                add_helper(&before, REQUIREMENT.into()).unwrap(),
-                line("\"0.1\"")
-            );
-            assert_eq!(
-                add_helper(&before, inherited().into()).unwrap(),
-                line("{ workspace = true }")
-            );
+            for (value, text) in [
+                (REQUIREMENT.into(), "\"0.1\""),
+                (inherited.clone(), "{ workspace = true }"),
+            ] {
+                let after = after.replace('@', &format!("{HELPER} = {text}"));
+                assert_eq!(add_helper(&before, value).unwrap(), after);
+            }
         }
         assert_eq!(
-            add_helper("\u{feff}[package]\r\nname = \"x\"\r\n", inherited().into()).unwrap(),
+            add_helper("\u{feff}[package]\r\nname = \"x\"\r\n", inherited).unwrap(),
             format!(
                 "\u{feff}[package]\r\nname = \"x\"\r\n\r\n[build-dependencies]\r\n\
                  {HELPER} = {{ workspace = true }}\r\n"
             )
         );
         assert!(add_helper("[", REQUIREMENT.into()).is_err());
+    }
+
+    fn without_blanks(text: &str) -> String {
+        text.replace([' ', '\n'], "")
     }
 
     #[test]
@@ -380,10 +396,10 @@ mod tests {
                 "{ workspace = true, features = [\"a\", \"device-link\"] }",
             ),
         ] {
-            let text = |value: &str| format!("[build-dependencies]\n{HELPER} = {value}\n");
-            let once = add_helper_feature(&text(before), HELPER, "device-link").unwrap();
-            let blank = |text: &str| text.replace([' ', '\n'], "");
-            assert_eq!(blank(&once), blank(&text(after)));
+            let [before, after] =
+                [before, after].map(|value| format!("[build-dependencies]\n{HELPER} = {value}\n"));
+            let once = add_helper_feature(&before, HELPER, "device-link").unwrap();
+            assert_eq!(without_blanks(&once), without_blanks(&after));
             assert_eq!(
                 add_helper_feature(&once, HELPER, "device-link").unwrap(),
                 once
@@ -412,9 +428,9 @@ mod tests {
     #[test]
     fn features_are_forwarded_as_requested() {
         let implicit = ["dep:a".to_owned()];
-        let pass = |text: &str, wanted: &[&'static str]| {
-            let wanted = wanted.iter().map(|name| (*name, &implicit[..]));
-            pass_features(text, "b", wanted).unwrap()
+        let pass = |text: &str, features: &[&'static str]| {
+            let features = features.iter().map(|name| (*name, &implicit[..]));
+            pass_features(text, "b", features).unwrap()
         };
         let plain = "[features]\ngpu = [\"dep:a\", \"bc/x\"] # ours\n";
         let once = "[features]\ngpu = [\"dep:a\", \"bc/x\", \"b/gpu\"] # ours\n";
@@ -430,25 +446,24 @@ mod tests {
 
     #[test]
     fn a_dependency_moves_and_follows_its_version() {
-        let value = |version: Option<&'static str>| {
-            let keys = [("path", Some("p")), ("version", version)];
-            let keys = keys.into_iter().filter_map(|(key, v)| Some((key, v?)));
-            InlineTable::from_iter(keys)
-        };
-        let set =
-            |text: &str, kind, version| set_dependency(text, kind, "b", &value(version)).unwrap();
+        fn set(text: &str, kind: &str, version: Option<&str>) -> String {
+            let mut table = InlineTable::from_iter([("path", "p")]);
+            if let Some(version) = version {
+                table.insert("version", version.into());
+            }
+            set_dependency(text, kind, "b", &table).unwrap()
+        }
         let normal = "[dependencies]\nb = { path = \"p\", version = \"=1.0.0\" }\n";
         assert_eq!(set("", "dependencies", Some("=1.0.0")).trim_start(), normal);
         for same in [normal, &normal.replace('"', "'")] {
             assert_eq!(set(same, "dependencies", Some("=1.0.0")), same);
         }
-        let blank = |text: String| text.replace([' ', '\n'], "");
         assert_eq!(
-            blank(set(normal, "dependencies", Some("=2.0.0"))),
-            blank(normal.replace("=1", "=2"))
+            without_blanks(&set(normal, "dependencies", Some("=2.0.0"))),
+            without_blanks(&normal.replace("=1", "=2"))
         );
         assert_eq!(
-            blank(set(normal, "dev-dependencies", None)),
+            without_blanks(&set(normal, "dev-dependencies", None)),
             "[dev-dependencies]b={path=\"p\"}"
         );
     }
@@ -483,9 +498,8 @@ mod tests {
             ),
             ("[package]\nname = \"a\"\n", "[package]\nname = \"a\"\n"),
         ] {
-            let blank = |text: &str| text.replace(' ', "");
-            let new = rename_dependency(before, "a", "x").unwrap();
-            assert_eq!(blank(&new), blank(after));
+            let renamed = rename_dependency(before, "a", "x").unwrap();
+            assert_eq!(renamed.replace(' ', ""), after.replace(' ', ""));
         }
     }
 }

@@ -101,10 +101,10 @@ mod tests {
 
     #[test]
     fn add_stub_appends_consecutive_tables() {
-        let one = add_stub("schema = 1\n", "cudart", Some("12")).unwrap();
-        let two = add_stub(&one, "cuda", None).unwrap();
+        let first = add_stub("schema = 1\n", "cudart", Some("12")).unwrap();
+        let second = add_stub(&first, "cuda", None).unwrap();
         assert_eq!(
-            two,
+            second,
             "schema = 1\n\n[stub.cudart]\nheader-version = \"12\"\n\n[stub.cuda]\n"
         );
     }

@@ -1,7 +1,7 @@
 //! Path dependencies of a generated `Cargo.toml`.
 
 use super::feature_lists;
-use toml_edit::{DocumentMut, Item, TableLike, TomlError, Value};
+use toml_edit::{DocumentMut, Item, TableLike, TomlError};
 
 /// Dependency on a package in a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub struct PathDependency<'a> {
 
 /// Change of a dependency.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Change {
+pub enum Revision {
     /// None.
     Keep,
     /// Another version requirement.
@@ -34,7 +34,7 @@ const KINDS: [&str; 3] = ["dependencies", "dev-dependencies", "build-dependencie
 /// The error of a manifest that is no TOML.
 pub fn revise(
     manifest: &str,
-    mut decide: impl FnMut(PathDependency<'_>) -> Change,
+    mut decide: impl FnMut(PathDependency<'_>) -> Revision,
 ) -> Result<String, TomlError> {
     let mut document: DocumentMut = manifest.parse()?;
     let mut removed = Vec::new();
@@ -53,35 +53,45 @@ pub fn revise(
         }
     }
     for list in feature_lists(&mut document) {
-        let names = |value: &Value| value.as_str()?.strip_prefix("dep:").map(str::to_owned);
-        list.retain(|value| names(value).is_none_or(|name| !removed.contains(&name)));
+        list.retain(|value| match value.as_str() {
+            Some(word) => word
+                .strip_prefix("dep:")
+                .is_none_or(|name| !removed.iter().any(|key| key == name)),
+            None => true,
+        });
     }
     Ok(document.to_string())
 }
 
 fn revise_table(
     table: &mut dyn TableLike,
-    decide: &mut impl FnMut(PathDependency<'_>) -> Change,
+    decide: &mut impl FnMut(PathDependency<'_>) -> Revision,
     removed: &mut Vec<String>,
 ) {
-    let mut gone = Vec::new();
+    fn text<'a>(dependency: &'a dyn TableLike, key: &str) -> Option<&'a str> {
+        dependency.get(key).and_then(Item::as_str)
+    }
+    let mut removed_keys = Vec::new();
     for (key, item) in table.iter_mut() {
-        let Some(entry) = item.as_table_like_mut() else {
+        let Some(dependency) = item.as_table_like_mut() else {
             continue;
         };
-        let text = |name: &str| entry.get(name).and_then(Item::as_str);
-        let Some(path) = text("path") else { continue };
+        let Some(path) = text(dependency, "path") else {
+            continue;
+        };
         match decide(PathDependency {
-            package: text("package").unwrap_or(&key),
+            package: text(dependency, "package").unwrap_or(&key),
             path,
-            version: text("version"),
+            version: text(dependency, "version"),
         }) {
-            Change::Keep => {}
-            Change::Version(version) => drop(entry.insert("version", toml_edit::value(version))),
-            Change::Remove => gone.push(key.to_string()),
+            Revision::Keep => {}
+            Revision::Version(version) => {
+                dependency.insert("version", toml_edit::value(version));
+            }
+            Revision::Remove => removed_keys.push(key.to_string()),
         }
     }
-    for key in gone {
+    for key in removed_keys {
         table.remove(&key);
         removed.push(key);
     }
@@ -100,16 +110,16 @@ mod tests {
                     d = \"1\"\n\
                     [target.'cfg(unix)'.dependencies]\ne = { path = \"../e\" }\n\
                     [features]\nf = [\"dep:b\", \"dep:x-c\", \"g\"]\n";
-        let mut seen = Vec::new();
-        let found = revise(text, |one| {
-            seen.push(one.package.to_owned());
-            match one.package {
-                "a" => Change::Version("0.2.0".to_owned()),
-                "c" | "e" => Change::Remove,
-                _ => Change::Keep,
+        let mut packages = Vec::new();
+        let revised = revise(text, |dependency| {
+            packages.push(dependency.package.to_owned());
+            match dependency.package {
+                "a" => Revision::Version("0.2.0".to_owned()),
+                "c" | "e" => Revision::Remove,
+                _ => Revision::Keep,
             }
         });
-        assert_eq!(seen, ["a", "b", "c", "e"]);
+        assert_eq!(packages, ["a", "b", "c", "e"]);
         let expected = text
             .replace("\"0.1\"", "\"0.2.0\"")
             .replace(
@@ -118,7 +128,7 @@ mod tests {
             )
             .replace("e = { path = \"../e\" }\n", "")
             .replace("\"dep:x-c\", ", "");
-        assert_eq!(found.unwrap(), expected);
-        assert_eq!(revise(text, |_| Change::Keep).unwrap(), text);
+        assert_eq!(revised.unwrap(), expected);
+        assert_eq!(revise(text, |_| Revision::Keep).unwrap(), text);
     }
 }

@@ -6,13 +6,13 @@ use std::ops::Range;
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 
 /// A Rust file's tokens, with positions in its text.
-pub struct File {
+pub struct SourceFile {
     tokens: Vec<TokenTree>,
     /// Length of the prefix that the lexer rejects: a byte-order mark and a `#!` line.
     head: usize,
 }
 
-impl File {
+impl SourceFile {
     /// Parses a file; `None` if it is not Rust.
     pub fn parse(text: &str) -> Option<Self> {
         let mut head = if text.starts_with('\u{feff}') {
@@ -22,7 +22,7 @@ impl File {
         };
         let rest = &text[head..];
         if rest.starts_with("#!") && !rest[2..].trim_start().starts_with('[') {
-            head += rest.find('\n').map_or(rest.len(), |at| at + 1);
+            head += rest.find('\n').map_or(rest.len(), |newline| newline + 1);
         }
         let tokens: TokenStream = text[head..].parse().ok()?;
         Some(Self {
@@ -50,15 +50,16 @@ impl File {
     /// without a `cfg`, or with `#[cfg(condition)]`. An item in a module or function, which may be
     /// conditional as a whole, does not count.
     pub fn links_crate(&self, name: &str, condition: &str) -> bool {
-        let condition = condition.parse().map(|one: TokenStream| one.to_string());
-        let condition = condition.unwrap_or_default();
-        let shadowed = self.shadows_crate(name);
+        let condition: TokenStream = condition.parse().unwrap_or_default();
+        let condition = condition.to_string();
+        let is_shadowed = self.shadows_crate(name);
         items(&self.tokens).any(|item| {
-            let has_effect = |group: &&Group| is_unconditional(group, &condition);
-            item.attributes.iter().all(has_effect)
+            item.attributes
+                .iter()
+                .all(|attribute| is_unconditional(attribute, &condition))
                 && match item.tokens {
                     [first, tree @ ..] if is_word(first, "use") => {
-                        !shadowed && leads_with(tree, name)
+                        !is_shadowed && leads_with(tree, name)
                     }
                     [first, second, third, ..] => {
                         is_word(first, "extern") && is_word(second, "crate") && is_word(third, name)
@@ -81,8 +82,8 @@ impl File {
             {
                 !is_word(third, name) && renames_to(rest, name)
             }
-            tokens => (tokens.windows(2)).any(|two| {
-                KEYWORDS.iter().any(|word| is_word(&two[0], word)) && is_word(&two[1], name)
+            tokens => (tokens.windows(2)).any(|pair| {
+                KEYWORDS.iter().any(|word| is_word(&pair[0], word)) && is_word(&pair[1], name)
             }),
         })
     }
@@ -90,9 +91,8 @@ impl File {
     /// End of the inner attributes and inner doc comments at the top.
     pub fn after_inner_attributes(&self) -> Option<usize> {
         let count = inner_attributes(&self.tokens);
-        count
-            .checked_sub(1)
-            .map(|last| self.head + end(&self.tokens[last]))
+        let bracket = self.tokens[..count].last()?;
+        Some(self.head + end(bracket))
     }
 
     /// Start of the first item, including its attributes, and the item's first word.
@@ -103,9 +103,10 @@ impl File {
     }
 
     /// Whether a top-level token begins at a position, outside of comments, strings and braces.
-    pub fn has_item_at(&self, at: usize) -> bool {
-        let mut tokens = self.tokens.iter();
-        tokens.any(|token| self.head + start(token) == at)
+    pub fn has_item_at(&self, position: usize) -> bool {
+        self.tokens
+            .iter()
+            .any(|token| self.head + start(token) == position)
     }
 
     /// Body of the only `fn main`: from the position after its `{` and inner attributes to the
@@ -120,12 +121,12 @@ impl File {
         }
         self.tokens[main..].iter().find_map(|token| match token {
             TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => {
-                let inside: Vec<TokenTree> = group.stream().into_iter().collect();
-                let from = match inner_attributes(&inside).checked_sub(1) {
-                    Some(last) => end(&inside[last]),
+                let inside = Vec::from_iter(group.stream());
+                let start = match inside[..inner_attributes(&inside)].last() {
+                    Some(bracket) => end(bracket),
                     None => group.span_open().byte_range().end,
                 };
-                Some(self.head + from..self.head + group.span_close().byte_range().start)
+                Some(self.head + start..self.head + group.span_close().byte_range().start)
             }
             _ => None,
         })
@@ -166,11 +167,11 @@ fn items(tokens: &[TokenTree]) -> impl Iterator<Item = Item<'_>> {
             };
         }
         let is_import = rest.first().is_some_and(|first| is_word(first, "use"));
-        let is_end = |token: &TokenTree| {
-            let is_body = |group: &Group| !is_import && group.delimiter() == Delimiter::Brace;
-            is_punct(token, ';') || matches!(token, TokenTree::Group(group) if is_body(group))
-        };
-        let length = rest.iter().position(is_end).map_or(rest.len(), |at| at + 1);
+        let last = rest.iter().position(|token| match token {
+            TokenTree::Group(group) => !is_import && group.delimiter() == Delimiter::Brace,
+            _ => is_punct(token, ';'),
+        });
+        let length = last.map_or(rest.len(), |index| index + 1);
         let (tokens, after) = rest.split_at(length);
         rest = after;
         (length > 0).then_some(Item { attributes, tokens })
@@ -189,10 +190,10 @@ fn is_unconditional(attribute: &Group, condition: &str) -> bool {
         "macro_use",
         "warn",
     ];
-    let tokens: Vec<TokenTree> = attribute.stream().into_iter().collect();
+    let tokens = Vec::from_iter(attribute.stream());
     match tokens.as_slice() {
-        [first, TokenTree::Group(of)] if is_word(first, "cfg") => {
-            of.stream().to_string() == condition
+        [first, TokenTree::Group(group)] if is_word(first, "cfg") => {
+            group.stream().to_string() == condition
         }
         [first, ..] => INERT.iter().any(|word| is_word(first, word)),
         [] => false,
@@ -202,15 +203,13 @@ fn is_unconditional(attribute: &Group, condition: &str) -> bool {
 /// Whether the tree of a `use` item, or one in its braces, begins with `name` or `::name`.
 fn leads_with(tree: &[TokenTree], name: &str) -> bool {
     let tree = match tree {
-        [one, two, rest @ ..] if is_punct(one, ':') && is_punct(two, ':') => rest,
+        [first, second, rest @ ..] if is_punct(first, ':') && is_punct(second, ':') => rest,
         _ => tree,
     };
     match tree.first() {
-        Some(TokenTree::Group(group)) => {
-            let trees: Vec<TokenTree> = group.stream().into_iter().collect();
-            let mut trees = trees.split(|token| is_punct(token, ','));
-            trees.any(|tree| leads_with(tree, name))
-        }
+        Some(TokenTree::Group(group)) => Vec::from_iter(group.stream())
+            .split(|token| is_punct(token, ','))
+            .any(|tree| leads_with(tree, name)),
         Some(first) => is_word(first, name),
         None => false,
     }
@@ -226,47 +225,49 @@ fn contains_word(tokens: &[TokenTree], name: &str) -> bool {
 
 /// Whether tokens contain `as name`, at any depth.
 fn renames_to(tokens: &[TokenTree], name: &str) -> bool {
-    let is_it = |two: &[TokenTree]| is_word(&two[0], "as") && is_word(&two[1], name);
-    tokens.windows(2).any(is_it)
+    tokens
+        .windows(2)
+        .any(|pair| is_word(&pair[0], "as") && is_word(&pair[1], name))
         || tokens.iter().any(|token| match token {
             TokenTree::Group(group) => renames_to(&Vec::from_iter(group.stream()), name),
             _ => false,
         })
 }
 
+/// Whether tokens use `name` as a crate, at any depth.
 fn mentions(tokens: &[TokenTree], name: &str) -> bool {
-    tokens.iter().enumerate().any(|(at, token)| match token {
-        TokenTree::Group(group) => mentions(&group.stream().into_iter().collect::<Vec<_>>(), name),
-        _ if is_word(token, name) => {
-            let next = |n: usize| tokens.get(at + n).is_some_and(|t| is_punct(t, ':'));
-            // A path that begins with the name, optionally after a leading `::`.
-            let colons =
-                at >= 2 && is_punct(&tokens[at - 1], ':') && is_punct(&tokens[at - 2], ':');
-            let is_path = |token: &TokenTree| matches!(token, TokenTree::Ident(_));
-            let is_path = |token: &TokenTree| is_path(token) && !is_word(token, "use");
-            let tail = colons && at >= 3 && is_path(&tokens[at - 3]);
-            let before = |n: usize| at.checked_sub(n).map(|before| &tokens[before]);
-            let is_after = |n, word| before(n).is_some_and(|token| is_word(token, word));
-            (next(1) && next(2) && !tail)
-                || is_after(1, "use")
-                || is_after(1, "crate")
-                || (colons && is_after(3, "use"))
-        }
-        _ => false,
+    tokens.iter().enumerate().any(|(index, token)| match token {
+        TokenTree::Group(group) => mentions(&Vec::from_iter(group.stream()), name),
+        _ => is_word(token, name) && is_crate(&tokens[..index], &tokens[index + 1..]),
     })
+}
+
+/// Whether a name is that of a crate, by the tokens before and after it: `name::x`, `use name`,
+/// `extern crate name`.
+fn is_crate(before: &[TokenTree], after: &[TokenTree]) -> bool {
+    // A path may have a leading `::`.
+    let (previous, has_colons) = match before {
+        [before @ .., first, second] if is_punct(first, ':') && is_punct(second, ':') => {
+            (before.last(), true)
+        }
+        _ => (before.last(), false),
+    };
+    match previous {
+        Some(token) if is_word(token, "use") => true,
+        Some(TokenTree::Ident(_)) if has_colons => false,
+        Some(token) if is_word(token, "crate") => true,
+        _ => matches!(after, [first, second, ..] if is_punct(first, ':') && is_punct(second, ':')),
+    }
 }
 
 /// Number of leading tokens that are inner attributes: `#`, `!`, `[…]`.
 fn inner_attributes(tokens: &[TokenTree]) -> usize {
-    let is_one = |three: &[TokenTree]| {
-        is_punct(&three[0], '#')
-            && is_punct(&three[1], '!')
-            && matches!(&three[2], TokenTree::Group(g) if g.delimiter() == Delimiter::Bracket)
-    };
-    3 * tokens
-        .chunks_exact(3)
-        .take_while(|three| is_one(three))
-        .count()
+    let attributes = tokens.chunks_exact(3).take_while(|tokens| {
+        is_punct(&tokens[0], '#')
+            && is_punct(&tokens[1], '!')
+            && matches!(&tokens[2], TokenTree::Group(group) if group.delimiter() == Delimiter::Bracket)
+    });
+    3 * attributes.count()
 }
 
 fn is_word(token: &TokenTree, word: &str) -> bool {

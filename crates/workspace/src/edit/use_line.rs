@@ -16,20 +16,21 @@ use crate::edit::templates;
 /// Purpose of a line.
 #[derive(Debug, Clone)]
 pub struct Line {
-    why: &'static str,
+    /// Comment of the line.
+    reason: &'static str,
     /// Condition in `#[cfg(…)]`; empty: none.
     condition: Cow<'static, str>,
     /// Whether another condition of an existing line is replaced. Users may make the line of a
     /// finalizer conditional.
-    follows: bool,
+    replaces_condition: bool,
 }
 
 impl Line {
-    const fn new(why: &'static str, condition: &'static str, follows: bool) -> Self {
+    const fn new(reason: &'static str, condition: &'static str, replaces_condition: bool) -> Self {
         Self {
-            why,
+            reason,
             condition: Cow::Borrowed(condition),
-            follows,
+            replaces_condition,
         }
     }
 
@@ -38,7 +39,7 @@ impl Line {
         let data = json!({
             "library": library,
             "extern_crate": form == Form::ExternCrate,
-            "why": self.why,
+            "why": self.reason,
             "condition": self.condition,
         });
         templates::render("use-line", &data).trim_end().to_owned()
@@ -64,7 +65,10 @@ enum Form {
 }
 
 impl Form {
-    fn choose(file: &rust::File, library: &str, edition: Edition) -> Self {
+    /// Both forms.
+    const ALL: [Self; 2] = [Self::Use, Self::ExternCrate];
+
+    fn choose(file: &rust::SourceFile, library: &str, edition: Edition) -> Self {
         if edition == Edition::E2015 || file.shadows_crate(library) {
             Self::ExternCrate
         } else {
@@ -94,71 +98,80 @@ pub fn device_code(condition: String) -> Line {
 /// the file links the library already. A second one costs nothing: a use in a module, in a function
 /// or behind a `cfg` may not be compiled, so it does not count.
 pub fn add(text: &str, library: &str, edition: Edition, line: &Line) -> Edit {
-    let Some(file) = rust::File::parse(text) else {
+    let Some(file) = rust::SourceFile::parse(text) else {
         return Edit::Impossible("the file is not valid Rust");
     };
-    let newline = line_break(text);
     let form = Form::choose(&file, library, edition);
-    let wanted = line.text(library, form).replace('\n', newline);
-    let old = written(text, &file, library, line);
-    if let Some(old) = &old {
-        let (range, wanted) = if line.follows {
-            (old.clone(), wanted.clone())
+    let new_line = line.text(library, form).replace('\n', line_break(text));
+    let written = written(text, &file, library, line);
+    if let Some(written) = &written {
+        let (range, replacement) = if line.replaces_condition {
+            (written.clone(), new_line.clone())
         } else {
-            let plain = line.unconditional().text(library, form);
-            (statement(text, old), plain)
+            let statement = statement(text, written);
+            (statement, line.unconditional().text(library, form))
         };
-        if text[range.clone()] != wanted {
+        if text[range.clone()] != replacement {
             let (before, after) = (&text[..range.start], &text[range.end..]);
-            return Edit::Changed(format!("{before}{wanted}{after}"));
+            return Edit::Changed(format!("{before}{replacement}{after}"));
         }
     }
-    if file.links_crate(library, &line.condition) || (old.is_some() && !line.follows) {
+    if file.links_crate(library, &line.condition) || (written.is_some() && !line.replaces_condition)
+    {
         return Edit::Same;
     }
-    let after = file.after_inner_attributes().unwrap_or(file.head());
-    let (at, word) = match file.first_item() {
-        Some((start, word)) => (attached_comment(text, after, start), word),
+    Edit::Changed(insert(text, &file, &new_line))
+}
+
+/// Inserts a line before the first item and its comment.
+fn insert(text: &str, file: &rust::SourceFile, line: &str) -> String {
+    let newline = line_break(text);
+    let first_position = file.after_inner_attributes().unwrap_or(file.head());
+    let (position, word) = match file.first_item() {
+        Some((start, word)) => (attached_comment(text, first_position, start), word),
         None => (text.len(), String::new()),
     };
-    let before = &text[..at];
-    let mut new = String::new();
+    let (before, after) = text.split_at(position);
+    let mut new = before.to_owned();
     if !before.is_empty() && !before.ends_with('\n') {
         new.push_str(newline);
     }
     if !blank_above(before, file.head()) {
         new.push_str(newline);
     }
-    new.push_str(&wanted);
+    new.push_str(line);
     new.push_str(newline);
     // Imports are adjacent; other items keep their distance.
     if !word.is_empty() && !matches!(word.as_str(), "use" | "extern") {
         new.push_str(newline);
     }
-    Edit::Changed(format!("{before}{new}{}", &text[at..]))
+    new + after
 }
 
 /// Removes a line in the form written by `add`; other uses of the library must be removed manually.
 pub fn remove(text: &str, library: &str, line: &Line) -> Edit {
-    let Some(file) = rust::File::parse(text) else {
+    const NAMED_OTHERWISE: Edit = Edit::Impossible("the file names the crate in another way");
+    let Some(file) = rust::SourceFile::parse(text) else {
         return Edit::Impossible("the file is not valid Rust");
     };
     if !file.mentions_crate(library) {
         return Edit::Same;
     }
+    let Some(range) = written(text, &file, library, line) else {
+        return NAMED_OTHERWISE;
+    };
     let newline = line_break(text);
-    let is_whole = |range: &Range<usize>| {
-        let forms = [Form::Use, Form::ExternCrate];
-        let texts = forms.map(|form| line.text(library, form).replace('\n', newline));
-        texts.contains(&text[range.clone()].to_owned())
-    };
-    let Some(range) = written(text, &file, library, line).filter(is_whole) else {
-        return Edit::Impossible("the file names the crate in another way");
-    };
+    let is_unchanged = Form::ALL.into_iter().any(|form| {
+        let original = line.text(library, form).replace('\n', newline);
+        text[range.clone()] == original
+    });
+    if !is_unchanged {
+        return NAMED_OTHERWISE;
+    }
     let new = cut(text, range, file.head());
-    match rust::File::parse(&new) {
+    match rust::SourceFile::parse(&new) {
         Some(file) if !file.mentions_crate(library) => Edit::Changed(new),
-        _ => Edit::Impossible("the file names the crate in another way"),
+        _ => NAMED_OTHERWISE,
     }
 }
 
@@ -166,28 +179,24 @@ pub fn remove(text: &str, library: &str, line: &Line) -> Edit {
 /// condition, for crates that are not kept.
 pub fn retain(text: &str, line: &Line, keep: impl Fn(&str) -> bool) -> String {
     let mut new = text.to_owned();
-    let Some(file) = text
-        .contains(line.why)
-        .then(|| rust::File::parse(text))
-        .flatten()
-    else {
+    if !text.contains(line.reason) {
+        return new;
+    }
+    let Some(file) = rust::SourceFile::parse(text) else {
         return new;
     };
     let mut stale = Vec::new();
-    let mut at = 0;
-    for whole in text.split_inclusive('\n') {
-        let start = at;
-        at += whole.len();
-        let plain = whole.trim_end_matches(['\r', '\n']);
-        let goes = named(plain, line.why).is_some_and(|name| !keep(name));
+    for (start, text_line) in lines_with_start(text) {
+        let statement = text_line.trim_end_matches(['\r', '\n']);
+        let is_stale = named_crate(statement, line.reason).is_some_and(|name| !keep(name));
         // Ignores the same text in a comment, a string or a module.
-        if !goes || !file.has_item_at(start) {
+        if !is_stale || !file.has_item_at(start) {
             continue;
         }
-        let from = with_condition(text, start);
-        let above = text[..from].trim_end().rsplit('\n').next();
+        let item_start = with_condition(text, start);
+        let above = text[..item_start].trim_end().rsplit('\n').next();
         if !above.is_some_and(|above| above.starts_with("#[")) {
-            stale.push(from..start + plain.len());
+            stale.push(item_start..start + statement.len());
         }
     }
     for range in stale.into_iter().rev() {
@@ -196,14 +205,25 @@ pub fn retain(text: &str, line: &Line, keep: impl Fn(&str) -> bool) -> String {
     new
 }
 
+/// Lines of a text, each with the position of its start, and with its line break.
+fn lines_with_start(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut end = 0;
+    text.split_inclusive('\n').map(move |line| {
+        let start = end;
+        end += line.len();
+        (start, line)
+    })
+}
+
 /// Crate that a line names, if it has the form written by `add`.
-fn named<'a>(line: &'a str, why: &str) -> Option<&'a str> {
-    let rest = line.strip_suffix(why)?.strip_suffix(" as _; // ")?;
-    let name = rest
+fn named_crate<'a>(line: &'a str, reason: &str) -> Option<&'a str> {
+    let item = line.strip_suffix(reason)?.strip_suffix(" as _; // ")?;
+    let name = item
         .strip_prefix("use ")
-        .or_else(|| rest.strip_prefix("extern crate "))?;
-    let is_word = name.chars().all(|c| c == '_' || c.is_alphanumeric());
-    is_word.then_some(name)
+        .or_else(|| item.strip_prefix("extern crate "))?;
+    name.chars()
+        .all(|c| c == '_' || c.is_alphanumeric())
+        .then_some(name)
 }
 
 /// Removes a line, and one of two empty lines that would be adjacent.
@@ -221,19 +241,18 @@ fn cut(text: &str, range: Range<usize>, head: usize) -> String {
 
 /// Range of the line as `add` wrote it, in either form, including a condition above it, possibly a
 /// changed one.
-fn written(text: &str, file: &rust::File, library: &str, line: &Line) -> Option<Range<usize>> {
-    let plain = [Form::Use, Form::ExternCrate].map(|form| {
-        let line = line.unconditional();
-        line.text(library, form)
-    });
-    let mut at = 0;
-    for whole in text.split_inclusive('\n') {
-        let start = at;
-        at += whole.len();
-        let is_it = plain.iter().any(|plain| whole.trim_end() == plain);
+fn written(
+    text: &str,
+    file: &rust::SourceFile,
+    library: &str,
+    line: &Line,
+) -> Option<Range<usize>> {
+    let statements = Form::ALL.map(|form| line.unconditional().text(library, form));
+    for (start, text_line) in lines_with_start(text) {
+        let statement = text_line.trim_end();
         // Ignores the same text in a comment, a string or a module.
-        if is_it && file.has_item_at(start) {
-            return Some(with_condition(text, start)..start + whole.trim_end().len());
+        if statements.iter().any(|known| known == statement) && file.has_item_at(start) {
+            return Some(with_condition(text, start)..start + statement.len());
         }
     }
     None
@@ -244,13 +263,13 @@ fn statement(text: &str, range: &Range<usize>) -> Range<usize> {
     line_start(text, range.end)..range.end
 }
 
-/// Start of the line at `at`, including its condition, if it has one.
-fn with_condition(text: &str, at: usize) -> usize {
-    let above = line_start(text, at.saturating_sub(1));
-    if above < at && text[above..at].starts_with("#[cfg(") {
+/// Start of the line at `start`, including its condition, if it has one.
+fn with_condition(text: &str, start: usize) -> usize {
+    let above = line_start(text, start.saturating_sub(1));
+    if above < start && text[above..start].starts_with("#[cfg(") {
         above
     } else {
-        at
+        start
     }
 }
 
@@ -261,19 +280,21 @@ fn attached_comment(text: &str, after: usize, start: usize) -> usize {
     if line < after || !text[line..start].trim().is_empty() {
         return start;
     }
-    let mut at = line;
-    while at > after {
-        let above = line_start(text, at - 1);
-        if above < after || !text[above..at].trim_start().starts_with("//") {
-            return at;
+    let mut comment = line;
+    while comment > after {
+        let above = line_start(text, comment - 1);
+        if above < after || !text[above..comment].trim_start().starts_with("//") {
+            return comment;
         }
-        at = above;
+        comment = above;
     }
     line
 }
 
-fn line_start(text: &str, at: usize) -> usize {
-    text[..at].rfind('\n').map_or(0, |newline| newline + 1)
+fn line_start(text: &str, position: usize) -> usize {
+    text[..position]
+        .rfind('\n')
+        .map_or(0, |newline| newline + 1)
 }
 
 /// Whether a line can follow `before` without an empty one between.

@@ -7,7 +7,7 @@ use crate::ops::Pending;
 use cargo_metadata::{DependencyKind, Package};
 use toml_edit::DocumentMut;
 
-use super::naming::is_one;
+use super::naming::is_finalizer;
 use super::platform;
 use super::programs::{Programs, has_rdc};
 use crate::cargo_tree::{self, Features, Query};
@@ -26,18 +26,32 @@ pub struct Closure {
     /// Kind of dependency: normal, or for tests only.
     pub kind: DependencyKind,
     /// Packages on which the finalizer depends, with the condition of each.
-    pub members: BTreeMap<PackageIndex, When>,
+    pub members: BTreeMap<PackageIndex, LinkCondition>,
     /// Names of the packages linked into tests only, if the programs link others.
     pub only_in_tests: Vec<String>,
 }
 
+impl Closure {
+    /// Whether only tests are linked with the finalizer.
+    pub fn is_for_tests(&self) -> bool {
+        self.kind == DependencyKind::Development
+    }
+}
+
 /// Condition under which a member is linked.
 #[derive(Debug, Default)]
-pub struct When {
+pub struct LinkCondition {
     /// Linked with one of these features of the program's package, or [`LINK`]; empty: with any.
     pub features: BTreeSet<String>,
     /// Condition in `cfg(…)`, for targets; `None`: all targets.
     pub target: Option<String>,
+}
+
+impl LinkCondition {
+    /// Whether the member is not linked with each selection of features.
+    pub fn needs_feature(&self) -> bool {
+        !self.features.is_empty()
+    }
 }
 
 /// Resolves the closure of a package; `None` if no program of it has RDC code.
@@ -51,138 +65,170 @@ pub fn resolve(
 ) -> Result<Option<Closure>> {
     // The graph of the whole workspace contains more than the package's own: a preliminary check only.
     let root = graph.index(&package.id);
-    let Some(root) = root.filter(|_| may_have(graph, package)) else {
+    let Some(root) = root.filter(|_| may_have_rdc(graph, package)) else {
         return Ok(None);
     };
-    let tree = |edges, features: Features| {
-        Tree {
-            workspace,
-            graph,
-            options,
-            package,
-        }
-        .members(edges, features)
+    let search = MemberSearch {
+        workspace,
+        graph,
+        options,
+        package,
     };
-    let all = tree("normal", Features::All)?;
-    let tests = if programs.has_tests(has_rdc(graph, package)) {
-        tree("normal,dev", Features::All)?
+    let in_programs = search.members("normal", Features::All)?;
+    let in_tests = if programs.has_tests(has_rdc(graph, package)) {
+        search.members("normal,dev", Features::All)?
     } else {
         BTreeSet::new()
     };
     // Programs for tests only do not use the package's library.
-    let for_tests = all.is_empty() || programs.shipped.is_empty();
-    let wanted = if for_tests { &tests } else { &all };
-    if wanted.is_empty() {
+    let for_tests = in_programs.is_empty() || programs.shipped.is_empty();
+    let (edges, linked) = if for_tests {
+        ("normal,dev", &in_tests)
+    } else {
+        ("normal", &in_programs)
+    };
+    if linked.is_empty() {
         return Ok(None);
     }
-    let edges = if for_tests { "normal,dev" } else { "normal" };
     // The build script of a library publishes also the libraries that it receives.
     let published = published(graph, root, pending);
-    let wanted: BTreeSet<_> = wanted.difference(&published).copied().collect();
-    let always = tree(edges, Features::None)?;
-    let always: BTreeSet<_> = always.difference(&published).copied().collect();
-    let mut members: BTreeMap<PackageIndex, When> =
-        wanted.iter().map(|at| (*at, When::default())).collect();
-    if always != wanted {
-        for feature in package.features.keys().filter(|name| *name != "default") {
-            for at in tree(edges, Features::Just(feature))? {
-                if let Some(when) = members.get_mut(&at).filter(|_| !always.contains(&at)) {
-                    when.features.insert(feature.clone());
-                }
-            }
+    let linked = linked.difference(&published).copied().collect();
+    let mut members = search.feature_conditions(edges, &linked, &published)?;
+    add_targets(graph, root, for_tests, &mut members)?;
+    if !for_tests {
+        let only_in_tests = in_tests.difference(&in_programs);
+        return Ok(Some(Closure {
+            kind: DependencyKind::Normal,
+            members,
+            only_in_tests: only_in_tests
+                .map(|&index| graph.nodes[index].name.clone())
+                .collect(),
+        }));
+    }
+    for condition in members.values_mut() {
+        if !condition.needs_feature() {
+            condition.features.insert(LINK.to_owned());
         }
     }
-    let ways = platform::ways(graph, root, for_tests);
-    for (at, when) in &mut members {
-        let Some(ways) = ways.get(at) else { continue };
-        when.target = platform::condition(ways).map_err(|target| {
-            let name = &graph.nodes[*at].name;
+    Ok(Some(Closure {
+        kind: DependencyKind::Development,
+        members,
+        only_in_tests: Vec::new(),
+    }))
+}
+
+/// Adds the targets for which the members are linked.
+fn add_targets(
+    graph: &Graph,
+    root: PackageIndex,
+    for_tests: bool,
+    members: &mut BTreeMap<PackageIndex, LinkCondition>,
+) -> Result<()> {
+    let paths = platform::paths(graph, root, for_tests);
+    for (index, condition) in members {
+        let Some(alternatives) = paths.get(index) else {
+            continue;
+        };
+        condition.target = platform::condition(alternatives).map_err(|target| {
             let message = format!(
-                "`{}` is linked with `{name}`, which has CUDA code, for the target `{target}` only",
-                package.name
+                "`{}` is linked with `{}`, which has CUDA code, for the target `{target}` only",
+                graph.nodes[root].name, graph.nodes[*index].name
             );
             let help = "write the target as a condition: `[target.'cfg(target_os = \"linux\")'.dependencies]`";
             Error::new(message).help(help)
         })?;
     }
-    if for_tests {
-        for when in members.values_mut().filter(|when| when.features.is_empty()) {
-            when.features.insert(LINK.to_owned());
-        }
-    }
-    let only_in_tests = if for_tests {
-        Vec::new()
-    } else {
-        tests
-            .difference(&all)
-            .map(|&at| graph.nodes[at].name.clone())
-            .collect()
-    };
-    Ok(Some(Closure {
-        kind: if for_tests {
-            DependencyKind::Development
-        } else {
-            DependencyKind::Normal
-        },
-        members,
-        only_in_tests,
-    }))
+    Ok(())
 }
 
 /// Packages whose libraries a dependent of this one receives through it: none if the package has no RDC
 /// code.
 fn published(graph: &Graph, root: PackageIndex, pending: &Pending) -> BTreeSet<PackageIndex> {
-    let mut found = BTreeSet::new();
+    let mut published = BTreeSet::new();
     let mut open = vec![root];
-    while let Some(at) = open.pop() {
-        if graph.rdc(at).is_empty() {
+    while let Some(index) = open.pop() {
+        if graph.rdc(index).is_empty() {
             continue;
         }
-        let normal = graph.edges[at].iter();
-        let normal = normal.filter(|edge| edge.has_kind(DependencyKind::Normal));
-        for to in normal.map(|edge| edge.to) {
-            let publishes = !graph.rdc(to).is_empty() && has_links(graph.packages[to], pending);
-            if publishes && found.insert(to) {
-                open.push(to);
+        for edge in &graph.edges[index] {
+            let publishes = edge.has_kind(DependencyKind::Normal)
+                && !graph.rdc(edge.to).is_empty()
+                && has_links(graph.packages[edge.to], pending);
+            if publishes && published.insert(edge.to) {
+                open.push(edge.to);
             }
         }
     }
-    found
+    published
 }
 
 /// Whether a package has a `links` key, which this run of `sync` may be about to write.
 fn has_links(package: &Package, pending: &Pending) -> bool {
-    let written = || {
-        let text = pending.read(package.manifest_path.as_std_path()).ok()?;
-        let manifest: DocumentMut = text.parse().ok()?;
-        manifest.get("package")?.get("links").map(|_| ())
-    };
-    package.links.is_some() || written().is_some()
+    if package.links.is_some() {
+        return true;
+    }
+    let text = pending.read(package.manifest_path.as_std_path());
+    let manifest: DocumentMut = text.unwrap_or_default().parse().unwrap_or_default();
+    let table = manifest.get("package");
+    table.is_some_and(|table| table.get("links").is_some())
 }
 
 /// Whether a package that this one may be linked with has RDC code.
-fn may_have(graph: &Graph, package: &Package) -> bool {
-    let reachable = graph.reachable(&[package]);
-    reachable.into_iter().any(|at| !graph.rdc(at).is_empty())
+fn may_have_rdc(graph: &Graph, package: &Package) -> bool {
+    graph
+        .reachable(&[package])
+        .into_iter()
+        .any(|index| !graph.rdc(index).is_empty())
 }
 
 /// Finds the members of the closure with some features.
-struct Tree<'a> {
+struct MemberSearch<'a> {
     workspace: &'a Workspace,
     graph: &'a Graph<'a>,
     options: &'a Selection,
     package: &'a Package,
 }
 
-impl Tree<'_> {
+impl MemberSearch<'_> {
+    /// Conditions on features of the `linked` packages. Packages that others have `published` do not
+    /// count.
+    fn feature_conditions(
+        &self,
+        edges: &str,
+        linked: &BTreeSet<PackageIndex>,
+        published: &BTreeSet<PackageIndex>,
+    ) -> Result<BTreeMap<PackageIndex, LinkCondition>> {
+        let without_features = self.members(edges, Features::None)?;
+        let always: BTreeSet<_> = without_features.difference(published).copied().collect();
+        let mut conditions: BTreeMap<PackageIndex, LinkCondition> = linked
+            .iter()
+            .map(|&index| (index, LinkCondition::default()))
+            .collect();
+        if always == *linked {
+            return Ok(conditions);
+        }
+        let features = self.package.features.keys();
+        for feature in features.filter(|name| *name != "default") {
+            for index in self.members(edges, Features::Only(feature))? {
+                if let Some(condition) = conditions.get_mut(&index)
+                    && !always.contains(&index)
+                {
+                    condition.features.insert(feature.clone());
+                }
+            }
+        }
+        Ok(conditions)
+    }
+
+    /// Packages with RDC code in cargo's tree of the package.
     fn members(&self, edges: &str, features: Features) -> Result<BTreeSet<PackageIndex>> {
         // The dependencies of a finalizer are the result of this search.
         let mut pruned: Vec<String> = self
             .graph
             .reachable(&[self.package])
             .into_iter()
-            .map(|at| self.graph.packages[at])
-            .filter(|package| is_one(package))
+            .map(|index| self.graph.packages[index])
+            .filter(|package| is_finalizer(package))
             .map(cargo_tree::spec)
             .collect();
         loop {
@@ -201,19 +247,20 @@ impl Tree<'_> {
             }
             let text = String::from_utf8_lossy(&output.stderr);
             // Cargo requires that each is found, also with features that do not use it.
-            let before = pruned.len();
-            let absent =
-                |spec: &String| text.contains(&format!("`{spec}` did not match any packages"));
-            pruned.retain(|spec| !absent(spec));
-            if pruned.len() == before {
+            let count = pruned.len();
+            pruned.retain(|spec| !text.contains(&format!("`{spec}` did not match any packages")));
+            if pruned.len() == count {
                 return Err(cargo_tree::refusal(&output));
             }
         }
     }
 
+    /// Packages with RDC code in the output of `cargo tree`.
     fn read(&self, text: &str) -> BTreeSet<PackageIndex> {
-        let lines = cargo_tree::lines(text);
-        let found = lines.iter().filter_map(|line| self.graph.named(line));
-        found.filter(|&at| !self.graph.rdc(at).is_empty()).collect()
+        cargo_tree::packages(text)
+            .iter()
+            .filter_map(|package| self.graph.find(package))
+            .filter(|&index| !self.graph.rdc(index).is_empty())
+            .collect()
     }
 }

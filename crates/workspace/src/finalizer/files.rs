@@ -9,17 +9,16 @@ use crate::edit::cargo_toml;
 use crate::edit::templates;
 use crate::error::{Error, Result};
 use crate::ops::Pending;
-use cargo_metadata::{DependencyKind, Package};
+use cargo_metadata::Package;
 use serde::Serialize;
 use serde_json::json;
-use toml_edit::{Array, InlineTable};
+use toml_edit::{Array, InlineTable, TomlError};
 
-use super::closure::{Closure, LINK, When};
-use super::naming::{DIRECTORY, is_one, name, place};
+use super::closure::{Closure, LINK, LinkCondition};
+use super::naming::{DIRECTORY, finalizer_directory, is_finalizer, name};
 use super::renamed;
 use crate::graph::Graph;
 use crate::helper_source::{HelperSource, git, relative};
-use crate::package_index::PackageIndex;
 use crate::tables::FILE;
 use crate::workspace::{Workspace, directory, library};
 
@@ -39,7 +38,7 @@ pub(super) fn build_script(for_tests: bool) -> String {
 }
 
 /// Text of a finalizer's library, which names `crates`.
-pub(super) fn library_code(for_tests: bool, crates: &[Crate]) -> String {
+pub(super) fn library_code(for_tests: bool, crates: &[CrateLine]) -> String {
     templates::render(
         LIB_RS,
         &json!({ "link": link(for_tests), "crates": crates }),
@@ -50,27 +49,31 @@ fn link(for_tests: bool) -> Option<&'static str> {
     for_tests.then_some(LINK)
 }
 
+/// Dependency of a finalizer, in its manifest.
 #[derive(Serialize)]
-struct Dependency {
+struct DependencyLine {
     key: String,
     spec: String,
 }
 
+/// Dependencies under one condition for targets, which is empty for all targets.
 #[derive(Serialize)]
-struct Table {
+struct DependencyTable {
     condition: String,
-    dependencies: Vec<Dependency>,
+    dependencies: Vec<DependencyLine>,
 }
 
+/// Crate that a finalizer's library names.
 #[derive(Serialize)]
-pub(super) struct Crate {
+pub(super) struct CrateLine {
     source: String,
     name: String,
     condition: String,
 }
 
+/// Feature of a finalizer, in its manifest.
 #[derive(Serialize)]
-struct Feature {
+struct FeatureLine {
     name: String,
     list: String,
 }
@@ -83,64 +86,12 @@ pub(super) fn operations(
     closure: &Closure,
     pending: &mut Pending,
 ) -> Result<()> {
-    let dir = place(package);
-    let for_tests = closure.kind == DependencyKind::Development;
+    let dir = finalizer_directory(package);
+    let for_tests = closure.is_for_tests();
     // Cargo omits a dev-dependency without a version from a published package.
     let private = for_tests || is_private(package);
-    // Sorted: dependencies for all targets first.
-    let mut tables: BTreeMap<Option<&str>, Vec<Dependency>> = BTreeMap::from([(None, Vec::new())]);
-    let mut crates = Vec::new();
-    let mut features: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    if for_tests {
-        features.insert(LINK, vec![format!("\"dep:{}\"", cargo_toml::HELPER)]);
-    }
-    for (&at, when) in &closure.members {
-        let member = graph.packages[at];
-        let is_optional = !when.features.is_empty();
-        let lib = library(member).map_or(member.name.as_str(), |lib| &lib.name);
-        let lib = lib.replace('-', "_");
-        // For each feature of the command line, cargo searches every member of the workspace for an
-        // optional dependency of that name.
-        let (key, source) = if is_optional {
-            let key = format!("{RENAMED}{}", member.name);
-            (key.clone(), key.replace('-', "_"))
-        } else {
-            (member.name.to_string(), lib.clone())
-        };
-        tables
-            .entry(when.target.as_deref())
-            .or_default()
-            .push(Dependency {
-                spec: spec(&dir, member, for_tests, is_optional),
-                key: key.clone(),
-            });
-        crates.push(Crate {
-            source,
-            name: lib,
-            condition: condition(when),
-        });
-        for feature in &when.features {
-            features
-                .entry(feature)
-                .or_default()
-                .push(format!("\"dep:{key}\""));
-        }
-    }
-    let tables: Vec<Table> = tables
-        .into_iter()
-        .map(|(target, dependencies)| Table {
-            condition: target.unwrap_or_default().to_owned(),
-            dependencies,
-        })
-        .collect();
-    let features: Vec<_> = features
-        .into_iter()
-        .map(|(name, list)| Feature {
-            name: name.to_owned(),
-            list: list.join(", "),
-        })
-        .collect();
-    let cargo_toml = templates::render(
+    let features = features(graph, closure);
+    let manifest = templates::render(
         "finalizer/Cargo.toml",
         &json!({
             "name": name(package),
@@ -148,83 +99,170 @@ pub(super) fn operations(
             "version": package.version,
             "private": private,
             "licence": package.license,
-            "tables": tables,
+            "tables": dependency_tables(graph, closure, &dir),
             "helper": helper(workspace, graph, closure, &dir)?,
             "features": features,
         }),
     );
-    let empty = json!({});
-    pending.write(&dir.join("Cargo.toml"), cargo_toml)?;
+    pending.write(&dir.join("Cargo.toml"), manifest)?;
     pending.write(&dir.join("build.rs"), build_script(for_tests))?;
-    let code = library_code(for_tests, &crates);
+    let code = library_code(for_tests, &crates(graph, closure));
     pending.write(&dir.join("src/lib.rs"), code)?;
     if is_stubbed(graph, package) {
-        let text = templates::render("finalizer/GpuStub.toml", &empty);
-        pending.write(&dir.join(FILE), text)?;
+        let stubs = templates::render("finalizer/GpuStub.toml", &json!({}));
+        pending.write(&dir.join(FILE), stubs)?;
     }
-    manifest(package, closure, &features, private, pending)
+    add_to_package(package, closure, &features, private, pending)
+}
+
+/// Dependencies of a finalizer on the packages of the closure, those for all targets first.
+fn dependency_tables(graph: &Graph, closure: &Closure, dir: &Path) -> Vec<DependencyTable> {
+    let mut tables: BTreeMap<Option<&str>, Vec<DependencyLine>> =
+        BTreeMap::from([(None, Vec::new())]);
+    for (&index, condition) in &closure.members {
+        let member = graph.packages[index];
+        let table = tables.entry(condition.target.as_deref()).or_default();
+        table.push(DependencyLine {
+            key: dependency_key(member, condition),
+            spec: spec(
+                dir,
+                member,
+                closure.is_for_tests(),
+                condition.needs_feature(),
+            ),
+        });
+    }
+    tables
+        .into_iter()
+        .map(|(target, dependencies)| DependencyTable {
+            condition: target.unwrap_or_default().to_owned(),
+            dependencies,
+        })
+        .collect()
+}
+
+/// Crates of the packages of the closure.
+fn crates(graph: &Graph, closure: &Closure) -> Vec<CrateLine> {
+    closure
+        .members
+        .iter()
+        .map(|(&index, condition)| {
+            let member = graph.packages[index];
+            let name = library(member)
+                .map_or(member.name.as_str(), |library| &library.name)
+                .replace('-', "_");
+            CrateLine {
+                source: if condition.needs_feature() {
+                    dependency_key(member, condition).replace('-', "_")
+                } else {
+                    name.clone()
+                },
+                name,
+                condition: cfg_condition(condition),
+            }
+        })
+        .collect()
+}
+
+/// Features of a finalizer, and the optional dependencies that each enables.
+fn features(graph: &Graph, closure: &Closure) -> Vec<FeatureLine> {
+    let mut features: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    if closure.is_for_tests() {
+        features.insert(LINK, vec![format!("\"dep:{}\"", cargo_toml::HELPER)]);
+    }
+    for (&index, condition) in &closure.members {
+        let key = dependency_key(graph.packages[index], condition);
+        for feature in &condition.features {
+            let enabled = features.entry(feature).or_default();
+            enabled.push(format!("\"dep:{key}\""));
+        }
+    }
+    features
+        .into_iter()
+        .map(|(name, enabled)| FeatureLine {
+            name: name.to_owned(),
+            list: enabled.join(", "),
+        })
+        .collect()
+}
+
+/// Name of a finalizer's dependency on a package. For each feature of the command line, cargo searches
+/// every member of the workspace for an optional dependency of that name.
+fn dependency_key(member: &Package, condition: &LinkCondition) -> String {
+    if condition.needs_feature() {
+        format!("{RENAMED}{}", member.name)
+    } else {
+        member.name.to_string()
+    }
 }
 
 /// Condition in `#[cfg(…)]`; empty: none.
-fn condition(when: &When) -> String {
-    let named: Vec<_> = when
+fn cfg_condition(condition: &LinkCondition) -> String {
+    let named: Vec<String> = condition
         .features
         .iter()
-        .map(|f| format!("feature = {f:?}"))
+        .map(|feature| format!("feature = {feature:?}"))
         .collect();
     let features = match named.as_slice() {
         [] => None,
-        [one] => Some(one.clone()),
-        several => Some(format!("any({})", several.join(", "))),
+        [feature] => Some(feature.clone()),
+        _ => Some(format!("any({})", named.join(", "))),
     };
-    match (features, &when.target) {
+    match (features, &condition.target) {
         (Some(features), Some(target)) => format!("all({features}, {target})"),
-        (one, other) => one.or(other.clone()).unwrap_or_default(),
+        (Some(features), None) => features,
+        (None, target) => target.clone().unwrap_or_default(),
     }
 }
 
 /// Edits the package's own `Cargo.toml`, adding the finalizer as a dependency.
-fn manifest(
+fn add_to_package(
     package: &Package,
     closure: &Closure,
-    features: &[Feature],
+    features: &[FeatureLine],
     private: bool,
     pending: &mut Pending,
 ) -> Result<()> {
     let path = package.manifest_path.as_std_path();
-    let old = pending.read(path)?;
-    let mut value = InlineTable::from_iter([("path", DIRECTORY)]);
+    let text = pending.read(path)?;
+    let text = with_finalizer(text, package, closure, features, private)
+        .map_err(|e| Error::new(format!("could not edit `{}`: {e}", display_path(path))))?;
+    pending.write(path, text)
+}
+
+/// Text of the package's `Cargo.toml` with the dependency on the finalizer.
+fn with_finalizer(
+    mut text: String,
+    package: &Package,
+    closure: &Closure,
+    features: &[FeatureLine],
+    private: bool,
+) -> std::result::Result<String, TomlError> {
+    let mut table = InlineTable::from_iter([("path", DIRECTORY)]);
     if !private {
-        value.insert("version", format!("={}", package.version).into());
+        table.insert("version", format!("={}", package.version).into());
     }
-    let kind = match closure.kind {
-        DependencyKind::Development => {
-            value.insert("features", Array::from_iter([LINK]).into());
-            "dev-dependencies"
-        }
-        _ => "dependencies",
-    };
+    let mut kind = "dependencies";
+    if closure.is_for_tests() {
+        table.insert("features", Array::from_iter([LINK]).into());
+        kind = "dev-dependencies";
+    }
     let name = name(package);
-    let edit = || {
-        let mut text = old.clone();
-        for former in renamed::former(package) {
-            text = cargo_toml::rename_dependency(&text, former, &name)?;
-        }
-        text = cargo_toml::set_dependency(&text, kind, &name, &value)?;
-        let passed = features.iter().filter(|feature| feature.name != LINK);
-        let wanted = passed.map(|feature| {
-            let own = package
-                .features
-                .get(&feature.name)
-                .map_or(&[][..], Vec::as_slice);
-            (feature.name.as_str(), own)
+    for former in renamed::former(package) {
+        text = cargo_toml::rename_dependency(&text, former, &name)?;
+    }
+    text = cargo_toml::set_dependency(&text, kind, &name, &table)?;
+    let forwarded = features
+        .iter()
+        .filter(|feature| feature.name != LINK)
+        .map(|feature| {
+            let effects = package.features.get(&feature.name);
+            (
+                feature.name.as_str(),
+                effects.map_or(&[][..], Vec::as_slice),
+            )
         });
-        text = cargo_toml::pass_features(&text, &name, wanted)?;
-        Ok::<_, toml_edit::TomlError>(text)
-    };
-    let new =
-        edit().map_err(|e| Error::new(format!("could not edit `{}`: {e}", display_path(path))))?;
-    pending.write(path, new)
+    cargo_toml::pass_features(&text, &name, forwarded)
 }
 
 fn is_private(package: &Package) -> bool {
@@ -268,12 +306,12 @@ fn spec(dir: &Path, member: &Package, for_tests: bool, optional: bool) -> String
 fn helper(workspace: &Workspace, graph: &Graph, closure: &Closure, dir: &Path) -> Result<String> {
     let path = workspace.root().join("Cargo.toml");
     let root = fs::read_to_string(&path).map_err(|e| Error::io("read", &path, &e))?;
-    let members = closure.members.keys().map(|&at| graph.packages[at]);
+    let members = closure.members.keys().map(|&index| graph.packages[index]);
     let source = HelperSource::choose(workspace, &root, members.chain(workspace.members()))
         .map_err(|e| Error::new(format!("could not read `{}`: {e}", display_path(&path))))?;
     let mut table = source.table(dir);
     table.insert("features", Array::from_iter([FEATURE]).into());
-    if closure.kind == DependencyKind::Development {
+    if closure.is_for_tests() {
         table.insert("optional", true.into());
     }
     Ok(table.to_string().trim().to_owned())
@@ -281,9 +319,7 @@ fn helper(workspace: &Workspace, graph: &Graph, closure: &Closure, dir: &Path) -
 
 /// Whether a package of the program has the stub of the CUDA runtime.
 fn is_stubbed(graph: &Graph, package: &Package) -> bool {
-    let reachable = graph.reachable(&[package]);
-    let is_finalizer = |at: PackageIndex| is_one(graph.packages[at]);
-    reachable
-        .into_iter()
-        .any(|at| graph.nodes[at].provides.contains_key("cudart") && !is_finalizer(at))
+    graph.reachable(&[package]).into_iter().any(|index| {
+        graph.nodes[index].provides.contains_key("cudart") && !is_finalizer(graph.packages[index])
+    })
 }

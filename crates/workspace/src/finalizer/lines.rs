@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::ops::Pending;
 use cargo_metadata::Package;
 
-use super::naming::place;
+use super::naming::finalizer_directory;
 
 /// Removes lines about a finalizer of another name, or of none, from files of a package.
 pub fn remove_stale_lines<'p>(
@@ -16,29 +16,35 @@ pub fn remove_stale_lines<'p>(
     name: Option<&str>,
     pending: &mut Pending,
 ) -> Result<()> {
-    let place = place(package);
-    // The finalizer of another package, which the user names.
-    let is_other = |name: &str| {
-        package.dependencies.iter().any(|one| {
-            let known = one.rename.as_ref().unwrap_or(&one.name).replace('-', "_");
-            known == name && one.path.as_ref().is_none_or(|path| *path != place)
-        })
-    };
     for path in paths.into_iter().filter(|path| path.exists()) {
         // Cargo reports unreadable files.
         let Ok(text) = pending.read(path) else {
             continue;
         };
-        let keep = |one: &str| Some(one) == name || is_other(one);
-        let new = use_line::retain(&text, &use_line::DEVICE_LINK, keep);
-        pending.write(path, new)?;
+        let text = use_line::retain(&text, &use_line::DEVICE_LINK, |crate_name| {
+            Some(crate_name) == name || is_other_dependency(package, crate_name)
+        });
+        pending.write(path, text)?;
     }
     Ok(())
 }
 
+/// Whether a crate is a dependency other than the package's finalizer: the finalizer of another
+/// package, which the user names.
+fn is_other_dependency(package: &Package, crate_name: &str) -> bool {
+    let directory = finalizer_directory(package);
+    package.dependencies.iter().any(|dependency| {
+        let key = dependency.rename.as_ref().unwrap_or(&dependency.name);
+        key.replace('-', "_") == crate_name
+            && dependency
+                .path
+                .as_ref()
+                .is_none_or(|path| *path != directory)
+    })
+}
+
 /// Removes the lines about a finalizer from a package that has none.
 pub fn remove_lines(package: &Package, pending: &mut Pending) -> Result<()> {
-    let paths = package.targets.iter();
-    let paths = paths.map(|target| target.src_path.as_std_path());
+    let paths = (package.targets.iter()).map(|target| target.src_path.as_std_path());
     remove_stale_lines(package, paths, None, pending)
 }

@@ -18,7 +18,7 @@ pub fn name(package: &Package) -> String {
 }
 
 /// Whether a package is a finalizer.
-pub fn is_one(package: &Package) -> bool {
+pub fn is_finalizer(package: &Package) -> bool {
     package.name.starts_with(PREFIX)
 }
 
@@ -28,6 +28,6 @@ pub fn crate_name(package: &Package) -> String {
 }
 
 /// Path of the directory of a package's finalizer.
-pub fn place(package: &Package) -> PathBuf {
+pub fn finalizer_directory(package: &Package) -> PathBuf {
     directory(package).join(DIRECTORY)
 }

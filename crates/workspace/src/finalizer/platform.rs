@@ -4,83 +4,98 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cargo_metadata::DependencyKind;
 
-use super::naming::is_one;
+use super::naming::is_finalizer;
 use crate::graph::Graph;
 use crate::package_index::PackageIndex;
 
-/// Alternative conditions, each of several that must all hold. An empty one: always.
-pub type Ways = BTreeSet<BTreeSet<String>>;
+/// Conditions of the dependencies on a path, which must all hold. Empty: the path counts always.
+type DependencyPath = BTreeSet<String>;
+
+/// Paths to one package, of which one is enough.
+pub type DependencyPaths = BTreeSet<DependencyPath>;
 
 /// Maximum number of paths to one package. With more, the package is linked for all targets.
-const MAX_WAYS: usize = 16;
+const MAX_PATHS: usize = 16;
 
 /// Paths from `root` to each package that it reaches.
-pub fn ways(graph: &Graph, root: PackageIndex, tests: bool) -> BTreeMap<PackageIndex, Ways> {
-    let mut found = BTreeMap::from([(root, Ways::from([BTreeSet::new()]))]);
+pub fn paths(
+    graph: &Graph,
+    root: PackageIndex,
+    for_tests: bool,
+) -> BTreeMap<PackageIndex, DependencyPaths> {
+    let unconditional = DependencyPaths::from([DependencyPath::new()]);
+    let mut paths = BTreeMap::from([(root, unconditional)]);
     let mut open = vec![root];
-    while let Some(at) = open.pop() {
-        let here = found.get(&at).cloned().unwrap_or_default();
-        // The dependencies of a finalizer are the result of this search.
-        let edges = graph.edges[at].iter();
-        for edge in edges.filter(|edge| !is_one(graph.packages[edge.to])) {
-            let counts = |kind| match kind {
-                DependencyKind::Normal => true,
-                DependencyKind::Development => tests && at == root,
-                _ => false,
-            };
-            let kinds = edge.kinds.iter().filter(|(kind, _)| counts(*kind));
-            let mut there = found.get(&edge.to).cloned().unwrap_or_default();
-            let before = there.clone();
-            for (_, target) in kinds {
-                there.extend(here.iter().map(|way| {
-                    let way = way.iter().chain(target).cloned();
-                    way.collect::<BTreeSet<String>>()
-                }));
+    while let Some(index) = open.pop() {
+        let paths_to_user = paths.get(&index).cloned().unwrap_or_default();
+        for edge in &graph.edges[index] {
+            // The dependencies of a finalizer are the result of this search.
+            if is_finalizer(graph.packages[edge.to]) {
+                continue;
             }
-            let there = shortest(there);
-            if there != before {
-                found.insert(edge.to, there);
+            let known = paths.get(&edge.to).cloned().unwrap_or_default();
+            let mut extended = known.clone();
+            for (kind, target) in &edge.kinds {
+                let counts = match kind {
+                    DependencyKind::Normal => true,
+                    DependencyKind::Development => for_tests && index == root,
+                    _ => false,
+                };
+                if !counts {
+                    continue;
+                }
+                for path in &paths_to_user {
+                    extended.insert(path.iter().chain(target).cloned().collect());
+                }
+            }
+            let shortest = shortest(extended);
+            if shortest != known {
+                paths.insert(edge.to, shortest);
                 open.push(edge.to);
             }
         }
     }
-    found
+    paths
 }
 
 /// Removes paths that require more than another one.
-fn shortest(ways: Ways) -> Ways {
-    let covered = |way: &&BTreeSet<String>| {
-        let mut others = ways.iter().filter(|other| other != way);
-        others.any(|other| other.is_subset(way))
-    };
-    if ways.len() > MAX_WAYS {
-        return Ways::from([BTreeSet::new()]);
+fn shortest(paths: DependencyPaths) -> DependencyPaths {
+    if paths.len() > MAX_PATHS {
+        return DependencyPaths::from([DependencyPath::new()]);
     }
-    ways.iter().filter(|way| !covered(way)).cloned().collect()
+    paths
+        .iter()
+        .filter(|path| {
+            !paths
+                .iter()
+                .any(|shorter| shorter != *path && shorter.is_subset(path))
+        })
+        .cloned()
+        .collect()
 }
 
 /// Condition of the paths for `cfg(…)`; `None`: always. `Err`: the name of a target, which a
 /// condition in a source file cannot express.
-pub fn condition(ways: &Ways) -> Result<Option<String>, String> {
-    let mut any = Vec::new();
-    for way in ways {
-        let mut all = Vec::new();
-        for target in way {
-            let inner = target
+pub fn condition(paths: &DependencyPaths) -> Result<Option<String>, String> {
+    let mut conditions = Vec::new();
+    for path in paths {
+        let mut predicates = Vec::new();
+        for target in path {
+            let predicate = target
                 .strip_prefix("cfg(")
-                .and_then(|t| t.strip_suffix(')'));
-            all.push(inner.ok_or_else(|| target.clone())?.to_owned());
+                .and_then(|target| target.strip_suffix(')'));
+            predicates.push(predicate.ok_or_else(|| target.clone())?);
         }
-        match all.as_slice() {
+        match predicates.as_slice() {
             [] => return Ok(None),
-            [one] => any.push(one.clone()),
-            several => any.push(format!("all({})", several.join(", "))),
+            [predicate] => conditions.push((*predicate).to_owned()),
+            _ => conditions.push(format!("all({})", predicates.join(", "))),
         }
     }
-    Ok(match any.as_slice() {
+    Ok(match conditions.as_slice() {
         [] => None,
-        [one] => Some(one.clone()),
-        several => Some(format!("any({})", several.join(", "))),
+        [condition] => Some(condition.clone()),
+        _ => Some(format!("any({})", conditions.join(", "))),
     })
 }
 
@@ -88,14 +103,16 @@ pub fn condition(ways: &Ways) -> Result<Option<String>, String> {
 mod tests {
     use super::*;
 
-    fn set(ways: &[&[&str]]) -> Ways {
-        let way = |way: &&[&str]| way.iter().map(|s| (*s).to_owned()).collect();
-        ways.iter().map(way).collect()
+    fn set(paths: &[&[&str]]) -> DependencyPaths {
+        paths
+            .iter()
+            .map(|path| path.iter().map(|target| (*target).to_owned()).collect())
+            .collect()
     }
 
     #[test]
     fn conditions_are_the_union_of_all_paths() {
-        for (ways, expected) in [
+        for (paths, expected) in [
             (&[][..], Ok(None)),
             (&[&[][..]], Ok(None)),
             (&[&["cfg(unix)"]], Ok(Some("unix"))),
@@ -109,9 +126,9 @@ mod tests {
                 Err("x86_64-unknown-linux-gnu"),
             ),
         ] {
-            let found = condition(&shortest(set(ways)));
-            let expected = expected.map(|c: Option<&str>| c.map(str::to_owned));
-            assert_eq!(found, expected.map_err(str::to_owned), "{ways:?}");
+            let condition = condition(&shortest(set(paths)));
+            let expected = expected.map(|expected: Option<&str>| expected.map(str::to_owned));
+            assert_eq!(condition, expected.map_err(str::to_owned), "{paths:?}");
         }
     }
 
@@ -119,8 +136,9 @@ mod tests {
     fn a_path_covered_by_another_adds_no_condition() {
         assert_eq!(shortest(set(&[&["a"], &["a", "b"]])), set(&[&["a"]]));
         assert_eq!(shortest(set(&[&["a"], &[]])), set(&[&[]]));
-        let many: Vec<String> = (0..=MAX_WAYS).map(|n| n.to_string()).collect();
-        let many = many.into_iter().map(|one| BTreeSet::from([one])).collect();
-        assert_eq!(shortest(many), set(&[&[]]));
+        let too_many = (0..=MAX_PATHS)
+            .map(|number| DependencyPath::from([number.to_string()]))
+            .collect();
+        assert_eq!(shortest(too_many), set(&[&[]]));
     }
 }

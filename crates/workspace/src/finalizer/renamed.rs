@@ -6,26 +6,29 @@ use crate::display_path::display_path;
 use cargo_metadata::{Dependency, Package};
 use gpustub_core::diag::{Diagnostic, OUT_OF_SYNC};
 
-use super::naming::{PREFIX, name, place};
+use super::naming::{PREFIX, finalizer_directory, name};
 use crate::graph::Graph;
 use crate::workspace::directory;
 
 /// Former names under which a package depends on its finalizer, as `sync` has written them.
 pub fn former(package: &Package) -> BTreeSet<&str> {
-    let own = name(package);
-    on_directory(package)
-        .filter(|one| one.rename.is_none() && one.name.starts_with(PREFIX) && one.name != own)
-        .map(|one| one.name.as_str())
+    let current = name(package);
+    dependencies_on_finalizer(package)
+        .filter(|dependency| dependency.rename.is_none())
+        .map(|dependency| dependency.name.as_str())
+        .filter(|name| name.starts_with(PREFIX) && *name != current)
         .collect()
 }
 
 /// Reports that the finalizer cannot be renamed, because the user's files name it: cargo could not
 /// read the workspace afterwards.
-pub fn refused(graph: &Graph, package: &Package) -> Option<Diagnostic> {
-    let dir = place(package);
+pub fn conflict(graph: &Graph, package: &Package) -> Option<Diagnostic> {
+    let dir = finalizer_directory(package);
     let new = name(package);
-    let mut packages = graph.packages.iter();
-    let old = packages.find(|one| directory(one) == dir && *one.name != *new)?;
+    let old = graph
+        .packages
+        .iter()
+        .find(|finalizer| directory(finalizer) == dir && *finalizer.name != *new)?;
     let user = named_by_hand(graph, package)?;
     let message = format!(
         "the finalizer of `{}` is called `{}` and becomes `{new}`, and `{}` names it by hand",
@@ -45,24 +48,26 @@ pub fn refused(graph: &Graph, package: &Package) -> Option<Diagnostic> {
 
 /// A package whose dependency on the finalizer of this one was not written by `sync`.
 pub fn named_by_hand<'a>(graph: &Graph<'a>, package: &Package) -> Option<&'a Package> {
-    let dir = place(package);
-    let own = on_directory(package).any(|one| one.rename.is_some() || one.target.is_some());
-    let mut all = graph.packages.iter().zip(&graph.edges);
-    let (user, _) = all.find(|(user, edges)| {
-        if user.id == package.id {
-            own
+    let dir = finalizer_directory(package);
+    for (&user, edges) in graph.packages.iter().zip(&graph.edges) {
+        let is_by_hand = if user.id == package.id {
+            dependencies_on_finalizer(package)
+                .any(|dependency| dependency.rename.is_some() || dependency.target.is_some())
         } else {
-            edges
-                .iter()
-                .any(|edge| directory(graph.packages[edge.to]) == dir)
+            (edges.iter()).any(|edge| directory(graph.packages[edge.to]) == dir)
+        };
+        if is_by_hand {
+            return Some(user);
         }
-    })?;
-    Some(*user)
+    }
+    None
 }
 
 /// Dependencies of a package on the directory of its finalizer.
-fn on_directory(package: &Package) -> impl Iterator<Item = &Dependency> {
-    let dir = place(package);
-    let all = package.dependencies.iter();
-    all.filter(move |one| one.path.as_ref().is_some_and(|path| *path == dir))
+fn dependencies_on_finalizer(package: &Package) -> impl Iterator<Item = &Dependency> {
+    let dir = finalizer_directory(package);
+    package
+        .dependencies
+        .iter()
+        .filter(move |dependency| dependency.path.as_ref().is_some_and(|path| *path == dir))
 }

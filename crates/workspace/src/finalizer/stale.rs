@@ -15,7 +15,7 @@ use gpustub_core::diag::{Diagnostic, OUT_OF_SYNC};
 use serde_json::json;
 
 use super::lines::remove_lines;
-use super::naming::{DIRECTORY, name, place};
+use super::naming::{DIRECTORY, finalizer_directory, name};
 use super::programs::has_rdc;
 use super::{files, renamed};
 use crate::graph::Graph;
@@ -33,43 +33,44 @@ pub fn remove(
     package: &Package,
     links_itself: bool,
     pending: &mut Pending,
-    found: &mut Vec<Diagnostic>,
+    diagnostics: &mut Vec<Diagnostic>,
 ) -> Result<()> {
-    let own = name(package);
+    let current = name(package);
     let mut names = renamed::former(package);
-    names.insert(&own);
-    let mut dependencies = package.dependencies.iter();
-    let depends = dependencies.any(|one| names.contains(one.name.as_str()));
-    let dir = place(package);
+    names.insert(&current);
+    let depends =
+        (package.dependencies.iter()).any(|dependency| names.contains(dependency.name.as_str()));
+    let dir = finalizer_directory(package);
     if !depends && !dir.join("Cargo.toml").exists() {
         return remove_lines(package, pending);
     }
     // A build script written to link the direct dependencies and a finalizer are alternatives: the
     // user has to choose.
     let is_choice = links_itself && !has_rdc(graph, package);
-    let mut edits = Vec::new();
-    let why = if is_choice || is_used(workspace, graph, package) {
+    let files = if is_choice || is_used(workspace, graph, package) {
         None
     } else {
-        generated(&dir)
+        generated_files(&dir)
     };
-    let is_ours = why.is_some() && lines(package, &names, pending, &mut edits)?;
-    let (Some(files), true) = (why, is_ours) else {
-        found.push(kept_finalizer(package, links_itself));
+    let programs = match files {
+        Some(_) => programs_without_lines(package, &names, pending)?,
+        None => None,
+    };
+    let (Some(files), Some(programs)) = (files, programs) else {
+        diagnostics.push(kept_finalizer(package, links_itself));
         return Ok(());
     };
-    for (path, text) in edits {
+    for (path, text) in programs {
         pending.write(path, text)?;
     }
-    let path = package.manifest_path.as_std_path();
-    let text = pending.read(path)?;
-    let mut names = names.into_iter();
-    let text = names.try_fold(text, |text, name| {
+    let manifest = package.manifest_path.as_std_path();
+    let text = pending.read(manifest)?;
+    let text = (names.iter()).try_fold(text, |text, name| {
         cargo_toml::remove_dependency(&text, name)
     });
     match text {
-        Ok(text) => pending.write(path, text)?,
-        Err(_) => found.push(kept_finalizer(package, links_itself)),
+        Ok(text) => pending.write(manifest, text)?,
+        Err(_) => diagnostics.push(kept_finalizer(package, links_itself)),
     }
     // Last, the files by which cargo knows the directory.
     for file in files {
@@ -80,38 +81,42 @@ pub fn remove(
 
 /// Whether another package or the workspace names the finalizer.
 fn is_used(workspace: &Workspace, graph: &Graph, package: &Package) -> bool {
-    let by_others = renamed::named_by_hand(graph, package).is_some();
+    if renamed::named_by_hand(graph, package).is_some() {
+        return true;
+    }
     let root = fs::read_to_string(workspace.root().join("Cargo.toml")).unwrap_or_default();
-    by_others || cargo_toml::has_member(&root, DIRECTORY)
+    cargo_toml::has_member(&root, DIRECTORY)
 }
 
 /// Files of a finalizer, `Cargo.toml` last, if they are just those that `sync` writes. `None` also if
 /// the finalizer has code for some targets, which this host may not see.
-fn generated(dir: &Path) -> Option<Vec<&'static str>> {
+fn generated_files(dir: &Path) -> Option<Vec<&'static str>> {
     let text = |file: &str| fs::read_to_string(dir.join(file)).ok();
-    let names = |dir: &Path| -> Option<BTreeSet<String>> {
-        let entries = fs::read_dir(dir).ok()?;
-        let names = entries.map(|entry| entry.ok()?.file_name().into_string().ok());
-        names.collect()
-    };
-    let empty = json!({});
-    let mut known = BTreeSet::from(["Cargo.toml", "build.rs", "src"].map(str::to_owned));
+    let mut names = BTreeSet::from(["Cargo.toml", "build.rs", "src"].map(str::to_owned));
     let mut files = vec!["src/lib.rs", "build.rs"];
     if let Some(stubs) = text(FILE) {
-        known.insert(FILE.to_owned());
+        names.insert(FILE.to_owned());
         files.push(FILE);
-        if stubs != templates::render("finalizer/GpuStub.toml", &empty) {
+        if stubs != templates::render("finalizer/GpuStub.toml", &json!({})) {
             return None;
         }
     }
     let manifest = text("Cargo.toml")?;
-    let is_ours = names(dir)? == known
-        && names(&dir.join("src"))? == BTreeSet::from(["lib.rs".to_owned()])
+    let is_ours = entry_names(dir)? == names
+        && entry_names(&dir.join("src"))? == BTreeSet::from(["lib.rs".to_owned()])
         && is_code(&text("build.rs")?, &text("src/lib.rs")?)
         && manifest.starts_with(HEAD)
         && !manifest.contains("\n[target.");
     files.push("Cargo.toml");
     is_ours.then_some(files)
+}
+
+/// Names of the entries of a directory.
+fn entry_names(dir: &Path) -> Option<BTreeSet<String>> {
+    fs::read_dir(dir)
+        .ok()?
+        .map(|entry| entry.ok()?.file_name().into_string().ok())
+        .collect()
 }
 
 /// Whether texts are the code of a finalizer: the build script, the head of the library's template,
@@ -123,24 +128,26 @@ fn is_code(build_script: &str, library: &str) -> bool {
         (build_script == files::build_script(for_tests)).then_some(crates)
     });
     crates.is_some_and(|crates| {
-        let mut lines = crates.lines().filter(|line| !line.is_empty());
-        lines.all(|line| {
-            line.starts_with("#[cfg(") || line == "#[doc(hidden)]" || line.starts_with("pub use ")
+        crates.lines().all(|line| {
+            line.is_empty()
+                || line.starts_with("#[cfg(")
+                || line == "#[doc(hidden)]"
+                || line.starts_with("pub use ")
         })
     })
 }
 
-/// Finds the texts of the programs without their lines on the finalizer, which has or had these
-/// names; returns whether the lines can be removed.
-fn lines<'a>(
+/// Changed texts of the programs: without their lines on the finalizer, which has or had these names.
+/// `None` if the lines cannot be removed.
+fn programs_without_lines<'a>(
     package: &'a Package,
     names: &BTreeSet<&str>,
     pending: &Pending,
-    edits: &mut Vec<(&'a Path, String)>,
-) -> Result<bool> {
+) -> Result<Option<Vec<(&'a Path, String)>>> {
+    let mut programs: Vec<(&Path, String)> = Vec::new();
     for target in &package.targets {
         let path = target.src_path.as_std_path();
-        if !path.exists() || edits.iter().any(|(known, _)| *known == path) {
+        if !path.exists() || programs.iter().any(|(known, _)| *known == path) {
             continue;
         }
         let old = pending.read(path)?;
@@ -148,40 +155,39 @@ fn lines<'a>(
         for name in names.iter().map(|name| name.replace('-', "_")) {
             // A library has the line for its tests, or, if it is a C library, the other line.
             let lines = [&use_line::DEVICE_LINK, &use_line::UNIT_TESTS];
-            let all = lines.map(|line| use_line::remove(&text, &name, line));
-            match all {
+            match lines.map(|line| use_line::remove(&text, &name, line)) {
                 [Edit::Same, _] => {}
                 [Edit::Changed(new), _] | [_, Edit::Changed(new)] => text = new,
-                _ => return Ok(false),
+                _ => return Ok(None),
             }
         }
         if text != old {
-            edits.push((path, text));
+            programs.push((path, text));
         }
     }
-    Ok(true)
+    Ok(Some(programs))
 }
 
 /// Reports that the finalizer exists and stays.
 fn kept_finalizer(package: &Package, links_itself: bool) -> Diagnostic {
-    let of = &package.name;
-    let why = if links_itself {
-        format!("the build script of `{of}` device-links its programs")
+    let package_name = &package.name;
+    let reason = if links_itself {
+        format!("the build script of `{package_name}` device-links its programs")
     } else {
-        format!("no program of `{of}` has CUDA device code any more")
+        format!("no program of `{package_name}` has CUDA device code any more")
     };
-    let message = format!("{why}, but its finalizer still exists");
+    let message = format!("{reason}, but its finalizer still exists");
     let help = format!(
         "remove the directory `{}`, and `{}` from Cargo.toml and from the `use` lines of the programs",
-        display_path(&place(package)),
+        display_path(&finalizer_directory(package)),
         name(package)
     );
     let file = display_path(package.manifest_path.as_std_path());
     // Two device links of one program do not link; an unused one is harmless.
-    let found = if links_itself {
+    let diagnostic = if links_itself {
         Diagnostic::error(&MULTIPLE_FINALIZERS, message)
     } else {
         Diagnostic::warning(&OUT_OF_SYNC, message)
     };
-    found.with_origin(&file, 0..0).help(help)
+    diagnostic.with_origin(&file, 0..0).help(help)
 }

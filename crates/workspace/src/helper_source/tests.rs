@@ -26,7 +26,9 @@ const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
 
 #[test]
 fn recorded_finds_the_source_of_the_program() {
-    let of = |source: &str| recorded(&record(source), "cargo-gpustub");
+    fn recorded_source(source: &str) -> Option<Installed> {
+        recorded(&record(source), "cargo-gpustub")
+    }
     let commit = Some(("rev", COMMIT));
     for (url, written) in [
         (
@@ -41,15 +43,15 @@ fn recorded_finds_the_source_of_the_program() {
         ("ssh://git@host/a", "ssh://git@host/a"),
         ("file:///srv/gpustub", "file:///srv/gpustub"),
     ] {
-        for asked in ["", "?branch=main", "?tag=v0.1.0", "?rev=0123456"] {
-            let source = format!("git+{url}{asked}#{COMMIT}");
+        for query in ["", "?branch=main", "?tag=v0.1.0", "?rev=0123456"] {
+            let source = format!("git+{url}{query}#{COMMIT}");
             assert_eq!(
-                of(&source),
+                recorded_source(&source),
                 Some(Installed::Git(git_source(written, commit)))
             );
         }
     }
-    let path = of("path+file:///home/a%20b/gpustub/cargo-gpustub");
+    let path = recorded_source("path+file:///home/a%20b/gpustub/cargo-gpustub");
     assert_eq!(
         path,
         Some(Installed::Path("/home/a b/gpustub/cargo-gpustub".into()))
@@ -58,7 +60,7 @@ fn recorded_finds_the_source_of_the_program() {
         "registry+https://registry.example/index",
         "sparse+https://host/index/",
     ] {
-        assert_eq!(of(registry), Some(Installed::Registry));
+        assert_eq!(recorded_source(registry), Some(Installed::Registry));
     }
     assert_eq!(recorded(&record("git+https://host/a#0"), "other"), None);
     assert_eq!(recorded("{}", "cargo-gpustub"), None);
@@ -101,35 +103,39 @@ fn git_reads_sources_of_dependencies() {
 
 #[test]
 fn dependency_has_no_absolute_path() {
-    let written = |source: HelperSource| source.dependency(Path::new("/w/app/inner")).to_string();
-    let directory = HelperSource::Directory("/w/gpustub/gpustub-build".into());
-    assert_eq!(
-        written(directory),
-        "{ path = \"../../gpustub/gpustub-build\" }"
-    );
-    assert_eq!(written(HelperSource::Registry), "\"0.1\"");
-    assert_eq!(written(HelperSource::Inherited), "{ workspace = true }");
-    let git = git_source("https://host/a", Some(("rev", COMMIT)));
-    let expected = format!("{{ git = \"https://host/a\", rev = \"{COMMIT}\" }}");
-    assert_eq!(written(git), expected);
+    for (source, expected) in [
+        (
+            HelperSource::Directory("/w/gpustub/gpustub-build".into()),
+            "{ path = \"../../gpustub/gpustub-build\" }",
+        ),
+        (HelperSource::Registry, "\"0.1\""),
+        (HelperSource::Inherited, "{ workspace = true }"),
+        (
+            git_source("https://host/a", Some(("rev", COMMIT))),
+            &format!("{{ git = \"https://host/a\", rev = \"{COMMIT}\" }}"),
+        ),
+    ] {
+        let value = source.dependency(Path::new("/w/app/inner"));
+        assert_eq!(value.to_string(), expected);
+    }
 }
 
 #[test]
 fn in_tree_needs_one_tree() {
     let root = tempfile::tempdir().unwrap();
     let root = root.path();
-    let make = |path: &str| fs::create_dir_all(root.join(path)).unwrap();
     for directory in [
         "gpustub/target/debug",
         "gpustub/examples/app",
         "other",
         "x/third-party",
     ] {
-        make(directory);
+        fs::create_dir_all(root.join(directory)).unwrap();
     }
     for package in ["gpustub-build", "cargo-gpustub"] {
-        make(&format!("gpustub/{package}"));
-        fs::write(root.join("gpustub").join(package).join("Cargo.toml"), "").unwrap();
+        let directory = root.join("gpustub").join(package);
+        fs::create_dir_all(&directory).unwrap();
+        fs::write(directory.join("Cargo.toml"), "").unwrap();
     }
     let program = root.join("gpustub/target/debug/cargo-gpustub");
     let helper = |project: &str, program: &Path| match in_tree(program, &root.join(project))? {
@@ -153,10 +159,11 @@ fn in_tree_needs_one_tree() {
 
 #[test]
 fn patches_helper_reads_patches_of_all_registries() {
-    let patch = |of: &str, name: &str| format!("[patch.{of}]\n{name} = {{ path = \"x\" }}\n");
-    for of in ["crates-io", "\"https://host/index\""] {
-        assert!(patches_helper(&patch(of, HELPER)).unwrap());
-        assert!(!patches_helper(&patch(of, "cc")).unwrap());
+    for registry in ["crates-io", "\"https://host/index\""] {
+        for (name, is_helper) in [(HELPER, true), ("cc", false)] {
+            let patch = format!("[patch.{registry}]\n{name} = {{ path = \"x\" }}\n");
+            assert_eq!(patches_helper(&patch).unwrap(), is_helper);
+        }
     }
     assert!(!patches_helper("[workspace]\n").unwrap() && patches_helper("[").is_err());
 }

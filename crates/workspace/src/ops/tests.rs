@@ -47,8 +47,8 @@ fn remove_deletes_the_empty_directory() {
     operation(directory.path(), "sub/b", "two\n")
         .apply()
         .unwrap();
-    let remove = |name: &str| Operation::remove(directory.path().join(name), name.into()).unwrap();
-    let first = remove("sub/a");
+    let removal = |name: &str| Operation::remove(directory.path().join(name), name.into()).unwrap();
+    let first = removal("sub/a");
     assert_eq!(first.verb(), "Removed");
     assert_eq!(
         first.diff(),
@@ -56,8 +56,8 @@ fn remove_deletes_the_empty_directory() {
     );
     first.apply().unwrap();
     assert_eq!(names(&directory.path().join("sub")), ["b"]);
-    assert!(remove("sub/a").is_done());
-    remove("sub/b").apply().unwrap();
+    assert!(removal("sub/a").is_done());
+    removal("sub/b").apply().unwrap();
     assert!(names(directory.path()).is_empty());
 }
 
@@ -135,14 +135,13 @@ fn apply_keeps_the_neighbours_of_running_processes() {
     use std::process::{Command, Stdio};
     let directory = tempfile::tempdir().unwrap();
     // Reads until its standard input is closed.
-    let mut other = Command::new("cat");
-    let mut other = other.stdin(Stdio::piped()).spawn().unwrap();
-    let neighbour = format!(".a.gpustub-{}", other.id());
+    let mut process = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+    let neighbour = format!(".a.gpustub-{}", process.id());
     fs::write(directory.path().join(&neighbour), "half").unwrap();
     operation(directory.path(), "a", "one").apply().unwrap();
     assert_eq!(names(directory.path()), [neighbour.as_str(), "a"]);
-    drop(other.stdin.take());
-    other.wait().unwrap();
+    drop(process.stdin.take());
+    process.wait().unwrap();
     operation(directory.path(), "a", "two").apply().unwrap();
     assert_eq!(names(directory.path()), ["a"]);
 }
@@ -195,6 +194,9 @@ fn changed_lines_have_their_new_numbers() {
     let merged = merge(pending.into_operations());
     assert_eq!(merged.len(), 1);
     let lines = merged[0].changed_lines();
-    let lines: Vec<(usize, &str)> = lines.iter().map(|(n, line)| (*n, line.as_str())).collect();
-    assert_eq!(lines, [(1, "new"), (4, "remove old"), (5, "four")]);
+    let expected = [(1, "new"), (4, "remove old"), (5, "four")];
+    assert_eq!(
+        lines,
+        expected.map(|(number, line)| (number, line.to_owned()))
+    );
 }

@@ -3,7 +3,7 @@
 
 use gpustub_core::diag::{Diagnostic, Level, LineColumn};
 
-use super::{Sources, place};
+use super::{Sources, location};
 
 /// The diagnostic as a command, without a line break at its end.
 pub fn render(diagnostic: &Diagnostic, sources: &Sources) -> String {
@@ -13,27 +13,30 @@ pub fn render(diagnostic: &Diagnostic, sources: &Sources) -> String {
         Level::Error => "error",
     };
     let mut properties = Vec::new();
-    if let Some((file, position)) = place(diagnostic, sources) {
-        properties.push(format!("file={}", property(&file)));
+    if let Some((file, position)) = location(diagnostic, sources) {
+        properties.push(format!("file={}", escape_property(&file)));
         if let Some(LineColumn { line, column }) = position {
             properties.push(format!("line={line},col={column}"));
         }
     }
-    properties.push(format!("title=gpustub {}", property(diagnostic.code.id)));
+    properties.push(format!(
+        "title=gpustub {}",
+        escape_property(diagnostic.code.id)
+    ));
     let mut message = diagnostic.message.clone();
     if let Some(help) = &diagnostic.help {
         message.push_str("\nhelp: ");
         message.push_str(help);
     }
-    format!("::{command} {}::{}", properties.join(","), data(&message))
+    format!("::{command} {}::{}", properties.join(","), escape(&message))
 }
 
-fn data(text: &str) -> String {
+fn escape(text: &str) -> String {
     text.replace('%', "%25")
         .replace('\r', "%0D")
         .replace('\n', "%0A")
 }
 
-fn property(text: &str) -> String {
-    data(text).replace(':', "%3A").replace(',', "%2C")
+fn escape_property(text: &str) -> String {
+    escape(text).replace(':', "%3A").replace(',', "%2C")
 }

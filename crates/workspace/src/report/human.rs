@@ -1,6 +1,7 @@
 //! The form of cargo and rustc: the marked source line, and the help.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 use gpustub_core::diag::{self, Diagnostic};
@@ -11,20 +12,20 @@ use super::Sources;
 /// same fix.
 pub fn grouped<'a>(diagnostics: &[&'a Diagnostic], sources: &Sources) -> Vec<Vec<&'a Diagnostic>> {
     let mut groups = Vec::<Vec<&Diagnostic>>::new();
-    let mut places = BTreeMap::<_, usize>::new();
-    for &one in diagnostics {
-        let of_file = one
-            .origin
-            .as_ref()
-            .is_some_and(|origin| !sources.contains_key(&*origin.display()));
-        let same = (one.level, one.code.id, &one.message, &one.help);
-        match places.get(&same).filter(|_| of_file) {
-            Some(&at) => groups[at].push(one),
-            None => {
-                if of_file {
-                    places.insert(same, groups.len());
-                }
-                groups.push(vec![one]);
+    let mut indices = BTreeMap::<_, usize>::new();
+    for &diagnostic in diagnostics {
+        let origin = diagnostic.origin.as_ref();
+        if origin.is_none_or(|origin| sources.contains_key(&*origin.display())) {
+            groups.push(vec![diagnostic]);
+            continue;
+        }
+        let Diagnostic { message, help, .. } = diagnostic;
+        let key = (diagnostic.level, diagnostic.code.id, message, help);
+        match indices.entry(key) {
+            Entry::Occupied(index) => groups[*index.get()].push(diagnostic),
+            Entry::Vacant(entry) => {
+                entry.insert(groups.len());
+                groups.push(vec![diagnostic]);
             }
         }
     }
@@ -67,8 +68,10 @@ pub fn render(
             None => group = group.element(Origin::path(file)),
         }
     }
-    for origin in more.iter().filter_map(|one| one.origin.as_ref()) {
-        group = group.element(Origin::path(origin.display()));
+    for diagnostic in more {
+        if let Some(origin) = &diagnostic.origin {
+            group = group.element(Origin::path(origin.display()));
+        }
     }
     if let Some(help) = &diagnostic.help {
         group = group.element(Level::HELP.message(help.as_str()));

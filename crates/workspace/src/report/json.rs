@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use gpustub_core::diag::{Diagnostic, LineColumn};
 use serde::Serialize;
 
-use super::{Sources, level_name, place};
+use super::{Sources, level_name, location};
 use crate::error::Error;
 use crate::ops::Operation;
 
@@ -87,7 +87,7 @@ pub fn change<'a>(operation: &'a Operation, state: &'static str) -> Change<'a> {
 
 /// The message of a diagnostic.
 pub fn finding<'a>(diagnostic: &'a Diagnostic, sources: &Sources) -> Finding<'a> {
-    let location = place(diagnostic, sources).map(|(file, position)| {
+    let location = location(diagnostic, sources).map(|(file, position)| {
         let origin = diagnostic.origin.as_ref();
         let span = origin.map_or(0..0, |origin| origin.span.clone());
         Location {

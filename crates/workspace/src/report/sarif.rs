@@ -91,18 +91,18 @@ fn rule(code: &Code) -> Value {
 
 fn result(diagnostic: &Diagnostic, sources: &Sources) -> Value {
     let text = with_help(&diagnostic.message, diagnostic.help.as_deref());
-    let file = diagnostic.origin.as_ref().map(Origin::display);
-    let file = file.as_deref().unwrap_or_default();
+    let origin = diagnostic.origin.as_ref();
+    let file = origin.map(Origin::display).unwrap_or_default();
     let mut result = json!({
         "ruleId": diagnostic.code.id,
         "level": level_name(diagnostic.level),
         "message": { "text": text },
         // Line numbers change; code, file and message identify the finding.
-        "partialFingerprints": { "finding/v1": fingerprint(diagnostic.code.id, file, &diagnostic.message) },
+        "partialFingerprints": { "finding/v1": fingerprint(diagnostic.code.id, &file, &diagnostic.message) },
     });
-    if let Some(origin) = &diagnostic.origin {
+    if let Some(origin) = origin {
         let mut physical = json!({ "artifactLocation": artifact(&origin.file) });
-        if let Some(text) = sources.get(file) {
+        if let Some(text) = sources.get(&*file) {
             let LineColumn { line, column } = line_column(text, origin.span.start);
             let LineColumn {
                 line: end_line,
@@ -135,10 +135,8 @@ fn with_help(message: &str, help: Option<&str>) -> String {
 
 fn fingerprint(id: &str, file: &str, message: &str) -> String {
     let digest = Sha256::digest(format!("{id}\0{file}\0{message}").as_bytes());
-    digest[..16]
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    let bytes = &digest[..16];
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Location of a file: relative to [`BASE`], or an absolute `file` URI.
@@ -186,11 +184,11 @@ mod tests {
         let result = &run["results"][0];
         assert_eq!(result["level"], "warning");
         assert_eq!(result["message"]["text"], "x\nhelp: y");
-        let place = &result["locations"][0]["physicalLocation"];
-        assert_eq!(place["artifactLocation"]["uri"], "a%20b/%C3%BC.toml");
-        assert_eq!(place["artifactLocation"]["uriBaseId"], "SRCROOT");
+        let location = &result["locations"][0]["physicalLocation"];
+        assert_eq!(location["artifactLocation"]["uri"], "a%20b/%C3%BC.toml");
+        assert_eq!(location["artifactLocation"]["uriBaseId"], "SRCROOT");
         let region = json!({ "startLine": 2, "startColumn": 1, "endLine": 2, "endColumn": 2 });
-        assert_eq!(place["region"], region);
+        assert_eq!(location["region"], region);
         assert_eq!(run["tool"]["driver"]["rules"][0]["id"], "unknown-key");
     }
 

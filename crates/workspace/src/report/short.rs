@@ -2,18 +2,18 @@
 
 use gpustub_core::diag::{Diagnostic, LineColumn};
 
-use super::{Sources, level_name, place};
+use super::{Sources, level_name, location};
 
 /// The diagnostic as one line, without a line break at its end.
 pub fn render(diagnostic: &Diagnostic, sources: &Sources) -> String {
-    let place = match place(diagnostic, sources) {
+    let prefix = match location(diagnostic, sources) {
         Some((file, Some(LineColumn { line, column }))) => format!("{file}:{line}:{column}: "),
         Some((file, None)) => format!("{file}: "),
         None => String::new(),
     };
-    let level = level_name(diagnostic.level);
     format!(
-        "{place}{level}[{}]: {}",
+        "{prefix}{}[{}]: {}",
+        level_name(diagnostic.level),
         diagnostic.code.id,
         diagnostic.message.replace('\n', " ")
     )

@@ -185,10 +185,10 @@ pub enum ErrorName {
 impl DriverApi {
     /// Loads the library.
     pub fn load_library(&self) -> Result<()> {
-        let Err(why) = gpustub::load(self.library) else {
+        let Err(error) = gpustub::load(self.library) else {
             return Ok(());
         };
-        let mut message = format!("no GPU driver found: {why}");
+        let mut message = format!("no GPU driver found: {error}");
         // The searched locations. The first line repeats the reason.
         let report = gpustub::report(self.library)
             .unwrap_or_default()
@@ -201,13 +201,15 @@ impl DriverApi {
 
     /// Rejects a driver that is too old.
     pub fn check_version(&self, version: c_int) -> Result<()> {
-        let (found, needed) = ((self.decode_version)(version), self.min_version);
-        if found >= needed {
+        let (major, minor) = (self.decode_version)(version);
+        let (min_major, min_minor) = self.min_version;
+        if (major, minor) >= (min_major, min_minor) {
             return Ok(());
         }
         let message = format!(
-            "the driver is too old: {} {}.{}, but {}.{} is the first that allocates memory while a kernel runs",
-            self.platform, found.0, found.1, needed.0, needed.1
+            "the driver is too old: {} {major}.{minor}, but {min_major}.{min_minor} is the first that allocates \
+             memory while a kernel runs",
+            self.platform
         );
         Err(Error::new(Code::NoGpu, message).help(self.help.outdated))
     }
@@ -220,22 +222,23 @@ impl DriverApi {
 
     /// Rejects an ordinal that is not below the number of devices.
     pub fn check_ordinal(&self, ordinal: u32, count: c_int) -> Result<c_int> {
-        let device = c_int::try_from(ordinal).ok();
-        device.filter(|device| *device < count).ok_or_else(|| {
-            let message = match count {
-                ..=0 => return self.no_device(),
-                1 => format!(
-                    "unknown {} device {ordinal}: the only one is 0",
-                    self.platform
-                ),
-                _ => format!(
-                    "unknown {} device {ordinal}: the last one is {}",
-                    self.platform,
-                    count - 1
-                ),
-            };
-            Error::new(Code::NoGpu, message)
-        })
+        match c_int::try_from(ordinal) {
+            Ok(device) if device < count => return Ok(device),
+            _ => {}
+        }
+        let message = match count {
+            ..=0 => return Err(self.no_device()),
+            1 => format!(
+                "unknown {} device {ordinal}: the only one is 0",
+                self.platform
+            ),
+            _ => format!(
+                "unknown {} device {ordinal}: the last one is {}",
+                self.platform,
+                count - 1
+            ),
+        };
+        Err(Error::new(Code::NoGpu, message))
     }
 
     /// Rejects a device that cannot allocate memory while a kernel runs.

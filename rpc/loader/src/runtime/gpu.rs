@@ -48,8 +48,10 @@ impl Shape {
 
     /// Number of all threads.
     pub fn size(self) -> u64 {
-        let all = self.blocks.into_iter().chain(self.threads);
-        all.fold(1, |product, count| product.saturating_mul(u64::from(count)))
+        self.blocks
+            .into_iter()
+            .chain(self.threads)
+            .fold(1, |product, count| product.saturating_mul(u64::from(count)))
     }
 }
 
@@ -88,22 +90,8 @@ impl Gpu {
             unsafe { call(value) }
         })?;
         api.check_version(version)?;
-        let [no_device_in_init, no_device_in_count] = api.no_device;
-        // SAFETY: takes any number.
-        let status = unsafe { (functions.init.call)(0) };
-        if no_device_in_init.contains(&status) {
-            return Err(api.no_device());
-        }
-        api.check(&functions.init, status)?;
-        let mut count = 0;
-        // SAFETY: writes one number.
-        let status = unsafe { (functions.get_device_count.call)(&mut count) };
-        if no_device_in_count.contains(&status) {
-            count = 0;
-        } else {
-            api.check(&functions.get_device_count, status)?;
-        }
-        let ordinal = api.check_ordinal(ordinal, count)?;
+        api.init()?;
+        let ordinal = api.check_ordinal(ordinal, api.device_count()?)?;
         let device = match &functions.get_device {
             None => ordinal,
             Some(function) => get(api, function, |call, value| {
@@ -111,17 +99,12 @@ impl Gpu {
                 unsafe { call(value, ordinal) }
             })?,
         };
-        let attribute = |attribute| {
-            get(api, &functions.get_attribute, |call, value| {
-                // SAFETY: writes one number.
-                unsafe { call(value, attribute, device) }
-            })
-        };
-        api.check_memory_pools(ordinal, attribute(api.memory_pools_supported)?)?;
-        let lanes = attribute(api.warp_size)?.unsigned_abs();
+        let memory_pools_supported = api.attribute(device, api.memory_pools_supported)?;
+        api.check_memory_pools(ordinal, memory_pools_supported)?;
+        let lanes = api.attribute(device, api.warp_size)?.unsigned_abs();
         let [processors, threads] = api.occupancy;
-        let processors = attribute(processors)?.unsigned_abs();
-        let threads = attribute(threads)?.unsigned_abs();
+        let processors = api.attribute(device, processors)?.unsigned_abs();
+        let threads = api.attribute(device, threads)?.unsigned_abs();
         let mut context = null_mut();
         if let Attach::PrimaryContext { retain, .. } = &functions.attach {
             // SAFETY: writes one handle.
@@ -201,9 +184,10 @@ impl Gpu {
                 let mut module = null_mut();
                 // SAFETY: the image is complete and contains its size.
                 let status = unsafe { (function.call)(&mut module, image.as_ptr().cast()) };
-                let result = self.api.check(function, status);
-                result.map_err(|error| rejected_image(error, status).help(*help))?;
-                Ok(Handle(module))
+                match self.api.check(function, status) {
+                    Ok(()) => Ok(Handle(module)),
+                    Err(error) => Err(rejected_image(error, status).help(*help)),
+                }
             }
             LoadModule::WithLog(function, options, help) => {
                 // PTX ends with a NUL; other images contain their size.
@@ -403,8 +387,40 @@ impl Gpu {
 impl DriverApi {
     /// Whether the loaded driver has an optional function.
     fn has<F>(&self, function: &Option<Function<F>>) -> bool {
-        let name = function.as_ref().map(|function| function.name);
-        name.is_some_and(|name| gpustub::has_function(self.library, name))
+        function
+            .as_ref()
+            .is_some_and(|function| gpustub::has_function(self.library, function.name))
+    }
+
+    /// Initialises the driver.
+    fn init(&self) -> Result<()> {
+        let function = &self.functions.init;
+        // SAFETY: takes any number.
+        let status = unsafe { (function.call)(0) };
+        if self.no_device[0].contains(&status) {
+            return Err(self.no_device());
+        }
+        self.check(function, status)
+    }
+
+    /// Number of devices.
+    fn device_count(&self) -> Result<c_int> {
+        let function = &self.functions.get_device_count;
+        let mut count = 0;
+        // SAFETY: writes one number.
+        let status = unsafe { (function.call)(&mut count) };
+        if self.no_device[1].contains(&status) {
+            return Ok(0);
+        }
+        self.check(function, status).map(|()| count)
+    }
+
+    /// Value of an attribute of a device.
+    fn attribute(&self, device: c_int, attribute: c_int) -> Result<c_int> {
+        get(self, &self.functions.get_attribute, |call, value| {
+            // SAFETY: writes one number.
+            unsafe { call(value, attribute, device) }
+        })
     }
 }
 

@@ -55,7 +55,7 @@ impl Root {
             return false;
         };
         let removed = match self.0.symlink_metadata(&path) {
-            Ok(found) if found.is_dir() => self.0.remove_dir(&path),
+            Ok(metadata) if metadata.is_dir() => self.0.remove_dir(&path),
             _ => self.0.remove_file(&path),
         };
         removed.is_ok()
@@ -63,8 +63,9 @@ impl Root {
 
     /// `rename`: returns whether it succeeded.
     pub fn rename(&self, old: &CStr, new: &CStr) -> bool {
-        let paths = host_path(old).zip(host_path(new));
-        paths.is_some_and(|(old, new)| self.0.rename(old, &self.0, new).is_ok())
+        host_path(old)
+            .zip(host_path(new))
+            .is_some_and(|(old, new)| self.0.rename(old, &self.0, new).is_ok())
     }
 }
 
@@ -133,8 +134,7 @@ mod tests {
             assert_eq!(parsed.write, !mode.contains('r') || mode.contains('+'));
             assert_eq!(parsed.append, mode.contains('a'));
             assert_eq!(parsed.create_new, mode.contains('x'));
-            let made = parsed.create || parsed.create_new;
-            assert_eq!(made, !mode.contains('r'));
+            assert_eq!(parsed.create || parsed.create_new, !mode.contains('r'));
             assert!(!(parsed.truncate && parsed.create_new));
         }
         for mode in [

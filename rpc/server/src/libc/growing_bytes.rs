@@ -33,16 +33,16 @@ impl GrowingBytes {
 
     /// Makes room for `capacity` bytes in all. Returns whether there is memory for them.
     pub fn reserve(&mut self, capacity: usize) -> bool {
-        let before = match &self.large {
+        let current_capacity = match &self.large {
             Some(large) => large.pages.len(),
             None => self.small.capacity(),
         };
-        if capacity <= before {
+        if capacity <= current_capacity {
             return true;
         }
         if capacity < LARGE {
-            let more = capacity - self.small.len();
-            return self.small.try_reserve_exact(more).is_ok();
+            let additional = capacity - self.small.len();
+            return self.small.try_reserve_exact(additional).is_ok();
         }
         let Some(mut pages) = PrivatePages::new(capacity) else {
             return false;
@@ -95,7 +95,7 @@ mod tests {
         for capacity in [1, 100, LARGE - 1, LARGE, LARGE + 5, 3 * LARGE] {
             assert!(bytes.reserve(capacity));
             let count = capacity - expected.len();
-            let text: Vec<u8> = (0..count / 2).map(|at| at as u8).collect();
+            let text: Vec<u8> = (0..count / 2).map(|index| index as u8).collect();
             bytes.append(&text);
             bytes.fill(7, count - text.len());
             expected.extend_from_slice(&text);

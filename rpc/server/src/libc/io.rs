@@ -1,7 +1,6 @@
 //! Services of `stdio.h`.
 
 use std::collections::BTreeMap;
-use std::ffi::CStr;
 use std::future::Future;
 use std::sync::Arc;
 
@@ -94,8 +93,10 @@ where
 
 /// The handle of each lane, which is the word with this index.
 pub(crate) fn handles(words: &Words, index: usize) -> Vec<(u32, u64)> {
-    let handles = words.iter().map(|(lane, words)| (*lane, words[index]));
-    handles.collect()
+    words
+        .iter()
+        .map(|(lane, words)| (*lane, words[index]))
+        .collect()
 }
 
 /// `fwrite` and `puts`: writes `end` after the data if all of the data was written.
@@ -110,14 +111,16 @@ async fn write(
         None => handles(&port.recv(read_words).await, 0),
     };
     let messages = port.recv_n().await?;
-    let write = move |lane, stream: &mut Stream| {
-        let bytes = messages.get(lane).unwrap_or_default();
-        match stream.write(bytes) {
-            count if count < bytes.len() as u64 => count,
-            count => count + stream.write(end),
-        }
-    };
-    let counts = io.streams.for_each_lane(handles, write).await?;
+    let counts = io
+        .streams
+        .for_each_lane(handles, move |lane, stream| {
+            let bytes = messages.get(lane).unwrap_or_default();
+            match stream.write(bytes) {
+                count if count < bytes.len() as u64 => count,
+                count => count + stream.write(end),
+            }
+        })
+        .await?;
     send_answers(&mut port, &counts, 0).await;
     Ok(port)
 }
@@ -131,11 +134,13 @@ async fn operate(
 ) -> Result<Port, Fault> {
     let words = port.recv(read_words).await;
     let handles = handles(&words, handle);
-    let operate = move |lane, stream: &mut Stream| {
-        let words = words.get(&lane).copied();
-        words.map_or(default, |words| operation(stream, words))
-    };
-    let answers = io.streams.for_each_lane(handles, operate).await?;
+    let answers = io
+        .streams
+        .for_each_lane(handles, move |lane, stream| match words.get(&lane) {
+            Some(words) => operation(stream, *words),
+            None => default,
+        })
+        .await?;
     send_answers(&mut port, &answers, default).await;
     Ok(port)
 }
@@ -143,10 +148,13 @@ async fn operate(
 /// `fflush`. With a null pointer: all streams, none of which holds unflushed bytes.
 async fn flush(mut port: Port, io: Arc<Io>) -> Result<Port, Fault> {
     let handles = handles(&port.recv(read_words).await, 0);
-    let (all, some): (Vec<_>, Vec<_>) = handles.into_iter().partition(|(_, handle)| *handle == 0);
-    let flush = |_, stream: &mut Stream| zero_or_minus_one(stream.flush());
-    let mut answers = io.streams.for_each_lane(some, flush).await?;
-    answers.extend(all);
+    let (null, handles): (Vec<_>, Vec<_>) =
+        handles.into_iter().partition(|(_, handle)| *handle == 0);
+    let mut answers = io
+        .streams
+        .for_each_lane(handles, |_, stream| zero_or_minus_one(stream.flush()))
+        .await?;
+    answers.extend(null);
     send_answers(&mut port, &answers, FAILED).await;
     Ok(port)
 }
@@ -156,17 +164,20 @@ async fn read(mut port: Port, io: Arc<Io>) -> Result<Port, Fault> {
     let words = port.recv(read_words).await;
     let handles = handles(&words, 1);
     let (budget, limit) = (port.budget(), io.read);
-    let read = move |lane, stream: &mut Stream| {
-        let size = words.get(&lane).map_or(0, |words| words[0]);
-        stream.read(size, ReadBuffer::new(&budget, limit))
-    };
-    let data = io.streams.for_each_lane(handles, read).await?;
-    let bytes = |lane| data.get(&lane).map_or(&[][..], ReadBuffer::bytes);
-    port.send_n(bytes).await;
-    let sizes = data
+    let buffers = io
+        .streams
+        .for_each_lane(handles, move |lane, stream| {
+            let size = words.get(&lane).map_or(0, |words| words[0]);
+            stream.read(size, ReadBuffer::new(&budget, limit))
+        })
+        .await?;
+    port.send_n(|lane| buffers.get(&lane).map_or(&[][..], ReadBuffer::bytes))
+        .await;
+    let sizes = buffers
         .iter()
-        .map(|(lane, data)| (*lane, data.bytes().len() as u64));
-    send_answers(&mut port, &sizes.collect(), 0).await;
+        .map(|(lane, buffer)| (*lane, buffer.bytes().len() as u64))
+        .collect();
+    send_answers(&mut port, &sizes, 0).await;
     Ok(port)
 }
 
@@ -175,29 +186,35 @@ async fn read_line(mut port: Port, io: Arc<Io>) -> Result<Port, Fault> {
     let words = port.recv(read_words).await;
     let handles = handles(&words, 1);
     let (budget, limit) = (port.budget(), io.read);
-    let line = move |lane, stream: &mut Stream| {
-        let size = words.get(&lane).map_or(0, |words| words[0]);
-        stream.read_line(size as i64, ReadBuffer::new(&budget, limit))
-    };
-    let lines = io.streams.for_each_lane(handles, line).await?;
-    let line = |lane| lines.get(&lane)?.as_ref();
-    let bytes = |lane| line(lane).map_or(&[][..], ReadBuffer::bytes);
-    port.send_n(bytes).await;
+    let lines = io
+        .streams
+        .for_each_lane(handles, move |lane, stream| {
+            let size = words.get(&lane).map_or(0, |words| words[0]);
+            stream.read_line(size as i64, ReadBuffer::new(&budget, limit))
+        })
+        .await?;
+    port.send_n(|lane| match lines.get(&lane) {
+        Some(Some(line)) => line.bytes(),
+        _ => &[],
+    })
+    .await;
     Ok(port)
 }
 
 /// `fopen`. The file's own thread opens it, because opening may take long, for example on a network file system.
 async fn open(mut port: Port, io: Arc<Io>) -> Result<Port, Fault> {
     let paths = port.recv_n().await?;
-    let modes = port.recv(|packets| {
-        let mode = |lane| {
-            let mut mode = [0; PACKET_SIZE];
-            packets.read(lane, 0, &mut mode);
-            (lane, mode)
-        };
-        packets.lanes().map(mode).collect::<Vec<_>>()
-    });
-    let modes = modes.await;
+    let modes = port
+        .recv(|packets| {
+            let mut modes = Vec::new();
+            for lane in packets.lanes() {
+                let mut mode = [0; PACKET_SIZE];
+                packets.read(lane, 0, &mut mode);
+                modes.push((lane, mode));
+            }
+            modes
+        })
+        .await;
     let mut opening = Vec::new();
     for (lane, mode) in modes {
         let Some((path, mode)) = path(paths.get(lane)).zip(c_str(Some(&mode))) else {
@@ -208,9 +225,8 @@ async fn open(mut port: Port, io: Arc<Io>) -> Result<Port, Fault> {
         };
         let (path, mode) = (path.to_owned(), mode.to_owned());
         let executor = SerialExecutor::default();
-        let opened =
-            executor.spawn(move || root.fopen(&path, &mode).map(|backing| (backing, permit)));
-        opening.push((lane, executor, opened));
+        let job = executor.spawn(move || root.fopen(&path, &mode).map(|backing| (backing, permit)));
+        opening.push((lane, executor, job));
     }
     let mut opened = BTreeMap::new();
     for (lane, executor, job) in opening {
@@ -224,9 +240,9 @@ async fn open(mut port: Port, io: Arc<Io>) -> Result<Port, Fault> {
 
 /// `fclose`.
 async fn close(mut port: Port, io: Arc<Io>) -> Result<Port, Fault> {
-    let asked = handles(&port.recv(read_words).await, 0);
+    let handles = handles(&port.recv(read_words).await, 0);
     let mut answers = BTreeMap::new();
-    for (lane, handle) in asked {
+    for (lane, handle) in handles {
         let closed = io.streams.close(handle).await?;
         answers.insert(lane, zero_or_minus_one(closed == Some(true)));
     }
@@ -236,12 +252,10 @@ async fn close(mut port: Port, io: Arc<Io>) -> Result<Port, Fault> {
 
 async fn remove(mut port: Port, io: Arc<Io>) -> Result<Port, Fault> {
     let paths = port.recv_n().await?;
-    let lanes = port.lanes();
-    let remove = move |root: &Root, lane| {
-        let path = path(paths.get(lane));
-        path.is_some_and(|path| root.remove(path))
-    };
-    let answers = with_root(&io, lanes, remove).await?;
+    let answers = with_root(&io, port.lanes(), move |root, lane| {
+        path(paths.get(lane)).is_some_and(|path| root.remove(path))
+    })
+    .await?;
     send_answers(&mut port, &answers, FAILED).await;
     Ok(port)
 }
@@ -249,12 +263,12 @@ async fn remove(mut port: Port, io: Arc<Io>) -> Result<Port, Fault> {
 async fn rename(mut port: Port, io: Arc<Io>) -> Result<Port, Fault> {
     let old = port.recv_n().await?;
     let new = port.recv_n().await?;
-    let lanes = port.lanes();
-    let rename = move |root: &Root, lane| {
-        let paths: Option<(&CStr, &CStr)> = path(old.get(lane)).zip(path(new.get(lane)));
-        paths.is_some_and(|(old, new)| root.rename(old, new))
-    };
-    let answers = with_root(&io, lanes, rename).await?;
+    let answers = with_root(&io, port.lanes(), move |root, lane| {
+        path(old.get(lane))
+            .zip(path(new.get(lane)))
+            .is_some_and(|(old, new)| root.rename(old, new))
+    })
+    .await?;
     send_answers(&mut port, &answers, FAILED).await;
     Ok(port)
 }
@@ -268,10 +282,11 @@ async fn with_root(
     let Some(root) = io.root.clone() else {
         return Ok(BTreeMap::new());
     };
-    let work = move || {
-        lanes
-            .map(|lane| (lane, zero_or_minus_one(work(&root, lane))))
-            .collect()
-    };
-    io.pool.spawn(work).await
+    io.pool
+        .spawn(move || {
+            lanes
+                .map(|lane| (lane, zero_or_minus_one(work(&root, lane))))
+                .collect()
+        })
+        .await
 }

@@ -12,8 +12,10 @@ pub(crate) type Words = BTreeMap<u32, [u64; 3]>;
 
 /// Reads the words of received packets.
 pub(crate) fn read_words(packets: &mut Packets<'_, SharedMemory>) -> Words {
-    let word = |lane| [0, 1, 2].map(|word| packets.word(lane, word));
-    packets.lanes().map(|lane| (lane, word(lane))).collect()
+    packets
+        .lanes()
+        .map(|lane| (lane, [0, 1, 2].map(|word| packets.word(lane, word))))
+        .collect()
 }
 
 /// Sends each lane its answer, or `default` if it has none.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::io::{Io, handles, on_session};
 use super::lanes::{read_words, signed};
 use super::printf;
-use super::stream::Stream;
+
 use super::streams::{STDERR, STDOUT};
 use crate::error::Error;
 use crate::opcode;
@@ -42,17 +42,21 @@ async fn print(mut port: Port, io: Arc<Io>, to: Option<u64>, packed: bool) -> Re
     if let Some((_, reason)) = texts.refused().next() {
         port.refuse(reason);
     }
-    let write = move |lane, stream: &mut Stream| {
-        let Some(text) = texts.get(lane) else {
-            return signed(-1);
-        };
-        match stream.write(text) {
-            count if count < text.len() as u64 => signed(-1),
-            count => count,
-        }
-    };
-    let counts = io.streams.for_each_lane(handles, write).await?;
-    let result = |lane| counts.get(&lane).map_or(-1, |count| *count as i32);
-    printf::finish(&mut port, result).await;
+    let counts = io
+        .streams
+        .for_each_lane(handles, move |lane, stream| {
+            let Some(text) = texts.get(lane) else {
+                return signed(-1);
+            };
+            match stream.write(text) {
+                count if count < text.len() as u64 => signed(-1),
+                count => count,
+            }
+        })
+        .await?;
+    printf::finish(&mut port, |lane| {
+        counts.get(&lane).map_or(-1, |count| *count as i32)
+    })
+    .await;
     Ok(port)
 }

@@ -26,13 +26,14 @@ pub(crate) fn register_exit(
         let on_exit = on_exit.clone();
         async move {
             port.recv_and_send(|_| {}).await;
-            let status = port.recv(|packets| {
-                // All lanes send a status; that of the first one is used.
-                let [a, b, c, d, ..] = packets.word(packets.lanes().next()?, 0).to_ne_bytes();
-                Some(i32::from_ne_bytes([a, b, c, d]))
-            });
-            let status = status.await;
-            let status = status.ok_or(Fault::Other("exit without a participating lane"))?;
+            let status = port
+                .recv(|packets| {
+                    // All lanes send a status; that of the first one is used.
+                    let [a, b, c, d, ..] = packets.word(packets.lanes().next()?, 0).to_ne_bytes();
+                    Some(i32::from_ne_bytes([a, b, c, d]))
+                })
+                .await
+                .ok_or(Fault::Other("exit without a participating lane"))?;
             if let Some(exit) = on_exit {
                 exit(status);
             }
@@ -84,15 +85,25 @@ impl Allocator {
 
     async fn alloc(&self, words: Words, max: usize) -> Result<BTreeMap<u32, u64>, Fault> {
         let calls = Arc::clone(&self.calls);
-        let alloc = move |(lane, [size, ..]): (u32, [u64; 3])| (lane, calls.alloc(size, max));
-        let alloc = move || words.into_iter().map(alloc).collect();
-        self.executor.spawn(alloc).await
+        self.executor
+            .spawn(move || {
+                words
+                    .into_iter()
+                    .map(|(lane, [size, ..])| (lane, calls.alloc(size, max)))
+                    .collect()
+            })
+            .await
     }
 
     async fn free(&self, words: Words) -> Result<(), Fault> {
         let calls = Arc::clone(&self.calls);
-        let free = move || words.values().for_each(|words| calls.free(words[0]));
-        self.executor.spawn(free).await
+        self.executor
+            .spawn(move || {
+                for [address, ..] in words.into_values() {
+                    calls.free(address);
+                }
+            })
+            .await
     }
 }
 
@@ -127,7 +138,7 @@ pub(crate) fn register_memory(
     handlers: &mut Handlers,
 ) -> Result<(), Error> {
     let allocator = allocator.map(Arc::new);
-    let other = allocator.clone();
+    let freeing = allocator.clone();
     handlers.on_session(opcode::MALLOC, move |mut port| {
         let allocator = allocator.clone();
         async move {
@@ -141,7 +152,7 @@ pub(crate) fn register_memory(
         }
     })?;
     handlers.on_session(opcode::FREE, move |mut port| {
-        let allocator = other.clone();
+        let allocator = freeing.clone();
         async move {
             let words = port.recv(read_words).await;
             if let Some(allocator) = allocator {
@@ -166,14 +177,19 @@ pub(crate) fn register_calls(
         async move {
             let commands = port.recv_n().await?;
             let lanes = port.lanes();
-            let run = move || {
-                let run = |lane| {
-                    let status = system.as_ref().zip(c_str(commands.get(lane)));
-                    status.map_or(-1, |(system, command)| system(command))
-                };
-                lanes.map(|lane| (lane, signed(run(lane)))).collect()
-            };
-            let statuses = pool.spawn_blocking(run).await?;
+            let statuses = pool
+                .spawn_blocking(move || {
+                    let mut statuses = BTreeMap::new();
+                    for lane in lanes {
+                        let status = match (&system, c_str(commands.get(lane))) {
+                            (Some(system), Some(command)) => system(command),
+                            _ => -1,
+                        };
+                        statuses.insert(lane, signed(status));
+                    }
+                    statuses
+                })
+                .await?;
             send_answers(&mut port, &statuses, signed(-1)).await;
             Ok(port)
         }
@@ -182,18 +198,21 @@ pub(crate) fn register_calls(
     handlers.on_session(opcode::HOST_CALL, move |mut port| {
         let (host_call, pool) = (host_call.clone(), Arc::clone(&threads));
         async move {
-            let disabled = "host calls are disabled: no `host_call` function is registered";
-            let call = host_call.ok_or(Fault::Other(disabled))?;
+            let host_call = host_call.ok_or(Fault::Other(
+                "host calls are disabled: no `host_call` function is registered",
+            ))?;
             let mut arguments = port.recv_n().await?;
             let functions = port.recv(read_words).await;
-            let call = move || -> BTreeMap<u32, u64> {
-                let result = |(lane, [function, ..]): (u32, [u64; 3])| {
-                    let arguments = arguments.get_mut(lane).unwrap_or_default();
-                    (lane, call(function, arguments))
-                };
-                functions.into_iter().map(result).collect()
-            };
-            let results = pool.spawn_blocking(call).await?;
+            let results = pool
+                .spawn_blocking(move || {
+                    let mut results = BTreeMap::new();
+                    for (lane, [function, ..]) in functions {
+                        let arguments = arguments.get_mut(lane).unwrap_or_default();
+                        results.insert(lane, host_call(function, arguments));
+                    }
+                    results
+                })
+                .await?;
             send_answers(&mut port, &results, 0).await;
             Ok(port)
         }

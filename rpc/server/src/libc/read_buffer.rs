@@ -6,7 +6,7 @@ use super::growing_bytes::GrowingBytes;
 use crate::memory::LARGE;
 use crate::server::{Budget, Reservation};
 
-/// Smallest growth of the buffer, unless fewer bytes are wanted. It grows only when it is full.
+/// Smallest growth of the buffer, unless fewer bytes are missing. It grows only when it is full.
 const MIN_GROWTH: usize = 4096;
 /// Largest growth of the buffer.
 const MAX_GROWTH: usize = 1 << 20;
@@ -33,20 +33,24 @@ impl ReadBuffer {
         self.bytes.bytes()
     }
 
-    /// Number of bytes that can be appended until the buffer holds `wanted`; grows a full buffer. A size that
-    /// a device requests costs nothing until as many bytes were read.
-    pub fn spare(&mut self, wanted: u64) -> usize {
+    /// Number of bytes that can be appended until the buffer holds `requested` bytes; grows a full buffer. A size
+    /// that a device requests costs nothing until as many bytes were read.
+    pub fn spare(&mut self, requested: u64) -> usize {
         let size = self.bytes().len();
-        let most = usize::try_from(wanted)
+        let max_size = usize::try_from(requested)
             .unwrap_or(usize::MAX)
             .min(self.limit);
-        let wanted = most.saturating_sub(size);
+        let missing = max_size.saturating_sub(size);
         let free = self.reserved.bytes() - size;
-        if free > 0 || wanted == 0 {
-            return free.min(wanted);
+        if free > 0 || missing == 0 {
+            return free.min(missing);
         }
-        let more = size.clamp(MIN_GROWTH, MAX_GROWTH).min(wanted);
-        if self.grow(more, most) { more } else { 0 }
+        let growth = size.clamp(MIN_GROWTH, MAX_GROWTH).min(missing);
+        if self.grow(growth, max_size) {
+            growth
+        } else {
+            0
+        }
     }
 
     /// Appends bytes, at most [`Self::spare`].
@@ -70,15 +74,15 @@ impl ReadBuffer {
         self.reserved.shrink_to(self.bytes.bytes().len());
     }
 
-    /// Reserves `more` bytes. `most` is the largest size that the buffer may reach.
-    fn grow(&mut self, more: usize, most: usize) -> bool {
+    /// Reserves `growth` more bytes. `max_size` is the largest size that the buffer may reach.
+    fn grow(&mut self, growth: usize, max_size: usize) -> bool {
         let before = self.reserved.bytes();
-        if self.reserved.grow(more).is_err() {
+        if self.reserved.grow(growth).is_err() {
             return false;
         }
-        let capacity = match before + more {
+        let capacity = match before + growth {
             // Pages for all bytes and a terminator, so that they are copied once: unwritten ones take no memory.
-            large @ LARGE.. => large.max(most.saturating_add(1)),
+            large @ LARGE.. => large.max(max_size.saturating_add(1)),
             small => small,
         };
         let allocated = self.bytes.reserve(capacity);

@@ -109,47 +109,47 @@ impl Stream {
         (self.end, self.error) = (false, false);
     }
 
-    /// `fread`: reads `wanted` bytes, or fewer at the end and after an error. Reaching the limit is an error.
-    pub fn read(&mut self, wanted: u64, mut into: ReadBuffer) -> ReadBuffer {
-        if self.fill(wanted, None, &mut into) == Stop::Limit {
+    /// `fread`: reads `size` bytes, or fewer at the end and after an error. Reaching the limit is an error.
+    pub fn read(&mut self, size: u64, mut buffer: ReadBuffer) -> ReadBuffer {
+        if self.fill(size, None, &mut buffer) == Stop::Limit {
             self.error = true;
         }
-        into.shrink_to_fit();
-        into
+        buffer.shrink_to_fit();
+        buffer
     }
 
     /// `fgets` with an array of `size` bytes: returns a line and a NUL, or nothing. A line beyond the limit is
     /// returned in parts, like a line longer than the array.
-    pub fn read_line(&mut self, size: i64, mut into: ReadBuffer) -> Option<ReadBuffer> {
-        let wanted = u64::try_from(size.checked_sub(1)?).ok()?;
-        let stop = self.fill(wanted, Some(b'\n'), &mut into);
-        let nothing = into.bytes().is_empty();
+    pub fn read_line(&mut self, size: i64, mut buffer: ReadBuffer) -> Option<ReadBuffer> {
+        let max_length = u64::try_from(size.checked_sub(1)?).ok()?;
+        let stop = self.fill(max_length, Some(b'\n'), &mut buffer);
+        let is_empty = buffer.bytes().is_empty();
         match stop {
             Stop::Error => return None,
-            Stop::End if nothing => return None,
-            Stop::Limit if nothing => {
+            Stop::End if is_empty => return None,
+            Stop::Limit if is_empty => {
                 self.error = true;
                 return None;
             }
             _ => {}
         }
-        if !into.terminate(0) {
+        if !buffer.terminate(0) {
             self.error = true;
             return None;
         }
-        into.shrink_to_fit();
-        Some(into)
+        buffer.shrink_to_fit();
+        Some(buffer)
     }
 
-    /// Reads until `into` holds `wanted` bytes or ends with `delimiter`.
-    fn fill(&mut self, wanted: u64, delimiter: Option<u8>, into: &mut ReadBuffer) -> Stop {
-        while (into.bytes().len() as u64) < wanted {
-            let spare = into.spare(wanted);
+    /// Reads until `buffer` holds `size` bytes or ends with `delimiter`.
+    fn fill(&mut self, size: u64, delimiter: Option<u8>, buffer: &mut ReadBuffer) -> Stop {
+        while (buffer.bytes().len() as u64) < size {
+            let spare = buffer.spare(size);
             if spare == 0 {
                 return Stop::Limit;
             }
             if let Some(byte) = self.pushed_back.pop() {
-                into.append(&[byte]);
+                buffer.append(&[byte]);
                 if Some(byte) == delimiter {
                     return Stop::Complete;
                 }
@@ -161,7 +161,7 @@ impl Stream {
             }
             match self
                 .backing
-                .read(|reader| read_available(reader, spare, delimiter, into))
+                .read(|reader| read_available(reader, spare, delimiter, buffer))
             {
                 Some(Ok((0, _))) => {
                     self.end = true;
@@ -188,8 +188,8 @@ impl Stream {
         };
         self.written = true;
         let mut done = 0;
-        while let Some(left @ [_, ..]) = bytes.get(done..) {
-            match writer.write(left) {
+        while let Some(rest @ [_, ..]) = bytes.get(done..) {
+            match writer.write(rest) {
                 Ok(0) => {
                     self.error = true;
                     break;
@@ -294,14 +294,14 @@ fn read_available(
     reader: &mut dyn BufRead,
     limit: usize,
     delimiter: Option<u8>,
-    into: &mut ReadBuffer,
+    buffer: &mut ReadBuffer,
 ) -> io::Result<(usize, bool)> {
     let available = reader.fill_buf()?;
     let available = &available[..available.len().min(limit)];
     let position =
         delimiter.and_then(|delimiter| available.iter().position(|byte| *byte == delimiter));
     let count = position.map_or(available.len(), |position| position + 1);
-    into.append(&available[..count]);
+    buffer.append(&available[..count]);
     reader.consume(count);
     Ok((count, position.is_some()))
 }

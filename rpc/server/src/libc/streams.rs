@@ -69,10 +69,12 @@ impl Streams {
 
     /// Acquires permission to open a file, unless the maximum is reached.
     pub fn try_acquire(&self) -> Option<Permit> {
-        let add = |used: usize| (used < self.max_files).then_some(used + 1);
-        let permits = &self.permits;
-        let acquired = permits.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
-        acquired.ok().map(|_| Permit(Arc::clone(permits)))
+        self.permits
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
+                (used < self.max_files).then_some(used + 1)
+            })
+            .ok()
+            .map(|_| Permit(Arc::clone(&self.permits)))
     }
 
     /// Adds a file that was opened on this executor. Returns its `FILE *` handle: not null, and with two low
@@ -97,8 +99,8 @@ impl Streams {
             return Ok(None);
         };
         let stream = Arc::clone(&file.stream);
-        let closed = file.executor.spawn(move || lock(&stream).close());
-        closed.await.map(Some)
+        let job = file.executor.spawn(move || lock(&stream).close());
+        job.await.map(Some)
     }
 
     /// Runs `work` on the stream of each lane: for lanes with the same stream in ascending order, for others
@@ -123,14 +125,16 @@ impl Streams {
                 continue;
             };
             let (stream, work) = (Arc::clone(&open.stream), Arc::clone(&work));
-            let answers = open.executor.spawn(move || {
+            let job = open.executor.spawn(move || {
                 let mut stream = lock(&stream);
-                let answer = |lane| (lane, work(lane, &mut stream));
-                let answers: Vec<_> = lanes.into_iter().map(answer).collect();
+                let answers: Vec<_> = lanes
+                    .into_iter()
+                    .map(|lane| (lane, work(lane, &mut stream)))
+                    .collect();
                 stream.flush();
                 answers
             });
-            jobs.push((open, answers));
+            jobs.push((open, job));
         }
         let mut answers = BTreeMap::new();
         for (_open, job) in jobs {

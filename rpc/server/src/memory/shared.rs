@@ -103,9 +103,9 @@ impl SharedMemory {
     /// Writes the members `value`, `mailbox` and `event_id`. Clients test the first one, which is written
     /// last.
     fn write_doorbell(&self, words: [u64; 3]) {
-        for (at, word) in words.into_iter().enumerate().rev() {
+        for (index, word) in words.into_iter().enumerate().rev() {
             // SAFETY: a generation with a doorbell begins with these words.
-            let member = unsafe { self.start.cast::<AtomicU64>().add(at).as_ref() };
+            let member = unsafe { self.start.cast::<AtomicU64>().add(index).as_ref() };
             member.store(word, Ordering::Release);
         }
     }
@@ -214,10 +214,10 @@ impl Memory for SharedMemory {
             // SAFETY: 64 mailboxes from this one on are within the memory.
             return unsafe { vectors::nonzero(inboxes) };
         }
-        (0..count).fold(0, |bits, at| {
+        (0..count).fold(0, |bits, index| {
             // SAFETY: as many mailboxes follow.
-            let mailbox = unsafe { AtomicU32::from_ptr(inboxes.add(at as usize)) };
-            bits | u64::from(mailbox.load(Ordering::Acquire) != 0) << at
+            let mailbox = unsafe { AtomicU32::from_ptr(inboxes.add(index as usize)) };
+            bits | u64::from(mailbox.load(Ordering::Acquire) != 0) << index
         })
     }
 }
@@ -265,12 +265,12 @@ impl SharedPort<'_> {
     /// Calls `copy` with the address of the packets, and the first lane and length of each run of lanes.
     #[inline(always)]
     fn for_each_run(&self, mask: u64, mut copy: impl FnMut(NonNull<Packet>, usize, usize)) {
-        let all = u64::MAX >> (64 - self.lanes);
-        if mask == all {
+        let all_lanes = u64::MAX >> (64 - self.lanes);
+        if mask == all_lanes {
             // The usual case: addresses and sizes do not depend on the mask, for which a load may still wait.
             copy(self.packets, 0, self.lanes as usize);
         } else {
-            assert!(mask & !all == 0);
+            assert!(mask & !all_lanes == 0);
             for_each_run_of(mask, |first, count| copy(self.packets, first, count));
         }
     }

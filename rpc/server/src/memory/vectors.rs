@@ -96,22 +96,23 @@ mod tests {
     #[test]
     fn words_are_copied_and_no_others() {
         for packets in 1..=64 {
-            for (shift, other) in (0..8).map(|shift| (shift, (shift * 5 + packets) % 8)) {
+            for from_start in 0..8 {
+                let to_start = (from_start * 5 + packets) % 8;
                 let from: Vec<u64> = (0..80 * 8).map(|word| word * 0x0101_0101_0101).collect();
                 let mut to = [u64::MAX; 80 * 8];
                 // SAFETY: both have 80 packets, and at most 65 are used.
                 unsafe {
-                    let (from, to) = (from[shift..].as_ptr(), to[other..].as_mut_ptr());
+                    let from = from[from_start..].as_ptr();
+                    let to = to[to_start..].as_mut_ptr();
                     copy(from.cast(), to.cast(), packets);
                 }
-                for (at, word) in to.iter().enumerate() {
-                    let inside = (other..other + packets * 8).contains(&at);
-                    let expected = if inside {
-                        from[shift + at - other]
+                for (index, word) in to.iter().enumerate() {
+                    let expected = if (to_start..to_start + packets * 8).contains(&index) {
+                        from[from_start + index - to_start]
                     } else {
                         u64::MAX
                     };
-                    assert_eq!(*word, expected, "{packets} packets, word {at}");
+                    assert_eq!(*word, expected, "{packets} packets, word {index}");
                 }
             }
         }
@@ -124,8 +125,8 @@ mod tests {
             let mut to = [[0; 8]; 64];
             // SAFETY: both have 64 packets.
             unsafe { copy_two_words(from.as_ptr(), to.as_mut_ptr(), packets) };
-            for (at, packet) in to.iter().enumerate() {
-                let value = if at < packets { at as u64 + 1 } else { 0 };
+            for (index, packet) in to.iter().enumerate() {
+                let value = if index < packets { index as u64 + 1 } else { 0 };
                 assert_eq!(
                     *packet,
                     [value, value, 0, 0, 0, 0, 0, 0],
@@ -146,12 +147,12 @@ mod tests {
                 unsafe { nonzero(memory[first..first + 64].as_ptr()) }
             };
             assert_eq!(bits(&memory), 0);
-            for at in 0..64 {
+            for index in 0..64 {
                 for value in [1, 1 << 15, 1 << 16, 1 << 31, u32::MAX] {
-                    memory[first + at] = value;
-                    assert_eq!(bits(&memory), 1 << at, "{at} of {first}");
+                    memory[first + index] = value;
+                    assert_eq!(bits(&memory), 1 << index, "{index} of {first}");
                 }
-                memory[first + at] = 0;
+                memory[first + index] = 0;
             }
             memory[first..first + 64].fill(2);
             assert_eq!(bits(&memory), u64::MAX);

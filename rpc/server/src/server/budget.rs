@@ -102,19 +102,20 @@ impl Budget {
     fn try_use(&self, bytes: usize) -> Result<(), Fault> {
         let limit = self.limits.memory;
         let closed = self.closed.load(Ordering::Relaxed);
-        let add = |used: usize| {
-            used.checked_add(bytes)
-                .filter(|sum| *sum <= limit && !closed)
-        };
         // Relaxed: no other memory depends on the number.
         let reserved = self
             .used
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
-        let fault = Fault::OutOfMemory {
-            size: bytes as u64,
-            limit,
-        };
-        reserved.map(drop).map_err(|_| fault)
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
+                used.checked_add(bytes)
+                    .filter(|sum| *sum <= limit && !closed)
+            });
+        match reserved {
+            Ok(_) => Ok(()),
+            Err(_) => Err(Fault::OutOfMemory {
+                size: bytes as u64,
+                limit,
+            }),
+        }
     }
 }
 

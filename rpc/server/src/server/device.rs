@@ -80,24 +80,22 @@ pub struct Device {
 impl Device {
     /// Serves the client in this memory, whose generation of the protocol is that of the layout.
     pub fn new(memory: Region, handlers: Arc<Handlers>, limits: Limits) -> Self {
-        let (ports, opcodes) = (
-            memory.layout().ports(),
-            memory.layout().generation().opcodes,
-        );
+        let ports = memory.layout().ports();
+        let opcodes = memory.layout().generation().opcodes;
         // An earlier server may have left a doorbell that no longer exists.
         memory.clear_doorbell();
-        // An earlier server may have left values in the outboxes.
-        let slots = memory.layout().port_indices().map(|port| {
+        let mut slots = Vec::new();
+        for port in memory.layout().port_indices() {
+            // An earlier server may have left values in the outboxes.
             let outbox = memory.outbox(Side::Server, port);
-            Slot {
+            slots.push(Slot {
                 state: State::Idle,
                 handshake: Handshake::new(Side::Server, port, outbox, 0),
                 opcode: 0,
                 session: None,
                 waker: None,
-            }
-        });
-        let slots: Vec<_> = slots.collect();
+            });
+        }
         let mut idle_inboxes = vec![0; ports.div_ceil(64) as usize];
         for (slot, port) in slots.iter().zip(0_u32..) {
             let bit = u64::from(slot.handshake.outbox()) << (port % 64);
@@ -184,14 +182,18 @@ impl Device {
         if self.open_calls == 0 {
             return 0;
         }
-        let is_working = |slot: &&Slot| matches!(slot.state, State::Open) && slot.handshake.owns();
-        self.slots.iter().filter(is_working).count()
+        self.slots
+            .iter()
+            .filter(|slot| matches!(slot.state, State::Open) && slot.handshake.owns())
+            .count()
     }
 
     /// Number of ports that are no longer served, each because of a reported fault.
     pub fn dropped_calls(&self) -> usize {
-        let dropped = |slot: &&Slot| matches!(slot.state, State::Dropped);
-        self.slots.iter().filter(dropped).count()
+        self.slots
+            .iter()
+            .filter(|slot| matches!(slot.state, State::Dropped))
+            .count()
     }
 
     /// Serves a port again whose call was dropped. An open call on it is abandoned: its handler is dropped, no fault is
@@ -320,13 +322,15 @@ impl Device {
         slot.opcode = opcode;
         slot.handshake =
             Handshake::new(Side::Server, port, slot.handshake.outbox(), packets.mask());
-        let found = self.last.1;
-        let found = found.and_then(|index| Some((index, self.handlers.get(index)?)));
-        let Some((handler, function)) = found else {
+        let indexed_handler = match self.last.1 {
+            Some(index) => self.handlers.get(index).map(|handler| (index, handler)),
+            None => None,
+        };
+        let Some((index, handler)) = indexed_handler else {
             return self.drop_call(port, Fault::UnknownOpcode);
         };
         let copies = &mut *self.copies;
-        let answered = match function {
+        let answered = match handler {
             Handler::Warp(words, work) => {
                 packets.read_all(*words, copies);
                 let mut warp = Warp {
@@ -336,9 +340,9 @@ impl Device {
                 catch_panic(|| work(&mut warp))
             }
             Handler::Session(new) => {
-                if !matches!(slot.session, Some((of, _)) if of == handler) {
+                if !matches!(slot.session, Some((known, _)) if known == index) {
                     match catch_panic(new) {
-                        Ok(session) => slot.session = Some((handler, session)),
+                        Ok(session) => slot.session = Some((index, session)),
                         Err(fault) => return self.drop_call(port, fault),
                     }
                 }

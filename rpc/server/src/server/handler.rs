@@ -114,7 +114,7 @@ pub struct Handlers {
     /// In ascending order of opcodes.
     by_opcode: Vec<(u32, Handler)>,
     /// For all other opcodes.
-    other: Option<Handler>,
+    fallback: Option<Handler>,
     on_fault: Option<FaultHandler>,
     pub(crate) refusals: Refusals,
 }
@@ -168,8 +168,8 @@ impl Handlers {
         opcode: u32,
         session: impl Fn() -> S + Send + Sync + 'static,
     ) -> Result<&mut Self, Error> {
-        let session = move || -> Box<dyn Session> { Box::new(session()) };
-        self.insert(opcode, Handler::Session(Box::new(session)))
+        let new = Box::new(move || -> Box<dyn Session> { Box::new(session()) });
+        self.insert(opcode, Handler::Session(new))
     }
 
     /// Registers a handler for calls of any sequence of packets, in which an operation has happened when its function
@@ -209,9 +209,9 @@ impl Handlers {
         handler: impl Fn(&mut BlockingCall<'_>) -> Result<(), Fault> + Send + Sync + 'static,
     ) -> &mut Self {
         let blocking = Arc::new(Blocking::new(handler));
-        let calls =
-            move || -> Box<dyn Session> { Box::new(BlockingCalls::new(Arc::clone(&blocking))) };
-        self.other = Some(Handler::Session(Box::new(calls)));
+        self.fallback = Some(Handler::Session(Box::new(move || {
+            Box::new(BlockingCalls::new(Arc::clone(&blocking)))
+        })));
         self
     }
 
@@ -237,19 +237,26 @@ impl Handlers {
     /// Index of the handler of an opcode.
     #[inline]
     pub(crate) fn index_of(&self, opcode: u32) -> Option<usize> {
-        let found = self
-            .by_opcode
-            .binary_search_by_key(&opcode, |(opcode, _)| *opcode);
-        found
-            .ok()
-            .or_else(|| self.other.as_ref().map(|_| self.by_opcode.len()))
+        match self.position(opcode) {
+            Ok(index) => Some(index),
+            Err(_) => self.fallback.as_ref().map(|_| self.by_opcode.len()),
+        }
+    }
+
+    /// Index of an opcode in `by_opcode`, or else the index at which it is inserted.
+    #[inline]
+    fn position(&self, opcode: u32) -> Result<usize, usize> {
+        self.by_opcode
+            .binary_search_by_key(&opcode, |(opcode, _)| *opcode)
     }
 
     /// The handler with an index.
     #[inline]
     pub(crate) fn get(&self, index: usize) -> Option<&Handler> {
-        let found = self.by_opcode.get(index).map(|(_, handler)| handler);
-        found.or(self.other.as_ref())
+        match self.by_opcode.get(index) {
+            Some((_, handler)) => Some(handler),
+            None => self.fallback.as_ref(),
+        }
     }
 
     pub(crate) fn report(&self, dropped: &DroppedCall) {
@@ -277,13 +284,10 @@ impl Handlers {
     }
 
     fn insert(&mut self, opcode: u32, handler: Handler) -> Result<&mut Self, Error> {
-        let place = self
-            .by_opcode
-            .binary_search_by_key(&opcode, |(opcode, _)| *opcode);
-        match place {
+        match self.position(opcode) {
             Ok(_) => Err(Error::DuplicateOpcode(opcode)),
-            Err(place) => {
-                self.by_opcode.insert(place, (opcode, handler));
+            Err(index) => {
+                self.by_opcode.insert(index, (opcode, handler));
                 Ok(self)
             }
         }
@@ -292,7 +296,8 @@ impl Handlers {
 
 impl fmt::Debug for Handlers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let opcodes = self.by_opcode.iter().map(|(opcode, _)| opcode);
-        f.debug_set().entries(opcodes).finish()
+        f.debug_set()
+            .entries(self.by_opcode.iter().map(|(opcode, _)| opcode))
+            .finish()
     }
 }

@@ -135,8 +135,12 @@ impl Messages {
     }
 
     pub(super) fn largest(&self) -> u64 {
-        let sizes = self.ranges.iter().flatten().map(Range::len);
-        sizes.max().unwrap_or(0) as u64
+        self.ranges
+            .iter()
+            .flatten()
+            .map(Range::len)
+            .max()
+            .unwrap_or(0) as u64
     }
 
     /// Allocates memory for all messages and reads the beginning of each.

@@ -39,9 +39,11 @@ impl Parked {
 
     #[cold]
     fn next_here(&mut self) -> Option<PortIndex> {
-        let mut ports = self.ports.iter();
-        let at = ports.position(|(_, thread)| thread.is_current() || thread.has_ended())?;
-        let (port, _) = self.ports.swap_remove(at);
+        let index = self
+            .ports
+            .iter()
+            .position(|(_, thread)| thread.is_current() || thread.has_ended())?;
+        let (port, _) = self.ports.swap_remove(index);
         self.is_parked[port.slot() / 64] &= !(1 << (port.slot() % 64));
         Some(port)
     }

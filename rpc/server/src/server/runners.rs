@@ -54,19 +54,7 @@ unsafe impl Send for Runner {}
 impl Runner {
     #[cold]
     fn new(stack: DefaultStack) -> Self {
-        let work = |suspender: &Suspender, mut resumed: Resumed| {
-            // Uses no thread-local variable: another thread may continue an idle coroutine.
-            loop {
-                let fault = resumed.and_then(|job| {
-                    // SAFETY: an idle coroutine is continued with a job, which stays until the next suspension.
-                    let job = unsafe { job.cast::<Job>().as_ref() };
-                    // SAFETY: as `run` requires, the handler stays until the coroutine is idle again.
-                    unsafe { (job.run)(job, suspender) }
-                });
-                resumed = suspender.suspend(Pause::Idle(fault));
-            }
-        };
-        Self(Box::new(Coroutine::with_stack(stack, work)))
+        Self(Box::new(Coroutine::with_stack(stack, run_jobs)))
     }
 
     /// Continues the coroutine until it pauses.
@@ -198,38 +186,50 @@ fn release_pages(stack: &DefaultStack) {
     let _ = stack.base();
 }
 
+/// Runs a handler for each job. Uses no thread-local variable: another thread may continue an idle coroutine.
+fn run_jobs(suspender: &Suspender, mut resumed: Resumed) {
+    loop {
+        let fault = resumed.and_then(|job| {
+            // SAFETY: an idle coroutine is continued with a job, which stays until the next suspension.
+            let job = unsafe { job.cast::<Job>().as_ref() };
+            // SAFETY: as `run` requires, the handler stays until the coroutine is idle again.
+            unsafe { (job.run)(job, suspender) }
+        });
+        resumed = suspender.suspend(Pause::Idle(fault));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Range and access of a line of `/proc/self/maps`.
+    #[cfg(target_os = "linux")]
+    fn mapping(line: &str) -> Option<(std::ops::Range<usize>, &str)> {
+        let (range, access) = line.split_once(' ')?;
+        let (start, end) = range.split_once('-')?;
+        let start = usize::from_str_radix(start, 16).ok()?;
+        let end = usize::from_str_radix(end, 16).ok()?;
+        Some((start..end, access))
+    }
 
     /// The pages below a stack have no access.
     #[cfg(target_os = "linux")]
     #[test]
     fn stacks_have_a_guard() -> std::io::Result<()> {
-        use std::string::{String, ToString};
-
         let stack = allocate(64 << 10)?;
         let (limit, base) = (stack.limit().get(), stack.base().get());
-        let range = |line: &str| -> Option<(usize, usize, String)> {
-            let (range, rest) = line.split_once(' ')?;
-            let (start, end) = range.split_once('-')?;
-            let address = |text| usize::from_str_radix(text, 16).ok();
-            Some((address(start)?, address(end)?, rest.to_string()))
-        };
-        let is_guarded = || -> std::io::Result<bool> {
-            let maps = std::fs::read_to_string("/proc/self/maps")?;
-            // The kernel need not merge ranges that two calls have protected.
-            let mut end = limit;
-            for (start, next, access) in maps.lines().filter_map(range) {
-                if (start..next).contains(&end) && access.starts_with("---p") {
-                    end = next;
-                }
-            }
-            Ok(end - limit >= GUARD && base - end >= 64 << 10)
-        };
         // The file is no snapshot: other tests map memory while it is read.
         for _ in 0..100 {
-            if is_guarded()? {
+            let maps = std::fs::read_to_string("/proc/self/maps")?;
+            // The kernel need not merge ranges that two calls have protected.
+            let mut guard_end = limit;
+            for (range, access) in maps.lines().filter_map(mapping) {
+                if range.contains(&guard_end) && access.starts_with("---p") {
+                    guard_end = range.end;
+                }
+            }
+            if guard_end - limit >= GUARD && base - guard_end >= 64 << 10 {
                 return Ok(());
             }
         }
@@ -269,14 +269,14 @@ mod tests {
         assert_eq!(addresses, [addresses[0]; 3]);
         // More than are kept, first on new stacks, then on those without pages.
         for _ in 0..2 {
-            let mut all = Vec::new();
+            let mut in_use = Vec::new();
             for _ in 0..WARM + COLD + 8 {
                 let mut runner = runners.get()?;
                 assert_ne!(use_once(&mut runner), 0);
-                all.push(runner);
+                in_use.push(runner);
             }
             assert_eq!((runners.warm.len(), runners.cold.len()), (0, 0));
-            all.into_iter().for_each(|runner| runners.put(runner));
+            in_use.into_iter().for_each(|runner| runners.put(runner));
             assert_eq!((runners.warm.len(), runners.cold.len()), (WARM, COLD));
         }
         Ok(())

@@ -45,15 +45,14 @@ impl SerialExecutor {
             Some(sender) => sender,
             None => {
                 let (sender, receiver) = channel::<Job>();
-                let work = move || {
+                // An unnamed thread would inherit the name of the serving thread.
+                let worker = thread::Builder::new().name("gpurpc".into()).spawn(move || {
                     for job in receiver {
                         // A panicking job drops its `SlotSender`, which reports the error.
                         let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(job));
                     }
-                };
-                // An unnamed thread would inherit the name of the serving thread.
-                let builder = thread::Builder::new().name("gpurpc".into());
-                if builder.spawn(work).is_err() {
+                });
+                if worker.is_err() {
                     return;
                 }
                 jobs.insert(sender)
@@ -158,9 +157,9 @@ mod tests {
     fn spawn_runs_jobs_in_order() {
         let executor = SerialExecutor::default();
         let (sender, done) = channel();
-        let other = sender.clone();
+        let second_sender = sender.clone();
         let first = executor.spawn(move || sender.send(1).is_ok());
-        let second = executor.spawn(move || other.send(2).is_ok());
+        let second = executor.spawn(move || second_sender.send(2).is_ok());
         assert_eq!(wait(second), Ok(true));
         assert_eq!(wait(first), Ok(true));
         assert_eq!(done.iter().collect::<Vec<_>>(), [1, 2]);

@@ -82,8 +82,9 @@ impl Served {
 
     /// Whether the device has no kernel that could call.
     fn has_no_kernel(&self) -> bool {
-        let kernels = self.kernels.as_ref();
-        kernels.is_some_and(|kernels| kernels.load(Ordering::Acquire) == 0)
+        self.kernels
+            .as_ref()
+            .is_some_and(|kernels| kernels.load(Ordering::Acquire) == 0)
     }
 
     fn idleness(&self) -> Idleness {
@@ -185,8 +186,8 @@ impl Server {
     pub fn remove_device(&self, id: DeviceId) -> Result<(), Error> {
         let mut devices = self.devices.write().unwrap_or_else(PoisonError::into_inner);
         let mut list = devices.list.to_vec();
-        let place = list.iter().position(|served| served.id == id);
-        let removed = list.remove(place.ok_or(Error::NoDevice)?);
+        let index = list.iter().position(|served| served.id == id);
+        let removed = list.remove(index.ok_or(Error::NoDevice)?);
         removed.is_removed.store(true, Ordering::Release);
         let before = std::mem::replace(&mut devices.list, list.into());
         // The function that releases the memory may use the server.
@@ -217,9 +218,11 @@ impl Server {
     /// [`Error::NoDevice`] if the device was removed, [`Error::NoKernel`] if all announced kernels have ended.
     pub fn end_kernel(&self, id: DeviceId) -> Result<(), Error> {
         if let Some(kernels) = &self.device(id)?.kernels {
-            let less = |kernels: usize| kernels.checked_sub(1);
-            let before = kernels.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less);
-            before.map_err(|_| Error::NoKernel)?;
+            kernels
+                .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |count| {
+                    count.checked_sub(1)
+                })
+                .map_err(|_| Error::NoKernel)?;
             // A thread that sleeps without a limit has polled after the last kernel has ended.
             self.wake();
         }
@@ -263,9 +266,11 @@ impl Server {
     }
 
     fn device(&self, id: DeviceId) -> Result<Arc<Served>, Error> {
-        let devices = self.devices();
-        let served = devices.iter().find(|served| served.id == id);
-        served.cloned().ok_or(Error::NoDevice)
+        self.devices()
+            .iter()
+            .find(|served| served.id == id)
+            .cloned()
+            .ok_or(Error::NoDevice)
     }
 
     /// Polls once all devices that no other thread is serving. Returns whether any call was served.
@@ -350,9 +355,11 @@ impl Server {
 
     /// Event that a thread waits for after a poll without calls.
     fn idleness(&self) -> Idleness {
-        let devices = self.devices();
-        let devices = devices.iter().map(|served| served.idleness());
-        devices.max().unwrap_or(Idleness::NoKernel)
+        self.devices()
+            .iter()
+            .map(|served| served.idleness())
+            .max()
+            .unwrap_or(Idleness::NoKernel)
     }
 
     /// Makes [`Self::serve`] return, now and later, once no call is left to answer.

@@ -134,12 +134,12 @@ impl ServingThread {
 
 impl Home {
     fn keep(&self, waiting: &mut Option<Waiting>) -> Waits {
-        let mut all = self.waiting.borrow_mut();
+        let mut slots = self.waiting.borrow_mut();
         let key = self.free_keys.borrow_mut().pop().unwrap_or_else(|| {
-            all.push(None);
-            all.len() - 1
+            slots.push(None);
+            slots.len() - 1
         });
-        all[key] = waiting.take();
+        slots[key] = waiting.take();
         Waits {
             thread: Arc::clone(&self.thread),
             key: Some(key),
@@ -180,15 +180,18 @@ pub(crate) fn end_abandoned() {
 
 #[cold]
 fn end_abandoned_here() {
-    let next = || {
-        let taken = HOME.try_with(|home| {
-            let key = home.thread.abandoned().keys.pop()?;
-            ABANDONED.fetch_sub(1, Ordering::Relaxed);
-            home.take(key)
-        });
-        taken.ok().flatten()
-    };
-    while let Some(waiting) = next() {
+    while let Some(waiting) = take_abandoned() {
         waiting.abandon();
     }
+}
+
+/// Removes an abandoned handler of this thread.
+fn take_abandoned() -> Option<Waiting> {
+    HOME.try_with(|home| {
+        let key = home.thread.abandoned().keys.pop()?;
+        ABANDONED.fetch_sub(1, Ordering::Relaxed);
+        home.take(key)
+    })
+    .ok()
+    .flatten()
 }

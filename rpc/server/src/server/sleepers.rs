@@ -108,32 +108,32 @@ impl Sleepers {
         }
     }
 
-    /// Sleeps until a wake-up after `seen`, or until the timeout.
-    pub fn sleep(&self, seen: Epoch, timeout: Option<Duration>) -> Awake {
+    /// Sleeps until a wake-up after `since`, or until the timeout.
+    pub fn sleep(&self, since: Epoch, timeout: Option<Duration>) -> Awake {
         let _sleeping = Sleeping::new(&self.sleeping);
-        let asleep = |_: &mut bool| self.epoch() == seen;
+        let is_asleep = |_: &mut bool| self.epoch() == since;
         let guard = self.lock();
         match timeout {
-            None => drop(self.woken.wait_while(guard, asleep)),
-            Some(timeout) => drop(self.woken.wait_timeout_while(guard, timeout, asleep)),
+            None => drop(self.woken.wait_while(guard, is_asleep)),
+            Some(timeout) => drop(self.woken.wait_timeout_while(guard, timeout, is_asleep)),
         }
-        if self.epoch() == seen {
+        if self.epoch() == since {
             Awake::TimedOut
         } else {
             Awake::Woken
         }
     }
 
-    /// Waits with the hook until a ring, a wake-up after `seen`, or the timeout. While another thread does, this one
+    /// Waits with the hook until a ring, a wake-up after `since`, or the timeout. While another thread does, this one
     /// sleeps, and is woken by it.
-    pub fn wait(&self, seen: Epoch, timeout: Duration) -> Awake {
+    pub fn wait(&self, since: Epoch, timeout: Duration) -> Awake {
         let _sleeping = Sleeping::new(&self.sleeping);
         let mut in_hook = self.lock();
         let Some(hooks) = self.hooks.as_ref().filter(|_| !*in_hook) else {
             drop(in_hook);
-            return self.sleep(seen, Some(timeout));
+            return self.sleep(since, Some(timeout));
         };
-        if self.epoch() != seen {
+        if self.epoch() != since {
             return Awake::Woken;
         }
         *in_hook = true;
@@ -141,7 +141,7 @@ impl Sleepers {
         let in_hook = InHook(self);
         let rang = hooks.wait(timeout);
         drop(in_hook);
-        if self.epoch() != seen {
+        if self.epoch() != since {
             return Awake::Woken;
         }
         if !rang {

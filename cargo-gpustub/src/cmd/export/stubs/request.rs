@@ -78,7 +78,7 @@ impl Request<'_> {
         }
         let versions = &self.header_version;
         if self.libraries.is_empty() {
-            let declared = Declared::read_one(self.cargo).map_err(or_library)?;
+            let declared = Declared::read_selected(self.cargo).map_err(or_library)?;
             if !versions.is_empty() {
                 return Err(unused_header_version(&declared));
             }
@@ -104,7 +104,7 @@ impl Request<'_> {
 /// options of the command line.
 fn declared_libraries(options: &Request<'_>) -> Result<Option<(Declared, usize)>> {
     // Without the file, the error is about the name.
-    let Ok(declared) = Declared::read_one(options.cargo) else {
+    let Ok(declared) = Declared::read_selected(options.cargo) else {
         return Ok(None);
     };
     let written = declared.text.len();

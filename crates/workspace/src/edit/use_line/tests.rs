@@ -3,7 +3,7 @@ use super::*;
 fn changed(text: &str) -> String {
     match add(text, "hello", Edition::E2024, &STUBS) {
         Edit::Changed(text) => text,
-        other => panic!("{other:?} for {text}"),
+        edit => panic!("{edit:?} for {text}"),
     }
 }
 
@@ -69,50 +69,49 @@ fn removing_the_line_restores_the_file() {
             let Edit::Changed(with) = add(before, "last", Edition::E2024, line) else {
                 panic!("{before}");
             };
-            let gone = remove(&with, "last", line);
-            assert_eq!(gone, Edit::Changed(before.to_owned()), "{with}");
+            let edit = remove(&with, "last", line);
+            assert_eq!(edit, Edit::Changed(before.to_owned()), "{with}");
         }
         assert_eq!(remove(before, "last", &STUBS), Edit::Same);
     }
-    let own = "use last as _; // mine\n";
     assert!(matches!(
-        remove(own, "last", &DEVICE_LINK),
+        remove("use last as _; // mine\n", "last", &DEVICE_LINK),
         Edit::Impossible(_)
     ));
     let Edit::Changed(with) = add("fn f() {}\n", "last", Edition::E2024, &DEVICE_LINK) else {
         panic!()
     };
     // A condition, or a use, that the user has written.
-    for own in [
+    for text in [
         format!("#[cfg(x)]\n{with}"),
         format!("{with}use last::x;\n"),
     ] {
-        let edit = remove(&own, "last", &DEVICE_LINK);
-        assert!(matches!(edit, Edit::Impossible(_)), "{own}");
+        let edit = remove(&text, "last", &DEVICE_LINK);
+        assert!(matches!(edit, Edit::Impossible(_)), "{text}");
     }
 }
 
 #[test]
 fn a_condition_follows_the_dependency() {
-    let with = |text: &str, condition: &str| {
-        add(
-            text,
-            "b",
-            Edition::E2024,
-            &device_code(condition.to_owned()),
-        )
-    };
+    fn with_condition(text: &str, condition: &str) -> Edit {
+        let line = device_code(condition.to_owned());
+        add(text, "b", Edition::E2024, &line)
+    }
     let line = "use b as _; // its CUDA code, and what that is linked with\n";
-    let one = format!("#[cfg(feature = \"x\")]\n{line}");
-    let two = format!("#[cfg(unix)]\n{line}");
-    assert_eq!(with("", "feature = \"x\""), Edit::Changed(one.clone()));
-    assert_eq!(with(&one, "feature = \"x\""), Edit::Same);
-    assert_eq!(with(&one, "unix"), Edit::Changed(two.clone()));
-    assert_eq!(with(&two, ""), Edit::Changed(line.to_owned()));
-    // Other lines, and those of a program on its finalizer, stay unchanged.
-    assert_eq!(with("use b as _;\n", "unix"), Edit::Same);
-    let own = "#[cfg(x)]\nuse b as _; // the device link of its CUDA code\n";
-    assert_eq!(add(own, "b", Edition::E2024, &DEVICE_LINK), Edit::Same);
+    let for_x = format!("#[cfg(feature = \"x\")]\n{line}");
+    let for_unix = format!("#[cfg(unix)]\n{line}");
+    for (text, condition, edit) in [
+        ("", "feature = \"x\"", Edit::Changed(for_x.clone())),
+        (&for_x, "feature = \"x\"", Edit::Same),
+        (&for_x, "unix", Edit::Changed(for_unix.clone())),
+        (&for_unix, "", Edit::Changed(line.to_owned())),
+        // Other lines, and those of a program on its finalizer, stay unchanged.
+        ("use b as _;\n", "unix", Edit::Same),
+    ] {
+        assert_eq!(with_condition(text, condition), edit);
+    }
+    let by_hand = "#[cfg(x)]\nuse b as _; // the device link of its CUDA code\n";
+    assert_eq!(add(by_hand, "b", Edition::E2024, &DEVICE_LINK), Edit::Same);
 }
 
 #[test]
@@ -141,7 +140,7 @@ fn a_file_that_links_the_library_stays_unchanged() {
 /// rustc links no crate for them under every configuration.
 #[test]
 fn conditional_and_nested_uses_do_not_count() {
-    for not in [
+    for unlinked in [
         "fn main() { hello::run() }",
         "fn main() { ::hello::run() }",
         "fn main() { println!(\"{}\", hello::VERSION) }",
@@ -157,10 +156,11 @@ fn conditional_and_nested_uses_do_not_count() {
     ] {
         for (edition, item) in [(Edition::E2015, "extern crate"), (Edition::E2024, "use")] {
             let line = format!("{item} hello as _; // its build script has the GPU stubs");
-            let Edit::Changed(text) = add(not, "hello", edition, &STUBS) else {
-                panic!("{not}");
+            let Edit::Changed(text) = add(unlinked, "hello", edition, &STUBS) else {
+                panic!("{unlinked}");
             };
-            assert_eq!(text.lines().filter(|one| *one == line).count(), 1, "{text}");
+            let count = text.lines().filter(|known| *known == line).count();
+            assert_eq!(count, 1, "{text}");
             assert_eq!(add(&text, "hello", edition, &STUBS), Edit::Same, "{text}");
         }
     }
@@ -170,7 +170,7 @@ fn conditional_and_nested_uses_do_not_count() {
 #[test]
 fn a_shadowed_library_is_named_by_extern_crate() {
     let line = "extern crate hello as _; // its build script has the GPU stubs\n";
-    for own in [
+    for shadowing in [
         "mod hello;\nfn main() { hello::run() }\n",
         "pub(crate) mod hello {}\nuse hello::run;\n",
         "use crate::gpu::hello;\nuse hello::run;\n",
@@ -179,7 +179,7 @@ fn a_shadowed_library_is_named_by_extern_crate() {
         "extern crate gpu as hello;\nuse hello::run;\n",
         "#[cfg(unix)]\npub enum hello {}\n",
     ] {
-        let text = changed(own);
+        let text = changed(shadowing);
         assert!(text.contains(line), "{text}");
         assert_eq!(add(&text, "hello", Edition::E2024, &STUBS), Edit::Same);
         // The line of an earlier run, before the file had the item.
@@ -208,17 +208,14 @@ fn edition_2015_uses_extern_crate() {
 
 #[test]
 fn required_and_foreign_lines_are_kept() {
-    let line = |name: &str| format!("use {name} as _; // its build script has the GPU stubs\n");
-    let gone = line("gone");
+    let gone = "use gone as _; // its build script has the GPU stubs\n";
+    let kept = gone.replace("gone", "kept");
     for (before, after) in [
         (
             format!("{gone}\nfn main() {{}}\n"),
             "fn main() {}\n".to_owned(),
         ),
-        (
-            format!("{}{gone}use b;\n", line("kept")),
-            format!("{}use b;\n", line("kept")),
-        ),
+        (format!("{kept}{gone}use b;\n"), format!("{kept}use b;\n")),
         (
             format!("//! Doc.\n\n{gone}\nfn f() {{}}\n"),
             "//! Doc.\n\nfn f() {}\n".into(),

@@ -81,16 +81,16 @@ pub async fn receive(port: &mut Port, packed: bool, limit: usize) -> Result<Rece
 async fn receive_strings(
     port: &mut Port,
     mut addresses: BTreeMap<u32, IntoIter<u64>>,
-    mut left: usize,
+    mut remaining: usize,
     refused: &mut BTreeMap<u32, Fault>,
 ) -> Result<BTreeMap<u32, BudgetedBuffer>, Fault> {
     let budget = port.budget();
     let mut strings = BTreeMap::new();
     loop {
-        let next = addresses
+        let requested: BTreeMap<u32, u64> = addresses
             .iter_mut()
-            .filter_map(|(lane, rest)| Some((*lane, rest.next()?)));
-        let requested: BTreeMap<u32, u64> = next.collect();
+            .filter_map(|(lane, addresses)| Some((*lane, addresses.next()?)))
+            .collect();
         if requested.is_empty() {
             return Ok(strings);
         }
@@ -104,10 +104,10 @@ async fn receive_strings(
         let messages = port.recv_n().await?;
         for lane in requested.into_keys() {
             let string = messages.get(lane).unwrap_or_default();
-            let kept = strings
+            let buffer = strings
                 .entry(lane)
                 .or_insert_with(|| BudgetedBuffer::new(Some(budget.empty_reservation())));
-            if let Err(reason) = keep(string, kept, &mut left) {
+            if let Err(reason) = append_string(string, buffer, &mut remaining) {
                 refused.insert(lane, reason);
                 addresses.remove(&lane);
                 strings.remove(&lane);
@@ -117,11 +117,16 @@ async fn receive_strings(
 }
 
 /// Appends a string to those of its lane.
-fn keep(string: &[u8], kept: &mut BudgetedBuffer, left: &mut usize) -> Result<(), Fault> {
-    let rest = left.checked_sub(string.len());
-    *left = rest.ok_or(Fault::Other("printf: strings exceed the limit"))?;
-    kept.append(until_nul(string))?;
-    kept.append(&[0])
+fn append_string(
+    string: &[u8],
+    buffer: &mut BudgetedBuffer,
+    remaining: &mut usize,
+) -> Result<(), Fault> {
+    *remaining = remaining
+        .checked_sub(string.len())
+        .ok_or(Fault::Other("printf: strings exceed the limit"))?;
+    buffer.append(until_nul(string))?;
+    buffer.append(&[0])
 }
 
 /// Ends the exchange: the `printf` of each lane returns its `result`.
@@ -155,7 +160,7 @@ impl Received {
     /// [`Fault::Other`] if arguments are missing: the client has sent fewer than it was asked for.
     pub fn texts(&self, limit: usize) -> Result<Texts, Fault> {
         let (mut texts, mut refused) = (BTreeMap::new(), self.refused.clone());
-        let mut left = limit;
+        let mut remaining = limit;
         for lane in self.lanes {
             if refused.contains_key(&lane) {
                 continue;
@@ -168,9 +173,9 @@ impl Received {
                 .map_or(&[][..], BudgetedBuffer::bytes);
             let strings = strings.split_inclusive(|byte| *byte == 0);
             let empty = BudgetedBuffer::new(Some(self.budget.empty_reservation()));
-            match format.print_to(empty, arguments, strings, left) {
+            match format.print_to(empty, arguments, strings, remaining) {
                 Ok(text) => {
-                    left -= text.bytes().len();
+                    remaining -= text.bytes().len();
                     texts.insert(lane, text);
                 }
                 Err(reason @ (TOO_LONG | Fault::OutOfMemory { .. })) => {
@@ -210,8 +215,9 @@ impl Texts {
 
     /// The refused lanes, in ascending order, with the reasons. Their `printf` prints nothing and returns -1.
     pub fn refused(&self) -> impl Iterator<Item = (u32, Fault)> + '_ {
-        let refused = self.refused.iter();
-        refused.map(|(lane, reason)| (*lane, reason.clone()))
+        self.refused
+            .iter()
+            .map(|(lane, reason)| (*lane, reason.clone()))
     }
 }
 

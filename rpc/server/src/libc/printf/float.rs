@@ -17,7 +17,7 @@ const HEX: usize = 13;
 /// A number without its sign.
 struct Parts {
     /// Digits before the point.
-    whole: String,
+    integer: String,
     /// Digits after the point.
     fraction: String,
     /// Number of zeros after the fraction.
@@ -49,7 +49,7 @@ pub fn print(output: &mut Output, field: &Field, specifier: u8, value: f64) -> R
             hexadecimal(magnitude, field.precision)
         }
     };
-    let mut digits = parts.whole;
+    let mut digits = parts.integer;
     if field.flags.alternate || parts.zeros > 0 || !parts.fraction.is_empty() {
         digits.push('.');
     }
@@ -72,9 +72,9 @@ pub fn print(output: &mut Output, field: &Field, specifier: u8, value: f64) -> R
 fn fixed(value: f64, precision: usize) -> Parts {
     let known = precision.min(EXACT);
     let text = format!("{value:.known$}");
-    let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
+    let (integer, fraction) = text.split_once('.').unwrap_or((&text, ""));
     Parts {
-        whole: whole.into(),
+        integer: integer.into(),
         fraction: fraction.into(),
         zeros: precision - known,
         exponent: String::new(),
@@ -84,9 +84,9 @@ fn fixed(value: f64, precision: usize) -> Parts {
 fn exponential(value: f64, precision: usize) -> Parts {
     let known = precision.min(EXACT);
     let (digits, exponent) = scientific(value, known);
-    let (whole, fraction) = digits.split_at(1);
+    let (integer, fraction) = digits.split_at(1);
     Parts {
-        whole: whole.into(),
+        integer: integer.into(),
         fraction: fraction.into(),
         zeros: precision - known,
         exponent: decimal_exponent(exponent),
@@ -95,40 +95,39 @@ fn exponential(value: f64, precision: usize) -> Parts {
 
 /// Formats as many significant digits as the precision, without an exponent if that is small.
 fn general(value: f64, field: &Field) -> Parts {
-    let wanted = field.precision.unwrap_or(6).max(1);
-    let known = wanted.min(EXACT);
+    let precision = field.precision.unwrap_or(6).max(1);
+    let known = precision.min(EXACT);
     let (mut digits, exponent) = scientific(value, known - 1);
-    let mut zeros = wanted - known;
+    let mut zeros = precision - known;
     if !field.flags.alternate {
         zeros = 0;
         digits.truncate(digits.trim_end_matches('0').len().max(1));
     }
     // Number of digits before the point.
-    let whole = match usize::try_from(exponent) {
-        Ok(exponent) if exponent < wanted => exponent + 1,
+    let integer_width = match usize::try_from(exponent) {
+        Ok(exponent) if exponent < precision => exponent + 1,
         Err(_) if exponent >= -4 => 0,
         _ => {
-            let (whole, fraction) = digits.split_at(1);
+            let (integer, fraction) = digits.split_at(1);
             return Parts {
-                whole: whole.into(),
+                integer: integer.into(),
                 fraction: fraction.into(),
                 zeros,
                 exponent: decimal_exponent(exponent),
             };
         }
     };
-    let (whole, fraction) = if whole > 0 {
+    let (integer, fraction) = if integer_width > 0 {
         // Restores zeros that were cut off above.
-        let width = whole;
-        let digits = format!("{digits:0<width$}");
-        let (whole, fraction) = digits.split_at(whole);
-        (whole.into(), fraction.into())
+        let digits = format!("{digits:0<integer_width$}");
+        let (integer, fraction) = digits.split_at(integer_width);
+        (integer.into(), fraction.into())
     } else {
         let width = digits.len() + exponent.unsigned_abs() as usize - 1;
         (String::from("0"), format!("{digits:0>width$}"))
     };
     Parts {
-        whole,
+        integer,
         fraction,
         zeros,
         exponent: String::new(),
@@ -147,7 +146,7 @@ fn hexadecimal(value: f64, precision: Option<usize>) -> Parts {
     };
     let kept = precision.unwrap_or(HEX).min(HEX);
     let mantissa = round(mantissa, 4 * (HEX - kept) as u32);
-    let whole = mantissa >> fraction_bits;
+    let integer = mantissa >> fraction_bits;
     let fraction = mantissa & ((1 << fraction_bits) - 1);
     let mut fraction = format!("{fraction:0HEX$x}");
     fraction.truncate(match precision {
@@ -155,7 +154,7 @@ fn hexadecimal(value: f64, precision: Option<usize>) -> Parts {
         None => fraction.trim_end_matches('0').len(),
     });
     Parts {
-        whole: format!("{whole}"),
+        integer: format!("{integer}"),
         fraction,
         zeros: precision.unwrap_or(0).saturating_sub(HEX),
         exponent: format!("p{exponent:+}"),

@@ -139,6 +139,11 @@ impl<'t> Format<'t> {
     }
 }
 
+/// The number without its sign, saturated to `usize`.
+fn saturating_size(count: i64) -> usize {
+    usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX)
+}
+
 /// Reads the values of the `*` of a conversion, and the bits of its value.
 fn values(
     conversion: &Conversion<'_>,
@@ -152,14 +157,15 @@ fn values(
     };
     let width = count(conversion.width)?;
     let precision = conversion.precision.map(count).transpose()?;
-    let size = |count: i64| usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX);
     let mut flags = conversion.flags;
     // A negative width is a flag and a width; a negative precision counts as absent.
     flags.left |= width < 0;
     let field = Field {
         flags,
-        width: size(width),
-        precision: precision.filter(|precision| *precision >= 0).map(size),
+        width: saturating_size(width),
+        precision: precision
+            .filter(|precision| *precision >= 0)
+            .map(saturating_size),
     };
     let value = match conversion.value_size() {
         Some(4) => arguments.int()?.into(),

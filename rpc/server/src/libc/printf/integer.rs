@@ -63,11 +63,11 @@ fn digits(
     };
     let mut buffer = [0; 64];
     let mut start = buffer.len();
-    let mut left = value;
+    let mut quotient = value;
     // A precision of 0 prints no digit of a 0.
-    while left != 0 || (start == buffer.len() && field.precision != Some(0)) {
-        let digit = (left % base) as u8;
-        left /= base;
+    while quotient != 0 || (start == buffer.len() && field.precision != Some(0)) {
+        let digit = (quotient % base) as u8;
+        quotient /= base;
         start -= 1;
         buffer[start] = match digit {
             0..=9 => b'0' + digit,

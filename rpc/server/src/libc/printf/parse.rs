@@ -194,8 +194,8 @@ impl<'t> Pieces<'t> {
         }
     }
 
-    fn skip(&mut self, what: &[u8]) -> bool {
-        let rest = self.0.strip_prefix(what);
+    fn skip(&mut self, prefix: &[u8]) -> bool {
+        let rest = self.0.strip_prefix(prefix);
         self.0 = rest.unwrap_or(self.0);
         rest.is_some()
     }

@@ -53,8 +53,7 @@ unsafe fn copy_words(from: *const u64, to: *mut u64, words: usize) {
 pub unsafe fn nonzero(mailboxes: *const u32) -> u64 {
     // SAFETY: guaranteed by the caller; all other accesses are atomic too.
     let mailboxes = unsafe { core::slice::from_raw_parts(mailboxes.cast::<AtomicU32>(), 64) };
-    let values = mailboxes.iter().zip(0..);
-    values.fold(0, |bits, (mailbox, port)| {
+    mailboxes.iter().zip(0..).fold(0, |bits, (mailbox, port)| {
         bits | u64::from(mailbox.load(Ordering::Acquire) != 0) << port
     })
 }

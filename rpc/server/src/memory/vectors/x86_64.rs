@@ -242,9 +242,9 @@ mod tests {
         }
         for (name, copy) in copies {
             for packets in 1..=64 {
-                let word = |packet: usize, word: usize| (packet * 8 + word + 1) as u64;
-                let from: [Packet; 65] =
-                    std::array::from_fn(|packet| std::array::from_fn(|at| word(packet, at)));
+                let from: [Packet; 65] = std::array::from_fn(|packet| {
+                    std::array::from_fn(|word| (packet * 8 + word + 1) as u64)
+                });
                 let mut to = [[0; 8]; 65];
                 // SAFETY: both have 65 packets; the processor has the vectors.
                 unsafe { copy(from.as_ptr(), to.as_mut_ptr(), packets) };

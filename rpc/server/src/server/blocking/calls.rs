@@ -112,8 +112,8 @@ where
         reserved: Option<Box<Reservation>>,
         open: &mut OpenCall<'_>,
     ) -> Result<Step, Fault> {
-        let more = match pause {
-            Pause::Wait(more) => more,
+        let stack_reservation = match pause {
+            Pause::Wait(reservation) => reservation,
             Pause::Idle(_) => None,
             Pause::Discard(fault) => {
                 open.runners.retire(runner);
@@ -123,7 +123,7 @@ where
         let waiting = Waiting {
             runner,
             _handler: Arc::clone(&self.blocking) as _,
-            reserved: more.or(reserved),
+            reserved: stack_reservation.or(reserved),
         };
         match Waits::keep(waiting) {
             Ok(waits) => {

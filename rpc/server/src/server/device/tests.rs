@@ -28,12 +28,13 @@ fn calls_have_only_lanes_of_their_port() -> Result<(), Error> {
         (64, 0b110, 0b110),
     ] {
         let (sender, masks) = channel();
-        let to = sender.clone();
-        let send = move |mask| to.send(mask).expect("it is received below");
         let mut handlers = Handlers::new();
         for (opcode, words) in [(0, 0), (1, 1), (2, 8)] {
-            let send = send.clone();
-            handlers.on_warp(opcode, words, move |warp| send(warp.input().mask()))?;
+            let sender = sender.clone();
+            handlers.on_warp(opcode, words, move |warp| {
+                let mask = warp.input().mask();
+                sender.send(mask).expect("it is received below");
+            })?;
         }
         handlers.on_call(3, move || Masks(sender.clone()))?;
         let memory = Region::zeroed(Layout::new(4, lanes)?)?;

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::display_path::display_path;
-use crate::edit::path_dependencies::{Change, PathDependency, revise};
+use crate::edit::path_dependencies::{PathDependency, Revision, revise};
 use crate::error::{Error, Result};
 use crate::ops::Operation;
 use cargo_metadata::semver::{Version, VersionReq};
@@ -22,7 +22,7 @@ const HELP: &str = "run `cargo gpustub sync`";
 
 /// Manifest of a finalizer that cargo rejects.
 #[derive(Debug)]
-pub struct Broken {
+pub struct RejectedManifest {
     path: PathBuf,
     /// Faults, as parts of a sentence.
     faults: Vec<String>,
@@ -31,10 +31,10 @@ pub struct Broken {
     after: String,
 }
 
-impl Broken {
+impl RejectedManifest {
     fn message(&self) -> String {
-        let (file, faults) = (display_path(&self.path), self.faults.join(", and "));
-        format!("`{file}` {faults}")
+        let file = display_path(&self.path);
+        format!("`{file}` {}", self.faults.join(", and "))
     }
 
     /// Diagnostic of a run that writes no files.
@@ -56,14 +56,18 @@ impl Broken {
 
 /// Finds the finalizers that cargo rejects. `workspace`: `None` if cargo has already rejected the
 /// workspace, whose packages are then read from `Cargo.toml` files.
-pub fn broken(options: &Selection, workspace: Option<&Workspace>) -> Vec<Broken> {
+pub fn rejected_manifests(
+    options: &Selection,
+    workspace: Option<&Workspace>,
+) -> Vec<RejectedManifest> {
     let packages: Vec<PathBuf> = match workspace {
-        Some(workspace) => {
-            let members = workspace.members().into_iter();
-            members.map(|member| directory(member).to_owned()).collect()
-        }
+        Some(workspace) => workspace
+            .members()
+            .into_iter()
+            .map(|member| directory(member).to_owned())
+            .collect(),
         None => match directories(options) {
-            Some(found) => Vec::from_iter(found.packages),
+            Some(directories) => Vec::from_iter(directories.packages),
             None => return Vec::new(),
         },
     };
@@ -78,8 +82,8 @@ pub fn broken(options: &Selection, workspace: Option<&Workspace>) -> Vec<Broken>
 
 /// Names a finalizer that cargo rejects instead of the error of cargo, if there is one.
 pub fn explain(options: &Selection, error: Error) -> Error {
-    match broken(options, None).first() {
-        Some(one) => Error::new(one.message()).help(HELP),
+    match rejected_manifests(options, None).first() {
+        Some(manifest) => Error::new(manifest.message()).help(HELP),
         None => error,
     }
 }
@@ -91,20 +95,20 @@ fn directories(options: &Selection) -> Option<Directories> {
     Directories::find(path.parent()?).ok()?
 }
 
-fn examine(dir: &Path) -> Option<Broken> {
+fn examine(dir: &Path) -> Option<RejectedManifest> {
     let path = dir.join("Cargo.toml");
     let before = fs::read_to_string(&path).ok()?;
     if !before.starts_with(HEAD) {
         return None;
     }
     let mut faults = Vec::new();
-    let after = revise(&before, |dependency| {
-        let (change, fault) = compare(dir, dependency);
+    let revised = revise(&before, |dependency| {
+        let (revision, fault) = compare(dir, dependency);
         faults.extend(fault);
-        change
+        revision
     });
-    let after = after.ok().filter(|_| !faults.is_empty())?;
-    Some(Broken {
+    let after = revised.ok().filter(|_| !faults.is_empty())?;
+    Some(RejectedManifest {
         path,
         faults,
         before,
@@ -113,41 +117,44 @@ fn examine(dir: &Path) -> Option<Broken> {
 }
 
 /// Compares a dependency with the package in its directory.
-fn compare(dir: &Path, dependency: PathDependency) -> (Change, Option<String>) {
+fn compare(dir: &Path, dependency: PathDependency) -> (Revision, Option<String>) {
     let PathDependency { package, path, .. } = dependency;
-    let there = normalize(&dir.join(path));
-    let Ok(found) = read(&there) else {
+    let package_dir = normalize(&dir.join(path));
+    let Ok(manifest) = read(&package_dir) else {
         // Cargo reports unreadable manifests.
-        return (Change::Keep, None);
+        return (Revision::Keep, None);
     };
-    let text = |key: &str| found.as_ref()?.get("package")?.get(key);
-    let name = text("name").and_then(Item::as_str);
+    let table = manifest
+        .as_ref()
+        .and_then(|manifest| manifest.get("package"));
+    let name = table.and_then(|table| table.get("name")?.as_str());
     if name != Some(package) {
-        let other = match name {
+        let occupant = match name {
             Some(name) => format!("`{name}` is"),
             None => "no package is".to_owned(),
         };
-        let fault = format!("depends on `{package}` in `{path}`, where {other}");
-        return (Change::Remove, Some(fault));
+        let fault = format!("depends on `{package}` in `{path}`, where {occupant}");
+        return (Revision::Remove, Some(fault));
     }
-    let shared = || root_manifest(&there).ok()?;
-    let shared = text("version")
-        .filter(|version| !version.is_str())
-        .and_then(|_| shared());
-    let version = match &shared {
+    let declared = table.and_then(|table| table.get("version"));
+    let root = match declared {
+        // `version.workspace = true`
+        Some(version) if !version.is_str() => root_manifest(&package_dir).ok().flatten(),
+        _ => None,
+    };
+    let version = match &root {
         Some(root) => root
             .get("workspace")
-            .and_then(|one| one.get("package")?.get("version")),
-        None => text("version"),
+            .and_then(|workspace| workspace.get("package")?.get("version")),
+        None => declared,
     };
-    let version = version.and_then(Item::as_str);
-    let required = dependency.version.map(VersionReq::parse);
-    if let (Some(Ok(required)), Some(version)) = (required, version)
+    let requirement = dependency.version.map(VersionReq::parse);
+    if let (Some(Ok(requirement)), Some(version)) = (requirement, version.and_then(Item::as_str))
         && let Ok(parsed) = Version::parse(version)
-        && !required.matches(&parsed)
+        && !requirement.matches(&parsed)
     {
-        let fault = format!("requires `{package}` {required}, which has the version {version}");
-        return (Change::Version(version.to_owned()), Some(fault));
+        let fault = format!("requires `{package}` {requirement}, which has the version {version}");
+        return (Revision::Version(version.to_owned()), Some(fault));
     }
-    (Change::Keep, None)
+    (Revision::Keep, None)
 }
