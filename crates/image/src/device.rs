@@ -31,7 +31,7 @@ use crate::consumed::Reads;
 use crate::elf::ElfImage;
 use crate::error::{Error, Problem};
 use crate::file::with_file;
-use fatbin::{Fatbin, fatbins};
+use fatbin::{Fatbin, fatbins, word};
 
 /// Relocatable device code, as far as device links are concerned.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -78,15 +78,15 @@ impl DeviceCode {
     pub fn archs(&self) -> BTreeSet<Arch> {
         let mut modules = self.modules.iter().map(|module| &module.archs);
         let first = modules.next().cloned().unwrap_or_default();
-        modules.fold(first, |all, archs| &all & archs)
+        modules.fold(first, |common, archs| &common & archs)
     }
 
-    fn add(&mut self, other: Self) {
-        self.modules.extend(other.modules);
-        self.links.extend(other.links);
-        self.linked.extend(other.linked);
-        self.exported.extend(other.exported);
-        self.interposable.extend(other.interposable);
+    fn add(&mut self, member: Self) {
+        self.modules.extend(member.modules);
+        self.links.extend(member.links);
+        self.linked.extend(member.linked);
+        self.exported.extend(member.exported);
+        self.interposable.extend(member.interposable);
     }
 }
 
@@ -98,14 +98,14 @@ pub fn read_device_code(bytes: &[u8]) -> Result<DeviceCode, Error> {
 /// Reads the relocatable device code of all object files of the archive (`.a`, `.rlib`) in `bytes`.
 /// Members that are no object files have no device code.
 pub fn archive_device_code(bytes: &[u8]) -> Result<DeviceCode, Error> {
-    let mut all = DeviceCode::default();
+    let mut code = DeviceCode::default();
     for member in archive_members(bytes)? {
         let member = member?;
         if member.data.starts_with(&elf::ELFMAG) {
-            all.add(read(member.data)?);
+            code.add(read(member.data)?);
         }
     }
-    Ok(all)
+    Ok(code)
 }
 
 /// [`archive_device_code`] of a file; the error has its path.
@@ -123,8 +123,10 @@ pub(crate) fn device_code(image: &ElfImage<'_>, reads: &Reads<'_>) -> DeviceCode
     let sections = Sections::read(image);
     let mut code = DeviceCode::default();
     let mut ids = Vec::new();
-    let texts = sections.ids.iter();
-    let texts = texts.flat_map(|(_, data)| data.split(|b| *b == 0));
+    let texts = sections
+        .ids
+        .iter()
+        .flat_map(|(_, data)| data.split(|byte| *byte == 0));
     for text in texts.filter(|text| !text.is_empty()) {
         let text = String::from_utf8_lossy(text);
         match text.strip_prefix(DEFINES) {
@@ -134,18 +136,18 @@ pub(crate) fn device_code(image: &ElfImage<'_>, reads: &Reads<'_>) -> DeviceCode
         }
     }
     // A linker keeps the order of its inputs in each section; each object has one id and one container.
-    let archs: Vec<Fatbin> = fatbins(&sections.objects, reads).collect();
-    let known = archs.len() == ids.len();
-    let mut archs = archs.into_iter().map(|container| container.archs);
-    code.modules = (ids.into_iter())
-        .map(|id| Module {
-            id,
-            archs: archs.next().filter(|_| known).unwrap_or_default(),
-        })
+    let mut archs: Vec<_> = fatbins(&sections.objects, reads)
+        .map(|container| container.archs)
         .collect();
+    if archs.len() != ids.len() {
+        archs = vec![BTreeSet::new(); ids.len()];
+    }
+    for (id, archs) in ids.into_iter().zip(archs) {
+        code.modules.push(Module { id, archs });
+    }
     if !code.links.is_empty() {
-        code.linked = linked(image, &sections, reads);
-        exports(image, &mut code);
+        code.linked = linked_archs(image, &sections, reads);
+        read_exports(image, &mut code);
     }
     code
 }
@@ -161,24 +163,25 @@ struct Sections<'d> {
 
 impl<'d> Sections<'d> {
     fn read(image: &ElfImage<'d>) -> Self {
-        let mut found = Self::default();
+        let mut sections = Self::default();
         // Each section of a hostile file may be the whole file.
-        let mut left = image.data().len();
+        let mut bytes_left = image.data().len();
         for (name, section) in image.named_sections().into_iter().flatten() {
-            let mut section_data = || {
-                let bytes = section.data(image.source)?;
-                left = left.checked_sub(bytes.len())?;
-                Some((section.addr, bytes))
+            let list = match name {
+                b"__nv_module_id" => &mut sections.ids,
+                b"__nv_relfatbin" => &mut sections.objects,
+                b".nv_fatbin" => &mut sections.linked,
+                b".nvFatBinSegment" => &mut sections.wrappers,
+                _ => continue,
             };
-            match name {
-                b"__nv_module_id" => found.ids.extend(section_data()),
-                b"__nv_relfatbin" => found.objects.extend(section_data()),
-                b".nv_fatbin" => found.linked.extend(section_data()),
-                b".nvFatBinSegment" => found.wrappers.extend(section_data()),
-                _ => {}
+            if let Some(data) = section.data(image.source)
+                && data.len() <= bytes_left
+            {
+                bytes_left -= data.len();
+                list.push((section.addr, data));
             }
         }
-        found
+        sections
     }
 }
 
@@ -190,38 +193,40 @@ const WRAPPER_MAGIC: u32 = 0x466243b1;
 const LINK_VERSION: u32 = 2;
 
 /// Architectures of device links: of the containers that wrappers of [`LINK_VERSION`] point to.
-fn linked(image: &ElfImage<'_>, sections: &Sections<'_>, reads: &Reads<'_>) -> BTreeSet<Arch> {
+fn linked_archs(
+    image: &ElfImage<'_>,
+    sections: &Sections<'_>,
+    reads: &Reads<'_>,
+) -> BTreeSet<Arch> {
     // Addresses of the fields that point to containers, and their values in the file.
     let mut fields: BTreeMap<u64, u64> = BTreeMap::new();
-    let mut wrappers = 0;
+    let mut wrapper_count = 0;
     for (address, data) in &sections.wrappers {
-        let mut at = 0;
-        while let Some(wrapper) = data.get(at..at + WRAPPER) {
-            let word = |at: usize| wrapper[at..].first_chunk().map(|b| u32::from_le_bytes(*b));
-            if word(0) != Some(WRAPPER_MAGIC) {
+        let mut offset = 0;
+        while let Some(wrapper) = data.get(offset..offset + WRAPPER) {
+            if word(wrapper, 0) != Some(WRAPPER_MAGIC) {
                 // Compilers may align wrappers to more than their size.
-                at += 8;
+                offset += 8;
                 continue;
             }
-            if word(4) == Some(LINK_VERSION) {
-                let value = wrapper[8..].first_chunk().map(|b| u64::from_le_bytes(*b));
-                let field = address.wrapping_add(at as u64 + 8);
-                fields.insert(field, value.unwrap_or(0));
-                wrappers += 1;
+            if word(wrapper, 4) == Some(LINK_VERSION) {
+                let container = wrapper[8..].first_chunk().map(|b| u64::from_le_bytes(*b));
+                let field = address.wrapping_add(offset as u64 + 8);
+                fields.insert(field, container.unwrap_or(0));
+                wrapper_count += 1;
             }
-            at += WRAPPER;
+            offset += WRAPPER;
         }
     }
-    let found: Vec<Fatbin> = fatbins(&sections.linked, reads).collect();
-    // All containers belong to device links, as in object files, whose addresses are not final.
-    if found.len() <= wrappers {
-        return found.into_iter().flat_map(|c| c.archs).collect();
+    let mut containers: Vec<Fatbin> = fatbins(&sections.linked, reads).collect();
+    // If there are no more containers, all belong to device links, as in object files, whose addresses are not final.
+    if containers.len() > wrapper_count {
+        relocate(image, &mut fields);
+        let targets: BTreeSet<u64> = fields.into_values().collect();
+        containers.retain(|container| targets.contains(&container.address));
     }
-    relocate(image, &mut fields);
-    let targets: BTreeSet<u64> = fields.into_values().collect();
-    let found = found.into_iter();
-    found
-        .filter(|container| targets.contains(&container.address))
+    containers
+        .into_iter()
         .flat_map(|container| container.archs)
         .collect()
 }
@@ -241,13 +246,7 @@ fn relocate_by<R: Rela<Endian = Endianness>>(
     image: &ElfImage<'_>,
     fields: &mut BTreeMap<u64, u64>,
 ) {
-    let table = || {
-        let bytes = image.at_address(image.tag(elf::DT_RELA)?).ok()?;
-        let size = usize::try_from(image.tag(elf::DT_RELASZ)?).ok()?;
-        let count = size.min(bytes.len()) / size_of::<R>();
-        bytes.read_slice_at::<R>(0, count).ok()
-    };
-    for relocation in table().unwrap_or_default() {
+    for relocation in relocations::<R>(image).unwrap_or_default() {
         let offset: u64 = relocation.r_offset(image.endian).into();
         if let Some(value) = fields.get_mut(&offset) {
             let addend: i64 = relocation.r_addend(image.endian).into();
@@ -256,16 +255,24 @@ fn relocate_by<R: Rela<Endian = Endianness>>(
     }
 }
 
+/// The loader's relocations with addends.
+fn relocations<'d, R: Rela<Endian = Endianness>>(image: &ElfImage<'d>) -> Option<&'d [R]> {
+    let bytes = image.at_address(image.tag(elf::DT_RELA)?).ok()?;
+    let size = usize::try_from(image.tag(elf::DT_RELASZ)?).ok()?;
+    let count = size.min(bytes.len()) / size_of::<R>();
+    bytes.read_slice_at(0, count).ok()
+}
+
 /// Records the registering functions that other images can bind to, and those that the image may
 /// bind to in other images.
-fn exports(image: &ElfImage<'_>, code: &mut DeviceCode) {
+fn read_exports(image: &ElfImage<'_>, code: &mut DeviceCode) {
     let (Ok(table), Ok(strings)) = (image.symbols(), image.strings()) else {
         return;
     };
     // A program's definitions precede all others, and with `-Bsymbolic` a library binds to its own.
     let flags = image.tag(elf::DT_FLAGS).unwrap_or(0);
-    let own = image.tag(elf::DT_SYMBOLIC).is_some() || flags & elf::DF_SYMBOLIC.0 != 0;
-    let program = image.has_segment(elf::PT_INTERP);
+    let is_symbolic = image.tag(elf::DT_SYMBOLIC).is_some() || flags & elf::DF_SYMBOLIC.0 != 0;
+    let is_program = image.has_segment(elf::PT_INTERP);
     for (_, symbol) in table.iter().skip(1) {
         if symbol.is_local() || symbol.is_undefined() {
             continue;
@@ -273,12 +280,14 @@ fn exports(image: &ElfImage<'_>, code: &mut DeviceCode) {
         let Ok(name) = strings.get(symbol.name.into()) else {
             continue;
         };
-        let id = name.strip_prefix(REGISTER);
-        let Some(id) = id.filter(|id| code.links.contains(*id)) else {
+        let Some(id) = name.strip_prefix(REGISTER) else {
             continue;
         };
+        if !code.links.contains(id) {
+            continue;
+        }
         code.exported.insert(id.to_owned());
-        if !own && !program && symbol.visibility == elf::STV_DEFAULT {
+        if !is_symbolic && !is_program && symbol.visibility == elf::STV_DEFAULT {
             code.interposable.insert(id.to_owned());
         }
     }

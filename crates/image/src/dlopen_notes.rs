@@ -55,22 +55,23 @@ impl Reader {
             return;
         };
         while let Ok(Some(note)) = notes.next() {
-            let Some(left) = self.notes_left.checked_sub(1) else {
+            if self.notes_left == 0 {
                 return;
-            };
-            self.notes_left = left;
+            }
+            self.notes_left -= 1;
             if note.name() != OWNER || note.n_type(self.endian) != TYPE {
                 continue;
             }
-            let text = note.desc();
-            let end = text.iter().position(|byte| *byte == 0);
-            let text = &text[..end.unwrap_or(text.len())];
-            let Some(left) = self.bytes_left.checked_sub(text.len()) else {
+            let desc = note.desc();
+            let end = desc.iter().position(|byte| *byte == 0);
+            let text = &desc[..end.unwrap_or(desc.len())];
+            if text.len() > self.bytes_left {
                 return;
-            };
-            self.bytes_left = left;
-            self.texts
-                .extend(std::str::from_utf8(text).map(str::to_owned));
+            }
+            self.bytes_left -= text.len();
+            if let Ok(text) = std::str::from_utf8(text) {
+                self.texts.push(text.to_owned());
+            }
         }
     }
 }

@@ -24,6 +24,7 @@ mod inspect;
 mod layout;
 mod overlaps;
 mod patch;
+mod placement;
 mod plan;
 mod problem;
 mod relocation_types;

@@ -108,13 +108,15 @@ impl<'d> ElfImage<'d> {
     /// Rejects a truncated file: its headers give the original length.
     fn check_length(&self) -> Result<(), Problem> {
         let length = self.source.len();
-        let beyond = |offset: u64, size: u64| offset.checked_add(size).is_none_or(|e| e > length);
-        let is_cut = |s: &Segment| s.filesz != 0 && beyond(s.offset, s.filesz);
-        if self.segments.iter().any(is_cut) {
-            return Err(Problem::Truncated("last segment"));
+        for segment in &self.segments {
+            let end = segment.offset.checked_add(segment.filesz);
+            if segment.filesz != 0 && end.is_none_or(|end| end > length) {
+                return Err(Problem::Truncated("last segment"));
+            }
         }
         let size = u64::from(self.header.shnum) * u64::from(self.header.shentsize);
-        if beyond(self.header.shoff, size) {
+        let end = self.header.shoff.checked_add(size);
+        if end.is_none_or(|end| end > length) {
             return Err(Problem::Truncated("section headers"));
         }
         Ok(())
@@ -125,11 +127,10 @@ impl<'d> ElfImage<'d> {
         let data = match self.dynamic_segment() {
             Some(segment) => segment.data(self.source),
             None => {
-                let sections = self.sections.as_deref();
-                let mut sections = sections
-                    .ok_or(Problem::Malformed("unexpected size of section headers"))?
-                    .iter();
-                match sections.find(|s| s.kind == elf::SHT_DYNAMIC) {
+                let Some(sections) = &self.sections else {
+                    return Err(Problem::Malformed("unexpected size of section headers"));
+                };
+                match sections.iter().find(|s| s.kind == elf::SHT_DYNAMIC) {
                     Some(section) => section.data(self.source),
                     None => Some(&[][..]),
                 }
@@ -209,14 +210,15 @@ impl<'d> ElfImage<'d> {
 
     /// All entries of the dynamic section, also those from `DT_NULL` on.
     pub(crate) fn dynamic_entries(&self) -> impl Iterator<Item = (DynamicTag, u64)> {
-        let entries = self.dynamic.chunks_exact(self.dynamic_entry_size());
-        entries.map(|bytes| {
-            if self.is_64 {
-                self.dynamic_entry::<elf::Dyn64<Endianness>>(bytes)
-            } else {
-                self.dynamic_entry::<elf::Dyn32<Endianness>>(bytes)
-            }
-        })
+        self.dynamic
+            .chunks_exact(self.dynamic_entry_size())
+            .map(|bytes| {
+                if self.is_64 {
+                    self.dynamic_entry::<elf::Dyn64<Endianness>>(bytes)
+                } else {
+                    self.dynamic_entry::<elf::Dyn32<Endianness>>(bytes)
+                }
+            })
     }
 
     fn dynamic_entry<D: Dyn<Endian = Endianness>>(&self, bytes: &[u8]) -> (DynamicTag, u64) {
@@ -233,7 +235,9 @@ impl<'d> ElfImage<'d> {
 
     /// All values of a tag of the dynamic section.
     pub(crate) fn tags(&self, tag: DynamicTag) -> impl Iterator<Item = u64> {
-        (self.dynamic()).filter_map(move |(other, value)| (other == tag).then_some(value))
+        self.dynamic()
+            .filter(move |(entry_tag, _)| *entry_tag == tag)
+            .map(|(_, value)| value)
     }
 
     /// The value of a tag of the dynamic section.
@@ -244,22 +248,22 @@ impl<'d> ElfImage<'d> {
     /// Bytes of the file from a virtual address to the end of the segment (or section) that contains
     /// it.
     pub(crate) fn at_address(&self, address: u64) -> Result<&'d [u8], Problem> {
-        let from = |start: u64, bytes: &'d [u8]| {
-            let offset = usize::try_from(address.checked_sub(start)?).ok()?;
-            bytes.get(offset..).filter(|bytes| !bytes.is_empty())
-        };
-        let mut segments = self.loads();
-        let mut sections = self.sections_to_load().iter();
-        segments
-            .find_map(|s| from(s.vaddr, s.data(self.source)?))
-            .or_else(|| {
-                let is_loaded = |s: &&Section| s.flags & elf::SHF_ALLOC.0 != 0;
-                let mut sections = sections.by_ref().filter(is_loaded);
-                sections.find_map(|s| from(s.addr, s.data(self.source)?))
-            })
-            .ok_or(Problem::Malformed(
-                "dynamic section points outside the file",
-            ))
+        for segment in self.loads() {
+            if let Some(tail) = tail(segment.data(self.source), segment.vaddr, address) {
+                return Ok(tail);
+            }
+        }
+        for section in self.sections_to_load() {
+            if section.flags & elf::SHF_ALLOC.0 == 0 {
+                continue;
+            }
+            if let Some(tail) = tail(section.data(self.source), section.addr, address) {
+                return Ok(tail);
+            }
+        }
+        Err(Problem::Malformed(
+            "dynamic section points outside the file",
+        ))
     }
 
     /// The string table of the dynamic section.
@@ -271,10 +275,9 @@ impl<'d> ElfImage<'d> {
         // The gABI requires a size; `llvm-ifs` omits it.
         let size = self
             .tag(elf::DT_STRSZ)
-            .and_then(|size| usize::try_from(size).ok());
-        Ok(Strings::new(
-            &bytes[..size.unwrap_or(usize::MAX).min(bytes.len())],
-        ))
+            .and_then(|size| usize::try_from(size).ok())
+            .unwrap_or(usize::MAX);
+        Ok(Strings::new(&bytes[..size.min(bytes.len())]))
     }
 
     /// String at the offset that a tag contains.
@@ -299,4 +302,10 @@ impl<'d> ElfImage<'d> {
         let data = (section.kind == elf::SHT_NOTE).then(|| section.data(self.source));
         Notes::new(self.endian, section.align, data??).ok()
     }
+}
+
+/// The bytes from `address` on, of data that begins at the address `start`.
+fn tail(data: Option<&[u8]>, start: u64, address: u64) -> Option<&[u8]> {
+    let offset = usize::try_from(address.checked_sub(start)?).ok()?;
+    data?.get(offset..).filter(|bytes| !bytes.is_empty())
 }

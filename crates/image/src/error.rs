@@ -48,7 +48,7 @@ pub struct Error {
 }
 
 /// Maximum number of missing functions named in a message.
-const SHOWN: usize = 8;
+const MAX_NAMES_SHOWN: usize = 8;
 
 impl Error {
     /// An error of the file at `path`.
@@ -144,10 +144,10 @@ impl fmt::Display for Error {
             }
             Problem::Missing(names) => {
                 f.write_str("does not export ")?;
-                for (i, (name, _)) in names.iter().take(SHOWN).enumerate() {
+                for (i, (name, _)) in names.iter().take(MAX_NAMES_SHOWN).enumerate() {
                     write!(f, "{}`{name}`", if i == 0 { "" } else { ", " })?;
                 }
-                match names.len().saturating_sub(SHOWN) {
+                match names.len().saturating_sub(MAX_NAMES_SHOWN) {
                     0 => Ok(()),
                     more => write!(f, " and {more} more"),
                 }

@@ -33,14 +33,17 @@ pub(crate) fn with_file<T>(
 
 /// Maps a file.
 fn map_file(path: &Path) -> Result<Mmap, Error> {
-    let unreadable = |reason: String| Error::from(Problem::Unreadable(reason)).in_file(path);
-    let file = File::open(path).map_err(|e| unreadable(e.to_string()))?;
-    let metadata = file.metadata().map_err(|e| unreadable(e.to_string()))?;
+    let file = File::open(path).map_err(|error| unreadable(path, error))?;
+    let metadata = file.metadata().map_err(|error| unreadable(path, error))?;
     if !metadata.is_file() {
-        return Err(unreadable("not a regular file".into()));
+        return Err(unreadable(path, "not a regular file"));
     }
     // SAFETY: the map is private and read-only. If another process truncates the file while it is
     // read, this one receives SIGBUS, as does every loader or linker that maps libraries; other
     // changes result in other bytes, and no code here trusts the bytes.
-    unsafe { Mmap::map(&file) }.map_err(|e| unreadable(e.to_string()))
+    unsafe { Mmap::map(&file) }.map_err(|error| unreadable(path, error))
+}
+
+fn unreadable(path: &Path, reason: impl ToString) -> Error {
+    Error::from(Problem::Unreadable(reason.to_string())).in_file(path)
 }

@@ -7,14 +7,13 @@ pub(crate) const HEAD: usize = 4096;
 
 /// Identifies bytes without the ELF magic, as the reason why they are not a library.
 pub(crate) fn identify(bytes: &[u8]) -> Problem {
-    let starts = |magic: &[u8]| bytes.starts_with(magic);
     if bytes.is_empty() {
         return Problem::Empty;
     }
-    if starts(b"!<arch>\n") || starts(b"!<thin>\n") {
+    if bytes.starts_with(b"!<arch>\n") || bytes.starts_with(b"!<thin>\n") {
         return Problem::Archive;
     }
-    if starts(b"MZ") {
+    if bytes.starts_with(b"MZ") {
         return Problem::OtherFormat("a Windows (PE) image");
     }
     // 32 and 64 bits, both byte orders; then universal ("fat") files.
@@ -26,13 +25,13 @@ pub(crate) fn identify(bytes: &[u8]) -> Problem {
         [0xca, 0xfe, 0xba, 0xbe],
         [0xca, 0xfe, 0xba, 0xbf],
     ];
-    if MACH_O.iter().any(|magic| starts(magic)) {
+    if MACH_O.iter().any(|magic| bytes.starts_with(magic)) {
         return Problem::OtherFormat("a macOS (Mach-O) image");
     }
-    if starts(b"BC\xc0\xde") {
+    if bytes.starts_with(b"BC\xc0\xde") {
         return Problem::OtherFormat("LLVM bitcode");
     }
-    if starts(b"@gpustub-symbols") {
+    if bytes.starts_with(b"@gpustub-symbols") {
         return Problem::SymbolList;
     }
     let head = &bytes[..bytes.len().min(HEAD)];
@@ -53,8 +52,7 @@ fn linker_script(text: &str) -> Option<Problem> {
             None => [word, ""],
         })
         .filter(|word| !word.is_empty());
-    let command = |word: &str| matches!(word, "INPUT" | "GROUP");
-    if !words.by_ref().any(command) || words.next() != Some("(") {
+    if !words.any(|word| matches!(word, "INPUT" | "GROUP")) || words.next() != Some("(") {
         return text
             .starts_with("/* GNU ld script")
             .then_some(Problem::LinkerScript(None));

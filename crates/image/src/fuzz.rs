@@ -34,19 +34,17 @@ pub fn check(data: &[u8]) -> bool {
     let Ok(list) = read_symbols(data, Options::default()) else {
         return false;
     };
-    let unique = |pair: &[gpustub_core::symbols::Symbol]| {
-        (&pair[0].name, &pair[0].version) < (&pair[1].name, &pair[1].version)
-    };
     assert!(
-        list.symbols.windows(2).all(unique),
+        list.symbols
+            .is_sorted_by(|a, b| (&a.name, &a.version) < (&b.name, &b.version)),
         "symbols are sorted and unique"
     );
     assert!(to_ifs(&list).lines().count() >= 4);
     let text = list.to_text();
-    let (again, diagnostics) = SymbolList::parse("fuzz.symbols", &text);
+    let (reparsed, diagnostics) = SymbolList::parse("fuzz.symbols", &text);
     assert!(!has_errors(&diagnostics), "{}", diagnostics[0]);
     assert_eq!(
-        again, list,
+        reparsed, list,
         "a list that was written reads as the same list"
     );
     true
@@ -59,24 +57,7 @@ fn facts(data: &[u8]) -> Result<ImageFacts, Error> {
 /// Edits `data`, and panics if the result violates a property. Returns whether `data` could be edited.
 #[doc(hidden)]
 pub fn edit(data: &[u8]) -> bool {
-    let replaced = |library: &str, node: &str| Replaced {
-        needed: vec![library.to_owned()],
-        nodes: vec![library.to_owned()],
-        node: node.to_owned(),
-    };
-    let request = Request {
-        stub: "libgpustub_fuzz.so".into(),
-        runpath: Some("$ORIGIN/../fuzz.libs".into()),
-        removed_runpath: Vec::new(),
-        libraries: vec![
-            replaced("libcudart.so.12", "GPUSTUB_fuzz_cudart"),
-            replaced("libcuda.so.1", "GPUSTUB_fuzz_cuda"),
-        ],
-        unversioned: vec![Unversioned {
-            symbol: "cuInit".into(),
-            node: "GPUSTUB_fuzz_cuda".into(),
-        }],
-    };
+    let request = fuzz_request();
     let Ok(before) = inspect(data) else {
         assert!(plan(data, &request).is_err(), "what is edited can be read");
         return false;
@@ -97,18 +78,12 @@ pub fn edit(data: &[u8]) -> bool {
         .expect("a vector takes all bytes");
     assert_eq!(edited.len() as u64, patch.len());
     let after = inspect(&edited).expect("an edited image is readable");
-    let names = |facts: &Inspection| -> Vec<String> {
-        facts
-            .imports
-            .iter()
-            .map(|import| import.name.clone())
-            .collect()
-    };
-    assert_eq!(names(&before), names(&after));
-    let replaced = |library: &String| request.libraries.iter().any(|l| l.needed.contains(library));
+    assert_eq!(import_names(&before), import_names(&after));
     assert!(after.needed.contains(&request.stub));
-    assert!(!after.needed.iter().any(replaced));
-    assert!(!after.verneed.iter().any(|need| replaced(&need.file)));
+    for library in request.libraries.iter().flat_map(|l| &l.needed) {
+        assert!(!after.needed.contains(library));
+        assert!(!after.verneed.iter().any(|need| need.file == *library));
+    }
     // The other reader reads what it could read before.
     if let Ok(facts) = facts(data) {
         let edited = self::facts(&edited).expect("still readable");
@@ -120,38 +95,72 @@ pub fn edit(data: &[u8]) -> bool {
     true
 }
 
+fn fuzz_request() -> Request {
+    Request {
+        stub: "libgpustub_fuzz.so".into(),
+        runpath: Some("$ORIGIN/../fuzz.libs".into()),
+        removed_runpath: Vec::new(),
+        libraries: vec![
+            replaced("libcudart.so.12", "GPUSTUB_fuzz_cudart"),
+            replaced("libcuda.so.1", "GPUSTUB_fuzz_cuda"),
+        ],
+        unversioned: vec![Unversioned {
+            symbol: "cuInit".into(),
+            node: "GPUSTUB_fuzz_cuda".into(),
+        }],
+    }
+}
+
+fn replaced(library: &str, node: &str) -> Replaced {
+    Replaced {
+        needed: vec![library.to_owned()],
+        nodes: vec![library.to_owned()],
+        node: node.to_owned(),
+    }
+}
+
+fn import_names(facts: &Inspection) -> Vec<&str> {
+    facts
+        .imports
+        .iter()
+        .map(|import| import.name.as_str())
+        .collect()
+}
+
 /// Reads `data` as an archive and its members as object files; returns the number of readable ones.
 #[doc(hidden)]
 pub fn archive(data: &[u8]) -> usize {
     let Ok(members) = archive_members(data) else {
         return 0;
     };
-    let mut left = data.len();
-    let mut read = 0;
+    let mut bytes_left = data.len();
+    let mut object_count = 0;
     for member in members.flatten() {
         // Members do not overlap, so that a small archive is not a large amount of work.
-        left = left.checked_sub(member.data.len()).expect("no overlap");
-        let image = ElfImage::parse(member.data);
-        let object = image.and_then(|image| read_object(&image, &|_, _| true));
-        read += usize::from(matches!(object, Ok(Some(_))));
+        bytes_left = bytes_left
+            .checked_sub(member.data.len())
+            .expect("no overlap");
+        let object =
+            ElfImage::parse(member.data).and_then(|image| read_object(&image, &|_, _| true));
+        object_count += usize::from(matches!(object, Ok(Some(_))));
     }
-    read
+    object_count
 }
 
 /// Reads `data` as an object, an image and an archive with relocatable device code; returns the
 /// number of objects and device links found.
 #[doc(hidden)]
 pub fn device(data: &[u8]) -> usize {
-    let found = [read_device_code(data), archive_device_code(data)];
-    let mut ids = 0;
-    for code in found.into_iter().flatten() {
+    let codes = [read_device_code(data), archive_device_code(data)];
+    let mut id_count = 0;
+    for code in codes.into_iter().flatten() {
         assert!(code.interposable.is_subset(&code.exported));
         assert!(code.exported.is_subset(&code.links));
-        let texts = code.modules.iter().map(|module| &module.id);
-        let texts: usize = texts.chain(&code.links).map(|id| id.len() + 1).sum();
+        let module_ids = code.modules.iter().map(|module| &module.id);
+        let size: usize = module_ids.chain(&code.links).map(|id| id.len() + 1).sum();
         // A byte that is not UTF-8 becomes three.
-        assert!(texts <= 3 * data.len() + 1, "no more than the file has");
-        ids += code.modules.len() + code.links.len();
+        assert!(size <= 3 * data.len() + 1, "no more than the file has");
+        id_count += code.modules.len() + code.links.len();
     }
-    ids
+    id_count
 }

@@ -19,8 +19,8 @@ pub fn to_ifs(list: &SymbolList) -> String {
         );
     }
     text.push_str("Symbols:\n");
-    for same in list.symbols.chunk_by(|a, b| a.name == b.name) {
-        let Some(symbol) = same.iter().max_by_key(|symbol| !symbol.compat) else {
+    for versions in list.symbols.chunk_by(|a, b| a.name == b.name) {
+        let Some(symbol) = versions.iter().max_by_key(|symbol| !symbol.compat) else {
             continue;
         };
         let _ = write!(text, "  - {{ Name: {}, Type: ", scalar(&symbol.name));
@@ -59,8 +59,11 @@ fn target(machine: &str) -> Option<(&'static str, &'static str, u8)> {
 
 /// Formats a YAML scalar: plain if unambiguous, else quoted.
 fn scalar(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '$' | '+' | '/');
-    if text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && text.chars().all(plain) {
+    let is_plain = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '$' | '+' | '/'));
+    if is_plain {
         return text.to_owned();
     }
     format!("'{}'", text.replace('\'', "''"))

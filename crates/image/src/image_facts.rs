@@ -131,7 +131,9 @@ fn image_facts(
     facts.x86_level = x86_level(image);
     facts.dlopen_notes = dlopen_notes(image);
     facts.device = device_code(image, reads);
-    sections(image, keep, reads, &mut facts);
+    // A file with truncated section headers still loads, but has no names.
+    facts.sections = image.section_names();
+    hidden_functions(image, keep, reads, &mut facts);
     Ok(facts)
 }
 
@@ -167,9 +169,11 @@ fn x86_level(image: &ElfImage<'_>) -> u8 {
 fn notes<'d>(
     image: &ElfImage<'d>,
 ) -> impl Iterator<Item = Note<'d, elf::FileHeader64<Endianness>>> {
-    let segments = image.segments.iter();
-    let notes = segments.filter_map(|segment| image.segment_notes(segment));
-    notes.flat_map(|notes| notes.map_while(Result::ok))
+    image
+        .segments
+        .iter()
+        .filter_map(|segment| image.segment_notes(segment))
+        .flat_map(|notes| notes.map_while(Result::ok))
 }
 
 /// The next property of a note, which is aligned by the class of the file.
@@ -177,11 +181,9 @@ fn property<'d>(
     image: &ElfImage<'_>,
     rest: &mut &'d [u8],
 ) -> Option<(elf::GnuPropertyType, &'d [u8])> {
-    let word = |at: u64| {
-        let word = rest.read_at::<object::U32<Endianness>>(at).ok()?;
-        Some(word.get(image.endian))
-    };
-    let (kind, size) = (elf::GnuPropertyType(word(0)?), word(4)? as usize);
+    let header = rest.read_slice_at::<object::U32<Endianness>>(0, 2).ok()?;
+    let kind = elf::GnuPropertyType(header[0].get(image.endian));
+    let size = header[1].get(image.endian) as usize;
     let align = if image.is_64 { 8 } else { 4 };
     let data = rest.get(8..)?.get(..size)?;
     *rest = rest.get((8 + size).next_multiple_of(align)..)?;
@@ -205,33 +207,40 @@ fn dynamic_symbols(
     let table = image.symbols()?;
     let versions = image.symbol_versions(table.len())?;
     let mut imports: Vec<(usize, Import)> = Vec::new();
-    let wanted =
-        |symbol: &Symbol| !symbol.is_local() && (symbol.is_undefined() || is_function(symbol.kind));
-    for_names(table, strings, reads, wanted, |index, symbol, name| {
-        let name = name?;
-        if symbol.is_undefined() {
-            let version = versions
-                .get(index)
-                .and_then(|v| required.by_index.get(&v.0.get(image.endian).index().0))
-                .map(|&version| required.version(version));
-            if keep(name, version.map(|(_, node)| node)) {
-                let import = Import {
-                    name: name.to_owned(),
-                    weak: symbol.is_weak(),
-                    version: version.map(|(file, node)| ImportVersion {
-                        file: file.to_owned(),
-                        node: node.to_owned(),
-                    }),
-                };
-                imports.push((index, import));
+    for_names(
+        table,
+        strings,
+        reads,
+        is_import_or_function,
+        |index, symbol, name| {
+            let name = name?;
+            if symbol.is_undefined() {
+                let version = versions
+                    .get(index)
+                    .and_then(|version| {
+                        let version_index = version.0.get(image.endian).index().0;
+                        required.by_index.get(&version_index)
+                    })
+                    .map(|&version| required.version(version));
+                if keep(name, version.map(|(_, node)| node)) {
+                    let import = Import {
+                        name: name.to_owned(),
+                        weak: symbol.is_weak(),
+                        version: version.map(|(file, node)| ImportVersion {
+                            file: file.to_owned(),
+                            node: node.to_owned(),
+                        }),
+                    };
+                    imports.push((index, import));
+                }
+            } else if keep(name, None) {
+                facts.exports.push(name.to_owned());
+            } else if !LINKER_DEFINED.contains(&name) {
+                facts.other_exports += 1;
             }
-        } else if keep(name, None) {
-            facts.exports.push(name.to_owned());
-        } else if !LINKER_DEFINED.contains(&name) {
-            facts.other_exports += 1;
-        }
-        Ok(())
-    })?;
+            Ok(())
+        },
+    )?;
     imports.sort_unstable_by_key(|(index, _)| *index);
     facts.imports = imports.into_iter().map(|(_, import)| import).collect();
     facts.exports.sort();
@@ -239,7 +248,18 @@ fn dynamic_symbols(
     Ok(())
 }
 
-/// Calls `read` with index, symbol and name of all symbols that `wanted` accepts, but the first one, which is null.
+/// Whether the symbol is an import, or a function that others may bind to.
+fn is_import_or_function(symbol: &Symbol) -> bool {
+    !symbol.is_local() && (symbol.is_undefined() || is_function(symbol.kind))
+}
+
+/// Whether the symbol is a function that only this image can call.
+fn is_hidden_function(symbol: &Symbol) -> bool {
+    let is_exported = !symbol.is_local() && symbol.is_visible();
+    !is_exported && !symbol.is_undefined() && is_function(symbol.kind)
+}
+
+/// Calls `read` with index, symbol and name of all symbols that `select` accepts, but the first one, which is null.
 ///
 /// The names are read from the start of the string table to its end. Linkers scatter those of neighbours over it, so that
 /// in the order of the symbols the whole table would stay in memory: 87 MB of libtensorflow_cc. Of a large table one part
@@ -248,19 +268,22 @@ fn for_names<'d>(
     table: SymbolTable<'_>,
     strings: &Strings<'d>,
     reads: &Reads<'_>,
-    wanted: impl Fn(&Symbol) -> bool,
+    select: impl Fn(&Symbol) -> bool,
     mut read: impl FnMut(usize, Symbol, Result<&'d str, Problem>) -> Result<(), Problem>,
 ) -> Result<(), Problem> {
     const PART: usize = 1 << 18;
-    let mut places: Vec<(u32, usize)> = Vec::new();
+    // Offset of the name, and index, of each symbol.
+    let mut names: Vec<(u32, usize)> = Vec::new();
     for start in (0..table.len()).step_by(PART) {
         reads.count(table.size_of(PART.min(table.len() - start)));
-        let symbols = table.range(start, PART);
-        let symbols = symbols.filter(|(index, symbol)| *index != 0 && wanted(symbol));
-        places.extend(symbols.map(|(index, symbol)| (symbol.name, index)));
-        places.sort_unstable();
-        for (place, index) in places.drain(..) {
-            let name = strings.get(place.into());
+        for (index, symbol) in table.range(start, PART) {
+            if index != 0 && select(&symbol) {
+                names.push((symbol.name, index));
+            }
+        }
+        names.sort_unstable();
+        for (offset, index) in names.drain(..) {
+            let name = strings.get(offset.into());
             reads.count(name.as_ref().map_or(0, |name| name.len()));
             if let Some(symbol) = table.get(index) {
                 read(index, symbol, name)?;
@@ -277,20 +300,22 @@ pub(crate) fn is_function(kind: elf::SymbolType) -> bool {
     matches!(kind, elf::STT_FUNC | elf::STT_GNU_IFUNC | elf::STT_NOTYPE)
 }
 
-fn sections(image: &ElfImage<'_>, keep: Keep<'_>, reads: &Reads<'_>, facts: &mut ImageFacts) {
-    // A file with truncated section headers still loads, but has no names.
-    facts.sections = image.section_names();
+fn hidden_functions(
+    image: &ElfImage<'_>,
+    keep: Keep<'_>,
+    reads: &Reads<'_>,
+    facts: &mut ImageFacts,
+) {
     let Some((table, strings)) = image.full_symbols() else {
         return;
     };
-    let wanted = |symbol: &Symbol| {
-        let exported = !symbol.is_local() && symbol.is_visible();
-        !exported && !symbol.is_undefined() && is_function(symbol.kind)
-    };
-    // A damaged name concerns its symbol only.
-    let _ = for_names(table, &strings, reads, wanted, |_, _, name| {
-        let kept = name.ok().filter(|name| keep(name, None));
-        facts.hidden.extend(kept.map(str::to_owned));
+    let _ = for_names(table, &strings, reads, is_hidden_function, |_, _, name| {
+        // A damaged name concerns its symbol only.
+        if let Ok(name) = name
+            && keep(name, None)
+        {
+            facts.hidden.push(name.to_owned());
+        }
         Ok(())
     });
     facts.hidden.sort();

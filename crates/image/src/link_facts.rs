@@ -48,8 +48,7 @@ pub(crate) fn loader_facts<'d>(
     image: &ElfImage<'d>,
     strings: &Strings<'d>,
 ) -> Result<LinkFacts, Problem> {
-    let own = image.string(strings, elf::DT_RUNPATH)?;
-    let (runpath, rpath) = match own {
+    let (runpath, rpath) = match image.string(strings, elf::DT_RUNPATH)? {
         Some(path) => (Some(path), false),
         None => (image.string(strings, elf::DT_RPATH)?, true),
     };
@@ -66,12 +65,17 @@ pub(crate) fn loader_facts<'d>(
     Ok(facts)
 }
 
+/// Maximum number of versions: their indices have 15 bits.
+const MAX_VERSIONS: u64 = 0x7fff;
+
 /// Required versions of an image, by library and by version index.
 #[derive(Default)]
 pub(crate) struct VersionNeeds {
     pub(crate) needs: Vec<VersionNeed>,
     /// Version of each index that the version table of the symbols has.
     pub(crate) by_index: BTreeMap<u16, NeededVersion>,
+    /// Number of nodes in `needs`.
+    node_count: u64,
 }
 
 /// Position of a version in [`VersionNeeds`].
@@ -91,53 +95,63 @@ impl VersionNeeds {
     }
 
     pub(crate) fn read(image: &ElfImage<'_>, strings: &Strings<'_>) -> Result<Self, Problem> {
-        let mut found = Self::default();
-        let short = |()| Problem::Malformed("version needs are cut off");
+        let mut versions = Self::default();
         let Some(address) = image.tag(elf::DT_VERNEED) else {
-            return Ok(found);
+            return Ok(versions);
         };
         let mut rest = Bytes(image.at_address(address)?);
-        // Version indices have 15 bits, which limits the total number of requirements.
-        let mut left = 0x7fff_u16;
-        for _ in 0..image.tag(elf::DT_VERNEEDNUM).unwrap_or(0).min(0x7fff) {
-            let need = rest.read_at::<elf::Verneed<Endianness>>(0).map_err(short)?;
-            let mut nodes = Vec::new();
-            let mut entries = rest;
-            entries
+        for _ in 0..image.tag(elf::DT_VERNEEDNUM).unwrap_or(0).min(MAX_VERSIONS) {
+            let need = rest.read_at::<elf::Verneed<Endianness>>(0).map_err(cut)?;
+            let mut nodes = rest;
+            nodes
                 .skip(need.vn_aux.get(image.endian) as usize)
-                .map_err(short)?;
-            for _ in 0..need.vn_cnt.get(image.endian) {
-                let entry = entries
-                    .read_at::<elf::Vernaux<Endianness>>(0)
-                    .map_err(short)?;
-                left = left
-                    .checked_sub(1)
-                    .ok_or(Problem::Malformed("more version needs than indices"))?;
-                let version = NeededVersion {
-                    need: found.needs.len(),
-                    node: nodes.len(),
-                };
-                let index = entry.vna_other.get(image.endian).0;
-                found.by_index.insert(index, version);
-                nodes.push(
-                    strings
-                        .get(entry.vna_name.get(image.endian).into())?
-                        .to_owned(),
-                );
-                match entry.vna_next.get(image.endian) as usize {
-                    0 => break,
-                    next => entries.skip(next).map_err(short)?,
-                }
-            }
+                .map_err(cut)?;
+            let count = need.vn_cnt.get(image.endian);
+            let nodes = versions.read_nodes(image, strings, nodes, count)?;
             let file = strings
                 .get(need.vn_file.get(image.endian).into())?
                 .to_owned();
-            found.needs.push(VersionNeed { file, nodes });
+            versions.needs.push(VersionNeed { file, nodes });
             match need.vn_next.get(image.endian) as usize {
                 0 => break,
-                next => rest.skip(next).map_err(short)?,
+                distance => rest.skip(distance).map_err(cut)?,
             }
         }
-        Ok(found)
+        Ok(versions)
     }
+
+    /// Reads the nodes of the next library.
+    fn read_nodes(
+        &mut self,
+        image: &ElfImage<'_>,
+        strings: &Strings<'_>,
+        mut rest: Bytes<'_>,
+        count: u16,
+    ) -> Result<Vec<String>, Problem> {
+        let mut nodes = Vec::new();
+        for _ in 0..count {
+            let entry = rest.read_at::<elf::Vernaux<Endianness>>(0).map_err(cut)?;
+            self.node_count += 1;
+            if self.node_count > MAX_VERSIONS {
+                return Err(Problem::Malformed("more version needs than indices"));
+            }
+            let version = NeededVersion {
+                need: self.needs.len(),
+                node: nodes.len(),
+            };
+            let index = entry.vna_other.get(image.endian).0;
+            self.by_index.insert(index, version);
+            let name = strings.get(entry.vna_name.get(image.endian).into())?;
+            nodes.push(name.to_owned());
+            match entry.vna_next.get(image.endian) as usize {
+                0 => break,
+                distance => rest.skip(distance).map_err(cut)?,
+            }
+        }
+        Ok(nodes)
+    }
+}
+
+fn cut((): ()) -> Problem {
+    Problem::Malformed("version needs are cut off")
 }

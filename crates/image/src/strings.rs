@@ -14,14 +14,14 @@ pub(crate) const MAX_NAMES: usize = 256 * 1024 * 1024;
 /// A string table that counts the bytes it has returned.
 pub(crate) struct Strings<'d> {
     bytes: &'d [u8],
-    left: Cell<usize>,
+    bytes_left: Cell<usize>,
 }
 
 impl<'d> Strings<'d> {
     pub(crate) fn new(bytes: &'d [u8]) -> Self {
         Self {
             bytes,
-            left: Cell::new(MAX_NAMES),
+            bytes_left: Cell::new(MAX_NAMES),
         }
     }
 
@@ -40,9 +40,12 @@ impl<'d> Strings<'d> {
         let head = &tail[..tail.len().min(MAX_NAME)];
         let length = memchr::memchr(0, head)
             .ok_or(Problem::Malformed("name in the string table has no end"))?;
-        let left = self.left.get().checked_sub(length);
-        self.left
-            .set(left.ok_or(Problem::Malformed("names add up to too much text"))?);
+        let bytes_left = self
+            .bytes_left
+            .get()
+            .checked_sub(length)
+            .ok_or(Problem::Malformed("names add up to too much text"))?;
+        self.bytes_left.set(bytes_left);
         Ok(&head[..length])
     }
 }
@@ -78,9 +81,9 @@ mod tests {
         let mut bytes = vec![b'a'; MAX_NAME - 1];
         bytes.push(0);
         let strings = Strings::new(&bytes);
-        let given = (0..MAX_NAMES)
+        let name_count = (0..MAX_NAMES)
             .take_while(|_| strings.get(0).is_ok())
             .count();
-        assert_eq!(given, MAX_NAMES / (MAX_NAME - 1));
+        assert_eq!(name_count, MAX_NAMES / (MAX_NAME - 1));
     }
 }

@@ -9,7 +9,7 @@ use crate::consumed::ConsumedFn;
 use crate::elf::ElfImage;
 
 /// Maximum length of a string on each side of a needle: longer strings are cut.
-const REACH: usize = 512;
+const MAX_REACH: usize = 512;
 
 /// Limit of the bytes of one file that are scanned: more than any library has except for data.
 const MAX_SCANNED: usize = 256 * 1024 * 1024;
@@ -29,14 +29,17 @@ pub fn read_strings(
     keep: &dyn Fn(&str) -> bool,
     consumed: ConsumedFn<'_>,
 ) -> BTreeSet<String> {
-    let mut found = BTreeSet::new();
-    let mut left = MAX_SCANNED;
-    for data in sections(image, Part::ReadOnlyData).into_iter().flatten() {
-        let data = &data[..data.len().min(left)];
-        left -= data.len();
-        find(data, needles, keep, consumed, &mut found);
+    let mut strings = BTreeSet::new();
+    let mut bytes_left = MAX_SCANNED;
+    for data in sections(image, ScannedPart::ReadOnlyData)
+        .into_iter()
+        .flatten()
+    {
+        let data = &data[..data.len().min(bytes_left)];
+        bytes_left -= data.len();
+        find_strings(data, needles, keep, consumed, &mut strings);
     }
-    found
+    strings
 }
 
 /// Returns the `strings` that machine code may build from constants, or that may begin a longer string
@@ -47,28 +50,30 @@ pub fn code_may_contain<'t>(
     strings: &[&'t str],
     consumed: ConsumedFn<'_>,
 ) -> Vec<&'t str> {
-    let (mut open, mut found): (Vec<&str>, Vec<&str>) =
-        strings.iter().partition(|string| word(string).is_some());
-    let mut left = MAX_SCANNED;
-    for data in sections(image, Part::Code) {
-        let Some(data) = data.filter(|data| data.len() <= left) else {
+    // Strings without a whole word may be anywhere.
+    let (mut open, mut contained): (Vec<&str>, Vec<&str>) = strings
+        .iter()
+        .partition(|string| first_word(string).is_some());
+    let mut bytes_left = MAX_SCANNED;
+    for data in sections(image, ScannedPart::Code) {
+        let Some(data) = data.filter(|data| data.len() <= bytes_left) else {
             return strings.to_vec();
         };
-        left -= data.len();
-        find_words(data, &mut open, &mut found, consumed);
+        bytes_left -= data.len();
+        find_words(data, &mut open, &mut contained, consumed);
     }
-    found
+    contained
 }
 
-fn word(string: &str) -> Option<[u8; 8]> {
+fn first_word(string: &str) -> Option<[u8; 8]> {
     string.as_bytes().first_chunk().copied()
 }
 
-/// Moves the strings of `open` whose first word occurs in `data` to `found`.
+/// Moves the strings of `open` whose first word occurs in `data` to `contained`.
 fn find_words<'t>(
     data: &[u8],
     open: &mut Vec<&'t str>,
-    found: &mut Vec<&'t str>,
+    contained: &mut Vec<&'t str>,
     consumed: ConsumedFn<'_>,
 ) {
     for start in (0..data.len()).step_by(STEP) {
@@ -76,54 +81,58 @@ fn find_words<'t>(
         // A word may cross the end.
         let window = &data[start..data.len().min(end + 7)];
         open.retain(|string| {
-            let has = word(string).is_some_and(|word| memmem::find(window, &word).is_some());
-            found.extend(has.then_some(*string));
-            !has
+            let is_contained =
+                first_word(string).is_some_and(|word| memmem::find(window, &word).is_some());
+            if is_contained {
+                contained.push(*string);
+            }
+            !is_contained
         });
         consumed(&data[start..end]);
     }
 }
 
-/// Part of an image that is scanned.
+/// ScannedPart of an image that is scanned.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum ScannedPart {
     ReadOnlyData,
     Code,
 }
 
 /// Bytes of the sections; `None` for one that cannot be read.
-fn sections<'d>(image: &ElfImage<'d>, part: Part) -> Vec<Option<&'d [u8]>> {
+fn sections<'d>(image: &ElfImage<'d>, part: ScannedPart) -> Vec<Option<&'d [u8]>> {
     // A file with truncated section headers still loads, but has no sections to scan.
-    let sections = image.named_sections();
-    let is_foreign = part == Part::Code && image.header.machine != elf::EM_X86_64;
-    let Some(sections) = sections.filter(|_| !is_foreign) else {
+    let is_foreign = part == ScannedPart::Code && image.header.machine != elf::EM_X86_64;
+    let Some(sections) = image.named_sections().filter(|_| !is_foreign) else {
         return vec![None];
     };
-    let sections = sections.filter(|(name, section)| {
-        let is_part = match part {
-            // `.lrodata` is `.rodata` of the large code model (x86-64 psABI, "Special Sections").
-            Part::ReadOnlyData => name.starts_with(b".rodata") || name.starts_with(b".lrodata"),
-            Part::Code => section.flags & elf::SHF_EXECINSTR.0 != 0,
-        };
-        is_part && section.kind == elf::SHT_PROGBITS
-    });
     sections
+        .filter(|(name, section)| {
+            let is_part = match part {
+                // `.lrodata` is `.rodata` of the large code model (x86-64 psABI, "Special Sections").
+                ScannedPart::ReadOnlyData => {
+                    name.starts_with(b".rodata") || name.starts_with(b".lrodata")
+                }
+                ScannedPart::Code => section.flags & elf::SHF_EXECINSTR.0 != 0,
+            };
+            is_part && section.kind == elf::SHT_PROGBITS
+        })
         .map(|(_, section)| section.data(image.source))
         .collect()
 }
 
-fn find(
+fn find_strings(
     data: &[u8],
     needles: &[&str],
     keep: &dyn Fn(&str) -> bool,
     consumed: ConsumedFn<'_>,
-    found: &mut BTreeSet<String>,
+    strings: &mut BTreeSet<String>,
 ) {
     let mut searches: Vec<Search<'_>> = needles.iter().map(|needle| Search::new(needle)).collect();
     for start in (0..data.len()).step_by(STEP) {
         let end = data.len().min(start + STEP);
         for search in &mut searches {
-            search.find(data, end, keep, found);
+            search.find(data, end, keep, strings);
         }
         consumed(&data[start..end]);
     }
@@ -133,20 +142,20 @@ fn find(
 struct Search<'n> {
     finder: memmem::Finder<'n>,
     /// Position from which to search.
-    from: usize,
+    position: usize,
     /// End of the last string.
-    last: usize,
+    string_end: usize,
     /// Number of strings that may still be found.
-    left: usize,
+    strings_left: usize,
 }
 
 impl<'n> Search<'n> {
     fn new(needle: &'n str) -> Self {
         Self {
             finder: memmem::Finder::new(needle.as_bytes()),
-            from: 0,
-            last: 0,
-            left: MAX_STRINGS,
+            position: 0,
+            string_end: 0,
+            strings_left: MAX_STRINGS,
         }
     }
 
@@ -156,26 +165,25 @@ impl<'n> Search<'n> {
         data: &[u8],
         end: usize,
         keep: &dyn Fn(&str) -> bool,
-        found: &mut BTreeSet<String>,
+        strings: &mut BTreeSet<String>,
     ) {
-        let over = self.finder.needle().len().saturating_sub(1);
-        let window = &data[..data.len().min(end + over)];
-        while self.left > 0 && self.from < end {
-            let Some(next) = self.finder.find(&window[self.from..]) else {
-                self.from = end;
+        let overhang = self.finder.needle().len().saturating_sub(1);
+        let window = &data[..data.len().min(end + overhang)];
+        while self.strings_left > 0 && self.position < end {
+            let Some(distance) = self.finder.find(&window[self.position..]) else {
+                self.position = end;
                 return;
             };
-            let at = self.from + next;
-            let before = &data[at.saturating_sub(REACH).max(self.last)..at];
-            let after = &data[at..data.len().min(at + REACH)];
-            let before = &before[memrchr(0, before).map_or(0, |nul| nul + 1)..];
-            let after = &after[..memchr(0, after).unwrap_or(after.len())];
+            let needle = self.position + distance;
+            let first = needle.saturating_sub(MAX_REACH).max(self.string_end);
+            let start = memrchr(0, &data[first..needle]).map_or(first, |nul| first + nul + 1);
+            let tail = &data[needle..data.len().min(needle + MAX_REACH)];
+            self.string_end = needle + memchr(0, tail).unwrap_or(tail.len());
             // Continues after the string, so that any bytes are scanned in one pass.
-            self.from = at + after.len();
-            self.last = self.from;
-            let string = String::from_utf8_lossy(&data[at - before.len()..self.from]);
-            if keep(&string) && found.insert(string.into_owned()) {
-                self.left -= 1;
+            self.position = self.string_end;
+            let string = String::from_utf8_lossy(&data[start..self.string_end]);
+            if keep(&string) && strings.insert(string.into_owned()) {
+                self.strings_left -= 1;
             }
         }
     }
@@ -187,34 +195,39 @@ mod tests {
 
     use super::*;
 
-    fn found(data: &[u8]) -> Vec<String> {
-        let mut found = BTreeSet::new();
+    fn libraries(data: &[u8]) -> Vec<String> {
+        let mut strings = BTreeSet::new();
         let consumed = RefCell::new(0);
-        find(
+        find_strings(
             data,
             &[".so"],
             &|string| !string.contains("libm"),
             &|part| *consumed.borrow_mut() += part.len(),
-            &mut found,
+            &mut strings,
         );
         assert_eq!(consumed.into_inner(), data.len());
-        found.into_iter().collect()
+        strings.into_iter().collect()
     }
 
     #[test]
     fn strings_are_whole() {
         assert_eq!(
-            found(b"liba.so\0x\0/b/libb.so.1\0libm.so\0nothing\0\xff.so\0liba.so"),
+            libraries(b"liba.so\0x\0/b/libb.so.1\0libm.so\0nothing\0\xff.so\0liba.so"),
             ["/b/libb.so.1", "liba.so", "\u{fffd}.so"]
         );
     }
 
     #[test]
     fn long_strings_are_cut_and_many_are_too_many() {
-        let long = [&vec![b'a'; 3 * REACH][..], b".so", &vec![b'b'; 3 * REACH]].concat();
-        assert_eq!(found(&long)[0].len(), 2 * REACH);
+        let long = [
+            &vec![b'a'; 3 * MAX_REACH][..],
+            b".so",
+            &vec![b'b'; 3 * MAX_REACH],
+        ]
+        .concat();
+        assert_eq!(libraries(&long)[0].len(), 2 * MAX_REACH);
         let many: String = (0..2 * MAX_STRINGS).map(|n| format!("{n}.so\0")).collect();
-        assert_eq!(found(many.as_bytes()).len(), MAX_STRINGS);
+        assert_eq!(libraries(many.as_bytes()).len(), MAX_STRINGS);
     }
 
     #[test]
@@ -223,7 +236,7 @@ mod tests {
             let mut data = vec![0; 2 * STEP];
             let string = b"/b/libb.so.1";
             data[STEP - shift..][..string.len()].copy_from_slice(string);
-            assert_eq!(found(&data), ["/b/libb.so.1"], "{shift}");
+            assert_eq!(libraries(&data), ["/b/libb.so.1"], "{shift}");
         }
     }
 
@@ -232,9 +245,10 @@ mod tests {
         for shift in 0..9 {
             let mut data = vec![0; 2 * STEP];
             data[STEP - shift..][..8].copy_from_slice(b"libcuda.");
-            let (mut open, mut found) = (vec!["libcuda.so", "libnvidia-ml.so"], vec![]);
-            find_words(&data, &mut open, &mut found, &|_| ());
-            assert_eq!((found, open), (vec!["libcuda.so"], vec!["libnvidia-ml.so"]));
+            let (mut open, mut contained) = (vec!["libcuda.so", "libnvidia-ml.so"], vec![]);
+            find_words(&data, &mut open, &mut contained, &|_| ());
+            assert_eq!(contained, ["libcuda.so"]);
+            assert_eq!(open, ["libnvidia-ml.so"]);
         }
     }
 }

@@ -25,13 +25,13 @@ pub struct Options<'a> {
 /// symbols that linkers add for the version nodes themselves.
 pub fn read_symbols(bytes: &[u8], options: Options<'_>) -> Result<SymbolList, Error> {
     let list = exports(bytes, options)?;
-    let missing: Vec<_> = (options.require.iter())
-        .filter(|name| list.lookup(name).is_empty())
-        .map(|name| {
+    let mut missing = Vec::new();
+    for name in options.require {
+        if list.lookup(name).is_empty() {
             let near = nearest(name, list.symbols.iter().map(|symbol| symbol.name.as_str()));
-            (name.clone(), near.map(str::to_owned))
-        })
-        .collect();
+            missing.push((name.clone(), near.map(str::to_owned)));
+        }
+    }
     if missing.is_empty() {
         Ok(list)
     } else {
@@ -68,7 +68,7 @@ fn exports(bytes: &[u8], options: Options<'_>) -> Result<SymbolList, Problem> {
         if !symbol.is_visible() || symbol.is_local() || symbol.is_undefined() {
             continue;
         }
-        let Some(kind) = kind(symbol.kind) else {
+        let Some(kind) = symbol_kind(symbol.kind) else {
             continue;
         };
         let name = strings.get(symbol.name.into())?;
@@ -98,7 +98,7 @@ fn exports(bytes: &[u8], options: Options<'_>) -> Result<SymbolList, Problem> {
 }
 
 /// Kind of a symbol type; `None` for symbols of sections and source files.
-fn kind(symbol_type: elf::SymbolType) -> Option<Kind> {
+fn symbol_kind(symbol_type: elf::SymbolType) -> Option<Kind> {
     match symbol_type {
         elf::STT_FUNC => Some(Kind::Function),
         elf::STT_GNU_IFUNC => Some(Kind::Ifunc),
@@ -126,27 +126,26 @@ impl<'d> Versions<'d> {
             nodes: BTreeMap::new(),
         };
         versions.symbols = image.symbol_versions(symbols)?;
-        let short = |()| Problem::Malformed("version definitions are cut off");
         let mut rest = match image.tag(elf::DT_VERDEF) {
             Some(address) => Bytes(image.at_address(address)?),
             None => return Ok(versions),
         };
         // Indices have 15 bits, which limits the number of definitions.
         for _ in 0..image.tag(elf::DT_VERDEFNUM).unwrap_or(0).min(0x7fff) {
-            let node = rest.read_at::<elf::Verdef<Endianness>>(0).map_err(short)?;
+            let node = rest.read_at::<elf::Verdef<Endianness>>(0).map_err(cut)?;
             // The base definition is the library's own name, and no symbol's node.
             if !node.vd_flags.get(image.endian).contains(elf::VER_FLG_BASE) {
-                let name = rest
+                let name_entry = rest
                     .read_at::<elf::Verdaux<Endianness>>(node.vd_aux.get(image.endian) as usize)
-                    .map_err(short)?;
-                let name = strings.get(name.vda_name.get(image.endian).into())?;
+                    .map_err(cut)?;
+                let name = strings.get(name_entry.vda_name.get(image.endian).into())?;
                 versions
                     .nodes
                     .insert(usize::from(node.vd_ndx.get(image.endian)), name);
             }
             match node.vd_next.get(image.endian) as usize {
                 0 => break,
-                next => rest.skip(next).map_err(short)?,
+                distance => rest.skip(distance).map_err(cut)?,
             }
         }
         Ok(versions)
@@ -166,4 +165,8 @@ impl<'d> Versions<'d> {
             None => Err(Problem::Malformed("symbol version without a definition")),
         }
     }
+}
+
+fn cut((): ()) -> Problem {
+    Problem::Malformed("version definitions are cut off")
 }

@@ -16,8 +16,8 @@ fn read(path: &Path) -> SymbolList {
 
 /// Path of a library that every C compiler's system has.
 fn system(name: &str) -> PathBuf {
-    let path = run(Command::new("cc").arg(format!("-print-file-name={name}")));
-    let path = PathBuf::from(path.trim_end());
+    let output = run(Command::new("cc").arg(format!("-print-file-name={name}")));
+    let path = PathBuf::from(output.trim_end());
     assert!(
         path.is_absolute(),
         "the C compiler does not know where {name} is"
@@ -62,24 +62,24 @@ fn needed_libraries_and_versions_as_in_readelf() {
         assert_eq!(facts.soname.as_slice(), bracketed("(SONAME)"), "{name}");
         let mut needs: Vec<(String, Vec<String>)> = Vec::new();
         for row in text.lines() {
-            let after = |tag: &str| {
-                let rest = &row[row.find(tag)? + tag.len()..];
+            let field = |label: &str| {
+                let (_, rest) = row.split_once(label)?;
                 Some(rest.split_whitespace().next()?.to_owned())
             };
             // Two kinds of rows, of requirements only: `Version: 1  File: libc.so.6  Cnt: 2`, and
             // `Name: GLIBC_2.3  Flags: none  Version: 7`.
-            match (after("File: "), after("Name: "), after("Version: ")) {
+            match (field("File: "), field("Name: "), field("Version: ")) {
                 (Some(file), ..) => needs.push((file, Vec::new())),
                 (None, Some(node), Some(_)) => needs.last_mut().unwrap().1.push(node),
                 _ => {}
             }
         }
-        let read: Vec<_> = facts
+        let verneed: Vec<_> = facts
             .verneed
             .into_iter()
             .map(|need| (need.file, need.nodes))
             .collect();
-        assert_eq!(read, needs, "{name}");
+        assert_eq!(verneed, needs, "{name}");
     }
 }
 
@@ -130,8 +130,8 @@ fn kinds_are_distinguished() {
         assert!(lines.iter().any(|l| l == line), "no `{line}` in {lines:#?}");
     }
     for name in ["V1", "V2", "hidden", "local", "pick"] {
-        let starts = |l: &&String| l.split(['@', ' ']).next() == Some(name);
-        assert_eq!(lines.iter().find(starts), None);
+        let line = (lines.iter()).find(|line| line.split(['@', ' ']).next() == Some(name));
+        assert_eq!(line, None);
     }
 }
 
@@ -144,13 +144,13 @@ fn section_headers_are_not_needed() {
         let directory = tempfile::tempdir().unwrap();
         let path = build(directory.path(), &["cc"], KINDS, flags);
         let mut bytes = std::fs::read(&path).unwrap();
-        let whole = read_symbols(&bytes, Options::default()).unwrap();
+        let list = read_symbols(&bytes, Options::default()).unwrap();
         // ELF64 header: e_shoff at 40, e_shnum at 60, e_shstrndx at 62 (gABI, "ELF Header").
         bytes[40..48].fill(0);
         bytes[60..64].fill(0);
         assert_eq!(
             read_symbols(&bytes, Options::default()).unwrap(),
-            whole,
+            list,
             "{flags:?}"
         );
     }

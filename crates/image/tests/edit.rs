@@ -54,9 +54,9 @@ impl Images {
         let mut cc = Command::new("cc");
         cc.current_dir(directory);
         cc.args(["-O1", "-w", "-nostdlib", "-o", output, "source.c", "-L."]);
-        let output_of = cc.args(flags).output().unwrap();
-        let messages = String::from_utf8_lossy(&output_of.stderr);
-        assert!(output_of.status.success(), "{source}\n{messages}");
+        let result = cc.args(flags).output().unwrap();
+        let messages = String::from_utf8_lossy(&result.stderr);
+        assert!(result.status.success(), "{source}\n{messages}");
         directory.join(output)
     }
 
@@ -110,16 +110,13 @@ fn edited(bytes: &[u8], request: &Request) -> Result<Vec<u8>, Problem> {
 
 /// Requirements in one line: needed libraries, then imports with version and file.
 fn summary(facts: &Inspection) -> String {
-    let imports = facts
-        .imports
-        .iter()
-        .filter(|import| !import.weak)
-        .map(|import| {
-            let version = import.node.as_ref().zip(import.file.as_ref());
-            let version = version.map(|(node, file)| format!("@{node} of {file}"));
-            format!("{}{}", import.name, version.unwrap_or_default())
+    let mut imports = Vec::new();
+    for import in facts.imports.iter().filter(|import| !import.weak) {
+        imports.push(match (&import.node, &import.file) {
+            (Some(node), Some(file)) => format!("{}@{node} of {file}", import.name),
+            _ => import.name.clone(),
         });
-    let imports: Vec<String> = imports.collect();
+    }
     format!("{}; {}", facts.needed.join(" "), imports.join(", "))
 }
 
@@ -173,20 +170,26 @@ fn imports_require_nodes_of_the_stub() {
         let bytes = images.calling(functions, libraries);
         let edited = edited(&bytes, &request()).unwrap();
         let facts = inspect(&edited).unwrap();
-        let sorted = |line: &str| {
-            let (needed, imports) = line.split_once("; ").unwrap();
-            let mut imports: Vec<_> = imports.split(", ").map(str::to_owned).collect();
-            imports.sort();
-            (needed.to_owned(), imports)
-        };
-        assert_eq!(sorted(&summary(&facts)), sorted(expected), "{functions:?}");
+        let summary = summary(&facts);
+        assert_eq!(
+            sorted_summary(&summary),
+            sorted_summary(expected),
+            "{functions:?}"
+        );
         // A repaired image is not repaired again.
         assert_eq!(plan(&edited, &request()), Err(Problem::NotNeeded));
         // Without section headers it is the same image.
-        let stripped = without_sections(&bytes);
-        let again = self::edited(&stripped, &request()).unwrap();
-        assert_eq!(inspect(&again).unwrap(), facts, "{functions:?}");
+        let stripped = self::edited(&without_sections(&bytes), &request()).unwrap();
+        assert_eq!(inspect(&stripped).unwrap(), facts, "{functions:?}");
     }
+}
+
+/// The needed libraries, and the imports in order of their names.
+fn sorted_summary(summary: &str) -> (&str, Vec<&str>) {
+    let (needed, imports) = summary.split_once("; ").unwrap();
+    let mut imports: Vec<_> = imports.split(", ").collect();
+    imports.sort();
+    (needed, imports)
 }
 
 /// The file without section headers: `e_shoff`, `e_shnum` and `e_shstrndx` are 0.
@@ -257,24 +260,25 @@ fn kinds_of_imports_are_read() {
         int f(void) { return cudaData + thread_local + cudaMalloc() + (cudaFree ? cudaFree() : 0); }";
     let flags = ["-shared", "-fPIC", "-lcudart"];
     let facts = inspect(&read(&images.compile("kinds.so", source, &flags))).unwrap();
-    let mut found: Vec<_> = facts.imports.iter().collect();
-    found.retain(|import| import.referenced);
-    found.sort_by_key(|import| &import.name);
-    let found: Vec<_> = found
+    let mut imports: Vec<_> = facts
+        .imports
         .iter()
-        .map(|i| (&i.name[..], i.kind, i.weak))
+        .filter(|import| import.referenced)
+        .map(|import| (&import.name[..], import.kind, import.weak))
         .collect();
+    imports.sort_by_key(|(name, ..)| *name);
     let (function, data) = (ImportKind::Function, ImportKind::Data);
-    let thread_local = found.iter().find(|found| found.0 == "thread_local");
-    assert!(found.contains(&("cudaData", data, false)), "{found:?}");
-    assert!(found.contains(&("cudaFree", function, true)), "{found:?}");
+    for import in [
+        ("cudaData", data, false),
+        ("cudaFree", function, true),
+        ("cudaMalloc", function, false),
+    ] {
+        assert!(imports.contains(&import), "{imports:?}");
+    }
+    let thread_local = imports.iter().find(|(name, ..)| *name == "thread_local");
     assert!(
-        found.contains(&("cudaMalloc", function, false)),
-        "{found:?}"
-    );
-    assert!(
-        thread_local.is_some_and(|found| found.1 == ImportKind::ThreadLocal),
-        "{found:?}"
+        thread_local.is_some_and(|(_, kind, _)| *kind == ImportKind::ThreadLocal),
+        "{imports:?}"
     );
 }
 
@@ -346,8 +350,7 @@ fn what_cannot_be_repaired_is_refused() {
 fn other_formats_are_refused() {
     let images = Images::new();
     let image = images.calling(&["cudaMalloc"], &["-lcudart"]);
-    let malformed = |what| Problem::Malformed(what);
-    for (at, bytes, problem) in [
+    for (offset, bytes, problem) in [
         (0, &b"MZ"[..], Problem::NotElf),
         (4, &[1], Problem::Elf32),
         (5, &[2], Problem::BigEndian),
@@ -355,13 +358,17 @@ fn other_formats_are_refused() {
         (18, &[8, 0], Problem::Machine("mips64el".into())),
         (32, &[0xff; 8], Problem::Truncated("program headers")),
         (40, &[0xff; 8], Problem::Truncated("section headers")),
-        (54, &[55], malformed("unexpected size of program headers")),
+        (
+            54,
+            &[55],
+            Problem::Malformed("unexpected size of program headers"),
+        ),
         (56, &[0xff; 2], Problem::ManyHeaders),
     ] {
         let mut damaged = image.clone();
-        damaged[at..at + bytes.len()].copy_from_slice(bytes);
-        assert_eq!(plan(&damaged, &request()), Err(problem.clone()), "{at}");
-        assert_eq!(inspect(&damaged), Err(problem), "{at}");
+        damaged[offset..offset + bytes.len()].copy_from_slice(bytes);
+        assert_eq!(plan(&damaged, &request()), Err(problem.clone()), "{offset}");
+        assert_eq!(inspect(&damaged), Err(problem), "{offset}");
     }
     for length in [0, 3, 40, 100] {
         assert!(plan(&image[..length], &request()).is_err());
@@ -374,11 +381,11 @@ fn prelinked_images_are_refused() {
     let mut image = images.calling(&["cudaMalloc"], &["-lcudart", "-Wl,-z,initfirst"]);
     // The tag DT_FLAGS_1 becomes DT_GNU_PRELINKED; no linker of today writes it.
     let flags: Vec<u8> = [0x6fff_fffb_u64.to_le_bytes(), 0x20_u64.to_le_bytes()].concat();
-    let at = image
+    let entry = image
         .windows(16)
         .position(|window| window == flags)
         .unwrap();
-    image[at..at + 8].copy_from_slice(&0x6fff_fdf5_u64.to_le_bytes());
+    image[entry..entry + 8].copy_from_slice(&0x6fff_fdf5_u64.to_le_bytes());
     assert_eq!(plan(&image, &request()), Err(Problem::Prelinked));
 }
 
@@ -408,10 +415,13 @@ fn large_files_are_copied_in_few_pieces() {
     let path = images.compile("large.so", source, &["-shared", "-fPIC", "-lcudart"]);
     let bytes = read(&path);
     let patch = plan(&bytes, &request()).unwrap();
-    let new = patch.pieces().iter().filter_map(|piece| match piece {
-        gpustub_image::edit::Piece::New(bytes) => Some(bytes.len()),
-        gpustub_image::edit::Piece::Copy(_) => None,
-    });
-    let new: usize = new.sum();
-    assert!(new < 8192 && patch.pieces().len() < 32, "{new} new bytes");
+    let size: usize = patch
+        .pieces()
+        .iter()
+        .map(|piece| match piece {
+            gpustub_image::edit::Piece::New(bytes) => bytes.len(),
+            gpustub_image::edit::Piece::Copy(_) => 0,
+        })
+        .sum();
+    assert!(size < 8192 && patch.pieces().len() < 32, "{size} new bytes");
 }

@@ -28,12 +28,12 @@ fn every_truncation_is_an_error() {
     read_symbols(&bytes, Options::default()).unwrap();
     assert_eq!(problem(&[]), Problem::Empty);
     for length in 1..bytes.len() {
-        let found = problem(&bytes[..length]);
+        let problem = problem(&bytes[..length]);
         match length {
-            1..4 => assert_eq!(found, Problem::Unknown, "{length}"),
+            1..4 => assert_eq!(problem, Problem::Unknown, "{length}"),
             _ => assert!(
-                matches!(found, Problem::Truncated(_)),
-                "{length}: {found:?}"
+                matches!(problem, Problem::Truncated(_)),
+                "{length}: {problem:?}"
             ),
         }
         assert!(
@@ -108,8 +108,8 @@ fn names_that_the_library_lacks() {
 #[test]
 fn files_that_export_nothing() {
     let directory = tempfile::tempdir().unwrap();
-    let at = |name: &str| directory.path().join(name);
-    let source = at("program.c");
+    let path = |name: &str| directory.path().join(name);
+    let source = path("program.c");
     std::fs::write(
         &source,
         "int answer; void _start(void) { for (;;) answer++; }",
@@ -117,38 +117,38 @@ fn files_that_export_nothing() {
     .unwrap();
     run(Command::new("cc")
         .args(["-c", "-o"])
-        .arg(at("object.o"))
+        .arg(path("object.o"))
         .arg(&source));
     let links = ["-nostdlib", "-static", "-no-pie", "-o"];
     run(Command::new("cc")
         .args(links)
-        .arg(at("static"))
-        .arg(at("object.o")));
+        .arg(path("static"))
+        .arg(path("object.o")));
     run(Command::new("ar")
         .arg("rcs")
-        .arg(at("archive.a"))
-        .arg(at("object.o")));
+        .arg(path("archive.a"))
+        .arg(path("object.o")));
 
-    let read = |name: &str| read_symbols_file(&at(name), Options::default()).unwrap_err();
+    let read_error = |name: &str| read_symbols_file(&path(name), Options::default()).unwrap_err();
     assert_eq!(
-        read("object.o").problem(),
+        read_error("object.o").problem(),
         &Problem::NoDynamicSymbols("an object file")
     );
     assert_eq!(
-        read("static").problem(),
+        read_error("static").problem(),
         &Problem::NoDynamicSymbols("a static program")
     );
-    assert_eq!(read("archive.a").problem(), &Problem::Archive);
+    assert_eq!(read_error("archive.a").problem(), &Problem::Archive);
     assert!(matches!(
-        read("absent.so").problem(),
+        read_error("absent.so").problem(),
         Problem::Unreadable(_)
     ));
     assert!(
-        matches!(read("").problem(), Problem::Unreadable(_)),
+        matches!(read_error("").problem(), Problem::Unreadable(_)),
         "a directory"
     );
 
-    let facts = read_link_facts(&std::fs::read(at("static")).unwrap()).unwrap();
+    let facts = read_link_facts(&std::fs::read(path("static")).unwrap()).unwrap();
     assert_eq!((facts.needed, facts.soname), (Vec::new(), None));
 }
 

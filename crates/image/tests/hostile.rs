@@ -63,11 +63,11 @@ proptest! {
     }
 
     #[test]
-    fn cut_and_glued(from in any::<prop::sample::Index>(), to in any::<prop::sample::Index>(), length in 0_usize..4096) {
+    fn cut_and_glued(source in any::<prop::sample::Index>(), target in any::<prop::sample::Index>(), length in 0_usize..4096) {
         let mut bytes = small().to_vec();
-        let (from, to) = (from.index(bytes.len()), to.index(bytes.len()));
-        let piece = bytes[from..(from + length).min(bytes.len())].to_vec();
-        bytes.splice(to..to, piece);
+        let (source, target) = (source.index(bytes.len()), target.index(bytes.len()));
+        let piece = bytes[source..(source + length).min(bytes.len())].to_vec();
+        bytes.splice(target..target, piece);
         check(&bytes);
     }
 
@@ -107,26 +107,26 @@ proptest! {
 #[test]
 fn each_byte_at_its_extremes() {
     let mut bytes = small().to_vec();
-    for at in 0..bytes.len().min(4096) {
-        let was = bytes[at];
-        for value in [0, 1, 0x7f, 0xff, was ^ 1, was.wrapping_add(1)] {
-            bytes[at] = value;
+    for offset in 0..bytes.len().min(4096) {
+        let original = bytes[offset];
+        for byte in [0, 1, 0x7f, 0xff, original ^ 1, original.wrapping_add(1)] {
+            bytes[offset] = byte;
             check(&bytes);
         }
-        bytes[at] = was;
+        bytes[offset] = original;
     }
 }
 
 #[test]
 fn edited_with_each_byte_at_its_extremes() {
     let mut bytes = importer().to_vec();
-    for at in 0..1024 {
-        let was = bytes[at];
-        for value in [0, 0xff, was ^ 1, was.wrapping_add(1)] {
-            bytes[at] = value;
+    for offset in 0..1024 {
+        let original = bytes[offset];
+        for byte in [0, 0xff, original ^ 1, original.wrapping_add(1)] {
+            bytes[offset] = byte;
             check_edit(&bytes);
         }
-        bytes[at] = was;
+        bytes[offset] = original;
     }
 }
 
@@ -135,21 +135,21 @@ fn archive() -> &'static [u8] {
     static BYTES: OnceLock<Vec<u8>> = OnceLock::new();
     BYTES.get_or_init(|| {
         let directory = tempfile::tempdir().unwrap();
-        let at = |name: &str| directory.path().join(name);
+        let path = |name: &str| directory.path().join(name);
         std::fs::write(
-            at("one.c"),
+            path("one.c"),
             "int two(void); int one(void) { return two(); }",
         )
         .unwrap();
-        std::fs::write(at("two.c"), "int two(void) { return 2; }").unwrap();
+        std::fs::write(path("two.c"), "int two(void) { return 2; }").unwrap();
         for name in ["one", "two"] {
             let mut cc = Command::new("cc");
-            cc.args(["-c", "-o"]).arg(at(&format!("{name}.o")));
-            run(cc.arg(at(&format!("{name}.c"))));
+            cc.args(["-c", "-o"]).arg(path(&format!("{name}.o")));
+            run(cc.arg(path(&format!("{name}.c"))));
         }
         let mut ar = Command::new("ar");
-        run(ar.arg("rc").args(["x.a", "one.o", "two.o"].map(at)));
-        let bytes = std::fs::read(at("x.a")).unwrap();
+        run(ar.arg("rc").args(["x.a", "one.o", "two.o"].map(path)));
+        let bytes = std::fs::read(path("x.a")).unwrap();
         assert_eq!(check_archive(&bytes), 2, "undamaged, it is readable");
         bytes
     })
@@ -157,32 +157,37 @@ fn archive() -> &'static [u8] {
 
 #[test]
 fn objects_of_an_archive_have_names() {
-    let mut found = Vec::new();
+    let mut objects = Vec::new();
     for member in gpustub_image::archive_members(archive()).unwrap() {
         let member = member.unwrap();
         let object = ElfImage::parse(member.data).unwrap();
-        let facts = read_object(&object, &|name, _| name != "absent");
-        let facts = facts.unwrap().unwrap();
+        let facts = read_object(&object, &|name, _| name != "absent")
+            .unwrap()
+            .unwrap();
         let imports: Vec<_> = facts.imports.into_iter().map(|i| i.name).collect();
         let name = String::from_utf8_lossy(member.name).into_owned();
-        found.push((name, imports, facts.defines));
+        objects.push((name, imports, facts.defines));
     }
-    let list = |names: &[&str]| -> Vec<String> { names.iter().map(|n| n.to_string()).collect() };
-    let import: Vec<_> = found[0].1.iter().filter(|n| *n == "two").collect();
-    assert_eq!((import.len(), &found[0].2), (1, &list(&["one"])));
-    assert_eq!(found[1].2, list(&["two"]));
-    assert_eq!((&found[0].0[..], &found[1].0[..]), ("one.o", "two.o"));
+    let [(first, imports, first_defines), (second, _, second_defines)] = &objects[..] else {
+        panic!("{objects:?}");
+    };
+    assert_eq!((&first[..], &second[..]), ("one.o", "two.o"));
+    assert_eq!(imports.iter().filter(|name| *name == "two").count(), 1);
+    assert_eq!(
+        (&first_defines[..], &second_defines[..]),
+        (&["one".into()][..], &["two".into()][..])
+    );
 }
 
 /// Names that share suffixes could expand a small file to gigabytes.
 #[test]
 fn names_are_counted_before_they_are_kept() {
     // A symbol table of 64-byte ELF with 40000 symbols that all start in one long string.
-    let (count, text) = (40_000_usize, 60_000_usize);
+    let (count, name_length) = (40_000_usize, 60_000_usize);
     let mut bytes = b"\x7fELF\x02\x01\x01".to_vec();
     bytes.resize(64, 0);
-    let word = |bytes: &mut Vec<u8>, at: usize, value: u64, size: usize| {
-        bytes[at..at + size].copy_from_slice(&value.to_le_bytes()[..size]);
+    let word = |bytes: &mut Vec<u8>, offset: usize, value: u64, size: usize| {
+        bytes[offset..offset + size].copy_from_slice(&value.to_le_bytes()[..size]);
     };
     word(&mut bytes, 16, 1, 2); // ET_REL
     word(&mut bytes, 18, 62, 2); // EM_X86_64
@@ -193,27 +198,27 @@ fn names_are_counted_before_they_are_kept() {
     word(&mut bytes, 62, 2, 2); // e_shstrndx
     let symbols = bytes.len();
     for _ in 0..count {
-        let at = bytes.len();
-        bytes.resize(at + 24, 0);
-        word(&mut bytes, at, 1, 4); // st_name
-        bytes[at + 4] = 0x10; // STB_GLOBAL, STT_NOTYPE
+        let symbol = bytes.len();
+        bytes.resize(symbol + 24, 0);
+        word(&mut bytes, symbol, 1, 4); // st_name
+        bytes[symbol + 4] = 0x10; // STB_GLOBAL, STT_NOTYPE
     }
     let strings = bytes.len();
     bytes.push(0);
-    bytes.resize(strings + text, b'a');
+    bytes.resize(strings + name_length, b'a');
     bytes.push(0);
     let sections = bytes.len();
     bytes.resize(sections + 3 * 64, 0);
-    for (index, kind, offset, size, link, entry) in [
-        (1, 2, symbols, count * 24, 2, 24), // SHT_SYMTAB
-        (2, 3, strings, text + 2, 0, 0),    // SHT_STRTAB
+    for (index, kind, offset, size, link, entry_size) in [
+        (1, 2, symbols, count * 24, 2, 24),     // SHT_SYMTAB
+        (2, 3, strings, name_length + 2, 0, 0), // SHT_STRTAB
     ] {
-        let at = sections + index * 64;
-        word(&mut bytes, at + 4, kind, 4);
-        word(&mut bytes, at + 24, offset as u64, 8);
-        word(&mut bytes, at + 32, size as u64, 8);
-        word(&mut bytes, at + 40, link, 4);
-        word(&mut bytes, at + 56, entry, 8);
+        let section = sections + index * 64;
+        word(&mut bytes, section + 4, kind, 4);
+        word(&mut bytes, section + 24, offset as u64, 8);
+        word(&mut bytes, section + 32, size as u64, 8);
+        word(&mut bytes, section + 40, link, 4);
+        word(&mut bytes, section + 56, entry_size, 8);
     }
     word(&mut bytes, 40, sections as u64, 8); // e_shoff
     let object = ElfImage::parse(&bytes).unwrap();

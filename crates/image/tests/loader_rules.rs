@@ -28,7 +28,7 @@ const RELRO: u32 = 0x6474_e552;
 
 /// Place that is overwritten.
 #[derive(Debug, Clone, Copy)]
-enum At {
+enum Place {
     /// A place in the table of a tag.
     Table(u64, usize),
     /// The tag itself, or with 8 its value.
@@ -37,102 +37,113 @@ enum At {
     Segment(u32, usize),
 }
 
-const CASES: &[(At, &[u8], &str)] = &[
-    (At::Table(JMPREL, 8), &[0x63], "unknown type of relocation"),
+const CASES: &[(Place, &[u8], &str)] = &[
     (
-        At::Table(JMPREL, 8),
+        Place::Table(JMPREL, 8),
+        &[0x63],
+        "unknown type of relocation",
+    ),
+    (
+        Place::Table(JMPREL, 8),
         &[0],
         "unexpected kind of PLT relocations",
     ),
     (
-        At::Table(JMPREL, 0),
+        Place::Table(JMPREL, 0),
         &[0x01],
         "address in no slot of its own",
     ),
     (
-        At::Table(JMPREL, 12),
+        Place::Table(JMPREL, 12),
         &[0; 4],
         "relocation without a symbol",
     ),
     (
-        At::Table(JMPREL, 5),
+        Place::Table(JMPREL, 5),
         &[0x10],
         "relocation outside of writable segments",
     ),
     (
-        At::Table(RELA, 19),
+        Place::Table(RELA, 19),
         &[0x70],
         "relative relocation to no address of it",
     ),
     (
-        At::Table(SYMTAB, 24),
+        Place::Table(SYMTAB, 24),
         &[0xff; 4],
         "name is outside the string table",
     ),
     (
-        At::Table(GNU_HASH, 16),
+        Place::Table(GNU_HASH, 16),
         &[0; 8],
         "GNU hash table does not lead to its symbols",
     ),
     (
-        At::Table(VERNEED, 16),
+        Place::Table(VERNEED, 16),
         &[0; 4],
         "version has the hash of another one",
     ),
     (
-        At::Table(VERSYM, 2),
+        Place::Table(VERSYM, 2),
         &[0x70, 0],
         "symbol has an unknown version",
     ),
     (
-        At::Entry(INIT_ARRAY, 3),
+        Place::Entry(INIT_ARRAY, 3),
         &[0x66],
         "dynamic section has the size of a table, and no table",
     ),
     (
-        At::Entry(SYMTAB, 0),
+        Place::Entry(SYMTAB, 0),
         &[5],
         "dynamic section has an entry twice",
     ),
     (
-        At::Segment(TLS, 0),
+        Place::Segment(TLS, 0),
         &[0, 0, 0, 0x66],
         "outside of the thread-local data",
     ),
     (
-        At::Segment(TLS, 48),
+        Place::Segment(TLS, 48),
         &[3],
         "invalid segment of thread-local data",
     ),
     (
-        At::Segment(RELRO, 44),
+        Place::Segment(RELRO, 44),
         &[1],
         "data to protect is outside of its segment",
     ),
 ];
 
-fn word(bytes: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())
+fn word(bytes: &[u8], offset: usize) -> u64 {
+    u64::from_le_bytes(bytes[offset..offset + 8].try_into().unwrap())
 }
 
 /// Offset of a place. The tables are in the first segment, whose addresses are offsets.
-fn offset(bytes: &[u8], at: At) -> usize {
-    let segment = |kind: u32| {
-        let first = word(bytes, 32) as usize;
-        let mut all = (0..usize::from(bytes[56])).map(|i| first + 56 * i);
-        let found = all.find(|&at| word(bytes, at) as u32 == kind);
-        found.unwrap()
-    };
-    let entry = |tag: u64| {
-        let dynamic = word(bytes, segment(2) + 8) as usize;
-        let mut all = (dynamic..).step_by(16);
-        all.find(|&at| word(bytes, at) == tag).unwrap()
-    };
-    match at {
-        At::Table(tag, more) => word(bytes, entry(tag) + 8) as usize + more,
-        At::Entry(tag, more) => entry(tag) + more,
-        At::Segment(kind, more) => segment(kind) + more,
+fn offset(bytes: &[u8], place: Place) -> usize {
+    match place {
+        Place::Table(tag, distance) => word(bytes, entry(bytes, tag) + 8) as usize + distance,
+        Place::Entry(tag, distance) => entry(bytes, tag) + distance,
+        Place::Segment(kind, distance) => segment(bytes, kind) + distance,
     }
+}
+
+/// Offset of the program header of a kind.
+fn segment(bytes: &[u8], kind: u32) -> usize {
+    let phoff = word(bytes, 32) as usize;
+    (0..usize::from(bytes[56]))
+        .map(|index| phoff + 56 * index)
+        .find(|&header| word(bytes, header) as u32 == kind)
+        .unwrap()
+}
+
+/// Offset of the entry of a tag in the dynamic section.
+fn entry(bytes: &[u8], tag: u64) -> usize {
+    let dynamic = word(bytes, segment(bytes, 2) + 8) as usize;
+    (dynamic..)
+        .step_by(16)
+        .find(|&entry| word(bytes, entry) == tag)
+        .unwrap()
 }
 
 fn library(directory: &Path) -> Vec<u8> {
@@ -158,13 +169,13 @@ fn damaged_tables_are_refused() {
     let library = library(directory.path());
     inspect(&library).unwrap();
     let mut faults = Vec::new();
-    for (at, new, expected) in CASES {
+    for (place, damage, expected) in CASES {
         let mut bytes = library.clone();
-        let offset = offset(&bytes, *at);
-        bytes[offset..offset + new.len()].copy_from_slice(new);
-        match inspect(&bytes) {
-            Err(Problem::Malformed(found)) if found == *expected => {}
-            other => faults.push(format!("{at:?}: {:?}, expected {expected}", other.err())),
+        let offset = offset(&bytes, *place);
+        bytes[offset..offset + damage.len()].copy_from_slice(damage);
+        let problem = inspect(&bytes).err();
+        if problem != Some(Problem::Malformed(expected)) {
+            faults.push(format!("{place:?}: {problem:?}, expected {expected}"));
         }
     }
     assert!(faults.is_empty(), "{faults:#?}");

@@ -5,7 +5,7 @@ pub mod bitcode;
 mod coff;
 pub mod collector;
 pub mod elf;
-mod kind;
+mod format;
 #[cfg(feature = "macho")]
 mod macho;
 pub mod not_canonical;
@@ -16,7 +16,7 @@ mod wasm;
 
 use crate::error::Error;
 use collector::Definition;
-use kind::Kind;
+use format::Format;
 use not_canonical::NotCanonical;
 
 /// Symbols of an object file that others can be linked with, in its own order, as `llvm-ar` writes
@@ -37,50 +37,51 @@ use not_canonical::NotCanonical;
 ///
 /// If `data` is a damaged object file, or one of a format whose cargo feature is disabled.
 pub fn definitions(data: &[u8]) -> Result<Vec<Definition<'_>>, Error> {
-    let found = match Kind::detect(data) {
-        Some(Kind::Elf) => elf::definitions(data),
-        Some(Kind::Bitcode) => bitcode::definitions(data),
+    let definitions = match Format::detect(data) {
+        Some(Format::Elf) => elf::definitions(data),
+        Some(Format::Bitcode) => bitcode::definitions(data),
         #[cfg(feature = "macho")]
-        Some(Kind::MachO) => macho::definitions(data),
+        Some(Format::MachO) => macho::definitions(data),
         #[cfg(not(feature = "macho"))]
-        Some(Kind::MachO) => Err(crate::error::Problem::DisabledFormat {
+        Some(Format::MachO) => Err(crate::error::Problem::DisabledFormat {
             format: "Mach-O",
             feature: "macho",
         }),
         #[cfg(feature = "coff")]
-        Some(Kind::Coff) => coff::definitions(data),
+        Some(Format::Coff) => coff::definitions(data),
         #[cfg(feature = "coff")]
-        Some(Kind::BigCoff) => coff::big_definitions(data),
+        Some(Format::BigCoff) => coff::big_definitions(data),
         #[cfg(feature = "coff")]
-        Some(Kind::Import) => coff::import_definitions(data),
+        Some(Format::Import) => coff::import_definitions(data),
         #[cfg(not(feature = "coff"))]
-        Some(Kind::Coff | Kind::BigCoff | Kind::Import) => {
+        Some(Format::Coff | Format::BigCoff | Format::Import) => {
             Err(crate::error::Problem::DisabledFormat {
                 format: "COFF",
                 feature: "coff",
             })
         }
-        Some(Kind::Wasm) => wasm::definitions(data),
-        Some(Kind::SpirV) => spirv::definitions(data),
+        Some(Format::Wasm) => wasm::definitions(data),
+        Some(Format::SpirV) => spirv::definitions(data),
         None => Ok(Vec::new()),
     };
-    Ok(found?)
+    Ok(definitions?)
 }
 
 /// Canonical form of bitcode; `None` for other files.
 pub fn canonical(data: &[u8]) -> Option<Result<Vec<u8>, NotCanonical>> {
-    matches!(Kind::detect(data), Some(Kind::Bitcode)).then(|| bitcode::canonical(data))
+    matches!(Format::detect(data), Some(Format::Bitcode)).then(|| bitcode::canonical(data))
 }
 
 /// Whether `data` is a file that linkers accept as a member.
 pub fn is_object(data: &[u8]) -> bool {
-    match Kind::detect(data) {
-        Some(Kind::Elf) => elf::is_relocatable(data),
-        kind => kind.is_some(),
+    match Format::detect(data) {
+        Some(Format::Elf) => elf::is_relocatable(data),
+        format => format.is_some(),
     }
 }
 
 /// Whether `data` is LLVM bitcode, raw or wrapped.
 pub fn is_bitcode(data: &[u8]) -> bool {
-    matches!(Kind::detect(data), Some(Kind::Bitcode)) && bitcode::wrapper::unwrapped(data).is_ok()
+    matches!(Format::detect(data), Some(Format::Bitcode))
+        && bitcode::wrapper::unwrapped(data).is_ok()
 }

@@ -32,67 +32,76 @@ pub(super) fn fatbins<'d>(
     reads: &'d Reads<'_>,
 ) -> impl Iterator<Item = Fatbin> + 'd {
     sections.iter().flat_map(move |&(start, data)| {
-        let mut at = 0;
+        let mut offset = 0;
         std::iter::from_fn(move || {
-            while data.get(at..at + 8)? == [0; 8] {
-                at += 8;
+            while data.get(offset..offset + 8)? == [0; 8] {
+                offset += 8;
             }
-            let rest = &data[at..];
+            let rest = &data[offset..];
             let header = usize::from(u16::from_le_bytes(*rest.get(6..)?.first_chunk()?));
             if word(rest, 0)? != MAGIC || header < HEADER {
                 return None;
             }
             let body = rest.get(header..)?;
             let size = size(rest, 8)?.min(body.len());
-            let address = start.wrapping_add(at as u64);
-            at = (at + header + size).next_multiple_of(8);
+            let address = start.wrapping_add(offset as u64);
+            offset = (offset + header + size).next_multiple_of(8);
             Some(Fatbin {
                 address,
-                archs: entries(&body[..size], reads),
+                archs: entry_archs(&body[..size], reads).unwrap_or_default(),
             })
         })
     })
 }
 
-/// Architectures of the code; empty if there is code of an unknown kind, which may be for any
+/// Architectures of the code; `None` if there is code of an unknown kind, which may be for any
 /// architecture.
-fn entries(body: &[u8], reads: &Reads<'_>) -> BTreeSet<Arch> {
+fn entry_archs(body: &[u8], reads: &Reads<'_>) -> Option<BTreeSet<Arch>> {
+    let mut archs = BTreeSet::new();
     let mut rest = body;
-    let all: Option<BTreeSet<Arch>> = std::iter::from_fn(|| {
+    loop {
         reads.count(FAULT_AROUND);
-        let kind = u16::from_le_bytes(*rest.first_chunk()?);
-        let header = usize::try_from(word(rest, 4)?)
-            .ok()
-            .filter(|h| *h >= ENTRY)?;
-        let end = header.checked_add(size(rest, 8)?)?;
-        let flags = word(rest, 40)?;
-        let suffix = match (flags & 1 << 20, flags & 1 << 21) {
-            (0, 0) => None,
-            (_, 0) => Some(ArchSuffix::Accelerated),
-            _ => Some(ArchSuffix::Family),
+        let Some((arch, size)) = entry(rest) else {
+            return Some(archs);
         };
-        let kind = match kind {
-            1 => Some(ArchKind::Virtual),
-            2 => Some(ArchKind::Real),
-            8 => Some(ArchKind::Lto),
-            _ => None,
-        };
-        let number = word(rest, 28)?.try_into().ok();
-        rest = rest.get(end..).unwrap_or_default();
-        Some(kind.zip(number).map(|(kind, number)| Arch {
-            number,
-            suffix,
-            kind,
-        }))
-    })
-    .collect();
-    all.unwrap_or_default()
+        archs.insert(arch?);
+        rest = rest.get(size..).unwrap_or_default();
+    }
 }
 
-fn word(data: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_le_bytes(*data.get(at..)?.first_chunk()?))
+/// Architecture, if it is known, and size of the entry that `rest` begins with.
+fn entry(rest: &[u8]) -> Option<(Option<Arch>, usize)> {
+    let kind = u16::from_le_bytes(*rest.first_chunk()?);
+    let header = usize::try_from(word(rest, 4)?).ok()?;
+    if header < ENTRY {
+        return None;
+    }
+    let size = header.checked_add(size(rest, 8)?)?;
+    let flags = word(rest, 40)?;
+    let suffix = match (flags & 1 << 20, flags & 1 << 21) {
+        (0, 0) => None,
+        (_, 0) => Some(ArchSuffix::Accelerated),
+        _ => Some(ArchSuffix::Family),
+    };
+    let kind = match kind {
+        1 => Some(ArchKind::Virtual),
+        2 => Some(ArchKind::Real),
+        8 => Some(ArchKind::Lto),
+        _ => None,
+    };
+    let number = word(rest, 28)?.try_into().ok();
+    let arch = kind.zip(number).map(|(kind, number)| Arch {
+        number,
+        suffix,
+        kind,
+    });
+    Some((arch, size))
 }
 
-fn size(data: &[u8], at: usize) -> Option<usize> {
-    usize::try_from(u64::from_le_bytes(*data.get(at..)?.first_chunk()?)).ok()
+pub(super) fn word(data: &[u8], offset: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(*data.get(offset..)?.first_chunk()?))
+}
+
+fn size(data: &[u8], offset: usize) -> Option<usize> {
+    usize::try_from(u64::from_le_bytes(*data.get(offset..)?.first_chunk()?)).ok()
 }

@@ -25,14 +25,22 @@ impl Dynamic {
         after: &[String],
         strings: &mut NewStrings<'_>,
     ) -> Result<(), Problem> {
-        let is_needed = |entry: &(DynamicTag, u64)| entry.0 == elf::DT_NEEDED;
-        let first = self.entries.iter().position(is_needed).unwrap_or(0);
-        let old: Vec<u64> = (self.entries.iter().filter(|e| is_needed(e)).map(|e| e.1)).collect();
-        self.entries.retain(|entry| !is_needed(entry));
+        let first = self
+            .entries
+            .iter()
+            .position(|(tag, _)| *tag == elf::DT_NEEDED)
+            .unwrap_or(0);
+        let mut old_offsets = Vec::new();
+        self.entries.retain(|&(tag, offset)| {
+            if tag == elf::DT_NEEDED {
+                old_offsets.push(offset);
+            }
+            tag != elf::DT_NEEDED
+        });
         for (i, name) in after.iter().enumerate() {
-            let kept = before.iter().zip(&old).find(|(old, _)| *old == name);
-            let offset = match kept {
-                Some((_, &offset)) => offset,
+            let kept = before.iter().position(|old_name| old_name == name);
+            let offset = match kept.and_then(|index| old_offsets.get(index)) {
+                Some(&offset) => offset,
                 None => strings.intern(name)?.into(),
             };
             self.entries.insert(first + i, (elf::DT_NEEDED, offset));
@@ -42,16 +50,16 @@ impl Dynamic {
 
     /// Sets the value of a tag, which is appended if there is none.
     pub(super) fn set(&mut self, tag: DynamicTag, value: u64) {
-        let mut entries = self
-            .entries
-            .iter_mut()
-            .filter(|entry| entry.0 == tag)
-            .peekable();
-        if entries.peek().is_none() {
-            self.entries.push((tag, value));
-            return;
+        let mut is_present = false;
+        for entry in &mut self.entries {
+            if entry.0 == tag {
+                entry.1 = value;
+                is_present = true;
+            }
         }
-        entries.for_each(|entry| entry.1 = value);
+        if !is_present {
+            self.entries.push((tag, value));
+        }
     }
 
     /// Size with one terminating entry.

@@ -1,7 +1,7 @@
 //! Images that can be edited.
 
 use super::headers;
-use super::inspect::{Details, Inspection, details};
+use super::inspect::{Details, Inspection, read_details};
 use super::overlaps;
 use super::patch::Patch;
 use super::plan::{edit, refuse};
@@ -25,7 +25,7 @@ impl<'i, 'd> Editable<'i, 'd> {
     /// If no edit of the image is possible, whatever it is.
     pub fn new(image: &'i ElfImage<'d>) -> Result<Self, Problem> {
         image.check_loadable()?;
-        let details = details(image)?;
+        let details = read_details(image)?;
         Ok(Self { image, details })
     }
 

@@ -49,74 +49,41 @@ impl Evicted {
     /// Finds the range behind the program headers; it ends where no section or segment is cut. `symbols` is
     /// the number of symbols of the image.
     pub(super) fn find(image: &ElfImage<'_>, symbols: u64) -> Result<Self, Problem> {
-        let none = Problem::Layout("no place for a program header");
+        let no_place = Problem::Layout("no place for a program header");
         let start = image.header.phoff + image.segments.len() as u64 * SEGMENT;
-        let mut loads = image.loads();
-        let load = loads
+        let load = image
+            .loads()
             .find(|s| s.offset <= image.header.phoff && start <= s.offset + s.filesz)
-            .ok_or(none.clone())?;
-        // Without section headers nothing says where a table ends.
-        if image.counted_sections().is_empty() {
-            return Err(none);
-        }
-        let sections = image.counted_sections().iter().filter(|s| is_loaded(s));
-        // Section headers may lie.
-        let is_true = |s: &Section| image.offset_of(s.addr, s.size) == Ok(s.offset);
-        if !sections.clone().all(is_true) {
-            return Err(none);
-        }
-        let sections = sections.map(|s| {
-            (
-                s.offset,
-                s.offset.saturating_add(s.size),
-                may_move(image, symbols, s),
-            )
-        });
-        let segments = image.segments.iter();
-        let segments = segments.filter(|s| s.kind != PT_LOAD && s.kind != PT_PHDR && s.filesz != 0);
-        let movable = |s: &Segment| matches!(s.kind, PT_INTERP | PT_NOTE | PT_GNU_PROPERTY);
-        let segments = segments.map(|s| (s.offset, s.offset + s.filesz, movable(s)));
-        let mut parts: Vec<_> = sections.chain(segments).collect();
-        parts.sort();
+            .ok_or(no_place.clone())?;
+        let parts = Part::find(image, symbols).ok_or(no_place.clone())?;
         let mut end = start + SEGMENT;
         let mut is_empty = true;
-        for (from, to, movable) in parts {
-            if to <= start || from >= end {
+        for part in parts {
+            if part.end <= start || part.start >= end {
                 continue;
             }
-            if from < start || !movable {
-                return Err(none);
+            if part.start < start || !part.may_move {
+                return Err(no_place);
             }
             is_empty = false;
-            end = end.max(to);
+            end = end.max(part.end);
         }
         if end > load.offset + load.filesz {
-            return Err(none);
+            return Err(no_place);
         }
         // Section headers may be incomplete, too: other bytes than zeros belong to a section.
-        let zeros = |bytes: &[u8]| bytes.iter().all(|&byte| byte == 0);
-        let gap = image.source.bytes(start, end - start);
-        if is_empty && !gap.is_some_and(zeros) {
-            return Err(none);
+        if is_empty && !is_zero(image, start, end) {
+            return Err(no_place);
         }
         let evicted = Self {
             range: start..if is_empty { start } else { end },
             address: load.vaddr + (start - load.offset),
         };
-        // The dynamic section has the tables that the loader reads.
-        let place = evicted.address..evicted.address + (end - start);
-        let is_inside = |address: u64| place.contains(&address);
-        let tables = image.dynamic().filter(|(tag, _)| TABLES.contains(tag));
-        for (tag, address) in tables.filter(|(_, address)| is_inside(*address)) {
-            let is_section = image
-                .counted_sections()
-                .iter()
-                .any(|s| s.addr == address && is_loaded(s));
-            if !MOVABLE.contains(&tag) || !is_section {
-                return Err(none);
-            }
+        if tables_may_move(image, evicted.address..evicted.address + (end - start)) {
+            Ok(evicted)
+        } else {
+            Err(no_place)
         }
-        Ok(evicted)
     }
 
     /// Number of bytes.
@@ -126,9 +93,71 @@ impl Evicted {
 
     /// New address of a table that starts in the range, if the range moves to `new`.
     pub(super) fn moved(&self, address: u64, new: u64) -> Option<u64> {
-        let at = address.checked_sub(self.address)?;
-        (at < self.size()).then(|| new + at)
+        let offset = address.checked_sub(self.address)?;
+        (offset < self.size()).then(|| new + offset)
     }
+}
+
+/// Range in the file of a section or segment.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Part {
+    start: u64,
+    end: u64,
+    may_move: bool,
+}
+
+impl Part {
+    /// The sections and the segments inside of others, in the order of their offsets; `None` if nothing says where
+    /// a table ends.
+    fn find(image: &ElfImage<'_>, symbols: u64) -> Option<Vec<Self>> {
+        if image.counted_sections().is_empty() {
+            return None;
+        }
+        let mut parts = Vec::new();
+        for section in image.counted_sections() {
+            if !is_loaded(section) {
+                continue;
+            }
+            // Section headers may lie.
+            if image.offset_of(section.addr, section.size) != Ok(section.offset) {
+                return None;
+            }
+            parts.push(Self {
+                start: section.offset,
+                end: section.offset.saturating_add(section.size),
+                may_move: may_move(image, symbols, section),
+            });
+        }
+        for segment in &image.segments {
+            if segment.kind != PT_LOAD && segment.kind != PT_PHDR && segment.filesz != 0 {
+                parts.push(Self {
+                    start: segment.offset,
+                    end: segment.offset + segment.filesz,
+                    may_move: matches!(segment.kind, PT_INTERP | PT_NOTE | PT_GNU_PROPERTY),
+                });
+            }
+        }
+        parts.sort();
+        Some(parts)
+    }
+}
+
+/// Whether the file has only zeros in a range.
+fn is_zero(image: &ElfImage<'_>, start: u64, end: u64) -> bool {
+    let gap = image.source.bytes(start, end - start);
+    gap.is_some_and(|bytes| bytes.iter().all(|&byte| byte == 0))
+}
+
+/// Whether all tables of the dynamic section in a range of addresses may move. The dynamic section has the tables
+/// that the loader reads.
+fn tables_may_move(image: &ElfImage<'_>, addresses: Range<u64>) -> bool {
+    image
+        .dynamic()
+        .filter(|(tag, address)| TABLES.contains(tag) && addresses.contains(address))
+        .all(|(tag, address)| {
+            let mut sections = image.counted_sections().iter();
+            MOVABLE.contains(&tag) && sections.any(|s| s.addr == address && is_loaded(s))
+        })
 }
 
 fn is_loaded(section: &Section) -> bool {
@@ -138,76 +167,47 @@ fn is_loaded(section: &Section) -> bool {
 /// Whether a section may move: it is a note, the interpreter, or a whole table of the dynamic section, of an
 /// image with this number of symbols.
 fn may_move(image: &ElfImage<'_>, symbols: u64, section: &Section) -> bool {
-    let is = |tag: elf::DynamicTag| image.tag(tag) == Some(section.addr);
-    let word = |at: u64| {
-        let bytes = section
-            .addr
-            .checked_add(at)
-            .map(|address| image.bytes_at(address, 4));
-        bytes
-            .and_then(Result::ok)
-            .map_or(0, |bytes| u64::from(u32_at(bytes, 0)))
-    };
+    let is_table = |tag: elf::DynamicTag| image.tag(tag) == Some(section.addr);
+    let word = |offset: u64| table_word(image, section.addr, offset).unwrap_or(0);
     match section.kind {
         elf::SHT_NOTE => true,
-        elf::SHT_GNU_HASH if is(elf::DT_GNU_HASH) => {
+        elf::SHT_GNU_HASH if is_table(elf::DT_GNU_HASH) => {
             let chains = symbols.saturating_sub(word(4));
             section.size >= 16 + 8 * word(8) + 4 * (word(0) + chains)
         }
-        elf::SHT_HASH if is(elf::DT_HASH) => section.size >= 4 * (2 + word(0) + word(4)),
-        elf::SHT_DYNSYM if is(elf::DT_SYMTAB) => section.size >= symbols * SYMBOL,
-        _ => {
-            let is_interpreter = |s: &Segment| s.kind == PT_INTERP && s.vaddr == section.addr;
-            image.segments.iter().any(is_interpreter)
-        }
+        elf::SHT_HASH if is_table(elf::DT_HASH) => section.size >= 4 * (2 + word(0) + word(4)),
+        elf::SHT_DYNSYM if is_table(elf::DT_SYMTAB) => section.size >= symbols * SYMBOL,
+        _ => (image.segments.iter()).any(|s| s.kind == PT_INTERP && s.vaddr == section.addr),
     }
 }
 
+/// The word at an offset of a table.
+fn table_word(image: &ElfImage<'_>, table: u64, offset: u64) -> Option<u64> {
+    let word = image.bytes_at(table.checked_add(offset)?, 4).ok()?;
+    Some(u32_at(word, 0).into())
+}
+
 impl Layout {
-    /// Adds a segment of `size` bytes at the end of the file, to which `evicted` moves, at offset `at`.
+    /// Adds a segment of `size` bytes at the end of the file, to which `evicted` moves, at an offset of the segment.
     pub(super) fn add_segment(
         &mut self,
         image: &ElfImage<'_>,
         size: u64,
         is_writable: bool,
         evicted: &Evicted,
-        at: u64,
+        evicted_offset: u64,
     ) -> Result<Room, Problem> {
-        let mut loads = (0..self.segments.len()).filter(|&i| self.segments[i].is_load());
-        let last = loads
-            .next_back()
-            .ok_or(Problem::Malformed("no segment to load"))?;
+        let last_index = self.last_load()?;
         let align = image.loads().map(|s| s.align).fold(PAGE, u64::max);
         let length = image.source.len();
-        let memory = self.segments[last].vaddr + self.segments[last].memsz;
-        let (address, offset) = (
-            memory.next_multiple_of(align),
-            length.next_multiple_of(align),
-        );
+        let last = &self.segments[last_index];
+        let address = (last.vaddr + last.memsz).next_multiple_of(align);
+        let offset = length.next_multiple_of(align);
         // Alignments above 2 MiB are of no machine; the file would grow by as much.
         if align > 1 << 21 || self.segments.len() + 1 >= usize::from(u16::MAX) {
             return Err(Problem::Layout("segments have an unusual alignment"));
         }
-        let range = &evicted.range;
-        for section in self.sections.iter_mut().filter(|s| is_loaded(s)) {
-            if range.contains(&section.offset) {
-                let from = section.offset - range.start;
-                (section.addr, section.offset) = (address + at + from, offset + at + from);
-            }
-        }
-        for segment in &mut self.segments {
-            if segment.kind == PT_PHDR {
-                segment.filesz += SEGMENT;
-                segment.memsz += SEGMENT;
-            } else if segment.kind != PT_LOAD
-                && segment.filesz != 0
-                && range.contains(&segment.offset)
-            {
-                let from = segment.offset - range.start;
-                segment.offset = offset + at + from;
-                (segment.vaddr, segment.paddr) = (address + at + from, address + at + from);
-            }
-        }
+        self.move_evicted(evicted, address + evicted_offset, offset + evicted_offset);
         let flags = if is_writable {
             elf::PF_R.0 | elf::PF_W.0
         } else {
@@ -223,7 +223,7 @@ impl Layout {
             memsz: size,
             align,
         };
-        self.segments.insert(last + 1, segment);
+        self.segments.insert(last_index + 1, segment);
         Ok(Room {
             address,
             offset,
@@ -231,5 +231,31 @@ impl Layout {
             zeros: offset - length,
             inserted: offset - length + size,
         })
+    }
+
+    /// Moves the sections and segments in `evicted` to an address and an offset of the file, and makes place for
+    /// a program header.
+    fn move_evicted(&mut self, evicted: &Evicted, address: u64, offset: u64) {
+        let range = &evicted.range;
+        for section in &mut self.sections {
+            if is_loaded(section) && range.contains(&section.offset) {
+                let distance = section.offset - range.start;
+                section.addr = address + distance;
+                section.offset = offset + distance;
+            }
+        }
+        for segment in &mut self.segments {
+            if segment.kind == PT_PHDR {
+                segment.filesz += SEGMENT;
+                segment.memsz += SEGMENT;
+            } else if segment.kind != PT_LOAD
+                && segment.filesz != 0
+                && range.contains(&segment.offset)
+            {
+                let distance = segment.offset - range.start;
+                segment.offset = offset + distance;
+                (segment.vaddr, segment.paddr) = (address + distance, address + distance);
+            }
+        }
     }
 }

@@ -18,21 +18,28 @@ pub(super) fn count(
     address: u64,
     relocations: &Relocations,
 ) -> Result<u32, Problem> {
-    let hashed = Sysv::read(image)?.map(|table| table.chains);
-    let gnu = Gnu::read(image)?.map(|table| table.count(image));
-    let count = match (hashed, gnu.transpose()?) {
-        (Some(count), gnu) => {
-            if gnu.is_some_and(|gnu| gnu > count) {
+    let sysv_count = SysvHash::read(image)?.map(|table| table.chains);
+    let gnu_count = match GnuHash::read(image)? {
+        Some(table) => Some(table.count(image)?),
+        None => None,
+    };
+    let count = match sysv_count {
+        Some(count) => {
+            if gnu_count.is_some_and(|gnu_count| gnu_count > count) {
                 return Err(Problem::Malformed("hash tables have different symbols"));
             }
             count
         }
-        (None, gnu) => {
-            let mut sections = image.counted_sections().iter();
-            let section = sections.find(|s| s.kind == elf::SHT_DYNSYM && s.addr == address);
-            let section = section.map_or(0, |section| section.size / SYMBOL);
-            let section = u32::try_from(section).unwrap_or(u32::MAX);
-            gnu.unwrap_or(1).max(relocations.symbols).max(section)
+        None => {
+            let section_count = image
+                .counted_sections()
+                .iter()
+                .find(|s| s.kind == elf::SHT_DYNSYM && s.addr == address)
+                .map_or(0, |section| section.size / SYMBOL);
+            gnu_count
+                .unwrap_or(1)
+                .max(relocations.symbols)
+                .max(u32::try_from(section_count).unwrap_or(u32::MAX))
         }
     };
     if count < relocations.symbols {
@@ -48,10 +55,10 @@ pub(super) fn check(
     strings: &[u8],
     symbols: SymbolTable<'_>,
 ) -> Result<(), Problem> {
-    if let Some(table) = Gnu::read(image)? {
+    if let Some(table) = GnuHash::read(image)? {
         table.check(image, &Strings::new(strings), symbols)?;
     }
-    if let Some(table) = Sysv::read(image)? {
+    if let Some(table) = SysvHash::read(image)? {
         table.check(image, &Strings::new(strings), symbols)?;
     }
     Ok(())
@@ -59,33 +66,34 @@ pub(super) fn check(
 
 /// Addresses of the tables.
 pub(super) fn ranges(image: &ElfImage<'_>) -> Result<Vec<Range<u64>>, Problem> {
-    let mut found = Vec::new();
-    if let Some(table) = Gnu::read(image)? {
+    let mut ranges = Vec::new();
+    if let Some(table) = GnuHash::read(image)? {
         let symbols = table.count(image)?.saturating_sub(table.base);
         let end = table.hashes_address() + 4 * u64::from(symbols);
-        found.push(table.address - 16..end);
+        ranges.push(table.address - 16..end);
     }
-    if let Some(table) = Sysv::read(image)? {
+    if let Some(table) = SysvHash::read(image)? {
         let words = u64::from(table.buckets) + u64::from(table.chains);
-        found.push(table.address - 8..table.address + 4 * words);
+        ranges.push(table.address - 8..table.address + 4 * words);
     }
-    Ok(found)
+    Ok(ranges)
 }
 
 fn name<'s>(strings: &Strings<'s>, symbol: &Symbol) -> Result<&'s [u8], Problem> {
-    let name = strings.bytes(symbol.name.into());
-    name.map_err(|_| Problem::Malformed("name of a symbol is outside the string table"))
+    strings
+        .bytes(symbol.name.into())
+        .map_err(|_| Problem::Malformed("name of a symbol is outside the string table"))
 }
 
 /// `DT_HASH` (gABI, "Hash Table").
-struct Sysv {
+struct SysvHash {
     /// Address of the buckets, which the chains follow.
     address: u64,
     buckets: u32,
     chains: u32,
 }
 
-impl Sysv {
+impl SysvHash {
     fn read(image: &ElfImage<'_>) -> Result<Option<Self>, Problem> {
         let Some(address) = image.tag(elf::DT_HASH) else {
             return Ok(None);
@@ -110,17 +118,17 @@ impl Sysv {
         let wrong = Problem::Malformed("hash table does not lead to its symbols");
         let words = u64::from(self.buckets) + u64::from(self.chains);
         let table = image.bytes_at(self.address, 4 * words)?;
-        let next = |at: u32| u32_at(table, 4 * at as usize);
-        let mut left = self.chains;
+        let mut symbols_left = self.chains;
         for bucket in 0..self.buckets {
-            let mut index = next(bucket);
+            let mut index = u32_at(table, 4 * bucket as usize);
             while index != 0 {
                 // A symbol has one hash, so that lists with more symbols than the table have a circle.
-                left = left.checked_sub(1).ok_or(wrong.clone())?;
-                let symbol = symbols.get(index as usize);
-                let symbol = symbol.filter(|_| index < self.chains);
-                let name = name(strings, &symbol.ok_or(wrong.clone())?)?;
-                if elf::hash(name) % self.buckets != bucket {
+                symbols_left = symbols_left.checked_sub(1).ok_or(wrong.clone())?;
+                let symbol = symbols
+                    .get(index as usize)
+                    .filter(|_| index < self.chains)
+                    .ok_or(wrong.clone())?;
+                if elf::hash(name(strings, &symbol)?) % self.buckets != bucket {
                     return Err(wrong);
                 }
                 index = u32_at(table, 4 * (self.buckets as usize + index as usize));
@@ -131,7 +139,7 @@ impl Sysv {
 }
 
 /// `DT_GNU_HASH` (glibc's `_dl_setup_hash`).
-struct Gnu {
+struct GnuHash {
     buckets: u32,
     /// Index of the first symbol of the table.
     base: u32,
@@ -142,13 +150,13 @@ struct Gnu {
     address: u64,
 }
 
-impl Gnu {
+impl GnuHash {
     fn read(image: &ElfImage<'_>) -> Result<Option<Self>, Problem> {
         let Some(address) = image.tag(elf::DT_GNU_HASH) else {
             return Ok(None);
         };
         let head = image.bytes_at(address, 16)?;
-        let word = |at: usize| u32_at(head, 4 * at);
+        let word = |index: usize| u32_at(head, 4 * index);
         if !word(2).is_power_of_two() {
             return Err(Problem::Malformed("GNU hash table is invalid"));
         }
@@ -176,20 +184,20 @@ impl Gnu {
 
     /// Number of symbols up to the last one in the table.
     fn count(&self, image: &ElfImage<'_>) -> Result<u32, Problem> {
-        let buckets = self.buckets(image)?;
-        let firsts = buckets.chunks_exact(4).map(|bucket| u32_at(bucket, 0));
-        let Some(mut last) = firsts.max().filter(|&last| last != 0) else {
+        let firsts = self.buckets(image)?.chunks_exact(4);
+        let mut index = firsts.map(|first| u32_at(first, 0)).max().unwrap_or(0);
+        if index == 0 {
             return Ok(self.base);
-        };
-        let cut = Problem::Malformed("GNU hash table is cut off");
-        let skipped = last.checked_sub(self.base).ok_or(cut)?;
-        let mut chain = self.hashes_address() + 4 * u64::from(skipped);
-        // The lowest bit marks the end of a chain.
-        while u32_at(image.bytes_at(chain, 4)?, 0) & 1 == 0 {
-            chain += 4;
-            last = last.saturating_add(1);
         }
-        Ok(last.saturating_add(1))
+        let cut = Problem::Malformed("GNU hash table is cut off");
+        let skipped = index.checked_sub(self.base).ok_or(cut)?;
+        let mut hash_address = self.hashes_address() + 4 * u64::from(skipped);
+        // The lowest bit marks the end of a chain.
+        while u32_at(image.bytes_at(hash_address, 4)?, 0) & 1 == 0 {
+            hash_address += 4;
+            index = index.saturating_add(1);
+        }
+        Ok(index.saturating_add(1))
     }
 
     fn check(
@@ -209,21 +217,21 @@ impl Gnu {
                 continue;
             }
             loop {
-                let at = index
+                let position = index
                     .checked_sub(self.base)
-                    .filter(|&at| at < listed_symbols);
-                let at = 4 * at.ok_or(wrong.clone())? as usize;
+                    .filter(|&position| position < listed_symbols)
+                    .ok_or(wrong.clone())?;
                 let symbol = symbols.get(index as usize).ok_or(wrong.clone())?;
                 let hash = elf::gnu_hash(name(strings, &symbol)?);
-                let listed = u32_at(hashes, at);
+                let listed_hash = u32_at(hashes, 4 * position as usize);
                 // bfd also lists some imports.
-                if hash | 1 != listed | 1
+                if hash | 1 != listed_hash | 1
                     || hash as usize % (buckets.len() / 4) != bucket
-                    || !self.passes(filter, hash)
+                    || !self.bloom_contains(filter, hash)
                 {
                     return Err(wrong);
                 }
-                if listed & 1 != 0 {
+                if listed_hash & 1 != 0 {
                     break;
                 }
                 index = index.checked_add(1).ok_or(wrong.clone())?;
@@ -232,9 +240,10 @@ impl Gnu {
         Ok(())
     }
 
-    fn passes(&self, filter: &[u8], hash: u32) -> bool {
-        let word = (hash / 64) & (self.bloom - 1);
-        let word = u64_at(filter, 8 * word as usize);
+    /// Whether the Bloom filter has both bits of a hash.
+    fn bloom_contains(&self, filter: &[u8], hash: u32) -> bool {
+        let index = (hash / 64) & (self.bloom - 1);
+        let word = u64_at(filter, 8 * index as usize);
         let second = hash.checked_shr(self.shift).unwrap_or(0);
         word >> (hash % 64) & word >> (second % 64) & 1 != 0
     }

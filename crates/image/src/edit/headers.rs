@@ -72,7 +72,7 @@ impl Segment {
     pub(super) fn write(&self) -> Vec<u8> {
         let mut bytes = self.kind.0.to_le_bytes().to_vec();
         bytes.extend(self.flags.to_le_bytes());
-        for word in [
+        for field in [
             self.offset,
             self.vaddr,
             self.paddr,
@@ -80,21 +80,22 @@ impl Segment {
             self.memsz,
             self.align,
         ] {
-            bytes.extend(word.to_le_bytes());
+            bytes.extend(field.to_le_bytes());
         }
         bytes
     }
 
     /// Offset in the file of an address range; `None` unless the segment's part of the file contains it.
     pub(super) fn file_offset(&self, address: u64, size: u64) -> Option<u64> {
-        let from = address.checked_sub(self.vaddr)?;
-        (from.checked_add(size)? <= self.filesz).then(|| self.offset + from)
+        let distance = address.checked_sub(self.vaddr)?;
+        (distance.checked_add(size)? <= self.filesz).then(|| self.offset + distance)
     }
 
     /// Whether the segment's memory contains an address range.
     pub(super) fn contains(&self, address: u64, size: u64) -> bool {
-        let from = address.checked_sub(self.vaddr);
-        from.and_then(|from| from.checked_add(size))
+        address
+            .checked_sub(self.vaddr)
+            .and_then(|distance| distance.checked_add(size))
             .is_some_and(|end| end <= self.memsz)
     }
 }
@@ -103,8 +104,8 @@ impl Section {
     pub(super) fn write(&self) -> Vec<u8> {
         let mut bytes = self.name.to_le_bytes().to_vec();
         bytes.extend(self.kind.0.to_le_bytes());
-        for word in [self.flags, self.addr, self.offset, self.size] {
-            bytes.extend(word.to_le_bytes());
+        for field in [self.flags, self.addr, self.offset, self.size] {
+            bytes.extend(field.to_le_bytes());
         }
         bytes.extend(self.link.to_le_bytes());
         bytes.extend(self.info.to_le_bytes());

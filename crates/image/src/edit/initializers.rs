@@ -43,19 +43,21 @@ const REPEATED: [DynamicTag; 5] = [
 /// Checks requirements that are independent of an edit.
 pub(super) fn check_dynamic(image: &ElfImage<'_>) -> Result<(), Problem> {
     // Readers differ in which one counts.
-    let mut single: Vec<DynamicTag> = image.dynamic().map(|(tag, _)| tag).collect();
-    single.retain(|tag| !REPEATED.contains(tag));
-    single.sort_unstable_by_key(|tag| tag.0);
-    if single.windows(2).any(|pair| pair[0] == pair[1]) {
+    let mut unique_tags: Vec<DynamicTag> = image
+        .dynamic()
+        .map(|(tag, _)| tag)
+        .filter(|tag| !REPEATED.contains(tag))
+        .collect();
+    unique_tags.sort_unstable_by_key(|tag| tag.0);
+    if unique_tags.windows(2).any(|pair| pair[0] == pair[1]) {
         return Err(Problem::Malformed("dynamic section has an entry twice"));
     }
-    let is_orphan = |&(size, table): &(DynamicTag, DynamicTag)| {
-        image.tag(table).is_none() && image.tag(size).is_some_and(|size| size != 0)
-    };
-    if TABLES.iter().any(is_orphan) {
-        return Err(Problem::Malformed(
-            "dynamic section has the size of a table, and no table",
-        ));
+    for (size, table) in TABLES {
+        if image.tag(table).is_none() && image.tag(size).is_some_and(|size| size != 0) {
+            return Err(Problem::Malformed(
+                "dynamic section has the size of a table, and no table",
+            ));
+        }
     }
     // The loader adds the load address to entries, unless the program header declares them read-only.
     let dynamic = image.own_dynamic_segment()?;
@@ -74,7 +76,7 @@ pub(super) fn check_dynamic(image: &ElfImage<'_>) -> Result<(), Problem> {
 
 /// Addresses of the arrays.
 pub(super) fn arrays(image: &ElfImage<'_>) -> Result<Vec<Range<u64>>, Problem> {
-    let mut found = Vec::new();
+    let mut arrays = Vec::new();
     for (table, size) in ARRAYS {
         let Some(address) = image.tag(table) else {
             continue;
@@ -88,9 +90,9 @@ pub(super) fn arrays(image: &ElfImage<'_>) -> Result<Vec<Range<u64>>, Problem> {
         if address % 8 != 0 {
             return Err(Problem::Malformed("initializers are not aligned"));
         }
-        found.push(address..address + size / 8 * 8);
+        arrays.push(address..address + size / 8 * 8);
     }
-    Ok(found)
+    Ok(arrays)
 }
 
 /// Checks that all functions are code of the image, as far as relocations determine it.
@@ -100,18 +102,21 @@ pub(super) fn check(
     relocations: &Relocations,
 ) -> Result<(), Problem> {
     let no_code = Problem::Malformed("initializer is no code");
-    let functions = [elf::DT_INIT, elf::DT_FINI];
-    let mut functions = functions.iter().filter_map(|&tag| image.tag(tag));
-    if functions.any(|address| !image.is_code(address)) {
-        return Err(no_code);
+    for tag in [elf::DT_INIT, elf::DT_FINI] {
+        if image
+            .tag(tag)
+            .is_some_and(|address| !image.is_code(address))
+        {
+            return Err(no_code);
+        }
     }
     for array in arrays {
         let bytes = image.bytes_at(array.start, array.end - array.start)?;
-        for (at, entry) in array.clone().step_by(8).zip(bytes.chunks_exact(8)) {
+        for (address, entry) in array.clone().step_by(8).zip(bytes.chunks_exact(8)) {
             let in_file = u64_at(entry, 0);
-            let is_code = match relocations.values.get(&at) {
+            let is_code = match relocations.values.get(&address) {
                 Some(Value::Other) => true,
-                Some(&Value::Address(address)) => image.is_code(address),
+                Some(&Value::Address(function)) => image.is_code(function),
                 Some(Value::InFile) => image.is_code(in_file),
                 // Without a relocation only the addresses of a program that is not relocated are right.
                 None => image.header.kind == elf::ET_EXEC && image.is_code(in_file),

@@ -1,6 +1,6 @@
 //! Requirements of an image, as far as an edit depends on them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use object::elf::{
     self, DynamicTag, STT_COMMON, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE, STT_OBJECT, STT_TLS,
@@ -91,12 +91,14 @@ pub(super) struct Details<'d> {
 }
 
 /// Reads the requirements of a loadable image.
-pub(super) fn details<'d>(image: &ElfImage<'d>) -> Result<Details<'d>, Problem> {
+pub(super) fn read_details<'d>(image: &ElfImage<'d>) -> Result<Details<'d>, Problem> {
     initializers::check_dynamic(image)?;
     let (_, bytes) = image.string_table()?;
     let strings = Strings::new(bytes);
-    let string = |offset: u64| text(&strings, offset);
-    let optional = |tag: DynamicTag| image.tag(tag).map(string).transpose();
+    let string_of = |tag: DynamicTag| match image.tag(tag) {
+        Some(offset) => string_at(&strings, offset).map(Some),
+        None => Ok(None),
+    };
     let flags = image.tag(elf::DT_FLAGS_1).unwrap_or(0);
     let kind = match (image.header.kind, image.is_program()) {
         (_, true) => ImageKind::Program,
@@ -107,33 +109,27 @@ pub(super) fn details<'d>(image: &ElfImage<'d>) -> Result<Details<'d>, Problem> 
     if kind == ImageKind::Program && !image.is_code(image.header.entry) {
         return Err(Problem::Malformed("entry of the program is no code"));
     }
-    let own = optional(elf::DT_RUNPATH)?;
-    let rpath = own.is_none() && image.tag(elf::DT_RPATH).is_some();
-    let needed: Result<_, _> = image.tags(elf::DT_NEEDED).map(string).collect();
+    let runpath = string_of(elf::DT_RUNPATH)?;
+    let rpath = runpath.is_none() && image.tag(elf::DT_RPATH).is_some();
     let needs = Needs::read(image)?;
-    let mut verneed = Vec::new();
-    for need in needs.iter().flat_map(|needs| &needs.entries) {
-        let nodes = need.nodes.iter().map(|node| {
-            let name = string(node.name.into())?;
-            // The loader compares both (`match_symbol`).
-            if elf::hash(name.as_bytes()) == node.hash {
-                Ok(name)
-            } else {
-                Err(Problem::Malformed("version has the hash of another one"))
-            }
-        });
-        verneed.push(VersionNeed {
-            file: string(need.file.into())?,
-            nodes: nodes.collect::<Result<_, _>>()?,
-        });
-    }
+    let verneed = match &needs {
+        Some(needs) => version_needs(needs, &strings)?,
+        None => Vec::new(),
+    };
     let inspection = Inspection {
         machine: image.machine(),
         kind,
         fixed_address: image.header.kind == elf::ET_EXEC,
-        soname: optional(elf::DT_SONAME)?,
-        needed: needed?,
-        runpath: if rpath { optional(elf::DT_RPATH)? } else { own },
+        soname: string_of(elf::DT_SONAME)?,
+        needed: image
+            .tags(elf::DT_NEEDED)
+            .map(|offset| string_at(&strings, offset))
+            .collect::<Result<_, _>>()?,
+        runpath: if rpath {
+            string_of(elf::DT_RPATH)?
+        } else {
+            runpath
+        },
         rpath,
         verneed,
         has_versions: needs.is_some(),
@@ -154,7 +150,7 @@ pub(super) fn details<'d>(image: &ElfImage<'d>) -> Result<Details<'d>, Problem> 
         symbols: symbols.table,
         defined,
     };
-    imports(
+    read_imports(
         image,
         (&strings, bytes),
         &symbols,
@@ -164,38 +160,68 @@ pub(super) fn details<'d>(image: &ElfImage<'d>) -> Result<Details<'d>, Problem> 
     Ok(details)
 }
 
-fn imports(
+/// The libraries and versions of the version needs.
+fn version_needs(needs: &Needs, strings: &Strings<'_>) -> Result<Vec<VersionNeed>, Problem> {
+    let mut verneed = Vec::new();
+    for need in &needs.entries {
+        let file = string_at(strings, need.file.into())?;
+        let mut nodes = Vec::new();
+        for node in &need.nodes {
+            let name = string_at(strings, node.name.into())?;
+            // The loader compares both (`match_symbol`).
+            if elf::hash(name.as_bytes()) != node.hash {
+                return Err(Problem::Malformed("version has the hash of another one"));
+            }
+            nodes.push(name);
+        }
+        verneed.push(VersionNeed { file, nodes });
+    }
+    Ok(verneed)
+}
+
+fn read_imports(
     image: &ElfImage<'_>,
     (strings, bytes): (&Strings<'_>, &[u8]),
     symbols: &Symbols<'_>,
     relocations: &Relocations,
     details: &mut Details<'_>,
 ) -> Result<(), Problem> {
-    let needs = details.needs.as_ref();
-    let versions = needs.map(Needs::by_index).unwrap_or_default();
-    for (number, symbol) in symbols.iter() {
-        symbol.check(number, image, relocations)?;
+    let versions = match &details.needs {
+        Some(needs) => needs.by_index(),
+        None => BTreeMap::new(),
+    };
+    for (index, symbol) in symbols.iter() {
+        symbol.check(index, image, relocations)?;
         if symbol.name as usize >= bytes.len() {
             return Err(Problem::Malformed("name is outside the string table"));
         }
-        let index = symbols.version_index(number);
-        let version = index.and_then(|index| versions.get(&index));
-        let copied = relocations.is_copied(number);
+        let version_index = symbols.version_index(index);
+        let version = version_index.and_then(|index| versions.get(&index));
+        let copied = relocations.is_copied(index);
         // glibc indexes its array of versions without a check, also for what the image defines.
-        let known = |index| version.is_some() || details.defined.contains(&index);
-        if index.is_some_and(|index| !known(index)) {
+        if let Some(version_index) = version_index
+            && version.is_none()
+            && !details.defined.contains(&version_index)
+        {
             return Err(Problem::Malformed("symbol has an unknown version"));
         }
         // A program defines what it copies, in the version of the library.
         if symbol.is_local() || !(symbol.is_undefined() || copied || version.is_some()) {
             continue;
         }
-        let name = |offset: u32| text(strings, offset.into());
-        details.indices.push(number);
+        let name = string_at(strings, symbol.name.into())?;
+        let (file, node) = match version {
+            Some(&(file, node)) => (
+                Some(string_at(strings, file.into())?),
+                Some(string_at(strings, node.into())?),
+            ),
+            None => (None, None),
+        };
+        details.indices.push(index);
         details.inspection.imports.push(Imported {
-            name: name(symbol.name)?,
-            file: version.map(|&(file, _)| name(file)).transpose()?,
-            node: version.map(|&(_, node)| name(node)).transpose()?,
+            name,
+            file,
+            node,
             kind: match symbol.kind {
                 STT_FUNC | STT_GNU_IFUNC => ImportKind::Function,
                 STT_OBJECT | STT_COMMON => ImportKind::Data,
@@ -205,16 +231,16 @@ fn imports(
             },
             weak: symbol.is_weak(),
             copied,
-            referenced: relocations.is_referenced(number),
+            referenced: relocations.is_referenced(index),
         });
     }
     Ok(())
 }
 
-fn text(strings: &Strings<'_>, offset: u64) -> Result<String, Problem> {
-    let text = strings.get(offset).map(str::to_owned);
-    text.map_err(|problem| match problem {
-        crate::Problem::Malformed(what) => Problem::Malformed(what),
-        _ => Problem::Malformed("invalid string table"),
-    })
+fn string_at(strings: &Strings<'_>, offset: u64) -> Result<String, Problem> {
+    match strings.get(offset) {
+        Ok(string) => Ok(string.to_owned()),
+        Err(crate::Problem::Malformed(what)) => Err(Problem::Malformed(what)),
+        Err(_) => Err(Problem::Malformed("invalid string table")),
+    }
 }

@@ -35,6 +35,25 @@ pub(super) struct Room {
     pub(super) inserted: u64,
 }
 
+/// Place of a part of the new bytes in the edited image.
+#[derive(Clone, Copy)]
+pub(super) struct PlacedRange {
+    pub(super) address: u64,
+    pub(super) offset: u64,
+    pub(super) size: u64,
+}
+
+impl Room {
+    /// Place of a part that begins `start` bytes after the first new byte.
+    pub(super) fn range(&self, start: u64, size: u64) -> PlacedRange {
+        PlacedRange {
+            address: self.address + start,
+            offset: self.offset + start,
+            size,
+        }
+    }
+}
+
 impl Layout {
     pub(super) fn new(image: &ElfImage<'_>) -> Self {
         Self {
@@ -47,35 +66,41 @@ impl Layout {
     /// Whether the last segment can grow over its `.bss` without much of it in the file, is readable, and is
     /// writable if that is needed.
     pub(super) fn can_grow(&self, image: &ElfImage<'_>, writable: bool) -> bool {
-        let last = self.segments.iter().rfind(|segment| segment.is_load());
-        last.is_some_and(|segment| {
-            let end = segment.offset + segment.filesz;
-            segment.is_readable()
-                && segment.memsz - segment.filesz <= MAX_ZEROS
-                && (segment.flags & elf::PF_W.0 != 0 || !writable)
-                && self.check_boundary(image, end).is_ok()
-        })
+        let Some(segment) = self.segments.iter().rfind(|segment| segment.is_load()) else {
+            return false;
+        };
+        segment.is_readable()
+            && segment.memsz - segment.filesz <= MAX_ZEROS
+            && (segment.flags & elf::PF_W.0 != 0 || !writable)
+            && self
+                .check_boundary(image, segment.offset + segment.filesz)
+                .is_ok()
+    }
+
+    /// Index of the last segment to load. Segments are in the order of their addresses.
+    pub(super) fn last_load(&self) -> Result<usize, Problem> {
+        self.segments
+            .iter()
+            .rposition(Segment::is_load)
+            .ok_or(Problem::Malformed("no segment to load"))
     }
 
     /// Makes room for `size` bytes, aligned to 16.
     pub(super) fn grow(&mut self, image: &ElfImage<'_>, size: u64) -> Result<Room, Problem> {
-        // Segments are in the order of their addresses.
-        let mut loads = (0..self.segments.len()).filter(|&i| self.segments[i].is_load());
-        let last = loads
-            .next_back()
-            .ok_or(Problem::Malformed("no segment to load"))?;
-        let segment = self.segments[last].clone();
+        let last_index = self.last_load()?;
+        let segment = self.segments[last_index].clone();
         let end = segment.offset + segment.filesz;
         let base = segment.vaddr + segment.filesz;
         let address = (segment.vaddr + segment.memsz).next_multiple_of(16);
         let zeros = address - base;
         self.check_boundary(image, end)?;
         // Segments behind the end stay aligned to their pages.
-        let behind = self
+        let unit = self
             .segments
             .iter()
-            .filter(|s| s.is_load() && s.offset >= end);
-        let unit = behind.map(|s| s.align).fold(UNIT, u64::max);
+            .filter(|segment| segment.is_load() && segment.offset >= end)
+            .map(|segment| segment.align)
+            .fold(UNIT, u64::max);
         let inserted = (zeros + size).next_multiple_of(unit);
 
         for segment in &mut self.segments {
@@ -83,26 +108,28 @@ impl Layout {
                 segment.offset += inserted;
             }
         }
-        let segment = &mut self.segments[last];
+        let segment = &mut self.segments[last_index];
         segment.filesz += (zeros + size).next_multiple_of(UNIT);
         segment.memsz = segment.filesz;
         for section in &mut self.sections {
-            let has_flag = |flag: elf::SectionFlags| section.flags & flag.0 != 0;
-            let is_bss = section.kind == SHT_NOBITS && has_flag(elf::SHF_ALLOC);
-            if is_bss {
+            if section.kind == SHT_NOBITS && section.flags & elf::SHF_ALLOC.0 != 0 {
                 // `.tbss` has no memory in the segment; mold's sections without bytes have offset 0.
-                let is_placed = section.offset >= segment.offset && section.addr >= base;
-                if is_placed && !has_flag(elf::SHF_TLS) {
+                let is_thread_local = section.flags & elf::SHF_TLS.0 != 0;
+                if !is_thread_local && section.offset >= segment.offset && section.addr >= base {
                     section.offset = end + (section.addr - base);
                 }
             } else if section.offset >= end {
-                let moved = section.offset.checked_add(inserted);
-                section.offset = moved.ok_or(Problem::Truncated("sections"))?;
+                section.offset = section
+                    .offset
+                    .checked_add(inserted)
+                    .ok_or(Problem::Truncated("sections"))?;
             }
         }
         if self.shoff >= end {
-            let moved = self.shoff.checked_add(inserted);
-            self.shoff = moved.ok_or(Problem::Truncated("section headers"))?;
+            self.shoff = self
+                .shoff
+                .checked_add(inserted)
+                .ok_or(Problem::Truncated("section headers"))?;
         }
         Ok(Room {
             address,
@@ -115,19 +142,22 @@ impl Layout {
 
     /// Rejects a file in which the end of the last segment is inside of something else.
     fn check_boundary(&self, image: &ElfImage<'_>, end: u64) -> Result<(), Problem> {
-        let crosses = |start: u64, size: u64| start < end && end - start < size;
-        let segments = self.segments.iter().any(|s| crosses(s.offset, s.filesz));
-        let sections = self.sections.iter();
-        let mut sections = sections.filter(|s| s.kind != SHT_NOBITS && s.kind != elf::SHT_NULL);
-        let count = |count: usize, size: u64| count as u64 * size;
-        if segments
-            || sections.any(|s| crosses(s.offset, s.size))
-            || crosses(self.shoff, count(self.sections.len(), SECTION))
+        let crosses_end = |start: u64, size: u64| start < end && end - start < size;
+        if self
+            .segments
+            .iter()
+            .any(|s| crosses_end(s.offset, s.filesz))
+            || self.sections.iter().any(|section| {
+                section.kind != SHT_NOBITS
+                    && section.kind != elf::SHT_NULL
+                    && crosses_end(section.offset, section.size)
+            })
+            || crosses_end(self.shoff, self.sections.len() as u64 * SECTION)
         {
             return Err(Problem::Layout("parts of the file overlap"));
         }
         // The kernel reads program headers from the file, the loader from memory.
-        if image.header.phoff + count(self.segments.len(), SEGMENT) > end {
+        if image.header.phoff + self.segments.len() as u64 * SEGMENT > end {
             return Err(Problem::Layout("program headers behind the last segment"));
         }
         Ok(())
@@ -141,38 +171,50 @@ impl Layout {
         address: u64,
         update: impl Fn(&mut Section),
     ) {
-        for (section, was) in self.sections.iter_mut().zip(original.counted_sections()) {
-            if was.kind == kind && was.addr == address && was.flags & elf::SHF_ALLOC.0 != 0 {
+        for (section, old) in self.sections.iter_mut().zip(original.counted_sections()) {
+            if old.kind == kind && old.addr == address && old.flags & elf::SHF_ALLOC.0 != 0 {
                 update(section);
             }
         }
+    }
+
+    /// Moves the section that was at `address` in the header, if there is one.
+    pub(super) fn move_section(
+        &mut self,
+        original: &ElfImage<'_>,
+        kind: elf::SectionType,
+        address: u64,
+        range: PlacedRange,
+    ) {
+        self.update(original, kind, address, |section| {
+            section.addr = range.address;
+            section.offset = range.offset;
+            section.size = range.size;
+        });
     }
 
     /// Moves the dynamic section, which the loader writes to.
     pub(super) fn move_dynamic(
         &mut self,
         image: &ElfImage<'_>,
-        (address, offset, size): (u64, u64, u64),
+        range: PlacedRange,
     ) -> Result<(), Problem> {
-        let old = image.own_dynamic_segment()?.vaddr;
+        let old_address = image.own_dynamic_segment()?.vaddr;
         let target = self
             .segments
             .iter()
-            .find(|s| s.is_load() && s.contains(address, size));
+            .find(|s| s.is_load() && s.contains(range.address, range.size));
         if target.is_none_or(|segment| segment.flags & elf::PF_W.0 == 0) {
             return Err(Problem::Layout("the last segment is not writable"));
         }
-        for segment in self
-            .segments
-            .iter_mut()
-            .filter(|s| s.kind == elf::PT_DYNAMIC)
-        {
-            (segment.offset, segment.vaddr, segment.paddr) = (offset, address, address);
-            (segment.filesz, segment.memsz) = (size, size);
+        for segment in &mut self.segments {
+            if segment.kind == elf::PT_DYNAMIC {
+                segment.offset = range.offset;
+                (segment.vaddr, segment.paddr) = (range.address, range.address);
+                (segment.filesz, segment.memsz) = (range.size, range.size);
+            }
         }
-        self.update(image, elf::SHT_DYNAMIC, old, |s| {
-            (s.addr, s.offset, s.size) = (address, offset, size);
-        });
+        self.move_section(image, elf::SHT_DYNAMIC, old_address, range);
         Ok(())
     }
 
@@ -187,12 +229,12 @@ impl Layout {
             edits.push((E_PHNUM, count.to_le_bytes().to_vec()));
         }
         if self.segments != image.segments {
-            let bytes = self.segments.iter().flat_map(Segment::write);
-            edits.push((image.header.phoff, bytes.collect()));
+            let headers = self.segments.iter().flat_map(Segment::write).collect();
+            edits.push((image.header.phoff, headers));
         }
         if self.sections != image.counted_sections() {
-            let bytes = self.sections.iter().flat_map(Section::write);
-            edits.push((image.header.shoff, bytes.collect()));
+            let headers = self.sections.iter().flat_map(Section::write).collect();
+            edits.push((image.header.shoff, headers));
         }
         edits
     }

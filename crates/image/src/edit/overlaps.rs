@@ -20,7 +20,6 @@ const TABLES: [(DynamicTag, DynamicTag); 3] = [
 
 /// Rejects an image in which an edit of one table would change another.
 pub(super) fn check(image: &ElfImage<'_>, details: &Details<'_>) -> Result<(), Problem> {
-    let range = |start: u64, size: u64| start..start.saturating_add(size);
     let dynamic = image.own_dynamic_segment()?;
     let needs = details.needs.as_ref();
     let edited = [
@@ -34,36 +33,48 @@ pub(super) fn check(image: &ElfImage<'_>, details: &Details<'_>) -> Result<(), P
         range(details.versions_offset, details.versions.len() as u64),
         needs.map_or(0..0, |needs| range(needs.offset, needs.size() as u64)),
     ];
-    let mut read = Vec::new();
-    let mut add = |address: u64, size: u64| -> Result<(), Problem> {
-        if size != 0 {
-            read.push(range(image.offset_of(address, size)?, size));
-        }
-        Ok(())
-    };
-    let (strings, bytes) = image.string_table()?;
-    add(strings, bytes.len() as u64)?;
-    let symbols = image.required(elf::DT_SYMTAB, "no symbol table")?;
-    add(symbols, details.symbols.bytes().len() as u64)?;
-    for (table, size) in TABLES {
-        if let (Some(address), Some(size)) = (image.tag(table), image.tag(size)) {
-            add(address, size)?;
-        }
-    }
-    for Range { start, end } in hashes::ranges(image)?.into_iter().chain(arrays(image)?) {
-        add(start, end - start)?;
-    }
-    if let Some(address) = image.tag(elf::DT_VERDEF) {
-        add(address, 20)?;
-    }
-    let overlaps = |a: &Range<u64>, b: &Range<u64>| {
-        !a.is_empty() && !b.is_empty() && a.start < b.end && b.start < a.end
-    };
-    for (i, one) in edited.iter().enumerate() {
-        let mut others = edited[i + 1..].iter().chain(&read);
-        if others.any(|other| overlaps(one, other)) {
+    let read = read_ranges(image, details)?;
+    for (i, range) in edited.iter().enumerate() {
+        let mut further_ranges = edited[i + 1..].iter().chain(&read);
+        if further_ranges.any(|further| overlaps(range, further)) {
             return Err(Problem::Malformed("tables overlap"));
         }
     }
     Ok(())
+}
+
+/// Offsets of tables that the loader reads, and no edit changes.
+fn read_ranges(image: &ElfImage<'_>, details: &Details<'_>) -> Result<Vec<Range<u64>>, Problem> {
+    let (strings_address, strings) = image.string_table()?;
+    let symbols_address = image.required(elf::DT_SYMTAB, "no symbol table")?;
+    let mut tables = vec![
+        range(strings_address, strings.len() as u64),
+        range(symbols_address, details.symbols.bytes().len() as u64),
+    ];
+    for (table, size) in TABLES {
+        if let (Some(address), Some(size)) = (image.tag(table), image.tag(size)) {
+            tables.push(range(address, size));
+        }
+    }
+    tables.extend(hashes::ranges(image)?);
+    tables.extend(arrays(image)?);
+    if let Some(address) = image.tag(elf::DT_VERDEF) {
+        tables.push(range(address, 20));
+    }
+    let mut ranges = Vec::new();
+    for Range { start, end } in tables {
+        let size = end - start;
+        if size != 0 {
+            ranges.push(range(image.offset_of(start, size)?, size));
+        }
+    }
+    Ok(ranges)
+}
+
+fn range(start: u64, size: u64) -> Range<u64> {
+    start..start.saturating_add(size)
+}
+
+fn overlaps(a: &Range<u64>, b: &Range<u64>) -> bool {
+    !a.is_empty() && !b.is_empty() && a.start < b.end && b.start < a.end
 }

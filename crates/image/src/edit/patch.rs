@@ -52,26 +52,27 @@ impl Patch {
     pub(super) fn new(
         length: u64,
         replaced: Vec<(u64, Vec<u8>)>,
-        (at, inserted): (u64, Vec<Piece>),
+        (insert_at, inserted): (u64, Vec<Piece>),
     ) -> Result<Self, Problem> {
-        let replaced = replaced.into_iter().map(|(start, bytes)| {
+        let mut changes = Vec::new();
+        for (start, bytes) in replaced {
             let end = start + bytes.len() as u64;
-            (start, end, vec![Piece::New(bytes)])
-        });
-        let mut changes: Vec<_> = replaced.chain([(at, at, inserted)]).collect();
+            changes.push((start, end, vec![Piece::New(bytes)]));
+        }
+        changes.push((insert_at, insert_at, inserted));
         // Inserted bytes precede the original ones.
         changes.sort_by_key(|&(start, end, _)| (start, end));
         let mut pieces = Vec::new();
-        let mut done = 0;
-        for (start, end, new) in changes {
-            if start < done || end > length {
+        let mut copied_from = 0;
+        for (start, end, new_pieces) in changes {
+            if start < copied_from || end > length {
                 return Err(Problem::Malformed("tables overlap"));
             }
-            pieces.push(Piece::Copy(done..start));
-            pieces.extend(new);
-            done = end;
+            pieces.push(Piece::Copy(copied_from..start));
+            pieces.extend(new_pieces);
+            copied_from = end;
         }
-        pieces.push(Piece::Copy(done..length));
+        pieces.push(Piece::Copy(copied_from..length));
         pieces.retain(|piece| !piece.is_empty());
         Ok(Self { pieces })
     }
@@ -111,8 +112,8 @@ impl Patch {
     /// Writes the edited image. `source` is the original that the patch was planned for.
     pub fn write(&self, source: &[u8], out: &mut impl Write) -> io::Result<()> {
         for piece in &self.pieces {
-            let bytes = piece.bytes(source);
-            out.write_all(bytes.ok_or(io::ErrorKind::UnexpectedEof)?)?;
+            let bytes = piece.bytes(source).ok_or(io::ErrorKind::UnexpectedEof)?;
+            out.write_all(bytes)?;
         }
         Ok(())
     }

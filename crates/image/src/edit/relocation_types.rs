@@ -7,7 +7,7 @@ use object::elf::{
 
 /// A type of relocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Kind {
+pub(super) struct RelocationKind {
     pub(super) action: Action,
     /// Number of bytes that the loader writes; less where the types are not listed here.
     pub(super) width: u64,
@@ -32,12 +32,15 @@ pub(super) enum Action {
 }
 
 /// Kind of a type; `None` if glibc rejects it.
-pub(super) fn kind(machine: Machine, of: RelocationType) -> Option<Kind> {
+pub(super) fn relocation_kind(
+    machine: Machine,
+    relocation_type: RelocationType,
+) -> Option<RelocationKind> {
     use Action::{Address, Call, Copy, None, Relative, Symbol, ThreadLocal};
-    let (action, width) = match (machine, of) {
+    let (action, width) = match (machine, relocation_type) {
         // The number 0 does nothing on all machines.
         (_, RelocationType(0)) => (None, 0),
-        (EM_X86_64, of) => match of {
+        (EM_X86_64, _) => match relocation_type {
             elf::R_X86_64_RELATIVE | elf::R_X86_64_RELATIVE64 => (Relative, 8),
             elf::R_X86_64_IRELATIVE => (Call, 8),
             elf::R_X86_64_COPY => (Copy, 1),
@@ -50,7 +53,7 @@ pub(super) fn kind(machine: Machine, of: RelocationType) -> Option<Kind> {
             elf::R_X86_64_TLSDESC => (ThreadLocal, 16),
             _ => return Option::None,
         },
-        (EM_AARCH64, of) => match of {
+        (EM_AARCH64, _) => match relocation_type {
             elf::R_AARCH64_RELATIVE => (Relative, 8),
             elf::R_AARCH64_IRELATIVE => (Call, 8),
             elf::R_AARCH64_COPY => (Copy, 1),
@@ -62,7 +65,7 @@ pub(super) fn kind(machine: Machine, of: RelocationType) -> Option<Kind> {
             elf::R_AARCH64_TLSDESC => (ThreadLocal, 16),
             _ => return Option::None,
         },
-        (EM_RISCV, of) => match of {
+        (EM_RISCV, _) => match relocation_type {
             elf::R_RISCV_RELATIVE => (Relative, 8),
             elf::R_RISCV_IRELATIVE => (Call, 8),
             elf::R_RISCV_COPY => (Copy, 1),
@@ -74,7 +77,7 @@ pub(super) fn kind(machine: Machine, of: RelocationType) -> Option<Kind> {
             elf::R_RISCV_TLSDESC => (ThreadLocal, 16),
             _ => return Option::None,
         },
-        (EM_LOONGARCH, of) => match of {
+        (EM_LOONGARCH, _) => match relocation_type {
             elf::R_LARCH_RELATIVE => (Relative, 8),
             elf::R_LARCH_IRELATIVE => (Call, 8),
             elf::R_LARCH_COPY => (Copy, 1),
@@ -87,7 +90,7 @@ pub(super) fn kind(machine: Machine, of: RelocationType) -> Option<Kind> {
             _ => return Option::None,
         },
         // glibc applies about 60 types there, many of which edit instructions.
-        (EM_PPC64, of) => match of {
+        (EM_PPC64, _) => match relocation_type {
             elf::R_PPC64_RELATIVE => (Relative, 8),
             elf::R_PPC64_IRELATIVE | elf::R_PPC64_JMP_IREL => (Call, 8),
             elf::R_PPC64_COPY => (Copy, 1),
@@ -100,5 +103,5 @@ pub(super) fn kind(machine: Machine, of: RelocationType) -> Option<Kind> {
         // `check_loadable` rejects other machines.
         _ => return Option::None,
     };
-    Some(Kind { action, width })
+    Some(RelocationKind { action, width })
 }

@@ -8,7 +8,7 @@ use std::ops::Range;
 use object::elf::{self, DynamicTag, PF_W, RelocationType};
 
 use super::problem::Problem;
-use super::relocation_types::{Action, Kind, kind};
+use super::relocation_types::{Action, RelocationKind, relocation_kind};
 use super::words::u64_at;
 use crate::elf::{ElfImage, Segment};
 
@@ -63,43 +63,46 @@ impl Relocations {
 
     /// Reads the tables, and the values at the addresses of `watched`, which are multiples of 8.
     pub(super) fn read(image: &ElfImage<'_>, watched: &[Range<u64>]) -> Result<Self, Problem> {
-        let mut found = Self::default();
-        let targets = Targets::new(image, watched)?;
-        let is = |tag: DynamicTag, expected: u64, why: &'static str| match image.tag(tag) {
-            Some(value) if value == expected => Ok(()),
-            _ => Err(Problem::Malformed(why)),
-        };
+        let mut relocations = Self::default();
+        let targets = RelocationTargets::new(image, watched)?;
         if let Some(address) = image.tag(elf::DT_RELA) {
-            is(elf::DT_RELAENT, RELA, "unexpected size of relocations")?;
+            check_tag(
+                image,
+                elf::DT_RELAENT,
+                RELA,
+                "unexpected size of relocations",
+            )?;
             let size = image.required(elf::DT_RELASZ, "no size of the relocations")?;
-            found.read_table(image, &targets, (address, size), false)?;
+            relocations.read_table(image, &targets, (address, size), false)?;
             check_relative(image, address, size)?;
         }
         if let Some(address) = image.tag(elf::DT_JMPREL) {
-            is(
+            check_tag(
+                image,
                 elf::DT_PLTREL,
                 elf::DT_RELA.0 as u64,
                 "unexpected kind of PLT relocations",
             )?;
             let size = image.required(elf::DT_PLTRELSZ, "no size of the PLT relocations")?;
-            found.read_table(image, &targets, (address, size), true)?;
+            relocations.read_table(image, &targets, (address, size), true)?;
         }
         if let Some(address) = image.tag(elf::DT_RELR) {
-            is(
+            check_tag(
+                image,
                 elf::DT_RELRENT,
                 8,
                 "unexpected size of relative relocations",
             )?;
             let size = image.required(elf::DT_RELRSZ, "no size of the relative relocations")?;
-            found.read_packed(image, &targets, address, size)?;
+            relocations.read_packed(image, &targets, address, size)?;
         }
-        Ok(found)
+        Ok(relocations)
     }
 
     fn read_table(
         &mut self,
         image: &ElfImage<'_>,
-        targets: &Targets<'_>,
+        targets: &RelocationTargets<'_>,
         (address, size): (u64, u64),
         is_plt: bool,
     ) -> Result<(), Problem> {
@@ -114,13 +117,13 @@ impl Relocations {
                 "size of the relocations is no multiple of one",
             ));
         }
-        let mut last = 0;
+        let mut segment_index = 0;
         for start in (0..size).step_by((CHUNK * RELA) as usize) {
-            let part = image.bytes_at(address + start, (size - start).min(CHUNK * RELA))?;
-            for entry in part.chunks_exact(RELA as usize) {
+            let chunk = image.bytes_at(address + start, (size - start).min(CHUNK * RELA))?;
+            for entry in chunk.chunks_exact(RELA as usize) {
                 let (target, info) = (u64_at(entry, 0), u64_at(entry, 8));
-                let (symbol, kind) = ((info >> 32) as u32, RelocationType(info as u32));
-                let kind = targets.kind(kind)?;
+                let symbol = (info >> 32) as u32;
+                let kind = targets.kind(RelocationType(info as u32))?;
                 // Lazily, the loader accepts only these (`elf_machine_lazy_rel`).
                 if is_plt
                     && !matches!(
@@ -133,7 +136,7 @@ impl Relocations {
                 if kind.action == Action::None {
                     continue;
                 }
-                last = targets.check(target, kind.width, last)?;
+                segment_index = targets.check(target, kind.width, segment_index)?;
                 let is_slot = matches!(kind.action, Action::Address | Action::ThreadLocal);
                 if is_slot && target % 8 != 0 {
                     return Err(Problem::Malformed("address in no slot of its own"));
@@ -156,7 +159,7 @@ impl Relocations {
     fn read_packed(
         &mut self,
         image: &ElfImage<'_>,
-        targets: &Targets<'_>,
+        targets: &RelocationTargets<'_>,
         address: u64,
         size: u64,
     ) -> Result<(), Problem> {
@@ -164,12 +167,12 @@ impl Relocations {
             return Ok(());
         }
         image.offset_of(address, size)?;
-        let mut next = None;
-        let mut last = 0;
+        let mut next_base = None;
+        let mut segment_index = 0;
         for start in (0..size).step_by((CHUNK * 8) as usize) {
-            let part = image.bytes_at(address + start, (size - start).min(CHUNK * 8))?;
-            for entry in part.chunks_exact(8).map(|entry| u64_at(entry, 0)) {
-                let (base, bits) = match next {
+            let chunk = image.bytes_at(address + start, (size - start).min(CHUNK * 8))?;
+            for entry in chunk.chunks_exact(8).map(|entry| u64_at(entry, 0)) {
+                let (base, bits) = match next_base {
                     _ if entry & 1 == 0 => (entry, 1),
                     Some(base) => (base, entry >> 1),
                     None => {
@@ -178,13 +181,13 @@ impl Relocations {
                 };
                 for bit in (0..63).filter(|bit| bits >> bit & 1 != 0) {
                     let target = u64::wrapping_add(base, 8 * bit);
-                    last = targets.check(target, 8, last)?;
+                    segment_index = targets.check(target, 8, segment_index)?;
                     if targets.is_watched(target, 8)? {
                         self.values.insert(target, Value::InFile);
                     }
                 }
                 let words = if entry & 1 == 0 { 1 } else { 63 };
-                next = Some(base.wrapping_add(8 * words));
+                next_base = Some(base.wrapping_add(8 * words));
             }
         }
         Ok(())
@@ -244,7 +247,7 @@ impl Relocations {
 }
 
 /// Addresses that relocations may write to.
-struct Targets<'i> {
+struct RelocationTargets<'i> {
     image: &'i ElfImage<'i>,
     writable: Vec<&'i Segment>,
     /// The dynamic section, whose spare entries an edit fills.
@@ -252,50 +255,63 @@ struct Targets<'i> {
     watched: &'i [Range<u64>],
 }
 
-impl<'i> Targets<'i> {
+impl<'i> RelocationTargets<'i> {
     fn new(image: &'i ElfImage<'_>, watched: &'i [Range<u64>]) -> Result<Self, Problem> {
-        let text = has_text_relocations(image);
-        let loads = image.loads();
-        let writable = loads.filter(|s| text || s.flags & PF_W.0 != 0).collect();
+        let writes_text = has_text_relocations(image);
         let dynamic = image.own_dynamic_segment()?;
         Ok(Self {
             image,
-            writable,
+            writable: image
+                .loads()
+                .filter(|s| writes_text || s.flags & PF_W.0 != 0)
+                .collect(),
             dynamic: dynamic.vaddr..dynamic.vaddr + dynamic.filesz,
             watched,
         })
     }
 
-    fn kind(&self, of: RelocationType) -> Result<Kind, Problem> {
-        let kind = kind(self.image.header.machine, of);
-        kind.ok_or(Problem::Malformed("unknown type of relocation"))
+    fn kind(&self, relocation_type: RelocationType) -> Result<RelocationKind, Problem> {
+        relocation_kind(self.image.header.machine, relocation_type)
+            .ok_or(Problem::Malformed("unknown type of relocation"))
     }
 
-    /// Checks a target. Most relocations follow each other in one segment, whose index is passed on.
-    fn check(&self, target: u64, width: u64, last: usize) -> Result<usize, Problem> {
-        let contains = |i: &usize| {
-            let segment = self.writable.get(*i);
-            segment.is_some_and(|s| s.contains(target, width))
+    /// Checks a target, and returns the index of its segment. Most relocations follow each other in one segment: that
+    /// of the last relocation, `last_index`, is tried first.
+    fn check(&self, target: u64, width: u64, last_index: usize) -> Result<usize, Problem> {
+        let last = self.writable.get(last_index);
+        let index = if last.is_some_and(|segment| segment.contains(target, width)) {
+            Some(last_index)
+        } else {
+            (self.writable.iter()).position(|segment| segment.contains(target, width))
         };
-        let found = Some(last).filter(contains);
-        let found = found.or_else(|| (0..self.writable.len()).find(contains));
         if overlaps(&self.dynamic, target, width) {
             return Err(Problem::Malformed("relocation of the dynamic section"));
         }
-        found.ok_or(Problem::Malformed(
+        index.ok_or(Problem::Malformed(
             "relocation outside of writable segments",
         ))
     }
 
     /// Whether a target is watched; a watched one has a word of its own.
     fn is_watched(&self, target: u64, width: u64) -> Result<bool, Problem> {
-        let mut watched = self.watched.iter();
-        match watched.find(|range| overlaps(range, target, width)) {
-            Some(_) if target % 8 != 0 || width != 8 => {
-                Err(Problem::Malformed("relocation of a part of an initializer"))
-            }
-            found => Ok(found.is_some()),
+        let is_watched = (self.watched.iter()).any(|range| overlaps(range, target, width));
+        if is_watched && (target % 8 != 0 || width != 8) {
+            return Err(Problem::Malformed("relocation of a part of an initializer"));
         }
+        Ok(is_watched)
+    }
+}
+
+/// Checks the value of a tag that must be present.
+fn check_tag(
+    image: &ElfImage<'_>,
+    tag: DynamicTag,
+    expected: u64,
+    why: &'static str,
+) -> Result<(), Problem> {
+    match image.tag(tag) {
+        Some(value) if value == expected => Ok(()),
+        _ => Err(Problem::Malformed(why)),
     }
 }
 
@@ -313,17 +329,14 @@ fn check_relative(image: &ElfImage<'_>, address: u64, size: u64) -> Result<(), P
         ));
     }
     for start in (0..count).step_by(CHUNK as usize) {
-        let part = (count - start).min(CHUNK) * RELA;
-        let part = image.bytes_at(address + start * RELA, part)?;
-        let is_relative = |entry: &[u8]| {
-            let kind = kind(
-                image.header.machine,
-                RelocationType(u64_at(entry, 8) as u32),
-            );
-            kind.is_some_and(|kind| kind.action == Action::Relative)
-        };
-        if !part.chunks_exact(RELA as usize).all(is_relative) {
-            return Err(Problem::Malformed("relocation is not relative as declared"));
+        let size = (count - start).min(CHUNK) * RELA;
+        let chunk = image.bytes_at(address + start * RELA, size)?;
+        for entry in chunk.chunks_exact(RELA as usize) {
+            let relocation_type = RelocationType(u64_at(entry, 8) as u32);
+            let kind = relocation_kind(image.header.machine, relocation_type);
+            if kind.is_none_or(|kind| kind.action != Action::Relative) {
+                return Err(Problem::Malformed("relocation is not relative as declared"));
+            }
         }
     }
     Ok(())

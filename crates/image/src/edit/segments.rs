@@ -26,22 +26,24 @@ const ALIGNMENT: u64 = 1 << 21;
 impl ElfImage<'_> {
     /// Whether an address is that of code.
     pub(super) fn is_code(&self, address: u64) -> bool {
-        let mut loads = self.loads();
-        loads.any(|s| s.flags & PF_X.0 != 0 && s.file_offset(address, 1).is_some())
+        self.loads()
+            .any(|s| s.flags & PF_X.0 != 0 && s.file_offset(address, 1).is_some())
     }
 
     /// Whether the image can write to an address range.
     pub(super) fn is_writable(&self, address: u64, size: u64) -> bool {
-        let mut loads = self.loads();
-        loads.any(|s| s.flags & PF_W.0 != 0 && s.contains(address, size))
+        self.loads()
+            .any(|s| s.flags & PF_W.0 != 0 && s.contains(address, size))
     }
 
     /// Whether an address range is in the image; an empty one may be at its end.
     pub(super) fn has_range(&self, address: u64, size: u64) -> bool {
-        let start = self.loads().next().map(|s| s.vaddr / PAGE * PAGE);
-        let end = self.loads().last().map_or(0, |s| s.vaddr + s.memsz);
-        let until = address.checked_add(size);
-        start.is_some_and(|start| start <= address) && until.is_some_and(|until| until <= end)
+        let Some(first) = self.loads().next() else {
+            return false;
+        };
+        let image_end = self.loads().last().map_or(0, |s| s.vaddr + s.memsz);
+        first.vaddr / PAGE * PAGE <= address
+            && (address.checked_add(size)).is_some_and(|end| end <= image_end)
     }
 
     /// Whether the image names the loader that starts it.
@@ -51,16 +53,14 @@ impl ElfImage<'_> {
 
     /// Whether an offset is in the thread-local data, or at its end.
     pub(super) fn has_thread_local(&self, offset: u64) -> bool {
-        let mut segments = self.segments.iter();
-        segments.any(|s| s.kind == PT_TLS && s.memsz != 0 && offset <= s.memsz)
+        (self.segments.iter()).any(|s| s.kind == PT_TLS && s.memsz != 0 && offset <= s.memsz)
     }
 
     pub(super) fn check_segments(&self) -> Result<(), Problem> {
-        for segment in self
-            .segments
-            .iter()
-            .filter(|segment| segment.filesz != 0 || segment.is_load())
-        {
+        for segment in &self.segments {
+            if segment.filesz == 0 && !segment.is_load() {
+                continue;
+            }
             let end = segment.offset.checked_add(segment.filesz);
             if end.is_none_or(|end| end > self.source.len()) {
                 return Err(Problem::Truncated("last segment"));
@@ -70,15 +70,14 @@ impl ElfImage<'_> {
         for segment in &self.segments {
             self.check_segment(segment)?;
         }
-        let mut thread_local = self.segments.iter().filter(|s| s.kind == PT_TLS);
-        if thread_local.nth(1).is_some() {
+        if self.segments.iter().filter(|s| s.kind == PT_TLS).count() > 1 {
             return Err(Problem::Malformed("two segments of thread-local data"));
         }
         Ok(())
     }
 
     fn check_loads(&self) -> Result<(), Problem> {
-        let mut end = 0;
+        let mut last_end = 0;
         for segment in self.loads() {
             if segment.filesz > segment.memsz {
                 return Err(Problem::Malformed(
@@ -91,13 +90,15 @@ impl ElfImage<'_> {
             {
                 return Err(Problem::Malformed("segment is not aligned to its page"));
             }
-            let memory = segment.vaddr.checked_add(segment.memsz);
-            let memory = memory.filter(|&end| end <= ADDRESSES);
-            let memory = memory.ok_or(Problem::Malformed("segment is outside of user space"))?;
-            if segment.vaddr / PAGE * PAGE < end {
+            let end = segment
+                .vaddr
+                .checked_add(segment.memsz)
+                .filter(|&end| end <= ADDRESSES)
+                .ok_or(Problem::Malformed("segment is outside of user space"))?;
+            if segment.vaddr / PAGE * PAGE < last_end {
                 return Err(Problem::Malformed("segments overlap or are not in order"));
             }
-            end = memory.next_multiple_of(PAGE);
+            last_end = end.next_multiple_of(PAGE);
         }
         let first = self.loads().next().map_or(0, |segment| segment.vaddr);
         if self.header.kind == elf::ET_EXEC && first < LOWEST {
@@ -115,7 +116,7 @@ impl ElfImage<'_> {
             align,
             ..
         } = segment;
-        let holds = match segment.kind {
+        let is_valid = match segment.kind {
             PT_LOAD => true,
             // The loader reads program headers at this address, if there is one.
             PT_PHDR => {
@@ -138,18 +139,16 @@ impl ElfImage<'_> {
             }
             _ => true,
         };
-        let what = match segment.kind {
+        if is_valid {
+            return Ok(());
+        }
+        Err(Problem::Malformed(match segment.kind {
             PT_PHDR => "program headers are at another address than declared",
             PT_INTERP => "path of the loader has no end",
             PT_TLS => "invalid segment of thread-local data",
             PT_GNU_RELRO => "data to protect is outside of its segment",
             _ => "notes are outside of their segment",
-        };
-        if holds {
-            Ok(())
-        } else {
-            Err(Problem::Malformed(what))
-        }
+        }))
     }
 }
 
@@ -160,8 +159,10 @@ impl Segment {
 
     /// Whether the pages of a range, whose last page counts only if it is full, are pages of the segment.
     fn protects(&self, address: u64, size: u64) -> bool {
-        let end = address.checked_add(size).map(|end| end / PAGE * PAGE);
-        let own = self.vaddr / PAGE * PAGE..=(self.vaddr + self.memsz).next_multiple_of(PAGE);
-        end.is_some_and(|end| own.contains(&address) && own.contains(&end))
+        let Some(end) = address.checked_add(size) else {
+            return false;
+        };
+        let pages = self.vaddr / PAGE * PAGE..=(self.vaddr + self.memsz).next_multiple_of(PAGE);
+        pages.contains(&address) && pages.contains(&(end / PAGE * PAGE))
     }
 }

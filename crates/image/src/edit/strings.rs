@@ -26,13 +26,15 @@ impl<'t> NewStrings<'t> {
     /// Offset of a string, which is appended unless a string of the table ends with it.
     pub(super) fn intern(&mut self, text: &str) -> Result<u32, Problem> {
         let text = [text.as_bytes(), b"\0"].concat();
-        let old = memmem::find(self.old, &text);
-        let new = || memmem::find(&self.added, &text).map(|at| self.old.len() + at);
-        let at = old.or_else(new).unwrap_or_else(|| {
-            let at = self.old.len() + self.added.len();
+        let offset = if let Some(offset) = memmem::find(self.old, &text) {
+            offset
+        } else if let Some(offset) = memmem::find(&self.added, &text) {
+            self.old.len() + offset
+        } else {
+            let offset = self.old.len() + self.added.len();
             self.added.extend(&text);
-            at
-        });
-        u32::try_from(at).map_err(|_| Problem::Layout("the string table is full"))
+            offset
+        };
+        u32::try_from(offset).map_err(|_| Problem::Layout("the string table is full"))
     }
 }

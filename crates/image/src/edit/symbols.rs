@@ -25,7 +25,9 @@ impl<'d> Symbols<'d> {
         }
         let count = u64::from(hashes::count(image, address, relocations)?);
         let offset = image.offset_of(address, count * SYMBOL)?;
-        let table = image.symbols_at(offset, count);
+        let table = image
+            .symbols_at(offset, count)
+            .ok_or(Problem::Truncated("last segment"))?;
         let (versions_offset, versions) = match image.tag(elf::DT_VERSYM) {
             Some(address) => {
                 let offset = image.offset_of(address, count * 2)?;
@@ -34,7 +36,7 @@ impl<'d> Symbols<'d> {
             None => (0, &[][..]),
         };
         Ok(Self {
-            table: table.ok_or(Problem::Truncated("last segment"))?,
+            table,
             versions,
             versions_offset,
         })
@@ -47,14 +49,17 @@ impl<'d> Symbols<'d> {
 
     /// Index of the version of a symbol; `None` without one (`VER_NDX_LOCAL`, `VER_NDX_GLOBAL`).
     pub(super) fn version_index(&self, index: u32) -> Option<u16> {
-        let version = self.version(index).map(|version| version & 0x7fff);
-        version.filter(|&index| index > 1)
+        self.version(index)
+            .map(|version| version & 0x7fff)
+            .filter(|&version_index| version_index > 1)
     }
 
     /// The symbols after the null symbol, with their indices.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, Symbol)> {
-        let symbols = self.table.iter().skip(1);
-        symbols.map(|(index, symbol)| (index as u32, symbol))
+        self.table
+            .iter()
+            .skip(1)
+            .map(|(index, symbol)| (index as u32, symbol))
     }
 }
 
@@ -77,8 +82,7 @@ impl Symbol {
         }
         // The image defines such a symbol at an address of its own.
         if !self.is_undefined() && self.section.0 < SHN_LORESERVE {
-            let is_function = self.kind == STT_GNU_IFUNC;
-            if is_function && !image.is_code(self.value) {
+            if self.kind == STT_GNU_IFUNC && !image.is_code(self.value) {
                 return Err(Problem::Malformed(
                     "function that selects another is no code",
                 ));
@@ -91,8 +95,7 @@ impl Symbol {
                 return Err(Problem::Malformed("symbol is outside of all segments"));
             }
         }
-        let is_thread_local = relocations.is_thread_local(index);
-        if is_thread_local && !self.is_undefined() && self.kind != STT_TLS {
+        if relocations.is_thread_local(index) && !self.is_undefined() && self.kind != STT_TLS {
             return Err(Problem::Malformed("symbol is not thread-local"));
         }
         Ok(())

@@ -35,17 +35,18 @@ fn scan(image: &ElfImage<'_>, sections: &[Section], edits: &mut Vec<(u64, Vec<u8
     for start in (0..table.size).step_by((CHUNK * SYMBOL) as usize) {
         let size = (table.size - start).min(CHUNK * SYMBOL);
         let offset = table.offset.checked_add(start)?;
-        let part = image.source.bytes(offset, size)?;
-        for (i, symbol) in part.chunks_exact(SYMBOL as usize).enumerate() {
+        let chunk = image.source.bytes(offset, size)?;
+        for (i, symbol) in chunk.chunks_exact(SYMBOL as usize).enumerate() {
             let Some((old, new)) = pairs.get(usize::from(u16_at(symbol, 6))) else {
                 continue;
             };
-            let distance = u64_at(symbol, 8).checked_sub(old.addr);
-            let distance = distance.filter(|&distance| distance < old.size);
-            if let (Some(distance), true) = (distance, old.addr != new.addr) {
-                let at = offset + i as u64 * SYMBOL + 8;
+            if let Some(distance) = u64_at(symbol, 8).checked_sub(old.addr)
+                && distance < old.size
+                && old.addr != new.addr
+            {
+                let value_offset = offset + i as u64 * SYMBOL + 8;
                 let value = new.addr.wrapping_add(distance);
-                edits.push((at, value.to_le_bytes().to_vec()));
+                edits.push((value_offset, value.to_le_bytes().to_vec()));
             }
         }
     }

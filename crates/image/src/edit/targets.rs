@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::inspect::{ImportKind, Imported, Inspection};
+use super::inspect::{ImportKind, Inspection};
 use super::problem::Problem;
-use super::request::{Request, Unversioned};
+use super::request::{Replaced, Request, Unversioned};
 use crate::link_facts::VersionNeed;
 
 /// The parts of an image that a request concerns.
@@ -20,26 +20,16 @@ pub(super) struct Targets {
 impl Targets {
     pub(super) fn find(image: &Inspection, request: &Request) -> Result<Self, Problem> {
         check(request)?;
-        let all = request.libraries.iter().flat_map(|library| &library.needed);
-        let mut removed: BTreeSet<String> = all.cloned().collect();
+        let mut removed: BTreeSet<String> = request
+            .libraries
+            .iter()
+            .flat_map(|library| &library.needed)
+            .cloned()
+            .collect();
         let mut nodes = Vec::new();
         let mut renamed = BTreeMap::new();
         for need in &image.verneed {
-            let by_name = request
-                .libraries
-                .iter()
-                .find(|l| l.needed.contains(&need.file));
-            // A grafted copy has another name, and the nodes of the original.
-            let provides = |node| need.nodes.contains(node);
-            let by_node = || {
-                request
-                    .libraries
-                    .iter()
-                    .find(|l| l.nodes.iter().any(provides))
-            };
-            let library = by_name
-                .or_else(by_node)
-                .filter(|_| need.file != request.stub);
+            let library = replaced_library(request, need);
             if let Some(library) = library {
                 removed.insert(need.file.clone());
                 for node in &need.nodes {
@@ -48,16 +38,23 @@ impl Targets {
             }
             nodes.push(library.map(|library| library.node.clone()));
         }
-        let unversioned = request.unversioned.iter().map(|u| (&u.symbol, &u.node));
-        let unversioned: BTreeMap<_, _> = unversioned.collect();
-        let target = |import: &Imported| match import.file.as_ref().zip(import.node.as_ref()) {
-            Some(version) => renamed.get(&version).map(|&node| node.clone()),
-            None => unversioned.get(&import.name).map(|&node| node.clone()),
-        };
+        let unversioned: BTreeMap<_, _> = request
+            .unversioned
+            .iter()
+            .map(|import| (&import.symbol, &import.node))
+            .collect();
+        let mut imports = Vec::new();
+        for import in &image.imports {
+            let node = match import.file.as_ref().zip(import.node.as_ref()) {
+                Some(version) => renamed.get(&version),
+                None => unversioned.get(&import.name),
+            };
+            imports.push(node.map(|&node| node.clone()));
+        }
         let targets = Self {
             removed,
             nodes,
-            imports: image.imports.iter().map(target).collect(),
+            imports,
         };
         targets.refuse(image)?;
         Ok(targets)
@@ -65,24 +62,23 @@ impl Targets {
 
     /// Rejects what a stub cannot provide.
     fn refuse(&self, image: &Inspection) -> Result<(), Problem> {
-        let needed = image.needed.iter().any(|name| self.removed.contains(name));
-        if !needed && self.imports.iter().all(Option::is_none) {
+        let is_needed = image.needed.iter().any(|name| self.removed.contains(name));
+        if !is_needed && self.imports.iter().all(Option::is_none) {
             return Err(Problem::NotNeeded);
         }
-        let mut seen = BTreeSet::new();
+        let mut versions = BTreeSet::new();
         for (import, node) in image.imports.iter().zip(&self.imports) {
             if node.is_none() {
                 continue;
             }
-            let name = || import.name.clone();
             if import.copied {
-                return Err(Problem::CopyRelocation(name()));
+                return Err(Problem::CopyRelocation(import.name.clone()));
             }
             if matches!(import.kind, ImportKind::Data | ImportKind::ThreadLocal) {
-                return Err(Problem::Data(name()));
+                return Err(Problem::Data(import.name.clone()));
             }
-            if !seen.insert((&import.name, node)) {
-                return Err(Problem::TwoVersions(name()));
+            if !versions.insert((&import.name, node)) {
+                return Err(Problem::TwoVersions(import.name.clone()));
             }
         }
         Ok(())
@@ -90,10 +86,16 @@ impl Targets {
 
     /// Nodes of unversioned imports that no version need of the image becomes, in order.
     pub(super) fn added_nodes(&self, image: &Inspection) -> BTreeSet<&str> {
-        let kept: BTreeSet<&String> = self.nodes.iter().flatten().collect();
-        let imports = self.imports.iter().flatten();
-        let added = imports.filter(|node| image.has_versions && !kept.contains(node));
-        added.map(String::as_str).collect()
+        if !image.has_versions {
+            return BTreeSet::new();
+        }
+        let renamed: BTreeSet<&String> = self.nodes.iter().flatten().collect();
+        self.imports
+            .iter()
+            .flatten()
+            .filter(|node| !renamed.contains(node))
+            .map(String::as_str)
+            .collect()
     }
 
     /// The image's requirements after the edit.
@@ -101,12 +103,12 @@ impl Targets {
         let mut after = image.clone();
         after.needed = self.needed(image, request);
         after.runpath = runpath(image, request);
-        let mut seen = BTreeSet::new();
+        let mut stub_nodes = BTreeSet::new();
         after.verneed.clear();
         for (need, node) in image.verneed.iter().zip(&self.nodes) {
             match node {
                 None => after.verneed.push(need.clone()),
-                Some(node) if seen.insert(&node[..]) => {
+                Some(node) if stub_nodes.insert(&node[..]) => {
                     after.verneed.push(stub_need(request, node))
                 }
                 Some(_) => {}
@@ -126,22 +128,39 @@ impl Targets {
 
     /// `DT_NEEDED` after the edit: the stub takes the place of the first removed library.
     fn needed(&self, image: &Inspection, request: &Request) -> Vec<String> {
-        let mut after = Vec::new();
+        let mut needed = Vec::new();
         for name in &image.needed {
             let name = if self.removed.contains(name) {
                 &request.stub
             } else {
                 name
             };
-            if *name != request.stub || !after.contains(name) {
-                after.push(name.clone());
+            if *name != request.stub || !needed.contains(name) {
+                needed.push(name.clone());
             }
         }
-        if !after.contains(&request.stub) {
-            after.push(request.stub.clone());
+        if !needed.contains(&request.stub) {
+            needed.push(request.stub.clone());
         }
-        after
+        needed
     }
+}
+
+/// The library of the request that a version need concerns. A grafted copy has another name, and the nodes of the
+/// original.
+fn replaced_library<'r>(request: &'r Request, need: &VersionNeed) -> Option<&'r Replaced> {
+    if need.file == request.stub {
+        return None;
+    }
+    let libraries = &request.libraries;
+    let by_name = libraries
+        .iter()
+        .find(|library| library.needed.contains(&need.file));
+    by_name.or_else(|| {
+        libraries
+            .iter()
+            .find(|library| library.nodes.iter().any(|node| need.nodes.contains(node)))
+    })
 }
 
 fn stub_need(request: &Request, node: &str) -> VersionNeed {
@@ -153,23 +172,32 @@ fn stub_need(request: &Request, node: &str) -> VersionNeed {
 
 /// The search path after the edit. An empty path has no directories (glibc's `decompose_rpath`).
 fn runpath(image: &Inspection, request: &Request) -> Option<String> {
-    let new = request.runpath.as_deref();
+    let added = request.runpath.as_deref();
     let Some(old) = image.runpath.as_deref() else {
-        return new.map(str::to_owned);
+        return added.map(str::to_owned);
     };
-    let entries = old.split(':').filter(|_| !old.is_empty());
-    let mut entries: Vec<&str> = entries
-        .filter(|entry| !request.removed_runpath.iter().any(|other| other == entry))
-        .collect();
-    entries.extend(new.filter(|new| !entries.contains(new)));
+    let mut entries = Vec::new();
+    for entry in old.split(':').filter(|_| !old.is_empty()) {
+        if !request
+            .removed_runpath
+            .iter()
+            .any(|removed| removed == entry)
+        {
+            entries.push(entry);
+        }
+    }
+    entries.extend(added.filter(|added| !entries.contains(added)));
     Some(entries.join(":"))
 }
 
 /// Rejects names that no string table can hold.
 fn check(request: &Request) -> Result<(), Problem> {
-    let nodes = request.libraries.iter().map(|library| &library.node);
-    let nodes = nodes.chain(request.unversioned.iter().map(|u| &u.node));
-    let names = nodes.chain([&request.stub]).chain(&request.runpath);
+    let library_nodes = request.libraries.iter().map(|library| &library.node);
+    let import_nodes = request.unversioned.iter().map(|import| &import.node);
+    let names = library_nodes
+        .chain(import_nodes)
+        .chain([&request.stub])
+        .chain(&request.runpath);
     for name in names {
         if name.is_empty() || name.contains('\0') {
             return Err(Problem::Request(format!("{name:?} is no name")));
@@ -178,8 +206,7 @@ fn check(request: &Request) -> Result<(), Problem> {
     let mut nodes = BTreeMap::new();
     for Unversioned { symbol, node } in &request.unversioned {
         if *nodes.entry(symbol).or_insert(node) != node {
-            let what = format!("`{symbol}` has two nodes");
-            return Err(Problem::Request(what));
+            return Err(Problem::Request(format!("`{symbol}` has two nodes")));
         }
     }
     Ok(())

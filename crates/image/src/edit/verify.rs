@@ -5,7 +5,7 @@ use object::elf::{self, DynamicTag};
 
 use super::evict::MOVABLE;
 use super::headers::read;
-use super::inspect::{Details, Inspection, details};
+use super::inspect::{Details, Inspection, read_details};
 use super::patch::{Patch, Piece};
 use super::problem::Problem;
 use super::targets::Targets;
@@ -30,13 +30,12 @@ pub(super) fn verify(
     targets: &Targets,
     expected: &Inspection,
 ) -> Result<(), Problem> {
-    let wrong = |what: &str| Problem::Verification(what.to_owned());
-    let unreadable = |problem| Problem::Verification(format!("the edited image {problem}"));
-    let pieces = patch.apply(original.data());
-    let pieces = pieces.ok_or_else(|| wrong("the patch has parts that are not in the image"))?;
+    let pieces = patch
+        .apply(original.data())
+        .ok_or_else(|| wrong("the patch has parts that are not in the image"))?;
     let image = read(Source::Pieces(&pieces)).map_err(unreadable)?;
     image.check_loadable().map_err(unreadable)?;
-    let after = details(&image).map_err(unreadable)?;
+    let after = read_details(&image).map_err(unreadable)?;
     if after.inspection != *expected {
         return Err(wrong(
             "the edited image has other requirements than requested",
@@ -44,20 +43,19 @@ pub(super) fn verify(
     }
     // The second layout moves some tables.
     let adds_segment = image.segments.len() != original.segments.len();
-    let kept = |entry: &(DynamicTag, u64)| {
-        let moves = adds_segment && MOVABLE.contains(&entry.0);
-        !moves && !EDITED.contains(&entry.0)
+    let is_kept = |(tag, _): &(DynamicTag, u64)| {
+        !EDITED.contains(tag) && (!adds_segment || !MOVABLE.contains(tag))
     };
     if !image
         .dynamic()
-        .filter(kept)
-        .eq(original.dynamic().filter(kept))
+        .filter(is_kept)
+        .eq(original.dynamic().filter(is_kept))
     {
         return Err(wrong("other entries of the dynamic section changed"));
     }
-    let (_, old) = original.string_table()?;
-    let (_, new) = image.string_table().map_err(unreadable)?;
-    if !new.starts_with(old) {
+    let (_, old_strings) = original.string_table()?;
+    let (_, new_strings) = image.string_table().map_err(unreadable)?;
+    if !new_strings.starts_with(old_strings) {
         return Err(wrong("the string table changed"));
     }
     if before.indices != after.indices || !same_versions(before, &after, targets) {
@@ -72,17 +70,27 @@ pub(super) fn verify(
     Ok(())
 }
 
+fn wrong(what: &str) -> Problem {
+    Problem::Verification(what.to_owned())
+}
+
+fn unreadable(problem: Problem) -> Problem {
+    Problem::Verification(format!("the edited image {problem}"))
+}
+
 /// Whether the version table of the symbols changed at the requested imports only.
 fn same_versions(before: &Details<'_>, after: &Details<'_>, targets: &Targets) -> bool {
-    let mut old = before.versions.to_vec();
+    let mut expected = before.versions.to_vec();
     for (&symbol, target) in before.indices.iter().zip(&targets.imports) {
-        let at = 2 * symbol as usize;
-        if target.is_some() && at + 2 <= old.len() {
-            let index = u16_at(after.versions, at) & 0x7fff | u16_at(&old, at) & 0x8000;
-            old[at..at + 2].copy_from_slice(&index.to_le_bytes());
+        let offset = 2 * symbol as usize;
+        if target.is_some()
+            && let Some(entry) = expected.get_mut(offset..offset + 2)
+        {
+            let version = u16_at(after.versions, offset) & 0x7fff | u16_at(entry, 0) & 0x8000;
+            entry.copy_from_slice(&version.to_le_bytes());
         }
     }
-    old == after.versions
+    expected == after.versions
 }
 
 /// Whether each byte of the original that was kept has its address.
@@ -92,36 +100,55 @@ fn same_memory(original: &ElfImage<'_>, image: &ElfImage<'_>, patch: &Patch) -> 
         let added = segments.iter().rposition(|segment| segment.is_load());
         segments.remove(added.unwrap_or_default());
     }
-    let pairs = original.segments.iter().zip(segments.iter().copied());
-    let same_content = |old: &Segment, new: &Segment| {
-        let old = original.source.bytes(old.offset, old.filesz);
-        old.is_some() && old == image.source.bytes(new.offset, new.filesz)
-    };
-    let same_segments = pairs.clone().all(|(old, new)| {
-        (old.kind, old.flags, old.align) == (new.kind, new.flags, new.align)
-            && match old.kind {
-                elf::PT_DYNAMIC => true,
-                _ if old.vaddr == new.vaddr => old.memsz <= new.memsz,
-                elf::PT_INTERP | elf::PT_NOTE | elf::PT_GNU_PROPERTY => same_content(old, new),
-                _ => false,
-            }
-    });
-    let loads: Vec<_> = pairs.filter(|(old, _)| old.is_load()).collect();
-    let mut done = 0;
-    let mut in_place = true;
-    for (at, piece) in patch.placed_pieces() {
+    if segments.len() < original.segments.len() {
+        return false;
+    }
+    let mut loads = Vec::new();
+    for (old, new) in original.segments.iter().zip(segments) {
+        if !same_segment(original, old, image, new) {
+            return false;
+        }
+        if old.is_load() {
+            loads.push((old, new));
+        }
+    }
+    let mut checked = 0;
+    for (offset, piece) in patch.placed_pieces() {
         let Piece::Copy(range) = piece else { continue };
         // Copies of tables are checked by what they contain.
-        if range.start < done {
+        if range.start < checked {
             continue;
         }
-        done = range.end;
-        in_place &= loads.iter().all(|(old, new)| {
-            let end = old.offset + old.filesz;
-            let (start, end) = (range.start.max(old.offset), range.end.min(end));
+        checked = range.end;
+        for (old, new) in &loads {
+            let start = range.start.max(old.offset);
+            let end = range.end.min(old.offset + old.filesz);
             // Same distance from the start of the segment.
-            start >= end || at + (start - range.start) == new.offset + (start - old.offset)
-        });
+            if start < end && offset + (start - range.start) != new.offset + (start - old.offset) {
+                return false;
+            }
+        }
     }
-    same_segments && in_place && original.segments.len() <= segments.len()
+    true
+}
+
+/// Whether a segment has its address and attributes; the second layout moves some whose content nothing refers to.
+fn same_segment(
+    original: &ElfImage<'_>,
+    old: &Segment,
+    image: &ElfImage<'_>,
+    new: &Segment,
+) -> bool {
+    if (old.kind, old.flags, old.align) != (new.kind, new.flags, new.align) {
+        return false;
+    }
+    match old.kind {
+        elf::PT_DYNAMIC => true,
+        _ if old.vaddr == new.vaddr => old.memsz <= new.memsz,
+        elf::PT_INTERP | elf::PT_NOTE | elf::PT_GNU_PROPERTY => {
+            let old_content = original.source.bytes(old.offset, old.filesz);
+            old_content.is_some() && old_content == image.source.bytes(new.offset, new.filesz)
+        }
+        _ => false,
+    }
 }

@@ -28,8 +28,8 @@ pub(super) struct Needs {
 /// A library and its versions.
 #[derive(Debug, Clone)]
 pub(super) struct Need {
-    /// Place in the table; `None` for a new record.
-    at: Option<usize>,
+    /// Offset in the table; `None` for a new record.
+    offset: Option<usize>,
     /// `vn_file`.
     pub(super) file: u32,
     pub(super) nodes: Vec<Node>,
@@ -38,7 +38,7 @@ pub(super) struct Need {
 /// A required version.
 #[derive(Debug, Clone)]
 pub(super) struct Node {
-    at: Option<usize>,
+    offset: Option<usize>,
     pub(super) hash: u32,
     pub(super) flags: u16,
     /// Index in the version table of the symbols (`vna_other`).
@@ -51,7 +51,7 @@ impl Need {
     /// A new record.
     pub(super) fn new(file: u32, node: Node) -> Self {
         Self {
-            at: None,
+            offset: None,
             file,
             nodes: vec![node],
         }
@@ -62,7 +62,7 @@ impl Node {
     /// A new record.
     pub(super) fn new(name: u32, hash: u32, index: u16) -> Self {
         Self {
-            at: None,
+            offset: None,
             hash,
             flags: 0,
             index,
@@ -88,39 +88,25 @@ impl Needs {
         };
         // Records must not overlap, or an edit of one would change another.
         let mut records = BTreeSet::new();
-        let mut at = 0;
+        let mut offset = 0;
         loop {
-            let record = claim(image, address, at, &mut records)?;
+            let record = claim(image, address, offset, &mut records)?;
             if u16_at(record, 0) != 1 {
                 return Err(Problem::Malformed("unknown format of version needs"));
             }
-            let mut nodes = Vec::new();
-            let mut node = at.saturating_add(u32_at(record, 8) as usize);
-            loop {
-                let record = claim(image, address, node, &mut records)?;
-                nodes.push(Node {
-                    at: Some(node),
-                    hash: u32_at(record, 0),
-                    flags: u16_at(record, 4),
-                    index: u16_at(record, 6),
-                    name: u32_at(record, 8),
-                });
-                match u32_at(record, 12) as usize {
-                    0 => break,
-                    next => node = node.saturating_add(next),
-                }
-            }
+            let first_node = offset.saturating_add(u32_at(record, 8) as usize);
+            let nodes = read_nodes(image, address, first_node, &mut records)?;
             if usize::from(u16_at(record, 2)) != nodes.len() {
                 return Err(Problem::Malformed("count of version needs is wrong"));
             }
             needs.entries.push(Need {
-                at: Some(at),
+                offset: Some(offset),
                 file: u32_at(record, 4),
                 nodes,
             });
             match u32_at(record, 12) as usize {
                 0 => break,
-                next => at = at.saturating_add(next),
+                distance => offset = offset.saturating_add(distance),
             }
         }
         if image.tag(elf::DT_VERNEEDNUM) != Some(needs.entries.len() as u64) {
@@ -133,10 +119,10 @@ impl Needs {
     }
 
     fn check_indices(&self) -> Result<(), Problem> {
-        let mut seen = BTreeSet::new();
+        let mut indices = BTreeSet::new();
         for node in self.entries.iter().flat_map(|need| &need.nodes) {
             // Bit 15 hides a version; references ignore it.
-            if node.index & 0x7fff <= 1 || !seen.insert(node.index & 0x7fff) {
+            if node.index & 0x7fff <= 1 || !indices.insert(node.index & 0x7fff) {
                 return Err(Problem::Malformed("two versions have one index"));
             }
         }
@@ -145,19 +131,24 @@ impl Needs {
 
     /// Library and version of each index, as offsets of their names.
     pub(super) fn by_index(&self) -> BTreeMap<u16, (u32, u32)> {
-        let nodes = self.entries.iter().flat_map(|need| {
-            let nodes = need.nodes.iter();
-            nodes.map(|node| (node.index & 0x7fff, (need.file, node.name)))
-        });
-        nodes.collect()
+        let mut versions = BTreeMap::new();
+        for need in &self.entries {
+            for node in &need.nodes {
+                versions.insert(node.index & 0x7fff, (need.file, node.name));
+            }
+        }
+        versions
     }
 
     /// An index that no version has; `defined` are those of the versions that the image defines.
     pub(super) fn free_index(&self, defined: &BTreeSet<u16>) -> Result<u16, Problem> {
         let used = self.by_index().into_keys().chain(defined.iter().copied());
-        let next = used.max().unwrap_or(1) + 1;
-        let next = Some(next).filter(|&next| usize::from(next) < INDICES);
-        next.ok_or(Problem::Layout("all version indices are in use"))
+        let index = used.max().unwrap_or(1) + 1;
+        if usize::from(index) < INDICES {
+            Ok(index)
+        } else {
+            Err(Problem::Layout("all version indices are in use"))
+        }
     }
 
     /// Size of the table in the file.
@@ -169,62 +160,96 @@ impl Needs {
     /// its versions: eu-elflint rejects other orders, of which lld's is one.
     pub(super) fn write(&mut self) -> Vec<u8> {
         let mut bytes = self.bytes.clone();
-        if self.entries.iter().any(|need| need.at.is_none()) {
-            bytes.clear();
-            let mut place = |at: &mut Option<usize>| {
-                *at = Some(bytes.len());
-                bytes.resize(bytes.len() + RECORD, 0);
-            };
-            for need in &mut self.entries {
-                place(&mut need.at);
-                need.nodes.iter_mut().for_each(|node| place(&mut node.at));
-            }
+        if self.entries.iter().any(|need| need.offset.is_none()) {
+            bytes = vec![0; self.place_records()];
         }
         for (i, need) in self.entries.iter().enumerate() {
-            let next = self.entries.get(i + 1).and_then(|next| next.at);
-            let at = need.at.unwrap_or_default();
-            let first = need.nodes.first().and_then(|node| node.at);
-            put(&mut bytes, at, &1_u16.to_le_bytes());
-            put(&mut bytes, at + 2, &(need.nodes.len() as u16).to_le_bytes());
-            put(&mut bytes, at + 4, &need.file.to_le_bytes());
-            put(&mut bytes, at + 8, &distance(at, first));
-            put(&mut bytes, at + 12, &distance(at, next));
+            let next = self.entries.get(i + 1).and_then(|next| next.offset);
+            let offset = need.offset.unwrap_or_default();
+            let first = need.nodes.first().and_then(|node| node.offset);
+            put(&mut bytes, offset, &1_u16.to_le_bytes());
+            put(
+                &mut bytes,
+                offset + 2,
+                &(need.nodes.len() as u16).to_le_bytes(),
+            );
+            put(&mut bytes, offset + 4, &need.file.to_le_bytes());
+            put(&mut bytes, offset + 8, &distance(offset, first));
+            put(&mut bytes, offset + 12, &distance(offset, next));
             for (j, node) in need.nodes.iter().enumerate() {
-                let next = need.nodes.get(j + 1).and_then(|next| next.at);
-                let at = node.at.unwrap_or_default();
-                put(&mut bytes, at, &node.hash.to_le_bytes());
-                put(&mut bytes, at + 4, &node.flags.to_le_bytes());
-                put(&mut bytes, at + 6, &node.index.to_le_bytes());
-                put(&mut bytes, at + 8, &node.name.to_le_bytes());
-                put(&mut bytes, at + 12, &distance(at, next));
+                let next = need.nodes.get(j + 1).and_then(|next| next.offset);
+                let offset = node.offset.unwrap_or_default();
+                put(&mut bytes, offset, &node.hash.to_le_bytes());
+                put(&mut bytes, offset + 4, &node.flags.to_le_bytes());
+                put(&mut bytes, offset + 6, &node.index.to_le_bytes());
+                put(&mut bytes, offset + 8, &node.name.to_le_bytes());
+                put(&mut bytes, offset + 12, &distance(offset, next));
             }
         }
         bytes
     }
+
+    /// Gives all records new offsets, and returns the size of the table.
+    fn place_records(&mut self) -> usize {
+        let mut size = 0;
+        for need in &mut self.entries {
+            need.offset = Some(size);
+            size += RECORD;
+            for node in &mut need.nodes {
+                node.offset = Some(size);
+                size += RECORD;
+            }
+        }
+        size
+    }
 }
 
-fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
-    bytes[at..at + value.len()].copy_from_slice(value);
+fn put(bytes: &mut [u8], offset: usize, field: &[u8]) {
+    bytes[offset..offset + field.len()].copy_from_slice(field);
 }
 
-/// Distance between records: positive, because the order of records is that of their places.
+/// Distance between records: positive, because the order of records is that of their offsets.
 fn distance(from: usize, to: Option<usize>) -> [u8; 4] {
     to.map_or(0, |to| (to - from) as u32).to_le_bytes()
+}
+
+/// Reads the nodes of a library, whose first record is at `offset` of the table.
+fn read_nodes(
+    image: &ElfImage<'_>,
+    table: u64,
+    mut offset: usize,
+    records: &mut BTreeSet<usize>,
+) -> Result<Vec<Node>, Problem> {
+    let mut nodes = Vec::new();
+    loop {
+        let record = claim(image, table, offset, records)?;
+        nodes.push(Node {
+            offset: Some(offset),
+            hash: u32_at(record, 0),
+            flags: u16_at(record, 4),
+            index: u16_at(record, 6),
+            name: u32_at(record, 8),
+        });
+        match u32_at(record, 12) as usize {
+            0 => return Ok(nodes),
+            distance => offset = offset.saturating_add(distance),
+        }
+    }
 }
 
 /// Bytes of a record that no other record has.
 fn claim<'s>(
     image: &ElfImage<'s>,
     table: u64,
-    at: usize,
+    offset: usize,
     records: &mut BTreeSet<usize>,
 ) -> Result<&'s [u8], Problem> {
-    let record = image.bytes_at(table.saturating_add(at as u64), RECORD as u64)?;
-    let near = at.saturating_sub(RECORD - 1)..at.saturating_add(RECORD);
-    if at % 4 != 0 || records.range(near).next().is_some() || records.len() > 2 * INDICES {
+    let record = image.bytes_at(table.saturating_add(offset as u64), RECORD as u64)?;
+    let near = offset.saturating_sub(RECORD - 1)..offset.saturating_add(RECORD);
+    if offset % 4 != 0 || records.range(near).next().is_some() || records.len() > 2 * INDICES {
         return Err(Problem::Malformed("version needs overlap"));
     }
-    records.insert(at);
+    records.insert(offset);
     Ok(record)
 }
 
@@ -234,21 +259,21 @@ pub(super) fn defined_indices(
     image: &ElfImage<'_>,
     strings: &[u8],
 ) -> Result<BTreeSet<u16>, Problem> {
-    let mut found = BTreeSet::new();
-    let Some(address) = image.tag(elf::DT_VERDEF) else {
-        return Ok(found);
+    let mut indices = BTreeSet::new();
+    let Some(mut record_address) = image.tag(elf::DT_VERDEF) else {
+        return Ok(indices);
     };
     let strings = Strings::new(strings);
-    let mut at = address;
     // As in glibc, the chain ends the table.
     for count in 1..=INDICES as u64 {
-        let record = image.bytes_at(at, 20)?;
+        let record = image.bytes_at(record_address, 20)?;
         if u16_at(record, 0) != 1 {
             return Err(Problem::Malformed("unknown format of version definitions"));
         }
-        found.insert(u16_at(record, 4) & 0x7fff);
-        let name = image.bytes_at(at.saturating_add(u32_at(record, 12).into()), 8)?;
-        let name = strings.bytes(u32_at(name, 0).into());
+        indices.insert(u16_at(record, 4) & 0x7fff);
+        let name_address = record_address.saturating_add(u32_at(record, 12).into());
+        let name_offset = u32_at(image.bytes_at(name_address, 8)?, 0);
+        let name = strings.bytes(name_offset.into());
         if !name.is_ok_and(|name| elf::hash(name) == u32_at(record, 8)) {
             return Err(Problem::Malformed("version has the hash of another one"));
         }
@@ -256,8 +281,8 @@ pub(super) fn defined_indices(
             0 if image.tag(elf::DT_VERDEFNUM) != Some(count) => {
                 return Err(Problem::Malformed("count of version definitions is wrong"));
             }
-            0 => return Ok(found),
-            next => at = at.saturating_add(next.into()),
+            0 => return Ok(indices),
+            distance => record_address = record_address.saturating_add(distance.into()),
         }
     }
     Err(Problem::Malformed("too many version definitions"))

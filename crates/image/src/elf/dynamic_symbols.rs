@@ -10,21 +10,22 @@ use crate::error::Problem;
 impl<'d> ElfImage<'d> {
     /// The dynamic symbols, the null symbol at index 0 included.
     pub(crate) fn symbols(&self) -> Result<SymbolTable<'d>, Problem> {
-        let table = |bytes| SymbolTable::new(bytes, self.is_64, self.endian);
+        let empty = SymbolTable::new(&[], self.is_64, self.endian);
         let Some(address) = self.tag(elf::DT_SYMTAB) else {
-            return Ok(table(&[]));
+            return Ok(empty);
         };
         let count = self.symbol_count()?;
         if count == 0 {
-            return Ok(table(&[]));
+            return Ok(empty);
         }
         let bytes = self.at_address(address)?;
-        let size = count.checked_mul(SymbolTable::entry_size(self.is_64));
-        size.and_then(|size| bytes.get(..size))
-            .map(table)
+        let symbols = count
+            .checked_mul(SymbolTable::entry_size(self.is_64))
+            .and_then(|size| bytes.get(..size))
             .ok_or(Problem::Malformed(
                 "symbol table reaches beyond its segment",
-            ))
+            ))?;
+        Ok(SymbolTable::new(symbols, self.is_64, self.endian))
     }
 
     /// A table at an offset of the file, with a number of symbols.
@@ -56,21 +57,27 @@ impl<'d> ElfImage<'d> {
             let is_wide = self.is_64 && matches!(self.header.machine, elf::EM_S390 | elf::EM_ALPHA);
             let table = self.at_address(address)?;
             let count = if is_wide {
-                let count = table.read_at::<object::U64<Endianness>>(8);
-                count.map(|count| count.get(self.endian))
+                table
+                    .read_at::<object::U64<Endianness>>(8)
+                    .map(|word| word.get(self.endian))
             } else {
-                let count = table.read_at::<object::U32<Endianness>>(4);
-                count.map(|count| count.get(self.endian).into())
+                table
+                    .read_at::<object::U32<Endianness>>(4)
+                    .map(|word| word.get(self.endian).into())
             };
-            let count = count.map_err(|()| Problem::Malformed("hash table is too short"))?;
-            return Ok(usize::try_from(count).unwrap_or(usize::MAX));
+            return match count {
+                Ok(count) => Ok(usize::try_from(count).unwrap_or(usize::MAX)),
+                Err(()) => Err(Problem::Malformed("hash table is too short")),
+            };
         }
         let Some(address) = self.tag(elf::DT_GNU_HASH) else {
-            let mut sections = self.sections_to_load().iter();
-            let table = sections.find(|section| section.kind == elf::SHT_DYNSYM);
-            let size = SymbolTable::entry_size(self.is_64) as u64;
-            let count = table.and_then(|table| usize::try_from(table.size / size).ok());
-            return count.ok_or(Problem::Malformed("no hash table of symbols"));
+            let entry_size = SymbolTable::entry_size(self.is_64) as u64;
+            return self
+                .sections_to_load()
+                .iter()
+                .find(|section| section.kind == elf::SHT_DYNSYM)
+                .and_then(|table| usize::try_from(table.size / entry_size).ok())
+                .ok_or(Problem::Malformed("no hash table of symbols"));
         };
         let table = self.at_address(address)?;
         let count = if self.is_64 {

@@ -74,8 +74,6 @@ impl Headers {
         let endian = header
             .endian()
             .map_err(|_| Problem::Malformed("byte order is neither little nor big"))?;
-        let segments = header.program_headers(endian, source);
-        let sections = header.section_headers(endian, source);
         let ident = source.bytes(0, 16).and_then(|ident| ident.first_chunk());
         Ok(Self {
             endian,
@@ -92,11 +90,18 @@ impl Headers {
                 shentsize: header.e_shentsize(endian),
                 shnum: header.e_shnum(endian),
             },
-            segments: (segments.ok())
-                .map(|segments| segments.iter().map(|s| Segment::read(s, endian)).collect()),
-            sections: (sections.ok())
-                .map(|sections| sections.iter().map(|s| Section::read(s, endian)).collect()),
-            names: (header.shstrndx(endian, source).ok()).map(|index| index as usize),
+            segments: match header.program_headers(endian, source) {
+                Ok(headers) => Some(headers.iter().map(|h| Segment::read(h, endian)).collect()),
+                Err(_) => None,
+            },
+            sections: match header.section_headers(endian, source) {
+                Ok(headers) => Some(headers.iter().map(|h| Section::read(h, endian)).collect()),
+                Err(_) => None,
+            },
+            names: match header.shstrndx(endian, source) {
+                Ok(index) => Some(index as usize),
+                Err(_) => None,
+            },
         })
     }
 }

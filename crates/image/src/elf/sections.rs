@@ -21,38 +21,49 @@ impl<'d> ElfImage<'d> {
             _ => 0..0,
         };
         Some(sections.iter().map(move |section| {
-            let start = range.start.checked_add(section.name.into());
-            let name = start.and_then(|start| {
-                let name = self.source.read_bytes_at_until(start..range.end, 0);
-                name.ok()
-            });
+            let name = range
+                .start
+                .checked_add(section.name.into())
+                .and_then(|start| {
+                    let range = start..range.end;
+                    self.source.read_bytes_at_until(range, 0).ok()
+                });
             (name.unwrap_or_default(), section)
         }))
     }
 
     /// Names of the sections that have a valid one.
     pub(crate) fn section_names(&self) -> Vec<String> {
-        let names = || {
-            let sections = self.sections.as_deref()?;
-            let strings = Strings::new(sections.get(self.names?)?.data(self.source)?);
-            let names = sections.iter().skip(1);
-            let names = names.filter_map(|section| strings.get(section.name.into()).ok());
-            Some(names.map(str::to_owned).collect())
+        let Some(strings) = self.section_strings() else {
+            return Vec::new();
         };
-        names().unwrap_or_default()
+        self.sections()
+            .iter()
+            .skip(1)
+            .filter_map(|section| strings.get(section.name.into()).ok())
+            .map(str::to_owned)
+            .collect()
+    }
+
+    /// The string table with the names of sections.
+    fn section_strings(&self) -> Option<Strings<'d>> {
+        let section = self.sections().get(self.names?)?;
+        Some(Strings::new(section.data(self.source)?))
     }
 
     /// The full symbol table, which only linkers read; `None` in a stripped file.
     pub(crate) fn full_symbols(&self) -> Option<(SymbolTable<'d>, Strings<'d>)> {
-        let sections = self.named_sections()?;
-        let mut sections = sections.map(|(_, section)| section);
-        let table = sections.find(|s| s.kind == elf::SHT_SYMTAB)?;
+        let (_, table) = self
+            .named_sections()?
+            .find(|(_, section)| section.kind == elf::SHT_SYMTAB)?;
         let bytes = table.data(self.source)?;
         if bytes.len() % SymbolTable::entry_size(self.is_64) != 0 {
             return None;
         }
-        let strings = self.sections().get(table.link as usize);
-        let strings = strings.filter(|s| table.link != 0 && s.kind == elf::SHT_STRTAB)?;
+        let strings = self
+            .sections()
+            .get(table.link as usize)
+            .filter(|section| table.link != 0 && section.kind == elf::SHT_STRTAB)?;
         Some((
             SymbolTable::new(bytes, self.is_64, self.endian),
             Strings::new(strings.data(self.source)?),

@@ -89,17 +89,22 @@ impl<'d> Pieces<'d> {
         {
             return Some(bytes);
         }
-        let join = || {
-            let parts = parts.iter().take_while(|(start, _)| *start < end);
-            let parts = parts.flat_map(|(start, bytes)| {
-                let from = offset.saturating_sub(*start) as usize;
-                let to = (end - start).min(bytes.len() as u64) as usize;
-                &bytes[from..to]
-            });
-            parts.copied().collect()
-        };
-        Some(self.joined.get(offset..end, join))
+        Some(self.joined.get(offset..end, |range| join(parts, range)))
     }
+}
+
+/// Copies a range that begins in the first of these parts.
+fn join(parts: &[(u64, &[u8])], range: &Range<u64>) -> Vec<u8> {
+    let mut joined = Vec::new();
+    for (start, bytes) in parts {
+        if *start >= range.end {
+            break;
+        }
+        let first = range.start.saturating_sub(*start) as usize;
+        let end = (range.end - start).min(bytes.len() as u64) as usize;
+        joined.extend(&bytes[first..end]);
+    }
+    joined
 }
 
 /// Copies of ranges that lie in several parts: few, since an image has few parts, and each range once.
@@ -113,7 +118,7 @@ struct Copied {
 }
 
 impl Joined {
-    fn get(&self, range: Range<u64>, join: impl FnOnce() -> Vec<u8>) -> &[u8] {
+    fn get(&self, range: Range<u64>, join: impl FnOnce(&Range<u64>) -> Vec<u8>) -> &[u8] {
         let mut joined = self;
         while let Some(copied) = joined.0.get() {
             if copied.range == range {
@@ -123,8 +128,8 @@ impl Joined {
         }
         let copied = joined.0.get_or_init(|| {
             Box::new(Copied {
+                bytes: join(&range),
                 range,
-                bytes: join(),
                 next: Self::default(),
             })
         });
@@ -144,13 +149,13 @@ mod tests {
 
     #[test]
     fn pieces_read_as_one_file() {
-        let whole: Vec<u8> = (0..40).collect();
-        let pieces = Pieces::new([&whole[..7], &[], &whole[7..8], &whole[8..31], &whole[31..]]);
+        let file: Vec<u8> = (0..40).collect();
+        let pieces = Pieces::new([&file[..7], &[], &file[7..8], &file[8..31], &file[31..]]);
         for start in 0..=41 {
             for size in 0..=42 {
                 assert_eq!(
                     Source::Pieces(&pieces).bytes(start, size),
-                    Source::File(&whole).bytes(start, size),
+                    Source::File(&file).bytes(start, size),
                     "{start} {size}"
                 );
             }

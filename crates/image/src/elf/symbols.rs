@@ -61,13 +61,13 @@ impl<'d> SymbolTable<'d> {
     }
 
     pub(crate) fn get(&self, index: usize) -> Option<Symbol> {
-        let at = index.checked_mul(Self::entry_size(self.is_64))? as u64;
+        let offset = index.checked_mul(Self::entry_size(self.is_64))? as u64;
         let endian = self.endian;
         if self.is_64 {
-            let symbol: &Sym64<Endianness> = self.bytes.read_at(at).ok()?;
+            let symbol: &Sym64<Endianness> = self.bytes.read_at(offset).ok()?;
             Some(Symbol::read(symbol, endian))
         } else {
-            let symbol: &Sym32<Endianness> = self.bytes.read_at(at).ok()?;
+            let symbol: &Sym32<Endianness> = self.bytes.read_at(offset).ok()?;
             Some(Symbol::read(symbol, endian))
         }
     }

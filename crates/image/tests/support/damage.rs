@@ -21,28 +21,29 @@ fn value() -> impl Strategy<Value = u64> {
 /// A number of 1 to 8 bytes that overwrites bytes of a file.
 #[derive(Debug, Clone)]
 pub struct Change {
-    at: Index,
+    offset: Index,
     size: usize,
     value: u64,
 }
 
 /// A few changes to any file.
 pub fn changes() -> impl Strategy<Value = Vec<Change>> {
-    let change = (any::<Index>(), 0_usize..4, value());
-    let change = change.prop_map(|(at, size, value)| Change {
-        at,
-        size: 1 << size,
-        value,
-    });
+    let change =
+        (any::<Index>(), 0_usize..4, value()).prop_map(|(offset, log_size, value)| Change {
+            offset,
+            size: 1 << log_size,
+            value,
+        });
     prop::collection::vec(change, 1..6)
 }
 
 /// The file with these changes.
 pub fn overwritten(bytes: &[u8], changes: &[Change]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
-    for &Change { at, size, value } in changes {
-        let at = at.index(bytes.len() - size);
-        bytes[at..at + size].copy_from_slice(&value.to_le_bytes()[..size]);
+    for change in changes {
+        let offset = change.offset.index(bytes.len() - change.size);
+        let number = change.value.to_le_bytes();
+        bytes[offset..offset + change.size].copy_from_slice(&number[..change.size]);
     }
     bytes
 }

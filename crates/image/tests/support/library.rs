@@ -99,7 +99,7 @@ pub fn run(command: &mut Command) -> String {
 
 /// Formats a symbol as one line, for comparison with another tool's output.
 fn line(name: &str, kind: Kind, weak: bool, node: Option<&str>, old: bool, size: u64) -> String {
-    let at = match (node, old) {
+    let version = match (node, old) {
         (None, _) => String::new(),
         (Some(node), true) => format!("@{node}"),
         (Some(node), false) => format!("@@{node}"),
@@ -110,7 +110,7 @@ fn line(name: &str, kind: Kind, weak: bool, node: Option<&str>, old: bool, size:
     } else {
         String::new()
     };
-    format!("{name}{at} {kind:?}{weak}{size}")
+    format!("{name}{version} {kind:?}{weak}{size}")
 }
 
 /// The list, a line for each symbol, sorted.
@@ -170,7 +170,7 @@ pub fn readelf_lines(library: &Path) -> Vec<String> {
             "TLS" => Kind::Tls,
             "NOTYPE" => Kind::NoType,
             "SECTION" | "FILE" => continue,
-            other => panic!("unexpected type in: {row} ({other})"),
+            kind => panic!("unexpected type in: {row} ({kind})"),
         };
         let (name, node, old) = match name.split_once('@') {
             None => (name, None, false),

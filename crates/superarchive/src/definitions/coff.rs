@@ -15,16 +15,15 @@ pub fn big_definitions(data: &[u8]) -> Result<Vec<Definition<'_>>, Problem> {
 }
 
 fn read_definitions<Coff: CoffHeader>(data: &[u8]) -> Result<Vec<Definition<'_>>, Problem> {
-    let damaged = |_| Problem::Malformed("section headers or symbols lie outside the file");
+    const OUTSIDE: Problem = Problem::Malformed("section headers or symbols lie outside the file");
     let mut end = 0;
     let header = Coff::parse(data, &mut end).map_err(|_| Problem::Truncated("COFF header"))?;
-    let sections = header.sections(data, end).map_err(damaged)?;
-    let table = header.symbols(data).map_err(damaged)?;
-    let mut found = Collector::new();
+    let sections = header.sections(data, end).map_err(|_| OUTSIDE)?;
+    let table = header.symbols(data).map_err(|_| OUTSIDE)?;
+    let mut collector = Collector::new();
     for (index, symbol) in table.iter() {
-        let external = symbol.storage_class() == pe::IMAGE_SYM_CLASS_EXTERNAL;
         let section = symbol.section_number();
-        let weak = match symbol.storage_class() {
+        let is_weak = match symbol.storage_class() {
             pe::IMAGE_SYM_CLASS_EXTERNAL if section == pe::IMAGE_SYM_UNDEFINED => {
                 // The value of a common symbol is its size.
                 if symbol.value() == 0 {
@@ -40,8 +39,8 @@ fn read_definitions<Coff: CoffHeader>(data: &[u8]) -> Result<Vec<Definition<'_>>
             }
             // An alias of a symbol in this file; the other kinds are undefined.
             pe::IMAGE_SYM_CLASS_WEAK_EXTERNAL if symbol.number_of_aux_symbols() > 0 => {
-                let weak = table.aux_weak_external(index).map_err(damaged)?;
-                if weak.weak_search_type.get(object::LittleEndian)
+                let alias = table.aux_weak_external(index).map_err(|_| OUTSIDE)?;
+                if alias.weak_search_type.get(object::LittleEndian)
                     != pe::IMAGE_WEAK_EXTERN_SEARCH_ALIAS
                 {
                     continue;
@@ -51,32 +50,33 @@ fn read_definitions<Coff: CoffHeader>(data: &[u8]) -> Result<Vec<Definition<'_>>
             pe::IMAGE_SYM_CLASS_EXTERNAL | pe::IMAGE_SYM_CLASS_WEAK_EXTERNAL => false,
             _ => continue,
         };
-        let group = match symbol.section().filter(|_| external) {
-            Some(section) => {
-                let section = sections.section(section).map_err(damaged)?;
+        let is_external = symbol.storage_class() == pe::IMAGE_SYM_CLASS_EXTERNAL;
+        let is_comdat = match symbol.section() {
+            Some(section) if is_external => {
+                let section = sections.section(section).map_err(|_| OUTSIDE)?;
                 let flags = section.characteristics.get(object::LittleEndian);
                 flags.contains(pe::IMAGE_SCN_LNK_COMDAT)
             }
-            None => false,
+            _ => false,
         };
-        let name = symbol.name(table.strings()).map_err(damaged)?;
-        let binding = if group {
+        let name = symbol.name(table.strings()).map_err(|_| OUTSIDE)?;
+        let binding = if is_comdat {
             Binding::Comdat
         } else {
-            Binding::weak_if(weak)
+            Binding::weak_if(is_weak)
         };
-        found.add(name, binding)?;
+        collector.add(name, binding)?;
     }
-    Ok(found.definitions)
+    Ok(collector.definitions)
 }
 
 pub fn import_definitions(data: &[u8]) -> Result<Vec<Definition<'_>>, Problem> {
-    let damaged = |_| Problem::Malformed("import header or names are damaged");
-    let import = ImportFile::parse(data).map_err(damaged)?;
-    let mut found = Collector::new();
-    found.add([b"__imp_", import.symbol()].concat(), Binding::Strong)?;
+    let import = ImportFile::parse(data)
+        .map_err(|_| Problem::Malformed("import header or names are damaged"))?;
+    let mut collector = Collector::new();
+    collector.add([b"__imp_", import.symbol()].concat(), Binding::Strong)?;
     if import.import_type() != ImportType::Data {
-        found.add(import.symbol(), Binding::Strong)?;
+        collector.add(import.symbol(), Binding::Strong)?;
     }
-    Ok(found.definitions)
+    Ok(collector.definitions)
 }

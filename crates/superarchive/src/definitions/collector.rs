@@ -40,14 +40,14 @@ impl Binding {
 pub struct Collector<'d> {
     pub definitions: Vec<Definition<'d>>,
     /// Remaining length of names.
-    left: usize,
+    length_left: usize,
 }
 
 impl<'d> Collector<'d> {
     pub fn new() -> Self {
         Self {
             definitions: Vec::new(),
-            left: MAX_NAMES_LENGTH,
+            length_left: MAX_NAMES_LENGTH,
         }
     }
 
@@ -61,8 +61,10 @@ impl<'d> Collector<'d> {
         if name.contains(&0) {
             return Err(Problem::Malformed("symbol name contains a zero byte"));
         }
-        let left = self.left.checked_sub(name.len());
-        self.left = left.ok_or(Problem::Malformed("names add up to too much text"))?;
+        self.length_left = self
+            .length_left
+            .checked_sub(name.len())
+            .ok_or(Problem::Malformed("names add up to too much text"))?;
         self.definitions.push(Definition { name, binding });
         Ok(())
     }

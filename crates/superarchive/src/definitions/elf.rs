@@ -36,13 +36,13 @@ fn read_definitions<Elf: FileHeader<Endian = Endianness>>(
     if header.e_type(endian) != elf::ET_REL {
         return Ok(Vec::new());
     }
-    let damaged = |_| Problem::Malformed("section headers or symbols lie outside the file");
-    let sections = header.sections(endian, data).map_err(damaged)?;
+    const OUTSIDE: Problem = Problem::Malformed("section headers or symbols lie outside the file");
+    let sections = header.sections(endian, data).map_err(|_| OUTSIDE)?;
     let table = sections
         .symbols(endian, data, elf::SHT_SYMTAB)
-        .map_err(damaged)?;
-    let groups = groups(&sections, endian, data)?;
-    let mut found = Collector::new();
+        .map_err(|_| OUTSIDE)?;
+    let in_comdat = comdat_members(&sections, endian, data)?;
+    let mut collector = Collector::new();
     for (index, symbol) in table.enumerate() {
         // Symbols of sections and files are local, as is the null symbol.
         if symbol.is_local() || symbol.is_undefined(endian) {
@@ -51,47 +51,51 @@ fn read_definitions<Elf: FileHeader<Endian = Endianness>>(
         let name = symbol
             .name(endian, table.strings())
             .map_err(|_| Problem::Malformed("symbol name is outside the string table"))?;
-        let common = symbol.st_shndx(endian) == elf::SHN_COMMON;
-        let unique = symbol.st_bind() == elf::STB_GNU_UNIQUE;
-        let section = table.symbol_section(endian, symbol, index);
-        let grouped = section
-            .map_err(damaged)?
-            .is_some_and(|section| groups.get(section.0) == Some(&true));
-        let binding = if grouped || unique {
+        let is_comdat = table
+            .symbol_section(endian, symbol, index)
+            .map_err(|_| OUTSIDE)?
+            .is_some_and(|section| in_comdat.get(section.0) == Some(&true));
+        let binding = if is_comdat || symbol.st_bind() == elf::STB_GNU_UNIQUE {
             Binding::Comdat
         } else {
-            Binding::weak_if(symbol.is_weak() || common)
+            let is_common = symbol.st_shndx(endian) == elf::SHN_COMMON;
+            Binding::weak_if(symbol.is_weak() || is_common)
         };
-        found.add(name, binding)?;
+        collector.add(name, binding)?;
     }
-    Ok(found.definitions)
+    Ok(collector.definitions)
 }
 
 /// Whether each section is in a group of which linkers keep one (`GRP_COMDAT` of the gABI).
-fn groups<Elf: FileHeader<Endian = Endianness>>(
+fn comdat_members<Elf: FileHeader<Endian = Endianness>>(
     sections: &SectionTable<'_, Elf>,
     endian: Endianness,
     data: &[u8],
 ) -> Result<Vec<bool>, Problem> {
-    let damaged = |_| Problem::Malformed("section group is outside the file");
-    let mut found = vec![false; sections.len()];
-    let mut left = sections.len();
+    let mut in_comdat = vec![false; sections.len()];
+    let mut sections_left = sections.len();
     for section in sections.iter() {
-        let Some((flags, members)) = section.group(endian, data).map_err(damaged)? else {
+        let group = section
+            .group(endian, data)
+            .map_err(|_| Problem::Malformed("section group is outside the file"))?;
+        let Some((flags, members)) = group else {
             continue;
         };
         // Groups of a hostile file may overlap.
-        let twice = Problem::Malformed("section groups have more members than there are sections");
-        left = left.checked_sub(members.len()).ok_or(twice)?;
+        sections_left = sections_left
+            .checked_sub(members.len())
+            .ok_or(Problem::Malformed(
+                "section groups have more members than there are sections",
+            ))?;
         if flags.contains(elf::GRP_COMDAT) {
             for member in members {
-                if let Some(found) = found.get_mut(member.get(endian) as usize) {
-                    *found = true;
+                if let Some(is_member) = in_comdat.get_mut(member.get(endian) as usize) {
+                    *is_member = true;
                 }
             }
         }
     }
-    Ok(found)
+    Ok(in_comdat)
 }
 
 /// Whether an ELF file is neither a program nor a shared library.

@@ -17,30 +17,32 @@ pub fn definitions(data: &[u8]) -> Result<Vec<Definition<'_>>, Problem> {
 fn read_definitions<Mach: MachHeader<Endian = Endianness>>(
     data: &[u8],
 ) -> Result<Vec<Definition<'_>>, Problem> {
-    let damaged = |_| Problem::Malformed("load commands or symbols lie outside the file");
+    const OUTSIDE: Problem = Problem::Malformed("load commands or symbols lie outside the file");
     let header = Mach::parse(data, 0).map_err(|_| Problem::Truncated("Mach-O header"))?;
-    let endian = header.endian().map_err(damaged)?;
-    let mut found = Collector::new();
+    let endian = header.endian().map_err(|_| OUTSIDE)?;
+    let mut collector = Collector::new();
     if header.filetype(endian) != macho::MH_OBJECT {
-        return Ok(found.definitions);
+        return Ok(collector.definitions);
     }
-    let mut commands = header.load_commands(endian, data, 0).map_err(damaged)?;
-    while let Some(command) = commands.next().map_err(damaged)? {
-        let Some(table) = command.symtab().map_err(damaged)? else {
+    let mut commands = header.load_commands(endian, data, 0).map_err(|_| OUTSIDE)?;
+    while let Some(command) = commands.next().map_err(|_| OUTSIDE)? {
+        let Some(symtab) = command.symtab().map_err(|_| OUTSIDE)? else {
             continue;
         };
-        let table = table.symbols::<Mach, _>(endian, data).map_err(damaged)?;
+        let table = symtab
+            .symbols::<Mach, _>(endian, data)
+            .map_err(|_| OUTSIDE)?;
         for symbol in table.iter() {
-            let external = symbol.n_type().contains(macho::N_EXT);
-            if symbol.is_stab() || !external || symbol.is_undefined() {
+            let is_external = symbol.n_type().contains(macho::N_EXT);
+            if symbol.is_stab() || !is_external || symbol.is_undefined() {
                 continue;
             }
-            let name = symbol.name(endian, table.strings()).map_err(damaged)?;
-            let weak = symbol.n_desc(endian).contains(macho::N_WEAK_DEF);
-            found.add(name, Binding::weak_if(weak || symbol.is_common()))?;
+            let name = symbol.name(endian, table.strings()).map_err(|_| OUTSIDE)?;
+            let is_weak = symbol.n_desc(endian).contains(macho::N_WEAK_DEF);
+            collector.add(name, Binding::weak_if(is_weak || symbol.is_common()))?;
         }
         // Linkers use the first table.
         break;
     }
-    Ok(found.definitions)
+    Ok(collector.definitions)
 }

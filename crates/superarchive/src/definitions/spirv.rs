@@ -13,15 +13,17 @@ const EXPORT: u32 = 0;
 const LINK_ONCE_ODR: u32 = 2;
 
 pub fn definitions(data: &[u8]) -> Result<Vec<Definition<'_>>, Problem> {
-    let mut found = Collector::new();
-    let big = data.starts_with(&MAGIC.to_be_bytes());
-    let words = data.chunks_exact(4).map(|bytes| {
-        let word = bytes
-            .iter()
-            .fold(0, |word, &byte| word << 8 | u32::from(byte));
-        if big { word } else { word.swap_bytes() }
-    });
-    let words: Vec<u32> = words.collect();
+    let mut collector = Collector::new();
+    let is_big = data.starts_with(&MAGIC.to_be_bytes());
+    let words: Vec<u32> = data
+        .chunks_exact(4)
+        .map(|bytes| {
+            let word = bytes
+                .iter()
+                .fold(0, |word, &byte| word << 8 | u32::from(byte));
+            if is_big { word } else { word.swap_bytes() }
+        })
+        .collect();
     // The magic, the version, the generator, the bound of ids, and a reserved word.
     let mut rest = words.get(5..).ok_or(Problem::Truncated("SPIR-V header"))?;
     while let Some(first) = rest.first() {
@@ -31,14 +33,17 @@ pub fn definitions(data: &[u8]) -> Result<Vec<Definition<'_>>, Problem> {
         }
         let (instruction, next) = rest.split_at(size);
         rest = next;
-        let &[_, _, LINKAGE_ATTRIBUTES, ref text @ .., linkage] = instruction else {
+        let &[_, _, LINKAGE_ATTRIBUTES, ref name_words @ .., linkage] = instruction else {
             continue;
         };
         if first & 0xFFFF == DECORATE && [EXPORT, LINK_ONCE_ODR].contains(&linkage) {
-            let text = text.iter().flat_map(|word| word.to_le_bytes());
-            let name: Vec<u8> = text.take_while(|&byte| byte != 0).collect();
-            found.add(name, Binding::weak_if(linkage == LINK_ONCE_ODR))?;
+            let name: Vec<u8> = name_words
+                .iter()
+                .flat_map(|word| word.to_le_bytes())
+                .take_while(|&byte| byte != 0)
+                .collect();
+            collector.add(name, Binding::weak_if(linkage == LINK_ONCE_ODR))?;
         }
     }
-    Ok(found.definitions)
+    Ok(collector.definitions)
 }

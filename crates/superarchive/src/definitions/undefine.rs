@@ -4,34 +4,36 @@
 mod elf;
 
 use super::bitcode;
-use super::kind::Kind;
+use super::format::Format;
 use super::undefined::{Refused, Undefined};
 
 /// The value of a constant of an ELF object that nothing changes when it is linked; of bitcode nothing, if the
 /// one-definition rule makes all its definitions equal.
 pub fn constant<'d>(data: &'d [u8], name: &[u8]) -> Option<&'d [u8]> {
-    match Kind::detect(data) {
-        Some(Kind::Elf) => elf::constant(data, name),
-        Some(Kind::Bitcode) => bitcode::has_odr_constant(data, name).then_some(&[]),
+    match Format::detect(data) {
+        Some(Format::Elf) => elf::constant(data, name),
+        Some(Format::Bitcode) => bitcode::has_odr_constant(data, name).then_some(&[]),
         _ => None,
     }
 }
 
 /// The member with these symbols undefined.
 pub fn undefine(data: &[u8], names: &[&[u8]]) -> Result<Undefined, Refused> {
-    match Kind::detect(data) {
-        Some(Kind::Elf) => {
+    match Format::detect(data) {
+        Some(Format::Elf) => {
             let data = elf::undefine(data, names)?;
-            let inlined = Vec::new();
-            Ok(Undefined { data, inlined })
+            Ok(Undefined {
+                data,
+                inlined: Vec::new(),
+            })
         }
-        Some(Kind::Bitcode) => bitcode::undefine(data, names),
-        Some(Kind::MachO) => Err((0, "Mach-O objects have their symbols sorted by kind")),
-        Some(Kind::Coff | Kind::BigCoff | Kind::Import) => Err((
+        Some(Format::Bitcode) => bitcode::undefine(data, names),
+        Some(Format::MachO) => Err((0, "Mach-O objects have their symbols sorted by kind")),
+        Some(Format::Coff | Format::BigCoff | Format::Import) => Err((
             0,
             "COFF objects call functions of their own without a symbol",
         )),
-        Some(Kind::Wasm | Kind::SpirV) | None => {
+        Some(Format::Wasm | Format::SpirV) | None => {
             Err((0, "only ELF objects and LLVM bitcode are supported"))
         }
     }

@@ -22,9 +22,9 @@ const UNDEFINED: u32 = 0x10;
 const EXPLICIT_NAME: u32 = 0x40;
 
 pub fn definitions(data: &[u8]) -> Result<Vec<Definition<'_>>, Problem> {
-    let mut found = Collector::new();
+    let mut collector = Collector::new();
     // The magic and the version.
-    let mut file = Bytes(data.get(8..).ok_or(CUT)?);
+    let mut file = Reader(data.get(8..).ok_or(CUT)?);
     while !file.0.is_empty() {
         let id = file.byte()?;
         let mut section = file.part()?;
@@ -37,22 +37,22 @@ pub fn definitions(data: &[u8]) -> Result<Vec<Definition<'_>>, Problem> {
             let kind = section.byte()?;
             let table = section.part()?;
             if kind == SYMBOL_TABLE {
-                symbols(table, &mut found)?;
+                read_symbols(table, &mut collector)?;
             }
         }
     }
-    Ok(found.definitions)
+    Ok(collector.definitions)
 }
 
-fn symbols<'d>(mut table: Bytes<'d>, found: &mut Collector<'d>) -> Result<(), Problem> {
+fn read_symbols<'d>(mut table: Reader<'d>, collector: &mut Collector<'d>) -> Result<(), Problem> {
     for _ in 0..table.number()? {
         let kind = table.byte()?;
         let flags = table.number()?;
-        let defined = flags & UNDEFINED == 0;
+        let is_defined = flags & UNDEFINED == 0;
         let name = match kind {
             DATA => {
                 let name = table.part()?.0;
-                if defined {
+                if is_defined {
                     // The segment, the offset in it, and the size.
                     for _ in 0..3 {
                         table.number()?;
@@ -62,23 +62,23 @@ fn symbols<'d>(mut table: Bytes<'d>, found: &mut Collector<'d>) -> Result<(), Pr
             }
             kind => {
                 table.number()?;
-                if kind == SECTION || !defined && flags & EXPLICIT_NAME == 0 {
+                if kind == SECTION || !is_defined && flags & EXPLICIT_NAME == 0 {
                     continue;
                 }
                 table.part()?.0
             }
         };
-        if defined && flags & LOCAL == 0 {
-            found.add(name, Binding::weak_if(flags & WEAK != 0))?;
+        if is_defined && flags & LOCAL == 0 {
+            collector.add(name, Binding::weak_if(flags & WEAK != 0))?;
         }
     }
     Ok(())
 }
 
 /// The rest of a section.
-struct Bytes<'d>(&'d [u8]);
+struct Reader<'d>(&'d [u8]);
 
-impl<'d> Bytes<'d> {
+impl<'d> Reader<'d> {
     fn byte(&mut self) -> Result<u8, Problem> {
         let (byte, rest) = self.0.split_first().ok_or(CUT)?;
         self.0 = rest;

@@ -3,9 +3,9 @@
 use super::bitcode::codes::{MAGIC, WRAPPER};
 use super::{spirv, wasm};
 
-/// A kind of file whose definitions can be read.
+/// A format of files whose definitions can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum Format {
     Elf,
     Bitcode,
     MachO,
@@ -22,7 +22,7 @@ const BIG_COFF_CLASS: [u8; 16] = [
 ];
 const BIG_COFF_CLASS_OFFSET: usize = 12;
 
-impl Kind {
+impl Format {
     /// Detects the format, also one whose cargo feature is disabled: its members would otherwise count
     /// as files without symbols.
     pub fn detect(data: &[u8]) -> Option<Self> {
@@ -73,13 +73,13 @@ mod tests {
 
     use super::*;
 
-    /// Kind according to `object`, whose formats are all enabled in tests.
-    fn as_object_does(data: &[u8]) -> Option<Kind> {
+    /// Format according to `object`, whose formats are all enabled in tests.
+    fn as_object_does(data: &[u8]) -> Option<Format> {
         match FileKind::parse(data).ok()? {
-            FileKind::MachO32 | FileKind::MachO64 => Some(Kind::MachO),
-            FileKind::Coff => Some(Kind::Coff),
-            FileKind::CoffBig => Some(Kind::BigCoff),
-            FileKind::CoffImport => Some(Kind::Import),
+            FileKind::MachO32 | FileKind::MachO64 => Some(Format::MachO),
+            FileKind::Coff => Some(Format::Coff),
+            FileKind::CoffBig => Some(Format::BigCoff),
+            FileKind::CoffImport => Some(Format::Import),
             _ => None,
         }
     }
@@ -91,9 +91,9 @@ mod tests {
                 for second in 0..=u8::MAX {
                     let mut data = vec![first, second];
                     data.extend(&rest);
-                    let kind = Kind::detect(&data);
-                    if !matches!(kind, Some(Kind::Elf | Kind::Bitcode | Kind::Wasm | Kind::SpirV)) {
-                        prop_assert_eq!(kind, as_object_does(&data), "{:x?}", data);
+                    let format = Format::detect(&data);
+                    if !matches!(format, Some(Format::Elf | Format::Bitcode | Format::Wasm | Format::SpirV)) {
+                        prop_assert_eq!(format, as_object_does(&data), "{:x?}", data);
                     }
                 }
             }
@@ -102,31 +102,31 @@ mod tests {
 
     #[test]
     fn kinds_with_long_signatures_are_those_of_object() {
-        let big = [
+        let big_coff = [
             &[0, 0, 0xFF, 0xFF, 2, 0, 0x64, 0x86, 0, 0, 0, 0][..],
             &BIG_COFF_CLASS,
             &[0; 28],
-        ];
-        let big = big.concat();
-        let mut other = big.clone();
-        other[20] ^= 1;
+        ]
+        .concat();
+        let mut unknown_class = big_coff.clone();
+        unknown_class[20] ^= 1;
         let macho = |magic: [u8; 4]| [&magic[..], &[0; 28]].concat();
-        for (data, kind) in [
-            (big.clone(), Some(Kind::BigCoff)),
-            (other, None),
-            (big[..27].to_vec(), None),
+        for (data, format) in [
+            (big_coff.clone(), Some(Format::BigCoff)),
+            (unknown_class, None),
+            (big_coff[..27].to_vec(), None),
             (
                 [&[0, 0, 0xFF, 0xFF, 0, 0][..], &[0; 14]].concat(),
-                Some(Kind::Import),
+                Some(Format::Import),
             ),
-            (macho([0xFE, 0xED, 0xFA, 0xCE]), Some(Kind::MachO)),
-            (macho([0xFE, 0xED, 0xFA, 0xCF]), Some(Kind::MachO)),
-            (macho([0xCE, 0xFA, 0xED, 0xFE]), Some(Kind::MachO)),
-            (macho([0xCF, 0xFA, 0xED, 0xFE]), Some(Kind::MachO)),
+            (macho([0xFE, 0xED, 0xFA, 0xCE]), Some(Format::MachO)),
+            (macho([0xFE, 0xED, 0xFA, 0xCF]), Some(Format::MachO)),
+            (macho([0xCE, 0xFA, 0xED, 0xFE]), Some(Format::MachO)),
+            (macho([0xCF, 0xFA, 0xED, 0xFE]), Some(Format::MachO)),
             (macho([0xCA, 0xFE, 0xBA, 0xBE]), None),
         ] {
-            assert_eq!(Kind::detect(&data), kind, "{data:x?}");
-            assert_eq!(as_object_does(&data), kind, "{data:x?}");
+            assert_eq!(Format::detect(&data), format, "{data:x?}");
+            assert_eq!(as_object_does(&data), format, "{data:x?}");
         }
     }
 }
