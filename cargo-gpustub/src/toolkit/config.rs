@@ -7,11 +7,11 @@ use gpustub_core::manifest::Toolkit;
 use gpustub_workspace::edit::{as_before, separate};
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
-use super::layout::{Crate, Layout};
+use super::layout::{Layout, ScriptOutput};
 
 /// The new text, and the keys that could not be set.
 #[derive(Debug)]
-pub struct Edited {
+pub struct EditedConfig {
     /// The text.
     pub text: String,
     /// Keys with other values, which are unchanged.
@@ -19,7 +19,7 @@ pub struct Edited {
 }
 
 /// Makes the text agree with `[toolkit]`.
-pub fn edit(text: &str, layout: &Layout, toolkit: &Toolkit) -> Result<Edited, String> {
+pub fn edit(text: &str, layout: &Layout, toolkit: &Toolkit) -> Result<EditedConfig, String> {
     let mut document: DocumentMut = text.parse().map_err(|e| format!("{e}"))?;
     let mut conflicts = Vec::new();
     edit_variables(&mut document, layout, toolkit, &mut conflicts)?;
@@ -36,7 +36,7 @@ pub fn edit(text: &str, layout: &Layout, toolkit: &Toolkit) -> Result<Edited, St
     } else {
         &edited
     };
-    Ok(Edited {
+    Ok(EditedConfig {
         text: as_before(text, edited),
         conflicts,
     })
@@ -82,7 +82,7 @@ fn edit_variables(
 fn edit_override(
     document: &mut DocumentMut,
     target: &str,
-    script: &Crate,
+    script: &ScriptOutput,
     conflicts: &mut Vec<String>,
 ) -> Result<(), String> {
     let output = table(document, &["target", target, &script.links])?;
@@ -183,7 +183,7 @@ mod tests {
 
     use super::*;
 
-    fn edited(text: &str, table: &str) -> Edited {
+    fn edited(text: &str, table: &str) -> EditedConfig {
         let (manifest, diagnostics) =
             Manifest::parse("GpuStub.toml", &format!("schema = 1\n[toolkit]\n{table}"));
         assert_eq!(diagnostics, []);

@@ -65,13 +65,13 @@ pub struct Overrides {
     /// Targets for which cargo overrides them.
     pub targets: Vec<String>,
     /// Overrides by crate name.
-    pub crates: BTreeMap<String, Crate>,
+    pub crates: BTreeMap<String, ScriptOutput>,
 }
 
 /// Output of a build script that only prints link lines.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Crate {
+pub struct ScriptOutput {
     /// `links` of its Cargo.toml.
     pub links: String,
     /// The libraries in its link lines.

@@ -56,11 +56,12 @@ pub fn run(options: &ArchiveBuild, shell: &mut Shell) -> Result<bool> {
         views: spec.views.clone(),
         default: spec.default,
     };
-    let output = options.output.display();
-    let status = shell.status_line("Building");
-    status.show(|| format!("{output}: resolving {} views", request.views.len()));
-    let plan = Plan::new(&request);
-    drop(status);
+    let plan = {
+        let status = shell.status_line("Building");
+        let output = options.output.display();
+        status.show(|| format!("{output}: resolving {} views", request.views.len()));
+        Plan::new(&request)
+    };
     let plan = match plan {
         Ok(plan) => plan,
         Err(error) => {
@@ -89,11 +90,12 @@ pub fn run(options: &ArchiveBuild, shell: &mut Shell) -> Result<bool> {
 /// Writes the super-archive and prints its size.
 fn write(plan: &Plan<'_, '_>, view_count: usize, path: &Path, shell: &mut Shell) -> Result<()> {
     let output = path.display();
-    let status = shell.status_line("Building");
-    status.show(|| format!("{output}: writing {} bytes", plan.size()));
-    let written = archive::replace(path, &|mut out: &mut dyn Write| plan.write(&mut out));
-    drop(status);
-    let is_written = written.map_err(|e| Error::io("write", path, &e))?;
+    let is_written = {
+        let status = shell.status_line("Building");
+        status.show(|| format!("{output}: writing {} bytes", plan.size()));
+        archive::replace(path, &|mut out: &mut dyn Write| plan.write(&mut out))
+            .map_err(|e| Error::io("write", path, &e))?
+    };
     let summary = format!(
         "{output}: {}, {}, {} bytes",
         number(view_count, "view"),
@@ -146,8 +148,9 @@ fn from_manifest(
     let mut archive_names: Vec<String> = Vec::new();
     let mut declaring: Vec<Declared> = Vec::new();
     for (_, declared) in Declared::read_all(&workspace, &workspace.selected()?)? {
-        archive_names.extend(declared.manifest.archive_names.iter().cloned());
-        if declared.manifest.archive_names.iter().any(|n| n == name) {
+        let names = &declared.manifest.archive_names;
+        archive_names.extend(names.iter().cloned());
+        if names.iter().any(|archive_name| archive_name == name) {
             declaring.push(declared);
         }
     }
@@ -265,7 +268,7 @@ fn layers(paths: &[&Path], interposable: &[String]) -> Result<Vec<LayerPaths>> {
     }
     let mut layers = Vec::new();
     for (path, stem) in paths.iter().zip(&stems) {
-        let is_unique = stems.iter().filter(|s| *s == stem).count() == 1;
+        let is_unique = stems.iter().filter(|layer| *layer == stem).count() == 1;
         layers.push(LayerPaths {
             // Files with one name, in different directories, are distinguished by their paths.
             name: if is_unique {

@@ -34,7 +34,7 @@ use serde_json::json;
 use crate::cli;
 use crate::compile;
 use files::{Files, refuse_target};
-use importers::{Importers, Provided};
+use importers::{Importers, ProvidedStubs};
 use request::Request;
 
 /// Maximum length of the shared library's name, which is part of a file name.
@@ -95,7 +95,7 @@ fn plan(
     let (mut plan, mut diagnostics, sources) = request.plan(target)?;
     refuse_target(&mut diagnostics);
     if let Some(importers) = importers.filter(|_| !has_errors(&diagnostics)) {
-        let mut provided = Provided::default();
+        let mut provided = ProvidedStubs::default();
         provided.add(&plan);
         importers.check_any(&provided)?;
         importers.restrict(&mut plan);

@@ -102,20 +102,29 @@ pub fn read(
             }
         }
     }
-    if let Some(mut package) = files_package {
-        if files.len() > 1 {
-            // Paths of members are their names in the output directory.
-            package.kind = Kind::Directory;
-            package.name = parent(&files[0].1);
-        }
-        package.members.sort_by(|a, b| a.path.cmp(&b.path));
-        inputs.push(Input {
-            package,
-            source: Source::Files(files),
-            target: options.out_dir.clone(),
-        });
+    if let Some(package) = files_package {
+        inputs.push(files_input(package, files, options));
     }
     Ok(inputs)
+}
+
+/// The files that are named together. `package` has the members of all.
+fn files_input(
+    mut package: Package,
+    files: Vec<(String, PathBuf)>,
+    options: &cli::Repair,
+) -> Input {
+    if files.len() > 1 {
+        // Paths of members are their names in the output directory.
+        package.kind = Kind::Directory;
+        package.name = parent(&files[0].1);
+    }
+    package.members.sort_by(|a, b| a.path.cmp(&b.path));
+    Input {
+        package,
+        source: Source::Files(files),
+        target: options.out_dir.clone(),
+    }
 }
 
 /// Opens the archive of a wheel. A file that is no archive after all is read like any other.

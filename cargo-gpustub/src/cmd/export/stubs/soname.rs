@@ -19,7 +19,7 @@ use gpustub_workspace::shell::Shell;
 use gpustub_workspace::workspace::host_triple;
 
 use super::files::{Files, refuse_target};
-use super::importers::{Importers, Provided};
+use super::importers::{Importers, ProvidedStubs};
 use super::request::Request;
 use crate::cli;
 use crate::cli::FamilyVersion;
@@ -47,7 +47,7 @@ pub fn run(
     }
     let requests = requests(options, &target.os)?;
     let mut stub_libraries = Vec::new();
-    let mut provided = Provided::default();
+    let mut provided = ProvidedStubs::default();
     for (file, request) in &requests {
         let (mut plan, mut diagnostics, sources) = request
             .plan(target)
