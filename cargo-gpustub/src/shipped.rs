@@ -40,8 +40,11 @@ pub fn with_soname(soname: &str) -> Option<&'static Library> {
     Library::builtin_ids()
         .filter_map(Library::builtin)
         .find(|library| {
-            let mut names = library.load_names.iter().flat_map(|(_, names)| names);
-            names.any(|name| name.name == *soname)
+            library
+                .load_names
+                .iter()
+                .flat_map(|(_, names)| names)
+                .any(|name| name.name == *soname)
         })
 }
 
