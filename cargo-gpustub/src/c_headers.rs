@@ -23,39 +23,16 @@ pub struct Request<'a> {
 }
 
 impl Request<'_> {
-    /// Reads the declarations of the functions that are `wanted`.
-    pub fn read(&self, wanted: &dyn Fn(&str) -> bool) -> Result<Version> {
-        let program = variable("CLANG").unwrap_or_else(|| "clang".into());
-        let mut clang = Clang::new(program);
-        let mut named = self.include.to_vec();
-        let mut directories: Vec<&Path> = Vec::new();
-        for path in self.paths {
-            let data = std::fs::metadata(path).map_err(|e| Error::io("read", path, &e))?;
-            let directory = match path.parent().filter(|_| !data.is_dir()) {
-                Some(directory) => {
-                    let name = path.file_name().unwrap_or_default();
-                    named.push(name.to_string_lossy().into_owned());
-                    if directory == Path::new("") {
-                        Path::new(".")
-                    } else {
-                        directory
-                    }
-                }
-                None => path,
-            };
-            directories.push(directory);
-            clang = clang.directory(directory);
-        }
-        for argument in self.clang_arg {
-            clang = clang.argument(argument);
-        }
-        let shown: Vec<_> = self
+    /// Reads the declarations of the functions for which `is_selected` holds.
+    pub fn read(&self, is_selected: &dyn Fn(&str) -> bool) -> Result<Version> {
+        let (directories, names) = self.directories_and_names()?;
+        let display_paths: Vec<String> = self
             .paths
             .iter()
-            .map(|p| format!("`{}`", p.display()))
+            .map(|path| format!("`{}`", path.display()))
             .collect();
-        let shown = shown.join(", ");
-        for name in &named {
+        let display_paths = display_paths.join(", ");
+        for name in &names {
             if name.contains(['>', '\n']) {
                 return Err(Error::new(format!("`{name}` cannot be included")));
             }
@@ -64,19 +41,20 @@ impl Request<'_> {
                 .iter()
                 .any(|directory| directory.join(name).is_file())
             {
-                let message = format!("`{name}` is not in {shown}");
+                let message = format!("`{name}` is not in {display_paths}");
                 let help = "`--include` accepts a name as in `#include`, such as `hip/hiprtc.h`";
                 return Err(Error::new(message).help(help));
             }
         }
-        let mut headers = match (named.as_slice(), self.known) {
+        let mut headers = match (names.as_slice(), self.known) {
             ([], Some(known)) => known.clone(),
             ([], None) => {
-                let message =
-                    format!("gpustub does not know which of the headers in {shown} to read");
+                let message = format!(
+                    "gpustub does not know which of the headers in {display_paths} to read"
+                );
                 return Err(Error::new(message).help("name them: `--include acme.h`"));
             }
-            _ => Headers::including(named),
+            _ => Headers::including(names),
         };
         // The macros and rules of a library's headers also apply to headers named by options.
         if let Some(known) = self.known {
@@ -84,14 +62,47 @@ impl Request<'_> {
             headers.rules.clone_from(&known.rules);
         }
         headers
-            .read(&clang, wanted)
-            .map_err(|e| self.failed(e, &shown))
+            .read(&self.clang(&directories), is_selected)
+            .map_err(|e| self.failed(e, &display_paths))
     }
 
-    fn failed(&self, error: gpustub_cdecl::Error, shown: &str) -> Error {
-        use gpustub_cdecl::Error as Why;
+    /// The directories to include from, and the names of the headers to include.
+    fn directories_and_names(&self) -> Result<(Vec<&Path>, Vec<String>)> {
+        let mut names = self.include.to_vec();
+        let mut directories: Vec<&Path> = Vec::new();
+        for path in self.paths {
+            let metadata = std::fs::metadata(path).map_err(|e| Error::io("read", path, &e))?;
+            match path.parent().filter(|_| !metadata.is_dir()) {
+                Some(parent) => {
+                    let name = path.file_name().unwrap_or_default();
+                    names.push(name.to_string_lossy().into_owned());
+                    directories.push(if parent == Path::new("") {
+                        Path::new(".")
+                    } else {
+                        parent
+                    });
+                }
+                None => directories.push(path),
+            }
+        }
+        Ok((directories, names))
+    }
+
+    fn clang(&self, directories: &[&Path]) -> Clang {
+        let mut clang = Clang::new(variable("CLANG").unwrap_or_else(|| "clang".into()));
+        for directory in directories {
+            clang = clang.directory(directory);
+        }
+        for argument in self.clang_arg {
+            clang = clang.argument(argument);
+        }
+        clang
+    }
+
+    fn failed(&self, error: gpustub_cdecl::Error, display_paths: &str) -> Error {
+        use gpustub_cdecl::Error as CdeclError;
         match error {
-            Why::Missing { program, cause } => {
+            CdeclError::Missing { program, cause } => {
                 Error::new(format!("cannot run `{program}`: {cause}")).help(format!(
                     "headers are read by clang: Debian, Ubuntu: `apt install clang`; Fedora: `dnf install \
                      clang`; Alpine: `apk add clang`; or name one in `CLANG`. Without {} {}, which \
@@ -99,41 +110,45 @@ impl Request<'_> {
                     self.option, self.without
                 ))
             }
-            Why::Refused { program, message } => {
-                let message = harmless(&message);
-                let packages = missing(&message).and_then(|header| {
-                    let packages = gpustub_cdecl::packages_of(header)?;
-                    Some(format!(
+            CdeclError::Refused { program, message } => {
+                let message = without_controls(&message);
+                let error = Error::new(format!(
+                    "`{program}` cannot read the headers in {display_paths}\n{message}"
+                ));
+                if let Some(header) = missing_header(&message)
+                    && let Some(packages) = gpustub_cdecl::packages_of(header)
+                {
+                    return error.help(format!(
                         "`{header}` is in the package {packages}: add its directory with another {}",
                         self.option
-                    ))
-                });
-                let help = || {
-                    format!(
-                        "headers are read as C, without compiler options: add the directories of other \
-                         headers that they include with another {}, macros with `--clang-arg=-DNAME`",
-                        self.option
-                    )
-                };
-                Error::new(format!("`{program}` cannot read the headers in {shown}\n{message}"))
-                    .help(packages.unwrap_or_else(help))
+                    ));
+                }
+                error.help(format!(
+                    "headers are read as C, without compiler options: add the directories of other \
+                     headers that they include with another {}, macros with `--clang-arg=-DNAME`",
+                    self.option
+                ))
             }
-            Why::Nothing => {
-                let message = format!("the headers in {shown} declare none of the functions");
+            CdeclError::Nothing => {
+                let message =
+                    format!("the headers in {display_paths} declare none of the functions");
                 Error::new(message).help(
                     "the headers belong to another library, declare functions for C++ only, or other \
                      headers must be named with `--include`",
                 )
             }
-            other => Error::new(format!("the headers in {shown}: {other}")),
+            error => Error::new(format!("the headers in {display_paths}: {error}")),
         }
     }
 }
 
 /// Removes control characters from clang's message, which quotes the header.
-fn harmless(message: &str) -> String {
-    let is_shown = |c: &char| !c.is_control() || *c == '\n' || *c == '\t';
-    message.trim_end().chars().filter(is_shown).collect()
+fn without_controls(message: &str) -> String {
+    message
+        .trim_end()
+        .chars()
+        .filter(|c| !c.is_control() || matches!(c, '\n' | '\t'))
+        .collect()
 }
 
 /// Name of the header that clang does not find:
@@ -141,7 +156,7 @@ fn harmless(message: &str) -> String {
 /// ```text
 /// include/cuda_fp16.h:4492:10: fatal error: 'nv/target' file not found
 /// ```
-fn missing(message: &str) -> Option<&str> {
+fn missing_header(message: &str) -> Option<&str> {
     let (before, _) = message.split_once("' file not found")?;
     Some(before.rsplit_once('\'')?.1)
 }
@@ -159,13 +174,16 @@ mod tests {
     #[test]
     fn missing_headers_are_named() {
         let message = "In file included from <stdin>:1:\na.h:4:10: fatal error: 'nv/target' file not found\n#include";
-        assert_eq!(missing(message), Some("nv/target"));
-        assert_eq!(missing("a.h:1:1: error: unknown type name 'x'"), None);
+        assert_eq!(missing_header(message), Some("nv/target"));
+        assert_eq!(
+            missing_header("a.h:1:1: error: unknown type name 'x'"),
+            None
+        );
     }
 
     #[test]
-    fn harmless_removes_control_characters() {
+    fn control_characters_are_removed() {
         let message = "a.h:1:2: error: \x1b[31mred\u{9b}2J\n\t^\r\n";
-        assert_eq!(harmless(message), "a.h:1:2: error: [31mred2J\n\t^");
+        assert_eq!(without_controls(message), "a.h:1:2: error: [31mred2J\n\t^");
     }
 }

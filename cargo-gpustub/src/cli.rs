@@ -130,14 +130,23 @@ pub enum Command {
 pub fn command() -> clap::Command {
     let mut command = complete::with_values(examples::with_examples(Cli::command()));
     command = command.mut_subcommand("sync", |sync| {
-        let moved = UnknownArgumentValueParser::suggest(
+        let parser = UnknownArgumentValueParser::suggest(
             "symbol lists are written by `cargo gpustub add LIBRARY --from FILE`",
         );
-        sync.arg(Arg::new("from").long("from").hide(true).value_parser(moved))
+        sync.arg(
+            Arg::new("from")
+                .long("from")
+                .hide(true)
+                .value_parser(parser),
+        )
     });
-    let stubs = ["export", "stubs"];
-    let device_link = ["export", "device-link"];
-    for path in [&["init"][..], &["add"], &["remove"], &stubs, &device_link] {
+    for path in [
+        &["init"][..],
+        &["add"],
+        &["remove"],
+        &["export", "stubs"],
+        &["export", "device-link"],
+    ] {
         command = help::without_several(command, path);
     }
     // The listing of commands is read from the built definition, which includes `help`.
@@ -146,8 +155,8 @@ pub fn command() -> clap::Command {
 }
 
 /// The arguments without the name of the subcommand, which cargo passes on.
-pub fn arguments(all: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
-    let mut arguments: Vec<OsString> = all.into_iter().collect();
+pub fn arguments(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = arguments.into_iter().collect();
     if arguments.get(1).is_some_and(|first| first == "gpustub") {
         arguments.remove(1);
     }
@@ -157,18 +166,19 @@ pub fn arguments(all: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
 /// Color choice before parsing, so that it applies to help and usage errors: `--color`, then
 /// `CARGO_TERM_COLOR`. clap reports a misspelt value.
 pub fn early_color(arguments: &[OsString], variable: Option<OsString>) -> Color {
+    let mut choice = variable;
     let mut words = arguments.iter().take_while(|word| *word != "--");
-    let mut given = variable;
     while let Some(word) = words.next() {
         if word == "--color" {
-            given = words.next().cloned().or(given);
-        } else if let Some(value) = word.to_str().and_then(|w| w.strip_prefix("--color=")) {
-            given = Some(value.into());
+            choice = words.next().cloned().or(choice);
+        } else if let Some(color) = word.to_str().and_then(|word| word.strip_prefix("--color=")) {
+            choice = Some(color.into());
         }
     }
-    let value = given.as_deref().and_then(OsStr::to_str);
-    value
-        .and_then(|v| Color::from_str(v, false).ok())
+    choice
+        .as_deref()
+        .and_then(OsStr::to_str)
+        .and_then(|choice| Color::from_str(choice, false).ok())
         .unwrap_or(Color::Auto)
 }
 
@@ -196,14 +206,17 @@ mod tests {
 
     #[test]
     fn early_color_reads_option_and_variable() {
-        let auto = |text| early_color(&words(text), None);
-        let with = |text| early_color(&words(text), Some("always".into()));
-        assert_eq!(auto("x sync"), Color::Auto);
-        assert_eq!(auto("x sync --color never"), Color::Never);
-        assert_eq!(auto("x --color=always --help"), Color::Always);
-        assert_eq!(auto("x --color purple"), Color::Auto);
-        assert_eq!(auto("x add -- --color=always"), Color::Auto);
-        assert_eq!(with("x sync"), Color::Always);
-        assert_eq!(with("x sync --color auto"), Color::Auto);
+        for (text, variable, color) in [
+            ("x sync", None, Color::Auto),
+            ("x sync --color never", None, Color::Never),
+            ("x --color=always --help", None, Color::Always),
+            ("x --color purple", None, Color::Auto),
+            ("x add -- --color=always", None, Color::Auto),
+            ("x sync", Some("always"), Color::Always),
+            ("x sync --color auto", Some("always"), Color::Auto),
+        ] {
+            let variable = variable.map(OsString::from);
+            assert_eq!(early_color(&words(text), variable), color, "{text}");
+        }
     }
 }

@@ -42,9 +42,9 @@ pub fn run(command: Command, shell: &mut Shell) -> Result<bool> {
             Ok(true)
         }
         Command::Completions(options) => {
-            let script = cli::registration(options.shell);
-            let failed = |e| Error::new(format!("could not write the script: {e}"));
-            shell.data(script.map_err(failed)?)?;
+            let script = cli::registration(options.shell)
+                .map_err(|e| Error::new(format!("could not write the script: {e}")))?;
+            shell.data(script)?;
             Ok(true)
         }
         Command::Man(options) => man::run(&options, shell),

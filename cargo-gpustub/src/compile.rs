@@ -14,11 +14,12 @@ use gpustub_workspace::error::{Error, Result};
 /// Converts an error of the engine, whose text has the label `error[CODE]: ` and its help already:
 /// commands print both in their own way.
 pub fn engine_error(error: gpustub_engine::Error) -> Error {
-    let text = error.to_string();
-    let label = error.code().map(|code| format!("error[{}]: ", code.id));
-    let text = label
-        .and_then(|label| text.strip_prefix(&label))
-        .unwrap_or(&text);
+    let mut text = error.to_string();
+    if let Some(code) = error.code()
+        && let Some(unlabelled) = text.strip_prefix(&format!("error[{}]: ", code.id))
+    {
+        text = unlabelled.to_owned();
+    }
     match text.rsplit_once("\n  help: ") {
         Some((message, help)) if !help.contains('\n') => Error::new(message).help(help),
         _ => Error::new(text),
@@ -39,7 +40,7 @@ pub fn archive(sources: &SourceSet, target: &Target, host: &str) -> Result<Vec<u
 }
 
 /// Contents of the files of a library of stubs.
-pub struct Shared {
+pub struct SharedStubs {
     /// The library to ship.
     pub library: Vec<u8>,
     /// The library for linkers, with the same soname.
@@ -49,7 +50,7 @@ pub struct Shared {
 }
 
 /// Compiles the sources in a temporary directory and links them into a shared library of this file name.
-pub fn shared(sources: &SourceSet, target: &Target, host: &str, file: &str) -> Result<Shared> {
+pub fn shared(sources: &SourceSet, target: &Target, host: &str, file: &str) -> Result<SharedStubs> {
     let scratch = scratch()?;
     let directory = scratch.path();
     write_sources(directory, sources).map_err(engine_error)?;
@@ -58,7 +59,7 @@ pub fn shared(sources: &SourceSet, target: &Target, host: &str, file: &str) -> R
     let linked = tools
         .shared_library(directory, &library)
         .map_err(engine_error)?;
-    Ok(Shared {
+    Ok(SharedStubs {
         library: read(&library)?,
         link_library: read(&linked.link_library)?,
         client: read(&linked.client)?,
@@ -112,27 +113,26 @@ pub fn archives<'a>(
         let id = &library.library.id;
         let mut sources = sources.clone();
         sources.insert("gpustub_table.inc", function_table(plan, id));
-        let own = directory.join(id);
-        write_sources(&own, &sources).map_err(engine_error)?;
+        let library_directory = directory.join(id);
+        write_sources(&library_directory, &sources).map_err(engine_error)?;
         let stubs = "gpustub_stubs.o";
         tools
-            .object(&own, &[], "stubs.S", stubs)
+            .object(&library_directory, &[], "stubs.S", stubs)
             .map_err(engine_error)?;
         let file = directory.join(format!("{id}.a"));
         let objects = [Path::new(id).join(stubs), run_time.into()];
         tools
             .archive(directory, &objects, &file, Index::Write)
             .map_err(engine_error)?;
-        let bytes = fs::read(&file).map_err(|e| Error::io("read", &file, &e))?;
-        archives.push((library, bytes));
+        archives.push((library, read(&file)?));
     }
     Ok(archives)
 }
 
 /// The C compiler for this machine, and the first line of its `--version`.
 pub fn compiler(target: &Target, scratch: &Path) -> Result<(Command, String)> {
-    let failed = |why: String| {
-        Error::new(format!("no C compiler for {}: {why}", target.triple)).help(
+    let failed = |reason: String| {
+        Error::new(format!("no C compiler for {}: {reason}", target.triple)).help(
             "install one: Debian, Ubuntu: `apt install gcc libc6-dev`; Fedora: `dnf install gcc`; \
              Alpine: `apk add gcc musl-dev`; or name one in `CC`",
         )
@@ -152,9 +152,9 @@ pub fn compiler(target: &Target, scratch: &Path) -> Result<(Command, String)> {
         .arg("--version")
         .output()
         .map_err(|e| failed(format!("cannot run `{path}`: {e}")))?;
-    let first = String::from_utf8_lossy(&output.stdout);
-    let first = first.lines().next().unwrap_or_default().to_owned();
-    Ok((tool.to_command(), format!("{path}: {first}")))
+    let version = String::from_utf8_lossy(&output.stdout);
+    let first_line = version.lines().next().unwrap_or_default();
+    Ok((tool.to_command(), format!("{path}: {first_line}")))
 }
 
 /// Links a C program with all stubs in an archive, also those that it does not call, and runs it.
@@ -174,8 +174,8 @@ pub fn run_with_stubs(
     let (mut command, _) = compiler(target, directory)?;
     command
         .current_dir(directory)
-        .args(["-o", "main", "main.c"]);
-    command.args(["-Wl,--whole-archive", "stubs.a", "-Wl,--no-whole-archive"]);
+        .args(["-o", "main", "main.c"])
+        .args(["-Wl,--whole-archive", "stubs.a", "-Wl,--no-whole-archive"]);
     if target.os == "linux" {
         command.arg("-ldl"); // a separate library up to glibc 2.33
     }
@@ -183,11 +183,10 @@ pub fn run_with_stubs(
         .output()
         .map_err(|e| Error::new(format!("cannot run the C compiler: {e}")))?;
     if !output.status.success() {
-        let text = String::from_utf8_lossy(&output.stderr);
         return Err(Error::new(format!(
             "the C compiler failed ({})\n{}",
             output.status,
-            text.trim()
+            String::from_utf8_lossy(&output.stderr).trim()
         )));
     }
     let program = directory.join("main");

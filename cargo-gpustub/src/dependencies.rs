@@ -31,8 +31,8 @@ impl fmt::Display for Dependency {
 impl Dependency {
     /// Libraries that the crate links, by the ids of gpustub.
     pub fn links(&self) -> BTreeSet<&'static str> {
-        let rows = known(&self.name, &self.features);
-        rows.flat_map(|row| &row.links)
+        known(&self.name, &self.features)
+            .flat_map(|row| &row.links)
             .map(String::as_str)
             .collect()
     }
@@ -58,17 +58,17 @@ impl Dependencies {
         let triple = target(None)?.triple;
         let workspace = Workspace::load(options, Depth::Graph(&triple))?;
         let graph = Graph::read_selected(&workspace, &[package], options, &triple)?;
-        let mut linked = Vec::new();
-        let mut seen = BTreeSet::new();
-        let mut open: Vec<_> = graph.index(&package.id).into_iter().collect();
-        while let Some(index) = open.pop() {
-            for &next in &graph.nodes[index].dependencies {
-                if seen.insert(next) {
-                    open.push(next);
+        let mut reached = BTreeSet::new();
+        let mut queue: Vec<_> = graph.index(&package.id).into_iter().collect();
+        while let Some(index) = queue.pop() {
+            for &dependency in &graph.nodes[index].dependencies {
+                if reached.insert(dependency) {
+                    queue.push(dependency);
                 }
             }
         }
-        for index in seen {
+        let mut linked = Vec::new();
+        for index in reached {
             linked.push(Dependency {
                 name: graph.packages[index].name.to_string(),
                 version: graph.packages[index].version.to_string(),
@@ -88,14 +88,17 @@ pub fn crates(metadata: &Metadata) -> Vec<Dependency> {
     let Some(resolve) = &metadata.resolve else {
         return Vec::new();
     };
-    let crates = metadata.packages.iter().map(|package| {
-        let node = resolve.nodes.iter().find(|node| node.id == package.id);
-        let features = node.into_iter().flat_map(|node| &node.features);
-        Dependency {
-            name: package.name.to_string(),
-            version: package.version.to_string(),
-            features: features.map(ToString::to_string).collect(),
-        }
-    });
-    crates.collect()
+    metadata
+        .packages
+        .iter()
+        .map(|package| {
+            let node = resolve.nodes.iter().find(|node| node.id == package.id);
+            let features = node.into_iter().flat_map(|node| &node.features);
+            Dependency {
+                name: package.name.to_string(),
+                version: package.version.to_string(),
+                features: features.map(ToString::to_string).collect(),
+            }
+        })
+        .collect()
 }

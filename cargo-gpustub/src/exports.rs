@@ -4,7 +4,7 @@ use std::path::Path;
 
 use gpustub_core::diag::{DATA_SYMBOL, Diagnostic, RESERVED_SYMBOL, WEAK_SYMBOL, listing};
 use gpustub_core::reserved::{is_of_every_image, owner};
-use gpustub_core::symbols::{Symbol, SymbolList};
+use gpustub_core::symbols::SymbolList;
 use gpustub_image::{Error, read_symbols_file};
 
 /// Symbol list of a library for `symbols` of a stub table, and diagnostics about the symbols that it leaves
@@ -16,7 +16,7 @@ pub fn read(
     let mut list = read_symbols_file(file, Default::default())?;
     let (mut weak, mut reserved, mut data) = (Vec::new(), Vec::new(), Vec::new());
     list.symbols.retain(|symbol| {
-        let left_out = if is_of_every_image(&symbol.name) {
+        let names = if is_of_every_image(&symbol.name) {
             return false;
         } else if owner(&symbol.name).is_some() && !is_allowed(&symbol.name) {
             &mut reserved
@@ -27,18 +27,18 @@ pub fn read(
         } else {
             return true;
         };
-        left_out.push(symbol.name.clone());
+        names.push(symbol.name.clone());
         false
     });
     let file = file.display();
-    let mut found = Vec::new();
+    let mut diagnostics = Vec::new();
     if !weak.is_empty() {
         let message = format!(
             "{} weak C++ symbols of `{file}` get no stub: {}",
             weak.len(),
             listing(&weak)
         );
-        found.push(Diagnostic::note(&WEAK_SYMBOL, message));
+        diagnostics.push(Diagnostic::note(&WEAK_SYMBOL, message));
     }
     if !reserved.is_empty() {
         let message = format!(
@@ -48,10 +48,10 @@ pub fn read(
         );
         let help = "the program has its own definitions; `allowed-symbols` names those that are \
                     functions of the library";
-        found.push(Diagnostic::note(&RESERVED_SYMBOL, message).help(help));
+        diagnostics.push(Diagnostic::note(&RESERVED_SYMBOL, message).help(help));
     }
-    found.extend(data_warning(&file.to_string(), &data));
-    Ok((list, found))
+    diagnostics.extend(data_warning(&file.to_string(), &data));
+    Ok((list, diagnostics))
 }
 
 /// Warning about all data of a library that programs may use.
@@ -66,10 +66,13 @@ fn data_warning(file: &str, data: &[String]) -> Option<Diagnostic> {
 
 /// Warning about the exported data in a complete list of a library's symbols.
 pub fn exported_data(file: &Path, list: &SymbolList) -> Option<Diagnostic> {
-    let is_reported = |symbol: &&Symbol| {
-        symbol.kind.is_data() && !symbol.is_weak_cxx() && owner(&symbol.name).is_none()
-    };
-    let data = list.symbols.iter().filter(is_reported);
-    let data: Vec<String> = data.map(|symbol| symbol.name.clone()).collect();
+    let data: Vec<String> = list
+        .symbols
+        .iter()
+        .filter(|symbol| {
+            symbol.kind.is_data() && !symbol.is_weak_cxx() && owner(&symbol.name).is_none()
+        })
+        .map(|symbol| symbol.name.clone())
+        .collect();
     data_warning(&file.display().to_string(), &data)
 }

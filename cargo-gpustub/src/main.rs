@@ -22,13 +22,13 @@ use gpustub_workspace::status_line::StatusLines;
 use crate::cli::Cli;
 
 fn main() -> ExitCode {
-    let all: Vec<OsString> = std::env::args_os().collect();
-    match cli::complete_if_requested(&all, cli::command) {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    match cli::complete_if_requested(&arguments, cli::command) {
         Ok(false) => {}
         Ok(true) => return ExitCode::from(cli::CLEAN),
         Err(_) => return ExitCode::from(cli::COULD_NOT_RUN),
     }
-    let arguments = cli::arguments(all);
+    let arguments = cli::arguments(arguments);
     let color = cli::early_color(&arguments, variable("CARGO_TERM_COLOR"));
     let command = cli::command().color(color.for_clap());
     let parsed = command
@@ -51,15 +51,15 @@ fn main() -> ExitCode {
         cli.global.status_after(),
         variable("TERM").as_deref().and_then(|name| name.to_str()),
     ));
-    let mut ran = cmd::run(cli.command, &mut shell);
-    if let Err(error) = &ran {
+    let mut result = cmd::run(cli.command, &mut shell);
+    if let Err(error) = &result {
         shell.error(error);
     }
     if let Err(error) = shell.finish() {
         shell.error(&error);
-        ran = Err(error);
+        result = Err(error);
     }
-    ExitCode::from(match ran {
+    ExitCode::from(match result {
         Ok(true) => cli::CLEAN,
         Ok(false) => cli::FINDINGS,
         Err(_) => cli::COULD_NOT_RUN,

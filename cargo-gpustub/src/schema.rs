@@ -13,27 +13,25 @@ pub fn schema() -> String {
         .filter(|section| !section.is_empty())
         .map(|section| ((*section).to_owned(), object(section)))
         .collect();
-    let mut top = object("");
-    let more = json!({
-        "$schema": "http://json-schema.org/draft-07/schema#",
-        "title": "GpuStub.toml",
-        "description": "The GPU libraries that a package calls",
-        "definitions": definitions,
-    });
-    if let (Value::Object(top), Value::Object(more)) = (&mut top, more) {
-        top.extend(more);
-    }
-    let mut text = serde_json::to_string_pretty(&top).unwrap_or_default();
+    let mut schema = object("");
+    schema["$schema"] = "http://json-schema.org/draft-07/schema#".into();
+    schema["title"] = "GpuStub.toml".into();
+    schema["description"] = "The GPU libraries that a package calls".into();
+    schema["definitions"] = definitions.into();
+    let mut text = serde_json::to_string_pretty(&schema).unwrap_or_default();
     text.push('\n');
     text
 }
 
 fn object(section: &str) -> Value {
-    let fields = || FIELDS.iter().filter(|field| field.section == section);
-    let properties: Map<String, Value> = fields()
-        .map(|field| (field.name.to_owned(), property(field)))
-        .collect();
-    let required: Vec<&str> = fields().filter(|f| f.required).map(|f| f.name).collect();
+    let mut properties = Map::new();
+    let mut required = Vec::new();
+    for field in FIELDS.iter().filter(|field| field.section == section) {
+        properties.insert(field.name.to_owned(), property(field));
+        if field.required {
+            required.push(field.name);
+        }
+    }
     json!({
         "type": "object",
         "properties": properties,
@@ -43,9 +41,7 @@ fn object(section: &str) -> Value {
 }
 
 fn property(field: &Field) -> Value {
-    let reference = |section: &str| json!({ "$ref": format!("#/definitions/{section}") });
-    let strings = || json!({ "type": "array", "items": { "type": "string" } });
-    let mut value = match field.ty {
+    let mut property = match field.ty {
         Type::String => json!({ "type": "string" }),
         Type::OneOf(words) => json!({ "enum": words }),
         Type::Bool => json!({ "type": "boolean" }),
@@ -81,13 +77,21 @@ fn property(field: &Field) -> Value {
             json!({ "type": "object", "properties": systems, "additionalProperties": false })
         }
         Type::ZeroOut => {
-            let out = json!({ "anyOf": [{ "type": "integer" }, reference("stub.zero-out")] });
-            let outs = json!({ "type": "array", "items": out });
-            json!({ "type": "object", "additionalProperties": outs })
+            let argument = json!({ "anyOf": [{ "type": "integer" }, reference("stub.zero-out")] });
+            let arguments = json!({ "type": "array", "items": argument });
+            json!({ "type": "object", "additionalProperties": arguments })
         }
     };
-    value["description"] = field.doc.into();
-    value
+    property["description"] = field.doc.into();
+    property
+}
+
+fn reference(section: &str) -> Value {
+    json!({ "$ref": format!("#/definitions/{section}") })
+}
+
+fn strings() -> Value {
+    json!({ "type": "array", "items": { "type": "string" } })
 }
 
 #[cfg(test)]
@@ -125,21 +129,21 @@ mod tests {
     /// A dangling reference would silently disable validation.
     #[test]
     fn every_reference_leads_somewhere() {
-        fn references(value: &Value, into: &mut Vec<String>) {
+        fn collect(value: &Value, references: &mut Vec<String>) {
             match value {
                 Value::Object(map) => {
-                    into.extend(map.get("$ref").and_then(Value::as_str).map(str::to_owned));
-                    map.values().for_each(|value| references(value, into));
+                    references.extend(map.get("$ref").and_then(Value::as_str).map(str::to_owned));
+                    map.values().for_each(|value| collect(value, references));
                 }
-                Value::Array(list) => list.iter().for_each(|value| references(value, into)),
+                Value::Array(list) => list.iter().for_each(|value| collect(value, references)),
                 _ => {}
             }
         }
         let schema: Value = serde_json::from_str(&schema()).unwrap();
-        let mut all = Vec::new();
-        references(&schema, &mut all);
-        assert!(all.len() > 5);
-        for reference in all {
+        let mut references = Vec::new();
+        collect(&schema, &mut references);
+        assert!(references.len() > 5);
+        for reference in references {
             let pointer = reference.strip_prefix('#').unwrap();
             assert!(schema.pointer(pointer).is_some(), "{reference}");
         }

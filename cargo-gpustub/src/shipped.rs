@@ -37,17 +37,22 @@ pub fn look_up(names: &[String]) -> (Vec<&'static Library>, Vec<Diagnostic>) {
 
 /// The shipped library with this load name.
 pub fn with_soname(soname: &str) -> Option<&'static Library> {
-    let mut all = Library::builtin_ids().filter_map(Library::builtin);
-    all.find(|library| {
-        let mut names = library.load_names.iter().flat_map(|(_, names)| names);
-        names.any(|load| load.name == *soname)
-    })
+    Library::builtin_ids()
+        .filter_map(Library::builtin)
+        .find(|library| {
+            library
+                .load_names
+                .iter()
+                .flat_map(|(_, names)| names)
+                .any(|name| name.name == *soname)
+        })
 }
 
 /// The shipped libraries that have this load name on an operating system.
 pub fn with_load_name(os: &str, file: &str) -> Vec<&'static Library> {
-    let all = Library::builtin_ids().filter_map(Library::builtin);
-    all.filter(|library| !library.load_names_like(os, file).is_empty())
+    Library::builtin_ids()
+        .filter_map(Library::builtin)
+        .filter(|library| !library.load_names_like(os, file).is_empty())
         .collect()
 }
 
@@ -57,12 +62,12 @@ pub fn header_major<'a>(
     os: &str,
     files: impl IntoIterator<Item = &'a str>,
 ) -> Option<u32> {
-    let names = files
+    let mut majors = files
         .into_iter()
-        .map(|file| library.load_names_like(os, file));
-    let mut majors = names.flatten().map(|name| name.major);
+        .flat_map(|file| library.load_names_like(os, file))
+        .map(|name| name.major);
     let first = majors.next()??;
-    majors.all(|other| other == Some(first)).then_some(first)
+    majors.all(|major| major == Some(first)).then_some(first)
 }
 
 /// Family whose headers a library is compiled with, unless its majors are its own.
@@ -73,8 +78,10 @@ pub fn toolkit_family(library: &Library) -> Option<&str> {
 
 /// Whether functions of the library have several ABI variants.
 pub fn depends_on_headers(library: &Library) -> bool {
-    let mut names = library.abi.names();
-    names.any(|name| library.abi.depends_on_headers(name))
+    library
+        .abi
+        .names()
+        .any(|name| library.abi.depends_on_headers(name))
 }
 
 /// Header version of each library by the options: the last one for the library, else for its family,
@@ -84,29 +91,42 @@ pub fn header_versions<'a>(
     libraries: &[&'static Library],
     options: &'a [FamilyVersion],
 ) -> Result<Vec<Option<&'a str>>> {
-    for family in options.iter().filter_map(|one| one.family.as_deref()) {
-        let mut libraries = libraries.iter();
-        if !libraries.any(|one| one.id == family || toolkit_family(one) == Some(family)) {
-            let message = format!(
-                "`--header-version` is given for `{family}`, but no library of it is named"
-            );
+    for name in options.iter().filter_map(|option| option.family.as_deref()) {
+        if !libraries
+            .iter()
+            .any(|library| library.id == name || toolkit_family(library) == Some(name))
+        {
+            let message =
+                format!("`--header-version` is given for `{name}`, but no library of it is named");
             return Err(Error::new(message).help("remove the option, or name a library"));
         }
     }
-    let last = |wanted: Option<&str>| {
-        let mut all = options.iter().rev();
-        let found = all.find(|one| one.family.as_deref() == wanted);
-        found.map(|one| one.version.as_str())
-    };
-    let for_toolkits = libraries.iter().any(|one| toolkit_family(one).is_some());
-    let versions = libraries.iter().map(|library| {
+    let has_toolkit = libraries
+        .iter()
+        .any(|library| toolkit_family(library).is_some());
+    let mut versions = Vec::new();
+    for library in libraries {
         let family = toolkit_family(library);
         // The library `cuda` has the name of its family.
-        let own = last(Some(library.id.as_str()));
-        let own = own.or_else(|| family.and_then(|family| last(Some(family))));
-        own.or_else(|| last(None).filter(|_| family.is_some() || !for_toolkits))
-    });
-    Ok(versions.collect())
+        let mut version = last_version(options, Some(&library.id));
+        if version.is_none() && family.is_some() {
+            version = last_version(options, family);
+        }
+        if version.is_none() && (family.is_some() || !has_toolkit) {
+            version = last_version(options, None);
+        }
+        versions.push(version);
+    }
+    Ok(versions)
+}
+
+/// The last of the options with this name.
+fn last_version<'a>(options: &'a [FamilyVersion], name: Option<&str>) -> Option<&'a str> {
+    options
+        .iter()
+        .rev()
+        .find(|option| option.family.as_deref() == name)
+        .map(|option| option.version.as_str())
 }
 
 /// `--header-version` options with the newest known major of each of these libraries' toolkits, and of each library
@@ -115,41 +135,53 @@ pub fn header_options(libraries: &[&Library], target: &Target) -> String {
     let mut newest: Vec<(&str, u32)> = Vec::new();
     for library in libraries {
         let name = toolkit_family(library).unwrap_or(&library.id);
-        let major = library.majors(&target.os).first().copied();
-        if !newest.iter().any(|(other, _)| *other == name) {
-            newest.extend(major.map(|major| (name, major)));
+        if let Some(&major) = library.majors(&target.os).first()
+            && newest.iter().all(|(earlier, _)| *earlier != name)
+        {
+            newest.push((name, major));
         }
     }
     // An option without a name is for toolkits.
-    let of_toolkit = libraries.first().and_then(|one| toolkit_family(one));
-    let options = newest.iter().map(|(name, major)| match newest.len() {
-        1 if of_toolkit.is_some() => format!("--header-version {major}"),
-        _ => format!("--header-version {name}={major}"),
-    });
-    options.collect::<Vec<_>>().join(" ")
+    let is_of_toolkit = libraries
+        .first()
+        .is_some_and(|library| toolkit_family(library).is_some());
+    if let [(_, major)] = newest.as_slice()
+        && is_of_toolkit
+    {
+        return format!("--header-version {major}");
+    }
+    let options: Vec<String> = newest
+        .iter()
+        .map(|(name, major)| format!("--header-version {name}={major}"))
+        .collect();
+    options.join(" ")
 }
 
-/// Prepares diagnostics of libraries that the command line names: their places are in a text that no
+/// Prepares diagnostics of libraries that the command line names: their origins are in a text that no
 /// file has, and options set the header version. Adds warnings about newer headers. `command` says what to do with these
 /// options.
 pub fn on_command_line(
-    found: &mut Vec<Diagnostic>,
+    diagnostics: &mut Vec<Diagnostic>,
     manifest: &Manifest,
     target: &Target,
     command: impl Fn(&str) -> String,
 ) {
-    let is_missing = |one: &Diagnostic| one.code.id == MISSING_HEADER_VERSION.id;
-    let spans: Vec<_> = found.iter().filter(|one| is_missing(one)).collect();
-    let stubs = manifest.stubs.iter().filter(|stub| {
-        let mut origins = spans.iter().filter_map(|one| one.origin.as_ref());
-        origins.any(|origin| origin.span == stub.id.span)
-    });
-    let libraries: Vec<&Library> = stubs
-        .filter_map(|stub| Library::builtin(&stub.id.value))
-        .collect();
+    let mut libraries: Vec<&Library> = Vec::new();
+    for stub in &manifest.stubs {
+        let has_no_version = diagnostics.iter().any(|diagnostic| {
+            diagnostic.code.id == MISSING_HEADER_VERSION.id
+                && diagnostic
+                    .origin
+                    .as_ref()
+                    .is_some_and(|origin| origin.span == stub.id.span)
+        });
+        if has_no_version {
+            libraries.extend(Library::builtin(&stub.id.value));
+        }
+    }
     let options = header_options(&libraries, target);
-    for diagnostic in found.iter_mut() {
-        if is_missing(diagnostic) {
+    for diagnostic in diagnostics.iter_mut() {
+        if diagnostic.code.id == MISSING_HEADER_VERSION.id {
             diagnostic.help = Some(format!(
                 "{}, with the version of the headers or bindings that the program is compiled \
                  against; `none` refuses the functions that depend on it",
@@ -158,7 +190,7 @@ pub fn on_command_line(
         }
         diagnostic.origin = None;
     }
-    found.extend(manifest.stubs.iter().filter_map(newer_headers));
+    diagnostics.extend(manifest.stubs.iter().filter_map(newer_headers));
 }
 
 /// A warning if headers are newer than every release that gpustub knows: `[policy]` decides about them in

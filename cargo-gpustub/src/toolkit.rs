@@ -5,6 +5,7 @@ pub mod headers;
 pub mod installed;
 mod layout;
 
+use std::borrow::Cow;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -30,21 +31,21 @@ pub fn operations(
     workspace: &Workspace,
     declared: &Declared,
     headers: &Headers,
-    found: &mut Vec<Diagnostic>,
+    diagnostics: &mut Vec<Diagnostic>,
 ) -> Result<Vec<Operation>> {
     let Some(toolkit) = &declared.manifest.toolkit else {
         return Ok(Vec::new());
     };
     let toolkit = &toolkit.value;
     let layout = Layout::shipped();
-    let before = found.len();
-    check_crates(&layout, toolkit, declared, found);
-    check_headers(workspace, toolkit, declared, headers, found);
-    if has_errors(&found[before..]) {
+    let count = diagnostics.len();
+    check_crates(&layout, toolkit, declared, diagnostics);
+    check_headers(workspace, toolkit, declared, headers, diagnostics);
+    if has_errors(&diagnostics[count..]) {
         return Ok(Vec::new());
     }
     let mut operations = tree(workspace, &layout, toolkit, headers)?;
-    operations.extend(configuration(workspace, &layout, toolkit, found)?);
+    operations.extend(configuration(workspace, &layout, toolkit, diagnostics)?);
     Ok(operations)
 }
 
@@ -59,18 +60,15 @@ fn tree(
     let mut operations = Vec::new();
     for file in layout.files(toolkit) {
         let path = directory.join(&file.path);
-        // A header that the user copied there is kept.
-        let is_kept = file.is_header
-            && (headers.contains_key(&file.path)
-                || fs::read(&path).is_ok_and(|old| !old.starts_with(layout::MARK.as_bytes())));
-        if !is_kept {
-            let operation = Operation::write(path.clone(), display_path(&path), file.text)?;
-            operations.push(if file.is_program {
-                operation.executable()
-            } else {
-                operation
-            });
+        if file.is_header && (headers.contains_key(&file.path) || is_copied_header(&path)) {
+            continue;
         }
+        let operation = Operation::write(path.clone(), display_path(&path), file.text)?;
+        operations.push(if file.is_program {
+            operation.executable()
+        } else {
+            operation
+        });
     }
     for (name, bytes) in headers {
         let path = directory.join(name);
@@ -80,12 +78,17 @@ fn tree(
             bytes.clone(),
         )?);
     }
-    let readme = fs::read(directory.join("README.md"));
-    let is_ours = readme.is_ok_and(|text| text.starts_with(layout::TITLE.as_bytes()));
+    let is_ours = fs::read(directory.join("README.md"))
+        .is_ok_and(|text| text.starts_with(layout::TITLE.as_bytes()));
     let help =
         "choose another directory: `path` in `[toolkit]` of GpuStub.toml, or `--toolkit-dir`";
     Operation::refuse_to_replace(&operations, is_ours, help)?;
     Ok(operations)
+}
+
+/// Whether the user copied a header there, which is kept.
+fn is_copied_header(path: &Path) -> bool {
+    fs::read(path).is_ok_and(|text| !text.starts_with(layout::MARK.as_bytes()))
 }
 
 /// Change to cargo's configuration of the workspace, which passes the tree to build scripts.
@@ -93,34 +96,32 @@ fn configuration(
     workspace: &Workspace,
     layout: &Layout,
     toolkit: &Toolkit,
-    found: &mut Vec<Diagnostic>,
+    diagnostics: &mut Vec<Diagnostic>,
 ) -> Result<Option<Operation>> {
     let directory = workspace.root().join(".cargo");
     // If both exist, cargo reads the one without an extension.
-    let old = directory.join("config");
-    let path = if old.is_file() {
-        old
-    } else {
-        directory.join("config.toml")
-    };
-    let shown = display_path(&path);
+    let mut path = directory.join("config");
+    if !path.is_file() {
+        path = directory.join("config.toml");
+    }
+    let file = display_path(&path);
     let text = if path.exists() {
         fs::read_to_string(&path).map_err(|e| Error::io("read", &path, &e))?
     } else {
         String::new()
     };
     let edited = config::edit(&text, layout, toolkit)
-        .map_err(|why| Error::new(format!("could not edit `{shown}`: {why}")))?;
+        .map_err(|reason| Error::new(format!("could not edit `{file}`: {reason}")))?;
     for key in edited.conflicts {
-        let message = format!("`{key}` in `{shown}` conflicts with `[toolkit]`");
-        found.push(Diagnostic::error(&OUT_OF_SYNC, message).help(format!(
+        let message = format!("`{key}` in `{file}` conflicts with `[toolkit]`");
+        diagnostics.push(Diagnostic::error(&OUT_OF_SYNC, message).help(format!(
             "remove `{key}` there, so that `cargo gpustub sync` can set it, or `[toolkit]`"
         )));
     }
     if text.is_empty() && edited.text.is_empty() {
         Ok(None)
     } else {
-        Operation::write(path, shown, edited.text).map(Some)
+        Operation::write(path, file, edited.text).map(Some)
     }
 }
 
@@ -129,23 +130,25 @@ fn check_crates(
     layout: &Layout,
     toolkit: &Toolkit,
     declared: &Declared,
-    found: &mut Vec<Diagnostic>,
+    diagnostics: &mut Vec<Diagnostic>,
 ) {
+    let known: Vec<&str> = layout.overrides.crates.keys().map(String::as_str).collect();
     for Spanned { value: name, span } in &toolkit.override_build_scripts {
-        let known = || layout.overrides.crates.keys().map(String::as_str);
-        if known().any(|known| known == name) {
+        if known.contains(&name.as_str()) {
             continue;
         }
         let message = format!("unknown crate `{name}` in `toolkit.override-build-scripts`");
-        let help = match nearest(name, known()) {
-            Some(meant) => format!("did you mean `{meant}`?"),
+        let help = match nearest(name, known.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`?"),
             None => format!(
                 "known crates are {}; other build scripts run unchanged",
-                known().collect::<Vec<_>>().join(", ")
+                known.join(", ")
             ),
         };
-        let error = Diagnostic::error(&INVALID_VALUE, message);
-        found.push(error.with_origin(&declared.shown, span.clone()).help(help));
+        let diagnostic = Diagnostic::error(&INVALID_VALUE, message)
+            .with_origin(&declared.shown, span.clone())
+            .help(help);
+        diagnostics.push(diagnostic);
     }
 }
 
@@ -155,33 +158,30 @@ fn check_headers(
     toolkit: &Toolkit,
     declared: &Declared,
     headers: &Headers,
-    found: &mut Vec<Diagnostic>,
+    diagnostics: &mut Vec<Diagnostic>,
 ) {
     let directory = workspace.root().join(&toolkit.path);
     let families = [
         ("cuda", "CUDA", "cuda", &toolkit.cuda),
         ("hip", "HIP", "rocm", &toolkit.hip),
     ];
-    for (key, title, family, says) in families {
-        let Some(says) = says else { continue };
+    for (key, title, family, declared_version) in families {
+        let Some(Spanned { value, span }) = declared_version else {
+            continue;
+        };
         let Some((version, name)) = version_of(family, &directory, headers) else {
             continue;
         };
-        if version != says.value {
-            let message = format!(
-                "`{name}` is from {title} {version}, but `[toolkit] {key}` is {}",
-                says.value
-            );
-            let error = Diagnostic::error(&INVALID_VALUE, message);
-            found.push(
-                error
-                    .with_origin(&declared.shown, says.span.clone())
-                    .help(format!(
-                        "write `{key} = \"{version}\"`, or copy headers of {} with \
-                 `cargo gpustub add --toolkit-headers DIR`",
-                        says.value
-                    )),
-            );
+        if version != *value {
+            let message =
+                format!("`{name}` is from {title} {version}, but `[toolkit] {key}` is {value}");
+            let diagnostic = Diagnostic::error(&INVALID_VALUE, message)
+                .with_origin(&declared.shown, span.clone())
+                .help(format!(
+                    "write `{key} = \"{version}\"`, or copy headers of {value} with \
+                     `cargo gpustub add --toolkit-headers DIR`"
+                ));
+            diagnostics.push(diagnostic);
         }
     }
 }
@@ -193,24 +193,20 @@ fn version_of(
     headers: &Headers,
 ) -> Option<(Version, &'static str)> {
     let name = installed::header(family)?;
-    let on_disk;
     let bytes = match headers.get(name) {
-        Some(bytes) => bytes,
-        None => {
-            on_disk = fs::read(directory.join(name)).ok()?;
-            &on_disk
-        }
+        Some(bytes) => Cow::Borrowed(bytes),
+        None => Cow::Owned(fs::read(directory.join(name)).ok()?),
     };
     if bytes.starts_with(layout::MARK.as_bytes()) {
         return None;
     }
-    Some((installed::version_in(family, bytes)?, name))
+    Some((installed::version_in(family, &bytes)?, name))
 }
 
 /// Progress of applied operations, with one line for the whole toolkit directory of a hundred files.
 pub struct SyncProgress<'a> {
     tree: Option<PathBuf>,
-    shown: String,
+    /// Number of applied operations in the tree.
     count: usize,
     shell: &'a mut Shell,
 }
@@ -219,10 +215,8 @@ impl<'a> SyncProgress<'a> {
     /// Progress of the operations for `declared`.
     pub fn new(workspace: &Workspace, declared: Option<&Declared>, shell: &'a mut Shell) -> Self {
         let toolkit = declared.and_then(|declared| declared.manifest.toolkit.as_ref());
-        let tree = toolkit.map(|toolkit| workspace.root().join(&toolkit.value.path));
         Self {
-            shown: tree.as_deref().map(display_path).unwrap_or_default(),
-            tree,
+            tree: toolkit.map(|toolkit| workspace.root().join(&toolkit.value.path)),
             count: 0,
             shell,
         }
@@ -245,9 +239,10 @@ impl<'a> SyncProgress<'a> {
 
     /// Reports the toolkit directory.
     pub fn finish(self) {
-        if self.count > 0 {
-            let what = format!("{} (files: {})", self.shown, self.count);
-            self.shell.status("Wrote", what);
+        if let Some(tree) = self.tree.filter(|_| self.count > 0) {
+            let directory = display_path(&tree);
+            let text = format!("{directory} (files: {})", self.count);
+            self.shell.status("Wrote", text);
         }
     }
 }

@@ -151,9 +151,9 @@ pub struct ArchiveStats {
 
 fn name_and_paths(text: &str) -> Result<(String, Vec<PathBuf>), String> {
     let (name, paths) = text.split_once('=').unwrap_or_default();
-    let all: Vec<PathBuf> = paths.split(',').map(PathBuf::from).collect();
-    if name.is_empty() || all.iter().any(|path| path.as_os_str().is_empty()) {
+    let paths: Vec<PathBuf> = paths.split(',').map(PathBuf::from).collect();
+    if name.is_empty() || paths.iter().any(|path| path.as_os_str().is_empty()) {
         return Err("write it as NAME=INPUT,INPUT, for example gfx900=gfx9.a,common.a".into());
     }
-    Ok((name.to_owned(), all))
+    Ok((name.to_owned(), paths))
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use clap::Command;
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
-use clap_complete::env::{EnvCompleter, Shells};
+use clap_complete::env::Shells;
 use clap_complete::{CompleteEnv, Shell};
 use gpustub_check::RULES;
 use gpustub_check::policy::ALL;
@@ -28,62 +28,65 @@ pub fn complete_if_requested(
     definition: impl Fn() -> Command,
 ) -> clap::error::Result<bool> {
     // Scripts pass the words after `cargo`, so both forms are handled alike.
-    let here = std::env::current_dir().ok();
+    let current_dir = std::env::current_dir().ok();
     CompleteEnv::with_factory(definition)
         .var(VARIABLE)
         .bin(NAME)
-        .try_complete(arguments, here.as_deref())
+        .try_complete(arguments, current_dir.as_deref())
 }
 
 /// The script that registers the completion with a shell.
 pub fn registration(shell: Shell) -> io::Result<Vec<u8>> {
-    let own = match shell {
-        Shell::Bash => Some(include_str!("complete/bash.sh")),
-        Shell::Fish => Some(include_str!("complete/fish.fish")),
-        Shell::Zsh => Some(include_str!("complete/zsh.zsh")),
-        _ => None,
-    };
-    if let Some(script) = own {
-        return Ok(script.into());
+    match shell {
+        Shell::Bash => return Ok(include_str!("complete/bash.sh").into()),
+        Shell::Fish => return Ok(include_str!("complete/fish.fish").into()),
+        Shell::Zsh => return Ok(include_str!("complete/zsh.zsh").into()),
+        _ => {}
     }
-    let mut script = Vec::new();
     let shells = Shells::builtins();
-    let known: Option<&dyn EnvCompleter> = shells.completer(&shell.to_string());
-    let known = known.ok_or_else(|| io::Error::other("unknown shell"))?;
-    known.write_registration(VARIABLE, NAME, NAME, NAME, &mut script)?;
+    let completer = shells
+        .completer(&shell.to_string())
+        .ok_or_else(|| io::Error::other("unknown shell"))?;
+    let mut script = Vec::new();
+    completer.write_registration(VARIABLE, NAME, NAME, NAME, &mut script)?;
     Ok(script)
 }
 
 /// Adds candidate values for completion to a definition.
-pub fn with_values(command: Command) -> Command {
-    let named = |command: Command, names: &[&str], id: &'static str, values: Values| {
-        names.iter().fold(command, |command, name| {
-            command.mut_subcommand(name, |inner| {
-                inner.mut_arg(id, |arg| arg.add(ArgValueCompleter::new(values)))
-            })
-        })
-    };
-    let command = named(command, &["add"], "libraries", libraries);
-    let command = named(command, &["remove"], "libraries", declared_libraries);
-    let command = named(command, &["explain"], "code", codes);
-    let command = ["allow", "warn", "deny"]
-        .iter()
-        .fold(command, |command, id| named(command, &["check"], id, rules));
-    let command = command.mut_subcommand("export", |export| {
-        named(export, &["stubs"], "libraries", exportable_libraries)
+pub fn with_values(mut command: Command) -> Command {
+    let completions: [(&str, &str, Values); 6] = [
+        ("add", "libraries", libraries),
+        ("remove", "libraries", declared_libraries),
+        ("explain", "code", codes),
+        ("check", "allow", rules),
+        ("check", "warn", rules),
+        ("check", "deny", rules),
+    ];
+    for (name, id, values) in completions {
+        command = with_argument_values(command, name, id, values);
+    }
+    command = command.mut_subcommand("export", |export| {
+        with_argument_values(export, "stubs", "libraries", exportable_libraries)
     });
     with_packages(command)
+}
+
+/// Adds candidate values to an argument of a subcommand.
+fn with_argument_values(command: Command, name: &str, id: &'static str, values: Values) -> Command {
+    command.mut_subcommand(name, |subcommand| {
+        subcommand.mut_arg(id, |arg| arg.add(ArgValueCompleter::new(values)))
+    })
 }
 
 type Values = fn(&OsStr) -> Vec<CompletionCandidate>;
 
 /// Adds package names to `-p` and `--exclude` of each command that has them.
 fn with_packages(mut command: Command) -> Command {
-    let inner: Vec<String> = command
+    let names: Vec<String> = command
         .get_subcommands()
-        .map(|inner| inner.get_name().to_owned())
+        .map(|subcommand| subcommand.get_name().to_owned())
         .collect();
-    for name in inner {
+    for name in names {
         command = command.mut_subcommand(name, with_packages);
     }
     for id in ["package", "exclude"] {
@@ -94,13 +97,14 @@ fn with_packages(mut command: Command) -> Command {
     command
 }
 
-/// Candidates that start with the typed text.
-fn starting<'a>(
+/// The values that start with the typed text, each with its help.
+fn candidates<'a>(
     typed: &OsStr,
-    all: impl IntoIterator<Item = (&'a str, &'a str)>,
+    values: impl IntoIterator<Item = (&'a str, &'a str)>,
 ) -> Vec<CompletionCandidate> {
     let typed = typed.to_string_lossy();
-    all.into_iter()
+    values
+        .into_iter()
         .filter(|(value, _)| value.starts_with(&*typed))
         .map(|(value, help)| {
             let help = (!help.is_empty()).then(|| help.to_owned().into());
@@ -110,8 +114,12 @@ fn starting<'a>(
 }
 
 fn libraries(typed: &OsStr) -> Vec<CompletionCandidate> {
-    let all = Library::builtin_ids().filter_map(Library::builtin);
-    starting(typed, all.map(|one| (one.id.as_str(), one.title.as_str())))
+    candidates(
+        typed,
+        Library::builtin_ids()
+            .filter_map(Library::builtin)
+            .map(|library| (library.id.as_str(), library.title.as_str())),
+    )
 }
 
 /// Libraries in the GpuStub.toml of the current directory; without one, every known library.
@@ -120,23 +128,28 @@ fn declared_libraries(typed: &OsStr) -> Vec<CompletionCandidate> {
         return libraries(typed);
     };
     let (manifest, _) = Manifest::parse(FILE, &text);
-    let ids = manifest.stubs.iter().map(|stub| (&*stub.id.value, ""));
-    starting(typed, ids)
+    candidates(
+        typed,
+        manifest.stubs.iter().map(|stub| (&*stub.id.value, "")),
+    )
 }
 
 /// Every known library, and the user-defined ones of the current directory.
 fn exportable_libraries(typed: &OsStr) -> Vec<CompletionCandidate> {
-    let mut all = libraries(typed);
-    for one in declared_libraries(typed) {
-        if all.iter().all(|known| known.get_value() != one.get_value()) {
-            all.push(one);
+    let mut candidates = libraries(typed);
+    for declared in declared_libraries(typed) {
+        if candidates
+            .iter()
+            .all(|candidate| candidate.get_value() != declared.get_value())
+        {
+            candidates.push(declared);
         }
     }
-    all
+    candidates
 }
 
 fn codes(typed: &OsStr) -> Vec<CompletionCandidate> {
-    starting(
+    candidates(
         typed,
         codes::all().iter().map(|code| (code.id, code.summary)),
     )
@@ -144,7 +157,7 @@ fn codes(typed: &OsStr) -> Vec<CompletionCandidate> {
 
 fn rules(typed: &OsStr) -> Vec<CompletionCandidate> {
     let rules = RULES.iter().map(|rule| (rule.code.id, rule.code.summary));
-    starting(typed, [(ALL, "every rule")].into_iter().chain(rules))
+    candidates(typed, [(ALL, "every rule")].into_iter().chain(rules))
 }
 
 /// Members of the workspace; empty outside of a workspace.
@@ -154,6 +167,11 @@ fn packages(typed: &OsStr) -> Vec<CompletionCandidate> {
     let Ok(metadata) = command.exec() else {
         return Vec::new();
     };
-    let packages = metadata.packages.iter();
-    starting(typed, packages.map(|package| (package.name.as_str(), "")))
+    candidates(
+        typed,
+        metadata
+            .packages
+            .iter()
+            .map(|package| (package.name.as_str(), "")),
+    )
 }

@@ -232,8 +232,8 @@ fn with_example(command: Command, path: &[&str], lines: &[&str]) -> Command {
     };
     // Subcommands inherit the styles of the tool only when they are built.
     let styles = command.get_styles().clone();
-    command.mut_subcommand(name, |inner| {
-        with_example(inner.styles(styles), rest, lines)
+    command.mut_subcommand(name, |subcommand| {
+        with_example(subcommand.styles(styles), rest, lines)
     })
 }
 
@@ -244,26 +244,26 @@ mod tests {
     use clap::CommandFactory;
 
     /// Paths of all commands, without `help`.
-    fn paths(command: &Command, above: &[String], found: &mut Vec<Vec<String>>) {
-        found.push(above.to_vec());
-        for inner in command.get_subcommands() {
-            let path = [above, &[inner.get_name().to_owned()]].concat();
-            paths(inner, &path, found);
+    fn collect_paths(command: &Command, path: &[String], paths: &mut Vec<Vec<String>>) {
+        paths.push(path.to_vec());
+        for subcommand in command.get_subcommands() {
+            let path = [path, &[subcommand.get_name().to_owned()]].concat();
+            collect_paths(subcommand, &path, paths);
         }
     }
 
     #[test]
     fn each_command_has_two_to_four_examples() {
-        let mut all = Vec::new();
-        paths(&Cli::command(), &[], &mut all);
-        let having = EXAMPLES.iter().map(|(path, lines)| {
+        let mut paths = Vec::new();
+        collect_paths(&Cli::command(), &[], &mut paths);
+        let mut example_paths: Vec<Vec<String>> = Vec::new();
+        for (path, lines) in EXAMPLES {
             assert!((2..=4).contains(&lines.len()), "{path:?}");
-            path.iter().map(|name| (*name).to_owned()).collect()
-        });
-        let mut having: Vec<Vec<String>> = having.collect();
-        all.sort();
-        having.sort();
-        assert_eq!(all, having);
+            example_paths.push(path.iter().map(|name| (*name).to_owned()).collect());
+        }
+        paths.sort();
+        example_paths.sort();
+        assert_eq!(paths, example_paths);
     }
 
     #[test]
@@ -272,12 +272,15 @@ mod tests {
             let start = format!("cargo gpustub {}", path.join(" "));
             for line in *lines {
                 assert!(line.contains(start.trim_end()), "{line}");
-                let first = line.trim_start_matches("source <(").trim_end_matches(')');
-                let first = first.split([';', '>', '&']).next().unwrap_or_default();
-                let words = first.split_whitespace().skip(1).map(Into::into);
-                let words = [vec!["cargo-gpustub".into()], words.collect()].concat();
-                let parsed = crate::cli::command().try_get_matches_from(arguments(words));
-                assert!(parsed.is_ok(), "{line}: {parsed:?}");
+                let mut commands = line
+                    .trim_start_matches("source <(")
+                    .trim_end_matches(')')
+                    .split([';', '>', '&']);
+                let mut words = vec!["cargo-gpustub".into()];
+                let first = commands.next().unwrap_or_default();
+                words.extend(first.split_whitespace().skip(1).map(Into::into));
+                let matches = crate::cli::command().try_get_matches_from(arguments(words));
+                assert!(matches.is_ok(), "{line}: {matches:?}");
             }
         }
     }

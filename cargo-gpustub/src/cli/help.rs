@@ -21,8 +21,12 @@ const EXIT_CODES: &str =
 pub fn with_groups(command: Command) -> Command {
     let styles = command.get_styles().clone();
     let (header, literal) = (styles.get_header(), styles.get_literal());
-    let names = GROUPS.iter().flat_map(|(_, names)| names.iter());
-    let width = names.map(|name| name.len()).max().unwrap_or(0);
+    let width = GROUPS
+        .iter()
+        .flat_map(|(_, names)| names.iter())
+        .map(|name| name.len())
+        .max()
+        .unwrap_or(0);
     let mut listing = String::new();
     for (title, names) in GROUPS {
         let _ = writeln!(listing, "{header}{title}:{header:#}");
@@ -36,8 +40,9 @@ pub fn with_groups(command: Command) -> Command {
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{listing}\
          {header}Options:{header:#}\n{{options}}{{after-help}}"
     );
-    let examples = command.get_after_long_help();
-    let examples = examples.map_or_else(String::new, |text| text.ansi().to_string());
+    let examples = command
+        .get_after_long_help()
+        .map_or_else(String::new, |text| text.ansi().to_string());
     command
         .help_template(template)
         .after_help(EXIT_CODES)
@@ -47,23 +52,26 @@ pub fn with_groups(command: Command) -> Command {
 /// Hides the options that select several packages in a command for one package.
 pub fn without_several(command: Command, path: &[&str]) -> Command {
     match path.split_first() {
-        Some((name, rest)) => command.mut_subcommand(name, |inner| without_several(inner, rest)),
-        None => ["workspace", "exclude"]
-            .iter()
-            .fold(command, |command, id| {
-                command.mut_arg(id, |arg| arg.hide(true))
-            }),
+        Some((name, rest)) => {
+            command.mut_subcommand(name, |subcommand| without_several(subcommand, rest))
+        }
+        None => command
+            .mut_arg("workspace", |arg| arg.hide(true))
+            .mut_arg("exclude", |arg| arg.hide(true)),
     }
 }
 
 /// The line of help of a subcommand.
 fn help_line(command: &Command, name: &str) -> String {
-    let mut all = command.get_subcommands();
-    let named = all.find(|subcommand| subcommand.get_name() == name);
-    match (name, named.and_then(Command::get_about)) {
-        ("help", _) => "Print help for a command".to_owned(),
-        (_, about) => about.map(ToString::to_string).unwrap_or_default(),
+    if name == "help" {
+        return "Print help for a command".to_owned();
     }
+    command
+        .get_subcommands()
+        .find(|subcommand| subcommand.get_name() == name)
+        .and_then(Command::get_about)
+        .map(ToString::to_string)
+        .unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -74,10 +82,15 @@ mod tests {
     #[test]
     fn each_command_is_in_one_group() {
         let command = cli::command();
-        let visible = command.get_subcommands().filter(|one| !one.is_hide_set());
-        let mut commands: Vec<&str> = visible.map(Command::get_name).collect();
-        let names = GROUPS.iter().flat_map(|(_, names)| names.iter());
-        let mut grouped: Vec<&str> = names.copied().collect();
+        let mut commands: Vec<&str> = command
+            .get_subcommands()
+            .filter(|subcommand| !subcommand.is_hide_set())
+            .map(Command::get_name)
+            .collect();
+        let mut grouped: Vec<&str> = GROUPS
+            .iter()
+            .flat_map(|(_, names)| names.iter().copied())
+            .collect();
         commands.sort_unstable();
         grouped.sort_unstable();
         assert_eq!(commands, grouped);

@@ -97,19 +97,20 @@ pub struct AddToolkit {
 impl AddToolkit {
     /// Whether any of the options is given.
     pub fn is_given(&self) -> bool {
-        let lists = [
-            self.releases.len(),
-            self.headers.len(),
-            self.override_build_scripts.len(),
-        ];
-        lists.iter().any(|count| *count > 0) || self.dir.is_some() || self.force
+        !self.releases.is_empty()
+            || !self.headers.is_empty()
+            || !self.override_build_scripts.is_empty()
+            || self.dir.is_some()
+            || self.force
     }
 
     /// The release of a family; the last one, if it is given several times.
     pub fn release(&self, family: &str) -> Option<&str> {
-        let all = self.releases.iter().rev();
-        let mut of_family = all.filter(|one| one.family.as_deref() == Some(family));
-        of_family.next().map(|one| one.version.as_str())
+        self.releases
+            .iter()
+            .rev()
+            .find(|release| release.family.as_deref() == Some(family))
+            .map(|release| release.version.as_str())
     }
 }
 

@@ -1,31 +1,34 @@
 //! Test: command lines quoted in explanations, messages and documents parse.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use clap::error::ErrorKind;
 use gpustub_workspace::codes;
 
 use super::{arguments, command};
 
 /// The command lines in a text: after `$ ` or an indentation, and between back-ticks.
 fn quoted(text: &str) -> Vec<String> {
-    let mut found = Vec::new();
+    let mut commands = Vec::new();
     for line in text.lines() {
         let line = line.trim_start().trim_start_matches("$ ");
         if line.starts_with("cargo gpustub ") {
-            found.push(line.split(" #").next().unwrap_or_default().to_owned());
+            commands.push(line.split(" #").next().unwrap_or_default().to_owned());
             continue;
         }
-        let spans = line.split('`').skip(1).step_by(2);
-        let commands = spans.filter(|span| span.starts_with("cargo gpustub "));
-        found.extend(commands.map(str::to_owned));
+        for span in line.split('`').skip(1).step_by(2) {
+            if span.starts_with("cargo gpustub ") {
+                commands.push(span.to_owned());
+            }
+        }
     }
-    found
+    commands
 }
 
-/// Parses a command line; placeholders are replaced by values.
-fn check(line: &str, origin: &str) -> Option<String> {
+/// Parses a command line; placeholders are replaced by values. Returns the error.
+fn parse(line: &str, origin: &str) -> Option<String> {
     // Several commands, a redirection, or text after the command.
     let line = line
         .split([';', '>', '|', '&', ')'])
@@ -34,50 +37,48 @@ fn check(line: &str, origin: &str) -> Option<String> {
     if line.contains(['…', '{', '\\']) || line.contains("$(") || line.ends_with("<TAB") {
         return None;
     }
-    let line = line.trim_end_matches(['"', ',', ' ']);
-    let line = line.replace("VERSION", "12").replace("NAME=FILE", "a=b");
-    let words = line.split_whitespace().skip(1).map(OsString::from);
-    let words = [vec!["cargo-gpustub".into()], words.collect()].concat();
-    if let Err(error) = command().try_get_matches_from(arguments(words)) {
-        use clap::error::ErrorKind as Kind;
+    let line = line
+        .trim_end_matches(['"', ',', ' '])
+        .replace("VERSION", "12")
+        .replace("NAME=FILE", "a=b");
+    let mut words = vec![OsString::from("cargo-gpustub")];
+    words.extend(line.split_whitespace().skip(1).map(OsString::from));
+    let error = command().try_get_matches_from(arguments(words)).err()?;
+    let is_quotable = match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => true,
         // Name of a command alone: `cargo gpustub add`.
-        let is_name = [Kind::MissingRequiredArgument, Kind::MissingSubcommand];
-        let is_help = [
-            Kind::DisplayHelp,
-            Kind::DisplayHelpOnMissingArgumentOrSubcommand,
-        ];
-        let is_name = is_name.contains(&error.kind()) && !line.contains(" -");
+        ErrorKind::MissingRequiredArgument | ErrorKind::MissingSubcommand => !line.contains(" -"),
         // Option without its value: `cargo gpustub add --toolkit`.
-        let last = line.split(' ').next_back().unwrap_or_default();
-        let is_option = error.kind() == Kind::InvalidValue && last.starts_with("--");
-        if !is_name && !is_option && !is_help.contains(&error.kind()) {
-            return Some(format!("{origin}: {line}\n{error}"));
-        }
-    }
-    None
+        ErrorKind::InvalidValue => line
+            .split(' ')
+            .next_back()
+            .is_some_and(|word| word.starts_with("--")),
+        _ => false,
+    };
+    (!is_quotable).then(|| format!("{origin}: {line}\n{error}"))
 }
 
 #[test]
 fn explanations_quote_command_lines_that_parse() {
-    let (mut count, mut wrong) = (0, Vec::new());
+    let (mut count, mut errors) = (0, Vec::new());
     for code in codes::all() {
         for line in quoted(code.explanation) {
-            wrong.extend(check(&line, code.id));
+            errors.extend(parse(&line, code.id));
             count += 1;
         }
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(errors.is_empty(), "{}", errors.join("\n"));
     assert!(count > 10, "{count}");
 }
 
-/// Files below a directory of the repository.
-fn files(directory: &Path, found: &mut Vec<PathBuf>) {
+/// Adds the files below a directory of the repository.
+fn collect_files(directory: &Path, files: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let path = entry.path();
         if path.is_dir() {
-            files(&path, found);
+            collect_files(&path, files);
         } else {
-            found.push(path);
+            files.push(path);
         }
     }
 }
@@ -85,7 +86,7 @@ fn files(directory: &Path, found: &mut Vec<PathBuf>) {
 #[test]
 fn messages_and_documents_quote_command_lines_that_parse() {
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let mut all = vec![repository.join("README.md")];
+    let mut files = vec![repository.join("README.md")];
     for directory in [
         "cargo-gpustub/src",
         "crates",
@@ -93,31 +94,32 @@ fn messages_and_documents_quote_command_lines_that_parse() {
         "gpustub-build/src",
         "templates",
     ] {
-        files(&repository.join(directory), &mut all);
+        collect_files(&repository.join(directory), &mut files);
     }
-    let (mut count, mut wrong) = (0, Vec::new());
-    for path in all {
-        let shown = path.display().to_string();
-        let extensions = ["rs", "md", "hbs", "c", "h", "yml", "yaml", "toml"];
-        let is_text = extensions
-            .iter()
-            .any(|end| shown.ends_with(&format!(".{end}")));
-        if !is_text || shown.contains("/target/") {
+    let (mut count, mut errors) = (0, Vec::new());
+    for path in files {
+        let extension = path.extension().and_then(OsStr::to_str);
+        let is_text = matches!(
+            extension,
+            Some("rs" | "md" | "hbs" | "c" | "h" | "yml" | "yaml" | "toml")
+        );
+        let name = path.display().to_string();
+        if !is_text || name.contains("/target/") {
             continue;
         }
         // A string that is broken into lines continues on the next.
         let text = fs::read_to_string(&path).unwrap_or_default();
-        for line in quoted(&joined(&text)) {
-            wrong.extend(check(&line, &shown));
+        for line in quoted(&with_joined_lines(&text)) {
+            errors.extend(parse(&line, &name));
             count += 1;
         }
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(errors.is_empty(), "{}", errors.join("\n"));
     assert!(count > 60, "{count}");
 }
 
 /// The text with the lines of broken string literals joined.
-fn joined(text: &str) -> String {
+fn with_joined_lines(text: &str) -> String {
     let mut lines = String::new();
     let mut continues = false;
     for line in text.lines() {

@@ -38,22 +38,27 @@ pub fn header_version(text: &str) -> Result<FamilyVersion, String> {
         return Err("write the major, `12`, one release, `12.8`, or `none`".into());
     }
     let family = family.map(|family| if family == "hip" { "rocm" } else { family });
-    let known = || {
-        let all = Library::builtin_ids().filter_map(Library::builtin);
-        let names = all.flat_map(|library| [library.family.as_str(), library.id.as_str()]);
-        names.filter(|name| !name.is_empty())
-    };
-    if let Some(family) = family.filter(|family| !known().any(|known| known == *family)) {
-        let near = nearest(family, known()).map(|near| format!("; did you mean `{near}`?"));
-        return Err(format!(
-            "unknown family or library `{family}`{}",
-            near.unwrap_or_default()
-        ));
+    if let Some(family) = family
+        && !family_names().any(|name| name == family)
+    {
+        let suggestion = match nearest(family, family_names()) {
+            Some(near) => format!("; did you mean `{near}`?"),
+            None => String::new(),
+        };
+        return Err(format!("unknown family or library `{family}`{suggestion}"));
     }
     Ok(FamilyVersion {
         family: family.map(str::to_owned),
         version: version.to_owned(),
     })
+}
+
+/// The names of families and libraries.
+fn family_names() -> impl Iterator<Item = &'static str> {
+    Library::builtin_ids()
+        .filter_map(Library::builtin)
+        .flat_map(|library| [library.family.as_str(), library.id.as_str()])
+        .filter(|name| !name.is_empty())
 }
 
 /// `cuda=12.8`, `hip=6.4`.
@@ -86,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_header_version_is_of_a_family_or_a_library() {
-        let family = |text| header_version(text).map(|one| one.family);
+        let family = |text| header_version(text).map(|version| version.family);
         assert_eq!(family("12.9").unwrap(), None);
         assert_eq!(family("cuda=12.9").unwrap().as_deref(), Some("cuda"));
         assert_eq!(family("hip=6").unwrap().as_deref(), Some("rocm"));

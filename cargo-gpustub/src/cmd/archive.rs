@@ -24,31 +24,31 @@ use open::with_archive;
 pub fn run(options: &Archive, shell: &mut Shell) -> Result<bool> {
     match &options.command {
         ArchiveCommand::Build(options) => build::run(options, shell),
-        ArchiveCommand::List(options) => with_archive(&options.file, shell, |all, shell| {
-            list::run(all, options, shell)
+        ArchiveCommand::List(options) => with_archive(&options.file, shell, |archive, shell| {
+            list::run(archive, options, shell)
         }),
-        ArchiveCommand::Nm(options) => with_archive(&options.file, shell, |all, shell| {
-            list::symbols(all, options, shell)
+        ArchiveCommand::Nm(options) => with_archive(&options.file, shell, |archive, shell| {
+            list::symbols(archive, options, shell)
         }),
-        ArchiveCommand::Find(options) => with_archive(&options.file, shell, |all, shell| {
-            find::run(all, options, shell)
+        ArchiveCommand::Find(options) => with_archive(&options.file, shell, |archive, shell| {
+            find::run(archive, options, shell)
         }),
-        ArchiveCommand::Extract(options) => with_archive(&options.file, shell, |all, shell| {
-            extract::run(all, options, shell)
+        ArchiveCommand::Extract(options) => with_archive(&options.file, shell, |archive, shell| {
+            extract::run(archive, options, shell)
         }),
-        ArchiveCommand::Stats(options) => with_archive(&options.file, shell, |all, shell| {
-            stats::run(all, options, shell)
+        ArchiveCommand::Stats(options) => with_archive(&options.file, shell, |archive, shell| {
+            stats::run(archive, options, shell)
         }),
         ArchiveCommand::Refresh(options) => refresh(&options.file, shell),
-        ArchiveCommand::Verify(options) => with_archive(&options.file, shell, |all, shell| {
-            all.verify()?;
-            let (views, contents) = (all.view_count(), all.contents_count());
-            let shown = options.file.display();
-            let what = format!(
-                "{shown}: {}, {contents} distinct contents",
-                number(views, "view")
+        ArchiveCommand::Verify(options) => with_archive(&options.file, shell, |archive, shell| {
+            archive.verify()?;
+            let summary = format!(
+                "{}: {}, {} distinct contents",
+                options.file.display(),
+                number(archive.view_count(), "view"),
+                archive.contents_count()
             );
-            shell.status("Verified", what);
+            shell.status("Verified", summary);
             Ok(true)
         }),
     }
@@ -57,21 +57,20 @@ pub fn run(options: &Archive, shell: &mut Shell) -> Result<bool> {
 /// Updates the tables for stripped members.
 fn refresh(path: &Path, shell: &mut Shell) -> Result<bool> {
     let mut bytes = std::fs::read(path).map_err(|e| Error::io("read", path, &e))?;
-    let shown = path.display();
     match gpustub_superarchive::refresh(&mut bytes) {
-        Ok(changed) => {
-            let content = |out: &mut dyn io::Write| out.write_all(&bytes);
-            let written = replace(path, &content).map_err(|e| Error::io("write", path, &e))?;
-            let what = format!("{shown}: {}", number(changed, "changed member"));
-            shell.status(if written { "Refreshed" } else { "Fresh" }, what);
+        Ok(changed_count) => {
+            let is_written = replace(path, &|out: &mut dyn io::Write| out.write_all(&bytes))
+                .map_err(|e| Error::io("write", path, &e))?;
+            let verb = if is_written { "Refreshed" } else { "Fresh" };
+            let members = number(changed_count, "changed member");
+            shell.status(verb, format!("{}: {members}", path.display()));
             Ok(true)
         }
         Err(error) => {
-            let message = format!("`{shown}` cannot be refreshed: {error}");
-            let one = Diagnostic::error(&MALFORMED_SUPER_ARCHIVE, message);
-            let one =
-                one.help("names, order and symbols of members must be as before: build it again");
-            shell.diagnostics(&[one], &Sources::new())?;
+            let message = format!("`{}` cannot be refreshed: {error}", path.display());
+            let diagnostic = Diagnostic::error(&MALFORMED_SUPER_ARCHIVE, message)
+                .help("names, order and symbols of members must be as before: build it again");
+            shell.diagnostics(&[diagnostic], &Sources::new())?;
             Ok(false)
         }
     }

@@ -2,8 +2,8 @@
 
 mod change;
 mod headers;
+mod input;
 mod show;
-mod side;
 
 use gpustub_workspace::error::Result;
 use gpustub_workspace::report::Sources;
@@ -11,27 +11,27 @@ use gpustub_workspace::shell::Shell;
 
 use crate::cli::{self, TextOrJson};
 use change::{Differences, changes};
-use side::side;
 
 /// Runs the command. Returns whether the versions are equal.
 pub fn run(options: &cli::Diff, shell: &mut Shell) -> Result<bool> {
-    let mut found = Vec::new();
+    let mut diagnostics = Vec::new();
     let mut sources = Sources::new();
-    let sides = [&options.old, &options.new].map(|given| side(given, &mut found, &mut sources));
-    shell.diagnostics(&found, &sources)?;
-    let [Some(old), Some(new)] = sides else {
+    let versions = [&options.old, &options.new]
+        .map(|argument| input::read(argument, &mut diagnostics, &mut sources));
+    shell.diagnostics(&diagnostics, &sources)?;
+    let [Some(old), Some(new)] = versions else {
         return Ok(false);
     };
-    let compared = headers::compare(&options.headers, &old, &new)?;
-    let differences = compared.as_ref().map(|compared| &compared.differences);
+    let comparison = headers::compare(&options.headers, &old, &new)?;
+    let differences = comparison.as_ref().map(|headers| &headers.differences);
     let mut changes = changes(&old, &new, differences.unwrap_or(&Differences::new()));
-    if let Some(compared) = &compared {
-        changes.extend(compared.changes.iter().cloned());
+    if let Some(comparison) = &comparison {
+        changes.extend(comparison.changes.iter().cloned());
         changes.sort_by(|a, b| a.name().cmp(b.name()));
     }
     shell.data(match options.format {
-        TextOrJson::Text => show::text(&old, &new, &changes, compared.as_ref()),
-        TextOrJson::Json => show::json(&old, &new, &changes, compared.as_ref()),
+        TextOrJson::Text => show::text(&old, &new, &changes, comparison.as_ref()),
+        TextOrJson::Json => show::json(&old, &new, &changes, comparison.as_ref()),
     })?;
     Ok(changes.is_empty())
 }
@@ -43,14 +43,14 @@ mod tests {
     use gpustub_core::symbols::SymbolList;
 
     use super::change::Change;
-    use super::side::Side;
+    use super::input::LibraryVersion;
     use super::*;
 
-    fn side(list: &str) -> Side {
+    fn from_list(list: &str) -> LibraryVersion {
         let text = format!("@gpustub-symbols 1\n{list}");
-        let (list, wrong) = SymbolList::parse("x.symbols", &text);
-        assert_eq!(wrong, []);
-        Side {
+        let (list, diagnostics) = SymbolList::parse("x.symbols", &text);
+        assert_eq!(diagnostics, []);
+        LibraryVersion {
             name: "x".into(),
             functions: list.functions().cloned().collect(),
             soname: None,
@@ -58,10 +58,14 @@ mod tests {
         }
     }
 
+    fn shipped(release: &str) -> LibraryVersion {
+        input::read(release, &mut Vec::new(), &mut Sources::new()).expect("a shipped list")
+    }
+
     #[test]
     fn lists_are_compared_by_name() {
-        let old = side("a\nc\nd version=V1\ne version=V1\ntable kind=object\n");
-        let new = side("b\nc\nd version=V2\ne version=V1\nf\n");
+        let old = from_list("a\nc\nd version=V1\ne version=V1\ntable kind=object\n");
+        let new = from_list("b\nc\nd version=V2\ne version=V1\nf\n");
         assert_eq!(
             changes(&old, &new, &BTreeMap::new()),
             [
@@ -76,10 +80,9 @@ mod tests {
 
     #[test]
     fn changes_of_the_abi_name_the_replacement() {
-        let side = |given| side_of(given).expect("a shipped list");
-        let (old, new) = (side("cudart@12.9"), side("cudart@13.5"));
-        let none = BTreeMap::new();
-        let shown = show::text(&old, &new, &changes(&old, &new, &none), None);
+        let (old, new) = (shipped("cudart@12.9"), shipped("cudart@13.5"));
+        let no_headers = BTreeMap::new();
+        let text = show::text(&old, &new, &changes(&old, &new, &no_headers), None);
         for line in [
             "!cudaChooseDevice: ABI changed; calls of the old ABI are adapted to cudaChooseDevice\n",
             "!cudaSignalExternalSemaphoresAsync: ABI changed; calls of the old ABI are refused: only \
@@ -87,23 +90,22 @@ mod tests {
             "!cudaGraphAddDependencies: ABI changed; the old ABI is \
              cudaGraphAddDependencies with NULL as argument 3\n",
         ] {
-            assert!(shown.contains(line), "{shown}");
+            assert!(text.contains(line), "{text}");
         }
-        let shown = show::json(&old, &new, &changes(&old, &new, &none), None);
+        let json = show::json(&old, &new, &changes(&old, &new, &no_headers), None);
         let row = r#"{"adapted":true,"change":"abi","differences":[],"name":"cudaGraphGetEdges","null_argument":3,"refused":null,"replacement":"cudaGraphGetEdges"}"#;
-        assert!(shown.contains(row), "{shown}");
-        let back = show::text(&new, &old, &changes(&new, &old, &none), None);
+        assert!(json.contains(row), "{json}");
+        let reverse = show::text(&new, &old, &changes(&new, &old, &no_headers), None);
         let line = "!cudaGraphAddDependencies: ABI changed; the old ABI is \
                     cudaGraphAddDependencies_v2\n";
-        assert!(back.contains(line), "{back}");
+        assert!(reverse.contains(line), "{reverse}");
     }
 
     #[test]
     fn removed_functions_have_a_replacement_or_the_reason_why_not() {
-        let side = |given| side_of(given).expect("a shipped list");
-        let (old, new) = (side("cuda@13.5"), side("cuda@12.2"));
+        let (old, new) = (shipped("cuda@13.5"), shipped("cuda@12.2"));
         let changes = changes(&old, &new, &BTreeMap::new());
-        let shown = show::text(&old, &new, &changes, None);
+        let text = show::text(&old, &new, &changes, None);
         for line in [
             "-cuCtxCreate_v4; calls of the old ABI are adapted to cuCtxCreate_v3\n",
             "-cuEventElapsedTime_v2; the old ABI is cuEventElapsedTime\n",
@@ -111,21 +113,17 @@ mod tests {
              copies\n",
             "-cuCtxWaitEvent\n",
         ] {
-            assert!(shown.contains(line), "{shown}");
+            assert!(text.contains(line), "{text}");
         }
-        let shown = show::json(&old, &new, &changes, None);
+        let json = show::json(&old, &new, &changes, None);
         let row = r#"{"adapted":false,"change":"removed","name":"cuMemcpyBatchAsync_v2","null_argument":null,"refused":"the library has no batches of copies","replacement":null}"#;
-        assert!(shown.contains(row), "{shown}");
-    }
-
-    fn side_of(given: &str) -> Option<Side> {
-        super::side(given, &mut Vec::new(), &mut Sources::new())
+        assert!(json.contains(row), "{json}");
     }
 
     #[test]
     fn shared_symbol_version_is_no_difference() {
-        let old = side("a version=libx.so.1\nb version=libx.so.1\n");
-        let new = side("a version=libx.so.2\nb version=libx.so.2\n");
+        let old = from_list("a version=libx.so.1\nb version=libx.so.1\n");
+        let new = from_list("a version=libx.so.2\nb version=libx.so.2\n");
         assert_eq!(changes(&old, &new, &BTreeMap::new()), []);
     }
 }

@@ -58,29 +58,23 @@ pub fn run(options: &cli::Repair, shell: &mut Shell) -> Result<bool> {
 /// Prints the edits: as status lines, which `--dry-run` shows and a repair shows with `-v`.
 fn show_plan(repair: &Repair, options: &cli::Repair, shell: &mut Shell) {
     let package = &repair.input.package;
-    let mut line = |verb: &str, text: String| {
-        if options.dry_run {
-            shell.status(verb, text);
-        } else {
-            shell.detail(verb, text);
-        }
-    };
+    let mut lines = Vec::new();
     for stub in &repair.plan.stubs {
         let location = if package.kind == Kind::Wheel {
             &stub.path
         } else {
             &stub.file
         };
-        line("Adding", format!("{location}: {}", functions(stub)));
+        lines.push(("Adding", format!("{location}: {}", functions(stub))));
     }
     for image in &repair.plan.images {
-        let libraries = image
+        let libraries: Vec<&str> = image
             .request
             .libraries
             .iter()
-            .flat_map(|library| &library.needed);
-        let libraries: Vec<&str> = libraries.map(String::as_str).collect();
-        let shown = package.display_path_of(&image.path);
+            .flat_map(|library| &library.needed)
+            .map(String::as_str)
+            .collect();
         // An image may use libraries that only others need.
         let mut change = if libraries.is_empty() {
             format!("with {}", image.request.stub)
@@ -91,33 +85,45 @@ fn show_plan(repair: &Repair, options: &cli::Repair, shell: &mut Shell) {
             change += "; runpath without ";
             change += &image.request.removed_runpath.join(", ");
         }
-        line("Editing", format!("{shown}: {change}"));
+        let path = package.display_path_of(&image.path);
+        lines.push(("Editing", format!("{path}: {change}")));
     }
     for path in &repair.plan.removed {
-        line("Removing", package.display_path_of(path));
+        lines.push(("Removing", package.display_path_of(path)));
     }
     if repair.plan.images.is_empty() {
-        line(
+        lines.push((
             "Copying",
             format!("{}: no GPU library to replace", package.name),
-        );
+        ));
+    }
+    for (verb, text) in lines {
+        if options.dry_run {
+            shell.status(verb, text);
+        } else {
+            shell.detail(verb, text);
+        }
     }
 }
 
 /// `cudart 41 functions (headers 12), cublas 8 functions (headers 12)`.
 fn functions(stub: &StubPlan) -> String {
-    let libraries = stub.libraries.iter().map(|library| {
-        let headers = match library.header.as_deref() {
-            Some(version) if version != "none" => format!(" (headers {version})"),
-            _ => String::new(),
-        };
-        format!(
-            "{} {}{headers}",
-            number(library.exports.len(), "function"),
-            library.library.id
-        )
-    });
-    libraries.collect::<Vec<_>>().join(", ")
+    let libraries: Vec<String> = stub
+        .libraries
+        .iter()
+        .map(|stubbed| {
+            let headers = match stubbed.header.as_deref() {
+                Some(version) if version != "none" => format!(" (headers {version})"),
+                _ => String::new(),
+            };
+            format!(
+                "{} {}{headers}",
+                number(stubbed.exports.len(), "function"),
+                stubbed.library.id
+            )
+        })
+        .collect();
+    libraries.join(", ")
 }
 
 /// Prints what was written.
@@ -136,9 +142,12 @@ fn show_written(repair: &Repair, shell: &mut Shell) {
         .collect();
     let removed = match repair.plan.removed.len() {
         0 => String::new(),
-        n => format!(", {} removed", number(n, "copy").replace("copys", "copies")),
+        count => format!(
+            ", {} removed",
+            number(count, "copy").replace("copys", "copies")
+        ),
     };
-    let what = match &repair.input.source {
+    let output = match &repair.input.source {
         Source::Files(files) if files.len() == 1 => {
             repair.input.target.join(&files[0].0).display().to_string()
         }
@@ -147,7 +156,7 @@ fn show_written(repair: &Repair, shell: &mut Shell) {
     shell.status(
         "Repaired",
         format!(
-            "{what}: {} with {}{removed}",
+            "{output}: {} with {}{removed}",
             number(images, "image"),
             stubs.join(", ")
         ),

@@ -12,19 +12,19 @@ use crate::exports;
 
 /// Runs the command.
 pub fn run(options: &cli::Symbols, shell: &mut Shell) -> Result<bool> {
-    let wanted = Options {
+    let read_options = Options {
         expect_machine: options.machine.as_deref(),
         require: &options.require,
     };
-    match read_symbols_file(&options.file, wanted) {
+    match read_symbols_file(&options.file, read_options) {
         Ok(list) => {
             shell.data(match options.format {
                 SymbolsFormat::List => list.to_text(),
                 SymbolsFormat::Ifs => to_ifs(&list),
                 SymbolsFormat::Json => json(&list),
             })?;
-            let data = exports::exported_data(&options.file, &list);
-            shell.diagnostics(&Vec::from_iter(data), &Sources::new())?;
+            let warning = exports::exported_data(&options.file, &list);
+            shell.diagnostics(&Vec::from_iter(warning), &Sources::new())?;
             Ok(true)
         }
         Err(error) => {
@@ -36,19 +36,20 @@ pub fn run(options: &cli::Symbols, shell: &mut Shell) -> Result<bool> {
 
 /// One document, with every symbol on a separate line.
 fn json(list: &SymbolList) -> String {
-    let head = json!({
+    let mut text = json!({
         "format_version": FORMAT_VERSION,
         "soname": list.soname,
         "machine": list.machine,
-    });
-    let symbols: Vec<String> = list
+    })
+    .to_string();
+    // Without the last brace.
+    text.truncate(text.len() - 1);
+    let rows: Vec<String> = list
         .symbols
         .iter()
         .map(|symbol| format!("  {}", row(symbol)))
         .collect();
-    let mut text = head.to_string();
-    text.truncate(text.len() - 1);
-    format!("{text},\"symbols\":[\n{}\n]}}\n", symbols.join(",\n"))
+    format!("{text},\"symbols\":[\n{}\n]}}\n", rows.join(",\n"))
 }
 
 fn row(symbol: &Symbol) -> serde_json::Value {

@@ -7,11 +7,11 @@ use gpustub_core::manifest::Toolkit;
 use gpustub_workspace::edit::{as_before, separate};
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
-use super::layout::Layout;
+use super::layout::{Layout, ScriptOutput};
 
 /// The new text, and the keys that could not be set.
 #[derive(Debug)]
-pub struct Edited {
+pub struct EditedConfig {
     /// The text.
     pub text: String,
     /// Keys with other values, which are unchanged.
@@ -19,59 +19,85 @@ pub struct Edited {
 }
 
 /// Makes the text agree with `[toolkit]`.
-pub fn edit(text: &str, layout: &Layout, toolkit: &Toolkit) -> Result<Edited, String> {
+pub fn edit(text: &str, layout: &Layout, toolkit: &Toolkit) -> Result<EditedConfig, String> {
     let mut document: DocumentMut = text.parse().map_err(|e| format!("{e}"))?;
     let mut conflicts = Vec::new();
+    edit_variables(&mut document, layout, toolkit, &mut conflicts)?;
+    for name in &toolkit.override_build_scripts {
+        if let Some(script) = layout.overrides.crates.get(&name.value) {
+            for target in &layout.overrides.targets {
+                edit_override(&mut document, target, script, &mut conflicts)?;
+            }
+        }
+    }
+    let edited = document.to_string();
+    let edited = if text.trim().is_empty() {
+        edited.trim_start()
+    } else {
+        &edited
+    };
+    Ok(EditedConfig {
+        text: as_before(text, edited),
+        conflicts,
+    })
+}
+
+/// Sets the variables that name the tree, and removes those of other families.
+fn edit_variables(
+    document: &mut DocumentMut,
+    layout: &Layout,
+    toolkit: &Toolkit,
+    conflicts: &mut Vec<String>,
+) -> Result<(), String> {
     let variables = layout.variables(toolkit);
     if let Some(env) = document.get_mut("env").and_then(Item::as_table_like_mut) {
         for name in &variables.unset {
             if env
                 .get(name)
-                .is_some_and(|item| is_ours(item) == Some(&toolkit.path))
+                .is_some_and(|item| tree_path(item) == Some(&toolkit.path))
             {
                 env.remove(name);
             }
         }
     }
-    if !variables.set.is_empty() {
-        if !document.contains_key("env") {
-            document.insert("env", Item::Table(Table::new()));
-            separate(&mut document, "env");
-        }
-        let env = table(&mut document, &["env"])?;
-        for name in &variables.set {
-            if env.get(name).is_some_and(|item| is_ours(item).is_none()) {
-                conflicts.push(format!("env.{name}"));
-            } else {
-                set(env, name, variable(toolkit));
-            }
+    if variables.set.is_empty() {
+        return Ok(());
+    }
+    if !document.contains_key("env") {
+        document.insert("env", Item::Table(Table::new()));
+        separate(document, "env");
+    }
+    let env = table(document, &["env"])?;
+    for name in &variables.set {
+        if env.get(name).is_some_and(|item| tree_path(item).is_none()) {
+            conflicts.push(format!("env.{name}"));
+        } else {
+            set(env, name, variable(toolkit));
         }
     }
-    let scripts = toolkit.override_build_scripts.iter();
-    for script in scripts.filter_map(|name| layout.overrides.crates.get(&name.value)) {
-        for target in &layout.overrides.targets {
-            let known = table(&mut document, &["target", target, &script.links])?;
+    Ok(())
+}
+
+/// Sets the output of a build script for one target.
+fn edit_override(
+    document: &mut DocumentMut,
+    target: &str,
+    script: &ScriptOutput,
+    conflicts: &mut Vec<String>,
+) -> Result<(), String> {
+    let output = table(document, &["target", target, &script.links])?;
+    let has_libraries = output
+        .get("rustc-link-lib")
+        .is_some_and(|item| strings(item) == script.libraries);
+    match output.len() {
+        0 => {
             let libraries: Array = script.libraries.iter().map(String::as_str).collect();
-            let same = known
-                .get("rustc-link-lib")
-                .is_some_and(|item| strings(item) == script.libraries);
-            match known.len() {
-                0 => drop(known.insert("rustc-link-lib", toml_edit::value(libraries))),
-                1 if same => {}
-                _ => conflicts.push(format!("target.{target}.{}", script.links)),
-            }
+            output.insert("rustc-link-lib", toml_edit::value(libraries));
         }
+        1 if has_libraries => {}
+        _ => conflicts.push(format!("target.{target}.{}", script.links)),
     }
-    let new = document.to_string();
-    let new = if text.trim().is_empty() {
-        new.trim_start()
-    } else {
-        &new
-    };
-    Ok(Edited {
-        text: as_before(text, new),
-        conflicts,
-    })
+    Ok(())
 }
 
 /// `{ value = "…", relative = true }`: relative to the directory that contains `.cargo`.
@@ -87,28 +113,32 @@ fn variable(toolkit: &Toolkit) -> InlineTable {
 
 /// The path of a variable in the form that this program writes: no other tool sets these variables to a
 /// path in the workspace.
-fn is_ours(item: &Item) -> Option<&str> {
+fn tree_path(item: &Item) -> Option<&str> {
     let table = item.as_table_like()?;
     let relative = table.get("relative").and_then(Item::as_bool);
     (relative == Some(true)).then(|| table.get("value")?.as_str())?
 }
 
 fn strings(item: &Item) -> Vec<&str> {
-    let values = item.as_array().into_iter().flatten();
-    values.filter_map(Value::as_str).collect()
+    item.as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect()
 }
 
 /// Keys and values of a variable, independent of its form.
 fn values(item: &Item) -> Option<BTreeMap<&str, String>> {
-    let pairs = item.as_table_like()?.iter().map(|(key, value)| {
-        let plain = match (value.as_str(), value.as_bool()) {
+    let mut values = BTreeMap::new();
+    for (key, value) in item.as_table_like()?.iter() {
+        let text = match (value.as_str(), value.as_bool()) {
             (Some(text), _) => text.to_owned(),
-            (_, Some(truth)) => truth.to_string(),
+            (_, Some(is_set)) => is_set.to_string(),
             _ => value.to_string(),
         };
-        (key, plain)
-    });
-    Some(pairs.collect())
+        values.insert(key, text);
+    }
+    Some(values)
 }
 
 /// Sets a variable. One with the same values keeps its form.
@@ -153,7 +183,7 @@ mod tests {
 
     use super::*;
 
-    fn edited(text: &str, table: &str) -> Edited {
+    fn edited(text: &str, table: &str) -> EditedConfig {
         let (manifest, diagnostics) =
             Manifest::parse("GpuStub.toml", &format!("schema = 1\n[toolkit]\n{table}"));
         assert_eq!(diagnostics, []);
@@ -203,10 +233,10 @@ ROCM_PATH = { value = \"gpustub-toolkit\", relative = true }
         assert_eq!(edited.text, before);
         let (manifest, _) = Manifest::parse("GpuStub.toml", "schema = 1\n[toolkit]\nhip = '6.4'");
         let toolkit = manifest.toolkit.unwrap().value;
-        for wrong in ["[", "env = 1\n"] {
+        for invalid in ["[", "env = 1\n"] {
             assert!(
-                edit(wrong, &Layout::shipped(), &toolkit).is_err(),
-                "{wrong}"
+                edit(invalid, &Layout::shipped(), &toolkit).is_err(),
+                "{invalid}"
             );
         }
     }
@@ -230,9 +260,9 @@ ROCM_PATH = { value = \"gpustub-toolkit\", relative = true }
              [target.x86_64-unknown-linux-gnu.cuda]\nrustc-link-lib = [\"cuda\"]\n"
         );
         assert_eq!(edited(&text, table).text, text);
-        let other = text.replacen("\"cuda\"", "\"mine\"", 1);
-        let edited = edited(&other, table);
+        let changed = text.replacen("\"cuda\"", "\"mine\"", 1);
+        let edited = edited(&changed, table);
         assert_eq!(edited.conflicts, ["target.aarch64-unknown-linux-gnu.cuda"]);
-        assert_eq!(edited.text, other);
+        assert_eq!(edited.text, changed);
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use gpustub_check::read::Zip;
 use gpustub_workspace::error::{Error, Result};
@@ -12,10 +12,10 @@ use gpustub_workspace::error::{Error, Result};
 pub type Headers = BTreeMap<String, Vec<u8>>;
 
 /// Maximum number of bytes: the headers of a whole toolkit are about a third of this.
-const LIMIT: u64 = 256 << 20;
+const MAX_BYTES: u64 = 256 << 20;
 
 /// Maximum depth of directories; a toolkit's are half as deep. Links may form a cycle.
-const DEPTH: usize = 16;
+const MAX_DEPTH: usize = 16;
 
 /// Reads the headers of a directory (its `include`, or itself) or of a wheel.
 pub fn read(path: &Path) -> Result<Headers> {
@@ -44,18 +44,17 @@ struct CopiedHeaders {
 
 impl CopiedHeaders {
     fn add_directory(&mut self, directory: &Path, name: &str, depth: usize) -> Result<()> {
-        let failed = |e| Error::io("read", directory, &e);
-        let mut entries: Vec<PathBuf> = Vec::new();
-        for entry in fs::read_dir(directory).map_err(failed)? {
-            entries.push(entry.map_err(failed)?.path());
-        }
-        for path in entries {
+        let entries = fs::read_dir(directory)
+            .and_then(Iterator::collect::<io::Result<Vec<_>>>)
+            .map_err(|e| Error::io("read", directory, &e))?;
+        for entry in entries {
+            let path = entry.path();
             let Some(file_name) = path.file_name().and_then(|name| name.to_str()) else {
                 continue;
             };
             let name = format!("{name}/{file_name}");
             if path.is_dir() {
-                if depth < DEPTH {
+                if depth < MAX_DEPTH {
                     self.add_directory(&path, &name, depth + 1)?;
                 }
             } else if path.is_file() {
@@ -84,18 +83,20 @@ impl CopiedHeaders {
     }
 
     /// Adds a file if it is text: binary files are no headers and do not belong into a repository.
-    fn add(&mut self, name: String, from: impl Read, of: &Path) -> Result<()> {
+    fn add(&mut self, name: String, reader: impl Read, path: &Path) -> Result<()> {
         let mut bytes = Vec::new();
-        let left = LIMIT - self.bytes;
-        let read = from.take(left + 1).read_to_end(&mut bytes);
-        read.map_err(|e| Error::io("read", of, &e))?;
-        if bytes.len() as u64 > left {
-            let what = format!(
-                "more than {1} MiB of headers in `{0}`",
-                of.display(),
-                LIMIT >> 20
+        let remaining = MAX_BYTES - self.bytes;
+        reader
+            .take(remaining + 1)
+            .read_to_end(&mut bytes)
+            .map_err(|e| Error::io("read", path, &e))?;
+        if bytes.len() as u64 > remaining {
+            let message = format!(
+                "more than {} MiB of headers in `{}`",
+                MAX_BYTES >> 20,
+                path.display()
             );
-            return Err(Error::new(what).help("name a directory with the headers only"));
+            return Err(Error::new(message).help("name a directory with the headers only"));
         }
         if !bytes.contains(&0) {
             self.bytes += bytes.len() as u64;

@@ -20,11 +20,12 @@ pub struct Found {
 
 impl Found {
     /// `12.8 (/usr/local/cuda/include/cuda.h), 12.8 (feature …)`.
-    pub fn listing(found: &[Self]) -> String {
-        let shown = found
+    pub fn listing(versions: &[Self]) -> String {
+        let texts: Vec<String> = versions
             .iter()
-            .map(|one| format!("{} ({})", one.version, one.origin));
-        shown.collect::<Vec<_>>().join(", ")
+            .map(|detected| format!("{} ({})", detected.version, detected.origin))
+            .collect();
+        texts.join(", ")
     }
 }
 
@@ -58,8 +59,11 @@ const FAMILIES: &[Family] = &[
     },
 ];
 
+/// Maximum number of bytes of a header: larger files are none.
+const MAX_HEADER: usize = 16 << 20;
+
 fn family(name: &str) -> Option<&'static Family> {
-    FAMILIES.iter().find(|known| known.name == name)
+    FAMILIES.iter().find(|family| family.name == name)
 }
 
 /// The header that defines the version of a family, below a toolkit's directory.
@@ -77,8 +81,11 @@ pub fn version_in(family_name: &str, header: &[u8]) -> Option<Version> {
 /// directory.
 pub fn installed(family_name: &str) -> Option<Found> {
     let family = family(family_name)?;
-    let named = family.variables.iter().find_map(|name| variable(name));
-    let root = named.map_or_else(|| PathBuf::from(family.root), PathBuf::from);
+    let root = family
+        .variables
+        .iter()
+        .find_map(|name| variable(name))
+        .map_or_else(|| PathBuf::from(family.root), PathBuf::from);
     let (version, file) = version(family, &root)?;
     Some(Found {
         version,
@@ -91,29 +98,32 @@ pub fn binding(family: &str, crates: &[Dependency]) -> Vec<Found> {
     if family != "cuda" {
         return Vec::new();
     }
-    let mut found = Vec::new();
-    for one in crates.iter().filter(|one| one.name == "cudarc") {
-        for feature in &one.features {
-            let number = feature.strip_prefix("cuda-");
-            let number = number.and_then(|number| number.parse().ok());
-            if let Some(version) = number.and_then(Version::from_code) {
-                let origin = format!("feature `{feature}` of {one}");
-                found.push(Found { version, origin });
+    let mut versions = Vec::new();
+    for binding in crates
+        .iter()
+        .filter(|dependency| dependency.name == "cudarc")
+    {
+        for feature in &binding.features {
+            if let Some(number) = feature.strip_prefix("cuda-")
+                && let Ok(code) = number.parse()
+                && let Some(version) = Version::from_code(code)
+            {
+                let origin = format!("feature `{feature}` of {binding}");
+                versions.push(Found { version, origin });
             }
         }
     }
-    found
+    versions
 }
 
 /// Version of a toolkit: of the header, which a compiler reads, before `version.json` of CUDA's
 /// installer.
 fn version(family: &Family, root: &Path) -> Option<(Version, PathBuf)> {
     let header = root.join(family.header);
-    // Larger files are no headers.
-    let bytes = fs::read(&header)
-        .ok()
-        .filter(|bytes| bytes.len() < 16 << 20);
-    if let Some(version) = bytes.and_then(|bytes| version_in(family.name, &bytes)) {
+    if let Ok(bytes) = fs::read(&header)
+        && bytes.len() < MAX_HEADER
+        && let Some(version) = version_in(family.name, &bytes)
+    {
         return Some((version, header));
     }
     let file = root.join("version.json");

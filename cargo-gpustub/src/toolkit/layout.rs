@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use gpustub_core::library::{Library, Role};
-use gpustub_core::manifest::{Spanned, Toolkit};
+use gpustub_core::manifest::Toolkit;
 use gpustub_core::version::Version;
 use gpustub_workspace::edit::templates;
 use serde::Deserialize;
@@ -65,13 +65,13 @@ pub struct Overrides {
     /// Targets for which cargo overrides them.
     pub targets: Vec<String>,
     /// Overrides by crate name.
-    pub crates: BTreeMap<String, Crate>,
+    pub crates: BTreeMap<String, ScriptOutput>,
 }
 
 /// Output of a build script that only prints link lines.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Crate {
+pub struct ScriptOutput {
     /// `links` of its Cargo.toml.
     pub links: String,
     /// The libraries in its link lines.
@@ -111,11 +111,9 @@ impl Layout {
         &'a self,
         toolkit: &Toolkit,
     ) -> [(&'static str, &'a Family, Option<Version>); 2] {
-        let version = |spanned: &Option<Spanned<Version>>| Some(spanned.as_ref()?.value);
-        [
-            ("cuda", &self.cuda, version(&toolkit.cuda)),
-            ("hip", &self.hip, version(&toolkit.hip)),
-        ]
+        let cuda = toolkit.cuda.as_ref().map(|version| version.value);
+        let hip = toolkit.hip.as_ref().map(|version| version.value);
+        [("cuda", &self.cuda, cuda), ("hip", &self.hip, hip)]
     }
 
     /// The variables that name the tree to build scripts.
@@ -147,65 +145,72 @@ impl Layout {
                 })
             });
         }
-        let rendered =
-            |(path, template): (&String, &String), is_header, executable: &[String]| File {
-                path: path.clone(),
-                text: templates::render(&format!("toolkit/{template}"), &data),
-                is_header,
-                is_program: executable.contains(path),
-            };
         let mut files = Vec::new();
         for (_, family, version) in families {
             if version.is_none() {
                 continue;
             }
-            let executable = &family.executable;
-            files.extend(
-                family
-                    .files
-                    .iter()
-                    .map(|file| rendered(file, false, executable)),
-            );
-            files.extend(
-                family
-                    .headers
-                    .iter()
-                    .map(|file| rendered(file, true, executable)),
-            );
+            for (path, template) in &family.files {
+                let mut file = render(path, template, &data);
+                file.is_program = family.executable.contains(path);
+                files.push(file);
+            }
+            for (path, template) in &family.headers {
+                let mut file = render(path, template, &data);
+                file.is_header = true;
+                file.is_program = family.executable.contains(path);
+                files.push(file);
+            }
             files.extend(archives(family));
         }
         if !files.is_empty() {
-            files.extend(self.files.iter().map(|file| rendered(file, false, &[])));
+            for (path, template) in &self.files {
+                files.push(render(path, template, &data));
+            }
         }
         files.sort_by(|a, b| a.path.cmp(&b.path));
         files
     }
 }
 
+/// A file that is neither a header nor executable.
+fn render(path: &str, template: &str, data: &Value) -> File {
+    File {
+        path: path.to_owned(),
+        text: templates::render(&format!("toolkit/{template}"), data),
+        is_header: false,
+        is_program: false,
+    }
+}
+
 /// An empty archive for each name that may be linked.
 fn archives(family: &Family) -> Vec<File> {
     let mut files = Vec::new();
-    let mut add = |directories: &[String], name: &str| {
-        files.extend(directories.iter().map(|directory| File {
-            path: format!("{directory}/lib{name}.a"),
-            text: EMPTY_ARCHIVE.to_owned(),
-            is_header: false,
-            is_program: false,
-        }));
-    };
-    let libraries = Library::builtin_ids().filter_map(Library::builtin);
-    for library in libraries.filter(|library| family.manifests.has(library)) {
+    for library in Library::builtin_ids().filter_map(Library::builtin) {
+        if !family.manifests.has(library) {
+            continue;
+        }
         for link_name in &library.link_names {
-            add(&family.dirs, link_name);
+            files.extend(family.dirs.iter().map(|dir| archive(dir, link_name)));
             if library.role == Role::Driver {
-                add(&family.driver_dirs, link_name);
+                let dirs = family.driver_dirs.iter();
+                files.extend(dirs.map(|dir| archive(dir, link_name)));
             }
         }
     }
     for link_name in &family.static_names {
-        add(&family.dirs, link_name);
+        files.extend(family.dirs.iter().map(|dir| archive(dir, link_name)));
     }
     files
+}
+
+fn archive(directory: &str, link_name: &str) -> File {
+    File {
+        path: format!("{directory}/lib{link_name}.a"),
+        text: EMPTY_ARCHIVE.to_owned(),
+        is_header: false,
+        is_program: false,
+    }
 }
 
 #[cfg(test)]
@@ -224,8 +229,16 @@ mod tests {
     }
 
     fn text<'a>(files: &'a [File], path: &str) -> &'a str {
-        let found = files.iter().find(|file| file.path == path);
-        &found.unwrap_or_else(|| panic!("no {path}")).text
+        let file = files.iter().find(|file| file.path == path);
+        &file.unwrap_or_else(|| panic!("no {path}")).text
+    }
+
+    fn programs(files: &[File]) -> Vec<&str> {
+        files
+            .iter()
+            .filter(|file| file.is_program)
+            .map(|file| file.path.as_str())
+            .collect()
     }
 
     #[test]
@@ -265,10 +278,6 @@ mod tests {
         assert_eq!(text(&hip, ".info/version"), "6.4.0\n");
         assert!(text(&hip, "README.md").contains("as HIP 6.4.\n"));
         assert!(hip.iter().all(|file| !file.path.contains("cuda")));
-        let programs = |files: &[File]| -> Vec<String> {
-            let programs = files.iter().filter(|file| file.is_program);
-            programs.map(|file| file.path.clone()).collect()
-        };
         assert_eq!(programs(&cuda), ["bin/nvcc"]);
         assert_eq!(programs(&hip), ["bin/hipconfig"]);
     }

@@ -26,14 +26,14 @@ pub fn run(
         let members = members(&view, options.linked)?;
         let count = members.len();
         if let Some(path) = &options.output {
-            let written = as_archive(&members, path, &options.file)?;
-            let verb = if written { "Extracted" } else { "Fresh" };
+            let is_written = write_view(&members, path, &options.file)?;
+            let verb = if is_written { "Extracted" } else { "Fresh" };
             shell.status(
                 verb,
                 format!("{}: {}", path.display(), number(count, "member")),
             );
         } else if let Some(directory) = &options.out_dir {
-            as_files(&members, directory)?;
+            write_files(&members, directory)?;
             shell.status(
                 "Extracted",
                 format!("{}: {}", directory.display(), number(count, "file")),
@@ -49,8 +49,10 @@ fn members<'a>(view: &View<'a>, linked: bool) -> ArchiveResult<Vec<Input<'a>>> {
     let mut symbols: HashMap<usize, Vec<&'a [u8]>> = HashMap::new();
     for symbol in view.symbols() {
         let symbol = symbol?;
-        let of = symbols.entry(symbol.member.position()).or_default();
-        of.push(symbol.name);
+        symbols
+            .entry(symbol.member.position())
+            .or_default()
+            .push(symbol.name);
     }
     let mut members = Vec::new();
     for member in view.members() {
@@ -75,24 +77,30 @@ fn members<'a>(view: &View<'a>, linked: bool) -> ArchiveResult<Vec<Input<'a>>> {
     Ok(members)
 }
 
-fn as_archive(members: &[Input<'_>], path: &Path, from: &Path) -> Result<bool> {
-    let same = |one: &Path| one.canonicalize().ok();
-    if same(path).is_some() && same(path) == same(from) {
+/// Writes members as an ordinary archive. Returns whether the file changed.
+fn write_view(members: &[Input<'_>], path: &Path, super_archive: &Path) -> Result<bool> {
+    if let Ok(output) = path.canonicalize()
+        && super_archive
+            .canonicalize()
+            .is_ok_and(|input| input == output)
+    {
         let error = Error::new(format!("`{}` is the super-archive itself", path.display()));
         return Err(error.help("write another file: `-o view.a`"));
     }
-    let content = |mut out: &mut dyn Write| write_archive(members, &mut out);
-    replace(path, &content).map_err(|e| Error::io("write", path, &e))
+    replace(path, &|mut out: &mut dyn Write| {
+        write_archive(members, &mut out)
+    })
+    .map_err(|e| Error::io("write", path, &e))
 }
 
 /// Writes members as files, without overwriting files or writing outside of the directory.
-fn as_files(members: &[Input<'_>], directory: &Path) -> Result<()> {
+fn write_files(members: &[Input<'_>], directory: &Path) -> Result<()> {
     let mut names = HashSet::new();
     let mut files = Vec::new();
     for member in members {
         let name = String::from_utf8_lossy(&member.name);
-        let plain = !name.is_empty() && name != "." && name != "..";
-        if !plain || name.contains(['/', '\\', '\0']) {
+        let is_plain = !name.is_empty() && name != "." && name != "..";
+        if !is_plain || name.contains(['/', '\\', '\0']) {
             let error = Error::new(format!(
                 "member name `{}` is no file name",
                 text(&member.name)
@@ -100,21 +108,26 @@ fn as_files(members: &[Input<'_>], directory: &Path) -> Result<()> {
             return Err(error.help("extract an archive with `-o`"));
         }
         // Archives may have several members of one name.
-        let mut own = name.to_string();
+        let mut file_name = name.to_string();
         let mut number = 2;
-        while !names.insert(own.clone()) {
-            own = match name.rsplit_once('.') {
-                Some((stem, end)) if !stem.is_empty() => format!("{stem}-{number}.{end}"),
+        while !names.insert(file_name.clone()) {
+            file_name = match name.rsplit_once('.') {
+                Some((stem, extension)) if !stem.is_empty() => {
+                    format!("{stem}-{number}.{extension}")
+                }
                 _ => format!("{name}-{number}"),
             };
             number += 1;
         }
-        files.push((directory.join(own), member.data));
+        files.push((directory.join(file_name), member.data));
     }
     fs::create_dir_all(directory).map_err(|e| Error::io("create", directory, &e))?;
     for (path, data) in files {
-        let new = OpenOptions::new().write(true).create_new(true).open(&path);
-        new.and_then(|mut file| file.write_all(data))
+        OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(&path)
+            .and_then(|mut file| file.write_all(data))
             .map_err(|e| Error::io("write", &path, &e))?;
     }
     Ok(())

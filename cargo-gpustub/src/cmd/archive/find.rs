@@ -16,39 +16,43 @@ pub fn run(
     options: &ArchiveFind,
     shell: &mut Shell,
 ) -> ArchiveResult<bool> {
-    let searched = views(archive, options.view.as_deref())?;
+    let views = views(archive, options.view.as_deref())?;
     let mut missing: Vec<&String> = options.symbols.iter().collect();
-    let (mut rows, mut all) = (Vec::new(), Vec::new());
-    for view in &searched {
+    let (mut rows, mut matches) = (Vec::new(), Vec::new());
+    for view in &views {
         let layers = layers(view)?;
         for name in &options.symbols {
             let Some(member) = view.find_symbol(name)? else {
                 continue;
             };
-            missing.retain(|other| *other != name);
+            missing.retain(|symbol| *symbol != name);
             let layer = layers.get(member.layer()).map_or("", String::as_str);
-            all.push(json!({
+            matches.push(json!({
                 "view": text(view.name()),
                 "symbol": name,
                 "member": text(member.name()),
                 "index": member.position(),
                 "layer": layer,
             }));
-            let (view, member) = (text(view.name()), text(member.name()));
-            rows.push(vec![view, name.clone(), member, layer.to_owned()]);
+            rows.push(vec![
+                text(view.name()),
+                name.clone(),
+                text(member.name()),
+                layer.to_owned(),
+            ]);
         }
     }
     match options.format {
         TextOrJson::Text => shell.data(columns(&rows))?,
         TextOrJson::Json => {
-            shell.json(&json!({ "format_version": FORMAT_VERSION, "matches": all }))?
+            shell.json(&json!({ "format_version": FORMAT_VERSION, "matches": matches }))?
         }
     }
     if missing.is_empty() {
         return Ok(true);
     }
     let mut known = Vec::new();
-    for view in &searched {
+    for view in &views {
         for symbol in view.symbols() {
             known.push(text(symbol?.name));
         }
@@ -58,10 +62,10 @@ pub fn run(
             Some(view) => format!("view `{view}` has no symbol `{name}`"),
             None => format!("no view has a symbol `{name}`"),
         };
-        let mut one = Diagnostic::error(&UNKNOWN_SYMBOL, message);
-        one.help = nearest(name, known.iter().map(String::as_str))
+        let mut diagnostic = Diagnostic::error(&UNKNOWN_SYMBOL, message);
+        diagnostic.help = nearest(name, known.iter().map(String::as_str))
             .map(|near| format!("did you mean `{near}`?"));
-        shell.diagnostics(&[one], &Sources::new())?;
+        shell.diagnostics(&[diagnostic], &Sources::new())?;
     }
     Ok(false)
 }

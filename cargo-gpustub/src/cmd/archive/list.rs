@@ -16,25 +16,24 @@ pub fn run(
     options: &ArchiveList,
     shell: &mut Shell,
 ) -> ArchiveResult<bool> {
-    let found = views(archive, options.view.as_deref())?;
+    let views = views(archive, options.view.as_deref())?;
     let default = default(archive)?;
     if options.format == TextOrJson::Json {
-        let mut all = Vec::new();
-        for view in &found {
-            let mut one = json!({
+        let mut rows = Vec::new();
+        for view in &views {
+            rows.push(json!({
                 "name": text(view.name()),
                 "default": Some(view.name()) == default,
                 "layers": layers(view)?,
                 "symbols": view.symbol_count(),
-            });
-            one["members"] = members(view)?.into();
-            all.push(one);
+                "members": members(view)?,
+            }));
         }
-        shell.json(&json!({ "format_version": FORMAT_VERSION, "views": all }))?;
+        shell.json(&json!({ "format_version": FORMAT_VERSION, "views": rows }))?;
         return Ok(true);
     }
     let mut rows = Vec::new();
-    for view in &found {
+    for view in &views {
         let layers = layers(view)?;
         if options.view.is_some() {
             for member in view.members() {
@@ -46,8 +45,8 @@ pub fn run(
             continue;
         }
         if rows.is_empty() {
-            let head = ["VIEW", "MEMBERS", "SYMBOLS", "LAYERS"];
-            rows.push(head.map(str::to_owned).to_vec());
+            let header = ["VIEW", "MEMBERS", "SYMBOLS", "LAYERS"];
+            rows.push(header.map(str::to_owned).to_vec());
         }
         let mut layers = layers.join(", ");
         if Some(view.name()) == default {
@@ -71,10 +70,10 @@ pub fn default<'a>(archive: &SuperArchive<'a>) -> ArchiveResult<Option<&'a [u8]>
 
 fn members(view: &View<'_>) -> ArchiveResult<Vec<Value>> {
     let layers = layers(view)?;
-    let mut all = Vec::new();
+    let mut members = Vec::new();
     for member in view.members() {
         let member = member?;
-        all.push(json!({
+        members.push(json!({
             "name": text(member.name()),
             "index": member.position(),
             "contents": member.contents().index(),
@@ -83,7 +82,7 @@ fn members(view: &View<'_>) -> ArchiveResult<Vec<Value>> {
             "variant": member.contents().is_variant(),
         }));
     }
-    Ok(all)
+    Ok(members)
 }
 
 /// Runs `nm`.
@@ -92,9 +91,9 @@ pub fn symbols(
     options: &ArchiveList,
     shell: &mut Shell,
 ) -> ArchiveResult<bool> {
-    let found = views(archive, options.view.as_deref())?;
-    let (mut lines, mut all) = (String::new(), Vec::new());
-    for (at, view) in found.iter().enumerate() {
+    let views = views(archive, options.view.as_deref())?;
+    let (mut lines, mut view_rows) = (String::new(), Vec::new());
+    for (index, view) in views.iter().enumerate() {
         let mut symbols = Vec::new();
         for symbol in view.symbols() {
             let symbol = symbol?;
@@ -106,22 +105,22 @@ pub fn symbols(
         }
         symbols.sort();
         if options.view.is_none() {
-            let gap = if at == 0 { "" } else { "\n" };
+            let gap = if index == 0 { "" } else { "\n" };
             let _ = writeln!(lines, "{gap}{}:", text(view.name()));
         }
         for (name, member, _) in &symbols {
             let _ = writeln!(lines, "{name} in {member}");
         }
-        let symbols = symbols
+        let symbol_rows: Vec<Value> = symbols
             .iter()
-            .map(|(name, member, index)| json!({ "name": name, "member": member, "index": index }));
-        let symbols: Vec<Value> = symbols.collect();
-        all.push(json!({ "name": text(view.name()), "symbols": symbols }));
+            .map(|(name, member, index)| json!({ "name": name, "member": member, "index": index }))
+            .collect();
+        view_rows.push(json!({ "name": text(view.name()), "symbols": symbol_rows }));
     }
     match options.format {
         TextOrJson::Text => shell.data(lines)?,
         TextOrJson::Json => {
-            shell.json(&json!({ "format_version": FORMAT_VERSION, "views": all }))?
+            shell.json(&json!({ "format_version": FORMAT_VERSION, "views": view_rows }))?
         }
     }
     Ok(true)

@@ -44,34 +44,38 @@ pub fn with_archive(
     let bytes = bytes_of(path).map_err(|e| Error::io("read", path, &e))?;
     let archive = SuperArchive::parse(&bytes).map_err(Failure::File);
     match archive.and_then(|archive| command(&archive, shell)) {
-        Ok(clean) => Ok(clean),
+        Ok(is_clean) => Ok(is_clean),
         Err(Failure::Command(error)) => Err(error),
         Err(Failure::File(error)) => {
-            use gpustub_archive::Error as Wrong;
-            let help = match error {
-                Wrong::NotAnArchive => "pass a file that `archive build` has written",
-                Wrong::NoViews => {
-                    "`ar t` lists an ordinary archive; if another tool dropped the views, build it again"
-                }
-                Wrong::UnsupportedVersion { .. }
-                | Wrong::UnsupportedFeatures { .. }
-                | Wrong::UnsupportedExtension { .. }
-                | Wrong::UnsupportedContents { .. }
-                | Wrong::Compressed { .. } => "use a newer gpustub",
-                Wrong::MemberMoved { .. } | Wrong::OrdinaryMembers { .. } => {
-                    "after `strip -g` or a tool like it, run `cargo gpustub archive refresh`; \
-                     otherwise build it again"
-                }
-                Wrong::IndexIncomplete { .. } | Wrong::IndexChanged => {
-                    "write the index again with `llvm-ranlib`, or `ranlib` with a plugin for LTO"
-                }
-                _ => "build it again; change its inputs with other tools, not the file",
-            };
             let message = format!("`{}`: {error}", path.display());
-            let one = Diagnostic::error(&MALFORMED_SUPER_ARCHIVE, message).help(help);
-            shell.diagnostics(&[one], &Sources::new())?;
+            let diagnostic =
+                Diagnostic::error(&MALFORMED_SUPER_ARCHIVE, message).help(help(&error));
+            shell.diagnostics(&[diagnostic], &Sources::new())?;
             Ok(false)
         }
+    }
+}
+
+fn help(error: &gpustub_archive::Error) -> &'static str {
+    use gpustub_archive::Error as ArchiveError;
+    match error {
+        ArchiveError::NotAnArchive => "pass a file that `archive build` has written",
+        ArchiveError::NoViews => {
+            "`ar t` lists an ordinary archive; if another tool dropped the views, build it again"
+        }
+        ArchiveError::UnsupportedVersion { .. }
+        | ArchiveError::UnsupportedFeatures { .. }
+        | ArchiveError::UnsupportedExtension { .. }
+        | ArchiveError::UnsupportedContents { .. }
+        | ArchiveError::Compressed { .. } => "use a newer gpustub",
+        ArchiveError::MemberMoved { .. } | ArchiveError::OrdinaryMembers { .. } => {
+            "after `strip -g` or a tool like it, run `cargo gpustub archive refresh`; \
+             otherwise build it again"
+        }
+        ArchiveError::IndexIncomplete { .. } | ArchiveError::IndexChanged => {
+            "write the index again with `llvm-ranlib`, or `ranlib` with a plugin for LTO"
+        }
+        _ => "build it again; change its inputs with other tools, not the file",
     }
 }
 
@@ -92,14 +96,14 @@ fn bytes_of(path: &Path) -> io::Result<Box<dyn Deref<Target = [u8]>>> {
 
 /// The view of this name, or all views.
 pub fn views<'a>(archive: &SuperArchive<'a>, name: Option<&str>) -> ArchiveResult<Vec<View<'a>>> {
-    let all: Vec<View<'a>> = archive.views().collect::<std::result::Result<_, _>>()?;
+    let views: Vec<View<'a>> = archive.views().collect::<std::result::Result<_, _>>()?;
     let Some(name) = name else {
-        return Ok(all);
+        return Ok(views);
     };
     if let Some(view) = archive.view(name)? {
         return Ok(vec![view]);
     }
-    let names: Vec<String> = all.iter().map(|view| text(view.name())).collect();
+    let names: Vec<String> = views.iter().map(|view| text(view.name())).collect();
     let error = Error::new(format!("unknown view `{name}`"));
     Err(Failure::Command(
         match nearest(name, names.iter().map(String::as_str)) {
@@ -120,40 +124,41 @@ pub fn layers(view: &View<'_>) -> ArchiveResult<Vec<String>> {
 
 /// A human-readable form of a name with any bytes.
 pub fn text(name: &[u8]) -> String {
-    let mut shown = String::new();
+    let mut text = String::new();
     for letter in String::from_utf8_lossy(name).chars() {
         if letter.is_control() {
-            shown.extend(letter.escape_default());
+            text.extend(letter.escape_default());
         } else {
-            shown.push(letter);
+            text.push(letter);
         }
     }
-    shown
+    text
 }
 
 /// Rows in aligned columns, without trailing spaces.
 pub fn columns(rows: &[Vec<String>]) -> String {
-    let width = |at: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(at));
-        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
-    };
-    let mut shown = String::new();
+    let mut widths = vec![0; rows.iter().map(Vec::len).max().unwrap_or(0)];
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = cell.chars().count().max(*width);
+        }
+    }
+    let mut text = String::new();
     for row in rows {
         let mut line = String::new();
-        for (at, cell) in row.iter().enumerate() {
-            let number = cell.starts_with(|c: char| c.is_ascii_digit()) && at > 0;
-            let gap = if at == 0 { "" } else { "  " };
-            let width = width(at);
-            line += &if number {
+        for (index, (cell, &width)) in row.iter().zip(&widths).enumerate() {
+            let gap = if index == 0 { "" } else { "  " };
+            let is_number = index > 0 && cell.starts_with(|c: char| c.is_ascii_digit());
+            line += &if is_number {
                 format!("{gap}{cell:>width$}")
             } else {
                 format!("{gap}{cell:<width$}")
             };
         }
-        shown += line.trim_end();
-        shown.push('\n');
+        text += line.trim_end();
+        text.push('\n');
     }
-    shown
+    text
 }
 
 #[cfg(test)]

@@ -18,63 +18,81 @@ pub fn run(
 ) -> ArchiveResult<bool> {
     let default = list::default(archive)?;
     let mut rows = vec![["VIEW", "MEMBERS", "BYTES"].map(str::to_owned).to_vec()];
-    let row = |name: &str, (members, bytes): (u64, u64)| {
-        vec![name.to_owned(), members.to_string(), bytes.to_string()]
-    };
-    let mut all = Vec::new();
-    let mut sum = (0_u64, 0_u64);
+    let mut json_rows = Vec::new();
+    let mut total = Size::default();
     for view in views(archive, None)? {
-        let mut own = (0_u64, 0_u64);
+        let mut size = Size::default();
         for member in view.members() {
-            own = (own.0 + 1, own.1.saturating_add(member?.contents().size()));
+            let bytes = member?.contents().size();
+            size.add(bytes);
+            total.add(bytes);
         }
-        sum = (sum.0 + own.0, sum.1.saturating_add(own.1));
         let name = text(view.name());
         let is_default = Some(view.name()) == default;
-        let mut shown = row(&name, own);
+        let mut row = size.row(&name);
         if is_default {
-            shown.push("default".to_owned());
+            row.push("default".to_owned());
         }
-        rows.push(shown);
-        all.push(json!({
-            "name": name, "default": is_default, "members": own.0, "bytes": own.1,
+        rows.push(row);
+        json_rows.push(json!({
+            "name": name, "default": is_default, "members": size.members, "bytes": size.bytes,
         }));
     }
-    let mut unique = (0_u64, 0_u64);
+    let mut unique = Size::default();
     for contents in archive.contents() {
-        unique = (
-            unique.0 + 1,
-            unique.1.saturating_add(contents?.stored_size()),
-        );
+        unique.add(contents?.stored_size());
     }
-    let file =
-        std::fs::metadata(&options.file).map_err(|e| Error::io("read", &options.file, &e))?;
-    let tables = archive.tables_size();
+    let file_bytes = std::fs::metadata(&options.file)
+        .map_err(|e| Error::io("read", &options.file, &e))?
+        .len();
+    let tables_bytes = archive.tables_size();
     // Bytes of all views for each byte of the file.
-    let ratio = match file.len() {
+    let ratio = match file_bytes {
         0 => 1.0,
-        bytes => sum.1 as f64 / bytes as f64,
+        bytes => total.bytes as f64 / bytes as f64,
     };
     if options.format == TextOrJson::Json {
         shell.json(&json!({
             "format_version": FORMAT_VERSION,
-            "file_bytes": file.len(),
-            "views": all,
-            "total": { "members": sum.0, "bytes": sum.1 },
-            "unique": { "members": unique.0, "bytes": unique.1 },
-            "tables_bytes": tables,
+            "file_bytes": file_bytes,
+            "views": json_rows,
+            "total": { "members": total.members, "bytes": total.bytes },
+            "unique": { "members": unique.members, "bytes": unique.bytes },
+            "tables_bytes": tables_bytes,
             "sharing_ratio": ratio,
         }))?;
         return Ok(true);
     }
-    rows.push(row("all views", sum));
-    rows.push(row("each once", unique));
-    let mut shown = columns(&rows);
-    shown += &format!(
-        "\nfile: {} bytes, of which tables {tables} and members {}; all views are {ratio:.2} times its size\n",
-        file.len(),
-        unique.1
-    );
-    shell.data(shown)?;
+    rows.push(total.row("all views"));
+    rows.push(unique.row("each once"));
+    shell.data(format!(
+        "{}\nfile: {file_bytes} bytes, of which tables {tables_bytes} and members {}; \
+         all views are {ratio:.2} times its size\n",
+        columns(&rows),
+        unique.bytes
+    ))?;
     Ok(true)
+}
+
+/// Number of members and of the bytes of their contents.
+#[derive(Default)]
+struct Size {
+    members: u64,
+    bytes: u64,
+}
+
+impl Size {
+    fn add(&mut self, bytes: u64) {
+        self.members += 1;
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
+
+    /// Row of the table for people.
+    fn row(&self, name: &str) -> Vec<String> {
+        vec![
+            name.to_owned(),
+            self.members.to_string(),
+            self.bytes.to_string(),
+        ]
+    }
 }

@@ -7,7 +7,7 @@ use gpustub_core::abi_table::AbiEntry;
 use gpustub_core::symbols::Symbol;
 use gpustub_core::version::HeaderVersion;
 
-use super::side::Side;
+use super::input::LibraryVersion;
 
 /// Differences of the headers, by function.
 pub type Differences = BTreeMap<String, Vec<Difference>>;
@@ -43,76 +43,83 @@ impl Change {
     }
 }
 
-/// Differences by name; both sides are sorted. `differences` are those of the headers.
-pub fn changes(old: &Side, new: &Side, differences: &Differences) -> Vec<Change> {
+/// Differences by name; the functions of both versions are sorted. `differences` are those of the headers.
+pub fn changes(
+    old: &LibraryVersion,
+    new: &LibraryVersion,
+    differences: &Differences,
+) -> Vec<Change> {
     let mut changes = Vec::new();
-    let mut rest = new.functions.as_slice();
-    for symbol in &old.functions {
-        while let [first, more @ ..] = rest {
-            if first.name >= symbol.name {
-                break;
-            }
-            changes.push(Change::Added(first.name.clone()));
-            rest = more;
+    let mut new_functions = new.functions.iter().peekable();
+    for function in &old.functions {
+        while let Some(added) = new_functions.next_if(|added| added.name < function.name) {
+            changes.push(Change::Added(added.name.clone()));
         }
-        match rest {
-            [same, more @ ..] if same.name == symbol.name => {
-                rest = more;
-                let differences = differences.get(&symbol.name).cloned();
-                changes.extend(difference(symbol, same, old, new, differences));
+        match new_functions.next_if(|new_function| new_function.name == function.name) {
+            Some(new_function) => {
+                let differences = differences.get(&function.name).cloned();
+                changes.extend(change(function, new_function, old, new, differences));
             }
-            _ => {
-                let entry = entry(&symbol.name, old, new);
-                changes.push(Change::Removed(symbol.name.clone(), entry));
+            None => {
+                let entry = abi_entry(&function.name, old, new);
+                changes.push(Change::Removed(function.name.clone(), entry));
             }
         }
     }
-    changes.extend(rest.iter().map(|s| Change::Added(s.name.clone())));
+    changes.extend(new_functions.map(|added| Change::Added(added.name.clone())));
     changes
 }
 
 /// ABI entry of a function of the old version in the new one, if both are releases of one library.
-fn entry(name: &str, old: &Side, new: &Side) -> Option<AbiEntry> {
-    let ((id, from, table), (other, to, _)) = (old.shipped?, new.shipped?);
-    let code = i32::try_from(to.code()).unwrap_or(i32::MAX);
-    let entries = if id == other {
-        table.entries(name, HeaderVersion::parse(&from.to_string()))
-    } else {
-        Vec::new()
-    };
-    let mut entries = entries.into_iter();
-    let mut entry = entries.find(|e| e.from <= code && code < e.below)?;
+fn abi_entry(name: &str, old: &LibraryVersion, new: &LibraryVersion) -> Option<AbiEntry> {
+    let ((old_library, old_release), (new_library, new_release)) = (old.shipped?, new.shipped?);
+    if old_library.id != new_library.id {
+        return None;
+    }
+    let code = i32::try_from(new_release.code()).unwrap_or(i32::MAX);
+    let mut entry = old_library
+        .abi
+        .entries(name, HeaderVersion::parse(&old_release.to_string()))
+        .into_iter()
+        .find(|entry| entry.from <= code && code < entry.below)?;
     // The function itself, which the new version lacks, is no replacement.
     entry.name = entry.name.filter(|_| entry.reason.is_none());
     Some(entry)
 }
 
-/// Difference of a function that both sides have.
-fn difference(
-    symbol: &Symbol,
-    same: &Symbol,
-    old: &Side,
-    new: &Side,
+/// Change of a function that both versions have.
+fn change(
+    old_function: &Symbol,
+    new_function: &Symbol,
+    old: &LibraryVersion,
+    new: &LibraryVersion,
     differences: Option<Vec<Difference>>,
 ) -> Option<Change> {
-    let name = symbol.name.clone();
-    let entry = entry(&name, old, new);
+    let name = old_function.name.clone();
+    let entry = abi_entry(&name, old, new);
     if entry.is_some() || differences.is_some() {
         return Some(Change::Abi(name, entry, differences.unwrap_or_default()));
     }
-    let shown = |symbol: &Symbol| match (&symbol.version, symbol.compat) {
+    let old_version = symbol_version(old_function);
+    let new_version = symbol_version(new_function);
+    let is_moved = old_version != new_version
+        && (has_several_versions(&old.functions) || has_several_versions(&new.functions));
+    is_moved.then_some(Change::SymbolVersion(name, old_version, new_version))
+}
+
+/// The symbol version of a function, in words.
+fn symbol_version(symbol: &Symbol) -> String {
+    match (&symbol.version, symbol.compat) {
         (None, _) => "no version".to_owned(),
         (Some(version), false) => version.clone(),
         (Some(version), true) => format!("{version}, for old programs only"),
-    };
-    // A symbol version that all functions share is named like the soname: its change is no difference.
-    let has_several_versions = |side: &Side| {
-        let version = |s: &Symbol| s.version.clone();
-        side.functions
-            .windows(2)
-            .any(|w| version(&w[0]) != version(&w[1]))
-    };
-    let moved =
-        shown(symbol) != shown(same) && (has_several_versions(old) || has_several_versions(new));
-    moved.then(|| Change::SymbolVersion(name, shown(symbol), shown(same)))
+    }
+}
+
+/// Whether functions have different symbol versions. One that all functions share is named like the soname:
+/// its change is no difference.
+fn has_several_versions(functions: &[Symbol]) -> bool {
+    functions
+        .windows(2)
+        .any(|pair| pair[0].version != pair[1].version)
 }

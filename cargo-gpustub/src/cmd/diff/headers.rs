@@ -8,13 +8,13 @@ use gpustub_core::library::Library;
 use gpustub_workspace::error::Result;
 
 use super::change::{Change, Differences};
-use super::side::Side;
+use super::input::LibraryVersion;
 use crate::c_headers::Request;
 use crate::cli::DiffHeaders;
 use crate::shipped::with_soname;
 
 /// Result of the comparison.
-pub struct Compared {
+pub struct HeaderComparison {
     /// Number of functions that both libraries have and both headers declare.
     pub functions: usize,
     /// Differences of these functions, by name.
@@ -29,43 +29,53 @@ pub struct Compared {
 }
 
 /// Compares the declarations of functions that both libraries have. `None`: no headers are given.
-pub fn compare(options: &DiffHeaders, old: &Side, new: &Side) -> Result<Option<Compared>> {
+pub fn compare(
+    options: &DiffHeaders,
+    old: &LibraryVersion,
+    new: &LibraryVersion,
+) -> Result<Option<HeaderComparison>> {
     if options.old_headers.is_empty() {
         return Ok(None);
     }
     let known = match (library(old), library(new)) {
-        (Some(a), Some(b)) if a.id != b.id => None,
-        (a, b) => a
-            .or(b)
+        (Some(old), Some(new)) if old.id != new.id => None,
+        (old, new) => old
+            .or(new)
             .and_then(|library| Headers::for_library(&library.id)),
     };
-    let names = |side: &Side| -> BTreeSet<String> {
-        let names = side.functions.iter();
-        names.map(|symbol| symbol.name.clone()).collect()
-    };
-    let names = [names(old), names(new)];
-    let is_theirs = |name: &str| names.iter().any(|names| names.contains(name));
-    let read = |paths| read(paths, options, known, &is_theirs);
-    let versions = [read(&options.old_headers)?, read(&options.new_headers)?];
-    let both = names[0].intersection(&names[1]);
-    Ok(Some(compare_declarations(&versions, both)))
+    let (old_names, new_names) = (function_names(old), function_names(new));
+    let is_exported = |name: &str| old_names.contains(name) || new_names.contains(name);
+    let versions = [
+        read(&options.old_headers, options, known, &is_exported)?,
+        read(&options.new_headers, options, known, &is_exported)?,
+    ];
+    let shared_names = old_names.intersection(&new_names).copied();
+    Ok(Some(compare_declarations(&versions, shared_names)))
 }
 
-/// The shipped library that a side is a version of.
-fn library(side: &Side) -> Option<&'static Library> {
-    match (side.shipped, &side.soname) {
-        (Some((id, ..)), _) => Library::builtin(id),
+/// The shipped library of a version.
+fn library(version: &LibraryVersion) -> Option<&'static Library> {
+    match (version.shipped, &version.soname) {
+        (Some((library, _)), _) => Some(library),
         (None, Some(soname)) => with_soname(soname),
         (None, None) => None,
     }
 }
 
-/// Reads the headers of one side.
+fn function_names(version: &LibraryVersion) -> BTreeSet<&str> {
+    version
+        .functions
+        .iter()
+        .map(|symbol| symbol.name.as_str())
+        .collect()
+}
+
+/// Reads the headers of one version.
 fn read(
     paths: &[PathBuf],
     options: &DiffHeaders,
     known: Option<&Headers>,
-    wanted: &dyn Fn(&str) -> bool,
+    is_exported: &dyn Fn(&str) -> bool,
 ) -> Result<Version> {
     let request = Request {
         paths,
@@ -75,82 +85,100 @@ fn read(
         option: "`--old-headers` or `--new-headers`",
         without: "only symbols are compared",
     };
-    request.read(wanted)
+    request.read(is_exported)
 }
 
 /// Compares the declarations of two versions.
 fn compare_declarations<'a>(
-    versions: &[Version; 2],
-    both: impl Iterator<Item = &'a String>,
-) -> Compared {
-    let [old, new] = versions;
-    let mut found = Compared {
+    [old, new]: &[Version; 2],
+    shared_names: impl Iterator<Item = &'a str>,
+) -> HeaderComparison {
+    let mut comparison = HeaderComparison {
         functions: 0,
         differences: BTreeMap::new(),
         guarded: BTreeMap::new(),
-        changes: Vec::new(),
+        changes: macro_changes(old, new),
         undeclared: Vec::new(),
     };
-    for (name, was) in sources(old) {
-        let Some(is) = meaning(new, name) else {
-            continue;
-        };
-        if was != is {
-            let declared = old.functions.get(was).zip(new.functions.get(is));
-            let differences = declared.map(|(a, b)| differences(a, b, Reserved::Zero));
-            let [name, was, is] = [name, was, is].map(str::to_owned);
-            let change = Change::Macro(name, was, is, differences.unwrap_or_default());
-            found.changes.push(change);
-        }
-    }
-    for name in both {
+    for name in shared_names {
         match (old.functions.get(name), new.functions.get(name)) {
-            (Some(was), Some(is)) => {
-                let differences = differences(was, is, Reserved::Zero);
+            (Some(old_function), Some(new_function)) => {
+                let differences = differences(old_function, new_function, Reserved::Zero);
                 let is_superseded = [old, new].map(|version| version.superseded.contains(name));
                 if is_superseded == [true; 2] && !differences.is_empty() {
-                    found.undeclared.push(name.clone());
+                    comparison.undeclared.push(name.to_owned());
                     continue;
                 }
-                found.functions += 1;
+                comparison.functions += 1;
                 // The newer library keeps the function for programs with the older headers.
                 if differences.is_empty() || is_superseded == [false, true] {
                     continue;
                 }
-                let is_guarded = differences.iter().all(|found| found.guard.is_some());
-                let of = if is_guarded {
-                    &mut found.guarded
+                let is_guarded = differences
+                    .iter()
+                    .all(|difference| difference.guard.is_some());
+                let functions = if is_guarded {
+                    &mut comparison.guarded
                 } else {
-                    &mut found.differences
+                    &mut comparison.differences
                 };
-                of.insert(name.clone(), differences);
+                functions.insert(name.to_owned(), differences);
             }
-            (None, None) => found.undeclared.push(name.clone()),
-            (was, _) => {
-                // Declared under the macro's other name: reported above.
-                let is_moved = |v: &Version| v.plain.contains_key(name);
-                if !is_moved(old) && !is_moved(new) {
-                    let change = Change::Declared(name.clone(), was.is_some());
-                    found.changes.push(change);
+            (None, None) => comparison.undeclared.push(name.to_owned()),
+            (old_function, _) => {
+                // A function that is declared under the macro's other name is reported with the macro.
+                if !old.plain.contains_key(name) && !new.plain.contains_key(name) {
+                    let change = Change::Declared(name.to_owned(), old_function.is_some());
+                    comparison.changes.push(change);
                 }
             }
         }
     }
-    found
+    comparison
+}
+
+/// Names in sources that the headers of the two versions bind to different functions.
+fn macro_changes(old: &Version, new: &Version) -> Vec<Change> {
+    let mut changes = Vec::new();
+    for (name, old_function) in bindings(old) {
+        let Some(new_function) = bound_function(new, name) else {
+            continue;
+        };
+        if old_function != new_function {
+            let declarations = old
+                .functions
+                .get(old_function)
+                .zip(new.functions.get(new_function));
+            let differences = declarations.map(|(old, new)| differences(old, new, Reserved::Zero));
+            changes.push(Change::Macro(
+                name.to_owned(),
+                old_function.to_owned(),
+                new_function.to_owned(),
+                differences.unwrap_or_default(),
+            ));
+        }
+    }
+    changes
 }
 
 /// Pairs of a name in sources and the function that it is bound to.
-fn sources(version: &Version) -> impl Iterator<Item = (&str, &str)> {
-    let macros = version.plain.iter().map(|(a, b)| (a.as_str(), b.as_str()));
-    let own = version.functions.keys().map(String::as_str);
-    let own = own.filter(|name| !version.plain.contains_key(*name));
-    macros.chain(own.map(|name| (name, name)))
+fn bindings(version: &Version) -> impl Iterator<Item = (&str, &str)> {
+    let macros = version
+        .plain
+        .iter()
+        .map(|(name, function)| (name.as_str(), function.as_str()));
+    let functions = version
+        .functions
+        .keys()
+        .filter(|name| !version.plain.contains_key(*name))
+        .map(|name| (name.as_str(), name.as_str()));
+    macros.chain(functions)
 }
 
 /// The function that a name in sources is bound to.
-fn meaning<'a>(version: &'a Version, name: &'a str) -> Option<&'a str> {
+fn bound_function<'a>(version: &'a Version, name: &'a str) -> Option<&'a str> {
     match version.plain.get(name) {
-        Some(other) => Some(other),
+        Some(function) => Some(function),
         None => version.functions.contains_key(name).then_some(name),
     }
 }
@@ -161,14 +189,16 @@ mod tests {
 
     #[test]
     fn library_is_found_by_soname() {
-        let side = |soname: &str| Side {
-            name: "x".into(),
-            functions: Vec::new(),
-            soname: Some(soname.into()),
-            shipped: None,
-        };
-        let id = |soname| library(&side(soname)).map(|library| library.id.as_str());
-        assert_eq!(id("libcudart.so.12"), Some("cudart"));
-        assert_eq!(id("libacme.so.3"), None);
+        fn library_id(soname: &str) -> Option<&'static str> {
+            let version = LibraryVersion {
+                name: "x".into(),
+                functions: Vec::new(),
+                soname: Some(soname.into()),
+                shipped: None,
+            };
+            library(&version).map(|library| library.id.as_str())
+        }
+        assert_eq!(library_id("libcudart.so.12"), Some("cudart"));
+        assert_eq!(library_id("libacme.so.3"), None);
     }
 }

@@ -8,18 +8,23 @@ use gpustub_workspace::report::json::FORMAT_VERSION;
 use serde_json::{Value, json};
 
 use super::change::{Change, Differences};
-use super::headers::Compared;
-use super::side::Side;
+use super::headers::HeaderComparison;
+use super::input::LibraryVersion;
 
 /// Human-readable.
-pub fn text(old: &Side, new: &Side, changes: &[Change], compared: Option<&Compared>) -> String {
+pub fn text(
+    old: &LibraryVersion,
+    new: &LibraryVersion,
+    changes: &[Change],
+    comparison: Option<&HeaderComparison>,
+) -> String {
     let mut text = if changes.is_empty() {
         format!("{} and {} have the same functions\n", old.name, new.name)
     } else {
-        differences(old, new, changes)
+        changes_text(old, new, changes)
     };
-    if let Some(compared) = compared {
-        for (name, differences) in &compared.guarded {
+    if let Some(comparison) = comparison {
+        for (name, differences) in &comparison.guarded {
             for line in lines("=", name, differences) {
                 let _ = writeln!(text, "{line}");
             }
@@ -27,14 +32,14 @@ pub fn text(old: &Side, new: &Side, changes: &[Change], compared: Option<&Compar
         let _ = write!(
             text,
             "headers: {} functions compared, {} of both libraries not declared",
-            compared.functions,
-            compared.undeclared.len()
+            comparison.functions,
+            comparison.undeclared.len()
         );
-        if !compared.guarded.is_empty() {
+        if !comparison.guarded.is_empty() {
             let _ = write!(
                 text,
                 ", {} with guarded differences only",
-                compared.guarded.len()
+                comparison.guarded.len()
             );
         }
         text.push('\n');
@@ -43,45 +48,46 @@ pub fn text(old: &Side, new: &Side, changes: &[Change], compared: Option<&Compar
 }
 
 /// Maximum number of differences in a line. JSON has all.
-const SHOWN: usize = 4;
+const MAX_DIFFERENCES: usize = 4;
 
 /// A line for each position that differs, after `mark` and the name, or `=` for what the library handles. Arguments
 /// that differ alike share a line.
 fn lines(mark: &str, name: &str, differences: &[Difference]) -> Vec<String> {
-    let same_place = |a: &Difference, b: &Difference| a.at == b.at && a.guard == b.guard;
-    let mut places: Vec<(&str, String, String)> = Vec::new();
-    for place in differences.chunk_by(same_place) {
-        let Some((first, rest)) = place.split_first() else {
+    // Mark, position and differences of each line.
+    let mut rows: Vec<(&str, String, String)> = Vec::new();
+    for group in differences.chunk_by(|a, b| a.at == b.at && a.guard == b.guard) {
+        let Some((first, rest)) = group.split_first() else {
             continue;
         };
-        let (at, mut what) = match first.at.split_once(": ") {
-            Some((at, inner)) => (at, format!("{inner}: {}", first.what)),
+        let (position, mut text) = match first.at.split_once(": ") {
+            Some((position, inner)) => (position, format!("{inner}: {}", first.what)),
             None => (first.at.as_str(), first.what.clone()),
         };
-        for other in rest.iter().take(SHOWN - 1) {
-            let _ = write!(what, ", {}", other.what);
+        for difference in rest.iter().take(MAX_DIFFERENCES - 1) {
+            let _ = write!(text, ", {}", difference.what);
         }
-        if place.len() > SHOWN {
-            let _ = write!(what, " and {} more", place.len() - SHOWN);
+        if group.len() > MAX_DIFFERENCES {
+            let _ = write!(text, " and {} more", group.len() - MAX_DIFFERENCES);
         }
         if let Some(words) = &first.guard {
-            let _ = write!(what, "; guarded: \"{words}\"");
+            let _ = write!(text, "; guarded: \"{words}\"");
         }
         let mark = if first.guard.is_some() { "=" } else { mark };
-        let same = places.iter_mut().find(|(_, _, other)| *other == what);
-        match (same, at.strip_prefix("argument ")) {
-            (Some((_, at, _)), Some(index)) if at.starts_with("argument") => {
-                *at = at.replacen("argument ", "arguments ", 1);
-                let _ = write!(at, ", {index}");
+        let equal_row = rows.iter_mut().find(|(_, _, row_text)| *row_text == text);
+        match (equal_row, position.strip_prefix("argument ")) {
+            (Some((_, positions, _)), Some(index)) if positions.starts_with("argument") => {
+                *positions = positions.replacen("argument ", "arguments ", 1);
+                let _ = write!(positions, ", {index}");
             }
-            _ => places.push((mark, at.to_owned(), what)),
+            _ => rows.push((mark, position.to_owned(), text)),
         }
     }
-    let lines = places.into_iter().map(|(mark, at, what)| {
-        let colon = if at.is_empty() { "" } else { ": " };
-        format!("{mark}{name}: {at}{colon}{what}")
-    });
-    lines.collect()
+    rows.into_iter()
+        .map(|(mark, position, text)| {
+            let colon = if position.is_empty() { "" } else { ": " };
+            format!("{mark}{name}: {position}{colon}{text}")
+        })
+        .collect()
 }
 
 /// The function of the new library for calls of the old ABI.
@@ -91,8 +97,8 @@ fn replacement(entry: Option<&AbiEntry>) -> String {
     };
     match (&entry.name, &entry.adapter, &entry.reason) {
         (Some(name), None, _) => format!("; the old ABI is {name}"),
-        (Some(name), Some(Adapter::NullArgument(at)), _) => {
-            format!("; the old ABI is {name} with NULL as argument {at}")
+        (Some(name), Some(Adapter::NullArgument(index)), _) => {
+            format!("; the old ABI is {name} with NULL as argument {index}")
         }
         (Some(name), Some(Adapter::Code(_)), _) => {
             format!("; calls of the old ABI are adapted to {name}")
@@ -102,7 +108,8 @@ fn replacement(entry: Option<&AbiEntry>) -> String {
     }
 }
 
-fn differences(old: &Side, new: &Side, changes: &[Change]) -> String {
+/// A line for each change, and their numbers.
+fn changes_text(old: &LibraryVersion, new: &LibraryVersion, changes: &[Change]) -> String {
     let mut text = format!("--- {}\n+++ {}\n", old.name, new.name);
     for change in changes {
         text += &match change {
@@ -129,35 +136,40 @@ fn differences(old: &Side, new: &Side, changes: &[Change]) -> String {
         };
         text.push('\n');
     }
-    let count = |wanted: fn(&Change) -> bool| changes.iter().filter(|c| wanted(c)).count();
     let _ = write!(
         text,
         "{} removed, {} added, {} with another symbol version, {} with another ABI",
-        count(|c| matches!(c, Change::Removed(..))),
-        count(|c| matches!(c, Change::Added(_))),
-        count(|c| matches!(c, Change::SymbolVersion(..))),
-        count(|c| matches!(c, Change::Abi(..))),
+        count(changes, |change| matches!(change, Change::Removed(..))),
+        count(changes, |change| matches!(change, Change::Added(_))),
+        count(changes, |change| matches!(
+            change,
+            Change::SymbolVersion(..)
+        )),
+        count(changes, |change| matches!(change, Change::Abi(..))),
     );
-    for (number, what) in [
-        (
-            count(|c| matches!(c, Change::Macro(..))),
-            "renamed by a macro",
-        ),
-        (
-            count(|c| matches!(c, Change::Declared(..))),
-            "declared by one of the headers only",
-        ),
-    ] {
-        if number > 0 {
-            let _ = write!(text, ", {number} {what}");
-        }
+    let renamed = count(changes, |change| matches!(change, Change::Macro(..)));
+    if renamed > 0 {
+        let _ = write!(text, ", {renamed} renamed by a macro");
+    }
+    let declared = count(changes, |change| matches!(change, Change::Declared(..)));
+    if declared > 0 {
+        let _ = write!(text, ", {declared} declared by one of the headers only");
     }
     text.push('\n');
     text
 }
 
+fn count(changes: &[Change], is_counted: fn(&Change) -> bool) -> usize {
+    changes.iter().filter(|change| is_counted(change)).count()
+}
+
 /// Machine-readable.
-pub fn json(old: &Side, new: &Side, changes: &[Change], compared: Option<&Compared>) -> String {
+pub fn json(
+    old: &LibraryVersion,
+    new: &LibraryVersion,
+    changes: &[Change],
+    comparison: Option<&HeaderComparison>,
+) -> String {
     let rows: Vec<_> = changes
         .iter()
         .map(|change| match change {
@@ -188,11 +200,11 @@ pub fn json(old: &Side, new: &Side, changes: &[Change], compared: Option<&Compar
             }
         })
         .collect();
-    let headers = compared.map(|compared| {
+    let headers = comparison.map(|comparison| {
         json!({
-            "compared": compared.functions,
-            "guarded": guarded_rows(&compared.guarded),
-            "undeclared": compared.undeclared,
+            "compared": comparison.functions,
+            "guarded": guarded_rows(&comparison.guarded),
+            "undeclared": comparison.undeclared,
         })
     });
     let document = json!({
@@ -206,22 +218,26 @@ pub fn json(old: &Side, new: &Side, changes: &[Change], compared: Option<&Compar
 }
 
 fn difference_rows(differences: &[Difference]) -> Value {
-    let rows = differences.iter().map(|difference| {
-        json!({
-            "kind": difference.kind.name(),
-            "at": difference.at,
-            "what": difference.what,
-            "guard": difference.guard,
+    differences
+        .iter()
+        .map(|difference| {
+            json!({
+                "kind": difference.kind.name(),
+                "at": difference.at,
+                "what": difference.what,
+                "guard": difference.guard,
+            })
         })
-    });
-    rows.collect()
+        .collect()
 }
 
 fn guarded_rows(guarded: &Differences) -> Value {
-    let rows = guarded.iter();
-    let rows =
-        rows.map(|(name, found)| json!({ "name": name, "differences": difference_rows(found) }));
-    rows.collect()
+    guarded
+        .iter()
+        .map(|(name, differences)| {
+            json!({ "name": name, "differences": difference_rows(differences) })
+        })
+        .collect()
 }
 
 /// As [`replacement`], machine-readable.

@@ -14,18 +14,18 @@ use crate::cli;
 /// Runs the command.
 pub fn run(options: &cli::ExportArchiveHeader, shell: &mut Shell) -> Result<bool> {
     let Some(prefix) = options.prefix.as_ref().filter(|_| !options.list) else {
-        let lines = C_FILES.map(|(path, _)| format!("{path}\n"));
-        shell.data(lines.concat())?;
+        shell.data(C_FILES.map(|(path, _)| format!("{path}\n")).concat())?;
         return Ok(true);
     };
     // pkg-config and CMake resolve relative directories below the project that uses them.
     let root = path::absolute(prefix).map_err(|e| Error::io("find", prefix, &e))?;
-    let operations = C_FILES.map(|(path, text)| {
-        let path = root.join(path);
-        let shown = path.display().to_string();
-        Operation::write(path, shown, text)
-    });
-    install(operations.into_iter().collect::<Result<_>>()?, &root, shell)?;
+    let mut operations = Vec::new();
+    for (name, text) in C_FILES {
+        let path = root.join(name);
+        let display_path = path.display().to_string();
+        operations.push(Operation::write(path, display_path, text)?);
+    }
+    install(operations, &root, shell)?;
     shell.note(format!(
         "next: `cc $(pkg-config --cflags gpustub-archive)` with PKG_CONFIG_PATH=\"{}\", or `find_package(gpustub-archive)`",
         root.join("share/pkgconfig").display()

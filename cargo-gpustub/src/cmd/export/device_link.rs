@@ -6,15 +6,15 @@
 //! DIR/lib/cmake/<package>      files for find_package(<package>), and a list of all files
 //! ```
 
+mod cmake;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use cargo_metadata::{Message, Package};
-use gpustub_core::gpu_arch::{Arch, ArchKind};
-use gpustub_core::manifest::Cudart;
 use gpustub_engine::device_link::metadata::{Library, Stubs, parse};
-use gpustub_engine::toolchain;
+use gpustub_engine::toolchain::shared::link_file;
 use gpustub_workspace::cargo;
 use gpustub_workspace::edit::templates;
 use gpustub_workspace::error::{Error, Result};
@@ -22,7 +22,7 @@ use gpustub_workspace::ops::Operation;
 use gpustub_workspace::shell::Shell;
 use gpustub_workspace::tables::Declared;
 use gpustub_workspace::workspace::{Depth, Workspace};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::install::install;
 use crate::cli;
@@ -45,30 +45,31 @@ enum Content {
 /// Runs the command.
 pub fn run(options: &cli::ExportDeviceLink, shell: &mut Shell) -> Result<bool> {
     let workspace = Workspace::load(&options.cargo, Depth::Members)?;
-    let has_libraries = |package: &Package| {
-        Declared::read(&workspace, package).is_ok_and(|one| one.is_some_and(|one| one.has_rdc()))
-    };
-    let package = workspace.selected_one(has_libraries)?;
-    let libraries = built(options, package)?;
+    let package = workspace.selected_one(|package: &Package| {
+        let declared = Declared::read(&workspace, package);
+        declared.is_ok_and(|declared| declared.is_some_and(|declared| declared.has_rdc()))
+    })?;
+    let libraries = build_libraries(options, package)?;
     let files = files(package, &libraries)?;
     let Some(prefix) = options.prefix.as_ref().filter(|_| !options.list) else {
-        let lines = files.keys().map(|path| format!("{path}\n"));
-        shell.data(lines.collect::<String>())?;
+        shell.data(
+            files
+                .keys()
+                .map(|path| format!("{path}\n"))
+                .collect::<String>(),
+        )?;
         return Ok(true);
     };
     // CMake resolves a relative directory below the project that uses it.
     let root = std::path::absolute(prefix).map_err(|e| Error::io("find", prefix, &e))?;
-    let stale = stale(&root, package, &files);
+    let stale = stale_files(&root, package, &files);
     let mut operations = Vec::new();
-    for (path, content) in files {
-        let path = root.join(path);
-        let shown = path.display().to_string();
+    for (name, content) in files {
+        let path = root.join(name);
+        let display_path = path.display().to_string();
         operations.push(match content {
-            Content::Copy(from) => {
-                let bytes = fs::read(&from).map_err(|e| Error::io("read", &from, &e))?;
-                Operation::write(path, shown, bytes)?
-            }
-            Content::Text(text) => Operation::write(path, shown, text)?,
+            Content::Copy(source) => Operation::write(path, display_path, read(&source)?)?,
+            Content::Text(text) => Operation::write(path, display_path, text)?,
         });
     }
     install(operations, &root, shell)?;
@@ -88,10 +89,10 @@ pub fn run(options: &cli::ExportDeviceLink, shell: &mut Shell) -> Result<bool> {
 
 /// Existing files of an earlier export that `files` does not contain. These are not removed, as other
 /// packages may have installed the same file.
-fn stale(root: &Path, package: &Package, files: &Files) -> Vec<String> {
-    let list = root.join(list_name(package));
-    let old = fs::read_to_string(list).unwrap_or_default();
-    old.lines()
+fn stale_files(root: &Path, package: &Package, files: &Files) -> Vec<String> {
+    fs::read_to_string(root.join(list_name(package)))
+        .unwrap_or_default()
+        .lines()
         .filter(|name| !files.contains_key(*name) && root.join(name).is_file())
         .map(str::to_owned)
         .collect()
@@ -103,7 +104,7 @@ fn list_name(package: &Package) -> String {
 }
 
 /// Runs the build scripts with cargo, and reads the output of the package's.
-fn built(options: &cli::ExportDeviceLink, package: &Package) -> Result<Vec<Library>> {
+fn build_libraries(options: &cli::ExportDeviceLink, package: &Package) -> Result<Vec<Library>> {
     // No Rust code is installed.
     let mut command = cargo::check(package.manifest_path.as_std_path());
     options.cargo.add_features(&mut command);
@@ -122,15 +123,17 @@ fn built(options: &cli::ExportDeviceLink, package: &Package) -> Result<Vec<Libra
         return Err(Error::new(format!("could not build `{}`", package.name))
             .help("see the errors of cargo above"));
     }
-    let messages = Message::parse_stream(output.stdout.as_slice()).filter_map(|m| m.ok());
-    let list = messages.filter_map(|message| match message {
-        Message::BuildScriptExecuted(ran) if ran.package_id == package.id => {
-            let dir = ran.out_dir.into_std_path_buf();
-            Some(dir.join("gpustub/device-link/libraries")).filter(|list| list.is_file())
-        }
-        _ => None,
-    });
-    let Some(list) = list.last() else {
+    let list = Message::parse_stream(output.stdout.as_slice())
+        .filter_map(|message| match message {
+            Ok(Message::BuildScriptExecuted(script)) if script.package_id == package.id => {
+                let out_dir = script.out_dir.into_std_path_buf();
+                Some(out_dir.join("gpustub/device-link/libraries"))
+            }
+            _ => None,
+        })
+        .filter(|list| list.is_file())
+        .last();
+    let Some(list) = list else {
         return Err(Error::new(format!(
             "the build script of `{}` built no [device-link.*] library",
             package.name
@@ -152,27 +155,41 @@ fn built(options: &cli::ExportDeviceLink, package: &Package) -> Result<Vec<Libra
 fn files(package: &Package, libraries: &[Library]) -> Result<Files> {
     let mut files = Files::new();
     for library in libraries {
-        if !library.archive.as_os_str().is_empty() {
-            add(&mut files, static_name(library), &library.archive)?;
+        if has_code(library) {
+            add_file(&mut files, static_name(library), &library.archive)?;
         }
-        let mut shared: Vec<&Path> = Vec::new();
-        shared.extend(library.middle.as_deref());
-        shared.extend(library.r#final.as_deref());
-        let link_file = stubs_of(library, libraries).map(toolchain::shared::link_file);
+        let mut shared: Vec<PathBuf> = Vec::new();
+        shared.extend(library.middle.clone());
+        shared.extend(library.r#final.clone());
         if let Some(stubs) = stubs_of(library, libraries) {
-            shared.push(stubs);
+            shared.push(stubs.to_owned());
+            shared.push(link_file(stubs));
         }
-        shared.extend(link_file.as_deref());
         for path in shared {
-            add(&mut files, format!("lib/{}", file_name(path)), path)?;
+            add_file(&mut files, format!("lib/{}", file_name(&path)), &path)?;
         }
         for dir in &library.include_dirs {
-            headers(&mut files, &library.name, dir)?;
+            add_headers(&mut files, &library.name, dir)?;
         }
     }
-    let cmake = format!("lib/cmake/{0}/{0}", package.name);
-    let config = templates::render("export/device-link/config.cmake", &data(package, libraries));
-    files.insert(format!("{cmake}-config.cmake"), Content::Text(config));
+    add_cmake_files(&mut files, package, libraries);
+    let list = list_name(package);
+    let mut lines: Vec<String> = files
+        .keys()
+        .chain([&list])
+        .map(|name| format!("{name}\n"))
+        .collect();
+    lines.sort();
+    files.insert(list, Content::Text(lines.concat()));
+    Ok(files)
+}
+
+/// Adds the files for `find_package`.
+fn add_cmake_files(files: &mut Files, package: &Package, libraries: &[Library]) {
+    let data = cmake::package_data(package, libraries);
+    let config = templates::render("export/device-link/config.cmake", &data);
+    let prefix = format!("lib/cmake/{0}/{0}", package.name);
+    files.insert(format!("{prefix}-config.cmake"), Content::Text(config));
     for name in FUNCTIONS {
         let text = templates::render(&format!("export/device-link/{name}"), &json!({}));
         let path = format!("lib/cmake/{}/{name}", package.name);
@@ -184,49 +201,44 @@ fn files(package: &Package, libraries: &[Library]) -> Result<Files> {
         (0, minor) => format!("0.{minor}"),
         (major, _) => major.to_string(),
     };
-    let version = json!({ "version": version.to_string(), "compatible": compatible });
-    let version = templates::render("export/device-link/config-version.cmake", &version);
-    let name = format!("{cmake}-config-version.cmake");
-    files.insert(name, Content::Text(version));
-    let list = list_name(package);
-    let names = files.keys().chain([&list]);
-    let mut names: Vec<String> = names.map(|name| format!("{name}\n")).collect();
-    names.sort();
-    files.insert(list, Content::Text(names.concat()));
-    Ok(files)
+    let data = json!({ "version": version.to_string(), "compatible": compatible });
+    let text = templates::render("export/device-link/config-version.cmake", &data);
+    let path = format!("{prefix}-config-version.cmake");
+    files.insert(path, Content::Text(text));
 }
 
 /// Adds a file. Two different files of one name are an error.
-fn add(files: &mut Files, name: String, from: &Path) -> Result<()> {
-    let old = files.insert(name.clone(), Content::Copy(from.to_owned()));
-    let Some(Content::Copy(old)) =
-        old.filter(|old| !matches!(old, Content::Copy(old) if old == from))
-    else {
+fn add_file(files: &mut Files, name: String, source: &Path) -> Result<()> {
+    let previous = files.insert(name.clone(), Content::Copy(source.to_owned()));
+    let Some(Content::Copy(previous)) = previous else {
         return Ok(());
     };
-    let read = |path: &Path| fs::read(path).map_err(|e| Error::io("read", path, &e));
-    if read(&old)? == read(from)? {
+    if previous == source || read(&previous)? == read(source)? {
         return Ok(());
     }
     Err(Error::new(format!(
         "`{name}` would be two files: {} and {}",
-        old.display(),
-        from.display()
+        previous.display(),
+        source.display()
     ))
     .help("give one of them another name"))
 }
 
+fn read(path: &Path) -> Result<Vec<u8>> {
+    fs::read(path).map_err(|e| Error::io("read", path, &e))
+}
+
 /// Adds all files below `dir`, without following links to directories.
-fn headers(files: &mut Files, library: &str, dir: &Path) -> Result<()> {
-    let mut waiting = vec![dir.to_owned()];
+fn add_headers(files: &mut Files, library: &str, dir: &Path) -> Result<()> {
+    let mut directories = vec![dir.to_owned()];
     let mut count = 0;
-    while let Some(directory) = waiting.pop() {
+    while let Some(directory) = directories.pop() {
         let entries = fs::read_dir(&directory).map_err(|e| Error::io("read", &directory, &e))?;
         for entry in entries {
             let entry = entry.map_err(|e| Error::io("read", &directory, &e))?;
             let path = entry.path();
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                waiting.push(path);
+                directories.push(path);
                 continue;
             }
             count += 1;
@@ -238,209 +250,32 @@ fn headers(files: &mut Files, library: &str, dir: &Path) -> Result<()> {
                 .help("name only directories of the library's own headers in `include-dirs`"));
             }
             if path.is_file() {
-                let below = path
-                    .strip_prefix(dir)
-                    .unwrap_or(&path)
-                    .display()
-                    .to_string();
-                add(files, format!("include/{library}/{below}"), &path)?;
+                let header = path.strip_prefix(dir).unwrap_or(&path).display();
+                add_file(files, format!("include/{library}/{header}"), &path)?;
             }
         }
     }
     Ok(())
 }
 
-/// Data of the CMake template.
-fn data(package: &Package, libraries: &[Library]) -> Value {
-    let all: Vec<Value> = libraries
-        .iter()
-        .map(|library| {
-            let include = if library.include_dirs.is_empty() {
-                String::new()
-            } else {
-                format!("${{_gpustub_prefix}}/include/{}", library.name)
-            };
-            let flag = |flag: &String| format!("$<$<COMPILE_LANGUAGE:CUDA>:{}>", escaped(flag));
-            json!({
-                "name": library.name,
-                "include": include,
-                "defines": list(library.defines.iter().map(|define| escaped(define))),
-                "flags": list(library.compile_options.iter().map(flag)),
-                "targets": targets(package, library, libraries),
-            })
-        })
-        .collect();
-    let mut archs: Vec<Arch> = libraries.iter().flat_map(|l| l.archs.clone()).collect();
-    archs.sort_unstable();
-    archs.dedup();
-    let mut stubs: Vec<&Path> = libraries
-        .iter()
-        .filter_map(|library| stubs_of(library, libraries))
-        .collect();
-    stubs.sort_unstable();
-    stubs.dedup();
-    let stubs = stubs.into_iter().map(|path| {
-        json!({
-            "target": stubs_target(package, path),
-            "file": file_name(&toolchain::shared::link_file(path)),
-            "soname": file_name(path),
-        })
-    });
-    json!({
-        "package": package.name,
-        "runtime": libraries.iter().any(needs_toolkit),
-        "archs": cmake_archs(&archs),
-        "stubs": stubs.collect::<Vec<_>>(),
-        "libraries": all,
-    })
-}
-
-fn targets(package: &Package, library: &Library, all: &[Library]) -> Vec<Value> {
-    let target = |name: &str, ending: &str| format!("{}::{name}{ending}", package.name);
-    let has = |name: &String, wanted: &dyn Fn(&Library) -> bool| {
-        all.iter().any(|other| other.name == *name && wanted(other))
-    };
-    let requires = |ending: &str, wanted: &dyn Fn(&Library) -> bool| {
-        let names = library.requires.iter();
-        let linked = names.map(|name| {
-            if has(name, wanted) {
-                target(name, ending)
-            } else if has(name, &|other| other.archive.as_os_str().is_empty()) {
-                target(name, "")
-            } else {
-                target(name, "_static")
-            }
-        });
-        list(linked)
-    };
-    let is_code = |other: &Library| !other.archive.as_os_str().is_empty();
-    let is_shared = |other: &Library| other.middle.is_some();
-    let is_pair = is_shared(library) && library.r#final.is_some();
-    let stubs = stubs_of(library, all);
-    let runtime = match &library.stubs {
-        Stubs::None if needs_toolkit(library) => "toolkit",
-        Stubs::Shared(_) | Stubs::External => "stubs",
-        _ => "",
-    };
-    let one = |ending: &str, kind: &str, file: Option<&Path>, links: String| {
-        json!({
-            "target": target(&library.name, ending),
-            "kind": kind,
-            "file": file.map(file_name).unwrap_or_default(),
-            "soname": "",
-            "links": links,
-            "runtime": needs_toolkit(library),
-            "stubs": "",
-            "members": [],
-            "part": "",
-            "middle": target(&library.name, if is_pair { "" } else { "_static" }),
-            "final": if is_pair { target(&library.name, "_final") } else { String::new() },
-            "static": target(&library.name, "_static"),
-            "cudart": cudart(library.cudart),
-            "archs": cmake_archs(&library.archs),
-            "cudadevrt": library.cudadevrt,
-            "lto": library.archs.iter().any(|arch| arch.kind == ArchKind::Lto),
-            "from": runtime,
-            "stubs_target": stubs.map(|path| stubs_target(package, path)).unwrap_or_default(),
-        })
-    };
-    if !is_code(library) {
-        return vec![one("", "INTERFACE", None, requires("", &is_shared))];
-    }
-    let archive = PathBuf::from(static_name(library));
-    // The archive of a shared library is for programs without shared libraries.
-    let below = if is_pair {
-        requires("_static", &is_code)
-    } else {
-        requires("", &is_shared)
-    };
-    let mut objects = one("_static", "STATIC", Some(&archive), below);
-    objects["part"] = "Static".into();
-    let mut targets = vec![objects];
-    if let (Some(middle), Some(last)) = (&library.middle, &library.r#final) {
-        let stubs = stubs.map(file_name).unwrap_or_default();
-        let mut shared = one("", "SHARED", Some(middle), requires("", &is_shared));
-        shared["soname"] = file_name(middle).into();
-        shared["part"] = "Shared".into();
-        shared["stubs"] = stubs.clone().into();
-        let links = target(&library.name, "");
-        let mut top = one("_final", "SHARED", Some(last), links);
-        top["soname"] = file_name(last).into();
-        top["part"] = "Final".into();
-        top["stubs"] = stubs.into();
-        top["members"] = members(library, all).into();
-        targets.extend([shared, top]);
-    }
-    targets
-}
-
-/// The library and all libraries with device code that it requires.
-fn members<'a>(library: &'a Library, all: &'a [Library]) -> Vec<&'a str> {
-    let mut found = vec![library];
-    let mut next = 0;
-    while let Some(library) = found.get(next) {
-        next += 1;
-        let requires = |other: &&Library| library.requires.contains(&other.name);
-        let new = all.iter().filter(requires);
-        let new: Vec<_> = new.filter(|other| !found.contains(other)).collect();
-        found.extend(new);
-    }
-    found.retain(|library| !library.archive.as_os_str().is_empty());
-    found
-        .into_iter()
-        .map(|library| library.name.as_str())
-        .collect()
+/// Whether the library has device code, and not headers alone.
+fn has_code(library: &Library) -> bool {
+    !library.archive.as_os_str().is_empty()
 }
 
 /// Shared stubs that a library calls: its package's own, or those of another package.
-fn stubs_of<'a>(library: &'a Library, all: &'a [Library]) -> Option<&'a Path> {
-    let shared = |library: &'a Library| match &library.stubs {
-        Stubs::Shared(path) => Some(path.as_path()),
-        _ => None,
-    };
+fn stubs_of<'a>(library: &'a Library, libraries: &'a [Library]) -> Option<&'a Path> {
     match library.stubs {
-        Stubs::External => all.iter().find_map(shared),
-        _ => shared(library),
+        Stubs::External => libraries.iter().find_map(shared_stubs),
+        _ => shared_stubs(library),
     }
 }
 
-/// CMake target of shared stubs, for images with a device link of their own.
-fn stubs_target(package: &Package, stubs: &Path) -> String {
-    let name = file_name(stubs);
-    let name = name.trim_start_matches("lib").trim_end_matches(".so");
-    format!("{}::{name}", package.name)
-}
-
-/// Value of CMake's CUDA_RUNTIME_LIBRARY.
-fn cudart(kind: Cudart) -> &'static str {
-    match kind {
-        Cudart::Shared => "Shared",
-        Cudart::Static => "Static",
-        Cudart::None => "None",
+fn shared_stubs(library: &Library) -> Option<&Path> {
+    match &library.stubs {
+        Stubs::Shared(path) => Some(path),
+        _ => None,
     }
-}
-
-/// Value of CMake's CUDA_ARCHITECTURES. A device link makes machine code of LTO code.
-fn cmake_archs(archs: &[Arch]) -> String {
-    let mut words: Vec<String> = archs
-        .iter()
-        .map(|arch| {
-            let name = arch.as_kind(ArchKind::Real).to_string();
-            let kind = match arch.kind {
-                ArchKind::Virtual => "virtual",
-                ArchKind::Real | ArchKind::Lto => "real",
-            };
-            format!("{}-{kind}", name.trim_start_matches("sm_"))
-        })
-        .collect();
-    words.dedup();
-    list(words.into_iter())
-}
-
-fn needs_toolkit(library: &Library) -> bool {
-    library.stubs == Stubs::None
-        && library.cudart != Cudart::None
-        && !library.archive.as_os_str().is_empty()
 }
 
 /// Path of the archive, whose name differs from the shared library's: `-l` would confuse the two.
@@ -451,21 +286,4 @@ fn static_name(library: &Library) -> String {
 fn file_name(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default();
     name.to_string_lossy().into_owned()
-}
-
-/// A CMake list.
-fn list(items: impl Iterator<Item = String>) -> String {
-    items.collect::<Vec<_>>().join(";")
-}
-
-/// Text for a quoted argument of CMake (cmake-language(7), "Escape Sequences").
-fn escaped(text: &str) -> String {
-    let mut out = String::new();
-    for letter in text.chars() {
-        if matches!(letter, '"' | '\\' | '$' | ';') {
-            out.push('\\');
-        }
-        out.push(letter);
-    }
-    out
 }

@@ -9,12 +9,14 @@ use gpustub_workspace::shell::Shell;
 /// Writes the files of a prefix that differ from the existing ones.
 pub fn install(mut operations: Vec<Operation>, prefix: &Path, shell: &mut Shell) -> Result<()> {
     operations.retain(|operation| !operation.is_done());
-    ops::apply(&operations, |o| shell.detail(o.verb(), &o.shown))?;
+    ops::apply(&operations, |operation| {
+        shell.detail(operation.verb(), &operation.shown);
+    })?;
     let prefix = prefix.display();
     match operations.len() {
         0 => shell.status("Fresh", prefix.to_string()),
         1 => shell.status("Installed", format!("1 file in {prefix}")),
-        n => shell.status("Installed", format!("{n} files in {prefix}")),
+        count => shell.status("Installed", format!("{count} files in {prefix}")),
     }
     Ok(())
 }

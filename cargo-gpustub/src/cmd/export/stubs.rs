@@ -16,12 +16,11 @@ mod request;
 mod soname;
 
 use std::fs;
-use std::path::Path;
 
 use gpustub_core::diag::has_errors;
 use gpustub_core::library::Library;
 use gpustub_core::manifest::LibraryType;
-use gpustub_core::plan::Plan;
+use gpustub_core::plan::{LibraryPlan, Plan};
 use gpustub_core::sources::{SourceSet, render_for_c};
 use gpustub_core::target::Target;
 use gpustub_engine::toolchain::shared::version_script;
@@ -35,8 +34,11 @@ use serde_json::json;
 use crate::cli;
 use crate::compile;
 use files::{Files, refuse_target};
-use importers::{Importers, Provided};
+use importers::{Importers, ProvidedStubs};
 use request::Request;
+
+/// Maximum length of the shared library's name, which is part of a file name.
+const MAX_NAME: usize = 200;
 
 /// Runs the command.
 pub fn run(options: &cli::ExportStubs, shell: &mut Shell) -> Result<bool> {
@@ -45,81 +47,22 @@ pub fn run(options: &cli::ExportStubs, shell: &mut Shell) -> Result<bool> {
     if !options.soname.is_empty() {
         return soname::run(options, &target, importers.as_ref(), shell);
     }
-    let mut request = Request {
-        libraries: options.libraries.clone(),
-        header_version: options.header_version.clone(),
-        cargo: &options.cargo,
-    };
-    if let Some(importers) = &importers {
-        if request.libraries.is_empty() {
-            request.libraries = importers.libraries(&target.os)?;
-        }
-        request.add_header_versions(&target.os, importers.needed())?;
-    }
-    let (mut plan, mut found, sources) = request.plan(&target)?;
-    refuse_target(&mut found);
-    if let Some(importers) = importers.filter(|_| !has_errors(&found)) {
-        let mut provided = Provided::default();
-        provided.add(&plan);
-        importers.check_any(&provided)?;
-        importers.restrict(&mut plan);
-        found.extend(importers.without_stub(&target.os, &provided));
-    }
-    shell.diagnostics(&found, &sources)?;
-    if has_errors(&found) {
+    let Some(plan) = plan(options, &target, importers.as_ref(), shell)? else {
         return Ok(false);
-    }
+    };
     if plan.libraries.iter().all(|library| !library.stubbed) {
         return Err(Error::new("no library to make stubs for").help(
             "name some: `cargo gpustub export stubs cudart --header-version 13 --out-dir stubs`",
         ));
     }
-    let library_type = match options.library_type {
-        Some(cli::StubType::Static) => LibraryType::Static,
-        Some(cli::StubType::Shared) => LibraryType::Shared,
-        None => common_type(&plan)?,
-    };
-    let name = match library_type {
+    let name = match library_type(options, &plan)? {
         LibraryType::Shared => Some(shared_name(options.name.as_deref(), &plan)?),
         LibraryType::Static if options.name.is_some() => {
             return Err(Error::new("`--name` names a shared library").help("add `--type shared`"));
         }
         LibraryType::Static => None,
     };
-
-    let sources = render_for_c(&plan);
-    let mut files = Files {
-        options,
-        operations: Vec::new(),
-    };
-    // The client of a shared library has no use without one.
-    for (path, text) in &sources {
-        if name.is_some() || path.as_str() != "client.c" {
-            files.add(&format!("src/{path}"), text.as_bytes())?;
-        }
-    }
-    if let Some(name) = &name {
-        files.add("src/gpustub.map", version_script(name).as_bytes())?;
-    }
-    files.add(
-        "include/gpustub.h",
-        sources
-            .get("gpustub.h")
-            .map_or("", String::as_str)
-            .as_bytes(),
-    )?;
-    if !options.sources_only {
-        link_directory(&mut files, &plan, &sources, &target, name.as_deref())?;
-    }
-    for (path, text) in build_files::render(
-        &plan,
-        &sources,
-        &target,
-        name.as_deref(),
-        options.sources_only,
-    ) {
-        files.add(&path, text.as_bytes())?;
-    }
+    let mut files = files(options, &plan, &target, name.as_deref())?;
     let is_ours = options.out_dir.join("src/gpustub_table.inc").exists();
     if is_ours {
         remove_stale(&mut files)?;
@@ -131,15 +74,51 @@ pub fn run(options: &cli::ExportStubs, shell: &mut Shell) -> Result<bool> {
     Ok(true)
 }
 
-/// The library type that all declared stubs share.
-fn common_type(plan: &Plan) -> Result<LibraryType> {
+/// Plans the stubs and prints the diagnostics. `None`: some are errors.
+fn plan(
+    options: &cli::ExportStubs,
+    target: &Target,
+    importers: Option<&Importers>,
+    shell: &mut Shell,
+) -> Result<Option<Plan>> {
+    let mut request = Request {
+        libraries: options.libraries.clone(),
+        header_version: options.header_version.clone(),
+        cargo: &options.cargo,
+    };
+    if let Some(importers) = importers {
+        if request.libraries.is_empty() {
+            request.libraries = importers.libraries(&target.os)?;
+        }
+        request.add_header_versions(&target.os, importers.needed())?;
+    }
+    let (mut plan, mut diagnostics, sources) = request.plan(target)?;
+    refuse_target(&mut diagnostics);
+    if let Some(importers) = importers.filter(|_| !has_errors(&diagnostics)) {
+        let mut provided = ProvidedStubs::default();
+        provided.add(&plan);
+        importers.check_any(&provided)?;
+        importers.restrict(&mut plan);
+        diagnostics.extend(importers.without_stub(&target.os, &provided));
+    }
+    shell.diagnostics(&diagnostics, &sources)?;
+    Ok((!has_errors(&diagnostics)).then_some(plan))
+}
+
+/// The type that `--type` sets, or else that all declared stubs share.
+fn library_type(options: &cli::ExportStubs, plan: &Plan) -> Result<LibraryType> {
+    match options.library_type {
+        Some(cli::StubType::Static) => return Ok(LibraryType::Static),
+        Some(cli::StubType::Shared) => return Ok(LibraryType::Shared),
+        None => {}
+    }
     let mut types = plan
         .libraries
         .iter()
-        .filter(|l| l.stubbed)
-        .map(|l| l.library_type);
+        .filter(|library| library.stubbed)
+        .map(|library| library.library_type);
     let first = types.next().unwrap_or_default();
-    if types.any(|other| other != first) {
+    if types.any(|library_type| library_type != first) {
         return Err(
             Error::new("stubs have different types: some are static, some shared")
                 .help("choose one for all with `--type`"),
@@ -148,36 +127,79 @@ fn common_type(plan: &Plan) -> Result<LibraryType> {
     Ok(first)
 }
 
+/// All files of an export. `name` is that of the shared library.
+fn files<'a>(
+    options: &'a cli::ExportStubs,
+    plan: &Plan,
+    target: &Target,
+    name: Option<&str>,
+) -> Result<Files<'a>> {
+    let sources = render_for_c(plan);
+    let mut files = Files {
+        options,
+        operations: Vec::new(),
+    };
+    // The client of a shared library has no use without one.
+    for (path, text) in &sources {
+        if name.is_some() || path.as_str() != "client.c" {
+            files.add(&format!("src/{path}"), text.as_bytes())?;
+        }
+    }
+    if let Some(name) = name {
+        files.add("src/gpustub.map", version_script(name).as_bytes())?;
+    }
+    let header = sources.get("gpustub.h").map_or("", String::as_str);
+    files.add("include/gpustub.h", header.as_bytes())?;
+    if !options.sources_only {
+        link_directory(&mut files, plan, &sources, target, name)?;
+    }
+    for (path, text) in build_files::render(plan, &sources, target, name, options.sources_only) {
+        files.add(&path, text.as_bytes())?;
+    }
+    Ok(files)
+}
+
 /// The name after `-l` of the shared library. Other software finds a GPU library in a process by a
 /// part of its file name, so the name must not contain that of a real one.
-fn shared_name(given: Option<&str>, plan: &Plan) -> Result<String> {
-    let stubbed = plan.libraries.iter().filter(|library| library.stubbed);
+fn shared_name(name_option: Option<&str>, plan: &Plan) -> Result<String> {
+    let stubbed: Vec<&LibraryPlan> = plan
+        .libraries
+        .iter()
+        .filter(|library| library.stubbed)
+        .collect();
     let ids: Vec<&str> = stubbed
-        .clone()
+        .iter()
         .map(|library| library.library.id.as_str())
         .collect();
-    let name = given.map_or_else(|| format!("gpustub_{}", ids.join("_")), str::to_owned);
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '+' | '.');
-    if name.is_empty() || name.len() > 200 || !name.chars().all(plain) {
+    let default_name = format!("gpustub_{}", ids.join("_"));
+    let name = name_option.unwrap_or(&default_name);
+    let is_plain = name
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '+' | '.'));
+    if name.is_empty() || name.len() > MAX_NAME || !is_plain {
         return Err(
             Error::new(format!("`{name}` cannot be the name of a library"))
                 .help("letters, digits, `_`, `-`, `+` and `.` make a name"),
         );
     }
     let file = format!("lib{name}.so").to_ascii_lowercase();
-    let shipped = Library::builtin_ids().filter_map(Library::builtin);
-    let link_names = shipped.flat_map(|library| &library.link_names);
-    let real = link_names.chain(stubbed.flat_map(|library| &library.library.link_names));
-    let inside = real.filter(|real| file.contains(&format!("lib{}", real.to_ascii_lowercase())));
-    match inside.max_by_key(|real| real.len()) {
-        None => Ok(name),
-        Some(real) => Err(Error::new(format!(
-            "`lib{name}.so` would match a search for the real lib{real} among the \
+    let stubbed_names = stubbed
+        .iter()
+        .flat_map(|library| &library.library.link_names);
+    let real_name = Library::builtin_ids()
+        .filter_map(Library::builtin)
+        .flat_map(|library| &library.link_names)
+        .chain(stubbed_names)
+        .filter(|link_name| file.contains(&format!("lib{}", link_name.to_ascii_lowercase())))
+        .max_by_key(|link_name| link_name.len());
+    match real_name {
+        None => Ok(name.to_owned()),
+        Some(real_name) => Err(Error::new(format!(
+            "`lib{name}.so` would match a search for the real lib{real_name} among the \
              loaded libraries"
         ))
         .help(format!(
-            "choose another name, for example `--name gpustub_{}`",
-            ids.join("_")
+            "choose another name, for example `--name {default_name}`"
         ))),
     }
 }
@@ -188,10 +210,10 @@ fn link_directory(
     plan: &Plan,
     sources: &SourceSet,
     target: &Target,
-    shared: Option<&str>,
+    name: Option<&str>,
 ) -> Result<()> {
     let host = host_triple();
-    let Some(name) = shared else {
+    let Some(name) = name else {
         for (library, bytes) in compile::archives(plan, sources, target, &host)? {
             for link_name in &library.library.link_names {
                 files.add(&format!("link/lib{link_name}.a"), &bytes)?;
@@ -224,17 +246,12 @@ fn compiler(target: Option<&str>) -> String {
 /// Adds the removal of files that an earlier run wrote for other libraries or another type, since linkers
 /// and pkg-config would still find them. A project may have files of its own beside them.
 fn remove_stale(files: &mut Files<'_>) -> Result<()> {
-    let shipped = Library::builtin_ids().filter_map(Library::builtin);
-    let mut names: Vec<String> = Vec::new();
-    for name in shipped.flat_map(|library| &library.link_names) {
-        names.extend([format!("lib{name}.a"), format!("lib{name}.so")]);
+    let mut link_files: Vec<String> = Vec::new();
+    for library in Library::builtin_ids().filter_map(Library::builtin) {
+        for name in &library.link_names {
+            link_files.extend([format!("lib{name}.a"), format!("lib{name}.so")]);
+        }
     }
-    let is_ours = |directory: &str, name: &str| match directory {
-        "pkgconfig" => name.starts_with("gpustub") && name.ends_with(".pc"),
-        "link" if names.iter().any(|one| one == name) => true,
-        _ => name.starts_with("libgpustub_"),
-    };
-    let is_written = |path: &Path| files.operations.iter().any(|one| one.path == path);
     let mut stale = Vec::new();
     for directory in ["link", "lib", "pkgconfig"] {
         let Ok(entries) = fs::read_dir(files.options.out_dir.join(directory)) else {
@@ -242,36 +259,41 @@ fn remove_stale(files: &mut Files<'_>) -> Result<()> {
         };
         for entry in entries.flatten() {
             let path = entry.path();
-            if is_ours(directory, &entry.file_name().to_string_lossy()) && !is_written(&path) {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            let is_generated = match directory {
+                "pkgconfig" => name.starts_with("gpustub") && name.ends_with(".pc"),
+                "link" if link_files.iter().any(|file| *file == name) => true,
+                _ => name.starts_with("libgpustub_"),
+            };
+            let mut operations = files.operations.iter();
+            if is_generated && !operations.any(|operation| operation.path == path) {
                 stale.push(path);
             }
         }
     }
     stale.sort_unstable();
     for path in stale {
-        let shown = path.display().to_string();
-        files.operations.push(Operation::remove(path, shown)?);
+        let display_path = path.display().to_string();
+        files
+            .operations
+            .push(Operation::remove(path, display_path)?);
     }
     Ok(())
 }
 
-fn next_step(options: &cli::ExportStubs, plan: &Plan, shared: Option<&str>) -> String {
+fn next_step(options: &cli::ExportStubs, plan: &Plan, name: Option<&str>) -> String {
     let out = options.out_dir.display();
     let names: Vec<String> = plan
         .libraries
         .iter()
         .filter(|library| library.stubbed)
-        .flat_map(|library| {
-            library
-                .library
-                .link_names
-                .iter()
-                .map(|name| format!("-l{name}"))
-        })
+        .flat_map(|library| &library.library.link_names)
+        .map(|link_name| format!("-l{link_name}"))
         .collect();
     let names = names.join(" ");
     let compiler = compiler(options.target.as_deref());
-    match shared {
+    match name {
         Some(_) if options.sources_only => format!(
             "next: `find_package(gpustub)` with CMake or `subdir` with Meson, on {out}, build the shared library"
         ),
@@ -303,7 +325,9 @@ mod tests {
     fn cc_compiles_for_the_host_only() {
         assert_eq!(compiler(None), "cc");
         assert_eq!(compiler(Some(&host_triple())), "cc");
-        let other = "riscv64gc-unknown-linux-gnu";
-        assert_eq!(compiler(Some(other)), format!("<C compiler for {other}>"));
+        assert_eq!(
+            compiler(Some("riscv64gc-unknown-linux-gnu")),
+            "<C compiler for riscv64gc-unknown-linux-gnu>"
+        );
     }
 }

@@ -58,29 +58,15 @@ pub fn read(
 ) -> Result<Vec<Input>> {
     let mut inputs = Vec::new();
     let mut files: Vec<(String, PathBuf)> = Vec::new();
-    let mut together: Option<Package> = None;
+    let mut files_package: Option<Package> = None;
     for path in &options.paths {
-        let shown = display_path(path);
-        let begin = |file: &str, _: u64| status.show(|| file.to_owned());
-        let failed = |e: io::Error| Error::io("read", path, &e);
-        // A file that is no archive after all is read like any other.
-        let zip = match path.extension() {
-            Some(extension) if extension == "whl" && path.is_file() => {
-                Zip::new(File::open(path).map_err(failed)?).ok()
-            }
-            _ => None,
-        };
-        let packages = match &zip {
-            Some(zip) => read::read_wheel(zip, &shown, &begin),
-            None => read::read_reporting(path, &shown, &begin),
-        };
-        let packages = packages.map_err(failed)?;
-        let Some(package) = packages.into_iter().next() else {
+        let zip = open_wheel(path)?;
+        let Some(package) = read_package(path, zip.as_ref(), status)? else {
             continue;
         };
         let name = file_name(path)?;
         match package.kind {
-            Kind::Wheel => match wheel(zip, &package, options) {
+            Kind::Wheel => match rewritable_wheel(zip, &package, options) {
                 Ok(wheel) => inputs.push(Input {
                     package,
                     source: Source::Wheel {
@@ -92,7 +78,7 @@ pub fn read(
                 Err(diagnostic) => diagnostics.push(*diagnostic),
             },
             Kind::Directory => match signature(&package).filter(|_| !options.unsign) {
-                Some(signature) => diagnostics.push(signed(&shown, signature)),
+                Some(signature) => diagnostics.push(signed(&display_path(path), signature)),
                 None => inputs.push(Input {
                     package,
                     source: Source::Directory(path.clone()),
@@ -105,31 +91,61 @@ pub fn read(
                         .help("name them in two runs, with an `--out-dir` each"));
                 }
                 files.push((name, path.clone()));
-                match &mut together {
-                    None => together = Some(package),
-                    Some(all) => all.members.extend(package.members),
+                match &mut files_package {
+                    None => files_package = Some(package),
+                    Some(files_package) => files_package.members.extend(package.members),
                 }
             }
             _ => {
                 let message = "neither a wheel nor a program, library or directory";
-                diagnostics.push(refused(&shown, message));
+                diagnostics.push(refused(&display_path(path), message));
             }
         }
     }
-    if let Some(mut package) = together {
-        if files.len() > 1 {
-            // Paths of members are their names in the output directory.
-            package.kind = Kind::Directory;
-            package.name = parent(&files[0].1);
-        }
-        package.members.sort_by(|a, b| a.path.cmp(&b.path));
-        inputs.push(Input {
-            package,
-            source: Source::Files(files),
-            target: options.out_dir.clone(),
-        });
+    if let Some(package) = files_package {
+        inputs.push(files_input(package, files, options));
     }
     Ok(inputs)
+}
+
+/// The files that are named together. `package` has the members of all.
+fn files_input(
+    mut package: Package,
+    files: Vec<(String, PathBuf)>,
+    options: &cli::Repair,
+) -> Input {
+    if files.len() > 1 {
+        // Paths of members are their names in the output directory.
+        package.kind = Kind::Directory;
+        package.name = parent(&files[0].1);
+    }
+    package.members.sort_by(|a, b| a.path.cmp(&b.path));
+    Input {
+        package,
+        source: Source::Files(files),
+        target: options.out_dir.clone(),
+    }
+}
+
+/// Opens the archive of a wheel. A file that is no archive after all is read like any other.
+fn open_wheel(path: &Path) -> Result<Option<Zip>> {
+    if path.extension().is_none_or(|extension| extension != "whl") || !path.is_file() {
+        return Ok(None);
+    }
+    let file = File::open(path).map_err(|e| Error::io("read", path, &e))?;
+    Ok(Zip::new(file).ok())
+}
+
+/// Facts about a path of the command line, which `zip` is the archive of.
+fn read_package(path: &Path, zip: Option<&Zip>, status: &StatusLine) -> Result<Option<Package>> {
+    let name = display_path(path);
+    let begin = |file: &str, _: u64| status.show(|| file.to_owned());
+    let packages = match zip {
+        Some(zip) => read::read_wheel(zip, &name, &begin),
+        None => read::read_reporting(path, &name, &begin),
+    };
+    let packages = packages.map_err(|e| Error::io("read", path, &e))?;
+    Ok(packages.into_iter().next())
 }
 
 /// Whether a flaw keeps a file from being rewritten; skipped files of a package do not.
@@ -138,7 +154,7 @@ fn is_fault(flaw: &Flaw) -> bool {
 }
 
 /// The wheel, ready to be rewritten, or the reason why it is not.
-fn wheel(
+fn rewritable_wheel(
     zip: Option<Zip>,
     package: &Package,
     options: &cli::Repair,
@@ -168,28 +184,29 @@ fn wheel(
 
 /// Signature of a `RECORD` in a directory.
 fn signature(package: &Package) -> Option<&str> {
-    let mut paths = package.members.iter().map(|member| member.path.as_str());
-    paths.find(|path| {
-        let mut names = ["RECORD.jws", "RECORD.p7s"].iter();
-        names.any(|name| is_record(path, name))
-    })
+    package
+        .members
+        .iter()
+        .map(|member| member.path.as_str())
+        .find(|path| is_record(path, "RECORD.jws") || is_record(path, "RECORD.p7s"))
 }
 
-fn signed(shown: &str, signature: &str) -> Diagnostic {
+fn signed(name: &str, signature: &str) -> Diagnostic {
     let message = format!("signed: `{signature}` would be invalid after a repair");
-    refused(shown, &message).help("remove the signature with `--unsign`")
+    refused(name, &message).help("remove the signature with `--unsign`")
 }
 
-fn refused(shown: &str, message: &str) -> Diagnostic {
-    Diagnostic::error(&UNSUPPORTED_WHEEL, message).with_origin(shown, 0..0)
+fn refused(name: &str, message: &str) -> Diagnostic {
+    Diagnostic::error(&UNSUPPORTED_WHEEL, message).with_origin(name, 0..0)
 }
 
 fn file_name(path: &Path) -> Result<String> {
-    let full = fs::canonicalize(path).map_err(|e| Error::io("find", path, &e))?;
+    let full_path = fs::canonicalize(path).map_err(|e| Error::io("find", path, &e))?;
     // A link has the name under which programs find the library.
-    let name = path.file_name().or_else(|| full.file_name());
-    let name = name.and_then(|name| name.to_str());
-    name.map(str::to_owned)
+    path.file_name()
+        .or_else(|| full_path.file_name())
+        .and_then(|name| name.to_str())
+        .map(str::to_owned)
         .ok_or_else(|| Error::new(format!("the name of `{}` is not UTF-8", path.display())))
 }
 
@@ -203,8 +220,6 @@ fn parent(path: &Path) -> String {
 impl Input {
     /// Maps an image. Images of wheels are unpacked into unnamed files.
     pub fn image(&self, member: &str) -> Result<Image> {
-        let shown = self.package.display_path_of(member);
-        let failed = |e: io::Error| Error::new(format!("could not read `{shown}`: {e}"));
         let file = match &self.source {
             Source::Wheel { wheel, .. } => unpacked(wheel, member),
             Source::Directory(directory) => File::open(directory.join(member)),
@@ -213,33 +228,37 @@ impl Input {
                 None => Err(io::ErrorKind::NotFound.into()),
             },
         };
-        let file = file.map_err(failed)?;
-        // SAFETY: the map is private and read-only. If another process truncates the file, this one receives
-        // SIGBUS, like every linker that maps its inputs; no code trusts the bytes.
-        let bytes = unsafe { Mmap::map(&file) }.map_err(failed)?;
-        Ok(Image { file, bytes })
+        let image = file.and_then(|file| {
+            // SAFETY: the map is private and read-only. If another process truncates the file, this one receives
+            // SIGBUS, like every linker that maps its inputs; no code trusts the bytes.
+            let bytes = unsafe { Mmap::map(&file) }?;
+            Ok(Image { file, bytes })
+        });
+        image.map_err(|e| {
+            let path = self.package.display_path_of(member);
+            Error::new(format!("could not read `{path}`: {e}"))
+        })
     }
 
     /// Paths and contents of the texts that may load libraries, sorted.
     pub fn texts(&self) -> Vec<(String, String)> {
-        let is_read = |path: &str, size: u64| loaders::is_text(path) && size <= loaders::MAX_TEXT;
-        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
         let mut texts = Vec::new();
         match &self.source {
             Source::Wheel { wheel, .. } => {
-                for (path, _) in wheel.files().filter(|(path, size)| is_read(path, *size)) {
+                for (path, size) in wheel.files() {
                     let mut bytes = Vec::new();
-                    if wheel.unpack(path, &mut bytes).is_ok() {
-                        texts.push((path.to_owned(), text(bytes)));
+                    if may_load(path, size) && wheel.unpack(path, &mut bytes).is_ok() {
+                        texts.push((path.to_owned(), lossy_text(&bytes)));
                     }
                 }
             }
             Source::Files(_) => {}
             Source::Directory(directory) => {
-                let members = self.package.members.iter();
-                for member in members.filter(|member| is_read(&member.path, member.size)) {
-                    if let Ok(bytes) = fs::read(directory.join(&member.path)) {
-                        texts.push((member.path.clone(), text(bytes)));
+                for member in &self.package.members {
+                    if may_load(&member.path, member.size)
+                        && let Ok(bytes) = fs::read(directory.join(&member.path))
+                    {
+                        texts.push((member.path.clone(), lossy_text(&bytes)));
                     }
                 }
             }
@@ -247,6 +266,15 @@ impl Input {
         texts.sort_unstable();
         texts
     }
+}
+
+/// Whether a file may be a text that loads libraries.
+fn may_load(path: &str, size: u64) -> bool {
+    loaders::is_text(path) && size <= loaders::MAX_TEXT
+}
+
+fn lossy_text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
 fn unpacked(wheel: &Wheel, member: &str) -> io::Result<File> {

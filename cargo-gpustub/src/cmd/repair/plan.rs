@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::path::Path;
 
+use gpustub_check::Package;
 use gpustub_check::wheel::WheelMetadata;
 use gpustub_core::by_name::ByName;
 use gpustub_core::diag::{Diagnostic, has_errors, listing};
@@ -54,90 +54,137 @@ pub fn plan(
     }
     let parsed: Vec<_> = images
         .iter()
-        .map(|(path, image)| (path, edit::read(&image.bytes)))
+        .map(|(path, image)| (path.as_str(), edit::read(&image.bytes)))
         .collect();
-    let mut inspections = Inspections::new();
-    let mut editables = BTreeMap::new();
-    for (path, image) in &parsed {
-        let editable = match image {
-            Ok(image) => Editable::new(image),
-            Err(problem) => Err(problem.clone()),
-        };
-        let inspection = editable
-            .as_ref()
-            .map(|editable| editable.inspection().clone());
-        inspections.insert(path.to_string(), inspection.map_err(Clone::clone));
-        editables.extend(editable.map(|editable| (path.as_str(), editable)));
-    }
-    let mut naming = naming(&input, options);
-    // An image that turns out not to be editable keeps the libraries that it needs.
-    let (plan, findings, patches, stubs) = loop {
-        let (plan, mut findings) = gpustub_repair::plan(&input.package, &inspections, &naming);
-        let excluded = naming.excluded.len();
-        let mut stubs = Vec::new();
-        for stub in &plan.stubs {
-            match StubSources::generate(stub)? {
-                Ok(sources) => stubs.push(sources),
-                Err(reason) => {
-                    let users = plan.images.iter().filter(|edit| edit.stub == stubs.len());
-                    naming
-                        .excluded
-                        .extend(users.map(|edit| (edit.path.clone(), reason.clone())));
-                    break;
-                }
-            }
-        }
-        let mut patches = BTreeMap::new();
-        for edit in &plan.images {
-            let Some(editable) = editables.get(edit.path.as_str()) else {
-                continue;
-            };
-            match editable.plan(&edit.request) {
-                Ok(patch) => drop(patches.insert(edit.path.clone(), patch)),
-                Err(problem) => {
-                    naming
-                        .excluded
-                        .insert(edit.path.clone(), problem.to_string());
-                }
-            }
-        }
-        if naming.excluded.len() == excluded {
-            findings.extend(loaders::opened_by_images(&input.package, &plan));
-            break (plan, findings, patches, stubs);
-        }
-    };
-    let nothing_repaired = plan.images.is_empty() && has_errors(&findings);
-    diagnostics.extend(findings);
-    if nothing_repaired {
+    let editables: Editables<'_> = parsed
+        .iter()
+        .map(|(path, parsed)| match parsed {
+            Ok(image) => (*path, Editable::new(image)),
+            Err(problem) => (*path, Err(problem.clone())),
+        })
+        .collect();
+    let edits = Edits::plan(&input.package, &editables, stub_options(&input, options))?;
+    let is_failure = edits.plan.images.is_empty() && has_errors(&edits.diagnostics);
+    diagnostics.extend(edits.diagnostics);
+    if is_failure {
         return Ok(None);
     }
-    if !plan.images.is_empty() {
-        for (path, text) in input.texts() {
-            let location = input.package.location_of(&path);
-            if let Some(diagnostic) = loaders::loaded_by_text(&path, location, &text) {
-                diagnostics.push(diagnostic);
-                texts.insert(input.package.display_path_of(&path), text);
-            }
+    if !edits.plan.images.is_empty() {
+        report_texts(&input, diagnostics, texts);
+    }
+    let mut patches = BTreeMap::new();
+    for (path, patch) in edits.patches {
+        if let Some(image) = images.remove(&path) {
+            patches.insert(path, (image.file, patch));
         }
     }
-    let patches = patches
-        .into_iter()
-        .filter_map(|(path, patch)| Some((images.remove(&path)?.file, path, patch)))
-        .map(|(file, path, patch)| (path, (file, patch)))
-        .collect();
     Ok(Some(Repair {
         input,
-        plan,
+        plan: edits.plan,
         patches,
-        stubs,
+        stubs: edits.stubs,
     }))
 }
 
+/// The images that may need an edit, by path in the package, or the reason why one cannot be edited.
+type Editables<'a> = BTreeMap<&'a str, std::result::Result<Editable<'a, 'a>, edit::Problem>>;
+
+/// A plan that can be carried out: each stub library can be generated, and each image edited.
+struct Edits {
+    plan: PackagePlan,
+    diagnostics: Vec<Diagnostic>,
+    /// Edits of the images, by path in the package.
+    patches: BTreeMap<String, Patch>,
+    stubs: Vec<StubSources>,
+}
+
+impl Edits {
+    /// Plans again until no further image is excluded. An image that turns out not to be editable keeps the
+    /// libraries that it needs.
+    fn plan(package: &Package, editables: &Editables<'_>, mut options: Options) -> Result<Self> {
+        let inspections: Inspections = editables
+            .iter()
+            .map(|(path, editable)| {
+                let inspection = match editable {
+                    Ok(editable) => Ok(editable.inspection().clone()),
+                    Err(problem) => Err(problem.clone()),
+                };
+                (path.to_string(), inspection)
+            })
+            .collect();
+        loop {
+            let (plan, mut diagnostics) = gpustub_repair::plan(package, &inspections, &options);
+            let excluded_count = options.excluded.len();
+            let stubs = generate_stubs(&plan, &mut options.excluded)?;
+            let patches = patch_images(&plan, editables, &mut options.excluded);
+            if options.excluded.len() == excluded_count {
+                diagnostics.extend(loaders::opened_by_images(package, &plan));
+                return Ok(Self {
+                    plan,
+                    diagnostics,
+                    patches,
+                    stubs,
+                });
+            }
+        }
+    }
+}
+
+/// Generates the stub libraries. If one cannot be generated, the images that use it are added to `excluded`.
+fn generate_stubs(
+    plan: &PackagePlan,
+    excluded: &mut BTreeMap<String, String>,
+) -> Result<Vec<StubSources>> {
+    let mut stubs = Vec::new();
+    for (index, stub) in plan.stubs.iter().enumerate() {
+        match StubSources::generate(stub)? {
+            Ok(sources) => stubs.push(sources),
+            Err(reason) => {
+                let users = plan.images.iter().filter(|image| image.stub == index);
+                excluded.extend(users.map(|image| (image.path.clone(), reason.clone())));
+                break;
+            }
+        }
+    }
+    Ok(stubs)
+}
+
+/// Plans the edit of each image. The images that cannot be edited are added to `excluded`.
+fn patch_images(
+    plan: &PackagePlan,
+    editables: &Editables<'_>,
+    excluded: &mut BTreeMap<String, String>,
+) -> BTreeMap<String, Patch> {
+    let mut patches = BTreeMap::new();
+    for image in &plan.images {
+        let Some(Ok(editable)) = editables.get(image.path.as_str()) else {
+            continue;
+        };
+        match editable.plan(&image.request) {
+            Ok(patch) => drop(patches.insert(image.path.clone(), patch)),
+            Err(problem) => drop(excluded.insert(image.path.clone(), problem.to_string())),
+        }
+    }
+    patches
+}
+
+/// Reports texts of the package, such as Python modules, that load GPU libraries themselves.
+fn report_texts(input: &Input, diagnostics: &mut Vec<Diagnostic>, texts: &mut Sources) {
+    for (path, text) in input.texts() {
+        let location = input.package.location_of(&path);
+        if let Some(diagnostic) = loaders::loaded_by_text(&path, location, &text) {
+            diagnostics.push(diagnostic);
+            texts.insert(input.package.display_path_of(&path), text);
+        }
+    }
+}
+
 /// Names and directory of the stub library.
-fn naming(input: &Input, options: &cli::Repair) -> Options {
-    let headers = options.header_version.iter();
-    let mut naming = Options {
-        headers: headers
+fn stub_options(input: &Input, options: &cli::Repair) -> Options {
+    let mut stub_options = Options {
+        headers: options
+            .header_version
+            .iter()
             .map(|header| (header.family.clone(), header.version.clone()))
             .collect(),
         ..Options::default()
@@ -146,40 +193,33 @@ fn naming(input: &Input, options: &cli::Repair) -> Options {
         Source::Wheel { path, .. } => {
             let metadata = WheelMetadata::from_package(&input.package).unwrap_or_default();
             let file = path.file_name().unwrap_or_default().to_string_lossy();
-            let mut parts = file.split('-');
-            let (name, version) = (parts.next(), parts.next());
-            naming.name = names::package_name(&[&metadata.name, &metadata.version]);
-            if let (Some(name), Some(_)) = (name, version) {
+            stub_options.name = names::package_name(&[&metadata.name, &metadata.version]);
+            stub_options.directory = match file.split_once('-') {
                 // auditwheel's directory.
-                naming.directory = format!("{name}.libs");
-            } else {
-                naming.directory = format!("{}.libs", metadata.name.replace('-', "_"));
-            }
-            naming.removes_copies = true;
+                Some((name, _)) => format!("{name}.libs"),
+                None => format!("{}.libs", metadata.name.replace('-', "_")),
+            };
+            stub_options.removes_copies = true;
         }
         Source::Files(files) => {
-            let stem = files.first().map_or("", |(name, _)| name.as_str());
-            naming.prefix = prefix(stem);
+            let name = files.first().map_or("", |(name, _)| name.as_str());
+            stub_options.prefix = prefix(name);
         }
         Source::Directory(path) => {
-            let name = path.canonicalize().ok();
-            let name = name
-                .as_deref()
-                .and_then(Path::file_name)
-                .unwrap_or_default();
-            naming.prefix = prefix(&name.to_string_lossy());
-            naming.directory = common_directory(&candidates(&input.package));
-            naming.removes_copies = true;
+            let full_path = path.canonicalize().unwrap_or_default();
+            let name = full_path.file_name().unwrap_or_default();
+            stub_options.prefix = prefix(&name.to_string_lossy());
+            stub_options.directory = common_directory(&candidates(&input.package));
+            stub_options.removes_copies = true;
         }
     }
-    naming
+    stub_options
 }
 
 /// Readable beginning of a name that ends in a hash.
 fn prefix(file: &str) -> String {
-    let stem = file.split(".so").next().unwrap_or_default();
-    let stem = stem.strip_prefix("lib").unwrap_or(stem);
-    match names::package_name(&[stem]) {
+    let (stem, _) = file.split_once(".so").unwrap_or((file, ""));
+    match names::package_name(&[stem.strip_prefix("lib").unwrap_or(stem)]) {
         name if name.is_empty() => name,
         name => format!("{name}_"),
     }
@@ -187,19 +227,18 @@ fn prefix(file: &str) -> String {
 
 /// The deepest directory that contains all of the paths.
 fn common_directory(paths: &[&str]) -> String {
-    let components = |path: &&str| -> Vec<String> {
+    let mut directories = paths.iter().map(|path| -> Vec<&str> {
         let (directory, _) = path.rsplit_once('/').unwrap_or_default();
-        directory.split('/').map(str::to_owned).collect()
-    };
-    let mut directories = paths.iter().map(components);
+        directory.split('/').collect()
+    });
     let mut common = directories.next().unwrap_or_default();
     for directory in directories {
-        let same = common
+        let common_length = common
             .iter()
             .zip(&directory)
             .take_while(|(a, b)| a == b)
             .count();
-        common.truncate(same);
+        common.truncate(common_length);
     }
     common.join("/")
 }
@@ -220,10 +259,10 @@ impl StubSources {
         let (manifest, mut diagnostics) = shipped::manifest(
             stub.libraries
                 .iter()
-                .map(|library| (library.library.id.as_str(), library.header.as_deref())),
+                .map(|stubbed| (stubbed.library.id.as_str(), stubbed.header.as_deref())),
         );
-        let (mut plan, more) = plan_stubs(&manifest, &target, &Inputs::default());
-        diagnostics.extend(more);
+        let (mut plan, plan_diagnostics) = plan_stubs(&manifest, &target, &Inputs::default());
+        diagnostics.extend(plan_diagnostics);
         if has_errors(&diagnostics) {
             return Ok(Err(diagnostics
                 .iter()
@@ -233,20 +272,18 @@ impl StubSources {
         }
         let mut exports: ByName<Vec<String>> = ByName::new();
         let mut missing = Vec::new();
-        for library in &stub.libraries {
-            let mut planned = plan.libraries.iter_mut();
-            let planned = planned.find(|planned| planned.library.id == library.library.id);
-            let Some(planned) = planned else { continue };
-            planned
-                .functions
-                .to_mut()
-                .retain(|function| library.exports.contains_key(&function.name));
-            for (name, node) in &library.exports {
-                if !planned
-                    .functions
-                    .iter()
-                    .any(|function| function.name == *name)
-                {
+        for stubbed in &stub.libraries {
+            let Some(library_plan) = plan
+                .libraries
+                .iter_mut()
+                .find(|library| library.library.id == stubbed.library.id)
+            else {
+                continue;
+            };
+            let functions = library_plan.functions.to_mut();
+            functions.retain(|function| stubbed.exports.contains_key(&function.name));
+            for (name, node) in &stubbed.exports {
+                if !functions.iter().any(|function| function.name == *name) {
                     missing.push(name.as_str());
                 }
                 exports.get_or_default(node).push(name.clone());
@@ -269,7 +306,7 @@ impl StubSources {
     /// Compiles the library.
     pub fn compile(&self) -> Result<Vec<u8>> {
         let scratch = scratch()?;
-        let directory: &Path = scratch.path();
+        let directory = scratch.path();
         write_sources(directory, &self.files).map_err(engine_error)?;
         let tools = Toolchain::find(&self.target, &host_triple(), directory, None, None)
             .map_err(engine_error)?;

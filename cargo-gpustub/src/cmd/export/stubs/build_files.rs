@@ -36,21 +36,20 @@ pub fn render(
     sources_only: bool,
 ) -> Vec<(String, String)> {
     let data = data(plan, sources, target, shared, sources_only);
-    let template =
-        |name: &str, data: &Value| templates::render(&format!("export/stubs/{name}"), data);
-    let mut files = vec![
-        ("BUILD.bazel".to_owned(), template("BUILD.bazel", &data)),
-        ("meson.build".to_owned(), template("meson.build", &data)),
-    ];
-    let modules = packages(plan)
-        .into_iter()
-        .map(|package| format!("Find{package}.cmake"));
-    for name in CMAKE.iter().map(|name| (*name).to_owned()).chain(modules) {
-        files.push((format!("cmake/{name}"), template(&name, &data)));
+    let mut files = Vec::new();
+    for name in ["BUILD.bazel", "meson.build"] {
+        files.push((name.to_owned(), render_template(name, &data)));
+    }
+    for name in CMAKE {
+        files.push((format!("cmake/{name}"), render_template(name, &data)));
+    }
+    for package in packages(plan) {
+        let name = format!("Find{package}.cmake");
+        files.push((format!("cmake/{name}"), render_template(&name, &data)));
     }
     if !sources_only {
-        let all = template("gpustub.pc", &data);
-        files.push(("pkgconfig/gpustub.pc".to_owned(), all));
+        let text = render_template("gpustub.pc", &data);
+        files.push(("pkgconfig/gpustub.pc".to_owned(), text));
         for library in plan.libraries.iter().filter(|library| library.stubbed) {
             let id = &library.library.id;
             let mut data = data.clone();
@@ -58,23 +57,26 @@ pub fn render(
             data["title"] = json!(library.library.title);
             data["link_name"] = json!(link_name(library));
             let path = format!("pkgconfig/gpustub-{id}.pc");
-            files.push((path, template("library.pc", &data)));
+            files.push((path, render_template("library.pc", &data)));
         }
     }
     files
 }
 
+fn render_template(name: &str, data: &Value) -> String {
+    templates::render(&format!("export/stubs/{name}"), data)
+}
+
 /// CMake's packages with stubs. Each has a module, which CMake searches by exactly its name, so that the
 /// directory can be used as CMAKE_MODULE_PATH.
 fn packages(plan: &Plan) -> Vec<&'static str> {
-    let has = |id: &str| {
-        plan.libraries
-            .iter()
-            .any(|one| one.stubbed && one.library.id == id)
-    };
     let mut packages = vec!["CUDA", "CUDAToolkit"];
-    packages.extend(has("opencl").then_some("OpenCL"));
-    packages.extend(has("hip").then_some("hip"));
+    for (id, package) in [("opencl", "OpenCL"), ("hip", "hip")] {
+        let mut libraries = plan.libraries.iter();
+        if libraries.any(|library| library.stubbed && library.library.id == id) {
+            packages.push(package);
+        }
+    }
     packages
 }
 
@@ -95,21 +97,31 @@ fn data(
     shared: Option<&str>,
     sources_only: bool,
 ) -> Value {
-    let stubbed = || plan.libraries.iter().filter(|library| library.stubbed);
-    let libraries: Vec<_> = stubbed()
+    let stubbed: Vec<&LibraryPlan> = plan
+        .libraries
+        .iter()
+        .filter(|library| library.stubbed)
+        .collect();
+    let libraries: Vec<Value> = stubbed
+        .iter()
         .map(|library| json!({ "id": library.library.id, "link_name": link_name(library) }))
         .collect();
     // Libraries of one toolkit share their headers.
-    let of_cuda = stubbed()
-        .filter(|library| library.library.family == "cuda" && !library.library.independent_major);
-    let header = of_cuda.filter_map(|library| library.header_version).next();
+    let header = stubbed
+        .iter()
+        .filter(|library| library.library.family == "cuda" && !library.library.independent_major)
+        .find_map(|library| library.header_version);
     // Build systems have separate settings for these two.
     let standard = REQUIRED.iter().find_map(|flag| flag.strip_prefix("-std="));
-    let own = |flag: &&&str| !flag.starts_with("-std=") && **flag != "-fPIC";
-    let flags: Vec<_> = REQUIRED.iter().filter(own).collect();
-    let compiled = ["client.c", "runtime.c", "stubs.S"];
-    let included = sources.iter().map(|(path, _)| path.as_ref());
-    let included: Vec<&str> = included.filter(|path| !compiled.contains(path)).collect();
+    let flags: Vec<&&str> = REQUIRED
+        .iter()
+        .filter(|flag| !flag.starts_with("-std=") && **flag != "-fPIC")
+        .collect();
+    let included: Vec<&str> = sources
+        .iter()
+        .map(|(path, _)| path.as_ref())
+        .filter(|path| !["client.c", "runtime.c", "stubs.S"].contains(path))
+        .collect();
     json!({
         "version": env!("CARGO_PKG_VERSION"),
         "name": shared.unwrap_or("gpustub_stubs"),

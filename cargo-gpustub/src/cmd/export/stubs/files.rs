@@ -17,8 +17,9 @@ pub struct Files<'a> {
 impl Files<'_> {
     pub fn add(&mut self, path: &str, bytes: &[u8]) -> Result<()> {
         let path = self.options.out_dir.join(path);
-        let shown = path.display().to_string();
-        self.operations.push(Operation::write(path, shown, bytes)?);
+        let display_path = path.display().to_string();
+        self.operations
+            .push(Operation::write(path, display_path, bytes)?);
         Ok(())
     }
 
@@ -26,21 +27,22 @@ impl Files<'_> {
     pub fn write(&mut self, shell: &mut Shell) -> Result<()> {
         let out = self.options.out_dir.display();
         self.operations.retain(|operation| !operation.is_done());
-        ops::apply(&self.operations, |o| {
-            if o.removes() {
-                shell.status(o.verb(), &o.shown);
+        ops::apply(&self.operations, |operation| {
+            if operation.removes() {
+                shell.status(operation.verb(), &operation.shown);
             } else {
-                shell.detail(o.verb(), &o.shown);
+                shell.detail(operation.verb(), &operation.shown);
             }
         })?;
-        let written = self
+        let written_count = self
             .operations
             .iter()
-            .filter(|operation| !operation.removes());
-        match written.count() {
+            .filter(|operation| !operation.removes())
+            .count();
+        match written_count {
             0 => shell.status("Fresh", out.to_string()),
             1 => shell.status("Generated", format!("1 file in {out}")),
-            n => shell.status("Generated", format!("{n} files in {out}")),
+            count => shell.status("Generated", format!("{count} files in {out}")),
         }
         Ok(())
     }

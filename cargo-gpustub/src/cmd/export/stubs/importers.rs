@@ -19,22 +19,23 @@ pub struct Importers {
 
 /// Functions for which stubs are made.
 #[derive(Default)]
-pub struct Provided {
+pub struct ProvidedStubs {
     /// Their names.
     functions: BTreeSet<String>,
     /// Ids and load names of their libraries.
     libraries: BTreeMap<String, Vec<String>>,
 }
 
-impl Provided {
+impl ProvidedStubs {
     /// Adds the functions of a plan.
     pub fn add(&mut self, plan: &Plan) {
         for library in plan.libraries.iter().filter(|library| library.stubbed) {
-            let functions = library.functions.iter();
-            self.functions.extend(functions.map(|one| one.name.clone()));
-            let names = library.load_names.iter().map(|name| name.name.clone());
+            for function in library.functions.iter() {
+                self.functions.insert(function.name.clone());
+            }
+            let load_names = library.load_names.iter().map(|name| name.name.clone());
             self.libraries
-                .insert(library.library.id.clone(), names.collect());
+                .insert(library.library.id.clone(), load_names.collect());
         }
     }
 }
@@ -53,18 +54,24 @@ impl Importers {
 
     /// File names of the libraries that the files need.
     pub fn needed(&self) -> impl Iterator<Item = &str> + Clone {
-        let needed = self.files.iter().flat_map(|(_, facts)| &facts.link.needed);
-        needed.map(String::as_str)
+        self.files
+            .iter()
+            .flat_map(|(_, facts)| &facts.link.needed)
+            .map(String::as_str)
     }
 
     /// Names of the shipped libraries that the files need.
     pub fn libraries(&self, os: &str) -> Result<Vec<String>> {
-        let found = self
+        let ids: BTreeSet<String> = self
             .needed()
-            .flat_map(|file| shipped::with_load_name(os, file));
-        let ids: BTreeSet<String> = found.map(|library| library.id.clone()).collect();
+            .flat_map(|file| shipped::with_load_name(os, file))
+            .map(|library| library.id.clone())
+            .collect();
         if ids.is_empty() {
-            let message = format!("{} needs no library that gpustub knows", self.shown());
+            let message = format!(
+                "{} needs no library that gpustub knows",
+                self.display_paths()
+            );
             return Err(Error::new(message).help(
                 "name the libraries; a program that opens them itself (dlopen) needs all functions: \
                  leave `--for` out",
@@ -73,34 +80,45 @@ impl Importers {
         Ok(ids.into_iter().collect())
     }
 
-    fn shown(&self) -> String {
-        let shown: Vec<_> = self
+    /// The paths of the files, for messages.
+    fn display_paths(&self) -> String {
+        let paths: Vec<String> = self
             .files
             .iter()
-            .map(|(file, _)| format!("`{file}`"))
+            .map(|(path, _)| format!("`{path}`"))
             .collect();
-        shown.join(", ")
+        paths.join(", ")
     }
 
+    /// All imports, each with the display path of its file.
     fn imports(&self) -> impl Iterator<Item = (&str, &Import)> {
-        let files = self.files.iter();
-        files.flat_map(|(file, facts)| facts.imports.iter().map(move |one| (file.as_str(), one)))
+        self.files.iter().flat_map(|(path, facts)| {
+            facts
+                .imports
+                .iter()
+                .map(move |import| (path.as_str(), import))
+        })
     }
 
     /// Removes all functions from a plan that no file imports.
     pub fn restrict(&self, plan: &mut Plan) {
-        let imported: BTreeSet<&str> = self.imports().map(|(_, one)| one.name.as_str()).collect();
+        let imported: BTreeSet<&str> = self
+            .imports()
+            .map(|(_, import)| import.name.as_str())
+            .collect();
         for library in plan.libraries.iter_mut().filter(|library| library.stubbed) {
-            let functions = library.functions.to_mut();
-            functions.retain(|function| imported.contains(function.name.as_str()));
+            library
+                .functions
+                .to_mut()
+                .retain(|function| imported.contains(function.name.as_str()));
         }
     }
 
     /// An error if the files import none of the functions that could have stubs.
-    pub fn check_any(&self, provided: &Provided) -> Result<()> {
+    pub fn check_any(&self, provided: &ProvidedStubs) -> Result<()> {
         if self
             .imports()
-            .any(|(_, one)| provided.functions.contains(&one.name))
+            .any(|(_, import)| provided.functions.contains(&import.name))
         {
             return Ok(());
         }
@@ -109,60 +127,66 @@ impl Importers {
             .keys()
             .map(|id| format!("`{id}`"))
             .collect();
-        let message = format!("{} imports no function of {}", self.shown(), ids.join(", "));
+        let message = format!(
+            "{} imports no function of {}",
+            self.display_paths(),
+            ids.join(", ")
+        );
         Err(Error::new(message).help(
             "a program that opens libraries itself (dlopen) needs all functions: leave `--for` out",
         ))
     }
 
     /// Warnings about imports of GPU libraries that get no stub.
-    pub fn without_stub(&self, os: &str, provided: &Provided) -> Vec<Diagnostic> {
+    pub fn without_stub(&self, os: &str, provided: &ProvidedStubs) -> Vec<Diagnostic> {
         let mut missing = BTreeMap::<(&str, &str), BTreeSet<&str>>::new();
-        for (file, import) in self.imports() {
+        for (path, import) in self.imports() {
             let name = import.name.as_str();
             if !provided.functions.contains(name)
                 && let Some(library) = origin(os, import, provided)
             {
-                missing.entry((file, library)).or_default().insert(name);
+                missing.entry((path, library)).or_default().insert(name);
             }
         }
-        let warnings = missing.into_iter().map(|((file, library), names)| {
+        let mut warnings = Vec::new();
+        for ((path, library), names) in missing {
             let names = Vec::from_iter(names);
             let count = match names.len() {
                 1 => "1 symbol".to_owned(),
-                n => format!("{n} symbols"),
+                count => format!("{count} symbols"),
             };
-            let listed = listing(&names);
-            let (what, help) = if provided.libraries.contains_key(library) {
+            let names = listing(&names);
+            let (message, help) = if provided.libraries.contains_key(library) {
                 (
-                    format!("`{file}` imports {count} of `{library}` without a stub: {listed}"),
+                    format!("`{path}` imports {count} of `{library}` without a stub: {names}"),
                     "gpustub knows no such function of this version of the library; data cannot have stubs"
                         .to_owned(),
                 )
             } else {
                 (
-                    format!("`{file}` imports {count} of `{library}`, which is not named: {listed}"),
+                    format!("`{path}` imports {count} of `{library}`, which is not named: {names}"),
                     format!("name `{library}` as well, unless the program links it itself"),
                 )
             };
-            Diagnostic::warning(&UNKNOWN_FUNCTION, what).help(help)
-        });
-        warnings.collect()
+            warnings.push(Diagnostic::warning(&UNKNOWN_FUNCTION, message).help(help));
+        }
+        warnings
     }
 }
 
 /// Library that an import is of: that of its version, or the one with this function.
-fn origin<'a>(os: &str, import: &Import, provided: &'a Provided) -> Option<&'a str> {
+fn origin<'a>(os: &str, import: &Import, provided: &'a ProvidedStubs) -> Option<&'a str> {
     let file = import.version.as_ref().map(|version| version.file.as_str());
-    let mut named = provided.libraries.iter();
-    let has_name = |names: &Vec<String>| names.iter().any(|name| Some(name.as_str()) == file);
-    if let Some((id, _)) = named.find(|(_, names)| has_name(names)) {
-        return Some(id);
+    for (id, load_names) in &provided.libraries {
+        if load_names.iter().any(|name| Some(name.as_str()) == file) {
+            return Some(id);
+        }
     }
-    let mut all = Library::builtin_ids().filter_map(Library::builtin);
-    let library = all.find(|library| {
-        let is_its = file.is_none_or(|file| !library.load_names_like(os, file).is_empty());
-        is_its && !library.symbols.lookup(&import.name).is_empty()
-    })?;
+    let library = Library::builtin_ids()
+        .filter_map(Library::builtin)
+        .find(|library| {
+            file.is_none_or(|file| !library.load_names_like(os, file).is_empty())
+                && !library.symbols.lookup(&import.name).is_empty()
+        })?;
     Some(&library.id)
 }

@@ -2,7 +2,6 @@
 
 use gpustub_core::diag::{Diagnostic, has_errors};
 use gpustub_core::library::Library;
-use gpustub_core::manifest::Stub;
 use gpustub_core::plan::{Inputs, Plan};
 use gpustub_core::planner::plan;
 use gpustub_core::target::Target;
@@ -28,8 +27,7 @@ pub struct Request<'a> {
 impl Request<'_> {
     /// Whether gpustub knows all named libraries.
     pub fn is_shipped(&self) -> bool {
-        let mut libraries = self.libraries.iter();
-        !self.libraries.is_empty() && libraries.all(|name| Library::builtin(name).is_some())
+        !self.libraries.is_empty() && self.libraries.iter().all(|name| is_shipped(name))
     }
 
     /// Adds header versions that no option gives: majors of the file names by which programs need the libraries.
@@ -42,102 +40,100 @@ impl Request<'_> {
             return Ok(());
         }
         let (libraries, _) = shipped::look_up(&self.libraries);
-        let given = shipped::header_versions(&libraries, &self.header_version)?;
-        let without = libraries
-            .iter()
-            .zip(&given)
-            .filter(|(_, given)| given.is_none());
-        let added: Vec<_> = without
-            .filter_map(|(library, _)| {
-                let major = shipped::header_major(library, os, files.clone())?;
-                Some(FamilyVersion {
+        let mut added = Vec::new();
+        let versions = shipped::header_versions(&libraries, &self.header_version)?;
+        for (library, version) in libraries.iter().zip(versions) {
+            if version.is_none()
+                && let Some(major) = shipped::header_major(library, os, files.clone())
+            {
+                added.push(FamilyVersion {
                     family: Some(library.id.clone()),
                     version: major.to_string(),
-                })
-            })
-            .collect();
+                });
+            }
+        }
         self.header_version.extend(added);
         Ok(())
     }
 
     /// Plans the named libraries, or those of a package, and returns all diagnostics.
     pub fn plan(&self, target: &Target) -> Result<(Plan, Vec<Diagnostic>, Sources)> {
-        let is_shipped = |name: &String| Library::builtin(name).is_some();
-        if !self.libraries.iter().all(is_shipped)
-            && let Some((declared, written)) = declared_libraries(self)?
-        {
-            let (plan, found) = declared.plan(target, &declared.inputs);
-            let is_added = |one: &Diagnostic| {
-                let origin = one.origin.as_ref();
-                origin.is_some_and(|o| o.file == declared.shown && o.span.start > written)
-            };
-            let (mut added, mut found): (Vec<_>, Vec<_>) = found.into_iter().partition(is_added);
-            shipped::on_command_line(&mut added, &declared.manifest, target, add_options);
-            found.extend(added);
-            return Ok((plan, found, declared.sources()));
-        }
-        let versions = &self.header_version;
         if self.libraries.is_empty() {
             let declared = Declared::read_selected(self.cargo).map_err(or_library)?;
-            if !versions.is_empty() {
+            if !self.header_version.is_empty() {
                 return Err(unused_header_version(&declared));
             }
-            let (plan, found) = declared.plan(target, &declared.inputs);
-            return Ok((plan, found, declared.sources()));
+            let (plan, diagnostics) = declared.plan(target, &declared.inputs);
+            return Ok((plan, diagnostics, declared.sources()));
         }
-        let (mut libraries, mut found) = shipped::look_up(&self.libraries);
+        if !self.is_shipped()
+            && let Some((declared, declared_length)) = self.declared_libraries()?
+        {
+            let (plan, diagnostics) = declared.plan(target, &declared.inputs);
+            let (mut added, mut diagnostics): (Vec<_>, Vec<_>) =
+                diagnostics.into_iter().partition(|diagnostic| {
+                    diagnostic.origin.as_ref().is_some_and(|origin| {
+                        origin.file == declared.shown && origin.span.start > declared_length
+                    })
+                });
+            shipped::on_command_line(&mut added, &declared.manifest, target, add_options);
+            diagnostics.extend(added);
+            return Ok((plan, diagnostics, declared.sources()));
+        }
+        let (mut libraries, mut diagnostics) = shipped::look_up(&self.libraries);
         libraries.sort_unstable_by(|a, b| a.id.cmp(&b.id));
         libraries.dedup_by(|a, b| a.id == b.id);
-        let headers = shipped::header_versions(&libraries, versions)?;
+        let headers = shipped::header_versions(&libraries, &self.header_version)?;
         let ids = libraries.iter().map(|library| library.id.as_str());
-        let (manifest, more) = shipped::manifest(ids.zip(headers));
-        found.extend(more);
-        let (plan, more) = plan(&manifest, target, &Inputs::default());
-        found.extend(more);
-        shipped::on_command_line(&mut found, &manifest, target, add_options);
-        Ok((plan, found, Sources::new()))
+        let (manifest, manifest_diagnostics) = shipped::manifest(ids.zip(headers));
+        diagnostics.extend(manifest_diagnostics);
+        let (plan, plan_diagnostics) = plan(&manifest, target, &Inputs::default());
+        diagnostics.extend(plan_diagnostics);
+        shipped::on_command_line(&mut diagnostics, &manifest, target, add_options);
+        Ok((plan, diagnostics, Sources::new()))
     }
-}
 
-/// Declarations of the named libraries, if `GpuStub.toml` has a table for each that gpustub does not
-/// know, and the length of its text. A known library without a table gets one after this text, with the
-/// options of the command line.
-fn declared_libraries(options: &Request<'_>) -> Result<Option<(Declared, usize)>> {
-    // Without the file, the error is about the name.
-    let Ok(declared) = Declared::read_selected(options.cargo) else {
-        return Ok(None);
-    };
-    let written = declared.text.len();
-    if has_errors(&declared.diagnostics) {
-        return Ok(Some((declared, written)));
-    }
-    let has_table = |id: &str| {
+    /// Declarations of the named libraries, if `GpuStub.toml` has a table for each that gpustub does not
+    /// know, and the length of its text. A known library without a table gets one after this text, with the
+    /// options of the command line.
+    fn declared_libraries(&self) -> Result<Option<(Declared, usize)>> {
+        // Without the file, the error is about the name.
+        let Ok(declared) = Declared::read_selected(self.cargo) else {
+            return Ok(None);
+        };
+        let declared_length = declared.text.len();
+        if has_errors(&declared.diagnostics) {
+            return Ok(Some((declared, declared_length)));
+        }
+        let stubs = &declared.manifest.stubs;
+        let without_table: Vec<String> = self
+            .libraries
+            .iter()
+            .filter(|id| stubs.iter().all(|stub| stub.id.value != **id))
+            .cloned()
+            .collect();
+        let (libraries, unknown) = shipped::look_up(&without_table);
+        if !unknown.is_empty() {
+            return Ok(None);
+        }
+        if libraries.is_empty() && !self.header_version.is_empty() {
+            return Err(unused_header_version(&declared));
+        }
+        let headers = shipped::header_versions(&libraries, &self.header_version)?;
+        let ids = libraries.iter().map(|library| library.id.as_str());
+        let text = format!("{}\n{}", declared.text, shipped::tables(ids.zip(headers)));
+        let mut declared = Declared::from_text(&declared.directory, text)?;
         declared
             .manifest
             .stubs
-            .iter()
-            .any(|stub| stub.id.value == id)
-    };
-    let without: Vec<String> = options
-        .libraries
-        .iter()
-        .filter(|id| !has_table(id))
-        .cloned()
-        .collect();
-    let (libraries, unknown) = shipped::look_up(&without);
-    if !unknown.is_empty() {
-        return Ok(None);
+            .retain(|stub| self.libraries.contains(&stub.id.value));
+        Ok(Some((declared, declared_length)))
     }
-    if libraries.is_empty() && !options.header_version.is_empty() {
-        return Err(unused_header_version(&declared));
-    }
-    let headers = shipped::header_versions(&libraries, &options.header_version)?;
-    let ids = libraries.iter().map(|library| library.id.as_str());
-    let text = format!("{}\n{}", declared.text, shipped::tables(ids.zip(headers)));
-    let mut declared = Declared::from_text(&declared.directory, text)?;
-    let is_named = |stub: &Stub| options.libraries.contains(&stub.id.value);
-    declared.manifest.stubs.retain(is_named);
-    Ok(Some((declared, written)))
+}
+
+/// Whether gpustub knows a library.
+fn is_shipped(name: &str) -> bool {
+    Library::builtin(name).is_some()
 }
 
 fn unused_header_version(declared: &Declared) -> Error {

@@ -14,11 +14,12 @@ use gpustub_engine::toolchain::shared::soname_script;
 use gpustub_image::is_stub_library;
 use gpustub_workspace::error::{Error, Result};
 use gpustub_workspace::ops::Operation;
+use gpustub_workspace::report::Sources;
 use gpustub_workspace::shell::Shell;
 use gpustub_workspace::workspace::host_triple;
 
 use super::files::{Files, refuse_target};
-use super::importers::{Importers, Provided};
+use super::importers::{Importers, ProvidedStubs};
 use super::request::Request;
 use crate::cli;
 use crate::cli::FamilyVersion;
@@ -45,15 +46,15 @@ pub fn run(
         return Err(Error::new("`--soname` makes shared libraries").help("remove `--type static`"));
     }
     let requests = requests(options, &target.os)?;
-    let mut planned = Vec::new();
-    let mut provided = Provided::default();
+    let mut stub_libraries = Vec::new();
+    let mut provided = ProvidedStubs::default();
     for (file, request) in &requests {
-        let (mut plan, mut found, sources) = request
+        let (mut plan, mut diagnostics, sources) = request
             .plan(target)
             .map_err(|error| without_package(error, request, target, file))?;
-        refuse_target(&mut found);
-        shell.diagnostics(&found, &sources)?;
-        if has_errors(&found) {
+        refuse_target(&mut diagnostics);
+        shell.diagnostics(&diagnostics, &sources)?;
+        if has_errors(&diagnostics) {
             return Ok(false);
         }
         keep_libraries(&mut plan, &target.os, file)?;
@@ -62,8 +63,8 @@ pub fn run(
         if let Some(importers) = importers {
             importers.restrict(&mut plan);
         }
-        let script = script(&plan, &versions)?;
-        planned.push(SonameStubs {
+        let script = version_script(&plan, &versions)?;
+        stub_libraries.push(SonameStubs {
             file: file.clone(),
             plan,
             script,
@@ -71,8 +72,8 @@ pub fn run(
     }
     if let Some(importers) = importers {
         importers.check_any(&provided)?;
-        let found = importers.without_stub(&target.os, &provided);
-        shell.diagnostics(&found, &gpustub_workspace::report::Sources::new())?;
+        let warnings = importers.without_stub(&target.os, &provided);
+        shell.diagnostics(&warnings, &Sources::new())?;
     }
 
     let mut files = Files {
@@ -80,7 +81,7 @@ pub fn run(
         operations: Vec::new(),
     };
     let host = host_triple();
-    for stubs in &planned {
+    for stubs in &stub_libraries {
         let sources = render_for_c(&stubs.plan);
         let bytes = compile::soname(&sources, target, &host, &stubs.file, &stubs.script)?;
         files.add(&format!("lib/{}", stubs.file), &bytes)?;
@@ -98,21 +99,33 @@ pub fn run(
 fn requests<'a>(options: &'a cli::ExportStubs, os: &str) -> Result<Vec<(String, Request<'a>)>> {
     let mut requests: Vec<(String, Request<'a>)> = Vec::new();
     for file in &options.soname {
-        if requests.iter().any(|(other, _)| other == file) {
+        if requests.iter().any(|(earlier, _)| earlier == file) {
             continue;
         }
-        let is_it = |library: &Library| !library.load_names_like(os, file).is_empty();
-        // Other libraries are declared in GpuStub.toml, with their load names.
-        let may_be = |name: &&String| Library::builtin(name).is_none_or(is_it);
         let libraries: Vec<String> = if options.libraries.is_empty() {
-            let found = shipped::with_load_name(os, file);
-            found.iter().map(|library| library.id.clone()).collect()
+            shipped::with_load_name(os, file)
+                .iter()
+                .map(|library| library.id.clone())
+                .collect()
         } else {
-            options.libraries.iter().filter(may_be).cloned().collect()
+            // Libraries that gpustub does not know are declared in GpuStub.toml, with their load names.
+            options
+                .libraries
+                .iter()
+                .filter(|name| {
+                    Library::builtin(name)
+                        .is_none_or(|library| !library.load_names_like(os, file).is_empty())
+                })
+                .cloned()
+                .collect()
         };
         if libraries.is_empty() && !options.libraries.is_empty() {
-            let named = options.libraries.iter().map(|name| Library::builtin(name));
-            return Err(unknown(file, os, named.flatten()));
+            let named: Vec<&Library> = options
+                .libraries
+                .iter()
+                .filter_map(|name| Library::builtin(name))
+                .collect();
+            return Err(unknown_file(file, os, &named));
         }
         let request = Request {
             libraries,
@@ -131,21 +144,24 @@ fn add_header_versions(
     options: &cli::ExportStubs,
     os: &str,
 ) -> Result<()> {
-    let names = requests.iter().flat_map(|(_, request)| &request.libraries);
-    let mut all: Vec<&'static Library> = names.filter_map(|name| Library::builtin(name)).collect();
-    all.sort_unstable_by(|a, b| a.id.cmp(&b.id));
-    all.dedup_by(|a, b| a.id == b.id);
-    let versions = if all.is_empty() {
+    let mut libraries: Vec<&'static Library> = requests
+        .iter()
+        .flat_map(|(_, request)| &request.libraries)
+        .filter_map(|name| Library::builtin(name))
+        .collect();
+    libraries.sort_unstable_by(|a, b| a.id.cmp(&b.id));
+    libraries.dedup_by(|a, b| a.id == b.id);
+    let versions = if libraries.is_empty() {
         Vec::new()
     } else {
-        shipped::header_versions(&all, &options.header_version)?
+        shipped::header_versions(&libraries, &options.header_version)?
     };
     for (file, request) in requests {
         if !request.is_shipped() {
             request.header_version.clone_from(&options.header_version);
             continue;
         }
-        for (library, version) in all.iter().zip(&versions) {
+        for (library, version) in libraries.iter().zip(&versions) {
             if let Some(version) = version
                 && request.libraries.contains(&library.id)
             {
@@ -161,52 +177,46 @@ fn add_header_versions(
 }
 
 /// Error about a file name that is none of these libraries' load names, or of any that gpustub knows.
-fn unknown<'a>(
-    file: &str,
-    os: &str,
-    libraries: impl Iterator<Item = &'a Library> + Clone,
-) -> Error {
-    let all = || Library::builtin_ids().filter_map(Library::builtin);
-    let names = |library: &'a Library| library.load_names.get(os).into_iter().flatten();
-    let named: Vec<&str> = libraries
-        .clone()
-        .flat_map(names)
-        .map(|name| name.name.as_str())
-        .collect();
+fn unknown_file(file: &str, os: &str, libraries: &[&Library]) -> Error {
     let ids: Vec<String> = libraries
+        .iter()
         .map(|library| format!("`{}`", library.id))
         .collect();
-    let of = match ids.len() {
+    let libraries_text = match ids.len() {
         0 => "any library that gpustub knows".to_owned(),
         _ => ids.join(" or "),
     };
-    let error = Error::new(format!("`{file}` is not a file name of {of}"));
-    let owner = shipped::with_load_name(os, file);
-    let near = |known: &[&str]| nearest(file, known.iter().copied()).map(str::to_owned);
-    if let Some(owner) = owner.first() {
+    let error = Error::new(format!("`{file}` is not a file name of {libraries_text}"));
+    if let Some(owner) = shipped::with_load_name(os, file).first() {
         return error.help(format!("it is one of `{}`: name that library", owner.id));
     }
-    if named.is_empty() {
-        let known: Vec<&str> = all()
-            .flat_map(|library| library.load_names.get(os).into_iter().flatten())
-            .map(|name| name.name.as_str())
-            .collect();
-        return match near(&known) {
+    let names = load_names(libraries.iter().copied(), os);
+    if names.is_empty() {
+        let known = load_names(Library::builtin_ids().filter_map(Library::builtin), os);
+        return match nearest(file, known) {
             Some(near) => error.help(format!("did you mean `{near}`?")),
             None => error.help("`cargo gpustub doctor` lists the libraries and their file names"),
         };
     }
-    let known = format!("known are {}", named.join(", "));
-    match near(&named) {
+    let known = format!("known are {}", names.join(", "));
+    match nearest(file, names) {
         Some(near) => error.help(format!("did you mean `{near}`? {known}")),
         None => error.help(known),
     }
 }
 
+/// Load names of the libraries on an operating system.
+fn load_names<'a>(libraries: impl Iterator<Item = &'a Library>, os: &str) -> Vec<&'a str> {
+    libraries
+        .flat_map(|library| library.load_names.get(os).into_iter().flatten())
+        .map(|name| name.name.as_str())
+        .collect()
+}
+
 /// Without a package, the error is about the file name, which could be that of a declared library.
 fn without_package(error: Error, request: &Request<'_>, target: &Target, file: &str) -> Error {
     if request.libraries.is_empty() {
-        unknown(file, &target.os, std::iter::empty())
+        unknown_file(file, &target.os, &[])
     } else {
         error
     }
@@ -214,26 +224,32 @@ fn without_package(error: Error, request: &Request<'_>, target: &Target, file: &
 
 /// Keeps the stubs of the libraries with this load name; their drivers are queried.
 fn keep_libraries(plan: &mut Plan, os: &str, file: &str) -> Result<()> {
-    let is_it = |library: &LibraryPlan| {
-        library.stubbed && !library.library.load_names_like(os, file).is_empty()
-    };
-    let kept = plan.libraries.iter().filter(|library| is_it(library));
-    let drivers: Vec<String> = kept
-        .clone()
-        .filter_map(|library| library.library.driver.clone())
-        .collect();
-    if kept.count() == 0 {
-        let stubbed = plan.libraries.iter().filter(|library| library.stubbed);
-        let manifests = stubbed.map(|library| library.library.as_ref());
-        return Err(unknown(file, os, manifests));
+    let mut has_file = false;
+    let mut drivers: Vec<String> = Vec::new();
+    for library in plan
+        .libraries
+        .iter()
+        .filter(|library| is_in_file(library, os, file))
+    {
+        has_file = true;
+        drivers.extend(library.library.driver.clone());
+    }
+    if !has_file {
+        let stubbed: Vec<&Library> = plan
+            .libraries
+            .iter()
+            .filter(|library| library.stubbed)
+            .map(|library| library.library.as_ref())
+            .collect();
+        return Err(unknown_file(file, os, &stubbed));
     }
     if file.contains(['/', '\\']) {
         return Err(Error::new(format!("`{file}` is not a file name")));
     }
     plan.libraries
-        .retain(|library| is_it(library) || drivers.contains(&library.library.id));
+        .retain(|library| is_in_file(library, os, file) || drivers.contains(&library.library.id));
     for library in &mut plan.libraries {
-        if is_it(library) {
+        if is_in_file(library, os, file) {
             library.library_type = LibraryType::Shared;
         } else {
             library.stubbed = false;
@@ -244,38 +260,47 @@ fn keep_libraries(plan: &mut Plan, os: &str, file: &str) -> Result<()> {
     Ok(())
 }
 
+/// Whether the stubs of a library belong in this file: the library has stubs, and this load name.
+fn is_in_file(library: &LibraryPlan, os: &str, file: &str) -> bool {
+    library.stubbed && !library.library.load_names_like(os, file).is_empty()
+}
+
 /// Keeps the functions that the real library of this name has, and returns their version nodes.
 fn keep_exports(plan: &mut Plan, os: &str, file: &str) -> BTreeMap<String, Option<String>> {
     let mut versions = BTreeMap::new();
     for library in plan.libraries.iter_mut().filter(|library| library.stubbed) {
-        let exports = library.library.exports(os, file);
-        let exports = exports.into_iter();
-        let own: BTreeMap<String, Option<String>> = exports
-            .map(|one| (one.name.to_owned(), one.version.map(str::to_owned)))
+        let library_versions: BTreeMap<String, Option<String>> = library
+            .library
+            .exports(os, file)
+            .into_iter()
+            .map(|export| (export.name.to_owned(), export.version.map(str::to_owned)))
             .collect();
-        let functions = library.functions.to_mut();
-        functions.retain(|function| own.contains_key(&function.name));
-        versions.extend(own);
+        library
+            .functions
+            .to_mut()
+            .retain(|function| library_versions.contains_key(&function.name));
+        versions.extend(library_versions);
     }
     versions
 }
 
-fn script(plan: &Plan, versions: &BTreeMap<String, Option<String>>) -> Result<String> {
+fn version_script(plan: &Plan, versions: &BTreeMap<String, Option<String>>) -> Result<String> {
     let mut functions = Vec::new();
-    for function in plan
-        .libraries
-        .iter()
-        .flat_map(|library| library.functions.iter())
-    {
-        let version = versions.get(&function.name).and_then(Option::as_deref);
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-        if let Some(version) = version.filter(|version| !version.chars().all(is_plain)) {
-            return Err(Error::new(format!(
-                "the symbol version `{version}` of `{}` is not one that linkers accept",
-                function.name
-            )));
+    for library in &plan.libraries {
+        for function in library.functions.iter() {
+            let version = versions.get(&function.name).and_then(Option::as_deref);
+            if let Some(version) = version
+                && !version
+                    .chars()
+                    .all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
+            {
+                return Err(Error::new(format!(
+                    "the symbol version `{version}` of `{}` is not one that linkers accept",
+                    function.name
+                )));
+            }
+            functions.push((function.name.as_str(), version));
         }
-        functions.push((function.name.as_str(), version));
     }
     Ok(soname_script(functions))
 }

@@ -1,0 +1,263 @@
+//! Data of the template of the CMake package.
+
+use std::path::Path;
+
+use cargo_metadata::Package;
+use gpustub_core::gpu_arch::{Arch, ArchKind};
+use gpustub_core::manifest::Cudart;
+use gpustub_engine::device_link::metadata::{Library, Stubs};
+use gpustub_engine::toolchain::shared::link_file;
+use serde_json::{Value, json};
+
+use super::{file_name, has_code, static_name, stubs_of};
+
+/// Data of the template for the package.
+pub fn package_data(package: &Package, libraries: &[Library]) -> Value {
+    let mut archs: Vec<Arch> = libraries
+        .iter()
+        .flat_map(|library| library.archs.clone())
+        .collect();
+    archs.sort_unstable();
+    archs.dedup();
+    let mut stubs: Vec<&Path> = libraries
+        .iter()
+        .filter_map(|library| stubs_of(library, libraries))
+        .collect();
+    stubs.sort_unstable();
+    stubs.dedup();
+    let stubs: Vec<Value> = stubs
+        .into_iter()
+        .map(|path| {
+            json!({
+                "target": stubs_target(package, path),
+                "file": file_name(&link_file(path)),
+                "soname": file_name(path),
+            })
+        })
+        .collect();
+    let libraries_data: Vec<Value> = libraries
+        .iter()
+        .map(|library| library_data(package, library, libraries))
+        .collect();
+    json!({
+        "package": package.name,
+        "runtime": libraries.iter().any(needs_toolkit),
+        "archs": cmake_archs(&archs),
+        "stubs": stubs,
+        "libraries": libraries_data,
+    })
+}
+
+/// Data of the template for one library.
+fn library_data(package: &Package, library: &Library, libraries: &[Library]) -> Value {
+    let include = if library.include_dirs.is_empty() {
+        String::new()
+    } else {
+        format!("${{_gpustub_prefix}}/include/{}", library.name)
+    };
+    let defines = library.defines.iter().map(|define| escaped(define));
+    let flags = library
+        .compile_options
+        .iter()
+        .map(|option| format!("$<$<COMPILE_LANGUAGE:CUDA>:{}>", escaped(option)));
+    json!({
+        "name": library.name,
+        "include": include,
+        "defines": cmake_list(defines),
+        "flags": cmake_list(flags),
+        "targets": targets(package, library, libraries),
+    })
+}
+
+/// Data of the template for the CMake targets of a library.
+fn targets(package: &Package, library: &Library, libraries: &[Library]) -> Vec<Value> {
+    let common = common_data(package, library, libraries);
+    let name = target_name(package, &library.name);
+    let links = required_targets(package, library, libraries, "", is_shared);
+    if !has_code(library) {
+        let file = String::new();
+        return vec![target_data(&common, name, "INTERFACE", file, links)];
+    }
+    // The archive of a shared library is for programs without shared libraries.
+    let archive_links = if is_pair(library) {
+        required_targets(package, library, libraries, "_static", has_code)
+    } else {
+        links.clone()
+    };
+    let archive_name = format!("{name}_static");
+    let file = file_name(Path::new(&static_name(library)));
+    let mut archive = target_data(&common, archive_name, "STATIC", file, archive_links);
+    archive["part"] = "Static".into();
+    let mut targets = vec![archive];
+    if let (Some(middle), Some(r#final)) = (&library.middle, &library.r#final) {
+        let stubs = stubs_of(library, libraries)
+            .map(file_name)
+            .unwrap_or_default();
+        let final_name = format!("{name}_final");
+        let file = file_name(middle);
+        let mut middle = target_data(&common, name.clone(), "SHARED", file.clone(), links);
+        middle["soname"] = file.into();
+        middle["part"] = "Shared".into();
+        middle["stubs"] = stubs.clone().into();
+        let file = file_name(r#final);
+        let mut r#final = target_data(&common, final_name, "SHARED", file.clone(), name);
+        r#final["soname"] = file.into();
+        r#final["part"] = "Final".into();
+        r#final["stubs"] = stubs.into();
+        r#final["members"] = members(library, libraries).into();
+        targets.extend([middle, r#final]);
+    }
+    targets
+}
+
+/// The part of [`target_data`] that is the same for all targets of a library.
+fn common_data(package: &Package, library: &Library, libraries: &[Library]) -> Value {
+    let name = target_name(package, &library.name);
+    let archive_name = format!("{name}_static");
+    let (middle, r#final) = if is_pair(library) {
+        (name.clone(), format!("{name}_final"))
+    } else {
+        (archive_name.clone(), String::new())
+    };
+    let runtime = match &library.stubs {
+        Stubs::None if needs_toolkit(library) => "toolkit",
+        Stubs::Shared(_) | Stubs::External => "stubs",
+        _ => "",
+    };
+    let stubs_target = stubs_of(library, libraries).map(|stubs| stubs_target(package, stubs));
+    json!({
+        "soname": "",
+        "runtime": needs_toolkit(library),
+        "stubs": "",
+        "members": [],
+        "part": "",
+        "middle": middle,
+        "final": r#final,
+        "static": archive_name,
+        "cudart": cudart(library.cudart),
+        "archs": cmake_archs(&library.archs),
+        "cudadevrt": library.cudadevrt,
+        "lto": library.archs.iter().any(|arch| arch.kind == ArchKind::Lto),
+        "from": runtime,
+        "stubs_target": stubs_target.unwrap_or_default(),
+    })
+}
+
+/// Data of one target. `links` are the targets that it links.
+fn target_data(common: &Value, name: String, kind: &str, file: String, links: String) -> Value {
+    let mut data = common.clone();
+    data["target"] = name.into();
+    data["kind"] = kind.into();
+    data["file"] = file.into();
+    data["links"] = links.into();
+    data
+}
+
+/// CMake target of a library.
+fn target_name(package: &Package, library: &str) -> String {
+    format!("{}::{library}", package.name)
+}
+
+/// The targets of the libraries that a library requires: those with `suffix`, if `has_suffix` holds for the library.
+fn required_targets(
+    package: &Package,
+    library: &Library,
+    libraries: &[Library],
+    suffix: &str,
+    has_suffix: fn(&Library) -> bool,
+) -> String {
+    cmake_list(library.requires.iter().map(|name| {
+        let mut required = libraries.iter().filter(|required| required.name == *name);
+        let suffix = if required.clone().any(has_suffix) {
+            suffix
+        } else if required.any(|required| !has_code(required)) {
+            ""
+        } else {
+            "_static"
+        };
+        target_name(package, name) + suffix
+    }))
+}
+
+fn is_shared(library: &Library) -> bool {
+    library.middle.is_some()
+}
+
+/// Whether the library is a pair of shared libraries.
+fn is_pair(library: &Library) -> bool {
+    library.middle.is_some() && library.r#final.is_some()
+}
+
+/// The library and all libraries with device code that it requires.
+fn members<'a>(library: &'a Library, libraries: &'a [Library]) -> Vec<&'a str> {
+    let mut members = vec![library];
+    let mut index = 0;
+    while let Some(member) = members.get(index) {
+        index += 1;
+        let new_members: Vec<&Library> = libraries
+            .iter()
+            .filter(|required| member.requires.contains(&required.name))
+            .filter(|required| !members.contains(required))
+            .collect();
+        members.extend(new_members);
+    }
+    members
+        .into_iter()
+        .filter(|member| has_code(member))
+        .map(|member| member.name.as_str())
+        .collect()
+}
+
+/// CMake target of shared stubs, for images with a device link of their own.
+fn stubs_target(package: &Package, stubs: &Path) -> String {
+    let file = file_name(stubs);
+    let name = file.trim_start_matches("lib").trim_end_matches(".so");
+    target_name(package, name)
+}
+
+/// Value of CMake's CUDA_RUNTIME_LIBRARY.
+fn cudart(kind: Cudart) -> &'static str {
+    match kind {
+        Cudart::Shared => "Shared",
+        Cudart::Static => "Static",
+        Cudart::None => "None",
+    }
+}
+
+/// Value of CMake's CUDA_ARCHITECTURES. A device link makes machine code of LTO code.
+fn cmake_archs(archs: &[Arch]) -> String {
+    let mut names: Vec<String> = archs
+        .iter()
+        .map(|arch| {
+            let machine_code = arch.as_kind(ArchKind::Real).to_string();
+            let kind = match arch.kind {
+                ArchKind::Virtual => "virtual",
+                ArchKind::Real | ArchKind::Lto => "real",
+            };
+            format!("{}-{kind}", machine_code.trim_start_matches("sm_"))
+        })
+        .collect();
+    names.dedup();
+    cmake_list(names)
+}
+
+fn needs_toolkit(library: &Library) -> bool {
+    library.stubs == Stubs::None && library.cudart != Cudart::None && has_code(library)
+}
+
+/// A CMake list.
+fn cmake_list(elements: impl IntoIterator<Item = String>) -> String {
+    elements.into_iter().collect::<Vec<_>>().join(";")
+}
+
+/// Text for a quoted argument of CMake (cmake-language(7), "Escape Sequences").
+fn escaped(text: &str) -> String {
+    let mut escaped = String::new();
+    for letter in text.chars() {
+        if matches!(letter, '"' | '\\' | '$' | ';') {
+            escaped.push('\\');
+        }
+        escaped.push(letter);
+    }
+    escaped
+}
