@@ -5,8 +5,10 @@ mod show;
 
 use std::collections::BTreeSet;
 
-use gpustub_core::diag::{OUT_OF_SYNC, has_errors};
-use gpustub_workspace::error::Result;
+use cargo_metadata::Package;
+use gpustub_core::diag::{Diagnostic, OUT_OF_SYNC, has_errors};
+use gpustub_core::target::Target;
+use gpustub_workspace::error::{Error, Result};
 use gpustub_workspace::finalizer::{self, RejectedManifest};
 use gpustub_workspace::ops::{self, Operation};
 use gpustub_workspace::report::Sources;
@@ -18,94 +20,142 @@ use crate::cli;
 use crate::state::{dlopen, pending};
 use crate::toolkit::SyncProgress;
 
-/// Runs the command.
+/// Runs the command: reads all tables, compares the files with them, writes what differs, and reports what the
+/// next build would refuse.
 pub fn run(options: &cli::Sync, shell: &mut Shell) -> Result<bool> {
-    let Some((workspace, repaired)) = load(options, shell)? else {
+    let Some((workspace, is_repaired)) = load(options, shell)? else {
         return Ok(false);
     };
-    let (declared, others) = Declared::read_members(&workspace)?;
-    let has_links = finalizer::may_have_device_links(&workspace, &Members::new(&declared, &others));
+    let (declared, unselected) = Declared::read_members(&workspace)?;
+    let members = Members::new(&declared, &unselected);
+    let has_links = finalizer::may_have_device_links(&workspace, &members);
     // A program need not declare the CUDA code that it links.
     if declared.is_empty() && !has_links {
-        let remains = workspace.selected()?.into_iter();
-        let remains: Vec<_> = remains.filter_map(pending::remains).collect();
-        shell.diagnostics(&remains, &Sources::new())?;
-        return Err(Declared::no_file(&workspace.selected()?));
+        return Err(nothing_declared(&workspace, shell)?);
     }
     let root = Declared::read_root(&workspace)?;
-
     let target = target(options.target.as_deref())?;
-    let mut clean = true;
-    for one in declared.iter().map(|(_, one)| one).chain(&root) {
-        let (_, found) = one.plan(&target, &one.inputs);
-        shell.diagnostics(&found, &one.sources())?;
-        clean &= !has_errors(&found);
-    }
-    if !clean {
+    if !report_plans(&declared, root.as_ref(), &target, shell)? {
         return Ok(false);
     }
 
-    for (package, one) in &declared {
-        shell.detail("Checking", format!("{} ({})", package.name, one.shown));
+    for (package, tables) in &declared {
+        shell.detail("Checking", format!("{} ({})", package.name, tables.shown));
     }
-    let members = Members::new(&declared, &others);
-    let (operations, mut found) =
+    let (operations, mut diagnostics) =
         pending::pending(&workspace, &options.cargo, &members, has_links)?;
-    let mut sources = Sources::new();
+    let (operations, use_lines) = if options.print_use_lines {
+        show::split_sources(&workspace, operations)
+    } else {
+        (operations, Vec::new())
+    };
     let shared = Declared::read_shared(&workspace)?;
-    if let Some(shared) = &shared {
-        // The file may be that of a package that is not selected, whose errors were not reported.
-        let seen = declared.iter().map(|(_, one)| one).chain(&root);
-        if !seen
-            .into_iter()
-            .any(|one| one.directory == shared.directory)
-        {
-            found.extend(shared.diagnostics.clone());
-        }
-        sources = shared.sources();
-    }
-    for (_, one) in &declared {
-        sources.extend(one.sources());
-    }
-    let (mut operations, mut sources_to_print) = (operations, Vec::new());
-    if options.print_use_lines {
-        (operations, sources_to_print) = show::split_sources(&workspace, operations);
-    }
-
-    shell.diagnostics(&found, &sources)?;
+    diagnostics.extend(unreported(shared.as_ref(), &declared, root.as_ref()));
+    shell.diagnostics(&diagnostics, &sources(shared.as_ref(), &declared))?;
     // Before changes for which cargo would have to resolve dependencies again.
-    let stubs = declared.iter().flat_map(|(_, one)| &one.manifest.stubs);
-    let stubs: BTreeSet<&str> = stubs.map(|stub| stub.id.value.as_str()).collect();
+    let stubs = stub_ids(&declared);
     dlopen::warn(&options.cargo, &workspace, &target.triple, &stubs, shell)?;
-    let read_only = options.check || options.dry_run;
-    if !read_only {
+
+    let is_read_only = options.check || options.dry_run;
+    if !is_read_only {
         pending::refuse_locked(&options.cargo, &operations)?;
         let mut progress = SyncProgress::new(&workspace, shared.as_ref(), shell);
         ops::apply(&operations, |operation| progress.report(operation))?;
         progress.finish();
     }
-    show::lines(&sources_to_print, shell)?;
-    let mut clean = !has_errors(&found);
+    show::lines(&use_lines, shell)?;
+
+    let mut is_clean = !has_errors(&diagnostics);
     if has_links || refused::may_conflict(&workspace, &members) {
         // Errors that pending changes would fix are not reported for the device link.
-        let is_written = !read_only || operations.is_empty();
-        let is_stale = !clean || !is_written || !sources_to_print.is_empty();
-        let (options, triple) = (&options.cargo, &target.triple);
-        clean &= refused::report_graph(options, triple, has_links, is_stale, &found, shell)?;
+        let has_pending = is_read_only && !operations.is_empty() || !use_lines.is_empty();
+        is_clean &= refused::report_graph(
+            &options.cargo,
+            &target.triple,
+            has_links,
+            !is_clean || has_pending,
+            &diagnostics,
+            shell,
+        )?;
     }
-    let left_over = found.iter().any(|one| one.code.id == OUT_OF_SYNC.id);
-    let is_due = !operations.is_empty() || !sources_to_print.is_empty() || left_over;
-    if clean && !is_due && !repaired {
+    let is_out_of_sync = !operations.is_empty()
+        || !use_lines.is_empty()
+        || diagnostics
+            .iter()
+            .any(|diagnostic| diagnostic.code.id == OUT_OF_SYNC.id);
+    if is_clean && !is_out_of_sync && !is_repaired {
         shell.status("Fresh", "everything agrees with GpuStub.toml");
     }
-    for (package, one) in &declared {
-        show::left_behind(package, one, shell);
+    for (package, tables) in &declared {
+        show::left_behind(package, tables, shell);
     }
-    if read_only {
-        show::changes(&operations, &sources_to_print, options.check, shell)?;
-        return Ok(clean && (!is_due || options.dry_run));
+    if is_read_only {
+        show::changes(&operations, &use_lines, options.check, shell)?;
+        return Ok(is_clean && (!is_out_of_sync || options.dry_run));
     }
-    Ok(clean)
+    Ok(is_clean)
+}
+
+/// Reports what is left of earlier declarations; returns the error that nothing is declared.
+fn nothing_declared(workspace: &Workspace, shell: &mut Shell) -> Result<Error> {
+    let selected = workspace.selected()?;
+    let remains: Vec<Diagnostic> = selected
+        .iter()
+        .filter_map(|package| pending::remains(package))
+        .collect();
+    shell.diagnostics(&remains, &Sources::new())?;
+    Ok(Declared::no_file(&selected))
+}
+
+/// Reports the errors of the plans of all tables. Returns whether there are none.
+fn report_plans(
+    declared: &[(&Package, Declared)],
+    root: Option<&Declared>,
+    target: &Target,
+    shell: &mut Shell,
+) -> Result<bool> {
+    let mut is_clean = true;
+    for tables in declared.iter().map(|(_, tables)| tables).chain(root) {
+        let (_, diagnostics) = tables.plan(target, &tables.inputs);
+        shell.diagnostics(&diagnostics, &tables.sources())?;
+        is_clean &= !has_errors(&diagnostics);
+    }
+    Ok(is_clean)
+}
+
+/// Diagnostics of the file with `[toolkit]`, if it is that of a package that is not selected: they were not
+/// reported with the plans.
+fn unreported(
+    shared: Option<&Declared>,
+    declared: &[(&Package, Declared)],
+    root: Option<&Declared>,
+) -> Vec<Diagnostic> {
+    let Some(shared) = shared else {
+        return Vec::new();
+    };
+    let mut reported = declared.iter().map(|(_, tables)| tables).chain(root);
+    if reported.any(|tables| tables.directory == shared.directory) {
+        return Vec::new();
+    }
+    shared.diagnostics.clone()
+}
+
+/// Texts that diagnostics quote.
+fn sources(shared: Option<&Declared>, declared: &[(&Package, Declared)]) -> Sources {
+    let mut sources = shared.map(Declared::sources).unwrap_or_default();
+    for (_, tables) in declared {
+        sources.extend(tables.sources());
+    }
+    sources
+}
+
+/// Ids of all declared stubs.
+fn stub_ids<'a>(declared: &'a [(&Package, Declared)]) -> BTreeSet<&'a str> {
+    declared
+        .iter()
+        .flat_map(|(_, tables)| &tables.manifest.stubs)
+        .map(|stub| stub.id.value.as_str())
+        .collect()
 }
 
 /// Loads the workspace, if necessary after a repair of finalizers that cargo rejects; returns whether
@@ -121,8 +171,10 @@ fn load(options: &cli::Sync, shell: &mut Shell) -> Result<Option<(Workspace, boo
         shell.diagnostics(&diagnostics, &Sources::new())?;
         return Ok(None);
     }
-    let repairs: Result<Vec<Operation>> = rejected.iter().map(RejectedManifest::repair).collect();
-    let repairs = repairs?;
+    let repairs: Vec<Operation> = rejected
+        .iter()
+        .map(RejectedManifest::repair)
+        .collect::<Result<_>>()?;
     pending::refuse_locked(&options.cargo, &repairs)?;
     ops::apply(&repairs, |_| {})?;
     // Resolves the dependencies too, which the members alone do not show.
@@ -130,7 +182,7 @@ fn load(options: &cli::Sync, shell: &mut Shell) -> Result<Option<(Workspace, boo
     match resolved.and_then(|_| Workspace::load(&options.cargo, Depth::Members)) {
         Ok(workspace) => {
             let mut progress = SyncProgress::new(&workspace, None, shell);
-            repairs.iter().for_each(|one| progress.report(one));
+            repairs.iter().for_each(|repair| progress.report(repair));
             progress.finish();
             Ok(Some((workspace, true)))
         }

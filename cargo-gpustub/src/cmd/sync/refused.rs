@@ -22,19 +22,20 @@ use crate::state::{facts, plan_errors};
 /// read, which takes longer than everything else. A dependency from elsewhere with stubs uses the
 /// helper, and `Cargo.lock` lists both.
 pub(super) fn may_conflict(workspace: &Workspace, declared: &Members) -> bool {
-    let all = || declared.all().flat_map(|(_, one)| &one.manifest.stubs);
-    let mut targets = workspace.members().into_iter().flat_map(|one| &one.targets);
-    let is_dylib = |target: &cargo_metadata::Target| target.crate_types.contains(&CrateType::DyLib);
-    all().next().is_some()
-        && (all().any(|stub| !stub.provide)
-            || differ(all())
-            || targets.any(is_dylib)
+    let stubs: Vec<&Stub> = declared
+        .all()
+        .flat_map(|(_, tables)| &tables.manifest.stubs)
+        .collect();
+    !stubs.is_empty()
+        && (stubs.iter().any(|stub| !stub.provide)
+            || differ(&stubs)
+            || has_dylib(workspace)
             || has_foreign_helper(workspace))
 }
 
 /// Whether stubs of one library are for incompatible headers, or those of one family for headers of
 /// several majors.
-fn differ<'s>(stubs: impl Iterator<Item = &'s Stub>) -> bool {
+fn differ(stubs: &[&Stub]) -> bool {
     let mut marks: BTreeMap<&str, HeadersMark> = BTreeMap::new();
     let mut majors: BTreeMap<&str, u32> = BTreeMap::new();
     for stub in stubs {
@@ -43,7 +44,8 @@ fn differ<'s>(stubs: impl Iterator<Item = &'s Stub>) -> bool {
         let first = marks.entry(&stub.id.value).or_insert_with(|| mark.clone());
         let mut differs = !mark.is_compatible(first);
         // Versions of libraries without an ABI table do not follow those of the toolkit.
-        let library = library.filter(|one| !one.abi.headers().is_empty() && !one.family.is_empty());
+        let library = library
+            .filter(|library| !library.abi.headers().is_empty() && !library.family.is_empty());
         if let (Some(library), Some(version)) = (library, stub.header_version()) {
             let major = version.from.major;
             differs |= *majors.entry(&library.family).or_insert(major) != major;
@@ -55,13 +57,22 @@ fn differ<'s>(stubs: impl Iterator<Item = &'s Stub>) -> bool {
     false
 }
 
+/// Whether a member has a Rust dylib.
+fn has_dylib(workspace: &Workspace) -> bool {
+    workspace
+        .members()
+        .into_iter()
+        .flat_map(|member| &member.targets)
+        .any(|target| target.crate_types.contains(&CrateType::DyLib))
+}
+
 /// Whether a package from elsewhere uses the helper.
 fn has_foreign_helper(workspace: &Workspace) -> bool {
     let lock = std::fs::read_to_string(workspace.root().join("Cargo.lock")).unwrap_or_default();
     let members = workspace.members();
-    let is_member = |name: &String| members.iter().any(|member| member.name == *name);
-    let mut users = cargo_toml::users_of_helper(&lock).into_iter();
-    users.any(|user| !is_member(&user))
+    cargo_toml::users_of_helper(&lock)
+        .iter()
+        .any(|user| !members.iter().any(|member| member.name == *user))
 }
 
 /// Reports the errors of `plan`, `check` and the build in the dependency graph, except codes in
@@ -88,15 +99,16 @@ pub(super) fn report_graph(
     };
     let selected = workspace.selected()?;
     let graph = Graph::read_selected(&workspace, &selected, options, triple)?;
-    let mut found = plan_errors::read(&graph, &selected);
-    found.extend(mixed_headers(&workspace, &graph, &selected)?);
-    found.retain(|one| {
-        let is_reported = reported.iter().any(|other| other.code.id == one.code.id);
-        let is_due = is_stale && one.code.id == INDIRECT_DEVICE_LIBRARY.id;
-        !is_reported && !is_due
+    let mut diagnostics = plan_errors::read(&graph, &selected);
+    diagnostics.extend(mixed_headers(&workspace, &graph, &selected)?);
+    diagnostics.retain(|diagnostic| {
+        let id = diagnostic.code.id;
+        let is_reported = reported.iter().any(|reported| reported.code.id == id);
+        let is_fixed_by_sync = is_stale && id == INDIRECT_DEVICE_LIBRARY.id;
+        !is_reported && !is_fixed_by_sync
     });
-    shell.diagnostics(&found, &graph.sources())?;
-    Ok(!has_errors(&found))
+    shell.diagnostics(&diagnostics, &graph.sources())?;
+    Ok(!has_errors(&diagnostics))
 }
 
 /// Findings of the rule about header versions, as warnings: `[policy]` decides about them in `check`.
@@ -107,10 +119,10 @@ fn mixed_headers(
 ) -> Result<Vec<Diagnostic>> {
     let texts = facts::Texts::read(workspace, selected)?;
     let facts = facts::gather(workspace, graph, selected, &texts);
-    let mut found = check_workspace(&facts);
-    found.retain(|one| one.code.id == MIXED_HEADER_VERSIONS.code.id);
-    for one in &mut found {
-        one.level = Level::Warning;
+    let mut diagnostics = check_workspace(&facts);
+    diagnostics.retain(|diagnostic| diagnostic.code.id == MIXED_HEADER_VERSIONS.code.id);
+    for diagnostic in &mut diagnostics {
+        diagnostic.level = Level::Warning;
     }
-    Ok(found)
+    Ok(diagnostics)
 }

@@ -1,8 +1,10 @@
 //! Pending changes in the output of `sync`.
 
+use std::collections::BTreeSet;
+
 use cargo_metadata::{Package, TargetKind};
 use gpustub_core::diag::{Diagnostic, OUT_OF_SYNC};
-use gpustub_core::manifest::{LibraryType, Stub};
+use gpustub_core::manifest::LibraryType;
 use gpustub_workspace::error::Result;
 use gpustub_workspace::ops::{self, Operation};
 use gpustub_workspace::output::MessageFormat;
@@ -19,15 +21,17 @@ pub(super) fn split_sources(
     workspace: &Workspace,
     operations: Vec<Operation>,
 ) -> (Vec<Operation>, Vec<Operation>) {
-    let members = workspace.members();
-    let targets = || members.iter().flat_map(|member| &member.targets);
-    let is_source = |one: &Operation| {
-        let is_it = |target: &cargo_metadata::Target| {
-            target.src_path == one.path && !target.is_kind(TargetKind::CustomBuild)
-        };
-        !one.creates() && targets().any(is_it)
-    };
-    let (sources, others) = operations.into_iter().partition(is_source);
+    let mut roots = BTreeSet::new();
+    for member in workspace.members() {
+        for target in &member.targets {
+            if !target.is_kind(TargetKind::CustomBuild) {
+                roots.insert(target.src_path.as_std_path());
+            }
+        }
+    }
+    let (sources, others) = operations
+        .into_iter()
+        .partition(|operation| !operation.creates() && roots.contains(operation.path.as_path()));
     (others, ops::merge(sources))
 }
 
@@ -50,10 +54,14 @@ pub(super) fn lines(sources: &[Operation], shell: &mut Shell) -> Result<()> {
 }
 
 /// Notes that `cargo install` leaves shared stubs behind: cargo has no way to install a library.
-pub(super) fn left_behind(package: &Package, one: &Declared, shell: &mut Shell) {
-    let is_shared = |stub: &Stub| stub.provide && stub.library_type == LibraryType::Shared;
+pub(super) fn left_behind(package: &Package, declared: &Declared, shell: &mut Shell) {
     let has_program = package.targets.iter().any(cargo_metadata::Target::is_bin);
-    if has_program && one.manifest.stubs.iter().any(is_shared) {
+    let has_shared_stubs = declared
+        .manifest
+        .stubs
+        .iter()
+        .any(|stub| stub.provide && stub.library_type == LibraryType::Shared);
+    if has_program && has_shared_stubs {
         let name = &package.name;
         let file = format!("libgpustub_{}.so", name.replace('-', "_"));
         shell.note(format!(
@@ -77,22 +85,22 @@ pub(super) fn changes(
             _ => change(operation, shell)?,
         }
     }
-    let all: Vec<&Operation> = operations.iter().chain(sources).collect();
-    match all.as_slice() {
+    let changes: Vec<&Operation> = operations.iter().chain(sources).collect();
+    match changes.as_slice() {
         [] => {}
-        all if check => {
-            let what = match all {
-                [one] => format!("`{}` does not agree with {}", one.shown, tables::FILE),
-                many => format!("{} files do not agree with {}", many.len(), tables::FILE),
+        changes if check => {
+            let message = match changes {
+                [change] => format!("`{}` does not agree with {}", change.shown, tables::FILE),
+                _ => format!("{} files do not agree with {}", changes.len(), tables::FILE),
             };
             let help = if operations.is_empty() {
                 "change the printed lines, or run `cargo gpustub sync` without `--print-use-lines`"
             } else {
                 "run `cargo gpustub sync`"
             };
-            let one = Diagnostic::error(&OUT_OF_SYNC, what).help(help);
             if ![MessageFormat::Github, MessageFormat::Sarif].contains(&shell.format()) {
-                shell.diagnostics(&[one], &Sources::new())?;
+                let diagnostic = Diagnostic::error(&OUT_OF_SYNC, message).help(help);
+                shell.diagnostics(&[diagnostic], &Sources::new())?;
             }
         }
         _ => shell.note("nothing was written (--dry-run)"),
