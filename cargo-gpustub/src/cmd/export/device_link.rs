@@ -7,13 +7,14 @@
 //! ```
 
 mod cmake;
+mod installed;
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use cargo_metadata::{Message, Package};
-use gpustub_engine::device_link::metadata::{Library, Stubs, parse};
+use gpustub_engine::device_link::metadata::{Library, parse};
 use gpustub_engine::toolchain::shared::link_file;
 use gpustub_workspace::cargo;
 use gpustub_workspace::edit::templates;
@@ -27,6 +28,7 @@ use serde_json::json;
 use super::install::install;
 use crate::cli;
 use crate::compile::engine_error;
+use installed::{file_name, has_code, static_name, stubs_of};
 
 /// Maximum number of headers: with more, `include-dirs` probably names a system directory.
 const MAX_HEADERS: usize = 5000;
@@ -256,34 +258,4 @@ fn add_headers(files: &mut Files, library: &str, dir: &Path) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// Whether the library has device code, and not headers alone.
-fn has_code(library: &Library) -> bool {
-    !library.archive.as_os_str().is_empty()
-}
-
-/// Shared stubs that a library calls: its package's own, or those of another package.
-fn stubs_of<'a>(library: &'a Library, libraries: &'a [Library]) -> Option<&'a Path> {
-    match library.stubs {
-        Stubs::External => libraries.iter().find_map(shared_stubs),
-        _ => shared_stubs(library),
-    }
-}
-
-fn shared_stubs(library: &Library) -> Option<&Path> {
-    match &library.stubs {
-        Stubs::Shared(path) => Some(path),
-        _ => None,
-    }
-}
-
-/// Path of the archive, whose name differs from the shared library's: `-l` would confuse the two.
-fn static_name(library: &Library) -> String {
-    format!("lib/lib{}_static.a", library.name)
-}
-
-fn file_name(path: &Path) -> String {
-    let name = path.file_name().unwrap_or_default();
-    name.to_string_lossy().into_owned()
 }

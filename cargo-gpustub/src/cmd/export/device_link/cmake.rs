@@ -9,7 +9,7 @@ use gpustub_engine::device_link::metadata::{Library, Stubs};
 use gpustub_engine::toolchain::shared::link_file;
 use serde_json::{Value, json};
 
-use super::{file_name, has_code, static_name, stubs_of};
+use super::installed::{file_name, has_code, static_name, stubs_of};
 
 /// Data of the template for the package.
 pub fn package_data(package: &Package, libraries: &[Library]) -> Value {
