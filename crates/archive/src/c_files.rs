@@ -5,11 +5,11 @@
 ///
 /// ```no_run
 /// # fn main() -> std::io::Result<()> {
-/// let out = std::path::PathBuf::from(std::env::var_os("OUT_DIR").expect("set by cargo"));
-/// std::fs::create_dir_all(out.join("include"))?;
+/// let out_dir = std::path::PathBuf::from(std::env::var_os("OUT_DIR").expect("set by cargo"));
+/// std::fs::create_dir_all(out_dir.join("include"))?;
 /// for (path, text) in gpustub_archive::C_FILES {
 ///     if path.starts_with("include/") {
-///         std::fs::write(out.join(path), text)?;
+///         std::fs::write(out_dir.join(path), text)?;
 ///     }
 /// }
 /// # Ok(())

@@ -30,12 +30,12 @@ use crate::view::View;
 #[derive(Debug)]
 pub struct Closure<'a, 'm> {
     view: View<'a>,
-    /// For each member 0, or the position of the next one plus one; the last refers to itself. The
+    /// For each member 0, or the position of the next one plus one; the last one refers to itself. The
     /// queue never repeats a member.
     links: &'m mut [u32],
     /// Positions of the queue's ends plus one; 0: the queue is empty.
-    first: u32,
-    last: u32,
+    head: u32,
+    tail: u32,
 }
 
 impl<'a, 'm> Closure<'a, 'm> {
@@ -46,8 +46,8 @@ impl<'a, 'm> Closure<'a, 'm> {
         Some(Self {
             view,
             links,
-            first: 0,
-            last: 0,
+            head: 0,
+            tail: 0,
         })
     }
 
@@ -65,15 +65,15 @@ impl<'a, 'm> Closure<'a, 'm> {
         let position = member.position;
         let link = position.saturating_add(1);
         match self.links.get_mut(position as usize) {
-            Some(own) if *own == 0 => *own = link,
+            Some(next) if *next == 0 => *next = link,
             _ => return Ok(true),
         }
-        if self.first == 0 {
-            self.first = link;
-        } else if let Some(last) = self.links.get_mut((self.last - 1) as usize) {
-            *last = link;
+        if self.head == 0 {
+            self.head = link;
+        } else if let Some(next) = self.links.get_mut((self.tail - 1) as usize) {
+            *next = link;
         }
-        self.last = link;
+        self.tail = link;
         Ok(true)
     }
 
@@ -83,11 +83,11 @@ impl<'a, 'm> Closure<'a, 'm> {
     ///
     /// As [`View::member_at`].
     pub fn next_member(&mut self) -> Result<Option<Member<'a>>, Error> {
-        let Some(position) = self.first.checked_sub(1) else {
+        let Some(position) = self.head.checked_sub(1) else {
             return Ok(None);
         };
-        self.first = match self.links.get(position as usize) {
-            Some(link) if self.last != self.first => *link,
+        self.head = match self.links.get(position as usize) {
+            Some(next) if self.tail != self.head => *next,
             _ => 0,
         };
         self.view.member_at(position as usize)

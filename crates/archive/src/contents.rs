@@ -18,7 +18,7 @@ pub const ZSTD: u8 = 1;
 /// # use gpustub_archive::SuperArchive;
 /// # let bytes = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sample.a"));
 /// # let archive = SuperArchive::parse(bytes)?;
-/// let sizes = archive.contents().map(|one| Ok(one?.data()?.len()));
+/// let sizes = archive.contents().map(|contents| Ok(contents?.data()?.len()));
 /// let sum: usize = sizes.sum::<Result<_, gpustub_archive::Error>>()?;
 /// assert!(sum < bytes.len());
 /// # Ok::<(), gpustub_archive::Error>(())
@@ -32,16 +32,20 @@ pub struct Contents<'a> {
 
 impl<'a> Contents<'a> {
     pub(crate) fn read(store: Store<'a>, index: u32) -> Result<Self, Error> {
-        let record = || store.blob.array(store.contents.get(index)?);
-        let one = Self {
+        let record = store
+            .contents
+            .get(index)
+            .and_then(|offset| store.blob.array(offset))
+            .ok_or(Error::Malformed(Part::Contents))?;
+        let contents = Self {
             store,
             index,
-            record: record().ok_or(Error::Malformed(Part::Contents))?,
+            record,
         };
-        if one.flags() & !(HIDDEN | VARIANT) != 0 || one.codec() > ZSTD {
+        if contents.flags() & !(HIDDEN | VARIANT) != 0 || contents.codec() > ZSTD {
             return Err(Error::UnsupportedContents { contents: index });
         }
-        Ok(one)
+        Ok(contents)
     }
 
     fn hash(&self) -> u64 {
@@ -61,8 +65,8 @@ impl<'a> Contents<'a> {
         self.record[37]
     }
 
-    /// Index of the base plus one.
-    fn base_number(&self) -> u32 {
+    /// Index of the base plus one; 0: none.
+    fn base_plus_one(&self) -> u32 {
         word(self.record, 40)
     }
 
@@ -120,11 +124,11 @@ impl<'a> Contents<'a> {
     }
 
     fn base(&self) -> Result<Option<Self>, Error> {
-        let Some(index) = self.base_number().checked_sub(1) else {
+        let Some(index) = self.base_plus_one().checked_sub(1) else {
             return Ok(None);
         };
         let base = Self::read(self.store, index)?;
-        if base.base_number() != 0 {
+        if base.base_plus_one() != 0 {
             return Err(Error::Malformed(Part::Contents));
         }
         Ok(Some(base))
@@ -150,21 +154,24 @@ impl<'a> Contents<'a> {
 
     fn stored_bytes(&self) -> Result<&'a [u8], Error> {
         if !self.in_default_view() {
-            let data = self.store.blob.get(self.offset(), self.stored_size());
-            return data
-                .map(|data| data.0)
-                .ok_or(Error::Malformed(Part::Contents));
+            return match self.store.blob.get(self.offset(), self.stored_size()) {
+                Some(data) => Ok(data.0),
+                None => Err(Error::Malformed(Part::Contents)),
+            };
         }
         let moved = Error::MemberMoved {
             contents: self.index,
         };
-        let header = self.offset().checked_sub(AR_HEADER_SIZE);
-        let header = header.and_then(|at| self.store.archive.get(at, AR_HEADER_SIZE));
-        if hash_bytes(header.ok_or(moved)?.0) as u32 != self.header_hash() {
+        let archive = self.store.archive;
+        let header_offset = self.offset().checked_sub(AR_HEADER_SIZE).ok_or(moved)?;
+        let header = archive.get(header_offset, AR_HEADER_SIZE).ok_or(moved)?;
+        if hash_bytes(header.0) as u32 != self.header_hash() {
             return Err(moved);
         }
-        let data = self.store.archive.get(self.offset(), self.stored_size());
-        data.map(|data| data.0).ok_or(moved)
+        let data = archive
+            .get(self.offset(), self.stored_size())
+            .ok_or(moved)?;
+        Ok(data.0)
     }
 
     /// The size that `scratch` has to have for [`Contents::decompress`]: that of a base that is itself
@@ -174,10 +181,10 @@ impl<'a> Contents<'a> {
     ///
     /// [`Error::Malformed`] if the tables are corrupt.
     pub fn scratch_size(&self) -> Result<u64, Error> {
-        let base = self
-            .base()?
-            .filter(|base| self.codec() != 0 && base.codec() != 0);
-        Ok(base.map_or(0, |base| base.size()))
+        match self.base()? {
+            Some(base) if self.codec() != 0 && base.codec() != 0 => Ok(base.size()),
+            _ => Ok(0),
+        }
     }
 
     /// Copies the contents to `out`, which has their size. `decompress(codec, stored, base, out)` is called for
@@ -196,10 +203,11 @@ impl<'a> Contents<'a> {
     ) -> Result<(), Error> {
         if self.codec() == 0 {
             let data = self.data()?;
-            let failed = Error::Decompression {
-                contents: self.index,
-            };
-            (out.len() == data.len()).then_some(()).ok_or(failed)?;
+            if out.len() != data.len() {
+                return Err(Error::Decompression {
+                    contents: self.index,
+                });
+            }
             out.copy_from_slice(data);
             return Ok(());
         }
@@ -221,28 +229,31 @@ impl<'a> Contents<'a> {
         base: Option<&[u8]>,
         decompress: &mut impl FnMut(u8, &[u8], Option<&[u8]>, &mut [u8]) -> bool,
     ) -> Result<(), Error> {
-        let good = out.len() as u64 == self.size()
+        if out.len() as u64 == self.size()
             && decompress(self.codec(), self.stored_bytes()?, base, out)
-            && hash_bytes(out) == self.hash();
-        good.then_some(()).ok_or(Error::Decompression {
-            contents: self.index,
-        })
+            && hash_bytes(out) == self.hash()
+        {
+            Ok(())
+        } else {
+            Err(Error::Decompression {
+                contents: self.index,
+            })
+        }
     }
 
     /// Checks fields, and the contents against their hash unless they are compressed.
     pub(crate) fn verify(&self, compressed: bool) -> Result<(), Error> {
-        let malformed = Error::Malformed(Part::Contents);
         let base = self.base()?;
-        let based = self.is_variant() || self.codec() != 0;
-        let sound = self.record[38..40] == [0; 2]
+        let may_have_base = self.is_variant() || self.codec() != 0;
+        let is_valid = self.record[38..40] == [0; 2]
             && self.alignment() < 32
-            && (base.is_none() || based)
+            && (base.is_none() || may_have_base)
             && base.is_none_or(|base| !base.is_variant())
             && (base.is_some() || !self.is_variant())
             && (self.in_default_view() || self.header_hash() == 0)
             && (self.codec() == 0 || compressed && !self.in_default_view());
-        if !sound {
-            return Err(malformed);
+        if !is_valid {
+            return Err(Error::Malformed(Part::Contents));
         }
         if self.codec() != 0 {
             return self.stored_bytes().map(|_| ());
@@ -256,7 +267,7 @@ impl<'a> Contents<'a> {
         }
     }
 
-    /// The stored bytes of hidden contents, and the number of those before them in the blob.
+    /// The offset of hidden contents in the blob, and their stored bytes.
     pub(crate) fn hidden(&self) -> Option<(u64, Bytes<'a>)> {
         let bytes = self.store.blob.get(self.offset(), self.stored_size())?;
         (!self.in_default_view()).then_some((self.offset(), bytes))

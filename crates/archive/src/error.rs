@@ -8,11 +8,11 @@ use core::fmt;
 /// use gpustub_archive::{Error, SuperArchive};
 ///
 /// # let bytes = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sample.a"));
-/// let mut later = bytes.to_vec();
-/// let magic = bytes.windows(16).position(|part| part == gpustub_archive::MAGIC);
+/// let mut archive = bytes.to_vec();
+/// let tables = bytes.windows(16).position(|window| window == gpustub_archive::MAGIC);
 /// // The word of required features.
-/// later[magic.expect("tables") + 24] |= 4;
-/// let error = SuperArchive::parse(&later).unwrap_err();
+/// archive[tables.expect("tables") + 24] |= 4;
+/// let error = SuperArchive::parse(&archive).unwrap_err();
 /// assert_eq!(error, Error::UnsupportedFeatures { bits: 4 });
 /// assert_eq!(SuperArchive::parse(b"text").unwrap_err(), Error::NotAnArchive);
 /// assert_eq!(SuperArchive::parse(b"!<arch>\n").unwrap_err(), Error::NoViews);

@@ -12,13 +12,13 @@
 #[must_use]
 pub fn hash_bytes(bytes: &[u8]) -> u64 {
     let (mut hash, mut rest) = (bytes.len() as u64, bytes);
-    while let Some((block, behind)) = rest.split_first_chunk() {
+    while let Some((block, tail)) = rest.split_first_chunk() {
         hash = step(hash, u128::from_le_bytes(*block));
-        rest = behind;
+        rest = tail;
     }
     match rest {
         [] => hash,
-        rest => step(hash, filled_up(bytes, rest)),
+        rest => step(hash, padded_block(bytes, rest)),
     }
 }
 
@@ -37,18 +37,16 @@ const HIGH: u64 = 0xBB67_AE85_84CA_A73B;
 
 /// The last block: `rest`, the last at most 15 bytes of `bytes`, padded with zeros. Read in words, not
 /// byte by byte: names are short.
-fn filled_up(bytes: &[u8], rest: &[u8]) -> u128 {
-    if let Some(last) = bytes.last_chunk::<16>() {
-        return u128::from_le_bytes(*last) >> (128 - 8 * rest.len());
+fn padded_block(bytes: &[u8], rest: &[u8]) -> u128 {
+    let bits = 8 * rest.len();
+    if let Some(block) = bytes.last_chunk::<16>() {
+        return u128::from_le_bytes(*block) >> (128 - bits);
     }
-    // Two overlapping parts.
-    let shift = |size: usize| 8 * (rest.len() - size);
-    if let (Some(first), Some(last)) = (rest.first_chunk(), rest.last_chunk()) {
-        let last = u128::from(u64::from_le_bytes(*last)) << shift(8);
-        u128::from(u64::from_le_bytes(*first)) | last
-    } else if let (Some(first), Some(last)) = (rest.first_chunk(), rest.last_chunk()) {
-        let last = u128::from(u32::from_le_bytes(*last)) << shift(4);
-        u128::from(u32::from_le_bytes(*first)) | last
+    // The two words may overlap.
+    if let (Some(low), Some(high)) = (rest.first_chunk(), rest.last_chunk()) {
+        u128::from(u64::from_le_bytes(*low)) | u128::from(u64::from_le_bytes(*high)) << (bits - 64)
+    } else if let (Some(low), Some(high)) = (rest.first_chunk(), rest.last_chunk()) {
+        u128::from(u32::from_le_bytes(*low)) | u128::from(u32::from_le_bytes(*high)) << (bits - 32)
     } else {
         (rest.iter().rev()).fold(0, |word, &byte| word << 8 | u128::from(byte))
     }
@@ -59,22 +57,28 @@ mod tests {
     extern crate std;
 
     use std::collections::HashSet;
+    use std::format;
+    use std::string::String;
     use std::vec::Vec;
 
     use super::*;
 
     /// The hash as `FORMAT.md` specifies it.
     fn as_specified(bytes: &[u8]) -> u64 {
-        let mut filled = bytes.to_vec();
-        filled.resize(bytes.len().next_multiple_of(16), 0);
-        let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap());
-        (filled.chunks(16)).fold(bytes.len() as u64, |hash, block| {
-            let low = u128::from(word(&block[..8]) ^ 0x9E37_79B9_7F4A_7C15);
-            let product = low * u128::from(word(&block[8..]) ^ 0xBB67_AE85_84CA_A73B);
+        let mut padded = bytes.to_vec();
+        padded.resize(bytes.len().next_multiple_of(16), 0);
+        let mut hash = bytes.len() as u64;
+        for block in padded.chunks(16) {
+            let low = u64::from_le_bytes(block[..8].try_into().unwrap());
+            let high = u64::from_le_bytes(block[8..].try_into().unwrap());
+            let product =
+                u128::from(low ^ 0x9E37_79B9_7F4A_7C15) * u128::from(high ^ 0xBB67_AE85_84CA_A73B);
             let halves = product as u64 ^ (product >> 64) as u64;
-            hash.wrapping_mul(0x9FB2_1C65_1E98_DF25)
-                .wrapping_add(halves)
-        })
+            hash = hash
+                .wrapping_mul(0x9FB2_1C65_1E98_DF25)
+                .wrapping_add(halves);
+        }
+        hash
     }
 
     #[test]
@@ -101,22 +105,26 @@ mod tests {
         assert_eq!(hashes.len(), 200 + 199 * 8);
     }
 
+    fn mangled_name(number: u32) -> String {
+        format!("_ZN4math6kernelILi{number}EEvPKfS2_Pfj")
+    }
+
+    fn plain_name(number: u32) -> String {
+        format!("__clc_cos{number}")
+    }
+
     /// 5000 random names occupy 4309 of 16384 slots.
     #[test]
     fn names_spread_over_slots() {
-        let mangled = |number: u32| std::format!("_ZN4math6kernelILi{number}EEvPKfS2_Pfj");
-        let plain = |number: u32| std::format!("__clc_cos{number}");
-        for name in [&mangled as &dyn Fn(u32) -> std::string::String, &plain] {
+        for name in [mangled_name as fn(u32) -> String, plain_name] {
             let hashes: Vec<u64> = (0..5000)
-                .map(|at| hash_bytes(name(at).as_bytes()))
+                .map(|number| hash_bytes(name(number).as_bytes()))
                 .collect();
-            let parts = [0, 32].map(|shift| {
-                let slots = hashes.iter().map(|hash| hash >> shift & 0x3FFF);
-                slots.collect::<HashSet<_>>().len()
-            });
-            // A deviation of a twentieth is not random.
-            for used in parts {
-                assert!((4094..4525).contains(&used), "{used}");
+            for shift in [0, 32] {
+                let slots: HashSet<u64> =
+                    hashes.iter().map(|hash| hash >> shift & 0x3FFF).collect();
+                // A deviation of a twentieth is not random.
+                assert!((4094..4525).contains(&slots.len()), "{}", slots.len());
             }
         }
     }
