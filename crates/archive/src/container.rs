@@ -8,8 +8,8 @@ use crate::format::{MAGIC, TRAILER};
 pub const AR_HEADER_SIZE: u64 = 60;
 pub const AR_MAGIC: &[u8] = b"!<arch>\n";
 
-/// The index and the table of long names precede the index member.
-const HOPS: usize = 3;
+/// The index and the table of long names precede the member that contains the tables.
+const MAX_MEMBERS: usize = 3;
 
 /// Finds the tables, and the bytes that follow them in their container: their offset in the archive and
 /// their size.
@@ -17,26 +17,21 @@ pub fn find_tables(archive: Bytes<'_>) -> Result<(u64, u64), Error> {
     if !archive.0.starts_with(AR_MAGIC) {
         return Err(Error::NotAnArchive);
     }
-    let mut at = AR_MAGIC.len() as u64;
-    for _ in 0..HOPS {
-        if archive.get(at, AR_HEADER_SIZE).is_none() {
+    let mut header = AR_MAGIC.len() as u64;
+    for _ in 0..MAX_MEMBERS {
+        if archive.get(header, AR_HEADER_SIZE).is_none() {
             break;
         }
-        let file = File::read(archive, at).ok_or(Error::Malformed(Part::Archive))?;
-        let member = file.data;
-        let found = match file.name {
-            INDEX | WIDE_INDEX => in_index(member),
+        let member = ArMember::read(archive, header).ok_or(Error::Malformed(Part::Archive))?;
+        let tables = match member.name {
+            INDEX | WIDE_INDEX => tables_in_index(member.data),
             NAMES => None,
-            _ => {
-                let found = in_elf(member).or_else(|| in_bitcode(member));
-                let found = found.map(|(offset, size)| (at + AR_HEADER_SIZE + offset, size));
-                return found.ok_or(Error::NoViews);
-            }
+            _ => Some(tables_in_object(member.data).ok_or(Error::NoViews)?),
         };
-        if let Some((offset, size)) = found {
-            return Ok((at + AR_HEADER_SIZE + offset, size));
+        if let Some((offset, size)) = tables {
+            return Ok((header + AR_HEADER_SIZE + offset, size));
         }
-        at = file.next;
+        header = member.next;
     }
     Err(Error::NoViews)
 }
@@ -54,17 +49,17 @@ pub fn find_tables(archive: Bytes<'_>) -> Result<(u64, u64), Error> {
 /// # Ok::<(), gpustub_archive::Error>(())
 /// ```
 pub fn contains_tables(member: &[u8]) -> bool {
-    let member = Bytes(member);
-    in_elf(member).or_else(|| in_bitcode(member)).is_some()
+    tables_in_object(Bytes(member)).is_some()
 }
 
 pub const INDEX: &[u8] = b"/";
 pub const WIDE_INDEX: &[u8] = b"/SYM64/";
 pub const NAMES: &[u8] = b"//";
 
-/// A file of the archive.
+/// A member of the archive, which may be its index or its table of long names.
 #[derive(Clone, Copy, Debug)]
-pub struct File<'a> {
+pub struct ArMember<'a> {
+    pub header: &'a [u8],
     /// Name in the header, without the spaces at its end.
     pub name: &'a [u8],
     pub data: Bytes<'a>,
@@ -72,16 +67,17 @@ pub struct File<'a> {
     pub next: u64,
 }
 
-impl<'a> File<'a> {
-    /// The file whose header is at an offset.
-    pub fn read(archive: Bytes<'a>, at: u64) -> Option<Self> {
-        let header = archive.get(at, AR_HEADER_SIZE)?;
-        let size = size(header)?;
+impl<'a> ArMember<'a> {
+    /// The member whose header is at an offset.
+    pub fn read(archive: Bytes<'a>, offset: u64) -> Option<Self> {
+        let header = archive.get(offset, AR_HEADER_SIZE)?.0;
+        let size = parse_size(header)?;
         // Headers begin at even offsets.
         Some(Self {
-            name: without_spaces(header.0.get(..16)?),
-            data: archive.get(at + AR_HEADER_SIZE, size)?,
-            next: at + AR_HEADER_SIZE + size + size % 2,
+            header,
+            name: without_spaces(header.get(..16)?),
+            data: archive.get(offset + AR_HEADER_SIZE, size)?,
+            next: offset + AR_HEADER_SIZE + size + size % 2,
         })
     }
 }
@@ -89,93 +85,103 @@ impl<'a> File<'a> {
 /// A field without the spaces at its end.
 fn without_spaces(field: &[u8]) -> &[u8] {
     let end = field.iter().rposition(|&byte| byte != b' ');
-    let length = end.map_or(0, |last| last + 1);
+    let length = end.map_or(0, |end| end + 1);
     field.get(..length).unwrap_or_default()
 }
 
 /// Parses `ar_size`: decimal digits, padded with spaces.
-fn size(header: Bytes<'_>) -> Option<u64> {
-    let (digits, end) = header.0.get(48..)?.split_at_checked(10)?;
-    let digits = without_spaces(digits);
+fn parse_size(header: &[u8]) -> Option<u64> {
+    let (field, header_end) = header.get(48..)?.split_at_checked(10)?;
+    let digits = without_spaces(field);
     let is_number = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
-    let is_header = end == b"`\n";
-    (is_number && is_header).then_some(())?;
+    if !is_number || header_end != b"`\n" {
+        return None;
+    }
     core::str::from_utf8(digits).ok()?.parse().ok()
 }
 
 /// Finds the tables in the tail of the index, which ends with their offset.
-fn in_index(member: Bytes<'_>) -> Option<(u64, u64)> {
-    let trailer = member.len().checked_sub(24)?;
-    if member.get(trailer + 8, 16)?.0 != TRAILER {
+fn tables_in_index(index: Bytes<'_>) -> Option<(u64, u64)> {
+    let trailer = index.len().checked_sub(24)?;
+    if index.get(trailer + 8, 16)?.0 != TRAILER {
         return None;
     }
-    let at = member.u64(trailer)?;
-    tables(member, at, trailer.checked_sub(at)?)
+    let offset = index.u64(trailer)?;
+    tables_at(index, offset, trailer.checked_sub(offset)?)
 }
 
-fn tables(member: Bytes<'_>, at: u64, size: u64) -> Option<(u64, u64)> {
-    let bytes = member.get(at, size)?;
-    bytes.0.starts_with(&MAGIC).then_some((at, size))
+fn tables_in_object(object: Bytes<'_>) -> Option<(u64, u64)> {
+    tables_in_elf(object).or_else(|| tables_in_bitcode(object))
 }
 
-/// Width and byte order of an object file's numbers.
+/// The offset and the size, if these bytes of a member begin with the magic.
+fn tables_at(member: Bytes<'_>, offset: u64, size: u64) -> Option<(u64, u64)> {
+    let tables = member.get(offset, size)?;
+    tables.0.starts_with(&MAGIC).then_some((offset, size))
+}
+
+/// An object file, with the width and the byte order of its numbers.
 #[derive(Clone, Copy)]
 struct Elf<'a> {
     bytes: Bytes<'a>,
-    wide: bool,
-    big: bool,
+    is_wide: bool,
+    is_big_endian: bool,
 }
 
 /// Finds the tables in a section of an object file, by the contents, not the name: tools that strip may
 /// move the section.
-fn in_elf(member: Bytes<'_>) -> Option<(u64, u64)> {
-    let (class, order) = match member.0 {
-        [0x7F, b'E', b'L', b'F', class, order, ..] => (*class, *order),
-        _ => return None,
+fn tables_in_elf(object: Bytes<'_>) -> Option<(u64, u64)> {
+    let [0x7F, b'E', b'L', b'F', class, order, ..] = object.0 else {
+        return None;
     };
     let elf = Elf {
-        bytes: member,
-        wide: class == 2,
-        big: order == 2,
+        bytes: object,
+        is_wide: *class == 2,
+        is_big_endian: *order == 2,
     };
     // Fields of `<elf.h>`: `e_shoff`, `e_shentsize`, `e_shnum`; of a section, `sh_offset` and `sh_size`.
-    let (table, size, count) = if elf.wide { (40, 58, 60) } else { (32, 46, 48) };
-    let (table, size, count) = (elf.word(table)?, elf.half(size)?, elf.half(count)?);
-    (0..count).find_map(|index| {
-        let section = table.checked_add(u64::from(index) * u64::from(size))?;
-        let (at, length) = if elf.wide { (24, 32) } else { (16, 20) };
-        let at = elf.word(section.checked_add(at)?)?;
-        let length = elf.word(section.checked_add(length)?)?;
-        tables(elf.bytes, at, length)
+    let (e_shoff, e_shentsize, e_shnum, sh_offset, sh_size) = if elf.is_wide {
+        (40, 58, 60, 24, 32)
+    } else {
+        (32, 46, 48, 16, 20)
+    };
+    let section_table = elf.word(e_shoff)?;
+    let header_size = u64::from(elf.half(e_shentsize)?);
+    let section_count = elf.half(e_shnum)?;
+    (0..section_count).find_map(|index| {
+        let section = section_table.checked_add(u64::from(index) * header_size)?;
+        let offset = elf.word(section.checked_add(sh_offset)?)?;
+        let size = elf.word(section.checked_add(sh_size)?)?;
+        tables_at(object, offset, size)
     })
 }
 
 impl Elf<'_> {
-    fn half(self, at: u64) -> Option<u16> {
-        let number = self.bytes.u16(at)?;
-        Some(if self.big {
+    fn half(self, offset: u64) -> Option<u16> {
+        let number = self.bytes.u16(offset)?;
+        Some(if self.is_big_endian {
             number.swap_bytes()
         } else {
             number
         })
     }
 
-    fn word(self, at: u64) -> Option<u64> {
-        Some(match (self.wide, self.big) {
-            (true, false) => self.bytes.u64(at)?,
-            (true, true) => self.bytes.u64(at)?.swap_bytes(),
-            (false, false) => self.bytes.u32(at)?.into(),
-            (false, true) => self.bytes.u32(at)?.swap_bytes().into(),
+    fn word(self, offset: u64) -> Option<u64> {
+        Some(match (self.is_wide, self.is_big_endian) {
+            (true, false) => self.bytes.u64(offset)?,
+            (true, true) => self.bytes.u64(offset)?.swap_bytes(),
+            (false, false) => self.bytes.u32(offset)?.into(),
+            (false, true) => self.bytes.u32(offset)?.swap_bytes().into(),
         })
     }
 }
 
 /// Finds the tables after a module of bitcode, in a file with the header that gives the module's end
 /// (`llvm/Bitcode/BitcodeReader.h`, `isBitcodeWrapper`).
-fn in_bitcode(member: Bytes<'_>) -> Option<(u64, u64)> {
-    if member.u32(0)? != 0x0B17_C0DE {
+fn tables_in_bitcode(file: Bytes<'_>) -> Option<(u64, u64)> {
+    if file.u32(0)? != 0x0B17_C0DE {
         return None;
     }
-    let end = u64::from(member.u32(8)?) + u64::from(member.u32(12)?);
-    tables(member, end, member.len().checked_sub(end)?)
+    let module_end = u64::from(file.u32(8)?) + u64::from(file.u32(12)?);
+    tables_at(file, module_end, file.len().checked_sub(module_end)?)
 }

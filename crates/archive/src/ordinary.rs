@@ -1,7 +1,7 @@
 //! The members and the index that ordinary tools see.
 
 use crate::bytes::Bytes;
-use crate::container::{AR_HEADER_SIZE, AR_MAGIC, File, INDEX, NAMES, WIDE_INDEX};
+use crate::container::{AR_HEADER_SIZE, AR_MAGIC, ArMember, INDEX, NAMES, WIDE_INDEX};
 use crate::error::{Error, Part};
 use crate::hash::hash_bytes;
 use crate::super_archive::SuperArchive;
@@ -35,12 +35,12 @@ pub struct OrdinaryMember<'a> {
 
 impl OrdinaryMember<'_> {
     /// Whether the name in the archive is that of a member of a view: bytes that end names are replaced.
-    pub fn has_name(&self, of: &[u8]) -> bool {
-        let written = of.iter().map(|&byte| match byte {
+    pub fn has_name(&self, view_name: &[u8]) -> bool {
+        let archive_name = view_name.iter().map(|&byte| match byte {
             b'\n' | b'/' | 0 => b'_',
             byte => byte,
         });
-        self.name.iter().copied().eq(written)
+        self.name.iter().copied().eq(archive_name)
     }
 }
 
@@ -59,8 +59,9 @@ impl OrdinaryMember<'_> {
 pub struct Ordinary<'a> {
     archive: Bytes<'a>,
     /// Offset of the tables.
-    blob_at: u64,
-    at: u64,
+    blob_offset: u64,
+    /// Offset of the header of the next member.
+    next_header: u64,
     /// Contents of the member `//`.
     names: Bytes<'a>,
     /// The index: its contents, and the width of its numbers.
@@ -68,44 +69,15 @@ pub struct Ordinary<'a> {
 }
 
 impl<'a> Ordinary<'a> {
-    fn next_member(&mut self) -> Option<Option<OrdinaryMember<'a>>> {
-        while self.at < self.archive.len() {
-            let start = self.at + AR_HEADER_SIZE;
-            let Some(file) = File::read(self.archive, self.at) else {
-                // No more members after a damaged one.
-                self.at = self.archive.len();
-                return Some(None);
-            };
-            self.at = file.next;
-            match file.name {
-                INDEX => self.index = Some((file.data, 4)),
-                WIDE_INDEX => self.index = Some((file.data, 8)),
-                NAMES => self.names = file.data,
-                _ if (start..start + file.data.len()).contains(&self.blob_at) => {}
-                name => {
-                    let member = || {
-                        Some(OrdinaryMember {
-                            name: self.name(name)?,
-                            header: self.archive.get(start - AR_HEADER_SIZE, AR_HEADER_SIZE)?.0,
-                            data: file.data.0,
-                            offset: start,
-                        })
-                    };
-                    return Some(member());
-                }
-            }
-        }
-        None
-    }
-
+    /// The name that a header gives, or that it refers to in the table of long names.
     fn name(&self, field: &'a [u8]) -> Option<&'a [u8]> {
         let Some(digits) = field.strip_prefix(b"/") else {
             return Some(field.strip_suffix(b"/").unwrap_or(field));
         };
-        let at: usize = core::str::from_utf8(digits).ok()?.parse().ok()?;
-        let names = self.names.0.get(at..)?;
-        let end = names.windows(2).position(|end| end == b"/\n")?;
-        names.get(..end)
+        let start: usize = core::str::from_utf8(digits).ok()?.parse().ok()?;
+        let names = self.names.0.get(start..)?;
+        let length = names.windows(2).position(|pair| pair == b"/\n")?;
+        names.get(..length)
     }
 }
 
@@ -113,8 +85,32 @@ impl<'a> Iterator for Ordinary<'a> {
     type Item = Result<OrdinaryMember<'a>, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let next = self.next_member()?;
-        Some(next.ok_or(Error::Malformed(Part::Archive)))
+        let malformed = Error::Malformed(Part::Archive);
+        while self.next_header < self.archive.len() {
+            let offset = self.next_header + AR_HEADER_SIZE;
+            let Some(member) = ArMember::read(self.archive, self.next_header) else {
+                // No members follow a damaged one.
+                self.next_header = self.archive.len();
+                return Some(Err(malformed));
+            };
+            self.next_header = member.next;
+            match member.name {
+                INDEX => self.index = Some((member.data, 4)),
+                WIDE_INDEX => self.index = Some((member.data, 8)),
+                NAMES => self.names = member.data,
+                _ if (offset..offset + member.data.len()).contains(&self.blob_offset) => {}
+                field => {
+                    let name = self.name(field).ok_or(malformed);
+                    return Some(name.map(|name| OrdinaryMember {
+                        name,
+                        header: member.header,
+                        data: member.data.0,
+                        offset,
+                    }));
+                }
+            }
+        }
+        None
     }
 }
 
@@ -124,8 +120,8 @@ impl<'a> SuperArchive<'a> {
     pub fn ordinary(&self) -> Ordinary<'a> {
         Ordinary {
             archive: self.tables.store.archive,
-            blob_at: self.tables.blob_at,
-            at: AR_MAGIC.len() as u64,
+            blob_offset: self.tables.blob_offset,
+            next_header: AR_MAGIC.len() as u64,
             names: Bytes(&[]),
             index: None,
         }
@@ -135,34 +131,38 @@ impl<'a> SuperArchive<'a> {
     pub(crate) fn verify_ordinary(&self) -> Result<(), Error> {
         let default = self.default_view()?;
         let mut position = 0;
-        let mut found = self.ordinary();
+        let mut members = self.ordinary();
         // Headers of a hostile file may share one long name.
-        let mut names = self.tables.store.archive.len();
-        for member in found.by_ref() {
-            let (member, other) = (member?, Error::OrdinaryMembers { position });
-            let listed = default.map(|view| view.member_at(position as usize));
-            let listed = listed.transpose()?.flatten().ok_or(other)?;
-            let rest = names.checked_sub(member.name.len() as u64);
-            names = rest.ok_or(Error::Malformed(Part::Archive))?;
-            let contents = listed.contents();
+        let mut max_name_bytes = self.tables.store.archive.len();
+        for member in members.by_ref() {
+            let member = member?;
+            let changed = Error::OrdinaryMembers { position };
+            let view = default.ok_or(changed)?;
+            let listed = view.member_at(position as usize)?.ok_or(changed)?;
+            max_name_bytes = max_name_bytes
+                .checked_sub(member.name.len() as u64)
+                .ok_or(Error::Malformed(Part::Archive))?;
             if !member.has_name(listed.name()) {
-                return Err(other);
+                return Err(changed);
             }
+            let contents = listed.contents();
             // The hash of those that the tables refer to is checked elsewhere.
-            let same = contents.offset() == member.offset || contents.data()? == member.data;
-            if !contents.in_default_view() || contents.size() != member.data.len() as u64 || !same {
-                return Err(other);
+            let is_same = contents.offset() == member.offset || contents.data()? == member.data;
+            if !is_same
+                || !contents.in_default_view()
+                || contents.size() != member.data.len() as u64
+            {
+                return Err(changed);
             }
             position += 1;
         }
-        if found.at != self.tables.store.archive.len() {
+        if members.next_header != self.tables.store.archive.len() {
             return Err(Error::Malformed(Part::Archive));
         }
-        let expected = default.map_or(0, |view| view.member_count());
-        if position as usize != expected {
+        if position as usize != default.map_or(0, |view| view.member_count()) {
             return Err(Error::OrdinaryMembers { position });
         }
-        self.verify_index(found.index, default)
+        self.verify_index(members.index, default)
     }
 
     /// Checks that tools that search the index find the members of the default view.
@@ -171,46 +171,50 @@ impl<'a> SuperArchive<'a> {
         index: Option<(Bytes<'a>, u64)>,
         default: Option<View<'a>>,
     ) -> Result<(), Error> {
-        let (mut found, mut sum) = (0_u32, 0_u64);
+        // The symbols whose first entry in the index is that of the view's member, and the sum of the
+        // hashes of their names.
+        let (mut indexed_count, mut indexed_sum) = (0_u32, 0_u64);
         let mut members = self.ordinary();
-        let mut member = 0;
+        let mut member_header = 0;
         for entry in IndexEntries::new(index) {
-            let (name, at) = entry.ok_or(Error::Malformed(Part::Archive))?;
-            // Archivers write the symbols of one member after those of the other.
-            while member < at {
-                let next = members.next().ok_or(Error::IndexChanged)?;
-                member = next?.offset - AR_HEADER_SIZE;
+            let (name, header) = entry?;
+            // Archivers write the symbols of one member after those of the previous one.
+            while member_header < header {
+                let member = members.next().ok_or(Error::IndexChanged)??;
+                member_header = member.offset - AR_HEADER_SIZE;
             }
-            let symbol = default.map(|view| view.find_symbol(name));
-            let symbol = symbol.transpose()?.flatten().ok_or(Error::IndexChanged)?;
-            let expected = symbol.contents().offset().wrapping_sub(AR_HEADER_SIZE);
-            if member != at || at < expected {
+            let view = default.ok_or(Error::IndexChanged)?;
+            let member = view.find_symbol(name)?.ok_or(Error::IndexChanged)?;
+            let expected_header = member.contents().offset().wrapping_sub(AR_HEADER_SIZE);
+            if member_header != header || header < expected_header {
                 return Err(Error::IndexChanged);
             }
-            if at == expected {
-                found += 1;
-                sum = sum.wrapping_add(hash_bytes(name));
+            if header == expected_header {
+                indexed_count += 1;
+                indexed_sum = indexed_sum.wrapping_add(hash_bytes(name));
             }
         }
-        let (mut wanted, mut wanted_sum) = (0_u32, 0_u64);
+        let (mut symbol_count, mut symbol_sum) = (0_u32, 0_u64);
         for symbol in default.iter().flat_map(View::symbols) {
-            wanted += 1;
-            wanted_sum = wanted_sum.wrapping_add(hash_bytes(symbol?.name));
+            symbol_count += 1;
+            symbol_sum = symbol_sum.wrapping_add(hash_bytes(symbol?.name));
         }
-        match wanted.checked_sub(found) {
-            Some(0) if sum == wanted_sum => Ok(()),
+        match symbol_count.checked_sub(indexed_count) {
+            Some(0) if indexed_sum == symbol_sum => Ok(()),
             Some(0) | None => Err(Error::IndexChanged),
             Some(missing) => Err(Error::IndexIncomplete { missing }),
         }
     }
 }
 
-/// Symbols of the index, each with the offset of a header; `None` after damage.
+/// Symbols of the index, each with the offset of a header. Nothing follows an error.
 struct IndexEntries<'a> {
     numbers: Bytes<'a>,
     width: u64,
+    /// Names of the entries that follow.
     names: &'a [u8],
-    next: u64,
+    /// The number of entries that were read.
+    read: u64,
     count: u64,
 }
 
@@ -221,44 +225,46 @@ impl<'a> IndexEntries<'a> {
             numbers,
             width,
             names: &[],
-            next: 0,
+            read: 0,
             count: 0,
         };
         entries.count = entries.number(0).unwrap_or(0);
-        let names = entries.count.saturating_add(1).saturating_mul(width);
-        let names = usize::try_from(names)
+        let names_offset = entries.count.saturating_add(1).saturating_mul(width);
+        entries.names = usize::try_from(names_offset)
             .ok()
-            .and_then(|at| numbers.0.get(at..));
-        entries.names = names.unwrap_or_default();
+            .and_then(|offset| numbers.0.get(offset..))
+            .unwrap_or_default();
         entries
     }
 
-    fn number(&self, at: u64) -> Option<u64> {
+    /// A number of the index: their count, then the offset of each header.
+    fn number(&self, index: u64) -> Option<u64> {
         Some(match self.width {
-            4 => self.numbers.u32(at * 4)?.swap_bytes().into(),
-            _ => self.numbers.u64(at.checked_mul(8)?)?.swap_bytes(),
+            4 => self.numbers.u32(index * 4)?.swap_bytes().into(),
+            _ => self.numbers.u64(index.checked_mul(8)?)?.swap_bytes(),
         })
+    }
+
+    fn read_entry(&mut self) -> Option<(&'a [u8], u64)> {
+        self.read += 1;
+        let length = self.names.iter().position(|&byte| byte == 0)?;
+        let (name, rest) = self.names.split_at_checked(length)?;
+        self.names = rest.get(1..)?;
+        Some((name, self.number(self.read)?))
     }
 }
 
 impl<'a> Iterator for IndexEntries<'a> {
-    type Item = Option<(&'a [u8], u64)>;
+    type Item = Result<(&'a [u8], u64), Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.next == self.count {
+        if self.read == self.count {
             return None;
         }
-        self.next += 1;
-        let entry = || {
-            let end = self.names.iter().position(|&byte| byte == 0)?;
-            let (name, rest) = self.names.split_at_checked(end)?;
-            Some((name, rest.get(1..)?, self.number(self.next)?))
-        };
-        let Some((name, rest, at)) = entry() else {
-            self.next = self.count;
-            return Some(None);
-        };
-        self.names = rest;
-        Some(Some((name, at)))
+        let entry = self.read_entry();
+        if entry.is_none() {
+            self.read = self.count;
+        }
+        Some(entry.ok_or(Error::Malformed(Part::Archive)))
     }
 }

@@ -39,9 +39,9 @@ impl<'a> SuperArchive<'a> {
     /// [`Error::Malformed`] if the tables reach beyond the end.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Error> {
         let archive = Bytes(bytes);
-        let (blob_at, size) = container::find_tables(archive)?;
+        let (blob_offset, size) = container::find_tables(archive)?;
         let malformed = Error::Malformed(Part::Header);
-        let blob = archive.get(blob_at, size).ok_or(malformed)?;
+        let blob = archive.get(blob_offset, size).ok_or(malformed)?;
         let header = Header::read(blob)?;
         let store = Store {
             archive,
@@ -51,7 +51,7 @@ impl<'a> SuperArchive<'a> {
         };
         let tables = Tables {
             store,
-            blob_at,
+            blob_offset,
             header,
         };
         Ok(Self { tables })
@@ -146,13 +146,13 @@ impl<'a> SuperArchive<'a> {
     /// Offset of the tables in the archive.
     #[doc(hidden)]
     pub fn tables_offset(&self) -> u64 {
-        self.tables.blob_at
+        self.tables.blob_offset
     }
 
     /// Offset in the archive of the record of these contents.
     #[doc(hidden)]
     pub fn record_offset(&self, contents: usize) -> Option<u64> {
         let record = self.tables.header.contents.get(contents.try_into().ok()?)?;
-        Some(self.tables.blob_at + record)
+        Some(self.tables.blob_offset + record)
     }
 }

@@ -8,7 +8,7 @@ use crate::format::{Header, Records};
 pub struct Tables<'a> {
     pub store: Store<'a>,
     /// Offset of the blob in the archive.
-    pub blob_at: u64,
+    pub blob_offset: u64,
     pub header: Header,
 }
 
