@@ -17,21 +17,22 @@ pub fn find_tables(archive: Bytes<'_>) -> Result<(u64, u64), Error> {
     if !archive.0.starts_with(AR_MAGIC) {
         return Err(Error::NotAnArchive);
     }
-    let mut header = AR_MAGIC.len() as u64;
+    let mut header_offset = AR_MAGIC.len() as u64;
     for _ in 0..MAX_MEMBERS {
-        if archive.get(header, AR_HEADER_SIZE).is_none() {
+        if archive.get(header_offset, AR_HEADER_SIZE).is_none() {
             break;
         }
-        let member = ArMember::read(archive, header).ok_or(Error::Malformed(Part::Archive))?;
+        let member =
+            ArMember::read(archive, header_offset).ok_or(Error::Malformed(Part::Archive))?;
         let tables = match member.name {
             INDEX | WIDE_INDEX => tables_in_index(member.data),
             NAMES => None,
             _ => Some(tables_in_object(member.data).ok_or(Error::NoViews)?),
         };
         if let Some((offset, size)) = tables {
-            return Ok((header + AR_HEADER_SIZE + offset, size));
+            return Ok((header_offset + AR_HEADER_SIZE + offset, size));
         }
-        header = member.next;
+        header_offset = member.next;
     }
     Err(Error::NoViews)
 }

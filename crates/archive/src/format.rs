@@ -21,35 +21,35 @@ const KNOWN_FEATURES: u32 = COMPRESSED;
 pub const HEADER_SIZE: u64 = 120;
 
 /// Sizes of the records of all parts, in the order of the file.
-const RECORDS: [u32; 12] = [48, 32, 4, 32, 16, 4, 12, 16, 8, 8, 32, 1];
+const RECORD_SIZES: [u32; 12] = [48, 32, 4, 32, 16, 4, 12, 16, 8, 8, 32, 1];
 
 /// Consecutive records of one kind.
 #[derive(Clone, Copy, Debug)]
 pub struct Records {
     /// Offset of the first one in the blob.
-    pub at: u64,
+    pub offset: u64,
     pub count: u32,
-    size: u32,
+    record_size: u32,
 }
 
 impl Records {
     /// Offset of the record of that index.
     pub fn get(self, index: u32) -> Option<u64> {
-        (index < self.count).then(|| self.at + u64::from(index) * u64::from(self.size))
+        (index < self.count).then(|| self.offset + u64::from(index) * u64::from(self.record_size))
     }
 
     /// The records from `first` on.
     pub fn range(self, first: u32, count: u64) -> Option<Self> {
         let end = u64::from(first).checked_add(count)?;
         (end <= self.count.into()).then(|| Self {
-            at: self.at + u64::from(first) * u64::from(self.size),
+            offset: self.offset + u64::from(first) * u64::from(self.record_size),
             count: count as u32,
             ..self
         })
     }
 
     pub fn end(self) -> u64 {
-        self.at + u64::from(self.count) * u64::from(self.size)
+        self.offset + u64::from(self.count) * u64::from(self.record_size)
     }
 }
 
@@ -61,7 +61,7 @@ pub struct Header {
     pub tables_size: u64,
     pub features: u32,
     /// The index of the default view, plus one; 0: none.
-    pub default: u32,
+    pub default_plus_one: u32,
     /// Longest displacement of the directory.
     pub longest: u32,
     pub contents: Records,
@@ -89,7 +89,7 @@ impl Header {
         if unknown != 0 {
             return Err(Error::UnsupportedFeatures { bits: unknown });
         }
-        let header = Self::fields(blob).ok_or(malformed)?;
+        let header = Self::read_fields(blob).ok_or(malformed)?;
         let blob = blob.get(0, header.blob_size).ok_or(malformed)?;
         for index in 0..header.extensions.count {
             Extension::read(blob, &header, index)?;
@@ -97,42 +97,58 @@ impl Header {
         Ok(header)
     }
 
-    fn fields(blob: Bytes<'_>) -> Option<Self> {
-        let size = blob.u32(20)?;
+    fn read_fields(blob: Bytes<'_>) -> Option<Self> {
+        let header_size = u64::from(blob.u32(20)?);
         let tables_size = blob.u64(40)?;
-        let mut at = u64::from(size);
-        let mut kinds = (56..).step_by(4).zip(RECORDS);
-        let mut part = || {
-            let (field, size) = kinds.next()?;
-            let count = blob.u32(field)?;
-            let part = Records { at, count, size };
-            at = part.end();
-            Some(part)
-        };
+        let mut parts = RECORD_SIZES.map(|record_size| Records {
+            offset: 0,
+            count: 0,
+            record_size,
+        });
+        let mut part_offset = header_size;
+        for (part, field) in parts.iter_mut().zip((56..).step_by(4)) {
+            part.offset = part_offset;
+            part.count = blob.u32(field)?;
+            part_offset = part.end();
+        }
+        let [
+            contents,
+            views,
+            directory,
+            dictionaries,
+            slots,
+            rows,
+            lists,
+            entries,
+            layer_lists,
+            layers,
+            extensions,
+            texts,
+        ] = parts;
         let header = Self {
             blob_size: blob.u64(32)?,
             tables_size,
             features: blob.u32(24)?,
-            default: blob.u32(48)?,
+            default_plus_one: blob.u32(48)?,
             longest: blob.u32(52)?,
-            contents: part()?,
-            views: part()?,
-            directory: part()?,
-            dictionaries: part()?,
-            slots: part()?,
-            rows: part()?,
-            lists: part()?,
-            entries: part()?,
-            layer_lists: part()?,
-            layers: part()?,
-            extensions: part()?,
-            texts: part()?,
+            contents,
+            views,
+            directory,
+            dictionaries,
+            slots,
+            rows,
+            lists,
+            entries,
+            layer_lists,
+            layers,
+            extensions,
+            texts,
         };
-        let fits = u64::from(size) >= HEADER_SIZE
+        let fits = header_size >= HEADER_SIZE
             && header.texts.end() <= tables_size
             && tables_size <= header.blob_size
             && header.blob_size <= blob.len()
-            && header.default <= header.views.count
+            && header.default_plus_one <= header.views.count
             && header.longest <= header.directory.count;
         fits.then_some(header)
     }
@@ -141,7 +157,7 @@ impl Header {
 /// Additional data of a later version.
 #[derive(Clone, Copy, Debug)]
 pub struct Extension<'a> {
-    pub at: u64,
+    pub offset: u64,
     pub data: Bytes<'a>,
     pub hash: u64,
 }
@@ -150,18 +166,23 @@ impl<'a> Extension<'a> {
     /// Refuses required extensions: no kind is known.
     pub fn read(blob: Bytes<'a>, header: &Header, index: u32) -> Result<Self, Error> {
         let malformed = Error::Malformed(Part::Extensions);
-        let fields = || {
-            let record = header.extensions.get(index)?;
-            let (at, size) = (blob.u64(record + 8)?, blob.u64(record + 16)?);
-            let (kind, flags) = (blob.u32(record)?, blob.u32(record + 4)?);
-            let data = blob.get(at, size)?;
-            let hash = blob.u64(record + 24)?;
-            Some((kind, flags, Self { at, data, hash }))
-        };
-        match fields().ok_or(malformed)? {
-            (_, 0, extension) => Ok(extension),
-            (kind, 1, _) => Err(Error::UnsupportedExtension { kind }),
+        let (kind, flags, extension) = Self::read_record(blob, header, index).ok_or(malformed)?;
+        match flags {
+            0 => Ok(extension),
+            1 => Err(Error::UnsupportedExtension { kind }),
             _ => Err(malformed),
         }
+    }
+
+    /// The kind, the flags and the rest of the record.
+    fn read_record(blob: Bytes<'a>, header: &Header, index: u32) -> Option<(u32, u32, Self)> {
+        let record = header.extensions.get(index)?;
+        let (offset, size) = (blob.u64(record + 8)?, blob.u64(record + 16)?);
+        let extension = Self {
+            offset,
+            data: blob.get(offset, size)?,
+            hash: blob.u64(record + 24)?,
+        };
+        Some((blob.u32(record)?, blob.u32(record + 4)?, extension))
     }
 }

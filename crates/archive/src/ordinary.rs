@@ -133,13 +133,13 @@ impl<'a> SuperArchive<'a> {
         let mut position = 0;
         let mut members = self.ordinary();
         // Headers of a hostile file may share one long name.
-        let mut max_name_bytes = self.tables.store.archive.len();
+        let mut remaining_name_bytes = self.tables.store.archive.len();
         for member in members.by_ref() {
             let member = member?;
             let changed = Error::OrdinaryMembers { position };
             let view = default.ok_or(changed)?;
             let listed = view.member_at(position as usize)?.ok_or(changed)?;
-            max_name_bytes = max_name_bytes
+            remaining_name_bytes = remaining_name_bytes
                 .checked_sub(member.name.len() as u64)
                 .ok_or(Error::Malformed(Part::Archive))?;
             if !member.has_name(listed.name()) {
@@ -171,25 +171,25 @@ impl<'a> SuperArchive<'a> {
         index: Option<(Bytes<'a>, u64)>,
         default: Option<View<'a>>,
     ) -> Result<(), Error> {
-        // The symbols whose first entry in the index is that of the view's member, and the sum of the
-        // hashes of their names.
+        // The entries that give a symbol the member of the view, and the sum of the hashes of their names.
         let (mut indexed_count, mut indexed_sum) = (0_u32, 0_u64);
         let mut members = self.ordinary();
+        // Offset of the header of the member that `members` returned last.
         let mut member_header = 0;
         for entry in IndexEntries::new(index) {
-            let (name, header) = entry?;
+            let (name, entry_header) = entry?;
             // Archivers write the symbols of one member after those of the previous one.
-            while member_header < header {
+            while member_header < entry_header {
                 let member = members.next().ok_or(Error::IndexChanged)??;
                 member_header = member.offset - AR_HEADER_SIZE;
             }
             let view = default.ok_or(Error::IndexChanged)?;
             let member = view.find_symbol(name)?.ok_or(Error::IndexChanged)?;
             let expected_header = member.contents().offset().wrapping_sub(AR_HEADER_SIZE);
-            if member_header != header || header < expected_header {
+            if member_header != entry_header || entry_header < expected_header {
                 return Err(Error::IndexChanged);
             }
-            if header == expected_header {
+            if entry_header == expected_header {
                 indexed_count += 1;
                 indexed_sum = indexed_sum.wrapping_add(hash_bytes(name));
             }

@@ -31,7 +31,7 @@ impl Slots {
 
     /// Offset of the first slot.
     pub fn start(self) -> u64 {
-        self.records.at
+        self.records.offset
     }
 
     pub fn end(self) -> u64 {

@@ -72,13 +72,13 @@ impl<'a> SuperArchive<'a> {
         let header = &self.tables.header;
         let malformed = Error::Malformed(Part::Views);
         let directory = Slots::new(header.directory, header.longest).ok_or(malformed)?;
-        for at in directory.walk(hash_bytes(name)) {
-            let word = self.tables.store.blob.u32(at).ok_or(malformed)?;
-            let Some(index) = word.checked_sub(1) else {
+        for slot in directory.walk(hash_bytes(name)) {
+            let index_plus_one = self.tables.store.blob.u32(slot).ok_or(malformed)?;
+            let Some(index) = index_plus_one.checked_sub(1) else {
                 break;
             };
-            let at = header.views.get(index).ok_or(malformed)?;
-            if self.tables.store.text(at).ok_or(malformed)? == name {
+            let record = header.views.get(index).ok_or(malformed)?;
+            if self.tables.store.text(record).ok_or(malformed)? == name {
                 return self.view_at(index as usize);
             }
         }
@@ -94,8 +94,9 @@ impl<'a> SuperArchive<'a> {
         if index >= self.view_count() {
             return Ok(None);
         }
-        let view = View::read(self.tables.store, &self.tables.header, index as u32);
-        view.map(Some).ok_or(Error::Malformed(Part::Views))
+        View::read(self.tables.store, &self.tables.header, index as u32)
+            .map(Some)
+            .ok_or(Error::Malformed(Part::Views))
     }
 
     /// All views, in declaration order.
@@ -110,8 +111,10 @@ impl<'a> SuperArchive<'a> {
     ///
     /// [`Error::Malformed`] if the tables are corrupt.
     pub fn default_view(&self) -> Result<Option<View<'a>>, Error> {
-        let index = self.tables.header.default.checked_sub(1);
-        index.map_or(Ok(None), |index| self.view_at(index as usize))
+        match self.tables.header.default_plus_one.checked_sub(1) {
+            Some(index) => self.view_at(index as usize),
+            None => Ok(None),
+        }
     }
 
     /// The number of distinct contents of members.

@@ -22,13 +22,13 @@ pub struct Store<'a> {
 }
 
 impl<'a> Store<'a> {
-    /// A text of the tables, whose offset and length are at `at`.
-    pub fn text(&self, at: u64) -> Option<&'a [u8]> {
-        self.text_of(self.blob.u32(at)?, self.blob.u32(at + 4)?)
+    /// A text of the tables, whose offset and length are in the record.
+    pub fn text(&self, record: u64) -> Option<&'a [u8]> {
+        self.text_of(self.blob.u32(record)?, self.blob.u32(record + 4)?)
     }
 
     pub fn text_of(&self, offset: u32, length: u32) -> Option<&'a [u8]> {
         let text = self.texts.range(offset, length.into())?;
-        Some(self.blob.get(text.at, length.into())?.0)
+        Some(self.blob.get(text.offset, length.into())?.0)
     }
 }

@@ -1,5 +1,6 @@
 //! Verification of all tables and contents.
 
+use crate::bytes::Bytes;
 use crate::error::{Error, Part};
 use crate::format::{COMPRESSED, Extension, HEADER_SIZE};
 use crate::hash::hash_bytes;
@@ -7,15 +8,7 @@ use crate::slots::Slots;
 use crate::super_archive::SuperArchive;
 use crate::view::{Dictionary, Slot, View};
 
-fn need(sound: bool, part: Part) -> Result<(), Error> {
-    if sound {
-        Ok(())
-    } else {
-        Err(Error::Malformed(part))
-    }
-}
-
-impl<'a> SuperArchive<'a> {
+impl SuperArchive<'_> {
     /// Checks the tables and all contents against their hashes, that each symbol of each view is
     /// found, and that ordinary tools see the default view. For any bytes, the time is proportional to
     /// the size of the archive. Contents that are compressed are checked when they are decompressed.
@@ -26,203 +19,253 @@ impl<'a> SuperArchive<'a> {
     /// [`Error::HashMismatch`] for contents, [`Error::OrdinaryMembers`], [`Error::IndexChanged`] and
     /// [`Error::IndexIncomplete`] for what ordinary tools see; [`Error::UnsupportedContents`].
     pub fn verify(&self) -> Result<(), Error> {
-        self.verify_hash()?;
+        ensure(self.is_header_valid() == Some(true), Part::Header)?;
         // Bounds the work: names share texts.
-        let mut names = self.tables.header.texts.count.into();
+        let mut remaining_name_bytes = self.tables.header.texts.count.into();
         self.verify_contents()?;
-        self.verify_dictionaries(&mut names)?;
+        self.verify_dictionaries(&mut remaining_name_bytes)?;
         self.verify_lists()?;
-        self.verify_views(&mut names)?;
+        self.verify_layer_lists()?;
+        self.verify_views()?;
+        self.verify_directory(&mut remaining_name_bytes)?;
         self.verify_ordinary()
     }
 
-    fn verify_hash(&self) -> Result<(), Error> {
+    /// Checks the hash of the tables, and the padding after them.
+    fn is_header_valid(&self) -> Option<bool> {
         let (blob, header) = (self.tables.store.blob, &self.tables.header);
-        let hash = || {
-            let size = header.tables_size.checked_sub(HEADER_SIZE)?;
-            let known = blob.get(0, HEADER_SIZE - 8)?;
-            let rest = blob.get(HEADER_SIZE, size)?;
-            let end = header.texts.end();
-            let padding = blob.get(end, header.tables_size - end)?;
-            let sound = padding.0.iter().all(|&byte| byte == 0)
+        let fields = blob.get(0, HEADER_SIZE - 8)?;
+        let parts_size = header.tables_size.checked_sub(HEADER_SIZE)?;
+        let parts = blob.get(HEADER_SIZE, parts_size)?;
+        let end = header.texts.end();
+        Some(
+            is_zero(blob, end, header.tables_size)
                 && header.tables_size == end.next_multiple_of(16)
                 && blob.u64(104)? == 0
-                && blob.u64(HEADER_SIZE - 8)? == hash_bytes(known.0) ^ hash_bytes(rest.0);
-            Some(sound)
-        };
-        need(hash() == Some(true), Part::Header)
+                && blob.u64(HEADER_SIZE - 8)? == hash_bytes(fields.0) ^ hash_bytes(parts.0),
+        )
     }
 
     /// Checks each contents, and that hidden ones and extensions follow one another.
     fn verify_contents(&self) -> Result<(), Error> {
         let (blob, header) = (self.tables.store.blob, &self.tables.header);
-        let mut ordinary = self.tables.store.archive.len();
+        let mut remaining_bytes = self.tables.store.archive.len();
         let mut end = header.tables_size;
-        let mut follow = |at: u64, size: u64, part| {
-            let gap = at.checked_sub(end).and_then(|gap| blob.get(end, gap));
-            let zero = gap.is_some_and(|gap| gap.0.iter().all(|&byte| byte == 0));
-            end = at.saturating_add(size);
-            need(zero, part)
-        };
         for contents in self.contents() {
             let contents = contents?;
             match contents.hidden() {
-                Some((at, bytes)) => follow(at, bytes.len(), Part::Contents)?,
+                Some((offset, bytes)) => {
+                    ensure(is_zero(blob, end, offset), Part::Contents)?;
+                    end = offset.saturating_add(bytes.len());
+                }
                 None => {
-                    let left = ordinary.checked_sub(contents.stored_size());
-                    need(left.is_some(), Part::Contents)?;
-                    ordinary = left.unwrap_or(0);
+                    remaining_bytes = remaining_bytes
+                        .checked_sub(contents.stored_size())
+                        .ok_or(Error::Malformed(Part::Contents))?;
                 }
             }
             contents.verify(header.features & COMPRESSED != 0)?;
         }
         for index in 0..header.extensions.count {
             let extension = Extension::read(blob, header, index)?;
-            follow(extension.at, extension.data.len(), Part::Extensions)?;
-            let sound = hash_bytes(extension.data.0) == extension.hash;
-            need(sound, Part::Extensions)?;
+            ensure(is_zero(blob, end, extension.offset), Part::Extensions)?;
+            end = extension.offset.saturating_add(extension.data.len());
+            let is_unchanged = hash_bytes(extension.data.0) == extension.hash;
+            ensure(is_unchanged, Part::Extensions)?;
         }
-        need(end == header.blob_size, Part::Contents)
+        ensure(end == header.blob_size, Part::Contents)
     }
 
-    fn verify_dictionaries(&self, names: &mut u64) -> Result<(), Error> {
+    fn verify_dictionaries(&self, remaining_name_bytes: &mut u64) -> Result<(), Error> {
         let (store, header) = (self.tables.store, &self.tables.header);
         let malformed = Error::Malformed(Part::Symbols);
-        let (mut slots, mut rows) = (header.slots.at, header.rows.at);
+        let (mut slots_end, mut rows_end) = (header.slots.offset, header.rows.offset);
         for index in 0..header.dictionaries.count {
-            let one = Dictionary::read(store, header, index).ok_or(malformed)?;
-            let reserved = || store.blob.u32(header.dictionaries.get(index)? + 28);
-            let follows = one.slots.start() == slots && one.rows.at == rows;
-            need(follows && reserved() == Some(0), Part::Symbols)?;
-            (slots, rows) = (one.slots.end(), one.rows.end());
-            let symbols = verify_slots(one.slots, names, |at| {
-                let slot = Slot::read(store, at).ok_or(malformed)?;
-                if slot.class == 0 {
-                    need(slot.is_zero(), Part::Symbols)?;
-                    return Ok(None);
-                }
-                need(slot.class <= one.classes, Part::Symbols)?;
-                Ok(Some((slot.name(store)?, slot.hash)))
-            })?;
-            need(symbols == one.symbols, Part::Symbols)?;
-            // Each row begins with its largest word.
-            let (mut stated, mut largest) = (0, 0);
-            for word in 0..one.rows.count {
-                let at = one.rows.get(word).ok_or(malformed)?;
-                let value = store.blob.u32(at).ok_or(malformed)?;
-                if u64::from(word) % (u64::from(one.classes) + 1) == 0 {
-                    need(stated == largest, Part::Symbols)?;
-                    (stated, largest) = (value, 0);
-                } else {
-                    largest = largest.max(value);
-                }
-            }
-            need(stated == largest, Part::Symbols)?;
+            let dictionary = Dictionary::read(store, header, index).ok_or(malformed)?;
+            let record = header.dictionaries.get(index).ok_or(malformed)?;
+            let is_valid = dictionary.slots.start() == slots_end
+                && dictionary.rows.offset == rows_end
+                && store.blob.u32(record + 28) == Some(0);
+            ensure(is_valid, Part::Symbols)?;
+            (slots_end, rows_end) = (dictionary.slots.end(), dictionary.rows.end());
+            self.verify_symbols(&dictionary, remaining_name_bytes)?;
+            self.verify_rows(&dictionary)?;
         }
-        let complete = slots == header.slots.end() && rows == header.rows.end();
-        need(complete, Part::Symbols)
+        let is_complete = slots_end == header.slots.end() && rows_end == header.rows.end();
+        ensure(is_complete, Part::Symbols)
+    }
+
+    fn verify_symbols(
+        &self,
+        dictionary: &Dictionary,
+        remaining_name_bytes: &mut u64,
+    ) -> Result<(), Error> {
+        let store = self.tables.store;
+        let symbols = verify_slots(dictionary.slots, remaining_name_bytes, |offset| {
+            let slot = Slot::read(store, offset).ok_or(Error::Malformed(Part::Symbols))?;
+            if slot.class_plus_one == 0 {
+                ensure(slot.is_zero(), Part::Symbols)?;
+                return Ok(None);
+            }
+            ensure(slot.class_plus_one <= dictionary.classes, Part::Symbols)?;
+            Ok(Some((slot.name(store)?, slot.hash)))
+        })?;
+        ensure(symbols == dictionary.symbols, Part::Symbols)
+    }
+
+    /// Checks that each row begins with its largest word.
+    fn verify_rows(&self, dictionary: &Dictionary) -> Result<(), Error> {
+        let malformed = Error::Malformed(Part::Symbols);
+        let row_words = u64::from(dictionary.classes) + 1;
+        let (mut stated_largest, mut largest) = (0, 0);
+        for index in 0..dictionary.rows.count {
+            let offset = dictionary.rows.get(index).ok_or(malformed)?;
+            let word = self.tables.store.blob.u32(offset).ok_or(malformed)?;
+            if u64::from(index) % row_words == 0 {
+                ensure(stated_largest == largest, Part::Symbols)?;
+                (stated_largest, largest) = (word, 0);
+            } else {
+                largest = largest.max(word);
+            }
+        }
+        ensure(stated_largest == largest, Part::Symbols)
     }
 
     fn verify_lists(&self) -> Result<(), Error> {
-        let (store, header) = (self.tables.store, &self.tables.header);
-        let blob = store.blob;
-        let mut next = 0;
+        let header = &self.tables.header;
+        let mut end = 0;
         for list in 0..header.lists.count {
-            let fields = || {
-                let at = header.lists.get(list)?;
-                let (first, count) = (blob.u32(at)?, blob.u32(at + 4)?);
-                let entries = header.entries.range(first, count.into())?;
-                let mut top = 0;
-                for entry in 0..count {
-                    let at = entries.get(entry)?;
-                    store.text(at + 4)?;
-                    header.contents.get(blob.u32(at)?)?;
-                    top = top.max(u64::from(blob.u32(at + 12)?) + 1);
-                }
-                let sound = first == next && u64::from(blob.u32(at + 8)?) == top;
-                next = first.checked_add(count)?;
-                Some(sound)
-            };
-            need(fields_of(fields), Part::Members)?;
+            end = self
+                .verify_list(list, end)
+                .ok_or(Error::Malformed(Part::Members))?;
         }
-        need(next == header.entries.count, Part::Members)?;
-        let mut next = 0;
-        for list in 0..header.layer_lists.count {
-            let fields = || {
-                let at = header.layer_lists.get(list)?;
-                let (first, count) = (blob.u32(at)?, blob.u32(at + 4)?);
-                let names = header.layers.range(first, count.into())?;
-                for name in 0..count {
-                    store.text(names.get(name)?)?;
-                }
-                let sound = first == next;
-                next = first.checked_add(count)?;
-                Some(sound)
-            };
-            need(fields_of(fields), Part::Views)?;
-        }
-        need(next == header.layers.count, Part::Views)
+        ensure(end == header.entries.count, Part::Members)
     }
 
-    fn verify_views(&self, names: &mut u64) -> Result<(), Error> {
+    /// Checks that a list begins at an entry, and returns the end of its entries.
+    fn verify_list(&self, list: u32, expected_first: u32) -> Option<u32> {
         let (store, header) = (self.tables.store, &self.tables.header);
-        for index in 0..header.views.count {
-            let fields = || {
-                let at = header.views.get(index)?;
-                let view = View::read(store, header, index)?;
-                let list = header.lists.get(store.blob.u32(at + 16)?)?;
-                let top = store.blob.u32(list + 8)?;
-                let layers = u32::try_from(view.layer_count()).ok()?;
-                Some(view.row_fits() && top <= layers && store.blob.u64(at + 24)? == 0)
-            };
-            need(fields_of(fields), Part::Views)?;
+        let record = header.lists.get(list)?;
+        let (first, count) = (store.blob.u32(record)?, store.blob.u32(record + 4)?);
+        let entries = header.entries.range(first, count.into())?;
+        let mut layer_count = 0;
+        for index in 0..count {
+            let entry = entries.get(index)?;
+            store.text(entry + 4)?;
+            header.contents.get(store.blob.u32(entry)?)?;
+            layer_count = layer_count.max(u64::from(store.blob.u32(entry + 12)?) + 1);
         }
+        if first != expected_first || u64::from(store.blob.u32(record + 8)?) != layer_count {
+            return None;
+        }
+        first.checked_add(count)
+    }
+
+    fn verify_layer_lists(&self) -> Result<(), Error> {
+        let header = &self.tables.header;
+        let mut end = 0;
+        for list in 0..header.layer_lists.count {
+            end = self
+                .verify_layer_list(list, end)
+                .ok_or(Error::Malformed(Part::Views))?;
+        }
+        ensure(end == header.layers.count, Part::Views)
+    }
+
+    /// Checks that a list begins at a layer name, and returns the end of its layer names.
+    fn verify_layer_list(&self, list: u32, expected_first: u32) -> Option<u32> {
+        let (store, header) = (self.tables.store, &self.tables.header);
+        let record = header.layer_lists.get(list)?;
+        let (first, count) = (store.blob.u32(record)?, store.blob.u32(record + 4)?);
+        let names = header.layers.range(first, count.into())?;
+        for index in 0..count {
+            store.text(names.get(index)?)?;
+        }
+        if first != expected_first {
+            return None;
+        }
+        first.checked_add(count)
+    }
+
+    fn verify_views(&self) -> Result<(), Error> {
+        for index in 0..self.tables.header.views.count {
+            ensure(self.is_view_valid(index) == Some(true), Part::Views)?;
+        }
+        Ok(())
+    }
+
+    fn is_view_valid(&self, index: u32) -> Option<bool> {
+        let (store, header) = (self.tables.store, &self.tables.header);
+        let record = header.views.get(index)?;
+        let view = View::read(store, header, index)?;
+        let list = header.lists.get(store.blob.u32(record + 16)?)?;
+        let needed_layers = store.blob.u32(list + 8)?;
+        let layers = u32::try_from(view.layer_count()).ok()?;
+        Some(view.row_fits() && needed_layers <= layers && store.blob.u64(record + 24)? == 0)
+    }
+
+    fn verify_directory(&self, remaining_name_bytes: &mut u64) -> Result<(), Error> {
+        let (store, header) = (self.tables.store, &self.tables.header);
         let malformed = Error::Malformed(Part::Views);
         let directory = Slots::new(header.directory, header.longest).ok_or(malformed)?;
-        let count = verify_slots(directory, names, |at| {
-            let word = store.blob.u32(at).ok_or(malformed)?;
-            let Some(index) = word.checked_sub(1) else {
+        let views = verify_slots(directory, remaining_name_bytes, |offset| {
+            let index_plus_one = store.blob.u32(offset).ok_or(malformed)?;
+            let Some(index) = index_plus_one.checked_sub(1) else {
                 return Ok(None);
             };
-            let at = header.views.get(index).ok_or(malformed)?;
-            let name = store.text(at).ok_or(malformed)?;
+            let record = header.views.get(index).ok_or(malformed)?;
+            let name = store.text(record).ok_or(malformed)?;
             Ok(Some((name, hash_bytes(name) as u32)))
         })?;
-        need(count == header.views.count, Part::Views)
+        ensure(views == header.views.count, Part::Views)
     }
 }
 
-fn fields_of(mut fields: impl FnMut() -> Option<bool>) -> bool {
-    fields() == Some(true)
+fn ensure(is_valid: bool, part: Part) -> Result<(), Error> {
+    if is_valid {
+        Ok(())
+    } else {
+        Err(Error::Malformed(part))
+    }
+}
+
+/// Whether a range of the blob is in it, and has only zeros.
+fn is_zero(blob: Bytes<'_>, start: u64, end: u64) -> bool {
+    end.checked_sub(start)
+        .and_then(|size| blob.get(start, size))
+        .is_some_and(|padding| padding.0.iter().all(|&byte| byte == 0))
 }
 
 /// Checks that a lookup reaches each full slot, and that no two have one name; returns their number.
-/// `name` returns the name in a slot, and the lower half of its hash. Subtracts the lengths of names from
-/// `left`.
+/// `read_slot` returns the name in the slot at an offset, and the lower half of the name's hash. Subtracts
+/// the lengths of names from `remaining_name_bytes`.
 fn verify_slots<'a>(
     slots: Slots,
-    left: &mut u64,
-    name: impl Fn(u64) -> Result<Option<(&'a [u8], u32)>, Error>,
+    remaining_name_bytes: &mut u64,
+    read_slot: impl Fn(u64) -> Result<Option<(&'a [u8], u32)>, Error>,
 ) -> Result<u32, Error> {
     let malformed = Error::Malformed(Part::Symbols);
-    let (mut full, mut run, mut longest) = (0, 0, 0);
+    let (mut full_slots, mut adjacent_slots, mut longest) = (0, 0, 0);
     let mut previous: Option<(u64, &[u8])> = None;
     for slot in 0..slots.count() {
-        let at = slots.offset(slot).ok_or(malformed)?;
-        let Some((name, half)) = name(at)? else {
-            run = 0;
+        let offset = slots.offset(slot).ok_or(malformed)?;
+        let Some((name, lower_half)) = read_slot(offset)? else {
+            adjacent_slots = 0;
             continue;
         };
-        *left = left.checked_sub(name.len() as u64).ok_or(malformed)?;
+        *remaining_name_bytes = remaining_name_bytes
+            .checked_sub(name.len() as u64)
+            .ok_or(malformed)?;
         let hash = hash_bytes(name);
-        let distance = slot.checked_sub(slots.home(hash)).ok_or(malformed)?;
+        let displacement = slot.checked_sub(slots.home(hash)).ok_or(malformed)?;
         // An empty slot would end the search.
-        let sound = half == hash as u32 && distance <= run && previous < Some((hash, name));
-        need(sound, Part::Symbols)?;
+        let is_reached = lower_half == hash as u32 && displacement <= adjacent_slots;
+        ensure(is_reached && previous < Some((hash, name)), Part::Symbols)?;
         previous = Some((hash, name));
-        longest = longest.max(distance);
-        (full, run) = (full + 1, run + 1);
+        longest = longest.max(displacement);
+        full_slots += 1;
+        adjacent_slots += 1;
     }
-    need(longest == slots.longest(), Part::Symbols)?;
-    Ok(full)
+    ensure(longest == slots.longest(), Part::Symbols)?;
+    Ok(full_slots)
 }

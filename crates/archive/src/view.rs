@@ -21,10 +21,12 @@ use crate::tables::Store;
 /// let gfx900 = archive.view("gfx900")?.expect("a view");
 /// let gfx1100 = archive.view("gfx1100")?.expect("a view");
 /// // Both views share the member of `norm`; that of `scale` is overridden.
-/// let [norm, other] = [gfx900, gfx1100].map(|view| view.find_symbol("norm"));
-/// assert_eq!(norm?.map(|m| m.contents().index()), other?.map(|m| m.contents().index()));
-/// let [scale, other] = [gfx900, gfx1100].map(|view| view.find_symbol("scale"));
-/// assert_ne!(scale?.map(|m| m.contents().index()), other?.map(|m| m.contents().index()));
+/// for (symbol, is_shared) in [("norm", true), ("scale", false)] {
+///     let gfx900_member = gfx900.find_symbol(symbol)?.expect("a symbol");
+///     let gfx1100_member = gfx1100.find_symbol(symbol)?.expect("a symbol");
+///     let is_same = gfx900_member.contents().index() == gfx1100_member.contents().index();
+///     assert_eq!(is_same, is_shared, "{symbol}");
+/// }
 /// # Ok::<(), gpustub_archive::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
@@ -64,8 +66,8 @@ pub struct Layer<'a> {
 /// let view = archive.view("gfx1100")?.expect("a view");
 /// for symbol in view.symbols() {
 ///     let symbol = symbol?;
-///     let found = view.find_symbol(symbol.name)?.map(|member| member.position());
-///     assert_eq!(found, Some(symbol.member.position()));
+///     let member = view.find_symbol(symbol.name)?.expect("a symbol");
+///     assert_eq!(member.position(), symbol.member.position());
 /// }
 /// # Ok::<(), gpustub_archive::Error>(())
 /// ```
@@ -103,21 +105,7 @@ impl<'a> Iterator for Symbols<'a> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let view = self.view;
-        self.slots.find_map(|slot| {
-            let full = || {
-                let slot = Slot::read(view.store, view.slots.offset(slot)?)?;
-                Some((slot.class != 0).then_some(slot))
-            };
-            let slot = match full() {
-                None => return Some(Err(Error::Malformed(Part::Symbols))),
-                Some(slot) => slot?,
-            };
-            let symbol = slot.name(view.store).and_then(|name| {
-                let member = view.member_of(slot.class)?;
-                Ok(member.map(|member| Symbol { name, member }))
-            });
-            symbol.transpose()
-        })
+        self.slots.find_map(|slot| view.symbol_at(slot).transpose())
     }
 }
 
@@ -127,45 +115,49 @@ pub(crate) struct Slot {
     /// Lower half of the hash of the name.
     pub hash: u32,
     text: (u32, u32),
-    /// Class plus one; 0: the slot is empty.
-    pub class: u32,
+    /// 0: the slot is empty.
+    pub class_plus_one: u32,
 }
 
 impl Slot {
-    pub fn read(store: Store<'_>, at: u64) -> Option<Self> {
-        let slot: &[u8; 16] = store.blob.array(at)?;
+    pub fn read(store: Store<'_>, offset: u64) -> Option<Self> {
+        let record: &[u8; 16] = store.blob.array(offset)?;
         Some(Self {
-            hash: word(slot, 0),
-            text: (word(slot, 4), word(slot, 8)),
-            class: word(slot, 12),
+            hash: word(record, 0),
+            text: (word(record, 4), word(record, 8)),
+            class_plus_one: word(record, 12),
         })
     }
 
     pub fn name<'a>(&self, store: Store<'a>) -> Result<&'a [u8], Error> {
-        let name = store.text_of(self.text.0, self.text.1);
-        name.ok_or(Error::Malformed(Part::Symbols))
+        store
+            .text_of(self.text.0, self.text.1)
+            .ok_or(Error::Malformed(Part::Symbols))
     }
 
     pub fn is_zero(&self) -> bool {
-        (self.hash, self.text, self.class) == (0, (0, 0), 0)
+        (self.hash, self.text, self.class_plus_one) == (0, (0, 0), 0)
     }
 }
 
 impl<'a> View<'a> {
     pub(crate) fn read(store: Store<'a>, header: &Header, index: u32) -> Option<Self> {
         let blob = store.blob;
-        let at = header.views.get(index)?;
-        let dictionary = Dictionary::read(store, header, blob.u32(at + 8)?)?;
-        let list = header.lists.get(blob.u32(at + 16)?)?;
-        let layers = header.layer_lists.get(blob.u32(at + 20)?)?;
-        let records = |part: Records, at| part.range(blob.u32(at)?, blob.u32(at + 4)?.into());
+        let record = header.views.get(index)?;
+        let dictionary = Dictionary::read(store, header, blob.u32(record + 8)?)?;
+        let list = header.lists.get(blob.u32(record + 16)?)?;
+        let layer_list = header.layer_lists.get(blob.u32(record + 20)?)?;
         Some(Self {
             store,
-            name: store.text(at)?,
+            name: store.text(record)?,
             slots: dictionary.slots,
-            row: dictionary.row(blob.u32(at + 12)?)?,
-            members: records(header.entries, list)?,
-            layers: records(header.layers, layers)?,
+            row: dictionary.row(blob.u32(record + 12)?)?,
+            members: header
+                .entries
+                .range(blob.u32(list)?, blob.u32(list + 4)?.into())?,
+            layers: header
+                .layers
+                .range(blob.u32(layer_list)?, blob.u32(layer_list + 4)?.into())?,
         })
     }
 
@@ -187,30 +179,43 @@ impl<'a> View<'a> {
     /// [`Error::Malformed`] if the tables are corrupt, [`Error::UnsupportedContents`] if the member's
     /// contents have an unknown form.
     pub fn find_symbol(&self, symbol: impl AsRef<[u8]>) -> Result<Option<Member<'a>>, Error> {
-        self.find(symbol.as_ref())
+        self.find_name(symbol.as_ref())
     }
 
-    fn find(&self, name: &[u8]) -> Result<Option<Member<'a>>, Error> {
+    fn find_name(&self, name: &[u8]) -> Result<Option<Member<'a>>, Error> {
         let hash = hash_bytes(name);
-        for at in self.slots.walk(hash) {
-            let slot = Slot::read(self.store, at).ok_or(Error::Malformed(Part::Symbols))?;
-            if slot.class == 0 {
+        for offset in self.slots.walk(hash) {
+            let slot = Slot::read(self.store, offset).ok_or(Error::Malformed(Part::Symbols))?;
+            if slot.class_plus_one == 0 {
                 break;
             }
             if slot.hash == hash as u32 && slot.name(self.store)? == name {
-                return self.member_of(slot.class);
+                return self.member_of(slot.class_plus_one);
             }
         }
         Ok(None)
     }
 
+    /// The symbol in a slot; `None` if the slot is empty, or the view does not have the symbol.
+    fn symbol_at(&self, slot: u32) -> Result<Option<Symbol<'a>>, Error> {
+        let malformed = Error::Malformed(Part::Symbols);
+        let offset = self.slots.offset(slot).ok_or(malformed)?;
+        let slot = Slot::read(self.store, offset).ok_or(malformed)?;
+        if slot.class_plus_one == 0 {
+            return Ok(None);
+        }
+        let name = slot.name(self.store)?;
+        let member = self.member_of(slot.class_plus_one)?;
+        Ok(member.map(|member| Symbol { name, member }))
+    }
+
     /// The member that defines the symbols of a class.
-    fn member_of(&self, class: u32) -> Result<Option<Member<'a>>, Error> {
-        let word = || self.store.blob.u32(self.row.get(class)?);
-        match word()
-            .ok_or(Error::Malformed(Part::Symbols))?
-            .checked_sub(1)
-        {
+    fn member_of(&self, class_plus_one: u32) -> Result<Option<Member<'a>>, Error> {
+        let malformed = Error::Malformed(Part::Symbols);
+        // The words of the classes follow the largest word.
+        let offset = self.row.get(class_plus_one).ok_or(malformed)?;
+        let position_plus_one = self.store.blob.u32(offset).ok_or(malformed)?;
+        match position_plus_one.checked_sub(1) {
             None => Ok(None),
             Some(position) => self.member(position).map(Some),
         }
@@ -218,11 +223,13 @@ impl<'a> View<'a> {
 
     fn member(&self, position: u32) -> Result<Member<'a>, Error> {
         let malformed = Error::Malformed(Part::Members);
-        let at = self.members.get(position).ok_or(malformed)?;
-        let entry: &[u8; 16] = self.store.blob.array(at).ok_or(malformed)?;
-        let (contents, layer) = (word(entry, 0), word(entry, 12));
-        let name = self.store.text_of(word(entry, 4), word(entry, 8));
-        let name = name.ok_or(malformed)?;
+        let offset = self.members.get(position).ok_or(malformed)?;
+        let entry: &[u8; 16] = self.store.blob.array(offset).ok_or(malformed)?;
+        let name = self
+            .store
+            .text_of(word(entry, 4), word(entry, 8))
+            .ok_or(malformed)?;
+        let layer = word(entry, 12);
         if layer >= self.layers.count {
             return Err(malformed);
         }
@@ -230,7 +237,7 @@ impl<'a> View<'a> {
             name,
             position,
             layer,
-            contents: Contents::read(self.store, contents)?,
+            contents: Contents::read(self.store, word(entry, 0))?,
         })
     }
 
@@ -281,8 +288,11 @@ impl<'a> View<'a> {
         if index >= self.layer_count() {
             return Ok(None);
         }
-        let name = || self.store.text(self.layers.get(index as u32)?);
-        let name = name().ok_or(Error::Malformed(Part::Views))?;
+        let name = self
+            .layers
+            .get(index as u32)
+            .and_then(|record| self.store.text(record))
+            .ok_or(Error::Malformed(Part::Views))?;
         Ok(Some(Layer { name }))
     }
 
@@ -294,8 +304,10 @@ impl<'a> View<'a> {
 
     /// Whether no class has a position outside the list, according to the row.
     pub(crate) fn row_fits(&self) -> bool {
-        let largest = self.row.get(0).and_then(|at| self.store.blob.u32(at));
-        largest.is_some_and(|largest| largest <= self.members.count)
+        self.row
+            .get(0)
+            .and_then(|offset| self.store.blob.u32(offset))
+            .is_some_and(|largest| largest <= self.members.count)
     }
 }
 
@@ -311,16 +323,15 @@ pub(crate) struct Dictionary {
 
 impl Dictionary {
     pub fn read(store: Store<'_>, header: &Header, index: u32) -> Option<Self> {
-        let at = header.dictionaries.get(index)?;
-        let field = |number: u64| store.blob.u32(at + 4 * number);
-        let (homes, longest, classes) = (field(1)?, field(2)?, field(5)?);
-        let slots = u64::from(homes) + u64::from(longest);
-        let slots = Slots::new(header.slots.range(field(0)?, slots)?, longest)?;
-        let words = u64::from(field(6)?) * (u64::from(classes) + 1);
+        let record: &[u8; 32] = store.blob.array(header.dictionaries.get(index)?)?;
+        let (first_slot, homes, longest) = (word(record, 0), word(record, 4), word(record, 8));
+        let slot_count = u64::from(homes) + u64::from(longest);
+        let (first_word, classes, rows) = (word(record, 16), word(record, 20), word(record, 24));
+        let word_count = u64::from(rows) * (u64::from(classes) + 1);
         Some(Self {
-            slots,
-            symbols: field(3)?,
-            rows: header.rows.range(field(4)?, words)?,
+            slots: Slots::new(header.slots.range(first_slot, slot_count)?, longest)?,
+            symbols: word(record, 12),
+            rows: header.rows.range(first_word, word_count)?,
             classes,
         })
     }
@@ -328,7 +339,7 @@ impl Dictionary {
     /// The words of a row.
     pub fn row(&self, row: u32) -> Option<Records> {
         let words = u64::from(self.classes) + 1;
-        let first = u64::from(row).checked_mul(words)?;
-        self.rows.range(u32::try_from(first).ok()?, words)
+        let first_word = u64::from(row).checked_mul(words)?;
+        self.rows.range(u32::try_from(first_word).ok()?, words)
     }
 }
