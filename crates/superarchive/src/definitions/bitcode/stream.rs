@@ -108,7 +108,7 @@ impl<'d> Stream<'d> {
 
     /// Whether the rest is too short for a block: some tools pad with zeros.
     pub fn is_over(&self) -> bool {
-        self.bits.left() < 64
+        self.bits.remaining() < 64
     }
 
     /// Clears the abbreviations of `BLOCKINFO`: each module has its own.
