@@ -57,7 +57,7 @@ impl<'d> BitcodeFile<'d> {
         let mut file = Self::default();
         // Modules and the table that precede their string table.
         let (mut pending_modules, mut pending_table) = (Vec::new(), None);
-        while !stream.is_over() {
+        while !stream.is_at_end() {
             let Entry::Block(inner) = stream.next(&mut outside)? else {
                 return Err(Problem::Malformed("bitcode is not in blocks"));
             };

@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use super::codes::{BLOB, MAGIC, attribute, block, identification, metadata, module, next, symbol};
 use super::edit::{self, Edit, Source};
 use super::ident;
-use super::stream::{Block, Entry, Part, Record, Stream};
+use super::stream::{Block, Entry, BlockPart, Record, Stream};
 use super::string_table::read_blob;
 use super::writer::{OUTSIDE, Writer};
 use crate::definitions::not_canonical::NotCanonical;
@@ -64,7 +64,7 @@ pub fn canonical(data: &[u8]) -> Result<Vec<u8>> {
     let mut source = Source { data, stream };
     let mut out = Writer::with_prefix(MAGIC);
     let (mut names, mut texts) = (None, None);
-    while !source.stream.is_over() {
+    while !source.stream.is_at_end() {
         let Entry::Block(inner) = source.stream.next(&mut outside)? else {
             return Err(NotCanonical::UnsupportedForm("bitcode is not in blocks"));
         };
@@ -126,7 +126,7 @@ fn write_identification(source: &mut Source<'_>, out: &mut Writer, mut outer: Bl
 
 /// Writes a module. Returns the end of its last name in the texts.
 fn write_module(source: &mut Source<'_>, out: &mut Writer, mut outer: Block) -> Result<u64> {
-    source.stream.forget();
+    source.stream.clear_block_info();
     let texts = ident::texts(source.data);
     let width = outer.width;
     let open = out.enter(OUTSIDE, block::MODULE, width);
@@ -134,23 +134,23 @@ fn write_module(source: &mut Source<'_>, out: &mut Writer, mut outer: Block) -> 
     loop {
         source.limit(out)?;
         let from = source.stream.position();
-        match source.stream.part(&mut outer)? {
-            Part::Info(inner) => {
+        match source.stream.next_part(&mut outer)? {
+            BlockPart::BlockInfo(inner) => {
                 out.block(
                     width,
                     block::BLOCKINFO,
                     inner.width,
                     source.content(&inner)?,
                 );
-                source.stream.block_info(inner)?;
+                source.stream.read_block_info(inner)?;
             }
             // The encoding depends on the characters of the name.
-            Part::Definition if outer.defined() == Some(module::SOURCE_FILENAME) => {
+            BlockPart::Abbreviation if outer.newest_abbreviation_code() == Some(module::SOURCE_FILENAME) => {
                 out.define_text(width, module::SOURCE_FILENAME);
             }
-            Part::Definition => source.copy(out, from)?,
-            Part::Entry(Entry::End) => break,
-            Part::Entry(Entry::Block(inner)) => match inner.id {
+            BlockPart::Abbreviation => source.copy(out, from)?,
+            BlockPart::Entry(Entry::End) => break,
+            BlockPart::Entry(Entry::Block(inner)) => match inner.id {
                 block::PARAMATTR_GROUP => edit::records(source, out, width, inner, |record| {
                     group(record, &mut emptied)
                 })?,
@@ -173,7 +173,7 @@ fn write_module(source: &mut Source<'_>, out: &mut Writer, mut outer: Block) -> 
                 }
                 _ => return Err(NotCanonical::UnsupportedForm("unknown block in the module")),
             },
-            Part::Entry(Entry::Record) => {
+            BlockPart::Entry(Entry::Record) => {
                 let record = &source.stream.record;
                 match record.code {
                     module::VERSION if record.operand(0)? == 2 => version = true,

@@ -1,7 +1,7 @@
 //! Rewrites a block with some of its records changed.
 
 use super::bits::Bits;
-use super::stream::{Block, Entry, KEPT, Part, Record, Stream};
+use super::stream::{Block, Entry, MAX_KEPT_OPERANDS, BlockPart, Record, Stream};
 use super::writer::Writer;
 use crate::definitions::not_canonical::NotCanonical;
 use crate::error::Problem;
@@ -71,20 +71,20 @@ pub fn records(
     loop {
         source.limit(out)?;
         let from = source.stream.position();
-        match source.stream.part(&mut block)? {
-            Part::Entry(Entry::End) => break,
-            Part::Definition => source.copy(out, from)?,
-            Part::Entry(Entry::Record) => {
+        match source.stream.next_part(&mut block)? {
+            BlockPart::Entry(Entry::End) => break,
+            BlockPart::Abbreviation => source.copy(out, from)?,
+            BlockPart::Entry(Entry::Record) => {
                 let record = &source.stream.record;
                 match (edit(record)?, record.blob) {
                     (Edit::Keep, None) => source.copy(out, from)?,
                     // Not copied: a blob is aligned, and its new position may need other padding.
                     (Edit::Keep, Some(blob)) => {
-                        source.copy_to(out, from, record.blob_at)?;
+                        source.copy_to(out, from, record.blob_position)?;
                         out.blob(blob);
                     }
                     (Edit::Drop, _) => {}
-                    (Edit::Write(operands), None) if record.operands.len() < KEPT => {
+                    (Edit::Write(operands), None) if record.operands.len() < MAX_KEPT_OPERANDS => {
                         out.record(width, record.code, &operands);
                     }
                     (Edit::WriteBlob(operands, blob), Some(_)) => {
@@ -98,7 +98,7 @@ pub fn records(
                     }
                 }
             }
-            Part::Info(_) | Part::Entry(Entry::Block(_)) => {
+            BlockPart::BlockInfo(_) | BlockPart::Entry(Entry::Block(_)) => {
                 return Err(NotCanonical::UnsupportedForm("unknown block in the module"));
             }
         }

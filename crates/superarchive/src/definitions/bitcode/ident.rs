@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use super::bits::Bits;
 use super::codes::{block, metadata, types};
 use super::edit::Edit;
-use super::stream::{Block, Entry, KEPT, Record, Stream};
+use super::stream::{Block, Entry, MAX_KEPT_OPERANDS, Record, Stream};
 use super::writer::Writer;
 use crate::definitions::not_canonical::NotCanonical;
 
@@ -95,7 +95,7 @@ impl Uses {
             let operands = &record.operands[..];
             let own = u64::from(of_module);
             match record.code {
-                _ if operands.len() == KEPT => return None,
+                _ if operands.len() == MAX_KEPT_OPERANDS => return None,
                 metadata::STRINGS if !of_module => {}
                 metadata::STRINGS if self.count == 0 => {
                     self.texts = record.operand(0).ok()?;
@@ -136,7 +136,7 @@ impl Uses {
                 Entry::End => return Some(()),
                 Entry::Record if stream.record.code == metadata::ATTACHMENT => {
                     let operands = &stream.record.operands;
-                    if operands.len() == KEPT {
+                    if operands.len() == MAX_KEPT_OPERANDS {
                         return None;
                     }
                     // The number of the instruction, if any, precedes its attachments.

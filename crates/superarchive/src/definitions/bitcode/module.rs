@@ -63,7 +63,7 @@ enum Mangling {
 
 impl Module {
     pub fn read(stream: &mut Stream<'_>, mut outer: Block) -> Result<Self, Problem> {
-        stream.forget();
+        stream.clear_block_info();
         let mut module = Self::default();
         loop {
             match stream.next(&mut outer)? {

@@ -336,7 +336,7 @@ fn text_that_is_not_kept_is_no_name() {
     let mut writer = Writer::new();
     writer
         .begin(block::MODULE, 3)
-        .record(5, &vec![1; stream::KEPT])
+        .record(5, &vec![1; stream::MAX_KEPT_OPERANDS])
         .end();
     let too_long = Problem::Malformed("bitcode name is too long");
     assert_eq!(listed(&writer.bytes()), Err(too_long));
@@ -344,7 +344,7 @@ fn text_that_is_not_kept_is_no_name() {
     // Assembly.
     writer
         .begin(block::MODULE, 3)
-        .record(4, &vec![1; stream::KEPT + 1])
+        .record(4, &vec![1; stream::MAX_KEPT_OPERANDS + 1])
         .end();
     assert_eq!(listed(&writer.bytes()).unwrap(), "");
 }

@@ -167,8 +167,8 @@ impl Found<'_> {
 fn read(bytes: &[u8]) -> Result<Found<'_>, Problem> {
     let (mut stream, mut outside) = Stream::new(bytes)?;
     let mut found = Found::default();
-    while !stream.is_over() {
-        let (at, Entry::Block(inner)) = stream.next_at(&mut outside)? else {
+    while !stream.is_at_end() {
+        let (at, Entry::Block(inner)) = stream.next_with_position(&mut outside)? else {
             return Err(Problem::Malformed("bitcode is not in blocks"));
         };
         match inner.id {
@@ -193,12 +193,12 @@ fn read_module<'d>(
     mut module: Block,
     found: &mut Found<'d>,
 ) -> Result<(), Problem> {
-    stream.forget();
+    stream.clear_block_info();
     let mut bodies = Vec::new();
     let mut addresses = Vec::new();
     let mut has_texts = false;
     loop {
-        match stream.next_at(&mut module)? {
+        match stream.next_with_position(&mut module)? {
             (_, Entry::End) => break,
             (at, Entry::Block(inner)) => match inner.id {
                 block::FUNCTION => {
