@@ -127,7 +127,7 @@ fn write_identification(source: &mut Source<'_>, out: &mut Writer, mut outer: Bl
 /// Writes a module. Returns the end of its last name in the texts.
 fn write_module(source: &mut Source<'_>, out: &mut Writer, mut outer: Block) -> Result<u64> {
     source.stream.clear_block_info();
-    let texts = ident::texts(source.data);
+    let texts = ident::ident_strings(source.data);
     let width = outer.width;
     let open = out.enter(OUTSIDE, block::MODULE, width);
     let (mut names_end, mut emptied, mut version) = (0, HashSet::new(), false);
@@ -305,7 +305,7 @@ fn list(record: &Record<'_>, emptied: &HashSet<u64>) -> Result<Edit> {
 /// the index.
 fn metadata_edit(record: &Record<'_>, named: &mut bool, texts: &HashSet<u64>) -> Result<Edit> {
     let drop = match record.code {
-        metadata::STRINGS if !texts.is_empty() => return ident::clear_texts(record, texts),
+        metadata::STRINGS if !texts.is_empty() => return ident::clear_strings(record, texts),
         metadata::NAME => {
             *named = ident::is_ident(record);
             *named
