@@ -2,12 +2,12 @@
 //! tests with LLVM's tools that LLVM reads them correctly.
 
 use super::codes::attribute::FUNCTION_INDEX;
-use super::tests::{Writer, clang, old};
+use super::tests::{TestWriter, clang, old_module};
 use super::{block, canonical, definitions};
 use crate::definitions::not_canonical::NotCanonical;
 
 /// Writes a record of operands, followed by zero-terminated texts.
-fn texts(writer: &mut Writer, code: u64, operands: &[u64], parts: &[(u64, &str)]) {
+fn texts(writer: &mut TestWriter, code: u64, operands: &[u64], parts: &[(u64, &str)]) {
     let mut all = operands.to_vec();
     for (kind, text) in parts {
         all.push(*kind);
@@ -16,7 +16,7 @@ fn texts(writer: &mut Writer, code: u64, operands: &[u64], parts: &[(u64, &str)]
     writer.record(code, &all);
 }
 
-fn blob(writer: &mut Writer, id: u64, bytes: &[u8]) {
+fn blob(writer: &mut TestWriter, id: u64, bytes: &[u8]) {
     writer.begin(id, 3).fixed(2, 3).vbr(2, 5);
     writer.fixed(1, 1).vbr(1, 8).fixed(0, 1).fixed(5, 3);
     writer.fixed(4, 3).vbr(bytes.len() as u64, 6).align();
@@ -28,13 +28,13 @@ fn blob(writer: &mut Writer, id: u64, bytes: &[u8]) {
 }
 
 /// Writes the texts of a module's metadata as LLVM does: their sizes, then all characters.
-fn metadata_texts(writer: &mut Writer, texts: &[&str]) {
+fn metadata_texts(writer: &mut TestWriter, texts: &[&str]) {
     writer.fixed(2, 3).vbr(4, 5).fixed(1, 1).vbr(35, 8);
     for _ in ["how many", "where the letters begin"] {
         writer.fixed(0, 1).fixed(2, 3).vbr(6, 5);
     }
     writer.fixed(0, 1).fixed(5, 3);
-    let mut sizes = Writer::default();
+    let mut sizes = TestWriter::default();
     for text in texts {
         sizes.vbr(text.len() as u64, 6);
     }
@@ -53,7 +53,7 @@ fn metadata_texts(writer: &mut Writer, texts: &[&str]) {
 }
 
 /// Defines an abbreviation for the name of a source file: an array of numbers of `bits` bits.
-fn source_name(writer: &mut Writer, bits: u64) {
+fn source_name(writer: &mut TestWriter, bits: u64) {
     writer.fixed(2, 3).vbr(3, 5).fixed(1, 1).vbr(16, 8);
     writer
         .fixed(0, 1)
@@ -65,7 +65,7 @@ fn source_name(writer: &mut Writer, bits: u64) {
 
 /// A module with all parts that the canonical form drops or changes; or that module without them.
 fn module(whole: bool) -> Vec<u8> {
-    let mut writer = Writer::new();
+    let mut writer = TestWriter::new();
     let w = &mut writer;
     w.begin(13, if whole { 5 } else { 3 });
     if whole {
@@ -192,8 +192,8 @@ fn modules_for_two_processors_become_one() {
 /// Metadata or a function also uses the text of `llvm.ident`, or may use it.
 #[test]
 fn texts_that_others_name_stay() {
-    let has_text = |write: &dyn Fn(&mut Writer)| {
-        let mut writer = Writer::new();
+    let has_text = |write: &dyn Fn(&mut TestWriter)| {
+        let mut writer = TestWriter::new();
         let w = &mut writer;
         w.begin(block::MODULE, 3).record(1, &[2]);
         // The types of metadata, void, and a function with a number as parameter.
@@ -257,7 +257,7 @@ fn texts_that_others_name_stay() {
 #[test]
 fn texts_of_damaged_metadata() {
     let form = |operands: [u64; 2], bytes: &[u8]| {
-        let mut writer = Writer::new();
+        let mut writer = TestWriter::new();
         let w = &mut writer;
         w.begin(block::MODULE, 3).record(1, &[2]).begin(15, 3);
         w.fixed(2, 3).vbr(4, 5).fixed(1, 1).vbr(35, 8);
@@ -303,11 +303,11 @@ fn unknown_forms_have_no_canonical_form() {
     assert_eq!(form(&apple), "module is in a wrapper");
     let thin = clang("x86_64-linux-gnu", "all.c", &["-flto=thin"]);
     assert_eq!(form(&thin), "summary for ThinLTO");
-    assert_eq!(form(&old()), "symbol names in the form of LLVM before 5");
+    assert_eq!(form(&old_module()), "symbol names in the form of LLVM before 5");
 
     // In a module: blocks and records that no version up to LLVM 19 writes.
-    let unknown = |write: &dyn Fn(&mut Writer)| {
-        let mut writer = Writer::new();
+    let unknown = |write: &dyn Fn(&mut TestWriter)| {
+        let mut writer = TestWriter::new();
         writer.begin(block::MODULE, 3).record(1, &[2]);
         write(&mut writer);
         writer.end();
