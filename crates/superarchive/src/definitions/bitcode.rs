@@ -21,7 +21,7 @@ use codes::block;
 use module::Module;
 use stream::{Entry, Stream};
 use string_table::read_blob;
-use table::Table;
+use table::IrSymbolTable;
 pub use target::Target;
 pub use undefine::{has_odr_constant, undefine};
 use wrapper::unwrapped;
@@ -31,52 +31,54 @@ use super::collector::{Collector, Definition};
 use crate::error::Problem;
 
 pub fn definitions(data: &[u8]) -> Result<Vec<Definition<'_>>, Problem> {
-    let file = File::read(unwrapped(data)?)?;
-    let mut found = Collector::new();
+    let file = BitcodeFile::read(unwrapped(data)?)?;
+    let mut collector = Collector::new();
     match &file.table {
-        Some((table, texts)) if table.modules == file.modules.len() as u64 => {
-            table.definitions(texts, &mut found)?;
+        Some((table, strings)) if table.module_count == file.modules.len() as u64 => {
+            table.definitions(strings, &mut collector)?;
         }
-        _ => file.definitions(&mut found)?,
+        _ => file.definitions(&mut collector)?,
     }
-    Ok(found.definitions)
+    Ok(collector.definitions)
 }
 
 /// The parts of a file that contain symbols.
 #[derive(Default)]
-struct File<'d> {
-    /// Each module with its texts, which follow it.
+struct BitcodeFile<'d> {
+    /// Each module with its string table, which follows it.
     modules: Vec<(Module, &'d [u8])>,
-    /// LLVM's own table of all symbols, with its texts.
-    table: Option<(Table<'d>, &'d [u8])>,
+    /// LLVM's own table of all symbols, with its string table.
+    table: Option<(IrSymbolTable<'d>, &'d [u8])>,
 }
 
-impl<'d> File<'d> {
+impl<'d> BitcodeFile<'d> {
     fn read(bytes: &'d [u8]) -> Result<Self, Problem> {
         let (mut stream, mut outside) = Stream::new(bytes)?;
         let mut file = Self::default();
-        // Modules and the table that precede their texts.
-        let (mut waiting, mut table) = (Vec::new(), None);
-        while !stream.is_over() {
+        // Modules and the table that precede their string table.
+        let (mut pending_modules, mut pending_table) = (Vec::new(), None);
+        while !stream.is_at_end() {
             let Entry::Block(inner) = stream.next(&mut outside)? else {
                 return Err(Problem::Malformed("bitcode is not in blocks"));
             };
             match inner.id {
-                block::MODULE => waiting.push(Module::read(&mut stream, inner)?),
+                block::MODULE => pending_modules.push(Module::read(&mut stream, inner)?),
                 block::STRTAB => {
-                    let texts = read_blob(&mut stream, inner)?;
+                    let strings = read_blob(&mut stream, inner)?;
                     file.modules
-                        .extend(waiting.drain(..).map(|module| (module, texts)));
-                    if let (None, Some(table)) = (&file.table, table.take()) {
-                        file.table = Some((table, texts));
+                        .extend(pending_modules.drain(..).map(|module| (module, strings)));
+                    if let (None, Some(table)) = (&file.table, pending_table.take()) {
+                        file.table = Some((table, strings));
                     }
                 }
-                block::SYMTAB => table = Table::read(read_blob(&mut stream, inner)?),
+                block::SYMTAB => {
+                    pending_table = IrSymbolTable::read(read_blob(&mut stream, inner)?);
+                }
                 _ => stream.skip(&inner)?,
             }
         }
         file.modules
-            .extend(waiting.drain(..).map(|module| (module, &[][..])));
+            .extend(pending_modules.drain(..).map(|module| (module, &[][..])));
         if file.modules.is_empty() {
             return Err(Problem::Truncated("first module"));
         }
@@ -84,9 +86,9 @@ impl<'d> File<'d> {
     }
 
     /// Adds the definitions in the modules themselves.
-    fn definitions(&self, found: &mut Collector<'d>) -> Result<(), Problem> {
-        for (module, texts) in &self.modules {
-            module.definitions(texts, found)?;
+    fn definitions(&self, collector: &mut Collector<'d>) -> Result<(), Problem> {
+        for (module, strings) in &self.modules {
+            module.definitions(strings, collector)?;
         }
         Ok(())
     }

@@ -40,14 +40,14 @@ impl Binding {
 pub struct Collector<'d> {
     pub definitions: Vec<Definition<'d>>,
     /// Remaining length of names.
-    length_left: usize,
+    remaining_length: usize,
 }
 
 impl<'d> Collector<'d> {
     pub fn new() -> Self {
         Self {
             definitions: Vec::new(),
-            length_left: MAX_NAMES_LENGTH,
+            remaining_length: MAX_NAMES_LENGTH,
         }
     }
 
@@ -61,8 +61,8 @@ impl<'d> Collector<'d> {
         if name.contains(&0) {
             return Err(Problem::Malformed("symbol name contains a zero byte"));
         }
-        self.length_left = self
-            .length_left
+        self.remaining_length = self
+            .remaining_length
             .checked_sub(name.len())
             .ok_or(Problem::Malformed("names add up to too much text"))?;
         self.definitions.push(Definition { name, binding });

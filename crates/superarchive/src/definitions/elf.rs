@@ -73,7 +73,7 @@ fn comdat_members<Elf: FileHeader<Endian = Endianness>>(
     data: &[u8],
 ) -> Result<Vec<bool>, Problem> {
     let mut in_comdat = vec![false; sections.len()];
-    let mut sections_left = sections.len();
+    let mut remaining_members = sections.len();
     for section in sections.iter() {
         let group = section
             .group(endian, data)
@@ -82,11 +82,12 @@ fn comdat_members<Elf: FileHeader<Endian = Endianness>>(
             continue;
         };
         // Groups of a hostile file may overlap.
-        sections_left = sections_left
-            .checked_sub(members.len())
-            .ok_or(Problem::Malformed(
-                "section groups have more members than there are sections",
-            ))?;
+        remaining_members =
+            remaining_members
+                .checked_sub(members.len())
+                .ok_or(Problem::Malformed(
+                    "section groups have more members than there are sections",
+                ))?;
         if flags.contains(elf::GRP_COMDAT) {
             for member in members {
                 if let Some(is_member) = in_comdat.get_mut(member.get(endian) as usize) {

@@ -100,6 +100,10 @@ mod tests {
         }
     }
 
+    fn macho(magic: [u8; 4]) -> Vec<u8> {
+        [&magic[..], &[0; 28]].concat()
+    }
+
     #[test]
     fn kinds_with_long_signatures_are_those_of_object() {
         let big_coff = [
@@ -110,7 +114,6 @@ mod tests {
         .concat();
         let mut unknown_class = big_coff.clone();
         unknown_class[20] ^= 1;
-        let macho = |magic: [u8; 4]| [&magic[..], &[0; 28]].concat();
         for (data, format) in [
             (big_coff.clone(), Some(Format::BigCoff)),
             (unknown_class, None),

@@ -6,7 +6,7 @@ use crate::error::Problem;
 
 pub const MAGIC: &[u8] = b"\0asm";
 
-const CUT: Problem = Problem::Truncated("section of WebAssembly");
+const TRUNCATED: Problem = Problem::Truncated("section of WebAssembly");
 
 /// `WASM_SYMBOL_TABLE`.
 const SYMBOL_TABLE: u8 = 8;
@@ -24,18 +24,18 @@ const EXPLICIT_NAME: u32 = 0x40;
 pub fn definitions(data: &[u8]) -> Result<Vec<Definition<'_>>, Problem> {
     let mut collector = Collector::new();
     // The magic and the version.
-    let mut file = Reader(data.get(8..).ok_or(CUT)?);
+    let mut file = Reader(data.get(8..).ok_or(TRUNCATED)?);
     while !file.0.is_empty() {
         let id = file.byte()?;
-        let mut section = file.part()?;
-        if id != 0 || section.part()?.0 != b"linking" {
+        let mut section = file.sized()?;
+        if id != 0 || section.sized()?.0 != b"linking" {
             continue;
         }
         // The version of the section.
         section.number()?;
         while !section.0.is_empty() {
             let kind = section.byte()?;
-            let table = section.part()?;
+            let table = section.sized()?;
             if kind == SYMBOL_TABLE {
                 read_symbols(table, &mut collector)?;
             }
@@ -51,7 +51,7 @@ fn read_symbols<'d>(mut table: Reader<'d>, collector: &mut Collector<'d>) -> Res
         let is_defined = flags & UNDEFINED == 0;
         let name = match kind {
             DATA => {
-                let name = table.part()?.0;
+                let name = table.sized()?.0;
                 if is_defined {
                     // The segment, the offset in it, and the size.
                     for _ in 0..3 {
@@ -65,7 +65,7 @@ fn read_symbols<'d>(mut table: Reader<'d>, collector: &mut Collector<'d>) -> Res
                 if kind == SECTION || !is_defined && flags & EXPLICIT_NAME == 0 {
                     continue;
                 }
-                table.part()?.0
+                table.sized()?.0
             }
         };
         if is_defined && flags & LOCAL == 0 {
@@ -80,7 +80,7 @@ struct Reader<'d>(&'d [u8]);
 
 impl<'d> Reader<'d> {
     fn byte(&mut self) -> Result<u8, Problem> {
-        let (byte, rest) = self.0.split_first().ok_or(CUT)?;
+        let (byte, rest) = self.0.split_first().ok_or(TRUNCATED)?;
         self.0 = rest;
         Ok(*byte)
     }
@@ -99,10 +99,10 @@ impl<'d> Reader<'d> {
     }
 
     /// A size, and so many bytes.
-    fn part(&mut self) -> Result<Self, Problem> {
+    fn sized(&mut self) -> Result<Self, Problem> {
         let size = self.number()? as usize;
-        let (part, rest) = self.0.split_at_checked(size).ok_or(CUT)?;
+        let (bytes, rest) = self.0.split_at_checked(size).ok_or(TRUNCATED)?;
         self.0 = rest;
-        Ok(Self(part))
+        Ok(Self(bytes))
     }
 }

@@ -8,18 +8,18 @@
 use std::collections::HashSet;
 
 use super::codes::{BLOB, MAGIC, attribute, block, identification, metadata, module, next, symbol};
-use super::edit::{self, Edit, Source};
+use super::edit::{BitcodeInput, Edit, edit_records};
 use super::ident;
-use super::stream::{Block, Entry, Part, Record, Stream};
+use super::stream::{Block, BlockPart, Entry, Record, Stream};
 use super::string_table::read_blob;
 use super::writer::{OUTSIDE, Writer};
 use crate::definitions::not_canonical::NotCanonical;
 
 /// Function attributes that contain the processor; the module's user supplies it instead.
-const DROPPED: [&[u8]; 3] = [b"target-cpu", b"target-features", b"tune-cpu"];
+const DROPPED_ATTRIBUTES: [&[u8]; 3] = [b"target-cpu", b"target-features", b"tune-cpu"];
 
 /// Blocks of a module without offsets of others.
-const COPIED: [u64; 8] = [
+const COPIED_BLOCKS: [u64; 8] = [
     block::CONSTANTS,
     block::FUNCTION,
     block::METADATA_ATTACHMENT,
@@ -31,7 +31,7 @@ const COPIED: [u64; 8] = [
 ];
 
 /// Records of a module that have no name.
-const KEPT: [u64; 6] = [
+const UNNAMED_RECORDS: [u64; 6] = [
     module::TRIPLE,
     module::DATALAYOUT,
     module::ASM,
@@ -42,7 +42,7 @@ const KEPT: [u64; 6] = [
 
 /// Records with a name: their code, the position of a second name's offset and size, and the number
 /// of operands in LLVM 19. Groups have one name.
-const NAMED: [(u64, usize, usize); 5] = [
+const NAMED_RECORDS: [(u64, usize, usize); 5] = [
     (module::GLOBALVAR, 16, 20),
     (module::FUNCTION, 19, 21),
     (module::ALIAS, 11, 13),
@@ -50,7 +50,7 @@ const NAMED: [(u64, usize, usize); 5] = [
     (module::COMDAT, 0, 3),
 ];
 
-const OLD: NotCanonical =
+const OLD_NAMES: NotCanonical =
     NotCanonical::UnsupportedForm("symbol names in the form of LLVM before 5");
 
 type Result<T, E = NotCanonical> = std::result::Result<T, E>;
@@ -61,190 +61,224 @@ pub fn canonical(data: &[u8]) -> Result<Vec<u8>> {
         return Err(NotCanonical::UnsupportedForm("module is in a wrapper"));
     }
     let (stream, mut outside) = Stream::new(data)?;
-    let mut source = Source { data, stream };
+    let mut input = BitcodeInput { data, stream };
     let mut out = Writer::with_prefix(MAGIC);
-    let (mut names, mut texts) = (None, None);
-    while !source.stream.is_over() {
-        let Entry::Block(inner) = source.stream.next(&mut outside)? else {
+    let (mut names_end, mut strings) = (None, None);
+    while !input.stream.is_at_end() {
+        let Entry::Block(inner) = input.stream.next(&mut outside)? else {
             return Err(NotCanonical::UnsupportedForm("bitcode is not in blocks"));
         };
         match inner.id {
-            block::IDENTIFICATION if names.is_none() => {
-                write_identification(&mut source, &mut out, inner)?;
+            block::IDENTIFICATION if names_end.is_none() => {
+                write_identification(&mut input, &mut out, inner)?;
             }
-            block::MODULE if names.is_none() => {
-                names = Some(write_module(&mut source, &mut out, inner)?);
+            block::MODULE if names_end.is_none() => {
+                names_end = Some(write_module(&mut input, &mut out, inner)?);
             }
-            block::STRTAB if texts.is_none() => texts = Some(read_blob(&mut source.stream, inner)?),
-            block::SYMTAB => source.stream.skip(&inner)?,
+            block::STRTAB if strings.is_none() => {
+                strings = Some(read_blob(&mut input.stream, inner)?);
+            }
+            block::SYMTAB => input.stream.skip(&inner)?,
             block::IDENTIFICATION | block::MODULE | block::STRTAB => {
                 return Err(NotCanonical::UnsupportedForm("several modules in one file"));
             }
             _ => return Err(NotCanonical::UnsupportedForm("unknown block in the file")),
         }
     }
-    let (Some(end), Some(texts)) = (names, texts) else {
+    let (Some(names_end), Some(strings)) = (names_end, strings) else {
         return Err(NotCanonical::UnsupportedForm(
             "no module, or no symbol names",
         ));
     };
     // The names of the symbol table follow those of the module.
-    let texts = usize::try_from(end).ok().and_then(|end| texts.get(..end));
-    let texts = texts.ok_or(NotCanonical::UnsupportedForm(
-        "symbol name is outside the string table",
-    ))?;
-    let open = out.enter(OUTSIDE, block::STRTAB, 3);
+    let names = usize::try_from(names_end)
+        .ok()
+        .and_then(|end| strings.get(..end))
+        .ok_or(NotCanonical::UnsupportedForm(
+            "symbol name is outside the string table",
+        ))?;
+    let string_table = out.enter(OUTSIDE, block::STRTAB, 3);
     out.define_blob(3, BLOB);
     out.fixed(next::FIRST_APPLICATION_ABBREV, 3);
-    out.blob(texts);
-    out.end(open, 3);
+    out.blob(names);
+    out.end(string_table, 3);
     Ok(out.into_bytes())
 }
 
 /// Writes the version of the format, without the producer.
-fn write_identification(source: &mut Source<'_>, out: &mut Writer, mut outer: Block) -> Result<()> {
+fn write_identification(
+    input: &mut BitcodeInput<'_>,
+    out: &mut Writer,
+    mut outer: Block,
+) -> Result<()> {
     let mut epoch = 0;
     loop {
-        match source.stream.next(&mut outer)? {
+        match input.stream.next(&mut outer)? {
             Entry::End => break,
             Entry::Block(_) => {
                 return Err(NotCanonical::UnsupportedForm(
                     "identification contains blocks",
                 ));
             }
-            Entry::Record if source.stream.record.code == identification::EPOCH => {
-                epoch = source.stream.record.operand(0)?;
+            Entry::Record if input.stream.record.code == identification::EPOCH => {
+                epoch = input.stream.record.operand(0)?;
             }
             Entry::Record => {}
         }
     }
-    let open = out.enter(OUTSIDE, block::IDENTIFICATION, 3);
+    let open_block = out.enter(OUTSIDE, block::IDENTIFICATION, 3);
     out.record(3, identification::EPOCH, &[epoch]);
-    out.end(open, 3);
+    out.end(open_block, 3);
     Ok(())
 }
 
-/// Writes a module. Returns the end of its last name in the texts.
-fn write_module(source: &mut Source<'_>, out: &mut Writer, mut outer: Block) -> Result<u64> {
-    source.stream.forget();
-    let texts = ident::texts(source.data);
+/// Writes a module. Returns the end of its last name in the string table.
+fn write_module(input: &mut BitcodeInput<'_>, out: &mut Writer, mut outer: Block) -> Result<u64> {
+    input.stream.clear_block_info();
+    let ident_strings = ident::ident_strings(input.data);
     let width = outer.width;
-    let open = out.enter(OUTSIDE, block::MODULE, width);
-    let (mut names_end, mut emptied, mut version) = (0, HashSet::new(), false);
+    let open_block = out.enter(OUTSIDE, block::MODULE, width);
+    let (mut names_end, mut dropped_groups, mut has_version) = (0, HashSet::new(), false);
     loop {
-        source.limit(out)?;
-        let from = source.stream.position();
-        match source.stream.part(&mut outer)? {
-            Part::Info(inner) => {
-                out.block(
-                    width,
-                    block::BLOCKINFO,
-                    inner.width,
-                    source.content(&inner)?,
-                );
-                source.stream.block_info(inner)?;
+        input.check_output_size(out)?;
+        let start = input.stream.position();
+        match input.stream.next_part(&mut outer)? {
+            BlockPart::BlockInfo(inner) => {
+                let content = input.content(&inner)?;
+                out.block(width, block::BLOCKINFO, inner.width, content);
+                input.stream.read_block_info(inner)?;
             }
             // The encoding depends on the characters of the name.
-            Part::Definition if outer.defined() == Some(module::SOURCE_FILENAME) => {
+            BlockPart::Abbreviation
+                if outer.newest_abbreviation_code() == Some(module::SOURCE_FILENAME) =>
+            {
                 out.define_text(width, module::SOURCE_FILENAME);
             }
-            Part::Definition => source.copy(out, from)?,
-            Part::Entry(Entry::End) => break,
-            Part::Entry(Entry::Block(inner)) => match inner.id {
-                block::PARAMATTR_GROUP => edit::records(source, out, width, inner, |record| {
-                    group(record, &mut emptied)
-                })?,
-                block::PARAMATTR => {
-                    edit::records(source, out, width, inner, |record| list(record, &emptied))?;
-                }
-                block::METADATA => {
-                    let mut named = false;
-                    edit::records(source, out, width, inner, |record| {
-                        metadata_edit(record, &mut named, &texts)
-                    })?;
-                }
-                block::VALUE_SYMTAB => only_places(source, inner)?,
-                id if COPIED.contains(&id) => {
-                    out.block(width, id, inner.width, source.content(&inner)?);
-                    source.stream.skip(&inner)?;
-                }
-                block::GLOBALVAL_SUMMARY | block::FULL_LTO_GLOBALVAL_SUMMARY => {
-                    return Err(NotCanonical::UnsupportedForm("summary for ThinLTO"));
-                }
-                _ => return Err(NotCanonical::UnsupportedForm("unknown block in the module")),
-            },
-            Part::Entry(Entry::Record) => {
-                let record = &source.stream.record;
+            BlockPart::Abbreviation => input.copy(out, start)?,
+            BlockPart::Entry(Entry::End) => break,
+            BlockPart::Entry(Entry::Block(inner)) => {
+                write_block(
+                    input,
+                    out,
+                    width,
+                    inner,
+                    &mut dropped_groups,
+                    &ident_strings,
+                )?;
+            }
+            BlockPart::Entry(Entry::Record) => {
+                let record = &input.stream.record;
                 match record.code {
-                    module::VERSION if record.operand(0)? == 2 => version = true,
-                    module::VERSION => return Err(OLD),
+                    module::VERSION if record.operand(0)? == 2 => has_version = true,
+                    module::VERSION => return Err(OLD_NAMES),
                     module::VSTOFFSET | module::HASH => continue,
                     module::SOURCE_FILENAME => {
                         out.record(width, module::SOURCE_FILENAME, &[]);
                         continue;
                     }
-                    code if KEPT.contains(&code) => {}
-                    _ => names_end = names_end.max(names_of(record)?),
+                    code if UNNAMED_RECORDS.contains(&code) => {}
+                    _ => names_end = names_end.max(record_names_end(record)?),
                 }
                 if record.blob.is_some() {
                     return Err(NotCanonical::UnsupportedForm(
                         "unknown record in the module",
                     ));
                 }
-                source.copy(out, from)?;
+                input.copy(out, start)?;
             }
         }
     }
     // Version with names in a table of the file, the first such and still the latest.
-    if !version {
-        return Err(OLD);
+    if !has_version {
+        return Err(OLD_NAMES);
     }
-    out.end(open, width);
+    out.end(open_block, width);
     Ok(names_end)
 }
 
+/// Writes a block inside a module, whose width is `outer_width`.
+fn write_block(
+    input: &mut BitcodeInput<'_>,
+    out: &mut Writer,
+    outer_width: u32,
+    block: Block,
+    dropped_groups: &mut HashSet<u64>,
+    ident_strings: &HashSet<u64>,
+) -> Result<()> {
+    match block.id {
+        block::PARAMATTR_GROUP => edit_records(input, out, outer_width, block, |record| {
+            edit_group(record, dropped_groups)
+        }),
+        block::PARAMATTR => edit_records(input, out, outer_width, block, |record| {
+            edit_group_list(record, dropped_groups)
+        }),
+        block::METADATA => {
+            let mut is_named_ident = false;
+            edit_records(input, out, outer_width, block, |record| {
+                edit_metadata(record, &mut is_named_ident, ident_strings)
+            })
+        }
+        block::VALUE_SYMTAB => check_function_offsets(input, block),
+        id if COPIED_BLOCKS.contains(&id) => {
+            out.block(outer_width, id, block.width, input.content(&block)?);
+            input.stream.skip(&block)?;
+            Ok(())
+        }
+        block::GLOBALVAL_SUMMARY | block::FULL_LTO_GLOBALVAL_SUMMARY => {
+            Err(NotCanonical::UnsupportedForm("summary for ThinLTO"))
+        }
+        _ => Err(NotCanonical::UnsupportedForm("unknown block in the module")),
+    }
+}
+
 /// End of the names of a record.
-fn names_of(record: &Record<'_>) -> Result<u64> {
-    let unknown = NotCanonical::UnsupportedForm("unknown record in the module");
-    let known = NAMED.iter().find(|(code, ..)| *code == record.code);
-    let Some(&(_, second, _)) = known.filter(|(.., most)| record.operands.len() <= *most) else {
-        return Err(unknown);
-    };
-    let end = |at: usize| match record.operands.get(at..at + 2) {
-        Some(place) => place[0].checked_add(place[1]),
+fn record_names_end(record: &Record<'_>) -> Result<u64> {
+    NAMED_RECORDS
+        .iter()
+        .find(|(code, ..)| *code == record.code)
+        .filter(|(.., max_operands)| record.operands.len() <= *max_operands)
+        .and_then(|&(_, second_name, _)| {
+            let first_end = name_end(&record.operands, 0)?;
+            Some(first_end.max(name_end(&record.operands, second_name)?))
+        })
+        .ok_or(NotCanonical::UnsupportedForm(
+            "unknown record in the module",
+        ))
+}
+
+/// End of the name whose offset and size are the operands from an index on; 0 without such operands.
+fn name_end(operands: &[u64], index: usize) -> Option<u64> {
+    match operands.get(index..index + 2) {
+        Some(range) => range[0].checked_add(range[1]),
         None => Some(0),
-    };
-    let ends = end(0)
-        .zip(end(second))
-        .map(|(first, second)| first.max(second));
-    ends.ok_or(unknown)
+    }
 }
 
 /// Removes the dropped attributes from a group. Groups without others are dropped; their numbers are
-/// recorded in `emptied`.
-fn group(record: &Record<'_>, emptied: &mut HashSet<u64>) -> Result<Edit> {
+/// recorded in `dropped_groups`.
+fn edit_group(record: &Record<'_>, dropped_groups: &mut HashSet<u64>) -> Result<Edit> {
     if record.code != attribute::GRP_ENTRY {
         return Err(NotCanonical::UnsupportedForm("unknown form of attributes"));
     }
-    let (number, at) = (record.operand(0)?, record.operand(1)?);
-    if at != attribute::FUNCTION_INDEX {
+    let (group, parameter) = (record.operand(0)?, record.operand(1)?);
+    if parameter != attribute::FUNCTION_INDEX {
         return Ok(Edit::Keep);
     }
-    let mut kept = vec![number, at];
+    let mut kept = vec![group, parameter];
     let mut rest = &record.operands[2..];
     while !rest.is_empty() {
-        let size = attribute_size(rest);
-        let size = size.ok_or(NotCanonical::UnsupportedForm("unknown attribute"))?;
-        let (one, others) = rest.split_at(size);
-        if !is_dropped(one) {
-            kept.extend(one);
+        let size =
+            attribute_size(rest).ok_or(NotCanonical::UnsupportedForm("unknown attribute"))?;
+        let (attribute, next) = rest.split_at(size);
+        if !is_dropped(attribute) {
+            kept.extend(attribute);
         }
-        rest = others;
+        rest = next;
     }
     Ok(match kept.len() {
-        all if all == record.operands.len() => Edit::Keep,
+        size if size == record.operands.len() => Edit::Keep,
         2 => {
-            emptied.insert(number);
+            dropped_groups.insert(group);
             Edit::Drop
         }
         _ => Edit::Write(kept),
@@ -257,15 +291,13 @@ fn attribute_size(operands: &[u64]) -> Option<usize> {
         attribute::ENUM | attribute::TYPE_WITHOUT_VALUE => 2,
         attribute::INTEGER | attribute::TYPE => 3,
         kind @ (attribute::KEY | attribute::KEY_VALUE) => {
-            let zeros = operands
+            let (terminator, _) = operands
                 .iter()
                 .enumerate()
                 .skip(1)
-                .filter(|(_, byte)| **byte == 0);
-            let last = zeros
-                .map(|(at, _)| at)
+                .filter(|(_, character)| **character == 0)
                 .nth((kind - attribute::KEY) as usize)?;
-            last + 1
+            terminator + 1
         }
         _ => return None,
     };
@@ -276,54 +308,59 @@ fn is_dropped(attribute: &[u64]) -> bool {
     let Some((&(attribute::KEY | attribute::KEY_VALUE), text)) = attribute.split_first() else {
         return false;
     };
-    DROPPED.iter().any(|name| {
-        let name = name.iter().chain(&[0]).map(|&byte| u64::from(byte));
-        text.iter()
-            .copied()
-            .zip(name.clone())
-            .filter(|(a, b)| a == b)
-            .count()
-            == name.count()
+    DROPPED_ATTRIBUTES.iter().any(|name| {
+        let key = name.iter().copied().chain([0]).map(u64::from);
+        text.iter().copied().take(name.len() + 1).eq(key)
     })
 }
 
 /// Removes dropped groups from a list.
-fn list(record: &Record<'_>, emptied: &HashSet<u64>) -> Result<Edit> {
+fn edit_group_list(record: &Record<'_>, dropped_groups: &HashSet<u64>) -> Result<Edit> {
     if record.code != attribute::ENTRY {
         return Err(NotCanonical::UnsupportedForm("unknown form of attributes"));
     }
-    let kept = record.operands.iter().copied();
-    let kept: Vec<u64> = kept.filter(|group| !emptied.contains(group)).collect();
-    Ok(if kept.len() == record.operands.len() {
+    let groups: Vec<u64> = record
+        .operands
+        .iter()
+        .copied()
+        .filter(|group| !dropped_groups.contains(group))
+        .collect();
+    Ok(if groups.len() == record.operands.len() {
         Edit::Keep
     } else {
-        Edit::Write(kept)
+        Edit::Write(groups)
     })
 }
 
-/// Removes from metadata `llvm.ident`, which is a name and its node, the texts that only it uses, and
+/// Removes from metadata `llvm.ident`, which is a name and its node, the strings that only it uses, and
 /// the index.
-fn metadata_edit(record: &Record<'_>, named: &mut bool, texts: &HashSet<u64>) -> Result<Edit> {
-    let drop = match record.code {
-        metadata::STRINGS if !texts.is_empty() => return ident::clear_texts(record, texts),
-        metadata::NAME => {
-            *named = ident::is_ident(record);
-            *named
+fn edit_metadata(
+    record: &Record<'_>,
+    is_named_ident: &mut bool,
+    ident_strings: &HashSet<u64>,
+) -> Result<Edit> {
+    let is_dropped = match record.code {
+        metadata::STRINGS if !ident_strings.is_empty() => {
+            return ident::clear_strings(record, ident_strings);
         }
-        metadata::NAMED_NODE => std::mem::take(named),
+        metadata::NAME => {
+            *is_named_ident = ident::is_ident(record);
+            *is_named_ident
+        }
+        metadata::NAMED_NODE => std::mem::take(is_named_ident),
         metadata::INDEX_OFFSET | metadata::INDEX => true,
         _ => false,
     };
-    Ok(if drop { Edit::Drop } else { Edit::Keep })
+    Ok(if is_dropped { Edit::Drop } else { Edit::Keep })
 }
 
 /// Reads the table of a module's symbols, which since LLVM 5 contains only the offsets of functions.
-fn only_places(source: &mut Source<'_>, mut block: Block) -> Result<()> {
+fn check_function_offsets(input: &mut BitcodeInput<'_>, mut block: Block) -> Result<()> {
     loop {
-        match source.stream.next(&mut block)? {
+        match input.stream.next(&mut block)? {
             Entry::End => return Ok(()),
-            Entry::Record if source.stream.record.code == symbol::FNENTRY => {}
-            _ => return Err(OLD),
+            Entry::Record if input.stream.record.code == symbol::FNENTRY => {}
+            _ => return Err(OLD_NAMES),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Rewrites a block with some of its records changed.
 
 use super::bits::Bits;
-use super::stream::{Block, Entry, KEPT, Part, Record, Stream};
+use super::stream::{Block, BlockPart, Entry, MAX_KEPT_OPERANDS, Record, Stream};
 use super::writer::Writer;
 use crate::definitions::not_canonical::NotCanonical;
 use crate::error::Problem;
@@ -19,21 +19,22 @@ pub enum Edit {
 }
 
 /// The input, with its bytes for copies.
-pub struct Source<'d> {
+pub struct BitcodeInput<'d> {
     pub data: &'d [u8],
     pub stream: Stream<'d>,
 }
 
-impl<'d> Source<'d> {
+impl<'d> BitcodeInput<'d> {
     /// Bytes of a block that has just been entered.
     pub fn content(&self, block: &Block) -> Result<&'d [u8], Problem> {
-        let (from, to) = (self.stream.position() / 8, block.end / 8);
-        let content = self.data.get(from as usize..to as usize);
-        content.ok_or(Problem::Truncated("last block of bitcode"))
+        let (start, end) = (self.stream.position() / 8, block.end / 8);
+        self.data
+            .get(start as usize..end as usize)
+            .ok_or(Problem::Truncated("last block of bitcode"))
     }
 
     /// Limits the output: abbreviations of damaged files can expand three bits to a hundred bytes.
-    pub fn limit(&self, out: &Writer) -> Result<(), NotCanonical> {
+    pub fn check_output_size(&self, out: &Writer) -> Result<(), NotCanonical> {
         if out.len() > 2 * self.data.len() {
             return Err(NotCanonical::UnsupportedForm(
                 "abbreviations shorten too much",
@@ -43,66 +44,77 @@ impl<'d> Source<'d> {
     }
 
     /// Copies the bits read since this position.
-    pub fn copy(&self, out: &mut Writer, from: u64) -> Result<(), Problem> {
-        self.copy_to(out, from, self.stream.position())
+    pub fn copy(&self, out: &mut Writer, start: u64) -> Result<(), Problem> {
+        self.copy_range(out, start, self.stream.position())
     }
 
-    fn copy_to(&self, out: &mut Writer, from: u64, to: u64) -> Result<(), Problem> {
+    fn copy_range(&self, out: &mut Writer, start: u64, end: u64) -> Result<(), Problem> {
         let mut bits = Bits::new(self.data);
-        bits.seek(from)?;
-        while bits.position() < to {
-            let width = (to - bits.position()).min(32) as u32;
+        bits.seek(start)?;
+        while bits.position() < end {
+            let width = (end - bits.position()).min(32) as u32;
             out.fixed(bits.fixed(width)?, width);
         }
         Ok(())
     }
 }
 
-/// Writes a block of records, inside a block of this width.
-pub fn records(
-    source: &mut Source<'_>,
+/// Writes a block of records, inside a block of width `outer_width`.
+pub fn edit_records(
+    input: &mut BitcodeInput<'_>,
     out: &mut Writer,
-    outer: u32,
+    outer_width: u32,
     mut block: Block,
     mut edit: impl FnMut(&Record<'_>) -> Result<Edit, NotCanonical>,
 ) -> Result<(), NotCanonical> {
-    let width = block.width;
-    let open = out.enter(outer, block.id, width);
+    let open_block = out.enter(outer_width, block.id, block.width);
     loop {
-        source.limit(out)?;
-        let from = source.stream.position();
-        match source.stream.part(&mut block)? {
-            Part::Entry(Entry::End) => break,
-            Part::Definition => source.copy(out, from)?,
-            Part::Entry(Entry::Record) => {
-                let record = &source.stream.record;
-                match (edit(record)?, record.blob) {
-                    (Edit::Keep, None) => source.copy(out, from)?,
-                    // Not copied: a blob is aligned, and its new position may need other padding.
-                    (Edit::Keep, Some(blob)) => {
-                        source.copy_to(out, from, record.blob_at)?;
-                        out.blob(blob);
-                    }
-                    (Edit::Drop, _) => {}
-                    (Edit::Write(operands), None) if record.operands.len() < KEPT => {
-                        out.record(width, record.code, &operands);
-                    }
-                    (Edit::WriteBlob(operands, blob), Some(_)) => {
-                        let written = source.stream.write(&block, &operands, &blob, out);
-                        written.ok_or(NotCanonical::UnsupportedForm(
-                            "abbreviations have no room for a change",
-                        ))?;
-                    }
-                    (Edit::Write(_) | Edit::WriteBlob(..), _) => {
-                        return Err(NotCanonical::UnsupportedForm("record too long"));
-                    }
-                }
+        input.check_output_size(out)?;
+        let start = input.stream.position();
+        match input.stream.next_part(&mut block)? {
+            BlockPart::Entry(Entry::End) => break,
+            BlockPart::Abbreviation => input.copy(out, start)?,
+            BlockPart::Entry(Entry::Record) => {
+                let record_edit = edit(&input.stream.record)?;
+                write_record(input, out, &block, start, record_edit)?;
             }
-            Part::Info(_) | Part::Entry(Entry::Block(_)) => {
+            BlockPart::BlockInfo(_) | BlockPart::Entry(Entry::Block(_)) => {
                 return Err(NotCanonical::UnsupportedForm("unknown block in the module"));
             }
         }
     }
-    out.end(open, width);
+    out.end(open_block, block.width);
+    Ok(())
+}
+
+/// Writes the edited form of the record that begins at `start`.
+fn write_record(
+    input: &BitcodeInput<'_>,
+    out: &mut Writer,
+    block: &Block,
+    start: u64,
+    edit: Edit,
+) -> Result<(), NotCanonical> {
+    let record = &input.stream.record;
+    match (edit, record.blob) {
+        (Edit::Keep, None) => input.copy(out, start)?,
+        // Not copied: a blob is aligned, and its new position may need other padding.
+        (Edit::Keep, Some(blob)) => {
+            input.copy_range(out, start, record.blob_position)?;
+            out.blob(blob);
+        }
+        (Edit::Drop, _) => {}
+        (Edit::Write(operands), None) if record.operands.len() < MAX_KEPT_OPERANDS => {
+            out.record(block.width, record.code, &operands);
+        }
+        (Edit::WriteBlob(operands, blob), Some(_)) => {
+            input.stream.write(block, &operands, &blob, out).ok_or(
+                NotCanonical::UnsupportedForm("abbreviations have no room for a change"),
+            )?
+        }
+        (Edit::Write(_) | Edit::WriteBlob(..), _) => {
+            return Err(NotCanonical::UnsupportedForm("record too long"));
+        }
+    }
     Ok(())
 }

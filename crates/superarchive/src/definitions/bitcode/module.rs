@@ -25,10 +25,10 @@ pub struct Module {
 /// A global value.
 struct Value {
     kind: Kind,
-    /// Offset and size in the table of texts, since LLVM 5.
+    /// Offset and size in the string table, since LLVM 5.
     name: (u64, u64),
     linkage: Linkage,
-    declared_only: bool,
+    is_declaration: bool,
     /// The number of its section; 0: none.
     section: u64,
 }
@@ -63,67 +63,64 @@ enum Mangling {
 
 impl Module {
     pub fn read(stream: &mut Stream<'_>, mut outer: Block) -> Result<Self, Problem> {
-        stream.forget();
+        stream.clear_block_info();
         let mut module = Self::default();
         loop {
             match stream.next(&mut outer)? {
                 Entry::End => return Ok(module),
-                Entry::Block(inner) if inner.id == block::VALUE_SYMTAB && !module.has_texts() => {
+                Entry::Block(inner)
+                    if inner.id == block::VALUE_SYMTAB && !module.has_string_table() =>
+                {
                     module.read_names(stream, inner)?;
                 }
                 Entry::Block(inner) => stream.skip(&inner)?,
-                Entry::Record => module.record(&stream.record)?,
+                Entry::Record => module.read_record(&stream.record)?,
             }
         }
     }
 
     /// Whether the names are in a table of the file.
-    fn has_texts(&self) -> bool {
+    fn has_string_table(&self) -> bool {
         self.version >= 2
     }
 
-    fn record(&mut self, record: &Record<'_>) -> Result<(), Problem> {
-        let kind = match record.code {
-            code::VERSION => {
-                self.version = record.operand(0)?;
-                return Ok(());
-            }
-            code::DATALAYOUT => {
-                self.mangling = Mangling::from_data_layout(&record.text(0)?);
-                return Ok(());
-            }
-            code::SECTIONNAME => {
-                self.sections.push(record.text(0)?);
-                return Ok(());
-            }
-            code::GLOBALVAR => Kind::Variable,
-            code::FUNCTION => Kind::Function,
-            code::ALIAS | code::ALIAS_OLD => Kind::Alias,
-            code::IFUNC => Kind::Resolved,
-            _ => return Ok(()),
-        };
-        let (name, first) = if self.has_texts() {
+    fn read_record(&mut self, record: &Record<'_>) -> Result<(), Problem> {
+        match record.code {
+            code::VERSION => self.version = record.operand(0)?,
+            code::DATALAYOUT => self.mangling = Mangling::from_data_layout(&record.text(0)?),
+            code::SECTIONNAME => self.sections.push(record.text(0)?),
+            code::GLOBALVAR => self.read_value(Kind::Variable, record)?,
+            code::FUNCTION => self.read_value(Kind::Function, record)?,
+            code::ALIAS | code::ALIAS_OLD => self.read_value(Kind::Alias, record)?,
+            code::IFUNC => self.read_value(Kind::Resolved, record)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn read_value(&mut self, kind: Kind, record: &Record<'_>) -> Result<(), Problem> {
+        // The name precedes the operands of older versions.
+        let (name, first) = if self.has_string_table() {
             ((record.operand(0)?, record.operand(1)?), 2)
         } else {
             ((0, 0), 0)
         };
-        let operand = |at: usize| record.operand(first + at);
+        let linkage_index = match record.code {
+            code::ALIAS_OLD => 2,
+            _ => 3,
+        };
         self.values.push(Value {
             kind,
             name,
-            linkage: Linkage::from_code(operand(if record.code == code::ALIAS_OLD {
-                2
-            } else {
-                3
-            })?),
-            declared_only: match kind {
+            linkage: Linkage::from_code(record.operand(first + linkage_index)?),
+            is_declaration: match kind {
                 // A variable without an initializer is a declaration.
-                Kind::Variable => operand(2)? == 0,
-                Kind::Function => operand(2)? != 0,
+                Kind::Variable => record.operand(first + 2)? == 0,
+                Kind::Function => record.operand(first + 2)? != 0,
                 _ => false,
             },
             section: match kind {
-                Kind::Variable => operand(5)?,
+                Kind::Variable => record.operand(first + 5)?,
                 _ => 0,
             },
         });
@@ -136,44 +133,47 @@ impl Module {
                 Entry::End => return Ok(()),
                 Entry::Block(inner) => stream.skip(&inner)?,
                 Entry::Record => {
-                    let from = match stream.record.code {
+                    let record = &stream.record;
+                    let name_start = match record.code {
                         symbol::ENTRY => 1,
                         // The offset of its code is between them.
                         symbol::FNENTRY => 2,
                         _ => continue,
                     };
-                    let record = &stream.record;
-                    self.names.insert(record.operand(0)?, record.text(from)?);
+                    self.names
+                        .insert(record.operand(0)?, record.text(name_start)?);
                 }
             }
         }
     }
 
-    /// Adds the module's definitions; `texts` has the names since LLVM 5.
+    /// Adds the module's definitions; `strings` has the names since LLVM 5.
     pub fn definitions<'d>(
         &self,
-        texts: &'d [u8],
-        found: &mut Collector<'d>,
+        strings: &'d [u8],
+        collector: &mut Collector<'d>,
     ) -> Result<(), Problem> {
         let mut values: Vec<(&Value, u64)> = self.values.iter().zip(0..).collect();
         values.sort_by_key(|(value, _)| value.kind);
         for (value, number) in values {
-            if value.declared_only || value.linkage == Linkage::None {
+            if value.is_declaration || value.linkage == Linkage::None {
                 continue;
             }
-            let name: Cow<'d, [u8]> = if self.has_texts() {
-                string_at(texts, value.name)?.into()
+            let name: Cow<'d, [u8]> = if self.has_string_table() {
+                string_at(strings, value.name)?.into()
             } else {
-                (self.names.get(&number).cloned().unwrap_or_default()).into()
+                self.names.get(&number).cloned().unwrap_or_default().into()
             };
-            let section = (value.section.checked_sub(1))
-                .and_then(|section| self.sections.get(usize::try_from(section).ok()?));
+            let section = value
+                .section
+                .checked_sub(1)
+                .and_then(|index| self.sections.get(usize::try_from(index).ok()?));
             // Intrinsics and metadata for the compiler.
             if name.starts_with(b"llvm.") || section.is_some_and(|name| name == b"llvm.metadata") {
                 continue;
             }
             let binding = Binding::weak_if(value.linkage == Linkage::Weak);
-            found.add(self.mangling.apply(name), binding)?;
+            collector.add(self.mangling.apply(name), binding)?;
         }
         Ok(())
     }
@@ -181,8 +181,8 @@ impl Module {
 
 impl Linkage {
     /// Decodes linkage codes of all versions, as `getDecodedLinkage` of LLVM's `BitcodeReader.cpp`.
-    fn from_code(number: u64) -> Self {
-        match number {
+    fn from_code(code: u64) -> Self {
+        match code {
             // Weak, linkonce, both in the form with a comdat group, and common.
             1 | 4 | 8 | 10 | 11 | 16..=19 => Self::Weak,
             // Internal, extern_weak, private, available_externally, linker_private.
@@ -195,8 +195,10 @@ impl Linkage {
 impl Mangling {
     /// Reads the mangling of a data layout: `m:` and a letter, in a list separated by dashes.
     fn from_data_layout(layout: &[u8]) -> Self {
-        let mut parts = layout.split(|&byte| byte == b'-');
-        match parts.find_map(|part| part.strip_prefix(b"m:")) {
+        let letter = layout
+            .split(|&byte| byte == b'-')
+            .find_map(|specification| specification.strip_prefix(b"m:"));
+        match letter {
             Some(b"o") => Self::Underscore,
             Some(b"x") => Self::UnderscoreUnlessCpp,
             _ => Self::None,

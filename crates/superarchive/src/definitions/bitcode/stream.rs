@@ -11,13 +11,13 @@ use super::writer::Writer;
 use crate::error::Problem;
 
 /// Next part of a block, including those that [`Stream::next`] hides.
-pub enum Part {
+pub enum BlockPart {
     /// An entry for callers.
     Entry(Entry),
     /// The block of abbreviations for other blocks, not read yet.
-    Info(Block),
+    BlockInfo(Block),
     /// An abbreviation that the rest of the block may use.
-    Definition,
+    Abbreviation,
 }
 
 /// Next entry of a block.
@@ -38,7 +38,7 @@ pub struct Block {
     /// Position of the end, in bits.
     pub end: u64,
     /// Number of abbreviations from `BLOCKINFO` when the block was entered.
-    shared: usize,
+    shared_count: usize,
     abbreviations: Vec<Abbreviation>,
 }
 
@@ -46,27 +46,28 @@ pub struct Block {
 #[derive(Default)]
 pub struct Record<'d> {
     pub code: u64,
-    /// Operands, or the first [`KEPT`] of them.
+    /// Operands, or the first [`MAX_KEPT_OPERANDS`] of them.
     pub operands: Vec<u64>,
     pub blob: Option<&'d [u8]>,
     /// Position of the size of the blob, in bits.
-    pub blob_at: u64,
-    /// Abbreviation of the record, if it has a blob.
-    abbreviation: usize,
+    pub blob_position: u64,
+    /// Index of the abbreviation of the record, if it has a blob.
+    abbreviation_index: usize,
 }
 
 /// Maximum number of operands that are kept. No name is as long; only source text is, in records that
 /// are not used here.
-pub const KEPT: usize = 1 << 20;
+pub const MAX_KEPT_OPERANDS: usize = 1 << 20;
 
 /// Encoding of a record's operands.
 struct Abbreviation {
     /// The first is the record's code.
     operands: Vec<Operand>,
-    last: Last,
+    tail: Tail,
 }
 
-enum Last {
+/// What follows the operands of fixed number.
+enum Tail {
     None,
     Array(Operand),
     Blob,
@@ -76,15 +77,15 @@ enum Last {
 pub struct Stream<'d> {
     bits: Bits<'d>,
     /// Abbreviations in `BLOCKINFO` by the block's id.
-    shared: HashMap<u64, Vec<Abbreviation>>,
+    shared_abbreviations: HashMap<u64, Vec<Abbreviation>>,
     pub record: Record<'d>,
 }
 
 /// Maximum number of operands of an abbreviation. LLVM's have some twenty; literal operands take no
 /// bits in records.
-const MAX_OPERANDS: u64 = 64;
+const MAX_ABBREVIATION_OPERANDS: u64 = 64;
 
-const BAD: Problem = Problem::Malformed("invalid bitcode abbreviation");
+const INVALID_ABBREVIATION: Problem = Problem::Malformed("invalid bitcode abbreviation");
 
 impl<'d> Stream<'d> {
     /// The stream after the four bytes of magic, and a block for the top level.
@@ -95,25 +96,25 @@ impl<'d> Stream<'d> {
             id: u64::MAX,
             width: 2,
             end: bytes.len() as u64 * 8,
-            shared: 0,
+            shared_count: 0,
             abbreviations: Vec::new(),
         };
         let stream = Self {
             bits,
-            shared: HashMap::new(),
+            shared_abbreviations: HashMap::new(),
             record: Record::default(),
         };
         Ok((stream, outside))
     }
 
     /// Whether the rest is too short for a block: some tools pad with zeros.
-    pub fn is_over(&self) -> bool {
-        self.bits.left() < 64
+    pub fn is_at_end(&self) -> bool {
+        self.bits.remaining() < 64
     }
 
     /// Clears the abbreviations of `BLOCKINFO`: each module has its own.
-    pub fn forget(&mut self) {
-        self.shared.clear();
+    pub fn clear_block_info(&mut self) {
+        self.shared_abbreviations.clear();
     }
 
     /// Skips a block.
@@ -123,43 +124,44 @@ impl<'d> Stream<'d> {
 
     /// Reads the next entry of a block; a record is stored in `self.record`.
     pub fn next(&mut self, block: &mut Block) -> Result<Entry, Problem> {
-        self.next_at(block).map(|(_, entry)| entry)
+        self.next_with_position(block).map(|(_, entry)| entry)
     }
 
     /// As [`Self::next`], with the position of the entry in bits.
-    pub fn next_at(&mut self, block: &mut Block) -> Result<(u64, Entry), Problem> {
+    pub fn next_with_position(&mut self, block: &mut Block) -> Result<(u64, Entry), Problem> {
         loop {
-            let at = self.position();
-            match self.part(block)? {
-                Part::Entry(entry) => return Ok((at, entry)),
-                Part::Info(inner) => self.block_info(inner)?,
-                Part::Definition => {}
+            let position = self.position();
+            match self.next_part(block)? {
+                BlockPart::Entry(entry) => return Ok((position, entry)),
+                BlockPart::BlockInfo(inner) => self.read_block_info(inner)?,
+                BlockPart::Abbreviation => {}
             }
         }
     }
 
     /// As [`Self::next`], including the parts that it skips.
-    pub fn part(&mut self, block: &mut Block) -> Result<Part, Problem> {
+    pub fn next_part(&mut self, block: &mut Block) -> Result<BlockPart, Problem> {
         Ok(match self.bits.fixed(block.width)? {
             next::END_BLOCK => {
                 self.bits.align()?;
-                Part::Entry(Entry::End)
+                BlockPart::Entry(Entry::End)
             }
             next::ENTER_SUBBLOCK => match self.enter()? {
-                inner if inner.id == block::BLOCKINFO => Part::Info(inner),
-                inner => Part::Entry(Entry::Block(inner)),
+                inner if inner.id == block::BLOCKINFO => BlockPart::BlockInfo(inner),
+                inner => BlockPart::Entry(Entry::Block(inner)),
             },
             next::DEFINE_ABBREV => {
-                block.abbreviations.push(self.define()?);
-                Part::Definition
+                block.abbreviations.push(self.read_abbreviation()?);
+                BlockPart::Abbreviation
             }
             next::UNABBREV_RECORD => {
-                self.unabbreviated()?;
-                Part::Entry(Entry::Record)
+                self.read_unabbreviated_record()?;
+                BlockPart::Entry(Entry::Record)
             }
-            number => {
-                self.abbreviated(block, (number - next::FIRST_APPLICATION_ABBREV) as usize)?;
-                Part::Entry(Entry::Record)
+            id => {
+                let index = (id - next::FIRST_APPLICATION_ABBREV) as usize;
+                self.read_abbreviated_record(block, index)?;
+                BlockPart::Entry(Entry::Record)
             }
         })
     }
@@ -170,34 +172,38 @@ impl<'d> Stream<'d> {
     }
 
     /// Operands of the record that begins at a position, with their positions. Continues after the record.
-    pub fn numbers(&mut self, block: &Block, from: u64) -> Result<Vec<Number>, Problem> {
-        self.bits.seek(from)?;
+    pub fn numbers(&mut self, block: &Block, position: u64) -> Result<Vec<Number>, Problem> {
+        self.bits.seek(position)?;
         let mut numbers = Vec::new();
-        let number = self.bits.fixed(block.width)?;
-        if number == next::UNABBREV_RECORD {
+        let id = self.bits.fixed(block.width)?;
+        if id == next::UNABBREV_RECORD {
             self.bits.vbr(6)?;
             for _ in 0..self.bits.vbr(6)? {
                 numbers.push(Number::read(Operand::Vbr(6), &mut self.bits)?);
             }
             return Ok(numbers);
         }
-        let number = number
+        let index = id
             .checked_sub(next::FIRST_APPLICATION_ABBREV)
-            .ok_or(BAD)?;
-        let abbreviation = abbreviation(&self.shared, block, number as usize).ok_or(BAD)?;
-        let (code, operands) = abbreviation.operands.split_first().ok_or(BAD)?;
+            .ok_or(INVALID_ABBREVIATION)?;
+        let abbreviation = find_abbreviation(&self.shared_abbreviations, block, index as usize)
+            .ok_or(INVALID_ABBREVIATION)?;
+        let (code, operands) = abbreviation
+            .operands
+            .split_first()
+            .ok_or(INVALID_ABBREVIATION)?;
         code.read(&mut self.bits)?;
         for &operand in operands {
             numbers.push(Number::read(operand, &mut self.bits)?);
         }
-        match abbreviation.last {
-            Last::None => {}
-            Last::Array(element) => {
+        match abbreviation.tail {
+            Tail::None => {}
+            Tail::Array(element) => {
                 for _ in 0..self.bits.vbr(6)? {
                     numbers.push(Number::read(element, &mut self.bits)?);
                 }
             }
-            Last::Blob => return Err(BAD),
+            Tail::Blob => return Err(INVALID_ABBREVIATION),
         }
         Ok(numbers)
     }
@@ -215,90 +221,96 @@ impl<'d> Stream<'d> {
             id,
             width: width as u32,
             end,
-            shared: self.shared.get(&id).map_or(0, Vec::len),
+            shared_count: self.shared_abbreviations.get(&id).map_or(0, Vec::len),
             abbreviations: Vec::new(),
         })
     }
 
     /// Reads the block of abbreviations for other blocks.
-    pub fn block_info(&mut self, block: Block) -> Result<(), Problem> {
-        let mut of = None;
+    pub fn read_block_info(&mut self, block: Block) -> Result<(), Problem> {
+        let mut block_id = None;
         loop {
             match self.bits.fixed(block.width)? {
                 next::END_BLOCK => return self.bits.align(),
                 next::DEFINE_ABBREV => {
-                    let abbreviation = self.define()?;
-                    let id = of.ok_or(BAD)?;
-                    self.shared.entry(id).or_default().push(abbreviation);
+                    let abbreviation = self.read_abbreviation()?;
+                    let id = block_id.ok_or(INVALID_ABBREVIATION)?;
+                    self.shared_abbreviations
+                        .entry(id)
+                        .or_default()
+                        .push(abbreviation);
                 }
                 next::UNABBREV_RECORD => {
-                    self.unabbreviated()?;
+                    self.read_unabbreviated_record()?;
                     if self.record.code == block_info::SETBID {
-                        of = self.record.operands.first().copied();
+                        block_id = self.record.operands.first().copied();
                     }
                 }
-                _ => return Err(BAD),
+                _ => return Err(INVALID_ABBREVIATION),
             }
         }
     }
 
-    fn define(&mut self) -> Result<Abbreviation, Problem> {
+    fn read_abbreviation(&mut self) -> Result<Abbreviation, Problem> {
         let count = self.bits.vbr(5)?;
+        if count > MAX_ABBREVIATION_OPERANDS {
+            return Err(INVALID_ABBREVIATION);
+        }
         let mut abbreviation = Abbreviation {
             operands: Vec::new(),
-            last: Last::None,
+            tail: Tail::None,
         };
-        if count > MAX_OPERANDS {
-            return Err(BAD);
-        }
-        for left in (0..count).rev() {
-            let operand = match self.operand()? {
-                Kind::Operand(operand) => operand,
-                Kind::Array if left == 1 => {
-                    let Kind::Operand(element) = self.operand()? else {
-                        return Err(BAD);
-                    };
-                    // An element of no bits could be repeated indefinitely.
-                    if matches!(element, Operand::Literal(_)) {
-                        return Err(BAD);
-                    }
-                    abbreviation.last = Last::Array(element);
+        for remaining in (0..count).rev() {
+            let operand = match self.read_abbreviation_operand()? {
+                AbbreviationOperand::Single(operand) => operand,
+                AbbreviationOperand::Array if remaining == 1 => {
+                    abbreviation.tail = Tail::Array(self.read_array_element()?);
                     break;
                 }
-                Kind::Blob if left == 0 => {
-                    abbreviation.last = Last::Blob;
+                AbbreviationOperand::Blob if remaining == 0 => {
+                    abbreviation.tail = Tail::Blob;
                     break;
                 }
-                _ => return Err(BAD),
+                _ => return Err(INVALID_ABBREVIATION),
             };
             abbreviation.operands.push(operand);
         }
         if abbreviation.operands.is_empty() {
-            return Err(BAD);
+            return Err(INVALID_ABBREVIATION);
         }
         Ok(abbreviation)
     }
 
-    fn operand(&mut self) -> Result<Kind, Problem> {
+    fn read_array_element(&mut self) -> Result<Operand, Problem> {
+        match self.read_abbreviation_operand()? {
+            // An element of no bits could be repeated indefinitely.
+            AbbreviationOperand::Single(Operand::Literal(_)) => Err(INVALID_ABBREVIATION),
+            AbbreviationOperand::Single(element) => Ok(element),
+            AbbreviationOperand::Array | AbbreviationOperand::Blob => Err(INVALID_ABBREVIATION),
+        }
+    }
+
+    fn read_abbreviation_operand(&mut self) -> Result<AbbreviationOperand, Problem> {
         if self.bits.fixed(1)? == 1 {
-            return Ok(Kind::Operand(Operand::Literal(self.bits.vbr(8)?)));
+            let literal = Operand::Literal(self.bits.vbr(8)?);
+            return Ok(AbbreviationOperand::Single(literal));
         }
         let operand = match self.bits.fixed(3)? {
             kind @ (encoding::FIXED | encoding::VBR) => match (self.bits.vbr(5)?, kind) {
                 (0, _) => Operand::Literal(0),
                 (width @ ..=64, encoding::FIXED) => Operand::Fixed(width as u32),
                 (width @ 2..=32, _) => Operand::Vbr(width as u32),
-                _ => return Err(BAD),
+                _ => return Err(INVALID_ABBREVIATION),
             },
-            encoding::ARRAY => return Ok(Kind::Array),
+            encoding::ARRAY => return Ok(AbbreviationOperand::Array),
             encoding::CHAR6 => Operand::Character,
-            encoding::BLOB => return Ok(Kind::Blob),
-            _ => return Err(BAD),
+            encoding::BLOB => return Ok(AbbreviationOperand::Blob),
+            _ => return Err(INVALID_ABBREVIATION),
         };
-        Ok(Kind::Operand(operand))
+        Ok(AbbreviationOperand::Single(operand))
     }
 
-    /// Writes the last record, which has a blob, with other operands and another blob; `None` if its
+    /// Writes the latest record, which has a blob, with other operands and another blob; `None` if its
     /// abbreviation cannot encode them.
     pub fn write(
         &self,
@@ -307,9 +319,9 @@ impl<'d> Stream<'d> {
         blob: &[u8],
         out: &mut Writer,
     ) -> Option<()> {
-        let number = self.record.abbreviation;
-        let abbreviation = abbreviation(&self.shared, block, number)?;
-        out.fixed(next::FIRST_APPLICATION_ABBREV + number as u64, block.width);
+        let index = self.record.abbreviation_index;
+        let abbreviation = find_abbreviation(&self.shared_abbreviations, block, index)?;
+        out.fixed(next::FIRST_APPLICATION_ABBREV + index as u64, block.width);
         if abbreviation.operands.len() != 1 + operands.len() {
             return None;
         }
@@ -321,7 +333,7 @@ impl<'d> Stream<'d> {
         Some(())
     }
 
-    fn unabbreviated(&mut self) -> Result<(), Problem> {
+    fn read_unabbreviated_record(&mut self) -> Result<(), Problem> {
         let (bits, record) = (&mut self.bits, &mut self.record);
         record.begin(bits.vbr(6)?);
         for _ in 0..bits.vbr(6)? {
@@ -330,24 +342,28 @@ impl<'d> Stream<'d> {
         Ok(())
     }
 
-    fn abbreviated(&mut self, block: &Block, number: usize) -> Result<(), Problem> {
-        let abbreviation = abbreviation(&self.shared, block, number).ok_or(BAD)?;
+    fn read_abbreviated_record(&mut self, block: &Block, index: usize) -> Result<(), Problem> {
+        let abbreviation = find_abbreviation(&self.shared_abbreviations, block, index)
+            .ok_or(INVALID_ABBREVIATION)?;
         let (bits, record) = (&mut self.bits, &mut self.record);
-        let (code, operands) = abbreviation.operands.split_first().ok_or(BAD)?;
+        let (code, operands) = abbreviation
+            .operands
+            .split_first()
+            .ok_or(INVALID_ABBREVIATION)?;
         record.begin(code.read(bits)?);
         for operand in operands {
             record.push(operand.read(bits)?);
         }
-        match abbreviation.last {
-            Last::None => {}
-            Last::Array(element) => {
+        match abbreviation.tail {
+            Tail::None => {}
+            Tail::Array(element) => {
                 for _ in 0..bits.vbr(6)? {
                     record.push(element.read(bits)?);
                 }
             }
-            Last::Blob => {
-                record.blob_at = bits.position();
-                record.abbreviation = number;
+            Tail::Blob => {
+                record.blob_position = bits.position();
+                record.abbreviation_index = index;
                 let size = bits.vbr(6)?;
                 bits.align()?;
                 record.blob = Some(bits.bytes(size)?);
@@ -358,28 +374,29 @@ impl<'d> Stream<'d> {
     }
 }
 
-/// An abbreviation of a block, `shared` with others or its own.
-fn abbreviation<'a>(
-    shared: &'a HashMap<u64, Vec<Abbreviation>>,
+/// An abbreviation that a block shares with others, or of the block itself.
+fn find_abbreviation<'a>(
+    shared_abbreviations: &'a HashMap<u64, Vec<Abbreviation>>,
     block: &'a Block,
-    number: usize,
+    index: usize,
 ) -> Option<&'a Abbreviation> {
-    match number.checked_sub(block.shared) {
-        None => shared.get(&block.id)?.get(number),
-        Some(own) => block.abbreviations.get(own),
+    match index.checked_sub(block.shared_count) {
+        None => shared_abbreviations.get(&block.id)?.get(index),
+        Some(block_index) => block.abbreviations.get(block_index),
     }
 }
 
-/// Encoding of an operand in an abbreviation.
-enum Kind {
-    Operand(Operand),
+/// An operand in the definition of an abbreviation.
+enum AbbreviationOperand {
+    Single(Operand),
+    /// The operand after it is the encoding of the elements.
     Array,
     Blob,
 }
 
 impl Block {
     /// Record code of the newest abbreviation, if it has a fixed one.
-    pub fn defined(&self) -> Option<u64> {
+    pub fn newest_abbreviation_code(&self) -> Option<u64> {
         match self.abbreviations.last()?.operands.first()? {
             Operand::Literal(code) => Some(*code),
             _ => None,
@@ -395,17 +412,17 @@ impl Record<'_> {
     }
 
     fn push(&mut self, operand: u64) {
-        if self.operands.len() < KEPT {
+        if self.operands.len() < MAX_KEPT_OPERANDS {
             self.operands.push(operand);
         }
     }
 
-    /// Operands from index `from` on, as text.
-    pub fn text(&self, from: usize) -> Result<Vec<u8>, Problem> {
-        if self.operands.len() == KEPT {
+    /// Operands from an index on, as text.
+    pub fn text(&self, start: usize) -> Result<Vec<u8>, Problem> {
+        if self.operands.len() == MAX_KEPT_OPERANDS {
             return Err(Problem::Malformed("bitcode name is too long"));
         }
-        let characters = self.operands.get(from..).unwrap_or_default();
+        let characters = self.operands.get(start..).unwrap_or_default();
         Ok(characters
             .iter()
             .map(|&character| character as u8)
@@ -413,8 +430,10 @@ impl Record<'_> {
     }
 
     /// The operand at an index.
-    pub fn operand(&self, at: usize) -> Result<u64, Problem> {
-        let missing = Problem::Malformed("bitcode record is too short");
-        self.operands.get(at).copied().ok_or(missing)
+    pub fn operand(&self, index: usize) -> Result<u64, Problem> {
+        self.operands
+            .get(index)
+            .copied()
+            .ok_or(Problem::Malformed("bitcode record is too short"))
     }
 }

@@ -6,13 +6,13 @@ use crate::error::Problem;
 
 /// Reads the blob of a block.
 pub fn read_blob<'d>(stream: &mut Stream<'d>, mut outer: Block) -> Result<&'d [u8], Problem> {
-    let mut found = &[][..];
+    let mut blob = &[][..];
     loop {
         match stream.next(&mut outer)? {
-            Entry::End => return Ok(found),
+            Entry::End => return Ok(blob),
             Entry::Block(inner) => stream.skip(&inner)?,
             Entry::Record if stream.record.code == BLOB => {
-                found = stream.record.blob.unwrap_or_default();
+                blob = stream.record.blob.unwrap_or_default();
             }
             Entry::Record => {}
         }
@@ -20,12 +20,14 @@ pub fn read_blob<'d>(stream: &mut Stream<'d>, mut outer: Block) -> Result<&'d [u
 }
 
 /// The string at this offset, of this size.
-pub fn string_at(texts: &[u8], (at, size): (u64, u64)) -> Result<&[u8], Problem> {
-    let found = (|| {
-        let (at, end) = (usize::try_from(at).ok()?, at.checked_add(size)?);
-        texts.get(at..usize::try_from(end).ok()?)
-    })();
-    found.ok_or(Problem::Malformed(
-        "symbol name is outside the string table",
-    ))
+pub fn string_at(strings: &[u8], (offset, size): (u64, u64)) -> Result<&[u8], Problem> {
+    offset
+        .checked_add(size)
+        .and_then(|end| {
+            let (offset, end) = (usize::try_from(offset).ok()?, usize::try_from(end).ok()?);
+            strings.get(offset..end)
+        })
+        .ok_or(Problem::Malformed(
+            "symbol name is outside the string table",
+        ))
 }

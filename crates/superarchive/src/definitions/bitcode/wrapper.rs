@@ -1,5 +1,6 @@
 //! The wrapper that Apple's tools put around bitcode.
 
+use super::bits::word;
 use super::codes::MAGIC;
 use crate::error::Problem;
 
@@ -8,16 +9,15 @@ pub fn unwrapped(data: &[u8]) -> Result<&[u8], Problem> {
     if data.starts_with(b"BC") {
         return Ok(data);
     }
-    let word = |at: usize| {
-        let bytes = data.get(at..at + 4)?.try_into().ok()?;
-        Some(u32::from_le_bytes(bytes) as usize)
-    };
-    let inner = word(8)
-        .zip(word(12))
-        .and_then(|(at, size)| data.get(at..at.checked_add(size)?));
-    let inner = inner.ok_or(Problem::Truncated("wrapped bitcode"))?;
-    if inner.starts_with(MAGIC) {
-        Ok(inner)
+    let bitcode = word(data, 8)
+        .zip(word(data, 12))
+        .and_then(|(offset, size)| {
+            let (offset, size) = (offset as usize, size as usize);
+            data.get(offset..offset.checked_add(size)?)
+        })
+        .ok_or(Problem::Truncated("wrapped bitcode"))?;
+    if bitcode.starts_with(MAGIC) {
+        Ok(bitcode)
     } else {
         Err(Problem::Malformed(
             "contents of the bitcode wrapper are not bitcode",

@@ -10,12 +10,12 @@ pub const OUTSIDE: u32 = 2;
 pub struct Writer {
     bytes: Vec<u8>,
     /// Bits of an incomplete byte, and their number.
-    rest: u64,
-    used: u32,
+    pending: u64,
+    pending_bits: u32,
 }
 
-/// Offset of the size of a block that is being written.
-pub struct Open(usize);
+/// Offset of the content of a block that is being written; its size precedes it.
+pub struct OpenBlock(usize);
 
 impl Writer {
     /// A writer that appends to these bytes, a multiple of four.
@@ -37,20 +37,20 @@ impl Writer {
 
     /// Writes a number of `width` bits, at most 32.
     pub fn fixed(&mut self, number: u64, width: u32) {
-        self.rest |= number << self.used;
-        self.used += width;
-        while self.used >= 8 {
-            self.bytes.push(self.rest as u8);
-            self.rest >>= 8;
-            self.used -= 8;
+        self.pending |= number << self.pending_bits;
+        self.pending_bits += width;
+        while self.pending_bits >= 8 {
+            self.bytes.push(self.pending as u8);
+            self.pending >>= 8;
+            self.pending_bits -= 8;
         }
     }
 
-    /// Writes a number in parts of `width` bits, whose highest bit means that more follow.
+    /// Writes a number in digits of `width` bits, whose highest bit means that more follow.
     pub fn vbr(&mut self, mut number: u64, width: u32) {
-        let more = 1 << (width - 1);
-        while number >= more {
-            self.fixed(number & (more - 1) | more, width);
+        let continuation = 1 << (width - 1);
+        while number >= continuation {
+            self.fixed(number & (continuation - 1) | continuation, width);
             number >>= width - 1;
         }
         self.fixed(number, width);
@@ -58,50 +58,50 @@ impl Writer {
 
     /// Pads to the next multiple of 32 bits.
     pub fn align(&mut self) {
-        if self.used > 0 {
-            self.fixed(0, 8 - self.used);
+        if self.pending_bits > 0 {
+            self.fixed(0, 8 - self.pending_bits);
         }
         self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
     }
 
-    /// Begins a block, inside a block of width `outer`.
-    pub fn enter(&mut self, outer: u32, id: u64, width: u32) -> Open {
-        self.fixed(next::ENTER_SUBBLOCK, outer);
+    /// Begins a block, inside a block of width `outer_width`.
+    pub fn enter(&mut self, outer_width: u32, id: u64, width: u32) -> OpenBlock {
+        self.fixed(next::ENTER_SUBBLOCK, outer_width);
         self.vbr(id, 8);
         self.vbr(width.into(), 4);
         self.align();
         self.bytes.extend([0; 4]);
-        Open(self.bytes.len())
+        OpenBlock(self.bytes.len())
     }
 
     /// Ends a block of this width.
-    pub fn end(&mut self, open: Open, width: u32) {
+    pub fn end(&mut self, block: OpenBlock, width: u32) {
         self.fixed(next::END_BLOCK, width);
         self.align();
-        self.close(open);
+        self.close(block);
     }
 
-    fn close(&mut self, Open(start): Open) {
+    fn close(&mut self, OpenBlock(start): OpenBlock) {
         let words = (self.bytes.len() - start) / 4;
         self.bytes[start - 4..start].copy_from_slice(&(words as u32).to_le_bytes());
     }
 
     /// Writes a block with the content of another stream, including its end.
-    pub fn block(&mut self, outer: u32, id: u64, width: u32, content: &[u8]) {
-        let open = self.enter(outer, id, width);
+    pub fn block(&mut self, outer_width: u32, id: u64, width: u32, content: &[u8]) {
+        let block = self.enter(outer_width, id, width);
         self.bytes.extend(content);
-        self.close(open);
+        self.close(block);
     }
 
     /// Writes a block outside of all others, of records whose operands are bytes.
     pub fn plain(&mut self, id: u64, records: &[(u64, &[u8])]) {
         const WIDTH: u32 = 3;
-        let open = self.enter(OUTSIDE, id, WIDTH);
+        let block = self.enter(OUTSIDE, id, WIDTH);
         for (code, bytes) in records {
             let operands: Vec<u64> = bytes.iter().copied().map(u64::from).collect();
             self.record(WIDTH, *code, &operands);
         }
-        self.end(open, WIDTH);
+        self.end(block, WIDTH);
     }
 
     /// Writes a record, in a block of this width.

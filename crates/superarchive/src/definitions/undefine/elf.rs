@@ -30,17 +30,17 @@ const LTO_NAMES: [&[u8]; 3] = [b".gnu.lto_", b".llvm.lto", b".llvmbc"];
 /// The object with these symbols undefined.
 pub fn undefine(data: &[u8], names: &[&[u8]]) -> Result<Vec<u8>, Refused> {
     if is_64(data).map_err(|_| DAMAGED)? {
-        write::<elf::FileHeader64<Endianness>>(data, names)
+        undefine_symbols::<elf::FileHeader64<Endianness>>(data, names)
     } else {
-        write::<elf::FileHeader32<Endianness>>(data, names)
+        undefine_symbols::<elf::FileHeader32<Endianness>>(data, names)
     }
 }
 
-fn write<Elf: FileHeader<Endian = Endianness>>(
+fn undefine_symbols<Elf: FileHeader<Endian = Endianness>>(
     data: &[u8],
     names: &[&[u8]],
 ) -> Result<Vec<u8>, Refused> {
-    let object = Object::<Elf>::read(data)?;
+    let object = RelocatableObject::<Elf>::read(data)?;
     check_machine(object.machine)?;
     object.check_sections()?;
     let symbols_offset = object.offset(object.symbols.section())?;
@@ -71,7 +71,7 @@ fn write<Elf: FileHeader<Endian = Endianness>>(
         }
         object.clear_comdat(index, &mut out)?;
     }
-    match is_defined.iter().position(|&is_defined| !is_defined) {
+    match is_defined.iter().position(|is_defined| !is_defined) {
         Some(position) => Err((position, "the object does not define it")),
         None => Ok(out),
     }
@@ -92,14 +92,14 @@ fn check_machine(machine: u16) -> Result<(), Refused> {
 }
 
 /// An object file.
-struct Object<'d, Elf: FileHeader> {
+struct RelocatableObject<'d, Elf: FileHeader> {
     endian: Endianness,
     machine: u16,
     sections: SectionTable<'d, Elf>,
     symbols: SymbolTable<'d, Elf>,
 }
 
-impl<'d, Elf: FileHeader<Endian = Endianness>> Object<'d, Elf> {
+impl<'d, Elf: FileHeader<Endian = Endianness>> RelocatableObject<'d, Elf> {
     fn read(data: &'d [u8]) -> Result<Self, Refused> {
         let header: &Elf = data.read_at(0).map_err(|()| DAMAGED)?;
         let endian = header.endian().map_err(|_| DAMAGED)?;
@@ -209,7 +209,9 @@ fn is_read_only<Elf: FileHeader<Endian = Endianness>>(
         return Ok(false);
     };
     let section = sections.section(index).map_err(|_| DAMAGED)?;
-    let name = (sections.section_name(endian, section)).map_err(|_| DAMAGED)?;
+    let name = sections
+        .section_name(endian, section)
+        .map_err(|_| DAMAGED)?;
     let is_writable = section.sh_flags(endian).contains(elf::SHF_WRITE);
     Ok(!is_writable || name.starts_with(b".data.rel.ro"))
 }
@@ -232,8 +234,9 @@ fn read_constant<'d, Elf: FileHeader<Endian = Endianness>>(
     let sections = header.sections(endian, data).ok()?;
     let table = sections.symbols(endian, data, elf::SHT_SYMTAB).ok()?;
     let (index, symbol) = table.enumerate().find(|(_, symbol)| {
-        let is_name = symbol.name(endian, table.strings()) == Ok(name);
-        is_name && !symbol.is_local() && symbol.st_type() == elf::STT_OBJECT
+        symbol.name(endian, table.strings()) == Ok(name)
+            && !symbol.is_local()
+            && symbol.st_type() == elf::STT_OBJECT
     })?;
     let section_index = table.symbol_section(endian, symbol, index).ok()??;
     let is_relocated = sections.iter().any(|relocations| {
@@ -259,13 +262,12 @@ fn clear<S: Sym>(entry: &mut [u8], symbol: &S, machine: u16) {
         elf::STT_TLS => elf::STT_TLS.0,
         _ => elf::STT_NOTYPE.0,
     };
-    let info = elf::STB_GLOBAL.0 << 4 | kind;
     // Visibility, and whether the function needs another calling convention of vectors.
     let has_vectors = [elf::EM_AARCH64.0, elf::EM_RISCV.0].contains(&machine);
     let visibility = symbol.st_other().0 & if has_vectors { 0x83 } else { 3 };
     // `st_info` of `Elf64_Sym` and `Elf32_Sym`; `st_other` follows.
     let info_offset = if entry.len() == 24 { 4 } else { 12 };
     entry[4..].fill(0);
-    entry[info_offset] = info;
+    entry[info_offset] = elf::STB_GLOBAL.0 << 4 | kind;
     entry[info_offset + 1] = visibility;
 }
