@@ -42,10 +42,7 @@ pub struct MemberNames {
 
 impl MemberNames {
     pub fn new<'n>(names: impl Iterator<Item = &'n [u8]>) -> Self {
-        let mut all = Self {
-            fields: Vec::new(),
-            long: Vec::new(),
-        };
+        let (mut fields, mut long) = (Vec::new(), Vec::new());
         for name in names {
             let short = std::str::from_utf8(name).ok().filter(|name| {
                 let plain = name.bytes().all(|byte| byte > b' ' && byte != b'/');
@@ -56,21 +53,21 @@ impl MemberNames {
                     && name.len() < 16
                     && name.is_ascii()
             });
-            all.fields.push(match short {
+            fields.push(match short {
                 Some(name) => [name, "/"].concat(),
                 None => {
-                    let at = all.long.len();
-                    all.long.extend(name.iter().map(|&byte| match byte {
+                    let offset = long.len();
+                    long.extend(name.iter().map(|&byte| match byte {
                         // Terminators of names, in this or other tools.
                         b'\n' | b'/' | 0 => b'_',
                         byte => byte,
                     }));
-                    all.long.extend(b"/\n");
-                    format!("/{at}")
+                    long.extend(b"/\n");
+                    format!("/{offset}")
                 }
             });
         }
-        all
+        Self { fields, long }
     }
 }
 
@@ -91,7 +88,10 @@ pub struct IndexEntry<'d> {
 impl<'d> Index<'d> {
     /// The symbol table with these entries, in the order of their members.
     pub fn new(symbols: Vec<IndexEntry<'d>>) -> Self {
-        let texts = symbols.iter().map(|one| one.name.len() as u64 + 1).sum();
+        let texts = symbols
+            .iter()
+            .map(|symbol| symbol.name.len() as u64 + 1)
+            .sum();
         Self {
             symbols,
             texts,

@@ -59,9 +59,9 @@ impl Splits {
     /// The class of an old class and a position plus one.
     fn class(&mut self, old: Option<usize>, position: u32, next: usize) -> usize {
         let Some(old) = old else {
-            let at = position as usize;
-            self.new.resize(self.new.len().max(at + 1), None);
-            return *self.new[at].get_or_insert(next);
+            let index = position as usize;
+            self.new.resize(self.new.len().max(index + 1), None);
+            return *self.new[index].get_or_insert(next);
         };
         *self.old.entry((old, position)).or_insert(next)
     }
@@ -117,22 +117,22 @@ impl Group {
         for &(name, _) in &self.classes {
             ends[home(names[name].hash, buckets) + 1] += 1;
         }
-        for at in 0..buckets {
-            ends[at + 1] += ends[at];
+        for bucket in 0..buckets {
+            ends[bucket + 1] += ends[bucket];
         }
-        let mut all = vec![(Hashed::default(), 0); buckets];
+        let mut slots = vec![(Hashed::default(), 0); buckets];
         for &(name, class) in &self.classes {
             let name = names[name];
             let next = &mut ends[home(name.hash, buckets)];
-            all[*next] = (name, class);
+            slots[*next] = (name, class);
             *next += 1;
         }
         let mut start = 0;
         for &end in &ends[..buckets] {
-            all[start..end].sort_unstable_by_key(|&(name, _)| (name.hash, name.bytes));
+            slots[start..end].sort_unstable_by_key(|&(name, _)| (name.hash, name.bytes));
             start = end;
         }
-        all
+        slots
     }
 
     /// The rows: for each class, a position plus one. `scratch` is zero for each name, before and after.
@@ -174,7 +174,7 @@ pub fn group(
     let mut groups: Vec<Group> = Vec::new();
     // Most views have the symbols of another one, in the same order.
     let mut same_order: HashMap<&[(NameId, u32)], RowId, FastHash> = HashMap::default();
-    let mut seen: HashMap<u64, Vec<RowId>, FastHash> = HashMap::default();
+    let mut rows_by_hash: HashMap<u64, Vec<RowId>, FastHash> = HashMap::default();
     // The last group that has a name.
     let mut owner: IndexVec<NameId, Option<usize>> = IndexVec::from_elem(None, names.count());
     let mut ids = Vec::with_capacity(views.len());
@@ -185,9 +185,13 @@ pub fn group(
         }
         let mut row = view.symbols.clone();
         row.sort_unstable();
-        let same = seen.entry(FastHash::default().hash_one(&row)).or_default();
-        let equal = |id: &&RowId| groups[id.group].rows[id.row] == row;
-        if let Some(&id) = same.iter().find(equal) {
+        let candidates = rows_by_hash
+            .entry(FastHash::default().hash_one(&row))
+            .or_default();
+        if let Some(&id) = candidates
+            .iter()
+            .find(|id| groups[id.group].rows[id.row] == row)
+        {
             same_order.insert(&view.symbols, id);
             ids.push(id);
             continue;
@@ -221,7 +225,7 @@ pub fn group(
             group,
             row: groups[group].add(row, grown),
         };
-        same.push(id);
+        candidates.push(id);
         same_order.insert(&view.symbols, id);
         ids.push(id);
     }

@@ -63,8 +63,8 @@ impl Elf {
     }
 
     /// Whether object files of both kinds can be linked together, flags aside.
-    pub fn links_with(self, other: Self) -> bool {
-        (self.wide, self.machine) == (other.wide, other.machine)
+    pub fn links_with(self, kind: Self) -> bool {
+        (self.wide, self.machine) == (kind.wide, kind.machine)
     }
 
     /// Whether its offsets can address so many bytes.
@@ -87,15 +87,15 @@ impl Elf {
     }
 
     /// Size of the part before the tables in an object file at this offset of the archive.
-    fn head_size(self, at: u64) -> u64 {
-        let end = at + u64::from(self.header_size());
-        end.next_multiple_of(ALIGN) - at
+    fn head_size(self, file_offset: u64) -> u64 {
+        let end = file_offset + u64::from(self.header_size());
+        end.next_multiple_of(ALIGN) - file_offset
     }
 }
 
 impl Object {
-    fn note_at(&self, at: u64, blob_size: u64) -> u64 {
-        let end = self.elf.head_size(at) + blob_size;
+    fn note_offset(&self, file_offset: u64, blob_size: u64) -> u64 {
+        let end = self.elf.head_size(file_offset) + blob_size;
         if self.note.is_empty() {
             end
         } else {
@@ -103,27 +103,28 @@ impl Object {
         }
     }
 
-    fn names_at(&self, at: u64, blob_size: u64) -> u64 {
-        self.note_at(at, blob_size) + self.note.len() as u64
+    fn names_offset(&self, file_offset: u64, blob_size: u64) -> u64 {
+        self.note_offset(file_offset, blob_size) + self.note.len() as u64
     }
 
     /// Offset of the section headers.
-    fn sections_at(&self, at: u64, blob_size: u64) -> u64 {
-        let names_end = self.names_at(at, blob_size) + SECTION_NAMES.len() as u64;
+    fn sections_offset(&self, file_offset: u64, blob_size: u64) -> u64 {
+        let names_end = self.names_offset(file_offset, blob_size) + SECTION_NAMES.len() as u64;
         names_end.next_multiple_of(8)
     }
 
-    fn sections(&self) -> u16 {
+    fn section_count(&self) -> u16 {
         SECTIONS + u16::from(!self.note.is_empty())
     }
 
     /// The size of an object file at this offset of the archive.
-    pub fn size(&self, at: u64, blob_size: u64) -> u64 {
-        self.sections_at(at, blob_size) + u64::from(self.sections() * self.elf.section_size())
+    pub fn size(&self, file_offset: u64, blob_size: u64) -> u64 {
+        self.sections_offset(file_offset, blob_size)
+            + u64::from(self.section_count() * self.elf.section_size())
     }
 
     /// The bytes before the tables.
-    pub fn head(&self, at: u64, blob_size: u64) -> Vec<u8> {
+    pub fn head(&self, file_offset: u64, blob_size: u64) -> Vec<u8> {
         let elf = self.elf;
         let mut file = Fields::new(elf);
         let class = if elf.wide { 2 } else { 1 };
@@ -137,43 +138,48 @@ impl Object {
         file.word(1);
         file.long(0);
         file.long(0);
-        file.long(self.sections_at(at, blob_size));
+        file.long(self.sections_offset(file_offset, blob_size));
         file.word(elf.flags);
         for half in [
             elf.header_size(),
             0,
             0,
             elf.section_size(),
-            self.sections(),
+            self.section_count(),
             SECTIONS - 1,
         ] {
             file.half(half);
         }
-        file.bytes.resize(elf.head_size(at) as usize, 0);
+        file.bytes.resize(elf.head_size(file_offset) as usize, 0);
         file.bytes
     }
 
     /// The bytes after the tables.
-    pub fn tail(&self, at: u64, blob_size: u64) -> Vec<u8> {
-        let head = self.elf.head_size(at);
+    pub fn tail(&self, file_offset: u64, blob_size: u64) -> Vec<u8> {
+        let head = self.elf.head_size(file_offset);
         let start = head + blob_size;
-        let (note_at, names_at) = (self.note_at(at, blob_size), self.names_at(at, blob_size));
+        let (note_offset, names_offset) = (
+            self.note_offset(file_offset, blob_size),
+            self.names_offset(file_offset, blob_size),
+        );
         let mut file = Fields::new(self.elf);
-        file.bytes.resize((note_at - start) as usize, 0);
+        file.bytes.resize((note_offset - start) as usize, 0);
         file.bytes.extend(&self.note);
         file.bytes.extend(SECTION_NAMES);
-        file.bytes
-            .resize((self.sections_at(at, blob_size) - start) as usize, 0);
+        file.bytes.resize(
+            (self.sections_offset(file_offset, blob_size) - start) as usize,
+            0,
+        );
         // SHF_EXCLUDE keeps the tables out of programs that link the whole archive; without the second
         // section, GNU ld assumes that the file requires an executable stack.
         let (plain, names) = (SHT_PROGBITS.0, SECTION_NAMES.len() as u64);
         file.section(0, 0, 0, 0, 0, 1);
         file.section(1, plain, SHF_EXCLUDE.0, head, blob_size, 1);
-        file.section(10, plain, 0, names_at, 0, 1);
-        file.section(26, SHT_STRTAB.0, 0, names_at, names, 1);
+        file.section(10, plain, 0, names_offset, 0, 1);
+        file.section(26, SHT_STRTAB.0, 0, names_offset, names, 1);
         if !self.note.is_empty() {
             let (size, align) = (self.note.len() as u64, if self.elf.wide { 8 } else { 4 });
-            file.section(36, SHT_NOTE.0, SHF_ALLOC.0, note_at, size, align);
+            file.section(36, SHT_NOTE.0, SHF_ALLOC.0, note_offset, size, align);
         }
         file.bytes
     }
@@ -215,12 +221,12 @@ impl Fields {
         }
     }
 
-    fn section(&mut self, name: u32, kind: u32, flags: u64, at: u64, size: u64, align: u64) {
+    fn section(&mut self, name: u32, kind: u32, flags: u64, offset: u64, size: u64, align: u64) {
         self.word(name);
         self.word(kind);
         self.long(flags);
         self.long(0);
-        self.long(at);
+        self.long(offset);
         self.long(size);
         self.word(0);
         self.word(0);
