@@ -10,7 +10,7 @@ mod elf;
 mod properties;
 
 use bitcode::Bitcode;
-use elf::{Elf, Object};
+use elf::{ElfKind, ElfObject};
 
 use crate::definitions::is_bitcode;
 
@@ -18,7 +18,7 @@ use crate::definitions::is_bitcode;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Container {
     /// A section of an object file, which linkers omit.
-    Elf(Object),
+    Elf(ElfObject),
     /// The end of a wrapper, after a module of bitcode.
     Bitcode(Bitcode),
     /// The tail of the archive symbol table.
@@ -32,13 +32,14 @@ impl Container {
             return Self::Index;
         };
         let rest = &members[1..];
-        if let Some(elf) = Elf::from_object(first) {
-            if elf.holds(blob_size)
-                && rest
-                    .iter()
-                    .all(|member| Elf::from_object(member).is_some_and(|kind| kind.links_with(elf)))
+        if let Some(kind) = ElfKind::from_object(first) {
+            if kind.holds(blob_size)
+                && rest.iter().all(|member| {
+                    ElfKind::from_object(member)
+                        .is_some_and(|member_kind| member_kind.links_with(kind))
+                })
             {
-                return Self::Elf(elf.object(members));
+                return Self::Elf(kind.object(members));
             }
         } else if let Some(bitcode) = Bitcode::for_module(first) {
             if rest.iter().all(|member| is_bitcode(member)) {
@@ -60,7 +61,7 @@ impl Container {
     /// The size of the file at this offset of the archive.
     pub fn size(&self, file_offset: u64, blob_size: u64) -> u64 {
         match self {
-            Self::Elf(elf) => elf.size(file_offset, blob_size),
+            Self::Elf(object) => object.size(file_offset, blob_size),
             Self::Bitcode(bitcode) => bitcode.size(file_offset, blob_size),
             Self::Index => 0,
         }
@@ -69,7 +70,7 @@ impl Container {
     /// The bytes of the file before the tables.
     pub fn head(&self, file_offset: u64, blob_size: u64) -> Vec<u8> {
         match self {
-            Self::Elf(elf) => elf.head(file_offset, blob_size),
+            Self::Elf(object) => object.head(file_offset, blob_size),
             Self::Bitcode(bitcode) => bitcode.head(file_offset),
             Self::Index => Vec::new(),
         }
@@ -78,7 +79,7 @@ impl Container {
     /// The bytes of the file after the tables.
     pub fn tail(&self, file_offset: u64, blob_size: u64) -> Vec<u8> {
         match self {
-            Self::Elf(elf) => elf.tail(file_offset, blob_size),
+            Self::Elf(object) => object.tail(file_offset, blob_size),
             Self::Bitcode(bitcode) => bitcode.tail(file_offset, blob_size),
             Self::Index => Vec::new(),
         }
