@@ -4,7 +4,7 @@ use std::io::{self, IoSlice, Write};
 
 use gpustub_archive::TRAILER;
 
-use crate::ar::{self, File, Index, MemberNames};
+use crate::ar::{self, Index, MemberNames, OrdinaryFile};
 use crate::container::Container;
 use crate::ids::{IndexVec, MemberId};
 use crate::pool::Pool;
@@ -42,7 +42,7 @@ struct Blob {
 }
 
 impl Blob {
-    fn new(pool: &Pool<'_>, ordinary: &[File<'_>], tables: Tables) -> Self {
+    fn new(pool: &Pool<'_>, ordinary: &[OrdinaryFile<'_>], tables: Tables) -> Self {
         let mut in_default_view = IndexVec::from_elem(false, pool.contents.len());
         for file in ordinary {
             in_default_view[file.member] = true;
@@ -73,7 +73,7 @@ impl Blob {
     fn locate(
         &mut self,
         pool: &Pool<'_>,
-        ordinary: &[File<'_>],
+        ordinary: &[OrdinaryFile<'_>],
         offsets: &[u64],
         headers: &[[u8; 60]],
     ) {
@@ -98,7 +98,7 @@ impl Layout {
     /// refers; the other contents follow the tables.
     pub fn new(
         pool: &Pool<'_>,
-        ordinary: &[File<'_>],
+        ordinary: &[OrdinaryFile<'_>],
         mut index: Index<'_>,
         tables: Option<Tables>,
     ) -> Result<Self, TooLarge> {

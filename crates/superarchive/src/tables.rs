@@ -241,7 +241,7 @@ impl<'n> Parts<'n> {
             .map(|(index, view)| (Hashed::new(view.name.as_bytes()), index))
             .collect();
         names.sort_unstable_by_key(|(name, _)| (name.hash, name.bytes));
-        let table = Table::new(names.iter().map(|(name, _)| name.hash));
+        let table = SlotTable::new(names.iter().map(|(name, _)| name.hash));
         self.longest = table.longest;
         self.directory.bytes.resize(4 * table.slot_count(), 0);
         for ((_, index), slot) in names.into_iter().zip(&table.slots) {
@@ -259,7 +259,7 @@ impl<'n> Parts<'n> {
         let symbols = group.slots(&pool.names);
         let rows = group.rows(scratch);
         let classes = rows.first().map_or(0, Vec::len);
-        let table = Table::new(symbols.iter().map(|(name, _)| name.hash));
+        let table = SlotTable::new(symbols.iter().map(|(name, _)| name.hash));
         let (first_slot, first_word) = (self.slots.count(16), self.rows.count(4));
         self.dictionaries.numbers([
             first_slot,
@@ -332,14 +332,14 @@ impl<'n> Parts<'n> {
 }
 
 /// A hash table: the slot of each entry. Entries are in the order of their hashes.
-struct Table {
+struct SlotTable {
     homes: usize,
     /// Longest distance of an entry's slot from its home.
     longest: usize,
     slots: Vec<usize>,
 }
 
-impl Table {
+impl SlotTable {
     /// A table with at most 0.6 entries for each home.
     fn new(hashes: impl ExactSizeIterator<Item = u64>) -> Self {
         let homes = (hashes.len() * 5).div_ceil(3);

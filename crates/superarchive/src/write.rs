@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::ar::{File, Index, IndexEntry};
+use crate::ar::{Index, IndexEntry, OrdinaryFile};
 use crate::ids::{IndexVec, LayerId, MemberId, ViewId};
 use crate::layout::Layout;
 use crate::pool::Pool;
@@ -67,11 +67,11 @@ impl<'r, 'd> Plan<'r, 'd> {
         }
         drop_unused(&mut pool, &mut views);
         let tables = Tables::new(request, &pool, &views)?;
-        let ordinary: Vec<File<'_>> = request
+        let ordinary: Vec<OrdinaryFile<'_>> = request
             .default
             .iter()
             .flat_map(|&view| &views[view].members)
-            .map(|&ViewMember { name, member, .. }| File { name, member })
+            .map(|&ViewMember { name, member, .. }| OrdinaryFile { name, member })
             .collect();
         let mut symbols = Vec::new();
         for (member, file) in ordinary.iter().enumerate() {
@@ -171,7 +171,7 @@ pub fn write_archive(members: &[Input<'_>], out: &mut impl Write) -> io::Result<
     let mut files = Vec::with_capacity(members.len());
     let mut symbols = Vec::new();
     for (index, input) in members.iter().enumerate() {
-        files.push(File {
+        files.push(OrdinaryFile {
             name: &input.name,
             member: pool.layers[LayerId(0)][index],
         });
