@@ -52,8 +52,8 @@ const THIN_MAGIC: &[u8] = b"!<thin>\n";
 impl Source {
     /// Opens the input at a path: an archive of GNU's, BSD's, Apple's or Microsoft's form; a thin
     /// archive, whose members are relative to its directory; a super-archive, whose default view is
-    /// used, or, as `FILE:VIEW`, another one; a directory, whose files are the members in the order of their names; or an object file
-    /// or module of bitcode, which is the only member.
+    /// used, or, as `FILE:VIEW`, another one; a directory, whose files are the members in the order of
+    /// their names; or an object file or module of bitcode, which is the only member.
     ///
     /// # Errors
     ///

@@ -49,7 +49,7 @@ impl fmt::Display for Refusal {
 /// Variants that were made before: views that override the same symbols share them.
 #[derive(Default)]
 pub struct Variants {
-    known: HashMap<(MemberId, Vec<NameId>), Result<Variant, Refused>>,
+    known: HashMap<(MemberId, Vec<NameId>), Result<Variant, RefusedSymbol>>,
 }
 
 /// Contents without some symbols.
@@ -61,7 +61,7 @@ struct Variant {
 }
 
 /// A symbol that cannot be undefined, and the reason.
-type Refused = (NameId, Refusal);
+type RefusedSymbol = (NameId, Refusal);
 
 /// A definition that an earlier layer overrides.
 #[derive(Clone, Copy)]
@@ -155,7 +155,7 @@ impl Variants {
         member: MemberId,
         names: Vec<NameId>,
         pool: &mut Pool<'_>,
-    ) -> Result<Variant, Refused> {
+    ) -> Result<Variant, RefusedSymbol> {
         if names.is_empty() {
             let inlined = names;
             return Ok(Variant { member, inlined });

@@ -4,7 +4,7 @@
 //! Linkers merge the notes of all objects that they load. Without its own, the object with the tables would
 //! turn off branch protection in programs that link the whole archive.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use object::read::elf::{FileHeader, SectionHeader};
 use object::{Endianness, ReadRef, elf};
@@ -50,9 +50,7 @@ fn rule(kind: u32, machine: u16) -> Option<Rule> {
 /// The contents of the note for these objects; empty without properties.
 pub fn merged(objects: &[&[u8]], wide: bool, big: bool, machine: u16) -> Vec<u8> {
     let objects: Vec<Properties<'_>> = objects.iter().map(|object| read(object, wide)).collect();
-    let mut kinds: Vec<u32> = objects.iter().flat_map(BTreeMap::keys).copied().collect();
-    kinds.sort_unstable();
-    kinds.dedup();
+    let kinds: BTreeSet<u32> = objects.iter().flat_map(BTreeMap::keys).copied().collect();
     let mut properties = Vec::new();
     for kind in kinds {
         if let Some(value) = merge(kind, &objects, big, machine) {
