@@ -7,8 +7,8 @@ use crate::ids::MemberId;
 pub const MAGIC: &[u8] = b"!<arch>\n";
 pub const HEADER_SIZE: u64 = 60;
 
-/// An ordinary member of the archive.
-pub struct File<'m> {
+/// A file that is an ordinary member of the archive.
+pub struct OrdinaryFile<'m> {
     pub name: &'m [u8],
     pub member: MemberId,
 }
@@ -42,42 +42,40 @@ pub struct MemberNames {
 
 impl MemberNames {
     pub fn new<'n>(names: impl Iterator<Item = &'n [u8]>) -> Self {
-        let mut all = Self {
-            fields: Vec::new(),
-            long: Vec::new(),
-        };
+        let (mut fields, mut long) = (Vec::new(), Vec::new());
         for name in names {
-            let short = std::str::from_utf8(name).ok().filter(|name| {
-                let plain = name.bytes().all(|byte| byte > b' ' && byte != b'/');
+            let short_name = std::str::from_utf8(name).ok().filter(|name| {
+                let is_plain = name.bytes().all(|byte| byte > b' ' && byte != b'/');
                 // Names that begin with `#1` are long ones in BSD's form.
-                plain
+                is_plain
                     && !name.is_empty()
                     && !name.starts_with("#1")
                     && name.len() < 16
                     && name.is_ascii()
             });
-            all.fields.push(match short {
+            fields.push(match short_name {
                 Some(name) => [name, "/"].concat(),
                 None => {
-                    let at = all.long.len();
-                    all.long.extend(name.iter().map(|&byte| match byte {
+                    let offset = long.len();
+                    long.extend(name.iter().map(|&byte| match byte {
                         // Terminators of names, in this or other tools.
                         b'\n' | b'/' | 0 => b'_',
                         byte => byte,
                     }));
-                    all.long.extend(b"/\n");
-                    format!("/{at}")
+                    long.extend(b"/\n");
+                    format!("/{offset}")
                 }
             });
         }
-        all
+        Self { fields, long }
     }
 }
 
 /// The archive symbol table, `/` or `/SYM64/`: the member that defines each symbol.
 pub struct Index<'d> {
     symbols: Vec<IndexEntry<'d>>,
-    texts: u64,
+    /// Bytes of all names, each with a zero.
+    names_size: u64,
     /// Whether offsets have 64 bits: for archives of 4 GiB and more.
     pub wide: bool,
 }
@@ -91,10 +89,13 @@ pub struct IndexEntry<'d> {
 impl<'d> Index<'d> {
     /// The symbol table with these entries, in the order of their members.
     pub fn new(symbols: Vec<IndexEntry<'d>>) -> Self {
-        let texts = symbols.iter().map(|one| one.name.len() as u64 + 1).sum();
+        let names_size = symbols
+            .iter()
+            .map(|symbol| symbol.name.len() as u64 + 1)
+            .sum();
         Self {
             symbols,
-            texts,
+            names_size,
             wide: false,
         }
     }
@@ -104,23 +105,21 @@ impl<'d> Index<'d> {
     }
 
     pub fn size(&self) -> u64 {
-        let number = if self.wide { 8 } else { 4 };
-        number * (self.symbols.len() as u64 + 1) + self.texts
+        let number_size = if self.wide { 8 } else { 4 };
+        number_size * (self.symbols.len() as u64 + 1) + self.names_size
     }
 
     /// Bytes of the index for members at these offsets.
     pub fn bytes(&self, offsets: &[u64]) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(usize::try_from(self.size()).unwrap_or(0));
-        let mut number = |number: u64| {
+        let count = self.symbols.len() as u64;
+        let offsets = self.symbols.iter().map(|symbol| offsets[symbol.member]);
+        for number in std::iter::once(count).chain(offsets) {
             if self.wide {
                 bytes.extend(number.to_be_bytes());
             } else {
                 bytes.extend((number as u32).to_be_bytes());
             }
-        };
-        number(self.symbols.len() as u64);
-        for symbol in &self.symbols {
-            number(offsets[symbol.member]);
         }
         for symbol in &self.symbols {
             bytes.extend(symbol.name);

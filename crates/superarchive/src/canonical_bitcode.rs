@@ -34,13 +34,13 @@ pub struct UnchangedModule {
 impl CanonicalBitcode {
     /// Canonical forms of the members of layers.
     pub fn from_layers(layers: &[Layer<'_>]) -> Self {
-        let mut all = Self::default();
+        let mut canonical = Self::default();
         for (index, layer) in layers.iter().enumerate() {
             let mut forms = Vec::with_capacity(layer.members.len());
             for (position, input) in layer.members.iter().enumerate() {
                 let form = canonical_form(input).transpose();
                 forms.push(form.unwrap_or_else(|reason| {
-                    all.unchanged.push(UnchangedModule {
+                    canonical.unchanged.push(UnchangedModule {
                         layer: LayerId(index),
                         member: MemberPosition(position),
                         reason,
@@ -48,9 +48,9 @@ impl CanonicalBitcode {
                     None
                 }));
             }
-            all.forms.push(forms);
+            canonical.forms.push(forms);
         }
-        all
+        canonical
     }
 
     /// Number of members that have a canonical form.
@@ -75,12 +75,12 @@ impl CanonicalBitcode {
 fn canonical_form(input: &Input<'_>) -> Option<Result<Vec<u8>, NotCanonical>> {
     let form = canonical(input.data)?;
     Some(form.and_then(|form| {
-        let mut now = definitions(&form).unwrap_or_default();
-        let mut before = input.symbols.clone();
-        for list in [&mut now, &mut before] {
-            list.sort_by(|a, b| (&a.name, a.binding).cmp(&(&b.name, b.binding)));
+        let mut symbols = definitions(&form).unwrap_or_default();
+        let mut original_symbols = input.symbols.clone();
+        for symbols in [&mut symbols, &mut original_symbols] {
+            symbols.sort_by(|a, b| (&a.name, a.binding).cmp(&(&b.name, b.binding)));
         }
-        if now == before {
+        if symbols == original_symbols {
             Ok(form)
         } else {
             // Symbols of inline assembly, and names of 32-bit Windows.

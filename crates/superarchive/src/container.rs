@@ -10,7 +10,7 @@ mod elf;
 mod properties;
 
 use bitcode::Bitcode;
-use elf::{Elf, Object};
+use elf::{ElfKind, ElfObject};
 
 use crate::definitions::is_bitcode;
 
@@ -18,7 +18,7 @@ use crate::definitions::is_bitcode;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Container {
     /// A section of an object file, which linkers omit.
-    Elf(Object),
+    Elf(ElfObject),
     /// The end of a wrapper, after a module of bitcode.
     Bitcode(Bitcode),
     /// The tail of the archive symbol table.
@@ -32,13 +32,17 @@ impl Container {
             return Self::Index;
         };
         let rest = &members[1..];
-        if let Some(elf) = Elf::from_object(first) {
-            let same = |one: &&[u8]| Elf::from_object(one).is_some_and(|one| one.links_with(elf));
-            if elf.holds(blob_size) && rest.iter().all(same) {
-                return Self::Elf(elf.object(members));
+        if let Some(kind) = ElfKind::from_object(first) {
+            if kind.holds(blob_size)
+                && rest.iter().all(|member| {
+                    ElfKind::from_object(member)
+                        .is_some_and(|member_kind| member_kind.links_with(kind))
+                })
+            {
+                return Self::Elf(kind.object(members));
             }
         } else if let Some(bitcode) = Bitcode::for_module(first) {
-            if rest.iter().all(|one| is_bitcode(one)) {
+            if rest.iter().all(|member| is_bitcode(member)) {
                 return Self::Bitcode(bitcode);
             }
         }
@@ -55,28 +59,28 @@ impl Container {
     }
 
     /// The size of the file at this offset of the archive.
-    pub fn size(&self, at: u64, blob_size: u64) -> u64 {
+    pub fn size(&self, file_offset: u64, blob_size: u64) -> u64 {
         match self {
-            Self::Elf(elf) => elf.size(at, blob_size),
-            Self::Bitcode(bitcode) => bitcode.size(at, blob_size),
+            Self::Elf(object) => object.size(file_offset, blob_size),
+            Self::Bitcode(bitcode) => bitcode.size(file_offset, blob_size),
             Self::Index => 0,
         }
     }
 
     /// The bytes of the file before the tables.
-    pub fn head(&self, at: u64, blob_size: u64) -> Vec<u8> {
+    pub fn head(&self, file_offset: u64, blob_size: u64) -> Vec<u8> {
         match self {
-            Self::Elf(elf) => elf.head(at, blob_size),
-            Self::Bitcode(bitcode) => bitcode.head(at),
+            Self::Elf(object) => object.head(file_offset, blob_size),
+            Self::Bitcode(bitcode) => bitcode.head(file_offset),
             Self::Index => Vec::new(),
         }
     }
 
     /// The bytes of the file after the tables.
-    pub fn tail(&self, at: u64, blob_size: u64) -> Vec<u8> {
+    pub fn tail(&self, file_offset: u64, blob_size: u64) -> Vec<u8> {
         match self {
-            Self::Elf(elf) => elf.tail(at, blob_size),
-            Self::Bitcode(bitcode) => bitcode.tail(at, blob_size),
+            Self::Elf(object) => object.tail(file_offset, blob_size),
+            Self::Bitcode(bitcode) => bitcode.tail(file_offset, blob_size),
             Self::Index => Vec::new(),
         }
     }

@@ -1,5 +1,6 @@
 //! Symbol tables of views: dictionaries that several views share, with a row for each distinct view.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::hash::BuildHasher;
 
@@ -39,42 +40,43 @@ fn rows_size(rows: usize, classes: usize) -> usize {
 }
 
 /// The classes of a group with one more row.
-struct Grown {
+struct Growth {
     classes: Vec<(NameId, usize)>,
     samples: Vec<NameId>,
     /// Bytes more than before.
-    growth: usize,
+    size: usize,
 }
 
 /// Numbers of new classes.
 #[derive(Default)]
 struct Splits {
     /// Classes of names that the group does not have, by position.
-    new: Vec<Option<usize>>,
+    by_position: Vec<Option<usize>>,
     /// Classes of other names, by their old class and position.
-    old: HashMap<(usize, u32), usize, FastHash>,
+    by_class: HashMap<(usize, u32), usize, FastHash>,
 }
 
 impl Splits {
     /// The class of an old class and a position plus one.
     fn class(&mut self, old: Option<usize>, position: u32, next: usize) -> usize {
         let Some(old) = old else {
-            let at = position as usize;
-            self.new.resize(self.new.len().max(at + 1), None);
-            return *self.new[at].get_or_insert(next);
+            let index = position as usize;
+            let count = self.by_position.len().max(index + 1);
+            self.by_position.resize(count, None);
+            return *self.by_position[index].get_or_insert(next);
         };
-        *self.old.entry((old, position)).or_insert(next)
+        *self.by_class.entry((old, position)).or_insert(next)
     }
 }
 
 impl Group {
     /// The group with another row: symbols of one class that have different positions in it get different
     /// classes.
-    fn grown(&self, row: &[(NameId, u32)], names: &Names<'_>) -> Grown {
-        let mut grown = Grown {
+    fn growth(&self, row: &[(NameId, u32)], names: &Names<'_>) -> Growth {
+        let mut growth = Growth {
             classes: Vec::with_capacity(self.classes.len().max(row.len())),
             samples: Vec::new(),
-            growth: if self.rows.is_empty() { 32 } else { 0 },
+            size: if self.rows.is_empty() { 32 } else { 0 },
         };
         let mut splits = Splits::default();
         let (mut old, mut new) = (&self.classes[..], row);
@@ -85,27 +87,27 @@ impl Group {
                 (None, Some(&(name, _))) => name,
                 (None, None) => break,
             };
-            let class = next_of(&mut old, name);
-            let position = next_of(&mut new, name).map_or(0, |position| position + 1);
-            if class.is_none() {
-                grown.growth += name_size(name, names);
+            let old_class = pop_if_named(&mut old, name);
+            let position = pop_if_named(&mut new, name).map_or(0, |position| position + 1);
+            if old_class.is_none() {
+                growth.size += name_size(name, names);
             }
-            let count = grown.samples.len();
-            let class = splits.class(class, position, count);
+            let count = growth.samples.len();
+            let class = splits.class(old_class, position, count);
             if class == count {
-                grown.samples.push(name);
+                growth.samples.push(name);
             }
-            grown.classes.push((name, class));
+            growth.classes.push((name, class));
         }
         let rows = self.rows.len();
-        grown.growth += rows_size(rows + 1, grown.samples.len());
-        grown.growth -= rows_size(rows, self.samples.len());
-        grown
+        growth.size += rows_size(rows + 1, growth.samples.len());
+        growth.size -= rows_size(rows, self.samples.len());
+        growth
     }
 
-    fn add(&mut self, row: Row, grown: Grown) -> usize {
+    fn add(&mut self, row: Row, growth: Growth) -> usize {
         self.rows.push(row);
-        (self.classes, self.samples) = (grown.classes, grown.samples);
+        (self.classes, self.samples) = (growth.classes, growth.samples);
         self.rows.len() - 1
     }
 
@@ -117,22 +119,22 @@ impl Group {
         for &(name, _) in &self.classes {
             ends[home(names[name].hash, buckets) + 1] += 1;
         }
-        for at in 0..buckets {
-            ends[at + 1] += ends[at];
+        for bucket in 0..buckets {
+            ends[bucket + 1] += ends[bucket];
         }
-        let mut all = vec![(Hashed::default(), 0); buckets];
+        let mut slots = vec![(Hashed::default(), 0); buckets];
         for &(name, class) in &self.classes {
             let name = names[name];
             let next = &mut ends[home(name.hash, buckets)];
-            all[*next] = (name, class);
+            slots[*next] = (name, class);
             *next += 1;
         }
         let mut start = 0;
         for &end in &ends[..buckets] {
-            all[start..end].sort_unstable_by_key(|&(name, _)| (name.hash, name.bytes));
+            slots[start..end].sort_unstable_by_key(|&(name, _)| (name.hash, name.bytes));
             start = end;
         }
-        all
+        slots
     }
 
     /// The rows: for each class, a position plus one. `scratch` is zero for each name, before and after.
@@ -152,11 +154,11 @@ impl Group {
 }
 
 /// Removes the first pair of a list and returns its second part, if the pair is about this name.
-fn next_of<T: Copy>(list: &mut &[(NameId, T)], name: NameId) -> Option<T> {
-    let (&(first, second), rest) = list.split_first()?;
-    (first == name).then(|| {
+fn pop_if_named<T: Copy>(list: &mut &[(NameId, T)], name: NameId) -> Option<T> {
+    let (&(first_name, class_or_position), rest) = list.split_first()?;
+    (first_name == name).then(|| {
         *list = rest;
-        second
+        class_or_position
     })
 }
 
@@ -174,7 +176,7 @@ pub fn group(
     let mut groups: Vec<Group> = Vec::new();
     // Most views have the symbols of another one, in the same order.
     let mut same_order: HashMap<&[(NameId, u32)], RowId, FastHash> = HashMap::default();
-    let mut seen: HashMap<u64, Vec<RowId>, FastHash> = HashMap::default();
+    let mut rows_by_hash: HashMap<u64, Vec<RowId>, FastHash> = HashMap::default();
     // The last group that has a name.
     let mut owner: IndexVec<NameId, Option<usize>> = IndexVec::from_elem(None, names.count());
     let mut ids = Vec::with_capacity(views.len());
@@ -185,45 +187,51 @@ pub fn group(
         }
         let mut row = view.symbols.clone();
         row.sort_unstable();
-        let same = seen.entry(FastHash::default().hash_one(&row)).or_default();
-        let equal = |id: &&RowId| groups[id.group].rows[id.row] == row;
-        if let Some(&id) = same.iter().find(equal) {
+        let candidates = rows_by_hash
+            .entry(FastHash::default().hash_one(&row))
+            .or_default();
+        if let Some(&id) = candidates
+            .iter()
+            .find(|id| groups[id.group].rows[id.row] == row)
+        {
             same_order.insert(&view.symbols, id);
             ids.push(id);
             continue;
         }
-        let mut votes: HashMap<usize, usize> = HashMap::new();
-        for group in row.iter().filter_map(|&(name, _)| owner[name]) {
-            *votes.entry(group).or_default() += 1;
-        }
-        let mut votes: Vec<_> = votes
-            .into_iter()
-            .map(|(group, votes)| (votes, group))
-            .collect();
-        votes.sort_unstable_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
-        let alone = Group::default().grown(&row, names);
-        let mut best: Option<(usize, Grown)> = None;
-        for &(_, group) in votes.iter().take(2) {
-            let grown = groups[group].grown(&row, names);
-            let least = best.as_ref().map_or(alone.growth, |(_, best)| best.growth);
-            if grown.growth < least {
-                best = Some((group, grown));
+        let new_group = Group::default().growth(&row, names);
+        let mut best: Option<(usize, Growth)> = None;
+        for group in groups_by_votes(&row, &owner).into_iter().take(2) {
+            let growth = groups[group].growth(&row, names);
+            let least = best.as_ref().map_or(new_group.size, |(_, best)| best.size);
+            if growth.size < least {
+                best = Some((group, growth));
             }
         }
-        let (group, grown) = best.unwrap_or_else(|| {
+        let (group, growth) = best.unwrap_or_else(|| {
             groups.push(Group::default());
-            (groups.len() - 1, alone)
+            (groups.len() - 1, new_group)
         });
         for &(name, _) in &row {
             owner[name] = Some(group);
         }
         let id = RowId {
             group,
-            row: groups[group].add(row, grown),
+            row: groups[group].add(row, growth),
         };
-        same.push(id);
+        candidates.push(id);
         same_order.insert(&view.symbols, id);
         ids.push(id);
     }
     (groups, ids)
+}
+
+/// The groups that have names of a row: first those that have most.
+fn groups_by_votes(row: &[(NameId, u32)], owner: &IndexVec<NameId, Option<usize>>) -> Vec<usize> {
+    let mut votes: HashMap<usize, usize> = HashMap::new();
+    for group in row.iter().filter_map(|&(name, _)| owner[name]) {
+        *votes.entry(group).or_default() += 1;
+    }
+    let mut groups: Vec<usize> = votes.keys().copied().collect();
+    groups.sort_unstable_by_key(|group| (Reverse(votes[group]), *group));
+    groups
 }

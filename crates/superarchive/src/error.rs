@@ -50,6 +50,11 @@ pub struct Error {
 }
 
 impl Error {
+    /// A file that cannot be opened, read or mapped.
+    pub(crate) fn unreadable(path: &Path, reason: impl fmt::Display) -> Self {
+        Self::from(Problem::Unreadable(reason.to_string())).in_file(path)
+    }
+
     /// Adds the path of the file.
     pub(crate) fn in_file(self, path: &Path) -> Self {
         Self {
@@ -128,7 +133,7 @@ impl fmt::Display for Error {
             Problem::Unreadable(reason) => write!(f, "cannot be read: {reason}"),
             Problem::Empty => f.write_str("is empty"),
             Problem::Truncated(part) => write!(f, "is truncated: incomplete {part}"),
-            Problem::Malformed(what) => write!(f, "is malformed: {what}"),
+            Problem::Malformed(fault) => write!(f, "is malformed: {fault}"),
             Problem::UnsupportedInput => f.write_str("is neither an archive nor an object file"),
             Problem::DisabledFormat { format, feature } => {
                 write!(

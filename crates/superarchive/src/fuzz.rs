@@ -10,20 +10,21 @@ use crate::write::Plan;
 /// Reads `data` as a member of an archive; returns the number of symbols that it defines.
 #[doc(hidden)]
 pub fn definitions(data: &[u8]) -> usize {
-    let Ok(found) = crate::definitions::definitions(data) else {
+    let Ok(definitions) = crate::definitions::definitions(data) else {
         return 0;
     };
-    let fits = |name: &[u8]| !name.is_empty() && !name.contains(&0);
     assert!(
-        found.iter().all(|one| fits(&one.name)),
+        definitions
+            .iter()
+            .all(|symbol| !symbol.name.is_empty() && !symbol.name.contains(&0)),
         "names for an index"
     );
-    let text: usize = found.iter().map(|one| one.name.len()).sum();
-    assert!(text <= MAX_NAMES_LENGTH, "no more than a file may have");
+    let length: usize = definitions.iter().map(|symbol| symbol.name.len()).sum();
+    assert!(length <= MAX_NAMES_LENGTH, "no more than a file may have");
     if let Some(Ok(form)) = crate::definitions::canonical(data) {
         assert!(form.len() <= 4 * data.len(), "about as large as it was");
     }
-    found.len()
+    definitions.len()
 }
 
 /// Reads `data` as a super-archive: opens, walks and searches all of it, even if it does not verify.
@@ -41,10 +42,10 @@ pub fn super_archive(data: &[u8]) -> Result<(), Error> {
         assert!(view.member_count() <= data.len() && view.layer_count() <= data.len());
         let _ = archive.view(view.name());
         for symbol in view.symbols().flatten() {
-            let found = view.find_symbol(symbol.name);
+            let member = view.find_symbol(symbol.name);
             if verified.is_ok() {
                 // The first of two slots with one name.
-                assert!(matches!(found, Ok(Some(_))), "each symbol is found");
+                assert!(matches!(member, Ok(Some(_))), "each symbol is found");
             }
             steps -= 1;
             if steps == 0 {
@@ -58,8 +59,7 @@ pub fn super_archive(data: &[u8]) -> Result<(), Error> {
         let _ = view.find_symbol("absent");
     }
     for contents in archive.contents() {
-        let found = contents.and_then(|one| Ok((one.size(), one.data()?)));
-        match found {
+        match contents.and_then(|contents| Ok((contents.size(), contents.data()?))) {
             Ok((size, data)) => assert_eq!(size, data.len() as u64),
             Err(error) => assert!(verified.is_err(), "{error}"),
         }
@@ -86,16 +86,26 @@ pub fn super_archive_write(text: &str) -> Option<usize> {
     super_archive(&bytes).expect("what is written is read");
     let archive = SuperArchive::parse(&bytes).expect("read before");
     let mut count = 0;
-    for wanted in &request.views {
-        let view = archive.view(&wanted.name).expect("sound").expect("written");
-        let layers = wanted.layers.iter().map(|layer| &request.layers[layer.0]);
-        let members: Vec<_> = layers.flat_map(|layer| &layer.members).collect();
+    for requested in &request.views {
+        let view = archive
+            .view(&requested.name)
+            .expect("sound")
+            .expect("written");
+        let members: Vec<_> = requested
+            .layers
+            .iter()
+            .flat_map(|layer| &request.layers[layer.0].members)
+            .collect();
         for symbol in members.iter().flat_map(|member| &member.symbols) {
-            let has = |one: &&&Input<'_>| one.symbols.iter().any(|s| s.name == symbol.name);
-            let first = members.iter().find(has).map(|member| member.data);
-            let found = view.find_symbol(&symbol.name).expect("sound");
-            let found = found.map(|member| member.data().expect("sound"));
-            assert_eq!(found, first, "{symbol:?}");
+            let first = members
+                .iter()
+                .find(|member| member.symbols.iter().any(|s| s.name == symbol.name));
+            let member = view.find_symbol(&symbol.name).expect("sound");
+            assert_eq!(
+                member.map(|member| member.data().expect("sound")),
+                first.map(|member| member.data),
+                "{symbol:?}"
+            );
         }
         count += view.symbol_count();
     }
@@ -104,7 +114,8 @@ pub fn super_archive_write(text: &str) -> Option<usize> {
 
 /// Contents of the member of each line.
 fn contents(text: &str) -> Vec<Vec<u8>> {
-    let contents = text.lines().map(|line| {
+    let mut contents = Vec::new();
+    for line in text.lines() {
         let mut words = line.splitn(3, ' ');
         let (kind, symbols) = (words.next(), words.nth(1));
         let mut data = Vec::new();
@@ -118,9 +129,9 @@ fn contents(text: &str) -> Vec<Vec<u8>> {
         // As in files, equal contents define the same symbols: none, or one without a name.
         data.extend(symbols.map(|_| b' '));
         data.extend(symbols.unwrap_or_default().as_bytes());
-        data
-    });
-    contents.collect()
+        contents.push(data);
+    }
+    contents
 }
 
 fn request<'d>(text: &'d str, contents: &'d [Vec<u8>]) -> Request<'d> {

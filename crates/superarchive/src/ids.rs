@@ -48,35 +48,35 @@ ids! {
 /// A vector with one element per id.
 #[derive(Debug, Clone)]
 pub struct IndexVec<I, T> {
-    items: Vec<T>,
+    elements: Vec<T>,
     ids: PhantomData<fn() -> I>,
 }
 
 impl<I: Id, T> IndexVec<I, T> {
     /// Adds an element; returns its id.
-    pub fn push(&mut self, item: T) -> I {
-        self.items.push(item);
-        I::from_index(self.items.len() - 1)
+    pub fn push(&mut self, element: T) -> I {
+        self.elements.push(element);
+        I::from_index(self.elements.len() - 1)
     }
 
     /// Number of elements.
     pub fn len(&self) -> usize {
-        self.items.len()
+        self.elements.len()
     }
 
     /// The elements, in the order of their ids.
     pub fn iter(&self) -> std::slice::Iter<'_, T> {
-        self.items.iter()
+        self.elements.iter()
     }
 
     /// The elements, mutable.
     pub fn iter_mut(&mut self) -> std::slice::IterMut<'_, T> {
-        self.items.iter_mut()
+        self.elements.iter_mut()
     }
 
     /// The ids of all elements.
     pub fn ids(&self) -> impl Iterator<Item = I> + use<I, T> {
-        (0..self.items.len()).map(I::from_index)
+        (0..self.elements.len()).map(I::from_index)
     }
 }
 
@@ -85,14 +85,14 @@ impl<I, T> IntoIterator for IndexVec<I, T> {
     type IntoIter = std::vec::IntoIter<T>;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.items.into_iter()
+        self.elements.into_iter()
     }
 }
 
 impl<I: Id, T: Clone> IndexVec<I, T> {
     /// The same element for each of `count` ids.
-    pub fn from_elem(item: T, count: usize) -> Self {
-        vec![item; count].into()
+    pub fn from_elem(element: T, count: usize) -> Self {
+        vec![element; count].into()
     }
 }
 
@@ -103,15 +103,15 @@ impl<I, T> Default for IndexVec<I, T> {
 }
 
 impl<I, T> From<Vec<T>> for IndexVec<I, T> {
-    fn from(items: Vec<T>) -> Self {
+    fn from(elements: Vec<T>) -> Self {
         let ids = PhantomData;
-        Self { items, ids }
+        Self { elements, ids }
     }
 }
 
 impl<I, T> FromIterator<T> for IndexVec<I, T> {
-    fn from_iter<Items: IntoIterator<Item = T>>(items: Items) -> Self {
-        items.into_iter().collect::<Vec<T>>().into()
+    fn from_iter<Elements: IntoIterator<Item = T>>(elements: Elements) -> Self {
+        elements.into_iter().collect::<Vec<T>>().into()
     }
 }
 
@@ -119,12 +119,12 @@ impl<I: Id, T> Index<I> for IndexVec<I, T> {
     type Output = T;
 
     fn index(&self, id: I) -> &T {
-        &self.items[id.index()]
+        &self.elements[id.index()]
     }
 }
 
 impl<I: Id, T> IndexMut<I> for IndexVec<I, T> {
     fn index_mut(&mut self, id: I) -> &mut T {
-        &mut self.items[id.index()]
+        &mut self.elements[id.index()]
     }
 }

@@ -4,7 +4,7 @@ use std::io::{self, IoSlice, Write};
 
 use gpustub_archive::TRAILER;
 
-use crate::ar::{self, File, Index, MemberNames};
+use crate::ar::{self, Index, MemberNames, OrdinaryFile};
 use crate::container::Container;
 use crate::ids::{IndexVec, MemberId};
 use crate::pool::Pool;
@@ -42,30 +42,54 @@ struct Blob {
 }
 
 impl Blob {
-    fn new(pool: &Pool<'_>, ordinary: &[File<'_>], tables: Tables) -> Self {
+    fn new(pool: &Pool<'_>, ordinary: &[OrdinaryFile<'_>], tables: Tables) -> Self {
         let mut in_default_view = IndexVec::from_elem(false, pool.contents.len());
-        for one in ordinary {
-            in_default_view[one.member] = true;
+        for file in ordinary {
+            in_default_view[file.member] = true;
         }
         let mut size = tables.size();
-        let hidden = pool
-            .contents
-            .ids()
-            .filter(|&member| !in_default_view[member]);
-        let hidden = hidden.map(|member| {
-            let offset = size.next_multiple_of(ALIGN);
-            size = offset + pool.contents[member].data.len() as u64;
-            Hidden { member, offset }
-        });
-        let hidden = hidden.collect();
-        let data = ordinary.iter().map(|one| &*pool.contents[one.member].data);
-        let data: Vec<&[u8]> = data.collect();
+        let mut hidden = Vec::new();
+        for member in pool.contents.ids() {
+            if !in_default_view[member] {
+                let offset = size.next_multiple_of(ALIGN);
+                size = offset + pool.contents[member].data.len() as u64;
+                hidden.push(Hidden { member, offset });
+            }
+        }
+        let objects: Vec<&[u8]> = ordinary
+            .iter()
+            .map(|file| &*pool.contents[file.member].data)
+            .collect();
         Self {
-            container: Container::for_members(&data, size),
+            container: Container::for_members(&objects, size),
             tables,
             hidden,
             size,
         }
+    }
+
+    /// Writes the locations of all contents into the tables, for ordinary members with these offsets and
+    /// headers.
+    fn locate(
+        &mut self,
+        pool: &Pool<'_>,
+        ordinary: &[OrdinaryFile<'_>],
+        offsets: &[u64],
+        headers: &[[u8; 60]],
+    ) {
+        let mut locations = IndexVec::from_elem(None, pool.contents.len());
+        for ((file, offset), &header) in ordinary.iter().zip(offsets).zip(headers) {
+            // The first of members with equal contents.
+            locations[file.member].get_or_insert(Location::Ordinary {
+                offset: offset + ar::HEADER_SIZE,
+                header,
+            });
+        }
+        for &Hidden { member, offset } in &self.hidden {
+            locations[member] = Some(Location::Hidden { offset });
+        }
+        let locations = locations.iter().copied().flatten().collect();
+        self.tables.set_locations(&locations, self.size);
     }
 }
 
@@ -74,16 +98,16 @@ impl Layout {
     /// refers; the other contents follow the tables.
     pub fn new(
         pool: &Pool<'_>,
-        ordinary: &[File<'_>],
+        ordinary: &[OrdinaryFile<'_>],
         mut index: Index<'_>,
         tables: Option<Tables>,
     ) -> Result<Self, TooLarge> {
-        let blob = tables.map(|tables| Blob::new(pool, ordinary, tables));
-        let names = MemberNames::new(ordinary.iter().map(|one| one.name));
-        let sizes = ordinary
+        let mut blob = tables.map(|tables| Blob::new(pool, ordinary, tables));
+        let names = MemberNames::new(ordinary.iter().map(|file| file.name));
+        let sizes: Vec<u64> = ordinary
             .iter()
-            .map(|one| pool.contents[one.member].data.len() as u64);
-        let sizes: Vec<u64> = sizes.collect();
+            .map(|file| pool.contents[file.member].data.len() as u64)
+            .collect();
 
         let mut frame = Frame::new(&index, &names, &sizes, blob.as_ref());
         if frame.size > u32::MAX.into() {
@@ -94,41 +118,18 @@ impl Layout {
             return Err(TooLarge);
         }
 
-        let mut layout = Self::default();
-        let headers: Vec<_> = (names.fields.iter().zip(&sizes))
+        let headers: Vec<[u8; 60]> = (names.fields.iter().zip(&sizes))
             .map(|(name, &size)| ar::header(name, size))
             .collect();
+        if let Some(blob) = &mut blob {
+            blob.locate(pool, ordinary, &frame.offsets, &headers);
+        }
+        let mut layout = Self::default();
         layout.bytes(ar::MAGIC);
         layout.bytes(&ar::header(index.name(), frame.index_size));
         layout.piece(index.bytes(&frame.offsets));
-        let blob = blob.map(|blob| {
-            let mut locations = IndexVec::from_elem(None, pool.contents.len());
-            for ((one, offset), header) in ordinary.iter().zip(&frame.offsets).zip(&headers) {
-                // The first of members with equal contents.
-                locations[one.member].get_or_insert(Location::Ordinary {
-                    at: offset + ar::HEADER_SIZE,
-                    header: *header,
-                });
-            }
-            for one in &blob.hidden {
-                locations[one.member] = Some(Location::Hidden { at: one.offset });
-            }
-            let locations = locations.iter().copied().flatten().collect();
-            let tables = blob.tables.finish(&locations, blob.size);
-            (tables, blob.hidden, blob.container, blob.size)
-        });
-        let mut index_member = None;
-        if let Some((tables, hidden, container, size)) = blob {
-            if container == Container::Index {
-                layout.pad_to(frame.blob_at);
-                layout.blob(tables, &hidden, pool);
-                layout.bytes(
-                    &(frame.blob_at - ar::MAGIC.len() as u64 - ar::HEADER_SIZE).to_le_bytes(),
-                );
-                layout.bytes(&TRAILER);
-            } else {
-                index_member = Some((container, tables, hidden, size));
-            }
+        if let Some(blob) = blob.take_if(|blob| blob.container == Container::Index) {
+            layout.index_tail(blob, frame.blob_offset, pool);
         }
         layout.pad();
         if frame.has_names {
@@ -136,22 +137,37 @@ impl Layout {
             layout.bytes(&names.long);
             layout.pad();
         }
-        if let Some((container, tables, hidden, size)) = index_member {
-            let at = layout.size + ar::HEADER_SIZE;
-            let name = format!("{}/", container.name());
-            layout.bytes(&ar::header(&name, container.size(at, size)));
-            layout.bytes(&container.head(at, size));
-            layout.blob(tables, &hidden, pool);
-            layout.bytes(&container.tail(at, size));
-            layout.pad();
+        if let Some(blob) = blob {
+            layout.index_member(blob, pool);
         }
-        for (one, header) in ordinary.iter().zip(headers) {
-            layout.bytes(&header);
-            layout.member(one.member, pool);
+        for (file, header) in ordinary.iter().zip(&headers) {
+            layout.bytes(header);
+            layout.member(file.member, pool);
             layout.pad();
         }
         debug_assert_eq!(layout.size, frame.size);
         Ok(layout)
+    }
+
+    /// Adds the tables as the tail of the archive symbol table.
+    fn index_tail(&mut self, blob: Blob, offset: u64, pool: &Pool<'_>) {
+        self.pad_to(offset);
+        self.blob(blob.tables, &blob.hidden, pool);
+        let offset_in_index = offset - ar::MAGIC.len() as u64 - ar::HEADER_SIZE;
+        self.bytes(&offset_in_index.to_le_bytes());
+        self.bytes(&TRAILER);
+    }
+
+    /// Adds the member whose file contains the tables.
+    fn index_member(&mut self, blob: Blob, pool: &Pool<'_>) {
+        let offset = self.size + ar::HEADER_SIZE;
+        let container = &blob.container;
+        let name = format!("{}/", container.name());
+        self.bytes(&ar::header(&name, container.size(offset, blob.size)));
+        self.bytes(&container.head(offset, blob.size));
+        self.blob(blob.tables, &blob.hidden, pool);
+        self.bytes(&container.tail(offset, blob.size));
+        self.pad();
     }
 
     /// Adds many bytes, as a separate piece without a copy.
@@ -174,18 +190,18 @@ impl Layout {
         self.pieces.push(Piece::Member(member));
     }
 
-    fn blob(&mut self, tables: Vec<u8>, hidden: &[Hidden], pool: &Pool<'_>) {
+    fn blob(&mut self, tables: Tables, hidden: &[Hidden], pool: &Pool<'_>) {
         let start = self.size;
-        self.piece(tables);
-        for one in hidden {
-            self.pad_to(start + one.offset);
-            self.member(one.member, pool);
+        self.piece(tables.into_bytes());
+        for &Hidden { member, offset } in hidden {
+            self.pad_to(start + offset);
+            self.member(member, pool);
         }
     }
 
-    fn pad_to(&mut self, at: u64) {
-        let missing = at.saturating_sub(self.size);
-        self.bytes(&vec![0; missing as usize]);
+    fn pad_to(&mut self, offset: u64) {
+        let padding = offset.saturating_sub(self.size);
+        self.bytes(&vec![0; padding as usize]);
     }
 
     /// Pads to the beginning of the next member.
@@ -197,18 +213,21 @@ impl Layout {
 
     /// Writes many pieces at once, without copying each.
     pub fn write(&self, pool: &Pool<'_>, out: &mut impl Write) -> io::Result<()> {
-        let pieces = self.pieces.iter().map(|piece| match piece {
-            Piece::Bytes(bytes) => IoSlice::new(bytes),
-            Piece::Member(member) => IoSlice::new(&pool.contents[*member].data),
-        });
-        let mut pieces: Vec<_> = pieces.collect();
-        let mut left = &mut pieces[..];
+        let mut slices: Vec<IoSlice<'_>> = self
+            .pieces
+            .iter()
+            .map(|piece| match piece {
+                Piece::Bytes(bytes) => IoSlice::new(bytes),
+                Piece::Member(member) => IoSlice::new(&pool.contents[*member].data),
+            })
+            .collect();
+        let mut remaining = &mut slices[..];
         // Skips empty pieces, so that the remaining ones are not empty.
-        IoSlice::advance_slices(&mut left, 0);
-        while !left.is_empty() {
-            match out.write_vectored(left) {
+        IoSlice::advance_slices(&mut remaining, 0);
+        while !remaining.is_empty() {
+            match out.write_vectored(remaining) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(written) => IoSlice::advance_slices(&mut left, written),
+                Ok(written) => IoSlice::advance_slices(&mut remaining, written),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => return Err(e),
             }
@@ -221,7 +240,7 @@ impl Layout {
 struct Frame {
     index_size: u64,
     /// Offset of the tables, if the archive symbol table contains them.
-    blob_at: u64,
+    blob_offset: u64,
     /// Whether there is a member `//`.
     has_names: bool,
     /// Offset of the header of each ordinary member.
@@ -233,38 +252,37 @@ struct Frame {
 
 impl Frame {
     fn new(index: &Index<'_>, names: &MemberNames, sizes: &[u64], blob: Option<&Blob>) -> Self {
-        let index_at = ar::MAGIC.len() as u64 + ar::HEADER_SIZE;
-        let blob_at = (index_at + index.size()).next_multiple_of(ALIGN);
+        let index_offset = ar::MAGIC.len() as u64 + ar::HEADER_SIZE;
+        let blob_offset = (index_offset + index.size()).next_multiple_of(ALIGN);
         let index_size = match blob {
             Some(blob) if blob.container == Container::Index => {
-                blob_at + blob.size + 8 + TRAILER.len() as u64 - index_at
+                blob_offset + blob.size + 8 + TRAILER.len() as u64 - index_offset
             }
             _ => index.size(),
         };
         let mut largest = index_size.max(sizes.iter().copied().max().unwrap_or(0));
-        let mut at = ar::MAGIC.len() as u64 + ar::footprint(index_size);
+        let mut end = ar::MAGIC.len() as u64 + ar::footprint(index_size);
         // gold expects a member after an index: without members, the table of long names.
         let has_names = !names.long.is_empty() || sizes.is_empty();
         if has_names {
-            at += ar::footprint(names.long.len() as u64);
+            end += ar::footprint(names.long.len() as u64);
         }
         if let Some(blob) = blob.filter(|blob| blob.container != Container::Index) {
-            let size = blob.container.size(at + ar::HEADER_SIZE, blob.size);
+            let size = blob.container.size(end + ar::HEADER_SIZE, blob.size);
             largest = largest.max(size);
-            at += ar::footprint(size);
+            end += ar::footprint(size);
         }
-        let offsets = sizes.iter().map(|&size| {
-            let offset = at;
-            at += ar::footprint(size);
-            offset
-        });
-        let offsets = offsets.collect();
+        let mut offsets = Vec::with_capacity(sizes.len());
+        for &size in sizes {
+            offsets.push(end);
+            end += ar::footprint(size);
+        }
         Self {
             index_size,
-            blob_at,
+            blob_offset,
             has_names,
             offsets,
-            size: at,
+            size: end,
             largest,
         }
     }

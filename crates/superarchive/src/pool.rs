@@ -45,8 +45,8 @@ impl<'r> Pool<'r> {
                     members.push(member);
                     continue;
                 }
-                let data = Hashed::new(input.data);
-                let member = *known.entry(data).or_insert_with(|| {
+                let hashed = Hashed::new(input.data);
+                let member = *known.entry(hashed).or_insert_with(|| {
                     let member = MemberId(pool.contents.len());
                     let mut symbols: Vec<(NameId, Binding)> =
                         Vec::with_capacity(input.symbols.len());
@@ -60,7 +60,7 @@ impl<'r> Pool<'r> {
                     }
                     pool.contents.push(Contents {
                         data: Cow::Borrowed(input.data),
-                        hash: data.hash,
+                        hash: hashed.hash,
                         symbols,
                         original: None,
                     });
@@ -80,16 +80,13 @@ impl<'r> Pool<'r> {
         used: &IndexVec<MemberId, bool>,
     ) -> IndexVec<MemberId, Option<MemberId>> {
         let mut ids: IndexVec<MemberId, Option<MemberId>> = IndexVec::default();
-        let mut kept = IndexVec::default();
-        let all = std::mem::take(&mut self.contents);
-        for (contents, &used) in all.into_iter().zip(used.iter()) {
-            ids.push(used.then(|| kept.push(contents)));
+        let contents = std::mem::take(&mut self.contents);
+        for (contents, &used) in contents.into_iter().zip(used.iter()) {
+            ids.push(used.then(|| self.contents.push(contents)));
         }
-        for contents in kept.iter_mut() {
-            let contents: &mut Contents<'_> = contents;
+        for contents in self.contents.iter_mut() {
             contents.original = contents.original.and_then(|original| ids[original]);
         }
-        self.contents = kept;
         ids
     }
 }

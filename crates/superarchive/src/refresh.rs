@@ -57,9 +57,14 @@ struct Change {
     header_hash: u32,
 }
 
+/// The ordinary member at this position is not the one of the default view.
+fn differs(position: u32) -> Problem {
+    Problem::SuperArchive(gpustub_archive::Error::OrdinaryMembers { position })
+}
+
 /// Offset of each record that changes, with its new fields.
 fn changes(archive: &SuperArchive<'_>) -> Result<Vec<(usize, Change)>, Error> {
-    let found: Vec<OrdinaryMember<'_>> = archive
+    let ordinary: Vec<OrdinaryMember<'_>> = archive
         .ordinary()
         .collect::<Result<_, _>>()
         .map_err(Problem::SuperArchive)?;
@@ -68,21 +73,19 @@ fn changes(archive: &SuperArchive<'_>) -> Result<Vec<(usize, Change)>, Error> {
     for member in default.iter().flat_map(|view| view.members()) {
         members.push(member.map_err(Problem::SuperArchive)?);
     }
-    let differs =
-        |position| Problem::SuperArchive(gpustub_archive::Error::OrdinaryMembers { position });
     // The first member of each contents.
     let mut firsts: HashMap<usize, &OrdinaryMember<'_>> = HashMap::new();
     for (position, member) in members.iter().enumerate() {
-        let new = found
+        let new = ordinary
             .get(position)
-            .filter(|new| new.has_name(member.name()));
-        let new = new.ok_or_else(|| differs(position as u32))?;
+            .filter(|new| new.has_name(member.name()))
+            .ok_or_else(|| differs(position as u32))?;
         let first = firsts.entry(member.contents().index()).or_insert(new);
         if first.data != new.data {
             return Err(differs(position as u32).into());
         }
     }
-    if found.len() != members.len() {
+    if ordinary.len() != members.len() {
         return Err(differs(members.len() as u32).into());
     }
     check_symbols(archive, &firsts)?;
@@ -93,8 +96,9 @@ fn changes(archive: &SuperArchive<'_>) -> Result<Vec<(usize, Change)>, Error> {
             .map_err(Problem::SuperArchive)?;
         let is_same =
             old.is_some_and(|old| old.offset() == new.offset && old.data() == Ok(new.data));
-        let record = archive.record_offset(contents);
-        let record = record.and_then(|record| usize::try_from(record).ok());
+        let record = archive
+            .record_offset(contents)
+            .and_then(|record| usize::try_from(record).ok());
         if let (false, Some(record)) = (is_same, record) {
             let change = Change {
                 offset: new.offset,
@@ -113,19 +117,19 @@ fn check_symbols(
     archive: &SuperArchive<'_>,
     firsts: &HashMap<usize, &OrdinaryMember<'_>>,
 ) -> Result<(), Error> {
-    let mut wanted: HashMap<usize, HashSet<&[u8]>> = HashMap::new();
+    let mut symbols_of: HashMap<usize, HashSet<&[u8]>> = HashMap::new();
     for view in archive.views() {
         for symbol in view.map_err(Problem::SuperArchive)?.symbols() {
             let symbol = symbol.map_err(Problem::SuperArchive)?;
             let contents = symbol.member.contents().index();
-            wanted.entry(contents).or_default().insert(symbol.name);
+            symbols_of.entry(contents).or_default().insert(symbol.name);
         }
     }
     for (contents, new) in firsts {
         let old = archive
             .contents_at(*contents)
             .map_err(Problem::SuperArchive)?;
-        let mut missing = wanted.remove(contents).unwrap_or_default();
+        let mut missing = symbols_of.remove(contents).unwrap_or_default();
         if missing.is_empty() || old.is_some_and(|old| old.data() == Ok(new.data)) {
             continue;
         }

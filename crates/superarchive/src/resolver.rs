@@ -69,6 +69,15 @@ struct Chosen {
     binding: Binding,
 }
 
+/// How a view uses the symbols of a member.
+#[derive(Default)]
+struct Choice {
+    /// The first symbol that the view needs the member for.
+    needed_for: Option<NameId>,
+    /// Symbols that an earlier layer defines.
+    overridden: Vec<Overridden>,
+}
+
 /// Resolves views.
 pub struct ViewResolver<'r, 'd> {
     request: &'r Request<'d>,
@@ -120,82 +129,93 @@ impl<'r, 'd> ViewResolver<'r, 'd> {
     fn add_layer(
         &mut self,
         position: LayerPosition,
-        layer: LayerId,
+        id: LayerId,
         pool: &mut Pool<'r>,
         view: &mut ResolvedView<'r>,
         conflicts: &mut Vec<Conflict<'r>>,
     ) {
         let request = self.request;
-        let inputs = &request.layers[layer.0];
-        for (at, input) in inputs.members.iter().enumerate() {
-            let mut member = pool.layers[layer][at];
-            let symbols = &pool.contents[member].symbols;
-            let own = view.members.len() as u32;
-            view.symbols.reserve(symbols.len());
-            let mut needed_for = None;
-            let mut overridden = Vec::new();
-            for &(name, binding) in symbols {
-                match self.chosen[name] {
-                    Some(earlier) if earlier.layer < position => {
-                        overridden.push((name, binding, earlier));
-                    }
-                    Some(_) => {}
-                    None => {
-                        if needed_for.is_none() && Some(name) != self.in_each_module {
-                            needed_for = Some(name);
-                        }
-                        view.symbols.push((name, own));
-                        self.chosen[name] = Some(Chosen {
-                            position: own,
-                            layer: position,
-                            binding,
-                        });
-                    }
-                }
-            }
-            let first = view.overrides.len();
-            for &(name, _, by) in &overridden {
-                view.overrides.push(Override {
-                    symbol: pool.names[name].bytes,
-                    chosen: view.members[by.position as usize].name,
-                    chosen_layer: by.layer,
-                    overridden: &input.name,
-                    overridden_layer: position,
-                    outcome: Outcome::Unused,
-                });
-            }
-            if !symbols.is_empty() && overridden.len() == symbols.len() {
+        let layer = &request.layers[id.0];
+        for (index, input) in layer.members.iter().enumerate() {
+            let mut member = ViewMember {
+                name: &input.name,
+                member: pool.layers[id][index],
+                layer: position,
+            };
+            let first_override = view.overrides.len();
+            let Choice {
+                needed_for,
+                overridden,
+            } = self.choose(member, pool, view);
+            let symbol_count = pool.contents[member.member].symbols.len();
+            if symbol_count != 0 && overridden.len() == symbol_count {
                 continue;
             }
             if let Some(needed_for) = needed_for.filter(|_| !overridden.is_empty()) {
-                let of = |&(name, binding, by): &(NameId, Binding, Chosen)| Overridden {
-                    name,
-                    binding,
-                    by: by.binding,
-                    by_member: view.members[by.position as usize].member,
-                };
-                let overridden: Vec<_> = overridden.iter().map(of).collect();
-                let interposable = inputs.interposable;
-                match self.variants.find(member, &overridden, interposable, pool) {
+                let variant =
+                    self.variants
+                        .find(member.member, &overridden, layer.interposable, pool);
+                match variant {
                     Ok((variant, outcomes)) => {
-                        member = variant;
-                        let overrides = view.overrides[first..].iter_mut();
-                        for (one, outcome) in overrides.zip(outcomes) {
-                            one.outcome = outcome;
+                        member.member = variant;
+                        for (index, outcome) in outcomes.into_iter().enumerate() {
+                            view.overrides[first_override + index].outcome = outcome;
                         }
                     }
-                    Err((at, reason)) => conflicts.push(Conflict {
-                        overridden: view.overrides[first + at],
+                    Err((index, reason)) => conflicts.push(Conflict {
+                        overridden: view.overrides[first_override + index],
                         needed_for: pool.names[needed_for].bytes,
                         reason,
                     }),
                 }
             }
-            view.members.push(ViewMember {
-                name: &input.name,
-                member,
-                layer: position,
-            });
+            view.members.push(member);
         }
+    }
+
+    /// Chooses the next member of a view for the symbols that no member before it defines, and adds the
+    /// overrides of those that an earlier layer defines.
+    fn choose(
+        &mut self,
+        member: ViewMember<'r>,
+        pool: &Pool<'r>,
+        view: &mut ResolvedView<'r>,
+    ) -> Choice {
+        let symbols = &pool.contents[member.member].symbols;
+        let position = view.members.len() as u32;
+        view.symbols.reserve(symbols.len());
+        let mut choice = Choice::default();
+        for &(name, binding) in symbols {
+            let Some(chosen) = self.chosen[name] else {
+                if choice.needed_for.is_none() && Some(name) != self.in_each_module {
+                    choice.needed_for = Some(name);
+                }
+                view.symbols.push((name, position));
+                self.chosen[name] = Some(Chosen {
+                    position,
+                    layer: member.layer,
+                    binding,
+                });
+                continue;
+            };
+            if chosen.layer < member.layer {
+                let chosen_member = &view.members[chosen.position as usize];
+                choice.overridden.push(Overridden {
+                    name,
+                    binding,
+                    chosen_binding: chosen.binding,
+                    chosen_member: chosen_member.member,
+                });
+                view.overrides.push(Override {
+                    symbol: pool.names[name].bytes,
+                    chosen: chosen_member.name,
+                    chosen_layer: chosen.layer,
+                    overridden: member.name,
+                    overridden_layer: member.layer,
+                    outcome: Outcome::Unused,
+                });
+            }
+        }
+        choice
     }
 }

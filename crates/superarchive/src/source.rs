@@ -20,16 +20,17 @@ use crate::request::{Input, Layer};
 #[derive(Debug)]
 pub struct Source {
     path: PathBuf,
-    contents: Contents,
+    files: Files,
 }
 
+/// The files of an input.
 #[derive(Debug)]
-enum Contents {
+enum Files {
     /// With the files that a thin archive names, in its order.
     Archive(Mmap, Vec<Mmap>),
     /// A view of a super-archive; without a name, the default one.
     View(Mmap, Option<String>),
-    Files(Vec<(PathBuf, Mmap)>),
+    Members(Vec<(PathBuf, Mmap)>),
 }
 
 /// Members that are no files but tables of the archive.
@@ -51,8 +52,8 @@ const THIN_MAGIC: &[u8] = b"!<thin>\n";
 impl Source {
     /// Opens the input at a path: an archive of GNU's, BSD's, Apple's or Microsoft's form; a thin
     /// archive, whose members are relative to its directory; a super-archive, whose default view is
-    /// used, or, as `FILE:VIEW`, another one; a directory, whose files are the members in the order of their names; or an object file
-    /// or module of bitcode, which is the only member.
+    /// used, or, as `FILE:VIEW`, another one; a directory, whose files are the members in the order of
+    /// their names; or an object file or module of bitcode, which is the only member.
     ///
     /// # Errors
     ///
@@ -64,27 +65,8 @@ impl Source {
         if let Some((file, view)) = Self::split_view(path) {
             return Self::view(&file, &view);
         }
-        let map = map_file(path)?;
-        let failed = |problem: Problem| Error::from(problem).in_file(path);
-        let contents = if map.starts_with(THIN_MAGIC) {
-            let files = thin_members(path, &map).map_err(|error| error.in_file(path))?;
-            Contents::Archive(map, files)
-        } else if map.starts_with(ar::MAGIC) {
-            match SuperArchive::parse(&map) {
-                Err(ArchiveError::NoViews) => Contents::Archive(map, Vec::new()),
-                archive => {
-                    find_view(archive, None).map_err(failed)?;
-                    Contents::View(map, None)
-                }
-            }
-        } else if map.is_empty() {
-            return Err(failed(Problem::Empty));
-        } else if !is_object(&map) {
-            return Err(failed(Problem::UnsupportedInput));
-        } else {
-            Contents::Files(vec![(path.to_owned(), map)])
-        };
-        Ok(Self::new(path, contents))
+        let files = Files::from_map(path, map_file(path)?).map_err(|error| error.in_file(path))?;
+        Ok(Self::new(path, files))
     }
 
     /// Opens a view of a super-archive.
@@ -96,15 +78,19 @@ impl Source {
         let map = map_file(path)?;
         find_view(SuperArchive::parse(&map), Some(name))
             .map_err(|problem| Error::from(problem).in_file(path))?;
-        Ok(Self::new(path, Contents::View(map, Some(name.to_owned()))))
+        Ok(Self::new(path, Files::View(map, Some(name.to_owned()))))
     }
 
     /// The file and the view of `FILE:VIEW`, unless there is a file of that whole name.
     pub fn split_view(path: &Path) -> Option<(PathBuf, String)> {
         let text = path.to_str().filter(|_| !path.exists())?;
-        let mut colons = text.match_indices(':').map(|(at, _)| text.split_at(at));
-        let (file, view) = colons.find(|(file, _)| Path::new(file).is_file())?;
-        Some((file.into(), view[1..].to_owned()))
+        for (colon, _) in text.match_indices(':') {
+            let file = Path::new(&text[..colon]);
+            if file.is_file() {
+                return Some((file.to_owned(), text[colon + 1..].to_owned()));
+            }
+        }
+        None
     }
 
     /// Opens files of any kind, which are the members in the order of their names.
@@ -115,37 +101,38 @@ impl Source {
     pub fn files(mut paths: Vec<PathBuf>) -> Result<Self, Error> {
         // Files of one name in different directories are adjacent.
         paths.sort_by(|a, b| (a.file_name(), a).cmp(&(b.file_name(), b)));
-        let files = paths
-            .into_iter()
-            .map(|path| map_file(&path).map(|map| (path, map)));
-        let files: Vec<_> = files.collect::<Result<_, _>>()?;
-        let first = files.first().map(|(path, _)| path.clone());
+        let mut members = Vec::with_capacity(paths.len());
+        for path in paths {
+            let map = map_file(&path)?;
+            members.push((path, map));
+        }
+        let first = members.first().map(|(path, _)| path.clone());
         Ok(Self::new(
             &first.unwrap_or_default(),
-            Contents::Files(files),
+            Files::Members(members),
         ))
     }
 
     fn directory(path: &Path) -> Result<Self, Error> {
-        let failed = |problem: Problem| Error::from(problem).in_file(path);
-        let unreadable = |error: std::io::Error| failed(Problem::Unreadable(error.to_string()));
-        let mut files = Vec::new();
-        for entry in fs::read_dir(path).map_err(unreadable)? {
-            let file = entry.map_err(unreadable)?.path();
+        let mut paths = Vec::new();
+        for entry in fs::read_dir(path).map_err(|error| Error::unreadable(path, error))? {
+            let file = entry
+                .map_err(|error| Error::unreadable(path, error))?
+                .path();
             if !file.is_dir() {
-                files.push(file);
+                paths.push(file);
             }
         }
-        if files.is_empty() {
-            return Err(failed(Problem::EmptyDirectory));
+        if paths.is_empty() {
+            return Err(Error::from(Problem::EmptyDirectory).in_file(path));
         }
-        Ok(Self::new(path, Self::files(files)?.contents))
+        Ok(Self::new(path, Self::files(paths)?.files))
     }
 
-    fn new(path: &Path, contents: Contents) -> Self {
+    fn new(path: &Path, files: Files) -> Self {
         Self {
             path: path.to_owned(),
-            contents,
+            files,
         }
     }
 
@@ -167,24 +154,47 @@ impl Source {
     pub fn layer_with<'d>(&'d self, known: &mut KnownMembers<'d>) -> Result<Layer<'d>, Error> {
         let name = self.path.file_name().unwrap_or(self.path.as_os_str());
         let mut name = name.to_string_lossy().into_owned();
-        let in_file = |error: Error| error.in_file(&self.path);
-        let members = match &self.contents {
-            Contents::Archive(map, files) => archive_inputs(map, files, known).map_err(in_file)?,
-            Contents::View(map, view) => {
+        let members = match &self.files {
+            Files::Archive(map, files) => archive_inputs(map, files, known),
+            Files::View(map, view) => {
                 if let Some(view) = view {
                     name = format!("{name}:{view}");
                 }
-                view_inputs(map, view.as_deref(), known).map_err(in_file)?
+                view_inputs(map, view.as_deref(), known)
             }
-            Contents::Files(files) => {
-                let inputs = files.iter().map(|(path, map)| {
-                    let name = path.file_name().unwrap_or(path.as_os_str());
-                    (known.input(name.as_encoded_bytes(), map)).map_err(|error| error.in_file(path))
-                });
-                inputs.collect::<Result<_, _>>()?
+            Files::Members(members) => {
+                let members = file_inputs(members, known)?;
+                return Ok(Layer::new(name, members));
             }
         };
+        let members = members.map_err(|error| error.in_file(&self.path))?;
         Ok(Layer::new(name, members))
+    }
+}
+
+impl Files {
+    /// Reads the form of the input from its bytes.
+    fn from_map(path: &Path, map: Mmap) -> Result<Self, Error> {
+        if map.starts_with(THIN_MAGIC) {
+            let files = thin_members(path, &map)?;
+            return Ok(Self::Archive(map, files));
+        }
+        if map.starts_with(ar::MAGIC) {
+            return match SuperArchive::parse(&map) {
+                Err(ArchiveError::NoViews) => Ok(Self::Archive(map, Vec::new())),
+                archive => {
+                    find_view(archive, None)?;
+                    Ok(Self::View(map, None))
+                }
+            };
+        }
+        if map.is_empty() {
+            return Err(Problem::Empty.into());
+        }
+        if !is_object(&map) {
+            return Err(Problem::UnsupportedInput.into());
+        }
+        Ok(Self::Members(vec![(path.to_owned(), map)]))
     }
 }
 
@@ -208,21 +218,21 @@ fn is_slim(symbols: &[Definition<'_>]) -> bool {
 }
 
 /// Symbols that the index of an archive gives to its members, by the offsets of their contents.
-fn index(bytes: &[u8]) -> HashMap<u64, Vec<&[u8]>> {
-    let mut index: HashMap<u64, Vec<&[u8]>> = HashMap::new();
+fn symbols_by_offset(bytes: &[u8]) -> HashMap<u64, Vec<&[u8]>> {
+    let mut symbols: HashMap<u64, Vec<&[u8]>> = HashMap::new();
     let Ok(archive) = ArchiveFile::parse(bytes) else {
-        return index;
+        return symbols;
     };
-    let symbols = archive.symbols().ok().flatten().into_iter().flatten();
-    for symbol in symbols.flatten() {
+    let index = archive.symbols().ok().flatten();
+    for symbol in index.into_iter().flatten().flatten() {
         if let Ok(member) = archive.member(symbol.offset()) {
-            index
+            symbols
                 .entry(member.file_range().0)
                 .or_default()
                 .push(symbol.name());
         }
     }
-    index
+    symbols
 }
 
 /// A file of an `ar` archive.
@@ -243,7 +253,7 @@ fn malformed_member() -> Error {
 fn members(bytes: &[u8]) -> Result<Vec<ArchiveMember<'_>>, Error> {
     let archive = ArchiveFile::parse(bytes).map_err(|_| malformed_member())?;
     // Paths of Windows.
-    let windows = archive.kind() == ArchiveKind::Coff;
+    let is_windows = archive.kind() == ArchiveKind::Coff;
     let mut members = Vec::new();
     for member in archive.members() {
         let member = member.map_err(|_| {
@@ -266,11 +276,12 @@ fn members(bytes: &[u8]) -> Result<Vec<ArchiveMember<'_>>, Error> {
         if name.starts_with(b"gpustub-view") && contains_tables(data) {
             return Err(Error::from(Problem::LostViews).in_member(name));
         }
-        let directory = |&byte: &u8| windows && byte == b'\\';
-        let end = name.iter().rposition(directory).map_or(0, |at| at + 1);
-        let name = &name[end..];
+        let backslash = name.iter().rposition(|&byte| byte == b'\\');
+        let name_start = backslash
+            .filter(|_| is_windows)
+            .map_or(0, |index| index + 1);
         members.push(ArchiveMember {
-            name,
+            name: &name[name_start..],
             data,
             offset: member.file_range().0,
         });
@@ -286,18 +297,18 @@ fn file_name(name: &[u8]) -> &[u8] {
 /// Maps the files that a thin archive names.
 fn thin_members(path: &Path, bytes: &[u8]) -> Result<Vec<Mmap>, Error> {
     let directory = path.parent().unwrap_or(Path::new(""));
-    let files = members(bytes)?
-        .into_iter()
-        .map(|ArchiveMember { name, .. }| {
-            let text = std::str::from_utf8(name);
-            let text = text.map_err(|_| Problem::Malformed("member name is not UTF-8 text"));
-            let text = text.map_err(|problem| Error::from(problem).in_member(name))?;
-            map_file(&directory.join(text)).map_err(|error| {
-                let reason = format!("the archive is thin, and {error}");
-                Error::from(Problem::Unreadable(reason)).in_member(name)
-            })
-        });
-    files.collect()
+    let mut files = Vec::new();
+    for ArchiveMember { name, .. } in members(bytes)? {
+        let file = std::str::from_utf8(name).map_err(|_| {
+            Error::from(Problem::Malformed("member name is not UTF-8 text")).in_member(name)
+        })?;
+        let map = map_file(&directory.join(file)).map_err(|error| {
+            let reason = format!("the archive is thin, and {error}");
+            Error::from(Problem::Unreadable(reason)).in_member(name)
+        })?;
+        files.push(map);
+    }
+    Ok(files)
 }
 
 fn archive_inputs<'d>(
@@ -305,33 +316,55 @@ fn archive_inputs<'d>(
     files: &'d [Mmap],
     known: &mut KnownMembers<'d>,
 ) -> Result<Vec<Input<'d>>, Error> {
-    let thin = bytes.starts_with(THIN_MAGIC);
+    let is_thin = bytes.starts_with(THIN_MAGIC);
     let members = members(bytes)?;
-    if thin && members.len() != files.len() {
+    if is_thin && members.len() != files.len() {
         return Err(Problem::Malformed("archive changed while it was read").into());
     }
-    let mut symbols_of = None;
-    let inputs = members.into_iter().enumerate().map(|(at, member)| {
-        let name = member.name;
-        let data = if thin { &files[at][..] } else { member.data };
-        let input = known.input(file_name(name), data);
-        let mut input = input.map_err(|error| error.in_member(name))?;
+    let mut index = None;
+    let mut inputs = Vec::with_capacity(members.len());
+    for (position, member) in members.into_iter().enumerate() {
+        let data = if is_thin {
+            &files[position][..]
+        } else {
+            member.data
+        };
+        let mut input = known
+            .input(file_name(member.name), data)
+            .map_err(|error| error.in_member(member.name))?;
         let symbols = &input.symbols;
         let is_unknown = symbols.is_empty() && !is_object(data);
         if is_unknown || !symbols.is_empty() && is_slim(symbols) {
-            let index = symbols_of.get_or_insert_with(|| index(bytes));
+            let index = index.get_or_insert_with(|| symbols_by_offset(bytes));
             if let Some(names) = index.remove(&member.offset) {
-                // The index has no bindings.
-                let symbols = names.into_iter().map(|name| Definition {
-                    name: name.into(),
-                    binding: Binding::Strong,
-                });
-                input.symbols = symbols.collect();
+                input.symbols = names
+                    .into_iter()
+                    .map(|name| Definition {
+                        name: name.into(),
+                        // The index has no bindings.
+                        binding: Binding::Strong,
+                    })
+                    .collect();
             }
         }
-        Ok(input)
-    });
-    inputs.collect()
+        inputs.push(input);
+    }
+    Ok(inputs)
+}
+
+fn file_inputs<'d>(
+    files: &'d [(PathBuf, Mmap)],
+    known: &mut KnownMembers<'d>,
+) -> Result<Vec<Input<'d>>, Error> {
+    let mut inputs = Vec::with_capacity(files.len());
+    for (path, map) in files {
+        let name = path.file_name().unwrap_or(path.as_os_str());
+        let input = known
+            .input(name.as_encoded_bytes(), map)
+            .map_err(|error| error.in_file(path))?;
+        inputs.push(input);
+    }
+    Ok(inputs)
 }
 
 fn find_view<'d>(
@@ -348,18 +381,19 @@ fn find_view<'d>(
         archive => archive.map_err(Problem::SuperArchive)?,
     };
     archive.verify().map_err(Problem::SuperArchive)?;
-    let found = match name {
+    let view = match name {
         Some(name) => archive.view(name),
         None => archive.default_view(),
     };
-    found.map_err(Problem::SuperArchive)?.ok_or_else(|| {
-        let names = archive.views().flatten();
-        let names = names.map(|view| String::from_utf8_lossy(view.name()).into_owned());
-        Problem::UnknownView {
+    view.map_err(Problem::SuperArchive)?
+        .ok_or_else(|| Problem::UnknownView {
             name: name.map(str::to_owned),
-            known: names.collect(),
-        }
-    })
+            known: archive
+                .views()
+                .flatten()
+                .map(|view| String::from_utf8_lossy(view.name()).into_owned())
+                .collect(),
+        })
 }
 
 fn view_inputs<'d>(
@@ -368,12 +402,15 @@ fn view_inputs<'d>(
     known: &mut KnownMembers<'d>,
 ) -> Result<Vec<Input<'d>>, Error> {
     let view = find_view(SuperArchive::parse(bytes), name)?;
-    let inputs = view.members().map(|member| {
+    let mut inputs = Vec::new();
+    for member in view.members() {
         let member = member.map_err(Problem::SuperArchive)?;
-        let data = member.data().map_err(Problem::SuperArchive);
-        data.map_err(Error::from)
+        let input = member
+            .data()
+            .map_err(|error| Problem::SuperArchive(error).into())
             .and_then(|data| known.input(member.name(), data))
-            .map_err(|error| error.in_member(member.name()))
-    });
-    inputs.collect()
+            .map_err(|error| error.in_member(member.name()))?;
+        inputs.push(input);
+    }
+    Ok(inputs)
 }

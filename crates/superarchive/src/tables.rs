@@ -8,14 +8,14 @@ use gpustub_archive::{MAGIC, MAJOR};
 
 use crate::dictionaries::{self, Group, RowId, home};
 use crate::ids::{IndexVec, MemberId, NameId, ViewId};
-use crate::names::FastHash;
+use crate::names::{FastHash, Hashed};
 use crate::pool::Pool;
-use crate::request::Request;
-use crate::resolver::ResolvedView;
+use crate::request::{Request, View};
+use crate::resolver::{ResolvedView, ViewMember};
 
 const HEADER_SIZE: usize = 120;
 /// Offset of the numbers of records in the header.
-const COUNTS_AT: usize = 56;
+const COUNTS_OFFSET: usize = 56;
 const CONTENTS_SIZE: usize = 48;
 
 /// Binary logarithm of the alignment of the tables, and of hidden contents, from the beginning of the
@@ -31,12 +31,12 @@ const VARIANT: u32 = 2;
 #[derive(Debug, Clone, Copy)]
 pub enum Location {
     /// In the archive, of an ordinary member with this header.
-    Ordinary { at: u64, header: [u8; 60] },
+    Ordinary { offset: u64, header: [u8; 60] },
     /// After the tables, at this offset from their beginning.
-    Hidden { at: u64 },
+    Hidden { offset: u64 },
 }
 
-/// The tables without the locations of contents, which depend on the size of the tables.
+/// The tables. The locations of contents depend on their size, and are written last.
 pub struct Tables {
     bytes: Vec<u8>,
 }
@@ -73,23 +73,29 @@ impl Tables {
         self.bytes.len() as u64
     }
 
-    /// The tables, with the locations of contents.
-    pub fn finish(mut self, locations: &IndexVec<MemberId, Location>, blob_size: u64) -> Vec<u8> {
+    /// Writes the locations of contents.
+    pub fn set_locations(&mut self, locations: &IndexVec<MemberId, Location>, blob_size: u64) {
         for (index, location) in locations.iter().enumerate() {
             let record = &mut self.bytes[HEADER_SIZE + index * CONTENTS_SIZE..][..CONTENTS_SIZE];
-            let (at, flags, align, header) = match location {
-                Location::Ordinary { at, header } => (at, 0, 1, hash_bytes(header) as u32),
-                Location::Hidden { at } => (at, HIDDEN, ALIGN_BITS, 0),
+            let (offset, mut flags, align, header_hash) = match location {
+                Location::Ordinary { offset, header } => (offset, 0, 1, hash_bytes(header) as u32),
+                Location::Hidden { offset } => (offset, HIDDEN, ALIGN_BITS, 0),
             };
             let is_variant = record[40..44] != [0; 4];
-            let flags = flags | if is_variant { VARIANT } else { 0 };
-            put(record, 0, &at.to_le_bytes());
+            if is_variant {
+                flags |= VARIANT;
+            }
+            put(record, 0, &offset.to_le_bytes());
             put(record, 32, &flags.to_le_bytes());
             put(record, 37, &[align]);
-            put(record, 44, &header.to_le_bytes());
+            put(record, 44, &header_hash.to_le_bytes());
         }
         put(&mut self.bytes, 32, &blob_size.to_le_bytes());
         seal(&mut self.bytes);
+    }
+
+    /// The bytes of the tables.
+    pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
 }
@@ -109,12 +115,13 @@ struct Part {
 
 impl Part {
     fn words<const N: usize>(&mut self, words: [u64; N]) {
-        let words = words.map(u64::to_le_bytes);
-        self.bytes.extend_from_slice(words.as_flattened());
+        self.bytes
+            .extend_from_slice(words.map(u64::to_le_bytes).as_flattened());
     }
 
-    fn numbers<const N: usize>(&mut self, all: [usize; N]) -> Result<(), TooLarge> {
-        self.bytes.extend_from_slice(numbers(all)?.as_flattened());
+    fn numbers<const N: usize>(&mut self, numbers: [usize; N]) -> Result<(), TooLarge> {
+        self.bytes
+            .extend_from_slice(le_words(numbers)?.as_flattened());
         Ok(())
     }
 
@@ -166,18 +173,20 @@ struct Parts<'n> {
 }
 
 impl<'n> Parts<'n> {
-    /// A text that nothing else has: reading all names is then limited by the size of the texts.
-    fn own_text(&mut self, name: &[u8]) -> [usize; 2] {
-        let at = self.texts.bytes.len();
+    /// The offset and the length of a text that nothing else has: reading all names is then limited by the
+    /// size of the texts.
+    fn unshared_text(&mut self, name: &[u8]) -> [usize; 2] {
+        let offset = self.texts.bytes.len();
         self.texts.bytes.extend(name);
-        [at, name.len()]
+        [offset, name.len()]
     }
 
-    fn text(&mut self, name: &'n [u8]) -> [usize; 2] {
+    /// The offset and the length of a text.
+    fn shared_text(&mut self, name: &'n [u8]) -> [usize; 2] {
         if let Some(&text) = self.shared.get(name) {
             return text;
         }
-        let text = self.own_text(name);
+        let text = self.unshared_text(name);
         self.shared.insert(name, text);
         text
     }
@@ -189,39 +198,54 @@ impl<'n> Parts<'n> {
         row_ids: &[RowId],
     ) -> Result<(), TooLarge> {
         let (mut lists, mut layer_lists) = (Ranges::new(), Ranges::new());
-        for ((view, found), row_id) in request.views.iter().zip(views.iter()).zip(row_ids) {
-            let (list, new) = lists.id(&found.members[..]);
-            if new {
-                let last = found.members.iter().map(|one| one.layer.0 + 1).max();
-                let (first, count) = (self.entries.count(16), found.members.len());
-                self.lists.numbers([first, count, last.unwrap_or(0)])?;
-                for one in &found.members {
-                    let [at, length] = self.text(one.name);
-                    let entry = [one.member.0, at, length, one.layer.0];
-                    self.entries.numbers(entry)?;
-                }
+        for ((view, resolved), row_id) in request.views.iter().zip(views.iter()).zip(row_ids) {
+            let (list, is_new) = lists.id(&resolved.members[..]);
+            if is_new {
+                self.add_list(&resolved.members)?;
             }
-            let (layers, new) = layer_lists.id(&view.layers[..]);
-            if new {
+            let (layer_list, is_new) = layer_lists.id(&view.layers[..]);
+            if is_new {
                 let (first, count) = (self.layers.count(8), view.layers.len());
                 self.layer_lists.numbers([first, count])?;
                 for &layer in &view.layers {
-                    let text = self.text(request.layers[layer.0].name.as_bytes());
+                    let text = self.shared_text(request.layers[layer.0].name.as_bytes());
                     self.layers.numbers(text)?;
                 }
             }
-            let [at, length] = self.own_text(view.name.as_bytes());
-            let record = [at, length, row_id.group, row_id.row, list, layers, 0, 0];
-            self.views.numbers(record)?;
+            let [text, length] = self.unshared_text(view.name.as_bytes());
+            let RowId { group, row } = *row_id;
+            self.views
+                .numbers([text, length, group, row, list, layer_list, 0, 0])?;
         }
-        let hash = |view: usize| hash_bytes(request.views[view].name.as_bytes());
-        let mut order: Vec<usize> = (0..request.views.len()).collect();
-        order.sort_unstable_by_key(|&view| (hash(view), request.views[view].name.as_bytes()));
-        let table = Table::new(order.iter().map(|&view| hash(view)));
+        self.add_directory(&request.views)
+    }
+
+    fn add_list(&mut self, members: &[ViewMember<'n>]) -> Result<(), TooLarge> {
+        let (first, count) = (self.entries.count(16), members.len());
+        let layer_count = members.iter().map(|member| member.layer.0 + 1).max();
+        self.lists
+            .numbers([first, count, layer_count.unwrap_or(0)])?;
+        for member in members {
+            let [text, length] = self.shared_text(member.name);
+            self.entries
+                .numbers([member.member.0, text, length, member.layer.0])?;
+        }
+        Ok(())
+    }
+
+    /// Adds the hash table of the names of views.
+    fn add_directory(&mut self, views: &[View]) -> Result<(), TooLarge> {
+        let mut names: Vec<(Hashed<'_>, usize)> = views
+            .iter()
+            .enumerate()
+            .map(|(index, view)| (Hashed::new(view.name.as_bytes()), index))
+            .collect();
+        names.sort_unstable_by_key(|(name, _)| (name.hash, name.bytes));
+        let table = SlotTable::new(names.iter().map(|(name, _)| name.hash));
         self.longest = table.longest;
-        self.directory.bytes.resize(4 * table.slots(), 0);
-        for (view, slot) in order.into_iter().zip(&table.places) {
-            put(&mut self.directory.bytes, 4 * slot, &number(view + 1)?);
+        self.directory.bytes.resize(4 * table.slot_count(), 0);
+        for ((_, index), slot) in names.into_iter().zip(&table.slots) {
+            put(&mut self.directory.bytes, 4 * slot, &le_bytes(index + 1)?);
         }
         Ok(())
     }
@@ -235,27 +259,33 @@ impl<'n> Parts<'n> {
         let symbols = group.slots(&pool.names);
         let rows = group.rows(scratch);
         let classes = rows.first().map_or(0, Vec::len);
-        let table = Table::new(symbols.iter().map(|(name, _)| name.hash));
-        let (slot, word) = (self.slots.count(16), self.rows.count(4));
+        let table = SlotTable::new(symbols.iter().map(|(name, _)| name.hash));
+        let (first_slot, first_word) = (self.slots.count(16), self.rows.count(4));
         self.dictionaries.numbers([
-            slot,
+            first_slot,
             table.homes,
             table.longest,
             symbols.len(),
-            word,
+            first_word,
             classes,
             rows.len(),
             0,
         ])?;
-        (self.slots.bytes).resize(16 * (slot + table.slots()), 0);
-        let texts = symbols.iter().map(|(name, _)| name.bytes.len());
-        self.texts.bytes.reserve(texts.sum());
-        for ((name, class), place) in symbols.into_iter().zip(&table.places) {
-            let [text, length] = self.own_text(name.bytes);
+        self.slots
+            .bytes
+            .resize(16 * (first_slot + table.slot_count()), 0);
+        self.texts
+            .bytes
+            .reserve(symbols.iter().map(|(name, _)| name.bytes.len()).sum());
+        for ((name, class), slot) in symbols.into_iter().zip(&table.slots) {
+            let [text, length] = self.unshared_text(name.bytes);
             let half = name.hash as u32 as usize;
-            let record = numbers([half, text, length, class + 1])?;
-            let at = 16 * (slot + place);
-            put(&mut self.slots.bytes, at, record.as_flattened());
+            let record = le_words([half, text, length, class + 1])?;
+            put(
+                &mut self.slots.bytes,
+                16 * (first_slot + slot),
+                record.as_flattened(),
+            );
         }
         for row in rows {
             let largest = row.iter().copied().max().unwrap_or(0);
@@ -281,77 +311,74 @@ impl<'n> Parts<'n> {
             (self.extensions, 32),
             (self.texts, 1),
         ];
-        let size = parts
-            .iter()
-            .map(|(part, _)| part.bytes.len())
-            .sum::<usize>();
-        let size = (HEADER_SIZE + size).next_multiple_of(ALIGN as usize);
+        let parts_size: usize = parts.iter().map(|(part, _)| part.bytes.len()).sum();
+        let size = (HEADER_SIZE + parts_size).next_multiple_of(ALIGN as usize);
         let mut bytes = Vec::with_capacity(size);
         bytes.resize(HEADER_SIZE, 0);
-        for (at, (part, record)) in (COUNTS_AT..).step_by(4).zip(parts) {
-            put(&mut bytes, at, &number(part.count(record))?);
+        for (offset, (part, record_size)) in (COUNTS_OFFSET..).step_by(4).zip(parts) {
+            put(&mut bytes, offset, &le_bytes(part.count(record_size))?);
             bytes.extend(part.bytes);
         }
         bytes.resize(size, 0);
         put(&mut bytes, 0, &MAGIC);
         put(&mut bytes, 16, &MAJOR.to_le_bytes());
-        put(&mut bytes, 20, &number(HEADER_SIZE)?);
+        put(&mut bytes, 20, &le_bytes(HEADER_SIZE)?);
         put(&mut bytes, 40, &(size as u64).to_le_bytes());
-        put(
-            &mut bytes,
-            48,
-            &number(default.map_or(0, |view| view.0 + 1))?,
-        );
-        put(&mut bytes, 52, &number(self.longest)?);
+        let default = default.map_or(0, |view| view.0 + 1);
+        put(&mut bytes, 48, &le_bytes(default)?);
+        put(&mut bytes, 52, &le_bytes(self.longest)?);
         Ok(Tables { bytes })
     }
 }
 
 /// A hash table: the slot of each entry. Entries are in the order of their hashes.
-struct Table {
+struct SlotTable {
     homes: usize,
+    /// Longest distance of an entry's slot from its home.
     longest: usize,
-    places: Vec<usize>,
+    slots: Vec<usize>,
 }
 
-impl Table {
+impl SlotTable {
     /// A table with at most 0.6 entries for each home.
     fn new(hashes: impl ExactSizeIterator<Item = u64>) -> Self {
         let homes = (hashes.len() * 5).div_ceil(3);
-        let (mut next, mut longest) = (0, 0);
-        let places = hashes.map(|hash| {
+        let mut slots = Vec::with_capacity(hashes.len());
+        let (mut next_slot, mut longest) = (0, 0);
+        for hash in hashes {
             let home = home(hash, homes);
-            let slot = home.max(next);
+            let slot = home.max(next_slot);
             longest = longest.max(slot - home);
-            next = slot + 1;
-            slot
-        });
+            next_slot = slot + 1;
+            slots.push(slot);
+        }
         Self {
-            places: places.collect(),
             homes,
             longest,
+            slots,
         }
     }
 
-    /// Number of slots.
-    fn slots(&self) -> usize {
+    /// Number of slots, with those that are empty.
+    fn slot_count(&self) -> usize {
         self.homes + self.longest
     }
 }
 
-fn numbers<const N: usize>(all: [usize; N]) -> Result<[[u8; 4]; N], TooLarge> {
-    let mut bytes = [[0; 4]; N];
-    for (bytes, one) in bytes.iter_mut().zip(all) {
-        *bytes = number(one)?;
+fn le_words<const N: usize>(numbers: [usize; N]) -> Result<[[u8; 4]; N], TooLarge> {
+    let mut words = [[0; 4]; N];
+    for (word, number) in words.iter_mut().zip(numbers) {
+        *word = le_bytes(number)?;
     }
-    Ok(bytes)
+    Ok(words)
 }
 
-fn number(number: usize) -> Result<[u8; 4], TooLarge> {
+fn le_bytes(number: usize) -> Result<[u8; 4], TooLarge> {
     let number = u32::try_from(number).map_err(|_| TooLarge)?;
     Ok(number.to_le_bytes())
 }
 
-pub fn put(bytes: &mut [u8], at: usize, part: &[u8]) {
-    bytes[at..at + part.len()].copy_from_slice(part);
+/// Overwrites a field of a record.
+pub fn put(record: &mut [u8], offset: usize, field: &[u8]) {
+    record[offset..offset + field.len()].copy_from_slice(field);
 }

@@ -49,36 +49,59 @@ impl fmt::Display for Refusal {
 /// Variants that were made before: views that override the same symbols share them.
 #[derive(Default)]
 pub struct Variants {
-    made: HashMap<(MemberId, Vec<NameId>), Made>,
+    known: HashMap<(MemberId, Vec<NameId>), Result<Variant, RefusedSymbol>>,
 }
+
+/// Contents without some symbols.
+#[derive(Clone)]
+struct Variant {
+    member: MemberId,
+    /// Undefined symbols that compilers may have inlined.
+    inlined: Vec<NameId>,
+}
+
+/// A symbol that cannot be undefined, and the reason.
+type RefusedSymbol = (NameId, Refusal);
 
 /// A definition that an earlier layer overrides.
 #[derive(Clone, Copy)]
 pub struct Overridden {
     pub name: NameId,
     pub binding: Binding,
-    /// The definition that overrides it.
-    pub by: Binding,
-    pub by_member: MemberId,
+    /// Binding of the definition that the view has.
+    pub chosen_binding: Binding,
+    /// The member with that definition.
+    pub chosen_member: MemberId,
 }
 
 impl Overridden {
     /// Whether both are in groups of which linkers keep one.
     fn is_comdat(&self) -> bool {
-        self.binding == Binding::Comdat && self.by == Binding::Comdat
+        self.binding == Binding::Comdat && self.chosen_binding == Binding::Comdat
     }
 
     /// Whether both are weak constants with the same value, such as those that compilers add to each file.
     fn is_constant(&self, member: MemberId, pool: &Pool<'_>) -> bool {
+        if self.binding != Binding::Weak {
+            return false;
+        }
         let name = pool.names[self.name].bytes;
-        let value = |member| constant(&pool.contents[member].data, name);
-        let own = value(member);
-        self.binding == Binding::Weak && own.is_some() && own == value(self.by_member)
+        let bytes = constant(&pool.contents[member].data, name);
+        bytes.is_some() && bytes == constant(&pool.contents[self.chosen_member].data, name)
     }
 }
 
-/// A variant and the symbols that may be inlined in it, or a symbol that cannot be undefined.
-type Made = Result<(MemberId, Vec<NameId>), (NameId, Refusal)>;
+/// Sorted names of the symbols whose definition is not equal to the chosen one.
+fn names_to_undefine(overridden: &[Overridden], equal: &[bool]) -> Vec<NameId> {
+    let mut names: Vec<NameId> = overridden
+        .iter()
+        .zip(equal)
+        .filter(|(_, equal)| !**equal)
+        .map(|(symbol, _)| symbol.name)
+        .collect();
+    names.sort_unstable();
+    names
+}
 
 impl Variants {
     /// The variant of a member for a view in which earlier layers define these symbols, and the outcome of
@@ -90,74 +113,79 @@ impl Variants {
         interposable: bool,
         pool: &mut Pool<'_>,
     ) -> Result<(MemberId, Vec<Outcome>), (usize, Refusal)> {
-        let is_inline = |one: &Overridden| one.binding == Binding::Comdat && !one.is_comdat();
-        if let Some(at) = overridden.iter().position(is_inline) {
+        let inline_function = overridden
+            .iter()
+            .position(|symbol| symbol.binding == Binding::Comdat && !symbol.is_comdat());
+        if let Some(index) = inline_function {
             let reason = "the definition is in a COMDAT group: compilers inline such functions";
-            return Err((at, Refusal::Form(reason)));
+            return Err((index, Refusal::Form(reason)));
         }
-        let is_strong = |one: &Overridden| one.binding == Binding::Strong;
-        match overridden.iter().position(is_strong) {
-            Some(at) if !interposable => return Err((at, Refusal::Strong)),
-            _ => {}
+        let strong = overridden
+            .iter()
+            .position(|symbol| symbol.binding == Binding::Strong);
+        if let Some(index) = strong.filter(|_| !interposable) {
+            return Err((index, Refusal::Strong));
         }
         let mut equal: Vec<bool> = overridden.iter().map(Overridden::is_comdat).collect();
-        let names = |equal: &[bool]| {
-            let all = overridden.iter().zip(equal);
-            let mut names: Vec<NameId> = all
-                .filter(|(_, equal)| !**equal)
-                .map(|(one, _)| one.name)
-                .collect();
-            names.sort_unstable();
-            names
-        };
-        let mut made = self.variant(member, names(&equal), pool);
-        if made.is_err() {
-            for (equal, one) in equal.iter_mut().zip(overridden) {
-                *equal |= one.is_constant(member, pool);
+        let mut variant = self.variant(member, names_to_undefine(overridden, &equal), pool);
+        if variant.is_err() {
+            for (equal, symbol) in equal.iter_mut().zip(overridden) {
+                *equal |= symbol.is_constant(member, pool);
             }
-            made = self.variant(member, names(&equal), pool);
+            variant = self.variant(member, names_to_undefine(overridden, &equal), pool);
         }
-        let position = |name| {
-            overridden
-                .iter()
-                .position(|one| one.name == name)
-                .unwrap_or(0)
-        };
-        let (variant, inlined) = made.map_err(|(name, reason)| (position(name), reason))?;
-        let outcomes = overridden.iter().zip(equal).map(|(one, equal)| {
-            if equal {
-                return Outcome::Equal;
-            }
-            let may_be_inlined = inlined.contains(&one.name);
-            Outcome::Undefined { may_be_inlined }
-        });
-        Ok((variant, outcomes.collect()))
+        let variant = variant.map_err(|(name, reason)| {
+            let index = overridden.iter().position(|symbol| symbol.name == name);
+            (index.unwrap_or(0), reason)
+        })?;
+        let mut outcomes = Vec::with_capacity(overridden.len());
+        for (symbol, equal) in overridden.iter().zip(equal) {
+            outcomes.push(if equal {
+                Outcome::Equal
+            } else {
+                let may_be_inlined = variant.inlined.contains(&symbol.name);
+                Outcome::Undefined { may_be_inlined }
+            });
+        }
+        Ok((variant.member, outcomes))
     }
 
-    fn variant(&mut self, member: MemberId, names: Vec<NameId>, pool: &mut Pool<'_>) -> Made {
+    fn variant(
+        &mut self,
+        member: MemberId,
+        names: Vec<NameId>,
+        pool: &mut Pool<'_>,
+    ) -> Result<Variant, RefusedSymbol> {
         if names.is_empty() {
-            return Ok((member, names));
+            let inlined = names;
+            return Ok(Variant { member, inlined });
         }
-        if let Some(made) = self.made.get(&(member, names.clone())) {
-            return made.clone();
+        if let Some(variant) = self.known.get(&(member, names.clone())) {
+            return variant.clone();
         }
-        let base = &pool.contents[member];
-        let texts: Vec<&[u8]> = names.iter().map(|&name| pool.names[name].bytes).collect();
-        let made = match undefine(&base.data, &texts) {
-            Err((at, reason)) => Err((names[at], Refusal::Form(reason))),
+        let original = &pool.contents[member];
+        let symbols: Vec<&[u8]> = names.iter().map(|&name| pool.names[name].bytes).collect();
+        let variant = match undefine(&original.data, &symbols) {
+            Err((index, reason)) => Err((names[index], Refusal::Form(reason))),
             Ok(Undefined { data, inlined }) => {
-                let symbols = base.symbols.iter().copied();
-                let symbols = symbols.filter(|(name, _)| !names.contains(name)).collect();
-                let variant = pool.contents.push(Contents {
+                let contents = Contents {
                     hash: hash_bytes(&data),
                     data: Cow::Owned(data),
-                    symbols,
+                    symbols: original
+                        .symbols
+                        .iter()
+                        .copied()
+                        .filter(|(name, _)| !names.contains(name))
+                        .collect(),
                     original: Some(member),
-                });
-                Ok((variant, inlined.into_iter().map(|at| names[at]).collect()))
+                };
+                Ok(Variant {
+                    member: pool.contents.push(contents),
+                    inlined: inlined.into_iter().map(|index| names[index]).collect(),
+                })
             }
         };
-        self.made.insert((member, names), made.clone());
-        made
+        self.known.insert((member, names), variant.clone());
+        variant
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::ar::{File, Index, IndexEntry};
+use crate::ar::{Index, IndexEntry, OrdinaryFile};
 use crate::ids::{IndexVec, LayerId, MemberId, ViewId};
 use crate::layout::Layout;
 use crate::pool::Pool;
@@ -60,25 +60,27 @@ impl<'r, 'd> Plan<'r, 'd> {
         let mut resolver = ViewResolver::new(request, &pool);
         let mut views: IndexVec<ViewId, _> = IndexVec::default();
         for (index, view) in request.views.iter().enumerate() {
-            let resolved = resolver.resolve(&view.layers, &mut pool);
-            views.push(resolved.map_err(|found| WriteError::Conflicts(ViewId(index), found))?);
+            let resolved = resolver
+                .resolve(&view.layers, &mut pool)
+                .map_err(|conflicts| WriteError::Conflicts(ViewId(index), conflicts))?;
+            views.push(resolved);
         }
         drop_unused(&mut pool, &mut views);
         let tables = Tables::new(request, &pool, &views)?;
-        let ordinary = (request.default.iter()).flat_map(|&view| &views[view].members);
-        let ordinary: Vec<File<'_>> = ordinary
-            .map(|&ViewMember { name, member, .. }| File { name, member })
+        let ordinary: Vec<OrdinaryFile<'_>> = request
+            .default
+            .iter()
+            .flat_map(|&view| &views[view].members)
+            .map(|&ViewMember { name, member, .. }| OrdinaryFile { name, member })
             .collect();
-        let symbols = ordinary.iter().enumerate().flat_map(|(member, file)| {
-            let symbols = pool.contents[file.member].symbols.iter();
-            symbols.map(move |&(name, _)| (name, member))
-        });
-        let symbols = symbols.map(|(name, member)| {
-            let name = pool.names[name].bytes;
-            IndexEntry { name, member }
-        });
-        let index = Index::new(symbols.collect());
-        let layout = Layout::new(&pool, &ordinary, index, Some(tables))?;
+        let mut symbols = Vec::new();
+        for (member, file) in ordinary.iter().enumerate() {
+            for &(name, _) in &pool.contents[file.member].symbols {
+                let name = pool.names[name].bytes;
+                symbols.push(IndexEntry { name, member });
+            }
+        }
+        let layout = Layout::new(&pool, &ordinary, Index::new(symbols), Some(tables))?;
         Ok(Self {
             request,
             pool,
@@ -99,8 +101,11 @@ impl<'r, 'd> Plan<'r, 'd> {
 
     /// Size of all distinct contents of members.
     pub fn contents_bytes(&self) -> u64 {
-        let sizes = self.pool.contents.iter().map(|one| one.data.len() as u64);
-        sizes.sum()
+        self.pool
+            .contents
+            .iter()
+            .map(|contents| contents.data.len() as u64)
+            .sum()
     }
 
     /// Each view, with its members and overrides.
@@ -121,35 +126,37 @@ impl<'r, 'd> Plan<'r, 'd> {
 /// Checks names and indices of a request.
 fn validate<'r>(request: &'r Request<'_>) -> Result<(), WriteError<'r>> {
     for (index, view) in request.views.iter().enumerate() {
-        let unknown = |layer: &&LayerId| layer.0 >= request.layers.len();
-        if let Some(&layer) = view.layers.iter().find(unknown) {
-            let view = ViewId(index);
-            return Err(WriteError::UnknownLayer { view, layer });
+        for &layer in &view.layers {
+            if layer.0 >= request.layers.len() {
+                let view = ViewId(index);
+                return Err(WriteError::UnknownLayer { view, layer });
+            }
         }
-        let mut before = request.views[..index].iter();
-        if before.any(|other| other.name == view.name) {
+        if request.views[..index]
+            .iter()
+            .any(|earlier| earlier.name == view.name)
+        {
             return Err(WriteError::DuplicateViewName(&view.name));
         }
     }
-    let unknown = |view: &ViewId| view.0 >= request.views.len();
-    match request.default.filter(unknown) {
-        Some(view) => Err(WriteError::UnknownDefaultView(view)),
-        None => Ok(()),
+    match request.default {
+        Some(view) if view.0 >= request.views.len() => Err(WriteError::UnknownDefaultView(view)),
+        _ => Ok(()),
     }
 }
 
 /// Drops contents that no view has, and renumbers the others.
 fn drop_unused(pool: &mut Pool<'_>, views: &mut IndexVec<ViewId, ResolvedView<'_>>) {
     let mut used = IndexVec::<MemberId, bool>::from_elem(false, pool.contents.len());
-    for one in views.iter().flat_map(|view| &view.members) {
-        used[one.member] = true;
-        if let Some(original) = pool.contents[one.member].original {
+    for &ViewMember { member, .. } in views.iter().flat_map(|view| &view.members) {
+        used[member] = true;
+        if let Some(original) = pool.contents[member].original {
             used[original] = true;
         }
     }
     let ids = pool.retain(&used);
-    for one in views.iter_mut().flat_map(|view| &mut view.members) {
-        one.member = ids[one.member].expect("a member of a view is used");
+    for ViewMember { member, .. } in views.iter_mut().flat_map(|view| &mut view.members) {
+        *member = ids[*member].expect("a member of a view is used");
     }
 }
 
@@ -159,21 +166,21 @@ fn drop_unused(pool: &mut Pool<'_>, views: &mut IndexVec<ViewId, ResolvedView<'_
 ///
 /// Errors of `out`, and [`io::ErrorKind::InvalidInput`] if a member is too large for an archive.
 pub fn write_archive(members: &[Input<'_>], out: &mut impl Write) -> io::Result<()> {
-    let layer = Layer::new("", members.to_vec());
-    let layers = [layer];
+    let layers = [Layer::new("", members.to_vec())];
     let pool = Pool::new(&layers);
-    let files = members.iter().zip(&pool.layers[LayerId(0)]);
-    let files = files.map(|(input, &member)| File {
-        name: &input.name,
-        member,
-    });
-    let files: Vec<File<'_>> = files.collect();
-    let symbols = members.iter().enumerate().flat_map(|(member, input)| {
-        let names = input.symbols.iter().map(|symbol| &*symbol.name);
-        names.map(move |name| IndexEntry { name, member })
-    });
-    let index = Index::new(symbols.collect());
-    let layout = Layout::new(&pool, &files, index, None).map_err(|TooLarge| {
+    let mut files = Vec::with_capacity(members.len());
+    let mut symbols = Vec::new();
+    for (index, input) in members.iter().enumerate() {
+        files.push(OrdinaryFile {
+            name: &input.name,
+            member: pool.layers[LayerId(0)][index],
+        });
+        symbols.extend(input.symbols.iter().map(|symbol| IndexEntry {
+            name: &symbol.name,
+            member: index,
+        }));
+    }
+    let layout = Layout::new(&pool, &files, Index::new(symbols), None).map_err(|TooLarge| {
         let message = "a member is too large for an archive";
         io::Error::new(io::ErrorKind::InvalidInput, message)
     })?;

@@ -14,8 +14,9 @@ use tempfile::TempDir;
 
 /// Runs a command, which must succeed.
 fn run(command: &mut Command) {
-    let output = command.output();
-    let output = output.unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let output = command
+        .output()
+        .unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{command:?}: {errors}");
 }
@@ -27,37 +28,32 @@ const LONG: &str = "a-name-that-is-too-long-for-a-header.o";
 fn objects(dir: &TempDir) -> [PathBuf; 2] {
     let directory = dir.path().join("objects");
     fs::create_dir(&directory).unwrap();
-    let object = |name: &str, code: &str| {
+    [
+        ("one.o", "int one = 1;"),
+        (LONG, "int two = 2; __attribute__((weak)) int three = 3;"),
+    ]
+    .map(|(name, code)| {
         let (source, output) = (dir.path().join("code.c"), directory.join(name));
         fs::write(&source, code).unwrap();
         let mut cc = Command::new("cc");
         run(cc.arg("-c").arg(&source).arg("-o").arg(&output));
         output
-    };
-    [
-        object("one.o", "int one = 1;"),
-        object(LONG, "int two = 2; __attribute__((weak)) int three = 3;"),
-    ]
+    })
 }
 
 /// Members with their definitions, with `~` before weak ones.
 fn describe(layer: &Layer) -> String {
-    let members = layer.members.iter().map(|member| {
-        let symbols = member.symbols.iter().map(|symbol| {
-            let name = String::from_utf8_lossy(&symbol.name);
-            format!(
-                " {}{name}",
-                if symbol.binding != Binding::Strong {
-                    "~"
-                } else {
-                    ""
-                }
-            )
-        });
-        let symbols: String = symbols.collect();
-        format!("{}:{symbols}", String::from_utf8_lossy(&member.name))
-    });
-    members.collect::<Vec<_>>().join("; ")
+    let mut descriptions = Vec::new();
+    for member in &layer.members {
+        let mut description = format!("{}:", String::from_utf8_lossy(&member.name));
+        for symbol in &member.symbols {
+            let is_weak = symbol.binding != Binding::Strong;
+            description += if is_weak { " ~" } else { " " };
+            description += &String::from_utf8_lossy(&symbol.name);
+        }
+        descriptions.push(description);
+    }
+    descriptions.join("; ")
 }
 
 fn both() -> String {
@@ -73,9 +69,9 @@ fn read(path: &Path) -> (String, String) {
 
 #[track_caller]
 fn refused(path: &Path) -> String {
-    let source = Source::open(path);
-    let error = source.and_then(|source| source.layer().map(|layer| describe(&layer)));
-    let error = error.unwrap_err();
+    let error = Source::open(path)
+        .and_then(|source| source.layer().map(|layer| describe(&layer)))
+        .unwrap_err();
     let directory = format!("{}/", path.parent().unwrap().display());
     format!("{error}; {}", error.help()).replace(&directory, "")
 }
@@ -140,22 +136,18 @@ fn archives_of_windows() {
     let [one, two] = objects(&dir).map(|path| fs::read(path).unwrap());
     let names = format!("d:\\obj/release\\{LONG}\0");
     let tables = [("/", &[0; 4][..]), ("/", &[0; 8]), ("//", names.as_bytes())];
-    for more in [None, Some("/<ECSYMBOLS>/"), Some("/<XFGHASHMAP>/")] {
-        let tables = tables
-            .iter()
-            .copied()
-            .chain(more.map(|name| (name, &[0; 4][..])));
-        let members = [("one.o/", &one[..]), ("/0", &two)];
-        let entries = tables
-            .chain(members)
-            .flat_map(|(name, data)| entry(name, data));
+    for extra_table in [None, Some("/<ECSYMBOLS>/"), Some("/<XFGHASHMAP>/")] {
+        let mut bytes = b"!<arch>\n".to_vec();
+        for (name, data) in tables
+            .into_iter()
+            .chain(extra_table.map(|name| (name, &[0; 4][..])))
+            .chain([("one.o/", &one[..]), ("/0", &two)])
+        {
+            bytes.extend(entry(name, data));
+        }
         let archive = dir.path().join("x.lib");
-        fs::write(
-            &archive,
-            [b"!<arch>\n".to_vec(), entries.collect()].concat(),
-        )
-        .unwrap();
-        assert_eq!(read(&archive).0, both(), "{more:?}");
+        fs::write(&archive, bytes).unwrap();
+        assert_eq!(read(&archive).0, both(), "{extra_table:?}");
     }
 }
 
@@ -167,8 +159,8 @@ fn archives_and_directories_may_contain_any_files() {
     fs::write(directory.join("notes.txt"), "int one;").unwrap();
     fs::write(directory.join("empty"), "").unwrap();
     fs::create_dir(directory.join("not-searched")).unwrap();
-    let all = format!("{LONG}: two ~three; empty:; notes.txt:; one.o: one");
-    assert_eq!(read(directory), (all, "objects".into()));
+    let members = format!("{LONG}: two ~three; empty:; notes.txt:; one.o: one");
+    assert_eq!(read(directory), (members, "objects".into()));
     let archive = dir.path().join("lib.a");
     let files = ["notes.txt", "empty"].map(|name| directory.join(name));
     run(Command::new("ar")
@@ -282,12 +274,12 @@ fn super_archives_are_layers_again() {
         "`super.a` is a super-archive without a default view; name one of its views: first, second"
     );
     // A file of the user, which has the name of the member with the tables.
-    let [own, ordinary] = ["gpustub-views.o", "ordinary.a"].map(|name| dir.path().join(name));
-    fs::copy(&paths[1], &own).unwrap();
+    let [object, ordinary] = ["gpustub-views.o", "ordinary.a"].map(|name| dir.path().join(name));
+    fs::copy(&paths[1], &object).unwrap();
     let mut ar = Command::new("ar");
-    run(ar.arg("rc").arg(&ordinary).args([&own, &paths[0]]));
-    let kept = "gpustub-views.o: two ~three; one.o: one";
-    assert_eq!(read(&ordinary).0, kept);
+    run(ar.arg("rc").arg(&ordinary).args([&object, &paths[0]]));
+    let members = "gpustub-views.o: two ~three; one.o: one";
+    assert_eq!(read(&ordinary).0, members);
     // The tables of another archive.
     write(Some(0));
     let script = format!(
@@ -315,54 +307,58 @@ fn super_archives_are_layers_again() {
 fn errors_name_the_file_and_the_member() {
     let dir = tempfile::tempdir().unwrap();
     let [one, _] = objects(&dir);
-    let at = |name: &str| dir.path().join(name);
-    let damaged = at("damaged.o");
+    let path = |name: &str| dir.path().join(name);
+    let damaged = path("damaged.o");
     fs::write(&damaged, &fs::read(&one).unwrap()[..100]).unwrap();
     run(Command::new("ar")
         .arg("rcS")
-        .arg(at("bad.a"))
+        .arg(path("bad.a"))
         .args([&one, &damaged]));
-    let again = "the file is damaged or still being written: unpack or install it again";
-    let outside = format!("is malformed: section headers or symbols lie outside the file; {again}");
+    let help = "the file is damaged or still being written: unpack or install it again";
+    let outside = format!("is malformed: section headers or symbols lie outside the file; {help}");
     assert_eq!(
-        refused(&at("bad.a")),
+        refused(&path("bad.a")),
         format!("`bad.a(damaged.o)` {outside}")
     );
     assert_eq!(refused(&damaged), format!("`damaged.o` {outside}"));
-    fs::create_dir(at("directory")).unwrap();
-    assert!(refused(&at("directory")).starts_with("`directory` is a directory without files; "));
-    fs::rename(&damaged, at("directory/damaged.o")).unwrap();
+    fs::create_dir(path("directory")).unwrap();
+    assert!(refused(&path("directory")).starts_with("`directory` is a directory without files; "));
+    fs::rename(&damaged, path("directory/damaged.o")).unwrap();
     assert_eq!(
-        refused(&at("directory")),
+        refused(&path("directory")),
         format!("`directory/damaged.o` {outside}")
     );
-    fs::write(at("text"), "int one;").unwrap();
-    assert!(refused(&at("text")).starts_with("`text` is neither an archive nor an object file; "));
+    fs::write(path("text"), "int one;").unwrap();
+    assert!(
+        refused(&path("text")).starts_with("`text` is neither an archive nor an object file; ")
+    );
     run(Command::new("cc")
         .args(["-shared", "-nostdlib", "-o"])
-        .arg(at("x.so"))
+        .arg(path("x.so"))
         .arg(&one));
-    assert!(refused(&at("x.so")).starts_with("`x.so` is neither an archive nor an object file; "));
-    fs::write(at("empty"), "").unwrap();
-    assert!(refused(&at("empty")).starts_with("`empty` is empty; "));
-    assert!(refused(&at("absent")).starts_with("`absent` cannot be read: "));
-    let whole = fs::read(at("bad.a")).unwrap();
-    fs::write(at("cut.a"), &whole[..whole.len() - 10]).unwrap();
     assert!(
-        refused(&at("cut.a")).starts_with("`cut.a(damaged.o)` is malformed: archive member is ")
+        refused(&path("x.so")).starts_with("`x.so` is neither an archive nor an object file; ")
     );
-    fs::write(at("cut.a"), &whole[..30]).unwrap();
-    assert!(refused(&at("cut.a")).starts_with("`cut.a` is malformed: archive member"));
+    fs::write(path("empty"), "").unwrap();
+    assert!(refused(&path("empty")).starts_with("`empty` is empty; "));
+    assert!(refused(&path("absent")).starts_with("`absent` cannot be read: "));
+    let archive = fs::read(path("bad.a")).unwrap();
+    fs::write(path("cut.a"), &archive[..archive.len() - 10]).unwrap();
+    assert!(
+        refused(&path("cut.a")).starts_with("`cut.a(damaged.o)` is malformed: archive member is ")
+    );
+    fs::write(path("cut.a"), &archive[..30]).unwrap();
+    assert!(refused(&path("cut.a")).starts_with("`cut.a` is malformed: archive member"));
 }
 
 /// Members that contain only GCC's code for link-time optimization: the archiver has a plugin for it.
 #[test]
 fn symbols_of_unreadable_members_are_those_of_the_index() {
     let dir = tempfile::tempdir().unwrap();
-    let at = |name: &str| dir.path().join(name);
-    fs::write(at("f.c"), "int f(void) { return 42; }").unwrap();
+    let path = |name: &str| dir.path().join(name);
+    fs::write(path("f.c"), "int f(void) { return 42; }").unwrap();
     fs::write(
-        at("main.c"),
+        path("main.c"),
         "int f(void); int main(void) { return f() != 42; }",
     )
     .unwrap();
@@ -375,8 +371,8 @@ fn symbols_of_unreadable_members_are_those_of_the_index() {
         &["-O1", "-flto", "-fno-fat-lto-objects", "-c", "f.c"],
     );
     in_dir("gcc-ar", &["rcs", "f.a", "f.o"]);
-    assert_eq!(read(&at("f.a")).0, "f.o: f");
-    let source = Source::open(&at("f.a")).unwrap();
+    assert_eq!(read(&path("f.a")).0, "f.o: f");
+    let source = Source::open(&path("f.a")).unwrap();
     let layers = vec![source.layer().unwrap()];
     assert!(!layers[0].members.iter().any(has_unknown_symbols));
     let view = View {
@@ -394,13 +390,13 @@ fn symbols_of_unreadable_members_are_those_of_the_index() {
     archive.verify().unwrap();
     let view = archive.view("v").unwrap().unwrap();
     assert_eq!(view.find_symbol("f").unwrap().unwrap().name(), b"f.o");
-    fs::write(at("all.a"), &bytes).unwrap();
+    fs::write(path("all.a"), &bytes).unwrap();
     in_dir("gcc", &["-O1", "-flto", "main.c", "all.a", "-o", "program"]);
-    run(&mut Command::new(at("program")));
+    run(&mut Command::new(path("program")));
 
     // Without the plugin nothing is known.
     in_dir("ar", &["--plugin", "/dev/null", "rcS", "plain.a", "f.o"]);
-    let source = Source::open(&at("plain.a")).unwrap();
+    let source = Source::open(&path("plain.a")).unwrap();
     let layer = source.layer().unwrap();
     assert!(layer.members.iter().all(has_unknown_symbols));
 }

@@ -50,37 +50,43 @@ impl Bitcode {
     }
 
     /// Offset of the module in a file at this offset of the archive.
-    fn module_at(&self, at: u64) -> u64 {
-        let end = at + WRAPPER_SIZE + self.module.len() as u64;
+    fn module_offset(&self, file_offset: u64) -> u64 {
+        let end = file_offset + WRAPPER_SIZE + self.module.len() as u64;
         WRAPPER_SIZE + end.next_multiple_of(ALIGN) - end
     }
 
-    fn head_size(&self, at: u64) -> u64 {
-        self.module_at(at) + self.module.len() as u64
+    fn head_size(&self, file_offset: u64) -> u64 {
+        self.module_offset(file_offset) + self.module.len() as u64
     }
 
     /// The size of the file at this offset of the archive. LLVM requires a multiple of four.
-    pub fn size(&self, at: u64, blob_size: u64) -> u64 {
-        (self.head_size(at) + blob_size).next_multiple_of(4)
+    pub fn size(&self, file_offset: u64, blob_size: u64) -> u64 {
+        (self.head_size(file_offset) + blob_size).next_multiple_of(4)
     }
 
     /// The bytes before the tables.
-    pub fn head(&self, at: u64) -> Vec<u8> {
-        let module_at = self.module_at(at);
+    pub fn head(&self, file_offset: u64) -> Vec<u8> {
+        let module_offset = self.module_offset(file_offset);
         let mut bytes = Vec::new();
         // The second is the wrapper's version, the last a processor, which only Darwin sets.
-        for word in [WRAPPER, 0, module_at as u32, self.module.len() as u32, 0] {
+        for word in [
+            WRAPPER,
+            0,
+            module_offset as u32,
+            self.module.len() as u32,
+            0,
+        ] {
             bytes.extend(word.to_le_bytes());
         }
-        bytes.resize(module_at as usize, 0);
+        bytes.resize(module_offset as usize, 0);
         bytes.extend(&self.module);
         bytes
     }
 
     /// The bytes after the tables.
-    pub fn tail(&self, at: u64, blob_size: u64) -> Vec<u8> {
-        let end = self.head_size(at) + blob_size;
-        vec![0; (self.size(at, blob_size) - end) as usize]
+    pub fn tail(&self, file_offset: u64, blob_size: u64) -> Vec<u8> {
+        let end = self.head_size(file_offset) + blob_size;
+        vec![0; (self.size(file_offset, blob_size) - end) as usize]
     }
 }
 
@@ -102,44 +108,41 @@ mod tests {
     #[test]
     fn a_file_has_the_target_of_another_and_its_tables_where_they_should_be() {
         let layout = b"e-p:64:64-p1:64:64-A5-G1-ni:7\xFF".repeat(9);
-        let other = module(b"amdgcn-amd-amdhsa", &layout);
-        let bitcode = Bitcode::for_module(&other).unwrap();
-        for at in (8..40).step_by(2) {
-            for blob in 0..9 {
-                let head = bitcode.head(at);
-                let tail = bitcode.tail(at, blob);
-                assert_eq!((at + head.len() as u64) % ALIGN, 0);
+        let module = module(b"amdgcn-amd-amdhsa", &layout);
+        let bitcode = Bitcode::for_module(&module).unwrap();
+        for offset in (8..40).step_by(2) {
+            for blob_size in 0..9 {
+                let head = bitcode.head(offset);
+                let tail = bitcode.tail(offset, blob_size);
+                assert_eq!((offset + head.len() as u64) % ALIGN, 0);
                 assert_eq!(
-                    head.len() as u64 + blob + tail.len() as u64,
-                    bitcode.size(at, blob)
+                    head.len() as u64 + blob_size + tail.len() as u64,
+                    bitcode.size(offset, blob_size)
                 );
-                assert_eq!(bitcode.size(at, blob) % 4, 0);
+                assert_eq!(bitcode.size(offset, blob_size) % 4, 0);
                 assert!(is_bitcode(&head));
                 assert_eq!(Bitcode::for_module(&head), Some(bitcode.clone()));
             }
         }
-        let found = Target::read(&other).unwrap();
-        let triple = b"amdgcn-amd-amdhsa".to_vec();
-        let data_layout = layout;
         assert_eq!(
-            found,
+            Target::read(&module).unwrap(),
             Target {
-                triple,
-                data_layout
+                triple: b"amdgcn-amd-amdhsa".to_vec(),
+                data_layout: layout
             }
         );
     }
 
     #[test]
     fn truncated_modules_have_no_target() {
-        let whole = module(b"triple", b"layout");
-        let end = whole.len() - 8;
+        let module = module(b"triple", b"layout");
+        let end = module.len() - 8;
         for size in 0..end {
-            assert_eq!(Bitcode::for_module(&whole[..size]), None, "{size}");
+            assert_eq!(Bitcode::for_module(&module[..size]), None, "{size}");
         }
-        for at in 4..whole.len() {
-            let mut changed = whole.clone();
-            changed[at] ^= 0xFF;
+        for index in 4..module.len() {
+            let mut changed = module.clone();
+            changed[index] ^= 0xFF;
             // Any result is fine, except a panic or an endless loop.
             let _ = Bitcode::for_module(&changed);
         }

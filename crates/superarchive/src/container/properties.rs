@@ -4,7 +4,7 @@
 //! Linkers merge the notes of all objects that they load. Without its own, the object with the tables would
 //! turn off branch protection in programs that link the whole archive.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use object::read::elf::{FileHeader, SectionHeader};
 use object::{Endianness, ReadRef, elf};
@@ -49,70 +49,17 @@ fn rule(kind: u32, machine: u16) -> Option<Rule> {
 
 /// The contents of the note for these objects; empty without properties.
 pub fn merged(objects: &[&[u8]], wide: bool, big: bool, machine: u16) -> Vec<u8> {
-    let all: Vec<Properties<'_>> = objects.iter().map(|object| read(object, wide)).collect();
-    let Some(first) = all.first() else {
-        return Vec::new();
-    };
-    let mut kinds: Vec<u32> = all.iter().flat_map(BTreeMap::keys).copied().collect();
-    kinds.sort_unstable();
-    kinds.dedup();
-    let number = |number: u32| {
-        if big {
-            number.to_be_bytes()
-        } else {
-            number.to_le_bytes()
-        }
-    };
+    let objects: Vec<Properties<'_>> = objects.iter().map(|object| read(object, wide)).collect();
+    let kinds: BTreeSet<u32> = objects.iter().flat_map(BTreeMap::keys).copied().collect();
     let mut properties = Vec::new();
     for kind in kinds {
-        let Some(rule) = rule(kind, machine) else {
-            continue;
-        };
-        let values: Vec<&[u8]> = all
-            .iter()
-            .filter_map(|one| one.get(&kind).copied())
-            .collect();
-        let in_all = values.len() == all.len();
-        let same_size = values.iter().all(|value| value.len() == values[0].len());
-        if !same_size || !in_all && [Rule::And, Rule::OrIfAll, Rule::Equal].contains(&rule) {
-            continue;
+        if let Some(value) = merge(kind, &objects, big, machine) {
+            properties.extend(word(kind, big));
+            properties.extend(word(value.len() as u32, big));
+            properties.extend(value);
+            let align = if wide { 8 } else { 4 };
+            properties.resize(properties.len().next_multiple_of(align), 0);
         }
-        let by_bytes = |merge: fn(u8, u8) -> u8| {
-            let merge =
-                |a: Vec<u8>, b: &&[u8]| a.iter().zip(*b).map(|(a, b)| merge(*a, *b)).collect();
-            values[1..].iter().fold(values[0].to_vec(), merge)
-        };
-        let value = match rule {
-            Rule::And => by_bytes(|a, b| a & b),
-            Rule::Or | Rule::OrIfAll => by_bytes(|a, b| a | b),
-            Rule::Largest => {
-                let order = |value: &&&[u8]| {
-                    let mut bytes = value.to_vec();
-                    if !big {
-                        bytes.reverse();
-                    }
-                    bytes
-                };
-                values
-                    .iter()
-                    .max_by_key(order)
-                    .map_or_else(Vec::new, |value| value.to_vec())
-            }
-            Rule::Equal if all.iter().all(|one| one.get(&kind) == first.get(&kind)) => {
-                values[0].to_vec()
-            }
-            Rule::Equal => continue,
-        };
-        if rule == Rule::And && value.iter().all(|&byte| byte == 0) {
-            continue;
-        }
-        properties.extend(number(kind));
-        properties.extend(number(value.len() as u32));
-        properties.extend(value);
-        properties.resize(
-            properties.len().next_multiple_of(if wide { 8 } else { 4 }),
-            0,
-        );
     }
     if properties.is_empty() {
         return properties;
@@ -124,7 +71,7 @@ pub fn merged(objects: &[&[u8]], wide: bool, big: bool, machine: u16) -> Vec<u8>
         properties.len() as u32,
         elf::NT_GNU_PROPERTY_TYPE_0.0,
     ] {
-        note.extend(number(field));
+        note.extend(word(field, big));
     }
     note.extend(name);
     note.push(0);
@@ -132,30 +79,84 @@ pub fn merged(objects: &[&[u8]], wide: bool, big: bool, machine: u16) -> Vec<u8>
     note
 }
 
+fn word(number: u32, big: bool) -> [u8; 4] {
+    if big {
+        number.to_be_bytes()
+    } else {
+        number.to_le_bytes()
+    }
+}
+
+/// The property of this type that objects have together.
+fn merge(kind: u32, objects: &[Properties<'_>], big: bool, machine: u16) -> Option<Vec<u8>> {
+    let rule = rule(kind, machine)?;
+    let values: Vec<&[u8]> = objects
+        .iter()
+        .filter_map(|properties| properties.get(&kind).copied())
+        .collect();
+    let (&first, rest) = values.split_first()?;
+    let in_all = values.len() == objects.len();
+    let same_size = rest.iter().all(|value| value.len() == first.len());
+    if !same_size || !in_all && [Rule::And, Rule::OrIfAll, Rule::Equal].contains(&rule) {
+        return None;
+    }
+    match rule {
+        Rule::And => {
+            let bits = merge_bytes(first, rest, |a, b| a & b);
+            bits.iter().any(|&byte| byte != 0).then_some(bits)
+        }
+        Rule::Or | Rule::OrIfAll => Some(merge_bytes(first, rest, |a, b| a | b)),
+        Rule::Largest => {
+            let largest = values.iter().max_by_key(|value| {
+                let mut digits = value.to_vec();
+                if !big {
+                    digits.reverse();
+                }
+                digits
+            })?;
+            Some(largest.to_vec())
+        }
+        Rule::Equal => rest
+            .iter()
+            .all(|value| *value == first)
+            .then(|| first.to_vec()),
+    }
+}
+
+fn merge_bytes(first: &[u8], rest: &[&[u8]], merge: fn(u8, u8) -> u8) -> Vec<u8> {
+    let mut merged = first.to_vec();
+    for value in rest {
+        for (merged, byte) in merged.iter_mut().zip(*value) {
+            *merged = merge(*merged, *byte);
+        }
+    }
+    merged
+}
+
 /// The properties of an object; none of one that is damaged.
 fn read(object: &[u8], wide: bool) -> Properties<'_> {
-    let found = if wide {
+    let properties = if wide {
         read_class::<elf::FileHeader64<Endianness>>(object)
     } else {
         read_class::<elf::FileHeader32<Endianness>>(object)
     };
-    found.unwrap_or_default()
+    properties.unwrap_or_default()
 }
 
 fn read_class<Elf: FileHeader<Endian = Endianness>>(object: &[u8]) -> Option<Properties<'_>> {
     let header: &Elf = object.read_at(0).ok()?;
     let endian = header.endian().ok()?;
     let sections = header.sections(endian, object).ok()?;
-    let mut found = Properties::new();
+    let mut properties = Properties::new();
     for section in sections.iter() {
         let Ok(Some(mut notes)) = section.notes(endian, object) else {
             continue;
         };
         while let Ok(Some(note)) = notes.next() {
             for property in note.gnu_properties(endian).into_iter().flatten().flatten() {
-                found.insert(property.pr_type().0, property.pr_data());
+                properties.insert(property.pr_type().0, property.pr_data());
             }
         }
     }
-    Some(found)
+    Some(properties)
 }

@@ -61,15 +61,15 @@ proptest! {
 fn each_bit_and_byte() {
     for (index, seed) in SEEDS.iter().enumerate() {
         let mut bytes = seed.clone();
-        for at in 0..bytes.len().min(4096) {
-            let was = bytes[at];
-            let extremes = [0, 1, 0x7F, 0xFF, was.wrapping_add(1)];
-            let bits = [0, 1, 2, 3, 4, 5, 6, 7].map(|bit| was ^ 1 << bit);
-            for &value in if index < 2 { &bits[..] } else { &extremes } {
-                bytes[at] = value;
+        for offset in 0..bytes.len().min(4096) {
+            let original = seed[offset];
+            let extremes = [0, 1, 0x7F, 0xFF, original.wrapping_add(1)];
+            let flipped = [0, 1, 2, 3, 4, 5, 6, 7].map(|bit| original ^ 1 << bit);
+            for &byte in if index < 2 { &flipped[..] } else { &extremes } {
+                bytes[offset] = byte;
                 definitions(&bytes);
             }
-            bytes[at] = was;
+            bytes[offset] = original;
         }
     }
 }

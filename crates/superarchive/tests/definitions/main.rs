@@ -9,21 +9,23 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gpustub_superarchive::{Binding, Definition, Source, definitions};
+use gpustub_superarchive::{Binding, Source, definitions};
 use tempfile::TempDir;
 
 /// Runs a tool and returns its output. A missing tool is a failure.
 fn run(command: &mut Command) -> String {
-    let output = command.output();
-    let output = output.unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let output = command
+        .output()
+        .unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{command:?}: {errors}");
     String::from_utf8(output.stdout).unwrap()
 }
 
 fn source(name: &str) -> PathBuf {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/definitions");
-    directory.join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/definitions")
+        .join(name)
 }
 
 /// Names in the index that an archiver writes for one member.
@@ -31,40 +33,47 @@ fn index(ar: &str, nm: &str, object: &Path) -> Vec<String> {
     let archive = object.with_extension("a");
     let _ = fs::remove_file(&archive);
     run(Command::new(ar).arg("rcs").arg(&archive).arg(object));
-    let printed = run(Command::new(nm).arg("--print-armap").arg(&archive));
-    let map = printed
+    armap_names(nm, &archive)
+}
+
+/// Names in the index of an archive.
+fn armap_names(nm: &str, archive: &Path) -> Vec<String> {
+    run(Command::new(nm).arg("--print-armap").arg(archive))
         .lines()
-        .skip_while(|line| !line.starts_with("Archive "));
-    let names = map.skip(1).take_while(|line| !line.is_empty());
-    names
+        .skip_while(|line| !line.starts_with("Archive "))
+        .skip(1)
+        .take_while(|line| !line.is_empty())
         .map(|line| line.rsplit_once(" in ").unwrap().0.to_owned())
         .collect()
 }
 
-/// Names that the crate finds, and the weak ones among them.
-fn found(object: &Path) -> (Vec<String>, Vec<String>) {
+/// Names that an object defines, and the weak ones among them.
+fn defined_names(object: &Path) -> (Vec<String>, Vec<String>) {
     // At any even address, as in an archive.
     let mut bytes = vec![0; 2];
     bytes.extend(fs::read(object).unwrap());
-    let all = definitions(&bytes[2..]).unwrap();
-    let name = |one: &Definition| String::from_utf8(one.name.to_vec()).unwrap();
-    let weak = all
-        .iter()
-        .filter(|one| one.binding != Binding::Strong)
-        .map(name)
-        .collect();
-    (all.iter().map(name).collect(), weak)
+    let (mut names, mut weak_names) = (Vec::new(), Vec::new());
+    for definition in definitions(&bytes[2..]).unwrap() {
+        let name = String::from_utf8(definition.name.to_vec()).unwrap();
+        if definition.binding != Binding::Strong {
+            weak_names.push(name.clone());
+        }
+        names.push(name);
+    }
+    (names, weak_names)
 }
 
+/// Asserts that LLVM's index has the names that an object defines; returns them.
 #[track_caller]
-fn same_as_llvm(object: &Path, what: &str) -> Vec<String> {
-    let (mut found, mut expected) = (found(object).0, index("llvm-ar", "llvm-nm", object));
+fn same_as_llvm(object: &Path, description: &str) -> Vec<String> {
+    let mut names = defined_names(object).0;
+    let mut indexed_names = index("llvm-ar", "llvm-nm", object);
     // Indices for macOS are sorted.
-    found.sort();
-    expected.sort();
-    assert!(!found.is_empty(), "{what}");
-    assert_eq!(found, expected, "{what}");
-    found
+    names.sort();
+    indexed_names.sort();
+    assert!(!names.is_empty(), "{description}");
+    assert_eq!(names, indexed_names, "{description}");
+    names
 }
 
 const TARGETS: &[(&str, &[&str])] = &[
@@ -127,7 +136,7 @@ fn objects_and_bitcode_of_all_targets() {
                 "c" => [&flags[..], &[optimize]].concat(),
                 _ => [&plain[..], &[optimize]].concat(),
             };
-            let what = format!("{target} {language} {flags:?}");
+            let description = format!("{target} {language} {flags:?}");
             for (name, more) in [
                 ("object.o", &[][..]),
                 ("module.bc", &["-emit-llvm"]),
@@ -138,9 +147,12 @@ fn objects_and_bitcode_of_all_targets() {
                     continue;
                 }
                 let object = compile(&dir, target, &[&flags[..], more].concat(), language, name);
-                let names = same_as_llvm(&object, &format!("{what} {name}"));
+                let names = same_as_llvm(&object, &format!("{description} {name}"));
                 if flags.contains(&"-DASSEMBLY") {
-                    assert!(names.iter().any(|n| n.ends_with("from_assembly")), "{what}");
+                    assert!(
+                        names.iter().any(|name| name.ends_with("from_assembly")),
+                        "{description}"
+                    );
                 }
             }
         }
@@ -160,7 +172,11 @@ fn gnu_indices_have_the_same_names() {
     ];
     for (language, flags) in [("c", &flags[..]), ("c++", &["-std=c++17", "-O1"])] {
         let object = compile(&dir, "x86_64-linux-gnu", flags, language, "object.o");
-        assert_eq!(found(&object).0, index("ar", "nm", &object), "{language}");
+        assert_eq!(
+            defined_names(&object).0,
+            index("ar", "nm", &object),
+            "{language}"
+        );
     }
 }
 
@@ -173,7 +189,7 @@ fn weak_definitions() {
     let windows = ".refptr.wanted_weakly tentative wanted_weakly weak_function weak_variable";
     let linux = "tentative weak_function weak_name weak_variable";
     let apple = "_tentative _weak_function _weak_variable";
-    for (target, flags, of_object, of_bitcode) in [
+    for (target, flags, object_names, bitcode_names) in [
         (
             "x86_64-linux-gnu",
             &["-fcommon", "-DALIAS"][..],
@@ -186,10 +202,15 @@ fn weak_definitions() {
         let object = compile(&dir, target, flags, "c", "object.o");
         let flags = [flags, &["-emit-llvm"]].concat();
         let bitcode = compile(&dir, target, &flags, "c", "module.bc");
-        for (file, weak) in [(object, of_object), (bitcode, of_bitcode)] {
-            let mut found = found(&file).1;
-            found.sort();
-            assert_eq!(found.join(" "), weak, "{target} {}", file.display());
+        for (file, expected) in [(object, object_names), (bitcode, bitcode_names)] {
+            let mut weak_names = defined_names(&file).1;
+            weak_names.sort();
+            assert_eq!(
+                weak_names.join(" "),
+                expected,
+                "{target} {}",
+                file.display()
+            );
         }
     }
 }
@@ -200,22 +221,23 @@ fn weak_definitions() {
 fn groups_of_elf() {
     let dir = tempfile::tempdir().unwrap();
     for (target, sections) in [("x86_64-linux-gnu", 0), ("powerpc-linux-gnu", 66_000)] {
-        let more = (0..sections).map(|n| format!(".section .s{n}\n"));
-        let group = |name: &str, kind: &str| {
-            let flags = format!("\"aG\",@progbits,{name}_group{kind}");
-            format!(".section .{name},{flags}\n.globl {name}\n{name}: .long 0\n")
-        };
-        let text = [group("kept", ""), group("once", ",comdat")].concat();
+        let mut code = String::new();
+        for number in 0..sections {
+            code += &format!(".section .s{number}\n");
+        }
+        for (name, kind) in [("kept", ""), ("once", ",comdat")] {
+            code += &format!(".section .{name},\"aG\",@progbits,{name}_group{kind}\n");
+            code += &format!(".globl {name}\n{name}: .long 0\n");
+        }
+        code += ".data\n.globl plain\nplain: .long 0\n";
         let assembly = dir.path().join("groups.s");
-        let text = more.chain([text, ".data\n.globl plain\nplain: .long 0\n".into()]);
-        fs::write(&assembly, text.collect::<String>()).unwrap();
+        fs::write(&assembly, code).unwrap();
         let object = dir.path().join("groups.o");
         let mut clang = Command::new("clang");
         clang.args(["-c", "-target", target, "-o"]).arg(&object);
         run(clang.arg(&assembly));
         same_as_llvm(&object, target);
-        let (_, weak) = found(&object);
-        assert_eq!(weak, ["once"], "{target}");
+        assert_eq!(defined_names(&object).1, ["once"], "{target}");
     }
 }
 
@@ -227,13 +249,14 @@ fn overlapping_groups_of_elf() {
     let object = compile(&dir, "x86_64-linux-gnu", &flags, "c++", "object.o");
     let mut bytes = fs::read(object).unwrap();
     // ELF64: e_shoff at 40; of a section header sh_type at 4, sh_offset at 24, sh_size at 32.
-    let number = |bytes: &[u8], at: usize| {
-        u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()) as usize
+    let number = |bytes: &[u8], offset: usize| {
+        u64::from_le_bytes(bytes[offset..offset + 8].try_into().unwrap()) as usize
     };
-    let headers = (number(&bytes, 40)..bytes.len()).step_by(64);
-    // `SHT_GROUP`
-    let mut groups = headers.filter(|at| number(&bytes, *at) >> 32 == 17);
-    let group = groups.next().unwrap();
+    let group = (number(&bytes, 40)..bytes.len())
+        .step_by(64)
+        // `SHT_GROUP`
+        .find(|&header| number(&bytes, header) >> 32 == 17)
+        .unwrap();
     let size = (bytes.len() - number(&bytes, group + 24)) / 4 * 4;
     bytes[group + 32..group + 40].copy_from_slice(&(size as u64).to_le_bytes());
     let error = definitions(&bytes).unwrap_err().to_string();
@@ -247,14 +270,14 @@ fn overlapping_groups_of_elf() {
 #[test]
 fn files_of_several_modules() {
     let dir = tempfile::tempdir().unwrap();
-    let at = |name: &str| dir.path().join(name);
+    let path = |name: &str| dir.path().join(name);
     let module = |language: &str, name: &str, flags: &[&str]| {
         let flags = [flags, &["-emit-llvm"]].concat();
         compile(&dir, "x86_64-linux-gnu", &flags, language, name)
     };
-    let one = module("c", "one.bc", &[]);
+    let plain = module("c", "plain.bc", &[]);
     let assembly = module("c", "assembly.bc", &["-DASSEMBLY"]);
-    let two = module("c++", "two.bc", &["-std=c++17"]);
+    let cpp = module("c++", "cpp.bc", &["-std=c++17"]);
     for (tool, flags) in [
         ("llvm-cat", &["-b"][..]),
         ("llvm-cat", &[]),
@@ -262,16 +285,20 @@ fn files_of_several_modules() {
     ] {
         let run_on = |first: &Path| {
             let mut tool = Command::new(tool);
-            tool.args(flags).arg("-o").arg(at("both.bc"));
-            run(tool.args([first, &two]));
+            tool.args(flags).arg("-o").arg(path("both.bc"));
+            run(tool.args([first, &cpp]));
         };
-        run_on(&one);
-        same_as_llvm(&at("both.bc"), tool);
+        run_on(&plain);
+        same_as_llvm(&path("both.bc"), tool);
         // These tools have no target, and write no table for modules with assembly.
         run_on(&assembly);
-        let mut expected = index("llvm-ar", "llvm-nm", &at("both.bc"));
+        let mut expected = index("llvm-ar", "llvm-nm", &path("both.bc"));
         expected.retain(|name| name != "from_assembly");
-        assert_eq!(found(&at("both.bc")).0, expected, "{tool} {flags:?}");
+        assert_eq!(
+            defined_names(&path("both.bc")).0,
+            expected,
+            "{tool} {flags:?}"
+        );
     }
     let split = [
         "-flto",
@@ -288,58 +315,54 @@ fn files_of_several_modules() {
 #[test]
 fn rarer_forms() {
     let dir = tempfile::tempdir().unwrap();
-    let at = |name: &str| dir.path().join(name);
+    let path = |name: &str| dir.path().join(name);
     for name in ["ppc", "ppc64"] {
         let yaml = source(&format!("{name}.yaml"));
         run(Command::new("yaml2obj")
             .arg(yaml)
             .arg("-o")
-            .arg(at("ppc.o")));
+            .arg(path("ppc.o")));
         assert_eq!(
-            same_as_llvm(&at("ppc.o"), name),
+            same_as_llvm(&path("ppc.o"), name),
             ["_common", "_defined", "_weak"]
         );
-        assert_eq!(found(&at("ppc.o")).1, ["_weak", "_common"]);
+        assert_eq!(defined_names(&path("ppc.o")).1, ["_weak", "_common"]);
     }
 
-    let sections =
-        (0..66_000).map(|n| format!(".section s{n},\"dr\"\n.globl x{n}\nx{n}: .long 0\n"));
-    fs::write(at("many.s"), sections.collect::<String>()).unwrap();
+    let mut code = String::new();
+    for number in 0..66_000 {
+        code += &format!(".section s{number},\"dr\"\n.globl x{number}\nx{number}: .long 0\n");
+    }
+    fs::write(path("many.s"), code).unwrap();
     let mut clang = Command::new("clang");
     clang
         .args(["-c", "-target", "x86_64-pc-windows-msvc", "-o"])
-        .arg(at("many.o"));
-    run(clang.arg(at("many.s")));
-    assert_eq!(same_as_llvm(&at("many.o"), "many sections").len(), 66_000);
+        .arg(path("many.o"));
+    run(clang.arg(path("many.s")));
+    assert_eq!(same_as_llvm(&path("many.o"), "many sections").len(), 66_000);
 
     fs::write(
-        at("x.def"),
+        path("x.def"),
         "LIBRARY x.dll\nEXPORTS\n call\n value DATA\n fixed CONSTANT\n ?cpp@@YAXXZ\n",
     )
     .unwrap();
     for machine in ["i386:x86-64", "i386"] {
         let mut tool = Command::new("llvm-dlltool");
         tool.args(["-m", machine, "-d"])
-            .arg(at("x.def"))
+            .arg(path("x.def"))
             .arg("-l")
-            .arg(at("x.lib"));
+            .arg(path("x.lib"));
         run(&mut tool);
-        let printed = run(Command::new("llvm-nm")
-            .arg("--print-armap")
-            .arg(at("x.lib")));
-        let map = printed.lines().skip(1).take_while(|line| !line.is_empty());
-        let mut expected: Vec<_> = map
-            .map(|line| line.rsplit_once(" in ").unwrap().0.to_owned())
-            .collect();
-        let library = Source::open(&at("x.lib")).unwrap();
+        let library = Source::open(&path("x.lib")).unwrap();
         let layer = library.layer().unwrap();
-        let symbols = layer.members.iter().flat_map(|member| &member.symbols);
-        let mut found: Vec<_> = symbols
-            .map(|one| String::from_utf8(one.name.to_vec()).unwrap())
-            .collect();
-        found.sort();
-        expected.sort();
-        assert!(found.len() > 9);
-        assert_eq!(found, expected, "{machine}");
+        let mut names = Vec::new();
+        for symbol in layer.members.iter().flat_map(|member| &member.symbols) {
+            names.push(String::from_utf8(symbol.name.to_vec()).unwrap());
+        }
+        let mut indexed_names = armap_names("llvm-nm", &path("x.lib"));
+        names.sort();
+        indexed_names.sort();
+        assert!(names.len() > 9);
+        assert_eq!(names, indexed_names, "{machine}");
     }
 }

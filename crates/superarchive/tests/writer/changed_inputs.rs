@@ -12,19 +12,10 @@ use gpustub_superarchive::{LayerId, Plan, Request, Source, View, ViewId, refresh
 #[ignore = "heavy, needs clang: ./tests/run"]
 fn heavy_changed_inputs_are_written_or_refused() {
     let dir = tempfile::tempdir().unwrap();
-    let at = |name: &str| dir.path().join(name);
-    let run = |program: &str, words: &[&str]| {
-        let mut command = Command::new(program);
-        let ran = command
-            .current_dir(dir.path())
-            .args(words)
-            .output()
-            .unwrap();
-        assert!(ran.status.success(), "{program} {words:?}: {ran:?}");
-    };
+    let path = |name: &str| dir.path().join(name);
     let code = "__attribute__((weak)) int cos1(void) { return 1; } int cos2(void) { return cos1(); } int sin1;";
-    std::fs::write(at("common.c"), code).unwrap();
-    std::fs::write(at("family.c"), "int cos1(void) { return 9; }").unwrap();
+    std::fs::write(path("common.c"), code).unwrap();
+    std::fs::write(path("family.c"), "int cos1(void) { return 9; }").unwrap();
     let mut inputs = Vec::new();
     let targets: [&[&str]; 5] = [
         &["--target=x86_64-linux-gnu"],
@@ -34,27 +25,22 @@ fn heavy_changed_inputs_are_written_or_refused() {
         &["--target=wasm32"],
     ];
     for target in targets {
-        for name in ["family", "common"] {
-            let file = format!("{name}.c");
-            run("clang", &[target, &["-w", "-c", &file]].concat());
-        }
-        let objects: Vec<_> = ["family", "common"]
-            .iter()
-            .map(|name| {
-                let bitcode = at(&format!("{name}.bc"));
-                let object = if target.contains(&"-emit-llvm") {
-                    bitcode
-                } else {
-                    at(&format!("{name}.o"))
-                };
-                std::fs::read(object).unwrap()
-            })
-            .collect();
-        let [family, common] = objects.try_into().unwrap();
+        let [family, common] = ["family", "common"].map(|name| {
+            let output = Command::new("clang")
+                .current_dir(dir.path())
+                .args(target)
+                .args(["-w", "-c", &format!("{name}.c")])
+                .output()
+                .unwrap();
+            assert!(output.status.success(), "{target:?} {name}: {output:?}");
+            let is_bitcode = target.contains(&"-emit-llvm");
+            let extension = if is_bitcode { "bc" } else { "o" };
+            std::fs::read(path(&format!("{name}.{extension}"))).unwrap()
+        });
         let mut archive = ar(&common);
-        archive.extend(ar(&family)[8..].iter());
-        inputs.push((family, common));
-        inputs.push((inputs[inputs.len() - 1].0.clone(), archive));
+        archive.extend(&ar(&family)[8..]);
+        inputs.push((family.clone(), common));
+        inputs.push((family, archive));
     }
     let mut state = 1_u64;
     let mut random = |below: usize| {
@@ -68,21 +54,21 @@ fn heavy_changed_inputs_are_written_or_refused() {
         let (family, common) = &inputs[round % inputs.len()];
         let mut changed = common.clone();
         for _ in 0..=random(3) {
-            let place = random(changed.len());
+            let offset = random(changed.len());
             match random(4) {
-                0 => changed[place] ^= 1 << random(8),
-                1 => changed[place] = [0, 1, 0x7F, 0x80, 0xFF][random(5)],
-                2 if place + 4 <= changed.len() => {
+                0 => changed[offset] ^= 1 << random(8),
+                1 => changed[offset] = [0, 1, 0x7F, 0x80, 0xFF][random(5)],
+                2 if offset + 4 <= changed.len() => {
                     let number = [0, 1, u32::MAX, 1 << 31, changed.len() as u32][random(5)];
-                    changed[place..place + 4].copy_from_slice(&number.to_le_bytes());
+                    changed[offset..offset + 4].copy_from_slice(&number.to_le_bytes());
                 }
-                _ if random(8) == 0 => changed.truncate(place.max(1)),
-                _ => changed[place] = random(256) as u8,
+                _ if random(8) == 0 => changed.truncate(offset.max(1)),
+                _ => changed[offset] = random(256) as u8,
             }
         }
-        std::fs::write(at("first"), family).unwrap();
-        std::fs::write(at("second"), &changed).unwrap();
-        match write_overriding(&at("first"), &at("second")) {
+        std::fs::write(path("first"), family).unwrap();
+        std::fs::write(path("second"), &changed).unwrap();
+        match write_overriding(&path("first"), &path("second")) {
             Some(mut bytes) => {
                 read(&bytes).unwrap_or_else(|error| panic!("{round}: {error}"));
                 let _ = refresh(&mut bytes);

@@ -14,23 +14,20 @@ const CASES: u32 = if cfg!(miri) { 16 } else { 2048 };
 
 /// Two views with ordinary and hidden members; the default view's are objects of a kind, or of none.
 fn written(default: Option<usize>, contents: [&[u8]; 3]) -> Vec<u8> {
-    let symbols: [&[_]; 3] = [
-        &[("cos", false)],
-        &[("cos", false)],
-        &[("sin", true), ("tan", true)],
+    let symbols: [&[(&[u8], bool)]; 3] = [
+        &[(b"cos", false)],
+        &[(b"cos", false)],
+        &[(b"sin", true), (b"tan", true)],
     ];
-    let contents = contents
-        .iter()
-        .zip(symbols)
-        .map(|(data, symbols)| Contents {
-            data: data.to_vec(),
-            symbols: symbols
-                .iter()
-                .map(|(name, weak)| (name.as_bytes(), *weak))
-                .collect(),
-        });
     let parts = Parts {
-        contents: contents.collect(),
+        contents: contents
+            .iter()
+            .zip(symbols)
+            .map(|(data, symbols)| Contents {
+                data: data.to_vec(),
+                symbols: symbols.to_vec(),
+            })
+            .collect(),
         layers: vec![
             vec![(b"cos1.o", 0)],
             vec![(b"cos2 of a long name.o", 1)],
@@ -50,18 +47,18 @@ fn written(default: Option<usize>, contents: [&[u8]; 3]) -> Vec<u8> {
     bytes
 }
 
-fn position(bytes: &[u8], of: &[u8]) -> usize {
+fn position(bytes: &[u8], pattern: &[u8]) -> usize {
     bytes
-        .windows(of.len())
-        .position(|window| window == of)
+        .windows(pattern.len())
+        .position(|window| window == pattern)
         .unwrap()
 }
 
 /// An archive with tables after a module of bitcode with a wrapper, assembled by hand.
 fn bitcode() -> Vec<u8> {
-    let hidden = written(None, [b"one", b"two!", b""]);
-    let trailer = position(&hidden, b"\x7fgpustub trailer") - 8;
-    let blob = hidden[position(&hidden, &MAGIC)..trailer].to_vec();
+    let archive = written(None, [b"one", b"two!", b""]);
+    let blob_end = position(&archive, b"\x7fgpustub trailer") - 8;
+    let blob = &archive[position(&archive, &MAGIC)..blob_end];
     let mut wrapper = Vec::new();
     for word in [0x0B17_C0DE_u32, 0, 20, 4, 7, 0xDEC0_4342] {
         wrapper.extend(word.to_le_bytes());
@@ -76,19 +73,22 @@ fn bitcode() -> Vec<u8> {
 /// Updates the hash of the tables.
 fn seal(blob: &mut [u8]) {
     let size = u64::from_le_bytes(blob[40..48].try_into().unwrap()) as usize;
-    let sum = hash_bytes(&blob[..112]) ^ hash_bytes(&blob[120..size]);
-    blob[112..120].copy_from_slice(&sum.to_le_bytes());
+    let hash = hash_bytes(&blob[..112]) ^ hash_bytes(&blob[120..size]);
+    blob[112..120].copy_from_slice(&hash.to_le_bytes());
 }
 
 /// One archive for each container.
 fn archives() -> &'static [Vec<u8>] {
     static ARCHIVES: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
     ARCHIVES.get_or_init(|| {
-        let objects = KINDS.map(|kind| {
-            let data = [&b"1"[..], b"2", b""].map(|more| object(kind, more));
-            written(Some(0), [&data[0], &data[1], &data[2]])
-        });
-        let mut archives = objects.to_vec();
+        let mut archives = Vec::new();
+        for kind in KINDS {
+            let objects = [&b"1"[..], b"2", b""].map(|more| object(kind, more));
+            archives.push(written(
+                Some(0),
+                objects.each_ref().map(|object| &object[..]),
+            ));
+        }
         archives.push(written(Some(1), [b"one", b"two!", b""]));
         archives.push(written(None, [b"one", b"two!", b""]));
         archives.push(bitcode());
@@ -105,27 +105,26 @@ type Answers = Vec<(Vec<u8>, Vec<Option<Vec<u8>>>)>;
 fn answers(bytes: &[u8]) -> Result<Answers, Error> {
     let archive = SuperArchive::parse(bytes)?;
     archive.verify()?;
-    let views = archive.views().map(|view| {
+    let mut answers = Vec::new();
+    for view in archive.views() {
         let view = view?;
-        let found = ["cos", "sin", "tan", "absent"].map(|symbol| {
-            let member = view.find_symbol(symbol)?;
-            member
-                .map(|member| member.data().map(<[u8]>::to_vec))
-                .transpose()
-        });
-        Ok((
-            view.name().to_vec(),
-            found.into_iter().collect::<Result<_, _>>()?,
-        ))
-    });
-    views.collect()
+        let mut contents = Vec::new();
+        for symbol in ["cos", "sin", "tan", "absent"] {
+            contents.push(match view.find_symbol(symbol)? {
+                Some(member) => Some(member.data()?.to_vec()),
+                None => None,
+            });
+        }
+        answers.push((view.name().to_vec(), contents));
+    }
+    Ok(answers)
 }
 
 /// Asserts that the result is an error or the written contents.
 fn errs_or_is_right(bytes: &[u8], undamaged: &[u8]) {
     let _ = read(bytes);
-    if let Ok(found) = answers(bytes) {
-        assert_eq!(found, answers(undamaged).unwrap());
+    if let Ok(damaged_answers) = answers(bytes) {
+        assert_eq!(damaged_answers, answers(undamaged).unwrap());
     }
 }
 
@@ -133,18 +132,17 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: CASES, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn overwritten_anywhere(of in any::<prop::sample::Index>(), changes in changes()) {
-        let archive = of.get(archives());
+    fn overwritten_anywhere(archive in any::<prop::sample::Index>(), changes in changes()) {
+        let archive = archive.get(archives());
         errs_or_is_right(&overwritten(archive, &changes), archive);
     }
 
     /// The hash detects accidents. With an updated hash any contents may result, but no panic.
     #[test]
-    fn overwritten_and_sealed(of in any::<prop::sample::Index>(), changes in changes()) {
-        let archive = of.get(archives());
-        let at = position(archive, &MAGIC);
+    fn overwritten_and_sealed(archive in any::<prop::sample::Index>(), changes in changes()) {
+        let archive = archive.get(archives());
         let mut bytes = archive.clone();
-        let blob = &mut bytes[at..];
+        let blob = &mut bytes[position(archive, &MAGIC)..];
         let size = u64::from_le_bytes(blob[40..48].try_into().unwrap()) as usize;
         let changed = overwritten(&blob[120..size], &changes);
         blob[120..size].copy_from_slice(&changed);
@@ -153,8 +151,8 @@ proptest! {
     }
 
     #[test]
-    fn cut_and_glued(of in any::<prop::sample::Index>(), from in any::<prop::sample::Index>(), to in any::<prop::sample::Index>(), length in 0_usize..256, cut in any::<bool>()) {
-        let archive = of.get(archives());
+    fn cut_and_glued(archive in any::<prop::sample::Index>(), from in any::<prop::sample::Index>(), to in any::<prop::sample::Index>(), length in 0_usize..256, cut in any::<bool>()) {
+        let archive = archive.get(archives());
         let mut bytes = archive.clone();
         let (from, to) = (from.index(bytes.len()), to.index(bytes.len()));
         let end = (from + length).min(bytes.len());
@@ -178,11 +176,14 @@ proptest! {
 /// Whether no reader uses a byte, so that `verify` does not read it: headers of the index, of the names and of
 /// the object with the tables, that object around the tables, padding of members, and of the index before
 /// the tables.
-fn is_gap(archive: &[u8], at: usize) -> bool {
+fn is_gap(archive: &[u8], offset: usize) -> bool {
     let tables = position(archive, &MAGIC);
-    let blob = SuperArchive::parse(archive).unwrap();
     let size = u64::from_le_bytes(archive[tables + 32..tables + 40].try_into().unwrap()) as usize;
-    assert_eq!(blob.tables_offset(), tables as u64);
+    let blob = tables..tables + size;
+    assert_eq!(
+        SuperArchive::parse(archive).unwrap().tables_offset(),
+        tables as u64
+    );
     let mut header = 8;
     while header < archive.len() {
         let name = archive[header..header + 16].trim_ascii_end();
@@ -190,10 +191,9 @@ fn is_gap(archive: &[u8], at: usize) -> bool {
         let length: usize = length.trim_ascii_end().parse().unwrap();
         let (data, end) = (header + 60, header + 60 + length);
         let has_tables = (data..end).contains(&tables);
-        let special = has_tables || [&b"/"[..], b"//"].contains(&name);
-        let around =
-            has_tables && (data..end).contains(&at) && !(tables..tables + size).contains(&at);
-        if special && (header..data).contains(&at) || around || at == end {
+        let is_special = has_tables || [&b"/"[..], b"//"].contains(&name);
+        let is_around_blob = has_tables && (data..end).contains(&offset) && !blob.contains(&offset);
+        if is_special && (header..data).contains(&offset) || is_around_blob || offset == end {
             return true;
         }
         header = end + length % 2;
@@ -207,16 +207,19 @@ fn each_byte_at_its_extremes() {
     let step = if cfg!(miri) { 97 } else { 1 };
     for archive in archives() {
         let mut bytes = archive.clone();
-        for at in (0..bytes.len()).step_by(step) {
-            let was = bytes[at];
-            for value in [0, 1, 0x7f, 0xff, was ^ 1, was.wrapping_add(1)] {
-                bytes[at] = value;
+        for offset in (0..bytes.len()).step_by(step) {
+            let original = archive[offset];
+            for byte in [0, 1, 0x7f, 0xff, original ^ 1, original.wrapping_add(1)] {
+                bytes[offset] = byte;
                 errs_or_is_right(&bytes, archive);
-                let accepted = value != was && answers(&bytes).is_ok();
-                assert!(!accepted || is_gap(archive, at), "{at}: {was} to {value}");
+                let is_accepted = byte != original && answers(&bytes).is_ok();
+                assert!(
+                    !is_accepted || is_gap(archive, offset),
+                    "{offset}: {original} to {byte}"
+                );
             }
-            bytes[at] = was;
-            errs_or_is_right(&bytes[..at], archive);
+            bytes[offset] = original;
+            errs_or_is_right(&bytes[..offset], archive);
         }
     }
 }
@@ -234,32 +237,32 @@ fn archives_may_have_any_address() {
     }
 }
 
+/// An archive with other bytes at an offset.
+fn with(archive: &[u8], offset: usize, bytes: &[u8]) -> Vec<u8> {
+    let mut archive = archive.to_vec();
+    archive[offset..offset + bytes.len()].copy_from_slice(bytes);
+    archive
+}
+
 #[test]
 fn each_error_has_a_message() {
     let index = &archives()[5];
     let elf = &archives()[3];
-    let blob = |archive: &[u8]| position(archive, &MAGIC);
-    let with = |archive: &Vec<u8>, at: usize, bytes: &[u8]| {
-        let mut archive = archive.clone();
-        archive[at..at + bytes.len()].copy_from_slice(bytes);
-        archive
-    };
+    let blob = position(index, &MAGIC);
     // Tables with an updated hash.
-    let sealed = |at: usize, word: u32| {
-        let mut archive = with(index, blob(index) + at, &word.to_le_bytes());
-        seal(&mut archive[blob(index)..]);
+    let sealed = |offset: usize, word: u32| {
+        let mut archive = with(index, blob + offset, &word.to_le_bytes());
+        seal(&mut archive[blob..]);
         archive
     };
     // Offset of each part: the size of its records times their number, after that of the one before.
     let mut parts = [0; 12];
     let mut end = 120;
-    for (at, size) in [48, 32, 4, 32, 16, 4, 12, 16, 8, 8, 32, 1]
-        .into_iter()
-        .enumerate()
-    {
-        parts[at] = end;
-        let count = &index[blob(index) + 56 + 4 * at..][..4];
-        end += size * u32::from_le_bytes(count.try_into().unwrap()) as usize;
+    let record_sizes = [48, 32, 4, 32, 16, 4, 12, 16, 8, 8, 32, 1];
+    for (number, record_size) in record_sizes.into_iter().enumerate() {
+        parts[number] = end;
+        let count = &index[blob + 56 + 4 * number..][..4];
+        end += record_size * u32::from_le_bytes(count.try_into().unwrap()) as usize;
     }
     let [
         contents,
@@ -275,9 +278,12 @@ fn each_error_has_a_message() {
     let mut longer = elf.clone();
     longer.extend(b"\n\n");
     let malformed = Error::Malformed;
-    let of = |part: &str| format!("malformed super-archive: {part}");
-    let header = of("header of the tables");
-    let (members, symbols) = (of("list of members"), of("symbol table of a view"));
+    let message = |part: &str| format!("malformed super-archive: {part}");
+    let header = message("header of the tables");
+    let (members, symbols) = (
+        message("list of members"),
+        message("symbol table of a view"),
+    );
     for (archive, error, text) in [
         (b"\x7fELF".to_vec(), Error::NotAnArchive, "not an archive"),
         (
@@ -286,12 +292,12 @@ fn each_error_has_a_message() {
             "archive without the views of a super-archive",
         ),
         (
-            with(index, blob(index), b"x"),
+            with(index, blob, b"x"),
             Error::NoViews,
             "archive without the views of a super-archive",
         ),
         (
-            with(index, blob(index) + 16, &[2]),
+            with(index, blob + 16, &[2]),
             Error::UnsupportedVersion { major: 2 },
             "unsupported format version 2 of a super-archive",
         ),
@@ -309,14 +315,18 @@ fn each_error_has_a_message() {
         (
             sealed(contents + 36, 0x401),
             malformed(Part::Contents),
-            &of("contents of members"),
+            &message("contents of members"),
         ),
         (
             sealed(contents + 36, 0x402),
             Error::UnsupportedContents { contents: 0 },
             "unknown form",
         ),
-        (longer, malformed(Part::Archive), &of("headers or index")),
+        (
+            longer,
+            malformed(Part::Archive),
+            &message("headers or index"),
+        ),
         (
             with(elf, position(elf, b"common.o/"), b"k"),
             Error::MemberMoved { contents: 2 },
@@ -330,15 +340,15 @@ fn each_error_has_a_message() {
         (
             with(index, 8 + 48, b"x"),
             malformed(Part::Archive),
-            &of("headers or index"),
+            &message("headers or index"),
         ),
         (
-            with(index, blob(index) + 40, &[0xff; 8]),
+            with(index, blob + 40, &[0xff; 8]),
             malformed(Part::Header),
             &header,
         ),
         (
-            with(index, blob(index) + 121, b"x"),
+            with(index, blob + 121, b"x"),
             malformed(Part::Header),
             &header,
         ),
@@ -346,23 +356,23 @@ fn each_error_has_a_message() {
         (
             sealed(views, u32::MAX),
             malformed(Part::Views),
-            &of("list of views"),
+            &message("list of views"),
         ),
         // A dictionary and a row that do not exist.
         (
             sealed(views + 8, 7),
             malformed(Part::Views),
-            &of("list of views"),
+            &message("list of views"),
         ),
         (
             sealed(views + 12, 7),
             malformed(Part::Views),
-            &of("list of views"),
+            &message("list of views"),
         ),
         (
             sealed(directory, 77),
             malformed(Part::Views),
-            &of("list of views"),
+            &message("list of views"),
         ),
         // More homes than slots, another number of symbols, a class that does not exist.
         (
@@ -389,11 +399,11 @@ fn each_error_has_a_message() {
         (
             sealed(contents + 8, u32::MAX),
             malformed(Part::Contents),
-            &of("contents of members"),
+            &message("contents of members"),
         ),
     ] {
-        let found = SuperArchive::parse(&archive).and_then(|archive| archive.verify());
-        assert_eq!(found, Err(error));
+        let result = SuperArchive::parse(&archive).and_then(|archive| archive.verify());
+        assert_eq!(result, Err(error));
         assert!(error.to_string().contains(text), "{error}");
     }
 }
@@ -402,12 +412,12 @@ fn each_error_has_a_message() {
 #[test]
 fn compressed_contents_are_decompressed_by_the_caller() {
     let mut bytes = written(None, [b"one", b"two!", b"three"]);
-    let at = position(&bytes, &MAGIC);
-    let plain = position(&bytes, b"two!");
-    for byte in &mut bytes[plain..plain + 4] {
+    let tables = position(&bytes, &MAGIC);
+    let data = position(&bytes, b"two!");
+    for byte in &mut bytes[data..data + 4] {
         *byte ^= 0xFF;
     }
-    let blob = &mut bytes[at..];
+    let blob = &mut bytes[tables..];
     blob[24] = 1;
     let record = 120 + 48;
     blob[record + 36] = 1;
@@ -446,14 +456,14 @@ fn compressed_contents_are_decompressed_by_the_caller() {
         failed
     );
     // A base that has a base.
-    bytes[at + 120 + 40] = 3;
-    seal(&mut bytes[at..]);
+    bytes[tables + 120 + 40] = 3;
+    seal(&mut bytes[tables..]);
     let archive = SuperArchive::parse(&bytes).unwrap();
     assert_eq!(archive.verify(), Err(Error::Malformed(Part::Contents)));
     // Without the feature.
-    bytes[at + 120 + 40] = 0;
-    bytes[at + 24] = 0;
-    seal(&mut bytes[at..]);
+    bytes[tables + 120 + 40] = 0;
+    bytes[tables + 24] = 0;
+    seal(&mut bytes[tables..]);
     let archive = SuperArchive::parse(&bytes).unwrap();
     assert_eq!(archive.verify(), Err(Error::Malformed(Part::Contents)));
 }

@@ -18,14 +18,16 @@ use gpustub_superarchive::{
 };
 
 fn member<'d>(name: &'d str, data: &'d str, symbols: &[&'d str]) -> Input<'d> {
-    let symbols = symbols.iter().map(|symbol| Definition {
-        name: Cow::Borrowed(symbol.trim_start_matches('~').as_bytes()),
-        binding: Binding::weak_if(symbol.starts_with('~')),
-    });
     Input {
         name: Cow::Borrowed(name.as_bytes()),
         data: data.as_bytes(),
-        symbols: symbols.collect(),
+        symbols: symbols
+            .iter()
+            .map(|symbol| Definition {
+                name: Cow::Borrowed(symbol.trim_start_matches('~').as_bytes()),
+                binding: Binding::weak_if(symbol.starts_with('~')),
+            })
+            .collect(),
     }
 }
 
@@ -78,9 +80,12 @@ fn written_archives_are_read() {
             ("g2", "sin", None),
         ] {
             let view = archive.view(view).unwrap().unwrap();
-            let found = view.find_symbol(symbol).unwrap();
-            let found = found.map(|member| member.data().unwrap());
-            assert_eq!(found, data.map(str::as_bytes), "{symbol} {default:?}");
+            let member = view.find_symbol(symbol).unwrap();
+            assert_eq!(
+                member.map(|member| member.data().unwrap()),
+                data.map(str::as_bytes),
+                "{symbol} {default:?}"
+            );
         }
         assert!(archive.view("g3").unwrap().is_none());
     }
@@ -98,7 +103,7 @@ fn indices_of_nothing_are_refused() {
     let refused = |request: &Request<'_>| match Plan::new(request).unwrap_err() {
         WriteError::UnknownLayer { view, layer } => (view, Some(layer)),
         WriteError::UnknownDefaultView(view) => (view, None),
-        other => panic!("{other:?}"),
+        error => panic!("{error:?}"),
     };
     assert_eq!(refused(&request(1, 0)), (ViewId(1), Some(LayerId(1))));
     assert_eq!(refused(&request(0, 2)), (ViewId(2), None));

@@ -85,9 +85,11 @@ pub struct Parts {
 
 impl Parts {
     pub fn request(&self) -> Request<'_> {
-        let layers = self.layers.iter().enumerate().map(|(at, members)| {
-            let members = members.iter().map(|&(name, at)| self.input(name, at));
-            Layer::new(format!("layer {at}"), members.collect())
+        let layers = self.layers.iter().enumerate().map(|(index, members)| {
+            let inputs = members
+                .iter()
+                .map(|&(name, contents)| self.input(name, contents));
+            Layer::new(format!("layer {index}"), inputs.collect())
         });
         let views = self.views.iter().map(|(name, layers)| View {
             name: name.clone(),
@@ -100,16 +102,19 @@ impl Parts {
         }
     }
 
-    fn input(&self, name: &'static [u8], at: usize) -> Input<'_> {
-        let contents = &self.contents[at];
-        let symbols = contents.symbols.iter().map(|&(name, weak)| Definition {
-            name: Cow::Borrowed(name),
-            binding: Binding::weak_if(weak),
-        });
+    fn input(&self, name: &'static [u8], contents_index: usize) -> Input<'_> {
+        let contents = &self.contents[contents_index];
         Input {
             name: Cow::Borrowed(name),
             data: &contents.data,
-            symbols: symbols.collect(),
+            symbols: contents
+                .symbols
+                .iter()
+                .map(|&(name, weak)| Definition {
+                    name: Cow::Borrowed(name),
+                    binding: Binding::weak_if(weak),
+                })
+                .collect(),
         }
     }
 }
@@ -120,42 +125,53 @@ pub fn search<'r, 'd>(
     view: &View,
     symbol: &[u8],
 ) -> Option<(usize, &'r Input<'d>)> {
-    view.layers.iter().enumerate().find_map(|(layer, of)| {
-        let mut members = request.layers[of.0].members.iter();
-        let found = members.find(|member| member.symbols.iter().any(|s| s.name == symbol));
-        Some((layer, found?))
-    })
+    for (position, layer) in view.layers.iter().enumerate() {
+        for member in &request.layers[layer.0].members {
+            if member.symbols.iter().any(|s| s.name == symbol) {
+                return Some((position, member));
+            }
+        }
+    }
+    None
 }
 
 /// Members of a view, without those all of whose symbols earlier layers define.
 pub fn members<'r, 'd>(request: &'r Request<'d>, view: &View) -> Vec<(usize, &'r Input<'d>)> {
-    let layers = view.layers.iter().enumerate();
-    let all = layers.flat_map(|(layer, of)| {
-        let members = request.layers[of.0].members.iter();
-        members.map(move |member| (layer, member))
-    });
-    all.filter(|&(layer, member)| {
-        let overridden = |symbol: &Definition<'_>| is_earlier(request, view, layer, &symbol.name);
-        member.symbols.is_empty() || !member.symbols.iter().all(overridden)
-    })
-    .collect()
+    let mut members = Vec::new();
+    for (position, layer) in view.layers.iter().enumerate() {
+        for member in &request.layers[layer.0].members {
+            let is_overridden = member
+                .symbols
+                .iter()
+                .all(|symbol| is_earlier(request, view, position, &symbol.name));
+            if member.symbols.is_empty() || !is_overridden {
+                members.push((position, member));
+            }
+        }
+    }
+    members
 }
 
 /// Whether a layer before this one defines a symbol.
-fn is_earlier(request: &Request<'_>, view: &View, layer: usize, symbol: &[u8]) -> bool {
-    search(request, view, symbol).is_some_and(|(first, _)| first < layer)
+fn is_earlier(request: &Request<'_>, view: &View, position: usize, symbol: &[u8]) -> bool {
+    search(request, view, symbol).is_some_and(|(first, _)| first < position)
 }
 
 /// Whether a view needs a member that defines a symbol of an earlier layer.
 pub fn clashes(request: &Request<'_>, view: &View) -> bool {
-    members(request, view).into_iter().any(|(layer, member)| {
-        let is_own = |symbol: &Definition<'_>| {
-            let (at, by) = search(request, view, &symbol.name).unwrap();
-            at == layer && std::ptr::eq(by, member)
-        };
-        let is_earlier = |symbol: &Definition<'_>| is_earlier(request, view, layer, &symbol.name);
-        member.symbols.iter().any(is_own) && member.symbols.iter().any(is_earlier)
-    })
+    members(request, view)
+        .into_iter()
+        .any(|(position, member)| {
+            let is_needed = member.symbols.iter().any(|symbol| {
+                let (layer, chosen) = search(request, view, &symbol.name).unwrap();
+                layer == position && std::ptr::eq(chosen, member)
+            });
+            let has_earlier = member
+                .symbols
+                .iter()
+                .any(|symbol| is_earlier(request, view, position, &symbol.name));
+            is_needed && has_earlier
+        })
 }
 
 fn contents() -> impl Strategy<Value = Contents> {
@@ -185,39 +201,37 @@ pub fn parts() -> impl Strategy<Value = Parts> {
     )
         .prop_map(|(mut contents, alike, layers, views, default)| {
             // The index contains the tables of a default view of several kinds.
-            for one in contents.iter_mut().filter(|_| alike) {
-                one.data = object(KINDS[2], &one.data);
+            if alike {
+                for contents in &mut contents {
+                    contents.data = object(KINDS[2], &contents.data);
+                }
             }
             // Equal contents have equal definitions.
-            for at in 1..contents.len() {
-                let same = contents[..at]
-                    .iter()
-                    .find(|one| one.data == contents[at].data);
-                if let Some(symbols) = same.map(|one| one.symbols.clone()) {
-                    contents[at].symbols = symbols;
+            for index in 1..contents.len() {
+                let (earlier, rest) = contents.split_at_mut(index);
+                if let Some(equal) = earlier.iter().find(|earlier| earlier.data == rest[0].data) {
+                    rest[0].symbols = equal.symbols.clone();
                 }
             }
             let layers: Vec<Vec<_>> = layers
                 .into_iter()
                 .map(|members| {
-                    let at = |index: Index| index.index(contents.len());
                     members
                         .into_iter()
-                        .map(|(name, index)| (name, at(index)))
+                        .map(|(name, index)| (name, index.index(contents.len())))
                         .collect()
                 })
                 .collect();
-            let views: Vec<_> = views
+            let views: Vec<(String, Vec<usize>)> = views
                 .into_iter()
-                .map(|(name, of)| {
-                    (
-                        name,
-                        of.iter().map(|index| index.index(layers.len())).collect(),
-                    )
+                .map(|(name, indices)| {
+                    let layers = indices.iter().map(|index| index.index(layers.len()));
+                    (name, layers.collect())
                 })
                 .collect();
-            let default = default.filter(|_| !views.is_empty());
-            let default = default.map(|index| index.index(views.len()));
+            let default = default
+                .filter(|_| !views.is_empty())
+                .map(|index| index.index(views.len()));
             Parts {
                 contents,
                 layers,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use gpustub_superarchive::{Plan, WriteError, write_archive};
+use gpustub_superarchive::{Plan, Request, View, WriteError, write_archive};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
@@ -14,55 +14,53 @@ use crate::search::written;
 
 const SYMBOLS: [&str; 5] = ["cos", "sin", "_Z3cosDv16_f", "tan", "exp"];
 
-/// Definitions of a real object: for each symbol whether it is weak, or `None`.
-type Defines = [Option<bool>; 5];
-
 fn run(command: &mut Command) -> String {
-    let ran = command.output().unwrap();
-    let errors = String::from_utf8_lossy(&ran.stderr);
+    let output = command.output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
     // Messages about the object that contains the tables, and about an empty one.
-    let fine = errors
+    let only_expected = errors
         .lines()
         .all(|line| line.is_empty() || line.ends_with(": no symbols"));
-    assert!(ran.status.success() && fine, "{command:?}: {errors}");
-    String::from_utf8(ran.stdout).unwrap()
+    assert!(
+        output.status.success() && only_expected,
+        "{command:?}: {errors}"
+    );
+    String::from_utf8(output.stdout).unwrap()
 }
 
 /// Compiled objects, by their definitions.
 fn objects(dir: &Path) -> Vec<Contents> {
-    let s = Some(false);
-    let w = Some(true);
-    let all: [Defines; 7] = [
-        [s, None, None, None, None],
-        [w, s, None, None, None],
-        [None, w, s, None, None],
-        [None, None, None, w, s],
-        [w, w, w, w, w],
-        [None, None, None, s, None],
+    let strong = Some(false);
+    let weak = Some(true);
+    // Whether each symbol is weak; `None` for one that the object does not define.
+    let bindings: [[Option<bool>; 5]; 7] = [
+        [strong, None, None, None, None],
+        [weak, strong, None, None, None],
+        [None, weak, strong, None, None],
+        [None, None, None, weak, strong],
+        [weak; 5],
+        [None, None, None, strong, None],
         [None; 5],
     ];
-    let object = |(at, defines): (usize, &Defines)| {
-        let symbols: Vec<_> = (SYMBOLS.iter().zip(defines))
-            .filter_map(|(name, weak)| Some((*name, (*weak)?)))
-            .collect();
-        let mut code = format!("static int number{at};\n");
-        for (name, weak) in &symbols {
-            let mark = if *weak { "__attribute__((weak)) " } else { "" };
-            code += &format!("{mark}int {name}(void) {{ return {at}; }}\n");
+    let mut objects = Vec::new();
+    for (number, bindings) in bindings.iter().enumerate() {
+        let mut symbols = Vec::new();
+        let mut code = format!("static int number{number};\n");
+        for (name, weak) in SYMBOLS.iter().zip(bindings) {
+            if let Some(weak) = *weak {
+                let mark = if weak { "__attribute__((weak)) " } else { "" };
+                code += &format!("{mark}int {name}(void) {{ return {number}; }}\n");
+                symbols.push((name.as_bytes(), weak));
+            }
         }
         std::fs::write(dir.join("x.c"), code).unwrap();
         run(Command::new("cc")
             .current_dir(dir)
             .args(["-w", "-c", "-o", "x.o", "x.c"]));
-        Contents {
-            data: std::fs::read(dir.join("x.o")).unwrap(),
-            symbols: symbols
-                .iter()
-                .map(|(name, weak)| (name.as_bytes(), *weak))
-                .collect(),
-        }
-    };
-    all.iter().enumerate().map(object).collect()
+        let data = std::fs::read(dir.join("x.o")).unwrap();
+        objects.push(Contents { data, symbols });
+    }
+    objects
 }
 
 const NAMES: [&[u8]; 7] = [
@@ -99,7 +97,7 @@ fn views_are_archives_to_nm_and_ar() {
     let contents = objects(dir.path());
     let layer = prop::collection::vec(0..contents.len(), 0..4);
     let view = prop::collection::vec(0..4_usize, 1..4);
-    let any = (
+    let layers_and_views = (
         prop::collection::vec(layer, 4),
         prop::collection::vec(view, 1..4),
     );
@@ -108,15 +106,19 @@ fn views_are_archives_to_nm_and_ar() {
         failure_persistence: None,
         ..ProptestConfig::default()
     };
-    let taken = Cell::new(0);
-    let result = TestRunner::new(config).run(&any, |(layers, views)| {
-        let views = views.into_iter().enumerate();
+    let written_count = Cell::new(0);
+    let result = TestRunner::new(config).run(&layers_and_views, |(layers, views)| {
         let parts = Parts {
             contents: contents.clone(),
-            layers: (layers.iter())
-                .map(|members| members.iter().map(|&at| (NAMES[at], at)).collect())
+            layers: layers
+                .iter()
+                .map(|members| members.iter().map(|&index| (NAMES[index], index)).collect())
                 .collect(),
-            views: views.map(|(at, of)| (format!("gpu{at}"), of)).collect(),
+            views: views
+                .into_iter()
+                .enumerate()
+                .map(|(index, layers)| (format!("gpu{index}"), layers))
+                .collect(),
             default: Some(0),
         };
         let request = parts.request();
@@ -125,50 +127,48 @@ fn views_are_archives_to_nm_and_ar() {
             Err(WriteError::Conflicts(..)) => return Ok(()),
             Err(error) => panic!("{error:?}"),
         };
-        taken.set(taken.get() + 1);
-        let file = dir.path().join("x.a");
-        let check = |view, container: &[&str]| {
-            let expected = members(&request, view);
-            let names = expected
-                .iter()
-                .map(|(_, member)| std::str::from_utf8(&member.name).unwrap());
-            let names: Vec<_> = container.iter().copied().chain(names).collect();
-            let listed = run(Command::new("ar").arg("t").arg(&file));
-            assert_eq!(listed.lines().collect::<Vec<_>>(), names);
-            let expected = SYMBOLS.iter().filter_map(|symbol| {
-                let (_, member) = search(&request, view, symbol.as_bytes())?;
-                Some((
-                    symbol.to_string(),
-                    String::from_utf8(member.name.to_vec()).unwrap(),
-                ))
-            });
-            // GNU nm prints no index of an archive without members.
-            assert_eq!(index(&file), expected.collect());
-        };
+        written_count.set(written_count.get() + 1);
+        let archive = dir.path().join("x.a");
         for (view, resolved) in plan.views() {
-            let all: Vec<_> = members(&request, view)
+            let inputs: Vec<_> = members(&request, view)
                 .into_iter()
                 .map(|(_, member)| member.clone())
                 .collect();
-            assert_eq!(resolved.members.len(), all.len());
+            assert_eq!(resolved.members.len(), inputs.len());
             let mut bytes = Vec::new();
-            write_archive(&all, &mut bytes).unwrap();
-            std::fs::write(&file, bytes).unwrap();
-            check(view, &[]);
+            write_archive(&inputs, &mut bytes).unwrap();
+            std::fs::write(&archive, bytes).unwrap();
+            check_view(&archive, &request, view, None);
         }
-        std::fs::write(&file, written(&request)).unwrap();
+        std::fs::write(&archive, written(&request)).unwrap();
         let default = &request.views[0];
         let has_members = !members(&request, default).is_empty();
-        check(
-            default,
-            if has_members {
-                &["gpustub-views.o"]
-            } else {
-                &[]
-            },
-        );
+        let container = has_members.then_some("gpustub-views.o");
+        check_view(&archive, &request, default, container);
         Ok(())
     });
     result.unwrap();
-    assert!(taken.get() >= 10, "{taken:?}");
+    assert!(written_count.get() >= 10, "{written_count:?}");
+}
+
+/// Checks that `ar` lists the container and the members of a view, and `nm` its symbols.
+fn check_view(archive: &Path, request: &Request<'_>, view: &View, container: Option<&str>) {
+    let members = members(request, view);
+    let names = members
+        .iter()
+        .map(|(_, member)| std::str::from_utf8(&member.name).unwrap());
+    let listing = run(Command::new("ar").arg("t").arg(archive));
+    assert!(
+        listing.lines().eq(container.into_iter().chain(names)),
+        "{listing}"
+    );
+    let mut symbols = BTreeMap::new();
+    for symbol in SYMBOLS {
+        if let Some((_, member)) = search(request, view, symbol.as_bytes()) {
+            let name = String::from_utf8(member.name.to_vec()).unwrap();
+            symbols.insert(symbol.to_owned(), name);
+        }
+    }
+    // GNU nm prints no index of an archive without members.
+    assert_eq!(index(archive), symbols);
 }
