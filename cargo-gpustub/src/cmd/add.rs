@@ -1,10 +1,11 @@
 //! `cargo gpustub add`: `[stub.<library>]` and `[toolkit]` tables in `GpuStub.toml`.
 
+mod custom;
 mod offer;
-mod own;
 mod toolkit;
 
 use std::collections::BTreeSet;
+use std::fmt::Write;
 
 use cargo_metadata::Package;
 use gpustub_core::diag::{Diagnostic, MISSING_HEADER_VERSION, UNKNOWN_VERSION, has_errors};
@@ -23,13 +24,13 @@ use crate::cli;
 use crate::dependencies::Dependencies;
 use crate::shipped;
 use crate::state::headers::KnownHeaders;
-use crate::toolkit::installed::Found;
+use crate::toolkit::installed::DetectedVersion;
 
 /// Runs the command.
 pub fn run(options: &cli::Add, shell: &mut Shell) -> Result<bool> {
     let has_libraries = !options.libraries.is_empty() || !options.toolkit.is_given();
     let is_added = match &options.own.from {
-        Some(file) => own::add(options, file, shell)?,
+        Some(file) => custom::add(options, file, shell)?,
         None => !has_libraries || add_libraries(options, shell)?,
     };
     if !is_added {
@@ -49,8 +50,8 @@ fn add_libraries(options: &cli::Add, shell: &mut Shell) -> Result<bool> {
         shell.diagnostics(&unknown, &Sources::new())?;
         return Ok(false);
     }
-    let mut seen = BTreeSet::new();
-    libraries.retain(|library| seen.insert(library.id.as_str()));
+    let mut ids = BTreeSet::new();
+    libraries.retain(|library| ids.insert(library.id.as_str()));
     let declared = Declared::read_all(&workspace, &[package])?.remove(0).1;
     shell.diagnostics(&declared.diagnostics, &declared.sources())?;
     if has_errors(&declared.diagnostics) {
@@ -58,8 +59,9 @@ fn add_libraries(options: &cli::Add, shell: &mut Shell) -> Result<bool> {
     }
     let dependencies = dependencies(&options.cargo, package, shell);
     let known = KnownHeaders {
-        given: KnownHeaders::given(&options.toolkit),
-        toolkit: Declared::read_shared(&workspace)?.and_then(|shared| shared.manifest.toolkit),
+        toolkit_option: KnownHeaders::toolkit_option(&options.toolkit),
+        toolkit_table: Declared::read_shared(&workspace)?
+            .and_then(|shared| shared.manifest.toolkit),
         crates: dependencies.all.clone(),
     };
     let command = match workspace.members().len() {
@@ -72,21 +74,11 @@ fn add_libraries(options: &cli::Add, shell: &mut Shell) -> Result<bool> {
     }
 
     let requests = requests(options, &libraries, &declared, &known)?;
-    let mut text = declared.text.clone();
-    for Request {
-        library, header, ..
-    } in &requests
-    {
-        text = add_stub(&text, &library.id, header.as_deref())
-            .map_err(|why| Error::new(format!("could not edit `{}`: {why}", declared.shown)))?;
-    }
+    let text = declare(&requests, &declared)?;
     let added = Declared::from_text(directory(package), text.clone())?;
-    let given = options.header_version.iter();
-    let given = given.map(|one| format!(" --header-version {one}"));
-    let given = given.collect::<String>();
-    let found = refused(added, &requests, &command, &given)?;
-    shell.diagnostics(&found, &Sources::new())?;
-    if has_errors(&found) {
+    let diagnostics = header_errors(added, &requests, &command, options)?;
+    shell.diagnostics(&diagnostics, &Sources::new())?;
+    if has_errors(&diagnostics) {
         return Ok(false);
     }
     report(&requests, &declared.shown, shell);
@@ -95,7 +87,6 @@ fn add_libraries(options: &cli::Add, shell: &mut Shell) -> Result<bool> {
     if !is_done {
         ops::apply(&[operation], |o| shell.status(o.verb(), &o.shown))?;
     }
-    let ids: BTreeSet<&str> = libraries.iter().map(|one| one.id.as_str()).collect();
     offer::note_missing(&ids, &dependencies, &declared.manifest, &command, shell)?;
     if !is_done {
         shell.note("next: `cargo gpustub sync`");
@@ -120,7 +111,7 @@ struct Request {
     /// Header version to write.
     header: Option<String>,
     /// Versions that the workspace and this machine name; several if there is no header.
-    found: Vec<Found>,
+    detected: Vec<DetectedVersion>,
 }
 
 fn requests(
@@ -129,69 +120,95 @@ fn requests(
     declared: &Declared,
     known: &KnownHeaders,
 ) -> Result<Vec<Request>> {
-    let given = shipped::header_versions(libraries, &options.header_version)?;
-    let requests = libraries.iter().zip(given).map(|(library, given)| {
-        let mut stubs = declared.manifest.stubs.iter();
-        let stub = stubs.find(|stub| stub.id.value == library.id);
+    let header_versions = shipped::header_versions(libraries, &options.header_version)?;
+    let mut requests = Vec::new();
+    for (library, option) in libraries.iter().zip(header_versions) {
+        let stub = declared
+            .manifest
+            .stubs
+            .iter()
+            .find(|stub| stub.id.value == library.id);
         let is_open = stub.is_none_or(|stub| stub.provide && stub.header_version.is_none());
-        let found = match given {
+        let detected = match option {
             None if is_open => known.find(library),
             _ => Vec::new(),
         };
-        let agreed = KnownHeaders::agreed(&found).map(|version| version.to_string());
-        Request {
+        let agreed = KnownHeaders::agreed(&detected).map(|version| version.to_string());
+        requests.push(Request {
             library,
             is_declared: stub.is_some(),
-            header: given.map(str::to_owned).or(agreed),
-            found,
-        }
-    });
-    Ok(requests.collect())
+            header: option.map(str::to_owned).or(agreed),
+            detected,
+        });
+    }
+    Ok(requests)
 }
 
-/// Errors about the header versions of the requested libraries in the edited file. `given`: the options for others.
-fn refused(
+/// Text of the file with the tables of the requested libraries.
+fn declare(requests: &[Request], declared: &Declared) -> Result<String> {
+    let mut text = declared.text.clone();
+    for request in requests {
+        text = add_stub(&text, &request.library.id, request.header.as_deref())
+            .map_err(|why| Error::new(format!("could not edit `{}`: {why}", declared.shown)))?;
+    }
+    Ok(text)
+}
+
+/// Errors about the header versions of the requested libraries in the edited file.
+fn header_errors(
     mut added: Declared,
     requests: &[Request],
     command: &str,
-    given: &str,
+    options: &cli::Add,
 ) -> Result<Vec<Diagnostic>> {
     let host = target(None)?;
-    let is_requested = |id: &str| requests.iter().any(|one| one.library.id == id);
+    let ids: Vec<&str> = requests
+        .iter()
+        .map(|request| request.library.id.as_str())
+        .collect();
     let stubs = &mut added.manifest.stubs;
-    stubs.retain(|stub| is_requested(&stub.id.value));
-    let (_, mut found) = plan(&added.manifest, &host, &added.inputs);
+    stubs.retain(|stub| ids.contains(&stub.id.value.as_str()));
+    let (_, mut diagnostics) = plan(&added.manifest, &host, &added.inputs);
     let codes = [MISSING_HEADER_VERSION.id, UNKNOWN_VERSION.id];
-    found.retain(|one| codes.contains(&one.code.id));
-    let ids: Vec<&str> = requests.iter().map(|one| one.library.id.as_str()).collect();
-    let command = format!("{command} {}{given}", ids.join(" "));
-    shipped::on_command_line(&mut found, &added.manifest, &host, |options| {
+    diagnostics.retain(|diagnostic| codes.contains(&diagnostic.code.id));
+    let mut command = format!("{command} {}", ids.join(" "));
+    for version in &options.header_version {
+        let _ = write!(command, " --header-version {version}");
+    }
+    shipped::on_command_line(&mut diagnostics, &added.manifest, &host, |options| {
         format!("run `{command} {options}`")
     });
-    let mut conflicts = requests.iter().filter(|one| one.header.is_none());
-    if let Some(Request { found: several, .. }) = conflicts.find(|one| !one.found.is_empty()) {
+    let conflict = requests
+        .iter()
+        .find(|request| request.header.is_none() && !request.detected.is_empty());
+    if let Some(Request { detected, .. }) = conflict {
         let help = format!(
             "found several versions: {}; choose one: `{command} --header-version {}`",
-            Found::listing(several),
-            several[0].version
+            DetectedVersion::listing(detected),
+            detected[0].version
         );
-        for one in &mut found {
-            if one.code.id == MISSING_HEADER_VERSION.id {
-                one.help = Some(help.clone());
+        for diagnostic in &mut diagnostics {
+            if diagnostic.code.id == MISSING_HEADER_VERSION.id {
+                diagnostic.help = Some(help.clone());
             }
         }
     }
-    Ok(found)
+    Ok(diagnostics)
 }
 
-fn report(requests: &[Request], shown: &str, shell: &mut Shell) {
-    let mut reported: Vec<&[Found]> = Vec::new();
-    for one in requests {
-        let Request { library, found, .. } = one;
-        if !found.is_empty() && !reported.contains(&&found[..]) {
-            reported.push(found);
-            let versions = Found::listing(found);
-            match &one.header {
+fn report(requests: &[Request], file: &str, shell: &mut Shell) {
+    let mut reported: Vec<&[DetectedVersion]> = Vec::new();
+    for request in requests {
+        let Request {
+            library,
+            is_declared,
+            header,
+            detected,
+        } = request;
+        if !detected.is_empty() && !reported.contains(&&detected[..]) {
+            reported.push(detected);
+            let versions = DetectedVersion::listing(detected);
+            match header {
                 Some(_) => shell.status("Found", format!("header version {versions}")),
                 None => shell.note(format!(
                     "no `header-version` for {}: found several versions: {versions}; choose one with \
@@ -200,19 +217,19 @@ fn report(requests: &[Request], shown: &str, shell: &mut Shell) {
                 )),
             }
         }
-        if one.is_declared && one.header.is_none() {
-            let what = format!("{} is already declared in {shown}", library.id);
-            shell.status("Fresh", what);
+        if *is_declared && header.is_none() {
+            shell.status(
+                "Fresh",
+                format!("{} is already declared in {file}", library.id),
+            );
             continue;
         }
-        let header = one.header.as_ref();
-        let with = header.map_or_else(String::new, |header| format!(", header version {header}"));
+        let with = match header {
+            Some(header) => format!(", header version {header}"),
+            None => String::new(),
+        };
         shell.status(
-            if one.is_declared {
-                "Changing"
-            } else {
-                "Adding"
-            },
+            if *is_declared { "Changing" } else { "Adding" },
             format!("{} ({}){with}", library.id, library.title),
         );
     }

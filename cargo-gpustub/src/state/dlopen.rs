@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use gpustub_check::DLOPENING_DEPENDENCY;
-use gpustub_check::known_crates::{Known, dlopening};
+use gpustub_check::known_crates::dlopening;
 use gpustub_core::diag::Diagnostic;
 use gpustub_workspace::error::Result;
 use gpustub_workspace::report::Sources;
@@ -24,8 +24,7 @@ pub fn warn(
     shell: &mut Shell,
 ) -> Result<()> {
     let lock = fs::read_to_string(workspace.root().join("Cargo.lock")).unwrap_or_default();
-    let is_locked = |name| lock.contains(&format!("name = \"{name}\"\n"));
-    if ids.is_empty() || !dlopening().any(is_locked) {
+    if ids.is_empty() || !dlopening().any(|name| lock.contains(&format!("name = \"{name}\"\n"))) {
         return Ok(());
     }
     // A graph that cannot be resolved, without a network for example, is no error of `sync`.
@@ -41,33 +40,23 @@ pub fn warn_of(
     ids: Option<&BTreeSet<&str>>,
     shell: &mut Shell,
 ) -> Result<()> {
-    let mut found = Vec::new();
-    for one in crates {
-        let Some(row) = one.dlopens() else {
+    let mut diagnostics = Vec::new();
+    for dependency in crates {
+        let Some(row) = dependency.dlopens() else {
             continue;
         };
-        let libraries = unreached(one, row, ids);
+        let mut libraries = row.opened_libraries(&dependency.features);
+        libraries.retain(|id| ids.is_none_or(|ids| ids.contains(id)));
         if !libraries.is_empty() {
             let message = format!(
-                "{one} opens its libraries with dlopen and never calls the stubs of {}",
+                "{dependency} opens its libraries with dlopen and never calls the stubs of {}",
                 listing(&libraries)
             );
             let warning = Diagnostic::warning(&DLOPENING_DEPENDENCY.code, message);
-            found.push(warning.help(row.dlopen_help()));
+            diagnostics.push(warning.help(row.dlopen_help()));
         }
     }
-    shell.diagnostics(&found, &Sources::new())
-}
-
-/// Libraries that a crate opens with dlopen.
-fn unreached(
-    one: &Dependency,
-    row: &'static Known,
-    ids: Option<&BTreeSet<&str>>,
-) -> BTreeSet<&'static str> {
-    let mut libraries = row.opened_libraries(&one.features);
-    libraries.retain(|id| ids.is_none_or(|ids| ids.contains(id)));
-    libraries
+    shell.diagnostics(&diagnostics, &Sources::new())
 }
 
 /// `cuda, nvrtc`.

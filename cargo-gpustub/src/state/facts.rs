@@ -41,8 +41,10 @@ impl Texts {
 
     /// The texts as sources of diagnostics.
     pub fn sources(&self) -> Sources {
-        let all = self.configs.iter().chain(&self.manifests);
-        all.map(|one| (one.shown.clone(), one.text.clone()))
+        self.configs
+            .iter()
+            .chain(&self.manifests)
+            .map(|file| (file.shown.clone(), file.text.clone()))
             .collect()
     }
 }
@@ -66,18 +68,18 @@ pub fn gather<'a>(
     texts: &Texts,
 ) -> Facts<'a> {
     let mut crates: IndexVec<CrateId, Crate<'a>> = IndexVec::new();
-    for (at, package) in graph.packages.ids().zip(&graph.packages) {
+    for (index, package) in graph.packages.ids().zip(&graph.packages) {
         crates.push(Crate {
             name: package.name.to_string(),
             version: package.version.to_string(),
-            features: graph.features[at].clone(),
-            manifest: graph.declared[at]
+            features: graph.features[index].clone(),
+            manifest: graph.declared[index]
                 .as_ref()
                 .map(|declared| &declared.manifest),
             checked: selected.iter().any(|chosen| chosen.id == package.id),
             linked: is_linked(package),
-            dependencies: (graph.nodes[at].dependencies.iter())
-                .map(|&index| crate_id(index))
+            dependencies: (graph.nodes[index].dependencies.iter())
+                .map(|&dependency| crate_id(dependency))
                 .collect(),
             link_libraries: Vec::new(),
             asked: None,
@@ -108,10 +110,10 @@ fn crate_id(package: PackageIndex) -> CrateId {
 
 /// Whether the linker links a program, or a library for other languages than Rust, from the package.
 fn is_linked(package: &Package) -> bool {
-    let whole = [CrateType::CDyLib, CrateType::StaticLib];
     package.targets.iter().any(|target| {
         target.is_kind(TargetKind::Bin)
-            || target.crate_types.iter().any(|kind| whole.contains(kind))
+            || target.crate_types.contains(&CrateType::CDyLib)
+            || target.crate_types.contains(&CrateType::StaticLib)
     })
 }
 
@@ -129,52 +131,63 @@ fn ask(
     manifest: &Text,
     crates: &mut IndexVec<CrateId, Crate<'_>>,
 ) {
-    let resolve = workspace.metadata.resolve.as_ref();
-    let nodes = || resolve.into_iter().flat_map(|resolve| &resolve.nodes);
-    let dependencies = |at: PackageIndex| -> Vec<PackageIndex> {
-        let node = nodes().find(|node| node.id == graph.packages[at].id);
-        let deps = node.into_iter().flat_map(|node| &node.deps);
-        deps.filter_map(|dependency| graph.index(&dependency.pkg))
-            .collect()
-    };
     let Some(root) = graph.index(&package.id) else {
         return;
     };
     // Breadth first, so that the shortest path is reported.
-    let direct = dependencies(root).into_iter();
-    let mut open: VecDeque<Reached> = direct
-        .map(|package| Reached {
-            package,
-            direct: package,
+    let mut queue: VecDeque<Reached> = dependencies(workspace, graph, root)
+        .map(|direct| Reached {
+            package: direct,
+            direct,
         })
         .collect();
     while let Some(Reached {
-        package: at,
+        package: index,
         direct,
-    }) = open.pop_front()
+    }) = queue.pop_front()
     {
-        let krate = &mut crates[crate_id(at)];
+        let krate = &mut crates[crate_id(index)];
         if krate.checked || krate.asked.is_some() {
             continue;
         }
         let name = graph.packages[direct].name.as_str();
-        let declared = package.dependencies.iter().find(|d| d.name == name);
-        let key = declared.and_then(|d| d.rename.as_deref()).unwrap_or(name);
+        let key = package
+            .dependencies
+            .iter()
+            .find(|dependency| dependency.name == name)
+            .and_then(|dependency| dependency.rename.as_deref())
+            .unwrap_or(name);
         krate.asked = Some(Asked {
             by: package.name.to_string(),
-            through: (at != direct).then(|| name.to_owned()),
+            through: (index != direct).then(|| name.to_owned()),
             origin: Origin::new(
                 &manifest.shown,
-                dependency(&manifest.text, key).unwrap_or(0..0),
+                dependency_key(&manifest.text, key).unwrap_or(0..0),
             ),
         });
-        let further = dependencies(at).into_iter();
-        open.extend(further.map(|package| Reached { package, direct }));
+        queue.extend(
+            dependencies(workspace, graph, index).map(|package| Reached { package, direct }),
+        );
     }
 }
 
+/// Packages that a package depends on directly.
+fn dependencies<'a>(
+    workspace: &'a Workspace,
+    graph: &'a Graph<'_>,
+    package: PackageIndex,
+) -> impl Iterator<Item = PackageIndex> + 'a {
+    let id = &graph.packages[package].id;
+    let resolve = workspace.metadata.resolve.as_ref();
+    resolve
+        .and_then(|resolve| resolve.nodes.iter().find(|node| node.id == *id))
+        .into_iter()
+        .flat_map(|node| &node.deps)
+        .filter_map(|dependency| graph.index(&dependency.pkg))
+}
+
 /// Span of a dependency's key in a `Cargo.toml`.
-fn dependency(text: &str, key: &str) -> Option<Range<usize>> {
+fn dependency_key(text: &str, key: &str) -> Option<Range<usize>> {
     let document = Document::parse(text).ok()?;
     let top: &dyn TableLike = document.as_table();
     key_in_dependency_tables(top, key).or_else(|| {
@@ -186,19 +199,20 @@ fn dependency(text: &str, key: &str) -> Option<Range<usize>> {
 }
 
 fn key_in_dependency_tables(table: &dyn TableLike, key: &str) -> Option<Range<usize>> {
-    let kinds = ["dependencies", "build-dependencies", "dev-dependencies"];
-    kinds.iter().find_map(|kind| {
-        let table = table.get(kind).and_then(Item::as_table_like)?;
-        table.get_key_value(key)?.0.span()
-    })
+    ["dependencies", "build-dependencies", "dev-dependencies"]
+        .iter()
+        .find_map(|kind| {
+            let table = table.get(kind).and_then(Item::as_table_like)?;
+            table.get_key_value(key)?.0.span()
+        })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::dependency;
+    use super::dependency_key;
 
     #[test]
-    fn dependency_finds_all_forms_of_a_key() {
+    fn dependency_key_finds_all_forms() {
         for text in [
             "[dependencies]\na = \"1\"\ncudarc = \"0.19\"\n",
             "[dependencies]\ncudarc = { version = \"0.19\" }\n",
@@ -207,10 +221,13 @@ mod tests {
             "[build-dependencies]\ncudarc = \"0.19\"\n",
             "[target.'cfg(unix)'.dependencies]\ncudarc = \"0.19\"\n",
         ] {
-            let span = dependency(text, "cudarc").unwrap_or_else(|| panic!("{text}"));
+            let span = dependency_key(text, "cudarc").unwrap_or_else(|| panic!("{text}"));
             assert_eq!(&text[span], "cudarc", "{text}");
         }
-        assert_eq!(dependency("[dependencies]\na = \"1\"\n", "cudarc"), None);
-        assert_eq!(dependency("[", "cudarc"), None);
+        assert_eq!(
+            dependency_key("[dependencies]\na = \"1\"\n", "cudarc"),
+            None
+        );
+        assert_eq!(dependency_key("[", "cudarc"), None);
     }
 }

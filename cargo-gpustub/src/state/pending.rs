@@ -52,8 +52,10 @@ pub fn pending(
         if !has_links {
             finalizer::remove_lines(package, &mut pending)?;
         }
-        let mut declaring = members.selected.iter();
-        let declares = declaring.any(|(selected, _)| selected.id == package.id);
+        let declares = members
+            .selected
+            .iter()
+            .any(|(selected, _)| selected.id == package.id);
         if !declares && !finalizer::is_finalizer(package) {
             diagnostics.extend(remains(package));
         }
@@ -83,9 +85,9 @@ pub fn pending(
     if let Some(shared) = Declared::read_shared(workspace)? {
         let operations =
             toolkit::operations(workspace, &shared, &Headers::new(), &mut diagnostics)?;
-        operations
-            .into_iter()
-            .for_each(|operation| pending.push(operation));
+        for operation in operations {
+            pending.push(operation);
+        }
     }
     Ok((pending.into_operations(), diagnostics))
 }
@@ -107,14 +109,14 @@ fn declarations(declared: &Declared) -> Vec<Diagnostic> {
         if !archive.required_features.0.is_empty() {
             continue;
         }
-        let mut known = archive.clone();
-        let existing = archive.layers.iter().cloned().map(|mut layer| {
+        let mut existing = archive.clone();
+        for id in archive.layers.ids() {
             // The build script writes the others.
-            layer.files.retain(|file| in_out_dir(&file.value).is_none());
-            layer
-        });
-        known.layers = existing.collect();
-        let files = archive::find(&known, &declared.shown, &declared.directory, None);
+            existing.layers[id]
+                .files
+                .retain(|file| in_out_dir(&file.value).is_none());
+        }
+        let files = archive::find(&existing, &declared.shown, &declared.directory, None);
         diagnostics.extend(files.err().into_iter().flatten());
     }
     for stub in &manifest.stubs {

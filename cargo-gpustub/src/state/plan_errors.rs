@@ -1,7 +1,7 @@
 //! Errors of a plan: providers of stubs and device links.
 
 use cargo_metadata::Package;
-use gpustub_core::diag::{Code, DUPLICATE_DEVICE_SYMBOL, Diagnostic, INDIRECT_DEVICE_LIBRARY};
+use gpustub_core::diag::{DUPLICATE_DEVICE_SYMBOL, Diagnostic, INDIRECT_DEVICE_LIBRARY};
 use gpustub_workspace::device_graph::DeviceGraph;
 use gpustub_workspace::graph::Graph;
 use gpustub_workspace::providers::analyse;
@@ -14,15 +14,14 @@ pub fn read(graph: &Graph, selected: &[&Package]) -> Vec<Diagnostic> {
 /// Errors of providers and of device links. Duplicate device code comes first: until one copy is
 /// removed, `sync` writes no device link that could reach all libraries.
 pub fn with_links(graph: &Graph, selected: &[&Package], links: Vec<Diagnostic>) -> Vec<Diagnostic> {
-    let has_code = |diagnostic: &Diagnostic, code: &Code| diagnostic.code.id == code.id;
     let mut diagnostics = analyse(&graph.nodes, &graph.images(selected));
     diagnostics.extend(links);
     if diagnostics
         .iter()
-        .any(|diagnostic| has_code(diagnostic, &DUPLICATE_DEVICE_SYMBOL))
+        .any(|diagnostic| diagnostic.code.id == DUPLICATE_DEVICE_SYMBOL.id)
     {
-        diagnostics.retain(|diagnostic| !has_code(diagnostic, &INDIRECT_DEVICE_LIBRARY));
-        diagnostics.sort_by_key(|diagnostic| !has_code(diagnostic, &DUPLICATE_DEVICE_SYMBOL));
+        diagnostics.retain(|diagnostic| diagnostic.code.id != INDIRECT_DEVICE_LIBRARY.id);
+        diagnostics.sort_by_key(|diagnostic| diagnostic.code.id != DUPLICATE_DEVICE_SYMBOL.id);
     }
     diagnostics
 }

@@ -11,14 +11,14 @@ use crate::dependencies::Dependency;
 
 /// A version and its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct DetectedVersion {
     /// The headers' version.
     pub version: Version,
     /// Human-readable source: a file, or a crate and its feature.
     pub origin: String,
 }
 
-impl Found {
+impl DetectedVersion {
     /// `12.8 (/usr/local/cuda/include/cuda.h), 12.8 (feature …)`.
     pub fn listing(versions: &[Self]) -> String {
         let texts: Vec<String> = versions
@@ -79,7 +79,7 @@ pub fn version_in(family_name: &str, header: &[u8]) -> Option<Version> {
 
 /// The toolkit of a family on this machine: from the first variable that is set, else from the default
 /// directory.
-pub fn installed(family_name: &str) -> Option<Found> {
+pub fn installed(family_name: &str) -> Option<DetectedVersion> {
     let family = family(family_name)?;
     let root = family
         .variables
@@ -87,14 +87,14 @@ pub fn installed(family_name: &str) -> Option<Found> {
         .find_map(|name| variable(name))
         .map_or_else(|| PathBuf::from(family.root), PathBuf::from);
     let (version, file) = version(family, &root)?;
-    Some(Found {
+    Some(DetectedVersion {
         version,
         origin: file.display().to_string(),
     })
 }
 
 /// Versions that features of binding crates name: `cuda-12080` of cudarc is 12.8.
-pub fn binding(family: &str, crates: &[Dependency]) -> Vec<Found> {
+pub fn binding(family: &str, crates: &[Dependency]) -> Vec<DetectedVersion> {
     if family != "cuda" {
         return Vec::new();
     }
@@ -109,7 +109,7 @@ pub fn binding(family: &str, crates: &[Dependency]) -> Vec<Found> {
                 && let Some(version) = Version::from_code(code)
             {
                 let origin = format!("feature `{feature}` of {binding}");
-                versions.push(Found { version, origin });
+                versions.push(DetectedVersion { version, origin });
             }
         }
     }

@@ -12,7 +12,7 @@ use crate::dependencies::Dependencies;
 use crate::shipped;
 use crate::state::dlopen::{self, listing};
 use crate::state::headers::KnownHeaders;
-use crate::toolkit::installed::Found;
+use crate::toolkit::installed::DetectedVersion;
 
 /// Lists the libraries that the dependencies link, and the command that adds them, which begins with
 /// `command`.
@@ -23,22 +23,14 @@ pub fn list(
     command: &str,
     shell: &mut Shell,
 ) -> Result<()> {
-    let mut linked = BTreeSet::new();
-    for one in &dependencies.linked {
-        let links = one.links();
-        if !links.is_empty() {
-            let ids = listing(&links);
-            shell.status("Found", format!("{one}, which links {ids}"));
-            linked.extend(links);
-        }
-    }
+    let mut linked = report_linked(dependencies, shell);
     dlopen::warn_of(&dependencies.linked, None, shell)?;
     if linked.is_empty() {
-        let known: Vec<&str> = Library::builtin_ids().collect();
+        let builtin_ids: Vec<&str> = Library::builtin_ids().collect();
         return Err(
             Error::new("no library named, and no dependency links a known one").help(format!(
                 "name some: `cargo gpustub add cudart --header-version 13`; known libraries are {}",
-                known.join(", ")
+                builtin_ids.join(", ")
             )),
         );
     }
@@ -54,16 +46,21 @@ pub fn list(
         .iter()
         .filter_map(|id| Library::builtin(id))
         .collect();
-    let found = libraries.iter().map(|library| known.find(library));
-    let found = found.into_iter().find(|found| !found.is_empty());
-    if let Some(found) = &found {
-        shell.status("Found", format!("header version {}", Found::listing(found)));
+    let detected = libraries
+        .iter()
+        .map(|library| known.find(library))
+        .find(|versions| !versions.is_empty());
+    if let Some(versions) = &detected {
+        shell.status(
+            "Found",
+            format!("header version {}", DetectedVersion::listing(versions)),
+        );
     }
     let depending: Vec<&Library> = libraries
         .into_iter()
         .filter(|library| shipped::depends_on_headers(library))
         .collect();
-    let next = match found {
+    let next = match detected {
         None if !depending.is_empty() => format!(
             "`{command} {} {}`, with the version of the headers or bindings that the program is \
              compiled against",
@@ -78,6 +75,22 @@ pub fn list(
     Ok(())
 }
 
+/// Reports the crates that link libraries. Returns the ids of these libraries.
+fn report_linked(dependencies: &Dependencies, shell: &mut Shell) -> BTreeSet<&'static str> {
+    let mut linked = BTreeSet::new();
+    for dependency in &dependencies.linked {
+        let ids = dependency.links();
+        if !ids.is_empty() {
+            shell.status(
+                "Found",
+                format!("{dependency}, which links {}", listing(&ids)),
+            );
+            linked.extend(ids);
+        }
+    }
+    linked
+}
+
 /// Notes the libraries that dependencies link in addition to the added ones, and warns of dependencies
 /// that open the added ones with dlopen.
 pub fn note_missing(
@@ -88,12 +101,12 @@ pub fn note_missing(
     shell: &mut Shell,
 ) -> Result<()> {
     dlopen::warn_of(&dependencies.linked, Some(added), shell)?;
-    for one in &dependencies.linked {
-        let mut missing = one.links();
+    for dependency in &dependencies.linked {
+        let mut missing = dependency.links();
         missing.retain(|id| !added.contains(id) && !declares(manifest, id));
         if !missing.is_empty() {
             shell.note(format!(
-                "{one} links {}, too: `{command} {}`",
+                "{dependency} links {}, too: `{command} {}`",
                 listing(&missing),
                 words(&missing)
             ));

@@ -10,7 +10,7 @@ use gpustub_workspace::selection::Selection;
 use gpustub_workspace::shell::Shell;
 use gpustub_workspace::tables::{Declared, FILE};
 use gpustub_workspace::workspace::{Depth, Workspace};
-use toml_edit::{Array, DocumentMut, Item, Table};
+use toml_edit::{Array, DocumentMut, Item, Table, TableLike, Value};
 
 use crate::cli::AddToolkit;
 use crate::toolkit::{self, SyncProgress, headers, installed};
@@ -33,25 +33,29 @@ pub fn add(options: &AddToolkit, selection: &Selection, shell: &mut Shell) -> Re
     let text = declare(options, &headers, &before)
         .map_err(|why| Error::new(format!("could not edit `{}`: {why}", before.shown)))?;
     let declared = Declared::from_text(workspace.root(), text)?;
-    let mut found = declared.diagnostics.clone();
+    let mut diagnostics = declared.diagnostics.clone();
     let mut operations = vec![Operation::write(
         workspace.root().join(FILE),
         declared.shown.clone(),
         declared.text.clone(),
     )?];
-    if !has_errors(&found) {
-        let of_table = toolkit::operations(&workspace, &declared, &headers, &mut found)?;
-        operations.extend(of_table);
+    if !has_errors(&diagnostics) {
+        operations.extend(toolkit::operations(
+            &workspace,
+            &declared,
+            &headers,
+            &mut diagnostics,
+        )?);
     }
-    shell.diagnostics(&found, &declared.sources())?;
-    if has_errors(&found) {
+    shell.diagnostics(&diagnostics, &declared.sources())?;
+    if has_errors(&diagnostics) {
         return Ok(false);
     }
-    let nothing = declared.manifest.toolkit.as_ref().is_none_or(|table| {
+    let is_empty = declared.manifest.toolkit.as_ref().is_none_or(|table| {
         let table = &table.value;
         table.cuda.is_none() && table.hip.is_none() && table.override_build_scripts.is_empty()
     });
-    if nothing {
+    if is_empty {
         return Err(Error::new("no toolkit release given").help(
             "add `--toolkit cuda=12.8` or `--toolkit hip=6.4`; or name real headers with \
              `--toolkit-headers`",
@@ -73,10 +77,6 @@ fn declare(
     headers: &headers::Headers,
     before: &Declared,
 ) -> std::result::Result<String, String> {
-    let of_headers = |family: &str| -> Option<String> {
-        let header = headers.get(installed::header(family)?)?;
-        installed::version_in(family, header).map(|version: Version| version.to_string())
-    };
     let mut document: DocumentMut = before.text.parse().map_err(|e| format!("{e}"))?;
     if !document.contains_key("toolkit") {
         document.insert("toolkit", Item::Table(Table::new()));
@@ -85,35 +85,51 @@ fn declare(
     let table = document["toolkit"]
         .as_table_like_mut()
         .ok_or("`toolkit` is not a table")?;
-    let mut set = |key: &str, value: Option<toml_edit::Value>| {
-        let Some(mut value) = value else { return };
-        match table.get_mut(key).and_then(Item::as_value_mut) {
-            Some(old) => {
-                *value.decor_mut() = old.decor().clone();
-                *old = value;
-            }
-            None => drop(table.insert(key, Item::Value(value))),
-        }
-    };
-    set("path", options.dir.as_deref().map(Into::into));
+    if let Some(dir) = &options.dir {
+        set(table, "path", dir.as_str());
+    }
     for (key, family) in [("cuda", "cuda"), ("hip", "rocm")] {
-        let given = options.release(key).map(str::to_owned);
-        set(key, given.or_else(|| of_headers(family)).map(Into::into));
-    }
-    set("force", options.force.then(|| true.into()));
-    let mut crates: Vec<String> = Vec::new();
-    let declared = before
-        .manifest
-        .toolkit
-        .iter()
-        .flat_map(|table| &table.value.override_build_scripts);
-    let given = &options.override_build_scripts;
-    for name in declared.map(|name| &name.value).chain(given) {
-        if !crates.contains(name) {
-            crates.push(name.clone());
+        let release = match options.release(key) {
+            Some(release) => Some(release.to_owned()),
+            None => header_release(family, headers).map(|version| version.to_string()),
+        };
+        if let Some(release) = release {
+            set(table, key, release);
         }
     }
-    let crates: Option<Array> = (!given.is_empty()).then(|| crates.into_iter().collect());
-    set("override-build-scripts", crates.map(Into::into));
+    if options.force {
+        set(table, "force", true);
+    }
+    if !options.override_build_scripts.is_empty() {
+        let mut crates: Vec<&str> = Vec::new();
+        if let Some(table) = &before.manifest.toolkit {
+            for name in &table.value.override_build_scripts {
+                crates.push(&name.value);
+            }
+        }
+        for name in &options.override_build_scripts {
+            if !crates.contains(&name.as_str()) {
+                crates.push(name);
+            }
+        }
+        set(table, "override-build-scripts", Array::from_iter(crates));
+    }
     Ok(as_before(&before.text, &document.to_string()))
+}
+
+/// Release that a family's own header names.
+fn header_release(family: &str, headers: &headers::Headers) -> Option<Version> {
+    installed::version_in(family, headers.get(installed::header(family)?)?)
+}
+
+/// Sets the value of a key; the spaces and the comment around an old value stay.
+fn set(table: &mut dyn TableLike, key: &str, value: impl Into<Value>) {
+    let mut value = value.into();
+    match table.get_mut(key).and_then(Item::as_value_mut) {
+        Some(old) => {
+            *value.decor_mut() = old.decor().clone();
+            *old = value;
+        }
+        None => drop(table.insert(key, Item::Value(value))),
+    }
 }

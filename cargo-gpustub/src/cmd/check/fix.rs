@@ -53,7 +53,7 @@ fn manifests(options: &cli::Check, here: &str) -> Result<Vec<Operation>> {
     let host = target(None)?;
     let loaded = Workspace::load(&options.cargo, Depth::Graph(&host.triple))?;
     let known = KnownHeaders {
-        toolkit: Declared::read_shared(&loaded)?.and_then(|one| one.manifest.toolkit),
+        toolkit_table: Declared::read_shared(&loaded)?.and_then(|shared| shared.manifest.toolkit),
         crates: dependencies::crates(&loaded.metadata),
         ..KnownHeaders::default()
     };

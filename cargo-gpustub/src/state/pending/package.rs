@@ -17,6 +17,7 @@ use gpustub_workspace::ops::Pending;
 use gpustub_workspace::shared_root;
 use gpustub_workspace::tables::{Declared, FILE, Members};
 use gpustub_workspace::workspace::{Workspace, directory, library};
+use toml_edit::TomlError;
 
 /// Adds the changes to one package, in an order in which each intermediate state builds.
 pub(super) fn edits(
@@ -25,60 +26,73 @@ pub(super) fn edits(
     package: &Package,
     declared: &Declared,
     pending: &mut Pending,
-    found: &mut Vec<Diagnostic>,
+    diagnostics: &mut Vec<Diagnostic>,
 ) -> Result<()> {
     let manifest_path = package.manifest_path.as_std_path();
     let manifest = pending.read(manifest_path)?;
-    let helper = package
-        .dependencies
-        .iter()
-        .find(|d| d.kind == DependencyKind::Build && d.name == cargo_toml::HELPER);
-    let root = pending.read(&workspace.root().join("Cargo.toml"))?;
-    let name = helper
-        .and_then(|dependency| dependency.rename.as_deref())
-        .unwrap_or(cargo_toml::HELPER);
-    let edit = || {
-        let mut text = manifest.clone();
-        if helper.is_none() {
-            let members = workspace.members().into_iter();
-            let source = HelperSource::choose(workspace, &root, members)?;
-            text = cargo_toml::add_helper(&text, source.dependency(directory(package)))?;
-        }
-        let features = [
-            (
-                declared.has_rdc() || declared.has_modules(),
-                finalizer::FEATURE,
-            ),
-            (declared.has_archives(), cargo_toml::ARCHIVE_FEATURE),
-        ];
-        for (_, feature) in features.into_iter().filter(|(needed, _)| *needed) {
-            let has = helper.is_some_and(|d| d.features.iter().any(|f| f == feature));
-            if !has {
-                text = cargo_toml::add_helper_feature(&text, name, feature)?;
-            }
-        }
-        if declared.has_rdc() && package.links.is_none() {
-            text = cargo_toml::add_links(&text, &format!("gpustub-{}", package.name))?;
-        }
-        Ok::<_, toml_edit::TomlError>(text)
-    };
-    let text = edit().map_err(|e| {
-        Error::new(format!(
-            "could not edit `{}`: {e}",
-            display_path(manifest_path)
-        ))
-    })?;
+    let root_manifest = pending.read(&workspace.root().join("Cargo.toml"))?;
+    let text = edit_manifest(workspace, package, declared, &manifest, &root_manifest).map_err(
+        |error| {
+            Error::new(format!(
+                "could not edit `{}`: {error}",
+                display_path(manifest_path)
+            ))
+        },
+    )?;
     pending.write(manifest_path, text)?;
-    let name = name.replace('-', "_");
-    build_script(package, declared, &manifest, &name, pending, found)?;
+    let helper = helper(package).map_or_else(|| crate_name(cargo_toml::HELPER), dependency_crate);
+    build_script(package, declared, &manifest, &helper, pending, diagnostics)?;
     // Packages with super-archives or modules only need no line: their code names the files.
     if declared.provides() || declared.has_rdc() {
-        use_lines(workspace, package, pending, found)?;
+        use_lines(workspace, package, pending, diagnostics)?;
     }
     if declared.has_rdc() {
-        dependency_lines(workspace, members, package, pending, found)?;
+        dependency_lines(workspace, members, package, pending, diagnostics)?;
     }
     Ok(())
+}
+
+/// Text of a package's `Cargo.toml` with the helper, its features and `links`.
+fn edit_manifest(
+    workspace: &Workspace,
+    package: &Package,
+    declared: &Declared,
+    manifest: &str,
+    root_manifest: &str,
+) -> std::result::Result<String, TomlError> {
+    let helper = helper(package);
+    let mut text = manifest.to_owned();
+    if helper.is_none() {
+        let members = workspace.members().into_iter();
+        let source = HelperSource::choose(workspace, root_manifest, members)?;
+        text = cargo_toml::add_helper(&text, source.dependency(directory(package)))?;
+    }
+    let key = helper
+        .and_then(|helper| helper.rename.as_deref())
+        .unwrap_or(cargo_toml::HELPER);
+    let mut features = Vec::new();
+    if declared.has_rdc() || declared.has_modules() {
+        features.push(finalizer::FEATURE);
+    }
+    if declared.has_archives() {
+        features.push(cargo_toml::ARCHIVE_FEATURE);
+    }
+    for feature in features {
+        if !helper.is_some_and(|helper| helper.features.iter().any(|name| name == feature)) {
+            text = cargo_toml::add_helper_feature(&text, key, feature)?;
+        }
+    }
+    if declared.has_rdc() && package.links.is_none() {
+        text = cargo_toml::add_links(&text, &format!("gpustub-{}", package.name))?;
+    }
+    Ok(text)
+}
+
+/// The package's build-dependency on `gpustub-build`.
+fn helper(package: &Package) -> Option<&Dependency> {
+    package.dependencies.iter().find(|dependency| {
+        dependency.kind == DependencyKind::Build && dependency.name == cargo_toml::HELPER
+    })
 }
 
 /// Removes `use … as _` lines of former runs for crates that the package no longer depends on, which
@@ -89,21 +103,23 @@ pub(super) fn remove_stale_lines(
     package: &Package,
     pending: &mut Pending,
 ) -> Result<()> {
-    let mut all = members.all();
-    let declared = all.find_map(|(one, declared)| (one.id == package.id).then_some(declared));
+    let declared = members
+        .all()
+        .find(|(member, _)| member.id == package.id)
+        .map(|(_, declared)| declared);
+    let packages = workspace.members();
     let mut called = BTreeSet::new();
     if declared.is_some_and(Declared::has_rdc) {
         for (name, _) in called_crates(members, package) {
             called.insert(name);
         }
-        let is_member = |name: &str| workspace.members().iter().any(|one| one.name == name);
-        let mut others = Vec::from_iter(&package.dependencies);
-        others.retain(|one| !is_member(&one.name));
         // Crates outside of the workspace are kept: their tables are unknown.
-        called.extend(others.into_iter().map(crate_name));
+        for dependency in &package.dependencies {
+            if !packages.iter().any(|member| member.name == dependency.name) {
+                called.insert(dependency_crate(dependency));
+            }
+        }
     }
-    let packages = workspace.members();
-    let crate_of = |package: &Package| library(package).map(|one| one.name.replace('-', "_"));
     for (path, _) in roots(package, |path| path.starts_with(workspace.root())) {
         // Cargo reports unreadable files.
         let Ok(text) = pending.read(path) else {
@@ -111,8 +127,11 @@ pub(super) fn remove_stale_lines(
         };
         let code = use_line::device_code(String::new());
         let new = use_line::retain(&text, &code, |name| called.contains(name));
-        let others = shared_root::sharing_packages(&packages, package, path);
-        let owners: Vec<_> = others.chain([package]).filter_map(crate_of).collect();
+        let owners: Vec<String> = shared_root::sharing_packages(&packages, package, path)
+            .chain([package])
+            .filter_map(library)
+            .map(|library| crate_name(&library.name))
+            .collect();
         let new = use_line::retain(&new, &use_line::STUBS, |name| {
             owners.iter().any(|owner| owner == name)
         });
@@ -124,40 +143,46 @@ pub(super) fn remove_stale_lines(
 }
 
 /// Crate name of a dependency in Rust code, if its library has the name of its package.
-fn crate_name(dependency: &Dependency) -> String {
-    let name = dependency.rename.as_ref().unwrap_or(&dependency.name);
+fn dependency_crate(dependency: &Dependency) -> String {
+    crate_name(dependency.rename.as_ref().unwrap_or(&dependency.name))
+}
+
+/// Name of a package or target as an identifier.
+fn crate_name(name: &str) -> String {
     name.replace('-', "_")
 }
 
 /// Diagnostic for lines of former runs in a package that no longer has a `GpuStub.toml`.
 pub fn remains(package: &Package) -> Option<Diagnostic> {
-    let is_helper =
-        |one: &&Dependency| one.kind == DependencyKind::Build && one.name == cargo_toml::HELPER;
-    let helper = package.dependencies.iter().find(is_helper)?;
-    let scripts = package.targets.iter();
-    let script = scripts.filter(|target| target.is_kind(TargetKind::CustomBuild));
-    let script = script.map(|target| fs::read_to_string(&target.src_path));
-    let script: String = script.flatten().collect();
-    let name = crate_name(helper);
-    let calls = |call| script.contains(&build_rs::line(&name, call));
-    let links = package.links.as_deref();
-    let links = links.filter(|links| links.starts_with("gpustub-"));
+    let helper = dependency_crate(helper(package)?);
+    let script = package
+        .targets
+        .iter()
+        .find(|target| target.is_kind(TargetKind::CustomBuild))
+        .and_then(|target| fs::read_to_string(&target.src_path).ok())
+        .unwrap_or_default();
+    let builds = script.contains(&build_rs::line(&helper, build_rs::BUILD));
+    let finalizes = script.contains(&build_rs::line(&helper, build_rs::FINALIZE));
+    let links = package
+        .links
+        .as_deref()
+        .filter(|links| links.starts_with("gpustub-"));
     // Without `links`, a package that finalizes may link its programs itself.
-    if links.is_none() && !calls(build_rs::BUILD) {
+    if links.is_none() && !builds {
         return None;
     }
-    let mut all: Vec<String> = links
-        .map(|links| format!("`links = \"{links}\"`"))
-        .into_iter()
-        .collect();
-    all.push(format!("the build-dependency `{}`", cargo_toml::HELPER));
-    if calls(build_rs::BUILD) || calls(build_rs::FINALIZE) {
-        all.push("the call in its build script".to_owned());
+    let mut remains = Vec::new();
+    if let Some(links) = links {
+        remains.push(format!("`links = \"{links}\"`"));
+    }
+    remains.push(format!("the build-dependency `{}`", cargo_toml::HELPER));
+    if builds || finalizes {
+        remains.push("the call in its build script".to_owned());
     }
     let message = format!(
         "package `{}` has no {FILE}, but still has {}",
         package.name,
-        all.join(", ")
+        remains.join(", ")
     );
     let help = "remove these, or create the file with `cargo gpustub init`";
     let file = display_path(package.manifest_path.as_std_path());
@@ -176,20 +201,23 @@ fn called_crates(members: &Members, package: &Package) -> Vec<(String, Option<St
         if !(declared.has_rdc() || declared.provides()) {
             continue;
         }
-        let all = package.dependencies.iter();
-        let entries: Vec<&Dependency> = all
+        let entries: Vec<&Dependency> = package
+            .dependencies
+            .iter()
             .filter(|dependency| {
                 dependency.name == member.name.as_str()
                     && dependency.path.is_some()
                     && dependency.kind == DependencyKind::Normal
             })
             .collect();
-        let (Some(_), Some(crate_of)) = (entries.first(), library(member)) else {
+        let Some(library) = library(member).filter(|_| !entries.is_empty()) else {
             continue;
         };
-        let renamed = entries.iter().find_map(|entry| entry.rename.as_ref());
-        let name = renamed.unwrap_or(&crate_of.name).replace('-', "_");
-        crates.push((name, condition(package, &entries)));
+        let name = entries
+            .iter()
+            .find_map(|entry| entry.rename.as_ref())
+            .unwrap_or(&library.name);
+        crates.push((crate_name(name), condition(package, &entries)));
     }
     crates
 }
@@ -202,17 +230,19 @@ fn dependency_lines(
     members: &Members,
     package: &Package,
     pending: &mut Pending,
-    found: &mut Vec<Diagnostic>,
+    diagnostics: &mut Vec<Diagnostic>,
 ) -> Result<()> {
-    let crates = called_crates(members, package).into_iter();
-    let lines =
-        crates.filter_map(|(name, condition)| Some((name, use_line::device_code(condition?))));
-    let lines: Vec<_> = lines.collect();
-    let own = library(package).map(|library| &library.src_path);
-    for (path, edition) in roots(package, |path| own.is_none_or(|own| own == path)) {
-        for (name, line) in lines.iter().filter(|_| path.exists()) {
+    let library_root = library(package).map(|library| library.src_path.as_std_path());
+    let mut lines = Vec::new();
+    for (name, condition) in called_crates(members, package) {
+        if let Some(condition) = condition {
+            lines.push((name, use_line::device_code(condition)));
+        }
+    }
+    for root in roots(package, |path| library_root.is_none_or(|root| root == path)) {
+        for (name, line) in lines.iter().filter(|_| root.0.exists()) {
             let line = (name.as_str(), line);
-            name_crate(workspace, package, (path, edition), line, pending, found)?;
+            name_crate(workspace, package, root, line, pending, diagnostics)?;
         }
     }
     Ok(())
@@ -221,33 +251,33 @@ fn dependency_lines(
 /// Condition of a dependency for `cfg(…)`; empty: always. `None`: no entry, or an entry for a target
 /// triple, which a source file cannot test.
 fn condition(package: &Package, entries: &[&Dependency]) -> Option<String> {
-    let mut any = BTreeSet::new();
+    let mut alternatives = BTreeSet::new();
     for entry in entries {
-        let mut all = Vec::new();
+        let mut conditions = Vec::new();
         if entry.optional {
             let key = entry.rename.as_deref().unwrap_or(&entry.name);
-            all.push(either(activating(package, key))?);
+            conditions.push(either(activating(package, key))?);
         }
         if let Some(target) = &entry.target {
             let target = target.to_string();
             let inner = target.strip_prefix("cfg(")?.strip_suffix(')')?;
-            all.push(inner.to_owned());
+            conditions.push(inner.to_owned());
         }
-        any.insert(match all.as_slice() {
+        alternatives.insert(match conditions.as_slice() {
             [] => return Some(String::new()),
-            [one] => one.clone(),
+            [condition] => condition.clone(),
             several => format!("all({})", several.join(", ")),
         });
     }
-    either(any)
+    either(alternatives)
 }
 
 /// Disjunction of conditions; `None` if empty.
 fn either(conditions: BTreeSet<String>) -> Option<String> {
-    let all: Vec<String> = conditions.into_iter().collect();
-    match all.as_slice() {
+    let conditions: Vec<String> = conditions.into_iter().collect();
+    match conditions.as_slice() {
         [] => None,
-        [one] => Some(one.clone()),
+        [condition] => Some(condition.clone()),
         several => Some(format!("any({})", several.join(", "))),
     }
 }
@@ -255,24 +285,29 @@ fn either(conditions: BTreeSet<String>) -> Option<String> {
 /// Features that directly activate an optional dependency: `dep:x` and `x/…`, but not `x?/…`. Features
 /// that activate one of these also enable it.
 fn activating(package: &Package, key: &str) -> BTreeSet<String> {
-    let brings = |word: &String| {
-        word.strip_prefix("dep:") == Some(key)
-            || word.split_once('/').is_some_and(|(x, _)| x == key)
-    };
-    let features = package.features.iter();
-    features
-        .filter(|(_, words)| words.iter().any(brings))
-        .map(|(name, _)| format!("feature = {name:?}"))
-        .collect()
+    let mut conditions = BTreeSet::new();
+    for (feature, entries) in &package.features {
+        let activates = entries.iter().any(|entry| {
+            entry.strip_prefix("dep:") == Some(key)
+                || entry
+                    .split_once('/')
+                    .is_some_and(|(dependency, _)| dependency == key)
+        });
+        if activates {
+            conditions.insert(format!("feature = {feature:?}"));
+        }
+    }
+    conditions
 }
 
-/// The root files of a package's targets, apart from its build script.
-fn roots(package: &Package, wanted: impl Fn(&Path) -> bool) -> BTreeSet<(&Path, Edition)> {
-    let targets = package.targets.iter();
-    targets
+/// The root files of a package's targets that a filter keeps, apart from its build script.
+fn roots(package: &Package, keeps: impl Fn(&Path) -> bool) -> BTreeSet<(&Path, Edition)> {
+    package
+        .targets
+        .iter()
         .filter(|target| !target.is_kind(TargetKind::CustomBuild))
         .map(|target| (target.src_path.as_std_path(), target.edition))
-        .filter(|(path, _)| wanted(path))
+        .filter(|(path, _)| keeps(path))
         .collect()
 }
 
@@ -283,23 +318,23 @@ fn name_crate(
     (path, edition): (&Path, Edition),
     (name, line): (&str, &use_line::Line),
     pending: &mut Pending,
-    found: &mut Vec<Diagnostic>,
+    diagnostics: &mut Vec<Diagnostic>,
 ) -> Result<()> {
     match use_line::add(&pending.read(path)?, name, edition, line) {
         Edit::Same => {}
         Edit::Changed(text) => {
             match shared_root::unknown_crate(&workspace.members(), package, path, name) {
-                Some(refused) => found.push(refused),
+                Some(diagnostic) => diagnostics.push(diagnostic),
                 None => pending.write(path, text)?,
             }
         }
-        Edit::Impossible(why) => found.push(no_place(path, why, name)),
+        Edit::Impossible(reason) => diagnostics.push(uneditable(path, reason, name)),
     }
     Ok(())
 }
 
-fn no_place(path: &Path, why: &str, name: &str) -> Diagnostic {
-    let message = format!("`{}` cannot be edited: {why}", display_path(path));
+fn uneditable(path: &Path, reason: &str, name: &str) -> Diagnostic {
+    let message = format!("`{}` cannot be edited: {reason}", display_path(path));
     let help = format!("add this line before its first item: `use {name} as _;`");
     Diagnostic::error(&OUT_OF_SYNC, message).help(help)
 }
@@ -311,10 +346,10 @@ fn build_script(
     manifest: &str,
     helper: &str,
     pending: &mut Pending,
-    found: &mut Vec<Diagnostic>,
+    diagnostics: &mut Vec<Diagnostic>,
 ) -> Result<()> {
     // Tests have a finalizer: without programs, a build of the package needs no device link.
-    let (call, other) = if declared.has_rdc() && finalizer::has_programs(package) {
+    let (call, replaced_call) = if declared.has_rdc() && finalizer::has_programs(package) {
         (build_rs::FINALIZE, build_rs::BUILD)
     } else {
         (build_rs::BUILD, build_rs::FINALIZE)
@@ -323,12 +358,12 @@ fn build_script(
     let target = package
         .targets
         .iter()
-        .find(|t| t.is_kind(TargetKind::CustomBuild));
+        .find(|target| target.is_kind(TargetKind::CustomBuild));
     let path = match target {
         Some(target) => target.src_path.clone().into_std_path_buf(),
         None if cargo_toml::build_is_off(manifest).unwrap_or(false) => {
             let message = format!("package `{}` disables its build script", package.name);
-            found.push(Diagnostic::error(&UNEDITABLE_BUILD_SCRIPT, message).help(format!(
+            diagnostics.push(Diagnostic::error(&UNEDITABLE_BUILD_SCRIPT, message).help(format!(
                 "remove `build = false` from its Cargo.toml; the build script must call `{line}`"
             )));
             return Ok(());
@@ -338,17 +373,17 @@ fn build_script(
     let new = match fs::read_to_string(&path) {
         Ok(text) => match build_rs::add_call(&text, helper, call) {
             Edit::Same if declared.has_rdc() => {
-                match build_rs::replace_call(&text, helper, other, call) {
+                match build_rs::replace_call(&text, helper, replaced_call, call) {
                     Edit::Changed(text) => text,
                     _ => return Ok(()),
                 }
             }
             Edit::Same => return Ok(()),
             Edit::Changed(text) => text,
-            Edit::Impossible(why) => {
-                let message = format!("`{}` cannot be edited: {why}", display_path(&path));
+            Edit::Impossible(reason) => {
+                let message = format!("`{}` cannot be edited: {reason}", display_path(&path));
                 let help = format!("add this line at the start of the build script: `{line}`");
-                found.push(Diagnostic::error(&UNEDITABLE_BUILD_SCRIPT, message).help(help));
+                diagnostics.push(Diagnostic::error(&UNEDITABLE_BUILD_SCRIPT, message).help(help));
                 return Ok(());
             }
         },
@@ -363,14 +398,16 @@ fn use_lines(
     workspace: &Workspace,
     package: &Package,
     pending: &mut Pending,
-    found: &mut Vec<Diagnostic>,
+    diagnostics: &mut Vec<Diagnostic>,
 ) -> Result<()> {
     let Some(library) = library(package) else {
         return Ok(());
     };
     let roots = roots(package, |path| path != library.src_path.as_std_path());
-    let linkable = [TargetKind::Lib, TargetKind::RLib, TargetKind::DyLib];
-    if !linkable.into_iter().any(|kind| library.is_kind(kind)) {
+    let is_linkable = [TargetKind::Lib, TargetKind::RLib, TargetKind::DyLib]
+        .into_iter()
+        .any(|kind| library.is_kind(kind));
+    if !is_linkable {
         if !roots.is_empty() {
             let message = format!(
                 "the programs and tests of package `{}` get no stubs, because Rust code cannot \
@@ -378,16 +415,23 @@ fn use_lines(
                 package.name
             );
             let help = "add \"rlib\" to `crate-type` in its Cargo.toml";
-            found.push(Diagnostic::warning(&MISSING_RLIB, message).help(help));
+            diagnostics.push(Diagnostic::warning(&MISSING_RLIB, message).help(help));
         }
         return Ok(());
     }
-    let name = library.name.replace('-', "_");
+    let name = crate_name(&library.name);
     for (path, edition) in roots {
         // Cargo reports a missing file; files outside of the workspace are not edited.
         if path.starts_with(workspace.root()) && path.exists() {
             let line = (name.as_str(), &use_line::STUBS);
-            name_crate(workspace, package, (path, edition), line, pending, found)?;
+            name_crate(
+                workspace,
+                package,
+                (path, edition),
+                line,
+                pending,
+                diagnostics,
+            )?;
         }
     }
     Ok(())

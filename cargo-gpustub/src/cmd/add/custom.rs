@@ -24,7 +24,7 @@ use crate::{cli, exports};
 
 /// Writes the table and the list of the library that the command line names.
 pub fn add(options: &cli::Add, file: &Path, shell: &mut Shell) -> Result<bool> {
-    let id = named(options)?;
+    let id = library_id(options)?;
     let workspace = Workspace::load(&options.cargo, Depth::Members)?;
     let package = workspace.selected_one(|_| true)?;
     let declared = Declared::read_all(&workspace, &[package])?.remove(0).1;
@@ -32,53 +32,37 @@ pub fn add(options: &cli::Add, file: &Path, shell: &mut Shell) -> Result<bool> {
     if has_errors(&declared.diagnostics) {
         return Ok(false);
     }
-    let mut stubs = declared.manifest.stubs.iter();
-    let stub = stubs.find(|stub| stub.id.value == id);
+    let stub = declared
+        .manifest
+        .stubs
+        .iter()
+        .find(|stub| stub.id.value == id);
     let path = list_path(id, stub)?;
-    let old = declared.inputs.symbol_files.get(&path);
-    let (before, wrong) = match old {
-        Some(text) => SymbolList::parse(&path, text),
-        None => Default::default(),
-    };
-    if has_errors(&wrong) {
-        let sources = Sources::from([(path.clone(), old.cloned().unwrap_or_default())]);
-        shell.diagnostics(&wrong, &sources)?;
+    let old_text = declared.inputs.symbol_files.get(&path);
+    let Some(before) = parse_previous_list(&path, old_text, shell)? else {
         return Ok(false);
-    }
-
-    let is_allowed = |name: &str| {
-        let mut allowed = stub.iter().flat_map(|stub| &stub.custom.allowed_symbols);
-        allowed.any(|one| one.value == name)
     };
-    let (mut list, found) = match exports::read(file, &is_allowed) {
-        Ok(read) => read,
-        Err(error) => {
-            shell.diagnostics(&[error.diagnostic()], &Sources::new())?;
-            return Ok(false);
-        }
+    let Some(mut list) = read_exports(file, stub, shell)? else {
+        return Ok(false);
     };
-    shell.diagnostics(&found, &Sources::new())?;
     let results = results(options, &list)?;
     let kept = classify(&mut list, &before, &results.classes);
-    let list_text = with_comments(old.map_or("", String::as_str), &list.to_text());
+    let list_text = with_comments(old_text.map_or("", String::as_str), &list.to_text());
 
-    let header = options.header_version.last();
-    let header = header.map(|header| header.version.as_str());
+    let header = options
+        .header_version
+        .last()
+        .map(|header| header.version.as_str());
+    let keys = table_keys(id, stub, file, &path, &list, &results);
     let text = add_stub(&declared.text, id, header)
-        .and_then(|text| {
-            complete(
-                &text,
-                id,
-                &described(id, stub, file, &path, &list, &results),
-            )
-        })
+        .and_then(|text| complete(&text, id, &keys))
         .map_err(|why| Error::new(format!("could not edit `{}`: {why}", declared.shown)))?;
     let mut added = Declared::from_text(directory(package), text.clone())?;
     added.manifest.stubs.retain(|stub| stub.id.value == id);
     added.inputs.symbol_files.insert(&path, list_text.clone());
-    let (_, found) = added.plan(&target(None)?, &added.inputs);
-    shell.diagnostics(&found, &added.sources())?;
-    if has_errors(&found) {
+    let (_, diagnostics) = added.plan(&target(None)?, &added.inputs);
+    shell.diagnostics(&diagnostics, &added.sources())?;
+    if has_errors(&diagnostics) {
         return Ok(false);
     }
 
@@ -104,8 +88,44 @@ pub fn add(options: &cli::Add, file: &Path, shell: &mut Shell) -> Result<bool> {
     Ok(true)
 }
 
+/// Parses the previous symbol list, and reports what is wrong in it. `None`: it has errors.
+fn parse_previous_list(
+    path: &str,
+    text: Option<&String>,
+    shell: &mut Shell,
+) -> Result<Option<SymbolList>> {
+    let Some(text) = text else {
+        return Ok(Some(SymbolList::default()));
+    };
+    let (list, diagnostics) = SymbolList::parse(path, text);
+    if has_errors(&diagnostics) {
+        let sources = Sources::from([(path.to_owned(), text.clone())]);
+        shell.diagnostics(&diagnostics, &sources)?;
+        return Ok(None);
+    }
+    Ok(Some(list))
+}
+
+/// Reads the list of the library's exports. `None`: the library cannot be read.
+fn read_exports(file: &Path, stub: Option<&Stub>, shell: &mut Shell) -> Result<Option<SymbolList>> {
+    let allowed_symbols = stub.map_or(&[][..], |stub| &stub.custom.allowed_symbols);
+    let read = exports::read(file, &|name| {
+        allowed_symbols.iter().any(|symbol| symbol.value == name)
+    });
+    match read {
+        Ok((list, diagnostics)) => {
+            shell.diagnostics(&diagnostics, &Sources::new())?;
+            Ok(Some(list))
+        }
+        Err(error) => {
+            shell.diagnostics(&[error.diagnostic()], &Sources::new())?;
+            Ok(None)
+        }
+    }
+}
+
 /// The id of the library.
-fn named(options: &cli::Add) -> Result<&str> {
+fn library_id(options: &cli::Add) -> Result<&str> {
     let [id] = options.libraries.as_slice() else {
         return Err(Error::new("`--from` describes one library")
             .help("run the command once for each library"));
@@ -134,20 +154,20 @@ fn list_path(id: &str, stub: Option<&Stub>) -> Result<String> {
 
 /// Classes of the functions by the headers of the command line.
 fn results(options: &cli::Add, list: &SymbolList) -> Result<Results> {
-    let own = &options.own;
-    if own.headers.is_empty() {
+    let custom = &options.own;
+    if custom.headers.is_empty() {
         return Ok(Results::default());
     }
     let request = Request {
-        paths: &own.headers,
-        include: &own.include,
-        clang_arg: &own.clang_arg,
+        paths: &custom.headers,
+        include: &custom.include,
+        clang_arg: &custom.clang_arg,
         known: list.soname.as_deref().and_then(c_headers::known),
         option: "`--headers`",
         without: "return types stay unknown",
     };
-    let wanted = |name: &str| !list.lookup(name).is_empty();
-    Ok(Results::new(&request.read(&wanted)?))
+    let declarations = request.read(&|name| !list.lookup(name).is_empty())?;
+    Ok(Results::new(&declarations))
 }
 
 /// Sets the classes of functions: those of the previous list, else those of the headers. Returns the
@@ -159,8 +179,10 @@ fn classify(
 ) -> Vec<String> {
     let mut kept = Vec::new();
     for symbol in &mut list.symbols {
-        let mut old = before.lookup(&symbol.name).iter();
-        let old = old.find_map(|old| old.returns.clone());
+        let old = before
+            .lookup(&symbol.name)
+            .iter()
+            .find_map(|entry| entry.returns.clone());
         let new = classes.get(&symbol.name).and_then(|class| returns(*class));
         if old.is_some() && new.is_some() && old != new {
             kept.push(symbol.name.clone());
@@ -190,7 +212,7 @@ fn load_name(list: &SymbolList, file: &Path) -> String {
 }
 
 /// Keys that describe the library, each with its value and a comment.
-fn described(
+fn table_keys(
     id: &str,
     stub: Option<&Stub>,
     file: &Path,
@@ -242,31 +264,32 @@ fn complete(
 
 /// Text of a new list, with the comments of the previous one before the same lines.
 fn with_comments(before: &str, text: &str) -> String {
-    let key = |line: &str| {
-        line.split_whitespace()
-            .next()
-            .unwrap_or_default()
-            .to_owned()
-    };
-    let mut above: BTreeMap<String, String> = BTreeMap::new();
+    let mut above: BTreeMap<&str, String> = BTreeMap::new();
     let mut comments = String::new();
     for line in before.lines() {
         if line.trim_start().starts_with('#') {
             comments.push_str(line);
             comments.push('\n');
         } else if !comments.is_empty() && !line.trim().is_empty() {
-            above.entry(key(line)).or_default().push_str(&comments);
+            above
+                .entry(first_word(line))
+                .or_default()
+                .push_str(&comments);
             comments.clear();
         }
     }
     let mut new = String::new();
     for line in text.split_inclusive('\n') {
-        if let Some(comments) = above.remove(&key(line)) {
+        if let Some(comments) = above.remove(first_word(line)) {
             new.push_str(&comments);
         }
         new.push_str(line);
     }
     new + &comments
+}
+
+fn first_word(line: &str) -> &str {
+    line.split_whitespace().next().unwrap_or_default()
 }
 
 fn report(list: &SymbolList, kept: &[String], options: &cli::Add, shell: &mut Shell) {
@@ -276,18 +299,21 @@ fn report(list: &SymbolList, kept: &[String], options: &cli::Add, shell: &mut Sh
             listing(kept)
         ));
     }
-    let unknown = list.functions().filter(|symbol| symbol.returns.is_none());
-    let unknown: Vec<&str> = unknown.map(|symbol| symbol.name.as_str()).collect();
+    let unknown: Vec<&str> = list
+        .functions()
+        .filter(|symbol| symbol.returns.is_none())
+        .map(|symbol| symbol.name.as_str())
+        .collect();
     if unknown.is_empty() {
         return;
     }
-    let why = if options.own.headers.is_empty() {
+    let next_step = if options.own.headers.is_empty() {
         "add `--headers` with the library's header, or `returns=` to the list"
     } else {
         "the headers do not declare them: add `returns=` to the list"
     };
     shell.note(format!(
-        "unknown return types of {} functions, which return NULL or 0 if the library is missing: {}; {why}",
+        "unknown return types of {} functions, which return NULL or 0 if the library is missing: {}; {next_step}",
         unknown.len(),
         listing(&unknown)
     ));
@@ -335,15 +361,15 @@ mod tests {
 
     #[test]
     fn the_list_wins_over_the_headers() {
-        let parse = |text: &str| SymbolList::parse("x", &format!("@gpustub-symbols 1\n{text}")).0;
-        let mut list = parse("a\nb\nc\nd\n");
-        let before = parse("a returns=null\nb returns=value:-1\nz returns=void\n");
-        let classes = [
-            ("a", ResultClass::Null),
-            ("b", ResultClass::Status),
-            ("c", ResultClass::Hfa(32)),
-        ];
-        let classes = classes.map(|(name, class)| (name.to_owned(), class)).into();
+        let parse_list =
+            |text: &str| SymbolList::parse("x", &format!("@gpustub-symbols 1\n{text}")).0;
+        let mut list = parse_list("a\nb\nc\nd\n");
+        let before = parse_list("a returns=null\nb returns=value:-1\nz returns=void\n");
+        let classes = BTreeMap::from([
+            ("a".to_owned(), ResultClass::Null),
+            ("b".to_owned(), ResultClass::Status),
+            ("c".to_owned(), ResultClass::Hfa(32)),
+        ]);
         assert_eq!(classify(&mut list, &before, &classes), ["b"]);
         assert_eq!(
             list.to_text(),
