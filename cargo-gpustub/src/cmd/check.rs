@@ -23,18 +23,19 @@ use gpustub_workspace::workspace::NO_PACKAGE;
 use crate::cli;
 
 use apply::apply_policies;
-use policies::{Policies, start};
+use policies::{Policies, start_directory};
 
 /// Runs the command. Returns whether no finding is denied.
 pub fn run(options: &cli::Check, shell: &mut Shell) -> Result<bool> {
     let options = &whole_workspace(options)?;
-    let here =
-        slashes(&std::env::current_dir().map_err(|e| Error::io("find", Path::new("."), &e))?);
+    let current_dir = std::env::current_dir()
+        .map_err(|error| Error::io("find", Path::new("."), &error))
+        .map(|directory| slashes(&directory))?;
     if options.fix {
-        fix::run(options, &here, shell)?;
+        fix::run(options, &current_dir, shell)?;
     }
     let (report, policies) = match options.paths.as_slice() {
-        [] => workspace::check(options).map_err(or_files)?,
+        [] => workspace::check(options).map_err(suggest_files)?,
         _ => {
             let policies = Policies::nearby(&options.cargo)?;
             let status = shell.status_line("Checking");
@@ -45,21 +46,24 @@ pub fn run(options: &cli::Check, shell: &mut Shell) -> Result<bool> {
     for detail in &report.details {
         shell.detail("Checking", detail);
     }
-    let found = apply_policies(options, &here, &report, &policies);
+    let diagnostics = apply_policies(options, &current_dir, &report, &policies);
     let mut sources = report.sources;
     sources.extend(policies.sources());
-    shell.diagnostics(&found, &sources)?;
+    shell.diagnostics(&diagnostics, &sources)?;
     // Human-readable lines, which the formats for programs omit.
     if shell.format() == MessageFormat::Human {
-        if let Some(nothing) = &report.nothing {
-            shell.note(nothing);
+        if let Some(reason) = &report.unchecked_reason {
+            shell.note(reason);
         }
-        for skipped in &report.skipped {
-            shell.status("Skipped", skipped);
+        for file in &report.skipped {
+            shell.status("Skipped", file);
         }
-        shell.status("Checked", format!("{}: {}", report.what, count(&found)));
+        shell.status(
+            "Checked",
+            format!("{}: {}", report.subject, summary(&diagnostics)),
+        );
     }
-    Ok(!has_errors(&found))
+    Ok(!has_errors(&diagnostics))
 }
 
 /// Selects all members at a workspace root, if no option selects packages. `default-members` are those that
@@ -67,19 +71,19 @@ pub fn run(options: &cli::Check, shell: &mut Shell) -> Result<bool> {
 fn whole_workspace(options: &cli::Check) -> Result<cli::Check> {
     let mut options = options.clone();
     let packages = &options.cargo.workspace;
-    let selects = !packages.package.is_empty() || !packages.exclude.is_empty();
+    let selects_packages = !packages.package.is_empty() || !packages.exclude.is_empty();
     // A project in C may be below a directory with a workspace.
-    let is_package = |options: &cli::Check| {
-        Declared::without_package(&options.cargo).map(|declared| declared.is_none())
-    };
-    if options.paths.is_empty() && !selects && is_package(&options)? {
-        options.cargo.workspace.workspace |= is_root(&start(&options.cargo)?)?;
+    if options.paths.is_empty()
+        && !selects_packages
+        && Declared::without_package(&options.cargo)?.is_none()
+    {
+        options.cargo.workspace.workspace |= is_root(&start_directory(&options.cargo)?)?;
     }
     Ok(options)
 }
 
 /// Suggests naming files if the current directory has no workspace.
-fn or_files(error: Error) -> Error {
+fn suggest_files(error: Error) -> Error {
     match error.help.as_deref() {
         Some(NO_PACKAGE) => {
             let help = format!("{NO_PACKAGE}; or name programs, libraries, wheels or directories");
@@ -90,16 +94,20 @@ fn or_files(error: Error) -> Error {
 }
 
 /// `2 errors, 1 warning`.
-fn count(found: &[Diagnostic]) -> String {
-    let count = |level| found.iter().filter(|d| d.level == level).count();
-    let parts: Vec<String> = [(Level::Error, "error"), (Level::Warning, "warning")]
-        .into_iter()
-        .filter(|(level, _)| count(*level) > 0)
-        .map(|(level, name)| number(count(level), name))
-        .collect();
-    if parts.is_empty() {
+fn summary(diagnostics: &[Diagnostic]) -> String {
+    let mut counts = Vec::new();
+    for (level, name) in [(Level::Error, "error"), (Level::Warning, "warning")] {
+        let count = diagnostics
+            .iter()
+            .filter(|diagnostic| diagnostic.level == level)
+            .count();
+        if count > 0 {
+            counts.push(number(count, name));
+        }
+    }
+    if counts.is_empty() {
         "nothing found".into()
     } else {
-        parts.join(", ")
+        counts.join(", ")
     }
 }

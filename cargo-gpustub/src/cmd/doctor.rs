@@ -46,13 +46,11 @@ pub fn run(options: &cli::Doctor, shell: &mut Shell) -> Result<bool> {
     for mut subject in subjects(options, shell)? {
         subject.inputs.require_header_versions = false;
         // Stubs that another package provides are examined as well.
-        subject
-            .manifest
-            .stubs
-            .iter_mut()
-            .for_each(|stub| stub.provide = true);
-        let (plan, more) = plan(&subject.manifest, &host, &subject.inputs);
-        subject.diagnostics.extend(more);
+        for stub in &mut subject.manifest.stubs {
+            stub.provide = true;
+        }
+        let (plan, diagnostics) = plan(&subject.manifest, &host, &subject.inputs);
+        subject.diagnostics.extend(diagnostics);
         shell.diagnostics(&subject.diagnostics, &subject.sources)?;
         if has_errors(&subject.diagnostics) {
             clean = false;
@@ -61,24 +59,23 @@ pub fn run(options: &cli::Doctor, shell: &mut Shell) -> Result<bool> {
         let ids: Vec<&str> = plan
             .libraries
             .iter()
-            .filter(|l| l.stubbed)
-            .map(|l| l.library.id.as_str())
+            .filter(|library| library.stubbed)
+            .map(|library| library.library.id.as_str())
             .collect();
         shell.detail("Building", format!("the stubs of {}", ids.join(", ")));
         let main = templates::render("doctor.c", &json!({ "libraries": ids }));
         let output = compile::run_with_stubs(&main, &render(&plan), &host, &[])?;
         if !output.status.success() {
-            let what = format!(
+            let mut message = format!(
                 "the probe program, which only loads the libraries, ended with {}",
                 output.status
             );
-            let last = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-            return Err(Error::new(if last.is_empty() {
-                what
-            } else {
-                format!("{what}\n{last}")
-            })
-            .help("one of the libraries fails to load; find it with `LD_DEBUG=files`"));
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            if !stderr.trim().is_empty() {
+                let _ = write!(message, "\n{}", stderr.trim());
+            }
+            return Err(Error::new(message)
+                .help("one of the libraries fails to load; find it with `LD_DEBUG=files`"));
         }
         print_reports(
             &subject.title,
@@ -91,10 +88,9 @@ pub fn run(options: &cli::Doctor, shell: &mut Shell) -> Result<bool> {
 
 /// The declared libraries of each package, or all libraries if nothing is declared.
 fn subjects(options: &cli::Doctor, shell: &mut Shell) -> Result<Vec<Subject>> {
-    let asked = options.cargo.manifest.manifest_path.is_some();
     let workspace = match Workspace::load(&options.cargo, Depth::Members) {
         Ok(workspace) => Some(workspace),
-        Err(error) if asked => return Err(error),
+        Err(error) if options.cargo.manifest.manifest_path.is_some() => return Err(error),
         Err(error) => {
             shell.detail("Skipped", format!("the workspace: {error}"));
             None
@@ -103,15 +99,15 @@ fn subjects(options: &cli::Doctor, shell: &mut Shell) -> Result<Vec<Subject>> {
     let mut subjects = Vec::new();
     if let Some(workspace) = &workspace {
         for package in workspace.selected()? {
-            let Some(one) = Declared::read(workspace, package)? else {
+            let Some(declared) = Declared::read(workspace, package)? else {
                 continue;
             };
             subjects.push(Subject {
-                title: one.shown.clone(),
-                sources: one.sources(),
-                manifest: one.manifest,
-                inputs: one.inputs,
-                diagnostics: one.diagnostics,
+                title: declared.shown.clone(),
+                sources: declared.sources(),
+                manifest: declared.manifest,
+                inputs: declared.inputs,
+                diagnostics: declared.diagnostics,
             });
         }
     }
@@ -134,7 +130,7 @@ fn describe_machine(host: &Target) -> Result<Value> {
     let compiler = compile::compiler(host, scratch.path()).map(|(_, name)| name);
     let linkers: Vec<String> = ["ld", "ld.lld", "ld.mold", "ld.gold"]
         .into_iter()
-        .filter_map(in_path)
+        .filter_map(find_in_path)
         .map(|path| path.display().to_string())
         .collect();
     Ok(json!({
@@ -168,12 +164,12 @@ fn print_machine(machine: &Value, shell: &mut Shell) -> Result<()> {
         "C compiler  {}",
         machine["compiler"].as_str().unwrap_or("none")
     );
-    let found = if linkers.is_empty() {
+    let linkers = if linkers.is_empty() {
         "none".into()
     } else {
         linkers.join(", ")
     };
-    let _ = writeln!(text, "linkers     {found}");
+    let _ = writeln!(text, "linkers     {linkers}");
     shell.data(text)
 }
 
@@ -193,7 +189,7 @@ fn print_reports(title: &str, output: &str, shell: &mut Shell) -> Result<()> {
                 "library": id,
                 "available": available == "1",
                 "path": Some(path).filter(|path| !path.is_empty()),
-                "version": version.parse::<u32>().ok().filter(|v| *v > 0),
+                "version": version.parse::<u32>().ok().filter(|version| *version > 0),
                 "unavailable_reason": Some(reason).filter(|reason| !reason.is_empty()),
                 "report": report,
             }))?;
@@ -210,7 +206,8 @@ fn print_reports(title: &str, output: &str, shell: &mut Shell) -> Result<()> {
     }
 }
 
-fn in_path(name: &str) -> Option<PathBuf> {
+/// Path of a program in a directory of `PATH`.
+fn find_in_path(name: &str) -> Option<PathBuf> {
     let path = variable("PATH")?;
     env::split_paths(&path)
         .map(|directory| directory.join(name))

@@ -17,18 +17,21 @@ pub fn run(options: &cli::Init, shell: &mut Shell) -> Result<bool> {
     let workspace = Workspace::load(&options.cargo, Depth::Members)?;
     let package = workspace.selected_one(|_| true)?;
     let path = directory(package).join(FILE);
-    let shown = display_path(&path);
+    let display_path = display_path(&path);
     if path.exists() {
-        return Err(Error::new(format!("`{shown}` already exists"))
+        return Err(Error::new(format!("`{display_path}` already exists"))
             .help("add libraries to it with `cargo gpustub add <library>`"));
     }
-    let operation = Operation::write(path, shown, text())?;
-    ops::apply(&[operation], |o| shell.status(o.verb(), &o.shown))?;
+    let operation = Operation::write(path, display_path, manifest_text())?;
+    ops::apply(&[operation], |operation| {
+        shell.status(operation.verb(), &operation.shown)
+    })?;
     shell.note("next: `cargo gpustub add <library>`, then `cargo gpustub sync`");
     Ok(true)
 }
 
-fn text() -> String {
+/// Text of the new `GpuStub.toml`, which lists the libraries that gpustub knows.
+fn manifest_text() -> String {
     let libraries: Vec<_> = Library::builtin_ids()
         .filter_map(Library::builtin)
         .collect();
@@ -41,8 +44,8 @@ fn text() -> String {
     let rows: Vec<_> = libraries
         .iter()
         .map(|library| {
-            let space = " ".repeat(width - library.id.len());
-            json!({ "id": library.id, "space": space, "title": library.title })
+            let padding = " ".repeat(width - library.id.len());
+            json!({ "id": library.id, "space": padding, "title": library.title })
         })
         .collect();
     templates::render(FILE, &json!({ "libraries": rows }))

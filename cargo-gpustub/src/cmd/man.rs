@@ -1,5 +1,7 @@
 //! `cargo gpustub man`: manual pages, generated from the definition of the command line.
 
+use std::fmt::Write;
+
 use gpustub_core::suggest::nearest;
 use gpustub_workspace::error::{Error, Result};
 use gpustub_workspace::shell::Shell;
@@ -12,19 +14,22 @@ pub fn run(options: &cli::Man, shell: &mut Shell) -> Result<bool> {
     let mut command = &tool;
     for name in &options.command {
         command = command.find_subcommand(name).ok_or_else(|| {
-            let known = command.get_subcommands().map(|one| one.get_name());
             let error = Error::new(format!("unknown command `{name}`"));
-            match nearest(name, known) {
-                Some(near) => error.help(format!("did you mean `{near}`?")),
+            let commands = command.get_subcommands().map(clap::Command::get_name);
+            match nearest(name, commands) {
+                Some(command) => error.help(format!("did you mean `{command}`?")),
                 None => error.help("`cargo gpustub --help` lists the commands"),
             }
         })?;
     }
     // A page contains the complete help, including the listing of commands.
-    let name = std::iter::once("cargo-gpustub").chain(options.command.iter().map(String::as_str));
-    let name = name.collect::<Vec<_>>().join("-");
-    let usage = std::iter::once("cargo gpustub").chain(options.command.iter().map(String::as_str));
-    let usage = usage.collect::<Vec<_>>().join(" ");
+    let mut name = "cargo-gpustub".to_owned();
+    let mut usage = "cargo gpustub".to_owned();
+    for subcommand in &options.command {
+        let _ = write!(name, "-{subcommand}");
+        let _ = write!(usage, " {subcommand}");
+    }
+    let title = name.to_uppercase();
     let page = command
         .clone()
         .name(name)
@@ -32,16 +37,9 @@ pub fn run(options: &cli::Man, shell: &mut Shell) -> Result<bool> {
         .disable_help_subcommand(true);
     let mut text = Vec::new();
     clap_mangen::Man::new(page)
-        .title(
-            options
-                .command
-                .iter()
-                .fold("CARGO-GPUSTUB".to_owned(), |title, name| {
-                    format!("{title}-{}", name.to_uppercase())
-                }),
-        )
+        .title(title)
         .render(&mut text)
-        .map_err(|e| Error::new(format!("could not write the manual page: {e}")))?;
+        .map_err(|error| Error::new(format!("could not write the manual page: {error}")))?;
     shell.data(text)?;
     Ok(true)
 }

@@ -12,13 +12,15 @@ use cargo_metadata::Package;
 use gpustub_core::device_link::LinkPlan;
 use gpustub_core::diag::has_errors;
 use gpustub_core::library::Role;
-use gpustub_core::manifest::{Archive, LibraryType, Stub};
+use gpustub_core::manifest::{Archive, LibraryType};
 use gpustub_core::plan::{LibraryPlan, Plan};
+use gpustub_core::target::Target;
 use gpustub_core::version::{HeaderVersion, Version};
 use gpustub_workspace::device_graph::{DeviceGraph, Module};
 use gpustub_workspace::error::{Error, Result};
 use gpustub_workspace::finalizer;
 use gpustub_workspace::graph::Graph;
+use gpustub_workspace::package_index::PackageIndex;
 use gpustub_workspace::report::json::FORMAT_VERSION;
 use gpustub_workspace::shell::Shell;
 use gpustub_workspace::tables::{Declared, FILE};
@@ -27,7 +29,19 @@ use serde::Serialize;
 
 use crate::cli::{self, PlanFormat};
 use crate::state::plan_errors;
+use archive::ArchiveJson;
+use device_link::LinkPlanJson;
+use modules::ModuleJson;
 use text::{not_shown, row};
+
+/// A package with a `GpuStub.toml`, and its plan.
+struct PackagePlan<'a> {
+    index: PackageIndex,
+    package: &'a Package,
+    declared: &'a Declared,
+    plan: Plan,
+    archives: Vec<&'a Archive>,
+}
 
 /// Runs the command.
 pub fn run(options: &cli::Plan, shell: &mut Shell) -> Result<bool> {
@@ -40,24 +54,7 @@ pub fn run(options: &cli::Plan, shell: &mut Shell) -> Result<bool> {
     let selected = workspace.selected()?;
     let graph = Graph::read_selected(&workspace, &selected, &options.cargo, &target.triple)?;
 
-    let mut clean = true;
-    let mut packages = Vec::new();
-    for index in graph.reachable(&selected) {
-        let Some(declared) = &graph.declared[index] else {
-            continue;
-        };
-        let mut inputs = declared.inputs.clone();
-        inputs.features = Some(graph.features[index].clone());
-        let (plan, mut found) = declared.plan(&target, &inputs);
-        found.extend(device_link::unsupported(&graph, index, &target));
-        shell.diagnostics(&found, &declared.sources())?;
-        if has_errors(&found) {
-            clean = false;
-        } else {
-            let archives = archive::written(&declared.manifest, &graph.features[index]);
-            packages.push((index, declared, plan, archives));
-        }
-    }
+    let (packages, mut clean) = plan_packages(&graph, &selected, &target, shell)?;
     if let Some(root) = Declared::read_root(&workspace)? {
         shell.diagnostics(&root.diagnostics, &root.sources())?;
         clean &= !has_errors(&root.diagnostics);
@@ -68,12 +65,12 @@ pub fn run(options: &cli::Plan, shell: &mut Shell) -> Result<bool> {
     }
 
     // Packages whose file has errors are left out, so the plan may lack some of their libraries.
-    let device = DeviceGraph::read(&graph, &selected);
-    let (links, refused) = device.plan();
-    let complete = clean && device.is_complete(&links);
-    let found = plan_errors::with_links(&graph, &selected, refused);
-    shell.diagnostics(&found, &graph.sources())?;
-    clean &= !has_errors(&found);
+    let device_graph = DeviceGraph::read(&graph, &selected);
+    let (links, link_diagnostics) = device_graph.plan();
+    let complete = clean && device_graph.is_complete(&links);
+    let diagnostics = plan_errors::with_links(&graph, &selected, link_diagnostics);
+    shell.diagnostics(&diagnostics, &graph.sources())?;
+    clean &= !has_errors(&diagnostics);
     if !complete {
         not_shown(shell);
         return Ok(false);
@@ -86,35 +83,68 @@ pub fn run(options: &cli::Plan, shell: &mut Shell) -> Result<bool> {
     match options.format {
         PlanFormat::Text => {
             let mut text = String::new();
-            for (index, declared, plan, archives) in &packages {
-                let modules = modules::of_package(&device, *index);
-                let package = graph.packages[*index];
-                describe(&mut text, package, declared, plan, archives, &modules);
+            for package in &packages {
+                let modules = modules::of_package(&device_graph, package.index);
+                describe(&mut text, package, &modules);
             }
-            device_links(&mut text, &links);
+            describe_device_links(&mut text, &links);
             shell.data(text)?;
         }
-        PlanFormat::Json => shell.json(&Document {
+        PlanFormat::Json => shell.json(&PlanDocument {
             reason: "plan",
             format_version: FORMAT_VERSION,
             has_errors: !clean,
             target: &target.triple,
             packages: packages
                 .iter()
-                .map(|(at, declared, plan, archives)| {
-                    let modules = modules::of_package(&device, *at);
-                    PackageJson::new(graph.packages[*at], declared, plan, archives, &modules)
+                .map(|package| {
+                    let modules = modules::of_package(&device_graph, package.index);
+                    PackageJson::new(package, &modules)
                 })
                 .collect(),
-            device_link: device_link::Json::new(&links, Some((&device.units, &graph))),
+            device_link: LinkPlanJson::new(&links, Some((&device_graph.units, &graph))),
         })?,
         PlanFormat::Dot => shell.data(links.to_dot())?,
     }
     Ok(clean)
 }
 
+/// Plans the selected packages and their dependencies, and reports the diagnostics. Packages with
+/// errors are left out; the result is false if there are any.
+fn plan_packages<'a>(
+    graph: &'a Graph<'_>,
+    selected: &[&Package],
+    target: &Target,
+    shell: &mut Shell,
+) -> Result<(Vec<PackagePlan<'a>>, bool)> {
+    let mut packages = Vec::new();
+    let mut clean = true;
+    for index in graph.reachable(selected) {
+        let Some(declared) = &graph.declared[index] else {
+            continue;
+        };
+        let mut inputs = declared.inputs.clone();
+        inputs.features = Some(graph.features[index].clone());
+        let (plan, mut diagnostics) = declared.plan(target, &inputs);
+        diagnostics.extend(device_link::unsupported(graph, index, target));
+        shell.diagnostics(&diagnostics, &declared.sources())?;
+        if has_errors(&diagnostics) {
+            clean = false;
+            continue;
+        }
+        packages.push(PackagePlan {
+            index,
+            package: graph.packages[index],
+            declared,
+            plan,
+            archives: archive::written(&declared.manifest, &graph.features[index]),
+        });
+    }
+    Ok((packages, clean))
+}
+
 /// A line for each library, crate and program with relocatable code.
-fn device_links(text: &mut String, links: &LinkPlan<'_>) {
+fn describe_device_links(text: &mut String, links: &LinkPlan<'_>) {
     if !links.nodes().is_empty() {
         text.push_str("device links\n");
     }
@@ -123,104 +153,108 @@ fn device_links(text: &mut String, links: &LinkPlan<'_>) {
     }
 }
 
-fn describe(
-    text: &mut String,
-    package: &Package,
-    declared: &Declared,
-    plan: &Plan,
-    archives: &[&Archive],
-    modules: &[&Module],
-) {
+/// Appends the lines of a package.
+fn describe(text: &mut String, package: &PackagePlan<'_>, modules: &[&Module]) {
+    let PackagePlan { declared, plan, .. } = package;
     let _ = writeln!(
         text,
         "{} {} ({})",
-        package.name, package.version, declared.shown
+        package.package.name, package.package.version, declared.shown
     );
     for library in plan.libraries.iter().filter(|library| library.stubbed) {
-        let library_type = match library.library_type {
-            LibraryType::Static => "static",
-            LibraryType::Shared => "shared",
-        };
-        let header = library
-            .header_version
-            .map_or_else(String::new, |h| format!(", header version {}", header(h)));
-        let _ = writeln!(
-            text,
-            "  {}: {}, {library_type}{header}",
-            library.library.id, library.library.title
-        );
-        let changing = library
-            .functions
-            .iter()
-            .filter(|f| {
-                library
-                    .specs
-                    .get(usize::from(f.spec))
-                    .is_some_and(|s| s.abi_name.is_some())
-            })
-            .count();
-        let note = match changing {
-            0 => String::new(),
-            n => format!(", {n} of them with another ABI in some releases"),
-        };
-        let _ = writeln!(text, "    functions   {}{note}", library.functions.len());
-        if !has_abi_table(library) {
-            text.push_str(
-                "    note        no ABI table: all releases are taken to have the same ABI\n",
-            );
-        }
-        let names = library.load_names.iter().map(|load| load.name.clone());
-        row(text, "load names", names);
-        let _ = writeln!(text, "    ELF note    {}", library.dlopen_note.word());
-        row(
-            text,
-            "link names",
-            library
-                .library
-                .link_names
-                .iter()
-                .map(|name| format!("-l{name}")),
-        );
-        for (title, dirs) in search_order(library) {
-            row(text, title, dirs.iter().cloned());
-        }
+        describe_library(text, library);
     }
     if !plan.required.is_empty() {
         let _ = writeln!(text, "  from another package: {}", plan.required.join(", "));
-        let is_unneeded = |stub: &Stub| !stub.provide && stub.library_type == LibraryType::Static;
-        let mut stubs = declared.manifest.stubs.iter();
         // Packages with device links say so which runtime their host code calls.
-        if declared.manifest.device_links.is_empty() && stubs.any(is_unneeded) {
+        if declared.manifest.device_links.is_empty()
+            && declared
+                .manifest
+                .stubs
+                .iter()
+                .any(|stub| !stub.provide && stub.library_type == LibraryType::Static)
+        {
             text.push_str("    note        several packages may bring static stubs: `provide = false` is unneeded\n");
         }
     }
-    for archive in archives {
+    for archive in &package.archives {
         archive::describe(text, archive);
     }
     for module in modules {
         modules::describe(text, module);
     }
-    let stubbed = plan.libraries.iter().any(|library| library.stubbed);
-    if !stubbed && plan.required.is_empty() && archives.is_empty() && modules.is_empty() {
+    let has_stubs = plan.libraries.iter().any(|library| library.stubbed);
+    if !has_stubs && plan.required.is_empty() && package.archives.is_empty() && modules.is_empty() {
         let _ = writeln!(text, "  no stubs for {} in {FILE}", plan.target.triple);
     }
 }
 
-/// Directories in which a library is searched, in order.
-fn search_order(library: &LibraryPlan) -> Vec<(&'static str, &[String])> {
-    let loader: &[String] = &[];
-    let mut dirs: Vec<(&str, &[String])> = vec![
+/// Appends the lines of a library with a stub.
+fn describe_library(text: &mut String, library: &LibraryPlan) {
+    let _ = write!(
+        text,
+        "  {}: {}, {}",
+        library.library.id,
+        library.library.title,
+        library.library_type.word()
+    );
+    if let Some(version) = library.header_version {
+        let _ = write!(text, ", header version {}", format_header_version(version));
+    }
+    let changed_functions = library
+        .functions
+        .iter()
+        .filter(|function| {
+            library
+                .specs
+                .get(usize::from(function.spec))
+                .is_some_and(|spec| spec.abi_name.is_some())
+        })
+        .count();
+    let _ = write!(text, "\n    functions   {}", library.functions.len());
+    if changed_functions > 0 {
+        let _ = write!(
+            text,
+            ", {changed_functions} of them with another ABI in some releases"
+        );
+    }
+    text.push('\n');
+    if !has_abi_table(library) {
+        text.push_str(
+            "    note        no ABI table: all releases are taken to have the same ABI\n",
+        );
+    }
+    row(
+        text,
+        "load names",
+        library.load_names.iter().map(|load| load.name.clone()),
+    );
+    let _ = writeln!(text, "    ELF note    {}", library.dlopen_note.word());
+    row(
+        text,
+        "link names",
+        library
+            .library
+            .link_names
+            .iter()
+            .map(|name| format!("-l{name}")),
+    );
+    for (title, directories) in search_order(library) {
+        row(text, title, directories.iter().cloned());
+    }
+}
+
+/// Directories in which a library is searched, in order. Between the packages and the variables, the
+/// loader searches its own directories.
+fn search_order(library: &LibraryPlan) -> [(&'static str, &[String]); 6] {
+    [
         ("search", &library.search_dirs),
         ("first in", &library.dirs_before_loader),
         ("packages", &library.wheel_dirs),
-    ];
-    dirs.push(("loader", loader));
-    dirs.extend([
-        ("variables", &library.library.root_env[..]),
+        ("variables", &library.library.root_env),
         ("toolkits", &library.library.roots),
         ("then in", &library.dirs_after_loader),
-    ]);
-    dirs
+    ]
 }
 
 /// Whether headers of several releases were compared.
@@ -229,10 +263,9 @@ fn has_abi_table(library: &LibraryPlan) -> bool {
 }
 
 /// A header version as in `GpuStub.toml`: `12`, `12.8`.
-fn header(header: HeaderVersion) -> String {
-    let HeaderVersion { from, below } = header;
-    let whole = from.minor == 0 && below == Version::new(from.major + 1, 0);
-    if whole {
+fn format_header_version(version: HeaderVersion) -> String {
+    let HeaderVersion { from, below } = version;
+    if from.minor == 0 && below == Version::new(from.major + 1, 0) {
         from.major.to_string()
     } else {
         from.to_string()
@@ -240,14 +273,14 @@ fn header(header: HeaderVersion) -> String {
 }
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct PlanDocument<'a> {
     reason: &'static str,
     format_version: u32,
     /// Whether errors were reported: the build then fails.
     has_errors: bool,
     target: &'a str,
     packages: Vec<PackageJson<'a>>,
-    device_link: device_link::Json<'a>,
+    device_link: LinkPlanJson<'a>,
 }
 
 #[derive(Serialize)]
@@ -257,8 +290,8 @@ struct PackageJson<'a> {
     manifest: &'a str,
     external_stubs: &'a [String],
     libraries: Vec<LibraryJson<'a>>,
-    archives: Vec<archive::Json<'a>>,
-    modules: Vec<modules::Json<'a>>,
+    archives: Vec<ArchiveJson<'a>>,
+    modules: Vec<ModuleJson<'a>>,
 }
 
 #[derive(Serialize)]
@@ -279,26 +312,28 @@ struct LibraryJson<'a> {
 }
 
 impl<'a> PackageJson<'a> {
-    fn new(
-        package: &'a Package,
-        declared: &'a Declared,
-        plan: &'a Plan,
-        archives: &[&'a Archive],
-        modules: &[&'a Module],
-    ) -> Self {
+    fn new(package: &'a PackagePlan<'_>, modules: &[&'a Module]) -> Self {
         Self {
-            name: package.name.as_str(),
-            version: package.version.to_string(),
-            manifest: &declared.shown,
-            external_stubs: &plan.required,
-            libraries: plan
+            name: package.package.name.as_str(),
+            version: package.package.version.to_string(),
+            manifest: &package.declared.shown,
+            external_stubs: &package.plan.required,
+            libraries: package
+                .plan
                 .libraries
                 .iter()
-                .filter(|l| l.stubbed)
+                .filter(|library| library.stubbed)
                 .map(LibraryJson::new)
                 .collect(),
-            archives: archives.iter().map(|one| archive::Json::new(one)).collect(),
-            modules: modules.iter().map(|one| modules::Json::new(one)).collect(),
+            archives: package
+                .archives
+                .iter()
+                .map(|archive| ArchiveJson::new(archive))
+                .collect(),
+            modules: modules
+                .iter()
+                .map(|module| ModuleJson::new(module))
+                .collect(),
         }
     }
 }
@@ -313,11 +348,8 @@ impl<'a> LibraryJson<'a> {
                 Role::Toolkit => "toolkit",
                 Role::Loader => "loader",
             },
-            r#type: match library.library_type {
-                LibraryType::Static => "static",
-                LibraryType::Shared => "shared",
-            },
-            header_version: library.header_version.map(header),
+            r#type: library.library_type.word(),
+            header_version: library.header_version.map(format_header_version),
             min_version: library.min_version.map(|version| version.to_string()),
             link_names: &library.library.link_names,
             load_names: library

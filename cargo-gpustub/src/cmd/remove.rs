@@ -20,17 +20,11 @@ pub fn run(options: &cli::Remove, shell: &mut Shell) -> Result<bool> {
     let declared = Declared::read_all(&workspace, &[package])?.remove(0).1;
     let mut text = declared.text.clone();
     for name in &options.libraries {
-        let edited = remove_stub_table(&text, name)
-            .map_err(|why| Error::new(format!("could not edit `{}`: {why}", declared.shown)))?;
-        text = edited.ok_or_else(|| unknown(name, &declared))?;
+        text = remove_stub_table(&text, name)
+            .map_err(|error| Error::new(format!("could not edit `{}`: {error}", declared.shown)))?
+            .ok_or_else(|| unknown_library(name, &declared))?;
     }
-    let mut unused = Vec::new();
-    for stub in &declared.manifest.stubs {
-        if options.libraries.contains(&stub.id.value) {
-            unused.extend(stub.custom.symbols.as_ref().map(|list| list.value.clone()));
-        }
-    }
-    let after = Manifest::parse(&declared.shown, &text).0;
+    let manifest = Manifest::parse(&declared.shown, &text).0;
     let operation = Operation::write(directory(package).join(FILE), declared.shown.clone(), text)?;
     if options.dry_run {
         shell.diff(&operation.diff())?;
@@ -40,14 +34,23 @@ pub fn run(options: &cli::Remove, shell: &mut Shell) -> Result<bool> {
     for name in &options.libraries {
         shell.status("Removing", name);
     }
-    ops::apply(&[operation], |o| shell.status(o.verb(), &o.shown))?;
-    for list in unused {
-        shell.note(format!("symbol list `{list}` is no longer used; delete it"));
+    ops::apply(&[operation], |operation| {
+        shell.status(operation.verb(), &operation.shown)
+    })?;
+    for stub in &declared.manifest.stubs {
+        if options.libraries.contains(&stub.id.value)
+            && let Some(list) = &stub.custom.symbols
+        {
+            shell.note(format!(
+                "symbol list `{}` is no longer used; delete it",
+                list.value
+            ));
+        }
     }
-    let is_empty = after.stubs.is_empty()
-        && after.device_link_names.is_empty()
-        && after.archive_names.is_empty()
-        && after.toolkit.is_none();
+    let is_empty = manifest.stubs.is_empty()
+        && manifest.device_link_names.is_empty()
+        && manifest.archive_names.is_empty()
+        && manifest.toolkit.is_none();
     shell.note(if is_empty {
         format!(
             "next: `cargo gpustub sync` updates GpuStub.lock; `{}` no longer declares anything: delete \
@@ -60,20 +63,24 @@ pub fn run(options: &cli::Remove, shell: &mut Shell) -> Result<bool> {
     Ok(true)
 }
 
-fn unknown(name: &str, declared: &Declared) -> Error {
+fn unknown_library(name: &str, declared: &Declared) -> Error {
     let error = Error::new(format!("no `[stub.{name}]` in `{}`", declared.shown));
-    let stubs = declared.manifest.stubs.iter();
-    let known: Vec<&str> = stubs.map(|stub| stub.id.value.as_str()).collect();
-    match nearest(name, known.iter().copied()) {
-        Some(near) => error.help(format!("did you mean `{near}`?")),
-        None if known.is_empty() => error.help("the file declares no library"),
-        None => error.help(format!("declared libraries are {}", known.join(", "))),
+    let libraries: Vec<&str> = declared
+        .manifest
+        .stubs
+        .iter()
+        .map(|stub| stub.id.value.as_str())
+        .collect();
+    match nearest(name, libraries.iter().copied()) {
+        Some(library) => error.help(format!("did you mean `{library}`?")),
+        None if libraries.is_empty() => error.help("the file declares no library"),
+        None => error.help(format!("declared libraries are {}", libraries.join(", "))),
     }
 }
 
 /// Removes `[stub.<id>]` from the text; `None`: the table does not exist.
 fn remove_stub_table(text: &str, id: &str) -> std::result::Result<Option<String>, String> {
-    let mut document: DocumentMut = text.parse().map_err(|e| format!("{e}"))?;
+    let mut document: DocumentMut = text.parse().map_err(|error| format!("{error}"))?;
     let Some(stubs) = document.get_mut("stub").and_then(Item::as_table_like_mut) else {
         return Ok(None);
     };
@@ -84,37 +91,45 @@ fn remove_stub_table(text: &str, id: &str) -> std::result::Result<Option<String>
     if let Some(inline) = document.get_mut("stub").and_then(Item::as_inline_table_mut) {
         inline.fmt();
     }
-    if let Some(table) = removed.as_table() {
-        // Comments directly above the table are removed; those above an empty line concern the file.
-        let prefix = table.decor().prefix().and_then(|prefix| prefix.as_str());
-        let kept = prefix.and_then(|prefix| prefix.rfind("\n\n").map(|at| &prefix[..at + 1]));
-        if let Some(kept) = kept.filter(|kept| kept.contains('#')) {
-            keep(&mut document, table.position(), kept);
-        }
+    if let Some(table) = removed.as_table()
+        && let Some(comments) = file_comments(table)
+    {
+        insert_comments(&mut document, table.position(), comments);
     }
-    let stub = document.get("stub");
-    let is_implicit = stub
+    let stubs = document.get("stub");
+    let is_implicit = stubs
         .and_then(Item::as_table)
         .is_some_and(|table| table.is_implicit());
-    if is_empty && (is_implicit || stub.is_some_and(Item::is_inline_table)) {
+    if is_empty && (is_implicit || stubs.is_some_and(Item::is_inline_table)) {
         document.remove("stub");
     }
     Ok(Some(as_before(text, &document.to_string())))
 }
 
+/// Comments above a table that concern the file: those above an empty line. Comments directly above
+/// the table concern the table.
+fn file_comments(table: &Table) -> Option<&str> {
+    let prefix = table.decor().prefix()?.as_str()?;
+    let end = prefix.rfind("\n\n")? + 1;
+    Some(&prefix[..end]).filter(|comments| comments.contains('#'))
+}
+
 /// Inserts comments before the table that follows a position, or at the end of the file.
-fn keep(document: &mut DocumentMut, position: Option<isize>, comments: &str) {
-    let all = document.iter_mut().flat_map(|(_, item)| tables(item));
-    let after = all.filter(|table| table.position() > position);
-    match after.min_by_key(|table| table.position()) {
+fn insert_comments(document: &mut DocumentMut, position: Option<isize>, comments: &str) {
+    let next_table = document
+        .iter_mut()
+        .flat_map(|(_, item)| tables(item))
+        .filter(|table| table.position() > position)
+        .min_by_key(|table| table.position());
+    match next_table {
         Some(table) => {
-            let old = table.decor().prefix().and_then(|prefix| prefix.as_str());
-            let prefix = format!("{comments}{}", old.unwrap_or_default());
+            let prefix = table.decor().prefix().and_then(|prefix| prefix.as_str());
+            let prefix = format!("{comments}{}", prefix.unwrap_or_default());
             table.decor_mut().set_prefix(prefix);
         }
         None => {
-            let old = document.trailing().as_str().unwrap_or_default();
-            let trailing = format!("{comments}{old}");
+            let trailing = document.trailing().as_str().unwrap_or_default();
+            let trailing = format!("{comments}{trailing}");
             document.set_trailing(trailing);
         }
     }

@@ -1,5 +1,6 @@
 //! Libraries that build scripts pass to the linker, as `cargo check` reports them.
 
+use std::ops::Range;
 use std::path::Path;
 
 use cargo_metadata::{BuildScript, Message, Package, PackageId, TargetKind};
@@ -12,8 +13,8 @@ use gpustub_workspace::workspace::Workspace;
 
 use crate::cli;
 
-/// Libraries of one package's build script.
-pub struct Linked {
+/// Libraries that the build script of a package passes to the linker.
+pub struct ScriptLibraries {
     pub package: PackageId,
     pub libraries: Vec<LinkLibrary>,
     /// Display path and text of the build script, of a package that is checked.
@@ -25,7 +26,7 @@ pub fn run(
     options: &cli::Check,
     workspace: &Workspace,
     selected: &[&Package],
-) -> Result<Vec<Linked>> {
+) -> Result<Vec<ScriptLibraries>> {
     // `cargo build` would link programs, which fails without the libraries that this check is to find.
     let mut command = cargo::check(&workspace.root().join("Cargo.toml"));
     command.args(options.cargo.cargo_arguments());
@@ -44,50 +45,69 @@ pub fn run(
         let message = "could not run the build scripts: `cargo check` failed";
         return Err(Error::new(message).help("see its errors above, or check without `--build`"));
     }
-    let messages = Message::parse_stream(output.stdout.as_slice());
-    let scripts = messages.filter_map(|message| match message {
-        Ok(Message::BuildScriptExecuted(script)) => Some(script),
-        _ => None,
-    });
-    let target = workspace.metadata.target_directory.as_std_path();
-    Ok(scripts
-        .map(|script| linked(&script, selected, target))
-        .collect())
+    let target_directory = workspace.metadata.target_directory.as_std_path();
+    let mut scripts = Vec::new();
+    for message in Message::parse_stream(output.stdout.as_slice()) {
+        if let Ok(Message::BuildScriptExecuted(script)) = message {
+            scripts.push(script_libraries(&script, selected, target_directory));
+        }
+    }
+    Ok(scripts)
 }
 
-fn linked(script: &BuildScript, selected: &[&Package], target: &Path) -> Linked {
-    let package = selected
+fn script_libraries(
+    script: &BuildScript,
+    selected: &[&Package],
+    target_directory: &Path,
+) -> ScriptLibraries {
+    let source = selected
         .iter()
-        .find(|package| package.id == script.package_id);
-    let source = package.and_then(|package| {
-        let mut targets = package.targets.iter();
-        let file = targets.find(|target| target.is_kind(TargetKind::CustomBuild))?;
-        let text = std::fs::read_to_string(&file.src_path).ok()?;
-        Some((display_path(file.src_path.as_std_path()), text))
-    });
-    // `native=/usr/lib`
-    let paths = script.linked_paths.iter().map(|path| path.as_str());
-    let paths = paths.map(|path| path.split_once('=').map_or(path, |(_, path)| path));
-    let directories = paths.filter(|path| !Path::new(path).starts_with(target));
-    let directories: Vec<String> = directories.map(str::to_owned).collect();
-    let libraries = script.linked_libs.iter().filter_map(|library| {
-        let name = shared_name(library.as_str())?;
-        let origin = source.as_ref().map(|(file, text)| {
-            let start = text.find("rustc-link-lib");
-            let at = start.and_then(|start| Some(start + text[start..].find(name)?));
-            Origin::new(file, at.map_or(0..0, |at| at..at + name.len()))
-        });
-        Some(LinkLibrary {
+        .find(|package| package.id == script.package_id)
+        .and_then(|package| read_build_script(package));
+    let mut directories = Vec::new();
+    for path in &script.linked_paths {
+        // `native=/usr/lib`
+        let path = path.as_str();
+        let directory = path.split_once('=').map_or(path, |(_, path)| path);
+        if !Path::new(directory).starts_with(target_directory) {
+            directories.push(directory.to_owned());
+        }
+    }
+    let mut libraries = Vec::new();
+    for library in &script.linked_libs {
+        let Some(name) = shared_name(library.as_str()) else {
+            continue;
+        };
+        libraries.push(LinkLibrary {
             name: name.to_owned(),
             directories: directories.clone(),
-            origin,
-        })
-    });
-    Linked {
-        package: script.package_id.clone(),
-        libraries: libraries.collect(),
-        source: source.clone(),
+            origin: source
+                .as_ref()
+                .map(|(file, text)| Origin::new(file, link_line_span(text, name))),
+        });
     }
+    ScriptLibraries {
+        package: script.package_id.clone(),
+        libraries,
+        source,
+    }
+}
+
+/// Display path and text of a package's build script, if it can be read.
+fn read_build_script(package: &Package) -> Option<(String, String)> {
+    let script = package
+        .targets
+        .iter()
+        .find(|target| target.is_kind(TargetKind::CustomBuild))?;
+    let text = std::fs::read_to_string(&script.src_path).ok()?;
+    Some((display_path(script.src_path.as_std_path()), text))
+}
+
+/// Span of a library's name behind the first `rustc-link-lib`; empty if the text does not contain it.
+fn link_line_span(text: &str, name: &str) -> Range<usize> {
+    text.find("rustc-link-lib")
+        .and_then(|line| Some(line + text[line..].find(name)?))
+        .map_or(0..0, |start| start..start + name.len())
 }
 
 /// Name of a library that is not linked statically: `cublas` of `dylib=cublas`.

@@ -5,9 +5,10 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use gpustub_check::policy::rule;
 use gpustub_check::{OUT_OF_SYNC, UNKNOWN_LOAD_NAME, UNUSED_ALLOW, real_names};
 use gpustub_core::define_id;
-use gpustub_core::diag::{Diagnostic, MISSING_HEADER_VERSION, has_errors};
+use gpustub_core::diag::{Diagnostic, Level, MISSING_HEADER_VERSION};
 use gpustub_core::ids::Id;
 use gpustub_core::library::Library;
 use gpustub_workspace::edit::as_before;
@@ -30,82 +31,105 @@ use crate::state::headers::KnownHeaders;
 use crate::state::pending;
 
 /// Applies and reports the fixes. The check that follows reports the remaining findings.
-pub fn run(options: &cli::Check, here: &str, shell: &mut Shell) -> Result<()> {
+pub fn run(options: &cli::Check, current_dir: &str, shell: &mut Shell) -> Result<()> {
     // `sync` writes files from `GpuStub.toml`, which is therefore fixed first.
-    for make in [manifests, tree] {
-        let operations = make(options, here)?;
-        guard(options, &operations)?;
+    for fixes in [manifest_fixes, sync_fixes] {
+        let operations = fixes(options, current_dir)?;
+        refuse_irreversible(options, &operations)?;
         pending::refuse_locked(&options.cargo, &operations)?;
-        ops::apply(&operations, |o| shell.status("Fixed", &o.shown))?;
+        ops::apply(&operations, |operation| {
+            shell.status("Fixed", &operation.shown)
+        })?;
     }
     Ok(())
 }
 
 /// The findings of the workspace, with the policies applied.
-fn findings(options: &cli::Check, here: &str) -> Result<(Vec<Diagnostic>, Policies)> {
+fn findings(options: &cli::Check, current_dir: &str) -> Result<(Vec<Diagnostic>, Policies)> {
     let (report, policies) = workspace::check(options)?;
-    Ok((apply_policies(options, here, &report, &policies), policies))
+    let findings = apply_policies(options, current_dir, &report, &policies);
+    Ok((findings, policies))
 }
 
 /// The changes to `GpuStub.toml` files.
-fn manifests(options: &cli::Check, here: &str) -> Result<Vec<Operation>> {
-    let (found, policies) = findings(options, here)?;
+fn manifest_fixes(options: &cli::Check, current_dir: &str) -> Result<Vec<Operation>> {
+    let (findings, policies) = findings(options, current_dir)?;
     let host = target(None)?;
-    let loaded = Workspace::load(&options.cargo, Depth::Graph(&host.triple))?;
-    let known = KnownHeaders {
-        toolkit_table: Declared::read_shared(&loaded)?.and_then(|shared| shared.manifest.toolkit),
-        crates: dependencies::crates(&loaded.metadata),
+    let workspace = Workspace::load(&options.cargo, Depth::Graph(&host.triple))?;
+    let known_headers = KnownHeaders {
+        toolkit_table: Declared::read_shared(&workspace)?
+            .and_then(|shared| shared.manifest.toolkit),
+        crates: dependencies::crates(&workspace.metadata),
         ..KnownHeaders::default()
     };
     let mut operations = Vec::new();
     for declared in policies.declared() {
-        let mine = |code: &str| -> Vec<&Diagnostic> {
-            let of_file = found.iter().filter(|d| d.code.id == code);
-            of_file
-                .filter(|d| d.origin.as_ref().is_some_and(|o| o.file == declared.shown))
-                .collect()
-        };
+        let file = &declared.shown;
         // Edits by span come first, as the spans refer to the unchanged text.
-        let mut text = load_names(declared, &mine(UNKNOWN_LOAD_NAME.code.id));
-        for finding in mine(MISSING_HEADER_VERSION.id) {
-            let mut stubs = declared.manifest.stubs.iter();
-            let stub = stubs.find(|stub| is_at(finding, &stub.id.span));
-            let library = stub.and_then(|stub| Library::builtin(&stub.id.value));
-            let header =
-                library.and_then(|l| Some((l, KnownHeaders::agreed(&known.find(l))?.to_string())));
-            if let Some((library, header)) = header {
-                text = add_stub(&text, &library.id, Some(&header)).map_err(Error::new)?;
+        let unknown_names = findings_in(&findings, file, UNKNOWN_LOAD_NAME.code.id);
+        let mut text = replace_load_names(declared, &unknown_names);
+        for finding in findings_in(&findings, file, MISSING_HEADER_VERSION.id) {
+            let library = declared
+                .manifest
+                .stubs
+                .iter()
+                .find(|stub| is_at(finding, &stub.id.span))
+                .and_then(|stub| Library::builtin(&stub.id.value));
+            if let Some(library) = library
+                && let Some(version) = KnownHeaders::agreed(&known_headers.find(library))
+            {
+                text =
+                    add_stub(&text, &library.id, Some(&version.to_string())).map_err(Error::new)?;
             }
         }
-        text = remove_allowances(
-            &text,
-            &unused_allowances(declared, &mine(UNUSED_ALLOW.code.id)),
-        )?;
+        let unused = unused_allowances(
+            declared,
+            &findings_in(&findings, file, UNUSED_ALLOW.code.id),
+        );
+        text = remove_allowances(&text, &unused)?;
         let path = declared.directory.join(FILE);
-        operations.push(Operation::write(path, declared.shown.clone(), text)?);
+        operations.push(Operation::write(path, file.clone(), text)?);
     }
     operations.retain(|operation| !operation.is_done());
     Ok(operations)
 }
 
+/// Findings of a file with this code.
+fn findings_in<'a>(findings: &'a [Diagnostic], file: &str, code: &str) -> Vec<&'a Diagnostic> {
+    findings
+        .iter()
+        .filter(|finding| finding.code.id == code)
+        .filter(|finding| {
+            finding
+                .origin
+                .as_ref()
+                .is_some_and(|origin| origin.file == file)
+        })
+        .collect()
+}
+
 /// Replaces load names that no release has in the text.
-fn load_names(declared: &Declared, found: &[&Diagnostic]) -> String {
-    let mut text = declared.text.clone();
-    let stubs = declared.manifest.stubs.iter();
-    let mut edits: Vec<(Range<usize>, String)> = stubs
+fn replace_load_names(declared: &Declared, findings: &[&Diagnostic]) -> String {
+    let mut edits: Vec<(Range<usize>, String)> = declared
+        .manifest
+        .stubs
+        .iter()
         .flat_map(|stub| &stub.custom.load_names)
         .flat_map(|(os, names)| names.iter().map(move |name| (os, name)))
-        .filter(|(_, name)| found.iter().any(|d| is_at(d, &name.span)))
+        .filter(|(_, name)| findings.iter().any(|finding| is_at(finding, &name.span)))
         .filter_map(|(os, name)| {
             // Any release may be meant by other unknown names.
-            let real = real_names(os, &name.value.name);
-            let quoted: Vec<String> = real.iter().map(|name| format!("\"{name}\"")).collect();
+            let quoted: Vec<String> = real_names(os, &name.value.name)
+                .iter()
+                .map(|name| format!("\"{name}\""))
+                .collect();
             (!quoted.is_empty()).then(|| (name.span.clone(), quoted.join(", ")))
         })
         .collect();
     edits.sort_by_key(|(span, _)| span.start);
-    for (span, new) in edits.into_iter().rev() {
-        text.replace_range(span, &new);
+    let mut text = declared.text.clone();
+    for (span, names) in edits.into_iter().rev() {
+        text.replace_range(span, &names);
     }
     text
 }
@@ -116,12 +140,18 @@ define_id! {
 }
 
 /// Indices of a file's allowances that findings report as unused.
-fn unused_allowances(declared: &Declared, found: &[&Diagnostic]) -> Vec<AllowanceIndex> {
-    let policy = declared.manifest.policy.iter();
-    let all = policy.flat_map(|policy| &policy.value.allow).enumerate();
-    let is_found = |span: &Range<usize>| found.iter().any(|d| is_at(d, span));
-    let unused = all.filter(|(_, allow)| is_found(&allow.rule.span));
-    unused
+fn unused_allowances(declared: &Declared, findings: &[&Diagnostic]) -> Vec<AllowanceIndex> {
+    declared
+        .manifest
+        .policy
+        .iter()
+        .flat_map(|policy| &policy.value.allow)
+        .enumerate()
+        .filter(|(_, allow)| {
+            findings
+                .iter()
+                .any(|finding| is_at(finding, &allow.rule.span))
+        })
         .map(|(index, _)| AllowanceIndex::from_index(index))
         .collect()
 }
@@ -136,11 +166,13 @@ fn is_at(finding: &Diagnostic, span: &Range<usize>) -> bool {
 
 /// Removes some `[[policy.allow]]` from the text.
 fn remove_allowances(text: &str, unused: &[AllowanceIndex]) -> Result<String> {
-    let mut document: DocumentMut = text.parse().map_err(|e| Error::new(format!("{e}")))?;
-    let allow = document
+    let mut document: DocumentMut = text
+        .parse()
+        .map_err(|error| Error::new(format!("{error}")))?;
+    let Some(allow) = document
         .get_mut("policy")
-        .and_then(|policy| policy.get_mut("allow"));
-    let Some(allow) = allow else {
+        .and_then(|policy| policy.get_mut("allow"))
+    else {
         return Ok(text.to_owned());
     };
     for index in unused.iter().rev().map(|unused| unused.index()) {
@@ -154,10 +186,10 @@ fn remove_allowances(text: &str, unused: &[AllowanceIndex]) -> Result<String> {
         .as_array_of_tables()
         .is_some_and(toml_edit::ArrayOfTables::is_empty)
         || allow.as_array().is_some_and(toml_edit::Array::is_empty);
-    let policy = document.get_mut("policy");
-    if let Some(policy) = policy
-        .and_then(|p| p.as_table_like_mut())
-        .filter(|_| is_empty)
+    if is_empty
+        && let Some(policy) = document
+            .get_mut("policy")
+            .and_then(|policy| policy.as_table_like_mut())
     {
         policy.remove("allow");
         if policy.is_empty() {
@@ -168,38 +200,42 @@ fn remove_allowances(text: &str, unused: &[AllowanceIndex]) -> Result<String> {
 }
 
 /// Changes of `sync`, if all declarations can be planned.
-fn tree(options: &cli::Check, here: &str) -> Result<Vec<Operation>> {
-    let (found, _) = findings(options, here)?;
-    let (stale, others): (Vec<_>, Vec<_>) = found
+fn sync_fixes(options: &cli::Check, current_dir: &str) -> Result<Vec<Operation>> {
+    let (findings, _) = findings(options, current_dir)?;
+    let (out_of_sync, remaining): (Vec<_>, Vec<_>) = findings
         .into_iter()
-        .partition(|d| d.code.id == OUT_OF_SYNC.code.id);
-    let unplanned: Vec<Diagnostic> = others
-        .into_iter()
-        .filter(|d| gpustub_check::policy::rule(d.code.id).is_none())
-        .collect();
-    if stale.is_empty() || has_errors(&unplanned) {
+        .partition(|finding| finding.code.id == OUT_OF_SYNC.code.id);
+    // Diagnostics that are not of a rule are those of the plan.
+    let has_plan_errors = remaining
+        .iter()
+        .any(|finding| finding.level == Level::Error && rule(finding.code.id).is_none());
+    if out_of_sync.is_empty() || has_plan_errors {
         return Ok(Vec::new());
     }
     let host = target(None)?;
-    let loaded = Workspace::load(&options.cargo, Depth::Graph(&host.triple))?;
-    let graph = Graph::read(&loaded)?;
-    let selected = loaded.selected()?;
-    let members = graph.members(&loaded, &selected);
-    let has_links = finalizer::may_have_device_links(&loaded, &members);
-    let (mut operations, _) = pending::pending(&loaded, &options.cargo, &members, has_links)?;
+    let workspace = Workspace::load(&options.cargo, Depth::Graph(&host.triple))?;
+    let graph = Graph::read(&workspace)?;
+    let selected = workspace.selected()?;
+    let members = graph.members(&workspace, &selected);
+    let has_links = finalizer::may_have_device_links(&workspace, &members);
+    let (mut operations, _) = pending::pending(&workspace, &options.cargo, &members, has_links)?;
     // Files whose finding a policy allows are not changed.
     operations.retain(|operation| {
-        let mut places = stale.iter().filter_map(|d| d.origin.as_ref());
-        places.any(|place| place.file == operation.shown)
+        out_of_sync
+            .iter()
+            .filter_map(|finding| finding.origin.as_ref())
+            .any(|origin| origin.file == operation.shown)
     });
     Ok(operations)
 }
 
 /// Rejects changes that version control could not undo, like `cargo fix`.
-fn guard(options: &cli::Check, operations: &[Operation]) -> Result<()> {
-    let existing: Vec<&Operation> = operations.iter().filter(|o| !o.creates()).collect();
+fn refuse_irreversible(options: &cli::Check, operations: &[Operation]) -> Result<()> {
     let mut directories: BTreeMap<PathBuf, Vec<&Operation>> = BTreeMap::new();
-    for operation in existing {
+    for operation in operations {
+        if operation.creates() {
+            continue;
+        }
         let directory = operation.path.parent().unwrap_or(Path::new("."));
         directories
             .entry(directory.to_owned())
@@ -207,31 +243,37 @@ fn guard(options: &cli::Check, operations: &[Operation]) -> Result<()> {
             .push(operation);
     }
     for (directory, operations) in directories {
-        let mut git = Command::new("git");
-        git.current_dir(&directory)
-            .args(["status", "--porcelain=v1", "-z", "--ignored", "--"]);
-        git.args(operations.iter().map(|operation| &operation.path));
-        let output = git.output().ok().filter(|output| output.status.success());
-        let names = || {
-            let names: Vec<&str> = operations.iter().map(|o| o.shown.as_str()).collect();
-            names.join(", ")
-        };
-        match output {
+        let status = Command::new("git")
+            .current_dir(&directory)
+            .args(["status", "--porcelain=v1", "-z", "--ignored", "--"])
+            .args(operations.iter().map(|operation| &operation.path))
+            .output()
+            .ok()
+            .filter(|output| output.status.success());
+        match status {
             None if options.allow_no_vcs => {}
             None => {
                 let message = format!(
                     "{} would be changed by --fix without version control",
-                    names()
+                    file_names(&operations)
                 );
                 let help = "see `cargo gpustub check` for the findings, or pass --allow-no-vcs";
                 return Err(Error::new(message).help(help));
             }
             Some(output) if output.stdout.is_empty() || options.allow_dirty => {}
             Some(_) => {
-                let message = format!("uncommitted changes: {}", names());
+                let message = format!("uncommitted changes: {}", file_names(&operations));
                 return Err(Error::new(message).help("commit them, or pass --allow-dirty"));
             }
         }
     }
     Ok(())
+}
+
+fn file_names(operations: &[&Operation]) -> String {
+    let names: Vec<&str> = operations
+        .iter()
+        .map(|operation| operation.shown.as_str())
+        .collect();
+    names.join(", ")
 }

@@ -22,21 +22,21 @@ use gpustub_workspace::display_path::slashes;
 /// The policies of a workspace, that of its root first.
 #[derive(Default)]
 pub struct Policies {
-    files: Vec<File>,
+    files: Vec<PolicyFile>,
 }
 
-struct File {
+struct PolicyFile {
     declared: Declared,
     directory: String,
     /// Whether the file is at the workspace root.
-    root: bool,
+    is_root: bool,
 }
 
 impl Policies {
     /// Reads the policies of the workspace around the current directory, if there is one. Neither
     /// cargo nor rustc has to be installed.
     pub fn nearby(options: &Selection) -> Result<Self> {
-        let start = start(options)?;
+        let start = start_directory(options)?;
         if let Some(file) = Declared::without_package(options)? {
             let root = file.directory.clone();
             return Ok(Self::new(vec![file], &root));
@@ -44,79 +44,93 @@ impl Policies {
         let Some(workspace) = Directories::find(&start)? else {
             return Ok(Self::default());
         };
-        let all = Declared::read_directories(&workspace)?;
-        Ok(Self::new(all, &workspace.root))
+        Ok(Self::new(
+            Declared::read_directories(&workspace)?,
+            &workspace.root,
+        ))
     }
 
     /// Policies of a workspace and its members.
     pub fn read(workspace: &Workspace) -> Result<Self> {
-        let mut all: Vec<Declared> = Declared::read_root(workspace)?.into_iter().collect();
+        let mut declarations: Vec<Declared> = Declared::read_root(workspace)?.into_iter().collect();
         for package in workspace.members() {
-            all.extend(Declared::read(workspace, package)?);
+            declarations.extend(Declared::read(workspace, package)?);
         }
-        Ok(Self::new(all, workspace.root()))
+        Ok(Self::new(declarations, workspace.root()))
     }
 
-    fn new(all: Vec<Declared>, root: &Path) -> Self {
-        let mut files: Vec<File> = all
+    fn new(declarations: Vec<Declared>, root: &Path) -> Self {
+        let mut files: Vec<PolicyFile> = declarations
             .into_iter()
-            .map(|declared| File {
+            .map(|declared| PolicyFile {
                 directory: slashes(&declared.directory),
-                root: declared.directory == root,
+                is_root: declared.directory == root,
                 declared,
             })
             .collect();
         // The policy of a nested package takes precedence.
-        files.sort_by_key(|file| (!file.root, file.directory.len()));
+        files.sort_by_key(|file| (!file.is_root, file.directory.len()));
         Self { files }
     }
 
     /// Policy of the workspace root.
-    pub fn root(&self) -> Policy {
-        let root = self.files.iter().find(|file| file.root);
-        let policy = root.and_then(|file| file.declared.manifest.policy.clone());
-        policy.map(|policy| policy.value).unwrap_or_default()
+    pub fn root_policy(&self) -> Policy {
+        self.files
+            .iter()
+            .find(|file| file.is_root)
+            .and_then(|file| file.declared.manifest.policy.clone())
+            .map(|policy| policy.value)
+            .unwrap_or_default()
     }
 
     /// Header versions that packages of the workspace declare for libraries, without libraries of
     /// several versions: no file shows which one it was compiled against.
-    pub fn headers(&self) -> Vec<(&'static Library, HeaderVersion)> {
-        let mut declared = BTreeMap::<&str, Vec<HeaderVersion>>::new();
-        let stubs = self.declared().flat_map(|one| &one.manifest.stubs);
-        for stub in stubs {
-            let headers = declared.entry(&stub.id.value).or_default();
-            headers.extend(stub.header_version());
+    pub fn header_versions(&self) -> Vec<(&'static Library, HeaderVersion)> {
+        let mut versions_by_library = BTreeMap::<&str, Vec<HeaderVersion>>::new();
+        for declared in self.declared() {
+            for stub in &declared.manifest.stubs {
+                let versions = versions_by_library.entry(&stub.id.value).or_default();
+                versions.extend(stub.header_version());
+            }
         }
-        let same = declared.into_iter().filter_map(|(id, headers)| {
-            let (first, others) = headers.split_first()?;
-            let library = Library::builtin(id)?;
-            others
-                .iter()
-                .all(|other| other == first)
-                .then_some((library, *first))
-        });
-        same.collect()
+        let mut agreed = Vec::new();
+        for (id, mut versions) in versions_by_library {
+            versions.dedup();
+            if let [version] = versions[..]
+                && let Some(library) = Library::builtin(id)
+            {
+                agreed.push((library, version));
+            }
+        }
+        agreed
     }
 
     /// The policies as layers of a [`gpustub_check::policy::PolicyEngine`].
     pub fn layers(&self) -> Vec<Layer<'_>> {
-        let layers = self.files.iter().filter_map(|file| {
-            Some(Layer {
-                directory: &file.directory,
-                everywhere: file.root,
-                file: &file.declared.shown,
-                policy: &file.declared.manifest.policy.as_ref()?.value,
+        self.files
+            .iter()
+            .filter_map(|file| {
+                Some(Layer {
+                    directory: &file.directory,
+                    everywhere: file.is_root,
+                    file: &file.declared.shown,
+                    policy: &file.declared.manifest.policy.as_ref()?.value,
+                })
             })
-        });
-        layers.collect()
+            .collect()
     }
 
     /// Unknown rules and tags in policies, and files that cannot be read.
-    pub fn mistakes(&self) -> Vec<Diagnostic> {
-        let mut found = Vec::new();
+    pub fn errors(&self) -> Vec<Diagnostic> {
+        let mut diagnostics = Vec::new();
         for file in &self.files {
-            let wrong = file.declared.diagnostics.iter();
-            found.extend(wrong.filter(|d| d.level == Level::Error).cloned());
+            diagnostics.extend(
+                file.declared
+                    .diagnostics
+                    .iter()
+                    .filter(|diagnostic| diagnostic.level == Level::Error)
+                    .cloned(),
+            );
             let Some(policy) = &file.declared.manifest.policy else {
                 continue;
             };
@@ -124,33 +138,37 @@ impl Policies {
                 && Tag::parse(&tag.value).is_none()
             {
                 let message = format!("invalid value {:?} of `policy.platform-tag`", tag.value);
-                found.push(
+                diagnostics.push(
                     Diagnostic::error(&INVALID_VALUE, message)
                         .with_origin(&file.declared.shown, tag.span.clone())
                         .help("use a manylinux or musllinux tag: \"manylinux_2_28\", \"musllinux_1_2\""),
                 );
             }
-            let of_levels = (policy.value.rules.iter()).map(|(id, level)| (id, &level.span));
-            let allowed = policy.value.allow.iter();
-            let of_allow = allowed.map(|allow| (&allow.rule.value, &allow.rule.span));
-            for (id, span) in of_levels
-                .chain(of_allow)
-                .filter(|(id, _)| rule(id).is_none())
+            let levels = policy.value.rules.iter();
+            let allowances = policy.value.allow.iter();
+            for (id, span) in levels
+                .map(|(id, level)| (id, &level.span))
+                .chain(allowances.map(|allow| (&allow.rule.value, &allow.rule.span)))
             {
-                found.push(
+                if rule(id).is_some() {
+                    continue;
+                }
+                diagnostics.push(
                     Diagnostic::error(&UNKNOWN_RULE, format!("unknown rule `{id}`"))
                         .with_origin(&file.declared.shown, span.clone())
                         .help(unknown_rule_help(id, &[])),
                 );
             }
         }
-        found
+        diagnostics
     }
 
     /// The texts that diagnostics may refer to.
     pub fn sources(&self) -> Sources {
-        let files = self.files.iter();
-        files.flat_map(|file| file.declared.sources()).collect()
+        self.files
+            .iter()
+            .flat_map(|file| file.declared.sources())
+            .collect()
     }
 
     /// The files, in the order of [`Policies::layers`].
@@ -160,7 +178,7 @@ impl Policies {
 }
 
 /// The directory whose package or workspace is meant: that of `--manifest-path`, or the current one.
-pub fn start(options: &Selection) -> Result<PathBuf> {
+pub fn start_directory(options: &Selection) -> Result<PathBuf> {
     let manifest = options.manifest.manifest_path.as_deref();
     if let Some(path) = manifest.filter(|path| !path.is_file()) {
         return Err(Error::new(format!("no file `{}`", path.display()))
@@ -170,5 +188,5 @@ pub fn start(options: &Selection) -> Result<PathBuf> {
         None => std::env::current_dir(),
         Some(path) => path.map(|path| path.parent().unwrap_or(&path).to_owned()),
     };
-    start.map_err(|e| Error::io("find", Path::new("."), &e))
+    start.map_err(|error| Error::io("find", Path::new("."), &error))
 }

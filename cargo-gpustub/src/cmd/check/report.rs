@@ -1,6 +1,7 @@
 //! Result of a check, before policies apply.
 
 use gpustub_check::policy::Scope;
+use gpustub_check::{Check, RULES};
 use gpustub_core::diag::Diagnostic;
 use gpustub_workspace::report::Sources;
 
@@ -10,12 +11,22 @@ pub struct Report {
     pub findings: Vec<Diagnostic>,
     pub sources: Sources,
     pub scope: Scope,
-    /// Number of checked items: `3 files`.
-    pub what: String,
+    /// What was checked: `3 files`, or the path of a file.
+    pub subject: String,
     /// Checked items and their rules, for `--verbose`.
     pub details: Vec<String>,
     /// Reason why nothing was checked.
-    pub nothing: Option<String>,
+    pub unchecked_reason: Option<String>,
     /// Named files that no rule applies to.
     pub skipped: Vec<String>,
+}
+
+/// Ids of the rules whose check is of some scope.
+pub fn rule_ids(is_of_scope: fn(&Check) -> bool) -> String {
+    let ids: Vec<&str> = RULES
+        .iter()
+        .filter(|rule| is_of_scope(&rule.check))
+        .map(|rule| rule.code.id)
+        .collect();
+    ids.join(", ")
 }

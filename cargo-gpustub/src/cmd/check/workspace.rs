@@ -1,7 +1,8 @@
 //! Checks of a workspace: declarations, plan, generated files and dependencies.
 
 use cargo_metadata::Package;
-use gpustub_check::{Check, RULES, check_workspace};
+use gpustub_check::{Check, check_workspace};
+use gpustub_core::target::Target;
 use gpustub_workspace::error::Result;
 use gpustub_workspace::finalizer;
 use gpustub_workspace::graph::Graph;
@@ -11,7 +12,7 @@ use gpustub_workspace::workspace::{Depth, Workspace, target};
 
 use super::build_scripts;
 use super::policies::Policies;
-use super::report::Report;
+use super::report::{Report, rule_ids};
 use crate::cli;
 use crate::state::facts::{self, Texts};
 use crate::state::{pending, plan_errors};
@@ -24,7 +25,7 @@ pub fn check(options: &cli::Check) -> Result<(Report, Policies)> {
         let report = Report {
             findings,
             sources: file.sources(),
-            what: file.shown.clone(),
+            subject: file.shown.clone(),
             ..Report::default()
         };
         return Ok((report, Policies::nearby(&options.cargo)?));
@@ -34,101 +35,113 @@ pub fn check(options: &cli::Check) -> Result<(Report, Policies)> {
     let policies = Policies::read(&workspace)?;
     let selected = workspace.selected()?;
     let graph = Graph::read_selected(&workspace, &selected, &options.cargo, &target.triple)?;
-    let mut findings = Vec::new();
-    let mut details = Vec::new();
+    let mut report = Report {
+        subject: number(selected.len(), "package"),
+        ..Report::default()
+    };
 
-    for package in &selected {
-        let Some(at) = graph.index(&package.id) else {
-            continue;
-        };
-        let Some(one) = &graph.declared[at] else {
-            details.push(format!("{}: no stubs declared", package.name));
-            continue;
-        };
-        details.push(format!("{} ({})", package.name, one.shown));
-        let mut inputs = one.inputs.clone();
-        inputs.features = Some(graph.features[at].clone());
-        let (_, found) = one.plan(&target, &inputs);
-        findings.extend(found);
-    }
+    check_declarations(&graph, &selected, &target, &mut report);
     let members = graph.members(&workspace, &selected);
     if !members.selected.is_empty() {
         let has_links = finalizer::may_have_device_links(&workspace, &members);
-        let (operations, found) =
+        let (operations, diagnostics) =
             pending::pending(&workspace, &options.cargo, &members, has_links)?;
-        findings.extend(found);
-        findings.extend(operations.iter().map(pending::drift));
+        report.findings.extend(diagnostics);
+        report
+            .findings
+            .extend(operations.iter().map(pending::drift));
     }
-    findings.extend(plan_errors::read(&graph, &selected));
+    report.findings.extend(plan_errors::read(&graph, &selected));
 
     let texts = Texts::read(&workspace, &selected)?;
     let mut facts = facts::gather(&workspace, &graph, &selected, &texts);
-    let mut sources = graph.sources();
-    sources.extend(texts.sources());
+    report.sources.extend(graph.sources());
+    report.sources.extend(texts.sources());
     if options.build {
-        let linked = build_scripts::run(options, &workspace, &selected)?;
-        for script in linked {
-            let crates = facts.crates.ids().zip(graph.packages.iter());
-            let krate = crates.filter(|(_, package)| package.id == script.package);
-            for (id, _) in krate.collect::<Vec<_>>() {
-                facts.crates[id]
-                    .link_libraries
-                    .clone_from(&script.libraries);
+        for script in build_scripts::run(options, &workspace, &selected)? {
+            for (id, package) in facts.crates.ids().zip(&graph.packages) {
+                if package.id == script.package {
+                    facts.crates[id]
+                        .link_libraries
+                        .clone_from(&script.libraries);
+                }
             }
-            sources.extend(script.source);
+            report.sources.extend(script.source);
         }
     }
-    let rules = RULES
-        .iter()
-        .filter(|r| matches!(r.check, Check::Workspace(_)));
-    let rules: Vec<&str> = rules.map(|rule| rule.code.id).collect();
-    details.push(format!("the workspace: {}", rules.join(", ")));
-    findings.extend(check_workspace(&facts));
+    report.details.push(format!(
+        "the workspace: {}",
+        rule_ids(|check| matches!(check, Check::Workspace(_)))
+    ));
+    report.findings.extend(check_workspace(&facts));
 
-    let mut report = Report {
-        findings,
-        sources,
-        details,
-        what: number(selected.len(), "package"),
-        ..Report::default()
-    };
-    report.nothing = nothing(&selected, &graph, &workspace)?;
+    report.unchecked_reason = nothing_declared(&selected, &graph, &workspace)?;
     report.scope.workspace = selected.len() == workspace.members().len();
     Ok((report, policies))
 }
 
+/// Plans the declarations of each selected package.
+fn check_declarations(
+    graph: &Graph<'_>,
+    selected: &[&Package],
+    target: &Target,
+    report: &mut Report,
+) {
+    for package in selected {
+        let Some(index) = graph.index(&package.id) else {
+            continue;
+        };
+        let Some(declared) = &graph.declared[index] else {
+            report
+                .details
+                .push(format!("{}: no stubs declared", package.name));
+            continue;
+        };
+        report
+            .details
+            .push(format!("{} ({})", package.name, declared.shown));
+        let mut inputs = declared.inputs.clone();
+        inputs.features = Some(graph.features[index].clone());
+        let (_, diagnostics) = declared.plan(target, &inputs);
+        report.findings.extend(diagnostics);
+    }
+}
+
 /// Reason why declarations were not checked: no selected package has any.
-fn nothing(
+fn nothing_declared(
     selected: &[&Package],
     graph: &Graph<'_>,
     workspace: &Workspace,
 ) -> Result<Option<String>> {
-    let has = |package: &&&Package| {
-        let at = graph.index(&package.id);
-        at.is_some_and(|at| graph.declared[at].is_some())
-    };
-    if selected.iter().any(|package| has(&package)) {
+    if selected
+        .iter()
+        .filter_map(|package| graph.index(&package.id))
+        .any(|index| graph.declared[index].is_some())
+    {
         return Ok(None);
     }
-    let nothing = match selected {
-        [one] => format!("nothing declared to check: `{}` has no {FILE}", one.name),
-        several => format!(
+    let reason = match selected {
+        [package] => format!(
+            "nothing declared to check: `{}` has no {FILE}",
+            package.name
+        ),
+        packages => format!(
             "nothing declared to check: none of {} packages has a {FILE}",
-            several.len()
+            packages.len()
         ),
     };
-    let mut others = Vec::new();
+    let mut declaring = Vec::new();
     for member in workspace.members() {
         if Declared::read(workspace, member)?.is_some() {
-            others.push(format!("`{}`", member.name));
+            declaring.push(format!("`{}`", member.name));
         }
     }
-    Ok(Some(match others.as_slice() {
-        [] => nothing,
-        [one] => format!("{nothing}, but {one} does; see `--workspace` and `-p`"),
-        [first, ..] => format!(
-            "{nothing}, but {first} and {} more members do; see `--workspace` and `-p`",
-            others.len() - 1
+    Ok(Some(match declaring.as_slice() {
+        [] => reason,
+        [member] => format!("{reason}, but {member} does; see `--workspace` and `-p`"),
+        [first, rest @ ..] => format!(
+            "{reason}, but {first} and {} more members do; see `--workspace` and `-p`",
+            rest.len()
         ),
     }))
 }

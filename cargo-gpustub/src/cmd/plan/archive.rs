@@ -3,29 +3,35 @@
 use std::fmt::Write;
 use std::iter;
 
-use gpustub_core::manifest::{Archive, LayerId, Manifest};
+use gpustub_core::manifest::{Archive, Manifest};
 use serde::Serialize;
 
 use super::text::row;
 
 /// Archives that are written with these features of their package.
 pub fn written<'a>(manifest: &'a Manifest, features: &[String]) -> Vec<&'a Archive> {
-    let is_enabled = |archive: &&Archive| {
-        archive
-            .required_features
-            .are_enabled(features.iter().map(String::as_str))
-    };
-    manifest.archives.iter().filter(is_enabled).collect()
+    manifest
+        .archives
+        .iter()
+        .filter(|archive| {
+            archive
+                .required_features
+                .are_enabled(features.iter().map(String::as_str))
+        })
+        .collect()
 }
 
 /// Appends the lines of an archive.
 pub fn describe(text: &mut String, archive: &Archive) {
-    let shown = Json::new(archive);
-    let canonical = if shown.canonical { ", canonical" } else { "" };
-    let (name, file, variable) = (shown.name, &shown.file, &shown.variable);
-    let _ = writeln!(text, "  archive.{name}: {file} as {variable}{canonical}");
-    for view in &shown.views {
-        let default = if shown.default == Some(view.name) {
+    let archive = ArchiveJson::new(archive);
+    let canonical = if archive.canonical { ", canonical" } else { "" };
+    let _ = writeln!(
+        text,
+        "  archive.{}: {} as {}{canonical}",
+        archive.name, archive.file, archive.variable
+    );
+    for view in &archive.views {
+        let default = if archive.default == Some(view.name) {
             " (default)"
         } else {
             ""
@@ -33,7 +39,7 @@ pub fn describe(text: &mut String, archive: &Archive) {
         let line = format!("{}: {}{default}", view.name, view.layers.join(", "));
         row(text, "view", iter::once(line));
     }
-    for layer in &shown.layers {
+    for layer in &archive.layers {
         let line = format!("{}: {}", layer.name, layer.inputs.join(", "));
         row(text, "layer", iter::once(line));
     }
@@ -41,7 +47,7 @@ pub fn describe(text: &mut String, archive: &Archive) {
 
 /// JSON form of a super-archive.
 #[derive(Serialize)]
-pub struct Json<'a> {
+pub struct ArchiveJson<'a> {
     name: &'a str,
     file: String,
     variable: String,
@@ -65,17 +71,20 @@ struct LayerJson<'a> {
     inputs: Vec<&'a str>,
 }
 
-impl<'a> Json<'a> {
+impl<'a> ArchiveJson<'a> {
     /// JSON form of an archive.
     pub fn new(archive: &'a Archive) -> Self {
-        let layer = |id: &LayerId| archive.layers[*id].name.value.as_str();
         let views = archive.views.iter().map(|view| ViewJson {
             name: &view.name.value,
-            layers: view.layers.iter().map(layer).collect(),
+            layers: view
+                .layers
+                .iter()
+                .map(|layer| archive.layers[*layer].name.value.as_str())
+                .collect(),
         });
         let layers = archive.layers.iter().map(|layer| LayerJson {
             name: &layer.name.value,
-            inputs: layer.files.iter().map(|one| one.value.as_str()).collect(),
+            inputs: layer.files.iter().map(|file| file.value.as_str()).collect(),
         });
         let name = archive.name.value.as_str();
         Self {
@@ -85,7 +94,7 @@ impl<'a> Json<'a> {
             canonical: archive.canonical_bitcode,
             default: archive
                 .default_view
-                .map(|at| archive.views[at].name.value.as_str()),
+                .map(|view| archive.views[view].name.value.as_str()),
             views: views.collect(),
             layers: layers.collect(),
         }

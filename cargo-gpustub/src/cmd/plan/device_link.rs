@@ -28,45 +28,45 @@ const MAX_GRAPH_SIZE: u64 = 16 << 20;
 /// Plans the graph of `--graph`, without cargo.
 pub fn plan_graph_file(options: &cli::Plan, file: &Path, shell: &mut Shell) -> Result<bool> {
     let (name, text) = read(file)?;
-    let (graph, mut found) = Graph::parse(&name, &text);
-    let readable = !has_errors(&found);
-    let (plan, more) = plan(&graph);
-    if readable {
-        found.extend(more);
+    let (graph, mut diagnostics) = Graph::parse(&name, &text);
+    let is_valid = !has_errors(&diagnostics);
+    let (plan, plan_diagnostics) = plan(&graph);
+    if is_valid {
+        diagnostics.extend(plan_diagnostics);
     }
-    shell.diagnostics(&found, &Sources::from([(name, text)]))?;
+    shell.diagnostics(&diagnostics, &Sources::from([(name, text)]))?;
     // An inconsistent graph has no plan.
-    if !readable || plan.nodes().len() < graph.nodes.len() {
+    if !is_valid || plan.nodes().len() < graph.nodes.len() {
         not_shown(shell);
     } else {
         match (&options.why, options.format) {
             (Some(node), _) => shell.data(explain(&plan, node)?)?,
             (None, PlanFormat::Text) => shell.data(plan.to_text())?,
             (None, PlanFormat::Dot) => shell.data(plan.to_dot())?,
-            (None, PlanFormat::Json) => shell.json(&Document {
+            (None, PlanFormat::Json) => shell.json(&GraphDocument {
                 reason: "plan",
                 format_version: FORMAT_VERSION,
-                has_errors: has_errors(&found),
-                device_link: Json::new(&plan, None),
+                has_errors: has_errors(&diagnostics),
+                device_link: LinkPlanJson::new(&plan, None),
             })?,
         }
     }
-    Ok(!has_errors(&found))
+    Ok(!has_errors(&diagnostics))
 }
 
 /// Display path and text of a file; `-` is standard input.
 fn read(file: &Path) -> Result<(String, String)> {
-    let wrong = |e: &io::Error| Error::io("read", file, e);
-    let (name, mut input): (String, Box<dyn Read>) = match file.to_str() {
-        Some("-") => ("<stdin>".to_owned(), Box::new(io::stdin())),
-        _ => (
-            display_path(file),
-            Box::new(File::open(file).map_err(|e| wrong(&e))?),
-        ),
+    let (name, reader): (String, Box<dyn Read>) = if file.as_os_str() == "-" {
+        ("<stdin>".to_owned(), Box::new(io::stdin()))
+    } else {
+        let reader = File::open(file).map_err(|error| Error::io("read", file, &error))?;
+        (display_path(file), Box::new(reader))
     };
     let mut text = String::new();
-    let mut part = input.by_ref().take(MAX_GRAPH_SIZE + 1);
-    part.read_to_string(&mut text).map_err(|e| wrong(&e))?;
+    reader
+        .take(MAX_GRAPH_SIZE + 1)
+        .read_to_string(&mut text)
+        .map_err(|error| Error::io("read", file, &error))?;
     if text.len() as u64 > MAX_GRAPH_SIZE {
         let message = format!("`{name}` is longer than {} MiB", MAX_GRAPH_SIZE >> 20);
         return Err(Error::new(message).help("plan the graph in parts"));
@@ -76,50 +76,58 @@ fn read(file: &Path) -> Result<(String, String)> {
 
 /// Explains the plan of one node.
 pub fn explain(plan: &LinkPlan<'_>, name: &str) -> Result<String> {
-    let nodes = plan.nodes();
     if let Some(node) = plan.find(name) {
         return Ok(plan.explain(node));
     }
     let error = Error::new(format!("unknown target `{name}` in the plan"));
-    let parts: Vec<&str> = nodes
+    let targets: Vec<&str> = plan.nodes().iter().map(|node| node.name.as_str()).collect();
+    let namesakes: Vec<&str> = targets
         .iter()
-        .map(|node| node.name.as_str())
-        .filter(|known| known.split('/').any(|part| part == name))
+        .copied()
+        .filter(|target| target.split('/').any(|part| part == name))
         .collect();
-    let all = || nodes.iter().map(|node| node.name.as_str());
-    Err(match (parts.as_slice(), nearest(name, all())) {
-        ([_, ..], _) => error.help(format!("targets of that name: {}", parts.join(", "))),
-        ([], Some(near)) => error.help(format!("did you mean `{near}`?")),
-        ([], None) if nodes.is_empty() => error.help("the plan has no relocatable CUDA code"),
-        ([], None) => error.help("`cargo gpustub plan` lists all targets"),
+    if !namesakes.is_empty() {
+        return Err(error.help(format!("targets of that name: {}", namesakes.join(", "))));
+    }
+    Err(match nearest(name, targets.iter().copied()) {
+        Some(target) => error.help(format!("did you mean `{target}`?")),
+        None if targets.is_empty() => error.help("the plan has no relocatable CUDA code"),
+        None => error.help("`cargo gpustub plan` lists all targets"),
     })
 }
 
 /// Error if a package has device code that must be built, and the target has no device links.
-pub fn unsupported(packages: &Packages, at: PackageIndex, target: &Target) -> Option<Diagnostic> {
+pub fn unsupported(
+    packages: &Packages,
+    package: PackageIndex,
+    target: &Target,
+) -> Option<Diagnostic> {
     let error = target.check_device_link()?;
-    let modules = packages.modules(at).into_iter().map(|one| &one.library);
-    let mut tables = packages.rdc(at).into_iter().chain(modules);
-    let table = tables.find(|one| !one.optional)?;
-    let shown = &packages.declared[at].as_ref()?.shown;
-    Some(error.with_origin(shown, table.name.span.clone()))
+    let modules = packages.modules(package).into_iter();
+    let required = packages
+        .rdc(package)
+        .into_iter()
+        .chain(modules.map(|module| &module.library))
+        .find(|table| !table.optional)?;
+    let manifest = &packages.declared[package].as_ref()?.shown;
+    Some(error.with_origin(manifest, required.name.span.clone()))
 }
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct GraphDocument<'a> {
     reason: &'static str,
     format_version: u32,
     has_errors: bool,
-    device_link: Json<'a>,
+    device_link: LinkPlanJson<'a>,
 }
 
 /// The device links of a plan.
 #[derive(Serialize)]
-pub struct Json<'a> {
+pub struct LinkPlanJson<'a> {
     nodes: Vec<NodeJson<'a>>,
 }
 
-impl<'a> Json<'a> {
+impl<'a> LinkPlanJson<'a> {
     /// JSON form of a plan; `cargo`: the units of its nodes, and the packages of these.
     pub fn new(
         plan: &LinkPlan<'a>,
@@ -157,8 +165,8 @@ struct NodeJson<'a> {
     artifacts: Vec<&'static str>,
     device_link: Option<DeviceLinkJson<'a>>,
     uses_final: Option<&'a str>,
-    host_link: Vec<Item<'a>>,
-    final_host_link: Vec<Item<'a>>,
+    host_link: Vec<LinkItemJson<'a>>,
+    final_host_link: Vec<LinkItemJson<'a>>,
 }
 
 /// The cargo unit of a node.
@@ -181,7 +189,7 @@ struct DeviceLinkJson<'a> {
 
 /// An item of a host link line.
 #[derive(Serialize)]
-struct Item<'a> {
+struct LinkItemJson<'a> {
     item: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     node: Option<&'a str>,
@@ -189,9 +197,7 @@ struct Item<'a> {
 
 impl<'a> NodeJson<'a> {
     fn new(plan: &LinkPlan<'a>, planned: &Planned, cargo: Option<UnitJson<'a>>) -> Self {
-        let name = |node: NodeId| plan.node(node).name.as_str();
         let node = plan.node(planned.node);
-        let items = |line: &[LinkItem]| line.iter().map(|item| Item::new(plan, item)).collect();
         Self {
             name: &node.name,
             cargo,
@@ -204,41 +210,52 @@ impl<'a> NodeJson<'a> {
             links: node.links.iter().map(|link| link.to.as_str()).collect(),
             opens: node.opens.iter().map(|open| open.to.as_str()).collect(),
             rule: planned.role.rule(),
-            artifacts: planned.artifacts.iter().map(|a| a.word()).collect(),
+            artifacts: planned
+                .artifacts
+                .iter()
+                .map(|artifact| artifact.word())
+                .collect(),
             device_link: (!planned.inputs.is_empty()).then(|| DeviceLinkJson {
-                inputs: planned.inputs.iter().map(|&at| name(at)).collect(),
+                inputs: node_names(plan, &planned.inputs),
                 archs: planned.archs.iter().map(ToString::to_string).collect(),
                 lto: planned.lto,
-                exports: planned.exports.iter().map(|&at| name(at)).collect(),
+                exports: node_names(plan, &planned.exports),
             }),
             uses_final: match planned.role {
-                Role::UseFinal(of) => Some(name(of)),
+                Role::UseFinal(library) => Some(node_name(plan, library)),
                 _ => None,
             },
-            host_link: items(&planned.line),
-            final_host_link: items(&planned.final_line),
+            host_link: host_link(plan, &planned.line),
+            final_host_link: host_link(plan, &planned.final_line),
         }
     }
 }
 
-impl<'a> Item<'a> {
-    fn new(plan: &LinkPlan<'a>, item: &LinkItem) -> Self {
-        let (item, of) = match item {
+impl<'a> LinkItemJson<'a> {
+    fn new(plan: &LinkPlan<'a>, item: LinkItem) -> Self {
+        let (item, node) = match item {
             LinkItem::Objects => ("objects", None),
             LinkItem::LinkObject => ("device-link", None),
-            LinkItem::Final(of) => ("final", Some(*of)),
-            LinkItem::Archive(of) => ("archive", Some(*of)),
-            LinkItem::WholeArchive(of) => ("whole-archive", Some(*of)),
-            LinkItem::Middle(of) => ("middle", Some(*of)),
-            LinkItem::Cudart(kind) => {
-                let of = Some(kind.word());
-                return Self {
-                    item: "cudart",
-                    node: of,
-                };
-            }
+            LinkItem::Final(library) => ("final", Some(node_name(plan, library))),
+            LinkItem::Archive(library) => ("archive", Some(node_name(plan, library))),
+            LinkItem::WholeArchive(library) => ("whole-archive", Some(node_name(plan, library))),
+            LinkItem::Middle(library) => ("middle", Some(node_name(plan, library))),
+            LinkItem::Cudart(runtime) => ("cudart", Some(runtime.word())),
         };
-        let of = of.map(|node| plan.node(node).name.as_str());
-        Self { item, node: of }
+        Self { item, node }
     }
+}
+
+fn host_link<'a>(plan: &LinkPlan<'a>, line: &[LinkItem]) -> Vec<LinkItemJson<'a>> {
+    line.iter()
+        .map(|item| LinkItemJson::new(plan, *item))
+        .collect()
+}
+
+fn node_name<'a>(plan: &LinkPlan<'a>, node: NodeId) -> &'a str {
+    &plan.node(node).name
+}
+
+fn node_names<'a>(plan: &LinkPlan<'a>, nodes: &[NodeId]) -> Vec<&'a str> {
+    nodes.iter().map(|node| node_name(plan, *node)).collect()
 }

@@ -2,7 +2,6 @@
 
 use std::fmt::Write;
 
-use gpustub_core::gpu_arch::Arch;
 use gpustub_workspace::device_graph::{DeviceGraph, Module};
 use gpustub_workspace::package_index::PackageIndex;
 use serde::Serialize;
@@ -10,30 +9,38 @@ use serde::Serialize;
 use super::text::row;
 
 /// Modules of one package.
-pub fn of_package(device: &DeviceGraph, package: PackageIndex) -> Vec<&Module> {
-    let modules = device.modules.iter();
-    modules.filter(|one| one.package == package).collect()
+pub fn of_package(device_graph: &DeviceGraph, package: PackageIndex) -> Vec<&Module> {
+    device_graph
+        .modules
+        .iter()
+        .filter(|module| module.package == package)
+        .collect()
 }
 
 /// Appends the lines of a module.
 pub fn describe(text: &mut String, module: &Module) {
-    let shown = Json::new(module);
-    let (name, format, archs) = (shown.name, shown.format, shown.archs.join(" "));
-    let _ = writeln!(text, "  device-link.{name}: module ({format}) for {archs}");
-    if !shown.libraries.is_empty() {
-        let libraries = shown.libraries.iter().cloned();
-        row(text, "libraries", libraries);
-    }
-    let file = |file: &FileJson| match file.source {
-        Some(source) => format!("{} ({source})", file.variable),
-        None => file.variable.to_owned(),
-    };
-    row(text, "as", shown.files.iter().map(file));
+    let module = ModuleJson::new(module);
+    let _ = writeln!(
+        text,
+        "  device-link.{}: module ({}) for {}",
+        module.name,
+        module.format,
+        module.archs.join(" ")
+    );
+    row(text, "libraries", module.libraries.iter().cloned());
+    row(
+        text,
+        "as",
+        module.files.iter().map(|file| match file.source {
+            Some(source) => format!("{} ({source})", file.variable),
+            None => file.variable.to_owned(),
+        }),
+    );
 }
 
 /// JSON form of a module.
 #[derive(Serialize)]
-pub struct Json<'a> {
+pub struct ModuleJson<'a> {
     name: &'a str,
     format: &'static str,
     separable: bool,
@@ -49,17 +56,20 @@ struct FileJson<'a> {
     source: Option<&'a str>,
 }
 
-impl<'a> Json<'a> {
+impl<'a> ModuleJson<'a> {
     /// JSON form of a module.
     pub fn new(module: &'a Module) -> Self {
         let declared = &module.declared;
-        let archs = declared.library.archs.iter();
-        let archs: Vec<Arch> = archs.map(|arch| arch.value).collect();
         Self {
             name: declared.name(),
             format: declared.format.word(),
             separable: declared.separable,
-            archs: archs.iter().map(Arch::to_string).collect(),
+            archs: declared
+                .library
+                .archs
+                .iter()
+                .map(|arch| arch.value.to_string())
+                .collect(),
             libraries: &module.libraries,
             files: module
                 .files

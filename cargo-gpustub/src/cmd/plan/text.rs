@@ -5,6 +5,7 @@ use std::fmt::Write;
 use gpustub_workspace::output::MessageFormat;
 use gpustub_workspace::shell::Shell;
 
+/// Appends a row with its title, if it has values.
 pub fn row(text: &mut String, title: &str, values: impl Iterator<Item = String>) {
     let values: Vec<String> = values.collect();
     if !values.is_empty() {
