@@ -25,7 +25,7 @@ use crate::diag::Diagnostic;
 use graph::ResolvedGraph;
 use walk::Walk;
 
-pub use graph::{Graph, Kind, Link, Node, NodeForm, NodeId, Open};
+pub use graph::{Graph, Link, Node, NodeForm, NodeId, NodeKind, Open};
 pub use module::{module_archs, module_lacks_arch, module_variable_taken};
 pub use plan::{Artifact, LinkItem, LinkPlan, Planned, Role, Why};
 pub use runtime::{hidden_stubs, shared_launches, static_runtime};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use gpustub_core::suggest::nearest;
-use gpustub_core::symbols::{Kind, Symbol, SymbolList, is_name};
+use gpustub_core::symbols::{Symbol, SymbolKind, SymbolList, is_name};
 use object::{Bytes, Endianness, elf};
 
 use crate::elf::ElfImage;
@@ -98,14 +98,14 @@ fn exports(bytes: &[u8], options: Options<'_>) -> Result<SymbolList, Problem> {
 }
 
 /// Kind of a symbol type; `None` for symbols of sections and source files.
-fn symbol_kind(symbol_type: elf::SymbolType) -> Option<Kind> {
+fn symbol_kind(symbol_type: elf::SymbolType) -> Option<SymbolKind> {
     match symbol_type {
-        elf::STT_FUNC => Some(Kind::Function),
-        elf::STT_GNU_IFUNC => Some(Kind::Ifunc),
-        elf::STT_OBJECT | elf::STT_COMMON => Some(Kind::Object),
-        elf::STT_TLS => Some(Kind::Tls),
+        elf::STT_FUNC => Some(SymbolKind::Function),
+        elf::STT_GNU_IFUNC => Some(SymbolKind::Ifunc),
+        elf::STT_OBJECT | elf::STT_COMMON => Some(SymbolKind::Object),
+        elf::STT_TLS => Some(SymbolKind::Tls),
         elf::STT_SECTION | elf::STT_FILE => None,
-        _ => Some(Kind::NoType),
+        _ => Some(SymbolKind::NoType),
     }
 }
 

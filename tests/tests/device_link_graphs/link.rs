@@ -201,7 +201,7 @@ impl Images<'_> {
                 continue;
             };
             open.extend(node.links.iter().map(|link| link.to.clone()));
-            let is_rdc = node.kind == gpustub_core::device_link::Kind::Rdc;
+            let is_rdc = node.kind == gpustub_core::device_link::NodeKind::Rdc;
             if is_rdc && !all.contains(&name) {
                 all.push(name);
             }

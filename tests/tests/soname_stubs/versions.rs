@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use gpustub_core::library::Library;
-use gpustub_core::symbols::{Kind, Symbol};
+use gpustub_core::symbols::{Symbol, SymbolKind};
 use gpustub_image::{Options, read_symbols_file};
 use gpustub_tests::Result;
 use gpustub_tests::command::succeed;
@@ -60,7 +60,7 @@ fn file_name(file: &Path) -> String {
 /// have, and hidden versions, get no stub.
 fn functions(list: &[Symbol]) -> BTreeSet<String> {
     let functions = list.iter().filter(|symbol| {
-        let is_function = matches!(symbol.kind, Kind::Function | Kind::Ifunc);
+        let is_function = matches!(symbol.kind, SymbolKind::Function | SymbolKind::Ifunc);
         is_function && !symbol.compat && !symbol.name.starts_with("_Z")
     });
     let shown = functions.map(|symbol| match &symbol.version {

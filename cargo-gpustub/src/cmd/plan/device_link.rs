@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use gpustub_core::device_link::{Graph, Kind, LinkItem, LinkPlan, NodeId, Planned, Role, plan};
+use gpustub_core::device_link::{Graph, LinkItem, LinkPlan, NodeId, NodeKind, Planned, Role, plan};
 use gpustub_core::diag::{Diagnostic, has_errors};
 use gpustub_core::ids::IndexVec;
 use gpustub_core::suggest::nearest;
@@ -196,9 +196,9 @@ impl<'a> NodeJson<'a> {
             name: &node.name,
             cargo,
             kind: match node.kind {
-                Kind::Rdc => "rdc",
-                Kind::Plain => "plain",
-                Kind::Interface => "interface",
+                NodeKind::Rdc => "rdc",
+                NodeKind::Plain => "plain",
+                NodeKind::Interface => "interface",
             },
             r#type: node.form.word(),
             links: node.links.iter().map(|link| link.to.as_str()).collect(),

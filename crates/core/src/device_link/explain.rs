@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::graph::{Kind, NodeId};
+use super::graph::{NodeId, NodeKind};
 use super::plan::{LinkItem, LinkPlan, Role, Why};
 use crate::ids::IndexVec;
 
@@ -13,9 +13,9 @@ impl LinkPlan<'_> {
         let node = self.node(id);
         let planned = self.planned(id);
         let code = match node.kind {
-            Kind::Rdc => "with relocatable device code",
-            Kind::Plain => "without relocatable device code of its own",
-            Kind::Interface => "headers alone",
+            NodeKind::Rdc => "with relocatable device code",
+            NodeKind::Plain => "without relocatable device code of its own",
+            NodeKind::Interface => "headers alone",
         };
         let closed = if self.walk.is_closed(id) {
             ", closed"

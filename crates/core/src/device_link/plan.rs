@@ -1,6 +1,6 @@
 //! Rules: the files built from a node, and the position of its device link.
 
-use super::graph::{Kind, Node, NodeForm, NodeId};
+use super::graph::{Node, NodeForm, NodeId, NodeKind};
 use super::walk::Walk;
 use crate::gpu_arch::{Arch, ArchKind};
 use crate::manifest::Cudart;
@@ -246,7 +246,7 @@ impl<'g> LinkPlan<'g> {
     /// all that its inputs contain. PTX requests none: nvlink links PTX only for a given `sm_`.
     pub(super) fn requested_archs(&self, id: NodeId, inputs: &[NodeId]) -> Vec<Arch> {
         let node = self.node(id);
-        if node.kind == Kind::Rdc || node.archs.is_empty() {
+        if node.kind == NodeKind::Rdc || node.archs.is_empty() {
             linked_archs(
                 inputs
                     .iter()

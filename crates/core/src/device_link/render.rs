@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::graph::{Kind, NodeForm, NodeId};
+use super::graph::{NodeForm, NodeId, NodeKind};
 use super::plan::{Artifact, LinkItem, LinkPlan, Planned, Role, Why};
 use crate::ids::Id;
 
@@ -140,7 +140,9 @@ impl LinkPlan<'_> {
         for planned in self.all() {
             let (index, node) = (planned.node.index(), self.node(planned.node));
             let shape = match node.form {
-                NodeForm::Static | NodeForm::Object if node.kind == Kind::Interface => "plaintext",
+                NodeForm::Static | NodeForm::Object if node.kind == NodeKind::Interface => {
+                    "plaintext"
+                }
                 NodeForm::Static | NodeForm::Object => "box",
                 NodeForm::Shared => "ellipse",
                 NodeForm::Bin => "doubleoctagon",
@@ -156,7 +158,7 @@ impl LinkPlan<'_> {
             );
             let mut style: Vec<&str> = Vec::new();
             style.extend(has_link.then_some("bold"));
-            style.extend((node.kind == Kind::Rdc).then_some("filled"));
+            style.extend((node.kind == NodeKind::Rdc).then_some("filled"));
             let label = quoted(&label);
             let style = style.join(",");
             let _ = writeln!(

@@ -4,12 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use gpustub_core::device_link::{
-    Graph, Kind, LinkItem, LinkPlan, Node, NodeForm, NodeId, Planned, Role,
+    Graph, LinkItem, LinkPlan, Node, NodeForm, NodeId, NodeKind, Planned, Role,
 };
 
 /// Whether a node is built as middle and final.
 pub fn is_split(node: &Node) -> bool {
-    node.kind == Kind::Rdc
+    node.kind == NodeKind::Rdc
         && node.form == NodeForm::Shared
         && !node.closed
         && node.prelinked.is_none()
@@ -43,7 +43,8 @@ impl File {
             file.linked.extend(planned.inputs);
         }
         if !r#final {
-            file.held.extend((node.kind == Kind::Rdc).then_some(image));
+            file.held
+                .extend((node.kind == NodeKind::Rdc).then_some(image));
             // The planned lines do not contain prelinked code.
             if planned.role == Role::Prelinked {
                 file.held.extend(&file.linked);

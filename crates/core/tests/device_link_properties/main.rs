@@ -5,7 +5,9 @@ mod loader;
 
 use std::collections::BTreeSet;
 
-use gpustub_core::device_link::{Graph, Kind, Link, Node, NodeForm, NodeId, Open, Role, Why, plan};
+use gpustub_core::device_link::{
+    Graph, Link, Node, NodeForm, NodeId, NodeKind, Open, Role, Why, plan,
+};
 use gpustub_core::diag::{Diagnostic, Level, has_errors};
 use gpustub_core::fuzz;
 use gpustub_core::ids::Id;
@@ -42,9 +44,9 @@ fn graph(seeds: &[Seed], opaque: bool) -> Graph {
         let form = forms[usize::from(form) % if opaque { 10 } else { 9 }];
         let is_interface = form == Static && marks % 5 == 4;
         let kind = match (is_interface, rdc) {
-            (true, _) => Kind::Interface,
-            (false, true) => Kind::Rdc,
-            (false, false) => Kind::Plain,
+            (true, _) => NodeKind::Interface,
+            (false, true) => NodeKind::Rdc,
+            (false, false) => NodeKind::Plain,
         };
         let mut node = Node::new(format!("n{index}"), kind, form);
         if opaque && form != Static {
@@ -90,7 +92,7 @@ fn seeds() -> impl Strategy<Value = Vec<Seed>> {
 fn naive_closure(graph: &Graph, id: NodeId, closure: &mut BTreeSet<NodeId>) {
     for link in &graph[id].links {
         let to = graph.find(&link.to).unwrap();
-        if graph[to].kind == Kind::Rdc {
+        if graph[to].kind == NodeKind::Rdc {
             closure.insert(to);
         }
         naive_closure(graph, to, closure);
@@ -175,7 +177,7 @@ proptest! {
         for node in &mut graph.nodes {
             node.links.retain(|link| known.contains(&link.to));
         }
-        let mut program = Node::new("program", Kind::Plain, NodeForm::Bin);
+        let mut program = Node::new("program", NodeKind::Plain, NodeForm::Bin);
         program.links = known.into_iter().map(|to| Link { to, private: false }).collect();
         graph.nodes.push(program);
         let id = NodeId::from_index(graph.nodes.len() - 1);
@@ -205,7 +207,7 @@ proptest! {
                 prop_assert_eq!(&planned.inputs, &Vec::new());
                 continue;
             }
-            if graph[id].kind == Kind::Rdc {
+            if graph[id].kind == NodeKind::Rdc {
                 closure.insert(id);
             }
             let inputs: BTreeSet<NodeId> = planned.inputs.iter().copied().collect();
@@ -299,11 +301,11 @@ fn large_graphs_are_planned() {
         for form in [NodeForm::Static, NodeForm::Shared] {
             let mut graph = Graph::default();
             for index in 0..COUNT - 1 {
-                let mut node = Node::new(format!("n{index}"), Kind::Rdc, form);
+                let mut node = Node::new(format!("n{index}"), NodeKind::Rdc, form);
                 node.links = links(index);
                 graph.nodes.push(node);
             }
-            let mut program = Node::new("exe", Kind::Plain, NodeForm::Bin);
+            let mut program = Node::new("exe", NodeKind::Plain, NodeForm::Bin);
             program.links.clone_from(&program_links);
             graph.nodes.push(program);
             let (plan, diagnostics) = plan(&graph);
@@ -321,10 +323,13 @@ fn large_graphs_are_planned() {
 /// more.
 #[test]
 fn many_images_over_one_chain_are_planned() {
-    for (form, kind) in [(NodeForm::Bin, Kind::Plain), (NodeForm::Plugin, Kind::Rdc)] {
+    for (form, kind) in [
+        (NodeForm::Bin, NodeKind::Plain),
+        (NodeForm::Plugin, NodeKind::Rdc),
+    ] {
         let mut graph = Graph::default();
         for index in 0..COUNT / 10 {
-            let mut node = Node::new(format!("n{index}"), Kind::Rdc, NodeForm::Static);
+            let mut node = Node::new(format!("n{index}"), NodeKind::Rdc, NodeForm::Static);
             node.links = chain(index);
             graph.nodes.push(node);
         }
@@ -333,7 +338,7 @@ fn many_images_over_one_chain_are_planned() {
             node.links = vec![link(COUNT / 10 - 1)];
             graph.nodes.push(node);
         }
-        let mut host = Node::new("host", Kind::Plain, NodeForm::Bin);
+        let mut host = Node::new("host", NodeKind::Plain, NodeForm::Bin);
         if form == NodeForm::Plugin {
             for index in 0..COUNT / 10 {
                 host.opens.push(Open {
@@ -353,7 +358,7 @@ fn many_images_over_one_chain_are_planned() {
 fn a_cycle_through_all_nodes_is_one_error() {
     let mut graph = Graph::default();
     for index in 0..COUNT {
-        let mut node = Node::new(format!("n{index}"), Kind::Rdc, NodeForm::Static);
+        let mut node = Node::new(format!("n{index}"), NodeKind::Rdc, NodeForm::Static);
         node.links = vec![link((index + 1) % COUNT)];
         graph.nodes.push(node);
     }
