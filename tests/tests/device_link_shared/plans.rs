@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::process::Command;
 
-use gpustub_core::device_link::{Graph, Link, Node, NodeForm, NodeKind, Role, plan};
+use gpustub_core::device_link::{Graph, Link, LinkRole, Node, NodeForm, NodeKind, plan};
 use gpustub_tests::command::succeed;
 use gpustub_tests::scratch::scratch;
 use gpustub_tests::{Result, repository};
@@ -116,11 +116,11 @@ fn planned(graph: &Graph) -> Option<String> {
     let id = plan.find(&graph.nodes.last()?.name)?;
     let name = &plan.node(id).name;
     match plan.role(id) {
-        Role::UseFinal(top) => {
+        LinkRole::UseFinal(top) => {
             let top = &plan.node(top).name;
             Some(format!("{name} uses the device link {top}_final"))
         }
-        Role::OwnLink(_) => {
+        LinkRole::OwnLink(_) => {
             let inputs = plan.inputs(id).into_iter();
             let inputs: Vec<&str> = inputs.map(|id| plan.node(id).name.as_str()).collect();
             // CMake links a program's own code alone without this function.

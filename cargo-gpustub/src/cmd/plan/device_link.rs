@@ -4,7 +4,9 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use gpustub_core::device_link::{Graph, LinkItem, LinkPlan, NodeId, NodeKind, Planned, Role, plan};
+use gpustub_core::device_link::{
+    Graph, LinkItem, LinkPlan, LinkRole, NodeId, NodeKind, NodePlan, plan,
+};
 use gpustub_core::diag::{Diagnostic, has_errors};
 use gpustub_core::ids::IndexVec;
 use gpustub_core::suggest::nearest;
@@ -125,7 +127,7 @@ impl<'a> Json<'a> {
         plan: &LinkPlan<'a>,
         cargo: Option<(&'a IndexVec<NodeId, CargoUnit>, &'a Packages<'a>)>,
     ) -> Self {
-        let nodes = plan.all().map(|planned| {
+        let nodes = plan.node_plans().map(|planned| {
             let unit = cargo.map(|(units, packages)| {
                 let unit = &units[planned.node];
                 let package = packages.packages[unit.package];
@@ -188,7 +190,7 @@ struct Item<'a> {
 }
 
 impl<'a> NodeJson<'a> {
-    fn new(plan: &LinkPlan<'a>, planned: &Planned, cargo: Option<UnitJson<'a>>) -> Self {
+    fn new(plan: &LinkPlan<'a>, planned: &NodePlan, cargo: Option<UnitJson<'a>>) -> Self {
         let name = |node: NodeId| plan.node(node).name.as_str();
         let node = plan.node(planned.node);
         let items = |line: &[LinkItem]| line.iter().map(|item| Item::new(plan, item)).collect();
@@ -212,7 +214,7 @@ impl<'a> NodeJson<'a> {
                 exports: planned.exports.iter().map(|&at| name(at)).collect(),
             }),
             uses_final: match planned.role {
-                Role::UseFinal(of) => Some(name(of)),
+                LinkRole::UseFinal(of) => Some(name(of)),
                 _ => None,
             },
             host_link: items(&planned.line),

@@ -6,7 +6,7 @@ mod loader;
 use std::collections::BTreeSet;
 
 use gpustub_core::device_link::{
-    Graph, Link, Node, NodeForm, NodeId, NodeKind, Open, Role, Why, plan,
+    Graph, Link, LinkReason, LinkRole, Node, NodeForm, NodeId, NodeKind, Open, plan,
 };
 use gpustub_core::diag::{Diagnostic, Level, has_errors};
 use gpustub_core::fuzz;
@@ -183,9 +183,9 @@ proptest! {
         let id = NodeId::from_index(graph.nodes.len() - 1);
         let [bin, mut cdylib] = [NodeForm::Bin, NodeForm::Cdylib].map(|form| {
             graph.nodes[id.index()].form = form;
-            plan(&graph).0.planned(id)
+            plan(&graph).0.node_plan(id)
         });
-        if let (Role::OwnLink(_), Role::OwnLink(Why::Closed)) = (&bin.role, &cdylib.role) {
+        if let (LinkRole::OwnLink(_), LinkRole::OwnLink(LinkReason::Closed)) = (&bin.role, &cdylib.role) {
             cdylib.role = bin.role.clone();
         }
         prop_assert_eq!(bin, cdylib, "{}", graph.to_text());
@@ -195,12 +195,12 @@ proptest! {
     fn no_library_is_missed_and_dependents_come_first(seeds in seeds()) {
         let graph = graph(&seeds, false);
         let (plan, _) = plan(&graph);
-        for planned in plan.all() {
+        for planned in plan.node_plans() {
             let id = planned.node;
-            let has_link = matches!(planned.role, Role::Split | Role::OwnLink(_));
+            let has_link = matches!(planned.role, LinkRole::Split | LinkRole::OwnLink(_));
             let mut closure = BTreeSet::new();
             naive_closure(&graph, id, &mut closure);
-            if let Role::UseFinal(top) = planned.role {
+            if let LinkRole::UseFinal(top) = planned.role {
                 prop_assert_eq!(&plan.inputs(top).into_iter().collect::<BTreeSet<_>>(), &closure);
             }
             if !has_link {
@@ -233,7 +233,7 @@ proptest! {
         let (plan_b, diagnostics_b) = plan(&reordered);
         for id_a in graph.ids() {
             let id_b = reordered.find(&graph[id_a].name).unwrap();
-            let (a, b) = (plan_a.planned(id_a), plan_b.planned(id_b));
+            let (a, b) = (plan_a.node_plan(id_a), plan_b.node_plan(id_b));
             prop_assert_eq!(names(&graph, &a.inputs), names(&reordered, &b.inputs));
             prop_assert_eq!(plan_a.summary(&a), plan_b.summary(&b));
             prop_assert_eq!(plan_a.explain(id_a), plan_b.explain(id_b));
@@ -310,9 +310,9 @@ fn large_graphs_are_planned() {
             graph.nodes.push(program);
             let (plan, diagnostics) = plan(&graph);
             assert_eq!(diagnostics, []);
-            let planned = plan.planned(NodeId::from_index(COUNT - 1));
+            let planned = plan.node_plan(NodeId::from_index(COUNT - 1));
             match planned.role {
-                Role::UseFinal(top) => assert_eq!(plan.inputs(top).len(), COUNT - 1),
+                LinkRole::UseFinal(top) => assert_eq!(plan.inputs(top).len(), COUNT - 1),
                 _ => assert_eq!(planned.inputs.len(), COUNT - 1),
             }
         }

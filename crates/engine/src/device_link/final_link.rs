@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use gpustub_core::by_name::ByName;
-use gpustub_core::device_link::{LinkItem, NodeId, Planned, Role, plan};
+use gpustub_core::device_link::{LinkItem, LinkRole, NodeId, NodePlan, plan};
 use gpustub_core::diag::{DUPLICATE_DEVICE_SYMBOL, INVALID_VALUE, Level, has_errors};
 use gpustub_core::directives::Directive;
 use gpustub_core::ids::Id;
@@ -60,7 +60,7 @@ pub(super) fn link(
         let text = warning.to_string();
         directives.extend(text.lines().map(|line| Directive::Warning(line.to_owned())));
     }
-    let link = plan.planned(NodeId::from_index(closure.len()));
+    let link = plan.node_plan(NodeId::from_index(closure.len()));
     let dir = context.out.join("device-link").join("link");
     std::fs::create_dir_all(&dir).map_err(|e| Error::io("create the directory", &dir, &e))?;
     let ids = exports::ids(&link, closure)?;
@@ -75,8 +75,8 @@ pub(super) fn link(
         }
     }
     let nodes = match link.role {
-        Role::OwnLink(_) => link.inputs.clone(),
-        Role::UseFinal(top) => plan.inputs(top),
+        LinkRole::OwnLink(_) => link.inputs.clone(),
+        LinkRole::UseFinal(top) => plan.inputs(top),
         _ => return Ok(()),
     };
     let members: Vec<_> = nodes.iter().map(|node| &closure[node.index()]).collect();
@@ -88,7 +88,7 @@ pub(super) fn link(
     }
     let stubbed = context.stubs != Stubs::None || closure.iter().any(|l| l.stubs != Stubs::None);
     let object = match link.role {
-        Role::UseFinal(_) => keep_final(context, &members, &dir)?,
+        LinkRole::UseFinal(_) => keep_final(context, &members, &dir)?,
         _ => {
             check_reachable(context, closure, &members, stubbed)?;
             link_device_code(
@@ -106,7 +106,7 @@ pub(super) fn link(
         version_script,
         ..host_link(context, closure, &link, stubbed, &dir)?
     };
-    if matches!(link.role, Role::OwnLink(_)) && nvlink::has_devrt(&members) {
+    if matches!(link.role, LinkRole::OwnLink(_)) && nvlink::has_devrt(&members) {
         host_link.runtime.add_cudadevrt(&toolkit(context)?, &dir)?;
     }
     match delivery {
@@ -118,7 +118,7 @@ pub(super) fn link(
 /// Makes the object of the program's own device link.
 fn link_device_code(
     context: &Context,
-    link: &Planned,
+    link: &NodePlan,
     members: &[&Library],
     dir: &Path,
     renames: Option<&Path>,
@@ -173,7 +173,7 @@ fn toolkit(context: &Context) -> Result<Nvcc, Error> {
 fn host_link(
     context: &Context,
     closure: &[Library],
-    link: &Planned,
+    link: &NodePlan,
     stubbed: bool,
     dir: &Path,
 ) -> Result<HostLink, Error> {
@@ -205,7 +205,7 @@ fn host_link(
                     toolkit(context).and_then(|nvcc| runtime::find(context, &nvcc, kind, dir));
                 host_link.runtime = match link.role {
                     // A final brings its own runtime, which bfd searches at link time: optional here.
-                    Role::UseFinal(_) => runtime.unwrap_or_default(),
+                    LinkRole::UseFinal(_) => runtime.unwrap_or_default(),
                     _ => runtime?,
                 };
             }

@@ -320,7 +320,7 @@ fn link_shared(
         }
         if let Some(node) = graph.find(name) {
             let objects = compile::objects(units);
-            shared_build.build(&plan.planned(node), &objects, directives)?;
+            shared_build.build(&plan.node_plan(node), &objects, directives)?;
         }
     }
     Ok(())

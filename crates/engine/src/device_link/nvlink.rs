@@ -10,7 +10,7 @@ use super::symbol_index::IndexError;
 use super::{compile, external, lto, nvcc_report, runtime, symbol_index};
 use crate::error::Error;
 use crate::fingerprint;
-use gpustub_core::device_link::Planned;
+use gpustub_core::device_link::NodePlan;
 use gpustub_core::diag::{DEVICE_LINK_ERROR, DEVICE_LINKED_ARCHIVE, IO_ERROR};
 use gpustub_core::gpu_arch::{Arch, ArchKind};
 use gpustub_core::manifest::ModuleFormat;
@@ -33,7 +33,7 @@ pub(super) struct LinkInputs<'a> {
 /// Makes the object of a program's device link, unless it is up to date. Returns nvcc's warnings.
 pub(super) fn link(
     nvcc: &Nvcc,
-    link: &Planned,
+    link: &NodePlan,
     members: &[&Library],
     dir: &Path,
     object: &Path,

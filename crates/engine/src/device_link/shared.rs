@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::files;
 use crate::fingerprint::{self, InputStates};
 use crate::toolchain;
-use gpustub_core::device_link::{LinkItem, NodeId, Planned, hidden_stubs, static_runtime};
+use gpustub_core::device_link::{LinkItem, NodeId, NodePlan, hidden_stubs, static_runtime};
 use gpustub_core::diag::{INVALID_VALUE, IO_ERROR};
 use gpustub_core::directives::Directive;
 use gpustub_core::ids::Id;
@@ -87,7 +87,7 @@ impl SharedBuild<'_> {
     /// must have been built.
     pub(super) fn build(
         &self,
-        planned: &Planned,
+        planned: &NodePlan,
         objects: &[PathBuf],
         directives: &mut Vec<Directive>,
     ) -> Result<(), Error> {
@@ -127,7 +127,7 @@ impl SharedBuild<'_> {
 
     fn linker_args(
         &self,
-        planned: &Planned,
+        planned: &NodePlan,
         line: &[LinkItem],
         objects: &[PathBuf],
         link_object: &Path,
@@ -166,7 +166,7 @@ impl SharedBuild<'_> {
     /// Runtime that the library's own code calls: no part of any program.
     fn runtime(
         &self,
-        planned: &Planned,
+        planned: &NodePlan,
         kind: Cudart,
         args: &mut LinkerArgs,
         directives: &mut Vec<Directive>,
