@@ -42,7 +42,7 @@ pub struct Findings(pub(crate) Vec<Diagnostic>);
 impl Rule {
     /// A finding about the file at a location. The message may contain text of the file.
     pub(crate) fn finding(&'static self, origin: Origin, message: String) -> Diagnostic {
-        Diagnostic::error(&self.code, printable(message.as_bytes())).at(origin)
+        Diagnostic::error(&self.code, printable(message.as_bytes())).with_location(origin)
     }
 }
 

@@ -43,7 +43,7 @@ fn opened_by(image: &Image<'_>) -> Option<Diagnostic> {
     );
     Some(
         Diagnostic::warning(&HARD_CODED_LOAD_NAME, message)
-            .at(image.location())
+            .with_location(image.location())
             .help("check that the code handles a missing library"),
     )
 }
@@ -68,7 +68,7 @@ pub fn loaded_by_text(path: &str, location: Origin, text: &str) -> Option<Diagno
     };
     Some(
         Diagnostic::warning(&PYTHON_LOADER, format!("{message}: `{code}`{more}"))
-            .at(Origin { span, ..location })
+            .with_location(Origin { span, ..location })
             .help("the repaired images need no such library; let the code continue without it"),
     )
 }

@@ -78,7 +78,7 @@ pub struct ImagePlan {
 pub fn unsupported(package: &Package, path: &str, level: Level, reason: &str) -> Diagnostic {
     let file = path.rsplit('/').next().unwrap_or_default();
     let mut diagnostic = Diagnostic::error(&UNSUPPORTED_IMAGE, format!("`{file}` {reason}"))
-        .at(package.location_of(path));
+        .with_location(package.location_of(path));
     diagnostic.level = level;
     diagnostic
 }

@@ -19,7 +19,7 @@ pub fn header_mismatches(
 ) -> Vec<Diagnostic> {
     imports(package, library)
         .into_iter()
-        .filter_map(|(origin, names)| Some(mismatch(library, header, names)?.at(origin)))
+        .filter_map(|(origin, names)| Some(mismatch(library, header, names)?.with_location(origin)))
         .collect()
 }
 

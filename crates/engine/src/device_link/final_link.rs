@@ -11,7 +11,7 @@ use gpustub_core::ids::Id;
 use gpustub_core::manifest::Cudart;
 
 use super::context::Context;
-use super::metadata::{Library, Stubs};
+use super::metadata::{DeviceLibrary, Stubs};
 use super::nvcc::Nvcc;
 use super::runtime::{self, Runtime};
 use super::{compile, exports, graph, nvlink, shared};
@@ -45,7 +45,7 @@ struct HostLink {
 /// Links the device code of `closure`, dependents first, and returns directives for programs.
 pub(super) fn link(
     context: &Context,
-    closure: &[Library],
+    closure: &[DeviceLibrary],
     delivery: Delivery,
     directives: &mut Vec<Directive>,
 ) -> Result<(), Error> {
@@ -119,7 +119,7 @@ pub(super) fn link(
 fn link_device_code(
     context: &Context,
     link: &NodePlan,
-    members: &[&Library],
+    members: &[&DeviceLibrary],
     dir: &Path,
     renames: Option<&Path>,
     directives: &mut Vec<Directive>,
@@ -139,7 +139,7 @@ fn link_device_code(
 }
 
 /// Rejects two libraries of one name, which the rules could not distinguish.
-fn check_distinct_names(closure: &[Library]) -> Result<(), Error> {
+fn check_distinct_names(closure: &[DeviceLibrary]) -> Result<(), Error> {
     for (index, library) in closure.iter().enumerate() {
         let Some(namesake) = closure[..index]
             .iter()
@@ -172,7 +172,7 @@ fn toolkit(context: &Context) -> Result<Nvcc, Error> {
 /// Files of the host link other than the link object.
 fn host_link(
     context: &Context,
-    closure: &[Library],
+    closure: &[DeviceLibrary],
     link: &NodePlan,
     stubbed: bool,
     dir: &Path,
@@ -211,7 +211,7 @@ fn host_link(
             }
             // Cargo links the libraries of a crate only if some code names the crate.
             LinkItem::Cudart(_) => {
-                if let Some(stubs) = closure.iter().find_map(Library::shared_stubs) {
+                if let Some(stubs) = closure.iter().find_map(DeviceLibrary::shared_stubs) {
                     let stubs = shared::link_stubs(stubs, &lib)?;
                     let name = shared::link_name(&stubs, "stubs", &lib)?;
                     host_link.shared.push(name);
@@ -225,7 +225,7 @@ fn host_link(
 
 /// Links the files of a shared library into `lib`. Returns the name for `-l` of one of them.
 fn shared_name(
-    library: &Library,
+    library: &DeviceLibrary,
     file: Option<&Path>,
     name: &str,
     lib: &Path,
@@ -294,7 +294,7 @@ fn deliver_as_link_args(host_link: HostLink, directives: &mut Vec<Directive>) ->
 }
 
 /// Compiles an object for which the linker keeps a final over these libraries.
-fn keep_final(context: &Context, members: &[&Library], dir: &Path) -> Result<PathBuf, Error> {
+fn keep_final(context: &Context, members: &[&DeviceLibrary], dir: &Path) -> Result<PathBuf, Error> {
     let mut list = String::new();
     for member in members {
         for id in nvlink::objects(member)? {
@@ -327,8 +327,8 @@ fn keep_final(context: &Context, members: &[&Library], dir: &Path) -> Result<Pat
 /// with one runtime are unknown to another, and stubs store registrations until the first call.
 fn check_reachable(
     context: &Context,
-    closure: &[Library],
-    members: &[&Library],
+    closure: &[DeviceLibrary],
+    members: &[&DeviceLibrary],
     stubbed: bool,
 ) -> Result<(), Error> {
     let shared: Vec<_> = members.iter().filter(|m| m.middle.is_some()).collect();

@@ -3,17 +3,17 @@
 use gpustub_core::device_link::{Graph, Link, Node, NodeForm, NodeKind};
 use gpustub_core::manifest::LibraryType;
 
-use super::metadata::Library;
+use super::metadata::DeviceLibrary;
 
 /// Creates a node for each library, in their order.
-pub(super) fn from_libraries(libraries: &[Library]) -> Graph {
+pub(super) fn from_libraries(libraries: &[DeviceLibrary]) -> Graph {
     Graph {
         nodes: libraries.iter().map(node).collect(),
     }
 }
 
 /// Creates the same graph and, as its last node, a program that links every library that was built.
-pub(super) fn with_program(package: &str, libraries: &[Library]) -> Graph {
+pub(super) fn with_program(package: &str, libraries: &[DeviceLibrary]) -> Graph {
     let mut graph = from_libraries(libraries);
     // No library's name has a space in it.
     let name = format!("package {package}");
@@ -27,7 +27,7 @@ pub(super) fn with_program(package: &str, libraries: &[Library]) -> Graph {
     graph
 }
 
-fn node(library: &Library) -> Node {
+fn node(library: &DeviceLibrary) -> Node {
     // A library that is left out, for lack of nvcc, has no code to link.
     let kind = if library.built && !library.archive.as_os_str().is_empty() {
         NodeKind::Rdc
