@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use gpustub_cdecl::{Clang, Headers, Version};
+use gpustub_cdecl::{Clang, Declarations, Headers};
 use gpustub_workspace::environment::variable;
 use gpustub_workspace::error::{Error, Result};
 
@@ -24,7 +24,7 @@ pub struct Request<'a> {
 
 impl Request<'_> {
     /// Reads the declarations of the functions for which `is_selected` holds.
-    pub fn read(&self, is_selected: &dyn Fn(&str) -> bool) -> Result<Version> {
+    pub fn read(&self, is_selected: &dyn Fn(&str) -> bool) -> Result<Declarations> {
         let (directories, names) = self.directories_and_names()?;
         let display_paths: Vec<String> = self
             .paths

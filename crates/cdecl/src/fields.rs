@@ -18,7 +18,7 @@ pub struct Leaf {
     /// Size in bits.
     pub size: u64,
     /// Type.
-    pub of: TypeId,
+    pub type_id: TypeId,
 }
 
 impl Leaf {
@@ -113,7 +113,7 @@ impl LeafCollector<'_> {
                     path,
                     offset,
                     size: member.size,
-                    of: member.of,
+                    type_id: member.of,
                 }),
             }
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::fields::{MAX_DEPTH, leaves};
-use crate::headers::Version;
+use crate::headers::Declarations;
 use crate::types::{Declared, Type, TypeId, Types};
 
 /// Class of a result.
@@ -48,7 +48,7 @@ const UNAVAILABLE: [&str; 5] = [
 impl Results {
     /// Classes of the declared functions. Statuses are enumerations whose value 0 is named a success; if no
     /// function returns one, `int`.
-    pub fn new(version: &Version) -> Self {
+    pub fn new(version: &Declarations) -> Self {
         let mut enums: Vec<(&BTreeMap<String, i128>, usize)> = Vec::new();
         for declared in version.functions.values() {
             let Some(values) = status_enum(declared) else {
@@ -160,7 +160,7 @@ fn class(types: &Types, result: TypeId) -> Option<ResultClass> {
 fn struct_class(types: &Types, record: &Type, size: u64) -> Option<ResultClass> {
     let mut floats = Vec::new();
     for leaf in leaves(types, record).ok()? {
-        match element(types, leaf.of) {
+        match element(types, leaf.type_id) {
             Type::Float(bits) => floats.push(*bits),
             // Wider ones may be vectors or complex numbers.
             Type::Integer(..=64) | Type::Pointer(_) | Type::Enum { .. } => {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gpustub_cdecl::{self as headers, Declared, takes_null};
+use gpustub_cdecl::{self as headers, Declared, check_takes_null};
 use gpustub_core::abi_table::MAX_ARGUMENTS;
 use gpustub_core::version::Version;
 
@@ -15,7 +15,7 @@ pub struct Evidence {
     pub version: Version,
     /// The library's own number, if that is another one.
     pub own_version: Option<String>,
-    pub headers: headers::Version,
+    pub headers: headers::Declarations,
     /// Exports of the library, if installed; else declarations of the headers.
     pub exports: Option<BTreeSet<String>>,
 }
@@ -203,7 +203,7 @@ impl Numbers {
                 if old == new {
                     continue;
                 }
-                match takes_null(without, with, argument, MAX_ARGUMENTS) {
+                match check_takes_null(without, with, argument, MAX_ARGUMENTS) {
                     Ok(()) => adapters.push(NullAdapter { old, new, argument }),
                     Err(reason) => drop(reasons.insert(reason)),
                 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gpustub_cdecl::{Declared, Type, TypeId, same_values};
+use gpustub_cdecl::{Declared, Type, TypeId, check_value};
 use gpustub_core::version::Version;
 use serde::Deserialize;
 
@@ -97,7 +97,7 @@ fn kinds(
     }
     let (mut since, mut kinds) = (None, String::new());
     for (index, (&a, &b)) in parts(older).iter().zip(parts(newer)).enumerate() {
-        let is_same = same_values((&older.types, a), (&newer.types, b)).is_ok();
+        let is_same = check_value((&older.types, a), (&newer.types, b)).is_ok();
         // The first part is the result.
         if index == 0 {
             if !is_same {

@@ -223,7 +223,7 @@ struct Mode {
     /// End of the callers' names.
     suffix: &'static str,
     /// Declarations with the macros of the mode.
-    versions: BTreeMap<Version, headers::Version>,
+    versions: BTreeMap<Version, headers::Declarations>,
     /// Functions in no ABI table, one for each calling shape.
     sample: BTreeSet<String>,
 }

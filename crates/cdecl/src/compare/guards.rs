@@ -1,6 +1,6 @@
 //! Differences that a library handles.
 
-use super::{Comparison, Kind, signature};
+use super::{Comparison, DifferenceKind, signature};
 use crate::rules::{Guard, Mechanism};
 use crate::types::{Declared, Type, TypeId, Types};
 
@@ -19,11 +19,13 @@ enum Effect {
 
 impl Effect {
     /// Whether it covers a difference of the struct itself, or of what the struct contains and points to.
-    fn covers(&self, kind: Kind, is_own: bool) -> bool {
+    fn covers(&self, kind: DifferenceKind, is_own: bool) -> bool {
         match self {
-            Self::All => kind != Kind::Limit,
-            Self::Size => is_own && kind == Kind::Size,
-            Self::SizeAndPadding => is_own && [Kind::Size, Kind::Padding].contains(&kind),
+            Self::All => kind != DifferenceKind::Limit,
+            Self::Size => is_own && kind == DifferenceKind::Size,
+            Self::SizeAndPadding => {
+                is_own && [DifferenceKind::Size, DifferenceKind::Padding].contains(&kind)
+            }
             Self::None(_) => false,
         }
     }
@@ -77,14 +79,14 @@ impl<'a> Comparison<'a> {
                 if difference.guard.is_some() {
                     continue;
                 }
-                let is_own = difference.at == position;
+                let is_own = difference.position == position;
                 if effect.covers(difference.kind, is_own) {
                     difference.guard = Some(guard.words.clone());
                 } else if is_own
-                    && difference.kind == Kind::Size
+                    && difference.kind == DifferenceKind::Size
                     && let Effect::None(reason) = effect
                 {
-                    difference.what += &format!(" ({reason})");
+                    difference.description += &format!(" ({reason})");
                 }
             }
         }

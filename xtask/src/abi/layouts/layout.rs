@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::rc::Rc;
 
-use gpustub_cdecl::{Clang, Declared, Leaf, Type, TypeId, Types, functions, leaves, same};
+use gpustub_cdecl::{Clang, Declared, Leaf, Type, TypeId, Types, check_call, functions, leaves};
 use gpustub_core::version::Version;
 
 use super::data::Struct;
@@ -159,7 +159,7 @@ impl Layout {
             let group = groups.iter_mut().find(|group| {
                 group.iter().all(|older| {
                     row.marks.get(&older.tag) == mark
-                        && same(&older.declared, &sample.declared).is_ok()
+                        && check_call(&older.declared, &sample.declared).is_ok()
                 })
             });
             match group {
@@ -220,7 +220,7 @@ impl Layout {
             if (field.offset, field.size) != leaf.place() {
                 return Err(format!("{}: {path} is in two places", sample.version));
             }
-            field.types.push((Rc::clone(sample.types()), leaf.of));
+            field.types.push((Rc::clone(sample.types()), leaf.type_id));
         }
         Ok(())
     }

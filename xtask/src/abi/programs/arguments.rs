@@ -125,7 +125,7 @@ fn is_vector(types: &Types, leaves: &[Leaf], word: u64) -> bool {
     let mut has_fields = false;
     for leaf in leaves {
         if leaf.offset < end && start < leaf.offset + leaf.size {
-            if !is_float(types, leaf.of) {
+            if !is_float(types, leaf.type_id) {
                 return false;
             }
             has_fields = true;
@@ -224,7 +224,7 @@ fn parts(types: &Types, id: TypeId) -> (&Type, Vec<Leaf>) {
             path: String::new(),
             offset: 0,
             size: *size,
-            of: id,
+            type_id: id,
         }],
         _ => Vec::new(),
     };
@@ -254,7 +254,7 @@ impl Differences {
             for (index, id) in ids(declared).iter().enumerate() {
                 let (ty, leaves) = parts(types, *id);
                 for leaf in leaves {
-                    if let Type::Enum { values, .. } = types.get(leaf.of) {
+                    if let Type::Enum { values, .. } = types.get(leaf.type_id) {
                         numbers.extend(values.clone());
                     }
                     let (offset, bits) = leaf.place();
@@ -334,7 +334,7 @@ impl Differences {
             if marks.iter().any(|mark| mark.offset == offset) {
                 continue;
             }
-            let part = match types.get(leaf.of) {
+            let part = match types.get(leaf.type_id) {
                 Type::Enum { values, .. } => values
                     .keys()
                     .find(|name| self.is_renumbered(name))

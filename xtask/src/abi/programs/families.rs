@@ -79,7 +79,7 @@ impl Family {
     }
 
     /// The calls of a program for one set of macros.
-    pub fn calls(&self, headers: &headers::Version) -> Vec<Function> {
+    pub fn calls(&self, headers: &headers::Declarations) -> Vec<Function> {
         let mut calls = Vec::new();
         for name in self.names.keys() {
             let Some(declared) = headers.functions.get(name) else {

@@ -53,7 +53,7 @@ impl Differences {
                     path: "*".into(),
                     offset: 0,
                     size: size(ty),
-                    of: id,
+                    type_id: id,
                 };
                 vec![self.field(types, &pointee)]
             }
@@ -92,7 +92,7 @@ impl Differences {
     }
 
     fn field(&self, types: &Types, leaf: &Leaf) -> ArgumentField {
-        let enumerator = match types.get(leaf.of) {
+        let enumerator = match types.get(leaf.type_id) {
             Type::Enum { values, .. } => values
                 .keys()
                 .find(|name| self.is_renumbered(name))

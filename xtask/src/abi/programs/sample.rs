@@ -28,7 +28,7 @@ pub fn made_up() -> Result<BTreeMap<String, Declared>, String> {
 }
 
 /// Names in sources that map to a function: those of macros, or its own unless a macro replaces that.
-pub fn sources<'a>(headers: &'a headers::Version, name: &'a str) -> Vec<&'a str> {
+pub fn sources<'a>(headers: &'a headers::Declarations, name: &'a str) -> Vec<&'a str> {
     let mut sources = Vec::new();
     for (source, functions) in &headers.meant {
         if functions.contains(name) {
@@ -44,7 +44,7 @@ pub fn sources<'a>(headers: &'a headers::Version, name: &'a str) -> Vec<&'a str>
 /// One name for each shape of the functions that can be called with all of these headers: preferably a
 /// real function, then the one with the most memory to guard.
 pub fn sample<'a>(
-    versions: impl Iterator<Item = &'a headers::Version> + Clone,
+    versions: impl Iterator<Item = &'a headers::Declarations> + Clone,
     may_be_sampled: impl Fn(&str) -> bool,
 ) -> BTreeSet<String> {
     let mut best: BTreeMap<String, (_, &String)> = BTreeMap::new();
