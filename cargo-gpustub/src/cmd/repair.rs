@@ -8,7 +8,7 @@ mod input;
 mod output;
 mod plan;
 
-use gpustub_check::Kind;
+use gpustub_check::ContainerKind;
 use gpustub_core::diag::has_errors;
 use gpustub_repair::StubPlan;
 use gpustub_workspace::error::Result;
@@ -60,7 +60,7 @@ fn show_plan(repair: &Repair, options: &cli::Repair, shell: &mut Shell) {
     let package = &repair.input.package;
     let mut lines = Vec::new();
     for stub in &repair.plan.stubs {
-        let location = if package.kind == Kind::Wheel {
+        let location = if package.kind == ContainerKind::Wheel {
             &stub.path
         } else {
             &stub.file

@@ -4,7 +4,7 @@ use gpustub_core::diag::{Code, Diagnostic, Origin};
 use gpustub_core::manifest::{Policy, RuleLevel};
 
 use crate::display_path::printable;
-use crate::package::{Image, Package};
+use crate::package::{Package, PackageImage};
 use crate::workspace::Workspace;
 
 /// A rule.
@@ -22,7 +22,7 @@ pub struct Rule {
 #[derive(Debug, Clone, Copy)]
 pub enum Check {
     /// Each program and library that uses GPUs.
-    Image(fn(&Image<'_>, &mut Findings)),
+    Image(fn(&PackageImage<'_>, &mut Findings)),
     /// The package as a whole.
     Package(fn(&Package, &mut Findings)),
     /// Images that are loaded into one process: those of a package, or files that are named together.
@@ -56,7 +56,7 @@ impl Findings {
     pub(crate) fn on_image(
         &mut self,
         rule: &'static Rule,
-        image: &Image<'_>,
+        image: &PackageImage<'_>,
         message: String,
         help: &str,
     ) {

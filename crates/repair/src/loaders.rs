@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use gpustub_check::evidence::opened_names;
 use gpustub_check::gpu_file::{gpu_file, names_gpu_file};
-use gpustub_check::{Image, Package};
+use gpustub_check::{Package, PackageImage};
 use gpustub_core::diag::{Diagnostic, HARD_CODED_LOAD_NAME, Origin, PYTHON_LOADER, listing};
 
 use crate::package_plan::PackagePlan;
@@ -31,7 +31,7 @@ pub fn opened_by_images(package: &Package, plan: &PackagePlan) -> Vec<Diagnostic
         .collect()
 }
 
-fn opened_by(image: &Image<'_>) -> Option<Diagnostic> {
+fn opened_by(image: &PackageImage<'_>) -> Option<Diagnostic> {
     let names = opened_names(image);
     if names.is_empty() {
         return None;

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use gpustub_check::evidence::has_cudart;
 use gpustub_check::search_dirs::installed;
 use gpustub_check::wheel::is_dist_info;
-use gpustub_check::{Image, ImageId, LoadGraph, Package};
+use gpustub_check::{ImageId, LoadGraph, Package, PackageImage};
 use gpustub_core::diag::{Diagnostic, Level, listing};
 
 use crate::candidates::is_candidate;
@@ -46,7 +46,7 @@ pub fn plan(
 
 /// Scheme of a wheel's file that is installed outside of site-packages, at a distance that depends on the
 /// system (binary distribution format, "The .data directory").
-fn scheme<'a>(image: &Image<'a>) -> Option<&'a str> {
+fn scheme<'a>(image: &PackageImage<'a>) -> Option<&'a str> {
     let path = image.member.path.as_str();
     let (top, rest) = path.split_once('/')?;
     if !top.ends_with(".data") || installed(path) != path {

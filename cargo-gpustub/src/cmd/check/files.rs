@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use gpustub_check::{
-    Check, FlawKind, Kind, Package, RULES, check, check_process, gpu_images, read,
+    Check, ContainerKind, FlawKind, Package, RULES, check, check_process, gpu_images, read,
 };
 use gpustub_core::diag::{Diagnostic, IO_ERROR};
 use gpustub_workspace::display_path::slashes;
@@ -50,7 +50,7 @@ pub fn check_paths(paths: &[PathBuf], policies: &Policies, status: &StatusLine) 
             let members = package.members.iter();
             let files = members.map(|member| package.display_path(member));
             report.scope.files.extend(files);
-            if package.kind == Kind::File {
+            if package.kind == ContainerKind::File {
                 file = Some(package);
             }
         }
@@ -151,7 +151,7 @@ fn skipped(package: &Package) -> Vec<String> {
 fn details(package: &Package) -> Vec<String> {
     let of_images = ids(|check| matches!(check, Check::Image(_)));
     let of_packages = match package.kind {
-        Kind::File => ids(|check| matches!(check, Check::Package(_) | Check::Policy(_))),
+        ContainerKind::File => ids(|check| matches!(check, Check::Package(_) | Check::Policy(_))),
         _ => ids(|check| {
             matches!(
                 check,
