@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use cargo_metadata::{Metadata, Package};
-use gpustub_check::known_crates::{Known, known};
+use gpustub_check::known_crates::{KnownCrate, known};
 use gpustub_workspace::error::Result;
 use gpustub_workspace::graph::Graph;
 use gpustub_workspace::selection::Selection;
@@ -38,7 +38,7 @@ impl Dependency {
     }
 
     /// Row of a crate that opens its libraries with dlopen.
-    pub fn dlopens(&self) -> Option<&'static Known> {
+    pub fn dlopens(&self) -> Option<&'static KnownCrate> {
         known(&self.name, &self.features).find(|row| row.uses_dlopen())
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use gpustub_check::DLOPENING_DEPENDENCY;
-use gpustub_check::known_crates::{Known, dlopening};
+use gpustub_check::known_crates::{KnownCrate, dlopening};
 use gpustub_core::diag::Diagnostic;
 use gpustub_workspace::error::Result;
 use gpustub_workspace::report::Sources;
@@ -62,7 +62,7 @@ pub fn warn_of(
 /// Libraries that a crate opens with dlopen.
 fn unreached(
     one: &Dependency,
-    row: &'static Known,
+    row: &'static KnownCrate,
     ids: Option<&BTreeSet<&str>>,
 ) -> BTreeSet<&'static str> {
     let mut libraries = row.opened_libraries(&one.features);

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use cargo_metadata::{CrateType, Package, TargetKind};
-use gpustub_check::workspace::{Asked, Crate, CrateId, Text, Workspace as Facts};
+use gpustub_check::workspace::{Crate, CrateId, RequiredBy, TextFile, WorkspaceFacts as Facts};
 use gpustub_core::diag::Origin;
 use gpustub_core::ids::{Id, IndexVec};
 use gpustub_workspace::display_path::{display_path, slashes};
@@ -20,9 +20,9 @@ use toml_edit::{Document, Item, TableLike};
 
 /// Files that rules read, except `GpuStub.toml`.
 pub struct Texts {
-    configs: Vec<Text>,
+    configs: Vec<TextFile>,
     /// The `Cargo.toml` of each selected package, in their order.
-    manifests: Vec<Text>,
+    manifests: Vec<TextFile>,
 }
 
 impl Texts {
@@ -42,15 +42,15 @@ impl Texts {
     /// The texts as sources of diagnostics.
     pub fn sources(&self) -> Sources {
         let all = self.configs.iter().chain(&self.manifests);
-        all.map(|one| (one.shown.clone(), one.text.clone()))
+        all.map(|one| (one.display_path.clone(), one.text.clone()))
             .collect()
     }
 }
 
-fn text(path: &Path) -> Result<Option<Text>> {
+fn text(path: &Path) -> Result<Option<TextFile>> {
     match fs::read_to_string(path) {
-        Ok(text) => Ok(Some(Text {
-            shown: display_path(path),
+        Ok(text) => Ok(Some(TextFile {
+            display_path: display_path(path),
             text,
         })),
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -80,7 +80,7 @@ pub fn gather<'a>(
                 .map(|&index| crate_id(index))
                 .collect(),
             link_libraries: Vec::new(),
-            asked: None,
+            required_by: None,
         });
     }
     for (package, manifest) in selected.iter().zip(&texts.manifests) {
@@ -89,7 +89,7 @@ pub fn gather<'a>(
     // Crates that no selected package requires are not checked.
     for id in crates.ids() {
         let krate = &mut crates[id];
-        if !krate.checked && krate.asked.is_none() {
+        if !krate.checked && krate.required_by.is_none() {
             krate.features.clear();
             krate.name.clear();
         }
@@ -126,7 +126,7 @@ fn ask(
     workspace: &Workspace,
     graph: &Graph<'_>,
     package: &Package,
-    manifest: &Text,
+    manifest: &TextFile,
     crates: &mut IndexVec<CrateId, Crate<'_>>,
 ) {
     let resolve = workspace.metadata.resolve.as_ref();
@@ -154,17 +154,17 @@ fn ask(
     }) = open.pop_front()
     {
         let krate = &mut crates[crate_id(at)];
-        if krate.checked || krate.asked.is_some() {
+        if krate.checked || krate.required_by.is_some() {
             continue;
         }
         let name = graph.packages[direct].name.as_str();
         let declared = package.dependencies.iter().find(|d| d.name == name);
         let key = declared.and_then(|d| d.rename.as_deref()).unwrap_or(name);
-        krate.asked = Some(Asked {
-            by: package.name.to_string(),
+        krate.required_by = Some(RequiredBy {
+            package: package.name.to_string(),
             through: (at != direct).then(|| name.to_owned()),
             origin: Origin::new(
-                &manifest.shown,
+                &manifest.display_path,
                 dependency(&manifest.text, key).unwrap_or(0..0),
             ),
         });

@@ -5,7 +5,7 @@ use gpustub_core::manifest::{Policy, RuleLevel};
 
 use crate::display_path::printable;
 use crate::package::{Package, PackageImage};
-use crate::workspace::Workspace;
+use crate::workspace::WorkspaceFacts;
 
 /// A rule.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub enum Check {
     /// The package as a whole, with the policy.
     Policy(fn(&Package, &Policy, &mut Findings)),
     /// A cargo workspace.
-    Workspace(fn(&Workspace<'_>, &mut Findings)),
+    Workspace(fn(&WorkspaceFacts<'_>, &mut Findings)),
     /// Applied by the subcommand itself.
     Command,
 }

@@ -21,7 +21,7 @@ use gpustub_core::manifest::Policy;
 use crate::gpu_relation::gpu_images;
 use crate::package::{ContainerKind, Package, PackageImage};
 use crate::rule::{Check, Findings, Rule};
-use crate::workspace::Workspace;
+use crate::workspace::WorkspaceFacts;
 
 /// All rules, sorted by id.
 pub static RULES: &[&Rule] = &[
@@ -117,7 +117,7 @@ pub fn check_process(process: &Package) -> Vec<Diagnostic> {
 }
 
 /// Findings of all rules in a workspace, in the order of [`check`].
-pub fn check_workspace(workspace: &Workspace<'_>) -> Vec<Diagnostic> {
+pub fn check_workspace(workspace: &WorkspaceFacts<'_>) -> Vec<Diagnostic> {
     let mut findings = Findings::default();
     for rule in RULES {
         if let Check::Workspace(check) = rule.check {
