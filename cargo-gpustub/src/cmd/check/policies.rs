@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use gpustub_check::platform_tag::Tag;
-use gpustub_check::policy::{Layer, rule};
+use gpustub_check::policy::{PolicyLayer, rule};
 use gpustub_core::diag::{Diagnostic, INVALID_VALUE, Level};
 use gpustub_core::library::Library;
 use gpustub_core::manifest::Policy;
@@ -99,9 +99,9 @@ impl Policies {
     }
 
     /// The policies as layers of a [`gpustub_check::policy::PolicyEngine`].
-    pub fn layers(&self) -> Vec<Layer<'_>> {
+    pub fn layers(&self) -> Vec<PolicyLayer<'_>> {
         let layers = self.files.iter().filter_map(|file| {
-            Some(Layer {
+            Some(PolicyLayer {
                 directory: &file.directory,
                 everywhere: file.root,
                 file: &file.declared.shown,

@@ -1,6 +1,6 @@
 //! Result of a check, before policies apply.
 
-use gpustub_check::policy::Scope;
+use gpustub_check::policy::CheckedScope;
 use gpustub_core::diag::Diagnostic;
 use gpustub_workspace::report::Sources;
 
@@ -9,7 +9,7 @@ use gpustub_workspace::report::Sources;
 pub struct Report {
     pub findings: Vec<Diagnostic>,
     pub sources: Sources,
-    pub scope: Scope,
+    pub scope: CheckedScope,
     /// Number of checked items: `3 files`.
     pub what: String,
     /// Checked items and their rules, for `--verbose`.
