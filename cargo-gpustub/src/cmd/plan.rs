@@ -18,7 +18,7 @@ use gpustub_core::version::{HeaderVersion, Version};
 use gpustub_workspace::device_graph::{DeviceGraph, Module};
 use gpustub_workspace::error::{Error, Result};
 use gpustub_workspace::finalizer;
-use gpustub_workspace::graph::Graph;
+use gpustub_workspace::graph::PackageGraph;
 use gpustub_workspace::report::json::FORMAT_VERSION;
 use gpustub_workspace::shell::Shell;
 use gpustub_workspace::tables::{Declared, FILE};
@@ -38,7 +38,7 @@ pub fn run(options: &cli::Plan, shell: &mut Shell) -> Result<bool> {
     let workspace = Workspace::load(&options.cargo, Depth::Graph(&target.triple))
         .map_err(|error| finalizer::explain(&options.cargo, error))?;
     let selected = workspace.selected()?;
-    let graph = Graph::read_selected(&workspace, &selected, &options.cargo, &target.triple)?;
+    let graph = PackageGraph::read_selected(&workspace, &selected, &options.cargo, &target.triple)?;
 
     let mut clean = true;
     let mut packages = Vec::new();

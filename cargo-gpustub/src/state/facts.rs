@@ -12,7 +12,7 @@ use gpustub_core::diag::Origin;
 use gpustub_core::ids::{Id, IndexVec};
 use gpustub_workspace::display_path::{display_path, slashes};
 use gpustub_workspace::error::{Error, Result};
-use gpustub_workspace::graph::Graph;
+use gpustub_workspace::graph::PackageGraph;
 use gpustub_workspace::package_index::PackageIndex;
 use gpustub_workspace::report::Sources;
 use gpustub_workspace::workspace::Workspace;
@@ -61,7 +61,7 @@ fn text(path: &Path) -> Result<Option<TextFile>> {
 /// Gathers the facts about the workspace.
 pub fn gather<'a>(
     workspace: &Workspace,
-    graph: &'a Graph<'_>,
+    graph: &'a PackageGraph<'_>,
     selected: &[&Package],
     texts: &Texts,
 ) -> Facts<'a> {
@@ -124,7 +124,7 @@ struct Reached {
 /// Records for each crate that a package requires the location of the requirement.
 fn ask(
     workspace: &Workspace,
-    graph: &Graph<'_>,
+    graph: &PackageGraph<'_>,
     package: &Package,
     manifest: &TextFile,
     crates: &mut IndexVec<CrateId, Crate<'_>>,

@@ -21,7 +21,7 @@ use gpustub_core::diag::{Diagnostic, Origin, has_errors};
 use gpustub_core::ids::IndexVec;
 use gpustub_core::manifest::DeviceModule;
 
-use crate::graph::Graph as Packages;
+use crate::graph::PackageGraph as Packages;
 use crate::package_index::PackageIndex;
 use names::Names;
 use visibility::MetadataVisibility;

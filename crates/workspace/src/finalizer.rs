@@ -26,7 +26,7 @@ use crate::ops::Pending;
 use cargo_metadata::{DependencyKind, Package, TargetKind};
 use gpustub_core::diag::{DUPLICATE_DEVICE_SYMBOL, Diagnostic, OUT_OF_SYNC};
 
-use crate::graph::Graph;
+use crate::graph::PackageGraph;
 use crate::selection::Selection;
 use crate::shared_root;
 use crate::tables::Members;
@@ -54,7 +54,7 @@ pub fn operations(
     with_all_features.features.features.clear();
     with_all_features.features.no_default_features = false;
     let full = Workspace::load(&with_all_features, Depth::Graph(&host_triple()))?;
-    let graph = Graph::read(&full)?;
+    let graph = PackageGraph::read(&full)?;
 
     for package in full.selected()? {
         // Packages that `workspace` does not contain are finalizers written by this command.
@@ -107,7 +107,7 @@ pub fn may_have_device_links(workspace: &Workspace, declared: &Members) -> bool 
 }
 
 /// Reports two packages of one name: no crate can depend on both by name, no device link contain both.
-fn duplicate_package(graph: &Graph, closure: &Closure) -> Option<Diagnostic> {
+fn duplicate_package(graph: &PackageGraph, closure: &Closure) -> Option<Diagnostic> {
     let mut versions = BTreeMap::new();
     closure.members.keys().find_map(|&index| {
         let package = graph.packages[index];
@@ -157,7 +157,7 @@ fn has_feature(package: &Package) -> bool {
 
 /// Errors that writing every file does not prevent.
 fn unwritable_links(
-    graph: &Graph,
+    graph: &PackageGraph,
     package: &Package,
     programs: &Programs,
     closure: &Closure,

@@ -14,7 +14,7 @@ use gpustub_workspace::edit::as_before;
 use gpustub_workspace::edit::gpustub_toml::add_stub;
 use gpustub_workspace::error::{Error, Result};
 use gpustub_workspace::finalizer;
-use gpustub_workspace::graph::Graph;
+use gpustub_workspace::graph::PackageGraph;
 use gpustub_workspace::ops::{self, Operation};
 use gpustub_workspace::shell::Shell;
 use gpustub_workspace::tables::{Declared, FILE};
@@ -182,7 +182,7 @@ fn tree(options: &cli::Check, here: &str) -> Result<Vec<Operation>> {
     }
     let host = target(None)?;
     let loaded = Workspace::load(&options.cargo, Depth::Graph(&host.triple))?;
-    let graph = Graph::read(&loaded)?;
+    let graph = PackageGraph::read(&loaded)?;
     let selected = loaded.selected()?;
     let members = graph.members(&loaded, &selected);
     let has_links = finalizer::may_have_device_links(&loaded, &members);

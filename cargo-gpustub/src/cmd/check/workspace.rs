@@ -4,7 +4,7 @@ use cargo_metadata::Package;
 use gpustub_check::{Check, RULES, check_workspace};
 use gpustub_workspace::error::Result;
 use gpustub_workspace::finalizer;
-use gpustub_workspace::graph::Graph;
+use gpustub_workspace::graph::PackageGraph;
 use gpustub_workspace::output::number;
 use gpustub_workspace::tables::{Declared, FILE};
 use gpustub_workspace::workspace::{Depth, Workspace, target};
@@ -33,7 +33,7 @@ pub fn check(options: &cli::Check) -> Result<(Report, Policies)> {
         .map_err(|error| finalizer::explain(&options.cargo, error))?;
     let policies = Policies::read(&workspace)?;
     let selected = workspace.selected()?;
-    let graph = Graph::read_selected(&workspace, &selected, &options.cargo, &target.triple)?;
+    let graph = PackageGraph::read_selected(&workspace, &selected, &options.cargo, &target.triple)?;
     let mut findings = Vec::new();
     let mut details = Vec::new();
 
@@ -100,7 +100,7 @@ pub fn check(options: &cli::Check) -> Result<(Report, Policies)> {
 /// Reason why declarations were not checked: no selected package has any.
 fn nothing(
     selected: &[&Package],
-    graph: &Graph<'_>,
+    graph: &PackageGraph<'_>,
     workspace: &Workspace,
 ) -> Result<Option<String>> {
     let has = |package: &&&Package| {

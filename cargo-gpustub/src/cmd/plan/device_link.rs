@@ -14,7 +14,7 @@ use gpustub_core::target::Target;
 use gpustub_workspace::device_graph::CargoUnit;
 use gpustub_workspace::display_path::display_path;
 use gpustub_workspace::error::{Error, Result};
-use gpustub_workspace::graph::Graph as Packages;
+use gpustub_workspace::graph::PackageGraph as Packages;
 use gpustub_workspace::package_index::PackageIndex;
 use gpustub_workspace::report::Sources;
 use gpustub_workspace::report::json::FORMAT_VERSION;

@@ -4,7 +4,7 @@ use gpustub_core::device_link::{hidden_stubs, static_runtime};
 use gpustub_core::diag::Diagnostic;
 use gpustub_core::manifest::{Cudart, DeviceCode, DeviceLink, LibraryType};
 
-use crate::graph::Graph as Packages;
+use crate::graph::PackageGraph as Packages;
 use crate::package_index::PackageIndex;
 
 /// Error in a library with `type = "shared"` that the package `index` declares.

@@ -7,7 +7,7 @@ use std::fs;
 use cargo_metadata::DependencyKind;
 
 use crate::finalizer;
-use crate::graph::Graph as Packages;
+use crate::graph::PackageGraph as Packages;
 use crate::package_index::PackageIndex;
 
 /// A library of a package.

@@ -18,7 +18,7 @@ use super::lines::remove_lines;
 use super::naming::{DIRECTORY, finalizer_directory, name};
 use super::programs::has_rdc;
 use super::{files, renamed};
-use crate::graph::Graph;
+use crate::graph::PackageGraph;
 use crate::tables::FILE;
 use crate::workspace::Workspace;
 
@@ -29,7 +29,7 @@ pub(super) const HEAD: &str = "# Written by `cargo gpustub sync`; changes are lo
 /// or its own build script links it. Reports them instead if the user has changed them.
 pub fn remove(
     workspace: &Workspace,
-    graph: &Graph,
+    graph: &PackageGraph,
     package: &Package,
     links_itself: bool,
     pending: &mut Pending,
@@ -80,7 +80,7 @@ pub fn remove(
 }
 
 /// Whether another package or the workspace names the finalizer.
-fn is_used(workspace: &Workspace, graph: &Graph, package: &Package) -> bool {
+fn is_used(workspace: &Workspace, graph: &PackageGraph, package: &Package) -> bool {
     if renamed::named_by_hand(graph, package).is_some() {
         return true;
     }
