@@ -146,7 +146,7 @@ fn check_crates(
             ),
         };
         let diagnostic = Diagnostic::error(&INVALID_VALUE, message)
-            .with_origin(&declared.shown, span.clone())
+            .with_origin(&declared.display_path, span.clone())
             .help(help);
         diagnostics.push(diagnostic);
     }
@@ -176,7 +176,7 @@ fn check_headers(
             let message =
                 format!("`{name}` is from {title} {version}, but `[toolkit] {key}` is {value}");
             let diagnostic = Diagnostic::error(&INVALID_VALUE, message)
-                .with_origin(&declared.shown, span.clone())
+                .with_origin(&declared.display_path, span.clone())
                 .help(format!(
                     "write `{key} = \"{version}\"`, or copy headers of {value} with \
                      `cargo gpustub add --toolkit-headers DIR`"
@@ -231,9 +231,9 @@ impl<'a> SyncProgress<'a> {
         match &self.tree {
             Some(tree) if operation.path.starts_with(tree) => {
                 self.count += 1;
-                self.shell.detail(operation.verb(), &operation.shown);
+                self.shell.detail(operation.verb(), &operation.display_path);
             }
-            _ => self.shell.status(operation.verb(), &operation.shown),
+            _ => self.shell.status(operation.verb(), &operation.display_path),
         }
     }
 

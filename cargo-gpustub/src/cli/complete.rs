@@ -151,7 +151,9 @@ fn exportable_libraries(typed: &OsStr) -> Vec<CompletionCandidate> {
 fn codes(typed: &OsStr) -> Vec<CompletionCandidate> {
     candidates(
         typed,
-        codes::all().iter().map(|code| (code.id, code.summary)),
+        codes::all_codes()
+            .iter()
+            .map(|code| (code.id, code.summary)),
     )
 }
 

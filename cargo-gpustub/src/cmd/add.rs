@@ -43,7 +43,7 @@ pub fn run(options: &cli::Add, shell: &mut Shell) -> Result<bool> {
 
 fn add_libraries(options: &cli::Add, shell: &mut Shell) -> Result<bool> {
     let workspace = Workspace::load(&options.cargo, Depth::Members)?;
-    let package = workspace.selected_one(|_| true)?;
+    let package = workspace.selected_package(|_| true)?;
     let (mut libraries, unknown) = shipped::look_up(&options.libraries);
     if !unknown.is_empty() {
         shell.diagnostics(&unknown, &Sources::new())?;
@@ -77,8 +77,9 @@ fn add_libraries(options: &cli::Add, shell: &mut Shell) -> Result<bool> {
         library, header, ..
     } in &requests
     {
-        text = add_stub(&text, &library.id, header.as_deref())
-            .map_err(|why| Error::new(format!("could not edit `{}`: {why}", declared.shown)))?;
+        text = add_stub(&text, &library.id, header.as_deref()).map_err(|why| {
+            Error::new(format!("could not edit `{}`: {why}", declared.display_path))
+        })?;
     }
     let added = Declared::from_text(directory(package), text.clone())?;
     let given = options.header_version.iter();
@@ -89,11 +90,15 @@ fn add_libraries(options: &cli::Add, shell: &mut Shell) -> Result<bool> {
     if has_errors(&found) {
         return Ok(false);
     }
-    report(&requests, &declared.shown, shell);
-    let operation = Operation::write(directory(package).join(FILE), declared.shown.clone(), text)?;
+    report(&requests, &declared.display_path, shell);
+    let operation = Operation::write(
+        directory(package).join(FILE),
+        declared.display_path.clone(),
+        text,
+    )?;
     let is_done = operation.is_done();
     if !is_done {
-        ops::apply(&[operation], |o| shell.status(o.verb(), &o.shown))?;
+        ops::apply(&[operation], |o| shell.status(o.verb(), &o.display_path))?;
     }
     let ids: BTreeSet<&str> = libraries.iter().map(|one| one.id.as_str()).collect();
     offer::note_missing(&ids, &dependencies, &declared.manifest, &command, shell)?;

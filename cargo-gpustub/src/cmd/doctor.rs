@@ -107,7 +107,7 @@ fn subjects(options: &cli::Doctor, shell: &mut Shell) -> Result<Vec<Subject>> {
                 continue;
             };
             subjects.push(Subject {
-                title: one.shown.clone(),
+                title: one.display_path.clone(),
                 sources: one.sources(),
                 manifest: one.manifest,
                 inputs: one.inputs,

@@ -15,7 +15,7 @@ use crate::cli;
 /// Runs the command.
 pub fn run(options: &cli::Init, shell: &mut Shell) -> Result<bool> {
     let workspace = Workspace::load(&options.cargo, Depth::Members)?;
-    let package = workspace.selected_one(|_| true)?;
+    let package = workspace.selected_package(|_| true)?;
     let path = directory(package).join(FILE);
     let shown = display_path(&path);
     if path.exists() {
@@ -23,7 +23,7 @@ pub fn run(options: &cli::Init, shell: &mut Shell) -> Result<bool> {
             .help("add libraries to it with `cargo gpustub add <library>`"));
     }
     let operation = Operation::write(path, shown, text())?;
-    ops::apply(&[operation], |o| shell.status(o.verb(), &o.shown))?;
+    ops::apply(&[operation], |o| shell.status(o.verb(), &o.display_path))?;
     shell.note("next: `cargo gpustub add <library>`, then `cargo gpustub sync`");
     Ok(true)
 }

@@ -134,7 +134,7 @@ fn describe(
     let _ = writeln!(
         text,
         "{} {} ({})",
-        package.name, package.version, declared.shown
+        package.name, package.version, declared.display_path
     );
     for library in plan.libraries.iter().filter(|library| library.stubbed) {
         let library_type = match library.library_type {
@@ -289,7 +289,7 @@ impl<'a> PackageJson<'a> {
         Self {
             name: package.name.as_str(),
             version: package.version.to_string(),
-            manifest: &declared.shown,
+            manifest: &declared.display_path,
             external_stubs: &plan.required,
             libraries: plan
                 .libraries

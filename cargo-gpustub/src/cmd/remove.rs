@@ -15,13 +15,14 @@ use crate::cli;
 /// Runs the command.
 pub fn run(options: &cli::Remove, shell: &mut Shell) -> Result<bool> {
     let workspace = Workspace::load(&options.cargo, Depth::Members)?;
-    let package = workspace.selected_one(|_| true)?;
+    let package = workspace.selected_package(|_| true)?;
     // A file with errors can be edited: the removed table may be the one with the error.
     let declared = Declared::read_all(&workspace, &[package])?.remove(0).1;
     let mut text = declared.text.clone();
     for name in &options.libraries {
-        let edited = remove_stub_table(&text, name)
-            .map_err(|why| Error::new(format!("could not edit `{}`: {why}", declared.shown)))?;
+        let edited = remove_stub_table(&text, name).map_err(|why| {
+            Error::new(format!("could not edit `{}`: {why}", declared.display_path))
+        })?;
         text = edited.ok_or_else(|| unknown(name, &declared))?;
     }
     let mut unused = Vec::new();
@@ -30,8 +31,12 @@ pub fn run(options: &cli::Remove, shell: &mut Shell) -> Result<bool> {
             unused.extend(stub.custom.symbols.as_ref().map(|list| list.value.clone()));
         }
     }
-    let after = Manifest::parse(&declared.shown, &text).0;
-    let operation = Operation::write(directory(package).join(FILE), declared.shown.clone(), text)?;
+    let after = Manifest::parse(&declared.display_path, &text).0;
+    let operation = Operation::write(
+        directory(package).join(FILE),
+        declared.display_path.clone(),
+        text,
+    )?;
     if options.dry_run {
         shell.diff(&operation.diff())?;
         shell.note("nothing was written (--dry-run)");
@@ -40,7 +45,7 @@ pub fn run(options: &cli::Remove, shell: &mut Shell) -> Result<bool> {
     for name in &options.libraries {
         shell.status("Removing", name);
     }
-    ops::apply(&[operation], |o| shell.status(o.verb(), &o.shown))?;
+    ops::apply(&[operation], |o| shell.status(o.verb(), &o.display_path))?;
     for list in unused {
         shell.note(format!("symbol list `{list}` is no longer used; delete it"));
     }
@@ -52,7 +57,7 @@ pub fn run(options: &cli::Remove, shell: &mut Shell) -> Result<bool> {
         format!(
             "next: `cargo gpustub sync` updates GpuStub.lock; `{}` no longer declares anything: delete \
              it, and `cargo gpustub sync` reports what else to remove",
-            declared.shown
+            declared.display_path
         )
     } else {
         "next: `cargo gpustub sync` updates GpuStub.lock".to_owned()
@@ -61,7 +66,7 @@ pub fn run(options: &cli::Remove, shell: &mut Shell) -> Result<bool> {
 }
 
 fn unknown(name: &str, declared: &Declared) -> Error {
-    let error = Error::new(format!("no `[stub.{name}]` in `{}`", declared.shown));
+    let error = Error::new(format!("no `[stub.{name}]` in `{}`", declared.display_path));
     let stubs = declared.manifest.stubs.iter();
     let known: Vec<&str> = stubs.map(|stub| stub.id.value.as_str()).collect();
     match nearest(name, known.iter().copied()) {

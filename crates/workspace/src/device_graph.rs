@@ -212,7 +212,7 @@ impl Builder<'_> {
     /// Position in a package's `GpuStub.toml`.
     fn origin(&self, index: PackageIndex, span: &Range<usize>) -> Option<Origin> {
         let declared = self.packages.declared[index].as_ref()?;
-        Some(Origin::new(declared.shown.clone(), span.clone()))
+        Some(Origin::new(declared.display_path.clone(), span.clone()))
     }
 }
 

@@ -33,11 +33,11 @@ use crate::tables::Members;
 use crate::workspace::{Depth, Workspace, directory, host_triple};
 
 use closure::Closure;
-pub use files::FEATURE;
+pub use files::DEVICE_LINK_FEATURE;
 pub use lines::remove_lines;
 use lines::remove_stale_lines;
 use naming::crate_name;
-pub use naming::{DIRECTORY, is_finalizer, name};
+pub use naming::{DIRECTORY, finalizer_name, is_finalizer};
 pub use programs::has_programs;
 use programs::{Programs, has_rdc};
 pub use rejected::{RejectedManifest, explain, rejected_manifests};
@@ -151,7 +151,10 @@ fn has_feature(package: &Package) -> bool {
     package.dependencies.iter().any(|dependency| {
         dependency.kind == DependencyKind::Build
             && dependency.name == cargo_toml::HELPER
-            && dependency.features.iter().any(|name| name == FEATURE)
+            && dependency
+                .features
+                .iter()
+                .any(|name| name == DEVICE_LINK_FEATURE)
     })
 }
 

@@ -228,7 +228,7 @@ impl<'a> PackageGraph<'a> {
                 if !stub.required_features.are_enabled(features) {
                     continue;
                 }
-                let origin = Some(Origin::new(&declared.shown, stub.id.span.clone()));
+                let origin = Some(Origin::new(&declared.display_path, stub.id.span.clone()));
                 let node = &mut self.nodes[index];
                 let id = stub.id.value.clone();
                 if stub.provide {

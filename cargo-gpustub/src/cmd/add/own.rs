@@ -26,7 +26,7 @@ use crate::{cli, exports};
 pub fn add(options: &cli::Add, file: &Path, shell: &mut Shell) -> Result<bool> {
     let id = named(options)?;
     let workspace = Workspace::load(&options.cargo, Depth::Members)?;
-    let package = workspace.selected_one(|_| true)?;
+    let package = workspace.selected_package(|_| true)?;
     let declared = Declared::read_all(&workspace, &[package])?.remove(0).1;
     shell.diagnostics(&declared.diagnostics, &declared.sources())?;
     if has_errors(&declared.diagnostics) {
@@ -72,7 +72,7 @@ pub fn add(options: &cli::Add, file: &Path, shell: &mut Shell) -> Result<bool> {
                 &described(id, stub, file, &path, &list, &results),
             )
         })
-        .map_err(|why| Error::new(format!("could not edit `{}`: {why}", declared.shown)))?;
+        .map_err(|why| Error::new(format!("could not edit `{}`: {why}", declared.display_path)))?;
     let mut added = Declared::from_text(directory(package), text.clone())?;
     added.manifest.stubs.retain(|stub| stub.id.value == id);
     added.inputs.symbol_files.insert(&path, list_text.clone());
@@ -85,7 +85,11 @@ pub fn add(options: &cli::Add, file: &Path, shell: &mut Shell) -> Result<bool> {
     let absolute = directory(package).join(&path);
     let mut operations = vec![
         Operation::write(absolute.clone(), display_path(&absolute), list_text)?,
-        Operation::write(directory(package).join(FILE), declared.shown.clone(), text)?,
+        Operation::write(
+            directory(package).join(FILE),
+            declared.display_path.clone(),
+            text,
+        )?,
     ];
     operations.retain(|operation| !operation.is_done());
     let verb = match (operations.is_empty(), stub) {
@@ -96,7 +100,7 @@ pub fn add(options: &cli::Add, file: &Path, shell: &mut Shell) -> Result<bool> {
     let count = list.functions().count();
     let name = load_name(&list, file);
     shell.status(verb, format!("{id} ({name}): {count} functions"));
-    ops::apply(&operations, |o| shell.status(o.verb(), &o.shown))?;
+    ops::apply(&operations, |o| shell.status(o.verb(), &o.display_path))?;
     report(&list, &kept, options, shell);
     if !operations.is_empty() {
         shell.note("next: `cargo gpustub sync`");

@@ -131,7 +131,7 @@ impl ArchiveSpec {
                     Some(view) => &archive.views[manifest::ViewId::from_index(view.0)].name,
                     None => &archive.name,
                 };
-                let diagnostic = diagnostic.with_origin(&declared.shown, name.span.clone());
+                let diagnostic = diagnostic.with_origin(&declared.display_path, name.span.clone());
                 shell.diagnostics(&[diagnostic], &declared.sources())
             }
         }
@@ -175,7 +175,7 @@ fn from_manifest(
     let Some(archive) = archives.find(|archive| archive.name.value == name).cloned() else {
         return Ok(None);
     };
-    match archive::find(&archive, &declared.shown, &declared.directory, None) {
+    match archive::find(&archive, &declared.display_path, &declared.directory, None) {
         Ok(files) => Ok(Some(ArchiveSpec {
             layers: files.layers,
             views: archive::request(&archive, Vec::new()).views,

@@ -36,7 +36,7 @@ pub fn run(options: &cli::Check, here: &str, shell: &mut Shell) -> Result<()> {
         let operations = make(options, here)?;
         guard(options, &operations)?;
         pending::refuse_locked(&options.cargo, &operations)?;
-        ops::apply(&operations, |o| shell.status("Fixed", &o.shown))?;
+        ops::apply(&operations, |o| shell.status("Fixed", &o.display_path))?;
     }
     Ok(())
 }
@@ -62,7 +62,11 @@ fn manifests(options: &cli::Check, here: &str) -> Result<Vec<Operation>> {
         let mine = |code: &str| -> Vec<&Diagnostic> {
             let of_file = found.iter().filter(|d| d.code.id == code);
             of_file
-                .filter(|d| d.origin.as_ref().is_some_and(|o| o.file == declared.shown))
+                .filter(|d| {
+                    d.origin
+                        .as_ref()
+                        .is_some_and(|o| o.file == declared.display_path)
+                })
                 .collect()
         };
         // Edits by span come first, as the spans refer to the unchanged text.
@@ -82,7 +86,7 @@ fn manifests(options: &cli::Check, here: &str) -> Result<Vec<Operation>> {
             &unused_allowances(declared, &mine(UNUSED_ALLOW.code.id)),
         )?;
         let path = declared.directory.join(FILE);
-        operations.push(Operation::write(path, declared.shown.clone(), text)?);
+        operations.push(Operation::write(path, declared.display_path.clone(), text)?);
     }
     operations.retain(|operation| !operation.is_done());
     Ok(operations)
@@ -190,7 +194,7 @@ fn tree(options: &cli::Check, here: &str) -> Result<Vec<Operation>> {
     // Files whose finding a policy allows are not changed.
     operations.retain(|operation| {
         let mut places = stale.iter().filter_map(|d| d.origin.as_ref());
-        places.any(|place| place.file == operation.shown)
+        places.any(|place| place.file == operation.display_path)
     });
     Ok(operations)
 }
@@ -213,7 +217,7 @@ fn guard(options: &cli::Check, operations: &[Operation]) -> Result<()> {
         git.args(operations.iter().map(|operation| &operation.path));
         let output = git.output().ok().filter(|output| output.status.success());
         let names = || {
-            let names: Vec<&str> = operations.iter().map(|o| o.shown.as_str()).collect();
+            let names: Vec<&str> = operations.iter().map(|o| o.display_path.as_str()).collect();
             names.join(", ")
         };
         match output {

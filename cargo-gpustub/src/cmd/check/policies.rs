@@ -104,7 +104,7 @@ impl Policies {
             Some(PolicyLayer {
                 directory: &file.directory,
                 everywhere: file.root,
-                file: &file.declared.shown,
+                file: &file.declared.display_path,
                 policy: &file.declared.manifest.policy.as_ref()?.value,
             })
         });
@@ -126,7 +126,7 @@ impl Policies {
                 let message = format!("invalid value {:?} of `policy.platform-tag`", tag.value);
                 found.push(
                     Diagnostic::error(&INVALID_VALUE, message)
-                        .with_origin(&file.declared.shown, tag.span.clone())
+                        .with_origin(&file.declared.display_path, tag.span.clone())
                         .help("use a manylinux or musllinux tag: \"manylinux_2_28\", \"musllinux_1_2\""),
                 );
             }
@@ -139,7 +139,7 @@ impl Policies {
             {
                 found.push(
                     Diagnostic::error(&UNKNOWN_RULE, format!("unknown rule `{id}`"))
-                        .with_origin(&file.declared.shown, span.clone())
+                        .with_origin(&file.declared.display_path, span.clone())
                         .help(unknown_rule_help(id, &[])),
                 );
             }

@@ -24,7 +24,7 @@ pub fn check(options: &cli::Check) -> Result<(Report, Policies)> {
         let report = Report {
             findings,
             sources: file.sources(),
-            what: file.shown.clone(),
+            what: file.display_path.clone(),
             ..Report::default()
         };
         return Ok((report, Policies::nearby(&options.cargo)?));
@@ -45,7 +45,7 @@ pub fn check(options: &cli::Check) -> Result<(Report, Policies)> {
             details.push(format!("{}: no stubs declared", package.name));
             continue;
         };
-        details.push(format!("{} ({})", package.name, one.shown));
+        details.push(format!("{} ({})", package.name, one.display_path));
         let mut inputs = one.inputs.clone();
         inputs.features = Some(graph.features[at].clone());
         let (_, found) = one.plan(&target, &inputs);

@@ -47,7 +47,7 @@ enum Content {
 /// Runs the command.
 pub fn run(options: &cli::ExportDeviceLink, shell: &mut Shell) -> Result<bool> {
     let workspace = Workspace::load(&options.cargo, Depth::Members)?;
-    let package = workspace.selected_one(|package: &Package| {
+    let package = workspace.selected_package(|package: &Package| {
         let declared = Declared::read(&workspace, package);
         declared.is_ok_and(|declared| declared.is_some_and(|declared| declared.has_rdc()))
     })?;

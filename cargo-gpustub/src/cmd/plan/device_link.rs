@@ -103,7 +103,7 @@ pub fn unsupported(packages: &Packages, at: PackageIndex, target: &Target) -> Op
     let modules = packages.modules(at).into_iter().map(|one| &one.library);
     let mut tables = packages.rdc(at).into_iter().chain(modules);
     let table = tables.find(|one| !one.optional)?;
-    let shown = &packages.declared[at].as_ref()?.shown;
+    let shown = &packages.declared[at].as_ref()?.display_path;
     Some(error.with_origin(shown, table.name.span.clone()))
 }
 

@@ -47,7 +47,7 @@ pub(super) fn edits(
         let features = [
             (
                 declared.has_rdc() || declared.has_modules(),
-                finalizer::FEATURE,
+                finalizer::DEVICE_LINK_FEATURE,
             ),
             (declared.has_archives(), cargo_toml::ARCHIVE_FEATURE),
         ];

@@ -34,7 +34,7 @@ pub fn cudart_error(
             hidden_stubs(name)
         }
     };
-    Some(error.with_origin(&declared.shown, library.name.span.clone()))
+    Some(error.with_origin(&declared.display_path, library.name.span.clone()))
 }
 
 /// Whether a package with device code has the stubs of the CUDA runtime in a shared library. The

@@ -15,7 +15,7 @@ use serde_json::json;
 use toml_edit::{Array, InlineTable, TomlError};
 
 use super::closure::{Closure, LINK, LinkCondition};
-use super::naming::{DIRECTORY, finalizer_directory, is_finalizer, name};
+use super::naming::{DIRECTORY, finalizer_directory, finalizer_name, is_finalizer};
 use super::renamed;
 use crate::graph::PackageGraph;
 use crate::helper_source::{HelperSource, git, relative};
@@ -23,7 +23,7 @@ use crate::tables::FILE;
 use crate::workspace::{Workspace, directory, library};
 
 /// Feature of the helper that RDC libraries need.
-pub const FEATURE: &str = "device-link";
+pub const DEVICE_LINK_FEATURE: &str = "device-link";
 
 /// Prefix of the names of optional dependencies.
 const RENAMED: &str = "gpustub-rdc-";
@@ -94,7 +94,7 @@ pub(super) fn operations(
     let manifest = templates::render(
         "finalizer/Cargo.toml",
         &json!({
-            "name": name(package),
+            "name": finalizer_name(package),
             "of": package.name,
             "version": package.version,
             "private": private,
@@ -247,7 +247,7 @@ fn with_finalizer(
         table.insert("features", Array::from_iter([LINK]).into());
         kind = "dev-dependencies";
     }
-    let name = name(package);
+    let name = finalizer_name(package);
     for former in renamed::former(package) {
         text = cargo_toml::rename_dependency(&text, former, &name)?;
     }
@@ -315,7 +315,7 @@ fn helper(
     let source = HelperSource::choose(workspace, &root, members.chain(workspace.members()))
         .map_err(|e| Error::new(format!("could not read `{}`: {e}", display_path(&path))))?;
     let mut table = source.table(dir);
-    table.insert("features", Array::from_iter([FEATURE]).into());
+    table.insert("features", Array::from_iter([DEVICE_LINK_FEATURE]).into());
     if closure.is_for_tests() {
         table.insert("optional", true.into());
     }

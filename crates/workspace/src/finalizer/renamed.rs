@@ -6,13 +6,13 @@ use crate::display_path::display_path;
 use cargo_metadata::{Dependency, Package};
 use gpustub_core::diag::{Diagnostic, OUT_OF_SYNC};
 
-use super::naming::{PREFIX, finalizer_directory, name};
+use super::naming::{PREFIX, finalizer_directory, finalizer_name};
 use crate::graph::PackageGraph;
 use crate::workspace::directory;
 
 /// Former names under which a package depends on its finalizer, as `sync` has written them.
 pub fn former(package: &Package) -> BTreeSet<&str> {
-    let current = name(package);
+    let current = finalizer_name(package);
     dependencies_on_finalizer(package)
         .filter(|dependency| dependency.rename.is_none())
         .map(|dependency| dependency.name.as_str())
@@ -24,7 +24,7 @@ pub fn former(package: &Package) -> BTreeSet<&str> {
 /// read the workspace afterwards.
 pub fn conflict(graph: &PackageGraph, package: &Package) -> Option<Diagnostic> {
     let dir = finalizer_directory(package);
-    let new = name(package);
+    let new = finalizer_name(package);
     let old = graph
         .packages
         .iter()

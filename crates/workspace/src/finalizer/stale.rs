@@ -15,7 +15,7 @@ use gpustub_core::diag::{Diagnostic, OUT_OF_SYNC};
 use serde_json::json;
 
 use super::lines::remove_lines;
-use super::naming::{DIRECTORY, finalizer_directory, name};
+use super::naming::{DIRECTORY, finalizer_directory, finalizer_name};
 use super::programs::has_rdc;
 use super::{files, renamed};
 use crate::graph::PackageGraph;
@@ -35,7 +35,7 @@ pub fn remove(
     pending: &mut Pending,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Result<()> {
-    let current = name(package);
+    let current = finalizer_name(package);
     let mut names = renamed::former(package);
     names.insert(&current);
     let depends =
@@ -180,7 +180,7 @@ fn kept_finalizer(package: &Package, links_itself: bool) -> Diagnostic {
     let help = format!(
         "remove the directory `{}`, and `{}` from Cargo.toml and from the `use` lines of the programs",
         display_path(&finalizer_directory(package)),
-        name(package)
+        finalizer_name(package)
     );
     let file = display_path(package.manifest_path.as_std_path());
     // Two device links of one program do not link; an unused one is harmless.
