@@ -5,7 +5,7 @@ use gpustub_core::symbols::SymbolList;
 
 use crate::archive::archive_members;
 use crate::device::{archive_device_code, read_device_code};
-use crate::edit::{Inspection, Problem, Replaced, Request, Unversioned, inspect, plan};
+use crate::edit::{EditProblem, EditRequest, Inspection, Replaced, Unversioned, inspect, plan};
 use crate::elf::ElfImage;
 use crate::error::Error;
 use crate::ifs::to_ifs;
@@ -64,7 +64,7 @@ pub fn edit(data: &[u8]) -> bool {
     };
     let patch = match plan(data, &request) {
         Ok(patch) => patch,
-        Err(Problem::Verification(what)) => panic!("{what}"),
+        Err(EditProblem::Verification(what)) => panic!("{what}"),
         Err(_) => return false,
     };
     // The zeros of .bss, tables and strings; all tables are in the file.
@@ -95,8 +95,8 @@ pub fn edit(data: &[u8]) -> bool {
     true
 }
 
-fn fuzz_request() -> Request {
-    Request {
+fn fuzz_request() -> EditRequest {
+    EditRequest {
         stub: "libgpustub_fuzz.so".into(),
         runpath: Some("$ORIGIN/../fuzz.libs".into()),
         removed_runpath: Vec::new(),

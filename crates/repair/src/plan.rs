@@ -16,7 +16,7 @@ use gpustub_core::diag::{Diagnostic, Level, listing};
 
 use crate::candidates::is_candidate;
 use crate::libraries::Requirement;
-use crate::package_plan::{Inspections, Options, PackagePlan, unsupported};
+use crate::package_plan::{Inspections, PackagePlan, PlanOptions, unsupported};
 use decide::{Decision, Refusal, decide};
 use passed_on::PassedOn;
 
@@ -24,7 +24,7 @@ use passed_on::PassedOn;
 pub fn plan(
     package: &Package,
     inspections: &Inspections,
-    options: &Options,
+    options: &PlanOptions,
 ) -> (PackagePlan, Vec<Diagnostic>) {
     let graph = LoadGraph::from_package(package);
     let (decisions, mut diagnostics) = decisions(package, &graph, inspections, options);
@@ -65,7 +65,7 @@ fn decisions(
     package: &Package,
     graph: &LoadGraph<'_>,
     inspections: &Inspections,
-    options: &Options,
+    options: &PlanOptions,
 ) -> (Vec<Decision>, Vec<Diagnostic>) {
     let mut decisions: BTreeMap<ImageId, Decision> = BTreeMap::new();
     let mut refusals: BTreeMap<ImageId, Refusal> = BTreeMap::new();
@@ -113,7 +113,7 @@ fn decisions(
 fn decide_image(
     graph: &LoadGraph<'_>,
     inspections: &Inspections,
-    options: &Options,
+    options: &PlanOptions,
     id: ImageId,
     passed_on: &[Requirement],
 ) -> Result<Option<Decision>, Refusal> {

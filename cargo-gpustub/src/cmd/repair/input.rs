@@ -43,7 +43,7 @@ pub enum Source {
 }
 
 /// An image, mapped.
-pub struct Image {
+pub struct MappedImage {
     /// The file.
     pub file: File,
     /// Bytes of the file.
@@ -219,7 +219,7 @@ fn parent(path: &Path) -> String {
 
 impl Input {
     /// Maps an image. Images of wheels are unpacked into unnamed files.
-    pub fn image(&self, member: &str) -> Result<Image> {
+    pub fn image(&self, member: &str) -> Result<MappedImage> {
         let file = match &self.source {
             Source::Wheel { wheel, .. } => unpacked(wheel, member),
             Source::Directory(directory) => File::open(directory.join(member)),
@@ -232,7 +232,7 @@ impl Input {
             // SAFETY: the map is private and read-only. If another process truncates the file, this one receives
             // SIGBUS, like every linker that maps its inputs; no code trusts the bytes.
             let bytes = unsafe { Mmap::map(&file) }?;
-            Ok(Image { file, bytes })
+            Ok(MappedImage { file, bytes })
         });
         image.map_err(|e| {
             let path = self.package.display_path_of(member);

@@ -15,7 +15,7 @@ use gpustub_engine::toolchain::Toolchain;
 use gpustub_engine::write_sources;
 use gpustub_image::edit::{self, Editable, Patch};
 use gpustub_repair::{
-    Inspections, Options, PackagePlan, StubPlan, candidates, followers, loaders, names,
+    Inspections, PackagePlan, PlanOptions, StubPlan, candidates, followers, loaders, names,
 };
 use gpustub_workspace::error::Result;
 use gpustub_workspace::report::Sources;
@@ -87,7 +87,7 @@ pub fn plan(
 }
 
 /// The images that may need an edit, by path in the package, or the reason why one cannot be edited.
-type Editables<'a> = BTreeMap<&'a str, std::result::Result<Editable<'a, 'a>, edit::Problem>>;
+type Editables<'a> = BTreeMap<&'a str, std::result::Result<Editable<'a, 'a>, edit::EditProblem>>;
 
 /// A plan that can be carried out: each stub library can be generated, and each image edited.
 struct Edits {
@@ -101,7 +101,11 @@ struct Edits {
 impl Edits {
     /// Plans again until no further image is excluded. An image that turns out not to be editable keeps the
     /// libraries that it needs.
-    fn plan(package: &Package, editables: &Editables<'_>, mut options: Options) -> Result<Self> {
+    fn plan(
+        package: &Package,
+        editables: &Editables<'_>,
+        mut options: PlanOptions,
+    ) -> Result<Self> {
         let inspections: Inspections = editables
             .iter()
             .map(|(path, editable)| {
@@ -180,14 +184,14 @@ fn report_texts(input: &Input, diagnostics: &mut Vec<Diagnostic>, texts: &mut So
 }
 
 /// Names and directory of the stub library.
-fn stub_options(input: &Input, options: &cli::Repair) -> Options {
-    let mut stub_options = Options {
+fn stub_options(input: &Input, options: &cli::Repair) -> PlanOptions {
+    let mut stub_options = PlanOptions {
         headers: options
             .header_version
             .iter()
             .map(|header| (header.family.clone(), header.version.clone()))
             .collect(),
-        ..Options::default()
+        ..PlanOptions::default()
     };
     match &input.source {
         Source::Wheel { path, .. } => {
