@@ -20,7 +20,7 @@ use std::collections::HashSet;
 use std::fmt;
 
 use crate::fields::{MAX_DEPTH, is_handle};
-use crate::types::{Declared, Type, TypeId, Types};
+use crate::types::{DeclaredFunction, Type, TypeId, Types};
 
 /// Maximum number of differences that are listed. Structs of GPU libraries have less than 200 fields.
 const MAX_DIFFERENCES: usize = 256;
@@ -92,7 +92,11 @@ pub enum Reserved {
 
 /// Differences for a caller of the older declaration that calls the newer one, in the order of the arguments;
 /// of a type, only at the first argument that has it.
-pub fn differences(older: &Declared, newer: &Declared, reserved: Reserved) -> Vec<Difference> {
+pub fn differences(
+    older: &DeclaredFunction,
+    newer: &DeclaredFunction,
+    reserved: Reserved,
+) -> Vec<Difference> {
     let mut comparison = Comparison::new(reserved, &older.types, &newer.types);
     comparison.declared = Some([older, newer]);
     comparison.compare_signatures(&signature(older), &signature(newer));
@@ -111,7 +115,7 @@ pub fn differences(older: &Declared, newer: &Declared, reserved: Reserved) -> Ve
 /// # Errors
 ///
 /// The first of [`differences`] without a guard: `4 -> 5 arguments`, `argument 1: cudaDeviceProp: 728 -> 1032 bytes`.
-pub fn check_call(older: &Declared, newer: &Declared) -> Result<(), String> {
+pub fn check_call(older: &DeclaredFunction, newer: &DeclaredFunction) -> Result<(), String> {
     first_unguarded(&differences(older, newer, Reserved::Written))
 }
 
@@ -120,7 +124,10 @@ pub fn check_call(older: &Declared, newer: &Declared) -> Result<(), String> {
 /// # Errors
 ///
 /// The first difference.
-pub fn check_call_with_zeroed_reserved(older: &Declared, newer: &Declared) -> Result<(), String> {
+pub fn check_call_with_zeroed_reserved(
+    older: &DeclaredFunction,
+    newer: &DeclaredFunction,
+) -> Result<(), String> {
     first_unguarded(&differences(older, newer, Reserved::Zero))
 }
 
@@ -154,8 +161,8 @@ pub fn check_value(
 ///
 /// The reason.
 pub fn check_takes_null(
-    older: &Declared,
-    newer: &Declared,
+    older: &DeclaredFunction,
+    newer: &DeclaredFunction,
     argument: u8,
     max_arguments: u8,
 ) -> Result<(), String> {
@@ -180,7 +187,7 @@ pub fn check_takes_null(
 }
 
 /// Types of the result and the arguments.
-fn signature(declared: &Declared) -> Vec<TypeId> {
+fn signature(declared: &DeclaredFunction) -> Vec<TypeId> {
     match declared.types.get(declared.function) {
         Type::Function(signature) => signature.clone(),
         _ => Vec::new(),
@@ -192,7 +199,7 @@ struct Comparison<'a> {
     older: &'a Types,
     newer: &'a Types,
     /// The functions, if the types are those of two functions.
-    declared: Option<[&'a Declared; 2]>,
+    declared: Option<[&'a DeclaredFunction; 2]>,
     /// Pairs behind pointers and in arrays that are compared, or being compared, each with `is_result` and
     /// `is_guarded`.
     compared: HashSet<(TypeId, TypeId, bool, bool)>,

@@ -105,7 +105,7 @@ impl LeafCollector<'_> {
                 (path, name) => format!("{path}.{name}"),
             };
             let offset = offset.saturating_add(member.offset);
-            match self.types.get(member.of) {
+            match self.types.get(member.type_id) {
                 inner @ Type::Record { .. } if !is_handle(inner) => {
                     self.add(inner, &path, offset, depth - 1)?;
                 }
@@ -113,7 +113,7 @@ impl LeafCollector<'_> {
                     path,
                     offset,
                     size: member.size,
-                    type_id: member.of,
+                    type_id: member.type_id,
                 }),
             }
         }

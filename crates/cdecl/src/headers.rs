@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::clang::{Clang, Error};
 use crate::compare::check_call;
 use crate::rules::Rules;
-use crate::types::{Declared, TYPE_QUERY, Types, VALUE_QUERY};
+use crate::types::{DeclaredFunction, TYPE_QUERY, Types, VALUE_QUERY};
 
 /// Headers of one library, and the ways to read them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub struct Headers {
 #[derive(Debug, Default)]
 pub struct Declarations {
     /// All functions, including those that are declared with some of the macros only.
-    pub functions: BTreeMap<String, Declared>,
+    pub functions: BTreeMap<String, DeclaredFunction>,
     /// Names in sources, and the functions that macros replace them by.
     pub meant: BTreeMap<String, BTreeSet<String>>,
     /// The same for the first list of macros: the meaning in plain sources.
@@ -159,7 +159,7 @@ pub fn functions(
     source: &str,
     defines: &[String],
     is_requested: &dyn Fn(&str) -> bool,
-) -> Result<Vec<(String, Declared)>, Error> {
+) -> Result<Vec<(String, DeclaredFunction)>, Error> {
     declared(clang, source, defines, is_requested, &Arc::default())
 }
 
@@ -170,7 +170,7 @@ pub(crate) fn declared(
     defines: &[String],
     is_requested: &dyn Fn(&str) -> bool,
     rules: &Arc<Rules>,
-) -> Result<Vec<(String, Declared)>, Error> {
+) -> Result<Vec<(String, DeclaredFunction)>, Error> {
     let tree = clang.run(&["-fsyntax-only", "-Xclang", "-ast-dump"], defines, source)?;
     let functions = declared_names(&tree, "FunctionDecl");
     let typedefs = declared_names(&tree, "TypedefDecl");
@@ -216,7 +216,7 @@ pub(crate) fn declared(
                 untyped_pointees.insert(pattern, id);
             }
         }
-        let declared = Declared {
+        let declared = DeclaredFunction {
             name: name.to_owned(),
             function,
             untyped_pointees,

@@ -44,4 +44,4 @@ pub use headers::{Declarations, Headers, functions};
 pub use known::packages_of;
 pub use results::{ResultClass, Results};
 pub use rules::{Guard, Mechanism, Pattern, Rules, UntypedPointees};
-pub use types::{Declared, Member, Type, TypeId, Types, VOID};
+pub use types::{DeclaredFunction, Member, Type, TypeId, Types, VOID};

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use gpustub_cdecl::{Declared, Types, check_call};
+use gpustub_cdecl::{DeclaredFunction, Types, check_call};
 use proptest::prelude::*;
 
 /// Lines of metadata that refer to each other, and to themselves, at random.
@@ -36,7 +36,7 @@ fn check(module: &str) -> usize {
         return 0;
     };
     let types = Rc::new(types);
-    let declared = |function: u32| Declared {
+    let declared = |function: u32| DeclaredFunction {
         name: String::new(),
         types: Rc::clone(&types),
         function,

@@ -2,7 +2,7 @@ use super::*;
 use crate::{Clang, functions};
 
 /// Function declared by a header in one line.
-fn declared(text: &str) -> Declared {
+fn declared(text: &str) -> DeclaredFunction {
     functions(&Clang::new("clang"), text, &[], &|_| true)
         .unwrap()
         .remove(0)

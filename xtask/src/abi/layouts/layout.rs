@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::rc::Rc;
 
-use gpustub_cdecl::{Clang, Declared, Leaf, Type, TypeId, Types, check_call, functions, leaves};
+use gpustub_cdecl::{
+    Clang, DeclaredFunction, Leaf, Type, TypeId, Types, check_call, functions, leaves,
+};
 use gpustub_core::version::Version;
 
 use super::data::Struct;
@@ -18,7 +20,7 @@ pub struct Sample {
     pub since: Version,
     pub tag: String,
     /// Function with a pointer to the struct as its argument.
-    pub declared: Declared,
+    pub declared: DeclaredFunction,
 }
 
 /// Reads the structs from the headers of a version; one that the version lacks has no sample.
@@ -61,7 +63,7 @@ pub fn samples(
             }
         }
     }
-    let mut functions: BTreeMap<String, Declared> =
+    let mut functions: BTreeMap<String, DeclaredFunction> =
         functions(clang, &source, defines, &|name| name.starts_with(PREFIX))
             .map_err(|e| e.to_string())?
             .into_iter()
