@@ -18,7 +18,7 @@ pub enum SearchDir {
 }
 
 /// Paths of a package's files after installation.
-pub struct Layout<'a> {
+pub struct InstalledLayout<'a> {
     files: BTreeMap<&'a str, &'a Member>,
     directories: BTreeSet<&'a str>,
     /// Directories with files of the package: not only directories, nor the `__init__.py` of a
@@ -26,7 +26,7 @@ pub struct Layout<'a> {
     owned: BTreeSet<&'a str>,
 }
 
-impl<'a> Layout<'a> {
+impl<'a> InstalledLayout<'a> {
     /// The layout of a package.
     pub fn from_package(package: &'a Package) -> Self {
         let mut layout = Self {
@@ -120,7 +120,7 @@ pub fn resolve_entry(image: &PackageImage<'_>, entry: &str) -> SearchDir {
 
 /// Libraries of a package that its images load, directly or because another image loaded them first.
 pub struct LoadedLibraries<'a> {
-    layout: Layout<'a>,
+    layout: InstalledLayout<'a>,
     /// Directories of the package in the run path of each image.
     directories: BTreeMap<&'a str, Vec<String>>,
     /// Pairs of an image and a name that it needs.
@@ -140,7 +140,7 @@ impl<'a> LoadedLibraries<'a> {
     /// Libraries that the images of a package load.
     pub fn from_package(package: &'a Package) -> Self {
         let mut libraries = Self {
-            layout: Layout::from_package(package),
+            layout: InstalledLayout::from_package(package),
             directories: BTreeMap::new(),
             needs: BTreeSet::new(),
             loaders: BTreeMap::new(),
@@ -177,7 +177,7 @@ impl<'a> LoadedLibraries<'a> {
     }
 
     /// Layout of the package.
-    pub fn layout(&self) -> &Layout<'a> {
+    pub fn layout(&self) -> &InstalledLayout<'a> {
         &self.layout
     }
 
@@ -224,7 +224,7 @@ impl<'a> LoadedLibraries<'a> {
 }
 
 /// Directories of the package in the run path of an image.
-fn directories_in_runpath(layout: &Layout<'_>, image: &PackageImage<'_>) -> Vec<String> {
+fn directories_in_runpath(layout: &InstalledLayout<'_>, image: &PackageImage<'_>) -> Vec<String> {
     let mut directories: Vec<String> = Vec::new();
     for entry in image.runpath() {
         if let SearchDir::Inside(directory) = resolve_entry(image, entry)

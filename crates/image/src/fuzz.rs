@@ -13,7 +13,7 @@ use crate::image_facts::{ImageFacts, read_image};
 use crate::link_facts::read_link_facts;
 use crate::relocatable::read_object;
 use crate::strings_scan::{code_may_contain, read_strings};
-use crate::symbols::{Options, read_symbols};
+use crate::symbols::{SymbolRequirements, read_symbols};
 
 /// Reads `data` in every way, and panics on a violated property. Returns whether `data` is a readable
 /// library.
@@ -31,7 +31,7 @@ pub fn check(data: &[u8]) -> bool {
         let _ = code_may_contain(&image, &["libcuda.so"], &|_| ());
     }
     device(data);
-    let Ok(list) = read_symbols(data, Options::default()) else {
+    let Ok(list) = read_symbols(data, SymbolRequirements::default()) else {
         return false;
     };
     assert!(

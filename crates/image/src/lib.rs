@@ -51,4 +51,4 @@ pub use image_facts::{
 pub use link_facts::{LinkFacts, VersionNeed, read_link_facts};
 pub use relocatable::{ObjectFacts, read_object};
 pub use strings_scan::{code_may_contain, read_strings};
-pub use symbols::{Options, read_symbols};
+pub use symbols::{SymbolRequirements, read_symbols};

@@ -12,7 +12,7 @@ use crate::strings::Strings;
 
 /// Requirements for a library, in addition to being readable.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Options<'a> {
+pub struct SymbolRequirements<'a> {
     /// Required machine, as in [`SymbolList::machine`]: `x86_64`.
     pub expect_machine: Option<&'a str>,
     /// Names that the library must export.
@@ -23,7 +23,7 @@ pub struct Options<'a> {
 ///
 /// Omits symbols that no program can bind to (local, hidden and undefined ones), and the absolute
 /// symbols that linkers add for the version nodes themselves.
-pub fn read_symbols(bytes: &[u8], options: Options<'_>) -> Result<SymbolList, Error> {
+pub fn read_symbols(bytes: &[u8], options: SymbolRequirements<'_>) -> Result<SymbolList, Error> {
     let list = exports(bytes, options)?;
     let mut missing = Vec::new();
     for name in options.require {
@@ -39,7 +39,7 @@ pub fn read_symbols(bytes: &[u8], options: Options<'_>) -> Result<SymbolList, Er
     }
 }
 
-fn exports(bytes: &[u8], options: Options<'_>) -> Result<SymbolList, Problem> {
+fn exports(bytes: &[u8], options: SymbolRequirements<'_>) -> Result<SymbolList, Problem> {
     let image = ElfImage::undamaged(bytes)?;
     let machine = image.machine();
     if let Some(expected) = options.expect_machine.filter(|&name| name != machine) {

@@ -6,7 +6,7 @@ mod library;
 use std::process::Command;
 
 use gpustub_core::symbols::{Symbol, SymbolKind, SymbolList};
-use gpustub_image::{Options, read_symbols_file, to_ifs};
+use gpustub_image::{SymbolRequirements, read_symbols_file, to_ifs};
 use library::{KINDS, build, run};
 
 #[test]
@@ -69,7 +69,7 @@ fn llvm_ifs_accepts_the_text() {
         KINDS,
         &["-DVERSIONED", "-Wl,-soname,libk.so.1"],
     );
-    let list = read_symbols_file(&path, Options::default()).unwrap();
+    let list = read_symbols_file(&path, SymbolRequirements::default()).unwrap();
     let text = directory.path().join("library.ifs");
     let stub = directory.path().join("stub.so");
     std::fs::write(&text, to_ifs(&list)).unwrap();
@@ -85,7 +85,7 @@ fn llvm_ifs_accepts_the_text() {
         .arg(format!("--output-elf={}", stub.display()))
         .arg(&text));
 
-    let stub = read_symbols_file(&stub, Options::default()).unwrap();
+    let stub = read_symbols_file(&stub, SymbolRequirements::default()).unwrap();
     assert_eq!((&stub.soname, &stub.machine), (&list.soname, &list.machine));
     let names = |list: &SymbolList| -> Vec<(String, SymbolKind, bool)> {
         let mut names: Vec<_> = (list.symbols.iter())

@@ -8,7 +8,7 @@ pub const MAGIC: &[u8] = b"!<arch>\n";
 pub const HEADER_SIZE: u64 = 60;
 
 /// An ordinary member of the archive.
-pub struct File<'m> {
+pub struct NamedMember<'m> {
     pub name: &'m [u8],
     pub member: MemberId,
 }

@@ -4,7 +4,7 @@ use std::io::{self, IoSlice, Write};
 
 use gpustub_archive::TRAILER;
 
-use crate::ar::{self, File, Index, MemberNames};
+use crate::ar::{self, Index, MemberNames, NamedMember};
 use crate::container::Container;
 use crate::ids::{IndexVec, MemberId};
 use crate::pool::Pool;
@@ -42,7 +42,7 @@ struct Blob {
 }
 
 impl Blob {
-    fn new(pool: &Pool<'_>, ordinary: &[File<'_>], tables: Tables) -> Self {
+    fn new(pool: &Pool<'_>, ordinary: &[NamedMember<'_>], tables: Tables) -> Self {
         let mut in_default_view = IndexVec::from_elem(false, pool.contents.len());
         for one in ordinary {
             in_default_view[one.member] = true;
@@ -74,7 +74,7 @@ impl Layout {
     /// refers; the other contents follow the tables.
     pub fn new(
         pool: &Pool<'_>,
-        ordinary: &[File<'_>],
+        ordinary: &[NamedMember<'_>],
         mut index: Index<'_>,
         tables: Option<Tables>,
     ) -> Result<Self, TooLarge> {

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::ar::{File, Index, IndexEntry};
+use crate::ar::{Index, IndexEntry, NamedMember};
 use crate::ids::{IndexVec, LayerId, MemberId, ViewId};
 use crate::layout::Layout;
 use crate::pool::Pool;
@@ -66,8 +66,8 @@ impl<'r, 'd> Plan<'r, 'd> {
         drop_unused(&mut pool, &mut views);
         let tables = Tables::new(request, &pool, &views)?;
         let ordinary = (request.default.iter()).flat_map(|&view| &views[view].members);
-        let ordinary: Vec<File<'_>> = ordinary
-            .map(|&ViewMember { name, member, .. }| File { name, member })
+        let ordinary: Vec<NamedMember<'_>> = ordinary
+            .map(|&ViewMember { name, member, .. }| NamedMember { name, member })
             .collect();
         let symbols = ordinary.iter().enumerate().flat_map(|(member, file)| {
             let symbols = pool.contents[file.member].symbols.iter();
@@ -163,11 +163,11 @@ pub fn write_archive(members: &[Input<'_>], out: &mut impl Write) -> io::Result<
     let layers = [layer];
     let pool = Pool::new(&layers);
     let files = members.iter().zip(&pool.layers[LayerId(0)]);
-    let files = files.map(|(input, &member)| File {
+    let files = files.map(|(input, &member)| NamedMember {
         name: &input.name,
         member,
     });
-    let files: Vec<File<'_>> = files.collect();
+    let files: Vec<NamedMember<'_>> = files.collect();
     let symbols = members.iter().enumerate().flat_map(|(member, input)| {
         let names = input.symbols.iter().map(|symbol| &*symbol.name);
         names.map(move |name| IndexEntry { name, member })

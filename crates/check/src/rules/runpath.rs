@@ -11,7 +11,7 @@ use crate::gpu_file::split;
 use crate::gpu_relation::gpu_images;
 use crate::package::{ContainerKind, Package, PackageImage};
 use crate::rule::{Check, Findings, Rule};
-use crate::search_dirs::{Layout, SearchDir, resolve_entry};
+use crate::search_dirs::{InstalledLayout, SearchDir, resolve_entry};
 use crate::wheel::WheelMetadata;
 
 pub static ABSOLUTE_RUNPATH: Rule = Rule {
@@ -144,7 +144,7 @@ fn relative_runpath(image: &PackageImage<'_>, findings: &mut Findings) {
 }
 
 fn dangling_runpath(package: &Package, findings: &mut Findings) {
-    let layout = Layout::from_package(package);
+    let layout = InstalledLayout::from_package(package);
     let is_wheel = WheelMetadata::from_package(package).is_some();
     for image in gpu_images(package) {
         let entries = sorted_entries(&image, |entry| match resolve_entry(&image, entry) {

@@ -55,7 +55,7 @@ impl Evicted {
             .loads()
             .find(|s| s.offset <= image.header.phoff && start <= s.offset + s.filesz)
             .ok_or(no_place.clone())?;
-        let parts = Part::find(image, symbols).ok_or(no_place.clone())?;
+        let parts = FileRange::find(image, symbols).ok_or(no_place.clone())?;
         let mut end = start + SEGMENT;
         let mut is_empty = true;
         for part in parts {
@@ -100,13 +100,13 @@ impl Evicted {
 
 /// Range in the file of a section or segment.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Part {
+struct FileRange {
     start: u64,
     end: u64,
     may_move: bool,
 }
 
-impl Part {
+impl FileRange {
     /// The sections and the segments inside of others, in the order of their offsets; `None` if nothing says where
     /// a table ends.
     fn find(image: &ElfImage<'_>, symbols: u64) -> Option<Vec<Self>> {

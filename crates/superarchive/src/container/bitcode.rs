@@ -7,7 +7,7 @@
 use crate::definitions::bitcode::codes::{
     MAGIC, WRAPPER, WRAPPER_SIZE, block, identification, module as code,
 };
-use crate::definitions::bitcode::{Target, Writer};
+use crate::definitions::bitcode::{ModuleTarget, Writer};
 use crate::definitions::is_bitcode;
 use crate::tables::ALIGN;
 
@@ -27,7 +27,7 @@ impl Bitcode {
         if !is_bitcode(data) {
             return None;
         }
-        let target = Target::read(data).ok()?;
+        let target = ModuleTarget::read(data).ok()?;
         let mut bits = Writer::with_prefix(MAGIC);
         bits.plain(
             block::IDENTIFICATION,
@@ -118,12 +118,12 @@ mod tests {
                 assert_eq!(Bitcode::for_module(&head), Some(bitcode.clone()));
             }
         }
-        let found = Target::read(&other).unwrap();
+        let found = ModuleTarget::read(&other).unwrap();
         let triple = b"amdgcn-amd-amdhsa".to_vec();
         let data_layout = layout;
         assert_eq!(
             found,
-            Target {
+            ModuleTarget {
                 triple,
                 data_layout
             }

@@ -22,7 +22,7 @@ use module::Module;
 use stream::{Entry, Stream};
 use string_table::read_blob;
 use table::Table;
-pub use target::Target;
+pub use target::ModuleTarget;
 pub use undefine::{has_odr_constant, undefine};
 use wrapper::unwrapped;
 pub use writer::Writer;
@@ -31,7 +31,7 @@ use super::collector::{Collector, Definition};
 use crate::error::Problem;
 
 pub fn definitions(data: &[u8]) -> Result<Vec<Definition<'_>>, Problem> {
-    let file = File::read(unwrapped(data)?)?;
+    let file = BitcodeFile::read(unwrapped(data)?)?;
     let mut found = Collector::new();
     match &file.table {
         Some((table, texts)) if table.modules == file.modules.len() as u64 => {
@@ -44,14 +44,14 @@ pub fn definitions(data: &[u8]) -> Result<Vec<Definition<'_>>, Problem> {
 
 /// The parts of a file that contain symbols.
 #[derive(Default)]
-struct File<'d> {
+struct BitcodeFile<'d> {
     /// Each module with its texts, which follow it.
     modules: Vec<(Module, &'d [u8])>,
     /// LLVM's own table of all symbols, with its texts.
     table: Option<(Table<'d>, &'d [u8])>,
 }
 
-impl<'d> File<'d> {
+impl<'d> BitcodeFile<'d> {
     fn read(bytes: &'d [u8]) -> Result<Self, Problem> {
         let (mut stream, mut outside) = Stream::new(bytes)?;
         let mut file = Self::default();

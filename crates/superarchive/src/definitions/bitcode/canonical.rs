@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use super::codes::{BLOB, MAGIC, attribute, block, identification, metadata, module, next, symbol};
 use super::edit::{self, Edit, Source};
 use super::ident;
-use super::stream::{Block, Entry, Part, Record, Stream};
+use super::stream::{Block, BlockPart, Entry, Record, Stream};
 use super::string_table::read_blob;
 use super::writer::{OUTSIDE, Writer};
 use crate::definitions::not_canonical::NotCanonical;
@@ -135,7 +135,7 @@ fn write_module(source: &mut Source<'_>, out: &mut Writer, mut outer: Block) -> 
         source.limit(out)?;
         let from = source.stream.position();
         match source.stream.part(&mut outer)? {
-            Part::Info(inner) => {
+            BlockPart::Info(inner) => {
                 out.block(
                     width,
                     block::BLOCKINFO,
@@ -145,12 +145,12 @@ fn write_module(source: &mut Source<'_>, out: &mut Writer, mut outer: Block) -> 
                 source.stream.block_info(inner)?;
             }
             // The encoding depends on the characters of the name.
-            Part::Definition if outer.defined() == Some(module::SOURCE_FILENAME) => {
+            BlockPart::Definition if outer.defined() == Some(module::SOURCE_FILENAME) => {
                 out.define_text(width, module::SOURCE_FILENAME);
             }
-            Part::Definition => source.copy(out, from)?,
-            Part::Entry(Entry::End) => break,
-            Part::Entry(Entry::Block(inner)) => match inner.id {
+            BlockPart::Definition => source.copy(out, from)?,
+            BlockPart::Entry(Entry::End) => break,
+            BlockPart::Entry(Entry::Block(inner)) => match inner.id {
                 block::PARAMATTR_GROUP => edit::records(source, out, width, inner, |record| {
                     group(record, &mut emptied)
                 })?,
@@ -173,7 +173,7 @@ fn write_module(source: &mut Source<'_>, out: &mut Writer, mut outer: Block) -> 
                 }
                 _ => return Err(NotCanonical::UnsupportedForm("unknown block in the module")),
             },
-            Part::Entry(Entry::Record) => {
+            BlockPart::Entry(Entry::Record) => {
                 let record = &source.stream.record;
                 match record.code {
                     module::VERSION if record.operand(0)? == 2 => version = true,

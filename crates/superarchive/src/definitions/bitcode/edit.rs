@@ -1,7 +1,7 @@
 //! Rewrites a block with some of its records changed.
 
 use super::bits::Bits;
-use super::stream::{Block, Entry, KEPT, Part, Record, Stream};
+use super::stream::{Block, BlockPart, Entry, KEPT, Record, Stream};
 use super::writer::Writer;
 use crate::definitions::not_canonical::NotCanonical;
 use crate::error::Problem;
@@ -72,9 +72,9 @@ pub fn records(
         source.limit(out)?;
         let from = source.stream.position();
         match source.stream.part(&mut block)? {
-            Part::Entry(Entry::End) => break,
-            Part::Definition => source.copy(out, from)?,
-            Part::Entry(Entry::Record) => {
+            BlockPart::Entry(Entry::End) => break,
+            BlockPart::Definition => source.copy(out, from)?,
+            BlockPart::Entry(Entry::Record) => {
                 let record = &source.stream.record;
                 match (edit(record)?, record.blob) {
                     (Edit::Keep, None) => source.copy(out, from)?,
@@ -98,7 +98,7 @@ pub fn records(
                     }
                 }
             }
-            Part::Info(_) | Part::Entry(Entry::Block(_)) => {
+            BlockPart::Info(_) | BlockPart::Entry(Entry::Block(_)) => {
                 return Err(NotCanonical::UnsupportedForm("unknown block in the module"));
             }
         }

@@ -24,7 +24,7 @@ pub struct Module {
 
 /// A global value.
 struct Value {
-    kind: Kind,
+    kind: ValueKind,
     /// Offset and size in the table of texts, since LLVM 5.
     name: (u64, u64),
     linkage: Linkage,
@@ -35,7 +35,7 @@ struct Value {
 
 /// Kinds of values, in LLVM's order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+enum ValueKind {
     Function,
     Variable,
     Alias,
@@ -96,10 +96,10 @@ impl Module {
                 self.sections.push(record.text(0)?);
                 return Ok(());
             }
-            code::GLOBALVAR => Kind::Variable,
-            code::FUNCTION => Kind::Function,
-            code::ALIAS | code::ALIAS_OLD => Kind::Alias,
-            code::IFUNC => Kind::Resolved,
+            code::GLOBALVAR => ValueKind::Variable,
+            code::FUNCTION => ValueKind::Function,
+            code::ALIAS | code::ALIAS_OLD => ValueKind::Alias,
+            code::IFUNC => ValueKind::Resolved,
             _ => return Ok(()),
         };
         let (name, first) = if self.has_texts() {
@@ -118,12 +118,12 @@ impl Module {
             })?),
             declared_only: match kind {
                 // A variable without an initializer is a declaration.
-                Kind::Variable => operand(2)? == 0,
-                Kind::Function => operand(2)? != 0,
+                ValueKind::Variable => operand(2)? == 0,
+                ValueKind::Function => operand(2)? != 0,
                 _ => false,
             },
             section: match kind {
-                Kind::Variable => operand(5)?,
+                ValueKind::Variable => operand(5)?,
                 _ => 0,
             },
         });

@@ -11,7 +11,7 @@ use super::writer::Writer;
 use crate::error::Problem;
 
 /// Next part of a block, including those that [`Stream::next`] hides.
-pub enum Part {
+pub enum BlockPart {
     /// An entry for callers.
     Entry(Entry),
     /// The block of abbreviations for other blocks, not read yet.
@@ -131,35 +131,35 @@ impl<'d> Stream<'d> {
         loop {
             let at = self.position();
             match self.part(block)? {
-                Part::Entry(entry) => return Ok((at, entry)),
-                Part::Info(inner) => self.block_info(inner)?,
-                Part::Definition => {}
+                BlockPart::Entry(entry) => return Ok((at, entry)),
+                BlockPart::Info(inner) => self.block_info(inner)?,
+                BlockPart::Definition => {}
             }
         }
     }
 
     /// As [`Self::next`], including the parts that it skips.
-    pub fn part(&mut self, block: &mut Block) -> Result<Part, Problem> {
+    pub fn part(&mut self, block: &mut Block) -> Result<BlockPart, Problem> {
         Ok(match self.bits.fixed(block.width)? {
             next::END_BLOCK => {
                 self.bits.align()?;
-                Part::Entry(Entry::End)
+                BlockPart::Entry(Entry::End)
             }
             next::ENTER_SUBBLOCK => match self.enter()? {
-                inner if inner.id == block::BLOCKINFO => Part::Info(inner),
-                inner => Part::Entry(Entry::Block(inner)),
+                inner if inner.id == block::BLOCKINFO => BlockPart::Info(inner),
+                inner => BlockPart::Entry(Entry::Block(inner)),
             },
             next::DEFINE_ABBREV => {
                 block.abbreviations.push(self.define()?);
-                Part::Definition
+                BlockPart::Definition
             }
             next::UNABBREV_RECORD => {
                 self.unabbreviated()?;
-                Part::Entry(Entry::Record)
+                BlockPart::Entry(Entry::Record)
             }
             number => {
                 self.abbreviated(block, (number - next::FIRST_APPLICATION_ABBREV) as usize)?;
-                Part::Entry(Entry::Record)
+                BlockPart::Entry(Entry::Record)
             }
         })
     }
@@ -253,9 +253,9 @@ impl<'d> Stream<'d> {
         }
         for left in (0..count).rev() {
             let operand = match self.operand()? {
-                Kind::Operand(operand) => operand,
-                Kind::Array if left == 1 => {
-                    let Kind::Operand(element) = self.operand()? else {
+                Encoding::Operand(operand) => operand,
+                Encoding::Array if left == 1 => {
+                    let Encoding::Operand(element) = self.operand()? else {
                         return Err(BAD);
                     };
                     // An element of no bits could be repeated indefinitely.
@@ -265,7 +265,7 @@ impl<'d> Stream<'d> {
                     abbreviation.last = Last::Array(element);
                     break;
                 }
-                Kind::Blob if left == 0 => {
+                Encoding::Blob if left == 0 => {
                     abbreviation.last = Last::Blob;
                     break;
                 }
@@ -279,9 +279,9 @@ impl<'d> Stream<'d> {
         Ok(abbreviation)
     }
 
-    fn operand(&mut self) -> Result<Kind, Problem> {
+    fn operand(&mut self) -> Result<Encoding, Problem> {
         if self.bits.fixed(1)? == 1 {
-            return Ok(Kind::Operand(Operand::Literal(self.bits.vbr(8)?)));
+            return Ok(Encoding::Operand(Operand::Literal(self.bits.vbr(8)?)));
         }
         let operand = match self.bits.fixed(3)? {
             kind @ (encoding::FIXED | encoding::VBR) => match (self.bits.vbr(5)?, kind) {
@@ -290,12 +290,12 @@ impl<'d> Stream<'d> {
                 (width @ 2..=32, _) => Operand::Vbr(width as u32),
                 _ => return Err(BAD),
             },
-            encoding::ARRAY => return Ok(Kind::Array),
+            encoding::ARRAY => return Ok(Encoding::Array),
             encoding::CHAR6 => Operand::Character,
-            encoding::BLOB => return Ok(Kind::Blob),
+            encoding::BLOB => return Ok(Encoding::Blob),
             _ => return Err(BAD),
         };
-        Ok(Kind::Operand(operand))
+        Ok(Encoding::Operand(operand))
     }
 
     /// Writes the last record, which has a blob, with other operands and another blob; `None` if its
@@ -371,7 +371,7 @@ fn abbreviation<'a>(
 }
 
 /// Encoding of an operand in an abbreviation.
-enum Kind {
+enum Encoding {
     Operand(Operand),
     Array,
     Blob,

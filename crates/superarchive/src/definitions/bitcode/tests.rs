@@ -422,7 +422,7 @@ fn modules_and_table_define_the_same() {
         ] {
             let bytes = clang(target, source, flags);
             // Bitcode for Apple's targets has a wrapper.
-            let file = File::read(unwrapped(&bytes).unwrap()).unwrap();
+            let file = BitcodeFile::read(unwrapped(&bytes).unwrap()).unwrap();
             let (mut own, mut listed) = (Collector::new(), Collector::new());
             file.definitions(&mut own).unwrap();
             let (table, texts) = file.table.unwrap();
@@ -449,7 +449,7 @@ fn tables_of_some_modules_are_not_used() {
 #[test]
 fn without_a_table_assembly_is_not_seen() {
     let bytes = clang("x86_64-linux-gnu", "all.c", &["-DASSEMBLY"]);
-    let file = File::read(&bytes).unwrap();
+    let file = BitcodeFile::read(&bytes).unwrap();
     let mut own = Collector::new();
     file.definitions(&mut own).unwrap();
     let all = definitions(&bytes).unwrap();

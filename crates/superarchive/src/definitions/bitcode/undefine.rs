@@ -64,7 +64,7 @@ impl Value {
 }
 
 #[derive(Default)]
-struct Found<'d> {
+struct ScannedFile<'d> {
     values: Vec<Value>,
     texts: &'d [u8],
     modules: usize,
@@ -126,7 +126,7 @@ pub fn has_odr_constant(data: &[u8], name: &[u8]) -> bool {
     })
 }
 
-impl Found<'_> {
+impl ScannedFile<'_> {
     fn named(&self, name: &[u8]) -> Option<(usize, &Value)> {
         let mut values = self.values.iter().enumerate();
         values.find(|(_, value)| {
@@ -164,9 +164,9 @@ impl Found<'_> {
     }
 }
 
-fn read(bytes: &[u8]) -> Result<Found<'_>, Problem> {
+fn read(bytes: &[u8]) -> Result<ScannedFile<'_>, Problem> {
     let (mut stream, mut outside) = Stream::new(bytes)?;
-    let mut found = Found::default();
+    let mut found = ScannedFile::default();
     while !stream.is_over() {
         let (at, Entry::Block(inner)) = stream.next_at(&mut outside)? else {
             return Err(Problem::Malformed("bitcode is not in blocks"));
@@ -191,7 +191,7 @@ fn read(bytes: &[u8]) -> Result<Found<'_>, Problem> {
 fn read_module<'d>(
     stream: &mut Stream<'d>,
     mut module: Block,
-    found: &mut Found<'d>,
+    found: &mut ScannedFile<'d>,
 ) -> Result<(), Problem> {
     stream.forget();
     let mut bodies = Vec::new();
