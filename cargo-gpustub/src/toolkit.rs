@@ -23,7 +23,7 @@ use gpustub_workspace::tables::Declared;
 use gpustub_workspace::workspace::Workspace;
 
 use headers::Headers;
-use layout::Layout;
+use layout::ToolkitLayout;
 
 /// Changes that make the tree and cargo's configuration agree with the `[toolkit]` of the workspace.
 /// `declared` is the file at its root; `headers` replace the placeholder headers.
@@ -37,7 +37,7 @@ pub fn operations(
         return Ok(Vec::new());
     };
     let toolkit = &toolkit.value;
-    let layout = Layout::shipped();
+    let layout = ToolkitLayout::shipped();
     let count = diagnostics.len();
     check_crates(&layout, toolkit, declared, diagnostics);
     check_headers(workspace, toolkit, declared, headers, diagnostics);
@@ -52,7 +52,7 @@ pub fn operations(
 /// The files of the tree.
 fn tree(
     workspace: &Workspace,
-    layout: &Layout,
+    layout: &ToolkitLayout,
     toolkit: &Toolkit,
     headers: &Headers,
 ) -> Result<Vec<Operation>> {
@@ -94,7 +94,7 @@ fn is_copied_header(path: &Path) -> bool {
 /// Change to cargo's configuration of the workspace, which passes the tree to build scripts.
 fn configuration(
     workspace: &Workspace,
-    layout: &Layout,
+    layout: &ToolkitLayout,
     toolkit: &Toolkit,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Result<Option<Operation>> {
@@ -127,7 +127,7 @@ fn configuration(
 
 /// Validates `override-build-scripts`: only for known crates is the output of the script known.
 fn check_crates(
-    layout: &Layout,
+    layout: &ToolkitLayout,
     toolkit: &Toolkit,
     declared: &Declared,
     diagnostics: &mut Vec<Diagnostic>,

@@ -73,7 +73,7 @@ fn add_libraries(options: &cli::Add, shell: &mut Shell) -> Result<bool> {
 
     let requests = requests(options, &libraries, &declared, &known)?;
     let mut text = declared.text.clone();
-    for Request {
+    for LibraryRequest {
         library, header, ..
     } in &requests
     {
@@ -118,7 +118,7 @@ fn dependencies(options: &Selection, package: &Package, shell: &mut Shell) -> De
 }
 
 /// A library of the command line.
-struct Request {
+struct LibraryRequest {
     library: &'static Library,
     /// Whether the file declares it already.
     is_declared: bool,
@@ -133,7 +133,7 @@ fn requests(
     libraries: &[&'static Library],
     declared: &Declared,
     known: &KnownHeaders,
-) -> Result<Vec<Request>> {
+) -> Result<Vec<LibraryRequest>> {
     let given = shipped::header_versions(libraries, &options.header_version)?;
     let requests = libraries.iter().zip(given).map(|(library, given)| {
         let mut stubs = declared.manifest.stubs.iter();
@@ -144,7 +144,7 @@ fn requests(
             _ => Vec::new(),
         };
         let agreed = KnownHeaders::agreed(&found).map(|version| version.to_string());
-        Request {
+        LibraryRequest {
             library,
             is_declared: stub.is_some(),
             header: given.map(str::to_owned).or(agreed),
@@ -157,7 +157,7 @@ fn requests(
 /// Errors about the header versions of the requested libraries in the edited file. `given`: the options for others.
 fn refused(
     mut added: Declared,
-    requests: &[Request],
+    requests: &[LibraryRequest],
     command: &str,
     given: &str,
 ) -> Result<Vec<Diagnostic>> {
@@ -174,7 +174,8 @@ fn refused(
         format!("run `{command} {options}`")
     });
     let mut conflicts = requests.iter().filter(|one| one.header.is_none());
-    if let Some(Request { found: several, .. }) = conflicts.find(|one| !one.found.is_empty()) {
+    if let Some(LibraryRequest { found: several, .. }) = conflicts.find(|one| !one.found.is_empty())
+    {
         let help = format!(
             "found several versions: {}; choose one: `{command} --header-version {}`",
             Found::listing(several),
@@ -189,10 +190,10 @@ fn refused(
     Ok(found)
 }
 
-fn report(requests: &[Request], shown: &str, shell: &mut Shell) {
+fn report(requests: &[LibraryRequest], shown: &str, shell: &mut Shell) {
     let mut reported: Vec<&[Found]> = Vec::new();
     for one in requests {
-        let Request { library, found, .. } = one;
+        let LibraryRequest { library, found, .. } = one;
         if !found.is_empty() && !reported.contains(&&found[..]) {
             reported.push(found);
             let versions = Found::listing(found);

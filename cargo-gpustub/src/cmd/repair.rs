@@ -18,7 +18,7 @@ use gpustub_workspace::shell::Shell;
 
 use crate::cli;
 use input::Source;
-use plan::Repair;
+use plan::PlannedRepair;
 
 /// Runs the command. Returns whether everything was repaired.
 pub fn run(options: &cli::Repair, shell: &mut Shell) -> Result<bool> {
@@ -56,7 +56,7 @@ pub fn run(options: &cli::Repair, shell: &mut Shell) -> Result<bool> {
 }
 
 /// Prints the edits: as status lines, which `--dry-run` shows and a repair shows with `-v`.
-fn show_plan(repair: &Repair, options: &cli::Repair, shell: &mut Shell) {
+fn show_plan(repair: &PlannedRepair, options: &cli::Repair, shell: &mut Shell) {
     let package = &repair.input.package;
     let mut lines = Vec::new();
     for stub in &repair.plan.stubs {
@@ -127,7 +127,7 @@ fn functions(stub: &StubPlan) -> String {
 }
 
 /// Prints what was written.
-fn show_written(repair: &Repair, shell: &mut Shell) {
+fn show_written(repair: &PlannedRepair, shell: &mut Shell) {
     let images = repair.plan.images.len();
     let target = repair.input.target.display();
     if images == 0 {

@@ -19,7 +19,7 @@ use gpustub_workspace::tables::{Declared, FILE};
 use gpustub_workspace::workspace::{Depth, Workspace, directory, target};
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Value};
 
-use crate::c_headers::{self, Request};
+use crate::c_headers::{self, HeaderRequest};
 use crate::{cli, exports};
 
 /// Writes the table and the list of the library that the command line names.
@@ -142,7 +142,7 @@ fn results(options: &cli::Add, list: &SymbolList) -> Result<Results> {
     if own.headers.is_empty() {
         return Ok(Results::default());
     }
-    let request = Request {
+    let request = HeaderRequest {
         paths: &own.headers,
         include: &own.include,
         clang_arg: &own.clang_arg,

@@ -22,10 +22,10 @@ use gpustub_workspace::display_path::slashes;
 /// The policies of a workspace, that of its root first.
 #[derive(Default)]
 pub struct Policies {
-    files: Vec<File>,
+    files: Vec<PolicyFile>,
 }
 
-struct File {
+struct PolicyFile {
     declared: Declared,
     directory: String,
     /// Whether the file is at the workspace root.
@@ -58,9 +58,9 @@ impl Policies {
     }
 
     fn new(all: Vec<Declared>, root: &Path) -> Self {
-        let mut files: Vec<File> = all
+        let mut files: Vec<PolicyFile> = all
             .into_iter()
-            .map(|declared| File {
+            .map(|declared| PolicyFile {
                 directory: slashes(&declared.directory),
                 root: declared.directory == root,
                 declared,

@@ -9,7 +9,7 @@ use gpustub_workspace::error::Result;
 
 use super::change::{Change, Differences};
 use super::input::LibraryVersion;
-use crate::c_headers::Request;
+use crate::c_headers::HeaderRequest;
 use crate::cli::DiffHeaders;
 use crate::shipped::with_soname;
 
@@ -77,7 +77,7 @@ fn read(
     known: Option<&Headers>,
     is_exported: &dyn Fn(&str) -> bool,
 ) -> Result<Declarations> {
-    let request = Request {
+    let request = HeaderRequest {
         paths,
         include: &options.include,
         clang_arg: &options.clang_arg,

@@ -159,8 +159,8 @@ struct NodeJson<'a> {
     artifacts: Vec<&'static str>,
     device_link: Option<DeviceLinkJson<'a>>,
     uses_final: Option<&'a str>,
-    host_link: Vec<Item<'a>>,
-    final_host_link: Vec<Item<'a>>,
+    host_link: Vec<LinkItemJson<'a>>,
+    final_host_link: Vec<LinkItemJson<'a>>,
 }
 
 /// The cargo unit of a node.
@@ -183,7 +183,7 @@ struct DeviceLinkJson<'a> {
 
 /// An item of a host link line.
 #[derive(Serialize)]
-struct Item<'a> {
+struct LinkItemJson<'a> {
     item: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     node: Option<&'a str>,
@@ -193,7 +193,11 @@ impl<'a> NodeJson<'a> {
     fn new(plan: &LinkPlan<'a>, planned: &NodePlan, cargo: Option<UnitJson<'a>>) -> Self {
         let name = |node: NodeId| plan.node(node).name.as_str();
         let node = plan.node(planned.node);
-        let items = |line: &[LinkItem]| line.iter().map(|item| Item::new(plan, item)).collect();
+        let items = |line: &[LinkItem]| {
+            line.iter()
+                .map(|item| LinkItemJson::new(plan, item))
+                .collect()
+        };
         Self {
             name: &node.name,
             cargo,
@@ -223,7 +227,7 @@ impl<'a> NodeJson<'a> {
     }
 }
 
-impl<'a> Item<'a> {
+impl<'a> LinkItemJson<'a> {
     fn new(plan: &LinkPlan<'a>, item: &LinkItem) -> Self {
         let (item, of) = match item {
             LinkItem::Objects => ("objects", None),

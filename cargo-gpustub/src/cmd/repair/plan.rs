@@ -28,7 +28,7 @@ use crate::compile::{engine_error, scratch};
 use crate::shipped;
 
 /// A planned repair.
-pub struct Repair {
+pub struct PlannedRepair {
     /// The files.
     pub input: Input,
     /// The edits.
@@ -46,7 +46,7 @@ pub fn plan(
     status: &StatusLine,
     diagnostics: &mut Vec<Diagnostic>,
     texts: &mut Sources,
-) -> Result<Option<Repair>> {
+) -> Result<Option<PlannedRepair>> {
     let mut images = BTreeMap::new();
     for path in [candidates(&input.package), followers(&input.package)].concat() {
         status.show(|| input.package.display_path_of(path));
@@ -78,7 +78,7 @@ pub fn plan(
             patches.insert(path, (image.file, patch));
         }
     }
-    Ok(Some(Repair {
+    Ok(Some(PlannedRepair {
         input,
         plan: edits.plan,
         patches,

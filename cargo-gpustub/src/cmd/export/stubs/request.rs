@@ -15,7 +15,7 @@ use crate::cli::FamilyVersion;
 use crate::shipped;
 
 /// Libraries of one plan.
-pub struct Request<'a> {
+pub struct StubRequest<'a> {
     /// Names; empty: those of `GpuStub.toml`.
     pub libraries: Vec<String>,
     /// `--header-version` options.
@@ -24,7 +24,7 @@ pub struct Request<'a> {
     pub cargo: &'a Selection,
 }
 
-impl Request<'_> {
+impl StubRequest<'_> {
     /// Whether gpustub knows all named libraries.
     pub fn is_shipped(&self) -> bool {
         !self.libraries.is_empty() && self.libraries.iter().all(|name| is_shipped(name))
