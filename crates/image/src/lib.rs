@@ -8,7 +8,7 @@
 //! multiple of the size of the file's tables.
 //!
 //! ```no_run
-//! let options = gpustub_image::Options { expect_machine: Some("x86_64"), ..Default::default() };
+//! let options = gpustub_image::SymbolRequirements { expect_machine: Some("x86_64"), ..Default::default() };
 //! match gpustub_image::read_symbols_file("libcudart.so.13".as_ref(), options) {
 //!     Ok(list) => print!("{}", list.to_text()),
 //!     Err(error) => eprintln!("{}", error.diagnostic()),
