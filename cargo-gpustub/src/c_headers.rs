@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use gpustub_cdecl::{Clang, Headers, Version};
+use gpustub_cdecl::{Clang, Declarations, Headers};
 use gpustub_workspace::environment::variable;
 use gpustub_workspace::error::{Error, Result};
 
 /// Options that name headers.
-pub struct Request<'a> {
+pub struct HeaderRequest<'a> {
     /// Headers, or directories to include from.
     pub paths: &'a [PathBuf],
     /// Headers to include from the directories.
@@ -22,9 +22,9 @@ pub struct Request<'a> {
     pub without: &'static str,
 }
 
-impl Request<'_> {
+impl HeaderRequest<'_> {
     /// Reads the declarations of the functions for which `is_selected` holds.
-    pub fn read(&self, is_selected: &dyn Fn(&str) -> bool) -> Result<Version> {
+    pub fn read(&self, is_selected: &dyn Fn(&str) -> bool) -> Result<Declarations> {
         let (directories, names) = self.directories_and_names()?;
         let display_paths: Vec<String> = self
             .paths

@@ -40,7 +40,7 @@ pub fn archive(sources: &SourceSet, target: &Target, host: &str) -> Result<Vec<u
 }
 
 /// Contents of the files of a library of stubs.
-pub struct SharedStubs {
+pub struct StubFiles {
     /// The library to ship.
     pub library: Vec<u8>,
     /// The library for linkers, with the same soname.
@@ -50,7 +50,7 @@ pub struct SharedStubs {
 }
 
 /// Compiles the sources in a temporary directory and links them into a shared library of this file name.
-pub fn shared(sources: &SourceSet, target: &Target, host: &str, file: &str) -> Result<SharedStubs> {
+pub fn shared(sources: &SourceSet, target: &Target, host: &str, file: &str) -> Result<StubFiles> {
     let scratch = scratch()?;
     let directory = scratch.path();
     write_sources(directory, sources).map_err(engine_error)?;
@@ -59,7 +59,7 @@ pub fn shared(sources: &SourceSet, target: &Target, host: &str, file: &str) -> R
     let linked = tools
         .shared_library(directory, &library)
         .map_err(engine_error)?;
-    Ok(SharedStubs {
+    Ok(StubFiles {
         library: read(&library)?,
         link_library: read(&linked.link_library)?,
         client: read(&linked.client)?,

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use cargo_metadata::{Metadata, Package};
-use gpustub_check::known_crates::{Known, known};
+use gpustub_check::known_crates::{KnownCrate, known};
 use gpustub_workspace::error::Result;
-use gpustub_workspace::graph::Graph;
+use gpustub_workspace::graph::PackageGraph;
 use gpustub_workspace::selection::Selection;
 use gpustub_workspace::workspace::{Depth, Workspace, target};
 
@@ -38,7 +38,7 @@ impl Dependency {
     }
 
     /// Row of a crate that opens its libraries with dlopen.
-    pub fn dlopens(&self) -> Option<&'static Known> {
+    pub fn dlopens(&self) -> Option<&'static KnownCrate> {
         known(&self.name, &self.features).find(|row| row.uses_dlopen())
     }
 }
@@ -57,7 +57,7 @@ impl Dependencies {
     pub fn read(options: &Selection, package: &Package) -> Result<Self> {
         let triple = target(None)?.triple;
         let workspace = Workspace::load(options, Depth::Graph(&triple))?;
-        let graph = Graph::read_selected(&workspace, &[package], options, &triple)?;
+        let graph = PackageGraph::read_selected(&workspace, &[package], options, &triple)?;
         let mut reached = BTreeSet::new();
         let mut queue: Vec<_> = graph.index(&package.id).into_iter().collect();
         while let Some(index) = queue.pop() {

@@ -23,7 +23,7 @@ use gpustub_workspace::tables::Declared;
 use gpustub_workspace::workspace::Workspace;
 
 use headers::Headers;
-use layout::Layout;
+use layout::ToolkitLayout;
 
 /// Changes that make the tree and cargo's configuration agree with the `[toolkit]` of the workspace.
 /// `declared` is the file at its root; `headers` replace the placeholder headers.
@@ -37,7 +37,7 @@ pub fn operations(
         return Ok(Vec::new());
     };
     let toolkit = &toolkit.value;
-    let layout = Layout::shipped();
+    let layout = ToolkitLayout::shipped();
     let count = diagnostics.len();
     check_crates(&layout, toolkit, declared, diagnostics);
     check_headers(workspace, toolkit, declared, headers, diagnostics);
@@ -52,7 +52,7 @@ pub fn operations(
 /// The files of the tree.
 fn tree(
     workspace: &Workspace,
-    layout: &Layout,
+    layout: &ToolkitLayout,
     toolkit: &Toolkit,
     headers: &Headers,
 ) -> Result<Vec<Operation>> {
@@ -94,7 +94,7 @@ fn is_copied_header(path: &Path) -> bool {
 /// Change to cargo's configuration of the workspace, which passes the tree to build scripts.
 fn configuration(
     workspace: &Workspace,
-    layout: &Layout,
+    layout: &ToolkitLayout,
     toolkit: &Toolkit,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Result<Option<Operation>> {
@@ -127,7 +127,7 @@ fn configuration(
 
 /// Validates `override-build-scripts`: only for known crates is the output of the script known.
 fn check_crates(
-    layout: &Layout,
+    layout: &ToolkitLayout,
     toolkit: &Toolkit,
     declared: &Declared,
     diagnostics: &mut Vec<Diagnostic>,
@@ -146,7 +146,7 @@ fn check_crates(
             ),
         };
         let diagnostic = Diagnostic::error(&INVALID_VALUE, message)
-            .with_origin(&declared.shown, span.clone())
+            .with_origin(&declared.display_path, span.clone())
             .help(help);
         diagnostics.push(diagnostic);
     }
@@ -176,7 +176,7 @@ fn check_headers(
             let message =
                 format!("`{name}` is from {title} {version}, but `[toolkit] {key}` is {value}");
             let diagnostic = Diagnostic::error(&INVALID_VALUE, message)
-                .with_origin(&declared.shown, span.clone())
+                .with_origin(&declared.display_path, span.clone())
                 .help(format!(
                     "write `{key} = \"{version}\"`, or copy headers of {value} with \
                      `cargo gpustub add --toolkit-headers DIR`"
@@ -231,9 +231,9 @@ impl<'a> SyncProgress<'a> {
         match &self.tree {
             Some(tree) if operation.path.starts_with(tree) => {
                 self.count += 1;
-                self.shell.detail(operation.verb(), &operation.shown);
+                self.shell.detail(operation.verb(), &operation.display_path);
             }
-            _ => self.shell.status(operation.verb(), &operation.shown),
+            _ => self.shell.status(operation.verb(), &operation.display_path),
         }
     }
 

@@ -7,7 +7,7 @@ use std::process::Command;
 use cargo_platform::{Cfg, CfgExpr};
 use gpustub_core::diag::{Diagnostic, has_errors};
 use gpustub_core::target::Target;
-use gpustub_image::{Options, read_symbols_file};
+use gpustub_image::{SymbolRequirements, read_symbols_file};
 use gpustub_tests::command::{run, succeed};
 use gpustub_tests::scratch::scratch;
 use gpustub_tests::stubs::{Machine, Stubs, list_of, plan_of, plan_or_fail, trap_manifest};
@@ -41,7 +41,7 @@ fn text(diagnostics: &[Diagnostic]) -> String {
 #[test]
 fn data_and_thread_local_data_are_errors_that_name_the_symbols() -> Result<()> {
     let dir = scratch()?;
-    let list = read_symbols_file(&library(dir.path())?, Options::default())?;
+    let list = read_symbols_file(&library(dir.path())?, SymbolRequirements::default())?;
     let lists = [("trap.symbols", list.to_text())];
     let (_, diagnostics) = plan_of(&trap_manifest(""), &lists, &Machine::X86_64.target());
     let reported = text(&diagnostics);

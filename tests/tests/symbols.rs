@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use gpustub_core::symbols::{Kind, SymbolList};
+use gpustub_core::symbols::{SymbolKind, SymbolList};
 use gpustub_tests::cargo::gpustub;
 use gpustub_tests::command::{run, succeed};
 use gpustub_tests::components::{component, wheel_libraries};
@@ -11,7 +11,7 @@ use gpustub_tests::scratch::scratch;
 use gpustub_tests::{Result, elf};
 
 /// Name, symbol version, whether it is the default one, kind, weakness.
-type Entry = (String, Option<String>, bool, Kind, bool);
+type Entry = (String, Option<String>, bool, SymbolKind, bool);
 
 fn ours(file: &Path) -> Result<BTreeSet<Entry>> {
     let text = succeed(gpustub(&["symbols"])?.arg(file))?.stdout;
@@ -43,11 +43,11 @@ fn theirs(file: &Path) -> Result<BTreeSet<Entry>> {
             continue;
         }
         let kind = match &row.kind[..] {
-            "FUNC" => Kind::Function,
-            "IFUNC" => Kind::Ifunc,
-            "NOTYPE" => Kind::NoType,
-            "OBJECT" | "COMMON" => Kind::Object,
-            "TLS" => Kind::Tls,
+            "FUNC" => SymbolKind::Function,
+            "IFUNC" => SymbolKind::Ifunc,
+            "NOTYPE" => SymbolKind::NoType,
+            "OBJECT" | "COMMON" => SymbolKind::Object,
+            "TLS" => SymbolKind::Tls,
             other => return Err(format!("{}: a symbol of type {other}", row.name).into()),
         };
         entries.insert((name.to_owned(), node, default, kind, row.binding == "WEAK"));
@@ -134,7 +134,7 @@ fn cudnn_graph() -> Result<()> {
         count(|entry| entry.4 && entry.0.starts_with("_Z")) > 500,
         "weak C++ symbols"
     );
-    assert!(count(|entry| entry.3 == Kind::Object) > 100, "data");
+    assert!(count(|entry| entry.3 == SymbolKind::Object) > 100, "data");
     same(&in_wheel("cudnn", "libcudnn_adv.so.9")?)?;
     Ok(())
 }
@@ -177,7 +177,10 @@ fn heavy_hip_with_two_versions_of_a_name() -> Result<()> {
 #[test]
 fn c_library() -> Result<()> {
     let entries = same(Path::new("/lib/x86_64-linux-gnu/libc.so.6"))?;
-    assert!(entries.iter().any(|entry| entry.3 == Kind::Ifunc), "IFUNCs");
+    assert!(
+        entries.iter().any(|entry| entry.3 == SymbolKind::Ifunc),
+        "IFUNCs"
+    );
     assert!(entries.iter().any(|entry| !entry.2), "old versions");
     same(Path::new("/lib/x86_64-linux-gnu/libm.so.6"))?;
     Ok(())

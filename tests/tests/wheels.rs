@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use gpustub_check::platform_tag::Tag;
-use gpustub_check::policy::{Layer, Overrides, PolicyEngine};
+use gpustub_check::policy::{Overrides, PolicyEngine, PolicyLayer};
 use gpustub_check::{Package, check, read};
 use gpustub_core::date::Date;
 use gpustub_core::diag::{Diagnostic, Level, Origin};
@@ -43,7 +43,7 @@ fn is_tag_rule(finding: &Diagnostic) -> bool {
 
 /// Findings under a policy.
 fn findings(packages: &[Package], wanted: &Policy) -> Vec<Diagnostic> {
-    let layer = Layer {
+    let layer = PolicyLayer {
         directory: "",
         everywhere: true,
         file: "",

@@ -11,7 +11,7 @@ mod merge;
 use std::path::Path;
 
 use gpustub_core::symbols::SymbolList;
-use gpustub_image::{Options as ReadOptions, read_symbols_file};
+use gpustub_image::{SymbolRequirements as ReadOptions, read_symbols_file};
 
 use crate::fallbacks;
 use crate::recipes::{Exports, Options, Recipe, find, installed, root};

@@ -12,7 +12,7 @@ use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use clap_complete::env::Shells;
 use clap_complete::{CompleteEnv, Shell};
 use gpustub_check::RULES;
-use gpustub_check::policy::ALL;
+use gpustub_check::policy::ALL_RULES;
 use gpustub_core::library::Library;
 use gpustub_core::manifest::Manifest;
 use gpustub_workspace::codes;
@@ -151,13 +151,15 @@ fn exportable_libraries(typed: &OsStr) -> Vec<CompletionCandidate> {
 fn codes(typed: &OsStr) -> Vec<CompletionCandidate> {
     candidates(
         typed,
-        codes::all().iter().map(|code| (code.id, code.summary)),
+        codes::all_codes()
+            .iter()
+            .map(|code| (code.id, code.summary)),
     )
 }
 
 fn rules(typed: &OsStr) -> Vec<CompletionCandidate> {
     let rules = RULES.iter().map(|rule| (rule.code.id, rule.code.summary));
-    candidates(typed, [(ALL, "every rule")].into_iter().chain(rules))
+    candidates(typed, [(ALL_RULES, "every rule")].into_iter().chain(rules))
 }
 
 /// Members of the workspace; empty outside of a workspace.

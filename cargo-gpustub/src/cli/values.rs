@@ -1,7 +1,7 @@
 //! Parsers of option values, whose errors show the expected form.
 
 use gpustub_check::RULES;
-use gpustub_check::policy::ALL;
+use gpustub_check::policy::ALL_RULES;
 use gpustub_core::date::Date;
 use gpustub_core::library::Library;
 use gpustub_core::suggest::nearest;
@@ -79,10 +79,13 @@ pub fn date(text: &str) -> Result<Date, String> {
 
 /// The id of a rule, or `all`.
 pub fn rule(text: &str) -> Result<String, String> {
-    if text == ALL || RULES.iter().any(|rule| rule.code.id == text) {
+    if text == ALL_RULES || RULES.iter().any(|rule| rule.code.id == text) {
         return Ok(text.to_owned());
     }
-    Err(format!("unknown rule; {}", unknown_rule_help(text, &[ALL])))
+    Err(format!(
+        "unknown rule; {}",
+        unknown_rule_help(text, &[ALL_RULES])
+    ))
 }
 
 #[cfg(test)]

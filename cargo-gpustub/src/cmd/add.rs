@@ -44,7 +44,7 @@ pub fn run(options: &cli::Add, shell: &mut Shell) -> Result<bool> {
 
 fn add_libraries(options: &cli::Add, shell: &mut Shell) -> Result<bool> {
     let workspace = Workspace::load(&options.cargo, Depth::Members)?;
-    let package = workspace.selected_one(|_| true)?;
+    let package = workspace.selected_package(|_| true)?;
     let (mut libraries, unknown) = shipped::look_up(&options.libraries);
     if !unknown.is_empty() {
         shell.diagnostics(&unknown, &Sources::new())?;
@@ -81,11 +81,15 @@ fn add_libraries(options: &cli::Add, shell: &mut Shell) -> Result<bool> {
     if has_errors(&diagnostics) {
         return Ok(false);
     }
-    report(&requests, &declared.shown, shell);
-    let operation = Operation::write(directory(package).join(FILE), declared.shown.clone(), text)?;
+    report(&requests, &declared.display_path, shell);
+    let operation = Operation::write(
+        directory(package).join(FILE),
+        declared.display_path.clone(),
+        text,
+    )?;
     let is_done = operation.is_done();
     if !is_done {
-        ops::apply(&[operation], |o| shell.status(o.verb(), &o.shown))?;
+        ops::apply(&[operation], |o| shell.status(o.verb(), &o.display_path))?;
     }
     offer::note_missing(&ids, &dependencies, &declared.manifest, &command, shell)?;
     if !is_done {
@@ -104,7 +108,7 @@ fn dependencies(options: &Selection, package: &Package, shell: &mut Shell) -> De
 }
 
 /// A library of the command line.
-struct Request {
+struct LibraryRequest {
     library: &'static Library,
     /// Whether the file declares it already.
     is_declared: bool,
@@ -119,7 +123,7 @@ fn requests(
     libraries: &[&'static Library],
     declared: &Declared,
     known: &KnownHeaders,
-) -> Result<Vec<Request>> {
+) -> Result<Vec<LibraryRequest>> {
     let header_versions = shipped::header_versions(libraries, &options.header_version)?;
     let mut requests = Vec::new();
     for (library, option) in libraries.iter().zip(header_versions) {
@@ -134,7 +138,7 @@ fn requests(
             _ => Vec::new(),
         };
         let agreed = KnownHeaders::agreed(&detected).map(|version| version.to_string());
-        requests.push(Request {
+        requests.push(LibraryRequest {
             library,
             is_declared: stub.is_some(),
             header: option.map(str::to_owned).or(agreed),
@@ -145,11 +149,12 @@ fn requests(
 }
 
 /// Text of the file with the tables of the requested libraries.
-fn declare(requests: &[Request], declared: &Declared) -> Result<String> {
+fn declare(requests: &[LibraryRequest], declared: &Declared) -> Result<String> {
     let mut text = declared.text.clone();
     for request in requests {
-        text = add_stub(&text, &request.library.id, request.header.as_deref())
-            .map_err(|why| Error::new(format!("could not edit `{}`: {why}", declared.shown)))?;
+        text = add_stub(&text, &request.library.id, request.header.as_deref()).map_err(|why| {
+            Error::new(format!("could not edit `{}`: {why}", declared.display_path))
+        })?;
     }
     Ok(text)
 }
@@ -157,7 +162,7 @@ fn declare(requests: &[Request], declared: &Declared) -> Result<String> {
 /// Errors about the header versions of the requested libraries in the edited file.
 fn header_errors(
     mut added: Declared,
-    requests: &[Request],
+    requests: &[LibraryRequest],
     command: &str,
     options: &cli::Add,
 ) -> Result<Vec<Diagnostic>> {
@@ -181,7 +186,7 @@ fn header_errors(
     let conflict = requests
         .iter()
         .find(|request| request.header.is_none() && !request.detected.is_empty());
-    if let Some(Request { detected, .. }) = conflict {
+    if let Some(LibraryRequest { detected, .. }) = conflict {
         let help = format!(
             "found several versions: {}; choose one: `{command} --header-version {}`",
             DetectedVersion::listing(detected),
@@ -196,10 +201,10 @@ fn header_errors(
     Ok(diagnostics)
 }
 
-fn report(requests: &[Request], file: &str, shell: &mut Shell) {
+fn report(requests: &[LibraryRequest], file: &str, shell: &mut Shell) {
     let mut reported: Vec<&[DetectedVersion]> = Vec::new();
     for request in requests {
-        let Request {
+        let LibraryRequest {
             library,
             is_declared,
             header,

@@ -103,7 +103,7 @@ fn subjects(options: &cli::Doctor, shell: &mut Shell) -> Result<Vec<Subject>> {
                 continue;
             };
             subjects.push(Subject {
-                title: declared.shown.clone(),
+                title: declared.display_path.clone(),
                 sources: declared.sources(),
                 manifest: declared.manifest,
                 inputs: declared.inputs,

@@ -13,7 +13,7 @@ use crate::cli;
 
 /// Runs the command.
 pub fn run(options: &cli::Explain, shell: &mut Shell) -> Result<bool> {
-    let all = codes::all();
+    let all = codes::all_codes();
     let chosen: Vec<&Code> = match &options.code {
         None => all,
         Some(id) => {

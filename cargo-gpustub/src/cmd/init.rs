@@ -15,7 +15,7 @@ use crate::cli;
 /// Runs the command.
 pub fn run(options: &cli::Init, shell: &mut Shell) -> Result<bool> {
     let workspace = Workspace::load(&options.cargo, Depth::Members)?;
-    let package = workspace.selected_one(|_| true)?;
+    let package = workspace.selected_package(|_| true)?;
     let path = directory(package).join(FILE);
     let display_path = display_path(&path);
     if path.exists() {
@@ -24,7 +24,7 @@ pub fn run(options: &cli::Init, shell: &mut Shell) -> Result<bool> {
     }
     let operation = Operation::write(path, display_path, manifest_text())?;
     ops::apply(&[operation], |operation| {
-        shell.status(operation.verb(), &operation.shown)
+        shell.status(operation.verb(), &operation.display_path)
     })?;
     shell.note("next: `cargo gpustub add <library>`, then `cargo gpustub sync`");
     Ok(true)

@@ -19,7 +19,7 @@ use gpustub_core::version::{HeaderVersion, Version};
 use gpustub_workspace::device_graph::{DeviceGraph, Module};
 use gpustub_workspace::error::{Error, Result};
 use gpustub_workspace::finalizer;
-use gpustub_workspace::graph::Graph;
+use gpustub_workspace::graph::PackageGraph;
 use gpustub_workspace::package_index::PackageIndex;
 use gpustub_workspace::report::json::FORMAT_VERSION;
 use gpustub_workspace::shell::Shell;
@@ -52,7 +52,7 @@ pub fn run(options: &cli::Plan, shell: &mut Shell) -> Result<bool> {
     let workspace = Workspace::load(&options.cargo, Depth::Graph(&target.triple))
         .map_err(|error| finalizer::explain(&options.cargo, error))?;
     let selected = workspace.selected()?;
-    let graph = Graph::read_selected(&workspace, &selected, &options.cargo, &target.triple)?;
+    let graph = PackageGraph::read_selected(&workspace, &selected, &options.cargo, &target.triple)?;
 
     let (packages, mut clean) = plan_packages(&graph, &selected, &target, shell)?;
     if let Some(root) = Declared::read_root(&workspace)? {
@@ -112,7 +112,7 @@ pub fn run(options: &cli::Plan, shell: &mut Shell) -> Result<bool> {
 /// Plans the selected packages and their dependencies, and reports the diagnostics. Packages with
 /// errors are left out; the result is false if there are any.
 fn plan_packages<'a>(
-    graph: &'a Graph<'_>,
+    graph: &'a PackageGraph<'_>,
     selected: &[&Package],
     target: &Target,
     shell: &mut Shell,
@@ -159,7 +159,7 @@ fn describe(text: &mut String, package: &PackagePlan<'_>, modules: &[&Module]) {
     let _ = writeln!(
         text,
         "{} {} ({})",
-        package.package.name, package.package.version, declared.shown
+        package.package.name, package.package.version, declared.display_path
     );
     for library in plan.libraries.iter().filter(|library| library.stubbed) {
         describe_library(text, library);
@@ -316,7 +316,7 @@ impl<'a> PackageJson<'a> {
         Self {
             name: package.package.name.as_str(),
             version: package.package.version.to_string(),
-            manifest: &package.declared.shown,
+            manifest: &package.declared.display_path,
             external_stubs: &package.plan.required,
             libraries: package
                 .plan

@@ -15,17 +15,26 @@ use crate::cli;
 /// Runs the command.
 pub fn run(options: &cli::Remove, shell: &mut Shell) -> Result<bool> {
     let workspace = Workspace::load(&options.cargo, Depth::Members)?;
-    let package = workspace.selected_one(|_| true)?;
+    let package = workspace.selected_package(|_| true)?;
     // A file with errors can be edited: the removed table may be the one with the error.
     let declared = Declared::read_all(&workspace, &[package])?.remove(0).1;
     let mut text = declared.text.clone();
     for name in &options.libraries {
         text = remove_stub_table(&text, name)
-            .map_err(|error| Error::new(format!("could not edit `{}`: {error}", declared.shown)))?
+            .map_err(|error| {
+                Error::new(format!(
+                    "could not edit `{}`: {error}",
+                    declared.display_path
+                ))
+            })?
             .ok_or_else(|| unknown_library(name, &declared))?;
     }
-    let manifest = Manifest::parse(&declared.shown, &text).0;
-    let operation = Operation::write(directory(package).join(FILE), declared.shown.clone(), text)?;
+    let manifest = Manifest::parse(&declared.display_path, &text).0;
+    let operation = Operation::write(
+        directory(package).join(FILE),
+        declared.display_path.clone(),
+        text,
+    )?;
     if options.dry_run {
         shell.diff(&operation.diff())?;
         shell.note("nothing was written (--dry-run)");
@@ -35,7 +44,7 @@ pub fn run(options: &cli::Remove, shell: &mut Shell) -> Result<bool> {
         shell.status("Removing", name);
     }
     ops::apply(&[operation], |operation| {
-        shell.status(operation.verb(), &operation.shown)
+        shell.status(operation.verb(), &operation.display_path)
     })?;
     for stub in &declared.manifest.stubs {
         if options.libraries.contains(&stub.id.value)
@@ -55,7 +64,7 @@ pub fn run(options: &cli::Remove, shell: &mut Shell) -> Result<bool> {
         format!(
             "next: `cargo gpustub sync` updates GpuStub.lock; `{}` no longer declares anything: delete \
              it, and `cargo gpustub sync` reports what else to remove",
-            declared.shown
+            declared.display_path
         )
     } else {
         "next: `cargo gpustub sync` updates GpuStub.lock".to_owned()
@@ -64,7 +73,7 @@ pub fn run(options: &cli::Remove, shell: &mut Shell) -> Result<bool> {
 }
 
 fn unknown_library(name: &str, declared: &Declared) -> Error {
-    let error = Error::new(format!("no `[stub.{name}]` in `{}`", declared.shown));
+    let error = Error::new(format!("no `[stub.{name}]` in `{}`", declared.display_path));
     let libraries: Vec<&str> = declared
         .manifest
         .stubs

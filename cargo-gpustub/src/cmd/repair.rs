@@ -8,7 +8,7 @@ mod input;
 mod output;
 mod plan;
 
-use gpustub_check::Kind;
+use gpustub_check::ContainerKind;
 use gpustub_core::diag::has_errors;
 use gpustub_repair::StubPlan;
 use gpustub_workspace::error::Result;
@@ -18,7 +18,7 @@ use gpustub_workspace::shell::Shell;
 
 use crate::cli;
 use input::Source;
-use plan::Repair;
+use plan::PlannedRepair;
 
 /// Runs the command. Returns whether everything was repaired.
 pub fn run(options: &cli::Repair, shell: &mut Shell) -> Result<bool> {
@@ -56,11 +56,11 @@ pub fn run(options: &cli::Repair, shell: &mut Shell) -> Result<bool> {
 }
 
 /// Prints the edits: as status lines, which `--dry-run` shows and a repair shows with `-v`.
-fn show_plan(repair: &Repair, options: &cli::Repair, shell: &mut Shell) {
+fn show_plan(repair: &PlannedRepair, options: &cli::Repair, shell: &mut Shell) {
     let package = &repair.input.package;
     let mut lines = Vec::new();
     for stub in &repair.plan.stubs {
-        let location = if package.kind == Kind::Wheel {
+        let location = if package.kind == ContainerKind::Wheel {
             &stub.path
         } else {
             &stub.file
@@ -127,7 +127,7 @@ fn functions(stub: &StubPlan) -> String {
 }
 
 /// Prints what was written.
-fn show_written(repair: &Repair, shell: &mut Shell) {
+fn show_written(repair: &PlannedRepair, shell: &mut Shell) {
     let images = repair.plan.images.len();
     let target = repair.input.target.display();
     if images == 0 {

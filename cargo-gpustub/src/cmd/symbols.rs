@@ -1,7 +1,7 @@
 //! `cargo gpustub symbols`: symbols that a library exports.
 
-use gpustub_core::symbols::{Kind, Symbol, SymbolList};
-use gpustub_image::{Options, read_symbols_file, to_ifs};
+use gpustub_core::symbols::{Symbol, SymbolKind, SymbolList};
+use gpustub_image::{SymbolRequirements, read_symbols_file, to_ifs};
 use gpustub_workspace::error::Result;
 use gpustub_workspace::report::{Sources, json::FORMAT_VERSION};
 use gpustub_workspace::shell::Shell;
@@ -12,7 +12,7 @@ use crate::exports;
 
 /// Runs the command.
 pub fn run(options: &cli::Symbols, shell: &mut Shell) -> Result<bool> {
-    let read_options = Options {
+    let read_options = SymbolRequirements {
         expect_machine: options.machine.as_deref(),
         require: &options.require,
     };
@@ -54,11 +54,11 @@ fn json(list: &SymbolList) -> String {
 
 fn row(symbol: &Symbol) -> serde_json::Value {
     let kind = match symbol.kind {
-        Kind::Function => "function",
-        Kind::Ifunc => "ifunc",
-        Kind::NoType => "notype",
-        Kind::Object => "object",
-        Kind::Tls => "tls",
+        SymbolKind::Function => "function",
+        SymbolKind::Ifunc => "ifunc",
+        SymbolKind::NoType => "notype",
+        SymbolKind::Object => "object",
+        SymbolKind::Tls => "tls",
     };
     let mut row = json!({ "name": symbol.name, "kind": kind });
     if symbol.weak {

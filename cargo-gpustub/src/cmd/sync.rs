@@ -40,7 +40,10 @@ pub fn run(options: &cli::Sync, shell: &mut Shell) -> Result<bool> {
     }
 
     for (package, tables) in &declared {
-        shell.detail("Checking", format!("{} ({})", package.name, tables.shown));
+        shell.detail(
+            "Checking",
+            format!("{} ({})", package.name, tables.display_path),
+        );
     }
     let (operations, mut diagnostics) =
         pending::pending(&workspace, &options.cargo, &members, has_links)?;

@@ -7,12 +7,12 @@ use std::ops::Range;
 use std::path::Path;
 
 use cargo_metadata::{CrateType, Package, TargetKind};
-use gpustub_check::workspace::{Asked, Crate, CrateId, Text, Workspace as Facts};
+use gpustub_check::workspace::{Crate, CrateId, RequiredBy, TextFile, WorkspaceFacts};
 use gpustub_core::diag::Origin;
 use gpustub_core::ids::{Id, IndexVec};
 use gpustub_workspace::display_path::{display_path, slashes};
 use gpustub_workspace::error::{Error, Result};
-use gpustub_workspace::graph::Graph;
+use gpustub_workspace::graph::PackageGraph;
 use gpustub_workspace::package_index::PackageIndex;
 use gpustub_workspace::report::Sources;
 use gpustub_workspace::workspace::Workspace;
@@ -20,9 +20,9 @@ use toml_edit::{Document, Item, TableLike};
 
 /// Files that rules read, except `GpuStub.toml`.
 pub struct Texts {
-    configs: Vec<Text>,
+    configs: Vec<TextFile>,
     /// The `Cargo.toml` of each selected package, in their order.
-    manifests: Vec<Text>,
+    manifests: Vec<TextFile>,
 }
 
 impl Texts {
@@ -44,15 +44,15 @@ impl Texts {
         self.configs
             .iter()
             .chain(&self.manifests)
-            .map(|file| (file.shown.clone(), file.text.clone()))
+            .map(|file| (file.display_path.clone(), file.text.clone()))
             .collect()
     }
 }
 
-fn text(path: &Path) -> Result<Option<Text>> {
+fn text(path: &Path) -> Result<Option<TextFile>> {
     match fs::read_to_string(path) {
-        Ok(text) => Ok(Some(Text {
-            shown: display_path(path),
+        Ok(text) => Ok(Some(TextFile {
+            display_path: display_path(path),
             text,
         })),
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -63,10 +63,10 @@ fn text(path: &Path) -> Result<Option<Text>> {
 /// Gathers the facts about the workspace.
 pub fn gather<'a>(
     workspace: &Workspace,
-    graph: &'a Graph<'_>,
+    graph: &'a PackageGraph<'_>,
     selected: &[&Package],
     texts: &Texts,
-) -> Facts<'a> {
+) -> WorkspaceFacts<'a> {
     let mut crates: IndexVec<CrateId, Crate<'a>> = IndexVec::new();
     for (index, package) in graph.packages.ids().zip(&graph.packages) {
         crates.push(Crate {
@@ -82,7 +82,7 @@ pub fn gather<'a>(
                 .map(|&dependency| crate_id(dependency))
                 .collect(),
             link_libraries: Vec::new(),
-            asked: None,
+            required_by: None,
         });
     }
     for (package, manifest) in selected.iter().zip(&texts.manifests) {
@@ -91,12 +91,12 @@ pub fn gather<'a>(
     // Crates that no selected package requires are not checked.
     for id in crates.ids() {
         let krate = &mut crates[id];
-        if !krate.checked && krate.asked.is_none() {
+        if !krate.checked && krate.required_by.is_none() {
             krate.features.clear();
             krate.name.clear();
         }
     }
-    Facts {
+    WorkspaceFacts {
         root: slashes(workspace.root()),
         crates,
         configs: texts.configs.clone(),
@@ -126,9 +126,9 @@ struct Reached {
 /// Records for each crate that a package requires the location of the requirement.
 fn ask(
     workspace: &Workspace,
-    graph: &Graph<'_>,
+    graph: &PackageGraph<'_>,
     package: &Package,
-    manifest: &Text,
+    manifest: &TextFile,
     crates: &mut IndexVec<CrateId, Crate<'_>>,
 ) {
     let Some(root) = graph.index(&package.id) else {
@@ -147,7 +147,7 @@ fn ask(
     }) = queue.pop_front()
     {
         let krate = &mut crates[crate_id(index)];
-        if krate.checked || krate.asked.is_some() {
+        if krate.checked || krate.required_by.is_some() {
             continue;
         }
         let name = graph.packages[direct].name.as_str();
@@ -157,11 +157,11 @@ fn ask(
             .find(|dependency| dependency.name == name)
             .and_then(|dependency| dependency.rename.as_deref())
             .unwrap_or(name);
-        krate.asked = Some(Asked {
-            by: package.name.to_string(),
+        krate.required_by = Some(RequiredBy {
+            package: package.name.to_string(),
             through: (index != direct).then(|| name.to_owned()),
             origin: Origin::new(
-                &manifest.shown,
+                &manifest.display_path,
                 dependency_key(&manifest.text, key).unwrap_or(0..0),
             ),
         });
@@ -174,7 +174,7 @@ fn ask(
 /// Packages that a package depends on directly.
 fn dependencies<'a>(
     workspace: &'a Workspace,
-    graph: &'a Graph<'_>,
+    graph: &'a PackageGraph<'_>,
     package: PackageIndex,
 ) -> impl Iterator<Item = PackageIndex> + 'a {
     let id = &graph.packages[package].id;

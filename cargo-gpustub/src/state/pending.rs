@@ -28,7 +28,7 @@ pub fn refuse_locked(options: &Selection, operations: &[Operation]) -> Result<()
         Some(manifest) if options.is_locked() => {
             let message = format!(
                 "`{}` and Cargo.lock must be updated, but `--locked` was passed",
-                manifest.shown
+                manifest.display_path
             );
             let help = "run `cargo gpustub sync` without `--locked`, and commit the changes";
             Err(Error::new(message).help(help))
@@ -94,9 +94,13 @@ pub fn pending(
 
 /// Diagnostic for a file that `sync` would change.
 pub fn drift(operation: &Operation) -> Diagnostic {
-    let message = format!("`{}` does not agree with {}", operation.shown, tables::FILE);
+    let message = format!(
+        "`{}` does not agree with {}",
+        operation.display_path,
+        tables::FILE
+    );
     Diagnostic::error(&OUT_OF_SYNC, message)
-        .with_origin(&operation.shown, 0..0)
+        .with_origin(&operation.display_path, 0..0)
         .help("run `cargo gpustub sync`")
 }
 
@@ -116,12 +120,12 @@ fn declarations(declared: &Declared) -> Vec<Diagnostic> {
                 .files
                 .retain(|file| in_out_dir(&file.value).is_none());
         }
-        let files = archive::find(&existing, &declared.shown, &declared.directory, None);
+        let files = archive::find(&existing, &declared.display_path, &declared.directory, None);
         diagnostics.extend(files.err().into_iter().flatten());
     }
     for stub in &manifest.stubs {
         if let (Some(newer), Some(version)) = (shipped::newer_headers(stub), &stub.header_version) {
-            diagnostics.push(newer.with_origin(&declared.shown, version.span.clone()));
+            diagnostics.push(newer.with_origin(&declared.display_path, version.span.clone()));
         }
     }
     let mut stubs = manifest
@@ -136,7 +140,7 @@ fn declarations(declared: &Declared) -> Vec<Diagnostic> {
             first.id.value, second.id.value
         );
         let error = Diagnostic::error(&INVALID_VALUE, message)
-            .with_origin(&declared.shown, second.id.span.clone());
+            .with_origin(&declared.display_path, second.id.span.clone());
         diagnostics.push(error.help("give every [stub] table of this package the same `type`"));
     }
     diagnostics

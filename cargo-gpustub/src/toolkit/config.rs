@@ -7,7 +7,7 @@ use gpustub_core::manifest::Toolkit;
 use gpustub_workspace::edit::{as_before, separate};
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
-use super::layout::{Layout, ScriptOutput};
+use super::layout::{ScriptOutput, ToolkitLayout};
 
 /// The new text, and the keys that could not be set.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub struct EditedConfig {
 }
 
 /// Makes the text agree with `[toolkit]`.
-pub fn edit(text: &str, layout: &Layout, toolkit: &Toolkit) -> Result<EditedConfig, String> {
+pub fn edit(text: &str, layout: &ToolkitLayout, toolkit: &Toolkit) -> Result<EditedConfig, String> {
     let mut document: DocumentMut = text.parse().map_err(|e| format!("{e}"))?;
     let mut conflicts = Vec::new();
     edit_variables(&mut document, layout, toolkit, &mut conflicts)?;
@@ -45,7 +45,7 @@ pub fn edit(text: &str, layout: &Layout, toolkit: &Toolkit) -> Result<EditedConf
 /// Sets the variables that name the tree, and removes those of other families.
 fn edit_variables(
     document: &mut DocumentMut,
-    layout: &Layout,
+    layout: &ToolkitLayout,
     toolkit: &Toolkit,
     conflicts: &mut Vec<String>,
 ) -> Result<(), String> {
@@ -187,7 +187,12 @@ mod tests {
         let (manifest, diagnostics) =
             Manifest::parse("GpuStub.toml", &format!("schema = 1\n[toolkit]\n{table}"));
         assert_eq!(diagnostics, []);
-        edit(text, &Layout::shipped(), &manifest.toolkit.unwrap().value).unwrap()
+        edit(
+            text,
+            &ToolkitLayout::shipped(),
+            &manifest.toolkit.unwrap().value,
+        )
+        .unwrap()
     }
 
     const HIP: &str = "\
@@ -235,7 +240,7 @@ ROCM_PATH = { value = \"gpustub-toolkit\", relative = true }
         let toolkit = manifest.toolkit.unwrap().value;
         for invalid in ["[", "env = 1\n"] {
             assert!(
-                edit(invalid, &Layout::shipped(), &toolkit).is_err(),
+                edit(invalid, &ToolkitLayout::shipped(), &toolkit).is_err(),
                 "{invalid}"
             );
         }

@@ -22,7 +22,7 @@ const EMPTY_ARCHIVE: &str = "!<arch>\n";
 /// Contents of `layout.toml`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Layout {
+pub struct ToolkitLayout {
     cuda: Family,
     hip: Family,
     files: BTreeMap<String, String>,
@@ -80,7 +80,7 @@ pub struct ScriptOutput {
 
 /// A file of the tree.
 #[derive(Debug, PartialEq, Eq)]
-pub struct File {
+pub struct TreeFile {
     /// Path below the tree's directory, with `/`.
     pub path: String,
     /// Contents.
@@ -99,7 +99,7 @@ pub struct Variables {
     pub unset: Vec<String>,
 }
 
-impl Layout {
+impl ToolkitLayout {
     /// The layout that this program was built with. Tests parse it, so a failure is a bug and panics.
     pub fn shipped() -> Self {
         toml_edit::de::from_str(gpustub_templates::TOOLKIT)
@@ -132,7 +132,7 @@ impl Layout {
     }
 
     /// All files of the tree, sorted by path; empty without a declared family.
-    pub fn files(&self, toolkit: &Toolkit) -> Vec<File> {
+    pub fn files(&self, toolkit: &Toolkit) -> Vec<TreeFile> {
         let families = self.families(toolkit);
         let mut data = json!({ "mark": MARK, "force": toolkit.force });
         for (name, _, version) in &families {
@@ -174,8 +174,8 @@ impl Layout {
 }
 
 /// A file that is neither a header nor executable.
-fn render(path: &str, template: &str, data: &Value) -> File {
-    File {
+fn render(path: &str, template: &str, data: &Value) -> TreeFile {
+    TreeFile {
         path: path.to_owned(),
         text: templates::render(&format!("toolkit/{template}"), data),
         is_header: false,
@@ -184,7 +184,7 @@ fn render(path: &str, template: &str, data: &Value) -> File {
 }
 
 /// An empty archive for each name that may be linked.
-fn archives(family: &Family) -> Vec<File> {
+fn archives(family: &Family) -> Vec<TreeFile> {
     let mut files = Vec::new();
     for library in Library::builtin_ids().filter_map(Library::builtin) {
         if !family.manifests.has(library) {
@@ -204,8 +204,8 @@ fn archives(family: &Family) -> Vec<File> {
     files
 }
 
-fn archive(directory: &str, link_name: &str) -> File {
-    File {
+fn archive(directory: &str, link_name: &str) -> TreeFile {
+    TreeFile {
         path: format!("{directory}/lib{link_name}.a"),
         text: EMPTY_ARCHIVE.to_owned(),
         is_header: false,
@@ -221,19 +221,19 @@ mod tests {
 
     use super::*;
 
-    fn files(table: &str) -> Vec<File> {
+    fn files(table: &str) -> Vec<TreeFile> {
         let (manifest, diagnostics) =
             Manifest::parse("GpuStub.toml", &format!("schema = 1\n[toolkit]\n{table}"));
         assert_eq!(diagnostics, []);
-        Layout::shipped().files(&manifest.toolkit.unwrap().value)
+        ToolkitLayout::shipped().files(&manifest.toolkit.unwrap().value)
     }
 
-    fn text<'a>(files: &'a [File], path: &str) -> &'a str {
+    fn text<'a>(files: &'a [TreeFile], path: &str) -> &'a str {
         let file = files.iter().find(|file| file.path == path);
         &file.unwrap_or_else(|| panic!("no {path}")).text
     }
 
-    fn programs(files: &[File]) -> Vec<&str> {
+    fn programs(files: &[TreeFile]) -> Vec<&str> {
         files
             .iter()
             .filter(|file| file.is_program)

@@ -117,7 +117,8 @@ fn repaired_stub_has_only_imported_functions_under_its_own_node() {
         .map(|entry| entry.path())
         .find(|path| path.to_string_lossy().contains("libgpustub_user_"));
     let bytes = fs::read(stub.unwrap()).unwrap();
-    let list = gpustub_image::read_symbols(&bytes, gpustub_image::Options::default()).unwrap();
+    let list =
+        gpustub_image::read_symbols(&bytes, gpustub_image::SymbolRequirements::default()).unwrap();
     let symbols = list
         .symbols
         .iter()

@@ -20,7 +20,7 @@ use std::collections::HashSet;
 use std::fmt;
 
 use crate::fields::{MAX_DEPTH, is_handle};
-use crate::types::{Declared, Type, TypeId, Types};
+use crate::types::{DeclaredFunction, Type, TypeId, Types};
 
 /// Maximum number of differences that are listed. Structs of GPU libraries have less than 200 fields.
 const MAX_DIFFERENCES: usize = 256;
@@ -29,27 +29,27 @@ const MAX_DIFFERENCES: usize = 256;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
     /// Class of the difference.
-    pub kind: Kind,
+    pub kind: DifferenceKind,
     /// Position in the function: `argument 1`, counted from 0. Empty for the function itself.
-    pub at: String,
+    pub position: String,
     /// The difference, with offsets and sizes in bytes: `cudaDeviceProp: 728 -> 1032 bytes`.
-    pub what: String,
+    pub description: String,
     /// Reason why the library handles the difference, with the words of its header.
     pub guard: Option<String>,
 }
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if !self.at.is_empty() {
-            write!(f, "{}: ", self.at)?;
+        if !self.position.is_empty() {
+            write!(f, "{}: ", self.position)?;
         }
-        f.write_str(&self.what)
+        f.write_str(&self.description)
     }
 }
 
 /// Class of a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum DifferenceKind {
     /// Another number of arguments.
     Arguments,
     /// A type of another class or size.
@@ -66,7 +66,7 @@ pub enum Kind {
     Limit,
 }
 
-impl Kind {
+impl DifferenceKind {
     /// Name, as in JSON.
     pub fn name(self) -> &'static str {
         match self {
@@ -92,7 +92,11 @@ pub enum Reserved {
 
 /// Differences for a caller of the older declaration that calls the newer one, in the order of the arguments;
 /// of a type, only at the first argument that has it.
-pub fn differences(older: &Declared, newer: &Declared, reserved: Reserved) -> Vec<Difference> {
+pub fn differences(
+    older: &DeclaredFunction,
+    newer: &DeclaredFunction,
+    reserved: Reserved,
+) -> Vec<Difference> {
     let mut comparison = Comparison::new(reserved, &older.types, &newer.types);
     comparison.declared = Some([older, newer]);
     comparison.compare_signatures(&signature(older), &signature(newer));
@@ -111,16 +115,19 @@ pub fn differences(older: &Declared, newer: &Declared, reserved: Reserved) -> Ve
 /// # Errors
 ///
 /// The first of [`differences`] without a guard: `4 -> 5 arguments`, `argument 1: cudaDeviceProp: 728 -> 1032 bytes`.
-pub fn same(older: &Declared, newer: &Declared) -> Result<(), String> {
+pub fn check_call(older: &DeclaredFunction, newer: &DeclaredFunction) -> Result<(), String> {
     first_unguarded(&differences(older, newer, Reserved::Written))
 }
 
-/// As [`same`], for functions in whose structs reserved bytes are zero, even if it may write these.
+/// As [`check_call`], for functions in whose structs reserved bytes are zero, even if it may write these.
 ///
 /// # Errors
 ///
 /// The first difference.
-pub fn same_with_zeroed_reserved(older: &Declared, newer: &Declared) -> Result<(), String> {
+pub fn check_call_with_zeroed_reserved(
+    older: &DeclaredFunction,
+    newer: &DeclaredFunction,
+) -> Result<(), String> {
     first_unguarded(&differences(older, newer, Reserved::Zero))
 }
 
@@ -131,13 +138,13 @@ fn first_unguarded(differences: &[Difference]) -> Result<(), String> {
         .map_or(Ok(()), |difference| Err(difference.to_string()))
 }
 
-/// Checks that a value of the older type can be read as one of the newer type, as [`same`] does for
+/// Checks that a value of the older type can be read as one of the newer type, as [`check_call`] does for
 /// arguments.
 ///
 /// # Errors
 ///
 /// The first difference.
-pub fn same_values(
+pub fn check_value(
     (older, a): (&Types, TypeId),
     (newer, b): (&Types, TypeId),
 ) -> Result<(), String> {
@@ -153,9 +160,9 @@ pub fn same_values(
 /// # Errors
 ///
 /// The reason.
-pub fn takes_null(
-    older: &Declared,
-    newer: &Declared,
+pub fn check_takes_null(
+    older: &DeclaredFunction,
+    newer: &DeclaredFunction,
     argument: u8,
     max_arguments: u8,
 ) -> Result<(), String> {
@@ -180,7 +187,7 @@ pub fn takes_null(
 }
 
 /// Types of the result and the arguments.
-fn signature(declared: &Declared) -> Vec<TypeId> {
+fn signature(declared: &DeclaredFunction) -> Vec<TypeId> {
     match declared.types.get(declared.function) {
         Type::Function(signature) => signature.clone(),
         _ => Vec::new(),
@@ -192,7 +199,7 @@ struct Comparison<'a> {
     older: &'a Types,
     newer: &'a Types,
     /// The functions, if the types are those of two functions.
-    declared: Option<[&'a Declared; 2]>,
+    declared: Option<[&'a DeclaredFunction; 2]>,
     /// Pairs behind pointers and in arrays that are compared, or being compared, each with `is_result` and
     /// `is_guarded`.
     compared: HashSet<(TypeId, TypeId, bool, bool)>,
@@ -228,19 +235,19 @@ impl<'a> Comparison<'a> {
     }
 
     /// Adds a difference at the current position.
-    fn add(&mut self, kind: Kind, description: String) {
+    fn add(&mut self, kind: DifferenceKind, description: String) {
         let (kind, description) = match self.differences.len() {
             ..MAX_DIFFERENCES => (kind, description),
             MAX_DIFFERENCES => (
-                Kind::Limit,
+                DifferenceKind::Limit,
                 format!("more than {MAX_DIFFERENCES} differences"),
             ),
             _ => return,
         };
         self.differences.push(Difference {
             kind,
-            at: self.position.join(": "),
-            what: description,
+            position: self.position.join(": "),
+            description,
             guard: None,
         });
     }
@@ -257,7 +264,7 @@ impl<'a> Comparison<'a> {
         if a.len() != b.len() {
             let [old_count, new_count] = [a, b].map(|types| types.len().saturating_sub(1));
             let description = format!("{old_count} -> {new_count} arguments");
-            return self.add(Kind::Arguments, description);
+            return self.add(DifferenceKind::Arguments, description);
         }
         for (index, (&a, &b)) in a.iter().zip(b).enumerate() {
             let position = match index {
@@ -270,7 +277,10 @@ impl<'a> Comparison<'a> {
 
     fn compare_types(&mut self, a: TypeId, b: TypeId) {
         if self.depth == MAX_DEPTH {
-            return self.add(Kind::Limit, format!("more than {MAX_DEPTH} types deep"));
+            return self.add(
+                DifferenceKind::Limit,
+                format!("more than {MAX_DEPTH} types deep"),
+            );
         }
         self.depth += 1;
         self.compare_by_class(a, b);
@@ -316,7 +326,7 @@ impl<'a> Comparison<'a> {
                 (Some(m), Some(n)) if m == n => {}
                 _ => {
                     let (old, new) = (describe(older, a), describe(newer, b));
-                    self.add(Kind::Type, format!("{old} -> {new}"));
+                    self.add(DifferenceKind::Type, format!("{old} -> {new}"));
                 }
             },
         }

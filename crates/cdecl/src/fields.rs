@@ -1,5 +1,7 @@
 //! Fields of structs and unions, including nested ones.
 
+use std::collections::BTreeSet;
+
 use crate::types::{Type, TypeId, Types};
 
 /// Maximum depth to which types are followed, through pointers and into structs. Those of GPU
@@ -18,7 +20,7 @@ pub struct Leaf {
     /// Size in bits.
     pub size: u64,
     /// Type.
-    pub of: TypeId,
+    pub type_id: TypeId,
 }
 
 impl Leaf {
@@ -105,7 +107,7 @@ impl LeafCollector<'_> {
                 (path, name) => format!("{path}.{name}"),
             };
             let offset = offset.saturating_add(member.offset);
-            match self.types.get(member.of) {
+            match self.types.get(member.type_id) {
                 inner @ Type::Record { .. } if !is_handle(inner) => {
                     self.add(inner, &path, offset, depth - 1)?;
                 }
@@ -113,7 +115,7 @@ impl LeafCollector<'_> {
                     path,
                     offset,
                     size: member.size,
-                    of: member.of,
+                    type_id: member.type_id,
                 }),
             }
         }
@@ -135,8 +137,7 @@ pub(crate) struct FieldBits(Vec<(u64, u64)>);
 
 impl FieldBits {
     pub(crate) fn new(leaves: &[Leaf]) -> Self {
-        let mut leaf_ranges: Vec<_> = leaves.iter().map(Leaf::range).collect();
-        leaf_ranges.sort_unstable();
+        let leaf_ranges: BTreeSet<_> = leaves.iter().map(Leaf::range).collect();
         let mut ranges: Vec<(u64, u64)> = Vec::new();
         for (start, end) in leaf_ranges {
             match ranges.last_mut() {

@@ -5,9 +5,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::clang::{Clang, Error};
-use crate::compare::same;
+use crate::compare::check_call;
 use crate::rules::Rules;
-use crate::types::{Declared, TYPE_QUERY, Types, VALUE_QUERY};
+use crate::types::{DeclaredFunction, TYPE_QUERY, Types, VALUE_QUERY};
 
 /// Headers of one library, and the ways to read them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,9 +25,9 @@ pub struct Headers {
 
 /// Declarations in the headers of one version.
 #[derive(Debug, Default)]
-pub struct Version {
+pub struct Declarations {
     /// All functions, including those that are declared with some of the macros only.
-    pub functions: BTreeMap<String, Declared>,
+    pub functions: BTreeMap<String, DeclaredFunction>,
     /// Names in sources, and the functions that macros replace them by.
     pub meant: BTreeMap<String, BTreeSet<String>>,
     /// The same for the first list of macros: the meaning in plain sources.
@@ -57,38 +57,38 @@ impl Headers {
         &self,
         clang: &Clang,
         is_requested: &dyn Fn(&str) -> bool,
-    ) -> Result<Version, Error> {
-        let mut version = Version::default();
+    ) -> Result<Declarations, Error> {
+        let mut declarations = Declarations::default();
         // Functions that sources call: those that macros mean, and with the first list of macros all others.
         let mut current = BTreeSet::new();
         for list in &self.include {
             let source = self.source(list);
             for (index, defines) in self.defines.iter().enumerate() {
-                let is_first = version.functions.is_empty();
+                let is_first = declarations.functions.is_empty();
                 let (names, macros) =
-                    self.read_list(clang, &source, defines, is_requested, &mut version)?;
+                    self.read_list(clang, &source, defines, is_requested, &mut declarations)?;
                 if index == 0 {
                     current.extend(names.into_iter().filter(|name| !macros.contains_key(name)));
                 }
                 for (name, meaning) in macros {
                     current.insert(meaning.clone());
                     if is_first {
-                        version.plain.insert(name.clone(), meaning.clone());
+                        declarations.plain.insert(name.clone(), meaning.clone());
                     }
-                    version.meant.entry(name).or_default().insert(meaning);
+                    declarations.meant.entry(name).or_default().insert(meaning);
                 }
             }
         }
-        if version.functions.is_empty() {
+        if declarations.functions.is_empty() {
             return Err(Error::Nothing);
         }
-        version.superseded = version
+        declarations.superseded = declarations
             .functions
             .keys()
             .filter(|name| !current.contains(*name))
             .cloned()
             .collect();
-        Ok(version)
+        Ok(declarations)
     }
 
     /// Adds the functions of a source, and returns their names, and the macros that expand to a function.
@@ -98,18 +98,18 @@ impl Headers {
         source: &str,
         defines: &[String],
         is_requested: &dyn Fn(&str) -> bool,
-        version: &mut Version,
+        declarations: &mut Declarations,
     ) -> Result<(Vec<String>, BTreeMap<String, String>), Error> {
         let mut names = Vec::new();
         for (name, declared) in declared(clang, source, defines, is_requested, &self.rules)? {
             // One name has one meaning, with any macros.
-            if let Some(previous) = version.functions.get(&name) {
-                same(previous, &declared).map_err(|difference| {
+            if let Some(previous) = declarations.functions.get(&name) {
+                check_call(previous, &declared).map_err(|difference| {
                     Error::TwoMeanings(format!("{name} differs with {defines:?}: {difference}"))
                 })?;
             }
             names.push(name.clone());
-            version.functions.insert(name, declared);
+            declarations.functions.insert(name, declared);
         }
         let definitions = clang.run(&["-E", "-dM"], defines, source)?;
         let mut queries = source.to_owned();
@@ -120,7 +120,7 @@ impl Headers {
         let mut macros = BTreeMap::new();
         for line in expanded.lines() {
             if let Some((name, meaning)) = macro_expansion(line)
-                && version.functions.contains_key(meaning)
+                && declarations.functions.contains_key(meaning)
             {
                 macros.insert(name.to_owned(), meaning.to_owned());
             }
@@ -159,7 +159,7 @@ pub fn functions(
     source: &str,
     defines: &[String],
     is_requested: &dyn Fn(&str) -> bool,
-) -> Result<Vec<(String, Declared)>, Error> {
+) -> Result<Vec<(String, DeclaredFunction)>, Error> {
     declared(clang, source, defines, is_requested, &Arc::default())
 }
 
@@ -170,7 +170,7 @@ pub(crate) fn declared(
     defines: &[String],
     is_requested: &dyn Fn(&str) -> bool,
     rules: &Arc<Rules>,
-) -> Result<Vec<(String, Declared)>, Error> {
+) -> Result<Vec<(String, DeclaredFunction)>, Error> {
     let tree = clang.run(&["-fsyntax-only", "-Xclang", "-ast-dump"], defines, source)?;
     let functions = declared_names(&tree, "FunctionDecl");
     let typedefs = declared_names(&tree, "TypedefDecl");
@@ -216,7 +216,7 @@ pub(crate) fn declared(
                 untyped_pointees.insert(pattern, id);
             }
         }
-        let declared = Declared {
+        let declared = DeclaredFunction {
             name: name.to_owned(),
             function,
             untyped_pointees,

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::fields::{MAX_DEPTH, leaves};
-use crate::headers::Version;
-use crate::types::{Declared, Type, TypeId, Types};
+use crate::headers::Declarations;
+use crate::types::{DeclaredFunction, Type, TypeId, Types};
 
 /// Class of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +48,7 @@ const UNAVAILABLE: [&str; 5] = [
 impl Results {
     /// Classes of the declared functions. Statuses are enumerations whose value 0 is named a success; if no
     /// function returns one, `int`.
-    pub fn new(version: &Version) -> Self {
+    pub fn new(version: &Declarations) -> Self {
         let mut enums: Vec<(&BTreeMap<String, i128>, usize)> = Vec::new();
         for declared in version.functions.values() {
             let Some(values) = status_enum(declared) else {
@@ -83,7 +83,7 @@ impl Results {
 }
 
 /// Type of a function's result.
-fn result(declared: &Declared) -> Option<TypeId> {
+fn result(declared: &DeclaredFunction) -> Option<TypeId> {
     match declared.types.get(declared.function) {
         Type::Function(signature) => signature.first().copied(),
         _ => None,
@@ -91,7 +91,7 @@ fn result(declared: &Declared) -> Option<TypeId> {
 }
 
 /// Enumerators of the status that a function returns, also as the first member of a struct in one register.
-fn status_enum(declared: &Declared) -> Option<&BTreeMap<String, i128>> {
+fn status_enum(declared: &DeclaredFunction) -> Option<&BTreeMap<String, i128>> {
     let types = &declared.types;
     let mut status = types.get(result(declared)?);
     if let Type::Record {
@@ -101,7 +101,7 @@ fn status_enum(declared: &Declared) -> Option<&BTreeMap<String, i128>> {
     } = status
     {
         let first = members.first().filter(|member| member.size == 32)?;
-        status = types.get(first.of);
+        status = types.get(first.type_id);
     }
     let Type::Enum {
         size: 32, values, ..
@@ -136,7 +136,7 @@ fn unavailable(values: &BTreeMap<String, i128>) -> Option<(String, i32)> {
     })
 }
 
-fn is_int(declared: &Declared) -> bool {
+fn is_int(declared: &DeclaredFunction) -> bool {
     result(declared).is_some_and(|result| declared.types.basic_name(result) == Some("int"))
 }
 
@@ -160,7 +160,7 @@ fn class(types: &Types, result: TypeId) -> Option<ResultClass> {
 fn struct_class(types: &Types, record: &Type, size: u64) -> Option<ResultClass> {
     let mut floats = Vec::new();
     for leaf in leaves(types, record).ok()? {
-        match element(types, leaf.of) {
+        match element(types, leaf.type_id) {
             Type::Float(bits) => floats.push(*bits),
             // Wider ones may be vectors or complex numbers.
             Type::Integer(..=64) | Type::Pointer(_) | Type::Enum { .. } => {

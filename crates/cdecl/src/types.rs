@@ -31,7 +31,7 @@ pub(crate) const VALUE_QUERY: &str = "gpustub_value_of_";
 
 /// A declared function.
 #[derive(Debug, Clone)]
-pub struct Declared {
+pub struct DeclaredFunction {
     /// Name of the function.
     pub name: String,
     /// Types that the function refers to.
@@ -96,7 +96,7 @@ pub struct Member {
     /// Whether it is a bit-field.
     pub is_bit_field: bool,
     /// Type.
-    pub of: TypeId,
+    pub type_id: TypeId,
 }
 
 /// Types of one compilation.
@@ -368,7 +368,7 @@ fn member(line: &Line) -> Result<Member, String> {
         offset: line.number("offset")?,
         size: line.number("size")?,
         is_bit_field: line.text("flags").contains("DIFlagBitField"),
-        of: line.reference("baseType")?,
+        type_id: line.reference("baseType")?,
     })
 }
 
@@ -448,7 +448,7 @@ mod tests {
         };
         assert_eq!(name, "pair");
         assert_eq!(members.len(), 2);
-        assert_eq!(types.get(members[0].of), &Type::Float(32));
+        assert_eq!(types.get(members[0].type_id), &Type::Float(32));
         assert!(members[1].is_bit_field && members[1].offset == 32 && members[1].size == 3);
         assert!(matches!(types.get(13), Type::Record { members: None, .. }));
         let Type::Enum { values, .. } = types.get(14) else {

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use gpustub_cdecl::{Declared, Types, same};
+use gpustub_cdecl::{DeclaredFunction, Types, check_call};
 use proptest::prelude::*;
 
 /// Lines of metadata that refer to each other, and to themselves, at random.
@@ -36,7 +36,7 @@ fn check(module: &str) -> usize {
         return 0;
     };
     let types = Rc::new(types);
-    let declared = |function: u32| Declared {
+    let declared = |function: u32| DeclaredFunction {
         name: String::new(),
         types: Rc::clone(&types),
         function,
@@ -45,7 +45,7 @@ fn check(module: &str) -> usize {
     };
     for a in 0..12 {
         for b in 0..12 {
-            let _ = same(&declared(a), &declared(b));
+            let _ = check_call(&declared(a), &declared(b));
         }
         types.is_constant(a);
         types.names(a).count();

@@ -7,7 +7,7 @@ use gpustub_core::library::Library;
 use gpustub_image::ImageFacts;
 
 use crate::gpu_file::{gpu_file, is_vendor_file, names_gpu_file};
-use crate::package::Image;
+use crate::package::PackageImage;
 
 /// Parts of strings that rules need; [`is_kept`] selects from them. Rare parts come first, because not
 /// all strings of a file with thousands are kept.
@@ -69,7 +69,7 @@ pub fn opens_libraries(facts: &ImageFacts) -> bool {
 }
 
 /// Names by which an image may open GPU libraries.
-pub fn opened_names<'a>(image: &Image<'a>) -> Vec<&'a String> {
+pub fn opened_names<'a>(image: &PackageImage<'a>) -> Vec<&'a String> {
     if !opens_libraries(image.facts) {
         return Vec::new();
     }
@@ -94,12 +94,12 @@ pub fn longer_load_name(library: &'static Library, name: &str) -> Option<&'stati
 }
 
 /// Whether the image is a vendor's, by its file name, or by its soname if the file was renamed.
-pub fn is_from_vendor(image: &Image<'_>) -> bool {
+pub fn is_from_vendor(image: &PackageImage<'_>) -> bool {
     image_names(image).any(is_vendor_file)
 }
 
 /// The image's file name and its soname.
-pub fn image_names<'a>(image: &Image<'a>) -> impl Iterator<Item = &'a str> {
+pub fn image_names<'a>(image: &PackageImage<'a>) -> impl Iterator<Item = &'a str> {
     let soname = image.facts.link.soname.as_deref();
     [Some(image.member.file_name()), soname]
         .into_iter()
@@ -107,7 +107,7 @@ pub fn image_names<'a>(image: &Image<'a>) -> impl Iterator<Item = &'a str> {
 }
 
 /// Whether stubs of gpustub are in the image.
-pub fn has_gpustub(image: &Image<'_>) -> bool {
+pub fn has_gpustub(image: &PackageImage<'_>) -> bool {
     image
         .facts
         .hidden
@@ -117,12 +117,12 @@ pub fn has_gpustub(image: &Image<'_>) -> bool {
 }
 
 /// Whether gpustub's run time is in the image: not in one that calls no stub, or links a library of stubs.
-pub fn has_run_time(image: &Image<'_>) -> bool {
+pub fn has_run_time(image: &PackageImage<'_>) -> bool {
     has_text(image, is_run_time_message)
 }
 
 /// Whether the image contains a CUDA runtime: libcudart_static.
-pub fn has_cudart(image: &Image<'_>) -> bool {
+pub fn has_cudart(image: &PackageImage<'_>) -> bool {
     !is_from_vendor(image)
         && CUDART
             .iter()
@@ -130,7 +130,7 @@ pub fn has_cudart(image: &Image<'_>) -> bool {
 }
 
 /// The library that Implib.so's stubs in the image replace.
-pub fn implib_library<'a>(image: &Image<'a>) -> Option<&'a str> {
+pub fn implib_library<'a>(image: &PackageImage<'a>) -> Option<&'a str> {
     image
         .facts
         .strings
@@ -160,6 +160,6 @@ static FUNCTIONS: LazyLock<HashMap<&'static str, &'static Library>> = LazyLock::
         .collect()
 });
 
-fn has_text(image: &Image<'_>, is_match: impl Fn(&str) -> bool) -> bool {
+fn has_text(image: &PackageImage<'_>, is_match: impl Fn(&str) -> bool) -> bool {
     image.facts.strings.iter().any(|text| is_match(text))
 }

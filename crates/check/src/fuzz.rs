@@ -2,7 +2,7 @@
 
 use gpustub_core::manifest::Policy;
 
-use crate::{Kind, check, check_process, read};
+use crate::{ContainerKind, check, check_process, read};
 
 /// Reads `data` as a file of this name and checks it. Panics if a property does not hold. Returns the
 /// number of members.
@@ -14,7 +14,7 @@ pub fn file(data: &[u8], name: &str) -> usize {
     for package in &packages {
         let sorted = package.members.is_sorted_by(|a, b| a.path <= b.path);
         assert!(sorted, "members are sorted");
-        assert!(package.kind != Kind::Directory);
+        assert!(package.kind != ContainerKind::Directory);
         let findings = [check(package, &Policy::default()), check_process(package)].concat();
         for finding in findings {
             let text = format!("{finding}{:?}", finding.origin);

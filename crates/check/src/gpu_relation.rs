@@ -8,7 +8,7 @@ use gpustub_core::ids::IndexVec;
 
 use crate::evidence::image_names;
 use crate::gpu_file::{impersonated_library, is_vendor_file};
-use crate::package::{Image, Package};
+use crate::package::{Package, PackageImage};
 use crate::search_dirs::{SearchDir, resolve_entry};
 use crate::symbol_names::{is_gpu, is_support};
 
@@ -20,8 +20,8 @@ const SECTIONS: &[&str] = &[".nv_fatbin", "__nv_relfatbin", ".hip_fatbin"];
 
 /// Images that need, import, export or name GPU libraries or functions, and images of the package that
 /// need one of these, sorted by path.
-pub fn gpu_images(package: &Package) -> impl Iterator<Item = Image<'_>> {
-    let images: IndexVec<ImageId, Image<'_>> = package.images().collect();
+pub fn gpu_images(package: &Package) -> impl Iterator<Item = PackageImage<'_>> {
+    let images: IndexVec<ImageId, PackageImage<'_>> = package.images().collect();
     let mut users: HashMap<&str, Vec<ImageId>> = HashMap::new();
     for (id, image) in images.ids().zip(&images) {
         for name in image.needed() {
@@ -41,7 +41,7 @@ pub fn gpu_images(package: &Package) -> impl Iterator<Item = Image<'_>> {
 }
 
 /// Whether the image itself uses GPUs.
-fn uses_gpu(image: &Image<'_>) -> bool {
+fn uses_gpu(image: &PackageImage<'_>) -> bool {
     let facts = image.facts;
     let mut files = image_names(image).chain(image.needed().iter().map(String::as_str));
     let mut functions = facts
@@ -75,7 +75,7 @@ define_id! {
 
 /// Images of a package and those that the loader loads with them.
 pub struct LoadGraph<'a> {
-    images: IndexVec<ImageId, Image<'a>>,
+    images: IndexVec<ImageId, PackageImage<'a>>,
     by_name: BTreeMap<&'a str, BTreeSet<ImageId>>,
 }
 
@@ -85,7 +85,7 @@ const MAX_FOLLOWED: usize = 1000;
 impl<'a> LoadGraph<'a> {
     /// Load graph of a package.
     pub fn from_package(package: &'a Package) -> Self {
-        let images: IndexVec<ImageId, Image<'a>> = package.images().collect();
+        let images: IndexVec<ImageId, PackageImage<'a>> = package.images().collect();
         let mut by_name: BTreeMap<&str, BTreeSet<ImageId>> = BTreeMap::new();
         for (id, image) in images.ids().zip(&images) {
             for name in image_names(image) {
@@ -96,12 +96,12 @@ impl<'a> LoadGraph<'a> {
     }
 
     /// All images of the package with their ids, sorted by path.
-    pub fn entries(&self) -> impl Iterator<Item = (ImageId, &Image<'a>)> {
+    pub fn entries(&self) -> impl Iterator<Item = (ImageId, &PackageImage<'a>)> {
         self.images.ids().zip(&self.images)
     }
 
     /// The image of an id.
-    pub fn image(&self, id: ImageId) -> Image<'a> {
+    pub fn image(&self, id: ImageId) -> PackageImage<'a> {
         self.images[id]
     }
 

@@ -8,7 +8,7 @@ use serde::Deserialize;
 /// A row of the table.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-pub struct Known {
+pub struct KnownCrate {
     /// The crate.
     pub name: String,
     features: Vec<String>,
@@ -30,7 +30,7 @@ pub struct Known {
     pub replaced_feature: Option<String>,
 }
 
-impl Known {
+impl KnownCrate {
     /// Whether the crate opens libraries with dlopen.
     pub fn uses_dlopen(&self) -> bool {
         self.link_feature.is_some() || !self.opens.is_empty()
@@ -73,10 +73,10 @@ impl Known {
 #[derive(Deserialize)]
 struct Table {
     #[serde(rename = "crate")]
-    rows: Vec<Known>,
+    rows: Vec<KnownCrate>,
 }
 
-static TABLE: LazyLock<Vec<Known>> = LazyLock::new(|| {
+static TABLE: LazyLock<Vec<KnownCrate>> = LazyLock::new(|| {
     // A test keeps the file readable.
     toml::from_str::<Table>(include_str!("../data/crates.toml"))
         .map_or(Vec::new(), |table| table.rows)
@@ -91,7 +91,7 @@ pub fn dlopening() -> impl Iterator<Item = &'static str> {
 }
 
 /// The rows that apply to a crate with these features.
-pub fn known(name: &str, features: &[String]) -> impl Iterator<Item = &'static Known> {
+pub fn known(name: &str, features: &[String]) -> impl Iterator<Item = &'static KnownCrate> {
     TABLE.iter().filter(move |row| {
         row.name == name
             && row
@@ -134,7 +134,7 @@ mod tests {
         }
     }
 
-    fn rows(features: &[&str]) -> Vec<&'static Known> {
+    fn rows(features: &[&str]) -> Vec<&'static KnownCrate> {
         known("cudarc", &owned(features)).collect()
     }
 

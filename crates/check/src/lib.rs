@@ -27,7 +27,7 @@ pub mod workspace;
 
 pub use gpu_relation::{ImageId, LoadGraph, gpu_images};
 pub use imports::imports;
-pub use package::{Content, Flaw, FlawKind, Image, Kind, Member, Package};
+pub use package::{ContainerKind, Content, Flaw, FlawKind, Member, Package, PackageImage};
 pub use rule::{Check, Findings, Rule};
 pub use rules::workspace::{
     DLOPENING_DEPENDENCY, MISSING_PROVIDER, MIXED_HEADER_VERSIONS, OUT_OF_SYNC, UNKNOWN_LOAD_NAME,

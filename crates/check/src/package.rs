@@ -11,7 +11,7 @@ pub struct Package {
     /// The outermost file and the path in it, of an archive in an archive.
     pub outer: Option<(String, String)>,
     /// Kind of container.
-    pub kind: Kind,
+    pub kind: ContainerKind,
     /// Size of the file in bytes; 0 for a directory.
     pub size: u64,
     /// Files of the package, sorted by path.
@@ -47,7 +47,7 @@ pub enum FlawKind {
 
 /// Kind of a package's container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ContainerKind {
     /// A single file.
     File,
     /// Files that are named together, and libraries that they find through their search paths. Paths
@@ -94,7 +94,7 @@ pub enum Content {
 
 /// A program or shared library of a package.
 #[derive(Debug, Clone, Copy)]
-pub struct Image<'a> {
+pub struct PackageImage<'a> {
     /// The package.
     pub package: &'a Package,
     /// The file.
@@ -105,11 +105,11 @@ pub struct Image<'a> {
 
 impl Package {
     /// Programs and shared libraries of the package.
-    pub fn images(&self) -> impl Iterator<Item = Image<'_>> {
+    pub fn images(&self) -> impl Iterator<Item = PackageImage<'_>> {
         self.members
             .iter()
             .filter_map(|member| match &member.content {
-                Content::Image(facts) => Some(Image {
+                Content::Image(facts) => Some(PackageImage {
                     package: self,
                     member,
                     facts,
@@ -136,9 +136,9 @@ impl Package {
     pub fn display_path_of(&self, path: &str) -> String {
         match self.kind {
             _ if path.is_empty() => self.name.clone(),
-            Kind::File => self.name.clone(),
-            Kind::Process => path.to_owned(),
-            Kind::Directory => format!("{}/{path}", self.name.trim_end_matches('/')),
+            ContainerKind::File => self.name.clone(),
+            ContainerKind::Process => path.to_owned(),
+            ContainerKind::Directory => format!("{}/{path}", self.name.trim_end_matches('/')),
             _ => format!("{}!{path}", self.name),
         }
     }
@@ -146,7 +146,7 @@ impl Package {
     /// Location of a member.
     pub fn location(&self, member: &Member) -> Origin {
         match (self.kind, &member.library) {
-            (Kind::Directory, Some(library)) => Origin {
+            (ContainerKind::Directory, Some(library)) => Origin {
                 member: Some(member.path[library.len() + 1..].to_owned()),
                 ..self.location_of(library)
             },
@@ -158,7 +158,9 @@ impl Package {
     /// members; names of other files may contain `!`.
     pub fn location_of(&self, path: &str) -> Origin {
         let (file, member) = match (&self.outer, self.kind) {
-            (_, Kind::File | Kind::Process | Kind::Directory) => (self.display_path_of(path), None),
+            (_, ContainerKind::File | ContainerKind::Process | ContainerKind::Directory) => {
+                (self.display_path_of(path), None)
+            }
             (None, _) if path.is_empty() => (self.name.clone(), None),
             (None, _) => (self.name.clone(), Some(path.to_owned())),
             (Some((file, archive)), _) if path.is_empty() => (file.clone(), Some(archive.clone())),
@@ -186,7 +188,7 @@ impl Member {
     }
 }
 
-impl<'a> Image<'a> {
+impl<'a> PackageImage<'a> {
     /// Display path of the image.
     pub fn display_path(&self) -> String {
         self.package.display_path(self.member)

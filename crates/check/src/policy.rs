@@ -12,11 +12,11 @@ use crate::rules::RULES;
 use crate::rules::workspace::UNKNOWN_LOAD_NAME;
 
 /// Name on the command line for every rule that no policy allows.
-pub const ALL: &str = "all";
+pub const ALL_RULES: &str = "all";
 
 /// A `[policy]` table and its scope.
 #[derive(Debug, Clone, Copy)]
-pub struct Layer<'a> {
+pub struct PolicyLayer<'a> {
     /// Directory of the file, absolute, with `/`: base of the paths in it.
     pub directory: &'a str,
     /// Whether the policy applies to all files, like a workspace's; otherwise to those in the directory.
@@ -27,7 +27,7 @@ pub struct Layer<'a> {
     pub policy: &'a Policy,
 }
 
-/// Levels from the command line, by the ids of rules or [`ALL`].
+/// Levels from the command line, by the ids of rules or [`ALL_RULES`].
 #[derive(Debug, Clone, Default)]
 pub struct Overrides {
     /// `--allow`.
@@ -40,7 +40,7 @@ pub struct Overrides {
 
 /// Scope of a run: allowances outside of it are not reported as unused.
 #[derive(Debug, Clone, Default)]
-pub struct Scope {
+pub struct CheckedScope {
     /// The whole workspace.
     pub workspace: bool,
     /// Display paths of files.
@@ -51,7 +51,7 @@ pub struct Scope {
 #[derive(Debug)]
 pub struct PolicyEngine<'a> {
     /// The workspace's first.
-    layers: Vec<Layer<'a>>,
+    layers: Vec<PolicyLayer<'a>>,
     overrides: &'a Overrides,
     /// Base of relative paths, absolute.
     base: &'a str,
@@ -61,7 +61,7 @@ pub struct PolicyEngine<'a> {
 
 /// An unused allowance and its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Unused<'a> {
+pub struct UnusedAllow<'a> {
     /// Display path of the policy's file.
     pub file: &'a str,
     /// The allowance.
@@ -70,16 +70,16 @@ pub struct Unused<'a> {
 
 impl Overrides {
     /// The level of a rule that has the level `from_files` in files. A rule's name takes precedence
-    /// over [`ALL`], and the strictest of several options over the others.
+    /// over [`ALL_RULES`], and the strictest of several options over the others.
     fn level(&self, id: &str, from_files: RuleLevel) -> RuleLevel {
-        match (self.level_of(id), self.level_of(ALL)) {
+        match (self.level_of(id), self.level_of(ALL_RULES)) {
             (Some(level), _) => level,
             (None, Some(level)) if from_files != RuleLevel::Allow => level,
             _ => from_files,
         }
     }
 
-    /// The strictest level that options set for a rule's name or for [`ALL`].
+    /// The strictest level that options set for a rule's name or for [`ALL_RULES`].
     fn level_of(&self, name: &str) -> Option<RuleLevel> {
         [
             (&self.deny, RuleLevel::Deny),
@@ -96,7 +96,7 @@ impl<'a> PolicyEngine<'a> {
     /// Engine with these policies, the workspace's first. `base` is the absolute base directory of
     /// relative paths in findings.
     pub fn new(
-        layers: Vec<Layer<'a>>,
+        layers: Vec<PolicyLayer<'a>>,
         overrides: &'a Overrides,
         base: &'a str,
         today: Date,
@@ -175,12 +175,12 @@ impl<'a> PolicyEngine<'a> {
     }
 
     /// Allowances without a finding whose path the run has checked.
-    pub fn unused(&self, scope: &Scope) -> Vec<Unused<'a>> {
+    pub fn unused(&self, scope: &CheckedScope) -> Vec<UnusedAllow<'a>> {
         let mut unused = Vec::new();
         for (layer, used) in self.layers.iter().zip(&self.used) {
             for (allow, used) in layer.policy.allow.iter().zip(used) {
                 if !used && self.covers(allow, layer, scope) {
-                    unused.push(Unused {
+                    unused.push(UnusedAllow {
                         file: layer.file,
                         allow,
                     });
@@ -190,7 +190,7 @@ impl<'a> PolicyEngine<'a> {
         unused
     }
 
-    fn covers(&self, allow: &Allow, layer: &Layer<'_>, scope: &Scope) -> bool {
+    fn covers(&self, allow: &Allow, layer: &PolicyLayer<'_>, scope: &CheckedScope) -> bool {
         match rule(&allow.rule.value).map(|rule| rule.check) {
             None => false,
             Some(Check::Workspace(_) | Check::Command) => scope.workspace,
@@ -206,7 +206,7 @@ impl<'a> PolicyEngine<'a> {
 }
 
 /// Whether an allowance applies to a path.
-fn applies_to(allow: &Allow, layer: &Layer<'_>, path: Option<&str>) -> bool {
+fn applies_to(allow: &Allow, layer: &PolicyLayer<'_>, path: Option<&str>) -> bool {
     let Some(allowed_path) = &allow.path else {
         return true;
     };
@@ -291,8 +291,8 @@ mod tests {
     }
 
     /// Policy of the workspace in `/w`, or of a package in it.
-    fn layer<'a>(directory: &'a str, policy: &'a Policy) -> Layer<'a> {
-        Layer {
+    fn layer<'a>(directory: &'a str, policy: &'a Policy) -> PolicyLayer<'a> {
+        PolicyLayer {
             directory,
             everywhere: directory == "/w",
             file: "GpuStub.toml",
@@ -300,7 +300,7 @@ mod tests {
         }
     }
 
-    fn engine<'a>(layers: Vec<Layer<'a>>, overrides: &'a Overrides) -> PolicyEngine<'a> {
+    fn engine<'a>(layers: Vec<PolicyLayer<'a>>, overrides: &'a Overrides) -> PolicyEngine<'a> {
         PolicyEngine::new(layers, overrides, "/w", Date::parse("2027-01-01").unwrap())
     }
 
@@ -433,7 +433,7 @@ mod tests {
         let unused = |findings: Vec<Diagnostic>, workspace: bool, files: &[&str]| -> Vec<usize> {
             let mut engine = engine(vec![layer("/w", &policy)], &overrides);
             engine.apply(findings);
-            let scope = Scope {
+            let scope = CheckedScope {
                 workspace,
                 files: files.iter().map(ToString::to_string).collect(),
             };

@@ -27,7 +27,7 @@ use rawzip::ZipSliceArchive;
 
 use crate::display_path::printable;
 use crate::evidence::{self, TEXTS};
-use crate::package::{Content, Flaw, FlawKind, Kind, Member, Package};
+use crate::package::{ContainerKind, Content, Flaw, FlawKind, Member, Package};
 use crate::symbol_names::is_relevant;
 use format::{Format, format};
 use limits::{LIMITS, Limits, TOO_MANY};
@@ -64,7 +64,7 @@ pub fn read_reporting(path: &Path, name: &str, begin: BeginFn<'_>) -> io::Result
     reader.begin = begin;
     let kind = fs::metadata(path)?.file_type();
     if kind.is_dir() {
-        let mut package = Package::new(name, Kind::Directory);
+        let mut package = Package::new(name, ContainerKind::Directory);
         reader.directory(path, "", &mut package)?;
         reader.add(package);
     } else if !kind.is_file() {
@@ -84,7 +84,7 @@ pub fn read_reporting(path: &Path, name: &str, begin: BeginFn<'_>) -> io::Result
 pub fn read_wheel(wheel: &Zip, name: &str, begin: BeginFn<'_>) -> io::Result<Vec<Package>> {
     let mut reader = PackageReader::new(LIMITS);
     reader.begin = begin;
-    let mut package = Package::new(name, Kind::Wheel);
+    let mut package = Package::new(name, ContainerKind::Wheel);
     package.size = wheel.archive().get_ref().len() as u64;
     reader.archive(package, |reader, package| {
         reader.zip(wheel.archive(), package)
@@ -156,7 +156,7 @@ impl PackageReader<'_> {
     ) -> io::Result<()> {
         match format(source.head()?, file_name, true) {
             Format::Objects => {
-                let mut package = Package::new(name, Kind::Archive);
+                let mut package = Package::new(name, ContainerKind::Archive);
                 match source.read_all(&mut self.limits) {
                     Ok(bytes) => self.objects(&bytes, "", &mut package),
                     Err(error) => package.flaw("", FlawKind::Archive, error.to_string()),
@@ -167,7 +167,7 @@ impl PackageReader<'_> {
                 self.archive_in(source, format, name, None)?;
             }
             format => {
-                let mut package = Package::new(name, Kind::File);
+                let mut package = Package::new(name, ContainerKind::File);
                 package.size = source.size();
                 if format == Format::Other {
                     let message = "not an ELF file, wheel, crate, zip or tar.gz archive";
@@ -258,7 +258,7 @@ impl PackageReader<'_> {
     ) -> io::Result<()> {
         let kind = match format {
             Format::Zip(kind) | Format::TarGz(kind) => kind,
-            _ => Kind::Archive,
+            _ => ContainerKind::Archive,
         };
         let mut package = Package::new(name, kind);
         package.outer = outer;
@@ -308,7 +308,7 @@ impl PackageReader<'_> {
         }
         // An archive of another kind within a package is the package's data, perhaps a malformed one for
         // its tests: the program that unpacks it validates it.
-        if !self.containers.is_empty() && package.kind == Kind::Archive {
+        if !self.containers.is_empty() && package.kind == ContainerKind::Archive {
             package.flaws.clear();
         }
         self.add(package);
@@ -457,7 +457,7 @@ fn content(bytes: &[u8], file_name: &str, consumed: ConsumedFn<'_>) -> Content {
 }
 
 impl Package {
-    fn new(name: &str, kind: Kind) -> Self {
+    fn new(name: &str, kind: ContainerKind) -> Self {
         Self {
             name: name.to_owned(),
             outer: None,

@@ -4,8 +4,8 @@ use gpustub_core::diag::{Code, Diagnostic, Origin};
 use gpustub_core::manifest::{Policy, RuleLevel};
 
 use crate::display_path::printable;
-use crate::package::{Image, Package};
-use crate::workspace::Workspace;
+use crate::package::{Package, PackageImage};
+use crate::workspace::WorkspaceFacts;
 
 /// A rule.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub struct Rule {
 #[derive(Debug, Clone, Copy)]
 pub enum Check {
     /// Each program and library that uses GPUs.
-    Image(fn(&Image<'_>, &mut Findings)),
+    Image(fn(&PackageImage<'_>, &mut Findings)),
     /// The package as a whole.
     Package(fn(&Package, &mut Findings)),
     /// Images that are loaded into one process: those of a package, or files that are named together.
@@ -30,7 +30,7 @@ pub enum Check {
     /// The package as a whole, with the policy.
     Policy(fn(&Package, &Policy, &mut Findings)),
     /// A cargo workspace.
-    Workspace(fn(&Workspace<'_>, &mut Findings)),
+    Workspace(fn(&WorkspaceFacts<'_>, &mut Findings)),
     /// Applied by the subcommand itself.
     Command,
 }
@@ -42,7 +42,7 @@ pub struct Findings(pub(crate) Vec<Diagnostic>);
 impl Rule {
     /// A finding about the file at a location. The message may contain text of the file.
     pub(crate) fn finding(&'static self, origin: Origin, message: String) -> Diagnostic {
-        Diagnostic::error(&self.code, printable(message.as_bytes())).at(origin)
+        Diagnostic::error(&self.code, printable(message.as_bytes())).with_location(origin)
     }
 }
 
@@ -56,7 +56,7 @@ impl Findings {
     pub(crate) fn on_image(
         &mut self,
         rule: &'static Rule,
-        image: &Image<'_>,
+        image: &PackageImage<'_>,
         message: String,
         help: &str,
     ) {

@@ -19,9 +19,9 @@ use gpustub_core::diag::Diagnostic;
 use gpustub_core::manifest::Policy;
 
 use crate::gpu_relation::gpu_images;
-use crate::package::{Image, Kind, Package};
+use crate::package::{ContainerKind, Package, PackageImage};
 use crate::rule::{Check, Findings, Rule};
-use crate::workspace::Workspace;
+use crate::workspace::WorkspaceFacts;
 
 /// All rules, sorted by id.
 pub static RULES: &[&Rule] = &[
@@ -89,13 +89,13 @@ pub static RULES: &[&Rule] = &[
 /// errors until a [`policy`](crate::policy) sets their levels.
 pub fn check(package: &Package, policy: &Policy) -> Vec<Diagnostic> {
     let mut findings = Findings::default();
-    let images: Vec<Image<'_>> = gpu_images(package).collect();
+    let images: Vec<PackageImage<'_>> = gpu_images(package).collect();
     for rule in RULES {
         match rule.check {
             Check::Image(check) => images.iter().for_each(|image| check(image, &mut findings)),
             Check::Package(check) => check(package, &mut findings),
             // Single files are checked with those that are named together with them.
-            Check::Process(_) if package.kind == Kind::File => {}
+            Check::Process(_) if package.kind == ContainerKind::File => {}
             Check::Process(check) => check(package, &mut findings),
             Check::Policy(check) => check(package, policy, &mut findings),
             Check::Workspace(_) | Check::Command => {}
@@ -117,7 +117,7 @@ pub fn check_process(process: &Package) -> Vec<Diagnostic> {
 }
 
 /// Findings of all rules in a workspace, in the order of [`check`].
-pub fn check_workspace(workspace: &Workspace<'_>) -> Vec<Diagnostic> {
+pub fn check_workspace(workspace: &WorkspaceFacts<'_>) -> Vec<Diagnostic> {
     let mut findings = Findings::default();
     for rule in RULES {
         if let Check::Workspace(check) = rule.check {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::package::{Image, Member, Package};
+use crate::package::{Member, Package, PackageImage};
 
 /// Target of a run path entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub enum SearchDir {
 }
 
 /// Paths of a package's files after installation.
-pub struct Layout<'a> {
+pub struct InstalledLayout<'a> {
     files: BTreeMap<&'a str, &'a Member>,
     directories: BTreeSet<&'a str>,
     /// Directories with files of the package: not only directories, nor the `__init__.py` of a
@@ -26,7 +26,7 @@ pub struct Layout<'a> {
     owned: BTreeSet<&'a str>,
 }
 
-impl<'a> Layout<'a> {
+impl<'a> InstalledLayout<'a> {
     /// The layout of a package.
     pub fn from_package(package: &'a Package) -> Self {
         let mut layout = Self {
@@ -91,7 +91,7 @@ fn join(directory: &str, name: &str) -> String {
 }
 
 /// Resolves an entry of an image's run path.
-pub fn resolve_entry(image: &Image<'_>, entry: &str) -> SearchDir {
+pub fn resolve_entry(image: &PackageImage<'_>, entry: &str) -> SearchDir {
     let Some(rest) = ["$ORIGIN", "${ORIGIN}"]
         .iter()
         .find_map(|token| entry.strip_prefix(token))
@@ -120,13 +120,13 @@ pub fn resolve_entry(image: &Image<'_>, entry: &str) -> SearchDir {
 
 /// Libraries of a package that its images load, directly or because another image loaded them first.
 pub struct LoadedLibraries<'a> {
-    layout: Layout<'a>,
+    layout: InstalledLayout<'a>,
     /// Directories of the package in the run path of each image.
     directories: BTreeMap<&'a str, Vec<String>>,
     /// Pairs of an image and a name that it needs.
     needs: BTreeSet<(&'a str, &'a str)>,
     /// Images that load each library.
-    loaders: BTreeMap<&'a str, BTreeMap<&'a str, Image<'a>>>,
+    loaders: BTreeMap<&'a str, BTreeMap<&'a str, PackageImage<'a>>>,
 }
 
 /// Maximum number of images, directly or indirectly loading a library, that are examined.
@@ -140,7 +140,7 @@ impl<'a> LoadedLibraries<'a> {
     /// Libraries that the images of a package load.
     pub fn from_package(package: &'a Package) -> Self {
         let mut libraries = Self {
-            layout: Layout::from_package(package),
+            layout: InstalledLayout::from_package(package),
             directories: BTreeMap::new(),
             needs: BTreeSet::new(),
             loaders: BTreeMap::new(),
@@ -177,7 +177,7 @@ impl<'a> LoadedLibraries<'a> {
     }
 
     /// Layout of the package.
-    pub fn layout(&self) -> &Layout<'a> {
+    pub fn layout(&self) -> &InstalledLayout<'a> {
         &self.layout
     }
 
@@ -185,7 +185,7 @@ impl<'a> LoadedLibraries<'a> {
     /// the DT_RPATH of an image that loads it, unless the image has a DT_RUNPATH; or because an image
     /// that loads it also needs the library (the loader proceeds breadth first, and reuses a library
     /// that is loaded by that name).
-    pub fn find(&self, image: &Image<'a>, name: &str) -> Option<&'a Member> {
+    pub fn find(&self, image: &PackageImage<'a>, name: &str) -> Option<&'a Member> {
         if let Some(member) = self.in_path_of(image, name) {
             return Some(member);
         }
@@ -210,7 +210,7 @@ impl<'a> LoadedLibraries<'a> {
         None
     }
 
-    fn in_path_of(&self, image: &Image<'_>, name: &str) -> Option<&'a Member> {
+    fn in_path_of(&self, image: &PackageImage<'_>, name: &str) -> Option<&'a Member> {
         self.directories
             .get(image.member.path.as_str())?
             .iter()
@@ -224,7 +224,7 @@ impl<'a> LoadedLibraries<'a> {
 }
 
 /// Directories of the package in the run path of an image.
-fn directories_in_runpath(layout: &Layout<'_>, image: &Image<'_>) -> Vec<String> {
+fn directories_in_runpath(layout: &InstalledLayout<'_>, image: &PackageImage<'_>) -> Vec<String> {
     let mut directories: Vec<String> = Vec::new();
     for entry in image.runpath() {
         if let SearchDir::Inside(directory) = resolve_entry(image, entry)

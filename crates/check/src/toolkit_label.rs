@@ -2,7 +2,7 @@
 
 /// A toolkit in a label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Toolkit {
+pub enum LabelledToolkit {
     /// `cu126`, `cuda12`, `cuda12x`.
     Cuda,
     /// `rocm6.2`, `rocm60`.
@@ -13,26 +13,26 @@ pub enum Toolkit {
 
 /// A label, for example `-cu12` of a name or `+rocm6.2` of a version.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Label {
+pub struct ToolkitLabel {
     /// The label as written.
     pub text: String,
     /// The toolkit.
-    pub toolkit: Toolkit,
+    pub toolkit: LabelledToolkit,
     /// Major of the toolkit; `None` without a toolkit or a number.
     pub major: Option<u32>,
 }
 
 /// The label of the version's local part, which describes this build, or else that of the name.
-pub fn label(name: &str, version: &str) -> Option<Label> {
+pub fn label(name: &str, version: &str) -> Option<ToolkitLabel> {
     let local = version.split_once('+').map_or("", |(_, local)| local);
     local
         .split(['.', '-', '_'])
         .enumerate()
         .find_map(|(index, word)| match word {
             // `cpu` is a label of versions only: the name `cpu-features` has no label.
-            "cpu" if index == 0 => Some(Label {
+            "cpu" if index == 0 => Some(ToolkitLabel {
                 text: word.to_owned(),
-                toolkit: Toolkit::Cpu,
+                toolkit: LabelledToolkit::Cpu,
                 major: None,
             }),
             word => toolkit_label(word),
@@ -40,17 +40,17 @@ pub fn label(name: &str, version: &str) -> Option<Label> {
         .or_else(|| name.split('-').find_map(toolkit_label))
 }
 
-fn toolkit_label(word: &str) -> Option<Label> {
+fn toolkit_label(word: &str) -> Option<ToolkitLabel> {
     let (toolkit, major) = if let Some(rest) = word
         .strip_prefix("cuda")
         .or_else(|| word.strip_prefix("cu"))
     {
-        (Toolkit::Cuda, cuda_major(leading_digits(rest))?)
+        (LabelledToolkit::Cuda, cuda_major(leading_digits(rest))?)
     } else {
         let rest = word.strip_prefix("rocm")?;
-        (Toolkit::Rocm, rocm_major(leading_digits(rest))?)
+        (LabelledToolkit::Rocm, rocm_major(leading_digits(rest))?)
     };
-    Some(Label {
+    Some(ToolkitLabel {
         text: word.to_owned(),
         toolkit,
         major: Some(major.parse().ok()?),
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn labels_are_read() {
-        use Toolkit::{Cuda, Rocm};
+        use LabelledToolkit::{Cuda, Rocm};
         for (name, version, expected) in [
             ("nvidia-cublas-cu12", "12.9.1", Some((Cuda, Some(12)))),
             ("jax-cuda12-plugin", "0.5", Some((Cuda, Some(12)))),
@@ -100,7 +100,7 @@ mod tests {
             ("flash-attn", "2.8+cu12torch2.8", Some((Cuda, Some(12)))),
             // The version describes the build, the name describes the project.
             ("x-cu11", "1+cu126", Some((Cuda, Some(12)))),
-            ("torch", "2.6.0+cpu", Some((Toolkit::Cpu, None))),
+            ("torch", "2.6.0+cpu", Some((LabelledToolkit::Cpu, None))),
             ("cpu-features", "1", None),
             ("cuda-python", "13.0", None),
             ("custom", "1", None),

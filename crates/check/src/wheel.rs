@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use crate::package::{Kind, Package};
+use crate::package::{ContainerKind, Package};
 
 /// Metadata of a wheel.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -33,8 +33,8 @@ impl WheelMetadata {
         let wheel_text = dist_info_text(package, "WHEEL");
         let is_wheel = stem.is_some()
             || match package.kind {
-                Kind::Wheel => true,
-                Kind::File => false,
+                ContainerKind::Wheel => true,
+                ContainerKind::File => false,
                 _ => wheel_text.is_some(),
             };
         is_wheel.then(|| {

@@ -9,17 +9,17 @@ use gpustub_core::manifest::{Manifest, Stub};
 
 /// A workspace and its dependency graph.
 #[derive(Debug, Clone, Default)]
-pub struct Workspace<'a> {
+pub struct WorkspaceFacts<'a> {
     /// Root directory, absolute, with `/`.
     pub root: String,
     /// The packages of the dependency graph.
     pub crates: IndexVec<CrateId, Crate<'a>>,
     /// Cargo's own configuration in the workspace.
-    pub configs: Vec<Text>,
+    pub configs: Vec<TextFile>,
 }
 
 define_id! {
-    /// Index of a crate in [`Workspace::crates`].
+    /// Index of a crate in [`WorkspaceFacts::crates`].
     pub struct CrateId;
 }
 
@@ -43,14 +43,14 @@ pub struct Crate<'a> {
     /// Libraries that the crate's build script passes to the linker, if build scripts were run.
     pub link_libraries: Vec<LinkLibrary>,
     /// Package that requires the crate; `None` for a package that is checked.
-    pub asked: Option<Asked>,
+    pub required_by: Option<RequiredBy>,
 }
 
 /// The dependency declaration through which a crate is in the graph.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
+pub struct RequiredBy {
     /// The package of the workspace.
-    pub by: String,
+    pub package: String,
     /// The dependency of that package through which the crate is required, if it is indirect.
     pub through: Option<String>,
     /// Location of the declaration.
@@ -70,14 +70,14 @@ pub struct LinkLibrary {
 
 /// A text file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Text {
+pub struct TextFile {
     /// Display path.
-    pub shown: String,
+    pub display_path: String,
     /// Contents of the file.
     pub text: String,
 }
 
-impl<'a> Workspace<'a> {
+impl<'a> WorkspaceFacts<'a> {
     /// The packages to check that have a `GpuStub.toml`, with their manifests.
     pub fn declaring(&self) -> impl Iterator<Item = (&Crate<'a>, &'a Manifest)> {
         self.crates
@@ -126,7 +126,11 @@ impl<'a> Workspace<'a> {
 impl Crate<'_> {
     /// Name, version, and the dependency through which the crate is required.
     pub fn display_name(&self) -> String {
-        let through = match self.asked.as_ref().and_then(|asked| asked.through.as_ref()) {
+        let through = match self
+            .required_by
+            .as_ref()
+            .and_then(|required_by| required_by.through.as_ref())
+        {
             Some(through) => format!(", through `{through}`"),
             None => String::new(),
         };

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use archive::{Entry, entry, gzip, library, static_library, tar, tar_gz, tar_gz_of_files, zip};
 use gpustub_check::read::{read, read_bytes};
-use gpustub_check::{Content, FlawKind, Kind, Package, check};
+use gpustub_check::{ContainerKind, Content, FlawKind, Package, check};
 use gpustub_core::manifest::Policy;
 use gpustub_image::Import;
 use tar::EntryType;
@@ -431,7 +431,7 @@ fn flaws_of_archives_in_package_data_are_ignored() {
     let broken = zip(&[entry("../x", "x"), entry("x.so", library())]);
     let wheel = zip(&[entry("demo/test.zip", &broken)]);
     let packages = read_bytes(&wheel, WHEEL);
-    assert_eq!(packages[1].kind, Kind::Archive);
+    assert_eq!(packages[1].kind, ContainerKind::Archive);
     assert!(packages[1].images().count() == 1 && packages[1].flaws.is_empty());
     assert!(!flaws("x.zip", &broken).is_empty());
 }

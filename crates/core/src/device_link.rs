@@ -25,9 +25,9 @@ use crate::diag::Diagnostic;
 use graph::ResolvedGraph;
 use walk::Walk;
 
-pub use graph::{Graph, Kind, Link, Node, NodeForm, NodeId, Open};
+pub use graph::{Graph, Link, Node, NodeForm, NodeId, NodeKind, Open};
 pub use module::{module_archs, module_lacks_arch, module_variable_taken};
-pub use plan::{Artifact, LinkItem, LinkPlan, Planned, Role, Why};
+pub use plan::{Artifact, LinkItem, LinkPlan, LinkReason, LinkRole, NodePlan};
 pub use runtime::{hidden_stubs, shared_launches, static_runtime};
 
 /// Plans a graph. If a diagnostic is an error, nothing must be built; if the graph itself is

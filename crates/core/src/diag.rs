@@ -137,11 +137,11 @@ impl Diagnostic {
 
     /// Sets a location in a file that is no archive.
     pub fn with_origin(self, file: impl Into<String>, span: Range<usize>) -> Self {
-        self.at(Origin::new(file, span))
+        self.with_location(Origin::new(file, span))
     }
 
     /// Sets the location.
-    pub fn at(mut self, origin: Origin) -> Self {
+    pub fn with_location(mut self, origin: Origin) -> Self {
         self.origin = Some(origin);
         self
     }

@@ -82,7 +82,7 @@ pub fn device_link(text: &str) {
     let (plan, diagnostics) = device_link::plan(&graph);
     check_origins(text, &diagnostics);
     let _ = (plan.to_text(), plan.to_dot());
-    for planned in plan.all() {
+    for planned in plan.node_plans() {
         let _ = plan.explain(planned.node);
     }
     if syntax_errors.is_empty() {

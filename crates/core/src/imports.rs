@@ -16,7 +16,7 @@ use crate::version::{HeaderVersion, Version};
 
 /// Recorded versions that have a name: from the first to the last of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Only {
+pub struct VersionSpan {
     /// First version; `None`: already the first recorded one.
     pub since: Option<Version>,
     /// Last version; `None`: also the last recorded one.
@@ -24,7 +24,7 @@ pub struct Only {
 }
 
 /// `12.5 and newer`, `12.0 to 12.9`, `11.8 and older`.
-impl fmt::Display for Only {
+impl fmt::Display for VersionSpan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.since, self.until) {
             (Some(since), Some(until)) if since == until => write!(f, "{since}"),
@@ -39,7 +39,7 @@ impl fmt::Display for Only {
 impl Library {
     /// Versions whose headers have an imported name, if those of the declared version do not;
     /// `None`: they do, or may.
-    pub fn only_in(&self, name: &str, header: HeaderVersion) -> Option<Only> {
+    pub fn only_in(&self, name: &str, header: HeaderVersion) -> Option<VersionSpan> {
         // Names called by compilers, exported for sister libraries, or otherwise undeclared.
         if name.starts_with('_') || self.abi.is_undeclared(name) {
             return None;
@@ -72,7 +72,7 @@ fn is_in(symbol: &Symbol, version: Version) -> bool {
 pub fn wrong_header(
     library: &str,
     header: HeaderVersion,
-    functions: &[(Only, Vec<&str>)],
+    functions: &[(VersionSpan, Vec<&str>)],
 ) -> Diagnostic {
     let mut parts = Vec::new();
     for (only, names) in functions {
@@ -91,10 +91,10 @@ fn only(
     recorded: &[Version],
     has: impl Fn(Version) -> bool,
     header: HeaderVersion,
-) -> Option<Only> {
+) -> Option<VersionSpan> {
     let first = recorded.iter().position(|version| has(*version))?;
     let last = recorded.iter().rposition(|version| has(*version))?;
-    (!may_have(recorded, &has, header)).then(|| Only {
+    (!may_have(recorded, &has, header)).then(|| VersionSpan {
         since: (first > 0).then(|| recorded[first]),
         until: (last + 1 < recorded.len()).then(|| recorded[last]),
     })

@@ -32,7 +32,7 @@ use crate::version::Version;
 
 /// Type of a symbol (ELF `st_info` type; gABI, "Symbol Table").
 #[derive(Debug, PartialOrd, Ord, Hash, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Kind {
+pub enum SymbolKind {
     /// `STT_FUNC`.
     #[default]
     Function,
@@ -46,7 +46,7 @@ pub enum Kind {
     Tls,
 }
 
-impl Kind {
+impl SymbolKind {
     /// The name in a list; functions are not marked.
     const NAMES: [(&'static str, Self); 4] = [
         ("ifunc", Self::Ifunc),
@@ -67,7 +67,7 @@ pub struct Symbol {
     /// Name, without symbol version.
     pub name: String,
     /// Type.
-    pub kind: Kind,
+    pub kind: SymbolKind,
     /// Weak binding.
     pub weak: bool,
     /// ELF symbol version, for example `OPENCL_1.2`.

@@ -8,7 +8,7 @@ use gpustub_core::plan::Inputs;
 use gpustub_core::planner::plan;
 use gpustub_core::sources::render;
 use gpustub_core::suggest::nearest;
-use gpustub_core::symbols::{Kind, Symbol, SymbolList, is_name};
+use gpustub_core::symbols::{Symbol, SymbolKind, SymbolList, is_name};
 use gpustub_core::target::Target;
 use gpustub_core::version::{HeaderVersion, Version};
 use proptest::collection::{btree_set, vec};
@@ -17,13 +17,13 @@ use proptest::prelude::*;
 
 const NAME: &str = "[A-Za-z_$.é][A-Za-z0-9_$.@#=]{0,12}";
 
-fn kind() -> impl Strategy<Value = Kind> {
+fn kind() -> impl Strategy<Value = SymbolKind> {
     prop::sample::select(vec![
-        Kind::Function,
-        Kind::Ifunc,
-        Kind::NoType,
-        Kind::Object,
-        Kind::Tls,
+        SymbolKind::Function,
+        SymbolKind::Ifunc,
+        SymbolKind::NoType,
+        SymbolKind::Object,
+        SymbolKind::Tls,
     ])
 }
 

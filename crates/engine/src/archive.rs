@@ -5,9 +5,9 @@ mod replace;
 mod super_archive;
 mod tables;
 
-pub use inputs::{Inputs, LayerPaths};
+pub use inputs::{LayerPaths, MappedLayers};
 pub use replace::replace;
 pub use super_archive::{
-    Found, find, may_be_inlined, not_canonical, refused, request, unknown_symbols,
+    ArchivePaths, find, may_be_inlined, not_canonical, refused, request, unknown_symbols,
 };
 pub(crate) use tables::{build_declared, build_empty_declared};

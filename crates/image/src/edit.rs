@@ -42,5 +42,5 @@ mod words;
 pub use editable::{Editable, inspect, plan, read};
 pub use inspect::{ImportKind, Imported, Inspection};
 pub use patch::{Patch, Piece};
-pub use problem::Problem;
-pub use request::{Replaced, Request, Unversioned};
+pub use problem::EditProblem;
+pub use request::{EditRequest, Replaced, Unversioned};

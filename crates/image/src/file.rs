@@ -8,10 +8,13 @@ use memmap2::Mmap;
 
 use crate::error::{Error, Problem};
 use crate::link_facts::{LinkFacts, read_link_facts};
-use crate::symbols::{Options, read_symbols};
+use crate::symbols::{SymbolRequirements, read_symbols};
 
 /// [`read_symbols`] of a file; the error has its path.
-pub fn read_symbols_file(path: &Path, options: Options<'_>) -> Result<SymbolList, Error> {
+pub fn read_symbols_file(
+    path: &Path,
+    options: SymbolRequirements<'_>,
+) -> Result<SymbolList, Error> {
     with_file(path, |bytes| read_symbols(bytes, options))
 }
 

@@ -5,7 +5,7 @@ use gpustub_core::symbols::SymbolList;
 
 use crate::archive::archive_members;
 use crate::device::{archive_device_code, read_device_code};
-use crate::edit::{Inspection, Problem, Replaced, Request, Unversioned, inspect, plan};
+use crate::edit::{EditProblem, EditRequest, Inspection, Replaced, Unversioned, inspect, plan};
 use crate::elf::ElfImage;
 use crate::error::Error;
 use crate::ifs::to_ifs;
@@ -13,7 +13,7 @@ use crate::image_facts::{ImageFacts, read_image};
 use crate::link_facts::read_link_facts;
 use crate::relocatable::read_object;
 use crate::strings_scan::{code_may_contain, read_strings};
-use crate::symbols::{Options, read_symbols};
+use crate::symbols::{SymbolRequirements, read_symbols};
 
 /// Reads `data` in every way, and panics on a violated property. Returns whether `data` is a readable
 /// library.
@@ -31,7 +31,7 @@ pub fn check(data: &[u8]) -> bool {
         let _ = code_may_contain(&image, &["libcuda.so"], &|_| ());
     }
     device(data);
-    let Ok(list) = read_symbols(data, Options::default()) else {
+    let Ok(list) = read_symbols(data, SymbolRequirements::default()) else {
         return false;
     };
     assert!(
@@ -64,7 +64,7 @@ pub fn edit(data: &[u8]) -> bool {
     };
     let patch = match plan(data, &request) {
         Ok(patch) => patch,
-        Err(Problem::Verification(what)) => panic!("{what}"),
+        Err(EditProblem::Verification(what)) => panic!("{what}"),
         Err(_) => return false,
     };
     // The zeros of .bss, tables and strings; all tables are in the file.
@@ -95,8 +95,8 @@ pub fn edit(data: &[u8]) -> bool {
     true
 }
 
-fn fuzz_request() -> Request {
-    Request {
+fn fuzz_request() -> EditRequest {
+    EditRequest {
         stub: "libgpustub_fuzz.so".into(),
         runpath: Some("$ORIGIN/../fuzz.libs".into()),
         removed_runpath: Vec::new(),

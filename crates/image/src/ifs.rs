@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use gpustub_core::symbols::{Kind, SymbolList};
+use gpustub_core::symbols::{SymbolKind, SymbolList};
 
 /// Formats the list as LLVM's `.ifs` text, which has no version nodes: of several entries of one
 /// name it contains the default one, else the last. IFUNCs are functions, as for every caller.
@@ -25,10 +25,10 @@ pub fn to_ifs(list: &SymbolList) -> String {
         };
         let _ = write!(text, "  - {{ Name: {}, Type: ", scalar(&symbol.name));
         text.push_str(match symbol.kind {
-            Kind::Function | Kind::Ifunc => "Func",
-            Kind::NoType => "NoType",
-            Kind::Object => "Object",
-            Kind::Tls => "TLS",
+            SymbolKind::Function | SymbolKind::Ifunc => "Func",
+            SymbolKind::NoType => "NoType",
+            SymbolKind::Object => "Object",
+            SymbolKind::Tls => "TLS",
         });
         if symbol.kind.is_data() {
             let _ = write!(text, ", Size: {}", symbol.size);

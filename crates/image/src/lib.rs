@@ -8,7 +8,7 @@
 //! multiple of the size of the file's tables.
 //!
 //! ```no_run
-//! let options = gpustub_image::Options { expect_machine: Some("x86_64"), ..Default::default() };
+//! let options = gpustub_image::SymbolRequirements { expect_machine: Some("x86_64"), ..Default::default() };
 //! match gpustub_image::read_symbols_file("libcudart.so.13".as_ref(), options) {
 //!     Ok(list) => print!("{}", list.to_text()),
 //!     Err(error) => eprintln!("{}", error.diagnostic()),
@@ -51,4 +51,4 @@ pub use image_facts::{
 pub use link_facts::{LinkFacts, VersionNeed, read_link_facts};
 pub use relocatable::{ObjectFacts, read_object};
 pub use strings_scan::{code_may_contain, read_strings};
-pub use symbols::{Options, read_symbols};
+pub use symbols::{SymbolRequirements, read_symbols};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use gpustub_core::suggest::nearest;
-use gpustub_core::symbols::{Kind, Symbol, SymbolList, is_name};
+use gpustub_core::symbols::{Symbol, SymbolKind, SymbolList, is_name};
 use object::{Bytes, Endianness, elf};
 
 use crate::elf::ElfImage;
@@ -12,7 +12,7 @@ use crate::strings::Strings;
 
 /// Requirements for a library, in addition to being readable.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Options<'a> {
+pub struct SymbolRequirements<'a> {
     /// Required machine, as in [`SymbolList::machine`]: `x86_64`.
     pub expect_machine: Option<&'a str>,
     /// Names that the library must export.
@@ -23,7 +23,7 @@ pub struct Options<'a> {
 ///
 /// Omits symbols that no program can bind to (local, hidden and undefined ones), and the absolute
 /// symbols that linkers add for the version nodes themselves.
-pub fn read_symbols(bytes: &[u8], options: Options<'_>) -> Result<SymbolList, Error> {
+pub fn read_symbols(bytes: &[u8], options: SymbolRequirements<'_>) -> Result<SymbolList, Error> {
     let list = exports(bytes, options)?;
     let mut missing = Vec::new();
     for name in options.require {
@@ -39,7 +39,7 @@ pub fn read_symbols(bytes: &[u8], options: Options<'_>) -> Result<SymbolList, Er
     }
 }
 
-fn exports(bytes: &[u8], options: Options<'_>) -> Result<SymbolList, Problem> {
+fn exports(bytes: &[u8], options: SymbolRequirements<'_>) -> Result<SymbolList, Problem> {
     let image = ElfImage::undamaged(bytes)?;
     let machine = image.machine();
     if let Some(expected) = options.expect_machine.filter(|&name| name != machine) {
@@ -98,14 +98,14 @@ fn exports(bytes: &[u8], options: Options<'_>) -> Result<SymbolList, Problem> {
 }
 
 /// Kind of a symbol type; `None` for symbols of sections and source files.
-fn symbol_kind(symbol_type: elf::SymbolType) -> Option<Kind> {
+fn symbol_kind(symbol_type: elf::SymbolType) -> Option<SymbolKind> {
     match symbol_type {
-        elf::STT_FUNC => Some(Kind::Function),
-        elf::STT_GNU_IFUNC => Some(Kind::Ifunc),
-        elf::STT_OBJECT | elf::STT_COMMON => Some(Kind::Object),
-        elf::STT_TLS => Some(Kind::Tls),
+        elf::STT_FUNC => Some(SymbolKind::Function),
+        elf::STT_GNU_IFUNC => Some(SymbolKind::Ifunc),
+        elf::STT_OBJECT | elf::STT_COMMON => Some(SymbolKind::Object),
+        elf::STT_TLS => Some(SymbolKind::Tls),
         elf::STT_SECTION | elf::STT_FILE => None,
-        _ => Some(Kind::NoType),
+        _ => Some(SymbolKind::NoType),
     }
 }
 

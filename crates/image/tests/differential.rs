@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use gpustub_core::symbols::SymbolList;
-use gpustub_image::{Options, read_link_facts_file, read_symbols, read_symbols_file};
+use gpustub_image::{SymbolRequirements, read_link_facts_file, read_symbols, read_symbols_file};
 use library::{KINDS, build, lines, nm_names, readelf_lines, run};
 
 fn read(path: &Path) -> SymbolList {
-    read_symbols_file(path, Options::default()).unwrap_or_else(|e| panic!("{e}"))
+    read_symbols_file(path, SymbolRequirements::default()).unwrap_or_else(|e| panic!("{e}"))
 }
 
 /// Path of a library that every C compiler's system has.
@@ -144,12 +144,12 @@ fn section_headers_are_not_needed() {
         let directory = tempfile::tempdir().unwrap();
         let path = build(directory.path(), &["cc"], KINDS, flags);
         let mut bytes = std::fs::read(&path).unwrap();
-        let list = read_symbols(&bytes, Options::default()).unwrap();
+        let list = read_symbols(&bytes, SymbolRequirements::default()).unwrap();
         // ELF64 header: e_shoff at 40, e_shnum at 60, e_shstrndx at 62 (gABI, "ELF Header").
         bytes[40..48].fill(0);
         bytes[60..64].fill(0);
         assert_eq!(
-            read_symbols(&bytes, Options::default()).unwrap(),
+            read_symbols(&bytes, SymbolRequirements::default()).unwrap(),
             list,
             "{flags:?}"
         );

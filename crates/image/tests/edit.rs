@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use gpustub_image::edit::{
-    ImportKind, Inspection, Problem, Replaced, Request, Unversioned, inspect, plan,
+    EditProblem, EditRequest, ImportKind, Inspection, Replaced, Unversioned, inspect, plan,
 };
 
 /// A directory with libraries to link with.
@@ -82,8 +82,8 @@ fn replaced(needed: &str, nodes: &[&str], node: &str) -> Replaced {
     }
 }
 
-fn request() -> Request {
-    Request {
+fn request() -> EditRequest {
+    EditRequest {
         stub: "libgpustub_p.so".into(),
         runpath: None,
         removed_runpath: Vec::new(),
@@ -99,7 +99,7 @@ fn request() -> Request {
     }
 }
 
-fn edited(bytes: &[u8], request: &Request) -> Result<Vec<u8>, Problem> {
+fn edited(bytes: &[u8], request: &EditRequest) -> Result<Vec<u8>, EditProblem> {
     let patch = plan(bytes, request)?;
     assert_eq!(plan(bytes, request).as_ref(), Ok(&patch), "deterministic");
     let mut out = Vec::new();
@@ -177,7 +177,7 @@ fn imports_require_nodes_of_the_stub() {
             "{functions:?}"
         );
         // A repaired image is not repaired again.
-        assert_eq!(plan(&edited, &request()), Err(Problem::NotNeeded));
+        assert_eq!(plan(&edited, &request()), Err(EditProblem::NotNeeded));
         // Without section headers it is the same image.
         let stripped = self::edited(&without_sections(&bytes), &request()).unwrap();
         assert_eq!(inspect(&stripped).unwrap(), facts, "{functions:?}");
@@ -221,7 +221,7 @@ fn search_path_gets_the_directory_of_the_stub() {
     ] {
         let bytes = images.calling(&["cudaMalloc"], &[&["-lcudart"], flags].concat());
         let runpath = Some("$ORIGIN/../p.libs".into());
-        let request = Request {
+        let request = EditRequest {
             runpath,
             ..request()
         };
@@ -242,7 +242,7 @@ fn entries_are_removed_from_the_search_path() {
         ("-Wl,-rpath,/b", None, "/b"),
     ] {
         let bytes = images.calling(&["cudaMalloc"], &["-lcudart", flag]);
-        let request = Request {
+        let request = EditRequest {
             runpath: added.map(str::to_owned),
             removed_runpath: vec!["/a".into(), "/c".into()],
             ..request()
@@ -283,55 +283,55 @@ fn kinds_of_imports_are_read() {
 }
 
 /// Source, flags, and why the image is not edited.
-fn refusals() -> Vec<(&'static str, &'static [&'static str], Problem)> {
+fn refusals() -> Vec<(&'static str, &'static [&'static str], EditProblem)> {
     let call = "int f(void) { return cudaMalloc(); }";
     vec![
         (
             "extern int cudaData; int *f(void) { return &cudaData; }",
             &["-shared", "-fPIC", "-lcudart"],
-            Problem::Data("cudaData".into()),
+            EditProblem::Data("cudaData".into()),
         ),
         (
             "extern int cudaData; int f(void) { return cudaData; }",
             &["-no-pie", "-fno-pie", "-Wl,-e,f", "-lcudart"],
-            Problem::CopyRelocation("cudaData".into()),
+            EditProblem::CopyRelocation("cudaData".into()),
         ),
         (
             "int a(void), b(void); __asm__(\".symver a, clBoth@OPENCL_1.0\");
              __asm__(\".symver b, clBoth@OPENCL_2.0\"); int f(void) { return a() + b(); }",
             &["-shared", "-fPIC", "-lopencl"],
-            Problem::TwoVersions("clBoth".into()),
+            EditProblem::TwoVersions("clBoth".into()),
         ),
         (
             "int f(void) { return other(); }",
             &["-shared", "-fPIC", "-lother"],
-            Problem::NotNeeded,
+            EditProblem::NotNeeded,
         ),
-        (call, &["-c"], Problem::NotImage),
+        (call, &["-c"], EditProblem::NotImage),
         (
             "int f(void) { return 0; }",
             &["-static", "-Wl,-e,f"],
-            Problem::Static,
+            EditProblem::Static,
         ),
         (
             "int f(void) { return 0; }",
             &["-static-pie", "-Wl,-e,f"],
-            Problem::Static,
+            EditProblem::Static,
         ),
         (
             call,
             &["-shared", "-fPIC", "-lcudart", "-Wl,-F,libx.so"],
-            Problem::Filter("DT_FILTER"),
+            EditProblem::Filter("DT_FILTER"),
         ),
         (
             call,
             &["-shared", "-fPIC", "-lcudart", "-Wl,-f,libx.so"],
-            Problem::Filter("DT_AUXILIARY"),
+            EditProblem::Filter("DT_AUXILIARY"),
         ),
         (
             call,
             &["-shared", "-fPIC", "-lcudart", "-Wl,--audit,libx.so"],
-            Problem::Filter("DT_AUDIT"),
+            EditProblem::Filter("DT_AUDIT"),
         ),
     ]
 }
@@ -351,19 +351,19 @@ fn other_formats_are_refused() {
     let images = Images::new();
     let image = images.calling(&["cudaMalloc"], &["-lcudart"]);
     for (offset, bytes, problem) in [
-        (0, &b"MZ"[..], Problem::NotElf),
-        (4, &[1], Problem::Elf32),
-        (5, &[2], Problem::BigEndian),
-        (16, &[4, 0], Problem::NotImage),
-        (18, &[8, 0], Problem::Machine("mips64el".into())),
-        (32, &[0xff; 8], Problem::Truncated("program headers")),
-        (40, &[0xff; 8], Problem::Truncated("section headers")),
+        (0, &b"MZ"[..], EditProblem::NotElf),
+        (4, &[1], EditProblem::Elf32),
+        (5, &[2], EditProblem::BigEndian),
+        (16, &[4, 0], EditProblem::NotImage),
+        (18, &[8, 0], EditProblem::Machine("mips64el".into())),
+        (32, &[0xff; 8], EditProblem::Truncated("program headers")),
+        (40, &[0xff; 8], EditProblem::Truncated("section headers")),
         (
             54,
             &[55],
-            Problem::Malformed("unexpected size of program headers"),
+            EditProblem::Malformed("unexpected size of program headers"),
         ),
-        (56, &[0xff; 2], Problem::ManyHeaders),
+        (56, &[0xff; 2], EditProblem::ManyHeaders),
     ] {
         let mut damaged = image.clone();
         damaged[offset..offset + bytes.len()].copy_from_slice(bytes);
@@ -386,7 +386,7 @@ fn prelinked_images_are_refused() {
         .position(|window| window == flags)
         .unwrap();
     image[entry..entry + 8].copy_from_slice(&0x6fff_fdf5_u64.to_le_bytes());
-    assert_eq!(plan(&image, &request()), Err(Problem::Prelinked));
+    assert_eq!(plan(&image, &request()), Err(EditProblem::Prelinked));
 }
 
 #[test]
@@ -402,7 +402,7 @@ fn impossible_requests_are_refused() {
     });
     for request in [no_name, two_nodes] {
         let result = plan(&image, &request);
-        assert!(matches!(result, Err(Problem::Request(_))), "{result:?}");
+        assert!(matches!(result, Err(EditProblem::Request(_))), "{result:?}");
     }
 }
 

@@ -6,7 +6,9 @@ mod library;
 use std::path::Path;
 use std::process::Command;
 
-use gpustub_image::{Error, Options, Problem, read_link_facts, read_symbols, read_symbols_file};
+use gpustub_image::{
+    Error, Problem, SymbolRequirements, read_link_facts, read_symbols, read_symbols_file,
+};
 use library::{KINDS, build, run};
 
 fn small() -> Vec<u8> {
@@ -16,7 +18,7 @@ fn small() -> Vec<u8> {
 }
 
 fn problem(bytes: &[u8]) -> Problem {
-    read_symbols(bytes, Options::default())
+    read_symbols(bytes, SymbolRequirements::default())
         .unwrap_err()
         .problem()
         .clone()
@@ -25,7 +27,7 @@ fn problem(bytes: &[u8]) -> Problem {
 #[test]
 fn every_truncation_is_an_error() {
     let bytes = small();
-    read_symbols(&bytes, Options::default()).unwrap();
+    read_symbols(&bytes, SymbolRequirements::default()).unwrap();
     assert_eq!(problem(&[]), Problem::Empty);
     for length in 1..bytes.len() {
         let problem = problem(&bytes[..length]);
@@ -47,19 +49,19 @@ fn every_truncation_is_an_error() {
 fn foreign_machine() {
     let mut bytes = small();
     bytes[18..20].copy_from_slice(&243_u16.to_le_bytes()); // e_machine: EM_RISCV
-    let options = Options {
+    let options = SymbolRequirements {
         expect_machine: Some("x86_64"),
-        ..Options::default()
+        ..SymbolRequirements::default()
     };
     let error = read_symbols(&bytes, options).unwrap_err();
     assert_eq!(
         error.to_string(),
         "the file is built for riscv64, not for x86_64"
     );
-    let list = read_symbols(&bytes, Options::default()).unwrap();
+    let list = read_symbols(&bytes, SymbolRequirements::default()).unwrap();
     assert_eq!(list.machine.as_deref(), Some("riscv64"));
     bytes[18..20].copy_from_slice(&999_u16.to_le_bytes());
-    let list = read_symbols(&bytes, Options::default()).unwrap();
+    let list = read_symbols(&bytes, SymbolRequirements::default()).unwrap();
     assert_eq!(list.machine.as_deref(), Some("elf-machine-999"));
 }
 
@@ -67,9 +69,9 @@ fn foreign_machine() {
 fn names_that_the_library_lacks() {
     let bytes = small();
     let require = ["plain", "twize", "retired"].map(String::from);
-    let options = Options {
+    let options = SymbolRequirements {
         require: &require,
-        ..Options::default()
+        ..SymbolRequirements::default()
     };
     let error = read_symbols(&bytes, options).unwrap_err();
     assert_eq!(
@@ -86,9 +88,9 @@ fn names_that_the_library_lacks() {
     let many: Vec<String> = (0..20)
         .map(|i| format!("absentFunctionNumber{i}"))
         .collect();
-    let options = Options {
+    let options = SymbolRequirements {
         require: &many,
-        ..Options::default()
+        ..SymbolRequirements::default()
     };
     let error = read_symbols(&bytes, options).unwrap_err();
     assert!(
@@ -98,9 +100,9 @@ fn names_that_the_library_lacks() {
         "{error}"
     );
 
-    let options = Options {
+    let options = SymbolRequirements {
         require: &require[..1],
-        ..Options::default()
+        ..SymbolRequirements::default()
     };
     read_symbols(&bytes, options).unwrap();
 }
@@ -129,7 +131,8 @@ fn files_that_export_nothing() {
         .arg(path("archive.a"))
         .arg(path("object.o")));
 
-    let read_error = |name: &str| read_symbols_file(&path(name), Options::default()).unwrap_err();
+    let read_error =
+        |name: &str| read_symbols_file(&path(name), SymbolRequirements::default()).unwrap_err();
     assert_eq!(
         read_error("object.o").problem(),
         &Problem::NoDynamicSymbols("an object file")
@@ -157,7 +160,7 @@ fn messages_name_the_file_and_the_next_step() {
     let directory = tempfile::tempdir().unwrap();
     let script = directory.path().join("libq.so");
     std::fs::write(&script, "/* GNU ld script */\nINPUT ( libq.so.3 -lm )\n").unwrap();
-    let error: Error = read_symbols_file(&script, Options::default()).unwrap_err();
+    let error: Error = read_symbols_file(&script, SymbolRequirements::default()).unwrap_err();
     assert_eq!(
         error.to_string(),
         format!("`{}` is a linker script, not a library", script.display())
@@ -170,6 +173,6 @@ fn messages_name_the_file_and_the_next_step() {
     assert_eq!(diagnostic.code.id, "malformed-library");
     assert_eq!(diagnostic.help.as_deref(), Some(error.help().as_str()));
 
-    let absent = read_symbols_file(Path::new("/no/such/file.so"), Options::default());
+    let absent = read_symbols_file(Path::new("/no/such/file.so"), SymbolRequirements::default());
     assert_eq!(absent.unwrap_err().diagnostic().code.id, "io-error");
 }

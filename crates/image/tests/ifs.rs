@@ -5,8 +5,8 @@ mod library;
 
 use std::process::Command;
 
-use gpustub_core::symbols::{Kind, Symbol, SymbolList};
-use gpustub_image::{Options, read_symbols_file, to_ifs};
+use gpustub_core::symbols::{Symbol, SymbolKind, SymbolList};
+use gpustub_image::{SymbolRequirements, read_symbols_file, to_ifs};
 use library::{KINDS, build, run};
 
 #[test]
@@ -23,22 +23,22 @@ fn text_of_each_kind() {
             Symbol {
                 size: 8,
                 weak: true,
-                ..symbol("data", Kind::Object)
+                ..symbol("data", SymbolKind::Object)
             },
-            symbol("fast", Kind::Ifunc),
+            symbol("fast", SymbolKind::Ifunc),
             Symbol {
                 version: Some("V1".into()),
                 compat: true,
-                ..symbol("twice", Kind::NoType)
+                ..symbol("twice", SymbolKind::NoType)
             },
             Symbol {
                 version: Some("V2".into()),
-                ..symbol("twice", Kind::Function)
+                ..symbol("twice", SymbolKind::Function)
             },
-            symbol("type:it's", Kind::NoType),
+            symbol("type:it's", SymbolKind::NoType),
             Symbol {
                 size: 4,
-                ..symbol("unit", Kind::Tls)
+                ..symbol("unit", SymbolKind::Tls)
             },
         ],
         ..SymbolList::default()
@@ -69,7 +69,7 @@ fn llvm_ifs_accepts_the_text() {
         KINDS,
         &["-DVERSIONED", "-Wl,-soname,libk.so.1"],
     );
-    let list = read_symbols_file(&path, Options::default()).unwrap();
+    let list = read_symbols_file(&path, SymbolRequirements::default()).unwrap();
     let text = directory.path().join("library.ifs");
     let stub = directory.path().join("stub.so");
     std::fs::write(&text, to_ifs(&list)).unwrap();
@@ -85,9 +85,9 @@ fn llvm_ifs_accepts_the_text() {
         .arg(format!("--output-elf={}", stub.display()))
         .arg(&text));
 
-    let stub = read_symbols_file(&stub, Options::default()).unwrap();
+    let stub = read_symbols_file(&stub, SymbolRequirements::default()).unwrap();
     assert_eq!((&stub.soname, &stub.machine), (&list.soname, &list.machine));
-    let names = |list: &SymbolList| -> Vec<(String, Kind, bool)> {
+    let names = |list: &SymbolList| -> Vec<(String, SymbolKind, bool)> {
         let mut names: Vec<_> = (list.symbols.iter())
             .map(|s| (s.name.clone(), s.kind, s.weak))
             .collect();

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use gpustub_image::edit::{Problem, inspect};
+use gpustub_image::edit::{EditProblem, inspect};
 
 /// Tables, relocations against functions and data, an initializer, thread-local data and versions.
 const SOURCE: &str = r#"
@@ -174,7 +174,7 @@ fn damaged_tables_are_refused() {
         let offset = offset(&bytes, *place);
         bytes[offset..offset + damage.len()].copy_from_slice(damage);
         let problem = inspect(&bytes).err();
-        if problem != Some(Problem::Malformed(expected)) {
+        if problem != Some(EditProblem::Malformed(expected)) {
             faults.push(format!("{place:?}: {problem:?}, expected {expected}"));
         }
     }

@@ -1,7 +1,7 @@
 //! Images that may need an edit.
 
 use gpustub_check::evidence::{gpu_library_exporting, is_from_vendor};
-use gpustub_check::{Image, Package};
+use gpustub_check::{Package, PackageImage};
 
 use crate::libraries::is_gpu_name;
 use crate::names::is_stub_file;
@@ -16,7 +16,7 @@ pub fn candidates(package: &Package) -> Vec<&str> {
 }
 
 /// Whether the image requires a GPU library and is not a vendor's.
-pub fn is_candidate(image: &Image<'_>) -> bool {
+pub fn is_candidate(image: &PackageImage<'_>) -> bool {
     let link = &image.facts.link;
     let nodes = link.verneed.iter().flat_map(|need| &need.nodes);
     !is_from_vendor(image)
@@ -46,7 +46,7 @@ pub fn followers(package: &Package) -> Vec<&str> {
         .collect()
 }
 
-fn imports_gpu_function(image: &Image<'_>) -> bool {
+fn imports_gpu_function(image: &PackageImage<'_>) -> bool {
     image
         .facts
         .imports

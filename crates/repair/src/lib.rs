@@ -15,5 +15,5 @@ mod releases;
 pub mod wheel;
 
 pub use candidates::{candidates, followers};
-pub use package_plan::{ImagePlan, Inspections, Options, PackagePlan, StubLibrary, StubPlan};
+pub use package_plan::{ImagePlan, Inspections, PackagePlan, PlanOptions, StubLibrary, StubPlan};
 pub use plan::plan;

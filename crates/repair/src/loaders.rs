@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use gpustub_check::evidence::opened_names;
 use gpustub_check::gpu_file::{gpu_file, names_gpu_file};
-use gpustub_check::{Image, Package};
+use gpustub_check::{Package, PackageImage};
 use gpustub_core::diag::{Diagnostic, HARD_CODED_LOAD_NAME, Origin, PYTHON_LOADER, listing};
 
 use crate::package_plan::PackagePlan;
@@ -31,7 +31,7 @@ pub fn opened_by_images(package: &Package, plan: &PackagePlan) -> Vec<Diagnostic
         .collect()
 }
 
-fn opened_by(image: &Image<'_>) -> Option<Diagnostic> {
+fn opened_by(image: &PackageImage<'_>) -> Option<Diagnostic> {
     let names = opened_names(image);
     if names.is_empty() {
         return None;
@@ -43,7 +43,7 @@ fn opened_by(image: &Image<'_>) -> Option<Diagnostic> {
     );
     Some(
         Diagnostic::warning(&HARD_CODED_LOAD_NAME, message)
-            .at(image.location())
+            .with_location(image.location())
             .help("check that the code handles a missing library"),
     )
 }
@@ -68,7 +68,7 @@ pub fn loaded_by_text(path: &str, location: Origin, text: &str) -> Option<Diagno
     };
     Some(
         Diagnostic::warning(&PYTHON_LOADER, format!("{message}: `{code}`{more}"))
-            .at(Origin { span, ..location })
+            .with_location(Origin { span, ..location })
             .help("the repaired images need no such library; let the code continue without it"),
     )
 }

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use gpustub_check::Package;
 use gpustub_core::diag::{Diagnostic, Level, UNSUPPORTED_IMAGE};
 use gpustub_core::library::Library;
-use gpustub_image::edit::{self, Inspection, Request};
+use gpustub_image::edit::{self, EditRequest, Inspection};
 
 /// Requirements of each image that may need an edit, by path in the package, or the reason why it cannot be edited.
-pub type Inspections = BTreeMap<String, Result<Inspection, edit::Problem>>;
+pub type Inspections = BTreeMap<String, Result<Inspection, edit::EditProblem>>;
 
 /// Decisions of the caller.
 #[derive(Debug, Clone, Default)]
-pub struct Options {
+pub struct PlanOptions {
     /// Name of the package in file names and version nodes ([`package_name`](crate::names::package_name)).
     /// Empty: the name is the hash of the stub library's contents.
     pub name: String,
@@ -71,14 +71,14 @@ pub struct ImagePlan {
     /// Index of its stub library.
     pub stub: usize,
     /// The edit.
-    pub request: Request,
+    pub request: EditRequest,
 }
 
 /// Diagnostic about an image that is not repaired, or only in part.
 pub fn unsupported(package: &Package, path: &str, level: Level, reason: &str) -> Diagnostic {
     let file = path.rsplit('/').next().unwrap_or_default();
     let mut diagnostic = Diagnostic::error(&UNSUPPORTED_IMAGE, format!("`{file}` {reason}"))
-        .at(package.location_of(path));
+        .with_location(package.location_of(path));
     diagnostic.level = level;
     diagnostic
 }

@@ -11,12 +11,12 @@ use std::collections::BTreeMap;
 use gpustub_check::evidence::has_cudart;
 use gpustub_check::search_dirs::installed;
 use gpustub_check::wheel::is_dist_info;
-use gpustub_check::{Image, ImageId, LoadGraph, Package};
+use gpustub_check::{ImageId, LoadGraph, Package, PackageImage};
 use gpustub_core::diag::{Diagnostic, Level, listing};
 
 use crate::candidates::is_candidate;
 use crate::libraries::Requirement;
-use crate::package_plan::{Inspections, Options, PackagePlan, unsupported};
+use crate::package_plan::{Inspections, PackagePlan, PlanOptions, unsupported};
 use decide::{Decision, Refusal, decide};
 use passed_on::PassedOn;
 
@@ -24,7 +24,7 @@ use passed_on::PassedOn;
 pub fn plan(
     package: &Package,
     inspections: &Inspections,
-    options: &Options,
+    options: &PlanOptions,
 ) -> (PackagePlan, Vec<Diagnostic>) {
     let graph = LoadGraph::from_package(package);
     let (decisions, mut diagnostics) = decisions(package, &graph, inspections, options);
@@ -46,7 +46,7 @@ pub fn plan(
 
 /// Scheme of a wheel's file that is installed outside of site-packages, at a distance that depends on the
 /// system (binary distribution format, "The .data directory").
-fn scheme<'a>(image: &Image<'a>) -> Option<&'a str> {
+fn scheme<'a>(image: &PackageImage<'a>) -> Option<&'a str> {
     let path = image.member.path.as_str();
     let (top, rest) = path.split_once('/')?;
     if !top.ends_with(".data") || installed(path) != path {
@@ -65,7 +65,7 @@ fn decisions(
     package: &Package,
     graph: &LoadGraph<'_>,
     inspections: &Inspections,
-    options: &Options,
+    options: &PlanOptions,
 ) -> (Vec<Decision>, Vec<Diagnostic>) {
     let mut decisions: BTreeMap<ImageId, Decision> = BTreeMap::new();
     let mut refusals: BTreeMap<ImageId, Refusal> = BTreeMap::new();
@@ -113,7 +113,7 @@ fn decisions(
 fn decide_image(
     graph: &LoadGraph<'_>,
     inspections: &Inspections,
-    options: &Options,
+    options: &PlanOptions,
     id: ImageId,
     passed_on: &[Requirement],
 ) -> Result<Option<Decision>, Refusal> {

@@ -107,13 +107,13 @@ pub fn seal(tables: &mut [u8]) {
     put(tables, HEADER_SIZE - 8, &hash.to_le_bytes());
 }
 
-/// Records of one kind.
+/// Bytes of the records of one kind.
 #[derive(Default)]
-struct Part {
+struct RecordBytes {
     bytes: Vec<u8>,
 }
 
-impl Part {
+impl RecordBytes {
     fn words<const N: usize>(&mut self, words: [u64; N]) {
         self.bytes
             .extend_from_slice(words.map(u64::to_le_bytes).as_flattened());
@@ -154,18 +154,18 @@ impl<K: Eq + Hash> Ranges<K> {
 /// All parts, in the order of the file, except that texts follow.
 #[derive(Default)]
 struct Parts<'n> {
-    contents: Part,
-    views: Part,
-    directory: Part,
-    dictionaries: Part,
-    slots: Part,
-    rows: Part,
-    lists: Part,
-    entries: Part,
-    layer_lists: Part,
-    layers: Part,
-    extensions: Part,
-    texts: Part,
+    contents: RecordBytes,
+    views: RecordBytes,
+    directory: RecordBytes,
+    dictionaries: RecordBytes,
+    slots: RecordBytes,
+    rows: RecordBytes,
+    lists: RecordBytes,
+    entries: RecordBytes,
+    layer_lists: RecordBytes,
+    layers: RecordBytes,
+    extensions: RecordBytes,
+    texts: RecordBytes,
     /// Texts that members and layers share.
     shared: HashMap<&'n [u8], [usize; 2], FastHash>,
     /// Longest displacement of the directory.

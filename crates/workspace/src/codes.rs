@@ -51,7 +51,7 @@ pub static MISSING_RLIB: Code = code!(
 /// Help for an id that is no rule: the code of another diagnostic, or misspelled. `more` are names that are accepted
 /// in place of a rule.
 pub fn unknown_rule_help(id: &str, more: &[&'static str]) -> String {
-    if all().iter().any(|code| code.id == id) {
+    if all_codes().iter().any(|code| code.id == id) {
         return format!(
             "`{id}` is the code of a diagnostic that is not a rule; only levels of rules can be configured"
         );
@@ -64,7 +64,7 @@ pub fn unknown_rule_help(id: &str, more: &[&'static str]) -> String {
 }
 
 /// All codes, sorted by id.
-pub fn all() -> Vec<&'static Code> {
+pub fn all_codes() -> Vec<&'static Code> {
     let mut codes = CODES.to_vec();
     codes.extend([
         &UNEDITABLE_BUILD_SCRIPT,
@@ -87,7 +87,7 @@ pub fn all() -> Vec<&'static Code> {
 mod tests {
     #[test]
     fn ids_are_unique_and_texts_complete() {
-        let codes = super::all();
+        let codes = super::all_codes();
         assert!(codes.is_sorted_by(|a, b| a.id < b.id));
         for code in codes {
             assert!(!code.summary.ends_with('.'), "{}", code.id);

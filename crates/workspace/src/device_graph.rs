@@ -21,7 +21,7 @@ use gpustub_core::diag::{Diagnostic, Origin, has_errors};
 use gpustub_core::ids::IndexVec;
 use gpustub_core::manifest::DeviceModule;
 
-use crate::graph::Graph as Packages;
+use crate::graph::PackageGraph as Packages;
 use crate::package_index::PackageIndex;
 use names::Names;
 use visibility::MetadataVisibility;
@@ -212,7 +212,7 @@ impl Builder<'_> {
     /// Position in a package's `GpuStub.toml`.
     fn origin(&self, index: PackageIndex, span: &Range<usize>) -> Option<Origin> {
         let declared = self.packages.declared[index].as_ref()?;
-        Some(Origin::new(declared.shown.clone(), span.clone()))
+        Some(Origin::new(declared.display_path.clone(), span.clone()))
     }
 }
 

@@ -26,18 +26,18 @@ use crate::ops::Pending;
 use cargo_metadata::{DependencyKind, Package, TargetKind};
 use gpustub_core::diag::{DUPLICATE_DEVICE_SYMBOL, Diagnostic, OUT_OF_SYNC};
 
-use crate::graph::Graph;
+use crate::graph::PackageGraph;
 use crate::selection::Selection;
 use crate::shared_root;
 use crate::tables::Members;
 use crate::workspace::{Depth, Workspace, directory, host_triple};
 
 use closure::Closure;
-pub use files::FEATURE;
+pub use files::DEVICE_LINK_FEATURE;
 pub use lines::remove_lines;
 use lines::remove_stale_lines;
 use naming::crate_name;
-pub use naming::{DIRECTORY, is_finalizer, name};
+pub use naming::{DIRECTORY, finalizer_name, is_finalizer};
 pub use programs::has_programs;
 use programs::{Programs, has_rdc};
 pub use rejected::{RejectedManifest, explain, rejected_manifests};
@@ -54,7 +54,7 @@ pub fn operations(
     with_all_features.features.features.clear();
     with_all_features.features.no_default_features = false;
     let full = Workspace::load(&with_all_features, Depth::Graph(&host_triple()))?;
-    let graph = Graph::read(&full)?;
+    let graph = PackageGraph::read(&full)?;
 
     for package in full.selected()? {
         // Packages that `workspace` does not contain are finalizers written by this command.
@@ -107,7 +107,7 @@ pub fn may_have_device_links(workspace: &Workspace, declared: &Members) -> bool 
 }
 
 /// Reports two packages of one name: no crate can depend on both by name, no device link contain both.
-fn duplicate_package(graph: &Graph, closure: &Closure) -> Option<Diagnostic> {
+fn duplicate_package(graph: &PackageGraph, closure: &Closure) -> Option<Diagnostic> {
     let mut versions = BTreeMap::new();
     closure.members.keys().find_map(|&index| {
         let package = graph.packages[index];
@@ -151,13 +151,16 @@ fn has_feature(package: &Package) -> bool {
     package.dependencies.iter().any(|dependency| {
         dependency.kind == DependencyKind::Build
             && dependency.name == cargo_toml::HELPER
-            && dependency.features.iter().any(|name| name == FEATURE)
+            && dependency
+                .features
+                .iter()
+                .any(|name| name == DEVICE_LINK_FEATURE)
     })
 }
 
 /// Errors that writing every file does not prevent.
 fn unwritable_links(
-    graph: &Graph,
+    graph: &PackageGraph,
     package: &Package,
     programs: &Programs,
     closure: &Closure,

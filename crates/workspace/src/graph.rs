@@ -13,7 +13,7 @@ use gpustub_core::manifest::{DeviceLink, DeviceModule, Stub};
 
 use crate::cargo_tree::{self, Features, Query, TreePackage};
 use crate::package_index::PackageIndex;
-use crate::providers::{Image, Node, ProvidedStubs};
+use crate::providers::{LinkedImage, PackageNode, ProvidedStubs};
 use crate::selection::Selection;
 use crate::tables::{Declared, Members};
 use crate::workspace::{Workspace, directory, library};
@@ -35,7 +35,7 @@ impl Edge {
 }
 
 /// Dependency graph, with the declarations of each package.
-pub struct Graph<'a> {
+pub struct PackageGraph<'a> {
     /// The packages, in the order of `cargo metadata`.
     pub packages: IndexVec<PackageIndex, &'a Package>,
     /// Declarations of each package.
@@ -43,13 +43,13 @@ pub struct Graph<'a> {
     /// Enabled features of each package.
     pub features: IndexVec<PackageIndex, Vec<String>>,
     /// Provided and linked libraries of each package.
-    pub nodes: IndexVec<PackageIndex, Node>,
+    pub nodes: IndexVec<PackageIndex, PackageNode>,
     /// Resolved dependencies of each package.
     pub edges: IndexVec<PackageIndex, Vec<Edge>>,
     index: HashMap<&'a PackageId, PackageIndex>,
 }
 
-impl<'a> Graph<'a> {
+impl<'a> PackageGraph<'a> {
     /// Reads what every package of the graph declares.
     pub fn read(workspace: &'a Workspace) -> Result<Self> {
         let mut graph = Self::resolved(workspace)?;
@@ -101,10 +101,10 @@ impl<'a> Graph<'a> {
         };
         for package in &graph.packages {
             graph.declared.push(Declared::read(workspace, package)?);
-            graph.nodes.push(Node {
+            graph.nodes.push(PackageNode {
                 name: package.name.to_string(),
                 version: package.version.to_string(),
-                ..Node::default()
+                ..PackageNode::default()
             });
         }
         let resolve = metadata.resolve.as_ref();
@@ -228,7 +228,7 @@ impl<'a> Graph<'a> {
                 if !stub.required_features.are_enabled(features) {
                     continue;
                 }
-                let origin = Some(Origin::new(&declared.shown, stub.id.span.clone()));
+                let origin = Some(Origin::new(&declared.display_path, stub.id.span.clone()));
                 let node = &mut self.nodes[index];
                 let id = stub.id.value.clone();
                 if stub.provide {
@@ -323,7 +323,7 @@ impl<'a> Graph<'a> {
     }
 
     /// Images of the selected packages.
-    pub fn images(&self, selected: &[&Package]) -> Vec<Image> {
+    pub fn images(&self, selected: &[&Package]) -> Vec<LinkedImage> {
         let mut images = Vec::new();
         for package in selected {
             let Some(&index) = self.index.get(&package.id) else {
@@ -331,7 +331,7 @@ impl<'a> Graph<'a> {
             };
             for target in &package.targets {
                 let mut add = |kind: &str, with_dev, dylib, complete| {
-                    images.push(Image {
+                    images.push(LinkedImage {
                         name: format!("{kind} `{}`", target.name),
                         package: index,
                         with_dev,

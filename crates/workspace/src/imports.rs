@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use gpustub_check::{Package, imports};
 use gpustub_core::diag::Diagnostic;
-use gpustub_core::imports::{Only, wrong_header};
+use gpustub_core::imports::{VersionSpan, wrong_header};
 use gpustub_core::library::Library;
 use gpustub_core::version::HeaderVersion;
 
@@ -19,7 +19,7 @@ pub fn header_mismatches(
 ) -> Vec<Diagnostic> {
     imports(package, library)
         .into_iter()
-        .filter_map(|(origin, names)| Some(mismatch(library, header, names)?.at(origin)))
+        .filter_map(|(origin, names)| Some(mismatch(library, header, names)?.with_location(origin)))
         .collect()
 }
 
@@ -30,7 +30,7 @@ fn mismatch<'n>(
     header: HeaderVersion,
     imported: impl IntoIterator<Item = &'n str>,
 ) -> Option<Diagnostic> {
-    let mut by_versions: BTreeMap<Only, Vec<&str>> = BTreeMap::new();
+    let mut by_versions: BTreeMap<VersionSpan, Vec<&str>> = BTreeMap::new();
     for name in imported {
         if let Some(versions) = library.only_in(name, header) {
             by_versions.entry(versions).or_default().push(name);
@@ -39,7 +39,7 @@ fn mismatch<'n>(
     if by_versions.is_empty() {
         return None;
     }
-    let groups: Vec<(Only, Vec<&str>)> = by_versions.into_iter().collect();
+    let groups: Vec<(VersionSpan, Vec<&str>)> = by_versions.into_iter().collect();
     Some(wrong_header(&library.id, header, &groups))
 }
 

@@ -3,6 +3,6 @@
 use gpustub_core::define_id;
 
 define_id! {
-    /// Index of a package in the lists of a [`Graph`](crate::graph::Graph).
+    /// Index of a package in the lists of a [`PackageGraph`](crate::graph::PackageGraph).
     pub struct PackageIndex;
 }

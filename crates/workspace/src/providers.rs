@@ -25,7 +25,7 @@ pub struct ProvidedStubs {
 
 /// A package of the graph.
 #[derive(Debug, Clone, Default)]
-pub struct Node {
+pub struct PackageNode {
     /// Name.
     pub name: String,
     /// Version, which distinguishes it from another package of its name.
@@ -42,7 +42,7 @@ pub struct Node {
 
 /// An output of the linker.
 #[derive(Debug, Clone)]
-pub struct Image {
+pub struct LinkedImage {
     /// Human-readable name: ``bin `hello` ``.
     pub name: String,
     /// Package that owns it.
@@ -57,7 +57,10 @@ pub struct Image {
 }
 
 /// Reports errors in the images of a workspace.
-pub fn analyse(nodes: &IndexVec<PackageIndex, Node>, images: &[Image]) -> Vec<Diagnostic> {
+pub fn analyse(
+    nodes: &IndexVec<PackageIndex, PackageNode>,
+    images: &[LinkedImage],
+) -> Vec<Diagnostic> {
     // The images that each finding concerns.
     let mut incompatible: BTreeMap<(&str, [PackageIndex; 2]), Vec<&str>> = BTreeMap::new();
     let mut missing: BTreeMap<(PackageIndex, &str), Vec<&str>> = BTreeMap::new();
@@ -94,7 +97,10 @@ pub fn analyse(nodes: &IndexVec<PackageIndex, Node>, images: &[Image]) -> Vec<Di
 }
 
 /// Packages whose code is in the image.
-fn closure(nodes: &IndexVec<PackageIndex, Node>, image: &Image) -> BTreeSet<PackageIndex> {
+fn closure(
+    nodes: &IndexVec<PackageIndex, PackageNode>,
+    image: &LinkedImage,
+) -> BTreeSet<PackageIndex> {
     let mut closure = BTreeSet::from([image.package]);
     let mut open = vec![image.package];
     if image.with_dev {
@@ -113,7 +119,7 @@ fn closure(nodes: &IndexVec<PackageIndex, Node>, image: &Image) -> BTreeSet<Pack
 
 /// Libraries that packages require and none provides.
 fn missing_stubs<'n>(
-    nodes: &'n IndexVec<PackageIndex, Node>,
+    nodes: &'n IndexVec<PackageIndex, PackageNode>,
     packages: &BTreeSet<PackageIndex>,
     providers: &[PackageIndex],
 ) -> Vec<(PackageIndex, &'n str)> {
@@ -133,7 +139,7 @@ fn missing_stubs<'n>(
 
 /// Libraries for which a package's stubs are incompatible with those of the first package that has any.
 fn incompatible_pairs<'n>(
-    nodes: &'n IndexVec<PackageIndex, Node>,
+    nodes: &'n IndexVec<PackageIndex, PackageNode>,
     providers: &[PackageIndex],
 ) -> Vec<(&'n str, [PackageIndex; 2])> {
     let mut first_providers: BTreeMap<&str, PackageIndex> = BTreeMap::new();
@@ -150,7 +156,7 @@ fn incompatible_pairs<'n>(
     pairs
 }
 
-fn incompatible_stubs(library: &str, pair: [&Node; 2], images: &[&str]) -> Diagnostic {
+fn incompatible_stubs(library: &str, pair: [&PackageNode; 2], images: &[&str]) -> Diagnostic {
     let [first, second] = pair.map(|node| {
         let version = &node.provides[library].header_version;
         let package = if pair[0].name == pair[1].name {
@@ -171,7 +177,7 @@ fn incompatible_stubs(library: &str, pair: [&Node; 2], images: &[&str]) -> Diagn
     with_origin(error, declared, &format!("incompatible with {first}"))
 }
 
-fn no_provider(node: &Node, library: &str, images: &[&str]) -> Diagnostic {
+fn no_provider(node: &PackageNode, library: &str, images: &[&str]) -> Diagnostic {
     let message = format!(
         "`{}` requires the stubs of {library}, and nothing in {} provides them",
         node.name,
@@ -186,7 +192,7 @@ fn no_provider(node: &Node, library: &str, images: &[&str]) -> Diagnostic {
     )
 }
 
-fn dylib(owner: &Node, provider: &Node) -> Diagnostic {
+fn dylib(owner: &PackageNode, provider: &PackageNode) -> Diagnostic {
     let message = format!(
         "the library of `{}` is a Rust dylib, which would hide the stubs of `{}` from the programs that link it",
         owner.name, provider.name
@@ -228,7 +234,7 @@ mod tests {
 
     /// Packages as `name provides requires dependencies dev-dependencies`, `-` for none. A provided
     /// library is `cudart=12` with the version of its headers.
-    fn nodes(rows: &[&str]) -> IndexVec<PackageIndex, Node> {
+    fn nodes(rows: &[&str]) -> IndexVec<PackageIndex, PackageNode> {
         let rows: Vec<Vec<&str>> = rows.iter().map(|row| row.split(' ').collect()).collect();
         let indices = |column: &str| -> Vec<PackageIndex> {
             words(column)
@@ -237,13 +243,13 @@ mod tests {
                 .collect()
         };
         rows.iter()
-            .map(|row| Node {
+            .map(|row| PackageNode {
                 name: row[0].into(),
                 provides: words(row[1]).map(provided).collect(),
                 requires: words(row[2]).map(|id| (id.to_owned(), None)).collect(),
                 dependencies: indices(row[3]),
                 dev_dependencies: indices(row[4]),
-                ..Node::default()
+                ..PackageNode::default()
             })
             .collect()
     }
@@ -264,9 +270,9 @@ mod tests {
         (id.to_owned(), stubs)
     }
 
-    fn image(package: usize) -> Image {
+    fn image(package: usize) -> LinkedImage {
         let name = format!("bin `{package}`");
-        Image {
+        LinkedImage {
             name,
             package: PackageIndex::from_index(package),
             with_dev: false,
@@ -275,7 +281,10 @@ mod tests {
         }
     }
 
-    fn messages(nodes: &IndexVec<PackageIndex, Node>, images: &[Image]) -> Vec<String> {
+    fn messages(
+        nodes: &IndexVec<PackageIndex, PackageNode>,
+        images: &[LinkedImage],
+    ) -> Vec<String> {
         analyse(nodes, images)
             .iter()
             .map(|diagnostic| format!("{}: {}", diagnostic.code.id, diagnostic.message))
@@ -330,7 +339,7 @@ mod tests {
     fn dev_dependencies_count_in_tests_only() {
         let nodes = nodes(&["app cudart=12 - - fake", "fake cudart=13 - - -"]);
         assert_eq!(messages(&nodes, &[image(0)]), [""; 0]);
-        let test = Image {
+        let test = LinkedImage {
             with_dev: true,
             ..image(0)
         };
@@ -346,7 +355,7 @@ mod tests {
                 "missing-provider: `lib` requires the stubs of cudart, and nothing in bin `0` provides them"
             ]
         );
-        let unit_tests = Image {
+        let unit_tests = LinkedImage {
             complete: false,
             ..image(1)
         };
@@ -356,7 +365,7 @@ mod tests {
     #[test]
     fn a_dylib_hides_stubs() {
         let nodes = nodes(&["app - - lib -", "lib cudart - - -", "other - - - -"]);
-        let images = [0, 2].map(|package| Image {
+        let images = [0, 2].map(|package| LinkedImage {
             dylib: true,
             ..image(package)
         });

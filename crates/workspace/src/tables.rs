@@ -30,7 +30,7 @@ pub struct Declared {
     /// Directory of the package.
     pub directory: PathBuf,
     /// Path of the file in messages.
-    pub shown: String,
+    pub display_path: String,
     /// Text of the file.
     pub text: String,
     /// Contents of the file that could be read.
@@ -73,7 +73,7 @@ impl Declared {
                 let message =
                     format!("no package builds `[stub.{id}]`: there is none in this directory");
                 let error = Diagnostic::error(&MISPLACED_TABLE, message)
-                    .with_origin(&declared.shown, stub.id.span.clone())
+                    .with_origin(&declared.display_path, stub.id.span.clone())
                     .help(
                         "move the table to the GpuStub.toml of the package that calls the library",
                     );
@@ -108,7 +108,7 @@ impl Declared {
             return Ok(file);
         }
         let workspace = Workspace::load(&Self::package_selection(options), Depth::Members)?;
-        let package = workspace.selected_one(|_| true)?;
+        let package = workspace.selected_package(|_| true)?;
         Ok(Self::read_all(&workspace, &[package])?.remove(0).1)
     }
 
@@ -164,8 +164,8 @@ impl Declared {
 
     /// Decodes a text that is, or will become, the file of a directory.
     pub fn from_text(directory: &Path, text: String) -> Result<Self> {
-        let shown = display_path(&directory.join(FILE));
-        let (manifest, diagnostics) = Manifest::parse(&shown, &text);
+        let display_path = display_path(&directory.join(FILE));
+        let (manifest, diagnostics) = Manifest::parse(&display_path, &text);
         let mut inputs = Inputs {
             require_header_versions: true,
             ..Inputs::default()
@@ -184,7 +184,7 @@ impl Declared {
         }
         Ok(Self {
             directory: directory.to_owned(),
-            shown,
+            display_path,
             text,
             manifest,
             diagnostics,
@@ -250,9 +250,9 @@ impl Declared {
 
     /// Texts that diagnostics may refer to.
     pub fn sources(&self) -> Sources {
-        let mut sources = Sources::from([(self.shown.clone(), self.text.clone())]);
+        let mut sources = Sources::from([(self.display_path.clone(), self.text.clone())]);
         for (path, list) in &self.inputs.symbol_files {
-            sources.insert(symbol_list_path(&self.shown, path), list.clone());
+            sources.insert(symbol_list_path(&self.display_path, path), list.clone());
         }
         sources
     }
@@ -352,7 +352,11 @@ fn unknown_features(package: &Package, declared: &Declared) -> Vec<Diagnostic> {
                 None => format!("add `{value} = []` to [features] in its Cargo.toml"),
             };
             let error = Diagnostic::error(&UNKNOWN_FEATURE, message);
-            diagnostics.push(error.with_origin(&declared.shown, span.clone()).help(help));
+            diagnostics.push(
+                error
+                    .with_origin(&declared.display_path, span.clone())
+                    .help(help),
+            );
         }
     }
     diagnostics
@@ -373,7 +377,7 @@ fn misplaced(workspace: &Workspace, package: &Package, declared: &Declared) -> O
     let warning = Diagnostic::warning(&MISPLACED_TABLE, message);
     Some(
         warning
-            .with_origin(&declared.shown, table.span.clone())
+            .with_origin(&declared.display_path, table.span.clone())
             .help(help),
     )
 }

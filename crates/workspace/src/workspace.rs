@@ -158,7 +158,7 @@ impl Workspace {
     }
 
     /// The only member that the command line selects; if there are several, the error lists the fitting ones.
-    pub fn selected_one(&self, fits: impl Fn(&Package) -> bool) -> Result<&Package> {
+    pub fn selected_package(&self, fits: impl Fn(&Package) -> bool) -> Result<&Package> {
         match self.selected()?.as_slice() {
             [package] => Ok(package),
             packages => {

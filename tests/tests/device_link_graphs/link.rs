@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gpustub_core::device_link::{LinkItem, LinkPlan, NodeForm, NodeId, Planned, Role};
+use gpustub_core::device_link::{LinkItem, LinkPlan, LinkRole, NodeForm, NodeId, NodePlan};
 use gpustub_tests::Result;
 use gpustub_tests::command::{Ran, run, succeed};
 use gpustub_tests::elf::symbols;
@@ -135,11 +135,11 @@ impl Images<'_> {
     }
 
     /// Links all images of a node that do not exist yet. An error is the linker's.
-    pub fn link(&self, planned: &Planned) -> Result<()> {
+    pub fn link(&self, planned: &NodePlan) -> Result<()> {
         let at = planned.node;
         match planned.role {
-            Role::Archive => Ok(()),
-            Role::Split => {
+            LinkRole::Archive => Ok(()),
+            LinkRole::Split => {
                 self.image(planned, &planned.line, &self.file(at, false), &[])?;
                 self.image(planned, &planned.final_line, &self.file(at, true), &[])
             }
@@ -148,7 +148,7 @@ impl Images<'_> {
     }
 
     /// Links a program or cdylib, whose code calls all functions that it reaches.
-    fn program(&self, planned: &Planned) -> Result<()> {
+    fn program(&self, planned: &NodePlan) -> Result<()> {
         let node = self.plan.node(planned.node);
         let below = self
             .plan
@@ -201,7 +201,7 @@ impl Images<'_> {
                 continue;
             };
             open.extend(node.links.iter().map(|link| link.to.clone()));
-            let is_rdc = node.kind == gpustub_core::device_link::Kind::Rdc;
+            let is_rdc = node.kind == gpustub_core::device_link::NodeKind::Rdc;
             if is_rdc && !all.contains(&name) {
                 all.push(name);
             }
@@ -211,7 +211,7 @@ impl Images<'_> {
 
     fn image(
         &self,
-        planned: &Planned,
+        planned: &NodePlan,
         line: &[LinkItem],
         file: &str,
         words: &[String],

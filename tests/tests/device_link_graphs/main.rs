@@ -8,7 +8,7 @@ mod verdict;
 
 use std::fs;
 
-use gpustub_core::device_link::{Graph, NodeId, Planned, plan};
+use gpustub_core::device_link::{Graph, NodeId, NodePlan, plan};
 use gpustub_core::diag::has_errors;
 use gpustub_core::ids::Id;
 use gpustub_tests::Result;
@@ -66,7 +66,7 @@ fn check(
     if has_errors(&errors) || plan.nodes().is_empty() {
         return Err(format!("{errors:?} {found:?}").into());
     }
-    let planned: Vec<Planned> = plan.all().collect();
+    let planned: Vec<NodePlan> = plan.node_plans().collect();
     let images = Images {
         compiler,
         directory,
@@ -81,7 +81,7 @@ fn check(
     let order = planned[programs..]
         .iter()
         .chain(planned[..programs].iter().rev());
-    let is_host = |one: &&Planned| one.node == process && !plan.node(process).opens.is_empty();
+    let is_host = |one: &&NodePlan| one.node == process && !plan.node(process).opens.is_empty();
     let mut linked = Ok(());
     for one in order.filter(|one| !is_host(one)) {
         linked = linked.and_then(|()| images.link(one));
@@ -149,7 +149,7 @@ fn packages_register_as_planned(chosen: &[(String, Graph)]) -> Result<()> {
         let workspace = Workspace::new(&graphs)?;
         for (number, (text, graph)) in some.iter().enumerate() {
             let (plan, _) = plan(graph);
-            let planned: Vec<Planned> = plan.all().collect();
+            let planned: Vec<NodePlan> = plan.node_plans().collect();
             let expected = Registered::planned(&plan, &planned, NodeId::from_index(0));
             let ran = workspace.run(number, graph)?;
             let recorded = Registered::recorded(&ran);

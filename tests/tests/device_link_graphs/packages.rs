@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gpustub_core::device_link::{Graph, Kind, Node, NodeForm, NodeId};
+use gpustub_core::device_link::{Graph, Node, NodeForm, NodeId, NodeKind};
 use gpustub_core::ids::Id;
 use gpustub_tests::Result;
 use gpustub_tests::command::{Ran, run};
@@ -113,7 +113,7 @@ fn add(project: &Project, number: usize, node: &Node) -> Result<()> {
         .map(|link| prefixed(number, &link.to))
         .collect();
     let names: Vec<&str> = requires.iter().map(String::as_str).collect();
-    if node.kind == Kind::Rdc {
+    if node.kind == NodeKind::Rdc {
         let table = match node.form {
             NodeForm::Shared => "type = \"shared\"",
             _ => "",
@@ -133,8 +133,8 @@ fn add(project: &Project, number: usize, node: &Node) -> Result<()> {
         project.package(&name, &format!("[dependencies]\n{dependencies}"), &[])?;
     }
     let runs: String = match node.kind {
-        Kind::Rdc if node.form == NodeForm::Bin => format!("{name}::run()"),
-        Kind::Rdc => "run()".to_owned(),
+        NodeKind::Rdc if node.form == NodeForm::Bin => format!("{name}::run()"),
+        NodeKind::Rdc => "run()".to_owned(),
         _ => {
             requires
                 .iter()

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use gpustub_core::device_link::{LinkItem, LinkPlan, NodeId, Planned, Role};
+use gpustub_core::device_link::{LinkItem, LinkPlan, LinkRole, NodeId, NodePlan};
 use gpustub_tests::command::Ran;
 
 use crate::link::file;
@@ -20,7 +20,7 @@ pub struct Registered {
 
 impl Registered {
     /// Registrations that the plans of all nodes promise for a process with these.
-    pub fn planned(plan: &LinkPlan<'_>, planned: &[Planned], process: NodeId) -> Self {
+    pub fn planned(plan: &LinkPlan<'_>, planned: &[NodePlan], process: NodeId) -> Self {
         let (mut links, mut files) = (BTreeSet::new(), BTreeSet::new());
         let opened = plan.node(process).opens.iter();
         let mut open: Vec<NodeId> = opened.filter_map(|open| plan.find(&open.to)).collect();
@@ -35,8 +35,8 @@ impl Registered {
                 continue;
             };
             match one.role {
-                Role::UseFinal(top) => drop(links.insert(file(plan, top, true))),
-                Role::OwnLink(_) => drop(links.insert(file(plan, at, false))),
+                LinkRole::UseFinal(top) => drop(links.insert(file(plan, top, true))),
+                LinkRole::OwnLink(_) => drop(links.insert(file(plan, at, false))),
                 _ => {}
             }
             for item in &one.line {

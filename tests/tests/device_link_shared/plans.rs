@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::process::Command;
 
-use gpustub_core::device_link::{Graph, Kind, Link, Node, NodeForm, Role, plan};
+use gpustub_core::device_link::{Graph, Link, LinkRole, Node, NodeForm, NodeKind, plan};
 use gpustub_tests::command::succeed;
 use gpustub_tests::scratch::scratch;
 use gpustub_tests::{Result, repository};
@@ -32,10 +32,10 @@ fn graph(numbers: &mut Numbers, prefix: &str) -> Graph {
     let mut passes_static: Vec<bool> = Vec::new();
     for at in 0..=numbers.draw(6) {
         let (kind, form) = match numbers.draw(6) {
-            0..=2 => (Kind::Rdc, NodeForm::Shared),
-            3 => (Kind::Rdc, NodeForm::Static),
-            4 => (Kind::Plain, NodeForm::Shared),
-            _ => (Kind::Interface, NodeForm::Static),
+            0..=2 => (NodeKind::Rdc, NodeForm::Shared),
+            3 => (NodeKind::Rdc, NodeForm::Static),
+            4 => (NodeKind::Plain, NodeForm::Shared),
+            _ => (NodeKind::Interface, NodeForm::Static),
         };
         let mut node = Node::new(format!("{prefix}n{at}"), kind, form);
         for (below, passes) in nodes.iter().zip(&passes_static) {
@@ -46,12 +46,12 @@ fn graph(numbers: &mut Numbers, prefix: &str) -> Graph {
         let below = |link: &Link| nodes.iter().position(|node| node.name == link.to);
         let inherits = node.links.iter().filter_map(below);
         let inherits = inherits.filter(|&at| passes_static[at]).count() > 0;
-        let is_static = kind == Kind::Rdc && form == NodeForm::Static;
+        let is_static = kind == NodeKind::Rdc && form == NodeForm::Static;
         passes_static.push(is_static || (form != NodeForm::Shared && inherits));
         nodes.push(node);
     }
     let form = [NodeForm::Bin, NodeForm::Plugin][numbers.draw(2) as usize];
-    let kind = [Kind::Plain, Kind::Plain, Kind::Rdc][numbers.draw(3) as usize];
+    let kind = [NodeKind::Plain, NodeKind::Plain, NodeKind::Rdc][numbers.draw(3) as usize];
     let mut program = Node::new(format!("{prefix}top"), kind, form);
     for node in &nodes {
         if numbers.draw(2) == 0 {
@@ -76,15 +76,15 @@ fn cmake(graph: &Graph, out: &mut String) -> Result<()> {
         let target = |link: &Link| {
             let to = graph.nodes.iter().find(|node| node.name == link.to);
             let is_static =
-                to.is_some_and(|node| node.kind == Kind::Rdc && node.form == NodeForm::Static);
+                to.is_some_and(|node| node.kind == NodeKind::Rdc && node.form == NodeForm::Static);
             format!("{}{}", link.to, if is_static { "_static" } else { "" })
         };
         let links: Vec<String> = node.links.iter().map(target).collect();
         let links = links.join(" ");
         match (node.kind, node.form) {
-            (Kind::Rdc, NodeForm::Shared) => writeln!(out, "pair({name} {links})")?,
-            (Kind::Rdc, NodeForm::Static) => writeln!(out, "archive({name} {links})")?,
-            (Kind::Plain, NodeForm::Shared) => {
+            (NodeKind::Rdc, NodeForm::Shared) => writeln!(out, "pair({name} {links})")?,
+            (NodeKind::Rdc, NodeForm::Static) => writeln!(out, "archive({name} {links})")?,
+            (NodeKind::Plain, NodeForm::Shared) => {
                 writeln!(out, "add_library({name} SHARED empty.cpp)")?;
                 writeln!(out, "target_link_libraries({name} PRIVATE {links})")?;
             }
@@ -93,7 +93,7 @@ fn cmake(graph: &Graph, out: &mut String) -> Result<()> {
                 writeln!(out, "target_link_libraries({name} INTERFACE {links})")?;
             }
             (kind, form) => {
-                let source = if kind == Kind::Rdc { "own.cu" } else { "" };
+                let source = if kind == NodeKind::Rdc { "own.cu" } else { "" };
                 match form {
                     NodeForm::Bin => writeln!(out, "add_executable({name} empty.cpp {source})")?,
                     _ => writeln!(out, "add_library({name} MODULE empty.cpp {source})")?,
@@ -116,15 +116,15 @@ fn planned(graph: &Graph) -> Option<String> {
     let id = plan.find(&graph.nodes.last()?.name)?;
     let name = &plan.node(id).name;
     match plan.role(id) {
-        Role::UseFinal(top) => {
+        LinkRole::UseFinal(top) => {
             let top = &plan.node(top).name;
             Some(format!("{name} uses the device link {top}_final"))
         }
-        Role::OwnLink(_) => {
+        LinkRole::OwnLink(_) => {
             let inputs = plan.inputs(id).into_iter();
             let inputs: Vec<&str> = inputs.map(|id| plan.node(id).name.as_str()).collect();
             // CMake links a program's own code alone without this function.
-            let is_alone = plan.node(id).kind == Kind::Rdc && inputs.len() == 1;
+            let is_alone = plan.node(id).kind == NodeKind::Rdc && inputs.len() == 1;
             let inputs = inputs.join(" ");
             (!is_alone).then(|| format!("{name} has its own device link over {inputs}"))
         }

@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-use gpustub_image::{Options, read_symbols_file};
+use gpustub_image::{SymbolRequirements, read_symbols_file};
 use gpustub_tests::Result;
 use gpustub_tests::command::succeed;
 use gpustub_tests::components::{wheel_libraries, wheel_library_dir};
@@ -33,7 +33,7 @@ const CALLS: [&str; 7] = [
 
 /// Version nodes of a stub library, with the function to call.
 fn nodes(stub: &Path) -> Result<BTreeMap<String, String>> {
-    let list = read_symbols_file(stub, Options::default())?;
+    let list = read_symbols_file(stub, SymbolRequirements::default())?;
     let toolkit = |node: &str| TOOLKIT.iter().any(|id| node.ends_with(&format!("_{id}")));
     let mut nodes = BTreeMap::new();
     for symbol in list.symbols {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;
 
-use gpustub_image::edit::Request;
+use gpustub_image::edit::EditRequest;
 use gpustub_tests::Result;
 use gpustub_tests::command::{run, succeed};
 use serde::Deserialize;
@@ -75,7 +75,7 @@ fn build(images: &Images) -> Result<()> {
         fs::create_dir(images.path(name))?;
     }
     images.repair(&image, "own/image.so", &request())?;
-    let mut original = Request {
+    let mut original = EditRequest {
         stub: "libgpustub_node.so".into(),
         ..request()
     };

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gpustub_image::edit::{Replaced, Request, Unversioned, plan};
+use gpustub_image::edit::{EditRequest, Replaced, Unversioned, plan};
 use gpustub_tests::Result;
 use gpustub_tests::command::succeed;
 use gpustub_tests::scratch::scratch;
@@ -167,7 +167,7 @@ impl Images {
     }
 
     /// Edits an image, so that it uses the stub.
-    pub fn repair(&self, image: &Path, output: &str, request: &Request) -> Result<PathBuf> {
+    pub fn repair(&self, image: &Path, output: &str, request: &EditRequest) -> Result<PathBuf> {
         let bytes = fs::read(image)?;
         let patch = plan(&bytes, request)?;
         let mut file = fs::File::create(self.path(output))?;
@@ -178,13 +178,13 @@ impl Images {
 }
 
 /// The request of a package that imports the runtime and the driver.
-pub fn request() -> Request {
+pub fn request() -> EditRequest {
     let replaced = |needed: &str, nodes: &[&str], node: &str| Replaced {
         needed: vec![needed.to_owned()],
         nodes: nodes.iter().map(|node| node.to_string()).collect(),
         node: node.to_owned(),
     };
-    Request {
+    EditRequest {
         stub: "libgpustub_p.so".into(),
         runpath: Some("$ORIGIN/stub".into()),
         removed_runpath: Vec::new(),

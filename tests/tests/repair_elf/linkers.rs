@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use gpustub_image::{Options, read_symbols_file};
+use gpustub_image::{SymbolRequirements, read_symbols_file};
 use gpustub_tests::command::{run, succeed};
 use gpustub_tests::components::wheel_libraries;
 use gpustub_tests::{Result, elf};
@@ -196,7 +196,7 @@ fn vendors_libraries_keep_their_symbols() -> Result<()> {
         let mut request = request();
         request.libraries[0].needed = vec![needed.to_owned()];
         let repaired = images.repair(&image, name, &request)?;
-        let symbols = |file: &Path| read_symbols_file(file, Options::default());
+        let symbols = |file: &Path| read_symbols_file(file, SymbolRequirements::default());
         assert_eq!(symbols(&repaired), symbols(&image), "{name}");
         let (before, after) = (elf::needed(&image)?, elf::needed(&repaired)?);
         assert!(before.contains(&needed.to_owned()) && !after.contains(&needed.to_owned()));

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use gpustub_core::library::Library;
-use gpustub_core::symbols::{Kind, Symbol};
-use gpustub_image::{Options, read_symbols_file};
+use gpustub_core::symbols::{Symbol, SymbolKind};
+use gpustub_image::{SymbolRequirements, read_symbols_file};
 use gpustub_tests::Result;
 use gpustub_tests::command::succeed;
 use gpustub_tests::components::{component, wheel_libraries};
@@ -60,7 +60,7 @@ fn file_name(file: &Path) -> String {
 /// have, and hidden versions, get no stub.
 fn functions(list: &[Symbol]) -> BTreeSet<String> {
     let functions = list.iter().filter(|symbol| {
-        let is_function = matches!(symbol.kind, Kind::Function | Kind::Ifunc);
+        let is_function = matches!(symbol.kind, SymbolKind::Function | SymbolKind::Ifunc);
         is_function && !symbol.compat && !symbol.name.starts_with("_Z")
     });
     let shown = functions.map(|symbol| match &symbol.version {
@@ -89,7 +89,7 @@ fn exports_and_version_nodes_are_those_of_the_real_libraries() -> Result<()> {
     for (id, file, is_complete) in files {
         let library = Library::builtin(id).ok_or("a shipped library")?;
         let name = file_name(&file);
-        let real = functions(&read_symbols_file(&file, Options::default())?.symbols);
+        let real = functions(&read_symbols_file(&file, SymbolRequirements::default())?.symbols);
         let real: BTreeSet<String> = (real.into_iter())
             .filter(|one| is_own(library, one))
             .collect();

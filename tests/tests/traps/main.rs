@@ -15,7 +15,7 @@ use std::process::{Command, ExitCode};
 
 use gpustub_core::library::Returns;
 use gpustub_core::symbols::SymbolList;
-use gpustub_image::{Options, read_symbols_file};
+use gpustub_image::{SymbolRequirements, read_symbols_file};
 use gpustub_tests::command::{Ran, run, succeed};
 use gpustub_tests::components::component;
 use gpustub_tests::scratch::scratch;
@@ -389,7 +389,7 @@ impl Work {
     }
 
     fn symbols(&self, library: &Path) -> Result<SymbolList> {
-        let options = Options {
+        let options = SymbolRequirements {
             expect_machine: Some(self.machine.name()),
             require: &[],
         };

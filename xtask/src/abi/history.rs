@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gpustub_cdecl::{self as headers, Declared, takes_null};
+use gpustub_cdecl::{self as headers, DeclaredFunction, check_takes_null};
 use gpustub_core::abi_table::MAX_ARGUMENTS;
 use gpustub_core::version::Version;
 
@@ -15,7 +15,7 @@ pub struct Evidence {
     pub version: Version,
     /// The library's own number, if that is another one.
     pub own_version: Option<String>,
-    pub headers: headers::Version,
+    pub headers: headers::Declarations,
     /// Exports of the library, if installed; else declarations of the headers.
     pub exports: Option<BTreeSet<String>>,
 }
@@ -123,7 +123,7 @@ fn renamed(
 /// A name, and its declaration in each version that exports it.
 struct Name {
     name: String,
-    declarations: Vec<Option<Declared>>,
+    declarations: Vec<Option<DeclaredFunction>>,
 }
 
 /// Names that a version is known to export.
@@ -166,7 +166,7 @@ fn is_current(version: &Evidence, name: &str) -> bool {
 /// cudaGetDeviceProperties to cudaGetDeviceProperties_v2, and with the macro undefined they declare it with the struct
 /// of 12, but the symbol keeps that of 11 (in 12.9 it copies 728 bytes, the other 780). NVML's 11.2 declares old
 /// names with new structs, 11.7 with theirs.
-pub fn declarations(name: &str, evidence: &[Evidence]) -> Option<Vec<Option<Declared>>> {
+pub fn declarations(name: &str, evidence: &[Evidence]) -> Option<Vec<Option<DeclaredFunction>>> {
     let first_current = evidence.iter().position(|e| is_current(e, name));
     let superseded = evidence[..first_current.unwrap_or(evidence.len())]
         .iter()
@@ -185,10 +185,10 @@ pub fn declarations(name: &str, evidence: &[Evidence]) -> Option<Vec<Option<Decl
 
 /// Variants numbered so far: number `n` is at `n - 1`.
 #[derive(Default)]
-struct Numbers(Vec<Declared>);
+struct Numbers(Vec<DeclaredFunction>);
 
 impl Numbers {
-    fn add(&mut self, declared: &Declared) -> usize {
+    fn add(&mut self, declared: &DeclaredFunction) -> usize {
         self.0.push(declared.clone());
         self.0.len()
     }
@@ -203,7 +203,7 @@ impl Numbers {
                 if old == new {
                     continue;
                 }
-                match takes_null(without, with, argument, MAX_ARGUMENTS) {
+                match check_takes_null(without, with, argument, MAX_ARGUMENTS) {
                     Ok(()) => adapters.push(NullAdapter { old, new, argument }),
                     Err(reason) => drop(reasons.insert(reason)),
                 }
@@ -227,7 +227,7 @@ impl Numbers {
 #[derive(Clone, Copy)]
 struct Current<'a> {
     number: usize,
-    declared: &'a Declared,
+    declared: &'a DeclaredFunction,
     version: Version,
 }
 
@@ -292,7 +292,7 @@ impl<'a> GroupLines<'a> {
         &mut self,
         name: &'a str,
         number: usize,
-        declared: &'a Declared,
+        declared: &'a DeclaredFunction,
         version: Version,
     ) {
         let current = Current {
@@ -307,7 +307,7 @@ impl<'a> GroupLines<'a> {
     fn add_variant(
         &mut self,
         name: &'a str,
-        declared: &'a Declared,
+        declared: &'a DeclaredFunction,
         version: Version,
         reason: Option<String>,
     ) {
@@ -347,7 +347,7 @@ fn group(
     evidence: &[Evidence],
     reviewed: &Reviewed,
     nullable: Option<u8>,
-) -> Result<(Group, Vec<Declared>), String> {
+) -> Result<(Group, Vec<DeclaredFunction>), String> {
     let mut by_length: Vec<&Name> = names.iter().collect();
     by_length.sort_by_key(|name| (name.name.len(), &name.name));
     let mut group_lines = GroupLines {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use gpustub_core::imports::Only;
+use gpustub_core::imports::VersionSpan;
 use gpustub_core::library::Library;
 use gpustub_core::version::{HeaderVersion, Version};
 
@@ -31,7 +31,7 @@ fn names(recipe: &AbiRecipe, accepts: impl Fn(Version) -> bool) -> Vec<VersionNa
         .collect()
 }
 
-fn only_in(library: &Library, name: &str, header: &str) -> Option<Only> {
+fn only_in(library: &Library, name: &str, header: &str) -> Option<VersionSpan> {
     library.only_in(name, HeaderVersion::parse(header).unwrap())
 }
 

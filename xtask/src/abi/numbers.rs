@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gpustub_cdecl::{Declared, Type, TypeId, same_values};
+use gpustub_cdecl::{DeclaredFunction, Type, TypeId, check_value};
 use gpustub_core::version::Version;
 use serde::Deserialize;
 
@@ -61,7 +61,7 @@ pub fn parse(text: &str) -> Result<BTreeMap<String, Vec<Enumeration>>, String> {
 }
 
 /// Types of the result and the arguments.
-pub fn parts(declared: &Declared) -> &[TypeId] {
+pub fn parts(declared: &DeclaredFunction) -> &[TypeId] {
     match declared.types.get(declared.function) {
         Type::Function(parts) => parts,
         _ => &[],
@@ -69,7 +69,7 @@ pub fn parts(declared: &Declared) -> &[TypeId] {
 }
 
 /// The pairs of variants, numbered from 1, whose calls differ in these enumerations only.
-pub fn numbered(enumerations: &[Enumeration], variants: &[Declared]) -> Vec<Numbered> {
+pub fn numbered(enumerations: &[Enumeration], variants: &[DeclaredFunction]) -> Vec<Numbered> {
     let mut pairs = Vec::new();
     for (old, older) in (1..).zip(variants) {
         for (new, newer) in (1..).zip(variants).skip(old) {
@@ -89,15 +89,15 @@ pub fn numbered(enumerations: &[Enumeration], variants: &[Declared]) -> Vec<Numb
 /// Major and kinds of the arguments, if the declarations differ in enumerations, and in nothing else.
 fn kinds(
     enumerations: &[Enumeration],
-    older: &Declared,
-    newer: &Declared,
+    older: &DeclaredFunction,
+    newer: &DeclaredFunction,
 ) -> Option<(u32, String)> {
     if parts(older).len() != parts(newer).len() {
         return None;
     }
     let (mut since, mut kinds) = (None, String::new());
     for (index, (&a, &b)) in parts(older).iter().zip(parts(newer)).enumerate() {
-        let is_same = same_values((&older.types, a), (&newer.types, b)).is_ok();
+        let is_same = check_value((&older.types, a), (&newer.types, b)).is_ok();
         // The first part is the result.
         if index == 0 {
             if !is_same {
@@ -127,7 +127,7 @@ fn kinds(
 }
 
 /// Whether an argument of this type is in one integer register.
-fn is_word(declared: &Declared, id: TypeId) -> bool {
+fn is_word(declared: &DeclaredFunction, id: TypeId) -> bool {
     matches!(
         declared.types.get(id),
         Type::Integer(_) | Type::Enum { .. } | Type::Pointer(_)
@@ -135,7 +135,7 @@ fn is_word(declared: &Declared, id: TypeId) -> bool {
 }
 
 /// Whether a type has a name.
-pub fn is_named(declared: &Declared, id: TypeId, name: &str) -> bool {
+pub fn is_named(declared: &DeclaredFunction, id: TypeId, name: &str) -> bool {
     declared.types.names(id).any(|type_name| type_name == name)
 }
 
@@ -146,7 +146,11 @@ impl Enumeration {
     }
 
     /// Whether an argument points to the enumeration; `None`: it has another type.
-    fn fits(&self, older: (&Declared, TypeId), newer: (&Declared, TypeId)) -> Option<bool> {
+    fn fits(
+        &self,
+        older: (&DeclaredFunction, TypeId),
+        newer: (&DeclaredFunction, TypeId),
+    ) -> Option<bool> {
         let (a, b, is_output) = match (older.0.types.get(older.1), newer.0.types.get(newer.1)) {
             (Type::Pointer(a), Type::Pointer(b)) => (*a, *b, true),
             (Type::Pointer(_), _) | (_, Type::Pointer(_)) => return None,

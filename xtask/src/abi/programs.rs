@@ -31,7 +31,7 @@ mod text;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use gpustub_cdecl::{self as headers, Declared, Headers};
+use gpustub_cdecl::{self as headers, DeclaredFunction, Headers};
 use gpustub_core::library::Library;
 use gpustub_core::version::Version;
 
@@ -223,7 +223,7 @@ struct Mode {
     /// End of the callers' names.
     suffix: &'static str,
     /// Declarations with the macros of the mode.
-    versions: BTreeMap<Version, headers::Version>,
+    versions: BTreeMap<Version, headers::Declarations>,
     /// Functions in no ABI table, one for each calling shape.
     sample: BTreeSet<String>,
 }
@@ -293,7 +293,7 @@ impl Programs {
         &self,
         components: &Path,
         versions: &BTreeSet<Version>,
-        made_up: &BTreeMap<String, Declared>,
+        made_up: &BTreeMap<String, DeclaredFunction>,
     ) -> Result<Vec<Mode>, String> {
         let recipe = self.recipe()?;
         let mut modes = Vec::new();

@@ -146,7 +146,7 @@ impl AbiRecipe {
         &self,
         headers: &Headers,
         directories: &[PathBuf],
-    ) -> Result<headers::Version, String> {
+    ) -> Result<headers::Declarations, String> {
         let mut clang = Clang::new("clang");
         for directory in directories {
             clang = clang.directory(directory);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use gpustub_cdecl::{Declared, Reserved, differences};
+use gpustub_cdecl::{DeclaredFunction, Reserved, differences};
 use gpustub_core::version::Version;
 use serde::Deserialize;
 
@@ -95,7 +95,12 @@ impl Reviewed {
     }
 
     /// Compares two declarations of a name.
-    pub fn same(&self, name: &str, older: &Declared, newer: &Declared) -> Result<(), String> {
+    pub fn same(
+        &self,
+        name: &str,
+        older: &DeclaredFunction,
+        newer: &DeclaredFunction,
+    ) -> Result<(), String> {
         let reserved = if self.zeroed.contains(&self.group(name).0.as_str()) {
             Reserved::Zero
         } else {

@@ -118,7 +118,7 @@ fn rules_page() -> String {
 fn codes_page() -> String {
     let mut page = format!("{NOTICE}# Diagnostics\n\n");
     page.push_str("`cargo gpustub explain <code>` prints the same text.\n");
-    for code in codes::all() {
+    for code in codes::all_codes() {
         let _ = writeln!(page, "\n## {}\n\n*{}*\n", code.id, code.summary);
         let _ = writeln!(page, "{}", code.explanation);
     }
@@ -139,7 +139,7 @@ mod tests {
                 field.name
             );
         }
-        for code in codes::all() {
+        for code in codes::all_codes() {
             assert!(
                 codes.contains(&format!("\n## {}\n", code.id)),
                 "{}",

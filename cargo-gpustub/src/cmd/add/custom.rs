@@ -19,14 +19,14 @@ use gpustub_workspace::tables::{Declared, FILE};
 use gpustub_workspace::workspace::{Depth, Workspace, directory, target};
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Value};
 
-use crate::c_headers::{self, Request};
+use crate::c_headers::{self, HeaderRequest};
 use crate::{cli, exports};
 
 /// Writes the table and the list of the library that the command line names.
 pub fn add(options: &cli::Add, file: &Path, shell: &mut Shell) -> Result<bool> {
     let id = library_id(options)?;
     let workspace = Workspace::load(&options.cargo, Depth::Members)?;
-    let package = workspace.selected_one(|_| true)?;
+    let package = workspace.selected_package(|_| true)?;
     let declared = Declared::read_all(&workspace, &[package])?.remove(0).1;
     shell.diagnostics(&declared.diagnostics, &declared.sources())?;
     if has_errors(&declared.diagnostics) {
@@ -56,7 +56,7 @@ pub fn add(options: &cli::Add, file: &Path, shell: &mut Shell) -> Result<bool> {
     let keys = table_keys(id, stub, file, &path, &list, &results);
     let text = add_stub(&declared.text, id, header)
         .and_then(|text| complete(&text, id, &keys))
-        .map_err(|why| Error::new(format!("could not edit `{}`: {why}", declared.shown)))?;
+        .map_err(|why| Error::new(format!("could not edit `{}`: {why}", declared.display_path)))?;
     let mut added = Declared::from_text(directory(package), text.clone())?;
     added.manifest.stubs.retain(|stub| stub.id.value == id);
     added.inputs.symbol_files.insert(&path, list_text.clone());
@@ -69,7 +69,11 @@ pub fn add(options: &cli::Add, file: &Path, shell: &mut Shell) -> Result<bool> {
     let absolute = directory(package).join(&path);
     let mut operations = vec![
         Operation::write(absolute.clone(), display_path(&absolute), list_text)?,
-        Operation::write(directory(package).join(FILE), declared.shown.clone(), text)?,
+        Operation::write(
+            directory(package).join(FILE),
+            declared.display_path.clone(),
+            text,
+        )?,
     ];
     operations.retain(|operation| !operation.is_done());
     let verb = match (operations.is_empty(), stub) {
@@ -80,7 +84,7 @@ pub fn add(options: &cli::Add, file: &Path, shell: &mut Shell) -> Result<bool> {
     let count = list.functions().count();
     let name = load_name(&list, file);
     shell.status(verb, format!("{id} ({name}): {count} functions"));
-    ops::apply(&operations, |o| shell.status(o.verb(), &o.shown))?;
+    ops::apply(&operations, |o| shell.status(o.verb(), &o.display_path))?;
     report(&list, &kept, options, shell);
     if !operations.is_empty() {
         shell.note("next: `cargo gpustub sync`");
@@ -158,7 +162,7 @@ fn results(options: &cli::Add, list: &SymbolList) -> Result<Results> {
     if custom.headers.is_empty() {
         return Ok(Results::default());
     }
-    let request = Request {
+    let request = HeaderRequest {
         paths: &custom.headers,
         include: &custom.include,
         clang_arg: &custom.clang_arg,

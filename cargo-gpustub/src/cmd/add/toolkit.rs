@@ -31,12 +31,12 @@ pub fn add(options: &AddToolkit, selection: &Selection, shell: &mut Shell) -> Re
         headers.extend(headers::read(path)?);
     }
     let text = declare(options, &headers, &before)
-        .map_err(|why| Error::new(format!("could not edit `{}`: {why}", before.shown)))?;
+        .map_err(|why| Error::new(format!("could not edit `{}`: {why}", before.display_path)))?;
     let declared = Declared::from_text(workspace.root(), text)?;
     let mut diagnostics = declared.diagnostics.clone();
     let mut operations = vec![Operation::write(
         workspace.root().join(FILE),
-        declared.shown.clone(),
+        declared.display_path.clone(),
         declared.text.clone(),
     )?];
     if !has_errors(&diagnostics) {

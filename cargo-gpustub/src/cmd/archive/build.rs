@@ -8,7 +8,7 @@ use gpustub_core::diag::{Diagnostic, has_errors};
 use gpustub_core::ids::Id;
 use gpustub_core::manifest::{self, Archive, is_part_name};
 use gpustub_core::suggest::nearest;
-use gpustub_engine::archive::{self, Inputs, LayerPaths};
+use gpustub_engine::archive::{self, LayerPaths, MappedLayers};
 use gpustub_superarchive::{
     CanonicalBitcode, LayerId, Outcome, Plan, Request, Source, View, ViewId,
 };
@@ -31,7 +31,7 @@ pub fn run(options: &ArchiveBuild, shell: &mut Shell) -> Result<bool> {
     let Some(spec) = spec else {
         return Ok(false);
     };
-    let inputs = match Inputs::open(&spec.layers) {
+    let inputs = match MappedLayers::open(&spec.layers) {
         Ok(inputs) => inputs,
         Err(diagnostic) => return spec.report(None, *diagnostic, shell).map(|()| false),
     };
@@ -131,7 +131,7 @@ impl ArchiveSpec {
                     Some(view) => &archive.views[manifest::ViewId::from_index(view.0)].name,
                     None => &archive.name,
                 };
-                let diagnostic = diagnostic.with_origin(&declared.shown, name.span.clone());
+                let diagnostic = diagnostic.with_origin(&declared.display_path, name.span.clone());
                 shell.diagnostics(&[diagnostic], &declared.sources())
             }
         }
@@ -175,7 +175,7 @@ fn from_manifest(
     let Some(archive) = archives.find(|archive| archive.name.value == name).cloned() else {
         return Ok(None);
     };
-    match archive::find(&archive, &declared.shown, &declared.directory, None) {
+    match archive::find(&archive, &declared.display_path, &declared.directory, None) {
         Ok(files) => Ok(Some(ArchiveSpec {
             layers: files.layers,
             views: archive::request(&archive, Vec::new()).views,
@@ -301,7 +301,7 @@ fn stem(path: &Path) -> String {
 }
 
 /// Rejects an output that would overwrite an input, or that the next run would read as one.
-fn refuse_input(output: &Path, inputs: &Inputs) -> Result<()> {
+fn refuse_input(output: &Path, inputs: &MappedLayers) -> Result<()> {
     let file = output.canonicalize().ok();
     let directory = match output.parent().unwrap_or(output) {
         parent if parent.as_os_str().is_empty() => Path::new("."),

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use gpustub_check::{Check, FlawKind, Kind, Package, check, check_process, gpu_images, read};
+use gpustub_check::{
+    Check, ContainerKind, FlawKind, Package, check, check_process, gpu_images, read,
+};
 use gpustub_core::diag::{Diagnostic, IO_ERROR};
 use gpustub_core::library::Library;
 use gpustub_core::manifest::Policy;
@@ -83,7 +85,7 @@ fn check_path(
                 .iter()
                 .map(|member| package.display_path(member)),
         );
-        if package.kind == Kind::File {
+        if package.kind == ContainerKind::File {
             file = Some(package);
         }
     }
@@ -173,7 +175,9 @@ fn skipped(package: &Package) -> Vec<String> {
 fn details(package: &Package) -> Vec<String> {
     let image_rules = rule_ids(|check| matches!(check, Check::Image(_)));
     let package_rules = match package.kind {
-        Kind::File => rule_ids(|check| matches!(check, Check::Package(_) | Check::Policy(_))),
+        ContainerKind::File => {
+            rule_ids(|check| matches!(check, Check::Package(_) | Check::Policy(_)))
+        }
         _ => rule_ids(|check| {
             matches!(
                 check,

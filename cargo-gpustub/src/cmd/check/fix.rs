@@ -15,7 +15,7 @@ use gpustub_workspace::edit::as_before;
 use gpustub_workspace::edit::gpustub_toml::add_stub;
 use gpustub_workspace::error::{Error, Result};
 use gpustub_workspace::finalizer;
-use gpustub_workspace::graph::Graph;
+use gpustub_workspace::graph::PackageGraph;
 use gpustub_workspace::ops::{self, Operation};
 use gpustub_workspace::shell::Shell;
 use gpustub_workspace::tables::{Declared, FILE};
@@ -38,7 +38,7 @@ pub fn run(options: &cli::Check, current_dir: &str, shell: &mut Shell) -> Result
         refuse_irreversible(options, &operations)?;
         pending::refuse_locked(&options.cargo, &operations)?;
         ops::apply(&operations, |operation| {
-            shell.status("Fixed", &operation.shown)
+            shell.status("Fixed", &operation.display_path)
         })?;
     }
     Ok(())
@@ -64,7 +64,7 @@ fn manifest_fixes(options: &cli::Check, current_dir: &str) -> Result<Vec<Operati
     };
     let mut operations = Vec::new();
     for declared in policies.declared() {
-        let file = &declared.shown;
+        let file = &declared.display_path;
         // Edits by span come first, as the spans refer to the unchanged text.
         let unknown_names = findings_in(&findings, file, UNKNOWN_LOAD_NAME.code.id);
         let mut text = replace_load_names(declared, &unknown_names);
@@ -214,7 +214,7 @@ fn sync_fixes(options: &cli::Check, current_dir: &str) -> Result<Vec<Operation>>
     }
     let host = target(None)?;
     let workspace = Workspace::load(&options.cargo, Depth::Graph(&host.triple))?;
-    let graph = Graph::read(&workspace)?;
+    let graph = PackageGraph::read(&workspace)?;
     let selected = workspace.selected()?;
     let members = graph.members(&workspace, &selected);
     let has_links = finalizer::may_have_device_links(&workspace, &members);
@@ -224,7 +224,7 @@ fn sync_fixes(options: &cli::Check, current_dir: &str) -> Result<Vec<Operation>>
         out_of_sync
             .iter()
             .filter_map(|finding| finding.origin.as_ref())
-            .any(|origin| origin.file == operation.shown)
+            .any(|origin| origin.file == operation.display_path)
     });
     Ok(operations)
 }
@@ -273,7 +273,7 @@ fn refuse_irreversible(options: &cli::Check, operations: &[Operation]) -> Result
 fn file_names(operations: &[&Operation]) -> String {
     let names: Vec<&str> = operations
         .iter()
-        .map(|operation| operation.shown.as_str())
+        .map(|operation| operation.display_path.as_str())
         .collect();
     names.join(", ")
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use gpustub_check::platform_tag::Tag;
-use gpustub_check::policy::{Layer, rule};
+use gpustub_check::policy::{PolicyLayer, rule};
 use gpustub_core::diag::{Diagnostic, INVALID_VALUE, Level};
 use gpustub_core::library::Library;
 use gpustub_core::manifest::Policy;
@@ -106,14 +106,14 @@ impl Policies {
     }
 
     /// The policies as layers of a [`gpustub_check::policy::PolicyEngine`].
-    pub fn layers(&self) -> Vec<Layer<'_>> {
+    pub fn layers(&self) -> Vec<PolicyLayer<'_>> {
         self.files
             .iter()
             .filter_map(|file| {
-                Some(Layer {
+                Some(PolicyLayer {
                     directory: &file.directory,
                     everywhere: file.is_root,
-                    file: &file.declared.shown,
+                    file: &file.declared.display_path,
                     policy: &file.declared.manifest.policy.as_ref()?.value,
                 })
             })
@@ -140,7 +140,7 @@ impl Policies {
                 let message = format!("invalid value {:?} of `policy.platform-tag`", tag.value);
                 diagnostics.push(
                     Diagnostic::error(&INVALID_VALUE, message)
-                        .with_origin(&file.declared.shown, tag.span.clone())
+                        .with_origin(&file.declared.display_path, tag.span.clone())
                         .help("use a manylinux or musllinux tag: \"manylinux_2_28\", \"musllinux_1_2\""),
                 );
             }
@@ -155,7 +155,7 @@ impl Policies {
                 }
                 diagnostics.push(
                     Diagnostic::error(&UNKNOWN_RULE, format!("unknown rule `{id}`"))
-                        .with_origin(&file.declared.shown, span.clone())
+                        .with_origin(&file.declared.display_path, span.clone())
                         .help(unknown_rule_help(id, &[])),
                 );
             }

@@ -1,6 +1,6 @@
 //! Result of a check, before policies apply.
 
-use gpustub_check::policy::Scope;
+use gpustub_check::policy::CheckedScope;
 use gpustub_check::{Check, RULES};
 use gpustub_core::diag::Diagnostic;
 use gpustub_workspace::report::Sources;
@@ -10,7 +10,7 @@ use gpustub_workspace::report::Sources;
 pub struct Report {
     pub findings: Vec<Diagnostic>,
     pub sources: Sources,
-    pub scope: Scope,
+    pub scope: CheckedScope,
     /// What was checked: `3 files`, or the path of a file.
     pub subject: String,
     /// Checked items and their rules, for `--verbose`.

@@ -5,7 +5,7 @@ use gpustub_check::{Check, check_workspace};
 use gpustub_core::target::Target;
 use gpustub_workspace::error::Result;
 use gpustub_workspace::finalizer;
-use gpustub_workspace::graph::Graph;
+use gpustub_workspace::graph::PackageGraph;
 use gpustub_workspace::output::number;
 use gpustub_workspace::tables::{Declared, FILE};
 use gpustub_workspace::workspace::{Depth, Workspace, target};
@@ -25,7 +25,7 @@ pub fn check(options: &cli::Check) -> Result<(Report, Policies)> {
         let report = Report {
             findings,
             sources: file.sources(),
-            subject: file.shown.clone(),
+            subject: file.display_path.clone(),
             ..Report::default()
         };
         return Ok((report, Policies::nearby(&options.cargo)?));
@@ -34,7 +34,7 @@ pub fn check(options: &cli::Check) -> Result<(Report, Policies)> {
         .map_err(|error| finalizer::explain(&options.cargo, error))?;
     let policies = Policies::read(&workspace)?;
     let selected = workspace.selected()?;
-    let graph = Graph::read_selected(&workspace, &selected, &options.cargo, &target.triple)?;
+    let graph = PackageGraph::read_selected(&workspace, &selected, &options.cargo, &target.triple)?;
     let mut report = Report {
         subject: number(selected.len(), "package"),
         ..Report::default()
@@ -82,7 +82,7 @@ pub fn check(options: &cli::Check) -> Result<(Report, Policies)> {
 
 /// Plans the declarations of each selected package.
 fn check_declarations(
-    graph: &Graph<'_>,
+    graph: &PackageGraph<'_>,
     selected: &[&Package],
     target: &Target,
     report: &mut Report,
@@ -99,7 +99,7 @@ fn check_declarations(
         };
         report
             .details
-            .push(format!("{} ({})", package.name, declared.shown));
+            .push(format!("{} ({})", package.name, declared.display_path));
         let mut inputs = declared.inputs.clone();
         inputs.features = Some(graph.features[index].clone());
         let (_, diagnostics) = declared.plan(target, &inputs);
@@ -110,7 +110,7 @@ fn check_declarations(
 /// Reason why declarations were not checked: no selected package has any.
 fn nothing_declared(
     selected: &[&Package],
-    graph: &Graph<'_>,
+    graph: &PackageGraph<'_>,
     workspace: &Workspace,
 ) -> Result<Option<String>> {
     if selected

@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use gpustub_cdecl::{Headers, Reserved, Version, differences};
+use gpustub_cdecl::{Declarations, Headers, Reserved, differences};
 use gpustub_core::library::Library;
 use gpustub_workspace::error::Result;
 
 use super::change::{Change, Differences};
 use super::input::LibraryVersion;
-use crate::c_headers::Request;
+use crate::c_headers::HeaderRequest;
 use crate::cli::DiffHeaders;
 use crate::shipped::with_soname;
 
@@ -76,8 +76,8 @@ fn read(
     options: &DiffHeaders,
     known: Option<&Headers>,
     is_exported: &dyn Fn(&str) -> bool,
-) -> Result<Version> {
-    let request = Request {
+) -> Result<Declarations> {
+    let request = HeaderRequest {
         paths,
         include: &options.include,
         clang_arg: &options.clang_arg,
@@ -90,7 +90,7 @@ fn read(
 
 /// Compares the declarations of two versions.
 fn compare_declarations<'a>(
-    [old, new]: &[Version; 2],
+    [old, new]: &[Declarations; 2],
     shared_names: impl Iterator<Item = &'a str>,
 ) -> HeaderComparison {
     let mut comparison = HeaderComparison {
@@ -138,7 +138,7 @@ fn compare_declarations<'a>(
 }
 
 /// Names in sources that the headers of the two versions bind to different functions.
-fn macro_changes(old: &Version, new: &Version) -> Vec<Change> {
+fn macro_changes(old: &Declarations, new: &Declarations) -> Vec<Change> {
     let mut changes = Vec::new();
     for (name, old_function) in bindings(old) {
         let Some(new_function) = bound_function(new, name) else {
@@ -162,7 +162,7 @@ fn macro_changes(old: &Version, new: &Version) -> Vec<Change> {
 }
 
 /// Pairs of a name in sources and the function that it is bound to.
-fn bindings(version: &Version) -> impl Iterator<Item = (&str, &str)> {
+fn bindings(version: &Declarations) -> impl Iterator<Item = (&str, &str)> {
     let macros = version
         .plain
         .iter()
@@ -176,7 +176,7 @@ fn bindings(version: &Version) -> impl Iterator<Item = (&str, &str)> {
 }
 
 /// The function that a name in sources is bound to.
-fn bound_function<'a>(version: &'a Version, name: &'a str) -> Option<&'a str> {
+fn bound_function<'a>(version: &'a Declarations, name: &'a str) -> Option<&'a str> {
     match version.plain.get(name) {
         Some(function) => Some(function),
         None => version.functions.contains_key(name).then_some(name),

@@ -55,16 +55,16 @@ const MAX_DIFFERENCES: usize = 4;
 fn lines(mark: &str, name: &str, differences: &[Difference]) -> Vec<String> {
     // Mark, position and differences of each line.
     let mut rows: Vec<(&str, String, String)> = Vec::new();
-    for group in differences.chunk_by(|a, b| a.at == b.at && a.guard == b.guard) {
+    for group in differences.chunk_by(|a, b| a.position == b.position && a.guard == b.guard) {
         let Some((first, rest)) = group.split_first() else {
             continue;
         };
-        let (position, mut text) = match first.at.split_once(": ") {
-            Some((position, inner)) => (position, format!("{inner}: {}", first.what)),
-            None => (first.at.as_str(), first.what.clone()),
+        let (position, mut text) = match first.position.split_once(": ") {
+            Some((position, inner)) => (position, format!("{inner}: {}", first.description)),
+            None => (first.position.as_str(), first.description.clone()),
         };
         for difference in rest.iter().take(MAX_DIFFERENCES - 1) {
-            let _ = write!(text, ", {}", difference.what);
+            let _ = write!(text, ", {}", difference.description);
         }
         if group.len() > MAX_DIFFERENCES {
             let _ = write!(text, " and {} more", group.len() - MAX_DIFFERENCES);
@@ -223,8 +223,8 @@ fn difference_rows(differences: &[Difference]) -> Value {
         .map(|difference| {
             json!({
                 "kind": difference.kind.name(),
-                "at": difference.at,
-                "what": difference.what,
+                "at": difference.position,
+                "what": difference.description,
                 "guard": difference.guard,
             })
         })

@@ -14,7 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use cargo_metadata::{Message, Package};
-use gpustub_engine::device_link::metadata::{Library, parse};
+use gpustub_engine::device_link::metadata::{DeviceLibrary, parse};
 use gpustub_engine::toolchain::shared::link_file;
 use gpustub_workspace::cargo;
 use gpustub_workspace::edit::templates;
@@ -47,7 +47,7 @@ enum Content {
 /// Runs the command.
 pub fn run(options: &cli::ExportDeviceLink, shell: &mut Shell) -> Result<bool> {
     let workspace = Workspace::load(&options.cargo, Depth::Members)?;
-    let package = workspace.selected_one(|package: &Package| {
+    let package = workspace.selected_package(|package: &Package| {
         let declared = Declared::read(&workspace, package);
         declared.is_ok_and(|declared| declared.is_some_and(|declared| declared.has_rdc()))
     })?;
@@ -106,7 +106,10 @@ fn list_name(package: &Package) -> String {
 }
 
 /// Runs the build scripts with cargo, and reads the output of the package's.
-fn build_libraries(options: &cli::ExportDeviceLink, package: &Package) -> Result<Vec<Library>> {
+fn build_libraries(
+    options: &cli::ExportDeviceLink,
+    package: &Package,
+) -> Result<Vec<DeviceLibrary>> {
     // No Rust code is installed.
     let mut command = cargo::check(package.manifest_path.as_std_path());
     options.cargo.add_features(&mut command);
@@ -154,7 +157,7 @@ fn build_libraries(options: &cli::ExportDeviceLink, package: &Package) -> Result
     Ok(libraries)
 }
 
-fn files(package: &Package, libraries: &[Library]) -> Result<Files> {
+fn files(package: &Package, libraries: &[DeviceLibrary]) -> Result<Files> {
     let mut files = Files::new();
     for library in libraries {
         if has_code(library) {
@@ -187,7 +190,7 @@ fn files(package: &Package, libraries: &[Library]) -> Result<Files> {
 }
 
 /// Adds the files for `find_package`.
-fn add_cmake_files(files: &mut Files, package: &Package, libraries: &[Library]) {
+fn add_cmake_files(files: &mut Files, package: &Package, libraries: &[DeviceLibrary]) {
     let data = cmake::package_data(package, libraries);
     let config = templates::render("export/device-link/config.cmake", &data);
     let prefix = format!("lib/cmake/{0}/{0}", package.name);

@@ -10,7 +10,7 @@ use gpustub_workspace::shell::Shell;
 pub fn install(mut operations: Vec<Operation>, prefix: &Path, shell: &mut Shell) -> Result<()> {
     operations.retain(|operation| !operation.is_done());
     ops::apply(&operations, |operation| {
-        shell.detail(operation.verb(), &operation.shown);
+        shell.detail(operation.verb(), &operation.display_path);
     })?;
     let prefix = prefix.display();
     match operations.len() {

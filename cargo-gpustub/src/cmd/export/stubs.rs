@@ -34,8 +34,8 @@ use serde_json::json;
 use crate::cli;
 use crate::compile;
 use files::{Files, refuse_target};
-use importers::{Importers, ProvidedStubs};
-use request::Request;
+use importers::{Importers, StubFunctions};
+use request::StubRequest;
 
 /// Maximum length of the shared library's name, which is part of a file name.
 const MAX_NAME: usize = 200;
@@ -81,7 +81,7 @@ fn plan(
     importers: Option<&Importers>,
     shell: &mut Shell,
 ) -> Result<Option<Plan>> {
-    let mut request = Request {
+    let mut request = StubRequest {
         libraries: options.libraries.clone(),
         header_version: options.header_version.clone(),
         cargo: &options.cargo,
@@ -95,7 +95,7 @@ fn plan(
     let (mut plan, mut diagnostics, sources) = request.plan(target)?;
     refuse_target(&mut diagnostics);
     if let Some(importers) = importers.filter(|_| !has_errors(&diagnostics)) {
-        let mut provided = ProvidedStubs::default();
+        let mut provided = StubFunctions::default();
         provided.add(&plan);
         importers.check_any(&provided)?;
         importers.restrict(&mut plan);

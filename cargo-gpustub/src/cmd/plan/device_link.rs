@@ -4,7 +4,9 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use gpustub_core::device_link::{Graph, Kind, LinkItem, LinkPlan, NodeId, Planned, Role, plan};
+use gpustub_core::device_link::{
+    Graph, LinkItem, LinkPlan, LinkRole, NodeId, NodeKind, NodePlan, plan,
+};
 use gpustub_core::diag::{Diagnostic, has_errors};
 use gpustub_core::ids::IndexVec;
 use gpustub_core::suggest::nearest;
@@ -12,7 +14,7 @@ use gpustub_core::target::Target;
 use gpustub_workspace::device_graph::CargoUnit;
 use gpustub_workspace::display_path::display_path;
 use gpustub_workspace::error::{Error, Result};
-use gpustub_workspace::graph::Graph as Packages;
+use gpustub_workspace::graph::PackageGraph;
 use gpustub_workspace::package_index::PackageIndex;
 use gpustub_workspace::report::Sources;
 use gpustub_workspace::report::json::FORMAT_VERSION;
@@ -98,7 +100,7 @@ pub fn explain(plan: &LinkPlan<'_>, name: &str) -> Result<String> {
 
 /// Error if a package has device code that must be built, and the target has no device links.
 pub fn unsupported(
-    packages: &Packages,
+    packages: &PackageGraph,
     package: PackageIndex,
     target: &Target,
 ) -> Option<Diagnostic> {
@@ -109,7 +111,7 @@ pub fn unsupported(
         .into_iter()
         .chain(modules.map(|module| &module.library))
         .find(|table| !table.optional)?;
-    let manifest = &packages.declared[package].as_ref()?.shown;
+    let manifest = &packages.declared[package].as_ref()?.display_path;
     Some(error.with_origin(manifest, required.name.span.clone()))
 }
 
@@ -131,9 +133,9 @@ impl<'a> LinkPlanJson<'a> {
     /// JSON form of a plan; `cargo`: the units of its nodes, and the packages of these.
     pub fn new(
         plan: &LinkPlan<'a>,
-        cargo: Option<(&'a IndexVec<NodeId, CargoUnit>, &'a Packages<'a>)>,
+        cargo: Option<(&'a IndexVec<NodeId, CargoUnit>, &'a PackageGraph<'a>)>,
     ) -> Self {
-        let nodes = plan.all().map(|planned| {
+        let nodes = plan.node_plans().map(|planned| {
             let unit = cargo.map(|(units, packages)| {
                 let unit = &units[planned.node];
                 let package = packages.packages[unit.package];
@@ -196,15 +198,15 @@ struct LinkItemJson<'a> {
 }
 
 impl<'a> NodeJson<'a> {
-    fn new(plan: &LinkPlan<'a>, planned: &Planned, cargo: Option<UnitJson<'a>>) -> Self {
+    fn new(plan: &LinkPlan<'a>, planned: &NodePlan, cargo: Option<UnitJson<'a>>) -> Self {
         let node = plan.node(planned.node);
         Self {
             name: &node.name,
             cargo,
             kind: match node.kind {
-                Kind::Rdc => "rdc",
-                Kind::Plain => "plain",
-                Kind::Interface => "interface",
+                NodeKind::Rdc => "rdc",
+                NodeKind::Plain => "plain",
+                NodeKind::Interface => "interface",
             },
             r#type: node.form.word(),
             links: node.links.iter().map(|link| link.to.as_str()).collect(),
@@ -222,7 +224,7 @@ impl<'a> NodeJson<'a> {
                 exports: node_names(plan, &planned.exports),
             }),
             uses_final: match planned.role {
-                Role::UseFinal(library) => Some(node_name(plan, library)),
+                LinkRole::UseFinal(library) => Some(node_name(plan, library)),
                 _ => None,
             },
             host_link: host_link(plan, &planned.line),

@@ -5,7 +5,7 @@ use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 
 use gpustub_check::read::{self, Zip};
-use gpustub_check::{Flaw, FlawKind, Kind, Package};
+use gpustub_check::{ContainerKind, Flaw, FlawKind, Package};
 use gpustub_core::diag::{Diagnostic, UNSUPPORTED_WHEEL};
 use gpustub_repair::loaders;
 use gpustub_repair::record::is_record;
@@ -43,7 +43,7 @@ pub enum Source {
 }
 
 /// An image, mapped.
-pub struct Image {
+pub struct MappedImage {
     /// The file.
     pub file: File,
     /// Bytes of the file.
@@ -66,7 +66,7 @@ pub fn read(
         };
         let name = file_name(path)?;
         match package.kind {
-            Kind::Wheel => match rewritable_wheel(zip, &package, options) {
+            ContainerKind::Wheel => match rewritable_wheel(zip, &package, options) {
                 Ok(wheel) => inputs.push(Input {
                     package,
                     source: Source::Wheel {
@@ -77,7 +77,7 @@ pub fn read(
                 }),
                 Err(diagnostic) => diagnostics.push(*diagnostic),
             },
-            Kind::Directory => match signature(&package).filter(|_| !options.unsign) {
+            ContainerKind::Directory => match signature(&package).filter(|_| !options.unsign) {
                 Some(signature) => diagnostics.push(signed(&display_path(path), signature)),
                 None => inputs.push(Input {
                     package,
@@ -85,7 +85,7 @@ pub fn read(
                     target: options.out_dir.join(name),
                 }),
             },
-            Kind::File if !package.flaws.iter().any(is_fault) => {
+            ContainerKind::File if !package.flaws.iter().any(is_fault) => {
                 if files.iter().any(|(file, _)| *file == name) {
                     return Err(Error::new(format!("two files are called `{name}`"))
                         .help("name them in two runs, with an `--out-dir` each"));
@@ -116,7 +116,7 @@ fn files_input(
 ) -> Input {
     if files.len() > 1 {
         // Paths of members are their names in the output directory.
-        package.kind = Kind::Directory;
+        package.kind = ContainerKind::Directory;
         package.name = parent(&files[0].1);
     }
     package.members.sort_by(|a, b| a.path.cmp(&b.path));
@@ -219,7 +219,7 @@ fn parent(path: &Path) -> String {
 
 impl Input {
     /// Maps an image. Images of wheels are unpacked into unnamed files.
-    pub fn image(&self, member: &str) -> Result<Image> {
+    pub fn image(&self, member: &str) -> Result<MappedImage> {
         let file = match &self.source {
             Source::Wheel { wheel, .. } => unpacked(wheel, member),
             Source::Directory(directory) => File::open(directory.join(member)),
@@ -232,7 +232,7 @@ impl Input {
             // SAFETY: the map is private and read-only. If another process truncates the file, this one receives
             // SIGBUS, like every linker that maps its inputs; no code trusts the bytes.
             let bytes = unsafe { Mmap::map(&file) }?;
-            Ok(Image { file, bytes })
+            Ok(MappedImage { file, bytes })
         });
         image.map_err(|e| {
             let path = self.package.display_path_of(member);

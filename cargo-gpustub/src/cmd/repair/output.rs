@@ -17,11 +17,11 @@ use gpustub_workspace::ops;
 use gpustub_workspace::status_line::StatusLine;
 
 use super::input::Source;
-use super::plan::Repair;
+use super::plan::PlannedRepair;
 use crate::cli;
 
 /// Rejects outputs that would replace an original, or a file that gpustub did not write.
-pub fn refuse_to_replace(repairs: &[Repair], options: &cli::Repair) -> Result<()> {
+pub fn refuse_to_replace(repairs: &[PlannedRepair], options: &cli::Repair) -> Result<()> {
     let mut targets = BTreeSet::new();
     for repair in repairs {
         for (source, target) in sources_and_targets(repair) {
@@ -68,7 +68,7 @@ fn existing_ancestor(path: &Path) -> &Path {
 }
 
 /// Original and output of each file, wheel or directory of a repair.
-fn sources_and_targets(repair: &Repair) -> Vec<(PathBuf, PathBuf)> {
+fn sources_and_targets(repair: &PlannedRepair) -> Vec<(PathBuf, PathBuf)> {
     let target = &repair.input.target;
     match &repair.input.source {
         Source::Wheel { path, .. } | Source::Directory(path) => {
@@ -112,7 +112,7 @@ fn is_ours(path: &Path) -> bool {
 }
 
 /// Writes the output of a repair.
-pub fn write(repair: &Repair, stubs: &[Vec<u8>], status: &StatusLine) -> Result<()> {
+pub fn write(repair: &PlannedRepair, stubs: &[Vec<u8>], status: &StatusLine) -> Result<()> {
     match &repair.input.source {
         Source::Wheel { path, wheel } => write_wheel(repair, path, wheel, stubs, status),
         Source::Files(files) => {
@@ -131,7 +131,7 @@ pub fn write(repair: &Repair, stubs: &[Vec<u8>], status: &StatusLine) -> Result<
 }
 
 fn write_wheel(
-    repair: &Repair,
+    repair: &PlannedRepair,
     path: &Path,
     wheel: &Wheel,
     stubs: &[Vec<u8>],
@@ -163,7 +163,7 @@ fn write_wheel(
     })
 }
 
-fn write_stubs(repair: &Repair, stubs: &[Vec<u8>]) -> Result<()> {
+fn write_stubs(repair: &PlannedRepair, stubs: &[Vec<u8>]) -> Result<()> {
     for (stub, bytes) in repair.plan.stubs.iter().zip(stubs) {
         let path = repair.input.target.join(&stub.path);
         ops::write_large(&path, None, |out| out.write_all(bytes))?;
@@ -172,7 +172,7 @@ fn write_stubs(repair: &Repair, stubs: &[Vec<u8>]) -> Result<()> {
 }
 
 /// Writes one file, edited if it has an edit.
-fn write_file(repair: &Repair, member: &str, from: &Path, to: &Path) -> Result<()> {
+fn write_file(repair: &PlannedRepair, member: &str, from: &Path, to: &Path) -> Result<()> {
     ops::write_large(to, Some(from), |out| match repair.patches.get(member) {
         Some((file, patch)) => write_patch(file, patch, out),
         None => io::copy(&mut File::open(from)?, out).map(drop),
@@ -198,7 +198,12 @@ fn write_patch(mut file: &File, patch: &Patch, out: &mut dyn Write) -> io::Resul
 }
 
 /// Writes a directory, with links as links.
-fn write_directory(repair: &Repair, from: &Path, inside: &str, status: &StatusLine) -> Result<()> {
+fn write_directory(
+    repair: &PlannedRepair,
+    from: &Path,
+    inside: &str,
+    status: &StatusLine,
+) -> Result<()> {
     let target = repair.input.target.join(inside);
     fs::create_dir_all(&target).map_err(|e| Error::io("create", &target, &e))?;
     let mut entries = fs::read_dir(from)
@@ -253,7 +258,7 @@ fn copy_link(from: &Path, _to: &Path) -> Result<()> {
 
 /// Whether a file of the directory is not copied: a removed copy, a `RECORD` that is written later, or its
 /// signature.
-fn is_left_out(repair: &Repair, member: &str) -> bool {
+fn is_left_out(repair: &PlannedRepair, member: &str) -> bool {
     repair.plan.removed.iter().any(|path| path == member)
         || !repair.plan.images.is_empty()
             && ["RECORD", "RECORD.jws", "RECORD.p7s"]
@@ -263,7 +268,7 @@ fn is_left_out(repair: &Repair, member: &str) -> bool {
 
 /// Writes each `RECORD`, with the hashes of the edited files that it lists. The first one with an edited file of
 /// a stub library lists the stub library.
-fn write_records(repair: &Repair, from: &Path, stubs: &[Vec<u8>]) -> Result<()> {
+fn write_records(repair: &PlannedRepair, from: &Path, stubs: &[Vec<u8>]) -> Result<()> {
     if repair.plan.images.is_empty() {
         return Ok(());
     }

@@ -15,7 +15,7 @@ use gpustub_engine::toolchain::Toolchain;
 use gpustub_engine::write_sources;
 use gpustub_image::edit::{self, Editable, Patch};
 use gpustub_repair::{
-    Inspections, Options, PackagePlan, StubPlan, candidates, followers, loaders, names,
+    Inspections, PackagePlan, PlanOptions, StubPlan, candidates, followers, loaders, names,
 };
 use gpustub_workspace::error::Result;
 use gpustub_workspace::report::Sources;
@@ -28,7 +28,7 @@ use crate::compile::{engine_error, scratch};
 use crate::shipped;
 
 /// A planned repair.
-pub struct Repair {
+pub struct PlannedRepair {
     /// The files.
     pub input: Input,
     /// The edits.
@@ -46,7 +46,7 @@ pub fn plan(
     status: &StatusLine,
     diagnostics: &mut Vec<Diagnostic>,
     texts: &mut Sources,
-) -> Result<Option<Repair>> {
+) -> Result<Option<PlannedRepair>> {
     let mut images = BTreeMap::new();
     for path in [candidates(&input.package), followers(&input.package)].concat() {
         status.show(|| input.package.display_path_of(path));
@@ -78,7 +78,7 @@ pub fn plan(
             patches.insert(path, (image.file, patch));
         }
     }
-    Ok(Some(Repair {
+    Ok(Some(PlannedRepair {
         input,
         plan: edits.plan,
         patches,
@@ -87,7 +87,7 @@ pub fn plan(
 }
 
 /// The images that may need an edit, by path in the package, or the reason why one cannot be edited.
-type Editables<'a> = BTreeMap<&'a str, std::result::Result<Editable<'a, 'a>, edit::Problem>>;
+type Editables<'a> = BTreeMap<&'a str, std::result::Result<Editable<'a, 'a>, edit::EditProblem>>;
 
 /// A plan that can be carried out: each stub library can be generated, and each image edited.
 struct Edits {
@@ -101,7 +101,11 @@ struct Edits {
 impl Edits {
     /// Plans again until no further image is excluded. An image that turns out not to be editable keeps the
     /// libraries that it needs.
-    fn plan(package: &Package, editables: &Editables<'_>, mut options: Options) -> Result<Self> {
+    fn plan(
+        package: &Package,
+        editables: &Editables<'_>,
+        mut options: PlanOptions,
+    ) -> Result<Self> {
         let inspections: Inspections = editables
             .iter()
             .map(|(path, editable)| {
@@ -180,14 +184,14 @@ fn report_texts(input: &Input, diagnostics: &mut Vec<Diagnostic>, texts: &mut So
 }
 
 /// Names and directory of the stub library.
-fn stub_options(input: &Input, options: &cli::Repair) -> Options {
-    let mut stub_options = Options {
+fn stub_options(input: &Input, options: &cli::Repair) -> PlanOptions {
+    let mut stub_options = PlanOptions {
         headers: options
             .header_version
             .iter()
             .map(|header| (header.family.clone(), header.version.clone()))
             .collect(),
-        ..Options::default()
+        ..PlanOptions::default()
     };
     match &input.source {
         Source::Wheel { path, .. } => {

@@ -10,7 +10,7 @@ use gpustub_core::library::Library;
 use gpustub_core::manifest::Stub;
 use gpustub_workspace::edit::cargo_toml;
 use gpustub_workspace::error::Result;
-use gpustub_workspace::graph::Graph;
+use gpustub_workspace::graph::PackageGraph;
 use gpustub_workspace::selection::Selection;
 use gpustub_workspace::shell::Shell;
 use gpustub_workspace::tables::Members;
@@ -98,7 +98,7 @@ pub(super) fn report_graph(
         loaded => loaded?,
     };
     let selected = workspace.selected()?;
-    let graph = Graph::read_selected(&workspace, &selected, options, triple)?;
+    let graph = PackageGraph::read_selected(&workspace, &selected, options, triple)?;
     let mut diagnostics = plan_errors::read(&graph, &selected);
     diagnostics.extend(mixed_headers(&workspace, &graph, &selected)?);
     diagnostics.retain(|diagnostic| {
@@ -114,7 +114,7 @@ pub(super) fn report_graph(
 /// Findings of the rule about header versions, as warnings: `[policy]` decides about them in `check`.
 fn mixed_headers(
     workspace: &Workspace,
-    graph: &Graph<'_>,
+    graph: &PackageGraph<'_>,
     selected: &[&Package],
 ) -> Result<Vec<Diagnostic>> {
     let texts = facts::Texts::read(workspace, selected)?;

@@ -41,7 +41,7 @@ pub(super) fn lines(sources: &[Operation], shell: &mut Shell) -> Result<()> {
         match shell.format() {
             MessageFormat::Human | MessageFormat::Short => {
                 for (number, line) in operation.changed_lines() {
-                    shell.data(format!("{}:{number}: {line}\n", operation.shown))?;
+                    shell.data(format!("{}:{number}: {line}\n", operation.display_path))?;
                 }
             }
             _ => change(operation, shell)?,
@@ -90,7 +90,11 @@ pub(super) fn changes(
         [] => {}
         changes if check => {
             let message = match changes {
-                [change] => format!("`{}` does not agree with {}", change.shown, tables::FILE),
+                [change] => format!(
+                    "`{}` does not agree with {}",
+                    change.display_path,
+                    tables::FILE
+                ),
                 _ => format!("{} files do not agree with {}", changes.len(), tables::FILE),
             };
             let help = if operations.is_empty() {

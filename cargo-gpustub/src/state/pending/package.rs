@@ -72,7 +72,7 @@ fn edit_manifest(
         .unwrap_or(cargo_toml::HELPER);
     let mut features = Vec::new();
     if declared.has_rdc() || declared.has_modules() {
-        features.push(finalizer::FEATURE);
+        features.push(finalizer::DEVICE_LINK_FEATURE);
     }
     if declared.has_archives() {
         features.push(cargo_toml::ARCHIVE_FEATURE);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Comparison, Kind, name};
+use super::{Comparison, DifferenceKind, name};
 use crate::types::TypeId;
 
 type Values = BTreeMap<String, i128>;
@@ -27,7 +27,7 @@ impl Comparison<'_> {
             let common = old.keys().filter(|name| new.contains_key(*name)).count();
             if common * 2 < old.len().min(new.len()) {
                 let description = format!("{common} of {} enumerators in common", old.len());
-                comparison.add(Kind::Enumerator, description);
+                comparison.add(DifferenceKind::Enumerator, description);
             }
             comparison.compare_numbers(&old, &new);
         });
@@ -46,7 +46,7 @@ impl Comparison<'_> {
                 continue;
             }
             let description = format!("{name} {old_number} -> {new_number}");
-            self.add(Kind::Enumerator, description);
+            self.add(DifferenceKind::Enumerator, description);
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Differences that a library handles.
 
-use super::{Comparison, Kind, signature};
+use super::{Comparison, DifferenceKind, signature};
 use crate::rules::{Guard, Mechanism};
-use crate::types::{Declared, Type, TypeId, Types};
+use crate::types::{DeclaredFunction, Type, TypeId, Types};
 
 /// Effect of a guard on the differences of a struct.
 #[derive(PartialEq, Eq)]
@@ -19,11 +19,13 @@ enum Effect {
 
 impl Effect {
     /// Whether it covers a difference of the struct itself, or of what the struct contains and points to.
-    fn covers(&self, kind: Kind, is_own: bool) -> bool {
+    fn covers(&self, kind: DifferenceKind, is_own: bool) -> bool {
         match self {
-            Self::All => kind != Kind::Limit,
-            Self::Size => is_own && kind == Kind::Size,
-            Self::SizeAndPadding => is_own && [Kind::Size, Kind::Padding].contains(&kind),
+            Self::All => kind != DifferenceKind::Limit,
+            Self::Size => is_own && kind == DifferenceKind::Size,
+            Self::SizeAndPadding => {
+                is_own && [DifferenceKind::Size, DifferenceKind::Padding].contains(&kind)
+            }
             Self::None(_) => false,
         }
     }
@@ -77,14 +79,14 @@ impl<'a> Comparison<'a> {
                 if difference.guard.is_some() {
                     continue;
                 }
-                let is_own = difference.at == position;
+                let is_own = difference.position == position;
                 if effect.covers(difference.kind, is_own) {
                     difference.guard = Some(guard.words.clone());
                 } else if is_own
-                    && difference.kind == Kind::Size
+                    && difference.kind == DifferenceKind::Size
                     && let Effect::None(reason) = effect
                 {
-                    difference.what += &format!(" ({reason})");
+                    difference.description += &format!(" ({reason})");
                 }
             }
         }
@@ -99,7 +101,11 @@ fn is_guard_of(guard: &Guard, types: &Types, id: TypeId) -> bool {
 }
 
 /// Effect of a guard on a struct of two versions. `None`: it is no guard of this function or struct.
-fn effect(guard: &Guard, old: (&Declared, TypeId), new: (&Declared, TypeId)) -> Option<Effect> {
+fn effect(
+    guard: &Guard,
+    old: (&DeclaredFunction, TypeId),
+    new: (&DeclaredFunction, TypeId),
+) -> Option<Effect> {
     match &guard.mechanism {
         Mechanism::Version(field, _) => {
             if !has_first_field(old, field) || !has_first_field(new, field) {
@@ -137,8 +143,8 @@ fn effect(guard: &Guard, old: (&Declared, TypeId), new: (&Declared, TypeId)) -> 
 /// Checks that the values of a guard's macro differ. `None`: one of the headers does not define it.
 fn compare_macro(
     guard: &Guard,
-    old: (&Declared, TypeId),
-    new: (&Declared, TypeId),
+    old: (&DeclaredFunction, TypeId),
+    new: (&DeclaredFunction, TypeId),
 ) -> Option<Result<(), String>> {
     let (_, old_value) = macro_of(guard, old)?;
     let (name, new_value) = macro_of(guard, new)?;
@@ -150,7 +156,7 @@ fn compare_macro(
 }
 
 /// Name and value of the macro that a guard requires for a struct.
-fn macro_of(guard: &Guard, (declared, id): (&Declared, TypeId)) -> Option<(String, u64)> {
+fn macro_of(guard: &Guard, (declared, id): (&DeclaredFunction, TypeId)) -> Option<(String, u64)> {
     let types = &declared.types;
     types.names(id).find_map(|name| {
         let macro_name = guard.macro_name(name)?;
@@ -160,7 +166,7 @@ fn macro_of(guard: &Guard, (declared, id): (&Declared, TypeId)) -> Option<(Strin
 }
 
 /// Whether the first field of a struct is this integer.
-fn has_first_field((declared, id): (&Declared, TypeId), field: &str) -> bool {
+fn has_first_field((declared, id): (&DeclaredFunction, TypeId), field: &str) -> bool {
     let types = &declared.types;
     let Type::Record {
         members: Some(members),
@@ -170,12 +176,12 @@ fn has_first_field((declared, id): (&Declared, TypeId), field: &str) -> bool {
         return false;
     };
     members.first().is_some_and(|member| {
-        member.name == field && matches!(types.get(member.of), Type::Integer(_))
+        member.name == field && matches!(types.get(member.type_id), Type::Integer(_))
     })
 }
 
 /// Whether the declaration is that of the function, with a size as this argument.
-fn takes_size(declared: &Declared, function: &str, argument: usize) -> bool {
+fn takes_size(declared: &DeclaredFunction, function: &str, argument: usize) -> bool {
     declared.name == function
         && signature(declared)
             .get(argument + 1)
@@ -183,7 +189,7 @@ fn takes_size(declared: &Declared, function: &str, argument: usize) -> bool {
 }
 
 /// Whether the function returns pointers to a struct through an argument.
-fn creates((declared, id): (&Declared, TypeId), function: &str) -> bool {
+fn creates((declared, id): (&DeclaredFunction, TypeId), function: &str) -> bool {
     let types = &declared.types;
     let Some(Type::Function(signature)) = types.queried(function).map(|id| types.get(id)) else {
         return false;

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{Comparison, Kind, Reserved, name};
+use super::{Comparison, DifferenceKind, Reserved, name};
 use crate::fields::{FieldBits, Leaf, is_handle, leaves};
 use crate::types::{Type, TypeId};
 
@@ -23,7 +23,10 @@ impl Comparison<'_> {
         };
         let name = name(self.older, a, "a struct");
         if m != n {
-            self.add(Kind::Size, format!("{name}: {} -> {} bytes", m / 8, n / 8));
+            self.add(
+                DifferenceKind::Size,
+                format!("{name}: {} -> {} bytes", m / 8, n / 8),
+            );
         }
         if is_handle(old) {
             return;
@@ -31,7 +34,7 @@ impl Comparison<'_> {
         let (old, new) = match (leaves(self.older, old), leaves(self.newer, new)) {
             (Ok(old), Ok(new)) => (old, new),
             (Err(error), _) | (_, Err(error)) => {
-                return self.add(Kind::Limit, format!("{name}: {error}"));
+                return self.add(DifferenceKind::Limit, format!("{name}: {error}"));
             }
         };
         let records = RecordPair {
@@ -61,21 +64,26 @@ impl Comparison<'_> {
                 .or_else(|| by_place.get(&old.place()));
             match new {
                 Some(new) if new.place() == old.place() => {
-                    self.nested(path, |comparison| comparison.compare_types(old.of, new.of));
+                    self.nested(path, |comparison| {
+                        comparison.compare_types(old.type_id, new.type_id)
+                    });
                 }
                 Some(new) if new.offset == old.offset && is_bytes(old) && is_bytes(new) => {
                     self.compare_resized(&path, old, new, records.shorter);
                 }
                 Some(new) => {
                     let (from, to) = (old.offset / 8, new.offset / 8);
-                    self.add(Kind::Field, format!("{path}: byte {from} -> {to}"));
+                    self.add(
+                        DifferenceKind::Field,
+                        format!("{path}: byte {from} -> {to}"),
+                    );
                 }
                 None if old.offset >= records.shorter => {}
                 None => {
                     let kind = if overlaps_named_field(&records.new, old) {
-                        Kind::Field
+                        DifferenceKind::Field
                     } else {
-                        Kind::Padding
+                        DifferenceKind::Padding
                     };
                     self.add(kind, format!("{path} is gone"));
                 }
@@ -85,7 +93,10 @@ impl Comparison<'_> {
 
     /// Compares a field with one at the same offset that has another size.
     fn compare_resized(&mut self, path: &str, old: &Leaf, new: &Leaf, shorter: u64) {
-        let elements = (self.older.element(old.of), self.newer.element(new.of));
+        let elements = (
+            self.older.element(old.type_id),
+            self.newer.element(new.type_id),
+        );
         let (old_bytes, new_bytes) = (old.size / 8, new.size / 8);
         let end = old.offset.saturating_add(old.size.max(new.size));
         let count = self.differences.len();
@@ -94,11 +105,11 @@ impl Comparison<'_> {
         }
         let is_array = elements.0.is_some() && elements.1.is_some();
         let kind = if !is_array || self.differences.len() > count {
-            Kind::Field
+            DifferenceKind::Field
         } else if end > shorter {
-            Kind::Size
+            DifferenceKind::Size
         } else {
-            Kind::Padding
+            DifferenceKind::Padding
         };
         self.add(kind, format!("{path}: {old_bytes} -> {new_bytes} bytes"));
     }
@@ -114,7 +125,7 @@ impl Comparison<'_> {
             .find(|leaf| takes_reserved_bytes(&records.old, leaf))
         {
             let description = format!("{}.{} takes reserved bytes", records.name, leaf.path);
-            self.add(Kind::Padding, description);
+            self.add(DifferenceKind::Padding, description);
         }
     }
 
@@ -136,7 +147,7 @@ impl Comparison<'_> {
                 continue;
             }
             let description = format!("{}.{} takes padding", records.name, leaf.path);
-            self.add(Kind::Padding, description);
+            self.add(DifferenceKind::Padding, description);
         }
     }
 }

@@ -2,7 +2,7 @@ use super::*;
 use crate::{Clang, functions};
 
 /// Function declared by a header in one line.
-fn declared(text: &str) -> Declared {
+fn declared(text: &str) -> DeclaredFunction {
     functions(&Clang::new("clang"), text, &[], &|_| true)
         .unwrap()
         .remove(0)
@@ -11,7 +11,7 @@ fn declared(text: &str) -> Declared {
 
 /// Difference between two declarations.
 fn difference(older: &str, newer: &str) -> Option<String> {
-    same(&declared(older), &declared(newer)).err()
+    check_call(&declared(older), &declared(newer)).err()
 }
 
 #[test]
@@ -206,13 +206,16 @@ fn all_differences_are_listed() {
         .map(|difference| (difference.kind, difference.to_string()))
         .collect();
     let expected = [
-        (Kind::Enumerator, "result: e: ONE 0 -> 1"),
-        (Kind::Enumerator, "result: e: TWO 1 -> 0"),
-        (Kind::Size, "argument 0: t: 16 -> 24 bytes"),
-        (Kind::Field, "argument 0: t.s: s.b: byte 4 -> 8"),
-        (Kind::Padding, "argument 0: t.q takes padding"),
-        (Kind::Field, "argument 1: s.b: byte 4 -> 8"),
-        (Kind::Type, "argument 2: 4 bytes of a float -> 4 bytes"),
+        (DifferenceKind::Enumerator, "result: e: ONE 0 -> 1"),
+        (DifferenceKind::Enumerator, "result: e: TWO 1 -> 0"),
+        (DifferenceKind::Size, "argument 0: t: 16 -> 24 bytes"),
+        (DifferenceKind::Field, "argument 0: t.s: s.b: byte 4 -> 8"),
+        (DifferenceKind::Padding, "argument 0: t.q takes padding"),
+        (DifferenceKind::Field, "argument 1: s.b: byte 4 -> 8"),
+        (
+            DifferenceKind::Type,
+            "argument 2: 4 bytes of a float -> 4 bytes",
+        ),
     ];
     assert_eq!(
         differences,
@@ -234,7 +237,7 @@ fn the_number_of_differences_is_limited() {
     });
     let differences = differences(&older, &newer, Reserved::Written);
     assert_eq!(differences.len(), MAX_DIFFERENCES + 1);
-    assert_eq!(differences[MAX_DIFFERENCES].kind, Kind::Limit);
+    assert_eq!(differences[MAX_DIFFERENCES].kind, DifferenceKind::Limit);
 }
 
 #[test]

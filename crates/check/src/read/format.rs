@@ -1,6 +1,6 @@
 //! Formats of files.
 
-use crate::package::Kind;
+use crate::package::ContainerKind;
 
 /// Maximum size of a text file, and of a `RECORD`, which has a line for each file.
 const MAX_TEXT: u64 = 1 << 20;
@@ -12,8 +12,8 @@ const MAX_RECORD: u64 = 16 << 20;
 pub(super) enum Format {
     Elf,
     Objects,
-    Zip(Kind),
-    TarGz(Kind),
+    Zip(ContainerKind),
+    TarGz(ContainerKind),
     Tar,
     Text(u64),
     /// A program or library of Windows or macOS; the reason why it was skipped.
@@ -33,14 +33,14 @@ pub(super) fn format(head: &[u8], path: &str, named: bool) -> Format {
         Format::Objects
     } else if file.ends_with(".whl") {
         // Independent of its first bytes: pip treats it as a wheel.
-        Format::Zip(Kind::Wheel)
+        Format::Zip(ContainerKind::Wheel)
     } else if file.ends_with(".crate") {
-        Format::TarGz(Kind::Crate)
+        Format::TarGz(ContainerKind::Crate)
     } else if is_zip && (named || file.ends_with(".zip")) {
-        Format::Zip(Kind::Archive)
+        Format::Zip(ContainerKind::Archive)
     } else if head.starts_with(b"\x1f\x8b") && (file.ends_with(".tar.gz") || file.ends_with(".tgz"))
     {
-        Format::TarGz(Kind::Archive)
+        Format::TarGz(ContainerKind::Archive)
     } else if head.get(257..262) == Some(b"ustar") && file.ends_with(".tar") {
         Format::Tar
     } else if file == "Cargo.toml" {

@@ -1,10 +1,10 @@
 //! Validation of member names.
 
-use crate::package::Kind;
+use crate::package::ContainerKind;
 
 /// Reason why a name must not be unpacked. In archives for Unix alone `\` and `:` are ordinary characters.
-pub(super) fn unsafe_name(name: &[u8], kind: Kind) -> Option<&'static str> {
-    let is_for_unix = kind == Kind::Archive;
+pub(super) fn unsafe_name(name: &[u8], kind: ContainerKind) -> Option<&'static str> {
+    let is_for_unix = kind == ContainerKind::Archive;
     if name.is_empty() {
         Some("empty member name")
     } else if name.contains(&0) {
@@ -63,12 +63,19 @@ mod tests {
             b"\xff",
             b"",
         ] {
-            assert!(unsafe_name(name, Kind::Wheel).is_some(), "{name:?}");
+            assert!(
+                unsafe_name(name, ContainerKind::Wheel).is_some(),
+                "{name:?}"
+            );
         }
         for name in ["a", "a/b.so", "a..b/..c", "ä/ß", "x/.hidden", "a b"] {
-            assert_eq!(unsafe_name(name.as_bytes(), Kind::Wheel), None, "{name}");
+            assert_eq!(
+                unsafe_name(name.as_bytes(), ContainerKind::Wheel),
+                None,
+                "{name}"
+            );
         }
-        assert_eq!(unsafe_name(b"dev-disk\\x2d1", Kind::Archive), None);
+        assert_eq!(unsafe_name(b"dev-disk\\x2d1", ContainerKind::Archive), None);
     }
 
     #[test]

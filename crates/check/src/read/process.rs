@@ -8,7 +8,7 @@ use gpustub_image::ImageKind;
 
 use super::{LIMITS, PackageReader};
 use crate::gpu_file::{is_system, is_vendor_file};
-use crate::package::{Content, Kind, Member, Package};
+use crate::package::{ContainerKind, Content, Member, Package};
 
 /// Maximum number of libraries that are added: more than any process has.
 const MAX_LIBRARIES: usize = 1000;
@@ -17,7 +17,7 @@ const MAX_LIBRARIES: usize = 1000;
 /// DT_RPATH, directly and indirectly. Libraries of vendors and of the system are not read. `None` if no
 /// file is an image.
 pub fn process(named: Vec<(&Path, Package)>) -> Option<Package> {
-    let mut process = Package::new("", Kind::Process);
+    let mut process = Package::new("", ContainerKind::Process);
     // Files by their canonical paths: a library may be named and found.
     let mut files = BTreeSet::new();
     let mut queue = VecDeque::new();

@@ -14,7 +14,7 @@ use super::scratch::is_scratch_error;
 use super::source::Source;
 use super::zip::MemberNames;
 use crate::display_path::printable;
-use crate::package::{FlawKind, Kind, Package};
+use crate::package::{ContainerKind, FlawKind, Package};
 
 /// Maximum number of bytes between two members: a tar archive stores long names as separate members,
 /// which are read into memory.
@@ -57,7 +57,7 @@ pub(super) fn read<'a>(
         }
         let path = printable(name);
         names.check(name, &path, package);
-        if package.kind == Kind::Crate {
+        if package.kind == ContainerKind::Crate {
             check_top_directory(&path, &mut top, package);
         }
         if let Some(message) = link_fault(&entry, name, package.kind) {
@@ -113,7 +113,11 @@ fn check_top_directory(path: &str, top: &mut Option<String>, package: &mut Packa
 }
 
 /// Fault of a link.
-fn link_fault<R: Read>(entry: &Entry<'_, R>, name: &[u8], kind: Kind) -> Option<&'static str> {
+fn link_fault<R: Read>(
+    entry: &Entry<'_, R>,
+    name: &[u8],
+    kind: ContainerKind,
+) -> Option<&'static str> {
     let target = entry.link_name_bytes().unwrap_or_default();
     let base = match entry.header().entry_type() {
         EntryType::Symlink => name,
@@ -122,7 +126,7 @@ fn link_fault<R: Read>(entry: &Entry<'_, R>, name: &[u8], kind: Kind) -> Option<
         _ => return None,
     };
     match kind {
-        Kind::Crate => Some("link in a crate: cargo never packs links"),
+        ContainerKind::Crate => Some("link in a crate: cargo never packs links"),
         _ if path::leads_out(base, &target) => Some("link leads out of the package"),
         _ => None,
     }

@@ -15,7 +15,7 @@ use super::path;
 use super::scratch::is_scratch_error;
 use super::source::{FileBytes, Source};
 use crate::display_path::printable;
-use crate::package::{FlawKind, Kind, Package};
+use crate::package::{ContainerKind, FlawKind, Package};
 
 /// An open zip archive.
 pub struct Zip {
@@ -71,7 +71,7 @@ impl Zip {
         let raw_path = header.file_path();
         if header.is_dir()
             || header.mode().is_symlink()
-            || path::unsafe_name(raw_path.as_bytes(), Kind::Wheel).is_some()
+            || path::unsafe_name(raw_path.as_bytes(), ContainerKind::Wheel).is_some()
         {
             return Ok(None);
         }
@@ -338,7 +338,9 @@ fn check_link(
     let mut target = Vec::new();
     stream.take(4096).read_to_end(&mut target)?;
     let message = match package.kind {
-        Kind::Wheel => "symbolic link in a wheel: pip writes a file with the target's name instead",
+        ContainerKind::Wheel => {
+            "symbolic link in a wheel: pip writes a file with the target's name instead"
+        }
         _ if path::leads_out(header.file_path().as_bytes(), &target) => {
             "symbolic link leads out of the package"
         }
@@ -359,8 +361,8 @@ impl MemberNames {
     pub(super) fn new(package: &Package) -> Self {
         let file = package.name.rsplit('/').next().unwrap_or_default();
         let ignores_case = match package.kind {
-            Kind::Crate => true,
-            Kind::Wheel => !file.contains("linux"),
+            ContainerKind::Crate => true,
+            ContainerKind::Wheel => !file.contains("linux"),
             _ => false,
         };
         Self {
@@ -378,7 +380,7 @@ impl MemberNames {
         if !self.names.insert(name.to_vec()) {
             let message = "duplicate member name";
             // Members can be appended to a tar archive; the last one of a name is unpacked.
-            if package.kind != Kind::Archive || package.name.ends_with(".zip") {
+            if package.kind != ContainerKind::Archive || package.name.ends_with(".zip") {
                 package.flaw(path, FlawKind::Archive, message.into());
             }
             return;

@@ -9,7 +9,7 @@ use gpustub_core::manifest::RuleLevel;
 
 use crate::evidence::has_gpustub;
 use crate::gpu_file::{GpuFile, gpu_file, split};
-use crate::package::{Image, Kind, Member, Package};
+use crate::package::{ContainerKind, Member, Package, PackageImage};
 use crate::rule::{Check, Findings, Rule};
 use crate::search_dirs::{LoadedLibraries, SearchDir, resolve_entry};
 use crate::wheel::WheelMetadata;
@@ -45,17 +45,17 @@ pub static OVERSIZED_FILE: Rule = Rule {
 };
 
 /// The library that an image is, by its file name or its soname.
-fn identity(image: &Image<'_>) -> Option<GpuFile> {
+fn identity(image: &PackageImage<'_>) -> Option<GpuFile> {
     gpu_file(image.member.file_name()).or_else(|| gpu_file(image.facts.link.soname.as_deref()?))
 }
 
 fn bundled_driver(package: &Package, findings: &mut Findings) {
     // A driver's library that is checked as a single file is not bundled.
-    if package.kind == Kind::File {
+    if package.kind == ContainerKind::File {
         return;
     }
     let may_be_system =
-        package.kind == Kind::Directory && WheelMetadata::from_package(package).is_none();
+        package.kind == ContainerKind::Directory && WheelMetadata::from_package(package).is_none();
     for image in package.images() {
         let Some(gpu) = identity(&image) else {
             continue;
@@ -77,7 +77,7 @@ fn bundled_driver(package: &Package, findings: &mut Findings) {
 }
 
 /// Whether the image is for linkers, or consists of gpustub's stubs.
-fn is_stub(image: &Image<'_>) -> bool {
+fn is_stub(image: &PackageImage<'_>) -> bool {
     image
         .member
         .directory()
@@ -88,14 +88,14 @@ fn is_stub(image: &Image<'_>) -> bool {
 
 /// Whether the file name is that of the driver's installer, `libcuda.so.550.163.01`. A bundled copy
 /// is named `libcuda.so.1`, which is a link where the driver is installed.
-fn is_installed(image: &Image<'_>) -> bool {
+fn is_installed(image: &PackageImage<'_>) -> bool {
     let name = image.member.file_name();
     split(name).is_some_and(|(_, version)| version.contains('.'))
         && gpu_file(name).is_some_and(|gpu| !gpu.hashed)
 }
 
 fn missing_nvrtc_builtins(package: &Package, findings: &mut Findings) {
-    if package.kind == Kind::File {
+    if package.kind == ContainerKind::File {
         return;
     }
     let mut directories_by_prefix: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();

@@ -47,7 +47,7 @@ fn malformed_archive(package: &Package, findings: &mut Findings) {
                     &IO_ERROR,
                     format!("unreadable file or directory: {}", flaw.message),
                 )
-                .at(origin)
+                .with_location(origin)
                 .help("check the permissions"),
             ),
             FlawKind::Path | FlawKind::Skipped => {}

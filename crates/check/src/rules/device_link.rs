@@ -15,7 +15,7 @@ use gpustub_image::Module;
 
 use crate::evidence::{has_cudart, has_gpustub};
 use crate::gpu_file::gpu_file;
-use crate::package::{Content, Image, Package};
+use crate::package::{Content, Package, PackageImage};
 use crate::rule::{Check, Findings, Rule};
 use process::{ObjectIds, Processes, linked_objects, objects};
 
@@ -216,7 +216,7 @@ fn mixed_cudart(package: &Package, findings: &mut Findings) {
 const STATIC_RUNTIME: &str = "its own static CUDA runtime";
 
 /// The CUDA runtime that an image calls; `None` if unknown.
-fn runtime(image: &Image<'_>) -> Option<&'static str> {
+fn runtime(image: &PackageImage<'_>) -> Option<&'static str> {
     if has_cudart(image) {
         return Some(STATIC_RUNTIME);
     }

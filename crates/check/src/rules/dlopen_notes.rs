@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use crate::evidence::{has_run_time, is_from_vendor, opens_libraries};
 use crate::gpu_file::{gpu_file, split};
-use crate::package::Image;
+use crate::package::PackageImage;
 use crate::rule::{Check, Findings, Rule};
 
 pub static MISSING_DLOPEN_NOTE: Rule = Rule {
@@ -37,7 +37,7 @@ struct Dependency {
 }
 
 /// Names in the notes of an image. Text that is not of the specified form counts as absent.
-fn noted_names(image: &Image<'_>) -> BTreeSet<String> {
+fn noted_names(image: &PackageImage<'_>) -> BTreeSet<String> {
     image
         .facts
         .dlopen_notes
@@ -48,7 +48,7 @@ fn noted_names(image: &Image<'_>) -> BTreeSet<String> {
         .collect()
 }
 
-fn missing_dlopen_note(image: &Image<'_>, findings: &mut Findings) {
+fn missing_dlopen_note(image: &PackageImage<'_>, findings: &mut Findings) {
     let noted: BTreeSet<String> = noted_names(image)
         .iter()
         .filter_map(|name| stem(name))
@@ -95,7 +95,7 @@ fn missing_dlopen_note(image: &Image<'_>, findings: &mut Findings) {
     }
 }
 
-fn stale_dlopen_note(image: &Image<'_>, findings: &mut Findings) {
+fn stale_dlopen_note(image: &PackageImage<'_>, findings: &mut Findings) {
     // Without section headers, no strings are read.
     if image.facts.sections.is_empty() {
         return;
@@ -116,7 +116,7 @@ fn stale_dlopen_note(image: &Image<'_>, findings: &mut Findings) {
 }
 
 /// Whether the image contains the name, or a beginning that formats or concatenation may complete.
-fn may_open(image: &Image<'_>, name: &str) -> bool {
+fn may_open(image: &PackageImage<'_>, name: &str) -> bool {
     let Some((stem, _)) = split(name) else {
         return true;
     };

@@ -9,7 +9,7 @@ use gpustub_core::manifest::RuleLevel;
 use crate::gpu_file::gpu_file;
 use crate::package::Package;
 use crate::rule::{Check, Findings, Rule};
-use crate::toolkit_label::{Toolkit, label};
+use crate::toolkit_label::{LabelledToolkit, label};
 use crate::wheel::WheelMetadata;
 
 pub static TOOLKIT_LABEL_MISMATCH: Rule = Rule {
@@ -52,16 +52,16 @@ fn toolkit_label_mismatch(package: &Package, findings: &mut Findings) {
 }
 
 /// The toolkit that a library belongs to, and the majors of it with exactly this file name.
-fn toolkit(name: &str) -> Option<(Toolkit, BTreeSet<u32>)> {
+fn toolkit(name: &str) -> Option<(LabelledToolkit, BTreeSet<u32>)> {
     let gpu = gpu_file(name).filter(|gpu| gpu.role == Role::Toolkit)?;
     let library = gpu.library?;
     let toolkit = match library.family.as_str() {
-        "cuda" => Toolkit::Cuda,
-        "hip" | "rocm" => Toolkit::Rocm,
+        "cuda" => LabelledToolkit::Cuda,
+        "hip" | "rocm" => LabelledToolkit::Rocm,
         _ => return None,
     };
     // In ROCm only the runtime's file name reliably has ROCm's major; cuDNN and NCCL count their own.
-    if library.independent_major || (toolkit == Toolkit::Rocm && gpu.stem != "amdhip64") {
+    if library.independent_major || (toolkit == LabelledToolkit::Rocm && gpu.stem != "amdhip64") {
         return Some((toolkit, BTreeSet::new()));
     }
     let majors: BTreeSet<u32> = library

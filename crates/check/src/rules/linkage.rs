@@ -6,7 +6,7 @@ use gpustub_core::manifest::RuleLevel;
 
 use crate::evidence::is_from_vendor;
 use crate::gpu_file::{GpuFile, gpu_file};
-use crate::package::Image;
+use crate::package::PackageImage;
 use crate::rule::{Check, Findings, Rule};
 
 pub static NEEDED_TOOLKIT: Rule = Rule {
@@ -24,13 +24,13 @@ pub static NEEDED_DRIVER: Rule = Rule {
     check: Check::Image(needed_driver),
 };
 
-fn needed_toolkit(image: &Image<'_>, findings: &mut Findings) {
+fn needed_toolkit(image: &PackageImage<'_>, findings: &mut Findings) {
     report_missing(&NEEDED_TOOLKIT, image, findings, |gpu| {
         gpu.role == Role::Toolkit && !is_driver_like(&gpu.stem)
     });
 }
 
-fn needed_driver(image: &Image<'_>, findings: &mut Findings) {
+fn needed_driver(image: &PackageImage<'_>, findings: &mut Findings) {
     report_missing(&NEEDED_DRIVER, image, findings, |gpu| {
         gpu.role != Role::Toolkit || is_driver_like(&gpu.stem)
     });
@@ -40,7 +40,7 @@ fn needed_driver(image: &Image<'_>, findings: &mut Findings) {
 /// are exempt: libcublas is always installed together with libcublasLt.
 fn report_missing(
     rule: &'static Rule,
-    image: &Image<'_>,
+    image: &PackageImage<'_>,
     findings: &mut Findings,
     is_covered: fn(&GpuFile) -> bool,
 ) {
@@ -76,7 +76,7 @@ fn report_missing(
 
 /// Whether the loader finds a file of the package by `name`: the file name, or the soname, for which an
 /// installation has a link that is no member. Files that a tool has renamed are not found.
-fn is_found_as(image: &Image<'_>, name: &str) -> bool {
+fn is_found_as(image: &PackageImage<'_>, name: &str) -> bool {
     match image.member.file_name().strip_prefix(name) {
         Some("") => true,
         Some(rest) => rest.starts_with('.') && image.facts.link.soname.as_deref() == Some(name),

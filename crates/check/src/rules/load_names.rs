@@ -6,7 +6,7 @@ use gpustub_core::manifest::RuleLevel;
 
 use crate::evidence::longer_load_name;
 use crate::gpu_file::{GpuFile, gpu_file};
-use crate::package::Image;
+use crate::package::PackageImage;
 use crate::rule::{Check, Findings, Rule};
 
 pub static UNVERSIONED_DLOPEN_NAME: Rule = Rule {
@@ -27,7 +27,7 @@ pub static UNKNOWN_DLOPEN_NAME: Rule = Rule {
     check: Check::Image(unknown_load_name),
 };
 
-fn unversioned_dlopen_name(image: &Image<'_>, findings: &mut Findings) {
+fn unversioned_dlopen_name(image: &PackageImage<'_>, findings: &mut Findings) {
     for (name, gpu, library) in opened(image) {
         let Some(soname) = longer_load_name(library, name) else {
             continue;
@@ -48,7 +48,7 @@ fn unversioned_dlopen_name(image: &Image<'_>, findings: &mut Findings) {
     }
 }
 
-fn unknown_load_name(image: &Image<'_>, findings: &mut Findings) {
+fn unknown_load_name(image: &PackageImage<'_>, findings: &mut Findings) {
     for (name, _, library) in opened(image) {
         let Some((_, version)) = name.split_once(".so.") else {
             continue;
@@ -68,7 +68,9 @@ fn unknown_load_name(image: &Image<'_>, findings: &mut Findings) {
 }
 
 /// File names in an image that name GPU libraries with manifests and are not part of a longer name.
-fn opened<'a>(image: &Image<'a>) -> impl Iterator<Item = (&'a str, GpuFile, &'static Library)> {
+fn opened<'a>(
+    image: &PackageImage<'a>,
+) -> impl Iterator<Item = (&'a str, GpuFile, &'static Library)> {
     image.facts.whole_strings.iter().filter_map(|name| {
         let gpu = gpu_file(name)?;
         let library = gpu.library?;

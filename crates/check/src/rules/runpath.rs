@@ -9,9 +9,9 @@ use gpustub_core::manifest::RuleLevel;
 use crate::evidence::is_from_vendor;
 use crate::gpu_file::split;
 use crate::gpu_relation::gpu_images;
-use crate::package::{Image, Kind, Package};
+use crate::package::{ContainerKind, Package, PackageImage};
 use crate::rule::{Check, Findings, Rule};
-use crate::search_dirs::{Layout, SearchDir, resolve_entry};
+use crate::search_dirs::{InstalledLayout, SearchDir, resolve_entry};
 use crate::wheel::WheelMetadata;
 
 pub static ABSOLUTE_RUNPATH: Rule = Rule {
@@ -65,7 +65,7 @@ pub static ORPHAN_VERSION_NEEDS: Rule = Rule {
     check: Check::Image(orphan_version_needs),
 };
 
-fn absolute_runpath(image: &Image<'_>, findings: &mut Findings) {
+fn absolute_runpath(image: &PackageImage<'_>, findings: &mut Findings) {
     let entries = sorted_entries(image, |entry| entry.starts_with('/'));
     if !entries.is_empty() {
         findings.on_image(
@@ -78,14 +78,14 @@ fn absolute_runpath(image: &Image<'_>, findings: &mut Findings) {
 }
 
 /// Entries of the runpath that match, each once.
-fn sorted_entries<'a>(image: &Image<'a>, is_match: impl Fn(&str) -> bool) -> Vec<&'a str> {
+fn sorted_entries<'a>(image: &PackageImage<'a>, is_match: impl Fn(&str) -> bool) -> Vec<&'a str> {
     let mut entries: Vec<&str> = image.runpath().filter(|entry| is_match(entry)).collect();
     entries.sort_unstable();
     entries.dedup();
     entries
 }
 
-fn stubs_in_runpath(image: &Image<'_>, findings: &mut Findings) {
+fn stubs_in_runpath(image: &PackageImage<'_>, findings: &mut Findings) {
     for entry in image.runpath() {
         if !entry.split('/').any(|directory| directory == "stubs") {
             continue;
@@ -99,7 +99,7 @@ fn stubs_in_runpath(image: &Image<'_>, findings: &mut Findings) {
     }
 }
 
-fn compat_in_runpath(image: &Image<'_>, findings: &mut Findings) {
+fn compat_in_runpath(image: &PackageImage<'_>, findings: &mut Findings) {
     for entry in image.runpath() {
         let directories: Vec<&str> = entry.split('/').collect();
         if !directories
@@ -117,7 +117,7 @@ fn compat_in_runpath(image: &Image<'_>, findings: &mut Findings) {
     }
 }
 
-fn relative_runpath(image: &Image<'_>, findings: &mut Findings) {
+fn relative_runpath(image: &PackageImage<'_>, findings: &mut Findings) {
     // An empty path as a whole is ignored (glibc, elf/dl-load.c: decompose_rpath).
     if image
         .facts
@@ -144,7 +144,7 @@ fn relative_runpath(image: &Image<'_>, findings: &mut Findings) {
 }
 
 fn dangling_runpath(package: &Package, findings: &mut Findings) {
-    let layout = Layout::from_package(package);
+    let layout = InstalledLayout::from_package(package);
     let is_wheel = WheelMetadata::from_package(package).is_some();
     for image in gpu_images(package) {
         let entries = sorted_entries(&image, |entry| match resolve_entry(&image, entry) {
@@ -153,7 +153,7 @@ fn dangling_runpath(package: &Package, findings: &mut Findings) {
                 // A path named like a library is a file, even outside of the package.
                 let name = path.rsplit('/').next().unwrap_or_default();
                 split(name).is_some_and(|_| !path.is_empty())
-                    || (package.kind != Kind::File && layout.is_owned(&path, is_wheel))
+                    || (package.kind != ContainerKind::File && layout.is_owned(&path, is_wheel))
             }
             _ => false,
         });
@@ -171,7 +171,7 @@ fn dangling_runpath(package: &Package, findings: &mut Findings) {
     }
 }
 
-fn orphan_version_needs(image: &Image<'_>, findings: &mut Findings) {
+fn orphan_version_needs(image: &PackageImage<'_>, findings: &mut Findings) {
     let needed: BTreeSet<&String> = image.needed().iter().collect();
     for need in &image.facts.link.verneed {
         if !needed.contains(&need.file) {

@@ -9,7 +9,7 @@ use gpustub_core::manifest::RuleLevel;
 use crate::evidence::{has_cudart, is_from_vendor};
 use crate::gpu_file::gpu_file;
 use crate::gpu_relation::{ImageId, LoadGraph};
-use crate::package::{Image, Package};
+use crate::package::{Package, PackageImage};
 use crate::rule::{Check, Findings, Rule};
 
 pub static STATIC_CUDART: Rule = Rule {
@@ -33,7 +33,7 @@ pub static MULTIPLE_MAJORS: Rule = Rule {
     check: Check::Process(multiple_majors),
 };
 
-fn static_cudart(image: &Image<'_>, findings: &mut Findings) {
+fn static_cudart(image: &PackageImage<'_>, findings: &mut Findings) {
     if has_cudart(image) {
         findings.on_image(
             &STATIC_CUDART,
@@ -70,7 +70,7 @@ fn multiple_majors(package: &Package, findings: &mut Findings) {
 pub(crate) type Conflict = (String, String);
 
 /// Two CUDA runtimes among images that are loaded together, the first of which is a static copy.
-fn two_cudarts(process: &[Image<'_>]) -> Option<Conflict> {
+fn two_cudarts(process: &[PackageImage<'_>]) -> Option<Conflict> {
     let mut static_copies = process
         .iter()
         .filter(|image| has_cudart(image))
@@ -81,7 +81,7 @@ fn two_cudarts(process: &[Image<'_>]) -> Option<Conflict> {
 }
 
 /// A CUDA runtime that an image needs.
-fn needed_cudart(process: &[Image<'_>]) -> Option<String> {
+fn needed_cudart(process: &[PackageImage<'_>]) -> Option<String> {
     for image in process {
         if is_from_vendor(image) {
             continue;
@@ -97,7 +97,7 @@ fn needed_cudart(process: &[Image<'_>]) -> Option<String> {
 
 /// Two needed libraries of one toolkit that no single major contains, among images that are loaded
 /// together.
-pub(crate) fn two_majors(process: &[Image<'_>]) -> Option<Conflict> {
+pub(crate) fn two_majors(process: &[PackageImage<'_>]) -> Option<Conflict> {
     let mut libraries: Vec<(BTreeSet<u32>, String)> = Vec::new();
     for image in process {
         for name in image.needed() {
@@ -140,12 +140,12 @@ fn majors_of(name: &str) -> BTreeSet<u32> {
 /// Images that load a conflict, except those that load it through another one of them.
 fn conflicts<'a>(
     package: &'a Package,
-    find: fn(&[Image<'_>]) -> Option<Conflict>,
-) -> Vec<(Image<'a>, Conflict)> {
+    find: fn(&[PackageImage<'_>]) -> Option<Conflict>,
+) -> Vec<(PackageImage<'a>, Conflict)> {
     let graph = LoadGraph::from_package(package);
     let mut conflicts: BTreeMap<ImageId, Conflict> = BTreeMap::new();
     for (id, _) in graph.entries() {
-        let process: Vec<Image<'_>> = graph
+        let process: Vec<PackageImage<'_>> = graph
             .loaded_with(id)
             .into_iter()
             .map(|id| graph.image(id))

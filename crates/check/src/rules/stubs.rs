@@ -8,7 +8,7 @@ use gpustub_image::ImageKind;
 
 use crate::evidence::{gpu_library_exporting, has_gpustub, image_names, implib_library};
 use crate::gpu_file::{gpu_file, impersonated_library};
-use crate::package::{Image, Kind, Package};
+use crate::package::{ContainerKind, Package, PackageImage};
 use crate::rule::{Check, Findings, Rule};
 use crate::search_dirs::{LoadedLibraries, SearchDir, resolve_entry};
 
@@ -68,11 +68,11 @@ fn missing_stub_library(package: &Package, findings: &mut Findings) {
 
 /// Whether the loader may find a library outside of the package. Of a single file, the directory on this
 /// machine is known; the program that loads a single library is not, and may have loaded the stubs.
-fn is_elsewhere(image: &Image<'_>, name: &str) -> bool {
-    if image.package.kind == Kind::File && image.facts.kind == ImageKind::Library {
+fn is_elsewhere(image: &PackageImage<'_>, name: &str) -> bool {
+    if image.package.kind == ContainerKind::File && image.facts.kind == ImageKind::Library {
         return true;
     }
-    if image.package.kind != Kind::File {
+    if image.package.kind != ContainerKind::File {
         return image.runpath().any(|entry| {
             matches!(
                 resolve_entry(image, entry),
@@ -97,7 +97,7 @@ fn is_elsewhere(image: &Image<'_>, name: &str) -> bool {
     })
 }
 
-fn ambiguous_stub_name(image: &Image<'_>, findings: &mut Findings) {
+fn ambiguous_stub_name(image: &PackageImage<'_>, findings: &mut Findings) {
     let has_stubs = implib_library(image).is_some()
         || (has_gpustub(image)
             && image
@@ -125,7 +125,7 @@ fn ambiguous_stub_name(image: &Image<'_>, findings: &mut Findings) {
     }
 }
 
-fn aborting_stubs(image: &Image<'_>, findings: &mut Findings) {
+fn aborting_stubs(image: &PackageImage<'_>, findings: &mut Findings) {
     if let Some(library) = implib_library(image) {
         findings.on_image(
             &ABORTING_STUBS,
@@ -136,7 +136,7 @@ fn aborting_stubs(image: &Image<'_>, findings: &mut Findings) {
     }
 }
 
-fn stubs_in_static_executable(image: &Image<'_>, findings: &mut Findings) {
+fn stubs_in_static_executable(image: &PackageImage<'_>, findings: &mut Findings) {
     if image.facts.kind == ImageKind::Static && has_gpustub(image) {
         findings.on_image(
             &STUBS_IN_STATIC_EXECUTABLE,

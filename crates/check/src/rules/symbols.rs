@@ -7,7 +7,7 @@ use gpustub_core::manifest::RuleLevel;
 
 use crate::evidence::{gpu_library_exporting, has_gpustub, image_names, is_from_vendor};
 use crate::gpu_file::{gpu_file, is_standalone, is_system};
-use crate::package::{Image, Package};
+use crate::package::{Package, PackageImage};
 use crate::rule::{Check, Findings, Rule};
 
 pub static UNRESOLVED_GPU_SYMBOL: Rule = Rule {
@@ -54,7 +54,7 @@ fn unresolved(package: &Package, findings: &mut Findings) {
 }
 
 /// Whether the image needs the library of a GPU function, or an image of the package exports the function.
-fn is_provided(image: &Image<'_>, function: &str) -> bool {
+fn is_provided(image: &PackageImage<'_>, function: &str) -> bool {
     let Some(library) = gpu_library_exporting(function) else {
         return true;
     };
@@ -116,17 +116,17 @@ fn exported_gpu_symbols(package: &Package, findings: &mut Findings) {
 }
 
 /// Whether an image of the package uses functions of a library that this one exports.
-fn is_used(used: &UsedExports<'_>, image: &Image<'_>, library: &'static str) -> bool {
+fn is_used(used: &UsedExports<'_>, image: &PackageImage<'_>, library: &'static str) -> bool {
     image_names(image).any(|name| used.contains(&(name, library)))
 }
 
 /// GPU functions that an image exports, by link name of their library.
-fn exported<'a>(image: &Image<'a>) -> BTreeMap<&'static str, BTreeSet<&'a str>> {
+fn exported<'a>(image: &PackageImage<'a>) -> BTreeMap<&'static str, BTreeSet<&'a str>> {
     by_library(image.facts.exports.iter().map(String::as_str))
 }
 
 /// Whether the file name says that the image is a stub library: `libstub_nvrtc.so`.
-fn is_named_stub(image: &Image<'_>) -> bool {
+fn is_named_stub(image: &PackageImage<'_>) -> bool {
     let file_name = image.member.file_name();
     file_name
         .strip_prefix("lib")
@@ -136,7 +136,7 @@ fn is_named_stub(image: &Image<'_>) -> bool {
 }
 
 /// Whether the image is a library of `type = "shared"` in GpuStub.toml: its exports are stubs only.
-fn is_stub_library(image: &Image<'_>) -> bool {
+fn is_stub_library(image: &PackageImage<'_>) -> bool {
     has_gpustub(image)
         && image.facts.other_exports == 0
         && image

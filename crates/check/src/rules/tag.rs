@@ -8,7 +8,7 @@ use gpustub_core::manifest::{Policy, RuleLevel};
 use gpustub_image::ImageKind;
 
 use crate::gpu_file::gpu_file;
-use crate::package::{Image, Package};
+use crate::package::{Package, PackageImage};
 use crate::platform_tag::{Tag, machine_in_tag};
 use crate::rule::{Check, Findings, Rule};
 use crate::search_dirs::{LoadedLibraries, SearchDir, resolve_entry};
@@ -67,7 +67,7 @@ fn tag(package: &Package, policy: &Policy) -> Option<Tag> {
 }
 
 /// The images that a tag applies to: those of a wheel, and libraries that may become part of one.
-fn tagged_images(package: &Package) -> impl Iterator<Item = Image<'_>> {
+fn tagged_images(package: &Package) -> impl Iterator<Item = PackageImage<'_>> {
     let is_wheel = WheelMetadata::from_package(package).is_some();
     package
         .images()
@@ -128,7 +128,7 @@ fn versions(package: &Package, policy: &Policy, findings: &mut Findings) {
 }
 
 /// A node with some of the symbols that require it.
-fn with_symbols(image: &Image<'_>, node: &str) -> String {
+fn with_symbols(image: &PackageImage<'_>, node: &str) -> String {
     const MAX_SYMBOLS: usize = 3;
     let names: Vec<&str> = image
         .facts
@@ -186,7 +186,7 @@ fn libraries(package: &Package, policy: &Policy, findings: &mut Findings) {
 
 /// Whether a wheel that this one requires provides a library: importing it loads the library, or the image's
 /// run path names its directory.
-fn is_required(image: &Image<'_>, library: &str, wheel: &WheelMetadata) -> bool {
+fn is_required(image: &PackageImage<'_>, library: &str, wheel: &WheelMetadata) -> bool {
     let mut projects = wheel.always_requires.iter();
     if let Some(nvidia) = NvidiaWheel::providing(library) {
         return projects.any(|project| nvidia.is_project(project))
@@ -200,7 +200,7 @@ fn is_required(image: &Image<'_>, library: &str, wheel: &WheelMetadata) -> bool 
     project_providing(library).is_some_and(|provider| projects.any(|project| project == provider))
 }
 
-fn advice(image: &Image<'_>, names: &[&str], wheel: &WheelMetadata) -> String {
+fn advice(image: &PackageImage<'_>, names: &[&str], wheel: &WheelMetadata) -> String {
     if names.iter().any(|name| name.starts_with("libpython")) {
         return "an extension module does not link libpython: the interpreter has its symbols"
             .into();
@@ -238,7 +238,11 @@ fn advice(image: &Image<'_>, names: &[&str], wheel: &WheelMetadata) -> String {
 }
 
 /// The required project whose directory, beside the wheel's own, a runpath entry names.
-fn sibling<'w>(image: &Image<'_>, entry: &str, wheel: &'w WheelMetadata) -> Option<&'w String> {
+fn sibling<'w>(
+    image: &PackageImage<'_>,
+    entry: &str,
+    wheel: &'w WheelMetadata,
+) -> Option<&'w String> {
     let SearchDir::Inside(directory) = resolve_entry(image, entry) else {
         return None;
     };
@@ -344,7 +348,7 @@ fn claimed_machine(tag: &str) -> Option<&'static str> {
     }
 }
 
-fn machine_mismatch(image: &Image<'_>, claimed: &[&str]) -> Option<String> {
+fn machine_mismatch(image: &PackageImage<'_>, claimed: &[&str]) -> Option<String> {
     let machine = machine_in_tag(&image.facts.link.machine);
     if claimed == ["any"] {
         return Some(format!(
@@ -371,7 +375,7 @@ mod tests {
     use gpustub_image::{ImageFacts, VersionNeed};
 
     use super::*;
-    use crate::package::{Content, Kind, Member};
+    use crate::package::{ContainerKind, Content, Member};
 
     /// An image that needs glibc 2.34.
     fn member(path: &str, kind: ImageKind) -> Member {
@@ -397,7 +401,7 @@ mod tests {
             flaws: Vec::new(),
             name: name.into(),
             outer: None,
-            kind: Kind::Directory,
+            kind: ContainerKind::Directory,
             size: 0,
             members: vec![
                 member("app", ImageKind::Program),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::graph::{Node, NodeForm, NodeId};
-use super::plan::{LinkPlan, Role, arch_names};
+use super::plan::{LinkPlan, LinkRole, arch_names};
 use crate::diag::{
     DEVICE_CODE_IN_BUILD_SCRIPT, DEVICE_LINKED_ARCHIVE, DUPLICATE_DEVICE_SYMBOL, Diagnostic,
     INDIRECT_DEVICE_LIBRARY, MISSING_ARCH, OBJECT_LIBRARY, listing,
@@ -19,7 +19,7 @@ pub(super) fn check_nodes(plan: &LinkPlan<'_>) -> Vec<Diagnostic> {
     let mut faults = LinkFaults::default();
     for id in maximal_links(plan) {
         let inputs = match plan.role(id) {
-            Role::UseFinal(top) => plan.inputs(top),
+            LinkRole::UseFinal(top) => plan.inputs(top),
             _ => plan.inputs(id),
         };
         diagnostics.extend(check_host(plan, id, &inputs));

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use super::graph::{Kind, NodeId};
-use super::plan::{LinkItem, LinkPlan, Role, Why};
+use super::graph::{NodeId, NodeKind};
+use super::plan::{LinkItem, LinkPlan, LinkReason, LinkRole};
 use crate::ids::IndexVec;
 
 impl LinkPlan<'_> {
@@ -11,11 +11,11 @@ impl LinkPlan<'_> {
     /// the path to each, and its host link.
     pub fn explain(&self, id: NodeId) -> String {
         let node = self.node(id);
-        let planned = self.planned(id);
+        let planned = self.node_plan(id);
         let code = match node.kind {
-            Kind::Rdc => "with relocatable device code",
-            Kind::Plain => "without relocatable device code of its own",
-            Kind::Interface => "headers alone",
+            NodeKind::Rdc => "with relocatable device code",
+            NodeKind::Plain => "without relocatable device code of its own",
+            NodeKind::Interface => "headers alone",
         };
         let closed = if self.walk.is_closed(id) {
             ", closed"
@@ -59,46 +59,54 @@ impl LinkPlan<'_> {
         text
     }
 
-    fn reason(&self, id: NodeId, role: &Role) -> String {
+    fn reason(&self, id: NodeId, role: &LinkRole) -> String {
         match role {
-            Role::Archive => {
+            LinkRole::Archive => {
                 "an archive holds objects only; nvlink skips one with a device link in \
                               it, and the program's own link is over its objects"
                     .to_owned()
             }
-            Role::Split => "the library with the objects is left without a device link, so that a \
+            LinkRole::Split => {
+                "the library with the objects is left without a device link, so that a \
                             program may link it with others; its final is for programs that need \
                             no more than it"
-                .to_owned(),
-            Role::Passes => "shared and not closed: a device link here would keep its libraries \
+                    .to_owned()
+            }
+            LinkRole::Passes => {
+                "shared and not closed: a device link here would keep its libraries \
                              from being linked with others"
-                .to_owned(),
-            Role::Absorbed => "becomes a part of the image that links it".to_owned(),
-            Role::Plain => "reaches no relocatable code that is not yet device-linked".to_owned(),
-            Role::UseFinal(top) => format!(
+                    .to_owned()
+            }
+            LinkRole::Absorbed => "becomes a part of the image that links it".to_owned(),
+            LinkRole::Plain => {
+                "reaches no relocatable code that is not yet device-linked".to_owned()
+            }
+            LinkRole::UseFinal(top) => format!(
                 "all that it reaches is shared, and {} reaches all the rest: the final of {} has \
                  the whole device link",
                 self.walk.graph.name(*top),
                 self.walk.graph.name(*top)
             ),
-            Role::OwnLink(Why::Closed) => {
+            LinkRole::OwnLink(LinkReason::Closed) => {
                 "closed: the device link covers only the contents of this image, \
                                            and joins no other device link"
                     .to_owned()
             }
-            Role::OwnLink(Why::DeviceCode) => format!(
+            LinkRole::OwnLink(LinkReason::DeviceCode) => format!(
                 "no library's final is over the code of {} itself",
                 self.walk.graph.name(id)
             ),
-            Role::OwnLink(reason @ Why::MostDerived(_)) => format!(
+            LinkRole::OwnLink(reason @ LinkReason::MostDerived(_)) => format!(
                 "{}: they do not reach each other, so no final is over all of them, and two finals \
                  would register what they share twice",
                 self.short_reason(reason)
             ),
-            Role::OwnLink(Why::StaticBelow) => "an archive that it reaches has no final; its \
+            LinkRole::OwnLink(LinkReason::StaticBelow) => {
+                "an archive that it reaches has no final; its \
                                                 objects are linked where they lie"
-                .to_owned(),
-            Role::Prelinked => {
+                    .to_owned()
+            }
+            LinkRole::Prelinked => {
                 "already device-linked when built; its contents are not linked again".to_owned()
             }
         }

@@ -17,7 +17,7 @@ define_id! {
 
 /// Whether a node has device code of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum NodeKind {
     /// Relocatable device code.
     Rdc,
     /// Host code only; also device code that was not compiled as relocatable.
@@ -84,7 +84,7 @@ pub struct Node {
     /// Declaration of the node, for diagnostics.
     pub origin: Option<Origin>,
     /// Kind of device code.
-    pub kind: Kind,
+    pub kind: NodeKind,
     /// Form in which it is built.
     pub form: NodeForm,
     /// For an image: the symbols of its device link are local to it, and it contains all the
@@ -114,7 +114,7 @@ pub struct Node {
 
 impl Node {
     /// A node with default properties.
-    pub fn new(name: impl Into<String>, kind: Kind, form: NodeForm) -> Self {
+    pub fn new(name: impl Into<String>, kind: NodeKind, form: NodeForm) -> Self {
         Self {
             name: name.into(),
             origin: None,
@@ -134,7 +134,7 @@ impl Node {
     }
 
     pub(super) fn is_rdc(&self) -> bool {
-        self.kind == Kind::Rdc
+        self.kind == NodeKind::Rdc
     }
 
     /// Whether it is a file that the loader maps.
@@ -326,7 +326,7 @@ impl<'g> ResolvedGraph<'g> {
             let message = format!("`{}` is closed, but not an image", node.name);
             report(message, "only programs and shared libraries can be closed");
         }
-        if node.kind == Kind::Interface && node.form != NodeForm::Static {
+        if node.kind == NodeKind::Interface && node.form != NodeForm::Static {
             let message = format!("`{}` is an interface, but not an archive", node.name);
             report(message, "an interface has no output: leave the form out");
         }

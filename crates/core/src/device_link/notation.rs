@@ -3,20 +3,20 @@
 use std::fmt::Write;
 use std::ops::Range;
 
-use super::graph::{Graph, Kind, Link, Node, NodeForm, Open};
+use super::graph::{Graph, Link, Node, NodeForm, NodeKind, Open};
 use crate::diag::{Diagnostic, INVALID_GRAPH, Origin};
 use crate::gpu_arch::Arch;
 use crate::manifest::Cudart;
 use crate::suggest::nearest;
 
-const FORMS: [(&str, Kind, NodeForm); 7] = [
-    ("static", Kind::Plain, NodeForm::Static),
-    ("object", Kind::Plain, NodeForm::Object),
-    ("shared", Kind::Plain, NodeForm::Shared),
-    ("bin", Kind::Plain, NodeForm::Bin),
-    ("plugin", Kind::Plain, NodeForm::Plugin),
-    ("cdylib", Kind::Plain, NodeForm::Cdylib),
-    ("interface", Kind::Interface, NodeForm::Static),
+const FORMS: [(&str, NodeKind, NodeForm); 7] = [
+    ("static", NodeKind::Plain, NodeForm::Static),
+    ("object", NodeKind::Plain, NodeForm::Object),
+    ("shared", NodeKind::Plain, NodeForm::Shared),
+    ("bin", NodeKind::Plain, NodeForm::Bin),
+    ("plugin", NodeKind::Plain, NodeForm::Plugin),
+    ("cdylib", NodeKind::Plain, NodeForm::Cdylib),
+    ("interface", NodeKind::Interface, NodeForm::Static),
 ];
 
 const CUDARTS: [Cudart; 3] = [Cudart::Shared, Cudart::Static, Cudart::None];
@@ -74,10 +74,10 @@ impl Graph {
                 .iter()
                 .find(|(_, kind, form)| {
                     *form == node.form
-                        && (*kind == Kind::Interface) == (node.kind == Kind::Interface)
+                        && (*kind == NodeKind::Interface) == (node.kind == NodeKind::Interface)
                 })
                 .map_or("interface", |(word, ..)| word);
-            let star = if node.kind == Kind::Rdc { "*" } else { "" };
+            let star = if node.kind == NodeKind::Rdc { "*" } else { "" };
             let _ = write!(text, "{}{star}:{form}", node.name);
             let links = node.links.iter().map(|link| {
                 let prefix = if link.private { "-" } else { "" };
@@ -280,12 +280,12 @@ impl<'t> Reader<'t> {
         let Some((_, kind, form)) = FORMS.iter().find(|(known, ..)| *known == word) else {
             return self.unknown_word(word, form_span, "form", &FORMS.map(|(word, ..)| word));
         };
-        if is_rdc && *kind == Kind::Interface {
+        if is_rdc && *kind == NodeKind::Interface {
             let message = format!("`{name}` has only headers, which are not relocatable code");
             let help = "leave the `*` out: those who include them have it";
             return self.error(form_span, message, help);
         }
-        let kind = if is_rdc { Kind::Rdc } else { *kind };
+        let kind = if is_rdc { NodeKind::Rdc } else { *kind };
         let mut node = Node::new(name, kind, *form);
         node.origin = Some(Origin::new(self.file, name_span));
         if self.accept(Token::Arrow) {

@@ -1,6 +1,6 @@
 //! Rules: the files built from a node, and the position of its device link.
 
-use super::graph::{Kind, Node, NodeForm, NodeId};
+use super::graph::{Node, NodeForm, NodeId, NodeKind};
 use super::walk::Walk;
 use crate::gpu_arch::{Arch, ArchKind};
 use crate::manifest::Cudart;
@@ -8,7 +8,7 @@ use crate::text::join;
 
 /// Role of a node in the plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Role {
+pub enum LinkRole {
     /// K1: an archive of relocatable objects, never with a device link in it.
     Archive,
     /// K2: a shared library in two parts, `middle` with the objects and `final` with a device link.
@@ -23,12 +23,12 @@ pub enum Role {
     /// K6: links the final of this library, and has no device link of its own.
     UseFinal(NodeId),
     /// K7: has a device link of its own.
-    OwnLink(Why),
+    OwnLink(LinkReason),
     /// Device-linked by its own build.
     Prelinked,
 }
 
-impl Role {
+impl LinkRole {
     /// Name of the rule that assigns this role.
     pub fn rule(&self) -> &'static str {
         match self {
@@ -46,7 +46,7 @@ impl Role {
 
 /// Reason why no library's final can serve as a node's device link.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Why {
+pub enum LinkReason {
     /// The node is closed: its contents are not shared.
     Closed,
     /// The node itself has device code, which no library's final contains.
@@ -93,11 +93,11 @@ pub enum LinkItem {
 
 /// Plan of a node.
 #[derive(Debug, PartialEq, Eq, Clone)]
-pub struct Planned {
+pub struct NodePlan {
     /// The node.
     pub node: NodeId,
     /// The rule that applies.
-    pub role: Role,
+    pub role: LinkRole,
     /// Files built from its device code.
     pub artifacts: Vec<Artifact>,
     /// The libraries (for a program with device code: also itself) whose archives its device link
@@ -143,79 +143,79 @@ impl<'g> LinkPlan<'g> {
     }
 
     /// The plan of each node, in the graph's order.
-    pub fn all(&self) -> impl Iterator<Item = Planned> {
-        self.walk.graph.ids().map(|id| self.planned(id))
+    pub fn node_plans(&self) -> impl Iterator<Item = NodePlan> {
+        self.walk.graph.ids().map(|id| self.node_plan(id))
     }
 
     /// The rule that applies to a node.
-    pub fn role(&self, id: NodeId) -> Role {
+    pub fn role(&self, id: NodeId) -> LinkRole {
         let node = self.node(id);
         if node.is_image() && node.prelinked.is_some() {
-            return Role::Prelinked;
+            return LinkRole::Prelinked;
         }
         if node.is_split() {
-            return Role::Split;
+            return LinkRole::Split;
         }
         if !node.is_image() {
             return if node.is_rdc() {
-                Role::Archive
+                LinkRole::Archive
             } else {
-                Role::Absorbed
+                LinkRole::Absorbed
             };
         }
         let below = self.walk.unlinked_below(id);
         if !node.is_terminal() {
             return if below.is_empty() {
-                Role::Plain
+                LinkRole::Plain
             } else {
-                Role::Passes
+                LinkRole::Passes
             };
         }
         if below.is_empty() && !node.is_rdc() {
-            return Role::Plain;
+            return LinkRole::Plain;
         }
         let reason = if self.walk.is_closed(id) {
-            Why::Closed
+            LinkReason::Closed
         } else if node.is_rdc() {
-            Why::DeviceCode
+            LinkReason::DeviceCode
         } else {
             match self.walk.most_derived(id, &below).as_slice() {
                 [top] if below.iter().all(|&id| self.node(id).is_split()) => {
-                    return Role::UseFinal(*top);
+                    return LinkRole::UseFinal(*top);
                 }
-                [_] => Why::StaticBelow,
-                several => Why::MostDerived(several.to_vec()),
+                [_] => LinkReason::StaticBelow,
+                several => LinkReason::MostDerived(several.to_vec()),
             }
         };
-        Role::OwnLink(reason)
+        LinkRole::OwnLink(reason)
     }
 
     /// Inputs of the node's device link, or of its final's.
     pub fn inputs(&self, id: NodeId) -> Vec<NodeId> {
         match self.role(id) {
-            Role::Split | Role::OwnLink(_) | Role::Prelinked => self.walk.members(id),
+            LinkRole::Split | LinkRole::OwnLink(_) | LinkRole::Prelinked => self.walk.members(id),
             _ => Vec::new(),
         }
     }
 
     /// Everything planned for a node.
-    pub fn planned(&self, id: NodeId) -> Planned {
+    pub fn node_plan(&self, id: NodeId) -> NodePlan {
         use Artifact::{Final, Middle, Objects, Static};
         let node = self.node(id);
         let role = self.role(id);
         let (inputs, artifacts) = match role {
-            Role::Archive => (Vec::new(), vec![Objects, Static]),
-            Role::Split => (self.walk.members(id), vec![Objects, Static, Middle, Final]),
-            Role::OwnLink(_) if node.is_rdc() => (self.walk.members(id), vec![Objects]),
-            Role::OwnLink(_) | Role::Prelinked => (self.walk.members(id), Vec::new()),
+            LinkRole::Archive => (Vec::new(), vec![Objects, Static]),
+            LinkRole::Split => (self.walk.members(id), vec![Objects, Static, Middle, Final]),
+            LinkRole::OwnLink(_) if node.is_rdc() => (self.walk.members(id), vec![Objects]),
+            LinkRole::OwnLink(_) | LinkRole::Prelinked => (self.walk.members(id), Vec::new()),
             _ => (Vec::new(), Vec::new()),
         };
         let (mut line, mut final_line) = (Vec::new(), Vec::new());
-        if node.is_image() && role != Role::Prelinked && role != Role::Plain {
+        if node.is_image() && role != LinkRole::Prelinked && role != LinkRole::Plain {
             (line, final_line) = self.lines(id, &role);
         }
-        let has_link = role != Role::Prelinked && !inputs.is_empty();
-        Planned {
+        let has_link = role != LinkRole::Prelinked && !inputs.is_empty();
+        NodePlan {
             node: id,
             archs: if has_link {
                 self.requested_archs(id, &inputs)
@@ -224,7 +224,7 @@ impl<'g> LinkPlan<'g> {
             },
             lto: has_link && self.has_lto(&inputs),
             exports: match role {
-                Role::OwnLink(_) if !node.closed => self.walk.linked_elsewhere(id),
+                LinkRole::OwnLink(_) if !node.closed => self.walk.linked_elsewhere(id),
                 _ => Vec::new(),
             },
             role,
@@ -246,7 +246,7 @@ impl<'g> LinkPlan<'g> {
     /// all that its inputs contain. PTX requests none: nvlink links PTX only for a given `sm_`.
     pub(super) fn requested_archs(&self, id: NodeId, inputs: &[NodeId]) -> Vec<Arch> {
         let node = self.node(id);
-        if node.kind == Kind::Rdc || node.archs.is_empty() {
+        if node.kind == NodeKind::Rdc || node.archs.is_empty() {
             linked_archs(
                 inputs
                     .iter()
@@ -259,9 +259,9 @@ impl<'g> LinkPlan<'g> {
     }
 
     /// The host link of an image, and that of its final.
-    fn lines(&self, id: NodeId, role: &Role) -> (Vec<LinkItem>, Vec<LinkItem>) {
+    fn lines(&self, id: NodeId, role: &LinkRole) -> (Vec<LinkItem>, Vec<LinkItem>) {
         let node = self.node(id);
-        let has_own_link = matches!(role, Role::OwnLink(_));
+        let has_own_link = matches!(role, LinkRole::OwnLink(_));
         let owns = &self.walk.image_contents(id).owns;
         let middles: Vec<LinkItem> = self
             .walk
@@ -274,7 +274,7 @@ impl<'g> LinkPlan<'g> {
         let mut line = Vec::new();
         line.extend(node.is_rdc().then_some(LinkItem::Objects));
         line.extend(has_own_link.then_some(LinkItem::LinkObject));
-        if let Role::UseFinal(top) = role {
+        if let LinkRole::UseFinal(top) = role {
             line.push(LinkItem::Final(*top));
         }
         let archive = if has_own_link {
@@ -290,7 +290,7 @@ impl<'g> LinkPlan<'g> {
         line.extend(&middles);
         line.extend(cudart);
         let mut final_line = Vec::new();
-        if *role == Role::Split {
+        if *role == LinkRole::Split {
             final_line.extend([LinkItem::LinkObject, LinkItem::Middle(id)]);
             final_line.extend(middles);
             final_line.extend(cudart);

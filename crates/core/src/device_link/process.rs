@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::faults::{self, Fault, Finding, ImageFault};
 use super::graph::{NodeForm, NodeId, ResolvedOpen};
-use super::plan::{LinkPlan, Role};
+use super::plan::{LinkPlan, LinkRole};
 use crate::diag::Diagnostic;
 use crate::ids::IndexVec;
 use crate::manifest::Cudart;
@@ -44,8 +44,8 @@ pub(super) fn check_processes(plan: &LinkPlan<'_>) -> Vec<Diagnostic> {
 
 fn link_of_image(plan: &LinkPlan<'_>, image: NodeId) -> Option<NodeId> {
     match plan.role(image) {
-        Role::UseFinal(top) => Some(top),
-        Role::OwnLink(_) | Role::Prelinked => Some(image),
+        LinkRole::UseFinal(top) => Some(top),
+        LinkRole::OwnLink(_) | LinkRole::Prelinked => Some(image),
         _ => None,
     }
 }

@@ -2,15 +2,15 @@
 
 use std::fmt::Write;
 
-use super::graph::{Kind, NodeForm, NodeId};
-use super::plan::{Artifact, LinkItem, LinkPlan, Planned, Role, Why};
+use super::graph::{NodeForm, NodeId, NodeKind};
+use super::plan::{Artifact, LinkItem, LinkPlan, LinkReason, LinkRole, NodePlan};
 use crate::ids::Id;
 
 impl LinkPlan<'_> {
     /// The whole plan, a line a node.
     pub fn to_text(&self) -> String {
         let mut text = String::new();
-        for planned in self.all() {
+        for planned in self.node_plans() {
             let name = self.walk.graph.name(planned.node);
             let _ = writeln!(text, "{name}: {}", self.summary(&planned));
         }
@@ -18,22 +18,22 @@ impl LinkPlan<'_> {
     }
 
     /// One-line plan of a node.
-    pub fn summary(&self, planned: &Planned) -> String {
+    pub fn summary(&self, planned: &NodePlan) -> String {
         let inputs = self.names(&planned.inputs);
         let mut text = match &planned.role {
-            Role::Archive | Role::Split => {
+            LinkRole::Archive | LinkRole::Split => {
                 let artifacts: Vec<&str> = planned
                     .artifacts
                     .iter()
                     .map(|artifact| artifact.word())
                     .collect();
                 let mut text = format!("artifacts {}", artifacts.join("+"));
-                if planned.role == Role::Split {
+                if planned.role == LinkRole::Split {
                     let _ = write!(text, "; final device link: {inputs}");
                 }
                 text
             }
-            Role::Passes => {
+            LinkRole::Passes => {
                 let mut text = "shared, undefined register symbols allowed".to_owned();
                 let middles = self.middles_below(planned.node);
                 if !middles.is_empty() {
@@ -41,12 +41,12 @@ impl LinkPlan<'_> {
                 }
                 text
             }
-            Role::Absorbed => match self.names(&self.walk.unlinked_below(planned.node)) {
+            LinkRole::Absorbed => match self.names(&self.walk.unlinked_below(planned.node)) {
                 below if below.is_empty() => "passed on to dependents".to_owned(),
                 below => format!("passed on to dependents: {below}"),
             },
-            Role::Plain => "no RDC".to_owned(),
-            Role::UseFinal(top) => {
+            LinkRole::Plain => "no RDC".to_owned(),
+            LinkRole::UseFinal(top) => {
                 let middles = self.middles_below(planned.node);
                 format!(
                     "uses {}_final, then middles {}",
@@ -54,7 +54,7 @@ impl LinkPlan<'_> {
                     self.names(&middles)
                 )
             }
-            Role::OwnLink(reason) => {
+            LinkRole::OwnLink(reason) => {
                 let reason = self.short_reason(reason);
                 let mut files = self.file_names(&planned.line);
                 if files.is_empty() {
@@ -62,7 +62,7 @@ impl LinkPlan<'_> {
                 }
                 format!("device link: {inputs} ({reason}); links {files}")
             }
-            Role::Prelinked => format!("already device-linked: {inputs}"),
+            LinkRole::Prelinked => format!("already device-linked: {inputs}"),
         };
         if self.node(planned.node).form == NodeForm::Cdylib && !planned.exports.is_empty() {
             let _ = write!(
@@ -102,12 +102,12 @@ impl LinkPlan<'_> {
     }
 
     /// Short reason why a node has a device link of its own.
-    pub(super) fn short_reason(&self, reason: &Why) -> String {
+    pub(super) fn short_reason(&self, reason: &LinkReason) -> String {
         match reason {
-            Why::Closed => "closed image".to_owned(),
-            Why::DeviceCode => "has RDC code".to_owned(),
-            Why::StaticBelow => "static RDC below".to_owned(),
-            Why::MostDerived(libraries) => {
+            LinkReason::Closed => "closed image".to_owned(),
+            LinkReason::DeviceCode => "has RDC code".to_owned(),
+            LinkReason::StaticBelow => "static RDC below".to_owned(),
+            LinkReason::MostDerived(libraries) => {
                 format!(
                     "{} most derived: {}",
                     libraries.len(),
@@ -137,10 +137,12 @@ impl LinkPlan<'_> {
     /// time.
     pub fn to_dot(&self) -> String {
         let mut text = String::from("digraph device_link {\n  node [fontname=\"sans-serif\"];\n");
-        for planned in self.all() {
+        for planned in self.node_plans() {
             let (index, node) = (planned.node.index(), self.node(planned.node));
             let shape = match node.form {
-                NodeForm::Static | NodeForm::Object if node.kind == Kind::Interface => "plaintext",
+                NodeForm::Static | NodeForm::Object if node.kind == NodeKind::Interface => {
+                    "plaintext"
+                }
                 NodeForm::Static | NodeForm::Object => "box",
                 NodeForm::Shared => "ellipse",
                 NodeForm::Bin => "doubleoctagon",
@@ -152,11 +154,11 @@ impl LinkPlan<'_> {
             }
             let has_link = matches!(
                 planned.role,
-                Role::OwnLink(_) | Role::Split | Role::Prelinked
+                LinkRole::OwnLink(_) | LinkRole::Split | LinkRole::Prelinked
             );
             let mut style: Vec<&str> = Vec::new();
             style.extend(has_link.then_some("bold"));
-            style.extend((node.kind == Kind::Rdc).then_some("filled"));
+            style.extend((node.kind == NodeKind::Rdc).then_some("filled"));
             let label = quoted(&label);
             let style = style.join(",");
             let _ = writeln!(
@@ -175,7 +177,7 @@ impl LinkPlan<'_> {
                     "  n{index} -> n{to} [style=dotted label=\"{label}\"];"
                 );
             }
-            if let Role::UseFinal(top) = planned.role {
+            if let LinkRole::UseFinal(top) = planned.role {
                 let top = top.index();
                 let _ = writeln!(text, "  n{index} -> n{top} [style=bold label=\"final\"];");
             }

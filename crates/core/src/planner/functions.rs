@@ -19,7 +19,7 @@ use crate::library::{Fallback, Library, Returns};
 use crate::manifest::Stub;
 use crate::plan::{Function, Spec};
 use crate::reserved::is_of_every_image;
-use crate::symbols::{Kind, Symbol};
+use crate::symbols::{Symbol, SymbolKind};
 
 /// Maximum number of specs: the generated tables hold 16-bit indexes.
 const MAX_SPECS: usize = u16::MAX as usize;
@@ -301,9 +301,9 @@ fn callable<'a>(versions: &'a [Symbol], left_out: &mut LeftOut<'a>) -> Option<&'
     // replace that one: lazy-loading must not redirect the program's own calls.
     let reason = if symbol.is_weak_cxx() {
         &mut left_out.weak
-    } else if symbol.kind == Kind::Object {
+    } else if symbol.kind == SymbolKind::Object {
         &mut left_out.data
-    } else if symbol.kind == Kind::Tls {
+    } else if symbol.kind == SymbolKind::Tls {
         &mut left_out.thread_local
     } else if !is_label(&symbol.name) {
         &mut left_out.unspellable

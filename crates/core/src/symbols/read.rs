@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Kind, Symbol, SymbolList, is_name, is_plain};
+use super::{Symbol, SymbolKind, SymbolList, is_name, is_plain};
 use crate::diag::{
     self, DUPLICATE_SYMBOL, Diagnostic, MALFORMED_SYMBOL_LIST, UNSUPPORTED_FORMAT, line_column,
 };
@@ -279,7 +279,7 @@ impl<'t> Reader<'t> {
         match key {
             "weak" => symbol.weak = true,
             "compat" => symbol.compat = true,
-            "kind=" => symbol.kind = Kind::NAMES.iter().find(|(name, _)| *name == value)?.1,
+            "kind=" => symbol.kind = SymbolKind::NAMES.iter().find(|(name, _)| *name == value)?.1,
             "version=" if is_name(value) => symbol.version = Some(value.to_owned()),
             "size=" if value.bytes().all(|byte| byte.is_ascii_digit()) => {
                 symbol.size = value.parse().ok()?;

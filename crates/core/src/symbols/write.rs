@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Kind, Symbol, SymbolList};
+use super::{Symbol, SymbolKind, SymbolList};
 use crate::version::Version;
 
 impl SymbolList {
@@ -52,7 +52,10 @@ fn line(text: &mut String, arguments: std::fmt::Arguments<'_>) {
 
 fn symbol(text: &mut String, symbol: &Symbol, latest: Option<&Version>) {
     text.push_str(&symbol.name);
-    if let Some((name, _)) = Kind::NAMES.iter().find(|(_, kind)| *kind == symbol.kind) {
+    if let Some((name, _)) = SymbolKind::NAMES
+        .iter()
+        .find(|(_, kind)| *kind == symbol.kind)
+    {
         let _ = write!(text, " kind={name}");
     }
     if symbol.weak {

@@ -4,12 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use gpustub_core::device_link::{
-    Graph, Kind, LinkItem, LinkPlan, Node, NodeForm, NodeId, Planned, Role,
+    Graph, LinkItem, LinkPlan, LinkRole, Node, NodeForm, NodeId, NodeKind, NodePlan,
 };
 
 /// Whether a node is built as middle and final.
 pub fn is_split(node: &Node) -> bool {
-    node.kind == Kind::Rdc
+    node.kind == NodeKind::Rdc
         && node.form == NodeForm::Shared
         && !node.closed
         && node.prelinked.is_none()
@@ -32,20 +32,21 @@ type FileId = (NodeId, bool);
 
 impl File {
     fn new(plan: &LinkPlan<'_>, graph: &Graph, (image, r#final): FileId) -> Self {
-        let planned: Planned = plan.planned(image);
+        let planned: NodePlan = plan.node_plan(image);
         let (node, mut file) = (&graph[image], Self::default());
         let line = if r#final {
             planned.final_line
         } else {
             planned.line
         };
-        if r#final || matches!(planned.role, Role::OwnLink(_) | Role::Prelinked) {
+        if r#final || matches!(planned.role, LinkRole::OwnLink(_) | LinkRole::Prelinked) {
             file.linked.extend(planned.inputs);
         }
         if !r#final {
-            file.held.extend((node.kind == Kind::Rdc).then_some(image));
+            file.held
+                .extend((node.kind == NodeKind::Rdc).then_some(image));
             // The planned lines do not contain prelinked code.
-            if planned.role == Role::Prelinked {
+            if planned.role == LinkRole::Prelinked {
                 file.held.extend(&file.linked);
             }
         }

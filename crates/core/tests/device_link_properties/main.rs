@@ -5,7 +5,9 @@ mod loader;
 
 use std::collections::BTreeSet;
 
-use gpustub_core::device_link::{Graph, Kind, Link, Node, NodeForm, NodeId, Open, Role, Why, plan};
+use gpustub_core::device_link::{
+    Graph, Link, LinkReason, LinkRole, Node, NodeForm, NodeId, NodeKind, Open, plan,
+};
 use gpustub_core::diag::{Diagnostic, Level, has_errors};
 use gpustub_core::fuzz;
 use gpustub_core::ids::Id;
@@ -42,9 +44,9 @@ fn graph(seeds: &[Seed], opaque: bool) -> Graph {
         let form = forms[usize::from(form) % if opaque { 10 } else { 9 }];
         let is_interface = form == Static && marks % 5 == 4;
         let kind = match (is_interface, rdc) {
-            (true, _) => Kind::Interface,
-            (false, true) => Kind::Rdc,
-            (false, false) => Kind::Plain,
+            (true, _) => NodeKind::Interface,
+            (false, true) => NodeKind::Rdc,
+            (false, false) => NodeKind::Plain,
         };
         let mut node = Node::new(format!("n{index}"), kind, form);
         if opaque && form != Static {
@@ -90,7 +92,7 @@ fn seeds() -> impl Strategy<Value = Vec<Seed>> {
 fn naive_closure(graph: &Graph, id: NodeId, closure: &mut BTreeSet<NodeId>) {
     for link in &graph[id].links {
         let to = graph.find(&link.to).unwrap();
-        if graph[to].kind == Kind::Rdc {
+        if graph[to].kind == NodeKind::Rdc {
             closure.insert(to);
         }
         naive_closure(graph, to, closure);
@@ -175,15 +177,15 @@ proptest! {
         for node in &mut graph.nodes {
             node.links.retain(|link| known.contains(&link.to));
         }
-        let mut program = Node::new("program", Kind::Plain, NodeForm::Bin);
+        let mut program = Node::new("program", NodeKind::Plain, NodeForm::Bin);
         program.links = known.into_iter().map(|to| Link { to, private: false }).collect();
         graph.nodes.push(program);
         let id = NodeId::from_index(graph.nodes.len() - 1);
         let [bin, mut cdylib] = [NodeForm::Bin, NodeForm::Cdylib].map(|form| {
             graph.nodes[id.index()].form = form;
-            plan(&graph).0.planned(id)
+            plan(&graph).0.node_plan(id)
         });
-        if let (Role::OwnLink(_), Role::OwnLink(Why::Closed)) = (&bin.role, &cdylib.role) {
+        if let (LinkRole::OwnLink(_), LinkRole::OwnLink(LinkReason::Closed)) = (&bin.role, &cdylib.role) {
             cdylib.role = bin.role.clone();
         }
         prop_assert_eq!(bin, cdylib, "{}", graph.to_text());
@@ -193,19 +195,19 @@ proptest! {
     fn no_library_is_missed_and_dependents_come_first(seeds in seeds()) {
         let graph = graph(&seeds, false);
         let (plan, _) = plan(&graph);
-        for planned in plan.all() {
+        for planned in plan.node_plans() {
             let id = planned.node;
-            let has_link = matches!(planned.role, Role::Split | Role::OwnLink(_));
+            let has_link = matches!(planned.role, LinkRole::Split | LinkRole::OwnLink(_));
             let mut closure = BTreeSet::new();
             naive_closure(&graph, id, &mut closure);
-            if let Role::UseFinal(top) = planned.role {
+            if let LinkRole::UseFinal(top) = planned.role {
                 prop_assert_eq!(&plan.inputs(top).into_iter().collect::<BTreeSet<_>>(), &closure);
             }
             if !has_link {
                 prop_assert_eq!(&planned.inputs, &Vec::new());
                 continue;
             }
-            if graph[id].kind == Kind::Rdc {
+            if graph[id].kind == NodeKind::Rdc {
                 closure.insert(id);
             }
             let inputs: BTreeSet<NodeId> = planned.inputs.iter().copied().collect();
@@ -231,7 +233,7 @@ proptest! {
         let (plan_b, diagnostics_b) = plan(&reordered);
         for id_a in graph.ids() {
             let id_b = reordered.find(&graph[id_a].name).unwrap();
-            let (a, b) = (plan_a.planned(id_a), plan_b.planned(id_b));
+            let (a, b) = (plan_a.node_plan(id_a), plan_b.node_plan(id_b));
             prop_assert_eq!(names(&graph, &a.inputs), names(&reordered, &b.inputs));
             prop_assert_eq!(plan_a.summary(&a), plan_b.summary(&b));
             prop_assert_eq!(plan_a.explain(id_a), plan_b.explain(id_b));
@@ -299,18 +301,18 @@ fn large_graphs_are_planned() {
         for form in [NodeForm::Static, NodeForm::Shared] {
             let mut graph = Graph::default();
             for index in 0..COUNT - 1 {
-                let mut node = Node::new(format!("n{index}"), Kind::Rdc, form);
+                let mut node = Node::new(format!("n{index}"), NodeKind::Rdc, form);
                 node.links = links(index);
                 graph.nodes.push(node);
             }
-            let mut program = Node::new("exe", Kind::Plain, NodeForm::Bin);
+            let mut program = Node::new("exe", NodeKind::Plain, NodeForm::Bin);
             program.links.clone_from(&program_links);
             graph.nodes.push(program);
             let (plan, diagnostics) = plan(&graph);
             assert_eq!(diagnostics, []);
-            let planned = plan.planned(NodeId::from_index(COUNT - 1));
+            let planned = plan.node_plan(NodeId::from_index(COUNT - 1));
             match planned.role {
-                Role::UseFinal(top) => assert_eq!(plan.inputs(top).len(), COUNT - 1),
+                LinkRole::UseFinal(top) => assert_eq!(plan.inputs(top).len(), COUNT - 1),
                 _ => assert_eq!(planned.inputs.len(), COUNT - 1),
             }
         }
@@ -321,10 +323,13 @@ fn large_graphs_are_planned() {
 /// more.
 #[test]
 fn many_images_over_one_chain_are_planned() {
-    for (form, kind) in [(NodeForm::Bin, Kind::Plain), (NodeForm::Plugin, Kind::Rdc)] {
+    for (form, kind) in [
+        (NodeForm::Bin, NodeKind::Plain),
+        (NodeForm::Plugin, NodeKind::Rdc),
+    ] {
         let mut graph = Graph::default();
         for index in 0..COUNT / 10 {
-            let mut node = Node::new(format!("n{index}"), Kind::Rdc, NodeForm::Static);
+            let mut node = Node::new(format!("n{index}"), NodeKind::Rdc, NodeForm::Static);
             node.links = chain(index);
             graph.nodes.push(node);
         }
@@ -333,7 +338,7 @@ fn many_images_over_one_chain_are_planned() {
             node.links = vec![link(COUNT / 10 - 1)];
             graph.nodes.push(node);
         }
-        let mut host = Node::new("host", Kind::Plain, NodeForm::Bin);
+        let mut host = Node::new("host", NodeKind::Plain, NodeForm::Bin);
         if form == NodeForm::Plugin {
             for index in 0..COUNT / 10 {
                 host.opens.push(Open {
@@ -353,7 +358,7 @@ fn many_images_over_one_chain_are_planned() {
 fn a_cycle_through_all_nodes_is_one_error() {
     let mut graph = Graph::default();
     for index in 0..COUNT {
-        let mut node = Node::new(format!("n{index}"), Kind::Rdc, NodeForm::Static);
+        let mut node = Node::new(format!("n{index}"), NodeKind::Rdc, NodeForm::Static);
         node.links = vec![link((index + 1) % COUNT)];
         graph.nodes.push(node);
     }

@@ -18,12 +18,12 @@ pub struct LayerPaths {
 
 /// Mapped files, from which layers borrow.
 #[derive(Debug, Default)]
-pub struct Inputs {
+pub struct MappedLayers {
     layers: Vec<(LayerPaths, Vec<Source>)>,
     paths: Vec<PathBuf>,
 }
 
-impl Inputs {
+impl MappedLayers {
     /// Opens the files of layers.
     pub fn open(layers: &[LayerPaths]) -> Result<Self, Box<Diagnostic>> {
         let mut inputs = Self::default();

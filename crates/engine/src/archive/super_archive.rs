@@ -15,13 +15,13 @@ use gpustub_superarchive::{
     Refusal, Request, Source, View, ViewId, WriteError, has_unknown_symbols,
 };
 
-use super::inputs::{Inputs, LayerPaths};
+use super::inputs::{LayerPaths, MappedLayers};
 use super::replace::replace;
 use crate::files;
 
 /// Inputs of a declared super-archive.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Found {
+pub struct ArchivePaths {
     /// Paths of each layer.
     pub layers: Vec<LayerPaths>,
     /// Files and directories for cargo to watch, as `GpuStub.toml` names them.
@@ -35,8 +35,8 @@ pub fn find(
     file: &str,
     package: &Path,
     out: Option<&Path>,
-) -> Result<Found, Vec<Diagnostic>> {
-    let mut inputs = Found::default();
+) -> Result<ArchivePaths, Vec<Diagnostic>> {
+    let mut inputs = ArchivePaths::default();
     let mut diagnostics = Vec::new();
     for layer in &archive.layers {
         let mut layer_paths = Vec::new();
@@ -313,11 +313,11 @@ pub(crate) fn build(
     path: &Path,
 ) -> Result<Built, Vec<Diagnostic>> {
     let span = &archive.name.span;
-    let Found {
+    let ArchivePaths {
         layers: layer_paths,
         watched,
     } = find(archive, file, package, Some(out))?;
-    let inputs = Inputs::open(&layer_paths)
+    let inputs = MappedLayers::open(&layer_paths)
         .map_err(|diagnostic| vec![diagnostic.with_origin(file, span.clone())])?;
     let layers = inputs
         .layers()

@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
-use super::metadata::{self, Library};
+use super::metadata::{self, DeviceLibrary};
 use crate::env::Env;
 use crate::error::Error;
 
 /// Libraries that the direct dependencies announce, their own and required ones: each once,
 /// dependents first.
-pub(super) fn upstream(env: &Env) -> Result<Vec<Library>, Error> {
-    let mut libraries: Vec<Library> = Vec::new();
+pub(super) fn upstream(env: &Env) -> Result<Vec<DeviceLibrary>, Error> {
+    let mut libraries: Vec<DeviceLibrary> = Vec::new();
     for (_, path) in &env.dependency_metadata(metadata::KEY) {
         let path = PathBuf::from(path);
         let text = std::fs::read_to_string(&path).map_err(|e| Error::io("read", &path, &e))?;
@@ -25,10 +25,10 @@ pub(super) fn upstream(env: &Env) -> Result<Vec<Library>, Error> {
 /// The library and all libraries that it requires, itself first, each once.
 pub(super) fn inherited<'a>(
     name: &'a str,
-    libraries: &'a [Library],
-    dependencies: &'a [Library],
-) -> Vec<&'a Library> {
-    let mut closure: Vec<&Library> = Vec::new();
+    libraries: &'a [DeviceLibrary],
+    dependencies: &'a [DeviceLibrary],
+) -> Vec<&'a DeviceLibrary> {
+    let mut closure: Vec<&DeviceLibrary> = Vec::new();
     let mut pending = vec![name];
     while let Some(name) = pending.pop() {
         if closure.iter().any(|library| library.name == name) {

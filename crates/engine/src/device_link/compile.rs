@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 use super::closure::inherited;
 use super::context::{BuildContext, Context};
 use super::jobs::Tokens;
-use super::metadata::{Library, Object};
+use super::metadata::{DeviceLibrary, Object};
 use super::{nvcc_report, sources};
 use crate::error::Error;
 use crate::files;
@@ -80,7 +80,7 @@ pub(super) fn units<'a>(
     build: &BuildContext,
     library: &'a DeviceLink,
     patterns: &[Spanned<String>],
-    inherited: &[&Library],
+    inherited: &[&DeviceLibrary],
     format: Option<ModuleFormat>,
 ) -> Result<Vec<Unit<'a>>, Error> {
     let dir = build.out.join("objects").join(&library.name.value);
@@ -128,7 +128,7 @@ pub(super) fn units<'a>(
 fn command(
     build: &BuildContext,
     library: &DeviceLink,
-    inherited: &[&Library],
+    inherited: &[&DeviceLibrary],
     format: Option<ModuleFormat>,
 ) -> Command {
     let mut command = build.nvcc.compile();

@@ -6,7 +6,7 @@ use gpustub_core::manifest::DeviceModule;
 
 use super::directories::Directories;
 use super::disabled::Disabled;
-use super::metadata::{Library, Stubs};
+use super::metadata::{DeviceLibrary, Stubs};
 use super::nvcc::Nvcc;
 use crate::env::Env;
 use crate::error::{Error, SourceText};
@@ -48,10 +48,10 @@ pub(super) struct BuildContext<'a> {
     /// Commands run in the package's directory, so that messages name files relative to it.
     pub(super) context: &'a Context<'a>,
     /// Libraries of the package, and its modules behind them.
-    pub(super) libraries: &'a [Library],
+    pub(super) libraries: &'a [DeviceLibrary],
     pub(super) modules: &'a [&'a DeviceModule],
     /// Libraries of its dependencies.
-    pub(super) dependencies: &'a [Library],
+    pub(super) dependencies: &'a [DeviceLibrary],
     /// `OUT_DIR/gpustub/device-link`.
     pub(super) out: &'a Path,
     pub(super) nvcc: &'a Nvcc,

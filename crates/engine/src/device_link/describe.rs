@@ -8,7 +8,7 @@ use gpustub_core::suggest::nearest;
 use gpustub_core::text::join;
 
 use super::context::Context;
-use super::metadata::{Library, Stubs};
+use super::metadata::{DeviceLibrary, Stubs};
 use super::sources::is_generated;
 use super::{disabled, shared};
 use crate::error::Error;
@@ -18,9 +18,9 @@ pub(super) fn describe_all(
     context: &Context,
     tables: &[&DeviceLink],
     modules: &[&DeviceModule],
-    dependencies: &[Library],
+    dependencies: &[DeviceLibrary],
     dir: &Path,
-) -> Result<Vec<Library>, Error> {
+) -> Result<Vec<DeviceLibrary>, Error> {
     let mut libraries = Vec::new();
     for table in tables {
         shared::check(table)?;
@@ -50,9 +50,9 @@ pub(super) fn describe_all(
 fn describe(
     context: &Context,
     table: &DeviceLink,
-    dependencies: &[Library],
+    dependencies: &[DeviceLibrary],
     lib: &Path,
-) -> Result<Library, Error> {
+) -> Result<DeviceLibrary, Error> {
     let name = &table.name.value;
     let package = context.env.cargo_text("CARGO_PKG_NAME")?;
     let version = context.env.cargo_text("CARGO_PKG_VERSION")?;
@@ -73,7 +73,7 @@ fn describe(
         _ => {}
     }
     let (middle, r#final) = shared_files(context, table, lib).unzip();
-    let mut library = Library {
+    let mut library = DeviceLibrary {
         name: name.clone(),
         package: format!("{package} {version}"),
         built: true,
@@ -85,7 +85,7 @@ fn describe(
         library_type: table.library_type,
         middle,
         r#final,
-        ..Library::default()
+        ..DeviceLibrary::default()
     };
     for dir in &table.include_dirs {
         let dir = context.directories().resolve(&dir.value);
@@ -136,7 +136,7 @@ fn shared_files(context: &Context, table: &DeviceLink, lib: &Path) -> Option<(Pa
 
 /// Stubs of the CUDA runtime that a library calls: without own ones, the shared stubs of a dependency.
 /// Files that were built elsewhere may need the toolkit's runtime.
-fn stubs(context: &Context, table: &DeviceLink, dependencies: &[Library]) -> Stubs {
+fn stubs(context: &Context, table: &DeviceLink, dependencies: &[DeviceLibrary]) -> Stubs {
     match table.code {
         DeviceCode::Sources(_)
             if context.stubs == Stubs::None
@@ -175,8 +175,8 @@ fn check_include_dirs(context: &Context, table: &DeviceLink) -> Result<(), Error
 fn check_requires(
     context: &Context,
     table: &DeviceLink,
-    libraries: &[Library],
-    dependencies: &[Library],
+    libraries: &[DeviceLibrary],
+    dependencies: &[DeviceLibrary],
 ) -> Result<(), Error> {
     for required in &table.requires {
         let is_visible = libraries
@@ -208,8 +208,8 @@ fn unknown_library_help(
     context: &Context,
     table: &DeviceLink,
     required: &str,
-    libraries: &[Library],
-    dependencies: &[Library],
+    libraries: &[DeviceLibrary],
+    dependencies: &[DeviceLibrary],
 ) -> String {
     if let Some(feature) = disabled::feature_of(required, context.env, context.disabled) {
         return format!(

@@ -8,10 +8,10 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use gpustub_core::device_link::Planned;
+use gpustub_core::device_link::NodePlan;
 use gpustub_core::ids::Id;
 
-use super::metadata::Library;
+use super::metadata::DeviceLibrary;
 use super::nvlink;
 use crate::error::Error;
 use crate::files;
@@ -35,7 +35,7 @@ const MACRO: &str = r#"macro_rules! export {
 "#;
 
 /// Ids of the objects in shared libraries whose functions a device link defines.
-pub(super) fn ids(link: &Planned, closure: &[Library]) -> Result<Vec<String>, Error> {
+pub(super) fn ids(link: &NodePlan, closure: &[DeviceLibrary]) -> Result<Vec<String>, Error> {
     let mut ids = Vec::new();
     for node in &link.exports {
         ids.extend(nvlink::objects(&closure[node.index()])?);

@@ -10,7 +10,7 @@ use gpustub_core::diag::MISSING_ARCH;
 use gpustub_core::gpu_arch::Arch;
 use gpustub_core::text::join;
 
-use super::metadata::Library;
+use super::metadata::DeviceLibrary;
 use super::nvcc::Nvcc;
 use crate::error::Error;
 
@@ -19,7 +19,7 @@ pub(super) fn check(
     nvcc: &Nvcc,
     archs: &[Arch],
     lto: bool,
-    members: &[&Library],
+    members: &[&DeviceLibrary],
 ) -> Result<(), Error> {
     if lto {
         return Ok(());

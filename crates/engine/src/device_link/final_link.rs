@@ -4,14 +4,14 @@
 use std::path::{Path, PathBuf};
 
 use gpustub_core::by_name::ByName;
-use gpustub_core::device_link::{LinkItem, NodeId, Planned, Role, plan};
+use gpustub_core::device_link::{LinkItem, LinkRole, NodeId, NodePlan, plan};
 use gpustub_core::diag::{DUPLICATE_DEVICE_SYMBOL, INVALID_VALUE, Level, has_errors};
 use gpustub_core::directives::Directive;
 use gpustub_core::ids::Id;
 use gpustub_core::manifest::Cudart;
 
 use super::context::Context;
-use super::metadata::{Library, Stubs};
+use super::metadata::{DeviceLibrary, Stubs};
 use super::nvcc::Nvcc;
 use super::runtime::{self, Runtime};
 use super::{compile, exports, graph, nvlink, shared};
@@ -45,7 +45,7 @@ struct HostLink {
 /// Links the device code of `closure`, dependents first, and returns directives for programs.
 pub(super) fn link(
     context: &Context,
-    closure: &[Library],
+    closure: &[DeviceLibrary],
     delivery: Delivery,
     directives: &mut Vec<Directive>,
 ) -> Result<(), Error> {
@@ -60,7 +60,7 @@ pub(super) fn link(
         let text = warning.to_string();
         directives.extend(text.lines().map(|line| Directive::Warning(line.to_owned())));
     }
-    let link = plan.planned(NodeId::from_index(closure.len()));
+    let link = plan.node_plan(NodeId::from_index(closure.len()));
     let dir = context.out.join("device-link").join("link");
     std::fs::create_dir_all(&dir).map_err(|e| Error::io("create the directory", &dir, &e))?;
     let ids = exports::ids(&link, closure)?;
@@ -75,8 +75,8 @@ pub(super) fn link(
         }
     }
     let nodes = match link.role {
-        Role::OwnLink(_) => link.inputs.clone(),
-        Role::UseFinal(top) => plan.inputs(top),
+        LinkRole::OwnLink(_) => link.inputs.clone(),
+        LinkRole::UseFinal(top) => plan.inputs(top),
         _ => return Ok(()),
     };
     let members: Vec<_> = nodes.iter().map(|node| &closure[node.index()]).collect();
@@ -88,7 +88,7 @@ pub(super) fn link(
     }
     let stubbed = context.stubs != Stubs::None || closure.iter().any(|l| l.stubs != Stubs::None);
     let object = match link.role {
-        Role::UseFinal(_) => keep_final(context, &members, &dir)?,
+        LinkRole::UseFinal(_) => keep_final(context, &members, &dir)?,
         _ => {
             check_reachable(context, closure, &members, stubbed)?;
             link_device_code(
@@ -106,7 +106,7 @@ pub(super) fn link(
         version_script,
         ..host_link(context, closure, &link, stubbed, &dir)?
     };
-    if matches!(link.role, Role::OwnLink(_)) && nvlink::has_devrt(&members) {
+    if matches!(link.role, LinkRole::OwnLink(_)) && nvlink::has_devrt(&members) {
         host_link.runtime.add_cudadevrt(&toolkit(context)?, &dir)?;
     }
     match delivery {
@@ -118,8 +118,8 @@ pub(super) fn link(
 /// Makes the object of the program's own device link.
 fn link_device_code(
     context: &Context,
-    link: &Planned,
-    members: &[&Library],
+    link: &NodePlan,
+    members: &[&DeviceLibrary],
     dir: &Path,
     renames: Option<&Path>,
     directives: &mut Vec<Directive>,
@@ -139,7 +139,7 @@ fn link_device_code(
 }
 
 /// Rejects two libraries of one name, which the rules could not distinguish.
-fn check_distinct_names(closure: &[Library]) -> Result<(), Error> {
+fn check_distinct_names(closure: &[DeviceLibrary]) -> Result<(), Error> {
     for (index, library) in closure.iter().enumerate() {
         let Some(namesake) = closure[..index]
             .iter()
@@ -172,8 +172,8 @@ fn toolkit(context: &Context) -> Result<Nvcc, Error> {
 /// Files of the host link other than the link object.
 fn host_link(
     context: &Context,
-    closure: &[Library],
-    link: &Planned,
+    closure: &[DeviceLibrary],
+    link: &NodePlan,
     stubbed: bool,
     dir: &Path,
 ) -> Result<HostLink, Error> {
@@ -205,13 +205,13 @@ fn host_link(
                     toolkit(context).and_then(|nvcc| runtime::find(context, &nvcc, kind, dir));
                 host_link.runtime = match link.role {
                     // A final brings its own runtime, which bfd searches at link time: optional here.
-                    Role::UseFinal(_) => runtime.unwrap_or_default(),
+                    LinkRole::UseFinal(_) => runtime.unwrap_or_default(),
                     _ => runtime?,
                 };
             }
             // Cargo links the libraries of a crate only if some code names the crate.
             LinkItem::Cudart(_) => {
-                if let Some(stubs) = closure.iter().find_map(Library::shared_stubs) {
+                if let Some(stubs) = closure.iter().find_map(DeviceLibrary::shared_stubs) {
                     let stubs = shared::link_stubs(stubs, &lib)?;
                     let name = shared::link_name(&stubs, "stubs", &lib)?;
                     host_link.shared.push(name);
@@ -225,7 +225,7 @@ fn host_link(
 
 /// Links the files of a shared library into `lib`. Returns the name for `-l` of one of them.
 fn shared_name(
-    library: &Library,
+    library: &DeviceLibrary,
     file: Option<&Path>,
     name: &str,
     lib: &Path,
@@ -294,7 +294,7 @@ fn deliver_as_link_args(host_link: HostLink, directives: &mut Vec<Directive>) ->
 }
 
 /// Compiles an object for which the linker keeps a final over these libraries.
-fn keep_final(context: &Context, members: &[&Library], dir: &Path) -> Result<PathBuf, Error> {
+fn keep_final(context: &Context, members: &[&DeviceLibrary], dir: &Path) -> Result<PathBuf, Error> {
     let mut list = String::new();
     for member in members {
         for id in nvlink::objects(member)? {
@@ -327,8 +327,8 @@ fn keep_final(context: &Context, members: &[&Library], dir: &Path) -> Result<Pat
 /// with one runtime are unknown to another, and stubs store registrations until the first call.
 fn check_reachable(
     context: &Context,
-    closure: &[Library],
-    members: &[&Library],
+    closure: &[DeviceLibrary],
+    members: &[&DeviceLibrary],
     stubbed: bool,
 ) -> Result<(), Error> {
     let shared: Vec<_> = members.iter().filter(|m| m.middle.is_some()).collect();

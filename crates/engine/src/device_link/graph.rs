@@ -1,23 +1,23 @@
 //! Libraries as a graph for the planner of core.
 
-use gpustub_core::device_link::{Graph, Kind, Link, Node, NodeForm};
+use gpustub_core::device_link::{Graph, Link, Node, NodeForm, NodeKind};
 use gpustub_core::manifest::LibraryType;
 
-use super::metadata::Library;
+use super::metadata::DeviceLibrary;
 
 /// Creates a node for each library, in their order.
-pub(super) fn from_libraries(libraries: &[Library]) -> Graph {
+pub(super) fn from_libraries(libraries: &[DeviceLibrary]) -> Graph {
     Graph {
         nodes: libraries.iter().map(node).collect(),
     }
 }
 
 /// Creates the same graph and, as its last node, a program that links every library that was built.
-pub(super) fn with_program(package: &str, libraries: &[Library]) -> Graph {
+pub(super) fn with_program(package: &str, libraries: &[DeviceLibrary]) -> Graph {
     let mut graph = from_libraries(libraries);
     // No library's name has a space in it.
     let name = format!("package {package}");
-    let mut program = Node::new(name, Kind::Plain, NodeForm::Bin);
+    let mut program = Node::new(name, NodeKind::Plain, NodeForm::Bin);
     program.links = libraries
         .iter()
         .filter(|library| library.built)
@@ -27,12 +27,12 @@ pub(super) fn with_program(package: &str, libraries: &[Library]) -> Graph {
     graph
 }
 
-fn node(library: &Library) -> Node {
+fn node(library: &DeviceLibrary) -> Node {
     // A library that is left out, for lack of nvcc, has no code to link.
     let kind = if library.built && !library.archive.as_os_str().is_empty() {
-        Kind::Rdc
+        NodeKind::Rdc
     } else {
-        Kind::Interface
+        NodeKind::Interface
     };
     let form = match library.library_type {
         LibraryType::Shared => NodeForm::Shared,
@@ -40,7 +40,7 @@ fn node(library: &Library) -> Node {
     };
     let mut node = Node::new(&library.name, kind, form);
     node.archs = library.archs.clone();
-    node.cudart = (kind == Kind::Rdc).then_some(library.cudart);
+    node.cudart = (kind == NodeKind::Rdc).then_some(library.cudart);
     node.links = library
         .requires
         .iter()

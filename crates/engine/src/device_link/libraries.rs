@@ -14,7 +14,7 @@ use super::compile::{self, Unit};
 use super::context::{BuildContext, Context};
 use super::describe::{archive_name, describe_all};
 use super::jobs::Tokens;
-use super::metadata::{self, Library};
+use super::metadata::{self, DeviceLibrary};
 use super::nvcc::Nvcc;
 use super::{graph, modules, shared, sources};
 use crate::error::Error;
@@ -28,7 +28,7 @@ pub(super) fn build_all(
     tables: &[&DeviceLink],
     modules: &[&DeviceModule],
     directives: &mut Vec<Directive>,
-) -> Result<Vec<Library>, Error> {
+) -> Result<Vec<DeviceLibrary>, Error> {
     let dependencies = upstream(context.env)?;
     if tables.is_empty() && modules.is_empty() {
         return Ok(dependencies);
@@ -77,8 +77,8 @@ pub(super) fn build_all(
 fn build_or_omit(
     context: &Context,
     (tables, modules): (&[&DeviceLink], &[&DeviceModule]),
-    libraries: &mut [Library],
-    dependencies: &[Library],
+    libraries: &mut [DeviceLibrary],
+    dependencies: &[DeviceLibrary],
     dir: &Path,
     directives: &mut Vec<Directive>,
 ) -> Result<(), Error> {
@@ -134,7 +134,7 @@ fn build_or_omit(
 fn link_package(
     context: &Context,
     tables: &[&DeviceLink],
-    libraries: &[Library],
+    libraries: &[DeviceLibrary],
     lib: &Path,
     directives: &mut Vec<Directive>,
 ) -> Result<(), Error> {
@@ -180,8 +180,8 @@ fn build(
     context: &Context,
     nvcc: &Nvcc,
     (tables, modules): (&[&DeviceLink], &[&DeviceModule]),
-    libraries: &mut [Library],
-    dependencies: &[Library],
+    libraries: &mut [DeviceLibrary],
+    dependencies: &[DeviceLibrary],
     dir: &Path,
     directives: &mut Vec<Directive>,
 ) -> Result<(), Error> {
@@ -287,8 +287,8 @@ fn link_shared(
     context: &Context,
     nvcc: &Nvcc,
     mut shared: Vec<(&DeviceLink, &[Unit])>,
-    libraries: &[Library],
-    dependencies: &[Library],
+    libraries: &[DeviceLibrary],
+    dependencies: &[DeviceLibrary],
     dir: &Path,
     directives: &mut Vec<Directive>,
 ) -> Result<(), Error> {
@@ -320,14 +320,14 @@ fn link_shared(
         }
         if let Some(node) = graph.find(name) {
             let objects = compile::objects(units);
-            shared_build.build(&plan.planned(node), &objects, directives)?;
+            shared_build.build(&plan.node_plan(node), &objects, directives)?;
         }
     }
     Ok(())
 }
 
 /// Name for `-l` of a library's archive. An archive built elsewhere gets a link in `lib`.
-fn link_name(library: &Library, lib: &Path) -> Result<String, Error> {
+fn link_name(library: &DeviceLibrary, lib: &Path) -> Result<String, Error> {
     let package = library.package.split(' ').next().unwrap_or_default();
     let name = archive_name(package, &library.name);
     let path = lib.join(format!("lib{name}.a"));

@@ -56,7 +56,7 @@ pub struct Object {
 
 /// One RDC library, as its dependents need it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Library {
+pub struct DeviceLibrary {
     /// Name of its `[device-link.<name>]` table.
     pub name: String,
     /// Name and version of the package that declares it.
@@ -94,7 +94,7 @@ pub struct Library {
 const TYPES: [LibraryType; 2] = [LibraryType::Static, LibraryType::Shared];
 const CUDARTS: [Cudart; 3] = [Cudart::Shared, Cudart::Static, Cudart::None];
 
-impl Library {
+impl DeviceLibrary {
     /// The shared library with the stubs of its package.
     pub(super) fn shared_stubs(&self) -> Option<&Path> {
         match &self.stubs {
@@ -208,7 +208,7 @@ impl Library {
 }
 
 /// Writes libraries as a text, in their order.
-pub(crate) fn render(libraries: &[Library]) -> Result<String, Error> {
+pub(crate) fn render(libraries: &[DeviceLibrary]) -> Result<String, Error> {
     let mut out = format!("{FIRST_LINE}\n");
     for library in libraries {
         for (key, value) in library.lines()? {
@@ -229,20 +229,20 @@ pub(crate) fn render(libraries: &[Library]) -> Result<String, Error> {
 /// # Errors
 ///
 /// A first line, key or value of another version of gpustub-build, with file and line.
-pub fn parse(path: &Path, text: &str) -> Result<Vec<Library>, Error> {
+pub fn parse(path: &Path, text: &str) -> Result<Vec<DeviceLibrary>, Error> {
     let mut lines = text.lines().zip(1..);
     let first_line = lines.next().map_or("", |(line, _)| line);
     if first_line != FIRST_LINE {
         let problem = format!("`{first_line}`, expected `{FIRST_LINE}`");
         return Err(version_error(path, 1, &problem));
     }
-    let mut libraries: Vec<Library> = Vec::new();
+    let mut libraries: Vec<DeviceLibrary> = Vec::new();
     for (line, number) in lines {
         let (key, value) = line.split_once(' ').unwrap_or((line, ""));
         if key == "library" {
-            libraries.push(Library {
+            libraries.push(DeviceLibrary {
                 name: value.to_owned(),
-                ..Library::default()
+                ..DeviceLibrary::default()
             });
             continue;
         }
@@ -279,7 +279,7 @@ mod tests {
 
     #[test]
     fn written_metadata_is_read_back() {
-        let geometry = Library {
+        let geometry = DeviceLibrary {
             name: "geometry".to_owned(),
             package: "shapes 0.1.0".to_owned(),
             built: true,
@@ -304,10 +304,10 @@ mod tests {
         };
         let mut libraries = vec![geometry];
         for stubs in [Stubs::None, Stubs::External, Stubs::Static] {
-            libraries.push(Library {
+            libraries.push(DeviceLibrary {
                 name: format!("with {stubs:?}"),
                 stubs,
-                ..Library::default()
+                ..DeviceLibrary::default()
             });
         }
         let text = render(&libraries).unwrap();
@@ -379,9 +379,9 @@ mod tests {
 
     #[test]
     fn a_line_break_in_a_value_is_rejected() {
-        let library = Library {
+        let library = DeviceLibrary {
             defines: vec!["A=1\ncompile-option x".to_owned()],
-            ..Library::default()
+            ..DeviceLibrary::default()
         };
         assert!(render(&[library]).is_err());
     }

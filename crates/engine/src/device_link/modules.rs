@@ -15,7 +15,7 @@ use super::closure::inherited;
 use super::compile::{self, Unit};
 use super::context::{BuildContext, Context};
 use super::directories::Directories;
-use super::metadata::Library;
+use super::metadata::DeviceLibrary;
 use super::nvcc::Nvcc;
 use super::{nvlink, sources};
 use crate::error::Error;
@@ -49,7 +49,7 @@ pub(super) struct ModuleBuild<'a> {
     /// `OUT_DIR/gpustub/device-link`.
     pub(super) dir: &'a Path,
     /// Libraries of dependencies.
-    pub(super) dependencies: &'a [Library],
+    pub(super) dependencies: &'a [DeviceLibrary],
     pub(super) tools: &'a Toolchain,
 }
 
@@ -59,7 +59,7 @@ impl ModuleBuild<'_> {
         &self,
         module: &DeviceModule,
         units: &[Unit],
-        libraries: &mut [Library],
+        libraries: &mut [DeviceLibrary],
         directives: &mut Vec<Directive>,
     ) -> Result<(), Error> {
         if module.separable {
@@ -77,7 +77,7 @@ impl ModuleBuild<'_> {
         &self,
         module: &DeviceModule,
         units: &[Unit],
-        libraries: &mut [Library],
+        libraries: &mut [DeviceLibrary],
         directives: &mut Vec<Directive>,
     ) -> Result<PathBuf, Error> {
         let name = module.name();

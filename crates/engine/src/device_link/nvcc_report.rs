@@ -10,7 +10,7 @@ use gpustub_core::manifest::DeviceLink;
 use gpustub_core::text::join;
 
 use super::lto;
-use super::metadata::Library;
+use super::metadata::DeviceLibrary;
 use super::nvcc::Nvcc;
 use crate::error::{Error, SourceText};
 
@@ -45,8 +45,8 @@ pub(super) struct CompileError<'a> {
     pub(super) library: &'a DeviceLink,
     pub(super) source: &'a Path,
     /// All visible libraries, and those whose headers the source could include.
-    pub(super) visible: &'a [&'a Library],
-    pub(super) inherited: &'a [&'a Library],
+    pub(super) visible: &'a [&'a DeviceLibrary],
+    pub(super) inherited: &'a [&'a DeviceLibrary],
 }
 
 impl CompileError<'_> {
@@ -118,7 +118,7 @@ impl CompileError<'_> {
 /// A failed device link. `dir` keeps the output.
 pub(super) fn link_error(
     nvcc: &Nvcc,
-    members: &[&Library],
+    members: &[&DeviceLibrary],
     dir: &Path,
     command: &Command,
     output: &Output,
@@ -154,7 +154,7 @@ pub(super) const DEVRT_HELP: &str = "a kernel launches kernels, which needs libc
 const DEVICE_RUNTIME: [&str; 3] = ["__cudaCDP", "cudaGetParameterBuffer", "cudaLaunchDevice"];
 
 /// Replaces `archive:object` of nvlink by the object's source.
-fn with_sources(mut text: String, members: &[&Library]) -> String {
+fn with_sources(mut text: String, members: &[&DeviceLibrary]) -> String {
     for member in members {
         for object in &member.sources {
             let name = format!("{}:{}", member.archive.display(), object.member);

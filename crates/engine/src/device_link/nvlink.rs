@@ -4,13 +4,13 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::metadata::Library;
+use super::metadata::DeviceLibrary;
 use super::nvcc::Nvcc;
 use super::symbol_index::IndexError;
 use super::{compile, external, lto, nvcc_report, runtime, symbol_index};
 use crate::error::Error;
 use crate::fingerprint;
-use gpustub_core::device_link::Planned;
+use gpustub_core::device_link::NodePlan;
 use gpustub_core::diag::{DEVICE_LINK_ERROR, DEVICE_LINKED_ARCHIVE, IO_ERROR};
 use gpustub_core::gpu_arch::{Arch, ArchKind};
 use gpustub_core::manifest::ModuleFormat;
@@ -23,7 +23,7 @@ pub(super) struct LinkInputs<'a> {
     pub(super) archs: &'a [Arch],
     /// Whether a library has code that is finished here.
     pub(super) lto: bool,
-    pub(super) members: &'a [&'a Library],
+    pub(super) members: &'a [&'a DeviceLibrary],
     /// Directory of outputs.
     pub(super) dir: &'a Path,
     /// Header in this directory that renames functions of the host code.
@@ -33,8 +33,8 @@ pub(super) struct LinkInputs<'a> {
 /// Makes the object of a program's device link, unless it is up to date. Returns nvcc's warnings.
 pub(super) fn link(
     nvcc: &Nvcc,
-    link: &Planned,
-    members: &[&Library],
+    link: &NodePlan,
+    members: &[&DeviceLibrary],
     dir: &Path,
     object: &Path,
     renames: Option<&Path>,
@@ -77,7 +77,7 @@ pub(super) fn link_module(
 }
 
 /// An object's id, and its library.
-type Expected<'a> = (String, &'a Library);
+type Expected<'a> = (String, &'a DeviceLibrary);
 
 /// Runs nvcc, unless the output is up to date. `check` gets the objects that it is made of.
 fn run(
@@ -218,12 +218,12 @@ const NO_ARCH: &str = "SM Arch ('";
 const DEVRT: &str = "_cuda_device_runtime_cu_";
 
 /// Whether kernels of the libraries launch kernels.
-pub(super) fn has_devrt(members: &[&Library]) -> bool {
+pub(super) fn has_devrt(members: &[&DeviceLibrary]) -> bool {
     members.iter().any(|member| member.cudadevrt)
 }
 
 /// Ids of a library's objects.
-pub(super) fn objects(member: &Library) -> Result<Vec<String>, Error> {
+pub(super) fn objects(member: &DeviceLibrary) -> Result<Vec<String>, Error> {
     let path = &member.archive;
     let ids = symbol_index::object_ids(path).map_err(|e| Error::io("read", path, &e))?;
     let ids = ids.map_err(|error| {

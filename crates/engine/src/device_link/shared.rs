@@ -10,14 +10,14 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::context::Context;
-use super::metadata::{Library, Stubs};
+use super::metadata::{DeviceLibrary, Stubs};
 use super::nvcc::Nvcc;
 use super::{nvlink, runtime};
 use crate::error::Error;
 use crate::files;
 use crate::fingerprint::{self, InputStates};
 use crate::toolchain;
-use gpustub_core::device_link::{LinkItem, NodeId, Planned, hidden_stubs, static_runtime};
+use gpustub_core::device_link::{LinkItem, NodeId, NodePlan, hidden_stubs, static_runtime};
 use gpustub_core::diag::{INVALID_VALUE, IO_ERROR};
 use gpustub_core::directives::Directive;
 use gpustub_core::ids::Id;
@@ -79,7 +79,7 @@ pub(super) struct SharedBuild<'a> {
     /// `OUT_DIR/gpustub/device-link`.
     pub(super) dir: &'a Path,
     /// All visible libraries. Those that this package builds are archived.
-    pub(super) visible: &'a [Library],
+    pub(super) visible: &'a [DeviceLibrary],
 }
 
 impl SharedBuild<'_> {
@@ -87,7 +87,7 @@ impl SharedBuild<'_> {
     /// must have been built.
     pub(super) fn build(
         &self,
-        planned: &Planned,
+        planned: &NodePlan,
         objects: &[PathBuf],
         directives: &mut Vec<Directive>,
     ) -> Result<(), Error> {
@@ -121,13 +121,13 @@ impl SharedBuild<'_> {
         self.link(r#final, args)
     }
 
-    fn library(&self, node: NodeId) -> &Library {
+    fn library(&self, node: NodeId) -> &DeviceLibrary {
         &self.visible[node.index()]
     }
 
     fn linker_args(
         &self,
-        planned: &Planned,
+        planned: &NodePlan,
         line: &[LinkItem],
         objects: &[PathBuf],
         link_object: &Path,
@@ -166,7 +166,7 @@ impl SharedBuild<'_> {
     /// Runtime that the library's own code calls: no part of any program.
     fn runtime(
         &self,
-        planned: &Planned,
+        planned: &NodePlan,
         kind: Cudart,
         args: &mut LinkerArgs,
         directives: &mut Vec<Directive>,
@@ -192,7 +192,7 @@ impl SharedBuild<'_> {
                 .iter()
                 .map(|node| self.library(*node))
                 .chain(self.visible)
-                .find_map(Library::shared_stubs),
+                .find_map(DeviceLibrary::shared_stubs),
             Stubs::Static => None,
         };
         let stubs = stubs.ok_or_else(|| hidden_stubs(&library.name))?;
@@ -242,7 +242,7 @@ const COMPANIONS: [&str; 2] = ["libgpustub_", "libcudart.so"];
 
 /// Links middle and final of a library into `dir` under their names, unless they are built there.
 /// Cargo adds only directories below its own to the loader's search path.
-pub(super) fn link_into(library: &Library, dir: &Path) -> Result<(), Error> {
+pub(super) fn link_into(library: &DeviceLibrary, dir: &Path) -> Result<(), Error> {
     for file in [&library.middle, &library.r#final].into_iter().flatten() {
         let source_dir = file.parent().unwrap_or(Path::new(""));
         if source_dir == dir {

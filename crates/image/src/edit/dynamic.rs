@@ -3,7 +3,7 @@
 use object::elf::{self, DynamicTag};
 
 use super::image::DYN;
-use super::problem::Problem;
+use super::problem::EditProblem;
 use super::strings::NewStrings;
 
 /// The entries of a dynamic section, without `DT_NULL`.
@@ -24,7 +24,7 @@ impl Dynamic {
         before: &[String],
         after: &[String],
         strings: &mut NewStrings<'_>,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), EditProblem> {
         let first = self
             .entries
             .iter()

@@ -5,8 +5,8 @@ use super::inspect::{Details, Inspection, read_details};
 use super::overlaps;
 use super::patch::Patch;
 use super::plan::{edit, refuse};
-use super::problem::Problem;
-use super::request::Request;
+use super::problem::EditProblem;
+use super::request::EditRequest;
 use super::targets::Targets;
 use super::verify::verify;
 use crate::elf::{ElfImage, Source};
@@ -23,7 +23,7 @@ impl<'i, 'd> Editable<'i, 'd> {
     /// # Errors
     ///
     /// If no edit of the image is possible, whatever it is.
-    pub fn new(image: &'i ElfImage<'d>) -> Result<Self, Problem> {
+    pub fn new(image: &'i ElfImage<'d>) -> Result<Self, EditProblem> {
         image.check_loadable()?;
         let details = read_details(image)?;
         Ok(Self { image, details })
@@ -39,17 +39,17 @@ impl<'i, 'd> Editable<'i, 'd> {
     /// # Errors
     ///
     /// If this edit is not possible.
-    pub fn plan(&self, request: &Request) -> Result<Patch, Problem> {
+    pub fn plan(&self, request: &EditRequest) -> Result<Patch, EditProblem> {
         let Self { image, details } = self;
         refuse(image)?;
         let targets = Targets::find(&details.inspection, request)?;
         let after = targets.expected(&details.inspection, request);
         if after == details.inspection {
-            return Err(Problem::NotNeeded);
+            return Err(EditProblem::NotNeeded);
         }
         // The loader ends the process for a version of a library that is not loaded (`_dl_check_map_versions`).
         if let Some(need) = (after.verneed.iter()).find(|need| !after.needed.contains(&need.file)) {
-            return Err(Problem::NotLoaded(need.file.clone()));
+            return Err(EditProblem::NotLoaded(need.file.clone()));
         }
         overlaps::check(image, details)?;
         let patch = edit(image, details, &targets, &after, request)?;
@@ -63,18 +63,18 @@ impl<'i, 'd> Editable<'i, 'd> {
 /// # Errors
 ///
 /// If no edit of the file is possible, because its headers cannot be read.
-pub fn read(bytes: &[u8]) -> Result<ElfImage<'_>, Problem> {
+pub fn read(bytes: &[u8]) -> Result<ElfImage<'_>, EditProblem> {
     headers::read(Source::File(bytes))
 }
 
 /// [`Editable::inspection`] of the program or shared library in `bytes`.
-pub fn inspect(bytes: &[u8]) -> Result<Inspection, Problem> {
+pub fn inspect(bytes: &[u8]) -> Result<Inspection, EditProblem> {
     let image = read(bytes)?;
     Ok(Editable::new(&image)?.details.inspection)
 }
 
 /// [`Editable::plan`] of the program or shared library in `bytes`.
-pub fn plan(bytes: &[u8], request: &Request) -> Result<Patch, Problem> {
+pub fn plan(bytes: &[u8], request: &EditRequest) -> Result<Patch, EditProblem> {
     let image = read(bytes)?;
     image.check_loadable()?;
     refuse(&image)?;

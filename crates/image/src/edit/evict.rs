@@ -11,7 +11,7 @@ use object::elf::{
 use super::headers::SEGMENT;
 use super::image::PAGE;
 use super::layout::{Layout, Room};
-use super::problem::Problem;
+use super::problem::EditProblem;
 use super::words::SYMBOL;
 use super::words::u32_at;
 use crate::elf::{ElfImage, Section, Segment};
@@ -48,14 +48,14 @@ pub(super) struct Evicted {
 impl Evicted {
     /// Finds the range behind the program headers; it ends where no section or segment is cut. `symbols` is
     /// the number of symbols of the image.
-    pub(super) fn find(image: &ElfImage<'_>, symbols: u64) -> Result<Self, Problem> {
-        let no_place = Problem::Layout("no place for a program header");
+    pub(super) fn find(image: &ElfImage<'_>, symbols: u64) -> Result<Self, EditProblem> {
+        let no_place = EditProblem::Layout("no place for a program header");
         let start = image.header.phoff + image.segments.len() as u64 * SEGMENT;
         let load = image
             .loads()
             .find(|s| s.offset <= image.header.phoff && start <= s.offset + s.filesz)
             .ok_or(no_place.clone())?;
-        let parts = Part::find(image, symbols).ok_or(no_place.clone())?;
+        let parts = FileRange::find(image, symbols).ok_or(no_place.clone())?;
         let mut end = start + SEGMENT;
         let mut is_empty = true;
         for part in parts {
@@ -100,13 +100,13 @@ impl Evicted {
 
 /// Range in the file of a section or segment.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Part {
+struct FileRange {
     start: u64,
     end: u64,
     may_move: bool,
 }
 
-impl Part {
+impl FileRange {
     /// The sections and the segments inside of others, in the order of their offsets; `None` if nothing says where
     /// a table ends.
     fn find(image: &ElfImage<'_>, symbols: u64) -> Option<Vec<Self>> {
@@ -196,7 +196,7 @@ impl Layout {
         is_writable: bool,
         evicted: &Evicted,
         evicted_offset: u64,
-    ) -> Result<Room, Problem> {
+    ) -> Result<Room, EditProblem> {
         let last_index = self.last_load()?;
         let align = image.loads().map(|s| s.align).fold(PAGE, u64::max);
         let length = image.source.len();
@@ -205,7 +205,7 @@ impl Layout {
         let offset = length.next_multiple_of(align);
         // Alignments above 2 MiB are of no machine; the file would grow by as much.
         if align > 1 << 21 || self.segments.len() + 1 >= usize::from(u16::MAX) {
-            return Err(Problem::Layout("segments have an unusual alignment"));
+            return Err(EditProblem::Layout("segments have an unusual alignment"));
         }
         self.move_evicted(evicted, address + evicted_offset, offset + evicted_offset);
         let flags = if is_writable {

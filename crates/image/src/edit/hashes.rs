@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use object::elf;
 
-use super::problem::Problem;
+use super::problem::EditProblem;
 use super::relocations::Relocations;
 use super::words::{SYMBOL, u32_at, u64_at};
 use crate::elf::{ElfImage, Symbol, SymbolTable};
@@ -17,7 +17,7 @@ pub(super) fn count(
     image: &ElfImage<'_>,
     address: u64,
     relocations: &Relocations,
-) -> Result<u32, Problem> {
+) -> Result<u32, EditProblem> {
     let sysv_count = SysvHash::read(image)?.map(|table| table.chains);
     let gnu_count = match GnuHash::read(image)? {
         Some(table) => Some(table.count(image)?),
@@ -26,7 +26,7 @@ pub(super) fn count(
     let count = match sysv_count {
         Some(count) => {
             if gnu_count.is_some_and(|gnu_count| gnu_count > count) {
-                return Err(Problem::Malformed("hash tables have different symbols"));
+                return Err(EditProblem::Malformed("hash tables have different symbols"));
             }
             count
         }
@@ -43,7 +43,9 @@ pub(super) fn count(
         }
     };
     if count < relocations.symbols {
-        return Err(Problem::Malformed("relocation against an unknown symbol"));
+        return Err(EditProblem::Malformed(
+            "relocation against an unknown symbol",
+        ));
     }
     Ok(count)
 }
@@ -54,7 +56,7 @@ pub(super) fn check(
     image: &ElfImage<'_>,
     strings: &[u8],
     symbols: SymbolTable<'_>,
-) -> Result<(), Problem> {
+) -> Result<(), EditProblem> {
     if let Some(table) = GnuHash::read(image)? {
         table.check(image, &Strings::new(strings), symbols)?;
     }
@@ -65,7 +67,7 @@ pub(super) fn check(
 }
 
 /// Addresses of the tables.
-pub(super) fn ranges(image: &ElfImage<'_>) -> Result<Vec<Range<u64>>, Problem> {
+pub(super) fn ranges(image: &ElfImage<'_>) -> Result<Vec<Range<u64>>, EditProblem> {
     let mut ranges = Vec::new();
     if let Some(table) = GnuHash::read(image)? {
         let symbols = table.count(image)?.saturating_sub(table.base);
@@ -79,10 +81,10 @@ pub(super) fn ranges(image: &ElfImage<'_>) -> Result<Vec<Range<u64>>, Problem> {
     Ok(ranges)
 }
 
-fn name<'s>(strings: &Strings<'s>, symbol: &Symbol) -> Result<&'s [u8], Problem> {
+fn name<'s>(strings: &Strings<'s>, symbol: &Symbol) -> Result<&'s [u8], EditProblem> {
     strings
         .bytes(symbol.name.into())
-        .map_err(|_| Problem::Malformed("name of a symbol is outside the string table"))
+        .map_err(|_| EditProblem::Malformed("name of a symbol is outside the string table"))
 }
 
 /// `DT_HASH` (gABI, "Hash Table").
@@ -94,7 +96,7 @@ struct SysvHash {
 }
 
 impl SysvHash {
-    fn read(image: &ElfImage<'_>) -> Result<Option<Self>, Problem> {
+    fn read(image: &ElfImage<'_>) -> Result<Option<Self>, EditProblem> {
         let Some(address) = image.tag(elf::DT_HASH) else {
             return Ok(None);
         };
@@ -114,8 +116,8 @@ impl SysvHash {
         image: &ElfImage<'_>,
         strings: &Strings<'_>,
         symbols: SymbolTable<'_>,
-    ) -> Result<(), Problem> {
-        let wrong = Problem::Malformed("hash table does not lead to its symbols");
+    ) -> Result<(), EditProblem> {
+        let wrong = EditProblem::Malformed("hash table does not lead to its symbols");
         let words = u64::from(self.buckets) + u64::from(self.chains);
         let table = image.bytes_at(self.address, 4 * words)?;
         let mut symbols_left = self.chains;
@@ -151,14 +153,14 @@ struct GnuHash {
 }
 
 impl GnuHash {
-    fn read(image: &ElfImage<'_>) -> Result<Option<Self>, Problem> {
+    fn read(image: &ElfImage<'_>) -> Result<Option<Self>, EditProblem> {
         let Some(address) = image.tag(elf::DT_GNU_HASH) else {
             return Ok(None);
         };
         let head = image.bytes_at(address, 16)?;
         let word = |index: usize| u32_at(head, 4 * index);
         if !word(2).is_power_of_two() {
-            return Err(Problem::Malformed("GNU hash table is invalid"));
+            return Err(EditProblem::Malformed("GNU hash table is invalid"));
         }
         Ok(Some(Self {
             buckets: word(0),
@@ -178,18 +180,18 @@ impl GnuHash {
         self.buckets_address() + 4 * u64::from(self.buckets)
     }
 
-    fn buckets<'s>(&self, image: &ElfImage<'s>) -> Result<&'s [u8], Problem> {
+    fn buckets<'s>(&self, image: &ElfImage<'s>) -> Result<&'s [u8], EditProblem> {
         image.bytes_at(self.buckets_address(), 4 * u64::from(self.buckets))
     }
 
     /// Number of symbols up to the last one in the table.
-    fn count(&self, image: &ElfImage<'_>) -> Result<u32, Problem> {
+    fn count(&self, image: &ElfImage<'_>) -> Result<u32, EditProblem> {
         let firsts = self.buckets(image)?.chunks_exact(4);
         let mut index = firsts.map(|first| u32_at(first, 0)).max().unwrap_or(0);
         if index == 0 {
             return Ok(self.base);
         }
-        let cut = Problem::Malformed("GNU hash table is cut off");
+        let cut = EditProblem::Malformed("GNU hash table is cut off");
         let skipped = index.checked_sub(self.base).ok_or(cut)?;
         let mut hash_address = self.hashes_address() + 4 * u64::from(skipped);
         // The lowest bit marks the end of a chain.
@@ -205,8 +207,8 @@ impl GnuHash {
         image: &ElfImage<'_>,
         strings: &Strings<'_>,
         symbols: SymbolTable<'_>,
-    ) -> Result<(), Problem> {
-        let wrong = Problem::Malformed("GNU hash table does not lead to its symbols");
+    ) -> Result<(), EditProblem> {
+        let wrong = EditProblem::Malformed("GNU hash table does not lead to its symbols");
         let filter = image.bytes_at(self.address, 8 * u64::from(self.bloom))?;
         let buckets = self.buckets(image)?;
         let listed_symbols = self.count(image)?.saturating_sub(self.base);

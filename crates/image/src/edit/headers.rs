@@ -2,7 +2,7 @@
 
 use object::elf::ELFMAG;
 
-use super::problem::Problem;
+use super::problem::EditProblem;
 use crate::elf::{ElfImage, Header, Section, Segment, Source};
 
 /// Size of the ELF header.
@@ -19,50 +19,50 @@ pub(super) const E_SHOFF: u64 = 40;
 pub(super) const E_PHNUM: u64 = 56;
 
 /// Reads a 64-bit little-endian image, damaged or not.
-pub(super) fn read(source: Source<'_>) -> Result<ElfImage<'_>, Problem> {
+pub(super) fn read(source: Source<'_>) -> Result<ElfImage<'_>, EditProblem> {
     if source.bytes(0, 4) != Some(&ELFMAG) {
-        return Err(Problem::NotElf);
+        return Err(EditProblem::NotElf);
     }
     let ident = source.bytes(0, 16).and_then(|ident| ident.first_chunk());
-    check_ident(ident.ok_or(Problem::Truncated("ELF header"))?)?;
+    check_ident(ident.ok_or(EditProblem::Truncated("ELF header"))?)?;
     ElfImage::read(source).map_err(|problem| match problem {
-        crate::Problem::Truncated(what) => Problem::Truncated(what),
-        crate::Problem::Malformed(what) => Problem::Malformed(what),
-        _ => Problem::NotElf,
+        crate::Problem::Truncated(what) => EditProblem::Truncated(what),
+        crate::Problem::Malformed(what) => EditProblem::Malformed(what),
+        _ => EditProblem::NotElf,
     })
 }
 
 /// The identification is the same for both classes.
-fn check_ident(ident: &[u8; 16]) -> Result<(), Problem> {
+fn check_ident(ident: &[u8; 16]) -> Result<(), EditProblem> {
     // EI_CLASS, EI_DATA, EI_VERSION.
     match (ident[4], ident[5], ident[6]) {
-        (1, ..) => return Err(Problem::Elf32),
-        (2, 2, _) => return Err(Problem::BigEndian),
+        (1, ..) => return Err(EditProblem::Elf32),
+        (2, 2, _) => return Err(EditProblem::BigEndian),
         (2, 1, 1) => {}
-        _ => return Err(Problem::Malformed("invalid ELF identification")),
+        _ => return Err(EditProblem::Malformed("invalid ELF identification")),
     }
     // EI_OSABI, System V or GNU, with the version of the ABI, and padding (glibc's `open_verify`).
     let is_known = matches!((ident[7], ident[8]), (0, 0) | (3, 0..=4));
     if !is_known || ident[9..].iter().any(|&byte| byte != 0) {
-        return Err(Problem::Malformed("invalid ELF identification"));
+        return Err(EditProblem::Malformed("invalid ELF identification"));
     }
     Ok(())
 }
 
 impl Header {
-    pub(super) fn check(&self) -> Result<(), Problem> {
+    pub(super) fn check(&self) -> Result<(), EditProblem> {
         check_ident(&self.ident)?;
         if self.version != 1 {
-            return Err(Problem::Malformed("invalid ELF identification"));
+            return Err(EditProblem::Malformed("invalid ELF identification"));
         }
         if self.phnum == u16::MAX {
-            return Err(Problem::ManyHeaders);
+            return Err(EditProblem::ManyHeaders);
         }
         if self.phnum != 0 && u64::from(self.phentsize) != SEGMENT {
-            return Err(Problem::Malformed("unexpected size of program headers"));
+            return Err(EditProblem::Malformed("unexpected size of program headers"));
         }
         if self.shnum != 0 && u64::from(self.shentsize) != SECTION {
-            return Err(Problem::Malformed("unexpected size of section headers"));
+            return Err(EditProblem::Malformed("unexpected size of section headers"));
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use object::elf::{
 };
 
 use super::headers::SEGMENT;
-use super::problem::Problem;
+use super::problem::EditProblem;
 use crate::elf::{ElfImage, Section, Segment};
 
 /// Smallest page of the supported machines: segments never share one.
@@ -20,52 +20,54 @@ const MAX_ENTRIES: usize = 16 * 1024;
 
 impl<'d> ElfImage<'d> {
     /// Checks the headers and the dynamic section.
-    pub(super) fn check_loadable(&self) -> Result<(), Problem> {
+    pub(super) fn check_loadable(&self) -> Result<(), EditProblem> {
         self.header.check()?;
         match self.header.kind {
             elf::ET_EXEC | elf::ET_DYN => {}
-            _ => return Err(Problem::NotImage),
+            _ => return Err(EditProblem::NotImage),
         }
         match self.header.machine {
             EM_X86_64 | EM_AARCH64 | EM_RISCV | EM_PPC64 | EM_LOONGARCH => {}
-            _ => return Err(Problem::Machine(self.machine())),
+            _ => return Err(EditProblem::Machine(self.machine())),
         }
         let size = u64::from(self.header.phnum) * SEGMENT;
         if self.source.bytes(self.header.phoff, size).is_none() {
-            return Err(Problem::Truncated("program headers"));
+            return Err(EditProblem::Truncated("program headers"));
         }
         let dynamics = self.segments.iter().filter(|s| s.kind == PT_DYNAMIC);
         match dynamics.count() {
-            0 => return Err(Problem::Static),
+            0 => return Err(EditProblem::Static),
             1 => {}
-            _ => return Err(Problem::Malformed("two dynamic sections")),
+            _ => return Err(EditProblem::Malformed("two dynamic sections")),
         }
         let has_sections = self.header.shoff != 0 && self.header.shnum != 0;
         if has_sections && self.sections().len() != usize::from(self.header.shnum) {
-            return Err(Problem::Truncated("section headers"));
+            return Err(EditProblem::Truncated("section headers"));
         }
         self.check_segments()?;
         self.check_dynamic_segment()
     }
 
-    fn check_dynamic_segment(&self) -> Result<(), Problem> {
+    fn check_dynamic_segment(&self) -> Result<(), EditProblem> {
         let segment = self.own_dynamic_segment()?;
         // The loader reads it at its address.
         let mapped = self.offset_of(segment.vaddr, segment.filesz);
         if mapped != Ok(segment.offset) || segment.vaddr % 8 != 0 {
-            return Err(Problem::Malformed("dynamic section is not in its segment"));
+            return Err(EditProblem::Malformed(
+                "dynamic section is not in its segment",
+            ));
         }
         let mut entries = self.dynamic_entries().take(MAX_ENTRIES);
         if entries.any(|(tag, _)| tag == elf::DT_NULL) {
             Ok(())
         } else {
-            Err(Problem::Malformed("dynamic section is cut off"))
+            Err(EditProblem::Malformed("dynamic section is cut off"))
         }
     }
 
     /// The segment of the dynamic section, which an image that was checked has.
-    pub(super) fn own_dynamic_segment(&self) -> Result<&Segment, Problem> {
-        self.dynamic_segment().ok_or(Problem::Static)
+    pub(super) fn own_dynamic_segment(&self) -> Result<&Segment, EditProblem> {
+        self.dynamic_segment().ok_or(EditProblem::Static)
     }
 
     /// The section headers that the ELF header counts. `sstrip` and packers leave the offset of removed headers, where
@@ -78,34 +80,34 @@ impl<'d> ElfImage<'d> {
     }
 
     /// The value of a tag that must be present.
-    pub(super) fn required(&self, tag: DynamicTag, what: &'static str) -> Result<u64, Problem> {
-        self.tag(tag).ok_or(Problem::Malformed(what))
+    pub(super) fn required(&self, tag: DynamicTag, what: &'static str) -> Result<u64, EditProblem> {
+        self.tag(tag).ok_or(EditProblem::Malformed(what))
     }
 
     /// Offset in the file of an address range.
-    pub(super) fn offset_of(&self, address: u64, size: u64) -> Result<u64, Problem> {
+    pub(super) fn offset_of(&self, address: u64, size: u64) -> Result<u64, EditProblem> {
         self.loads()
             .filter(|segment| segment.is_readable())
             .find_map(|segment| segment.file_offset(address, size))
-            .ok_or(Problem::Malformed(
+            .ok_or(EditProblem::Malformed(
                 "dynamic section points outside the file",
             ))
     }
 
     /// Bytes of an address range.
-    pub(super) fn bytes_at(&self, address: u64, size: u64) -> Result<&'d [u8], Problem> {
+    pub(super) fn bytes_at(&self, address: u64, size: u64) -> Result<&'d [u8], EditProblem> {
         let offset = self.offset_of(address, size)?;
         let bytes = self.source.bytes(offset, size);
-        bytes.ok_or(Problem::Truncated("last segment"))
+        bytes.ok_or(EditProblem::Truncated("last segment"))
     }
 
     /// Address and bytes of the string table.
-    pub(super) fn string_table(&self) -> Result<(u64, &'d [u8]), Problem> {
+    pub(super) fn string_table(&self) -> Result<(u64, &'d [u8]), EditProblem> {
         let address = self.required(elf::DT_STRTAB, "no string table")?;
         let size = self.required(elf::DT_STRSZ, "no size of the string table")?;
         let bytes = self.bytes_at(address, size)?;
         if bytes.last() != Some(&0) {
-            return Err(Problem::Malformed("string table has no end"));
+            return Err(EditProblem::Malformed("string table has no end"));
         }
         Ok((address, bytes))
     }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use object::elf::{self, DynamicTag, PF_W};
 
-use super::problem::Problem;
+use super::problem::EditProblem;
 use super::relocations::{Relocations, Value};
 use super::words::u64_at;
 use crate::elf::ElfImage;
@@ -41,7 +41,7 @@ const REPEATED: [DynamicTag; 5] = [
 ];
 
 /// Checks requirements that are independent of an edit.
-pub(super) fn check_dynamic(image: &ElfImage<'_>) -> Result<(), Problem> {
+pub(super) fn check_dynamic(image: &ElfImage<'_>) -> Result<(), EditProblem> {
     // Readers differ in which one counts.
     let mut unique_tags: Vec<DynamicTag> = image
         .dynamic()
@@ -50,11 +50,11 @@ pub(super) fn check_dynamic(image: &ElfImage<'_>) -> Result<(), Problem> {
         .collect();
     unique_tags.sort_unstable_by_key(|tag| tag.0);
     if unique_tags.windows(2).any(|pair| pair[0] == pair[1]) {
-        return Err(Problem::Malformed("dynamic section has an entry twice"));
+        return Err(EditProblem::Malformed("dynamic section has an entry twice"));
     }
     for (size, table) in TABLES {
         if image.tag(table).is_none() && image.tag(size).is_some_and(|size| size != 0) {
-            return Err(Problem::Malformed(
+            return Err(EditProblem::Malformed(
                 "dynamic section has the size of a table, and no table",
             ));
         }
@@ -62,20 +62,22 @@ pub(super) fn check_dynamic(image: &ElfImage<'_>) -> Result<(), Problem> {
     // The loader adds the load address to entries, unless the program header declares them read-only.
     let dynamic = image.own_dynamic_segment()?;
     if dynamic.flags & PF_W.0 != 0 && !image.is_writable(dynamic.vaddr, dynamic.filesz) {
-        return Err(Problem::Malformed("dynamic section is not writable"));
+        return Err(EditProblem::Malformed("dynamic section is not writable"));
     }
     // `elf_machine_runtime_setup` writes two words behind the first.
     let has_slots = image.tag(elf::DT_PLTRELSZ).is_some_and(|size| size != 0);
     if let Some(slots) = image.tag(elf::DT_PLTGOT).filter(|_| has_slots)
         && !image.is_writable(slots, 24)
     {
-        return Err(Problem::Malformed("table of PLT addresses is not writable"));
+        return Err(EditProblem::Malformed(
+            "table of PLT addresses is not writable",
+        ));
     }
     Ok(())
 }
 
 /// Addresses of the arrays.
-pub(super) fn arrays(image: &ElfImage<'_>) -> Result<Vec<Range<u64>>, Problem> {
+pub(super) fn arrays(image: &ElfImage<'_>) -> Result<Vec<Range<u64>>, EditProblem> {
     let mut arrays = Vec::new();
     for (table, size) in ARRAYS {
         let Some(address) = image.tag(table) else {
@@ -88,7 +90,7 @@ pub(super) fn arrays(image: &ElfImage<'_>) -> Result<Vec<Range<u64>>, Problem> {
         }
         image.offset_of(address, size)?;
         if address % 8 != 0 {
-            return Err(Problem::Malformed("initializers are not aligned"));
+            return Err(EditProblem::Malformed("initializers are not aligned"));
         }
         arrays.push(address..address + size / 8 * 8);
     }
@@ -100,8 +102,8 @@ pub(super) fn check(
     image: &ElfImage<'_>,
     arrays: &[Range<u64>],
     relocations: &Relocations,
-) -> Result<(), Problem> {
-    let no_code = Problem::Malformed("initializer is no code");
+) -> Result<(), EditProblem> {
+    let no_code = EditProblem::Malformed("initializer is no code");
     for tag in [elf::DT_INIT, elf::DT_FINI] {
         if image
             .tag(tag)

@@ -8,7 +8,7 @@ use object::elf::{
 
 use super::hashes;
 use super::initializers;
-use super::problem::Problem;
+use super::problem::EditProblem;
 use super::relocations::Relocations;
 use super::symbols::Symbols;
 use super::versions::{Needs, defined_indices};
@@ -91,7 +91,7 @@ pub(super) struct Details<'d> {
 }
 
 /// Reads the requirements of a loadable image.
-pub(super) fn read_details<'d>(image: &ElfImage<'d>) -> Result<Details<'d>, Problem> {
+pub(super) fn read_details<'d>(image: &ElfImage<'d>) -> Result<Details<'d>, EditProblem> {
     initializers::check_dynamic(image)?;
     let (_, bytes) = image.string_table()?;
     let strings = Strings::new(bytes);
@@ -104,10 +104,10 @@ pub(super) fn read_details<'d>(image: &ElfImage<'d>) -> Result<Details<'d>, Prob
         (_, true) => ImageKind::Program,
         // A position-independent static program relocates itself.
         (elf::ET_DYN, false) if flags & elf::DF_1_PIE.0 == 0 => ImageKind::Library,
-        _ => return Err(Problem::Static),
+        _ => return Err(EditProblem::Static),
     };
     if kind == ImageKind::Program && !image.is_code(image.header.entry) {
-        return Err(Problem::Malformed("entry of the program is no code"));
+        return Err(EditProblem::Malformed("entry of the program is no code"));
     }
     let runpath = string_of(elf::DT_RUNPATH)?;
     let rpath = runpath.is_none() && image.tag(elf::DT_RPATH).is_some();
@@ -161,7 +161,7 @@ pub(super) fn read_details<'d>(image: &ElfImage<'d>) -> Result<Details<'d>, Prob
 }
 
 /// The libraries and versions of the version needs.
-fn version_needs(needs: &Needs, strings: &Strings<'_>) -> Result<Vec<VersionNeed>, Problem> {
+fn version_needs(needs: &Needs, strings: &Strings<'_>) -> Result<Vec<VersionNeed>, EditProblem> {
     let mut verneed = Vec::new();
     for need in &needs.entries {
         let file = string_at(strings, need.file.into())?;
@@ -170,7 +170,9 @@ fn version_needs(needs: &Needs, strings: &Strings<'_>) -> Result<Vec<VersionNeed
             let name = string_at(strings, node.name.into())?;
             // The loader compares both (`match_symbol`).
             if elf::hash(name.as_bytes()) != node.hash {
-                return Err(Problem::Malformed("version has the hash of another one"));
+                return Err(EditProblem::Malformed(
+                    "version has the hash of another one",
+                ));
             }
             nodes.push(name);
         }
@@ -185,7 +187,7 @@ fn read_imports(
     symbols: &Symbols<'_>,
     relocations: &Relocations,
     details: &mut Details<'_>,
-) -> Result<(), Problem> {
+) -> Result<(), EditProblem> {
     let versions = match &details.needs {
         Some(needs) => needs.by_index(),
         None => BTreeMap::new(),
@@ -193,7 +195,7 @@ fn read_imports(
     for (index, symbol) in symbols.iter() {
         symbol.check(index, image, relocations)?;
         if symbol.name as usize >= bytes.len() {
-            return Err(Problem::Malformed("name is outside the string table"));
+            return Err(EditProblem::Malformed("name is outside the string table"));
         }
         let version_index = symbols.version_index(index);
         let version = version_index.and_then(|index| versions.get(&index));
@@ -203,7 +205,7 @@ fn read_imports(
             && version.is_none()
             && !details.defined.contains(&version_index)
         {
-            return Err(Problem::Malformed("symbol has an unknown version"));
+            return Err(EditProblem::Malformed("symbol has an unknown version"));
         }
         // A program defines what it copies, in the version of the library.
         if symbol.is_local() || !(symbol.is_undefined() || copied || version.is_some()) {
@@ -227,7 +229,7 @@ fn read_imports(
                 STT_OBJECT | STT_COMMON => ImportKind::Data,
                 STT_TLS => ImportKind::ThreadLocal,
                 STT_NOTYPE => ImportKind::Unknown,
-                _ => return Err(Problem::Malformed("import has an unknown type")),
+                _ => return Err(EditProblem::Malformed("import has an unknown type")),
             },
             weak: symbol.is_weak(),
             copied,
@@ -237,10 +239,10 @@ fn read_imports(
     Ok(())
 }
 
-fn string_at(strings: &Strings<'_>, offset: u64) -> Result<String, Problem> {
+fn string_at(strings: &Strings<'_>, offset: u64) -> Result<String, EditProblem> {
     match strings.get(offset) {
         Ok(string) => Ok(string.to_owned()),
-        Err(crate::Problem::Malformed(what)) => Err(Problem::Malformed(what)),
-        Err(_) => Err(Problem::Malformed("invalid string table")),
+        Err(crate::Problem::Malformed(what)) => Err(EditProblem::Malformed(what)),
+        Err(_) => Err(EditProblem::Malformed("invalid string table")),
     }
 }

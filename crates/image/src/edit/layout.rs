@@ -3,7 +3,7 @@
 use object::elf::{self, SHT_NOBITS};
 
 use super::headers::{E_PHNUM, E_SHOFF, SECTION, SEGMENT};
-use super::problem::Problem;
+use super::problem::EditProblem;
 use crate::elf::{ElfImage, Section, Segment};
 
 /// Maximum size of a `.bss` that becomes zeros in the file.
@@ -78,15 +78,15 @@ impl Layout {
     }
 
     /// Index of the last segment to load. Segments are in the order of their addresses.
-    pub(super) fn last_load(&self) -> Result<usize, Problem> {
+    pub(super) fn last_load(&self) -> Result<usize, EditProblem> {
         self.segments
             .iter()
             .rposition(Segment::is_load)
-            .ok_or(Problem::Malformed("no segment to load"))
+            .ok_or(EditProblem::Malformed("no segment to load"))
     }
 
     /// Makes room for `size` bytes, aligned to 16.
-    pub(super) fn grow(&mut self, image: &ElfImage<'_>, size: u64) -> Result<Room, Problem> {
+    pub(super) fn grow(&mut self, image: &ElfImage<'_>, size: u64) -> Result<Room, EditProblem> {
         let last_index = self.last_load()?;
         let segment = self.segments[last_index].clone();
         let end = segment.offset + segment.filesz;
@@ -122,14 +122,14 @@ impl Layout {
                 section.offset = section
                     .offset
                     .checked_add(inserted)
-                    .ok_or(Problem::Truncated("sections"))?;
+                    .ok_or(EditProblem::Truncated("sections"))?;
             }
         }
         if self.shoff >= end {
             self.shoff = self
                 .shoff
                 .checked_add(inserted)
-                .ok_or(Problem::Truncated("section headers"))?;
+                .ok_or(EditProblem::Truncated("section headers"))?;
         }
         Ok(Room {
             address,
@@ -141,7 +141,7 @@ impl Layout {
     }
 
     /// Rejects a file in which the end of the last segment is inside of something else.
-    fn check_boundary(&self, image: &ElfImage<'_>, end: u64) -> Result<(), Problem> {
+    fn check_boundary(&self, image: &ElfImage<'_>, end: u64) -> Result<(), EditProblem> {
         let crosses_end = |start: u64, size: u64| start < end && end - start < size;
         if self
             .segments
@@ -154,11 +154,13 @@ impl Layout {
             })
             || crosses_end(self.shoff, self.sections.len() as u64 * SECTION)
         {
-            return Err(Problem::Layout("parts of the file overlap"));
+            return Err(EditProblem::Layout("parts of the file overlap"));
         }
         // The kernel reads program headers from the file, the loader from memory.
         if image.header.phoff + self.segments.len() as u64 * SEGMENT > end {
-            return Err(Problem::Layout("program headers behind the last segment"));
+            return Err(EditProblem::Layout(
+                "program headers behind the last segment",
+            ));
         }
         Ok(())
     }
@@ -198,14 +200,14 @@ impl Layout {
         &mut self,
         image: &ElfImage<'_>,
         range: PlacedRange,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), EditProblem> {
         let old_address = image.own_dynamic_segment()?.vaddr;
         let target = self
             .segments
             .iter()
             .find(|s| s.is_load() && s.contains(range.address, range.size));
         if target.is_none_or(|segment| segment.flags & elf::PF_W.0 == 0) {
-            return Err(Problem::Layout("the last segment is not writable"));
+            return Err(EditProblem::Layout("the last segment is not writable"));
         }
         for segment in &mut self.segments {
             if segment.kind == elf::PT_DYNAMIC {

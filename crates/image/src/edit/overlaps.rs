@@ -8,7 +8,7 @@ use super::hashes;
 use super::headers::{HEADER, SECTION, SEGMENT};
 use super::initializers::arrays;
 use super::inspect::Details;
-use super::problem::Problem;
+use super::problem::EditProblem;
 use crate::elf::ElfImage;
 
 /// Tables with their sizes.
@@ -19,7 +19,7 @@ const TABLES: [(DynamicTag, DynamicTag); 3] = [
 ];
 
 /// Rejects an image in which an edit of one table would change another.
-pub(super) fn check(image: &ElfImage<'_>, details: &Details<'_>) -> Result<(), Problem> {
+pub(super) fn check(image: &ElfImage<'_>, details: &Details<'_>) -> Result<(), EditProblem> {
     let dynamic = image.own_dynamic_segment()?;
     let needs = details.needs.as_ref();
     let edited = [
@@ -37,14 +37,17 @@ pub(super) fn check(image: &ElfImage<'_>, details: &Details<'_>) -> Result<(), P
     for (i, range) in edited.iter().enumerate() {
         let mut further_ranges = edited[i + 1..].iter().chain(&read);
         if further_ranges.any(|further| overlaps(range, further)) {
-            return Err(Problem::Malformed("tables overlap"));
+            return Err(EditProblem::Malformed("tables overlap"));
         }
     }
     Ok(())
 }
 
 /// Offsets of tables that the loader reads, and no edit changes.
-fn read_ranges(image: &ElfImage<'_>, details: &Details<'_>) -> Result<Vec<Range<u64>>, Problem> {
+fn read_ranges(
+    image: &ElfImage<'_>,
+    details: &Details<'_>,
+) -> Result<Vec<Range<u64>>, EditProblem> {
     let (strings_address, strings) = image.string_table()?;
     let symbols_address = image.required(elf::DT_SYMTAB, "no symbol table")?;
     let mut tables = vec![

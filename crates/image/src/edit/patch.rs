@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::ops::Range;
 
-use super::problem::Problem;
+use super::problem::EditProblem;
 use crate::elf::Pieces;
 
 /// Part of an edited image.
@@ -53,7 +53,7 @@ impl Patch {
         length: u64,
         replaced: Vec<(u64, Vec<u8>)>,
         (insert_at, inserted): (u64, Vec<Piece>),
-    ) -> Result<Self, Problem> {
+    ) -> Result<Self, EditProblem> {
         let mut changes = Vec::new();
         for (start, bytes) in replaced {
             let end = start + bytes.len() as u64;
@@ -66,7 +66,7 @@ impl Patch {
         let mut copied_from = 0;
         for (start, end, new_pieces) in changes {
             if start < copied_from || end > length {
-                return Err(Problem::Malformed("tables overlap"));
+                return Err(EditProblem::Malformed("tables overlap"));
             }
             pieces.push(Piece::Copy(copied_from..start));
             pieces.extend(new_pieces);

@@ -8,7 +8,7 @@ use super::image::DYN;
 use super::inspect::Details;
 use super::layout::{Layout, PlacedRange, Room};
 use super::patch::{Patch, Piece};
-use super::problem::Problem;
+use super::problem::EditProblem;
 use super::strings::NewStrings;
 use super::symtab::moved_symbols;
 use crate::elf::ElfImage;
@@ -30,7 +30,7 @@ pub(super) fn place(
     image: &ElfImage<'_>,
     before: &Details<'_>,
     mut parts: Parts<'_>,
-) -> Result<Patch, Problem> {
+) -> Result<Patch, EditProblem> {
     let mut layout = Layout::new(image);
     let mut block = Block::default();
     let mut replaced = parts.replaced;
@@ -93,7 +93,7 @@ fn push_strings(
     image: &ElfImage<'_>,
     strings: NewStrings<'_>,
     block: &mut Block,
-) -> Result<Option<u64>, Problem> {
+) -> Result<Option<u64>, EditProblem> {
     if strings.added.is_empty() {
         return Ok(None);
     }
@@ -139,7 +139,7 @@ fn move_strings(
     layout: &mut Layout,
     dynamic: &mut Dynamic,
     range: PlacedRange,
-) -> Result<(), Problem> {
+) -> Result<(), EditProblem> {
     let (old_address, _) = image.string_table()?;
     dynamic.set(elf::DT_STRTAB, range.address);
     dynamic.set(elf::DT_STRSZ, range.size);

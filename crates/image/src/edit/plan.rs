@@ -8,8 +8,8 @@ use super::dynamic::Dynamic;
 use super::inspect::{Details, Inspection};
 use super::patch::Patch;
 use super::placement::{Parts, place};
-use super::problem::Problem;
-use super::request::Request;
+use super::problem::EditProblem;
+use super::request::EditRequest;
 use super::strings::NewStrings;
 use super::targets::Targets;
 use super::versions::{Need, Needs, Node};
@@ -33,12 +33,12 @@ const PRELINK: [DynamicTag; 3] = [
 ];
 
 /// Rejects an image that refers to other libraries in a way that an edit would not keep.
-pub(super) fn refuse(image: &ElfImage<'_>) -> Result<(), Problem> {
+pub(super) fn refuse(image: &ElfImage<'_>) -> Result<(), EditProblem> {
     if PRELINK.iter().any(|&tag| image.tag(tag).is_some()) {
-        return Err(Problem::Prelinked);
+        return Err(EditProblem::Prelinked);
     }
     match REFUSED.iter().find(|(tag, _)| image.tag(*tag).is_some()) {
-        Some((_, name)) => Err(Problem::Filter(name)),
+        Some((_, name)) => Err(EditProblem::Filter(name)),
         None => Ok(()),
     }
 }
@@ -49,8 +49,8 @@ pub(super) fn edit(
     before: &Details<'_>,
     targets: &Targets,
     after: &Inspection,
-    request: &Request,
-) -> Result<Patch, Problem> {
+    request: &EditRequest,
+) -> Result<Patch, EditProblem> {
     let (_, strings) = image.string_table()?;
     let mut parts = Parts {
         dynamic: Dynamic::new(image.dynamic()),
@@ -88,9 +88,9 @@ fn edit_versions(
     before: &Details<'_>,
     needs: &Needs,
     targets: &Targets,
-    request: &Request,
+    request: &EditRequest,
     strings: &mut NewStrings<'_>,
-) -> Result<(Needs, Vec<u8>), Problem> {
+) -> Result<(Needs, Vec<u8>), EditProblem> {
     let mut needs = needs.clone();
     let mut table = before.versions.to_vec();
     // Index of each node of the stub.

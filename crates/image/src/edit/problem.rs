@@ -5,7 +5,7 @@ use std::fmt;
 /// Reason why an image is not edited.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Problem {
+pub enum EditProblem {
     /// Another kind of file.
     NotElf,
     /// A 32-bit file.
@@ -46,7 +46,7 @@ pub enum Problem {
     Verification(String),
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for EditProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotElf => f.write_str("is not an ELF file"),
@@ -88,4 +88,4 @@ impl fmt::Display for Problem {
     }
 }
 
-impl std::error::Error for Problem {}
+impl std::error::Error for EditProblem {}

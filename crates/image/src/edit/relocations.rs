@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use object::elf::{self, DynamicTag, PF_W, RelocationType};
 
-use super::problem::Problem;
+use super::problem::EditProblem;
 use super::relocation_types::{Action, RelocationKind, relocation_kind};
 use super::words::u64_at;
 use crate::elf::{ElfImage, Segment};
@@ -62,7 +62,7 @@ impl Relocations {
     }
 
     /// Reads the tables, and the values at the addresses of `watched`, which are multiples of 8.
-    pub(super) fn read(image: &ElfImage<'_>, watched: &[Range<u64>]) -> Result<Self, Problem> {
+    pub(super) fn read(image: &ElfImage<'_>, watched: &[Range<u64>]) -> Result<Self, EditProblem> {
         let mut relocations = Self::default();
         let targets = RelocationTargets::new(image, watched)?;
         if let Some(address) = image.tag(elf::DT_RELA) {
@@ -105,7 +105,7 @@ impl Relocations {
         targets: &RelocationTargets<'_>,
         (address, size): (u64, u64),
         is_plt: bool,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), EditProblem> {
         // The whole table first, so that no work is done for a size that a small file only claims.
         // mold leaves the address of an empty table unset.
         if size == 0 {
@@ -113,7 +113,7 @@ impl Relocations {
         }
         image.offset_of(address, size)?;
         if size % RELA != 0 {
-            return Err(Problem::Malformed(
+            return Err(EditProblem::Malformed(
                 "size of the relocations is no multiple of one",
             ));
         }
@@ -131,7 +131,7 @@ impl Relocations {
                         Action::Address | Action::Call | Action::ThreadLocal
                     )
                 {
-                    return Err(Problem::Malformed("unexpected kind of PLT relocations"));
+                    return Err(EditProblem::Malformed("unexpected kind of PLT relocations"));
                 }
                 if kind.action == Action::None {
                     continue;
@@ -139,7 +139,7 @@ impl Relocations {
                 segment_index = targets.check(target, kind.width, segment_index)?;
                 let is_slot = matches!(kind.action, Action::Address | Action::ThreadLocal);
                 if is_slot && target % 8 != 0 {
-                    return Err(Problem::Malformed("address in no slot of its own"));
+                    return Err(EditProblem::Malformed("address in no slot of its own"));
                 }
                 self.apply(image, kind.action, symbol, u64_at(entry, 16))?;
                 if targets.is_watched(target, kind.width)? {
@@ -162,7 +162,7 @@ impl Relocations {
         targets: &RelocationTargets<'_>,
         address: u64,
         size: u64,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), EditProblem> {
         if size == 0 {
             return Ok(());
         }
@@ -176,7 +176,9 @@ impl Relocations {
                     _ if entry & 1 == 0 => (entry, 1),
                     Some(base) => (base, entry >> 1),
                     None => {
-                        return Err(Problem::Malformed("relative relocations have no address"));
+                        return Err(EditProblem::Malformed(
+                            "relative relocations have no address",
+                        ));
                     }
                 };
                 for bit in (0..63).filter(|bit| bits >> bit & 1 != 0) {
@@ -200,21 +202,23 @@ impl Relocations {
         action: Action,
         symbol: u32,
         addend: u64,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), EditProblem> {
         match action {
             Action::Call if !image.is_code(addend) => {
-                return Err(Problem::Malformed("function of a relocation is no code"));
+                return Err(EditProblem::Malformed(
+                    "function of a relocation is no code",
+                ));
             }
             Action::Relative if !image.has_range(addend, 0) => {
-                return Err(Problem::Malformed(
+                return Err(EditProblem::Malformed(
                     "relative relocation to no address of it",
                 ));
             }
             Action::Address if symbol == 0 => {
-                return Err(Problem::Malformed("relocation without a symbol"));
+                return Err(EditProblem::Malformed("relocation without a symbol"));
             }
             Action::ThreadLocal if symbol == 0 && !image.has_thread_local(addend) => {
-                return Err(Problem::Malformed("outside of the thread-local data"));
+                return Err(EditProblem::Malformed("outside of the thread-local data"));
             }
             Action::ThreadLocal => {
                 self.thread_local.insert(symbol);
@@ -231,12 +235,14 @@ impl Relocations {
         Ok(())
     }
 
-    fn refer(&mut self, image: &ElfImage<'_>, symbol: u32) -> Result<(), Problem> {
+    fn refer(&mut self, image: &ElfImage<'_>, symbol: u32) -> Result<(), EditProblem> {
         let index = symbol as usize;
         if index >= self.referenced.len() {
             // A symbol has 24 bytes, which bounds the indices by the size of the file.
             if u64::from(symbol) > image.source.len() / 24 {
-                return Err(Problem::Malformed("relocation against an unknown symbol"));
+                return Err(EditProblem::Malformed(
+                    "relocation against an unknown symbol",
+                ));
             }
             self.referenced.resize(index + 1, false);
             self.symbols = symbol + 1;
@@ -256,7 +262,7 @@ struct RelocationTargets<'i> {
 }
 
 impl<'i> RelocationTargets<'i> {
-    fn new(image: &'i ElfImage<'_>, watched: &'i [Range<u64>]) -> Result<Self, Problem> {
+    fn new(image: &'i ElfImage<'_>, watched: &'i [Range<u64>]) -> Result<Self, EditProblem> {
         let writes_text = has_text_relocations(image);
         let dynamic = image.own_dynamic_segment()?;
         Ok(Self {
@@ -270,14 +276,14 @@ impl<'i> RelocationTargets<'i> {
         })
     }
 
-    fn kind(&self, relocation_type: RelocationType) -> Result<RelocationKind, Problem> {
+    fn kind(&self, relocation_type: RelocationType) -> Result<RelocationKind, EditProblem> {
         relocation_kind(self.image.header.machine, relocation_type)
-            .ok_or(Problem::Malformed("unknown type of relocation"))
+            .ok_or(EditProblem::Malformed("unknown type of relocation"))
     }
 
     /// Checks a target, and returns the index of its segment. Most relocations follow each other in one segment: that
     /// of the last relocation, `last_index`, is tried first.
-    fn check(&self, target: u64, width: u64, last_index: usize) -> Result<usize, Problem> {
+    fn check(&self, target: u64, width: u64, last_index: usize) -> Result<usize, EditProblem> {
         let last = self.writable.get(last_index);
         let index = if last.is_some_and(|segment| segment.contains(target, width)) {
             Some(last_index)
@@ -285,18 +291,20 @@ impl<'i> RelocationTargets<'i> {
             (self.writable.iter()).position(|segment| segment.contains(target, width))
         };
         if overlaps(&self.dynamic, target, width) {
-            return Err(Problem::Malformed("relocation of the dynamic section"));
+            return Err(EditProblem::Malformed("relocation of the dynamic section"));
         }
-        index.ok_or(Problem::Malformed(
+        index.ok_or(EditProblem::Malformed(
             "relocation outside of writable segments",
         ))
     }
 
     /// Whether a target is watched; a watched one has a word of its own.
-    fn is_watched(&self, target: u64, width: u64) -> Result<bool, Problem> {
+    fn is_watched(&self, target: u64, width: u64) -> Result<bool, EditProblem> {
         let is_watched = (self.watched.iter()).any(|range| overlaps(range, target, width));
         if is_watched && (target % 8 != 0 || width != 8) {
-            return Err(Problem::Malformed("relocation of a part of an initializer"));
+            return Err(EditProblem::Malformed(
+                "relocation of a part of an initializer",
+            ));
         }
         Ok(is_watched)
     }
@@ -308,10 +316,10 @@ fn check_tag(
     tag: DynamicTag,
     expected: u64,
     why: &'static str,
-) -> Result<(), Problem> {
+) -> Result<(), EditProblem> {
     match image.tag(tag) {
         Some(value) if value == expected => Ok(()),
-        _ => Err(Problem::Malformed(why)),
+        _ => Err(EditProblem::Malformed(why)),
     }
 }
 
@@ -321,10 +329,10 @@ fn overlaps(range: &Range<u64>, target: u64, width: u64) -> bool {
 
 /// Checks the relocations that `DT_RELACOUNT` declares to be relative, and glibc asserts to be
 /// (`elf_machine_rela_relative`).
-fn check_relative(image: &ElfImage<'_>, address: u64, size: u64) -> Result<(), Problem> {
+fn check_relative(image: &ElfImage<'_>, address: u64, size: u64) -> Result<(), EditProblem> {
     let count = image.tag(elf::DT_RELACOUNT).unwrap_or(0);
     if count > size / RELA {
-        return Err(Problem::Malformed(
+        return Err(EditProblem::Malformed(
             "more relative relocations than relocations",
         ));
     }
@@ -335,7 +343,9 @@ fn check_relative(image: &ElfImage<'_>, address: u64, size: u64) -> Result<(), P
             let relocation_type = RelocationType(u64_at(entry, 8) as u32);
             let kind = relocation_kind(image.header.machine, relocation_type);
             if kind.is_none_or(|kind| kind.action != Action::Relative) {
-                return Err(Problem::Malformed("relocation is not relative as declared"));
+                return Err(EditProblem::Malformed(
+                    "relocation is not relative as declared",
+                ));
             }
         }
     }

@@ -2,7 +2,7 @@
 
 /// Changes to an image.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Request {
+pub struct EditRequest {
     /// `DT_NEEDED` of the stub. Replaces the first of the replaced libraries; the entries of the others
     /// are removed.
     pub stub: String,

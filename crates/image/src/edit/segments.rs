@@ -8,7 +8,7 @@ use object::elf::{
 
 use super::headers::SEGMENT;
 use super::image::PAGE;
-use super::problem::Problem;
+use super::problem::EditProblem;
 use crate::elf::{ElfImage, Segment};
 
 /// Upper bound of addresses: user space of x86-64 and AArch64 has at most 2^48 bytes.
@@ -56,14 +56,14 @@ impl ElfImage<'_> {
         (self.segments.iter()).any(|s| s.kind == PT_TLS && s.memsz != 0 && offset <= s.memsz)
     }
 
-    pub(super) fn check_segments(&self) -> Result<(), Problem> {
+    pub(super) fn check_segments(&self) -> Result<(), EditProblem> {
         for segment in &self.segments {
             if segment.filesz == 0 && !segment.is_load() {
                 continue;
             }
             let end = segment.offset.checked_add(segment.filesz);
             if end.is_none_or(|end| end > self.source.len()) {
-                return Err(Problem::Truncated("last segment"));
+                return Err(EditProblem::Truncated("last segment"));
             }
         }
         self.check_loads()?;
@@ -71,16 +71,16 @@ impl ElfImage<'_> {
             self.check_segment(segment)?;
         }
         if self.segments.iter().filter(|s| s.kind == PT_TLS).count() > 1 {
-            return Err(Problem::Malformed("two segments of thread-local data"));
+            return Err(EditProblem::Malformed("two segments of thread-local data"));
         }
         Ok(())
     }
 
-    fn check_loads(&self) -> Result<(), Problem> {
+    fn check_loads(&self) -> Result<(), EditProblem> {
         let mut last_end = 0;
         for segment in self.loads() {
             if segment.filesz > segment.memsz {
-                return Err(Problem::Malformed(
+                return Err(EditProblem::Malformed(
                     "segment is larger in the file than in memory",
                 ));
             }
@@ -88,27 +88,29 @@ impl ElfImage<'_> {
                 || segment.align < PAGE
                 || segment.vaddr.wrapping_sub(segment.offset) % segment.align != 0
             {
-                return Err(Problem::Malformed("segment is not aligned to its page"));
+                return Err(EditProblem::Malformed("segment is not aligned to its page"));
             }
             let end = segment
                 .vaddr
                 .checked_add(segment.memsz)
                 .filter(|&end| end <= ADDRESSES)
-                .ok_or(Problem::Malformed("segment is outside of user space"))?;
+                .ok_or(EditProblem::Malformed("segment is outside of user space"))?;
             if segment.vaddr / PAGE * PAGE < last_end {
-                return Err(Problem::Malformed("segments overlap or are not in order"));
+                return Err(EditProblem::Malformed(
+                    "segments overlap or are not in order",
+                ));
             }
             last_end = end.next_multiple_of(PAGE);
         }
         let first = self.loads().next().map_or(0, |segment| segment.vaddr);
         if self.header.kind == elf::ET_EXEC && first < LOWEST {
-            return Err(Problem::Malformed("segment is outside of user space"));
+            return Err(EditProblem::Malformed("segment is outside of user space"));
         }
         Ok(())
     }
 
     /// Checks a segment of another kind by those that are loaded.
-    fn check_segment(&self, segment: &Segment) -> Result<(), Problem> {
+    fn check_segment(&self, segment: &Segment) -> Result<(), EditProblem> {
         let &Segment {
             vaddr,
             filesz,
@@ -142,7 +144,7 @@ impl ElfImage<'_> {
         if is_valid {
             return Ok(());
         }
-        Err(Problem::Malformed(match segment.kind {
+        Err(EditProblem::Malformed(match segment.kind {
             PT_PHDR => "program headers are at another address than declared",
             PT_INTERP => "path of the loader has no end",
             PT_TLS => "invalid segment of thread-local data",

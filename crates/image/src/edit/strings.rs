@@ -2,7 +2,7 @@
 
 use memchr::memmem;
 
-use super::problem::Problem;
+use super::problem::EditProblem;
 
 /// A string table: that of the image, and strings to append.
 pub(super) struct NewStrings<'t> {
@@ -24,7 +24,7 @@ impl<'t> NewStrings<'t> {
     }
 
     /// Offset of a string, which is appended unless a string of the table ends with it.
-    pub(super) fn intern(&mut self, text: &str) -> Result<u32, Problem> {
+    pub(super) fn intern(&mut self, text: &str) -> Result<u32, EditProblem> {
         let text = [text.as_bytes(), b"\0"].concat();
         let offset = if let Some(offset) = memmem::find(self.old, &text) {
             offset
@@ -35,6 +35,6 @@ impl<'t> NewStrings<'t> {
             self.added.extend(&text);
             offset
         };
-        u32::try_from(offset).map_err(|_| Problem::Layout("the string table is full"))
+        u32::try_from(offset).map_err(|_| EditProblem::Layout("the string table is full"))
     }
 }

@@ -3,7 +3,7 @@
 use object::elf::{self, SHN_LORESERVE, STT_GNU_IFUNC, STT_TLS, STV_HIDDEN, STV_INTERNAL};
 
 use super::hashes;
-use super::problem::Problem;
+use super::problem::EditProblem;
 use super::relocations::Relocations;
 use super::words::{SYMBOL, u16_at};
 use crate::elf::{ElfImage, Symbol, SymbolTable};
@@ -18,16 +18,19 @@ pub(super) struct Symbols<'d> {
 }
 
 impl<'d> Symbols<'d> {
-    pub(super) fn read(image: &ElfImage<'d>, relocations: &Relocations) -> Result<Self, Problem> {
+    pub(super) fn read(
+        image: &ElfImage<'d>,
+        relocations: &Relocations,
+    ) -> Result<Self, EditProblem> {
         let address = image.required(elf::DT_SYMTAB, "no symbol table")?;
         if image.tag(elf::DT_SYMENT).is_some_and(|size| size != SYMBOL) {
-            return Err(Problem::Malformed("unexpected size of symbols"));
+            return Err(EditProblem::Malformed("unexpected size of symbols"));
         }
         let count = u64::from(hashes::count(image, address, relocations)?);
         let offset = image.offset_of(address, count * SYMBOL)?;
         let table = image
             .symbols_at(offset, count)
-            .ok_or(Problem::Truncated("last segment"))?;
+            .ok_or(EditProblem::Truncated("last segment"))?;
         let (versions_offset, versions) = match image.tag(elf::DT_VERSYM) {
             Some(address) => {
                 let offset = image.offset_of(address, count * 2)?;
@@ -70,20 +73,22 @@ impl Symbol {
         index: u32,
         image: &ElfImage<'_>,
         relocations: &Relocations,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), EditProblem> {
         // The loader looks such a symbol up in the image itself only.
         let is_local = self.is_local() || matches!(self.visibility, STV_HIDDEN | STV_INTERNAL);
         if self.is_undefined() && is_local && relocations.is_referenced(index) {
-            return Err(Problem::Malformed("relocation against a missing symbol"));
+            return Err(EditProblem::Malformed(
+                "relocation against a missing symbol",
+            ));
         }
         // Only a program may define the address of an imported function (psABI, "Function Addresses").
         if self.is_undefined() && self.value != 0 && !image.is_program() {
-            return Err(Problem::Malformed("undefined symbol has an address"));
+            return Err(EditProblem::Malformed("undefined symbol has an address"));
         }
         // The image defines such a symbol at an address of its own.
         if !self.is_undefined() && self.section.0 < SHN_LORESERVE {
             if self.kind == STT_GNU_IFUNC && !image.is_code(self.value) {
-                return Err(Problem::Malformed(
+                return Err(EditProblem::Malformed(
                     "function that selects another is no code",
                 ));
             }
@@ -92,11 +97,11 @@ impl Symbol {
                 _ => image.has_range(self.value, self.size),
             };
             if !is_inside {
-                return Err(Problem::Malformed("symbol is outside of all segments"));
+                return Err(EditProblem::Malformed("symbol is outside of all segments"));
             }
         }
         if relocations.is_thread_local(index) && !self.is_undefined() && self.kind != STT_TLS {
-            return Err(Problem::Malformed("symbol is not thread-local"));
+            return Err(EditProblem::Malformed("symbol is not thread-local"));
         }
         Ok(())
     }

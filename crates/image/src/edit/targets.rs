@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::inspect::{ImportKind, Inspection};
-use super::problem::Problem;
-use super::request::{Replaced, Request, Unversioned};
+use super::problem::EditProblem;
+use super::request::{EditRequest, Replaced, Unversioned};
 use crate::link_facts::VersionNeed;
 
 /// The parts of an image that a request concerns.
@@ -18,7 +18,7 @@ pub(super) struct Targets {
 }
 
 impl Targets {
-    pub(super) fn find(image: &Inspection, request: &Request) -> Result<Self, Problem> {
+    pub(super) fn find(image: &Inspection, request: &EditRequest) -> Result<Self, EditProblem> {
         check(request)?;
         let mut removed: BTreeSet<String> = request
             .libraries
@@ -61,10 +61,10 @@ impl Targets {
     }
 
     /// Rejects what a stub cannot provide.
-    fn refuse(&self, image: &Inspection) -> Result<(), Problem> {
+    fn refuse(&self, image: &Inspection) -> Result<(), EditProblem> {
         let is_needed = image.needed.iter().any(|name| self.removed.contains(name));
         if !is_needed && self.imports.iter().all(Option::is_none) {
-            return Err(Problem::NotNeeded);
+            return Err(EditProblem::NotNeeded);
         }
         let mut versions = BTreeSet::new();
         for (import, node) in image.imports.iter().zip(&self.imports) {
@@ -72,13 +72,13 @@ impl Targets {
                 continue;
             }
             if import.copied {
-                return Err(Problem::CopyRelocation(import.name.clone()));
+                return Err(EditProblem::CopyRelocation(import.name.clone()));
             }
             if matches!(import.kind, ImportKind::Data | ImportKind::ThreadLocal) {
-                return Err(Problem::Data(import.name.clone()));
+                return Err(EditProblem::Data(import.name.clone()));
             }
             if !versions.insert((&import.name, node)) {
-                return Err(Problem::TwoVersions(import.name.clone()));
+                return Err(EditProblem::TwoVersions(import.name.clone()));
             }
         }
         Ok(())
@@ -99,7 +99,7 @@ impl Targets {
     }
 
     /// The image's requirements after the edit.
-    pub(super) fn expected(&self, image: &Inspection, request: &Request) -> Inspection {
+    pub(super) fn expected(&self, image: &Inspection, request: &EditRequest) -> Inspection {
         let mut after = image.clone();
         after.needed = self.needed(image, request);
         after.runpath = runpath(image, request);
@@ -127,7 +127,7 @@ impl Targets {
     }
 
     /// `DT_NEEDED` after the edit: the stub takes the place of the first removed library.
-    fn needed(&self, image: &Inspection, request: &Request) -> Vec<String> {
+    fn needed(&self, image: &Inspection, request: &EditRequest) -> Vec<String> {
         let mut needed = Vec::new();
         for name in &image.needed {
             let name = if self.removed.contains(name) {
@@ -148,7 +148,7 @@ impl Targets {
 
 /// The library of the request that a version need concerns. A grafted copy has another name, and the nodes of the
 /// original.
-fn replaced_library<'r>(request: &'r Request, need: &VersionNeed) -> Option<&'r Replaced> {
+fn replaced_library<'r>(request: &'r EditRequest, need: &VersionNeed) -> Option<&'r Replaced> {
     if need.file == request.stub {
         return None;
     }
@@ -163,7 +163,7 @@ fn replaced_library<'r>(request: &'r Request, need: &VersionNeed) -> Option<&'r 
     })
 }
 
-fn stub_need(request: &Request, node: &str) -> VersionNeed {
+fn stub_need(request: &EditRequest, node: &str) -> VersionNeed {
     VersionNeed {
         file: request.stub.clone(),
         nodes: vec![node.to_owned()],
@@ -171,7 +171,7 @@ fn stub_need(request: &Request, node: &str) -> VersionNeed {
 }
 
 /// The search path after the edit. An empty path has no directories (glibc's `decompose_rpath`).
-fn runpath(image: &Inspection, request: &Request) -> Option<String> {
+fn runpath(image: &Inspection, request: &EditRequest) -> Option<String> {
     let added = request.runpath.as_deref();
     let Some(old) = image.runpath.as_deref() else {
         return added.map(str::to_owned);
@@ -191,7 +191,7 @@ fn runpath(image: &Inspection, request: &Request) -> Option<String> {
 }
 
 /// Rejects names that no string table can hold.
-fn check(request: &Request) -> Result<(), Problem> {
+fn check(request: &EditRequest) -> Result<(), EditProblem> {
     let library_nodes = request.libraries.iter().map(|library| &library.node);
     let import_nodes = request.unversioned.iter().map(|import| &import.node);
     let names = library_nodes
@@ -200,13 +200,13 @@ fn check(request: &Request) -> Result<(), Problem> {
         .chain(&request.runpath);
     for name in names {
         if name.is_empty() || name.contains('\0') {
-            return Err(Problem::Request(format!("{name:?} is no name")));
+            return Err(EditProblem::Request(format!("{name:?} is no name")));
         }
     }
     let mut nodes = BTreeMap::new();
     for Unversioned { symbol, node } in &request.unversioned {
         if *nodes.entry(symbol).or_insert(node) != node {
-            return Err(Problem::Request(format!("`{symbol}` has two nodes")));
+            return Err(EditProblem::Request(format!("`{symbol}` has two nodes")));
         }
     }
     Ok(())

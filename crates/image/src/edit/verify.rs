@@ -7,7 +7,7 @@ use super::evict::MOVABLE;
 use super::headers::read;
 use super::inspect::{Details, Inspection, read_details};
 use super::patch::{Patch, Piece};
-use super::problem::Problem;
+use super::problem::EditProblem;
 use super::targets::Targets;
 use super::words::u16_at;
 use crate::elf::{ElfImage, Segment, Source};
@@ -29,7 +29,7 @@ pub(super) fn verify(
     before: &Details<'_>,
     targets: &Targets,
     expected: &Inspection,
-) -> Result<(), Problem> {
+) -> Result<(), EditProblem> {
     let pieces = patch
         .apply(original.data())
         .ok_or_else(|| wrong("the patch has parts that are not in the image"))?;
@@ -70,12 +70,12 @@ pub(super) fn verify(
     Ok(())
 }
 
-fn wrong(what: &str) -> Problem {
-    Problem::Verification(what.to_owned())
+fn wrong(what: &str) -> EditProblem {
+    EditProblem::Verification(what.to_owned())
 }
 
-fn unreadable(problem: Problem) -> Problem {
-    Problem::Verification(format!("the edited image {problem}"))
+fn unreadable(problem: EditProblem) -> EditProblem {
+    EditProblem::Verification(format!("the edited image {problem}"))
 }
 
 /// Whether the version table of the symbols changed at the requested imports only.

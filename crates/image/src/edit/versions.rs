@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use object::elf;
 
-use super::problem::Problem;
+use super::problem::EditProblem;
 use super::words::{u16_at, u32_at};
 use crate::elf::ElfImage;
 use crate::strings::Strings;
@@ -74,12 +74,14 @@ impl Node {
 impl Needs {
     /// Reads the table; `None` for an image without versions. The counts must agree with the chains:
     /// glibc follows the chains and ignores the counts.
-    pub(super) fn read(image: &ElfImage<'_>) -> Result<Option<Self>, Problem> {
+    pub(super) fn read(image: &ElfImage<'_>) -> Result<Option<Self>, EditProblem> {
         let Some(address) = image.tag(elf::DT_VERNEED) else {
             return Ok(None);
         };
         if image.tag(elf::DT_VERSYM).is_none() {
-            return Err(Problem::Malformed("version needs without a version table"));
+            return Err(EditProblem::Malformed(
+                "version needs without a version table",
+            ));
         }
         let mut needs = Self {
             bytes: Vec::new(),
@@ -92,12 +94,12 @@ impl Needs {
         loop {
             let record = claim(image, address, offset, &mut records)?;
             if u16_at(record, 0) != 1 {
-                return Err(Problem::Malformed("unknown format of version needs"));
+                return Err(EditProblem::Malformed("unknown format of version needs"));
             }
             let first_node = offset.saturating_add(u32_at(record, 8) as usize);
             let nodes = read_nodes(image, address, first_node, &mut records)?;
             if usize::from(u16_at(record, 2)) != nodes.len() {
-                return Err(Problem::Malformed("count of version needs is wrong"));
+                return Err(EditProblem::Malformed("count of version needs is wrong"));
             }
             needs.entries.push(Need {
                 offset: Some(offset),
@@ -110,7 +112,7 @@ impl Needs {
             }
         }
         if image.tag(elf::DT_VERNEEDNUM) != Some(needs.entries.len() as u64) {
-            return Err(Problem::Malformed("count of version needs is wrong"));
+            return Err(EditProblem::Malformed("count of version needs is wrong"));
         }
         needs.check_indices()?;
         let end = records.last().map_or(0, |last| last + RECORD);
@@ -118,12 +120,12 @@ impl Needs {
         Ok(Some(needs))
     }
 
-    fn check_indices(&self) -> Result<(), Problem> {
+    fn check_indices(&self) -> Result<(), EditProblem> {
         let mut indices = BTreeSet::new();
         for node in self.entries.iter().flat_map(|need| &need.nodes) {
             // Bit 15 hides a version; references ignore it.
             if node.index & 0x7fff <= 1 || !indices.insert(node.index & 0x7fff) {
-                return Err(Problem::Malformed("two versions have one index"));
+                return Err(EditProblem::Malformed("two versions have one index"));
             }
         }
         Ok(())
@@ -141,13 +143,13 @@ impl Needs {
     }
 
     /// An index that no version has; `defined` are those of the versions that the image defines.
-    pub(super) fn free_index(&self, defined: &BTreeSet<u16>) -> Result<u16, Problem> {
+    pub(super) fn free_index(&self, defined: &BTreeSet<u16>) -> Result<u16, EditProblem> {
         let used = self.by_index().into_keys().chain(defined.iter().copied());
         let index = used.max().unwrap_or(1) + 1;
         if usize::from(index) < INDICES {
             Ok(index)
         } else {
-            Err(Problem::Layout("all version indices are in use"))
+            Err(EditProblem::Layout("all version indices are in use"))
         }
     }
 
@@ -219,7 +221,7 @@ fn read_nodes(
     table: u64,
     mut offset: usize,
     records: &mut BTreeSet<usize>,
-) -> Result<Vec<Node>, Problem> {
+) -> Result<Vec<Node>, EditProblem> {
     let mut nodes = Vec::new();
     loop {
         let record = claim(image, table, offset, records)?;
@@ -243,11 +245,11 @@ fn claim<'s>(
     table: u64,
     offset: usize,
     records: &mut BTreeSet<usize>,
-) -> Result<&'s [u8], Problem> {
+) -> Result<&'s [u8], EditProblem> {
     let record = image.bytes_at(table.saturating_add(offset as u64), RECORD as u64)?;
     let near = offset.saturating_sub(RECORD - 1)..offset.saturating_add(RECORD);
     if offset % 4 != 0 || records.range(near).next().is_some() || records.len() > 2 * INDICES {
-        return Err(Problem::Malformed("version needs overlap"));
+        return Err(EditProblem::Malformed("version needs overlap"));
     }
     records.insert(offset);
     Ok(record)
@@ -258,7 +260,7 @@ fn claim<'s>(
 pub(super) fn defined_indices(
     image: &ElfImage<'_>,
     strings: &[u8],
-) -> Result<BTreeSet<u16>, Problem> {
+) -> Result<BTreeSet<u16>, EditProblem> {
     let mut indices = BTreeSet::new();
     let Some(mut record_address) = image.tag(elf::DT_VERDEF) else {
         return Ok(indices);
@@ -268,22 +270,28 @@ pub(super) fn defined_indices(
     for count in 1..=INDICES as u64 {
         let record = image.bytes_at(record_address, 20)?;
         if u16_at(record, 0) != 1 {
-            return Err(Problem::Malformed("unknown format of version definitions"));
+            return Err(EditProblem::Malformed(
+                "unknown format of version definitions",
+            ));
         }
         indices.insert(u16_at(record, 4) & 0x7fff);
         let name_address = record_address.saturating_add(u32_at(record, 12).into());
         let name_offset = u32_at(image.bytes_at(name_address, 8)?, 0);
         let name = strings.bytes(name_offset.into());
         if !name.is_ok_and(|name| elf::hash(name) == u32_at(record, 8)) {
-            return Err(Problem::Malformed("version has the hash of another one"));
+            return Err(EditProblem::Malformed(
+                "version has the hash of another one",
+            ));
         }
         match u32_at(record, 16) {
             0 if image.tag(elf::DT_VERDEFNUM) != Some(count) => {
-                return Err(Problem::Malformed("count of version definitions is wrong"));
+                return Err(EditProblem::Malformed(
+                    "count of version definitions is wrong",
+                ));
             }
             0 => return Ok(indices),
             distance => record_address = record_address.saturating_add(distance.into()),
         }
     }
-    Err(Problem::Malformed("too many version definitions"))
+    Err(EditProblem::Malformed("too many version definitions"))
 }

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gpustub_core::symbols::{Kind, SymbolList};
+use gpustub_core::symbols::{SymbolKind, SymbolList};
 
 /// One of each kind of symbol that a library can export, and some that it does not.
 pub const KINDS: &str = r#"
@@ -98,7 +98,14 @@ pub fn run(command: &mut Command) -> String {
 }
 
 /// Formats a symbol as one line, for comparison with another tool's output.
-fn line(name: &str, kind: Kind, weak: bool, node: Option<&str>, old: bool, size: u64) -> String {
+fn line(
+    name: &str,
+    kind: SymbolKind,
+    weak: bool,
+    node: Option<&str>,
+    old: bool,
+    size: u64,
+) -> String {
     let version = match (node, old) {
         (None, _) => String::new(),
         (Some(node), true) => format!("@{node}"),
@@ -164,11 +171,11 @@ pub fn readelf_lines(library: &Path) -> Vec<String> {
             continue;
         }
         let kind = match kind {
-            "FUNC" => Kind::Function,
-            "IFUNC" => Kind::Ifunc,
-            "OBJECT" | "COMMON" => Kind::Object,
-            "TLS" => Kind::Tls,
-            "NOTYPE" => Kind::NoType,
+            "FUNC" => SymbolKind::Function,
+            "IFUNC" => SymbolKind::Ifunc,
+            "OBJECT" | "COMMON" => SymbolKind::Object,
+            "TLS" => SymbolKind::Tls,
+            "NOTYPE" => SymbolKind::NoType,
             "SECTION" | "FILE" => continue,
             kind => panic!("unexpected type in: {row} ({kind})"),
         };
@@ -180,7 +187,7 @@ pub fn readelf_lines(library: &Path) -> Vec<String> {
             }
         };
         // The symbol of a version node, for which readelf prints no version.
-        if section == "ABS" && node.is_none() && kind == Kind::Object {
+        if section == "ABS" && node.is_none() && kind == SymbolKind::Object {
             continue;
         }
         let size = match size.strip_prefix("0x") {

@@ -6,12 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use gpustub_check::{LoadGraph, Package};
 use gpustub_core::diag::{Diagnostic, Level, listing};
 use gpustub_core::library::Library;
-use gpustub_image::edit::{Replaced, Request, Unversioned};
+use gpustub_image::edit::{EditRequest, Replaced, Unversioned};
 
 use super::decide::{Binding, Decision};
 use super::runpath;
 use crate::names::{self, short_hash, stub_file};
-use crate::package_plan::{ImagePlan, Options, PackagePlan, StubLibrary, StubPlan, unsupported};
+use crate::package_plan::{
+    ImagePlan, PackagePlan, PlanOptions, StubLibrary, StubPlan, unsupported,
+};
 use crate::releases::{Header, Majors, common, header, header_key};
 
 /// Images that share a stub library.
@@ -55,7 +57,10 @@ impl Group {
     }
 
     /// Header version of each library, or the reason why it is unknown.
-    fn headers(&self, options: &Options) -> Result<BTreeMap<&'static str, Option<String>>, String> {
+    fn headers(
+        &self,
+        options: &PlanOptions,
+    ) -> Result<BTreeMap<&'static str, Option<String>>, String> {
         let owners = self.functions_by_owner();
         // All libraries of a toolkit have one version: names of one may identify that of the others.
         let mut majors = self.majors.clone();
@@ -107,7 +112,7 @@ impl Group {
 }
 
 /// Header version on the command line: the last one for the library, else for its toolkit, else without a name.
-fn requested_header<'a>(options: &'a Options, library: &'static Library) -> Option<&'a str> {
+fn requested_header<'a>(options: &'a PlanOptions, library: &'static Library) -> Option<&'a str> {
     let key = header_key(library);
     last_header(options, Some(&library.id))
         .or_else(|| last_header(options, Some(key)))
@@ -117,7 +122,7 @@ fn requested_header<'a>(options: &'a Options, library: &'static Library) -> Opti
         })
 }
 
-fn last_header<'a>(options: &'a Options, name: Option<&str>) -> Option<&'a str> {
+fn last_header<'a>(options: &'a PlanOptions, name: Option<&str>) -> Option<&'a str> {
     options
         .headers
         .iter()
@@ -130,7 +135,7 @@ pub fn plan(
     package: &Package,
     graph: &LoadGraph<'_>,
     decisions: &[Decision],
-    options: &Options,
+    options: &PlanOptions,
 ) -> (PackagePlan, Vec<Diagnostic>) {
     let groups = groups(decisions);
     let mut plan = PackagePlan::default();
@@ -201,7 +206,7 @@ fn request(
     directory: &str,
     stub_file: &str,
     node: &dyn Fn(&str) -> String,
-) -> Request {
+) -> EditRequest {
     let libraries = decision.requirements.iter().map(|requirement| Replaced {
         needed: requirement.files.clone(),
         nodes: requirement.nodes.iter().cloned().collect(),
@@ -214,7 +219,7 @@ fn request(
             node: node(&binding.replaced.id),
         })
     });
-    Request {
+    EditRequest {
         stub: stub_file.to_owned(),
         runpath: runpath::added(&graph.image(decision.id), directory),
         removed_runpath: runpath::removed(graph, decision.id, decision),

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gpustub_check::evidence::is_from_vendor;
 use gpustub_check::gpu_file::gpu_file;
-use gpustub_check::{Image, ImageId, LoadGraph};
+use gpustub_check::{ImageId, LoadGraph, PackageImage};
 use gpustub_image::Import;
 
 use crate::libraries::{Functions, Requirement};
@@ -105,7 +105,7 @@ pub fn find(
 
 /// Whether a library that the image needs itself has the function.
 fn needs_library_of(
-    image: &Image<'_>,
+    image: &PackageImage<'_>,
     requirements: Option<&Vec<Requirement>>,
     functions: Option<&Functions>,
     import: &Import,

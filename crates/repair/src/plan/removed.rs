@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use gpustub_check::evidence::image_names;
 use gpustub_check::gpu_file::gpu_file;
-use gpustub_check::{Image, Package};
+use gpustub_check::{Package, PackageImage};
 
 use crate::package_plan::{ImagePlan, PackagePlan};
 
@@ -33,7 +33,7 @@ pub fn copies(package: &Package, plan: &PackagePlan) -> Vec<String> {
     }
 }
 
-fn is_copy(image: &Image<'_>) -> bool {
+fn is_copy(image: &PackageImage<'_>) -> bool {
     gpu_file(image.member.file_name()).is_some_and(|file| file.hashed)
 }
 

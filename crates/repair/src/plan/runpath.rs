@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use gpustub_check::evidence::opened_names;
 use gpustub_check::gpu_file::is_system;
 use gpustub_check::search_dirs::{SearchDir, installed, resolve_entry};
-use gpustub_check::{Image, ImageId, LoadGraph};
+use gpustub_check::{ImageId, LoadGraph, PackageImage};
 
 use super::decide::Decision;
 
 /// Entry of the runpath by which an image finds the stub library; `None`: it has one already.
-pub fn added(image: &Image<'_>, directory: &str) -> Option<String> {
+pub fn added(image: &PackageImage<'_>, directory: &str) -> Option<String> {
     let stub_dir = SearchDir::Inside(directory.to_owned());
     if image
         .runpath()

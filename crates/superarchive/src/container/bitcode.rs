@@ -7,7 +7,7 @@
 use crate::definitions::bitcode::codes::{
     MAGIC, WRAPPER, WRAPPER_SIZE, block, identification, module as code,
 };
-use crate::definitions::bitcode::{Target, Writer};
+use crate::definitions::bitcode::{ModuleTarget, Writer};
 use crate::definitions::is_bitcode;
 use crate::tables::ALIGN;
 
@@ -27,7 +27,7 @@ impl Bitcode {
         if !is_bitcode(data) {
             return None;
         }
-        let target = Target::read(data).ok()?;
+        let target = ModuleTarget::read(data).ok()?;
         let mut bits = Writer::with_prefix(MAGIC);
         bits.plain(
             block::IDENTIFICATION,
@@ -125,8 +125,8 @@ mod tests {
             }
         }
         assert_eq!(
-            Target::read(&module).unwrap(),
-            Target {
+            ModuleTarget::read(&module).unwrap(),
+            ModuleTarget {
                 triple: b"amdgcn-amd-amdhsa".to_vec(),
                 data_layout: layout
             }

@@ -22,7 +22,7 @@ use module::Module;
 use stream::{Entry, Stream};
 use string_table::read_blob;
 use table::IrSymbolTable;
-pub use target::Target;
+pub use target::ModuleTarget;
 pub use undefine::{has_odr_constant, undefine};
 use wrapper::unwrapped;
 pub use writer::Writer;

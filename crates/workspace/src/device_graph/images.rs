@@ -2,7 +2,7 @@
 
 use crate::display_path::display_path;
 use cargo_metadata::{CrateType, DependencyKind, Package, Target, TargetKind};
-use gpustub_core::device_link::{Kind, Link, Node, NodeForm};
+use gpustub_core::device_link::{Link, Node, NodeForm, NodeKind};
 use gpustub_core::diag::Origin;
 
 use super::{Builder, CargoUnit, link};
@@ -38,7 +38,7 @@ impl Builder<'_> {
     fn image(&self, unit: &CargoUnit, form: NodeForm, links: Vec<Link>) -> Node {
         let package = self.packages.packages[unit.package];
         let name = unit.name(self.names.package(unit.package));
-        let mut node = Node::new(name, Kind::Plain, form);
+        let mut node = Node::new(name, NodeKind::Plain, form);
         node.origin = Some(Origin::new(
             display_path(package.manifest_path.as_std_path()),
             0..0,

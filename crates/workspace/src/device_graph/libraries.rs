@@ -1,6 +1,6 @@
 //! Nodes of the libraries that packages declare.
 
-use gpustub_core::device_link::{Kind, Node, NodeForm, shared_launches};
+use gpustub_core::device_link::{Node, NodeForm, NodeKind, shared_launches};
 use gpustub_core::diag::{Diagnostic, MISSING_ARCH, UNKNOWN_DEVICE_LIBRARY};
 use gpustub_core::gpu_arch::{Arch, ArchKind};
 use gpustub_core::manifest::{DeviceCode, DeviceLink, LibraryType, Spanned};
@@ -29,15 +29,15 @@ impl<'a> Builder<'a> {
 
     fn library(&mut self, index: PackageIndex, declared: &DeviceLink) -> Node {
         let (kind, form) = match (&declared.code, declared.library_type) {
-            (DeviceCode::Headers, _) => (Kind::Interface, NodeForm::Static),
-            (_, LibraryType::Static) => (Kind::Rdc, NodeForm::Static),
-            (_, LibraryType::Shared) => (Kind::Rdc, NodeForm::Shared),
+            (DeviceCode::Headers, _) => (NodeKind::Interface, NodeForm::Static),
+            (_, LibraryType::Static) => (NodeKind::Rdc, NodeForm::Static),
+            (_, LibraryType::Shared) => (NodeKind::Rdc, NodeForm::Shared),
         };
         let id = &declared.name.value;
         let mut node = Node::new(self.names.library(index, id), kind, form);
         node.origin = self.origin(index, &declared.name.span);
         node.archs = declared.archs.iter().map(|arch| arch.value).collect();
-        node.cudart = (kind == Kind::Rdc).then_some(declared.cudart);
+        node.cudart = (kind == NodeKind::Rdc).then_some(declared.cudart);
         match &declared.code {
             DeviceCode::External { prebuilt, .. } => {
                 self.read_archive(index, declared, &prebuilt.value, &mut node);

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use cargo_metadata::Package;
 
-use crate::graph::Graph as Packages;
+use crate::graph::PackageGraph as Packages;
 use crate::package_index::PackageIndex;
 
 /// Short names if unique, otherwise with the version or the package.

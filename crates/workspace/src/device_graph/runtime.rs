@@ -4,7 +4,7 @@ use gpustub_core::device_link::{hidden_stubs, static_runtime};
 use gpustub_core::diag::Diagnostic;
 use gpustub_core::manifest::{Cudart, DeviceCode, DeviceLink, LibraryType};
 
-use crate::graph::Graph as Packages;
+use crate::graph::PackageGraph as Packages;
 use crate::package_index::PackageIndex;
 
 /// Error in a library with `type = "shared"` that the package `index` declares.
@@ -34,7 +34,7 @@ pub fn cudart_error(
             hidden_stubs(name)
         }
     };
-    Some(error.with_origin(&declared.shown, library.name.span.clone()))
+    Some(error.with_origin(&declared.display_path, library.name.span.clone()))
 }
 
 /// Whether a package with device code has the stubs of the CUDA runtime in a shared library. The

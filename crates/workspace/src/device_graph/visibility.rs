@@ -7,7 +7,7 @@ use std::fs;
 use cargo_metadata::DependencyKind;
 
 use crate::finalizer;
-use crate::graph::Graph as Packages;
+use crate::graph::PackageGraph as Packages;
 use crate::package_index::PackageIndex;
 
 /// A library of a package.
@@ -77,7 +77,7 @@ impl<'a> MetadataVisibility<'a> {
     }
 
     fn finalizer(&self, index: PackageIndex, for_tests: bool) -> Option<PackageIndex> {
-        let name = finalizer::name(self.packages.packages[index]);
+        let name = finalizer::finalizer_name(self.packages.packages[index]);
         for edge in &self.packages.edges[index] {
             let is_linked = edge.has_kind(DependencyKind::Normal)
                 || for_tests && edge.has_kind(DependencyKind::Development);

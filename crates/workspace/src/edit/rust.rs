@@ -134,7 +134,7 @@ impl SourceFile {
 }
 
 /// An item at the root of a file.
-struct Item<'t> {
+struct RustItem<'t> {
     /// Contents of its outer attributes.
     attributes: Vec<&'t Group>,
     /// The item after its attributes and visibility, up to its `;` or `{…}`.
@@ -143,7 +143,7 @@ struct Item<'t> {
 
 /// Items of a file. What follows the braces of an item up to a `;` is returned as a further item,
 /// which begins with neither `use` nor `extern`.
-fn items(tokens: &[TokenTree]) -> impl Iterator<Item = Item<'_>> {
+fn items(tokens: &[TokenTree]) -> impl Iterator<Item = RustItem<'_>> {
     let mut rest = &tokens[inner_attributes(tokens)..];
     std::iter::from_fn(move || {
         let mut attributes = Vec::new();
@@ -174,7 +174,7 @@ fn items(tokens: &[TokenTree]) -> impl Iterator<Item = Item<'_>> {
         let length = last.map_or(rest.len(), |index| index + 1);
         let (tokens, after) = rest.split_at(length);
         rest = after;
-        (length > 0).then_some(Item { attributes, tokens })
+        (length > 0).then_some(RustItem { attributes, tokens })
     })
 }
 

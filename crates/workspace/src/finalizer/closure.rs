@@ -11,7 +11,7 @@ use super::naming::is_finalizer;
 use super::platform;
 use super::programs::{Programs, has_rdc};
 use crate::cargo_tree::{self, Features, Query};
-use crate::graph::Graph;
+use crate::graph::PackageGraph;
 use crate::package_index::PackageIndex;
 use crate::selection::Selection;
 use crate::workspace::Workspace;
@@ -57,7 +57,7 @@ impl LinkCondition {
 /// Resolves the closure of a package; `None` if no program of it has RDC code.
 pub fn resolve(
     workspace: &Workspace,
-    graph: &Graph,
+    graph: &PackageGraph,
     options: &Selection,
     package: &Package,
     programs: &Programs,
@@ -119,7 +119,7 @@ pub fn resolve(
 
 /// Adds the targets for which the members are linked.
 fn add_targets(
-    graph: &Graph,
+    graph: &PackageGraph,
     root: PackageIndex,
     for_tests: bool,
     members: &mut BTreeMap<PackageIndex, LinkCondition>,
@@ -143,7 +143,11 @@ fn add_targets(
 
 /// Packages whose libraries a dependent of this one receives through it: none if the package has no RDC
 /// code.
-fn published(graph: &Graph, root: PackageIndex, pending: &Pending) -> BTreeSet<PackageIndex> {
+fn published(
+    graph: &PackageGraph,
+    root: PackageIndex,
+    pending: &Pending,
+) -> BTreeSet<PackageIndex> {
     let mut published = BTreeSet::new();
     let mut open = vec![root];
     while let Some(index) = open.pop() {
@@ -174,7 +178,7 @@ fn has_links(package: &Package, pending: &Pending) -> bool {
 }
 
 /// Whether a package that this one may be linked with has RDC code.
-fn may_have_rdc(graph: &Graph, package: &Package) -> bool {
+fn may_have_rdc(graph: &PackageGraph, package: &Package) -> bool {
     graph
         .reachable(&[package])
         .into_iter()
@@ -184,7 +188,7 @@ fn may_have_rdc(graph: &Graph, package: &Package) -> bool {
 /// Finds the members of the closure with some features.
 struct MemberSearch<'a> {
     workspace: &'a Workspace,
-    graph: &'a Graph<'a>,
+    graph: &'a PackageGraph<'a>,
     options: &'a Selection,
     package: &'a Package,
 }

@@ -15,15 +15,15 @@ use serde_json::json;
 use toml_edit::{Array, InlineTable, TomlError};
 
 use super::closure::{Closure, LINK, LinkCondition};
-use super::naming::{DIRECTORY, finalizer_directory, is_finalizer, name};
+use super::naming::{DIRECTORY, finalizer_directory, finalizer_name, is_finalizer};
 use super::renamed;
-use crate::graph::Graph;
+use crate::graph::PackageGraph;
 use crate::helper_source::{HelperSource, git, relative};
 use crate::tables::FILE;
 use crate::workspace::{Workspace, directory, library};
 
 /// Feature of the helper that RDC libraries need.
-pub const FEATURE: &str = "device-link";
+pub const DEVICE_LINK_FEATURE: &str = "device-link";
 
 /// Prefix of the names of optional dependencies.
 const RENAMED: &str = "gpustub-rdc-";
@@ -81,7 +81,7 @@ struct FeatureLine {
 /// Adds the operations for one package.
 pub(super) fn operations(
     workspace: &Workspace,
-    graph: &Graph,
+    graph: &PackageGraph,
     package: &Package,
     closure: &Closure,
     pending: &mut Pending,
@@ -94,7 +94,7 @@ pub(super) fn operations(
     let manifest = templates::render(
         "finalizer/Cargo.toml",
         &json!({
-            "name": name(package),
+            "name": finalizer_name(package),
             "of": package.name,
             "version": package.version,
             "private": private,
@@ -116,7 +116,7 @@ pub(super) fn operations(
 }
 
 /// Dependencies of a finalizer on the packages of the closure, those for all targets first.
-fn dependency_tables(graph: &Graph, closure: &Closure, dir: &Path) -> Vec<DependencyTable> {
+fn dependency_tables(graph: &PackageGraph, closure: &Closure, dir: &Path) -> Vec<DependencyTable> {
     let mut tables: BTreeMap<Option<&str>, Vec<DependencyLine>> =
         BTreeMap::from([(None, Vec::new())]);
     for (&index, condition) in &closure.members {
@@ -142,7 +142,7 @@ fn dependency_tables(graph: &Graph, closure: &Closure, dir: &Path) -> Vec<Depend
 }
 
 /// Crates of the packages of the closure.
-fn crates(graph: &Graph, closure: &Closure) -> Vec<CrateLine> {
+fn crates(graph: &PackageGraph, closure: &Closure) -> Vec<CrateLine> {
     closure
         .members
         .iter()
@@ -165,7 +165,7 @@ fn crates(graph: &Graph, closure: &Closure) -> Vec<CrateLine> {
 }
 
 /// Features of a finalizer, and the optional dependencies that each enables.
-fn features(graph: &Graph, closure: &Closure) -> Vec<FeatureLine> {
+fn features(graph: &PackageGraph, closure: &Closure) -> Vec<FeatureLine> {
     let mut features: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     if closure.is_for_tests() {
         features.insert(LINK, vec![format!("\"dep:{}\"", cargo_toml::HELPER)]);
@@ -247,7 +247,7 @@ fn with_finalizer(
         table.insert("features", Array::from_iter([LINK]).into());
         kind = "dev-dependencies";
     }
-    let name = name(package);
+    let name = finalizer_name(package);
     for former in renamed::former(package) {
         text = cargo_toml::rename_dependency(&text, former, &name)?;
     }
@@ -303,14 +303,19 @@ fn spec(dir: &Path, member: &Package, for_tests: bool, optional: bool) -> String
 
 /// Dependency of the finalizer on gpustub-build, from the source that the packages of the closure
 /// declare, or that `sync` gives packages without one.
-fn helper(workspace: &Workspace, graph: &Graph, closure: &Closure, dir: &Path) -> Result<String> {
+fn helper(
+    workspace: &Workspace,
+    graph: &PackageGraph,
+    closure: &Closure,
+    dir: &Path,
+) -> Result<String> {
     let path = workspace.root().join("Cargo.toml");
     let root = fs::read_to_string(&path).map_err(|e| Error::io("read", &path, &e))?;
     let members = closure.members.keys().map(|&index| graph.packages[index]);
     let source = HelperSource::choose(workspace, &root, members.chain(workspace.members()))
         .map_err(|e| Error::new(format!("could not read `{}`: {e}", display_path(&path))))?;
     let mut table = source.table(dir);
-    table.insert("features", Array::from_iter([FEATURE]).into());
+    table.insert("features", Array::from_iter([DEVICE_LINK_FEATURE]).into());
     if closure.is_for_tests() {
         table.insert("optional", true.into());
     }
@@ -318,7 +323,7 @@ fn helper(workspace: &Workspace, graph: &Graph, closure: &Closure, dir: &Path) -
 }
 
 /// Whether a package of the program has the stub of the CUDA runtime.
-fn is_stubbed(graph: &Graph, package: &Package) -> bool {
+fn is_stubbed(graph: &PackageGraph, package: &Package) -> bool {
     graph.reachable(&[package]).into_iter().any(|index| {
         graph.nodes[index].provides.contains_key("cudart") && !is_finalizer(graph.packages[index])
     })

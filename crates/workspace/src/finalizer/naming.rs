@@ -13,7 +13,7 @@ pub const DIRECTORY: &str = "gpustub-final";
 pub const PREFIX: &str = "gpustub-final-";
 
 /// Name of a package's finalizer.
-pub fn name(package: &Package) -> String {
+pub fn finalizer_name(package: &Package) -> String {
     format!("{PREFIX}{}", package.name)
 }
 
@@ -24,7 +24,7 @@ pub fn is_finalizer(package: &Package) -> bool {
 
 /// Crate name of a package's finalizer.
 pub fn crate_name(package: &Package) -> String {
-    name(package).replace('-', "_")
+    finalizer_name(package).replace('-', "_")
 }
 
 /// Path of the directory of a package's finalizer.

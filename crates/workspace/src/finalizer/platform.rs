@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use cargo_metadata::DependencyKind;
 
 use super::naming::is_finalizer;
-use crate::graph::Graph;
+use crate::graph::PackageGraph;
 use crate::package_index::PackageIndex;
 
 /// Conditions of the dependencies on a path, which must all hold. Empty: the path counts always.
@@ -19,7 +19,7 @@ const MAX_PATHS: usize = 16;
 
 /// Paths from `root` to each package that it reaches.
 pub fn paths(
-    graph: &Graph,
+    graph: &PackageGraph,
     root: PackageIndex,
     for_tests: bool,
 ) -> BTreeMap<PackageIndex, DependencyPaths> {

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use crate::edit::use_line;
 use cargo_metadata::{CrateType, Edition, Package, TargetKind};
 
-use crate::graph::Graph;
+use crate::graph::PackageGraph;
 use crate::workspace::{has_crate_type, library};
 
 /// Whether a package declares libraries of relocatable CUDA code.
-pub fn has_rdc(graph: &Graph, package: &Package) -> bool {
+pub fn has_rdc(graph: &PackageGraph, package: &Package) -> bool {
     let index = graph.index(&package.id);
     index.is_some_and(|index| !graph.rdc(index).is_empty())
 }

@@ -6,13 +6,13 @@ use crate::display_path::display_path;
 use cargo_metadata::{Dependency, Package};
 use gpustub_core::diag::{Diagnostic, OUT_OF_SYNC};
 
-use super::naming::{PREFIX, finalizer_directory, name};
-use crate::graph::Graph;
+use super::naming::{PREFIX, finalizer_directory, finalizer_name};
+use crate::graph::PackageGraph;
 use crate::workspace::directory;
 
 /// Former names under which a package depends on its finalizer, as `sync` has written them.
 pub fn former(package: &Package) -> BTreeSet<&str> {
-    let current = name(package);
+    let current = finalizer_name(package);
     dependencies_on_finalizer(package)
         .filter(|dependency| dependency.rename.is_none())
         .map(|dependency| dependency.name.as_str())
@@ -22,9 +22,9 @@ pub fn former(package: &Package) -> BTreeSet<&str> {
 
 /// Reports that the finalizer cannot be renamed, because the user's files name it: cargo could not
 /// read the workspace afterwards.
-pub fn conflict(graph: &Graph, package: &Package) -> Option<Diagnostic> {
+pub fn conflict(graph: &PackageGraph, package: &Package) -> Option<Diagnostic> {
     let dir = finalizer_directory(package);
-    let new = name(package);
+    let new = finalizer_name(package);
     let old = graph
         .packages
         .iter()
@@ -47,7 +47,7 @@ pub fn conflict(graph: &Graph, package: &Package) -> Option<Diagnostic> {
 }
 
 /// A package whose dependency on the finalizer of this one was not written by `sync`.
-pub fn named_by_hand<'a>(graph: &Graph<'a>, package: &Package) -> Option<&'a Package> {
+pub fn named_by_hand<'a>(graph: &PackageGraph<'a>, package: &Package) -> Option<&'a Package> {
     let dir = finalizer_directory(package);
     for (&user, edges) in graph.packages.iter().zip(&graph.edges) {
         let is_by_hand = if user.id == package.id {

@@ -15,10 +15,10 @@ use gpustub_core::diag::{Diagnostic, OUT_OF_SYNC};
 use serde_json::json;
 
 use super::lines::remove_lines;
-use super::naming::{DIRECTORY, finalizer_directory, name};
+use super::naming::{DIRECTORY, finalizer_directory, finalizer_name};
 use super::programs::has_rdc;
 use super::{files, renamed};
-use crate::graph::Graph;
+use crate::graph::PackageGraph;
 use crate::tables::FILE;
 use crate::workspace::Workspace;
 
@@ -29,13 +29,13 @@ pub(super) const HEAD: &str = "# Written by `cargo gpustub sync`; changes are lo
 /// or its own build script links it. Reports them instead if the user has changed them.
 pub fn remove(
     workspace: &Workspace,
-    graph: &Graph,
+    graph: &PackageGraph,
     package: &Package,
     links_itself: bool,
     pending: &mut Pending,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Result<()> {
-    let current = name(package);
+    let current = finalizer_name(package);
     let mut names = renamed::former(package);
     names.insert(&current);
     let depends =
@@ -80,7 +80,7 @@ pub fn remove(
 }
 
 /// Whether another package or the workspace names the finalizer.
-fn is_used(workspace: &Workspace, graph: &Graph, package: &Package) -> bool {
+fn is_used(workspace: &Workspace, graph: &PackageGraph, package: &Package) -> bool {
     if renamed::named_by_hand(graph, package).is_some() {
         return true;
     }
@@ -180,7 +180,7 @@ fn kept_finalizer(package: &Package, links_itself: bool) -> Diagnostic {
     let help = format!(
         "remove the directory `{}`, and `{}` from Cargo.toml and from the `use` lines of the programs",
         display_path(&finalizer_directory(package)),
-        name(package)
+        finalizer_name(package)
     );
     let file = display_path(package.manifest_path.as_std_path());
     // Two device links of one program do not link; an unused one is harmless.

@@ -86,7 +86,7 @@ fn failed_operation_leaves_complete_files() {
     // The second operation cannot replace a directory.
     let blocked = Operation {
         path: directory.path().join("b"),
-        shown: "b".into(),
+        display_path: "b".into(),
         before: None,
         after: Some("new".into()),
         becomes_program: false,
@@ -97,7 +97,7 @@ fn failed_operation_leaves_complete_files() {
         operation(directory.path(), "c", "new"),
     ];
     let mut done = Vec::new();
-    let error = apply(&operations, |o| done.push(o.shown.clone())).unwrap_err();
+    let error = apply(&operations, |o| done.push(o.display_path.clone())).unwrap_err();
     assert!(error.message.contains("could not write"), "{error}");
     assert_eq!(done, ["a"]);
     assert_eq!(names(directory.path()), ["a", "b", "c"]);

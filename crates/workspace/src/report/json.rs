@@ -73,7 +73,7 @@ pub fn change<'a>(operation: &'a Operation, state: &'static str) -> Change<'a> {
         reason: "operation",
         format_version: FORMAT_VERSION,
         state,
-        path: &operation.shown,
+        path: &operation.display_path,
         change: if operation.removes() {
             "remove"
         } else if operation.creates() {

@@ -206,7 +206,7 @@ mod tests {
             };
             let display = origin.display().into_owned();
             let run = first(
-                &Diagnostic::error(&IO_ERROR, "x").at(origin),
+                &Diagnostic::error(&IO_ERROR, "x").with_location(origin),
                 &Sources::new(),
             );
             let location = &run["results"][0]["locations"][0];

@@ -25,9 +25,9 @@ pub fn declared(major: u32, header: &str) -> Evidence {
     Evidence {
         version: Version::new(major, 0),
         own_version: None,
-        headers: headers::Version {
+        headers: headers::Declarations {
             functions: functions.into_iter().collect(),
-            ..headers::Version::default()
+            ..headers::Declarations::default()
         },
         exports: None,
     }

@@ -1,6 +1,6 @@
 //! Fields that two layouts of a struct share, and the bytes that a copy between them moves.
 
-use gpustub_cdecl::{Type, TypeId, Types, same_values};
+use gpustub_cdecl::{Type, TypeId, Types, check_value};
 
 use super::data::Struct;
 use super::layout::{Field, Layout};
@@ -223,7 +223,7 @@ fn difference(old: &Field, new: &Field) -> Result<Difference, String> {
                 return Ok(Difference::Class(classes.join(" -> ")));
             }
             let values = if old.size == new.size {
-                same_values((older, *a), (newer, *b))
+                check_value((older, *a), (newer, *b))
             } else {
                 Err(format!("{} -> {} bytes", old.size / 8, new.size / 8))
             };

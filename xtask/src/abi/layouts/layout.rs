@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::rc::Rc;
 
-use gpustub_cdecl::{Clang, Declared, Leaf, Type, TypeId, Types, functions, leaves, same};
+use gpustub_cdecl::{
+    Clang, DeclaredFunction, Leaf, Type, TypeId, Types, check_call, functions, leaves,
+};
 use gpustub_core::version::Version;
 
 use super::data::Struct;
@@ -18,7 +20,7 @@ pub struct Sample {
     pub since: Version,
     pub tag: String,
     /// Function with a pointer to the struct as its argument.
-    pub declared: Declared,
+    pub declared: DeclaredFunction,
 }
 
 /// Reads the structs from the headers of a version; one that the version lacks has no sample.
@@ -61,7 +63,7 @@ pub fn samples(
             }
         }
     }
-    let mut functions: BTreeMap<String, Declared> =
+    let mut functions: BTreeMap<String, DeclaredFunction> =
         functions(clang, &source, defines, &|name| name.starts_with(PREFIX))
             .map_err(|e| e.to_string())?
             .into_iter()
@@ -159,7 +161,7 @@ impl Layout {
             let group = groups.iter_mut().find(|group| {
                 group.iter().all(|older| {
                     row.marks.get(&older.tag) == mark
-                        && same(&older.declared, &sample.declared).is_ok()
+                        && check_call(&older.declared, &sample.declared).is_ok()
                 })
             });
             match group {
@@ -220,7 +222,7 @@ impl Layout {
             if (field.offset, field.size) != leaf.place() {
                 return Err(format!("{}: {path} is in two places", sample.version));
             }
-            field.types.push((Rc::clone(sample.types()), leaf.of));
+            field.types.push((Rc::clone(sample.types()), leaf.type_id));
         }
         Ok(())
     }

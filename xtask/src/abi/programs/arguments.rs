@@ -6,7 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gpustub_cdecl::{Declared, Leaf, Type, TypeId, Types, counts_others, is_handle, leaves};
+use gpustub_cdecl::{
+    DeclaredFunction, Leaf, Type, TypeId, Types, counts_others, is_handle, leaves,
+};
 
 /// Kind of an argument. Sizes are in bytes.
 pub enum Argument {
@@ -125,7 +127,7 @@ fn is_vector(types: &Types, leaves: &[Leaf], word: u64) -> bool {
     let mut has_fields = false;
     for leaf in leaves {
         if leaf.offset < end && start < leaf.offset + leaf.size {
-            if !is_float(types, leaf.of) {
+            if !is_float(types, leaf.type_id) {
                 return false;
             }
             has_fields = true;
@@ -143,7 +145,7 @@ fn is_float(types: &Types, id: TypeId) -> bool {
 }
 
 impl Returned {
-    pub fn new(declared: &Declared) -> Self {
+    pub fn new(declared: &DeclaredFunction) -> Self {
         let types = &declared.types;
         let ty = match types.get(declared.function) {
             Type::Function(parts) => parts.first().map_or(&Type::Void, |id| types.get(*id)),
@@ -167,7 +169,7 @@ impl Returned {
 }
 
 /// Numbers of the arguments that point to constants, and the sizes of these in bytes.
-fn constant(declared: &Declared) -> Vec<(usize, u64)> {
+fn constant(declared: &DeclaredFunction) -> Vec<(usize, u64)> {
     let types = &declared.types;
     let mut constants = Vec::new();
     for (index, id) in ids(declared).iter().enumerate() {
@@ -181,7 +183,7 @@ fn constant(declared: &Declared) -> Vec<(usize, u64)> {
 }
 
 /// Number of arguments that point to memory of a known size which the function may write.
-fn written(declared: &Declared) -> usize {
+fn written(declared: &DeclaredFunction) -> usize {
     let types = &declared.types;
     ids(declared)
         .iter()
@@ -204,7 +206,7 @@ pub fn size(ty: &Type) -> u64 {
 }
 
 /// The types of the arguments.
-pub fn ids(declared: &Declared) -> &[TypeId] {
+pub fn ids(declared: &DeclaredFunction) -> &[TypeId] {
     match declared.types.get(declared.function) {
         Type::Function(parts) => parts.get(1..).unwrap_or_default(),
         _ => &[],
@@ -224,7 +226,7 @@ fn parts(types: &Types, id: TypeId) -> (&Type, Vec<Leaf>) {
             path: String::new(),
             offset: 0,
             size: *size,
-            of: id,
+            type_id: id,
         }],
         _ => Vec::new(),
     };
@@ -245,7 +247,7 @@ pub struct Differences {
 }
 
 impl Differences {
-    pub fn new(declarations: &[Declared]) -> Self {
+    pub fn new(declarations: &[DeclaredFunction]) -> Self {
         let mut enumerators: BTreeMap<String, Vec<i128>> = BTreeMap::new();
         let mut layouts: BTreeMap<(usize, String), Vec<FieldLayout>> = BTreeMap::new();
         for declared in declarations {
@@ -254,7 +256,7 @@ impl Differences {
             for (index, id) in ids(declared).iter().enumerate() {
                 let (ty, leaves) = parts(types, *id);
                 for leaf in leaves {
-                    if let Type::Enum { values, .. } = types.get(leaf.of) {
+                    if let Type::Enum { values, .. } = types.get(leaf.type_id) {
                         numbers.extend(values.clone());
                     }
                     let (offset, bits) = leaf.place();
@@ -297,7 +299,7 @@ impl Differences {
         self.enumerators.contains(enumerator)
     }
 
-    pub fn arguments(&self, declared: &Declared) -> Vec<Argument> {
+    pub fn arguments(&self, declared: &DeclaredFunction) -> Vec<Argument> {
         ids(declared)
             .iter()
             .enumerate()
@@ -334,7 +336,7 @@ impl Differences {
             if marks.iter().any(|mark| mark.offset == offset) {
                 continue;
             }
-            let part = match types.get(leaf.of) {
+            let part = match types.get(leaf.type_id) {
                 Type::Enum { values, .. } => values
                     .keys()
                     .find(|name| self.is_renumbered(name))

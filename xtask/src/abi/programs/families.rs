@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gpustub_cdecl::{self as headers, Declared};
+use gpustub_cdecl::{self as headers, DeclaredFunction};
 
 use super::super::history::{Evidence, declarations};
 use super::arguments::{Differences, Returned};
@@ -21,7 +21,7 @@ pub struct Families {
 /// Functions that may be bound in place of each other.
 pub struct Family {
     /// Declarations of each name by version.
-    names: BTreeMap<String, Vec<Option<Declared>>>,
+    names: BTreeMap<String, Vec<Option<DeclaredFunction>>>,
     /// Differences that bytes do not show.
     differences: Differences,
     /// Whether callers and libraries know the fields of structs.
@@ -56,7 +56,7 @@ impl Family {
         }
     }
 
-    fn function(&self, source: &str, name: &str, declared: &Declared) -> Function {
+    fn function(&self, source: &str, name: &str, declared: &DeclaredFunction) -> Function {
         Function {
             source: source.to_owned(),
             name: name.to_owned(),
@@ -79,7 +79,7 @@ impl Family {
     }
 
     /// The calls of a program for one set of macros.
-    pub fn calls(&self, headers: &headers::Version) -> Vec<Function> {
+    pub fn calls(&self, headers: &headers::Declarations) -> Vec<Function> {
         let mut calls = Vec::new();
         for name in self.names.keys() {
             let Some(declared) = headers.functions.get(name) else {

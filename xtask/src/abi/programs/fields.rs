@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use gpustub_cdecl::{Declared, Leaf, Type, TypeId, Types, is_handle, leaves};
+use gpustub_cdecl::{DeclaredFunction, Leaf, Type, TypeId, Types, is_handle, leaves};
 
 use super::arguments::{Differences, ids, size};
 
@@ -31,7 +31,7 @@ const RESERVED: char = '~';
 
 impl Differences {
     /// Fields of each argument.
-    pub fn fields(&self, declared: &Declared) -> Vec<Vec<ArgumentField>> {
+    pub fn fields(&self, declared: &DeclaredFunction) -> Vec<Vec<ArgumentField>> {
         ids(declared)
             .iter()
             .map(|id| self.fields_of(&declared.types, *id))
@@ -53,7 +53,7 @@ impl Differences {
                     path: "*".into(),
                     offset: 0,
                     size: size(ty),
-                    of: id,
+                    type_id: id,
                 };
                 vec![self.field(types, &pointee)]
             }
@@ -92,7 +92,7 @@ impl Differences {
     }
 
     fn field(&self, types: &Types, leaf: &Leaf) -> ArgumentField {
-        let enumerator = match types.get(leaf.of) {
+        let enumerator = match types.get(leaf.type_id) {
             Type::Enum { values, .. } => values
                 .keys()
                 .find(|name| self.is_renumbered(name))

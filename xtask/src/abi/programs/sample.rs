@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use gpustub_cdecl::{self as headers, Clang, Declared, Headers, Type, VOID};
+use gpustub_cdecl::{self as headers, Clang, DeclaredFunction, Headers, Type, VOID};
 
 use super::arguments::{Argument, Differences, Returned};
 use super::shapes::shape;
@@ -18,7 +18,7 @@ fn is_made_up(name: &str) -> bool {
 }
 
 /// Declarations in [`MADE_UP`].
-pub fn made_up() -> Result<BTreeMap<String, Declared>, String> {
+pub fn made_up() -> Result<BTreeMap<String, DeclaredFunction>, String> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs");
     let clang = Clang::new("clang").directory(directory);
     let headers = Headers::including(["shapes.h"])
@@ -28,7 +28,7 @@ pub fn made_up() -> Result<BTreeMap<String, Declared>, String> {
 }
 
 /// Names in sources that map to a function: those of macros, or its own unless a macro replaces that.
-pub fn sources<'a>(headers: &'a headers::Version, name: &'a str) -> Vec<&'a str> {
+pub fn sources<'a>(headers: &'a headers::Declarations, name: &'a str) -> Vec<&'a str> {
     let mut sources = Vec::new();
     for (source, functions) in &headers.meant {
         if functions.contains(name) {
@@ -44,7 +44,7 @@ pub fn sources<'a>(headers: &'a headers::Version, name: &'a str) -> Vec<&'a str>
 /// One name for each shape of the functions that can be called with all of these headers: preferably a
 /// real function, then the one with the most memory to guard.
 pub fn sample<'a>(
-    versions: impl Iterator<Item = &'a headers::Version> + Clone,
+    versions: impl Iterator<Item = &'a headers::Declarations> + Clone,
     may_be_sampled: impl Fn(&str) -> bool,
 ) -> BTreeSet<String> {
     let mut best: BTreeMap<String, (_, &String)> = BTreeMap::new();
@@ -73,7 +73,7 @@ pub fn sample<'a>(
     best.into_values().map(|(_, name)| name.clone()).collect()
 }
 
-fn is_variadic(declared: &Declared) -> bool {
+fn is_variadic(declared: &DeclaredFunction) -> bool {
     match declared.types.get(declared.function) {
         // A single part is the result.
         Type::Function(parts) => parts.len() > 1 && parts.last() == Some(&VOID),

@@ -5,14 +5,14 @@ use std::path::Path;
 use cargo_metadata::Package;
 use gpustub_core::gpu_arch::{Arch, ArchKind};
 use gpustub_core::manifest::Cudart;
-use gpustub_engine::device_link::metadata::{Library, Stubs};
+use gpustub_engine::device_link::metadata::{DeviceLibrary, Stubs};
 use gpustub_engine::toolchain::shared::link_file;
 use serde_json::{Value, json};
 
 use super::installed::{file_name, has_code, static_name, stubs_of};
 
 /// Data of the template for the package.
-pub fn package_data(package: &Package, libraries: &[Library]) -> Value {
+pub fn package_data(package: &Package, libraries: &[DeviceLibrary]) -> Value {
     let mut archs: Vec<Arch> = libraries
         .iter()
         .flat_map(|library| library.archs.clone())
@@ -49,7 +49,7 @@ pub fn package_data(package: &Package, libraries: &[Library]) -> Value {
 }
 
 /// Data of the template for one library.
-fn library_data(package: &Package, library: &Library, libraries: &[Library]) -> Value {
+fn library_data(package: &Package, library: &DeviceLibrary, libraries: &[DeviceLibrary]) -> Value {
     let include = if library.include_dirs.is_empty() {
         String::new()
     } else {
@@ -70,7 +70,7 @@ fn library_data(package: &Package, library: &Library, libraries: &[Library]) -> 
 }
 
 /// Data of the template for the CMake targets of a library.
-fn targets(package: &Package, library: &Library, libraries: &[Library]) -> Vec<Value> {
+fn targets(package: &Package, library: &DeviceLibrary, libraries: &[DeviceLibrary]) -> Vec<Value> {
     let common = common_data(package, library, libraries);
     let name = target_name(package, &library.name);
     let links = required_targets(package, library, libraries, "", is_shared);
@@ -111,7 +111,7 @@ fn targets(package: &Package, library: &Library, libraries: &[Library]) -> Vec<V
 }
 
 /// The part of [`target_data`] that is the same for all targets of a library.
-fn common_data(package: &Package, library: &Library, libraries: &[Library]) -> Value {
+fn common_data(package: &Package, library: &DeviceLibrary, libraries: &[DeviceLibrary]) -> Value {
     let name = target_name(package, &library.name);
     let archive_name = format!("{name}_static");
     let (middle, r#final) = if is_pair(library) {
@@ -161,10 +161,10 @@ fn target_name(package: &Package, library: &str) -> String {
 /// The targets of the libraries that a library requires: those with `suffix`, if `has_suffix` holds for the library.
 fn required_targets(
     package: &Package,
-    library: &Library,
-    libraries: &[Library],
+    library: &DeviceLibrary,
+    libraries: &[DeviceLibrary],
     suffix: &str,
-    has_suffix: fn(&Library) -> bool,
+    has_suffix: fn(&DeviceLibrary) -> bool,
 ) -> String {
     cmake_list(library.requires.iter().map(|name| {
         let mut required = libraries.iter().filter(|required| required.name == *name);
@@ -179,22 +179,22 @@ fn required_targets(
     }))
 }
 
-fn is_shared(library: &Library) -> bool {
+fn is_shared(library: &DeviceLibrary) -> bool {
     library.middle.is_some()
 }
 
 /// Whether the library is a pair of shared libraries.
-fn is_pair(library: &Library) -> bool {
+fn is_pair(library: &DeviceLibrary) -> bool {
     library.middle.is_some() && library.r#final.is_some()
 }
 
 /// The library and all libraries with device code that it requires.
-fn members<'a>(library: &'a Library, libraries: &'a [Library]) -> Vec<&'a str> {
+fn members<'a>(library: &'a DeviceLibrary, libraries: &'a [DeviceLibrary]) -> Vec<&'a str> {
     let mut members = vec![library];
     let mut index = 0;
     while let Some(member) = members.get(index) {
         index += 1;
-        let new_members: Vec<&Library> = libraries
+        let new_members: Vec<&DeviceLibrary> = libraries
             .iter()
             .filter(|required| member.requires.contains(&required.name))
             .filter(|required| !members.contains(required))
@@ -241,7 +241,7 @@ fn cmake_archs(archs: &[Arch]) -> String {
     cmake_list(names)
 }
 
-fn needs_toolkit(library: &Library) -> bool {
+fn needs_toolkit(library: &DeviceLibrary) -> bool {
     library.stubs == Stubs::None && library.cudart != Cudart::None && has_code(library)
 }
 

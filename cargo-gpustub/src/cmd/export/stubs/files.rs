@@ -29,9 +29,9 @@ impl Files<'_> {
         self.operations.retain(|operation| !operation.is_done());
         ops::apply(&self.operations, |operation| {
             if operation.removes() {
-                shell.status(operation.verb(), &operation.shown);
+                shell.status(operation.verb(), &operation.display_path);
             } else {
-                shell.detail(operation.verb(), &operation.shown);
+                shell.detail(operation.verb(), &operation.display_path);
             }
         })?;
         let written_count = self

@@ -19,14 +19,14 @@ pub struct Importers {
 
 /// Functions for which stubs are made.
 #[derive(Default)]
-pub struct ProvidedStubs {
+pub struct StubFunctions {
     /// Their names.
     functions: BTreeSet<String>,
     /// Ids and load names of their libraries.
     libraries: BTreeMap<String, Vec<String>>,
 }
 
-impl ProvidedStubs {
+impl StubFunctions {
     /// Adds the functions of a plan.
     pub fn add(&mut self, plan: &Plan) {
         for library in plan.libraries.iter().filter(|library| library.stubbed) {
@@ -115,7 +115,7 @@ impl Importers {
     }
 
     /// An error if the files import none of the functions that could have stubs.
-    pub fn check_any(&self, provided: &ProvidedStubs) -> Result<()> {
+    pub fn check_any(&self, provided: &StubFunctions) -> Result<()> {
         if self
             .imports()
             .any(|(_, import)| provided.functions.contains(&import.name))
@@ -138,7 +138,7 @@ impl Importers {
     }
 
     /// Warnings about imports of GPU libraries that get no stub.
-    pub fn without_stub(&self, os: &str, provided: &ProvidedStubs) -> Vec<Diagnostic> {
+    pub fn without_stub(&self, os: &str, provided: &StubFunctions) -> Vec<Diagnostic> {
         let mut missing = BTreeMap::<(&str, &str), BTreeSet<&str>>::new();
         for (path, import) in self.imports() {
             let name = import.name.as_str();
@@ -175,7 +175,7 @@ impl Importers {
 }
 
 /// Library that an import is of: that of its version, or the one with this function.
-fn origin<'a>(os: &str, import: &Import, provided: &'a ProvidedStubs) -> Option<&'a str> {
+fn origin<'a>(os: &str, import: &Import, provided: &'a StubFunctions) -> Option<&'a str> {
     let file = import.version.as_ref().map(|version| version.file.as_str());
     for (id, load_names) in &provided.libraries {
         if load_names.iter().any(|name| Some(name.as_str()) == file) {

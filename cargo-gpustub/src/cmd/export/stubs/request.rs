@@ -15,7 +15,7 @@ use crate::cli::FamilyVersion;
 use crate::shipped;
 
 /// Libraries of one plan.
-pub struct Request<'a> {
+pub struct StubRequest<'a> {
     /// Names; empty: those of `GpuStub.toml`.
     pub libraries: Vec<String>,
     /// `--header-version` options.
@@ -24,7 +24,7 @@ pub struct Request<'a> {
     pub cargo: &'a Selection,
 }
 
-impl Request<'_> {
+impl StubRequest<'_> {
     /// Whether gpustub knows all named libraries.
     pub fn is_shipped(&self) -> bool {
         !self.libraries.is_empty() && self.libraries.iter().all(|name| is_shipped(name))
@@ -73,7 +73,7 @@ impl Request<'_> {
             let (mut added, mut diagnostics): (Vec<_>, Vec<_>) =
                 diagnostics.into_iter().partition(|diagnostic| {
                     diagnostic.origin.as_ref().is_some_and(|origin| {
-                        origin.file == declared.shown && origin.span.start > declared_length
+                        origin.file == declared.display_path && origin.span.start > declared_length
                     })
                 });
             shipped::on_command_line(&mut added, &declared.manifest, target, add_options);
@@ -138,7 +138,7 @@ fn is_shipped(name: &str) -> bool {
 
 fn unused_header_version(declared: &Declared) -> Error {
     Error::new("`--header-version` is for libraries named on the command line, without a table")
-        .help(format!("set `header-version` in {}", declared.shown))
+        .help(format!("set `header-version` in {}", declared.display_path))
 }
 
 fn add_options(options: &str) -> String {

@@ -19,8 +19,8 @@ use gpustub_workspace::shell::Shell;
 use gpustub_workspace::workspace::host_triple;
 
 use super::files::{Files, refuse_target};
-use super::importers::{Importers, ProvidedStubs};
-use super::request::Request;
+use super::importers::{Importers, StubFunctions};
+use super::request::StubRequest;
 use crate::cli;
 use crate::cli::FamilyVersion;
 use crate::compile;
@@ -47,7 +47,7 @@ pub fn run(
     }
     let requests = requests(options, &target.os)?;
     let mut stub_libraries = Vec::new();
-    let mut provided = ProvidedStubs::default();
+    let mut provided = StubFunctions::default();
     for (file, request) in &requests {
         let (mut plan, mut diagnostics, sources) = request
             .plan(target)
@@ -96,8 +96,8 @@ pub fn run(
 }
 
 /// The file names in order, each with the libraries that it is a load name of.
-fn requests<'a>(options: &'a cli::ExportStubs, os: &str) -> Result<Vec<(String, Request<'a>)>> {
-    let mut requests: Vec<(String, Request<'a>)> = Vec::new();
+fn requests<'a>(options: &'a cli::ExportStubs, os: &str) -> Result<Vec<(String, StubRequest<'a>)>> {
+    let mut requests: Vec<(String, StubRequest<'a>)> = Vec::new();
     for file in &options.soname {
         if requests.iter().any(|(earlier, _)| earlier == file) {
             continue;
@@ -127,7 +127,7 @@ fn requests<'a>(options: &'a cli::ExportStubs, os: &str) -> Result<Vec<(String, 
                 .collect();
             return Err(unknown_file(file, os, &named));
         }
-        let request = Request {
+        let request = StubRequest {
             libraries,
             header_version: Vec::new(),
             cargo: &options.cargo,
@@ -140,7 +140,7 @@ fn requests<'a>(options: &'a cli::ExportStubs, os: &str) -> Result<Vec<(String, 
 
 /// Sets the header version of each library: that of the options, else the major of the file name.
 fn add_header_versions(
-    requests: &mut [(String, Request<'_>)],
+    requests: &mut [(String, StubRequest<'_>)],
     options: &cli::ExportStubs,
     os: &str,
 ) -> Result<()> {
@@ -214,7 +214,7 @@ fn load_names<'a>(libraries: impl Iterator<Item = &'a Library>, os: &str) -> Vec
 }
 
 /// Without a package, the error is about the file name, which could be that of a declared library.
-fn without_package(error: Error, request: &Request<'_>, target: &Target, file: &str) -> Error {
+fn without_package(error: Error, request: &StubRequest<'_>, target: &Target, file: &str) -> Error {
     if request.libraries.is_empty() {
         unknown_file(file, &target.os, &[])
     } else {

@@ -11,23 +11,23 @@ use gpustub_image::{ImageKind, Module};
 use crate::evidence::image_names;
 use crate::gpu_file::{gpu_file, is_system};
 use crate::gpu_relation::{ImageId, LoadGraph};
-use crate::package::{Image, Kind, Package};
+use crate::package::{ContainerKind, Package, PackageImage};
 use crate::rules::runtimes::two_majors;
 
 /// Ids of objects.
 pub(super) type ObjectIds<'a> = BTreeSet<&'a str>;
 
 /// The reported image, the other image, and the ids of the affected objects.
-pub(super) type AffectedImages<'a> = (Image<'a>, Image<'a>, ObjectIds<'a>);
+pub(super) type AffectedImages<'a> = (PackageImage<'a>, PackageImage<'a>, ObjectIds<'a>);
 
 /// Ids of the objects in an image.
-pub(super) fn objects<'a>(image: &Image<'a>) -> ObjectIds<'a> {
+pub(super) fn objects<'a>(image: &PackageImage<'a>) -> ObjectIds<'a> {
     let modules = &image.facts.device.modules;
     modules.iter().map(|module| module.id.as_str()).collect()
 }
 
 /// Ids of the objects that an image device-links.
-pub(super) fn linked_objects<'a>(image: &Image<'a>) -> ObjectIds<'a> {
+pub(super) fn linked_objects<'a>(image: &PackageImage<'a>) -> ObjectIds<'a> {
     let links = &image.facts.device.links;
     links.iter().map(String::as_str).collect()
 }
@@ -77,7 +77,7 @@ impl<'a> Processes<'a> {
             }
         }
         Self {
-            is_open: package.kind == Kind::Process,
+            is_open: package.kind == ContainerKind::Process,
             finals: finals(&graph),
             graph,
             device_images,
@@ -87,7 +87,7 @@ impl<'a> Processes<'a> {
         }
     }
 
-    fn image(&self, id: ImageId) -> Image<'a> {
+    fn image(&self, id: ImageId) -> PackageImage<'a> {
         self.graph.image(id)
     }
 
@@ -96,7 +96,7 @@ impl<'a> Processes<'a> {
     }
 
     /// The images that contain a device link.
-    pub(super) fn linking(&self) -> impl Iterator<Item = (ImageId, Image<'a>)> {
+    pub(super) fn linking(&self) -> impl Iterator<Item = (ImageId, PackageImage<'a>)> {
         self.device_images
             .iter()
             .map(|&id| (id, self.image(id)))
@@ -123,8 +123,8 @@ impl<'a> Processes<'a> {
     /// the image or program, the image that has them, and the ids.
     pub(super) fn unmatched(
         &self,
-        objects_of: fn(&Image<'a>) -> ObjectIds<'a>,
-        counterparts_of: fn(&Image<'a>) -> ObjectIds<'a>,
+        objects_of: fn(&PackageImage<'a>) -> ObjectIds<'a>,
+        counterparts_of: fn(&PackageImage<'a>) -> ObjectIds<'a>,
     ) -> Vec<AffectedImages<'a>> {
         let counterparts: ObjectIds<'a> = self
             .device_images
@@ -330,7 +330,7 @@ fn add_image<'a>(images: &mut ImagesByObject<'a>, object_ids: ObjectIds<'a>, ima
 
 /// Whether the images, or libraries that they need, are builds of one source for two toolkit versions:
 /// `libbitsandbytes_cuda121.so` and `libbitsandbytes_cuda124.so`.
-fn is_variant_pair([first, second]: &[Image<'_>; 2]) -> bool {
+fn is_variant_pair([first, second]: &[PackageImage<'_>; 2]) -> bool {
     let first_variants: BTreeMap<String, String> = variants(first).collect();
     variants(second).any(|(name, versions)| {
         first_variants
@@ -340,7 +340,7 @@ fn is_variant_pair([first, second]: &[Image<'_>; 2]) -> bool {
 }
 
 /// Names of an image and of the libraries that it needs, if they contain toolkit versions.
-fn variants(image: &Image<'_>) -> impl Iterator<Item = (String, String)> {
+fn variants(image: &PackageImage<'_>) -> impl Iterator<Item = (String, String)> {
     let needed = image.needed().iter().map(String::as_str);
     image_names(image).chain(needed).filter_map(variant)
 }
@@ -387,7 +387,7 @@ fn finals(graph: &LoadGraph<'_>) -> BTreeMap<ImageId, Vec<ImageId>> {
     finals
 }
 
-fn is_final(image: &Image<'_>) -> bool {
+fn is_final(image: &PackageImage<'_>) -> bool {
     let linked = linked_objects(image);
     image.facts.kind == ImageKind::Library
         && image.facts.other_exports == 0

@@ -8,7 +8,7 @@ use gpustub_core::manifest::RuleLevel;
 use toml::de::{DeTable, DeValue};
 
 use crate::rule::{Check, Findings, Rule};
-use crate::workspace::Workspace;
+use crate::workspace::WorkspaceFacts;
 
 pub static STATIC_TARGET: Rule = Rule {
     code: code!("static-target", "stubs in a statically linked target"),
@@ -69,7 +69,7 @@ fn crt_static(flags: &DeValue<'_>) -> Option<bool> {
     crt_static
 }
 
-fn static_target(workspace: &Workspace<'_>, findings: &mut Findings) {
+fn static_target(workspace: &WorkspaceFacts<'_>, findings: &mut Findings) {
     if workspace.stubs().next().is_none() {
         return;
     }
@@ -80,7 +80,7 @@ fn static_target(workspace: &Workspace<'_>, findings: &mut Findings) {
         for (span, message) in static_targets(parsed.get_ref()) {
             findings.push(
                 Diagnostic::error(&STATIC_TARGET.code, message)
-                    .with_origin(&config.shown, span)
+                    .with_origin(&config.display_path, span)
                     .help("link the C library dynamically: `-C target-feature=-crt-static`"),
             );
         }
@@ -119,7 +119,7 @@ fn static_targets(config: &DeTable<'_>) -> Vec<(Range<usize>, String)> {
     locations
 }
 
-fn forced_library_path(workspace: &Workspace<'_>, findings: &mut Findings) {
+fn forced_library_path(workspace: &WorkspaceFacts<'_>, findings: &mut Findings) {
     for config in &workspace.configs {
         let Ok(parsed) = DeTable::parse(&config.text) else {
             continue; // Cargo reports the error.
@@ -141,7 +141,7 @@ fn forced_library_path(workspace: &Workspace<'_>, findings: &mut Findings) {
                 let message = format!("`force = true` overrides the user's `{variable}`");
                 findings.push(
                     Diagnostic::error(&FORCED_LIBRARY_PATH.code, message)
-                        .with_origin(&config.shown, name.span())
+                        .with_origin(&config.display_path, name.span())
                         .help("remove `force`"),
                 );
             }

@@ -8,9 +8,9 @@ use gpustub_core::library::Library;
 use gpustub_core::manifest::{Manifest, RuleLevel, Stub};
 use gpustub_core::version::{HeaderVersion, Version};
 
-use crate::known_crates::{Known, known};
+use crate::known_crates::{KnownCrate, known};
 use crate::rule::{Check, Findings, Rule};
-use crate::workspace::{Crate, CrateId, LinkLibrary, Workspace};
+use crate::workspace::{Crate, CrateId, LinkLibrary, WorkspaceFacts};
 
 pub static BUILD_TIME_TOOLKIT: Rule = Rule {
     code: code!(
@@ -62,18 +62,18 @@ pub static DLOPENING_DEPENDENCY: Rule = Rule {
 /// A finding about a crate, at the line where a package of the workspace requires it.
 fn crate_finding(rule: &'static Rule, krate: &Crate<'_>, message: String) -> Diagnostic {
     let finding = Diagnostic::error(&rule.code, message);
-    match &krate.asked {
-        Some(asked) => finding
-            .with_origin(&asked.origin.file, asked.origin.span.clone())
-            .label(format!("required by `{}`", asked.by)),
+    match &krate.required_by {
+        Some(required_by) => finding
+            .with_origin(&required_by.origin.file, required_by.origin.span.clone())
+            .label(format!("required by `{}`", required_by.package)),
         None => finding,
     }
 }
 
 /// All crates with the rows of the list of known crates that apply to them.
 fn rows<'w>(
-    workspace: &'w Workspace<'w>,
-) -> impl Iterator<Item = (CrateId, &'w Crate<'w>, &'static Known)> {
+    workspace: &'w WorkspaceFacts<'w>,
+) -> impl Iterator<Item = (CrateId, &'w Crate<'w>, &'static KnownCrate)> {
     workspace.crates.ids().flat_map(|id| {
         let krate = &workspace.crates[id];
         known(&krate.name, &krate.features).map(move |row| (id, krate, row))
@@ -81,7 +81,7 @@ fn rows<'w>(
 }
 
 /// Ids of the stubs that crates declare.
-fn stub_ids<'a>(workspace: &Workspace<'a>, crates: &BTreeSet<CrateId>) -> BTreeSet<&'a str> {
+fn stub_ids<'a>(workspace: &WorkspaceFacts<'a>, crates: &BTreeSet<CrateId>) -> BTreeSet<&'a str> {
     crates
         .iter()
         .filter_map(|&id| workspace.crates[id].manifest)
@@ -90,7 +90,7 @@ fn stub_ids<'a>(workspace: &Workspace<'a>, crates: &BTreeSet<CrateId>) -> BTreeS
         .collect()
 }
 
-fn build_time_toolkit(workspace: &Workspace<'_>, findings: &mut Findings) {
+fn build_time_toolkit(workspace: &WorkspaceFacts<'_>, findings: &mut Findings) {
     for (_, krate, row) in rows(workspace) {
         let Some(tools) = &row.requires_tools else {
             continue;
@@ -105,7 +105,7 @@ fn build_time_toolkit(workspace: &Workspace<'_>, findings: &mut Findings) {
     }
 }
 
-fn static_cudart(workspace: &Workspace<'_>, findings: &mut Findings) {
+fn static_cudart(workspace: &WorkspaceFacts<'_>, findings: &mut Findings) {
     for (_, krate, row) in rows(workspace).filter(|(_, _, row)| row.cudart) {
         let message = format!(
             "{} links a static CUDA runtime, of the major on the build machine",
@@ -119,7 +119,7 @@ fn static_cudart(workspace: &Workspace<'_>, findings: &mut Findings) {
     }
 }
 
-fn unstubbed_library(workspace: &Workspace<'_>, findings: &mut Findings) {
+fn unstubbed_library(workspace: &WorkspaceFacts<'_>, findings: &mut Findings) {
     for ((crate_id, library_id), owner) in unstubbed(workspace) {
         let krate = &workspace.crates[crate_id];
         let mut message = format!(
@@ -147,7 +147,7 @@ fn unstubbed_library(workspace: &Workspace<'_>, findings: &mut Findings) {
 
 /// Libraries that crates link without a stub in the closure of an image, by crate and id of the library, with the
 /// first package by name that owns such an image.
-fn unstubbed<'w>(workspace: &'w Workspace<'w>) -> BTreeMap<(CrateId, &'w str), &'w str> {
+fn unstubbed<'w>(workspace: &'w WorkspaceFacts<'w>) -> BTreeMap<(CrateId, &'w str), &'w str> {
     let rows: Vec<_> = rows(workspace).collect();
     let mut unstubbed: BTreeMap<(CrateId, &str), &str> = BTreeMap::new();
     for image in workspace.images() {
@@ -196,7 +196,7 @@ fn linked_by_script<'c>(krate: &'c Crate<'_>) -> Vec<(&'static str, &'c LinkLibr
         .collect()
 }
 
-fn dlopening_dependency(workspace: &Workspace<'_>, findings: &mut Findings) {
+fn dlopening_dependency(workspace: &WorkspaceFacts<'_>, findings: &mut Findings) {
     let mut reported = BTreeSet::new();
     for image in workspace.images() {
         let closure = workspace.closure(image);
@@ -237,7 +237,7 @@ struct HeaderUse {
     origin: Option<Origin>,
 }
 
-fn mixed_header_versions(workspace: &Workspace<'_>, findings: &mut Findings) {
+fn mixed_header_versions(workspace: &WorkspaceFacts<'_>, findings: &mut Findings) {
     let mut messages = BTreeSet::new();
     for image in workspace.images() {
         let mut families: BTreeMap<&str, Vec<HeaderUse>> = BTreeMap::new();
@@ -328,7 +328,10 @@ fn cudarc_headers(krate: &Crate<'_>, feature: &str) -> Option<(&'static str, Hea
         version: version.to_string(),
         user: format!("feature `{feature}` of {}", krate.display_name()),
         is_binding: true,
-        origin: krate.asked.as_ref().map(|asked| asked.origin.clone()),
+        origin: krate
+            .required_by
+            .as_ref()
+            .map(|required_by| required_by.origin.clone()),
     };
     Some(("cuda", header))
 }

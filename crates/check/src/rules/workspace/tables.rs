@@ -9,7 +9,7 @@ use gpustub_core::version::Version;
 
 use crate::gpu_file::gpu_file;
 use crate::rule::{Check, Findings, Rule};
-use crate::workspace::Workspace;
+use crate::workspace::WorkspaceFacts;
 
 pub static UNSUPPORTED_HEADER_VERSION: Rule = Rule {
     code: code!(
@@ -51,7 +51,7 @@ pub static NONPORTABLE_SEARCH_DIR: Rule = Rule {
     check: Check::Workspace(nonportable_search_dir),
 };
 
-fn unsupported_header_version(workspace: &Workspace<'_>, findings: &mut Findings) {
+fn unsupported_header_version(workspace: &WorkspaceFacts<'_>, findings: &mut Findings) {
     for (_, manifest, stub) in workspace.stubs() {
         if let (Some(finding), Some(version)) = (newer_headers(stub), &stub.header_version) {
             findings.push(finding.with_origin(&manifest.file, version.span.clone()));
@@ -80,7 +80,7 @@ pub fn newer_headers(stub: &Stub) -> Option<Diagnostic> {
     )
 }
 
-fn unusable_major(workspace: &Workspace<'_>, findings: &mut Findings) {
+fn unusable_major(workspace: &WorkspaceFacts<'_>, findings: &mut Findings) {
     for (_, manifest, stub) in workspace.stubs() {
         for major in &stub.majors {
             let Ok(number) = major.value.parse() else {
@@ -150,7 +150,7 @@ fn has_function(library: &Library, name: &str, version: &Version) -> bool {
     })
 }
 
-fn unknown_load_name(workspace: &Workspace<'_>, findings: &mut Findings) {
+fn unknown_load_name(workspace: &WorkspaceFacts<'_>, findings: &mut Findings) {
     for (_, manifest, stub) in workspace.stubs() {
         for (os, names) in &stub.custom.load_names {
             let known_names: Vec<&str> = Library::builtin(&stub.id.value)
@@ -260,7 +260,7 @@ fn known_load_names(os: &str) -> impl Iterator<Item = &'static str> {
         .map(|load_name| load_name.name.as_str())
 }
 
-fn missing_fallback(workspace: &Workspace<'_>, findings: &mut Findings) {
+fn missing_fallback(workspace: &WorkspaceFacts<'_>, findings: &mut Findings) {
     for (_, manifest, stub) in workspace.stubs() {
         let id = &stub.id.value;
         if Library::builtin(id).is_some() || !stub.provide || stub.custom.status.is_some() {
@@ -278,7 +278,7 @@ fn missing_fallback(workspace: &Workspace<'_>, findings: &mut Findings) {
 /// Parents of home directories and of temporary directories.
 const HOME_OR_TEMPORARY: [&str; 5] = ["/home", "/root", "/Users", "/tmp", "/var/tmp"];
 
-fn nonportable_search_dir(workspace: &Workspace<'_>, findings: &mut Findings) {
+fn nonportable_search_dir(workspace: &WorkspaceFacts<'_>, findings: &mut Findings) {
     for (_, manifest, stub) in workspace.stubs() {
         for dir in &stub.search_dirs {
             if !HOME_OR_TEMPORARY

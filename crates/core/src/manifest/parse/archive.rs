@@ -178,13 +178,13 @@ fn report_unused_layers(
 }
 
 /// An entry of `layers` or `views`.
-struct Part<'a> {
+struct ArchiveEntry<'a> {
     table: Table<'a>,
     key: String,
     value: Value<'a>,
 }
 
-impl Part<'_> {
+impl ArchiveEntry<'_> {
     fn name(&self) -> Spanned<String> {
         Spanned {
             value: self.key.clone(),
@@ -200,7 +200,7 @@ fn parts<'a>(
     key: &str,
     archive_span: &Range<usize>,
     help: &str,
-) -> Option<Vec<Part<'a>>> {
+) -> Option<Vec<ArchiveEntry<'a>>> {
     let Some(section) = table.get(key) else {
         let message = format!("`{}` has no `{key}`", table.name);
         decoder.error_with_help(&MISSING_KEY, archive_span.clone(), message, help);
@@ -217,7 +217,7 @@ fn parts<'a>(
             decoder.error(&INVALID_VALUE, value.key_span, message);
             continue;
         }
-        parts.push(Part {
+        parts.push(ArchiveEntry {
             table: decoder.map(&section)?,
             key: name.to_owned(),
             value,

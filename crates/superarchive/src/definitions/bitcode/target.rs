@@ -7,12 +7,12 @@ use crate::error::Problem;
 
 /// Triple and data layout of a module.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Target {
+pub struct ModuleTarget {
     pub triple: Vec<u8>,
     pub data_layout: Vec<u8>,
 }
 
-impl Target {
+impl ModuleTarget {
     /// Target of the first module of a bitcode file. LLVM writes the data layout after the triple.
     pub fn read(data: &[u8]) -> Result<Self, Problem> {
         let (mut stream, mut outside) = Stream::new(unwrapped(data)?)?;
