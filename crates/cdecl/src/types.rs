@@ -387,15 +387,15 @@ fn parse(line: &str) -> Option<(TypeId, Line<'_>)> {
 /// Splits at the commas that are neither in quotes nor in parentheses.
 fn split(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
-    let (mut start, mut depth, mut quoted) = (0, 0, false);
-    for (index, character) in text.char_indices() {
+    let (mut start, mut depth, mut in_quotes) = (0, 0, false);
+    for (offset, character) in text.char_indices() {
         match character {
-            '"' => quoted = !quoted,
-            '(' if !quoted => depth += 1,
-            ')' if !quoted => depth -= 1,
-            ',' if !quoted && depth == 0 => {
-                parts.push(text[start..index].trim());
-                start = index + 1;
+            '"' => in_quotes = !in_quotes,
+            '(' if !in_quotes => depth += 1,
+            ')' if !in_quotes => depth -= 1,
+            ',' if !in_quotes && depth == 0 => {
+                parts.push(text[start..offset].trim());
+                start = offset + 1;
             }
             _ => {}
         }

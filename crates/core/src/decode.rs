@@ -290,8 +290,8 @@ impl<'f> Decoder<'f> {
     }
 
     /// Reports a value whose type is not the one that its key takes.
-    pub fn mismatch(&mut self, value: &Value<'_>, takes: &str) {
-        let type_name = match value.inner {
+    pub fn mismatch(&mut self, value: &Value<'_>, expected: &str) {
+        let actual = match value.inner {
             Data::String(_) => "a string",
             Data::Integer { .. } => "a whole number",
             Data::Float(_) => "a number",
@@ -300,9 +300,9 @@ impl<'f> Decoder<'f> {
             Data::List(_) | Data::Tables(_) => "a list",
             Data::Table(_) => "a table",
         };
-        let message = format!("`{}` takes {takes}, not {type_name}", value.name);
+        let message = format!("`{}` takes {expected}, not {actual}", value.name);
         let help = match value.inner {
-            Data::Integer { digits, radix } if takes.contains("string") => {
+            Data::Integer { digits, radix } if expected.contains("string") => {
                 let prefix = match radix {
                     2 => "0b",
                     8 => "0o",
@@ -311,10 +311,12 @@ impl<'f> Decoder<'f> {
                 };
                 Some(format!("put it in quotes: \"{prefix}{digits}\""))
             }
-            Data::Float(number) if takes.contains("string") => {
-                Some(format!("put it in quotes: \"{number}\""))
+            Data::Float(literal) if expected.contains("string") => {
+                Some(format!("put it in quotes: \"{literal}\""))
             }
-            Data::String(text) if takes == "a list of strings" => Some(format!("write [{text:?}]")),
+            Data::String(text) if expected == "a list of strings" => {
+                Some(format!("write [{text:?}]"))
+            }
             _ => None,
         };
         self.error(&INVALID_VALUE, value.span.clone(), message).help = help;
@@ -338,10 +340,10 @@ impl<'f> Decoder<'f> {
         })
     }
 
-    /// Elements of a list. `takes` describes the list: `a list of strings`.
-    pub fn list<'a>(&mut self, value: &Value<'a>, takes: &str) -> Vec<Value<'a>> {
+    /// Elements of a list. `expected` describes the list: `a list of strings`.
+    pub fn list<'a>(&mut self, value: &Value<'a>, expected: &str) -> Vec<Value<'a>> {
         let (Data::List(list) | Data::Tables(list)) = value.inner else {
-            self.mismatch(value, takes);
+            self.mismatch(value, expected);
             return Vec::new();
         };
         let mut elements = Vec::new();
@@ -360,9 +362,9 @@ impl<'f> Decoder<'f> {
         self.string_as(value, "a string")
     }
 
-    fn string_as(&mut self, value: &Value<'_>, takes: &str) -> Option<Spanned<String>> {
+    fn string_as(&mut self, value: &Value<'_>, expected: &str) -> Option<Spanned<String>> {
         let Data::String(text) = value.inner else {
-            self.mismatch(value, takes);
+            self.mismatch(value, expected);
             return None;
         };
         Some(Spanned {

@@ -340,11 +340,12 @@ impl<'a> Planner<'a> {
                 refused.push(name.as_str());
             }
         }
-        let is_required = self.inputs.require_header_versions && !library.family.is_empty();
+        let is_required_for_sharing =
+            self.inputs.require_header_versions && !library.family.is_empty();
         let majors = library.majors(&self.target.os);
-        let Some(newest) = majors
+        let Some(newest_major) = majors
             .first()
-            .filter(|_| is_required || !refused.is_empty())
+            .filter(|_| is_required_for_sharing || !refused.is_empty())
         else {
             return;
         };
@@ -361,13 +362,13 @@ impl<'a> Planner<'a> {
                 listing(&names[..names.len().min(3)])
             ),
         };
-        let consequence = match refused.len() {
+        let effect_of_none = match refused.len() {
             0 => "\"none\" leaves it undeclared".to_owned(),
             count => format!("\"none\" refuses {count} functions on every machine"),
         };
         let help = format!(
             "add the version of the headers or bindings that the program is compiled against, such as \
-             `header-version = \"{newest}\"`; {consequence}"
+             `header-version = \"{newest_major}\"`; {effect_of_none}"
         );
         let error = Diagnostic::error(&MISSING_HEADER_VERSION, message);
         self.add(error.label(label).help(help), &stub.id.span);

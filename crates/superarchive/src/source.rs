@@ -297,18 +297,18 @@ fn file_name(name: &[u8]) -> &[u8] {
 /// Maps the files that a thin archive names.
 fn thin_members(path: &Path, bytes: &[u8]) -> Result<Vec<Mmap>, Error> {
     let directory = path.parent().unwrap_or(Path::new(""));
-    let mut files = Vec::new();
+    let mut mappings = Vec::new();
     for ArchiveMember { name, .. } in members(bytes)? {
-        let file = std::str::from_utf8(name).map_err(|_| {
+        let member_path = std::str::from_utf8(name).map_err(|_| {
             Error::from(Problem::Malformed("member name is not UTF-8 text")).in_member(name)
         })?;
-        let map = map_file(&directory.join(file)).map_err(|error| {
+        let mapping = map_file(&directory.join(member_path)).map_err(|error| {
             let reason = format!("the archive is thin, and {error}");
             Error::from(Problem::Unreadable(reason)).in_member(name)
         })?;
-        files.push(map);
+        mappings.push(mapping);
     }
-    Ok(files)
+    Ok(mappings)
 }
 
 fn archive_inputs<'d>(

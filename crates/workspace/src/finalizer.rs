@@ -108,18 +108,18 @@ pub fn may_have_device_links(workspace: &Workspace, declared: &Members) -> bool 
 
 /// Reports two packages of one name: no crate can depend on both by name, no device link contain both.
 fn duplicate_package(graph: &PackageGraph, closure: &Closure) -> Option<Diagnostic> {
-    let mut versions = BTreeMap::new();
-    closure.members.keys().find_map(|&index| {
-        let package = graph.packages[index];
-        let version = versions.insert(package.name.as_str(), &package.version)?;
+    let mut version_by_name = BTreeMap::new();
+    closure.members.keys().find_map(|&package_index| {
+        let package = graph.packages[package_index];
+        let earlier_version = version_by_name.insert(package.name.as_str(), &package.version)?;
         let message = format!(
-            "one program links two versions of `{}`, {version} and {}, with one device code",
+            "one program links two versions of `{}`, {earlier_version} and {}, with one device code",
             package.name, package.version
         );
         let help = "let all depend on one version: `cargo tree --duplicates`";
-        let file = display_path(package.manifest_path.as_std_path());
+        let manifest_path = display_path(package.manifest_path.as_std_path());
         let error = Diagnostic::error(&DUPLICATE_DEVICE_SYMBOL, message);
-        Some(error.with_origin(&file, 0..0).help(help))
+        Some(error.with_origin(&manifest_path, 0..0).help(help))
     })
 }
 

@@ -171,15 +171,15 @@ impl Declared {
             ..Inputs::default()
         };
         for stub in &manifest.stubs {
-            let Some(symbols) = &stub.custom.symbols else {
+            let Some(list_path) = &stub.custom.symbols else {
                 continue;
             };
-            let path = directory.join(&symbols.value);
-            match fs::read_to_string(&path) {
-                Ok(text) => drop(inputs.symbol_files.insert(&symbols.value, text)),
+            let absolute_path = directory.join(&list_path.value);
+            match fs::read_to_string(&absolute_path) {
+                Ok(list) => drop(inputs.symbol_files.insert(&list_path.value, list)),
                 // The planner reports a missing list, with the location of its name.
-                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-                Err(e) => return Err(Error::io("read", &path, &e)),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(Error::io("read", &absolute_path, &error)),
             }
         }
         Ok(Self {

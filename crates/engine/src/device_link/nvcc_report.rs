@@ -51,38 +51,38 @@ pub(super) struct CompileError<'a> {
 
 impl CompileError<'_> {
     pub(super) fn into_error(self, command: &str, output: &Output) -> Error {
-        let name = &self.library.name.value;
-        let printed = printed(output);
-        let rejected = unsupported_arch(&printed).and_then(|word| {
+        let library_name = &self.library.name.value;
+        let nvcc_output = printed(output);
+        let unsupported = unsupported_arch(&nvcc_output).and_then(|arch_name| {
             self.library.archs.iter().find(|arch| {
-                let names = [arch.value, arch.value.as_kind(ArchKind::Virtual)];
-                names.iter().any(|name| name.to_string() == word)
+                let forms = [arch.value, arch.value.as_kind(ArchKind::Virtual)];
+                forms.iter().any(|form| form.to_string() == arch_name)
             })
         });
-        if let Some(arch) = rejected {
-            let text = format!(
-                "the CUDA toolkit at {} does not support `{}`, which device-link.{name} requests",
+        if let Some(arch) = unsupported {
+            let message = format!(
+                "the CUDA toolkit at {} does not support `{}`, which device-link.{library_name} requests",
                 self.nvcc.root.display(),
                 arch.value
             );
-            return Error::new(&NVCC_ERROR, text)
+            return Error::new(&NVCC_ERROR, message)
                 .with_location(self.manifest.location(&arch.span))
-                .output(printed.as_bytes())
+                .output(nvcc_output.as_bytes())
                 .help(supported_archs_help(self.nvcc))
                 .command(command);
         }
-        let text = format!(
+        let message = format!(
             "nvcc cannot compile {} ({})",
             self.source.display(),
             output.status
         );
-        let error = Error::new(&NVCC_ERROR, text).output(printed.as_bytes());
-        let error = if let Some(header) = missing_header(&printed) {
+        let error = Error::new(&NVCC_ERROR, message).output(nvcc_output.as_bytes());
+        let error = if let Some(header) = missing_header(&nvcc_output) {
             error.help(self.header_help(header))
-        } else if printed.contains("Unresolved extern") {
+        } else if nvcc_output.contains("Unresolved extern") {
             error.help(format!(
                 "with `separable = false` a source can call only functions that it defines or includes: \
-                 remove it from [device-link.{name}] ({}), and each source is linked with the others",
+                 remove it from [device-link.{library_name}] ({}), and each source is linked with the others",
                 self.manifest.location(&self.library.name.span)
             ))
         } else {

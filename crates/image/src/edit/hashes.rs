@@ -18,7 +18,7 @@ pub(super) fn count(
     address: u64,
     relocations: &Relocations,
 ) -> Result<u32, EditProblem> {
-    let sysv_count = SysvHash::read(image)?.map(|table| table.chains);
+    let sysv_count = SysvHash::read(image)?.map(|table| table.chain_count);
     let gnu_count = match GnuHash::read(image)? {
         Some(table) => Some(table.count(image)?),
         None => None,
@@ -75,8 +75,8 @@ pub(super) fn ranges(image: &ElfImage<'_>) -> Result<Vec<Range<u64>>, EditProble
         ranges.push(table.address - 16..end);
     }
     if let Some(table) = SysvHash::read(image)? {
-        let words = u64::from(table.buckets) + u64::from(table.chains);
-        ranges.push(table.address - 8..table.address + 4 * words);
+        let word_count = u64::from(table.bucket_count) + u64::from(table.chain_count);
+        ranges.push(table.buckets_address - 8..table.buckets_address + 4 * word_count);
     }
     Ok(ranges)
 }
@@ -90,24 +90,24 @@ fn name<'s>(strings: &Strings<'s>, symbol: &Symbol) -> Result<&'s [u8], EditProb
 /// `DT_HASH` (gABI, "Hash Table").
 struct SysvHash {
     /// Address of the buckets, which the chains follow.
-    address: u64,
-    buckets: u32,
-    chains: u32,
+    buckets_address: u64,
+    bucket_count: u32,
+    chain_count: u32,
 }
 
 impl SysvHash {
     fn read(image: &ElfImage<'_>) -> Result<Option<Self>, EditProblem> {
-        let Some(address) = image.tag(elf::DT_HASH) else {
+        let Some(table_address) = image.tag(elf::DT_HASH) else {
             return Ok(None);
         };
-        let head = image.bytes_at(address, 8)?;
-        let (buckets, chains) = (u32_at(head, 0), u32_at(head, 4));
-        let words = 2 + u64::from(buckets) + u64::from(chains);
-        image.offset_of(address, 4 * words)?;
+        let header = image.bytes_at(table_address, 8)?;
+        let (bucket_count, chain_count) = (u32_at(header, 0), u32_at(header, 4));
+        let word_count = 2 + u64::from(bucket_count) + u64::from(chain_count);
+        image.offset_of(table_address, 4 * word_count)?;
         Ok(Some(Self {
-            address: address + 8,
-            buckets,
-            chains,
+            buckets_address: table_address + 8,
+            bucket_count,
+            chain_count,
         }))
     }
 
@@ -118,22 +118,22 @@ impl SysvHash {
         symbols: SymbolTable<'_>,
     ) -> Result<(), EditProblem> {
         let wrong = EditProblem::Malformed("hash table does not lead to its symbols");
-        let words = u64::from(self.buckets) + u64::from(self.chains);
-        let table = image.bytes_at(self.address, 4 * words)?;
-        let mut symbols_left = self.chains;
-        for bucket in 0..self.buckets {
+        let word_count = u64::from(self.bucket_count) + u64::from(self.chain_count);
+        let table = image.bytes_at(self.buckets_address, 4 * word_count)?;
+        let mut symbols_left = self.chain_count;
+        for bucket in 0..self.bucket_count {
             let mut index = u32_at(table, 4 * bucket as usize);
             while index != 0 {
                 // A symbol has one hash, so that lists with more symbols than the table have a circle.
                 symbols_left = symbols_left.checked_sub(1).ok_or(wrong.clone())?;
                 let symbol = symbols
                     .get(index as usize)
-                    .filter(|_| index < self.chains)
+                    .filter(|_| index < self.chain_count)
                     .ok_or(wrong.clone())?;
-                if elf::hash(name(strings, &symbol)?) % self.buckets != bucket {
+                if elf::hash(name(strings, &symbol)?) % self.bucket_count != bucket {
                     return Err(wrong);
                 }
-                index = u32_at(table, 4 * (self.buckets as usize + index as usize));
+                index = u32_at(table, 4 * (self.bucket_count as usize + index as usize));
             }
         }
         Ok(())

@@ -50,7 +50,7 @@ pub fn package_data(package: &Package, libraries: &[DeviceLibrary]) -> Value {
 
 /// Data of the template for one library.
 fn library_data(package: &Package, library: &DeviceLibrary, libraries: &[DeviceLibrary]) -> Value {
-    let include = if library.include_dirs.is_empty() {
+    let include_dir = if library.include_dirs.is_empty() {
         String::new()
     } else {
         format!("${{_gpustub_prefix}}/include/{}", library.name)
@@ -62,7 +62,7 @@ fn library_data(package: &Package, library: &DeviceLibrary, libraries: &[DeviceL
         .map(|option| format!("$<$<COMPILE_LANGUAGE:CUDA>:{}>", escaped(option)));
     json!({
         "name": library.name,
-        "include": include,
+        "include": include_dir,
         "defines": cmake_list(defines),
         "flags": cmake_list(flags),
         "targets": targets(package, library, libraries),

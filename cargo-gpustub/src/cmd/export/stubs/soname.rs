@@ -98,12 +98,12 @@ pub fn run(
 /// The file names in order, each with the libraries that it is a load name of.
 fn requests<'a>(options: &'a cli::ExportStubs, os: &str) -> Result<Vec<(String, StubRequest<'a>)>> {
     let mut requests: Vec<(String, StubRequest<'a>)> = Vec::new();
-    for file in &options.soname {
-        if requests.iter().any(|(earlier, _)| earlier == file) {
+    for soname in &options.soname {
+        if requests.iter().any(|(earlier, _)| earlier == soname) {
             continue;
         }
-        let libraries: Vec<String> = if options.libraries.is_empty() {
-            shipped::with_load_name(os, file)
+        let library_ids: Vec<String> = if options.libraries.is_empty() {
+            shipped::with_load_name(os, soname)
                 .iter()
                 .map(|library| library.id.clone())
                 .collect()
@@ -112,27 +112,27 @@ fn requests<'a>(options: &'a cli::ExportStubs, os: &str) -> Result<Vec<(String, 
             options
                 .libraries
                 .iter()
-                .filter(|name| {
-                    Library::builtin(name)
-                        .is_none_or(|library| !library.load_names_like(os, file).is_empty())
+                .filter(|id| {
+                    Library::builtin(id)
+                        .is_none_or(|library| !library.load_names_like(os, soname).is_empty())
                 })
                 .cloned()
                 .collect()
         };
-        if libraries.is_empty() && !options.libraries.is_empty() {
-            let named: Vec<&Library> = options
+        if library_ids.is_empty() && !options.libraries.is_empty() {
+            let libraries: Vec<&Library> = options
                 .libraries
                 .iter()
-                .filter_map(|name| Library::builtin(name))
+                .filter_map(|id| Library::builtin(id))
                 .collect();
-            return Err(unknown_file(file, os, &named));
+            return Err(unknown_file(soname, os, &libraries));
         }
         let request = StubRequest {
-            libraries,
+            libraries: library_ids,
             header_version: Vec::new(),
             cargo: &options.cargo,
         };
-        requests.push((file.clone(), request));
+        requests.push((soname.clone(), request));
     }
     add_header_versions(&mut requests, options, os)?;
     Ok(requests)
@@ -187,7 +187,7 @@ fn unknown_file(file: &str, os: &str, libraries: &[&Library]) -> Error {
         _ => ids.join(" or "),
     };
     let error = Error::new(format!("`{file}` is not a file name of {libraries_text}"));
-    if let Some(owner) = shipped::with_load_name(os, file).first() {
+    if let Some(owner) = shipped::with_load_name(os, soname).first() {
         return error.help(format!("it is one of `{}`: name that library", owner.id));
     }
     let names = load_names(libraries.iter().copied(), os);
