@@ -187,7 +187,7 @@ fn unknown_file(file: &str, os: &str, libraries: &[&Library]) -> Error {
         _ => ids.join(" or "),
     };
     let error = Error::new(format!("`{file}` is not a file name of {libraries_text}"));
-    if let Some(owner) = shipped::with_load_name(os, soname).first() {
+    if let Some(owner) = shipped::with_load_name(os, file).first() {
         return error.help(format!("it is one of `{}`: name that library", owner.id));
     }
     let names = load_names(libraries.iter().copied(), os);
