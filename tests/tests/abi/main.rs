@@ -105,8 +105,8 @@ struct Counts {
 
 /// Whether the library received a call as this function, with the same bytes, and filled all outputs.
 fn is_understood(name: &str, call: &Call<'_>, recorded: &BTreeSet<&str>) -> bool {
-    let passed = call.passed.unwrap_or_default();
-    recorded.contains(format!("{name}{passed}").as_str()) && call.result == "result 0 filled"
+    let arguments = call.arguments.unwrap_or_default();
+    recorded.contains(format!("{name}{arguments}").as_str()) && call.result == "result 0 filled"
 }
 
 impl Counts {
@@ -119,7 +119,7 @@ impl Counts {
         recorded: &BTreeSet<&str>,
         arriving: &BTreeSet<String>,
     ) -> bool {
-        let passed = call.passed.unwrap_or_default();
+        let arguments = call.arguments.unwrap_or_default();
         let status = match outcome {
             Outcome::Called(name) => {
                 if !shipped.abi.contains(call.name) {
@@ -153,7 +153,7 @@ impl Counts {
             .result
             .strip_prefix(&format!("result {status} "))
             .is_some_and(|rest| ["untouched", "partly", "filled"].contains(&rest));
-        let line = format!("{}{passed}", call.name);
+        let line = format!("{}{arguments}", call.name);
         is_harmless && (!recorded.contains(line.as_str()) || arriving.contains(&line))
     }
 }
@@ -250,7 +250,9 @@ impl Survey<'_> {
         let arriving: BTreeSet<String> = calls
             .iter()
             .filter_map(|(call, outcome)| match outcome {
-                Outcome::Called(name) => Some(format!("{name}{}", call.passed.unwrap_or_default())),
+                Outcome::Called(name) => {
+                    Some(format!("{name}{}", call.arguments.unwrap_or_default()))
+                }
                 _ => None,
             })
             .collect();

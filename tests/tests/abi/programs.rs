@@ -262,7 +262,7 @@ pub struct Call<'t> {
     /// Shape of the call, in the words of `shapes.rs`.
     pub shape: &'t str,
     /// Arguments, as the fake library prints them; `None` if it was not called.
-    pub passed: Option<&'t str>,
+    pub arguments: Option<&'t str>,
     /// `STATUS filled`, `STATUS untouched`, …
     pub result: &'t str,
 }
@@ -274,11 +274,11 @@ pub fn calls(printed: &str) -> impl Iterator<Item = Call<'_>> {
         let rest: Vec<&str> = lines.collect();
         let mut names = names.split(' ').skip(1);
         let name = names.next().unwrap_or_default();
-        let passed = rest.iter().find_map(|line| line.strip_prefix("passed "));
+        let arguments = rest.iter().find_map(|line| line.strip_prefix("passed "));
         Call {
             name,
             shape: names.next().unwrap_or_default(),
-            passed: passed.map(|line| line.strip_prefix(name).unwrap_or(line)),
+            arguments: arguments.map(|line| line.strip_prefix(name).unwrap_or(line)),
             result: rest.last().copied().unwrap_or_default(),
         }
     })

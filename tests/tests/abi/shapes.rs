@@ -46,16 +46,16 @@ fn without_size(word: &str) -> String {
 
 /// Shapes that a call has.
 fn words(call: &Call<'_>) -> BTreeSet<String> {
-    let (arguments, result) = call.shape.split_once("->").unwrap_or_default();
-    let arguments: Vec<&str> = arguments.split(',').collect();
-    let mut words: BTreeSet<String> = arguments.iter().copied().map(without_size).collect();
+    let (argument_list, result) = call.shape.split_once("->").unwrap_or_default();
+    let argument_shapes: Vec<&str> = argument_list.split(',').collect();
+    let mut words: BTreeSet<String> = argument_shapes.iter().copied().map(without_size).collect();
     words.insert(format!("->{}", without_size(result)));
-    if arguments.len() >= 16 {
+    if argument_shapes.len() >= 16 {
         words.insert("16 arguments".to_owned());
     }
-    let passed = call.passed.unwrap_or_default();
+    let arguments = call.arguments.unwrap_or_default();
     for guarded in ["/in/", "/out/"] {
-        if passed.contains(guarded) {
+        if arguments.contains(guarded) {
             words.insert(guarded.to_owned());
         }
     }

@@ -13,8 +13,8 @@ fn is_null(argument: &str) -> bool {
 }
 
 /// Whether a caller and a library see the same address, and a struct of the same size there.
-fn is_same_memory(passed: &str, received: &str) -> bool {
-    address_and_size(passed) == address_and_size(received)
+fn is_same_memory(argument: &str, received: &str) -> bool {
+    address_and_size(argument) == address_and_size(received)
 }
 
 fn address_and_size(argument: &str) -> (Option<&str>, Option<&str>) {
@@ -185,18 +185,18 @@ impl Check<'_> {
                 ensure(field.is_some() && field == number(head(received)), problem)
             }
             Expression::Same(caller_index) => {
-                let passed = self.caller_argument(*caller_index)?;
+                let argument = self.caller_argument(*caller_index)?;
                 let is_same =
-                    head(passed) == head(received) || is_null(passed) && is_null(received);
+                    head(argument) == head(received) || is_null(argument) && is_null(received);
                 ensure(is_same, problem)?;
-                if is_same_memory(passed, received) {
+                if is_same_memory(argument, received) {
                     return Ok(());
                 }
                 self.inputs(record, index, *caller_index)
             }
             Expression::Fields(caller_index) => {
-                let passed = self.caller_argument(*caller_index)?;
-                ensure(is_null(passed) == is_null(received), problem)?;
+                let argument = self.caller_argument(*caller_index)?;
+                ensure(is_null(argument) == is_null(received), problem)?;
                 self.inputs(record, index, *caller_index)
             }
             Expression::Struct(expected) => self.structure(record, index, expected),
@@ -398,15 +398,15 @@ impl Check<'_> {
     }
 
     /// Whether an argument of the caller is that of the library.
-    fn is_passed_on(&self, argument: &str, received: &str) -> bool {
-        let passed = (argument.parse().ok()).and_then(|index| self.caller_argument(index).ok());
-        passed.is_some_and(|passed| is_same_memory(passed, received))
+    fn is_passed_on(&self, index: &str, received: &str) -> bool {
+        let argument = (index.parse().ok()).and_then(|index| self.caller_argument(index).ok());
+        argument.is_some_and(|argument| is_same_memory(argument, received))
     }
 
     /// Whether the library writes to the caller's address, a struct of any size.
-    fn is_written_in_place(&self, argument: &str, received: &str) -> bool {
-        let passed = (argument.parse().ok()).and_then(|index| self.caller_argument(index).ok());
-        passed.is_some_and(|passed| head(passed) == head(received))
+    fn is_written_in_place(&self, index: &str, received: &str) -> bool {
+        let argument = (index.parse().ok()).and_then(|index| self.caller_argument(index).ok());
+        argument.is_some_and(|argument| head(argument) == head(received))
     }
 }
 
