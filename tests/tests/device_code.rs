@@ -5,12 +5,14 @@
 #[path = "../../crates/image/tests/support/damage.rs"]
 mod damage;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
 use damage::{changes, overwritten};
+use gpustub_core::gpu_arch::Arch;
 use gpustub_image::{
     DeviceCode, archive_device_code, archive_device_code_file, fuzz, read_device_code,
 };
@@ -40,24 +42,24 @@ fn read(path: &Path) -> Result<DeviceCode> {
 
 /// All facts that were read, as one line.
 fn reported(code: &DeviceCode) -> String {
-    let archs = |archs: &std::collections::BTreeSet<gpustub_core::gpu_arch::Arch>| {
-        let names: Vec<String> = archs.iter().map(ToString::to_string).collect();
-        names.join("+")
-    };
-    let modules = code.modules.iter();
-    let modules: Vec<String> = modules
-        .map(|m| format!("{}:{}", m.id, archs(&m.archs)))
+    let modules: Vec<String> = (code.modules.iter())
+        .map(|module| format!("{}:{}", module.id, joined(&module.archs)))
         .collect();
     format!(
         "{modules:?} links {:?} for {} exports {:?} takes {:?}",
         code.links,
-        archs(&code.linked),
+        joined(&code.linked),
         code.exported,
         code.interposable
     )
 }
 
-const FOUND: &str =
+fn joined(archs: &BTreeSet<Arch>) -> String {
+    let names: Vec<String> = archs.iter().map(ToString::to_string).collect();
+    names.join("+")
+}
+
+const MODULES: &str =
     r#"["_a:sm_80+compute_90", "_b:sm_90a"] links {"_a", "_b"} for sm_80+sm_90 exports"#;
 
 #[test]
@@ -65,7 +67,7 @@ fn device_code_is_equal_in_every_kind_of_image() -> Result<()> {
     let dir = scratch()?;
     let main = format!("{ALL} int main(void) {{ return 0; }}");
     let both = r#"{"_a", "_b"}"#;
-    for (flags, code, seen) in [
+    for (flags, code, [exported, interposable]) in [
         (&["-shared", "-fPIC"][..], ALL, [both, both]),
         // The addresses are in the file, not in the relocations.
         (
@@ -90,7 +92,7 @@ fn device_code_is_equal_in_every_kind_of_image() -> Result<()> {
         (&["-shared", "-fPIC", "-Wl,-Bsymbolic"], ALL, [both, "{}"]),
     ] {
         let image = compile(dir.path(), code, flags, "image")?;
-        let expected = format!("{FOUND} {} takes {}", seen[0], seen[1]);
+        let expected = format!("{MODULES} {exported} takes {interposable}");
         assert_eq!(reported(&read(&image)?), expected, "{flags:?}");
         succeed(Command::new("strip").arg(&image))?;
         assert_eq!(reported(&read(&image)?), expected, "{flags:?}, stripped");
@@ -105,10 +107,10 @@ fn addresses_are_read_from_relocations() -> Result<()> {
     let image = compile(dir.path(), ALL, &["-shared", "-fPIC"], "image")?;
     let mut bytes = fs::read(&image)?;
     let head = [0xb1, 0x43, 0x62, 0x46, 2, 0, 0, 0];
-    let at = bytes.windows(8).position(|window| window == head);
-    let field = at.ok_or("no wrapper of a device link")? + head.len();
+    let wrapper = bytes.windows(8).position(|window| window == head);
+    let field = wrapper.ok_or("no wrapper of a device link")? + head.len();
     bytes[field..field + 8].fill(0);
-    assert!(reported(&read_device_code(&bytes)?).starts_with(FOUND));
+    assert!(reported(&read_device_code(&bytes)?).starts_with(MODULES));
     Ok(())
 }
 
@@ -123,38 +125,41 @@ fn empty_containers_end_the_reading() -> Result<()> {
     Ok(())
 }
 
+/// Archive of objects with these names and this code.
+fn archive(dir: &Path, name: &str, objects: &[(&str, &str)]) -> Result<PathBuf> {
+    let archive = dir.join(name);
+    let mut ar = Command::new("ar");
+    ar.arg("rc").arg(&archive);
+    for (name, code) in objects {
+        ar.arg(compile(dir, code, &["-c"], name)?);
+    }
+    succeed(&mut ar)?;
+    Ok(archive)
+}
+
 #[test]
 fn archive_has_the_device_code_of_its_objects() -> Result<()> {
     let dir = scratch()?;
-    let archive = |name: &str, objects: &[(&str, &str)]| -> Result<PathBuf> {
-        let path = dir.path().join(name);
-        let mut ar = Command::new("ar");
-        ar.arg("rc").arg(&path);
-        for (name, code) in objects {
-            ar.arg(compile(dir.path(), code, &["-c"], name)?);
-        }
-        succeed(&mut ar)?;
-        Ok(path)
-    };
+    let dir = dir.path();
     let a = ("a.o", "OBJECT(_a, SM(80), PTX(90))");
     let b = ("b.o", "OBJECT(_b, SM(80), SM_A(90))");
     let link = ("link.o", "LINK(SM(80)) LINKS(_a) LINKS(_b)");
     let host = ("host.o", "int host;");
-    let objects = archive_device_code_file(&archive("objects.a", &[a, host, b])?)?;
-    let all = r#"["_a:sm_80+compute_90", "_b:sm_80+sm_90a"] links"#;
+    let objects = archive_device_code_file(&archive(dir, "objects.a", &[a, host, b])?)?;
+    let modules = r#"["_a:sm_80+compute_90", "_b:sm_80+sm_90a"] links"#;
     assert_eq!(
         reported(&objects),
-        format!("{all} {{}} for  exports {{}} takes {{}}")
+        format!("{modules} {{}} for  exports {{}} takes {{}}")
     );
     assert!(!objects.is_device_linked());
     let common: Vec<String> = objects.archs().iter().map(ToString::to_string).collect();
     assert_eq!(common, ["sm_80"]);
-    let linked = archive_device_code_file(&archive("linked.a", &[a, b, link])?)?;
-    assert!(reported(&linked).starts_with(&format!(r#"{all} {{"_a", "_b"}} for sm_80"#)));
+    let linked = archive_device_code_file(&archive(dir, "linked.a", &[a, b, link])?)?;
+    assert!(reported(&linked).starts_with(&format!(r#"{modules} {{"_a", "_b"}} for sm_80"#)));
     assert!(linked.is_device_linked());
-    let alone = archive_device_code_file(&archive("link.a", &[link, host])?)?;
+    let alone = archive_device_code_file(&archive(dir, "link.a", &[link, host])?)?;
     assert!(!alone.is_device_linked() && alone.archs().is_empty());
-    let missing = archive_device_code_file(&dir.path().join("missing.a")).unwrap_err();
+    let missing = archive_device_code_file(&dir.join("missing.a")).unwrap_err();
     assert!(missing.to_string().contains("missing.a"), "{missing}");
     Ok(())
 }
@@ -203,42 +208,40 @@ fn overlapping_sections_are_limited() -> Result<()> {
     let mut bytes = fs::read(&object)?;
     assert_eq!(read_device_code(&bytes)?.modules.len(), 200);
     // ELF64: e_shoff at 40; of a section header sh_name at 0, sh_offset at 24, sh_size at 32.
-    let number = |bytes: &[u8], at: usize, size: usize| {
-        bytes[at..at + size]
-            .iter()
-            .rev()
-            .fold(0, |n, b| n << 8 | usize::from(*b))
-    };
     let headers = number(&bytes, 40, 8);
     let count = number(&bytes, 60, 2);
-    let names = headers + number(&bytes, 62, 2) * 64;
+    let strings = number(&bytes, 62, 2);
+    let names = headers + strings * 64;
     let (names, length) = (number(&bytes, names + 24, 8), number(&bytes, names + 32, 8));
     let name = bytes[names..names + length]
         .windows(15)
-        .position(|w| w == b"__nv_module_id\0");
-    let name = name.ok_or("no such section")?;
-    let from = (0..count).map(|n| headers + n * 64);
-    let own = from
-        .clone()
-        .find(|&at| number(&bytes, at, 4) == name)
+        .position(|name| name == b"__nv_module_id\0")
+        .ok_or("no such section")?;
+    let header = (0..count)
+        .map(|index| headers + index * 64)
+        .find(|&header| number(&bytes, header, 4) == name)
         .ok_or("no header")?;
-    let (own, all) = (bytes[own..own + 64].to_vec(), from);
-    let strings = number(&bytes, 62, 2);
-    for (index, at) in all.enumerate().skip(1) {
-        if index != strings {
-            bytes[at..at + 64].copy_from_slice(&own);
-        }
+    let ids = bytes[header..header + 64].to_vec();
+    for index in (1..count).filter(|index| *index != strings) {
+        let header = headers + index * 64;
+        bytes[header..header + 64].copy_from_slice(&ids);
     }
-    let found = read_device_code(&bytes)?.modules.len();
-    assert!((200..1000).contains(&found), "{found}");
+    let modules = read_device_code(&bytes)?.modules.len();
+    assert!((200..1000).contains(&modules), "{modules}");
     Ok(())
+}
+
+/// A little-endian number.
+fn number(bytes: &[u8], offset: usize, size: usize) -> usize {
+    (bytes[offset..offset + size].iter().rev())
+        .fold(0, |number, byte| number << 8 | usize::from(*byte))
 }
 
 /// An image, an object and an archive, undamaged.
 fn seeds() -> &'static [Vec<u8>; 3] {
     static SEEDS: OnceLock<[Vec<u8>; 3]> = OnceLock::new();
     SEEDS.get_or_init(|| {
-        let make = || -> Result<[Vec<u8>; 3]> {
+        let build = || -> Result<[Vec<u8>; 3]> {
             let dir = scratch()?;
             let flags = ["-shared", "-fPIC", "-nostdlib", "-s"];
             let image = compile(dir.path(), ALL, &flags, "image")?;
@@ -247,7 +250,7 @@ fn seeds() -> &'static [Vec<u8>; 3] {
             succeed(Command::new("ar").arg("rc").args([&archive, &object]))?;
             Ok([fs::read(image)?, fs::read(object)?, fs::read(archive)?])
         };
-        make().unwrap_or_else(|failure| panic!("{failure:?}"))
+        build().unwrap_or_else(|failure| panic!("{failure:?}"))
     })
 }
 
@@ -276,12 +279,12 @@ proptest! {
 #[test]
 fn each_byte_at_its_extremes() {
     let mut bytes = seeds()[1].clone();
-    for at in 0..bytes.len() {
-        let was = bytes[at];
-        for value in [0, 1, 0x7f, 0xff, was.wrapping_add(1)] {
-            bytes[at] = value;
+    for offset in 0..bytes.len() {
+        let original = bytes[offset];
+        for byte in [0, 1, 0x7f, 0xff, original.wrapping_add(1)] {
+            bytes[offset] = byte;
             fuzz::device(&bytes);
         }
-        bytes[at] = was;
+        bytes[offset] = original;
     }
 }

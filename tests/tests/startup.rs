@@ -97,6 +97,18 @@ fn registrations_arrive_as_if_linked(toolkit: Toolkit) -> Result<()> {
     Ok(())
 }
 
+/// Records of an image, except for those of its calls, which must be this many.
+fn registrations(ran: &Ran, image: &Path, calls: usize) -> Result<Vec<String>> {
+    let mut records = recorded(&ran.stderr, image)?;
+    let count = records.len();
+    records.retain(|record| !record.starts_with("launch ") && !record.starts_with("copy "));
+    if count - records.len() == calls {
+        Ok(records)
+    } else {
+        Err(ran.error("calls are missing"))
+    }
+}
+
 /// If two threads make the first call at once, one of them replays. The kernel and variable of the
 /// other must also be registered when its calls reach the library: both if it calls at the same
 /// time, and if it calls later, when functions could already be bound.
@@ -105,28 +117,18 @@ fn first_call_may_come_from_two_threads(toolkit: Toolkit) -> Result<()> {
     let at_once = [("MODE", "threads"), ("QUIET", "1")];
     let later = [&at_once[..], &[("LATER", "1")]].concat();
     for (variables, calls) in [(&at_once[..], 2), (&later, 3)] {
-        let registrations = |ran: &Ran, image: &Path| -> Result<Vec<String>> {
-            let is_call = |line: &String| line.starts_with("launch ") || line.starts_with("copy ");
-            let (made, others): (Vec<_>, Vec<_>) =
-                recorded(&ran.stderr, image)?.into_iter().partition(is_call);
-            if made.len() == calls {
-                Ok(others)
-            } else {
-                Err(ran.error("calls are missing"))
-            }
-        };
-        let expected = registrations(&pair.run(&pair.direct, variables)?, &pair.direct)?;
+        let direct = pair.run(&pair.direct, variables)?;
+        let expected = registrations(&direct, &pair.direct, calls)?;
         for _ in 0..10 {
             let paused = [variables, &[("PAUSE_REPLAY", "1")]].concat();
             let ran = pair.run(&pair.stubbed, &paused)?;
-            assert_eq!(registrations(&ran, &pair.stubbed)?, expected);
-            let first = [
-                ran.stderr.find("record launch"),
-                ran.stderr.find("record copy"),
-            ];
-            let last = ran.stderr.rfind("record end");
-            let in_order = first.into_iter().flatten().all(|first| last < Some(first));
-            assert!(in_order, "{}", ran.error("a call before the end").0);
+            assert_eq!(registrations(&ran, &pair.stubbed, calls)?, expected);
+            let end = ran.stderr.rfind("record end");
+            let is_in_order = ["record launch", "record copy"]
+                .into_iter()
+                .filter_map(|record| ran.stderr.find(record))
+                .all(|call| end < Some(call));
+            assert!(is_in_order, "{}", ran.error("a call before the end").0);
         }
     }
     Ok(())
@@ -135,11 +137,11 @@ fn first_call_may_come_from_two_threads(toolkit: Toolkit) -> Result<()> {
 /// The first calls of child and parent each replay everything to the library of their process.
 fn first_call_may_come_after_a_fork(toolkit: Toolkit) -> Result<()> {
     let pair = Pair::new(toolkit)?;
-    let (_, once) = pair.same(&[("MODE", "calls")])?;
+    let (_, records) = pair.same(&[("MODE", "calls")])?;
     let ran = pair.run(&pair.stubbed, &[("MODE", "fork")])?;
     let ran = ran.expect_in_order(&["first launch 0\n", "child 0\n", "first launch 0\n"])?;
-    let twice = recorded(&ran.stderr, &pair.stubbed)?;
-    assert_eq!(twice, [once.clone(), once].concat());
+    let records_of_both = recorded(&ran.stderr, &pair.stubbed)?;
+    assert_eq!(records_of_both, [records.clone(), records].concat());
     Ok(())
 }
 
@@ -165,31 +167,32 @@ fn fork_may_come_during_the_first_call(toolkit: Toolkit) -> Result<()> {
 fn plugin_comes_and_goes(toolkit: Toolkit) -> Result<()> {
     let pair = Pair::new(toolkit)?;
     let host = host(pair.dir.path())?;
-    let run = |with: With<'_>, variables: &[(&str, &str)], libraries: &[&Path]| -> Result<_> {
-        let plugin = pair.dir.path().join("plugin.so");
-        toolkit.compiled()?.plugin(&plugin, with)?;
-        let machine = machine(libraries)?;
-        machine.install(&plugin, "/plugin.so")?;
-        machine.install(&host, "/host")?;
-        let ran = run(&machine, "/host", variables)?;
-        let text = ran.stderr.replace("clos", "record clos");
-        Ok((
-            recorded(&text.replace("record record ", "record "), &plugin)?,
-            ran,
-        ))
-    };
+    let run_plugin =
+        |with: With<'_>, variables: &[(&str, &str)], libraries: &[&Path]| -> Result<_> {
+            let plugin = pair.dir.path().join("plugin.so");
+            toolkit.compiled()?.plugin(&plugin, with)?;
+            let machine = machine(libraries)?;
+            machine.install(&plugin, "/plugin.so")?;
+            machine.install(&host, "/host")?;
+            let ran = run(&machine, "/host", variables)?;
+            let text = ran.stderr.replace("clos", "record clos");
+            Ok((
+                recorded(&text.replace("record record ", "record "), &plugin)?,
+                ran,
+            ))
+        };
     let linked = With::Library(&pair.library);
     for variables in [
         &[("CALL", "1")][..],
         &[("CALL", "1"), ("QUIET", "1")],
         &[("CALL", "1"), ("EARLY", "1")],
     ] {
-        let (expected, direct) = run(linked, variables, &[&pair.library])?;
-        let (found, stubbed) = run(With::Stubs, variables, &[&pair.library])?;
-        assert_eq!(found, expected);
+        let (expected, direct) = run_plugin(linked, variables, &[&pair.library])?;
+        let (records, stubbed) = run_plugin(With::Stubs, variables, &[&pair.library])?;
+        assert_eq!(records, expected);
         assert_eq!(stubbed.stdout, direct.stdout);
-        assert_eq!(count(&found, "launch"), 2, "{found:#?}");
-        let closing: Vec<_> = found
+        assert_eq!(count(&records, "launch"), 2, "{records:#?}");
+        let closing: Vec<_> = records
             .iter()
             .filter(|line| line.starts_with("clos"))
             .collect();
@@ -205,15 +208,15 @@ fn plugin_comes_and_goes(toolkit: Toolkit) -> Result<()> {
             ]
         );
     }
-    let (found, ran) = run(With::Stubs, &[("QUIET", "1")], &[&pair.library])?;
+    let (records, ran) = run_plugin(With::Stubs, &[("QUIET", "1")], &[&pair.library])?;
     assert_eq!(
-        found,
+        records,
         ["closing", "closed all"].repeat(2),
         "never called, never loaded"
     );
     assert_eq!(ran.stdout, "");
-    let (found, ran) = run(With::Stubs, &[("CALL", "1")], &[])?;
-    assert_eq!(found, ["closing", "closed all"].repeat(2));
+    let (records, ran) = run_plugin(With::Stubs, &[("CALL", "1")], &[])?;
+    assert_eq!(records, ["closing", "closed all"].repeat(2));
     assert_eq!(
         ran.stdout,
         "plugin launch 35\nplugin late count 35 0\nplugin late free 35\n".repeat(2)
@@ -221,27 +224,36 @@ fn plugin_comes_and_goes(toolkit: Toolkit) -> Result<()> {
     Ok(())
 }
 
+/// First words of records.
+fn kinds(records: &[String]) -> String {
+    let kinds: Vec<_> = records
+        .iter()
+        .map(|record| record.split(' ').next().unwrap_or_default())
+        .collect();
+    kinds.join(" ")
+}
+
 /// Every argument of every registration function arrives unchanged.
 #[test]
 #[ignore = "needs user namespaces: ./tests/run"]
 fn registration_functions_receive_all_arguments() -> Result<()> {
-    let make = |dir: &Path, library: &Path| hooks(dir, "cudart", &[], library);
-    let (_, given) = Pair::other(make, |dir| recorder(dir, 13))?.same(&[])?;
-    let kinds: Vec<_> = given
-        .iter()
-        .map(|line| line.split(' ').next().unwrap_or_default())
-        .collect();
-    let expected = "open function variable texture surface managed host table end close";
-    assert_eq!(kinds.join(" "), expected);
-
-    let make = |dir: &Path, library: &Path| hooks(dir, "hip", &["-DHIP"], library);
-    let (_, given) = Pair::other(make, hip_recorder)?.same(&[])?;
-    let kinds: Vec<_> = given
-        .iter()
-        .map(|line| line.split(' ').next().unwrap_or_default())
-        .collect();
+    let pair = Pair::other(
+        |dir, library| hooks(dir, "cudart", &[], library),
+        |dir| recorder(dir, 13),
+    )?;
+    let (_, records) = pair.same(&[])?;
     assert_eq!(
-        kinds.join(" "),
+        kinds(&records),
+        "open function variable texture surface managed host table end close"
+    );
+
+    let pair = Pair::other(
+        |dir, library| hooks(dir, "hip", &["-DHIP"], library),
+        hip_recorder,
+    )?;
+    let (_, records) = pair.same(&[])?;
+    assert_eq!(
+        kinds(&records),
         "open function variable texture surface managed close"
     );
     Ok(())
@@ -253,17 +265,13 @@ fn registration_functions_receive_all_arguments() -> Result<()> {
 #[ignore = "needs clang and user namespaces: ./tests/run"]
 fn registrations_for_hip_arrive_as_if_linked() -> Result<()> {
     let pair = Pair::other(hip_program, hip_recorder)?;
-    let (_, given) = pair.same(&[("LAUNCH", "1")])?;
-    let kinds: Vec<_> = given
-        .iter()
-        .map(|line| line.split(' ').next().unwrap_or_default())
-        .collect();
+    let (_, records) = pair.same(&[("LAUNCH", "1")])?;
     assert_eq!(
-        kinds.join(" "),
+        kinds(&records),
         "open function variable variable managed launch close"
     );
     let (_, early) = pair.same(&[("LAUNCH", "1"), ("EARLY", "1")])?;
-    assert_eq!(early, given);
+    assert_eq!(early, records);
     // Here clang unregisters before the destructor makes the first call: nothing is left to replay.
     let late = pair.run(&pair.stubbed, &[])?;
     assert_eq!(late.stdout, "late count 0 1, free 0\n");
@@ -340,11 +348,10 @@ fn launch_by_nvcc_13_code_works_on_runtime_11() -> Result<()> {
 
 /// Expected output of the program on a runtime that returns `code`, or `late` in its destructors.
 fn answers(version: &str, code: i32, late: i32, mode: &str, early: bool) -> Result<String> {
-    let asked =
-        |name, when, code| format!("{name} {when} count {code} -7\n{name} {when} free {code}\n");
     let mut text = String::new();
     if early {
-        text += &(asked("first", "early", code) + &asked("second", "early", code));
+        text += &answer("first", "early", code);
+        text += &answer("second", "early", code);
     }
     if mode == "calls" {
         // The version query needs no driver from 12 on.
@@ -360,7 +367,12 @@ fn answers(version: &str, code: i32, late: i32, mode: &str, early: bool) -> Resu
     }
     // Without an earlier call, the first destructor's call loads the library and gets its code.
     let second = if mode == "calls" { late } else { code };
-    Ok(text + &asked("second", "late", second) + &asked("first", "late", late))
+    Ok(text + &answer("second", "late", second) + &answer("first", "late", late))
+}
+
+/// Output of an object's constructor or destructor.
+fn answer(object: &str, phase: &str, code: i32) -> String {
+    format!("{object} {phase} count {code} -7\n{object} {phase} free {code}\n")
 }
 
 /// Real runtimes, with and without a driver: a program with stubs gets the return codes of one that
@@ -432,8 +444,8 @@ fn real_runtimes_outlive_plugins(toolkit: Toolkit) -> Result<()> {
         machine.install(&plugin, "/plugin.so")?;
         machine.install(&host(dir.path())?, "/host")?;
         let ran = run(&machine, "/host", &[("CALL", "1")])?;
-        let once = "plugin launch 35\nplugin late count 35 -7\nplugin late free 35\n";
-        assert_eq!(ran.stdout, once.repeat(2), "{version}");
+        let output = "plugin launch 35\nplugin late count 35 -7\nplugin late free 35\n";
+        assert_eq!(ran.stdout, output.repeat(2), "{version}");
         assert_eq!(ran.stderr, "closing\nclosed all\n".repeat(2));
     }
     Ok(())

@@ -73,13 +73,13 @@ fn trace_shows_the_calls_of_the_example_and_counts_them() -> Result<()> {
         " clReleaseMemObject = 0\n",
         "\ngpustub: called ",
     ] {
-        let found = rest.split_once(part);
-        rest = found
-            .ok_or_else(|| ran.error(&format!("no {part:?} here")))?
-            .1;
+        (_, rest) = rest
+            .split_once(part)
+            .ok_or_else(|| ran.error(&format!("no {part:?} here")))?;
     }
-    let is_count = |line: &str| line.starts_with("gpustub: called ");
-    assert!(rest.lines().skip(1).all(is_count), "{rest}");
+    for line in rest.lines().skip(1) {
+        assert!(line.starts_with("gpustub: called "), "{rest}");
+    }
     Ok(())
 }
 
@@ -132,34 +132,46 @@ fn fail_reaches_functions_that_return_a_fixed_value() -> Result<()> {
     let program = dir.path().join("values");
     let mut cc = Command::new("cc");
     succeed(cc.arg(source).arg(stubs).args(["-ldl", "-o"]).arg(&program))?;
-    let reported = |fail: &str| -> Result<String> {
+    for (fail, codes) in [
+        ("other=1", "0 0 11 0 0\n"),
+        ("cudaDriverGetVersion=3,hiprtcVersion=5", "3 0 5 0 0\n"),
+    ] {
         let mut command = Command::new(&program);
         command
             .env("GPUSTUB_CUDART_PATH", "off")
             .env("GPUSTUB_HIPRTC_PATH", "off");
-        Ok(succeed(command.env("GPUSTUB_FAIL", fail))?.stdout)
-    };
-    assert_eq!(reported("other=1")?, "0 0 11 0 0\n");
-    assert_eq!(
-        reported("cudaDriverGetVersion=3,hiprtcVersion=5")?,
-        "3 0 5 0 0\n"
-    );
+        let ran = succeed(command.env("GPUSTUB_FAIL", fail))?;
+        assert_eq!(ran.stdout, codes, "{fail}");
+    }
     Ok(())
 }
 
 /// A line with each address as `0x` and each number as `N`, the parts that differ from run to run.
 fn shape(line: &str) -> String {
-    let word = |word: &str| match word.trim_matches(|c| "(),".contains(c)) {
-        number if number.parse::<u32>().is_ok() => word.replace(number, "N"),
-        _ => word.to_owned(),
-    };
     let mut parts = line.split("0x");
     let mut text = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         text += "0x";
         text += part.trim_start_matches(|c: char| c.is_ascii_hexdigit());
     }
-    text.split(' ').map(word).collect::<Vec<_>>().join(" ")
+    let words: Vec<String> = text
+        .split(' ')
+        .map(|word| match word.trim_matches(|c| "(),".contains(c)) {
+            number if number.parse::<u32>().is_ok() => word.replace(number, "N"),
+            _ => word.to_owned(),
+        })
+        .collect();
+    words.join(" ")
+}
+
+/// The last paragraph, without the name of the device.
+fn without_device(text: &str) -> String {
+    let (head, tail) = text.split_once("FAILED: ").unwrap_or_default();
+    let (_, error) = tail.split_once(": ").unwrap_or_default();
+    format!(
+        "{}FAILED: {error}",
+        head.rsplit("\n\n").next().unwrap_or_default()
+    )
 }
 
 /// The page's examples are the program's output except addresses, numbers and device name.
@@ -184,14 +196,6 @@ fn page_shows_the_real_output() -> Result<()> {
         );
     }
     let printed = opencl(&[("GPUSTUB_FAIL", "clCreateBuffer:3=-61")])?.stdout;
-    let without_device = |text: &str| {
-        let (head, tail) = text.split_once("FAILED: ").unwrap_or_default();
-        let (_, tail) = tail.split_once(": ").unwrap_or_default();
-        format!(
-            "{}FAILED: {tail}",
-            head.rsplit("\n\n").next().unwrap_or_default()
-        )
-    };
     assert_eq!(without_device(fail), without_device(&printed));
     Ok(())
 }
@@ -200,7 +204,8 @@ fn page_shows_the_real_output() -> Result<()> {
 
 /// Instructions of one warm call by a road of `benches/c/percall.c`, with loop and callee.
 fn instructions(dir: &Path, road: &str, variables: &[(&str, &str)]) -> Result<u64> {
-    let count = |calls: &str| -> Result<u64> {
+    let mut counts = [0; 2];
+    for (count, calls) in counts.iter_mut().zip(["2000", "3000"]) {
         let mut valgrind = Command::new("valgrind");
         valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
         valgrind
@@ -210,18 +215,16 @@ fn instructions(dir: &Path, road: &str, variables: &[(&str, &str)]) -> Result<u6
             .arg(dir.join("percall"))
             .arg(dir.join("libcallee.so"));
         let ran = succeed(valgrind.args([road, calls]).envs(variables.iter().copied()))?;
-        let counted = ran
+        let (_, number) = ran
             .stderr
             .lines()
-            .find_map(|line| line.split_once("Collected : "));
-        let number = counted
-            .ok_or_else(|| ran.error("no count of instructions"))?
-            .1;
-        Ok(number.trim().parse()?)
-    };
-    let more = count("3000")? - count("2000")?;
-    assert_eq!(more % 1000, 0, "each call takes the same");
-    Ok(more / 1000)
+            .find_map(|line| line.split_once("Collected : "))
+            .ok_or_else(|| ran.error("no count of instructions"))?;
+        *count = number.trim().parse::<u64>()?;
+    }
+    let difference = counts[1] - counts[0];
+    assert_eq!(difference % 1000, 0, "each call takes the same");
+    Ok(difference / 1000)
 }
 
 /// A warm call takes the same instructions whether the variables are unset or off; one more than

@@ -42,25 +42,26 @@ fn is_tag_rule(finding: &Diagnostic) -> bool {
 }
 
 /// Findings under a policy.
-fn findings(packages: &[Package], wanted: &Policy) -> Vec<Diagnostic> {
+fn findings(packages: &[Package], policy: &Policy) -> Vec<Diagnostic> {
     let layer = PolicyLayer {
         directory: "",
         everywhere: true,
         file: "",
-        policy: wanted,
+        policy,
     };
-    let found = packages.iter().flat_map(|package| check(package, wanted));
+    let findings = (packages.iter())
+        .flat_map(|package| check(package, policy))
+        .collect();
     let overrides = Overrides::default();
-    PolicyEngine::new(vec![layer], &overrides, "", Date::after_1970(0)).apply(found.collect())
+    PolicyEngine::new(vec![layer], &overrides, "", Date::after_1970(0)).apply(findings)
 }
 
 /// Findings in the format of `--message-format short`.
-fn shown(findings: &[Diagnostic], name: &str) -> String {
+fn short_format(findings: &[Diagnostic], name: &str) -> String {
     let mut text = String::new();
     for finding in findings {
-        let file = finding.origin.as_ref().map(Origin::display);
-        let file = file.as_deref().unwrap_or_default();
-        let file = file.strip_prefix(name).unwrap_or(file);
+        let origin = (finding.origin.as_ref().map(Origin::display)).unwrap_or_default();
+        let file = origin.strip_prefix(name).unwrap_or(&origin);
         let (level, rule) = (finding.level, finding.code.id);
         text += &format!("{}: {level}[{rule}]: {}\n", &file[1..], finding.message);
     }
@@ -69,21 +70,21 @@ fn shown(findings: &[Diagnostic], name: &str) -> String {
 
 /// Platform tag that auditwheel assigns to a wheel; none if the wheel contains no image.
 fn audited(wheel: &Path) -> Result<Option<Tag>> {
-    let shown = succeed(auditwheel(&["show", "--json"])?.arg(wheel))?;
-    let shown: Value = serde_json::from_str(&shown.stdout)?;
-    let tag = shown["overall_tag"].as_str().ok_or("no tag")?;
+    let ran = succeed(auditwheel(&["show", "--json"])?.arg(wheel))?;
+    let report: Value = serde_json::from_str(&ran.stdout)?;
+    let tag = report["overall_tag"].as_str().ok_or("no tag")?;
     match Tag::parse(tag) {
         None if !tag.starts_with("linux_") => Err(format!("{tag} is no tag").into()),
         tag => Ok(tag),
     }
 }
 
-/// Returns an error with the text `what` unless both are equal.
-fn same<T: PartialEq + std::fmt::Debug>(what: &str, ours: &T, expected: &T) -> Result<()> {
+/// Returns an error with the text `context` unless both are equal.
+fn same<T: PartialEq + std::fmt::Debug>(context: &str, ours: &T, expected: &T) -> Result<()> {
     if ours == expected {
         Ok(())
     } else {
-        Err(format!("{what}:\n  {ours:?}\n  expected {expected:?}").into())
+        Err(format!("{context}:\n  {ours:?}\n  expected {expected:?}").into())
     }
 }
 
@@ -91,21 +92,24 @@ fn check_wheel(name: &str) -> Result<()> {
     let wheel = only_entry(&component(&format!("wheels-check/{name}"))?)?;
     let file = wheel.file_name().unwrap_or_default().to_string_lossy();
     let packages = read::read(&wheel, &file)?;
-    let found = findings(&packages, &Policy::default());
-    let text = shown(&found, &file);
-    let again = read::read(&wheel, &file)?;
-    let again = shown(&findings(&again, &Policy::default()), &file);
-    same(&format!("{name}, once more"), &again, &text)?;
+    let findings_of_wheel = findings(&packages, &Policy::default());
+    let text = short_format(&findings_of_wheel, &file);
+    let packages_again = read::read(&wheel, &file)?;
+    let text_again = short_format(&findings(&packages_again, &Policy::default()), &file);
+    same(&format!("{name}, once more"), &text_again, &text)?;
 
-    let data = repository().join("tests/wheels");
-    let expected = data.join(format!("{name}.txt"));
+    let directory = repository().join("tests/wheels");
+    let expected = directory.join(format!("{name}.txt"));
     if std::env::var_os("BLESS").is_some() {
         std::fs::write(&expected, &text)?;
     }
     same(name, &text, &std::fs::read_to_string(&expected)?)?;
-    let verdicts = std::fs::read_to_string(data.join(format!("{name}.toml")))?;
+    let verdicts = std::fs::read_to_string(directory.join(format!("{name}.toml")))?;
     let verdicts: Verdicts = toml::from_str(&verdicts)?;
-    let rules: BTreeSet<&str> = found.iter().map(|finding| finding.code.id).collect();
+    let rules: BTreeSet<&str> = findings_of_wheel
+        .iter()
+        .map(|finding| finding.code.id)
+        .collect();
     let reviewed = verdicts.right.keys().map(String::as_str).collect();
     same(&format!("{name}, rules with a verdict"), &reviewed, &rules)?;
     if let Some((rule, _)) = verdicts.right.iter().find(|(_, why)| why.len() < 20) {
@@ -126,27 +130,34 @@ fn compare_with_auditwheel(
     verdicts: &Verdicts,
 ) -> Result<()> {
     let platforms = file.trim_end_matches(".whl").rsplit('-').next();
-    let claimed = platforms.into_iter().flat_map(|tags| tags.split('.'));
-    let claimed = claimed.filter_map(Tag::parse).min_by_key(|tag| tag.minor);
-    let claimed = claimed.ok_or("no tag in its name")?;
+    let claimed = platforms
+        .into_iter()
+        .flat_map(|tags| tags.split('.'))
+        .filter_map(Tag::parse)
+        .min_by_key(|tag| tag.minor)
+        .ok_or("no tag in its name")?;
     let theirs = audited(wheel)?;
     let mut lenient = None;
     for minor in POLICIES.iter().copied().filter(|&n| n <= claimed.minor) {
         let conforms = theirs.as_ref().is_some_and(|tag| tag.minor <= minor);
-        let wanted = Policy {
+        let policy = Policy {
             platform_tag: Some(Spanned {
                 value: format!("manylinux_2_{minor}"),
                 span: 0..0,
             }),
             ..Policy::default()
         };
-        let denied = findings(packages, &wanted).iter().any(is_tag_rule);
+        let denied = findings(packages, &policy).iter().any(is_tag_rule);
         if !conforms && !denied {
             lenient = Some(minor);
         }
         if minor == claimed.minor {
-            let what = format!("{name}: whether we are stricter than auditwheel");
-            same(&what, &(conforms && denied), &verdicts.stricter.is_some())?;
+            let context = format!("{name}: whether we are stricter than auditwheel");
+            same(
+                &context,
+                &(conforms && denied),
+                &verdicts.stricter.is_some(),
+            )?;
         }
     }
     match lenient {
@@ -163,18 +174,17 @@ fn compare_with_auditwheel(
 /// Names in a list of components.
 fn listed(list: &str) -> Result<Vec<String>> {
     let text = std::fs::read_to_string(repository().join("tests/components").join(list))?;
-    let names = text
+    Ok(text
         .lines()
-        .filter_map(|line| line.strip_prefix("wheels-check/"));
-    Ok(names
+        .filter_map(|line| line.strip_prefix("wheels-check/"))
         .filter_map(|rest| rest.split_whitespace().next())
         .map(str::to_owned)
         .collect())
 }
 
-fn check_wheels(list: &str, at_least: usize) -> Result<()> {
+fn check_wheels(list: &str, min_count: usize) -> Result<()> {
     let names = listed(list)?;
-    assert!(names.len() >= at_least, "{names:?}");
+    assert!(names.len() >= min_count, "{names:?}");
     let failed: Vec<String> = names
         .iter()
         .filter_map(|name| Some(check_wheel(name).err()?.0))
@@ -198,20 +208,26 @@ fn heavy_every_finding_in_wheels_has_a_verdict() -> Result<()> {
     check_wheels("wheels-check-all.list", 8)
 }
 
+/// Strings of an array.
+fn strings(array: &Value) -> BTreeSet<String> {
+    let values = array.as_array().into_iter().flatten();
+    values
+        .filter_map(Value::as_str)
+        .map(str::to_owned)
+        .collect()
+}
+
 /// Data of the tag rules equal auditwheel's for all policies and machines, and no rule is lenient.
 #[test]
 #[ignore = "needs auditwheel: ./tests/run"]
 fn tag_rules_agree_with_auditwheel() -> Result<()> {
-    let strings = |value: &Value| -> BTreeSet<String> {
-        let items = value.as_array().into_iter().flatten();
-        items.filter_map(Value::as_str).map(str::to_owned).collect()
-    };
     let mut compared = 0;
     for family in ["manylinux", "musllinux"] {
         let file = component("auditwheel")?.join(format!("auditwheel/policy/{family}-policy.json"));
         let policies: Value = serde_json::from_str(&std::fs::read_to_string(file)?)?;
-        let policies = policies.as_array().ok_or("no policies")?;
-        let policies: Vec<&Value> = policies.iter().filter(|p| p["name"] != "linux").collect();
+        let policies: Vec<&Value> = (policies.as_array().ok_or("no policies")?.iter())
+            .filter(|policy| policy["name"] != "linux")
+            .collect();
         // All libraries that any policy names.
         let mut libraries = BTreeSet::new();
         let mut nodes = BTreeSet::from(["GLIBC_PRIVATE".to_owned(), "GLIBCXX_9".into()]);
@@ -278,10 +294,11 @@ fn tag_rules_agree_with_auditwheel() -> Result<()> {
         }
     }
     assert!(compared > 5000, "{compared}");
-    let rules = gpustub_check::RULES
+    let rules: Vec<_> = gpustub_check::RULES
         .iter()
-        .filter(|rule| rule.code.id.starts_with("tag-"));
-    assert!(rules.clone().count() >= 4);
-    assert!(rules.clone().all(|rule| rule.level == RuleLevel::Deny));
+        .filter(|rule| rule.code.id.starts_with("tag-"))
+        .collect();
+    assert!(rules.len() >= 4);
+    assert!(rules.iter().all(|rule| rule.level == RuleLevel::Deny));
     Ok(())
 }

@@ -12,7 +12,7 @@ use serde::Deserialize;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Adapters {
-    pub fields: BTreeMap<String, BTreeMap<String, Made>>,
+    pub fields: BTreeMap<String, BTreeMap<String, Substitute>>,
     #[serde(default)]
     cuda: Vec<Row>,
     #[serde(default)]
@@ -27,10 +27,10 @@ pub struct Adapters {
     rocblas: Vec<Row>,
 }
 
-/// Value of a field that only one side has.
+/// Value of a field that only the caller's struct or only the library's has.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-pub enum Made {
+pub enum Substitute {
     Constant(i64),
     Attribute(Attribute),
     Field(Field),
@@ -46,7 +46,7 @@ pub struct Attribute {
     pub default: Option<i64>,
 }
 
-/// A field with this path on the other side.
+/// A field with this path in the other struct.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Field {
@@ -55,7 +55,7 @@ pub struct Field {
 
 impl Attribute {
     pub fn is_known(&self, driver: Version) -> bool {
-        let since = self.since.as_deref().map(version);
+        let since = self.since.as_deref().map(parse_version);
         since.is_none_or(|since| since <= driver)
     }
 }
@@ -174,15 +174,16 @@ pub enum Expression {
     Header,
 }
 
-fn version(text: &str) -> Version {
+fn parse_version(text: &str) -> Version {
     Version::parse(text).unwrap_or_else(|| panic!("adapters.toml: `{text}` is no version"))
 }
 
 /// Whether a range, `12.3..13`, has a version. Each end may be missing; the last one is excluded.
-fn contains(range: &str, of: Version) -> bool {
+fn contains(range: &str, version: Version) -> bool {
     let (from, below) =
         (range.split_once("..")).unwrap_or_else(|| panic!("adapters.toml: `{range}` has no `..`"));
-    (from.is_empty() || version(from) <= of) && (below.is_empty() || of < version(below))
+    (from.is_empty() || parse_version(from) <= version)
+        && (below.is_empty() || version < parse_version(below))
 }
 
 /// Suffix that stands for `~` in a pattern, if the pattern fits a name.
@@ -198,26 +199,29 @@ fn twin<'a>(pattern: &str, name: &'a str) -> Option<&'a str> {
     }
 }
 
+/// Reads `$1`.
+fn argument_index(text: &str) -> Option<usize> {
+    text.strip_prefix('$')?.parse().ok()
+}
+
 fn expression(text: &str) -> Option<Expression> {
     let text = text.trim();
-    let argument = |text: &str| text.strip_prefix('$')?.parse().ok();
-    if let Some(fields) = text.strip_prefix('{') {
-        let fields = fields.strip_suffix('}')?.split(',');
-        let fields: Option<_> = fields
-            .map(|field| {
-                let (path, value) = field.split_once('=')?;
-                Some((path.trim().to_owned(), expression(value)?))
-            })
-            .collect();
-        return Some(Expression::Struct(fields?));
+    if let Some(text) = text.strip_prefix('{') {
+        let mut fields = Vec::new();
+        for field in text.strip_suffix('}')?.split(',') {
+            let (path, value) = field.split_once('=')?;
+            fields.push((path.trim().to_owned(), expression(value)?));
+        }
+        return Some(Expression::Struct(fields));
     }
+    let pointer = text.strip_prefix('*').and_then(argument_index);
     Some(match text {
         "null" => Expression::Null,
         "_" => Expression::Any,
         "header" => Expression::Header,
-        _ => match (argument(text), text.strip_prefix('*').and_then(argument)) {
-            (Some(at), _) => Expression::Same(at),
-            (_, Some(at)) => Expression::Fields(at),
+        _ => match (argument_index(text), pointer) {
+            (Some(index), _) => Expression::Same(index),
+            (_, Some(index)) => Expression::Fields(index),
             _ if text.starts_with('$') && text.contains('.') => {
                 Expression::Field(text[1..].to_owned())
             }
@@ -230,18 +234,20 @@ fn expression(text: &str) -> Option<Expression> {
 fn call(text: &str) -> Option<(String, Vec<Expression>)> {
     let (name, arguments) = text.strip_suffix(')')?.split_once('(')?;
     let mut depth = 0;
-    let arguments = arguments.split(|c| {
-        depth += i32::from(c == '{') - i32::from(c == '}');
-        c == ',' && depth == 0
-    });
-    let arguments: Option<_> = arguments.map(expression).collect();
+    let arguments: Option<_> = arguments
+        .split(|c| {
+            depth += i32::from(c == '{') - i32::from(c == '}');
+            c == ',' && depth == 0
+        })
+        .map(expression)
+        .collect();
     Some((name.to_owned(), arguments?))
 }
 
-/// Union of two tables; the second wins.
-fn both(one: &Values, other: &Values) -> Values {
-    let all = one.iter().chain(other);
-    all.map(|(key, value)| (key.clone(), value.clone()))
+/// Values of a row and of its case, which wins.
+fn merged(row: &Values, case: &Values) -> Values {
+    (row.iter().chain(case))
+        .map(|(key, value)| (key.clone(), value.clone()))
         .collect()
 }
 
@@ -272,18 +278,17 @@ impl Adapters {
     ) -> Vec<Trial<'_>> {
         let mut trials = Vec::new();
         for row in self.rows(id) {
-            let Some(twin) = row.function.iter().find_map(|of| twin(of, name)) else {
+            let Some(twin) = (row.function.iter()).find_map(|pattern| twin(pattern, name)) else {
                 continue;
             };
             if !contains(&row.headers, header) || !contains(&row.library, library) {
                 continue;
             }
-            let drivers: Vec<Version> = row.drivers.iter().map(|text| version(text)).collect();
-            let drivers = if drivers.is_empty() {
-                vec![library]
-            } else {
-                drivers
-            };
+            let mut drivers: Vec<Version> =
+                row.drivers.iter().map(|text| parse_version(text)).collect();
+            if drivers.is_empty() {
+                drivers.push(library);
+            }
             let cases = if row.cases.is_empty() {
                 vec![Case::default()]
             } else {
@@ -301,8 +306,8 @@ impl Adapters {
                         trials.push(trial(row, case, twin, (name, header, driver, fails)));
                     }
                     if case.writes.is_empty() && case.result.is_none() {
-                        let whole = trial(row, case, twin, (name, header, driver, Fails::Nothing));
-                        trials.extend(with_null(whole));
+                        let trial = trial(row, case, twin, (name, header, driver, Fails::Nothing));
+                        trials.extend(with_null(&trial));
                     }
                 }
             }
@@ -312,18 +317,26 @@ impl Adapters {
 
     /// Whether an adapter must fail if it cannot query an attribute.
     fn needs_helper(&self, row: &Row, driver: Version) -> bool {
-        let known = |made: &Made| match made {
-            Made::Attribute(of) => of.default.is_none() && of.is_known(driver),
-            Made::Constant(_) | Made::Field(_) => false,
-        };
         let table = row.fields.as_ref().map(|name| &self.fields[name]);
-        table.into_iter().flatten().any(|(_, made)| known(made))
+        table
+            .into_iter()
+            .flatten()
+            .any(|(_, substitute)| match substitute {
+                Substitute::Attribute(query) => query.default.is_none() && query.is_known(driver),
+                Substitute::Constant(_) | Substitute::Field(_) => false,
+            })
     }
 
-    /// Fields that one side lacks, and the values that the other must get.
-    pub fn made(&self, row: &Row, path: &str) -> Option<&Made> {
+    /// Value that a field gets whose path one of the two structs lacks.
+    pub fn substitute(&self, row: &Row, path: &str) -> Option<&Substitute> {
         self.fields[row.fields.as_ref()?].get(path)
     }
+}
+
+/// Reads a call of the file, with the suffix of a function.
+fn twin_call(text: &str, twin: &str) -> (String, Vec<Expression>) {
+    let text = text.replace('~', twin);
+    call(&text).unwrap_or_else(|| panic!("adapters.toml: `{text}` is no call"))
 }
 
 fn trial<'a>(
@@ -332,12 +345,9 @@ fn trial<'a>(
     twin: &str,
     (name, header, driver, fails): (&str, Version, Version, Fails),
 ) -> Trial<'a> {
-    let read = |text: &String| {
-        let text = text.replace('~', twin);
-        call(&text).unwrap_or_else(|| panic!("adapters.toml: `{text}` is no call"))
-    };
-    let calls = case.calls.as_ref().or(row.calls.as_ref());
-    let calls = calls.filter(|_| !case.refused).map(read);
+    let calls = (case.calls.as_ref().or(row.calls.as_ref()))
+        .filter(|_| !case.refused)
+        .map(|text| twin_call(text, twin));
     assert!(
         calls.is_some() || case.refused,
         "adapters.toml: {:?} neither calls nor is refused",
@@ -359,11 +369,11 @@ fn trial<'a>(
         driver,
         fails,
         calls,
-        also: case.also.as_ref().map(read),
-        set: both(&row.set, &case.set),
-        writes: both(&row.writes, &case.writes),
-        out: both(&row.out, &case.out),
-        failed: both(&row.failed, &case.failed),
+        also: case.also.as_ref().map(|text| twin_call(text, twin)),
+        set: merged(&row.set, &case.set),
+        writes: merged(&row.writes, &case.writes),
+        out: merged(&row.out, &case.out),
+        failed: merged(&row.failed, &case.failed),
         result,
         status,
     }
@@ -371,29 +381,29 @@ fn trial<'a>(
 
 /// The same call with a null pointer instead of each struct that is not passed as it is: the library must receive
 /// null as well.
-fn with_null(trial: Trial<'_>) -> Vec<Trial<'_>> {
-    let expressions = trial.calls.iter().flat_map(|(_, expressions)| expressions);
-    let structs = expressions.filter_map(|expression| match expression {
-        Expression::Fields(at) => Some(*at),
-        _ => None,
-    });
-    let without = |values: &Values, at: usize| -> Values {
-        let mut values = values.clone();
-        values.retain(|key, _| !key.starts_with(&format!("{at}.")));
-        values
-    };
-    let structs: Vec<usize> = structs.collect();
-    let nulls = structs.into_iter().map(|at| {
-        let mut set = without(&trial.set, at);
-        set.insert(at.to_string(), Value::Text("null".into()));
-        Trial {
+fn with_null<'a>(trial: &Trial<'a>) -> Vec<Trial<'a>> {
+    let mut trials = Vec::new();
+    for expression in trial.calls.iter().flat_map(|(_, expressions)| expressions) {
+        let Expression::Fields(index) = expression else {
+            continue;
+        };
+        let mut set = without_argument(&trial.set, *index);
+        set.insert(index.to_string(), Value::Text("null".into()));
+        trials.push(Trial {
             set,
-            out: without(&trial.out, at),
-            failed: without(&trial.failed, at),
+            out: without_argument(&trial.out, *index),
+            failed: without_argument(&trial.failed, *index),
             ..trial.clone()
-        }
-    });
-    nulls.collect()
+        });
+    }
+    trials
+}
+
+/// Values of all arguments but one.
+fn without_argument(values: &Values, index: usize) -> Values {
+    let mut values = values.clone();
+    values.retain(|key, _| !key.starts_with(&format!("{index}.")));
+    values
 }
 
 impl Trial<'_> {
@@ -403,8 +413,7 @@ impl Trial<'_> {
         for (key, value) in &self.set {
             line += &format!(" {key}={value}");
         }
-        let writes = self.writes.iter();
-        let writes: Vec<_> = writes
+        let writes: Vec<_> = (self.writes.iter())
             .map(|(key, value)| format!("{key}={value}"))
             .collect();
         if !writes.is_empty() {
@@ -438,8 +447,8 @@ fn every_row_can_be_tried() {
                 let mut pairs = (versions.iter())
                     .flat_map(|header| versions.iter().map(move |library| (*header, *library)));
                 let is_tried = pairs.any(|(header, library)| {
-                    let trials = adapters.trials(id, name, header, library);
-                    trials.iter().any(|trial| std::ptr::eq(trial.row, row))
+                    (adapters.trials(id, name, header, library).iter())
+                        .any(|trial| std::ptr::eq(trial.row, row))
                 });
                 assert!(is_tried, "{name}: no versions have {row:?}");
             }
@@ -453,16 +462,17 @@ fn the_notation_of_calls_is_read() {
     let fields = vec![("type".to_owned(), Number(1)), ("id".to_owned(), Same(2))];
     let (name, arguments) = call("f($0, *$1, -1, {type=1, id=$2}, null)").unwrap();
     assert_eq!(name, "f");
-    let wanted = [
+    let expected = [
         Same(0),
         Fields(1),
         Number(-1),
         Struct(fields),
         Expression::Null,
     ];
-    assert_eq!(arguments, wanted);
+    assert_eq!(arguments, expected);
     assert_eq!(call("f($x)"), None);
-    assert!(contains("12.3..13", version("12.9")) && !contains("12.3..13", version("13")));
+    assert!(contains("12.3..13", parse_version("12.9")));
+    assert!(!contains("12.3..13", parse_version("13")));
     assert_eq!(twin("f~", "f_ptsz"), Some("_ptsz"));
     assert_eq!(twin("f~", "f_v2"), None);
 }

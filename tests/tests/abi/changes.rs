@@ -12,15 +12,15 @@ use gpustub_tests::scratch::scratch;
 use super::programs::{
     CUFFT, CUFILE, CUSPARSE, HIPBLAS, HIPSPARSE, Programs, ROCBLAS, calls, exported,
 };
-use super::{End, expected, is_understood};
+use super::{Outcome, expected, is_understood};
 
 /// Makes the stubs bind each function under its own name.
 fn without_table(call: &str) -> Result<String> {
-    let applied = "if (!apply_abi_table(binding, library, spec, result)) {";
-    if !call.contains(applied) {
-        return Err(format!("call.c has no `{applied}`").into());
+    let condition = "if (!apply_abi_table(binding, library, spec, result)) {";
+    if !call.contains(condition) {
+        return Err(format!("call.c has no `{condition}`").into());
     }
-    Ok(call.replace(applied, "if (0) {"))
+    Ok(call.replace(condition, "if (0) {"))
 }
 
 /// Changed functions that a program calls under their own names, and those of which a library understood each call.
@@ -42,13 +42,13 @@ fn changes(programs: &Programs) -> Result<[BTreeSet<String>; 2]> {
             for (version, library) in programs.libraries(dir) {
                 let exported = exported(&library)?;
                 let (printed, log) = programs.run(dir, &caller, &library, None)?;
-                let seen: BTreeSet<&str> = log.lines().collect();
+                let recorded: BTreeSet<&str> = log.lines().collect();
                 for call in calls(&printed).filter(|call| exported.contains(call.name)) {
                     match expected(shipped, call.name, declares, version, &exported) {
-                        End::Called(name) if name == call.name => continue,
+                        Outcome::Called(name) if name == call.name => continue,
                         _ => changed.insert(call.name.to_owned()),
                     };
-                    if !is_understood(call.name, &call, &seen) {
+                    if !is_understood(call.name, &call, &recorded) {
                         noticed.insert(call.name.to_owned());
                     }
                 }
@@ -63,14 +63,12 @@ fn changes(programs: &Programs) -> Result<[BTreeSet<String>; 2]> {
 /// `mutations.rs` breaks these adapters.
 fn is_renumbered(programs: &Programs, name: &str) -> bool {
     let shipped = Library::builtin(programs.id).expect("a shipped library");
-    let headers = programs.headers();
-    let headers = headers
-        .iter()
-        .map(|header| HeaderVersion::parse(&header.to_string()));
-    let mut entries = headers.flat_map(|header| shipped.abi.entries(name, header));
-    entries.any(
-        |entry| matches!(entry.adapter, Some(Adapter::Code(code)) if code.starts_with("numbers_")),
-    )
+    programs.headers().iter().any(|header| {
+        let header = HeaderVersion::parse(&header.to_string());
+        shipped.abi.entries(name, header).into_iter().any(|entry| {
+            matches!(entry.adapter, Some(Adapter::Code(code)) if code.starts_with("numbers_"))
+        })
+    })
 }
 
 #[test]

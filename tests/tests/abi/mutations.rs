@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use super::adapters::Adapters;
 use super::programs::{CUDA, CUDART, HIP, HIPBLAS, HIPSPARSE, Programs, ROCBLAS, exported};
-use super::{End, expected, imported, try_adapters};
+use super::{Outcome, expected, imported, try_adapters};
 
 /// `tests/cases/adapter-mutations.toml`
 #[derive(Deserialize)]
@@ -54,12 +54,15 @@ fn problems(
     for (version, library) in programs.libraries(dir) {
         let exported = exported(&library)?;
         let declares = HeaderVersion::parse(&header.to_string());
-        let is_adapted = |name: &&String| {
-            let end = expected(shipped, name, declares, version, &exported);
-            matches!(end, End::Adapted)
-        };
-        let adapted = names.iter().filter(is_adapted).cloned().collect();
-        let found = try_adapters(
+        let adapted = names
+            .iter()
+            .filter(|name| {
+                let outcome = expected(shipped, name, declares, version, &exported);
+                matches!(outcome, Outcome::Adapted)
+            })
+            .cloned()
+            .collect();
+        let problems = try_adapters(
             programs,
             adapters,
             dir,
@@ -67,7 +70,7 @@ fn problems(
             (&library, version),
             &adapted,
         )?;
-        wrong.extend(found);
+        wrong.extend(problems);
     }
     Ok(wrong)
 }
@@ -99,10 +102,10 @@ fn errors_one_by_one(programs: &Programs) -> Result<(usize, Vec<Mutation>)> {
     let symbols = programs.symbols(dir, shipped)?;
     let mode = programs.modes[0];
     let mut by_header: BTreeMap<Version, Vec<Mutation>> = BTreeMap::new();
-    let mut all = mutations()?;
-    all.retain(|mutation| mutation.library == programs.id);
-    let count = all.len();
-    for mutation in all {
+    let mut mutations = mutations()?;
+    mutations.retain(|mutation| mutation.library == programs.id);
+    let count = mutations.len();
+    for mutation in mutations {
         let header = Version::parse(&mutation.headers).ok_or("no version")?;
         by_header.entry(header).or_default().push(mutation);
     }
@@ -181,30 +184,31 @@ fn adapters_in_use(
 ) -> Result<BTreeMap<(String, String), Vec<usize>>> {
     let shipped = Library::builtin(programs.id).expect("a shipped library");
     let declares = HeaderVersion::parse(&header.to_string());
-    let mut found: BTreeMap<(String, String), Vec<usize>> = BTreeMap::new();
+    let mut adapters: BTreeMap<(String, String), Vec<usize>> = BTreeMap::new();
     for (index, (version, library)) in programs.libraries(dir).into_iter().enumerate() {
         let version_code = i32::try_from(version.code())?;
         let exported = exported(&library)?;
         for name in names {
             let entries = shipped.abi.entries(name, declares);
-            let is_here = |from: i32, below: i32| from <= version_code && version_code < below;
-            let entry = entries
+            let Some(entry) = entries
                 .iter()
-                .find(|entry| is_here(entry.from, entry.below));
-            let Some(entry) = entry else { continue };
-            let is_there = entry
+                .find(|entry| entry.from <= version_code && version_code < entry.below)
+            else {
+                continue;
+            };
+            let is_exported = entry
                 .name
                 .as_ref()
                 .is_some_and(|name| exported.contains(name));
             if let Some(Adapter::Code(code)) = &entry.adapter
-                && is_there
+                && is_exported
             {
                 let key = (name.clone(), code.clone());
-                found.entry(key).or_default().push(index);
+                adapters.entry(key).or_default().push(index);
             }
         }
     }
-    Ok(found)
+    Ok(adapters)
 }
 
 /// Breaks each adapter that a program can use once. Returns how many there are, and those that no call noticed.
@@ -225,10 +229,10 @@ fn broken_one_by_one(programs: &Programs) -> Result<(usize, Vec<String>)> {
             let stubs = programs.stubs(dir, header, *mode, true, &symbols)?;
             make_breakable(&stubs.sources, &file)?;
             let caller = Programs::link(caller.parent().unwrap_or(dir), &stubs)?;
-            for ((name, code), on) in adapters_in_use(programs, dir, header, &names)? {
+            for ((name, code), indices) in adapters_in_use(programs, dir, header, &names)? {
                 fs::write(&file, format!("{name}_{code}"))?;
                 count += 1;
-                for index in on {
+                for index in indices {
                     let (version, library) = &libraries[index];
                     let names = BTreeSet::from([name.clone()]);
                     let (caller, library) = ((&*caller, header), (&**library, *version));

@@ -29,22 +29,22 @@ fn source(name: &str) -> PathBuf {
 fn processes_of_early_drivers_of_535_are_read() -> Result<()> {
     let dir = scratch()?;
     let dir = dir.path();
-    let library = dir.join("libnvidia-ml.so.1");
+    let driver = dir.join("libnvidia-ml.so.1");
     let mut cc = compiler("12.2.81")?;
     cc.args(["-DNVML_NO_UNVERSIONED_FUNC_DEFS", "-shared", "-fPIC", "-o"]);
-    succeed(cc.arg(&library).arg(source("nvml-driver.c")))?;
+    succeed(cc.arg(&driver).arg(source("nvml-driver.c")))?;
 
     let shipped = Library::builtin("nvml").expect("a shipped library");
     let plan = plan_shipped(shipped, "13.5", |name| name.contains("RunningProcesses"))?;
     let stubs = Stubs::write(dir, &plan, "cc", &[])?;
-    let compile = |program: &str, with: PathBuf| -> Result<Command> {
+    let compile = |program: &str, library: PathBuf| -> Result<Command> {
         let program = dir.join(program);
         let mut cc = compiler("13.5")?;
         cc.arg("-o").arg(&program).arg(source("nvml-processes.c"));
-        succeed(cc.arg(with))?;
+        succeed(cc.arg(library))?;
         let mut command = Command::new(program);
         command.env("LD_LIBRARY_PATH", dir);
-        command.env(override_variable("nvml"), &library);
+        command.env(override_variable("nvml"), &driver);
         Ok(command)
     };
     let printed = succeed(&mut compile("with-stubs", stubs.archive()?)?)?.stdout;
@@ -53,7 +53,7 @@ fn processes_of_early_drivers_of_535_are_read() -> Result<()> {
                     mps 0, 100: 4096, 101: 8192\n";
     assert_eq!(printed, expected);
     // Linked directly, the driver writes beyond the array.
-    let direct = run(&mut compile("direct", library.clone())?)?;
+    let direct = run(&mut compile("direct", driver.clone())?)?;
     assert_eq!(direct.status.signal(), Some(11), "{}", direct.stdout);
     Ok(())
 }

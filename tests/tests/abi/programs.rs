@@ -23,7 +23,7 @@ pub struct Programs {
     headers: &'static [&'static str],
     libraries: &'static [&'static str],
     /// Whether all versions of the ABI table are tried instead (`cargo xtask abi-programs --all`).
-    all: bool,
+    all_versions: bool,
     /// Sonames of the libraries, from a version on.
     sonames: &'static [(Version, &'static str)],
     /// Component with the headers of a version, and the name of one header.
@@ -45,14 +45,17 @@ pub type Mode = (&'static str, &'static [&'static str]);
 impl Programs {
     /// The same, with all versions of the ABI table.
     pub fn of_all_versions(self) -> Self {
-        Self { all: true, ..self }
+        Self {
+            all_versions: true,
+            ..self
+        }
     }
 
-    fn versions(&self, some: &[&str]) -> Vec<Version> {
+    fn versions(&self, selected: &[&str]) -> Vec<Version> {
         let shipped = Library::builtin(self.id).map(|library| library.abi.headers());
         match shipped {
-            Some(versions) if self.all => versions.to_vec(),
-            _ => some
+            Some(versions) if self.all_versions => versions.to_vec(),
+            _ => selected
                 .iter()
                 .filter_map(|text| Version::parse(text))
                 .collect(),
@@ -66,19 +69,18 @@ impl Programs {
 
     /// Versions of the fake libraries, and their files below a directory.
     pub fn libraries(&self, dir: &Path) -> Vec<(Version, PathBuf)> {
-        let versions = self.versions(self.libraries).into_iter();
-        let file = |version: Version| {
-            let sonames = self.sonames.iter().rev();
-            let soname = sonames
-                .filter(|(from, _)| *from <= version)
-                .map(|(_, name)| name);
-            let directory = dir.join(version.to_string());
-            (
-                version,
-                directory.join(soname.copied().next().unwrap_or_default()),
-            )
-        };
-        versions.map(file).collect()
+        self.versions(self.libraries)
+            .into_iter()
+            .map(|version| {
+                let sonames = self.sonames.iter().rev();
+                let soname = sonames
+                    .filter(|(from, _)| *from <= version)
+                    .map(|(_, name)| *name)
+                    .next();
+                let directory = dir.join(version.to_string());
+                (version, directory.join(soname.unwrap_or_default()))
+            })
+            .collect()
     }
 
     /// Writes the sources of callers, and the fake libraries.
@@ -95,7 +97,7 @@ impl Programs {
             .arg("abi-programs")
             .arg(dir)
             .arg(self.id)
-            .args(self.all.then_some("--all"))
+            .args(self.all_versions.then_some("--all"))
             .arg("--components")
             .arg(root.unwrap_or(&components));
         succeed(&mut cargo)?;
@@ -132,8 +134,8 @@ impl Programs {
         let (directory, header) = self.component;
         let mut directories = vec![Self::include(&format!("{directory}{version}"), header)?];
         if let Some((needs, header)) = self.needs {
-            let mut needs = needs.iter();
-            let (_, component) = (needs.find(|(of, _)| *of == version.to_string()))
+            let (_, component) = (needs.iter())
+                .find(|(needing, _)| *needing == version.to_string())
                 .ok_or_else(|| format!("no headers for {version}"))?;
             directories.push(Self::include(component, header)?);
         }
@@ -144,9 +146,8 @@ impl Programs {
         let component = components::component(component)?;
         let mut find = Command::new("find");
         find.arg(&component).arg("-path").arg(format!("*/{header}"));
-        let found = succeed(&mut find)?.stdout;
-        let found = Path::new(found.lines().next().unwrap_or_default());
-        let include = found
+        let paths = succeed(&mut find)?.stdout;
+        let include = Path::new(paths.lines().next().unwrap_or_default())
             .ancestors()
             .nth(Path::new(header).components().count());
         Ok(include.unwrap_or(&component).to_owned())
@@ -169,7 +170,7 @@ impl Programs {
     ) -> Result<PathBuf> {
         let directory = Self::directory(dir, version, mode, declared);
         let stubs = self.stubs(dir, version, mode, declared, symbols)?;
-        let (end, flags) = mode;
+        let (suffix, flags) = mode;
         let mut cc = Command::new("cc");
         cc.current_dir(dir.join(self.id))
             .args(["-O1", "-c", "-Wno-deprecated-declarations"])
@@ -180,7 +181,7 @@ impl Programs {
             cc.arg("-isystem").arg(directory);
         }
         cc.arg("-o").arg(directory.join("caller.o"));
-        cc.arg(format!("caller-{version}{end}.c"));
+        cc.arg(format!("caller-{version}{suffix}.c"));
         succeed(&mut cc)?;
         Self::link(&directory, &stubs)
     }
@@ -247,8 +248,9 @@ pub const MADE_UP: &str = "shape_";
 /// Functions that a fake library exports.
 pub fn exported(library: &Path) -> Result<BTreeSet<String>> {
     let rows = elf::symbols("--dyn-syms", library)?;
-    let rows = rows.into_iter().filter(|row| row.section != "UND");
     Ok(rows
+        .into_iter()
+        .filter(|row| row.section != "UND")
         .map(|row| row.name.split('@').next().unwrap_or_default().to_owned())
         .collect())
 }
@@ -260,7 +262,7 @@ pub struct Call<'t> {
     /// Shape of the call, in the words of `shapes.rs`.
     pub shape: &'t str,
     /// Arguments, as the fake library prints them; `None` if it was not called.
-    pub passed: Option<&'t str>,
+    pub arguments: Option<&'t str>,
     /// `STATUS filled`, `STATUS untouched`, …
     pub result: &'t str,
 }
@@ -272,11 +274,11 @@ pub fn calls(printed: &str) -> impl Iterator<Item = Call<'_>> {
         let rest: Vec<&str> = lines.collect();
         let mut names = names.split(' ').skip(1);
         let name = names.next().unwrap_or_default();
-        let passed = rest.iter().find_map(|line| line.strip_prefix("passed "));
+        let arguments = rest.iter().find_map(|line| line.strip_prefix("passed "));
         Call {
             name,
             shape: names.next().unwrap_or_default(),
-            passed: passed.map(|line| line.strip_prefix(name).unwrap_or(line)),
+            arguments: arguments.map(|line| line.strip_prefix(name).unwrap_or(line)),
             result: rest.last().copied().unwrap_or_default(),
         }
     })

@@ -33,29 +33,32 @@ const SHAPES: &[&str] = &[
     "/out/",
 ];
 
-/// Shapes that a call has.
-fn words(call: &Call<'_>) -> BTreeSet<String> {
-    let without_size = |word: &str| match word.strip_prefix("struct") {
+/// A word of a shape without the size of its struct.
+fn without_size(word: &str) -> String {
+    match word.strip_prefix("struct") {
         Some(rest) => format!(
             "struct{}",
             rest.trim_start_matches(|c: char| c.is_ascii_digit())
         ),
         None => word.to_owned(),
-    };
-    let (arguments, result) = call.shape.split_once("->").unwrap_or_default();
-    let arguments: Vec<&str> = arguments.split(',').collect();
-    let mut words: BTreeSet<String> = arguments.iter().copied().map(without_size).collect();
+    }
+}
+
+/// Shapes that a call has.
+fn words(call: &Call<'_>) -> BTreeSet<String> {
+    let (argument_list, result) = call.shape.split_once("->").unwrap_or_default();
+    let argument_shapes: Vec<&str> = argument_list.split(',').collect();
+    let mut words: BTreeSet<String> = argument_shapes.iter().copied().map(without_size).collect();
     words.insert(format!("->{}", without_size(result)));
-    if arguments.len() >= 16 {
+    if argument_shapes.len() >= 16 {
         words.insert("16 arguments".to_owned());
     }
-    let guarded = ["/in/", "/out/"].into_iter();
-    let passed = call.passed.unwrap_or_default();
-    words.extend(
-        guarded
-            .filter(|word| passed.contains(word))
-            .map(str::to_owned),
-    );
+    let arguments = call.arguments.unwrap_or_default();
+    for guarded in ["/in/", "/out/"] {
+        if arguments.contains(guarded) {
+            words.insert(guarded.to_owned());
+        }
+    }
     words
 }
 
@@ -79,13 +82,17 @@ impl Covered {
     /// Shapes that were tried neither with a function of the library, nor, if it has none, with an
     /// invented one.
     pub fn missing(&self, programs: &Programs) -> Vec<&'static str> {
-        let is_missing = |word: &&str| {
-            if programs.made_up.iter().any(|shapes| shapes.contains(word)) {
+        let mut missing = Vec::new();
+        for word in SHAPES {
+            let is_missing = if programs.made_up.iter().any(|shapes| shapes.contains(word)) {
                 self.real.contains(*word) || !self.made_up.contains(*word)
             } else {
                 !self.real.contains(*word)
+            };
+            if is_missing {
+                missing.push(*word);
             }
-        };
-        SHAPES.iter().copied().filter(is_missing).collect()
+        }
+        missing
     }
 }

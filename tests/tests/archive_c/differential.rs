@@ -31,13 +31,25 @@ impl Random {
         number as usize % limit.max(1)
     }
 
-    fn pick<'a, T>(&mut self, all: &'a [T]) -> &'a T {
-        &all[self.next_below(all.len())]
+    fn pick<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
+        &choices[self.next_below(choices.len())]
     }
 }
 
-/// Damages a file in one to three places. Fields are more interesting than contents. Returns whether the hash of the
-/// tables was made right.
+const NUMBERS: [u64; 9] = [
+    0,
+    1,
+    2,
+    7,
+    60,
+    0x7FFF_FFFF,
+    0x8000_0000,
+    u32::MAX as u64,
+    u64::MAX,
+];
+
+/// Damages a file in one to three places, more often in fields than in contents. Returns whether the hash of the tables
+/// was updated.
 fn damage(bytes: &mut Vec<u8>, random: &mut Random) -> bool {
     let tables = blob(bytes);
     for _ in 0..=random.next_below(3) {
@@ -46,7 +58,7 @@ fn damage(bytes: &mut Vec<u8>, random: &mut Random) -> bool {
             return false;
         }
         let anywhere = random.next_below(length);
-        let at = match (random.next_below(4), tables) {
+        let offset = match (random.next_below(4), tables) {
             (0, Some(start)) => (start + 16 + random.next_below(104)).min(length - 1),
             // Numbers of the tables begin at multiples of 4.
             (1 | 2, Some(start)) => {
@@ -55,30 +67,19 @@ fn damage(bytes: &mut Vec<u8>, random: &mut Random) -> bool {
             }
             _ => anywhere,
         };
-        let numbers = [
-            0,
-            1,
-            2,
-            7,
-            60,
-            0x7FFF_FFFF,
-            0x8000_0000,
-            u64::from(u32::MAX),
-            u64::MAX,
-        ];
-        let number = *random.pick(&numbers);
+        let number = *random.pick(&NUMBERS);
         match random.next_below(8) {
             0 => bytes.truncate(anywhere),
-            1 => bytes[at] ^= 1 << random.next_below(8),
-            2 => bytes[at] = bytes[at].wrapping_add(1),
-            3 => bytes[at] = bytes[at].wrapping_sub(1),
+            1 => bytes[offset] ^= 1 << random.next_below(8),
+            2 => bytes[offset] = bytes[offset].wrapping_add(1),
+            3 => bytes[offset] = bytes[offset].wrapping_sub(1),
             4 | 5 => {
-                let size = (*random.pick(&[1, 2, 4, 8])).min(length - at);
-                bytes[at..at + size].copy_from_slice(&number.to_le_bytes()[..size]);
+                let size = (*random.pick(&[1, 2, 4, 8])).min(length - offset);
+                bytes[offset..offset + size].copy_from_slice(&number.to_le_bytes()[..size]);
             }
             _ => {
-                let size = (1 + random.next_below(32)).min(length - at.max(anywhere));
-                bytes.copy_within(anywhere..anywhere + size, at);
+                let size = (1 + random.next_below(32)).min(length - offset.max(anywhere));
+                bytes.copy_within(anywhere..anywhere + size, offset);
             }
         }
     }
@@ -104,9 +105,8 @@ impl Seed {
         let Some(gaps) = &self.gaps else {
             return true;
         };
-        let pairs = self.bytes.iter().enumerate();
-        let mut changed = pairs.filter(|(at, byte)| damaged.get(*at) != Some(byte));
-        changed.all(|(at, _)| gaps[at])
+        (self.bytes.iter().enumerate())
+            .all(|(offset, byte)| damaged.get(offset) == Some(byte) || gaps[offset])
     }
 }
 
@@ -127,14 +127,14 @@ fn compare(
     walker: &Walker,
     seeds: &Seeds,
     mutations: usize,
-    seed: u64,
+    random_seed: u64,
     counts: &mut BTreeMap<String, Counts>,
 ) -> Result<()> {
-    let mut random = Random(seed);
+    let mut random = Random(random_seed);
     let containers: Vec<_> = seeds.iter().collect();
     let files: Vec<_> = (0..mutations)
-        .map(|at| {
-            let (container, seeds) = containers[at % containers.len()];
+        .map(|index| {
+            let (container, seeds) = containers[index % containers.len()];
             let seed = random.pick(seeds);
             let mut bytes = seed.bytes.clone();
             let is_rehashed = damage(&mut bytes, &mut random);
@@ -154,33 +154,32 @@ fn compare(
         if *answer != expected || is_missed {
             let path = std::env::temp_dir().join("archive-difference.a");
             std::fs::write(&path, file)?;
-            let what = if is_missed {
+            let problem = if is_missed {
                 "damage is not found"
             } else {
                 "answers differ"
             };
-            return Err(
-                format!("{}: {what}: C:\n{answer}Rust:\n{expected}", path.display()).into(),
-            );
+            return Err(format!(
+                "{}: {problem}: C:\n{answer}Rust:\n{expected}",
+                path.display()
+            )
+            .into());
         }
     }
     Ok(())
 }
 
-/// Compares all of these. Damage behind the header is reached in each container.
-fn compare_all(mutations: usize, random: std::ops::Range<u64>) -> Result<()> {
+/// Compares the readers for each number of a range, from which the damage is chosen. Damage behind the header is
+/// reached in each container.
+fn compare_all(mutations: usize, random_seeds: std::ops::Range<u64>) -> Result<()> {
     let (walker, seeds) = (Walker::checked()?, seeds()?);
     let mut counts = BTreeMap::new();
-    for seed in random {
-        compare(&walker, &seeds, mutations, seed, &mut counts)?;
+    for random_seed in random_seeds {
+        compare(&walker, &seeds, mutations, random_seed, &mut counts)?;
     }
     assert_eq!(counts.len(), CONTAINERS.len());
     for (container, counts) in counts {
-        let Counts {
-            read,
-            opened,
-            to_find,
-        } = counts;
+        let (read, opened, to_find) = (counts.read, counts.opened, counts.to_find);
         println!("{container}: {read} damaged files, {opened} opened, {to_find} found by verify");
         assert!(
             opened > read / 4,
@@ -235,47 +234,41 @@ fn seeds() -> Result<Seeds> {
         let files = if container == "conformance files" {
             all()?.into_iter().map(|case| case.bytes).collect()
         } else if kind.is_empty() {
-            vec![written(None, b"text ")?, written(Some(0), b"text ")?]
+            vec![sample(None, b"text ")?, sample(Some(0), b"text ")?]
         } else {
-            vec![written(Some(1), kind)?, written(Some(5), kind)?]
+            vec![sample(Some(1), kind)?, sample(Some(5), kind)?]
         };
-        let files = files.into_iter().map(Seed::new);
-        seeds.insert(container.to_owned(), files.collect());
+        seeds.insert(
+            container.to_owned(),
+            files.into_iter().map(Seed::new).collect(),
+        );
     }
     Ok(seeds)
 }
 
 /// A super-archive of six views of up to five layers. Contents begin with `kind`, which is padded to the size of the
 /// largest header, that of 64-bit ELF objects.
-fn written(default: Option<usize>, kind: &[u8]) -> Result<Vec<u8>> {
+fn sample(default: Option<usize>, kind: &[u8]) -> Result<Vec<u8>> {
     let mut kind = kind.to_vec();
     kind.resize(64, 0);
     let contents: Vec<_> = (0..30)
-        .map(|at| [&kind[..], &vec![at; usize::from(at) % 7]].concat())
+        .map(|number| [&kind[..], &vec![number; usize::from(number) % 7]].concat())
         .collect();
-    let symbol = |name: String| Definition {
-        name: name.into_bytes().into(),
-        binding: Binding::Strong,
-    };
-    let layer = |layer: usize| {
-        let members = (6 * layer..6 * layer + 6).map(|at| Input {
-            name: format!("member {}", at % 9).into_bytes().into(),
-            data: &contents[at],
-            // None; one that other members define, too; two that no other member defines.
-            symbols: match at % 3 {
-                0 => Vec::new(),
-                1 => vec![symbol(format!("_Z1f{}", at % 11))],
-                _ => vec![symbol(format!("g{at}")), symbol(format!("h{at}"))],
-            },
+    let mut layers = Vec::new();
+    for layer in 0..5 {
+        let members = (6 * layer..6 * layer + 6).map(|number| Input {
+            name: format!("member {}", number % 9).into_bytes().into(),
+            data: &contents[number],
+            symbols: symbols_of_member(number),
         });
-        Layer::new(format!("layer {layer}"), members.collect())
-    };
+        layers.push(Layer::new(format!("layer {layer}"), members.collect()));
+    }
     let request = Request {
-        layers: (0..5).map(layer).collect(),
+        layers,
         views: (0..6)
             .map(|view| View {
                 name: format!("gfx{view}"),
-                layers: (0..view).map(|at| LayerId((view + at) % 5)).collect(),
+                layers: (0..view).map(|layer| LayerId((view + layer) % 5)).collect(),
             })
             .collect(),
         default: default.map(ViewId),
@@ -286,17 +279,32 @@ fn written(default: Option<usize>, kind: &[u8]) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// No symbol, one that other members define as well, or two that no other member defines.
+fn symbols_of_member(number: usize) -> Vec<Definition<'static>> {
+    let names = match number % 3 {
+        0 => Vec::new(),
+        1 => vec![format!("_Z1f{}", number % 11)],
+        _ => vec![format!("g{number}"), format!("h{number}")],
+    };
+    names
+        .into_iter()
+        .map(|name| Definition {
+            name: name.into_bytes().into(),
+            binding: Binding::Strong,
+        })
+        .collect()
+}
+
 #[test]
 fn readers_agree_about_files_of_the_writer() -> Result<()> {
     let seeds = seeds()?;
-    let files = || {
-        seeds
-            .iter()
-            .flat_map(|(container, files)| files.iter().map(move |one| (container, one)))
-    };
-    let answers = Walker::checked()?.walk(files().map(|(_, seed)| &seed.bytes[..]))?;
-    assert_eq!(answers.len(), files().count());
-    for ((container, seed), answer) in files().zip(answers) {
+    let files: Vec<(&String, &Seed)> = seeds
+        .iter()
+        .flat_map(|(container, seeds)| seeds.iter().map(move |seed| (container, seed)))
+        .collect();
+    let answers = Walker::checked()?.walk(files.iter().map(|(_, seed)| &seed.bytes[..]))?;
+    assert_eq!(answers.len(), files.len());
+    for ((container, seed), answer) in files.into_iter().zip(answers) {
         assert_eq!(answer, walk(&seed.bytes));
         if container == "conformance files" {
             continue;
@@ -305,10 +313,13 @@ fn readers_agree_about_files_of_the_writer() -> Result<()> {
             seed.gaps.is_some() && answer.ends_with("verify ok\n"),
             "{container}"
         );
-        let has = |name: &[u8]| seed.bytes.windows(name.len()).any(|part| part == name);
-        let found = (has(b"gpustub-views.o/"), has(b"gpustub-view.bc/"));
-        let expected = (container.starts_with("ELF"), container == "bitcode");
-        assert_eq!(found, expected, "{container}");
+        for (member, is_expected) in [
+            (b"gpustub-views.o/", container.starts_with("ELF")),
+            (b"gpustub-view.bc/", container == "bitcode"),
+        ] {
+            let has_member = seed.bytes.windows(member.len()).any(|name| name == member);
+            assert_eq!(has_member, is_expected, "{container}");
+        }
     }
     Ok(())
 }
@@ -357,22 +368,25 @@ fn readers_agree_about_targets() -> Result<()> {
     names.sort();
     names.dedup();
     let mut random = Random(1);
-    for at in 0..names.len() {
-        let mut bytes = names[at].clone().into_bytes();
-        let place = random.next_below(bytes.len());
-        bytes[place] = *random.pick(b":-+_0159afgmsx");
+    for index in 0..names.len() {
+        let mut bytes = names[index].clone().into_bytes();
+        let letter = random.next_below(bytes.len());
+        bytes[letter] = *random.pick(b":-+_0159afgmsx");
         names.push(String::from_utf8(bytes)?);
     }
     let pairs: Vec<_> = names
         .iter()
-        .flat_map(|a| names.iter().map(move |b| (a, b)))
+        .flat_map(|view| names.iter().map(move |target| (view, target)))
         .collect();
-    let input: String = pairs.iter().map(|(a, b)| format!("{a} {b}\n")).collect();
+    let input: String = pairs
+        .iter()
+        .map(|(view, target)| format!("{view} {target}\n"))
+        .collect();
     let ranks = Walker::checked()?.run(&[Path::new("match")], input.into_bytes())?;
     assert_eq!(ranks.lines().count(), pairs.len());
-    for ((have, wanted), rank) in pairs.iter().zip(ranks.lines()) {
-        let expected = match_target(have.as_bytes(), wanted.as_bytes()).unwrap_or(0);
-        assert_eq!(rank.parse(), Ok(expected), "{have} {wanted}");
+    for ((view, target), rank) in pairs.iter().zip(ranks.lines()) {
+        let expected = match_target(view.as_bytes(), target.as_bytes()).unwrap_or(0);
+        assert_eq!(rank.parse(), Ok(expected), "{view} {target}");
     }
     Ok(())
 }
@@ -380,28 +394,47 @@ fn readers_agree_about_targets() -> Result<()> {
 /// NVIDIA's names follow the rules of device links.
 #[test]
 fn nvidia_targets_follow_the_rules_of_device_links() -> Result<()> {
-    let arch = |name: &str| Arch::parse(name);
-    let kinds = ["sm_", "lto_", "compute_"];
-    let numbers = [
-        "75", "80", "86", "90", "100", "101", "103", "110", "120", "121",
-    ];
     let mut names = Vec::new();
-    for kind in kinds {
-        for number in numbers {
+    for kind in ["sm_", "lto_", "compute_"] {
+        for number in [
+            "75", "80", "86", "90", "100", "101", "103", "110", "120", "121",
+        ] {
             names.extend(["", "a", "f"].map(|letter| format!("{kind}{number}{letter}")));
         }
     }
+    let archs: Vec<(&String, Arch)> = names
+        .iter()
+        .filter_map(|name| Some((name, Arch::parse(name)?)))
+        .collect();
     let mut served = 0;
-    for (have, code) in names.iter().filter_map(|name| Some((name, arch(name)?))) {
-        let wanted = names.iter().filter(|name| name.starts_with("sm_"));
-        for (wanted, target) in wanted.filter_map(|name| Some((name, arch(name)?))) {
-            let rank = match_target(have.as_bytes(), wanted.as_bytes());
-            assert_eq!(rank.is_some(), code.serves(target), "{have} {wanted}");
+    for (view, code) in &archs {
+        for (target, arch) in archs.iter().filter(|(name, _)| name.starts_with("sm_")) {
+            let rank = match_target(view.as_bytes(), target.as_bytes());
+            assert_eq!(rank.is_some(), code.serves(*arch), "{view} {target}");
             served += usize::from(rank.is_some());
         }
     }
     assert!(served > 100);
     Ok(())
+}
+
+/// Members that a symbol needs, in this order, and the words in them that no member defines.
+fn needs(archive: &SuperArchive<'_>, view: &str, symbol: &str) -> Result<String, Error> {
+    let view = archive.view(view)?.ok_or(Error::NoViews)?;
+    let mut memory = vec![7; view.member_count()];
+    assert!(Closure::new(view, &mut memory[1..]).is_none());
+    let mut closure = Closure::new(view, &mut memory).ok_or(Error::NoViews)?;
+    let mut needs = Vec::new();
+    closure.add(symbol)?;
+    while let Some(member) = closure.next_member()? {
+        needs.push(String::from_utf8_lossy(member.name()).into_owned());
+        for word in member.data()?.split(|&byte| byte == b' ') {
+            if !word.is_empty() && !closure.add(word)? {
+                needs.push(format!("-{}", String::from_utf8_lossy(word)));
+            }
+        }
+    }
+    Ok(needs.join(" "))
 }
 
 /// As `conformance::c_header_finds_what_a_symbol_needs`.
@@ -420,27 +453,9 @@ fn rust_closure_finds_what_a_symbol_needs() -> Result<()> {
         ("gfx1100", "cos8", "cos8.o cos1.o"),
         ("gfx1100", "printf", ""),
     ] {
-        let needs = || {
-            let view = archive.view(view)?.ok_or(Error::NoViews)?;
-            let mut memory = vec![7; view.member_count()];
-            assert!(Closure::new(view, &mut memory[1..]).is_none());
-            let mut closure = Closure::new(view, &mut memory).ok_or(Error::NoViews)?;
-            let mut needed = Vec::new();
-            closure.add(symbol)?;
-            while let Some(member) = closure.next_member()? {
-                needed.push(String::from_utf8_lossy(member.name()).into_owned());
-                let words = member.data()?.split(|&byte| byte == b' ');
-                for word in words.filter(|word| !word.is_empty()) {
-                    if !closure.add(word)? {
-                        needed.push(format!("-{}", String::from_utf8_lossy(word)));
-                    }
-                }
-            }
-            Ok(needed.join(" "))
-        };
         assert_eq!(
-            needs(),
-            Ok::<_, Error>(expected.to_owned()),
+            needs(&archive, view, symbol),
+            Ok(expected.to_owned()),
             "{view} {symbol}"
         );
     }

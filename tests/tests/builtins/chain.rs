@@ -34,26 +34,28 @@ fn halves(width: u32) -> String {
         1 => "float".to_owned(),
         half => format!("float{half}"),
     };
-    let of =
-        |width| format!("typedef float float{width} __attribute__((ext_vector_type({width})));\n");
     format!(
         "{}{}#define OVER __attribute__((overloadable))\n\
          {half} OVER cos({half});\n\
          float{width} OVER cos(float{width} x) {{ return (float{width})(cos(x.lo), cos(x.hi)); }}\n",
         if width > 2 {
-            of(width / 2)
+            vector_type(width / 2)
         } else {
             String::new()
         },
-        of(width)
+        vector_type(width)
     )
 }
 
+fn vector_type(width: u32) -> String {
+    format!("typedef float float{width} __attribute__((ext_vector_type({width})));\n")
+}
+
 /// Source of a function of one number, with a constant that marks its layer and survives linking.
-fn scalar(layer: &str, name: &str, value: &str) -> String {
+fn scalar(layer: &str, name: &str, expression: &str) -> String {
     format!(
         "static __constant const int of_{layer} __attribute__((used)) = 1;\n\
-         float __attribute__((overloadable)) {name}(float x) {{ return {value}; }}\n"
+         float __attribute__((overloadable)) {name}(float x) {{ return {expression}; }}\n"
     )
 }
 
@@ -96,31 +98,37 @@ fn symbols(file: &Path) -> Result<Vec<(char, String)>> {
             .args(["--format=posix"])
             .arg(file),
     )?;
-    let symbol = |line: &str| {
-        let mut words = line.split(' ');
-        let name = words.next()?.to_owned();
-        Some((words.next()?.chars().next()?, name))
-    };
-    Ok(ran.stdout.lines().filter_map(symbol).collect())
+    Ok(ran
+        .stdout
+        .lines()
+        .filter_map(|line| {
+            let mut words = line.split(' ');
+            let name = words.next()?.to_owned();
+            Some((words.next()?.chars().next()?, name))
+        })
+        .collect())
 }
 
 /// Files of all members that a symbol needs. The search begins at the top layer for each symbol.
 fn closure(view: &View<'_>, symbol: &str, directory: &Path) -> Result<BTreeMap<String, PathBuf>> {
     fs::create_dir_all(directory)?;
-    let (mut files, mut taken) = (BTreeMap::new(), BTreeSet::new());
-    let mut wanted = VecDeque::from([symbol.to_owned()]);
-    while let Some(symbol) = wanted.pop_front() {
+    let (mut files, mut positions) = (BTreeMap::new(), BTreeSet::new());
+    let mut undefined = VecDeque::from([symbol.to_owned()]);
+    while let Some(symbol) = undefined.pop_front() {
         let member = view
             .find_symbol(symbol.as_bytes())
-            .map_err(|e| e.to_string())?;
-        let member = member.ok_or_else(|| format!("undefined symbol {symbol}"))?;
-        if !taken.insert(member.position()) {
+            .map_err(|e| e.to_string())?
+            .ok_or_else(|| format!("undefined symbol {symbol}"))?;
+        if !positions.insert(member.position()) {
             continue;
         }
         let file = directory.join(format!("{}.bc", member.position()));
         fs::write(&file, member.data().map_err(|e| e.to_string())?)?;
-        let undefined = symbols(&file)?.into_iter().filter(|(kind, _)| *kind == 'U');
-        wanted.extend(undefined.map(|(_, name)| name));
+        for (kind, name) in symbols(&file)? {
+            if kind == 'U' {
+                undefined.push_back(name);
+            }
+        }
         files.insert(symbol, file);
     }
     Ok(files)
@@ -154,7 +162,7 @@ fn cos_of_float16_resolves_to_cos_of_the_family() -> Result<()> {
         "sin",
         &scalar("common", "sin", "x - x * x * x / 6"),
     )?;
-    for (family, own, value) in [
+    for (family, function, expression) in [
         ("gfx906", "cos", "__builtin_amdgcn_cosf(x * 0.15915494f)"),
         // A newer family, without a cosine.
         ("gfx90a", "sin", "__builtin_amdgcn_sinf(x * 0.15915494f)"),
@@ -168,8 +176,8 @@ fn cos_of_float16_resolves_to_cos_of_the_family() -> Result<()> {
             directory,
             family,
             Some(family),
-            own,
-            &scalar(family, own, value),
+            function,
+            &scalar(family, function, expression),
         )?;
     }
     let splitter = Splitter::new(directory)?;
@@ -193,7 +201,7 @@ fn cos_of_float16_resolves_to_cos_of_the_family() -> Result<()> {
 
     let bytes = fs::read(file)?;
     let archive = SuperArchive::parse(&bytes).map_err(|e| e.to_string())?;
-    for (family, from) in [
+    for (family, mark) in [
         ("gfx1100", "of_gfx1100"),
         ("gfx90a", "of_gfx906"),
         ("gfx906", "of_gfx906"),
@@ -213,22 +221,27 @@ fn cos_of_float16_resolves_to_cos_of_the_family() -> Result<()> {
             return Err(ran.error("a complaint"));
         }
         let linked = symbols(&linked)?;
-        let named = |kinds: &str| -> BTreeSet<&str> {
-            let of = linked.iter().filter(|(kind, _)| kinds.contains(*kind));
-            of.map(|(_, name)| &name[..]).collect()
-        };
         let expected = COS.into_iter().chain([ABI]);
-        assert_eq!(named("TW"), expected.collect(), "{family}");
-        assert!(named("U").is_empty(), "{family}");
+        assert_eq!(names(&linked, "TW"), expected.collect(), "{family}");
+        assert!(names(&linked, "U").is_empty(), "{family}");
         // libclc's symbol has no mark, but is the only weak one.
         let marks: Vec<_> = linked
             .iter()
-            .filter(|(_, name)| name.starts_with("of_"))
+            .map(|(_, name)| &name[..])
+            .filter(|name| name.starts_with("of_"))
             .collect();
-        let marks: Vec<_> = marks.iter().map(|(_, name)| &name[..]).collect();
-        assert_eq!(marks.join(" "), from, "{family}");
-        let weak = named("W");
+        assert_eq!(marks.join(" "), mark, "{family}");
+        let weak = names(&linked, "W");
         assert_eq!(weak.contains(COS[4]), family == "libclc", "{family}");
     }
     Ok(())
+}
+
+/// Names of the symbols of some types.
+fn names<'a>(symbols: &'a [(char, String)], kinds: &str) -> BTreeSet<&'a str> {
+    symbols
+        .iter()
+        .filter(|(kind, _)| kinds.contains(*kind))
+        .map(|(_, name)| &name[..])
+        .collect()
 }

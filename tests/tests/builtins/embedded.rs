@@ -32,9 +32,9 @@ unsafe impl GlobalAlloc for Counting {
         unsafe { System.alloc(layout) }
     }
 
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         // SAFETY: as the caller guarantees.
-        unsafe { System.dealloc(at, layout) }
+        unsafe { System.dealloc(pointer, layout) }
     }
 }
 
@@ -64,9 +64,9 @@ fn embed(archive: &Path, directory: &Path) -> Result<&'static [u8]> {
     if handle.is_null() {
         return Err("the library cannot be loaded".into());
     }
-    // SAFETY: the handle is of a library, and the strings are NUL-terminated.
-    let symbol = |name: &std::ffi::CStr| unsafe { dlsym(handle, name.as_ptr()) } as usize;
-    let (start, end) = (symbol(c"builtins"), symbol(c"builtins_end"));
+    let [start, end] = [c"builtins", c"builtins_end"]
+        // SAFETY: the handle is of a library, and the strings are NUL-terminated.
+        .map(|name| unsafe { dlsym(handle, name.as_ptr()) } as usize);
     assert!(start % 2 == 1 && start < end);
     // SAFETY: the file is between the labels, until the process ends.
     Ok(unsafe { std::slice::from_raw_parts(start as *const u8, end - start) })
@@ -81,8 +81,8 @@ fn mapped(bytes: &[u8], field: &str) -> Result<u64> {
     for line in text.lines() {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         if let Some((start, end)) = word.split_once('-') {
-            let number = |text| usize::from_str_radix(text, 16);
-            inside = number(start)? < last && first < number(end)?;
+            inside =
+                usize::from_str_radix(start, 16)? < last && first < usize::from_str_radix(end, 16)?;
             assert!(!inside || rest.starts_with("r--p "), "{line}");
         } else if inside && word.strip_suffix(':') == Some(field) {
             let kilobytes: u64 = rest.trim().trim_end_matches(" kB").parse()?;
@@ -93,51 +93,55 @@ fn mapped(bytes: &[u8], field: &str) -> Result<u64> {
 }
 
 /// Finds each symbol in its view and reads all contents. Returns the number of nonzero bytes.
-fn resolve(archive: &[u8], wanted: &[(&str, Vec<String>)]) -> Result<u64, Error> {
+fn resolve(archive: &[u8], views: &[(&str, Vec<String>)]) -> Result<u64, Error> {
     let archive = SuperArchive::parse(archive)?;
-    let mut seen = 0;
-    for (family, symbols) in wanted {
+    let mut nonzero = 0;
+    for (family, symbols) in views {
         let view = archive.view(family)?.ok_or(Error::NoViews)?;
         for symbol in symbols {
             let member = view.find_symbol(symbol)?.ok_or(Error::NoViews)?;
             let data = member.data()?;
-            seen += data.iter().filter(|byte| **byte != 0).count() as u64;
+            nonzero += data.iter().filter(|byte| **byte != 0).count() as u64;
         }
     }
     archive.verify()?;
-    Ok(seen)
+    Ok(nonzero)
 }
 
-fn embedded(some: Option<&str>, least: usize) -> Result<()> {
+fn embedded(pattern: Option<&str>, min_symbols: usize) -> Result<()> {
     let dir = scratch()?;
     let directory = dir.path();
     let chain = &CHAINS[0][1..];
-    split_chain(chain, directory, some)?;
+    split_chain(chain, directory, pattern)?;
     let layers = layers(chain, directory)?;
     for layer in &layers {
         layer.archive(directory)?;
     }
     let mut views = Views::new();
-    let mut wanted = Vec::new();
-    for (at, family) in chain.iter().enumerate() {
+    let mut symbols_by_view = Vec::new();
+    for (index, family) in chain.iter().enumerate() {
         views.push((
             *family,
-            layers[at..].iter().map(|layer| &layer.name[..]).collect(),
+            layers[index..]
+                .iter()
+                .map(|layer| &layer.name[..])
+                .collect(),
         ));
         let files = Layer::from_directory(family, &directory.join(family))?.files;
-        let symbols = files.iter().filter_map(|file| file.file_stem());
-        let symbols: Vec<_> = symbols
+        let symbols: Vec<_> = files
+            .iter()
+            .filter_map(|file| file.file_stem())
             .map(|stem| stem.to_string_lossy().into_owned())
             .collect();
-        assert!(symbols.len() >= least, "{} symbols", symbols.len());
-        wanted.push((*family, symbols));
+        assert!(symbols.len() >= min_symbols, "{} symbols", symbols.len());
+        symbols_by_view.push((*family, symbols));
     }
     let bytes = embed(&build(directory, &views)?, directory)?;
 
     let before = ALLOCATIONS.get();
-    let seen = resolve(bytes, &wanted);
+    let nonzero = resolve(bytes, &symbols_by_view);
     let allocations = ALLOCATIONS.get() - before;
-    assert!(seen.map_err(|e| e.to_string())? > 0);
+    assert!(nonzero.map_err(|e| e.to_string())? > 0);
     assert_eq!(allocations, 0);
 
     // A private page becomes anonymous when it is written. `Private_Dirty` would also count pages

@@ -1,7 +1,6 @@
 //! Plain object files, for the feature levels of x86-64 (psABI, "Micro-Architecture Levels").
 
 use std::fs;
-use std::path::Path;
 use std::process::Command;
 
 use gpustub_archive::SuperArchive;
@@ -55,14 +54,14 @@ fn levels_of_x86_64_have_what_they_override() -> Result<()> {
         }
     }
     let mut overridden = Vec::new();
-    for (at, level) in LEVELS.iter().enumerate() {
+    for (index, level) in LEVELS.iter().enumerate() {
         let mut layer = Layer::from_directory(level, &directory.join(level))?;
-        if let Some(next) = LEVELS.get(at + 1) {
-            let bytes =
-                |level, file: &Path| fs::read(directory.join(level).join(file.file_name()?)).ok();
-            layer
-                .files
-                .retain(|file| bytes(level, file) != bytes(next, file));
+        if let Some(older) = LEVELS.get(index + 1) {
+            layer.files.retain(|file| {
+                let name = file.file_name().unwrap_or_default();
+                let same_name = directory.join(older).join(name);
+                fs::read(file).ok() != fs::read(same_name).ok()
+            });
         }
         layer.archive(directory)?;
         overridden.push(layer.files.len());
@@ -70,7 +69,7 @@ fn levels_of_x86_64_have_what_they_override() -> Result<()> {
     assert_eq!(overridden, [2, 2, 5]);
 
     let views: Vec<_> = (0..3)
-        .map(|at| (LEVELS[at], LEVELS[at..].to_vec()))
+        .map(|index| (LEVELS[index], LEVELS[index..].to_vec()))
         .collect();
     let file = build(directory, &views)?;
     assert_eq!(compare(directory, &views)?, 3 * FUNCTIONS.len());

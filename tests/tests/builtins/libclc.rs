@@ -14,41 +14,54 @@ use gpustub_tests::scratch::scratch;
 use crate::naive::{Views, build, build_with, compare};
 
 /// Each family with all its functions; a view is its archive, and those of the families before it.
-fn whole(chains: &[&[&str]], directory: &Path, least: usize) -> Result<Whole> {
+fn complete_families(
+    chains: &[&[&str]],
+    directory: &Path,
+    min_symbols: usize,
+) -> Result<CompleteFamilies> {
     let mut views = Views::new();
     for chain in chains {
-        for (at, family) in chain.iter().enumerate() {
+        for (index, family) in chain.iter().enumerate() {
             Layer::from_directory(family, &directory.join(family))?.archive(directory)?;
-            views.push((*family, chain[at..].to_vec()));
+            views.push((*family, chain[index..].to_vec()));
         }
     }
-    let all = build(directory, &views)?;
+    let file = build(directory, &views)?;
     let compared = compare(directory, &views)?;
-    assert!(compared >= least, "{compared} symbols");
+    assert!(compared >= min_symbols, "{compared} symbols");
 
     let canonical = directory.join("canonical.a");
     build_with(directory, &views, &canonical, &["--canonical-bitcode"])?;
-    let defined = |file: &Path| -> Result<Vec<usize>> {
-        let bytes = fs::read(file)?;
-        let failed = |e: gpustub_archive::Error| e.to_string();
-        let archive = SuperArchive::parse(&bytes).map_err(failed)?;
-        let views = views.iter().map(|(name, _)| {
-            let view = archive.view(name).map_err(failed)?.ok_or(*name)?;
-            Ok(view.symbol_count())
-        });
-        views.collect()
-    };
-    assert_eq!(defined(&canonical)?, defined(&all)?);
-    let sizes = Sizes::measure(&all, chains.concat().into_iter(), directory)?;
-    Ok(Whole {
+    assert_eq!(
+        symbol_counts(&canonical, &views)?,
+        symbol_counts(&file, &views)?
+    );
+    let sizes = Sizes::measure(&file, chains.concat().into_iter(), directory)?;
+    Ok(CompleteFamilies {
         canonical: fs::metadata(&canonical)?.len(),
         sizes,
     })
 }
 
+/// Number of symbols of each view of an archive.
+fn symbol_counts(file: &Path, views: &Views<'_>) -> Result<Vec<usize>> {
+    let bytes = fs::read(file)?;
+    let archive = SuperArchive::parse(&bytes).map_err(text)?;
+    let mut counts = Vec::new();
+    for (name, _) in views {
+        let view = archive.view(name).map_err(text)?.ok_or(*name)?;
+        counts.push(view.symbol_count());
+    }
+    Ok(counts)
+}
+
+fn text(error: gpustub_archive::Error) -> String {
+    error.to_string()
+}
+
 /// Each family with the functions that it overrides, and the functions common to all once. Each
 /// view has its family's definition of each symbol.
-fn overriding(chains: &[&[&str]], directory: &Path, least: usize) -> Result<Sizes> {
+fn overriding_families(chains: &[&[&str]], directory: &Path, min_symbols: usize) -> Result<Sizes> {
     let mut names = Vec::new();
     for chain in chains {
         let layers = layers(chain, directory)?;
@@ -66,45 +79,45 @@ fn overriding(chains: &[&[&str]], directory: &Path, least: usize) -> Result<Size
     // Family whose directory has the members of a layer.
     let mut origins = BTreeMap::new();
     for (chain, names) in chains.iter().zip(&names) {
-        for (at, family) in chain.iter().enumerate() {
-            views.push((*family, names[at..].iter().map(String::as_str).collect()));
-            origins.insert(names[at].as_bytes(), *family);
+        for (index, family) in chain.iter().enumerate() {
+            views.push((*family, names[index..].iter().map(String::as_str).collect()));
+            origins.insert(names[index].as_bytes(), *family);
         }
         origins.insert(names[chain.len()].as_bytes(), chain[chain.len() - 1]);
     }
-    let all = build(directory, &views)?;
+    let file = build(directory, &views)?;
     let compared = compare(directory, &views)?;
-    assert!(compared >= least, "{compared} symbols");
+    assert!(compared >= min_symbols, "{compared} symbols");
 
-    let bytes = fs::read(&all)?;
-    let failed = |e: gpustub_archive::Error| e.to_string();
-    let archive = SuperArchive::parse(&bytes).map_err(failed)?;
+    let bytes = fs::read(&file)?;
+    let archive = SuperArchive::parse(&bytes).map_err(text)?;
     for (family, _) in &views {
-        let view = archive.view(family).map_err(failed)?.ok_or(*family)?;
-        let layers: Vec<_> = view.layers().collect::<Result<_, _>>().map_err(failed)?;
-        let own = Layer::from_directory(family, &directory.join(family))?;
-        assert_eq!(view.symbol_count(), own.files.len(), "{family}");
-        for file in &own.files {
+        let view = archive.view(family).map_err(text)?.ok_or(*family)?;
+        let layers: Vec<_> = view.layers().collect::<Result<_, _>>().map_err(text)?;
+        let members = Layer::from_directory(family, &directory.join(family))?.files;
+        assert_eq!(view.symbol_count(), members.len(), "{family}");
+        for file in &members {
             let symbol = file.file_stem().unwrap_or_default().to_string_lossy();
             let member = view
                 .find_symbol(symbol.as_bytes())
-                .map_err(failed)?
+                .map_err(text)?
                 .ok_or(&*symbol)?;
             let origin = origins[layers[member.layer()].name];
             let name = file.file_name().unwrap_or_default();
-            let plain = |family: &str| fs::read(directory.join(family).join("plain").join(name));
             assert_eq!(
-                member.data().map_err(failed)?,
+                member.data().map_err(text)?,
                 fs::read(directory.join(origin).join(name))?
             );
+            let [plain, plain_origin] =
+                [*family, origin].map(|family| directory.join(family).join("plain").join(name));
             assert!(
-                plain(family)? == plain(origin)?,
+                fs::read(plain)? == fs::read(plain_origin)?,
                 "{family}: {symbol} of {origin}"
             );
         }
     }
     let names = names.iter().flatten().map(|name| &name[..]);
-    Sizes::measure(&all, names, directory)
+    Sizes::measure(&file, names, directory)
 }
 
 #[test]
@@ -113,8 +126,8 @@ fn views_of_some_of_libclc_are_what_the_layers_have() -> Result<()> {
     let dir = scratch()?;
     let chains = [&CHAINS[0][1..]];
     split_chain(chains[0], dir.path(), Some(SOME))?;
-    whole(&chains, dir.path(), 3 * 200)?;
-    overriding(&chains, dir.path(), 3 * 200)?;
+    complete_families(&chains, dir.path(), 3 * 200)?;
+    overriding_families(&chains, dir.path(), 3 * 200)?;
     Ok(())
 }
 
@@ -126,40 +139,46 @@ fn heavy_views_of_all_of_libclc_are_what_the_layers_have() -> Result<()> {
         split_chain(chain, dir.path(), None)?;
     }
     let directory = dir.path();
-    let whole = whole(&CHAINS, directory, 100_000)?;
+    let complete = complete_families(&CHAINS, directory, 100_000)?;
     let zip = zip(&CHAINS.concat(), directory)?;
     let plain = plain(&CHAINS.concat(), directory)?;
-    let overriding = overriding(&CHAINS, directory, 100_000)?;
-    // Row for BENCHMARKS.md.
-    let row = |what: &str, bytes: u64| println!("{:7.1} MB  {what}", bytes as f64 / 1e6);
-    row(
+    let overriding = overriding_families(&CHAINS, directory, 100_000)?;
+    print_row(
         "an archive each, or all in a fat file",
-        whole.sizes.archives,
+        complete.sizes.archives,
     );
-    row("zip -9 of these", zip);
-    row("super-archive of these", whole.sizes.all);
-    row("the same, canonical", whole.canonical);
-    row(
+    print_row("zip -9 of these", zip);
+    print_row("super-archive of these", complete.sizes.super_archive);
+    print_row("the same, canonical", complete.canonical);
+    print_row(
         "without the processors' names: an archive each",
         plain.archives,
     );
-    row("super-archive of these", plain.all);
-    row(
+    print_row("super-archive of these", plain.super_archive);
+    print_row(
         "what families override, and what is common: an archive for each layer",
         overriding.archives,
     );
-    row("super-archive of these", overriding.all);
+    print_row("super-archive of these", overriding.super_archive);
     // Tables cost little if no member is shared, and equal members are stored once.
-    for sizes in [&whole.sizes, &plain, &overriding] {
-        assert!(sizes.all < sizes.archives + sizes.archives / 50);
+    for sizes in [&complete.sizes, &plain, &overriding] {
+        assert!(sizes.super_archive < sizes.archives + sizes.archives / 50);
     }
-    assert!(whole.canonical < whole.sizes.all && whole.canonical <= plain.all);
-    assert!(overriding.all < whole.sizes.all);
+    assert!(
+        complete.canonical < complete.sizes.super_archive
+            && complete.canonical <= plain.super_archive
+    );
+    assert!(overriding.super_archive < complete.sizes.super_archive);
     Ok(())
 }
 
+/// Row for BENCHMARKS.md.
+fn print_row(files: &str, bytes: u64) {
+    println!("{:7.1} MB  {files}", bytes as f64 / 1e6);
+}
+
 /// Sizes if each family has all its functions.
-struct Whole {
+struct CompleteFamilies {
     sizes: Sizes,
     /// Bytes of a super-archive of the canonical bitcode.
     canonical: u64,
@@ -167,15 +186,14 @@ struct Whole {
 
 /// Sizes in bytes.
 struct Sizes {
-    /// Size of the super-archive.
-    all: u64,
+    super_archive: u64,
     /// Total size of the archives that it was built from.
     archives: u64,
 }
 
 impl Sizes {
     fn measure<'a>(
-        all: &Path,
+        super_archive: &Path,
         names: impl Iterator<Item = &'a str>,
         directory: &Path,
     ) -> Result<Self> {
@@ -183,8 +201,10 @@ impl Sizes {
         for name in names {
             archives += fs::metadata(directory.join(format!("{name}.a")))?.len();
         }
-        let all = fs::metadata(all)?.len();
-        Ok(Self { all, archives })
+        Ok(Self {
+            super_archive: fs::metadata(super_archive)?.len(),
+            archives,
+        })
     }
 }
 
@@ -199,8 +219,8 @@ fn plain(families: &[&str], directory: &Path) -> Result<Sizes> {
         .iter()
         .map(|family| (*family, vec![*family]))
         .collect();
-    let all = build(&plain, &views)?;
-    Sizes::measure(&all, families.iter().copied(), &plain)
+    let file = build(&plain, &views)?;
+    Sizes::measure(&file, families.iter().copied(), &plain)
 }
 
 /// Size of the packed archives, one for each family.

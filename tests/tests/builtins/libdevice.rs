@@ -87,10 +87,13 @@ fn heavy_libdevice_of_each_release_is_what_the_layers_have() -> Result<()> {
     for layer in &layers {
         layer.archive(directory)?;
     }
-    for (at, name) in names.iter().enumerate() {
+    for (index, name) in names.iter().enumerate() {
         views.push((
             *name,
-            layers[at..].iter().map(|layer| &layer.name[..]).collect(),
+            layers[index..]
+                .iter()
+                .map(|layer| &layer.name[..])
+                .collect(),
         ));
     }
     build(directory, &views)?;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gpustub_archive::SuperArchive;
+use gpustub_archive::{Error, SuperArchive, View};
 use gpustub_tests::Result;
 use gpustub_tests::archive::Archive;
 use gpustub_tests::cargo::gpustub;
@@ -53,8 +53,11 @@ pub fn compare(directory: &Path, views: &Views<'_>) -> Result<usize> {
             archives.insert(*layer, Archive::read(&file)?);
         }
     }
-    let symbols = archives.values().flat_map(|archive| archive.index.keys());
-    let symbols: BTreeSet<&str> = symbols.map(|symbol| &**symbol).collect();
+    let symbols: BTreeSet<&str> = archives
+        .values()
+        .flat_map(|archive| archive.index.keys())
+        .map(|symbol| &**symbol)
+        .collect();
     let mut compared = 0;
     for (name, layers) in views {
         let view = archive
@@ -63,25 +66,13 @@ pub fn compare(directory: &Path, views: &Views<'_>) -> Result<usize> {
             .ok_or(*name)?;
         let mut defined = 0;
         for &symbol in &symbols {
-            let holds = |layer| {
+            let expected = layers.iter().find_map(|layer| {
                 let archive: &Archive = &archives[layer];
                 let member = &archive.members[*archive.index.get(symbol)?];
                 Some((member.name.as_bytes(), &member.data[..]))
-            };
-            let expected = layers.iter().find_map(holds);
-            let found = view
-                .find_symbol(symbol.as_bytes())
-                .map_err(|e| format!("{name}: {symbol}: {e}"))?;
-            let found = match &found {
-                None => None,
-                Some(member) => {
-                    let data = member
-                        .data()
-                        .map_err(|e| format!("{name}: {symbol}: {e}"))?;
-                    Some((member.name(), data))
-                }
-            };
-            if found != expected {
+            });
+            let member = member(&view, symbol).map_err(|e| format!("{name}: {symbol}: {e}"))?;
+            if member != expected {
                 return Err(format!(
                     "{name}: {symbol}: the member differs from that of the layers {layers:?}"
                 )
@@ -98,4 +89,15 @@ pub fn compare(directory: &Path, views: &Views<'_>) -> Result<usize> {
         compared += defined;
     }
     Ok(compared)
+}
+
+/// Name and contents of a member.
+type Member<'a> = (&'a [u8], &'a [u8]);
+
+/// The member that defines a symbol.
+fn member<'a>(view: &View<'a>, symbol: &str) -> Result<Option<Member<'a>>, Error> {
+    match view.find_symbol(symbol.as_bytes())? {
+        Some(member) => Ok(Some((member.name(), member.data()?))),
+        None => Ok(None),
+    }
 }

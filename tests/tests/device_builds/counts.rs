@@ -60,25 +60,27 @@ fn counts(project: &Project, steps: &[Step]) -> Result<()> {
         }
         succeed(&mut project.cargo(command))?;
         let calls = project.calls()?;
-        let is_link = |call: &&Call| matches!(call, Call::Link(_));
-        let linked = calls.iter().filter(is_link).count();
-        let found = (calls.len() - linked, linked);
+        let link_calls = calls
+            .iter()
+            .filter(|call| matches!(call, Call::Link(_)))
+            .count();
         let step = format!("step {number}, {changed:?}, {command:?}: {calls:?}");
-        assert_eq!(found, (*compilations, *links), "{step}");
+        assert_eq!(calls.len() - link_calls, *compilations, "{step}");
+        assert_eq!(link_calls, *links, "{step}");
     }
     Ok(())
 }
 
 /// A program with a test that launches the kernels of a package.
-fn program(project: &Project, name: &str, of: &str) -> Result<()> {
-    let test = format!("#[test]\nfn it() {{\n    assert_eq!({of}::run(), 0);\n}}\n");
+fn program(project: &Project, name: &str, package: &str) -> Result<()> {
+    let test = format!("#[test]\nfn it() {{\n    assert_eq!({package}::run(), 0);\n}}\n");
     project.package(
         name,
-        &format!("[dependencies]\n{of} = {{ path = \"../{of}\" }}\n"),
+        &format!("[dependencies]\n{package} = {{ path = \"../{package}\" }}\n"),
         &[
             (
                 "src/main.rs",
-                &format!("fn main() {{\n    assert_eq!({of}::run(), 0);\n}}\n"),
+                &format!("fn main() {{\n    assert_eq!({package}::run(), 0);\n}}\n"),
             ),
             ("tests/it.rs", &test),
         ],
@@ -133,8 +135,8 @@ fn heavy_a_chain_of_libraries_has_one_link_in_its_program() -> Result<()> {
 fn a_package_with_programs_links_them_and_its_tests_once() -> Result<()> {
     let project = Project::new(TOOLKIT_13)?;
     project.library(Library::new("own", &[]))?;
-    let run = "{\n    assert_eq!(own::run(), 0);\n}\n";
-    project.write("own/src/main.rs", &format!("fn main() {run}"))?;
-    project.write("own/tests/it.rs", &format!("#[test]\nfn it() {run}"))?;
+    let body = "{\n    assert_eq!(own::run(), 0);\n}\n";
+    project.write("own/src/main.rs", &format!("fn main() {body}"))?;
+    project.write("own/tests/it.rs", &format!("#[test]\nfn it() {body}"))?;
     counts(&project, ALONE)
 }

@@ -16,7 +16,6 @@ use crate::Record;
 
 /// Compilations and device links of `cargo build`, in the order of [`Project::calls`].
 fn all_calls() -> Vec<Call> {
-    let compile = |name: &str| Call::Compile(name.to_owned());
     vec![
         compile("area.cu"),
         compile("energy.cu"),
@@ -26,25 +25,31 @@ fn all_calls() -> Vec<Call> {
     ]
 }
 
+fn compile(name: &str) -> Call {
+    Call::Compile(name.to_owned())
+}
+
 fn link(name: &str) -> Call {
     Call::Link(name.to_owned())
 }
 
+/// The application, with its plugin.
+fn app(directory: &Path) -> Command {
+    let mut app = Command::new(directory.join("app"));
+    app.arg(directory.join("libplugin.so"));
+    app
+}
+
 /// Runs the application in `directory`, with the plugin beside it: without CUDA, and with a recording
 /// runtime.
-fn runs(project: &Project, toolkit: Toolkit, directory: &str) -> Result<()> {
+fn run_example(project: &Project, toolkit: Toolkit, directory: &str) -> Result<()> {
     let directory = project.target().join(directory);
-    let app = || {
-        let mut app = Command::new(directory.join("app"));
-        app.arg(directory.join("libplugin.so"));
-        app
-    };
-    let ran = succeed(app().env("GPUSTUB_CUDART_PATH", "off"))?;
+    let ran = succeed(app(&directory).env("GPUSTUB_CUDART_PATH", "off"))?;
     let expected = "app: no CUDA: status 35\nplugin: no CUDA: status 35\n";
     assert_eq!(ran.stdout, expected);
 
     let library = recorder(&project.path("recorder"), major(toolkit.version)?)?;
-    let record = Record::run(&mut app(), &library)?;
+    let record = Record::run(&mut app(&directory), &library)?;
     record.expect(
         &[
             ("app", &["area", "energy"]),
@@ -66,13 +71,13 @@ fn example_builds_and_registers_each_kernel_once() -> Result<()> {
     let project = Project::example(TOOLKIT_13)?;
     succeed(&mut project.cargo(&["build", "--locked", "-j2"]))?;
     assert_eq!(project.calls()?, all_calls());
-    runs(&project, TOOLKIT_13, "debug")?;
+    run_example(&project, TOOLKIT_13, "debug")?;
 
     // Tests, including documentation tests, use the device links of their own packages.
     let ran = succeed(&mut project.cargo(&["test", "--locked", "-j2"]))?;
     let ran = ran.expect_in_order(&["test a_report_is_written_everywhere ... ok"])?;
-    let passed = ran.stdout.matches(" ... ok\n").count();
-    assert_eq!(passed, 3, "{}", ran.stdout);
+    let successes = ran.stdout.matches(" ... ok\n").count();
+    assert_eq!(successes, 3, "{}", ran.stdout);
     let tests = [
         link("gpustub-final-geometry"),
         link("gpustub-final-physics"),
@@ -86,7 +91,7 @@ fn example_builds_and_registers_each_kernel_once() -> Result<()> {
     succeed(release.env("RUSTFLAGS", "-Clink-arg=-fuse-ld=bfd"))?;
     assert_eq!(project.calls()?, all_calls());
     assert!(!linker(&project.target().join("release/app"))?.contains("LLD"));
-    runs(&project, TOOLKIT_13, "release")
+    run_example(&project, TOOLKIT_13, "release")
 }
 
 fn builds_with(toolkit: Toolkit) -> Result<()> {
@@ -106,7 +111,7 @@ fn builds_with(toolkit: Toolkit) -> Result<()> {
     }
     succeed(&mut build)?;
     assert_eq!(project.calls()?, all_calls());
-    runs(&project, toolkit, "debug")
+    run_example(&project, toolkit, "debug")
 }
 
 #[test]

@@ -69,14 +69,14 @@ fn project() -> Result<Project> {
 
 /// Programs that a cargo command has built.
 fn executables(stdout: &str) -> Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
+    let mut executables = Vec::new();
     for line in stdout.lines() {
         let message: serde_json::Value = serde_json::from_str(line)?;
         if let Some(path) = message["executable"].as_str() {
-            found.push(PathBuf::from(path));
+            executables.push(PathBuf::from(path));
         }
     }
-    Ok(found)
+    Ok(executables)
 }
 
 fn name(path: &Path) -> String {
@@ -100,7 +100,7 @@ fn everything_registers_once(project: &Project, settings: &[&str]) -> Result<()>
     ];
     let built = succeed(&mut project.cargo(&[&words, settings].concat()))?;
     let programs = executables(&built.stdout)?;
-    let has = |start: &str| {
+    let count = |start: &str| {
         programs
             .iter()
             .filter(|path| name(path).starts_with(start))
@@ -109,12 +109,12 @@ fn everything_registers_once(project: &Project, settings: &[&str]) -> Result<()>
     // Three of `shapes`: the program, its tests, and those of the library.
     assert_eq!(
         [
-            has("shapes"),
-            has("example"),
-            has("bench"),
-            has("it-"),
-            has("a-"),
-            has("own"),
+            count("shapes"),
+            count("example"),
+            count("bench"),
+            count("it-"),
+            count("a-"),
+            count("own"),
         ],
         [3, 1, 1, 2, 1, 2],
         "{programs:#?}"

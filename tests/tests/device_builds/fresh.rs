@@ -46,17 +46,15 @@ fn only_changed_outputs_are_rebuilt() -> Result<()> {
     )?;
     project.library(Library::new("c", &[]))?;
     project.edit("c/GpuStub.toml", "provide = true", "provide = false")?;
-    for (name, of) in [("tip", &["a", "c"][..]), ("other", &["c"])] {
-        let needs = of
-            .iter()
-            .map(|name| format!("{name} = {{ path = \"../{name}\" }}\n"));
-        let needs = format!("[dependencies]\n{}", needs.collect::<String>());
-        let runs: String = of
-            .iter()
-            .map(|name| format!("    {name}::run();\n"))
-            .collect();
-        let main = format!("fn main() {{\n{runs}}}\n");
-        project.package(name, &needs, &[("src/main.rs", &main)])?;
+    for (name, packages) in [("tip", &["a", "c"][..]), ("other", &["c"])] {
+        let mut manifest = "[dependencies]\n".to_owned();
+        let mut main = "fn main() {\n".to_owned();
+        for package in packages {
+            manifest += &format!("{package} = {{ path = \"../{package}\" }}\n");
+            main += &format!("    {package}::run();\n");
+        }
+        main += "}\n";
+        project.package(name, &manifest, &[("src/main.rs", &main)])?;
     }
     // `c` provides no stubs, so the second program uses those of `b`.
     project.edit(
@@ -67,24 +65,24 @@ fn only_changed_outputs_are_rebuilt() -> Result<()> {
     project.edit("other/src/main.rs", "{\n", "{\n    b::run();\n")?;
     succeed(&mut project.gpustub(&["sync"])?)?;
 
-    let (tip, other) = (link("gpustub-final-tip"), link("gpustub-final-other"));
+    let (tip_link, other_link) = (link("gpustub-final-tip"), link("gpustub-final-other"));
     let first = [
         compile("a.cu"),
         compile("b.cu"),
         compile("c.cu"),
         compile("more.cu"),
-        other.clone(),
-        tip.clone(),
+        other_link.clone(),
+        tip_link.clone(),
     ];
     assert_eq!(built(&project)?, (first.into(), true));
     assert_eq!(built(&project)?, (vec![], false), "nothing has changed");
 
     // A source: its library, and every device link that contains it.
     touch(&project.root().join("a/cuda/a.cu"))?;
-    let expected = vec![compile("a.cu"), tip.clone()];
+    let expected = vec![compile("a.cu"), tip_link.clone()];
     assert_eq!(built(&project)?, (expected, true), "a.cu");
     touch(&project.root().join("c/cuda/c.cu"))?;
-    let expected = vec![compile("c.cu"), other.clone(), tip.clone()];
+    let expected = vec![compile("c.cu"), other_link.clone(), tip_link.clone()];
     assert_eq!(built(&project)?, (expected, true), "c.cu");
 
     // A header: the sources that include it, also in other packages.
@@ -92,17 +90,17 @@ fn only_changed_outputs_are_rebuilt() -> Result<()> {
     let expected = vec![
         compile("a.cu"),
         compile("more.cu"),
-        other.clone(),
-        tip.clone(),
+        other_link.clone(),
+        tip_link.clone(),
     ];
     assert_eq!(built(&project)?, (expected, true), "b.cuh");
 
     // A new file that the pattern matches, and a removed one.
     project.write("c/cuda/new.cu", "__device__ int fresh() { return 1; }\n")?;
-    let expected = vec![compile("new.cu"), other.clone(), tip.clone()];
+    let expected = vec![compile("new.cu"), other_link.clone(), tip_link.clone()];
     assert_eq!(built(&project)?, (expected, true), "a new file");
     fs::remove_file(project.root().join("c/cuda/new.cu"))?;
-    let expected = vec![other.clone(), tip.clone()];
+    let expected = vec![other_link.clone(), tip_link.clone()];
     assert_eq!(built(&project)?, (expected, true), "a file less");
 
     // A flag: the whole library, and those that it is published to.
@@ -115,8 +113,8 @@ fn only_changed_outputs_are_rebuilt() -> Result<()> {
         compile("a.cu"),
         compile("b.cu"),
         compile("more.cu"),
-        other,
-        tip,
+        other_link,
+        tip_link,
     ];
     assert_eq!(built(&project)?, (expected, true), "a flag");
     assert_eq!(built(&project)?, (vec![], false), "nothing has changed");
@@ -154,10 +152,10 @@ fn no_more_compilers_run_than_cargo_has_tokens() -> Result<()> {
     }
     let tokens = 2;
     succeed(&mut project.cargo(&["build", &format!("-j{tokens}")]))?;
-    let (all, most) = project.most_at_once()?;
+    let (count, most_at_once) = project.most_at_once()?;
     // Two packages, each with ten sources and a device link for its own tests.
-    assert_eq!(all, 22);
-    assert_eq!(most, tokens, "not one too many, and none idle");
+    assert_eq!(count, 22);
+    assert_eq!(most_at_once, tokens, "not one too many, and none idle");
 
     // The same from make, which then provides cargo's tokens.
     for name in ["b", "d"] {
@@ -172,8 +170,8 @@ fn no_more_compilers_run_than_cargo_has_tokens() -> Result<()> {
     let makefile = project.path("Makefile");
     let mut make = project.shell(&format!("make -j3 -f '{}'", makefile.display()));
     succeed(&mut make)?;
-    let (all, most) = project.most_at_once()?;
-    assert_eq!(all, 22);
-    assert!(most <= 3, "{most} at once");
+    let (count, most_at_once) = project.most_at_once()?;
+    assert_eq!(count, 22);
+    assert!(most_at_once <= 3, "{most_at_once} at once");
     Ok(())
 }

@@ -11,7 +11,7 @@ use gpustub_tests::rdc::{Library, Project};
 use crate::Record;
 
 /// `a` and `c` require `b`.
-fn three() -> Result<Project> {
+fn three_libraries() -> Result<Project> {
     let project = Project::new(TOOLKIT_13)?;
     project.library(Library::new("b", &[]))?;
     project.library(Library::new("a", &["b"]))?;
@@ -20,10 +20,10 @@ fn three() -> Result<Project> {
 }
 
 /// A program that runs the code of these packages.
-fn program(project: &Project, name: &str, of: &[&str]) -> Result<()> {
+fn program(project: &Project, name: &str, packages: &[&str]) -> Result<()> {
     let mut manifest = String::from("[dependencies]\n");
     let mut main = String::from("fn main() {\n");
-    for package in of {
+    for package in packages {
         manifest += &format!("{package} = {{ path = \"../{package}\" }}\n");
         main += &format!("    assert_eq!({package}::run(), 0);\n");
     }
@@ -32,14 +32,14 @@ fn program(project: &Project, name: &str, of: &[&str]) -> Result<()> {
 }
 
 /// A plugin that runs the code of a package.
-fn plugin(project: &Project, name: &str, of: &str) -> Result<()> {
+fn plugin(project: &Project, name: &str, package: &str) -> Result<()> {
     let source = format!(
-        "#[no_mangle]\npub extern \"C\" fn {name}() {{\n    assert_eq!({of}::run(), 0);\n}}\n"
+        "#[no_mangle]\npub extern \"C\" fn {name}() {{\n    assert_eq!({package}::run(), 0);\n}}\n"
     );
     project.package(
         name,
         &format!(
-            "[lib]\ncrate-type = [\"cdylib\"]\n\n[dependencies]\n{of} = {{ path = \"../{of}\" }}\n"
+            "[lib]\ncrate-type = [\"cdylib\"]\n\n[dependencies]\n{package} = {{ path = \"../{package}\" }}\n"
         ),
         &[("src/lib.rs", &source)],
     )
@@ -49,7 +49,7 @@ fn plugin(project: &Project, name: &str, of: &str) -> Result<()> {
 #[test]
 #[ignore = "needs CUDA's compiler: ./tests/run"]
 fn a_diamond_and_two_plugins_with_a_common_library() -> Result<()> {
-    let project = three()?;
+    let project = three_libraries()?;
     program(&project, "tip", &["a", "c"])?;
     plugin(&project, "first", "a")?;
     plugin(&project, "second", "c")?;
@@ -78,20 +78,22 @@ fn a_diamond_and_two_plugins_with_a_common_library() -> Result<()> {
             .args(["-ldl", "-o"])
             .arg(&host),
     )?;
-    let mut both = Command::new(&host);
+    let mut command = Command::new(&host);
     for name in ["first", "second"] {
-        both.arg(project.built(&format!("lib{name}.so"))).arg(name);
+        command
+            .arg(project.built(&format!("lib{name}.so")))
+            .arg(name);
     }
-    let record = Record::run(&mut both, &library)?;
+    let record = Record::run(&mut command, &library)?;
     let (first, second) = (&["a_kernel", "b_kernel"][..], &["b_kernel", "c_kernel"][..]);
     record.expect(&[("libfirst.so", first), ("libsecond.so", second)], 4)
 }
 
-/// An error of a build script, as cargo shows it: `message` with its code, and `next` below it.
+/// Parts of an error of a build script, as cargo prints it.
 #[track_caller]
-fn expect(said: &str, texts: &[&str]) {
-    for text in texts {
-        assert!(said.contains(text), "{text:?} is missing from\n{said}");
+fn expect(output: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(output.contains(part), "{part:?} is missing from\n{output}");
     }
 }
 
@@ -100,14 +102,13 @@ fn expect(said: &str, texts: &[&str]) {
 fn a_missing_architecture_is_refused() -> Result<()> {
     let project = Project::new(TOOLKIT_13)?;
     project.library(Library::new("b", &[]))?;
-    let newer = Library {
+    project.library(Library {
         archs: "\"sm_90\"",
         ..Library::new("a", &["b"])
-    };
-    project.library(newer)?;
-    let said = project.refused(&["build", "-j2"])?;
+    })?;
+    let output = project.refused(&["build", "-j2"])?;
     expect(
-        &said,
+        &output,
         &[
             "missing-arch",
             "`b` has sm_80; the device link of package a needs sm_90",
@@ -125,9 +126,9 @@ fn an_architecture_that_nvcc_does_not_know_is_named() -> Result<()> {
         archs: "\"sm_35\"",
         ..Library::new("b", &[])
     })?;
-    let said = project.refused(&["build", "-j2"])?;
+    let output = project.refused(&["build", "-j2"])?;
     expect(
-        &said,
+        &output,
         &[
             "GpuStub.toml:10:10: error[nvcc-error]: the CUDA toolkit at ",
             " does not support `sm_35`, which device-link.b requests",
@@ -152,13 +153,13 @@ fn undefined_device_symbols_are_reported_with_source_names() -> Result<()> {
     succeed(&mut project.cargo(&["build", "-j2"]))?;
     let launched = format!("{kernel}void launch() {{ more<<<1, 1>>>(nullptr); }}\n");
     project.write("b/cuda/more.cu", &launched)?;
-    let said = project.refused(&["build", "-j2"])?;
+    let output = project.refused(&["build", "-j2"])?;
     let source = project.root().join("b/cuda/more.cu");
     let missing = format!(
         "Undefined reference to 'geo::area(int)' in '{}'",
         source.display()
     );
-    expect(&said, &[&missing, "help: the library that defines it"]);
+    expect(&output, &[&missing, "help: the library that defines it"]);
     Ok(())
 }
 
@@ -178,9 +179,9 @@ fn missing_headers_are_reported_with_their_library() -> Result<()> {
         "__device__ int b_value",
         "#include \"b.cuh\"\n__device__ int b_value",
     )?;
-    let said = project.refused(&["build", "-j2"])?;
+    let output = project.refused(&["build", "-j2"])?;
     expect(
-        &said,
+        &output,
         &[
             "fatal error: b.cuh: No such file",
             "help: device-link.b of b 0.1.0 has b.cuh: write \"b\" into `requires` of [device-link.a] (GpuStub.toml:",
@@ -213,13 +214,12 @@ fn recursion_and_calls_by_pointer_are_linked() -> Result<()> {
 fn two_kinds_of_runtime_are_refused() -> Result<()> {
     let project = Project::new(TOOLKIT_13)?;
     project.library(Library::new("b", &[]))?;
-    let other = Library {
+    project.library(Library {
         table: "cudart = \"static\"",
         ..Library::new("a", &["b"])
-    };
-    project.library(other)?;
-    let said = project.refused(&["build", "-j2"])?;
-    expect(&said, &["mixed-cudart"]);
+    })?;
+    let output = project.refused(&["build", "-j2"])?;
+    expect(&output, &["mixed-cudart"]);
     Ok(())
 }
 
@@ -237,9 +237,9 @@ fn two_packages_with_one_library_are_refused() -> Result<()> {
     let synced = run(&mut project.gpustub(&["sync"])?)?;
     assert!(!synced.status.success());
     expect(&synced.stderr, &["error[duplicate-device-symbol]"]);
-    let said = project.refused(&["build", "-j2"])?;
+    let output = project.refused(&["build", "-j2"])?;
     expect(
-        &said,
+        &output,
         &[
             "error[duplicate-device-symbol]: device-link.b is declared by ",
             "b 0.1.0",
@@ -285,23 +285,15 @@ fn code_in_a_build_dependency_is_refused() -> Result<()> {
 fn an_archive_with_a_device_link_is_refused() -> Result<()> {
     let project = Project::new(TOOLKIT_13)?;
     project.library(Library::new("b", &[]))?;
-    let nvcc = |words: &[&str]| -> Result<()> {
+    for words in [
+        ["-dc", "cuda/b.cu", "-o", "b.o"],
+        ["-dlink", "b.o", "-o", "b_dlink.o"],
+    ] {
         let mut nvcc = Command::new(project.toolkit().join("bin/nvcc"));
-        nvcc.current_dir(project.root().join("b")).args(words);
-        succeed(&mut nvcc)?;
-        Ok(())
-    };
-    let arch = "-arch=sm_80";
-    nvcc(&[arch, "-dc", "-Xcompiler", "-fPIC", "cuda/b.cu", "-o", "b.o"])?;
-    nvcc(&[
-        arch,
-        "-dlink",
-        "-Xcompiler",
-        "-fPIC",
-        "b.o",
-        "-o",
-        "b_dlink.o",
-    ])?;
+        nvcc.current_dir(project.root().join("b"));
+        nvcc.args(["-arch=sm_80", "-Xcompiler", "-fPIC"]);
+        succeed(nvcc.args(words))?;
+    }
     let mut ar = Command::new("ar");
     ar.current_dir(project.root().join("b"));
     succeed(ar.args(["crs", "libb.a", "b.o", "b_dlink.o"]))?;
@@ -310,9 +302,9 @@ fn an_archive_with_a_device_link_is_refused() -> Result<()> {
         "sources = [\"cuda/*.cu\"]",
         "prebuilt = \"libb.a\"",
     )?;
-    let said = project.refused(&["build", "-j2"])?;
+    let output = project.refused(&["build", "-j2"])?;
     expect(
-        &said,
+        &output,
         &[
             "device-linked-archive",
             "b/libb.a was archived with a device link; nvlink would skip all of it",

@@ -33,7 +33,7 @@ fn export_prints_the_absolute_path_and_stale_files() -> Result<()> {
     assert!(!first.contains("earlier"), "{first}");
     fs::remove_file(project.root().join("b/include/old.cuh"))?;
     let second = install(&project)?.stderr;
-    let said = "stale files from an earlier export: include/b/old.cuh\n";
-    assert!(second.contains(said), "{second}");
+    let warning = "stale files from an earlier export: include/b/old.cuh\n";
+    assert!(second.contains(warning), "{second}");
     Ok(())
 }

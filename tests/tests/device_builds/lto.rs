@@ -33,13 +33,13 @@ fn project(toolkit: Toolkit) -> Result<Project> {
 /// `table` is added to the tables of both libraries.
 fn libraries(toolkit: Toolkit, table: &'static str) -> Result<Project> {
     let project = Project::new(toolkit)?;
-    let library = |name, requires| Library {
-        table,
-        archs: "\"sm_80\", \"lto_90\"",
-        ..Library::new(name, requires)
-    };
-    project.library(library("base", &[]))?;
-    project.library(library("top", &["base"]))?;
+    for (name, requires) in [("base", &[][..]), ("top", &["base"])] {
+        project.library(Library {
+            table,
+            archs: "\"sm_80\", \"lto_90\"",
+            ..Library::new(name, requires)
+        })?;
+    }
     for package in ["base", "top"] {
         project.edit(
             &format!("{package}/GpuStub.toml"),
@@ -123,17 +123,19 @@ fn lto_code_of_shared_libraries_is_linked() -> Result<()> {
     let mut program = project.cargo(&["run", "-q", "-p", "tip"]);
     program.env("CUDA_HOME", TOOLKIT_13.root()?);
     let record = Record::run(&mut program, &library)?;
-    let images = |first: &str, word: usize| {
-        let lines = record.words(first).into_iter();
-        let image = lines.filter_map(|words| words.get(word)?.split('+').next());
-        image.map(str::to_owned).collect::<Vec<_>>()
-    };
-    assert_eq!(images("open", 1), ["libtop_final.so"]);
-    let mut kernels = images("function", 1);
+    assert_eq!(images(&record, "open", 1), ["libtop_final.so"]);
+    let mut kernels = images(&record, "function", 1);
     kernels.sort();
     assert_eq!(kernels, ["libbase.so", "libtop.so"]);
-    assert_eq!(images("launch", 0).len(), 2);
+    assert_eq!(images(&record, "launch", 0).len(), 2);
     Ok(())
+}
+
+/// Images in the records of a kind, `IMAGE+OFFSET`, which is a word of each line.
+fn images(record: &Record, kind: &str, word: usize) -> Vec<String> {
+    (record.words(kind).into_iter())
+        .filter_map(|words| Some(words.get(word)?.split('+').next()?.to_owned()))
+        .collect()
 }
 
 #[test]

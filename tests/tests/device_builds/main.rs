@@ -32,27 +32,28 @@ impl Record {
         command.env("GPUSTUB_CUDART_PATH", runtime);
         command.env("LD_LIBRARY_PATH", directory);
         let ran = succeed(command)?;
-        let lines = ran.stderr.lines();
-        let lines = lines.filter_map(|line| Some(line.strip_prefix("record ")?.to_owned()));
-        Ok(Self {
-            lines: lines.collect(),
-            ran,
-        })
+        let lines = (ran.stderr.lines())
+            .filter_map(|line| Some(line.strip_prefix("record ")?.to_owned()))
+            .collect();
+        Ok(Self { ran, lines })
     }
 
-    /// Words after `first` of each line that starts with it.
-    fn words(&self, first: &str) -> Vec<Vec<&str>> {
-        let lines = self.lines.iter().map(|line| line.split(' '));
-        lines
-            .filter_map(|mut words| (words.next() == Some(first)).then(|| words.collect()))
-            .collect()
+    /// Words after `kind` of each line that starts with it.
+    fn words(&self, kind: &str) -> Vec<Vec<&str>> {
+        let mut records = Vec::new();
+        for line in &self.lines {
+            let mut words = line.split(' ');
+            if words.next() == Some(kind) {
+                records.push(words.collect());
+            }
+        }
+        records
     }
 
     /// Checks that each image has one device link: it opens one fat binary and registers each of
     /// its kernels once; no unregistered object is used, and `launched` of the kernels are
     /// launched. `images` are files' names, each with its kernels.
     fn expect(&self, images: &[(&str, &[&str])], launched: usize) -> Result<()> {
-        let image = |place: &str| place.split('+').next().unwrap_or(place).to_owned();
         let mut opened: Vec<_> = self.words("open").iter().map(|w| image(w[1])).collect();
         let mut functions: Vec<_> = self
             .words("function")
@@ -61,33 +62,40 @@ impl Record {
             .filter(|words| !words[2].contains("_cuda_device_runtime_cu_"))
             .map(|words| (image(words[1]), plain(words[2])))
             .collect();
-        let mut expected: Vec<_> = images
-            .iter()
-            .flat_map(|(image, kernels)| {
-                let one = |kernel: &&str| ((*image).to_owned(), (*kernel).to_owned());
-                kernels.iter().map(one)
-            })
-            .collect();
-        let mut names: Vec<_> = images.iter().map(|(name, _)| (*name).to_owned()).collect();
-        for list in [&mut opened, &mut names] {
-            list.sort();
+        let mut expected = Vec::new();
+        for (image, kernels) in images {
+            for kernel in *kernels {
+                expected.push(((*image).to_owned(), (*kernel).to_owned()));
+            }
         }
+        let mut names: Vec<_> = images.iter().map(|(name, _)| (*name).to_owned()).collect();
+        opened.sort();
+        names.sort();
         functions.sort();
         expected.sort();
-        let ran: BTreeSet<_> = self
+        let launches: BTreeSet<_> = self
             .words("launch")
             .iter()
             .map(|w| w[0].to_owned())
             .collect();
         let unknown = self.words("UNKNOWN");
-        if opened == names && functions == expected && ran.len() == launched && unknown.is_empty() {
+        if opened == names
+            && functions == expected
+            && launches.len() == launched
+            && unknown.is_empty()
+        {
             return Ok(());
         }
         Err(self.ran.error(&format!(
             "expected {expected:?}, each once, {launched} launched\n\
-             opened {opened:?}, functions {functions:?}, launched {ran:?}, unknown {unknown:?}"
+             opened {opened:?}, functions {functions:?}, launched {launches:?}, unknown {unknown:?}"
         )))
     }
+}
+
+/// Image of an address, `IMAGE+OFFSET`.
+fn image(address: &str) -> String {
+    address.split('+').next().unwrap_or(address).to_owned()
 }
 
 /// Name of a kernel in C++ without its namespace and types: `_Z4areajPd` is `area`.

@@ -61,6 +61,11 @@ fn main() {
 }
 "#;
 
+/// Source of a kernel that calls no other file's code.
+fn plain_kernel(name: &str) -> String {
+    format!("#include \"n.cuh\"\nextern \"C\" __global__ void {name}(int *out) {{ *out = N; }}\n")
+}
+
 /// `tip` has modules; `top` requires `base`, in packages of their own.
 fn project(toolkit: Toolkit) -> Result<Project> {
     let project = Project::new(toolkit)?;
@@ -83,11 +88,6 @@ fn project(toolkit: Toolkit) -> Result<Project> {
     }
     let source = "__device__ int top_value(int);\n__constant__ float scales[4];\n\
                   extern \"C\" __global__ void wave(int *out) { *out = top_value(1) + scales[0]; }\n";
-    let plain = |name: &str| {
-        format!(
-            "#include \"n.cuh\"\nextern \"C\" __global__ void {name}(int *out) {{ *out = N; }}\n"
-        )
-    };
     project.package(
         "tip",
         "[dependencies]\ntop = { path = \"../top\" }\n",
@@ -96,8 +96,8 @@ fn project(toolkit: Toolkit) -> Result<Project> {
             ("src/main.rs", MAIN),
             ("include/n.cuh", "#define N 1\n"),
             ("waves/wave.cu", source),
-            ("plain/fill-all.cu", &plain("fill")),
-            ("plain/scale.cu", &plain("scale")),
+            ("plain/fill-all.cu", &plain_kernel("fill")),
+            ("plain/scale.cu", &plain_kernel("scale")),
         ],
     )?;
     succeed(&mut project.gpustub(&["sync"])?)?;
@@ -116,7 +116,7 @@ fn embedded(project: &Project, name: &str) -> Result<PathBuf> {
 /// Kernels in machine code and in PTX, by architecture, as the toolkit's cuobjdump lists them. It
 /// names none for a cubin.
 fn kernels(file: &Path) -> Result<BTreeMap<String, BTreeSet<String>>> {
-    let mut all: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+    let mut kernels: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     let mut arch = String::new();
     for (option, kind) in [("-symbols", "sm_"), ("-ptx", "compute_")] {
         // Fails without such code.
@@ -128,28 +128,32 @@ fn kernels(file: &Path) -> Result<BTreeMap<String, BTreeSet<String>>> {
                     arch = name.replace("sm_", kind);
                 }
                 ["FUNC" | "STT_FUNC", .., name] if line.contains("ENTRY") => {
-                    all.entry(arch.clone())
+                    kernels
+                        .entry(arch.clone())
                         .or_default()
                         .insert((*name).to_owned());
                 }
                 [".visible", ".entry", name] => {
                     let name = name.trim_end_matches('(').to_owned();
-                    all.entry(arch.clone()).or_default().insert(name);
+                    kernels.entry(arch.clone()).or_default().insert(name);
                 }
                 _ => {}
             }
         }
     }
-    Ok(all)
+    Ok(kernels)
 }
 
 /// Checks the kernels of a file, by architecture.
 pub fn expect(file: &Path, expected: &[(&str, &[&str])]) -> Result<()> {
-    let words = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     let expected = expected
         .iter()
-        .map(|(arch, names)| ((*arch).to_owned(), words(names)));
-    assert_eq!(kernels(file)?, expected.collect(), "{}", file.display());
+        .map(|(arch, names)| {
+            let names = names.iter().map(ToString::to_string).collect();
+            ((*arch).to_owned(), names)
+        })
+        .collect();
+    assert_eq!(kernels(file)?, expected, "{}", file.display());
     Ok(())
 }
 
@@ -159,10 +163,10 @@ pub const LIBRARIES: [&str; 2] = ["_Z10top_kernelPi", "_Z11base_kernelPi"];
 fn modules_have_all_kernels(toolkit: Toolkit) -> Result<()> {
     let project = project(toolkit)?;
     succeed(&mut project.cargo(&["build", "-j2", "-p", "tip"]))?;
-    let all: &[&str] = &[LIBRARIES[0], LIBRARIES[1], "wave"];
+    let kernels: &[&str] = &[LIBRARIES[0], LIBRARIES[1], "wave"];
     expect(
         &embedded(&project, "waves")?,
-        &[("sm_80", all), ("sm_90", all)],
+        &[("sm_80", kernels), ("sm_90", kernels)],
     )?;
     expect(&embedded(&project, "libraries-alone")?, &[("", &LIBRARIES)])?;
     for (name, kernel) in [("fill-all", "fill"), ("scale", "scale")] {
@@ -208,6 +212,25 @@ fn example_readme_shows_the_real_output() -> Result<()> {
     shows(&commands, &root, &variables)
 }
 
+fn compile(name: &str) -> Call {
+    Call::Compile(name.to_owned())
+}
+
+fn link(name: &str) -> Call {
+    Call::Link(name.to_owned())
+}
+
+fn module(name: &str) -> Call {
+    Call::Module(name.to_owned())
+}
+
+/// Rewrites a file, as an editor does.
+fn touch(project: &Project, path: &str) -> Result<()> {
+    let path = project.root().join(path);
+    let text = fs::read(&path)?;
+    Ok(fs::write(path, text)?)
+}
+
 /// Builds `tip`, and returns the runs of nvcc.
 fn built(project: &Project) -> Result<Vec<Call>> {
     succeed(&mut project.cargo(&["build", "-j2", "-p", "tip"]))?;
@@ -218,10 +241,7 @@ fn built(project: &Project) -> Result<Vec<Call>> {
 #[ignore = "needs CUDA's compiler: ./tests/run"]
 fn only_changed_modules_are_rebuilt() -> Result<()> {
     let project = project(TOOLKIT_13)?;
-    let compile = |name: &str| Call::Compile(name.to_owned());
-    let link = |name: &str| Call::Link(name.to_owned());
-    let module = |name: &str| Call::Module(name.to_owned());
-    let first = [
+    let first_build = [
         compile("base.cu"),
         compile("fill-all.cu"),
         compile("fill-all.cu"),
@@ -232,17 +252,12 @@ fn only_changed_modules_are_rebuilt() -> Result<()> {
         module("libraries-alone"),
         module("waves"),
     ];
-    assert_eq!(built(&project)?, first);
+    assert_eq!(built(&project)?, first_build);
     assert_eq!(built(&project)?, [], "nothing has changed");
 
-    let touch = |path: &str| {
-        let path = project.root().join(path);
-        let text = fs::read(&path)?;
-        Ok::<_, gpustub_tests::Failure>(fs::write(path, text)?)
-    };
-    touch("tip/waves/wave.cu")?;
+    touch(&project, "tip/waves/wave.cu")?;
     assert_eq!(built(&project)?, [compile("wave.cu"), module("waves")]);
-    touch("tip/plain/scale.cu")?;
+    touch(&project, "tip/plain/scale.cu")?;
     assert_eq!(built(&project)?, [compile("scale.cu")]);
     project.write("tip/include/n.cuh", "#define N 2\n")?;
     let expected = [
@@ -251,7 +266,7 @@ fn only_changed_modules_are_rebuilt() -> Result<()> {
         compile("scale.cu"),
     ];
     assert_eq!(built(&project)?, expected);
-    touch("base/cuda/base.cu")?;
+    touch(&project, "base/cuda/base.cu")?;
     let expected = [
         compile("base.cu"),
         link("gpustub-final-tip"),
@@ -350,7 +365,7 @@ fn a_plan_shows_modules_and_their_errors() -> Result<()> {
     let packages = plan["packages"].as_array().ok_or("no packages")?;
     let modules: Vec<_> = packages
         .iter()
-        .flat_map(|one| one["modules"].as_array())
+        .flat_map(|package| package["modules"].as_array())
         .flatten()
         .collect();
     let expected = serde_json::json!({
@@ -407,9 +422,9 @@ fn a_plan_shows_modules_and_their_errors() -> Result<()> {
         }
     }
     // A module of the same package.
-    let other = module.replace("waves", "other").replace("base", "waves");
-    let both = format!("{module}{}", other.trim_start_matches("schema = 1\n"));
-    project.write("tip/GpuStub.toml", &both)?;
+    let second = module.replace("waves", "other").replace("base", "waves");
+    let manifest = format!("{module}{}", second.trim_start_matches("schema = 1\n"));
+    project.write("tip/GpuStub.toml", &manifest)?;
     let ran = run(&mut project.gpustub(&["plan", "-p", "tip"])?)?;
     let errors: Vec<_> = ran
         .stderr

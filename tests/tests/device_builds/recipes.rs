@@ -103,16 +103,11 @@ fn objects_of_the_cc_crate_are_linked() -> Result<()> {
     let project = workspace(TOOLKIT_13, "From the cc crate", &[("vec", "")], "vec")?;
     // cc's compiler.
     let nvcc = project.toolkit().join("bin/nvcc");
-    let with_nvcc = |words: &[&str]| {
-        let mut command = project.cargo(words);
-        command.env("NVCC", &nvcc);
-        command
-    };
     succeed(&mut project.gpustub(&["sync"])?)?;
-    succeed(&mut with_nvcc(&["build"]))?;
+    succeed(project.cargo(&["build"]).env("NVCC", &nvcc))?;
     registers(&project, &["vec_kernel"])?;
     project.calls()?;
-    succeed(&mut with_nvcc(&["build"]))?;
+    succeed(project.cargo(&["build"]).env("NVCC", &nvcc))?;
     assert!(project.calls()?.is_empty(), "nothing changed, and nvcc ran");
     Ok(())
 }
@@ -138,11 +133,10 @@ fn heavy_nvshmem_is_a_prebuilt_library() -> Result<()> {
     let record = Record::run(command.env("LD_PRELOAD", host), &runtime)?;
     record.expect(&[("app", &["ring_kernel"])], 1)?;
     // The library's state is in the same device link.
-    let state = record.words("variable");
-    let state = state
-        .iter()
-        .filter(|words| words[2] == "nvshmemi_device_state_d");
-    assert_eq!(state.count(), 1, "{:?}", record.lines);
+    let states = (record.words("variable").iter())
+        .filter(|words| words[2] == "nvshmemi_device_state_d")
+        .count();
+    assert_eq!(states, 1, "{:?}", record.lines);
     let words = ["check", "--allow", "needed-toolkit"];
     succeed(project.gpustub(&words)?.arg(project.built("app")))?;
     Ok(())

@@ -4,24 +4,24 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use gpustub_tests::Result;
 use gpustub_tests::command::{run, succeed};
-use gpustub_tests::{Failure, Result};
 
 use crate::{Project, TRIPLE, alone};
 
 /// Lists the outputs below `directory` by path.
-fn outputs(directory: &Path, found: &mut Vec<(PathBuf, SystemTime)>) -> Result<()> {
+fn outputs(directory: &Path, files: &mut Vec<(PathBuf, SystemTime)>) -> Result<()> {
     for entry in fs::read_dir(directory)? {
         let path = entry?.path();
         let name = path.to_string_lossy().into_owned();
         if path.is_symlink() {
         } else if path.is_dir() {
-            outputs(&path, found)?;
+            outputs(&path, files)?;
         } else if name.contains("device-link/")
             && [".o", ".a", ".so"].iter().any(|end| name.ends_with(end))
         {
             let time = fs::metadata(&path)?.modified()?;
-            found.push((path, time));
+            files.push((path, time));
         }
     }
     Ok(())
@@ -29,18 +29,16 @@ fn outputs(directory: &Path, found: &mut Vec<(PathBuf, SystemTime)>) -> Result<(
 
 /// Sorted names of the outputs that a build has rewritten.
 fn rebuilt(project: &Project) -> Result<Vec<String>> {
-    let list = || {
-        let mut found = Vec::new();
-        let directory = project.target().join(TRIPLE).join("debug/build");
-        // Before the very first build the directory does not exist.
-        if directory.exists() {
-            outputs(&directory, &mut found)?;
-        }
-        Ok::<_, Failure>(found)
-    };
-    let before = list()?;
+    let directory = project.target().join(TRIPLE).join("debug/build");
+    let mut before = Vec::new();
+    // Before the very first build the directory does not exist.
+    if directory.exists() {
+        outputs(&directory, &mut before)?;
+    }
     succeed(&mut project.cargo(&["build", "-p", "one", "-p", "many"]))?;
-    let mut names: Vec<String> = list()?
+    let mut after = Vec::new();
+    outputs(&directory, &mut after)?;
+    let mut names: Vec<String> = after
         .into_iter()
         .filter(|file| !before.contains(file))
         .filter_map(|(path, _)| Some(path.file_name()?.to_string_lossy().into_owned()))
@@ -64,7 +62,7 @@ fn only_changed_shared_libraries_are_rebuilt() -> Result<()> {
     assert_eq!(rebuilt(&project)?, [""; 0]);
 
     project.append("volume/cuda/volume.cu", "// more\n")?;
-    let of_volume = [
+    let outputs_of_volume = [
         "cuda-volume.cu.o",
         "device_link.o", // in `many`
         "device_link.o", // in the final
@@ -73,7 +71,7 @@ fn only_changed_shared_libraries_are_rebuilt() -> Result<()> {
         "libvolume.so",
         "libvolume_final.so",
     ];
-    assert_eq!(rebuilt(&project)?, of_volume);
+    assert_eq!(rebuilt(&project)?, outputs_of_volume);
 
     let stub = "schema = 1\n[stub.cudart]\nheader-version = \"13\"\n";
     project.append("two/GpuStub.toml", stub)?;

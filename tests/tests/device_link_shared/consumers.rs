@@ -25,19 +25,19 @@ type Expected<'a> = (&'a str, &'a [&'a str], &'a [&'a str], &'a [&'a str]);
 /// A build directory for targets of `consumers/<with>.cmake`.
 pub struct Build<'a> {
     pub project: &'a Project,
-    pub place: &'a Path,
+    pub directory: &'a Path,
     pub options: Vec<String>,
 }
 
 impl<'a> Build<'a> {
-    /// Installs the packages into `place`. Links of CMake's language CUDA need a `libcudart.so`, which
+    /// Installs the packages into `directory`. Links of CMake's language CUDA need a `libcudart.so`, which
     /// wheels do not have.
-    pub fn new(project: &'a Project, place: &'a Path, with: &str) -> Result<Self> {
-        let prefix = place.join("installed");
+    pub fn new(project: &'a Project, directory: &'a Path, with: &str) -> Result<Self> {
+        let prefix = directory.join("installed");
         for package in ["area", "volume", "tally"] {
             project.install(package, &prefix)?;
         }
-        let runtime = place.join("runtime");
+        let runtime = directory.join("runtime");
         fs::create_dir_all(&runtime)?;
         let library = project.toolkit.join("lib/libcudart.so.13");
         symlink(library, runtime.join("libcudart.so"))?;
@@ -47,7 +47,7 @@ impl<'a> Build<'a> {
         ];
         Ok(Self {
             project,
-            place,
+            directory,
             options,
         })
     }
@@ -66,7 +66,7 @@ impl<'a> Build<'a> {
 
     /// With a toolkit that CMake finds, and its libraries.
     pub fn toolkit(self) -> Self {
-        let runtime = self.place.join("runtime");
+        let runtime = self.directory.join("runtime");
         let root = self.project.toolkit.display().to_string();
         self.option(format!("-DCUDAToolkit_ROOT={root}"))
             .option(format!("-DCMAKE_LIBRARY_PATH={}", runtime.display()))
@@ -81,51 +81,48 @@ impl<'a> Build<'a> {
             .arg("-S")
             .arg(source())
             .arg("-B")
-            .arg(self.directory());
+            .arg(self.build_directory());
         cmake.args(["-G", generator]);
-        cmake.env("LIBRARY_PATH", self.place.join("runtime"));
+        cmake.env("LIBRARY_PATH", self.directory.join("runtime"));
         run(cmake.args(&self.options))
     }
 
     /// Configures and builds all targets, from scratch.
     fn build(&self, generator: &str) -> Result<()> {
-        if self.directory().exists() {
-            fs::remove_dir_all(self.directory())?;
+        if self.build_directory().exists() {
+            fs::remove_dir_all(self.build_directory())?;
         }
         self.configure(generator)?.success()?;
         let mut cmake = Command::new("cmake");
-        cmake.arg("--build").arg(self.directory());
-        succeed(cmake.env("LIBRARY_PATH", self.place.join("runtime")))?;
+        cmake.arg("--build").arg(self.build_directory());
+        succeed(cmake.env("LIBRARY_PATH", self.directory.join("runtime")))?;
         Ok(())
     }
 
-    fn directory(&self) -> PathBuf {
-        self.place.join("build")
+    fn build_directory(&self) -> PathBuf {
+        self.directory.join("build")
     }
 
     /// Command of a program, or of one that opens a module.
     fn command(&self, target: &str) -> Result<Command> {
-        let directory = self.directory();
-        let libraries = ["", "plain/"].map(|dir| directory.join(format!("{dir}lib{target}.so")));
-        match libraries.into_iter().find(|path| path.exists()) {
-            Some(library) => opens(self.place, &library, "module_run"),
-            None => Ok(Command::new(directory.join(target))),
+        let build = self.build_directory();
+        for folder in ["", "plain/"] {
+            let module = build.join(format!("{folder}lib{target}.so"));
+            if module.exists() {
+                return opens(self.directory, &module, "module_run");
+            }
         }
+        Ok(Command::new(build.join(target)))
     }
 
     fn expect(&self, targets: &[Expected]) -> Result<()> {
         for (target, opened, kernels, launched) in targets {
             let mut command = self.command(target)?;
             self.project.environment(&mut command);
-            let files = |names: &[&str]| {
-                let mut names: Vec<String> = names.iter().map(ToString::to_string).collect();
-                names.sort();
-                names
-            };
             let expected = Record {
-                opened: files(opened),
-                kernels: files(kernels),
-                launched: files(launched),
+                opened: sorted(opened),
+                kernels: sorted(kernels),
+                launched: sorted(launched),
             };
             expect(run(&mut command)?, &expected)?;
         }
@@ -134,12 +131,13 @@ impl<'a> Build<'a> {
 
     /// Targets of `cuda.cmake`.
     fn expect_cuda(&self) -> Result<()> {
-        let own = |name: &'static str| [AREA, BASE, name];
-        let (chain, library, objects) =
-            (own("cuda_chain"), own("cuda_library"), own("cuda_objects"));
-        let module = own("libcuda_module.so");
         self.expect(&[
-            ("cuda_chain", &["cuda_chain"], &chain, &[AREA, "cuda_chain"]),
+            (
+                "cuda_chain",
+                &["cuda_chain"],
+                &[AREA, BASE, "cuda_chain"],
+                &[AREA, "cuda_chain"],
+            ),
             (
                 "cuda_unrelated",
                 &["cuda_unrelated"],
@@ -167,19 +165,19 @@ impl<'a> Build<'a> {
             (
                 "cuda_module",
                 &["libcuda_module.so"],
-                &module,
+                &[AREA, BASE, "libcuda_module.so"],
                 &[AREA, "libcuda_module.so"],
             ),
             (
                 "cuda_library",
                 &["cuda_library"],
-                &library,
+                &[AREA, BASE, "cuda_library"],
                 &[AREA, "cuda_library"],
             ),
             (
                 "cuda_objects",
                 &["cuda_objects"],
-                &objects,
+                &[AREA, BASE, "cuda_objects"],
                 &[AREA, "cuda_objects"],
             ),
             (
@@ -190,6 +188,12 @@ impl<'a> Build<'a> {
             ),
         ])
     }
+}
+
+fn sorted(names: &[&str]) -> Vec<String> {
+    let mut names: Vec<String> = names.iter().map(ToString::to_string).collect();
+    names.sort();
+    names
 }
 
 /// CMake's project.
@@ -264,7 +268,7 @@ fn targets_without_cuda_have_one_device_link() -> Result<()> {
         build.build(generator)?;
         build.expect(&PLAIN)?;
         // A program with a final of its own runs no compiler.
-        assert!(!build.directory().join("gpustub/chain").exists());
+        assert!(!build.build_directory().join("gpustub/chain").exists());
     }
     Ok(())
 }
@@ -324,21 +328,21 @@ fn properties_are_those_of_cuda_rdc_utils() -> Result<()> {
 }
 
 /// Device links over libraries that call stubs call them as well: no program needs CUDA to start.
-pub fn calls_stubs(project: &Project, place: &Path) -> Result<()> {
-    let build = Build::new(project, place, "plain")?.toolkit();
+pub fn calls_stubs(project: &Project, directory: &Path) -> Result<()> {
+    let build = Build::new(project, directory, "plain")?.toolkit();
     build.build("Ninja")?;
     build.expect(&PLAIN)?;
     let mut programs = Vec::new();
     for program in ["chain", "unrelated", "mixed", "static"] {
-        programs.push(build.directory().join(program));
+        programs.push(build.build_directory().join(program));
     }
-    let place = place.join("cuda");
-    fs::create_dir_all(&place)?;
-    let build = Build::new(project, &place, "cuda")?.cuda();
+    let directory = directory.join("cuda");
+    fs::create_dir_all(&directory)?;
+    let build = Build::new(project, &directory, "cuda")?.cuda();
     build.build("Ninja")?;
     build.expect_cuda()?;
     for program in ["cuda_chain", "cuda_mixed", "cuda_whole"] {
-        programs.push(build.directory().join(program));
+        programs.push(build.build_directory().join(program));
     }
     for program in programs {
         let names = needed(&program)?;
@@ -356,6 +360,17 @@ pub fn calls_stubs(project: &Project, place: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Code blocks of a language in a page.
+fn blocks<'a>(page: &'a str, language: &str) -> Vec<&'a str> {
+    page.split("```")
+        .skip(1)
+        .step_by(2)
+        .filter_map(|block| block.split_once('\n'))
+        .filter(|(head, _)| *head == language)
+        .map(|(_, text)| text)
+        .collect()
+}
+
 /// The projects of `docs/device-link-cmake.md` and `docs/export.md`, with the names of these packages.
 #[test]
 #[ignore = "needs nvcc: ./tests/run"]
@@ -363,8 +378,7 @@ fn pages_show_projects_that_work() -> Result<()> {
     let _alone = alone();
     let project = workspace()?;
     let dir = scratch()?;
-    let place = dir.path();
-    Build::new(project, place, "page")?;
+    Build::new(project, dir.path(), "page")?;
     let nvcc = project.toolkit.join("bin/nvcc");
     let mut text = String::new();
     for page in ["device-link-cmake.md", "export.md"] {
@@ -374,71 +388,77 @@ fn pages_show_projects_that_work() -> Result<()> {
             .split_once("\n## Device-linked libraries\n")
             .map_or(&page, |(_, half)| half);
     }
-    for (name, here) in [
+    let prefix = dir.path().join("installed");
+    for (name, actual) in [
         ("physics", "area".to_owned()),
         ("rays", "volume".to_owned()),
-        ("/opt/area", place.join("installed").display().to_string()),
+        ("/opt/area", prefix.display().to_string()),
         ("/usr/local/cuda/bin/nvcc", nvcc.display().to_string()),
     ] {
-        text = text.replace(name, &here);
+        text = text.replace(name, &actual);
     }
-    let blocks = |kind: &str| {
-        let all = text.split("```").skip(1).step_by(2);
-        let blocks = all.filter_map(|block| block.split_once('\n').filter(|(one, _)| *one == kind));
-        blocks.map(|(_, text)| text.to_owned()).collect::<Vec<_>>()
-    };
-    let commands = blocks("console");
+    let commands = blocks(&text, "console");
     let (Some(cxx), Some(cuda)) = (
         commands.first(),
         commands.iter().find(|c| c.contains("nvcc")),
     ) else {
         return Err("the page has no commands".into());
     };
-    let projects = blocks("cmake");
+    let projects = blocks(&text, "cmake");
     assert_eq!(projects.len(), 4);
-    for lists in &projects {
-        let place = place.join("project");
-        if place.exists() {
-            fs::remove_dir_all(&place)?;
-        }
-        fs::create_dir_all(&place)?;
-        fs::write(place.join("CMakeLists.txt"), lists)?;
-        fs::copy(
-            source().join("../cmake/program.cpp"),
-            place.join("program.cpp"),
-        )?;
-        fs::copy(source().join("own.cu"), place.join("simulation.cu"))?;
+    for lists in projects {
         let has_cuda = lists.contains("CXX CUDA");
         let script = if has_cuda { cuda } else { cxx };
-        let script: Vec<&str> = script
-            .lines()
-            .filter_map(|l| l.strip_prefix("$ "))
-            .collect();
-        let mut bash = Command::new("bash");
-        bash.current_dir(&place)
-            .env("LIBRARY_PATH", dir.path().join("runtime"))
-            .args(["-euc", &script.join("\n")]);
-        for name in ["CUDA_HOME", "CUDA_PATH", "CUDAToolkit_ROOT", "CXX", "CC"] {
-            bash.env_remove(name);
-        }
-        succeed(&mut bash)?;
+        let directory = build_page_project(dir.path(), lists, script)?;
         let mut expected = vec![("program", Record::new(FINAL, &["area", "base"], &["area"]))];
         if has_cuda {
-            let own = |opened: &str, kernels: &[&str]| Record {
-                opened: vec![opened.to_owned()],
-                kernels: kernels.iter().map(ToString::to_string).collect(),
-                launched: vec![AREA.to_owned()],
-            };
-            expected = vec![
-                ("program", own("program", &[AREA, BASE, VOLUME])),
-                ("simulation", own("simulation", &[AREA, BASE, "simulation"])),
-            ];
+            expected = [
+                ("program", [AREA, BASE, VOLUME]),
+                ("simulation", [AREA, BASE, "simulation"]),
+            ]
+            .map(|(program, kernels)| {
+                let record = Record {
+                    opened: vec![program.to_owned()],
+                    kernels: kernels.map(str::to_owned).into(),
+                    launched: vec![AREA.to_owned()],
+                };
+                (program, record)
+            })
+            .into();
         }
         for (program, record) in expected {
-            let mut command = Command::new(place.join("build").join(program));
+            let mut command = Command::new(directory.join("build").join(program));
             project.environment(&mut command);
             expect(run(&mut command)?, &record)?;
         }
     }
     Ok(())
+}
+
+/// Builds a project of a page with the commands of the page, from scratch. Returns its directory.
+fn build_page_project(parent: &Path, lists: &str, script: &str) -> Result<PathBuf> {
+    let directory = parent.join("project");
+    if directory.exists() {
+        fs::remove_dir_all(&directory)?;
+    }
+    fs::create_dir_all(&directory)?;
+    fs::write(directory.join("CMakeLists.txt"), lists)?;
+    fs::copy(
+        source().join("../cmake/program.cpp"),
+        directory.join("program.cpp"),
+    )?;
+    fs::copy(source().join("own.cu"), directory.join("simulation.cu"))?;
+    let commands: Vec<&str> = script
+        .lines()
+        .filter_map(|line| line.strip_prefix("$ "))
+        .collect();
+    let mut bash = Command::new("bash");
+    bash.current_dir(&directory)
+        .env("LIBRARY_PATH", parent.join("runtime"))
+        .args(["-euc", &commands.join("\n")]);
+    for name in ["CUDA_HOME", "CUDA_PATH", "CUDAToolkit_ROOT", "CXX", "CC"] {
+        bash.env_remove(name);
+    }
+    succeed(&mut bash)?;
+    Ok(directory)
 }

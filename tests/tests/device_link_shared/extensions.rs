@@ -29,16 +29,18 @@ fn libraries(project: &Project, directory: &Path) -> Result<PathBuf> {
 
 /// Opens libraries in this order, and calls a function of each.
 fn open(project: &Project, directory: &Path, names: &[&str]) -> Result<Command> {
-    let [first, more @ ..] = names else {
+    let [first, rest @ ..] = names else {
         return Err("nothing is opened".into());
     };
-    let function = |name: &str| format!("{name}_status");
-    let mut command = opens(directory, &built(project, first), &function(first))?;
-    for name in more {
-        command.arg(built(project, name)).arg(function(name));
+    let function = format!("{first}_status");
+    let mut command = opens(directory, &built(project, first), &function)?;
+    for name in rest {
+        command
+            .arg(built(project, name))
+            .arg(format!("{name}_status"));
     }
-    let path = [project.runtime.clone(), libraries(project, directory)?];
-    command.env("LD_LIBRARY_PATH", join_paths(path)?);
+    let directories = [project.runtime.clone(), libraries(project, directory)?];
+    command.env("LD_LIBRARY_PATH", join_paths(directories)?);
     Ok(command)
 }
 
@@ -57,7 +59,7 @@ fn build(project: &Project, names: &[&str], linker: Option<&str>) -> Result<Ran>
     run(&mut cargo)
 }
 
-/// The cdylib's link object registers kernels in `lib<of>.so` and in `libbase.so`.
+/// The cdylib's link object registers kernels in `lib<name>.so` and in `libbase.so`.
 fn own_link(name: &str) -> Record {
     let library = format!("lib{name}.so");
     Record {
@@ -76,12 +78,12 @@ fn own_links_are_found(linker: Option<&str>) -> Result<()> {
         run(&mut open(project, dir.path(), &["inner"])?)?,
         &own_link("inner"),
     )?;
-    let all = Record::new(
+    let expected = Record::new(
         "libwide.so",
         &["area", "base", "volume"],
         &["area", "volume"],
     );
-    expect(run(&mut open(project, dir.path(), &["wide"])?)?, &all)
+    expect(run(&mut open(project, dir.path(), &["wide"])?)?, &expected)
 }
 
 #[test]

@@ -13,26 +13,26 @@ use gpustub_tests::scratch::scratch;
 use crate::{Project, Record, alone, copy_source, expect, opens, workspace};
 
 /// Installs a package, and moves the directory.
-fn installed(package: &str, place: &Path) -> Result<PathBuf> {
-    let [first, second] = ["first", "second"].map(|name| place.join(name));
+fn installed(package: &str, directory: &Path) -> Result<PathBuf> {
+    let (original, moved) = (directory.join("first"), directory.join("second"));
     let project = workspace()?;
-    project.install(package, &first)?;
-    let ran = project.install(package, &first)?;
+    project.install(package, &original)?;
+    let ran = project.install(package, &original)?;
     if !ran.stderr.contains("Fresh") {
         return Err(ran.error("the same package is installed twice"));
     }
-    fs::rename(first, &second)?;
-    Ok(second)
+    fs::rename(original, &moved)?;
+    Ok(moved)
 }
 
 /// CMake's project in this directory, with an installed directory. `words` are passed to CMake.
-fn configure(place: &Path, prefix: &Path, words: &[&str]) -> Result<Command> {
+fn configure(directory: &Path, prefix: &Path, words: &[&str]) -> Result<Command> {
     let project = workspace()?;
-    copy_source("cmake", &place.join("cmake"))?;
+    copy_source("cmake", &directory.join("cmake"))?;
     let mut cmake = Command::new("cmake");
     project.environment(&mut cmake);
-    cmake.arg("-S").arg(place.join("cmake"));
-    cmake.arg("-B").arg(place.join("build"));
+    cmake.arg("-S").arg(directory.join("cmake"));
+    cmake.arg("-B").arg(directory.join("build"));
     cmake.arg(format!("-DCMAKE_PREFIX_PATH={}", prefix.display()));
     // rustc passes this flag, too.
     cmake
@@ -61,8 +61,9 @@ fn check_accepts_an_installed_directory() -> Result<()> {
     let _alone = alone();
     let dir = scratch()?;
     let prefix = installed("area", dir.path())?;
-    let all = fs::read_dir(prefix.join("lib"))?.filter_map(|entry| Some(entry.ok()?.file_name()));
-    let finals = all.filter(|name| name.to_string_lossy().ends_with("_final.so"));
+    let finals = fs::read_dir(prefix.join("lib"))?
+        .filter_map(|entry| Some(entry.ok()?.file_name()))
+        .filter(|name| name.to_string_lossy().ends_with("_final.so"));
     assert_eq!(finals.count(), 2);
     // The libraries of this workspace need libcudart itself, not its stubs.
     let ran = succeed(gpustub(&["check", "--allow", "needed-toolkit"])?.arg(&prefix))?;
@@ -96,14 +97,11 @@ fn cmake_links_the_final_of_a_moved_directory() -> Result<()> {
     let project = workspace()?;
     let toolkit = format!("-DCUDAToolkit_ROOT={}", project.toolkit.display());
     for word in [&*toolkit, "-DCMAKE_DISABLE_FIND_PACKAGE_CUDAToolkit=ON"] {
-        let place = scratch()?;
-        succeed(&mut configure(place.path(), &prefix, &[word])?)?;
-        succeed(
-            Command::new("cmake")
-                .arg("--build")
-                .arg(place.path().join("build")),
-        )?;
-        let program = place.path().join("build/program");
+        let directory = scratch()?;
+        succeed(&mut configure(directory.path(), &prefix, &[word])?)?;
+        let build = directory.path().join("build");
+        succeed(Command::new("cmake").arg("--build").arg(&build))?;
+        let program = build.join("program");
         assert!(needed(&program)?.contains(&"libarea_final.so".to_owned()));
         let mut command = Command::new(&program);
         project.environment(&mut command);
@@ -141,19 +139,19 @@ fn a_program_may_device_link_the_installed_archives_itself() -> Result<()> {
     let prefix = installed("area", dir.path())?;
     copy_source("cmake", &dir.path().join("cmake"))?;
     let project = workspace()?;
-    let lib = |name: &str| prefix.join("lib").join(name);
+    let lib = prefix.join("lib");
     let link = dir.path().join("link.o");
     let mut nvcc = Command::new(project.toolkit.join("bin/nvcc"));
     nvcc.args(["-dlink", "-arch=sm_80", "-Xcompiler", "-fPIC"]);
-    nvcc.args([lib("libarea_static.a"), lib("libbase_static.a")]);
+    nvcc.args([lib.join("libarea_static.a"), lib.join("libbase_static.a")]);
     succeed(nvcc.arg("-o").arg(&link))?;
     let program = dir.path().join("program");
     let mut cxx = Command::new("c++");
     cxx.arg(dir.path().join("cmake/program.cpp")).arg(&link);
-    cxx.args([lib("libarea.so"), lib("libbase.so")]);
+    cxx.args([lib.join("libarea.so"), lib.join("libbase.so")]);
     // The recorder has no symbol versions, which bfd requires.
     cxx.arg(project.toolkit.join("lib/libcudart.so.13"));
-    cxx.arg(format!("-Wl,-rpath,{}", lib("").display()));
+    cxx.arg(format!("-Wl,-rpath,{}", lib.display()));
     succeed(cxx.arg("-o").arg(&program))?;
     let mut command = Command::new(&program);
     project.environment(&mut command);

@@ -45,9 +45,9 @@ struct Project {
 impl Project {
     /// Copies the directory `source` beside this file to `name`. Its earlier outputs are rebuilt.
     fn new(source: &str, name: &str) -> Result<Self> {
-        let place = target_dir().join("device-link-shared");
-        fs::create_dir_all(&place)?;
-        let directory = place.join(name);
+        let projects = target_dir().join("device-link-shared");
+        fs::create_dir_all(&projects)?;
+        let directory = projects.join(name);
         if directory.exists() {
             fs::remove_dir_all(&directory)?;
         }
@@ -78,9 +78,12 @@ impl Project {
 
     /// Writes the finalizers of all programs that lack a build script for it.
     fn sync(&self) -> Result<()> {
-        let words = "sync --offline -p base -p behind -p many -p plugin \
-                     -p inner -p solid -p wide -p flat";
-        let words: Vec<&str> = words.split_whitespace().collect();
+        let mut words = vec!["sync", "--offline"];
+        for package in [
+            "base", "behind", "many", "plugin", "inner", "solid", "wide", "flat",
+        ] {
+            words.extend(["-p", package]);
+        }
         succeed(&mut self.gpustub(&words)?)?;
         Ok(())
     }
@@ -153,7 +156,7 @@ fn copy_source(name: &str, to: &Path) -> Result<()> {
 fn copy(from: &Path, to: &Path) -> Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
-        let (path, to) = (entry?.path(), to);
+        let path = entry?.path();
         let to = to.join(path.file_name().unwrap_or_default());
         if path.is_dir() {
             copy(&path, &to)?;
@@ -190,55 +193,64 @@ struct Record {
 
 impl Record {
     fn parse(ran: &Ran) -> Self {
-        let lines = |start: &str, word: usize| {
-            // Not those of libcudadevrt, which a device link may contain.
-            let own = |line: &&str| !line.contains("_cuda_device_runtime_cu_");
-            let all = ran.stderr.lines().filter(own);
-            let lines = all.filter_map(|line| line.strip_prefix(start));
-            let image = |line: &str| {
-                let word = line.split(' ').nth(word)?;
-                Some(word.split('+').next()?.to_owned())
-            };
-            let mut found: Vec<String> = lines.filter_map(image).collect();
-            found.sort();
-            found
-        };
         Self {
-            opened: lines("record open ", 1),
-            kernels: lines("record function ", 1),
-            launched: lines("record launch ", 0),
+            opened: images(ran, "record open ", 1),
+            kernels: images(ran, "record function ", 1),
+            launched: images(ran, "record launch ", 0),
         }
     }
 
     /// One fat binary in `opened`, with the kernels of these libraries, some of which are launched.
     fn new(opened: &str, kernels: &[&str], launched: &[&str]) -> Self {
-        let files = |names: &[&str]| names.iter().map(|name| format!("lib{name}.so")).collect();
         Self {
             opened: vec![opened.to_owned()],
-            kernels: files(kernels),
-            launched: files(launched),
+            kernels: kernels.iter().map(|name| format!("lib{name}.so")).collect(),
+            launched: launched
+                .iter()
+                .map(|name| format!("lib{name}.so"))
+                .collect(),
         }
     }
 }
 
+/// Sorted images in the records of a kind, `IMAGE+OFFSET`, which is a word of each line.
+fn images(ran: &Ran, kind: &str, word: usize) -> Vec<String> {
+    let mut images = Vec::new();
+    for line in ran.stderr.lines() {
+        // libcudadevrt, which a device link may contain, has kernels of its own.
+        if line.contains("_cuda_device_runtime_cu_") {
+            continue;
+        }
+        let address = line
+            .strip_prefix(kind)
+            .and_then(|line| line.split(' ').nth(word));
+        if let Some(image) = address.and_then(|address| address.split('+').next()) {
+            images.push(image.to_owned());
+        }
+    }
+    images.sort();
+    images
+}
+
 fn expect(ran: Ran, expected: &Record) -> Result<()> {
     let ran = ran.success()?;
-    let found = Record::parse(&ran);
-    if found != *expected || !ran.stdout.contains("status 0") {
-        return Err(ran.error(&format!("{found:?}\ninstead of\n{expected:?}")));
+    let record = Record::parse(&ran);
+    if record != *expected || !ran.stdout.contains("status 0") {
+        return Err(ran.error(&format!("{record:?}\ninstead of\n{expected:?}")));
     }
     Ok(())
 }
 
 /// Runs each program of the workspace by cargo, with these words for it.
 fn programs(project: &Project, words: &[&str]) -> Result<()> {
-    let of_area = Record::new("libarea_final.so", &["area", "base"], &["area"]);
-    let own = |name| Record::new(name, &["area", "base", "volume"], &["area", "volume"]);
+    let final_link = Record::new("libarea_final.so", &["area", "base"], &["area"]);
+    let [two, many] = ["two", "many"]
+        .map(|name| Record::new(name, &["area", "base", "volume"], &["area", "volume"]));
     for (name, expected) in [
-        ("one", &of_area),
-        ("behind", &of_area),
-        ("two", &own("two")),
-        ("many", &own("many")),
+        ("one", &final_link),
+        ("behind", &final_link),
+        ("two", &two),
+        ("many", &many),
     ] {
         let mut cargo = project.cargo(&["run", "--quiet", "-p", name]);
         expect(run(cargo.args(words))?, expected)?;

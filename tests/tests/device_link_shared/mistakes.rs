@@ -78,28 +78,35 @@ fn mistakes_are_errors_of_the_configuration() -> Result<()> {
     let _alone = alone();
     let project = workspace()?;
     let dir = scratch()?;
-    let place = dir.path();
-    Build::new(project, place, "refused")?;
+    let directory = dir.path();
+    Build::new(project, directory, "refused")?;
     // As the cc crate archives CUDA code.
-    let lib = |name: &str| place.join("installed/lib").join(name);
-    let (archive, object) = (place.join("prelinked.a"), place.join("link.o"));
+    let installed = directory.join("installed/lib");
+    let (area, base) = (
+        installed.join("libarea_static.a"),
+        installed.join("libbase_static.a"),
+    );
+    let (archive, object) = (directory.join("prelinked.a"), directory.join("link.o"));
     let mut nvcc = Command::new(project.toolkit.join("bin/nvcc"));
     nvcc.args(["-dlink", "-arch=sm_80", "-Xcompiler", "-fPIC"]);
-    nvcc.args([lib("libarea_static.a"), lib("libbase_static.a")]);
+    nvcc.args([&area, &base]);
     succeed(nvcc.arg("-o").arg(&object))?;
-    fs::copy(lib("libarea_static.a"), &archive)?;
+    fs::copy(&area, &archive)?;
     succeed(Command::new("ar").arg("r").arg(&archive).arg(&object))?;
 
     for (refused, reported) in REFUSED {
         let dir = scratch()?;
         let build = Build {
             project,
-            place: dir.path(),
+            directory: dir.path(),
             options: vec![
                 "-DWITH=refused".to_owned(),
                 format!("-DREFUSED={refused}"),
                 format!("-DPRELINKED={}", archive.display()),
-                format!("-DCMAKE_PREFIX_PATH={}", place.join("installed").display()),
+                format!(
+                    "-DCMAKE_PREFIX_PATH={}",
+                    directory.join("installed").display()
+                ),
             ],
         };
         let build = match refused {

@@ -30,23 +30,31 @@ fn graph(numbers: &mut Numbers, prefix: &str) -> Graph {
     let mut nodes: Vec<Node> = Vec::new();
     // Whether the node contains or passes on a static library, which a shared one may not.
     let mut passes_static: Vec<bool> = Vec::new();
-    for at in 0..=numbers.draw(6) {
+    for index in 0..=numbers.draw(6) {
         let (kind, form) = match numbers.draw(6) {
             0..=2 => (NodeKind::Rdc, NodeForm::Shared),
             3 => (NodeKind::Rdc, NodeForm::Static),
             4 => (NodeKind::Plain, NodeForm::Shared),
             _ => (NodeKind::Interface, NodeForm::Static),
         };
-        let mut node = Node::new(format!("{prefix}n{at}"), kind, form);
+        let mut node = Node::new(format!("{prefix}n{index}"), kind, form);
         for (below, passes) in nodes.iter().zip(&passes_static) {
             if numbers.draw(3) == 0 && !(form == NodeForm::Shared && *passes) {
                 node.links.push(link(&below.name));
             }
         }
+<<<<<<< HEAD
         let below = |link: &Link| nodes.iter().position(|node| node.name == link.to);
         let inherits = node.links.iter().filter_map(below);
         let inherits = inherits.filter(|&at| passes_static[at]).count() > 0;
         let is_static = kind == NodeKind::Rdc && form == NodeForm::Static;
+=======
+        let inherits = node.links.iter().any(|link| {
+            (nodes.iter().zip(&passes_static))
+                .any(|(below, passes)| *passes && below.name == link.to)
+        });
+        let is_static = kind == Kind::Rdc && form == NodeForm::Static;
+>>>>>>> p-testb
         passes_static.push(is_static || (form != NodeForm::Shared && inherits));
         nodes.push(node);
     }
@@ -69,10 +77,19 @@ fn link(name: &str) -> Link {
     }
 }
 
+/// Target of CMake for a link.
+fn target(graph: &Graph, link: &Link) -> String {
+    let is_static = graph.nodes.iter().any(|node| {
+        node.name == link.to && node.kind == Kind::Rdc && node.form == NodeForm::Static
+    });
+    format!("{}{}", link.to, if is_static { "_static" } else { "" })
+}
+
 /// The same graph in CMake. Packages have imported targets with these properties.
 fn cmake(graph: &Graph, out: &mut String) -> Result<()> {
     for node in &graph.nodes {
         let name = &node.name;
+<<<<<<< HEAD
         let target = |link: &Link| {
             let to = graph.nodes.iter().find(|node| node.name == link.to);
             let is_static =
@@ -81,6 +98,10 @@ fn cmake(graph: &Graph, out: &mut String) -> Result<()> {
         };
         let links: Vec<String> = node.links.iter().map(target).collect();
         let links = links.join(" ");
+=======
+        let targets: Vec<String> = node.links.iter().map(|link| target(graph, link)).collect();
+        let links = targets.join(" ");
+>>>>>>> p-testb
         match (node.kind, node.form) {
             (NodeKind::Rdc, NodeForm::Shared) => writeln!(out, "pair({name} {links})")?,
             (NodeKind::Rdc, NodeForm::Static) => writeln!(out, "archive({name} {links})")?,
@@ -120,9 +141,16 @@ fn planned(graph: &Graph) -> Option<String> {
             let top = &plan.node(top).name;
             Some(format!("{name} uses the device link {top}_final"))
         }
+<<<<<<< HEAD
         LinkRole::OwnLink(_) => {
             let inputs = plan.inputs(id).into_iter();
             let inputs: Vec<&str> = inputs.map(|id| plan.node(id).name.as_str()).collect();
+=======
+        Role::OwnLink(_) => {
+            let inputs: Vec<&str> = (plan.inputs(id).into_iter())
+                .map(|id| plan.node(id).name.as_str())
+                .collect();
+>>>>>>> p-testb
             // CMake links a program's own code alone without this function.
             let is_alone = plan.node(id).kind == NodeKind::Rdc && inputs.len() == 1;
             let inputs = inputs.join(" ");
@@ -158,49 +186,44 @@ endfunction()
 #[ignore = "needs CMake: ./tests/run"]
 fn cmake_plans_as_core() -> Result<()> {
     let dir = scratch()?;
-    let place = dir.path();
+    let dir = dir.path();
     let mut numbers = Numbers(2026);
     let (mut lists, mut expected) = (TARGETS.to_owned(), Vec::new());
-    for at in 0..GRAPHS {
-        let graph = graph(&mut numbers, &format!("g{at}"));
+    for index in 0..GRAPHS {
+        let graph = graph(&mut numbers, &format!("g{index}"));
         cmake(&graph, &mut lists)?;
         expected.extend(planned(&graph));
     }
     // Each decision occurs often.
     for word in [" uses the device link ", " has its own device link "] {
-        let found = expected.iter().filter(|line| line.contains(word)).count();
-        assert!(found > GRAPHS / 10, "{found} times{word}");
+        let count = expected.iter().filter(|line| line.contains(word)).count();
+        assert!(count > GRAPHS / 10, "{count} times{word}");
     }
     // Not the compiler: nothing is built.
-    fs::write(place.join("nvcc"), "")?;
-    fs::write(place.join("libcudart.so"), "")?;
+    fs::write(dir.join("nvcc"), "")?;
+    fs::write(dir.join("libcudart.so"), "")?;
     for name in ["empty.cpp", "own.cu"] {
-        fs::write(place.join(name), "")?;
+        fs::write(dir.join(name), "")?;
     }
     for name in ["device-link", "device-graph"] {
         let from = format!("templates/tree/export/device-link/gpustub-{name}.cmake.hbs");
-        let to = place.join(format!("gpustub-{name}.cmake"));
+        let to = dir.join(format!("gpustub-{name}.cmake"));
         fs::copy(repository().join(from), to)?;
     }
-    fs::write(place.join("CMakeLists.txt"), lists)?;
+    fs::write(dir.join("CMakeLists.txt"), lists)?;
     let mut cmake = Command::new("cmake");
-    cmake
-        .arg("-S")
-        .arg(place)
-        .arg("-B")
-        .arg(place.join("build"));
+    cmake.arg("-S").arg(dir).arg("-B").arg(dir.join("build"));
     for (variable, file) in [
         ("FUNCTIONS", ""),
         ("GPUSTUB_NVCC", "nvcc"),
         ("CMAKE_LIBRARY_PATH", ""),
     ] {
-        cmake.arg(format!("-D{variable}={}", place.join(file).display()));
+        cmake.arg(format!("-D{variable}={}", dir.join(file).display()));
     }
     let ran = succeed(cmake.arg("--log-level=VERBOSE"))?;
-    let lines = ran.stdout.lines();
-    let found: Vec<&str> = lines
+    let decisions: Vec<&str> = (ran.stdout.lines())
         .filter_map(|line| line.strip_prefix("-- gpustub: "))
         .collect();
-    assert_eq!(found, expected);
+    assert_eq!(decisions, expected);
     Ok(())
 }

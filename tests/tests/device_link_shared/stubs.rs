@@ -36,8 +36,8 @@ fn libraries_call_the_shared_stubs_of_a_dependency() -> Result<()> {
     project.preloads = false;
     project.append("base/GpuStub.toml", PROVIDED)?;
     project.sync()?;
-    let planned = succeed(&mut project.gpustub(&["plan", "--offline", "--workspace"])?)?;
-    assert!(!planned.stderr.contains("error"), "{}", planned.stderr);
+    let plan = succeed(&mut project.gpustub(&["plan", "--offline", "--workspace"])?)?;
+    assert!(!plan.stderr.contains("error"), "{}", plan.stderr);
     programs(&project, &[])?;
 
     let dir = scratch()?;
@@ -73,12 +73,12 @@ fn device_links_of_cmake_call_the_shared_stubs() -> Result<()> {
 #[ignore = "needs nvcc: ./tests/run"]
 fn invalid_runtime_combinations_are_refused() -> Result<()> {
     let _alone = alone();
-    let hidden = PROVIDED.replace("shared", "static");
+    let static_stubs = PROVIDED.replace("shared", "static");
     for (name, file, text, reported) in [
         (
             "hidden",
             "base/GpuStub.toml",
-            &*hidden,
+            &*static_stubs,
             "the stubs of the CUDA runtime are static",
         ),
         (

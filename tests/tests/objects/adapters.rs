@@ -42,8 +42,8 @@ fn package_for(
     name: &str,
     keep: fn(&str) -> bool,
 ) -> Result<PathBuf> {
-    let own = dir.join(name);
-    fs::create_dir(&own)?;
+    let package = dir.join(name);
+    fs::create_dir(&package)?;
     let table = fs::read_to_string(trap().join("trap.abi"))?;
     let table: Vec<&str> = table.lines().filter(|line| keep(line)).collect();
     let manifest =
@@ -51,7 +51,7 @@ fn package_for(
     let lists = [("trap.symbols", list_of(FUNCTIONS))];
     let mut plan = plan_or_fail(&manifest, &lists, &machine.target())?;
     with_abi_table(&mut plan, &table.join("\n"))?;
-    let stubs = Stubs::write(&own, &plan, &machine.compiler("c"), &[])?;
+    let stubs = Stubs::write(&package, &plan, &machine.compiler("c"), &[])?;
     stubs.add_adapters(&trap())?;
     stubs.archive()
 }
@@ -97,10 +97,10 @@ fn unused_adapters_vanish(linker: &str) -> Result<()> {
     assert_eq!(adapters_in(&program)?, [""; 0], "{linker}");
     assert!(!contains(&program, "calls that nothing makes")?, "{linker}");
 
-    let one = "struct location { int type, id; };\n\
+    let of_value = "struct location { int type, id; };\n\
                int trap_of_value(const void *, struct location, int);\n\
                int main(void)\n{\n struct location device = {1, 4};\n return trap_of_value(\"\", device, 2) != 42;\n}\n";
-    let program = link(dir.path(), &archive, one, &flags)?;
+    let program = link(dir.path(), &archive, of_value, &flags)?;
     succeed(&mut Command::new(&program))?;
     let kept = [
         "adapted_trap_of_value_of_value",
@@ -139,18 +139,18 @@ fn adapters_start_with_a_landing(machine: Machine, tool: &str, landings: &[&str]
             .arg(archive),
     )?;
     let mut lines = listing.stdout.lines();
-    let mut seen = 0;
+    let mut count = 0;
     while let Some(line) = lines.next() {
         if line.contains("<adapted_") && line.ends_with(">:") {
-            let first = lines.next().unwrap_or_default();
+            let instruction = lines.next().unwrap_or_default();
             assert!(
-                landings.iter().any(|landing| first.contains(landing)),
-                "{line}\n{first}"
+                landings.iter().any(|landing| instruction.contains(landing)),
+                "{line}\n{instruction}"
             );
-            seen += 1;
+            count += 1;
         }
     }
-    assert_eq!(seen, 6); // trap_chain has two
+    assert_eq!(count, 6); // trap_chain has two
     Ok(())
 }
 
@@ -171,32 +171,32 @@ fn adapters_start_with_bti() -> Result<()> {
 fn packages_with_other_adapters_merge(linker: &str) -> Result<()> {
     let dir = scratch()?;
     library(dir.path())?;
-    let all = package(dir.path(), "all", |_| true)?;
-    let none = package(dir.path(), "none", |line| !line.starts_with("@adapter"))?;
-    let some = package(dir.path(), "some", |line| !line.ends_with("chain_by_15"))?;
+    let complete = package(dir.path(), "all", |_| true)?;
+    let without_adapters = package(dir.path(), "none", |line| !line.starts_with("@adapter"))?;
+    let without_chain = package(dir.path(), "some", |line| !line.ends_with("chain_by_15"))?;
     let source = "#include <stdio.h>\nint trap_gain(int, long, int);\nint trap_chain(int);\n\
                   int main(void)\n{\n int gain = trap_gain(-1, -(1L << 40), 3);\n \
                   return printf(\"%d %d\\n\", gain, trap_chain(7)) < 0;\n}\n";
     let (main, program) = (dir.path().join("main.c"), dir.path().join("program"));
     fs::write(&main, source)?;
     for (first, second, output) in [
-        (&all, &none, "-12 715\n"),
-        (&none, &all, "77 77\n"),
-        (&some, &all, "-12 77\n"),
-        (&all, &some, "-12 715\n"),
-        (&none, &some, "77 77\n"),
+        (&complete, &without_adapters, "-12 715\n"),
+        (&without_adapters, &complete, "77 77\n"),
+        (&without_chain, &complete, "-12 77\n"),
+        (&complete, &without_chain, "-12 715\n"),
+        (&without_adapters, &without_chain, "77 77\n"),
     ] {
-        for more in [&["-Wl,--gc-sections"][..], &[], &["-no-pie"]] {
+        for flags in [&["-Wl,--gc-sections"][..], &[], &["-no-pie"]] {
             let mut cc = Command::new("cc");
             cc.arg(&main)
                 .arg("-Wl,--whole-archive")
                 .args([first, second]);
             cc.args(["-Wl,--no-whole-archive", "-ldl", "-o"])
                 .arg(&program);
-            cc.arg(format!("-fuse-ld={linker}")).args(more);
+            cc.arg(format!("-fuse-ld={linker}")).args(flags);
             succeed(&mut cc)?;
             let ran = succeed(&mut Command::new(&program))?;
-            assert_eq!(ran.stdout, output, "{linker} {} {more:?}", first.display());
+            assert_eq!(ran.stdout, output, "{linker} {} {flags:?}", first.display());
         }
     }
     Ok(())
@@ -216,6 +216,13 @@ fn packages_with_other_adapters_merge_with_other_linkers() -> Result<()> {
     Ok(())
 }
 
+fn compile(machine: Machine, stubs: &Stubs, source: &str, object: &str) -> Result<()> {
+    let mut cc = Command::new(machine.compiler("c"));
+    cc.current_dir(&stubs.sources).args(REQUIRED);
+    succeed(cc.args(["-c", source, "-o", object]))?;
+    Ok(())
+}
+
 /// Archives per library have one run time, with the adapters of all: those of the other libraries refer to
 /// stubs that the image lacks.
 fn archives_per_library_link(machine: Machine, linker: &str) -> Result<()> {
@@ -223,33 +230,27 @@ fn archives_per_library_link(machine: Machine, linker: &str) -> Result<()> {
     let manifest = "schema = 1\n[stub.cuda]\nheader-version = \"12.4\"\n[stub.cudart]\nheader-version = \"12.4\"\n";
     let plan = plan_or_fail(manifest, &[], &machine.target())?;
     let stubs = Stubs::write(dir.path(), &plan, &machine.compiler("c"), &[])?;
-    let compile = |source: &str, object: &str| -> Result<()> {
-        let mut cc = Command::new(machine.compiler("c"));
-        cc.current_dir(&stubs.sources).args(REQUIRED);
-        succeed(cc.args(["-c", source, "-o", object]))?;
-        Ok(())
-    };
-    compile("runtime.c", "runtime.o")?;
+    compile(machine, &stubs, "runtime.c", "runtime.o")?;
     for (id, call) in [("cuda", "cuInit"), ("cudart", "cudaDeviceSynchronize")] {
         fs::write(
             stubs.sources.join("gpustub_table.inc"),
             function_table(&plan, id),
         )?;
-        compile("stubs.S", "stubs.o")?;
+        compile(machine, &stubs, "stubs.S", "stubs.o")?;
         let archive = stubs.sources.join(format!("{id}.a"));
         let mut ar = Command::new("ar");
         ar.current_dir(&stubs.sources).args(["cqsD"]).arg(&archive);
         succeed(ar.args(["stubs.o", "runtime.o"]))?;
         let main = format!("int {call}(int);\nint main(void) {{ return {call}(0) == 0; }}\n");
         fs::write(stubs.sources.join("main.c"), main)?;
-        for more in [
+        for flags in [
             &["-Wl,--gc-sections"][..],
             &[],
             &["-no-pie"],
             &["-shared", "-fPIC"],
             &["-static-pie", "-w"],
         ] {
-            let is_static = more.contains(&"-static-pie");
+            let is_static = flags.contains(&"-static-pie");
             if is_static && linker == "gold" {
                 continue; // has no --no-dynamic-linker
             }
@@ -259,9 +260,9 @@ fn archives_per_library_link(machine: Machine, linker: &str) -> Result<()> {
                 .arg(&archive);
             cc.arg(format!("-fuse-ld={linker}"))
                 .args(["-o", "main", "-ldl"]);
-            succeed(cc.args(more)).map_err(|e| format!("{id}, {more:?}: {e:?}"))?;
-            let runs = machine == Machine::X86_64;
-            if runs && !more.contains(&"-shared") && !is_static {
+            succeed(cc.args(flags)).map_err(|e| format!("{id}, {flags:?}: {e:?}"))?;
+            let is_native = machine == Machine::X86_64;
+            if is_native && !flags.contains(&"-shared") && !is_static {
                 let mut program = Command::new(stubs.sources.join("main"));
                 succeed(
                     program
@@ -315,7 +316,7 @@ fn plan_of_headers(rows: &[(&str, String)]) -> Result<Plan> {
 }
 
 /// Compiles a source of a plan for C projects, with the flags that the run time is checked with.
-fn compiles(dir: &Path, plan: &Plan, source: &str) -> Result<()> {
+fn compile_source(dir: &Path, plan: &Plan, source: &str) -> Result<()> {
     gpustub_engine::write_sources(dir, &render_for_c(plan))?;
     let mut cc = Command::new("cc");
     cc.current_dir(dir)
@@ -335,23 +336,22 @@ fn shipped_adapters_compile_without_a_warning() -> Result<()> {
         let plan = plan_or_fail(&manifest, &[], &Machine::X86_64.target())?;
         let headers = plan.libraries[0].library.abi.headers().to_vec();
         for version in &headers {
-            let own = dir.path().join(format!("{id}-{version}"));
-            fs::create_dir(&own)?;
-            compiles(
-                &own,
+            let sources = dir.path().join(format!("{id}-{version}"));
+            fs::create_dir(&sources)?;
+            compile_source(
+                &sources,
                 &plan_of_headers(&[(id, version.to_string())])?,
                 "adapters.c",
             )
             .map_err(|e| format!("{id} {version}: {e:?}"))?;
         }
-        let first = headers.first().ok_or("no headers")?.to_string();
-        oldest.push((id, first));
+        oldest.push((id, headers.first().ok_or("no headers")?.to_string()));
         newest.push((id, headers.last().ok_or("no headers")?.to_string()));
     }
     for (name, rows) in [("oldest", oldest), ("newest", newest)] {
-        let own = dir.path().join(name);
-        fs::create_dir(&own)?;
-        compiles(&own, &plan_of_headers(&rows)?, "runtime.c")?;
+        let sources = dir.path().join(name);
+        fs::create_dir(&sources)?;
+        compile_source(&sources, &plan_of_headers(&rows)?, "runtime.c")?;
     }
     Ok(())
 }

@@ -75,19 +75,20 @@ impl Rig {
                 .map(|(path, text)| (path.as_str(), text.clone()))
                 .collect();
             let plan = plan_or_fail(&manifest, &lists, &Machine::X86_64.target())?;
-            let own = dir.path().join(name);
-            fs::create_dir(&own)?;
-            let stubs = Stubs::write(&own, &plan, "cc", &[])?;
+            let package = dir.path().join(name);
+            fs::create_dir(&package)?;
+            let stubs = Stubs::write(&package, &plan, "cc", &[])?;
             fs::rename(stubs.archive()?, dir.path().join(format!("{name}.a")))?;
             sources = stubs.sources;
         }
         for (library, count) in [("trap", 5), ("other", 3)] {
-            let define = |n: u32| {
-                let name = format!("{library}{n}");
-                format!("int {name}(void) {{ return {}; }}\n", value(&name))
-            };
+            let mut definitions = String::new();
+            for number in 1..=count {
+                let name = format!("{library}{number}");
+                definitions += &format!("int {name}(void) {{ return {}; }}\n", value(&name));
+            }
             let source = dir.path().join("library.c");
-            fs::write(&source, (1..=count).map(define).collect::<String>())?;
+            fs::write(&source, definitions)?;
             let mut cc = Command::new("cc");
             cc.args(["-shared", "-fPIC", "-o"])
                 .arg(dir.path().join(format!("lib{library}.so.1")));
@@ -149,18 +150,18 @@ impl Rig {
                 if collect {
                     flags.push("-Wl,--gc-sections");
                 }
-                let what = format!("{case}, {flags:?}");
+                let context = format!("{case}, {flags:?}");
                 let (linked, image) = self.link(packages, calls, &flags)?;
-                linked.success().map_err(|e| format!("{what}: {e:?}"))?;
+                linked.success().map_err(|e| format!("{context}: {e:?}"))?;
                 let mut command = if shared {
                     Command::new(self.path("host"))
                 } else {
                     Command::new(&image)
                 };
                 let ran = succeed(command.arg(&image))?;
-                assert_eq!(ran.stdout, expected(packages, calls, collect), "{what}");
+                assert_eq!(ran.stdout, expected(packages, calls, collect), "{context}");
                 check_image(&image, packages.len(), calls.len(), collect)
-                    .map_err(|e| format!("{what}: {e:?}"))?;
+                    .map_err(|e| format!("{context}: {e:?}"))?;
             }
         }
         Ok(())
@@ -173,11 +174,10 @@ fn expected(packages: &[&str], calls: &[&str], collect: bool) -> String {
         .iter()
         .map(|name| format!("{} ", value(name)))
         .collect();
-    let of = |name: &&str| PACKAGES.into_iter().find(|row| row.0 == *name);
     for library in ["trap", "other"] {
-        let mut functions: Vec<&str> = packages
-            .iter()
-            .filter_map(of)
+        let mut functions: Vec<&str> = PACKAGES
+            .into_iter()
+            .filter(|(name, ..)| packages.contains(name))
             .flat_map(|(_, trap, other)| if library == "trap" { trap } else { other })
             .copied()
             .collect();
@@ -197,22 +197,23 @@ fn expected(packages: &[&str], calls: &[&str], collect: bool) -> String {
 /// An image has one exit hook, one slow path and, after collection, one run time. It exports nothing.
 fn check_image(image: &Path, packages: usize, calls: usize, collect: bool) -> Result<()> {
     let rows = symbols("--symbols", image)?;
-    let count = |name: &str| rows.iter().filter(|row| row.name == name).count();
-    assert_eq!(count("find_library"), if collect { 1 } else { packages });
-    assert_eq!(count("gpustub1_slow"), usize::from(!collect || calls > 0));
-    assert_eq!(count("gpustub1_on_exit"), 1);
-    let exported = symbols("--dyn-syms", image)?;
-    let names = exported.iter().map(|row| row.name.as_str());
-    let ours = ["gpustub", "trap", "other"];
-    let found: Vec<_> = names
-        .filter(|name| ours.iter().any(|prefix| name.contains(prefix)))
-        .collect();
-    assert_eq!(found, [""; 0]);
+    for (name, count) in [
+        ("find_library", if collect { 1 } else { packages }),
+        ("gpustub1_slow", usize::from(!collect || calls > 0)),
+        ("gpustub1_on_exit", 1),
+    ] {
+        let definitions = rows.iter().filter(|row| row.name == name).count();
+        assert_eq!(definitions, count, "{name}");
+    }
+    for row in symbols("--dyn-syms", image)? {
+        for word in ["gpustub", "trap", "other"] {
+            assert!(!row.name.contains(word), "{} is exported", row.name);
+        }
+    }
     let sections = readelf(&["--sections"], image)?;
-    let hooks = sections
+    let size = sections
         .lines()
-        .find_map(|line| line.split_once(" FINI_ARRAY "));
-    let size = hooks
+        .find_map(|line| line.split_once(" FINI_ARRAY "))
         .and_then(|(_, rest)| rest.split_whitespace().nth(2))
         .ok_or("no hooks")?;
     // The C compiler's own, and ours.
@@ -241,9 +242,9 @@ fn packages_share_an_image_with_other_linkers() -> Result<()> {
 fn cudart(dir: &Path, header: &str) -> Result<PathBuf> {
     let manifest = format!("schema = 1\n[stub.cudart]\nheader-version = \"{header}\"\n");
     let plan = plan_or_fail(&manifest, &[], &Machine::X86_64.target())?;
-    let own = dir.join(header);
-    fs::create_dir(&own)?;
-    Stubs::write(&own, &plan, "cc", &[])?.archive()
+    let package = dir.join(header);
+    fs::create_dir(&package)?;
+    Stubs::write(&package, &plan, "cc", &[])?.archive()
 }
 
 const VERSIONS: &str =
@@ -262,7 +263,7 @@ fn incompatible_packages_are_reported(linkers: &[&str]) -> Result<()> {
     }
     // A package of another interface version.
     let sources = dir.path().join("12/gpustub");
-    let other = dir.path().join("other.o");
+    let object = dir.path().join("other.o");
     let stubs = fs::read_to_string(sources.join("elf_table.h"))?;
     fs::write(
         sources.join("elf_table.h"),
@@ -270,15 +271,15 @@ fn incompatible_packages_are_reported(linkers: &[&str]) -> Result<()> {
     )?;
     let mut cc = Command::new("cc");
     cc.current_dir(&sources).args(["-c", "stubs.S", "-o"]);
-    succeed(cc.arg(&other))?;
-    archives.push(("interface", other));
+    succeed(cc.arg(&object))?;
+    archives.push(("interface", object));
 
     let main = dir.path().join("main.c");
     fs::write(
         &main,
         "int cudaFree(void *); int main(void) { return cudaFree(0) != 35; }",
     )?;
-    for (one, two, error) in [
+    for (first, second, error) in [
         ("12", "12.4", None),
         ("11.7", "11.8", Some(VERSIONS)),
         ("12", "13", Some(VERSIONS)),
@@ -286,19 +287,20 @@ fn incompatible_packages_are_reported(linkers: &[&str]) -> Result<()> {
         ("12", "interface", Some(INTERFACES)),
     ] {
         for linker in linkers {
-            let archive = |name: &str| archives.iter().find(|(own, _)| *own == name);
-            let both = [one, two].into_iter().filter_map(archive);
             let mut cc = Command::new("cc");
-            cc.arg(&main)
-                .arg("-Wl,--whole-archive")
-                .args(both.map(|(_, path)| path));
+            cc.arg(&main).arg("-Wl,--whole-archive");
+            for (header, archive) in &archives {
+                if [first, second].contains(header) {
+                    cc.arg(archive);
+                }
+            }
             cc.args(["-Wl,--no-whole-archive", "-Wl,--gc-sections", "-ldl", "-o"]);
             let program = dir.path().join("program");
             let ran = run(cc.arg(&program).arg(format!("-fuse-ld={linker}")))?;
             assert_eq!(
                 ran.status.success(),
                 error.is_none(),
-                "{linker}, {one}, {two}: {ran:?}"
+                "{linker}, {first}, {second}: {ran:?}"
             );
             // One duplicate symbol, whose name says what to do.
             for name in [VERSIONS, LACKS, INTERFACES] {
@@ -342,30 +344,33 @@ fn unused_packages_leave_the_exit_hook(linkers: &[(&str, u64)]) -> Result<()> {
     ] {
         let manifest = format!("schema = 1\n{manifest}");
         let plan = plan_or_fail(&manifest, &[], &Machine::X86_64.target())?;
-        let own = dir.path().join(name);
-        fs::create_dir(&own)?;
-        archives.push(Stubs::write_for_cargo(&own, &plan)?.archive()?);
+        let package = dir.path().join(name);
+        fs::create_dir(&package)?;
+        archives.push(Stubs::write_for_cargo(&package, &plan)?.archive()?);
     }
     let main = dir.path().join("main.c");
     fs::write(&main, "int main(void) { return 0; }")?;
-    for (linker, most) in linkers {
-        let sized = |archives: &[PathBuf]| -> Result<u64> {
-            let program = dir.path().join("program");
-            let mut cc = Command::new("cc");
-            cc.arg(&main).arg("-Wl,--whole-archive").args(archives);
-            cc.args(["-Wl,--no-whole-archive", "-Wl,--gc-sections", "-ldl", "-o"]);
-            succeed(cc.arg(&program).arg(format!("-fuse-ld={linker}")))?;
-            succeed(&mut Command::new(&program))?;
-            let rows = symbols("--symbols", &program)?;
-            let named = |name: &str| rows.iter().any(|row| row.name == name);
-            assert!(!named("find_library"), "{linker}: a run time");
-            super::size::loaded_bytes(&program)
-        };
-        let left = sized(&archives)? - sized(&[])?;
-        println!("{linker}: two packages without a used function leave {left} bytes");
-        assert!(left <= *most, "{linker}: {left} bytes");
+    for (linker, limit) in linkers {
+        let with_stubs = size_without_run_time(&main, &archives, linker)?;
+        let bytes = with_stubs - size_without_run_time(&main, &[], linker)?;
+        println!("{linker}: two packages without a used function leave {bytes} bytes");
+        assert!(bytes <= *limit, "{linker}: {bytes} bytes");
     }
     Ok(())
+}
+
+/// Loaded bytes of a program with these archives, which must have no run time.
+fn size_without_run_time(main: &Path, archives: &[PathBuf], linker: &str) -> Result<u64> {
+    let program = main.with_file_name("program");
+    let mut cc = Command::new("cc");
+    cc.arg(main).arg("-Wl,--whole-archive").args(archives);
+    cc.args(["-Wl,--no-whole-archive", "-Wl,--gc-sections", "-ldl", "-o"]);
+    succeed(cc.arg(&program).arg(format!("-fuse-ld={linker}")))?;
+    succeed(&mut Command::new(&program))?;
+    let rows = symbols("--symbols", &program)?;
+    let has_run_time = rows.iter().any(|row| row.name == "find_library");
+    assert!(!has_run_time, "{linker}: a run time");
+    super::size::loaded_bytes(&program)
 }
 
 #[test]
@@ -392,7 +397,7 @@ fn shared_symbols(machine: Machine) -> Result<BTreeSet<String>> {
         .iter()
         .map(|function| function.name.as_str())
         .collect();
-    let mut found = BTreeSet::new();
+    let mut shared = BTreeSet::new();
     for row in symbols("--symbols", &stubs.archive()?)? {
         let name = row.name.as_str();
         let is_local = row.binding == "LOCAL" || row.section == "UND";
@@ -409,15 +414,18 @@ fn shared_symbols(machine: Machine) -> Result<BTreeSet<String>> {
             _ => name,
         };
         assert_eq!(row.visibility, "HIDDEN", "{name}");
-        found.insert(format!("{} {name}", row.binding));
+        shared.insert(format!("{} {name}", row.binding));
     }
-    Ok(found)
+    Ok(shared)
 }
 
 fn listed_symbols() -> Result<BTreeSet<String>> {
     let list = fs::read_to_string(repository().join("tests/entry-points.txt"))?;
-    let lines = list.lines().filter(|line| !line.starts_with('#'));
-    Ok(lines.map(str::to_owned).collect())
+    Ok(list
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .map(str::to_owned)
+        .collect())
 }
 
 /// Stubs and run time may come from packages of different versions of gpustub.

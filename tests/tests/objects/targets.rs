@@ -9,7 +9,7 @@ use gpustub_engine::toolchain::REQUIRED;
 use gpustub_tests::command::succeed;
 use gpustub_tests::elf::readelf;
 use gpustub_tests::scratch::scratch;
-use gpustub_tests::stubs::{Machine, Stubs, plan_functions, plan_or_fail, trap_manifest};
+use gpustub_tests::stubs::{Machine, Stubs, list_of, plan_functions, plan_or_fail, trap_manifest};
 use gpustub_tests::{Result, repository};
 
 const PAGE: &str = "docs/targets.md";
@@ -21,12 +21,13 @@ fn numbered(count: usize) -> impl Iterator<Item = String> {
 
 /// A program that calls the first functions, whose library is absent or returns their number.
 fn calling(count: usize, sum: usize) -> String {
-    let declare = |name: String| format!("int {name}(void);\n");
-    let call = |name: String| format!(" sum += {name}();\n");
+    let (mut declarations, mut calls) = (String::new(), String::new());
+    for name in numbered(count) {
+        declarations += &format!("int {name}(void);\n");
+        calls += &format!(" sum += {name}();\n");
+    }
     format!(
-        "{}int main(void)\n{{\n long sum = 0;\n{} return sum == {sum} ? 0 : 1;\n}}\n",
-        numbered(count).map(declare).collect::<String>(),
-        numbered(count).map(call).collect::<String>(),
+        "{declarations}int main(void)\n{{\n long sum = 0;\n{calls} return sum == {sum} ? 0 : 1;\n}}\n"
     )
 }
 
@@ -53,12 +54,12 @@ fn program(
 /// Bytes of the segments that a program loads.
 fn loaded_bytes(program: &Path) -> Result<u64> {
     let text = readelf(&["-l"], program)?;
-    let sizes = text
+    Ok(text
         .lines()
         .filter_map(|line| line.trim_start().strip_prefix("LOAD "))
         .filter_map(|line| line.split_whitespace().nth(4))
-        .filter_map(|size| u64::from_str_radix(size.trim_start_matches("0x"), 16).ok());
-    Ok(sizes.sum())
+        .filter_map(|size| u64::from_str_radix(size.trim_start_matches("0x"), 16).ok())
+        .sum())
 }
 
 /// Bytes by which a program grows for each stub that it uses: the difference of two programs, without the call.
@@ -88,9 +89,11 @@ fn bytes_per_stub(machine: Machine) -> Result<u64> {
 /// Size of the code of an object.
 fn text_size(object: &Path) -> Result<u64> {
     let text = readelf(&["-S"], object)?;
-    let line = text.lines().find(|line| line.contains(" .text "));
-    let size = line.and_then(|line| line.split_once("PROGBITS")?.1.split_whitespace().nth(2));
-    let size = size.and_then(|size| u64::from_str_radix(size, 16).ok());
+    let size = text
+        .lines()
+        .find(|line| line.contains(" .text "))
+        .and_then(|line| line.split_once("PROGBITS")?.1.split_whitespace().nth(2))
+        .and_then(|size| u64::from_str_radix(size, 16).ok());
     Ok(size.ok_or("an object without code")?)
 }
 
@@ -109,10 +112,10 @@ fn warm_instructions(machine: Machine) -> Result<usize> {
     let (_, code) = listing.split_once("<trapOpen>:\n").ok_or("no trampoline")?;
     // The thunk is after the jump.
     let jumps = ["\tjmp ", "\tbr\t", "\tjr\t", "\tbctr", "\tldr\tpc"];
-    let before = code
+    let jump = code
         .lines()
         .position(|line| jumps.iter().any(|jump| line.contains(jump)));
-    Ok(before.ok_or("no jump")? + 1)
+    Ok(jump.ok_or("no jump")? + 1)
 }
 
 /// Column of the machine that the torture suite (`tests/tests/traps/main.rs`) uses.
@@ -226,16 +229,16 @@ fn heavy_table_of_targets_is_current() -> Result<()> {
     let end = page[start..]
         .find("\n\n")
         .map_or(page.len(), |end| start + end + 1);
-    let written = format!("{}{table}{}", &page[..start], &page[end..]);
+    let current = format!("{}{table}{}", &page[..start], &page[end..]);
     #[expect(
         clippy::disallowed_methods,
         reason = "a test reads its own environment"
     )]
     let bless = std::env::var_os("BLESS").is_some();
     if bless {
-        fs::write(&path, &written)?;
+        fs::write(&path, &current)?;
     } else {
-        assert_eq!(page, written);
+        assert_eq!(page, current);
     }
     Ok(())
 }
@@ -256,6 +259,18 @@ fn clang_compiles(clang: &str) -> Result<()> {
         Stubs::write(dir.path(), &plan, clang, &flags)?.archive()?;
     }
     Ok(())
+}
+
+/// Whether a listing of objdump names a vector register. Lines have an offset, bytes, and an instruction; the address
+/// of a jump may read as a register.
+fn uses_vectors(listing: &str) -> bool {
+    listing
+        .lines()
+        .filter_map(|line| line.splitn(3, '\t').nth(2))
+        .filter(|instruction| !instruction.contains('<'))
+        .flat_map(|instruction| instruction.split(|c: char| !c.is_ascii_alphanumeric()))
+        .filter_map(|word| word.strip_prefix(['q', 'v', 'd', 's']))
+        .any(|number| number.parse::<u8>().is_ok())
 }
 
 /// Some callers expect vector registers to be preserved, which no code saves before these functions.
@@ -284,18 +299,6 @@ fn answers_of_aarch64_use_general_registers() -> Result<()> {
             .current_dir(&stubs.sources)
             .args(["-d", "optimized.o"]);
         let listing = succeed(&mut objdump)?.stdout;
-        let is_vector = |word: &str| {
-            let number = word.strip_prefix(['q', 'v', 'd', 's']).unwrap_or_default();
-            number.parse::<u8>().is_ok()
-        };
-        // Offset, bytes, instruction; the address of a jump may read as a register.
-        let uses_vectors = |code: &str| {
-            let instructions = code.lines().filter_map(|line| line.splitn(3, '\t').nth(2));
-            let mut words = instructions
-                .filter(|one| !one.contains('<'))
-                .flat_map(|one| one.split(|c: char| !c.is_ascii_alphanumeric()));
-            words.any(is_vector)
-        };
         // The last two may be inlined.
         let names = [
             "gpustub1_answer",
@@ -333,15 +336,15 @@ fn library(
     dir: &Path,
     machine: Machine,
     name: &str,
-    functions: impl Iterator<Item = String>,
+    functions: impl IntoIterator<Item = String>,
 ) -> Result<()> {
     let source = dir.join(format!("{name}.c"));
-    let define =
-        |(n, function): (usize, String)| format!("int {function}(void) {{ return {n}; }}\n");
-    fs::write(
-        &source,
-        functions.enumerate().map(define).collect::<String>(),
-    )?;
+    let definitions: String = functions
+        .into_iter()
+        .enumerate()
+        .map(|(number, function)| format!("int {function}(void) {{ return {number}; }}\n"))
+        .collect();
+    fs::write(&source, definitions)?;
     let mut cc = Command::new(machine.compiler("c"));
     cc.args(["-shared", "-fPIC", "-o"])
         .arg(dir.join(name))
@@ -376,15 +379,16 @@ fn stubs_of_three_libraries_are_in_one_program_of_i686() -> Result<()> {
     let dir = dir.path();
     let mut archives = Vec::new();
     for id in ["one", "two", "three"] {
-        let manifest = trap_manifest("").replace("[stub.trap]", &format!("[stub.{id}]"));
-        let manifest = manifest.replace("libtrap", &format!("lib{id}"));
-        let names = || (0..3).map(move |n| format!("{id}{n}"));
-        let lists = [("trap.symbols", gpustub_tests::stubs::list_of(names()))];
+        let manifest = trap_manifest("")
+            .replace("[stub.trap]", &format!("[stub.{id}]"))
+            .replace("libtrap", &format!("lib{id}"));
+        let functions: [String; 3] = std::array::from_fn(|number| format!("{id}{number}"));
+        let lists = [("trap.symbols", list_of(&functions))];
         let plan = plan_or_fail(&manifest, &lists, &machine.target())?;
-        let own = dir.join(id);
-        fs::create_dir(&own)?;
-        archives.push(Stubs::write(&own, &plan, &machine.compiler("c"), &[])?.archive()?);
-        library(dir, machine, &format!("lib{id}.so.1"), names())?;
+        let package = dir.join(id);
+        fs::create_dir(&package)?;
+        archives.push(Stubs::write(&package, &plan, &machine.compiler("c"), &[])?.archive()?);
+        library(dir, machine, &format!("lib{id}.so.1"), functions)?;
     }
     let source = "int one0(void), one2(void), two1(void), three1(void), three2(void);\n\
         int main(void) { return one0() + one2() + two1() + three1() + three2() == 6 ? 0 : 1; }\n";
@@ -404,12 +408,7 @@ fn files_are_checked(machine: Machine) -> Result<()> {
     let source = "int trapOpen(void); int main(void) { return trapOpen() == 77 ? 0 : 1; }\n";
     let program = program(dir, machine, source, &[&archive])?;
     let stub_library = stubs.shared(dir, "shared")?.library;
-    library(
-        dir,
-        machine,
-        "whole.so",
-        ["trapOpen".to_owned()].into_iter(),
-    )?;
+    library(dir, machine, "whole.so", ["trapOpen".to_owned()])?;
     let mut bytes = fs::read(dir.join("whole.so"))?;
     let truncated = dir.join("truncated.so");
     fs::write(&truncated, &bytes[..bytes.len() / 8])?;

@@ -33,29 +33,39 @@ const CALLS: [&str; 7] = [
 
 /// Version nodes of a stub library, with the function to call.
 fn nodes(stub: &Path) -> Result<BTreeMap<String, String>> {
+<<<<<<< HEAD
     let list = read_symbols_file(stub, SymbolRequirements::default())?;
     let toolkit = |node: &str| TOOLKIT.iter().any(|id| node.ends_with(&format!("_{id}")));
     let mut nodes = BTreeMap::new();
+=======
+    let list = read_symbols_file(stub, Options::default())?;
+    let mut calls = BTreeMap::new();
+>>>>>>> p-testb
     for symbol in list.symbols {
-        let node = symbol.version.filter(|node| toolkit(node));
-        if let Some(node) = node {
-            let call = nodes.entry(node).or_insert(None);
-            if CALLS.contains(&symbol.name.as_str()) {
-                *call = Some(symbol.name);
-            }
+        let Some(node) = symbol.version else {
+            continue;
+        };
+        if !TOOLKIT.iter().any(|id| node.ends_with(&format!("_{id}"))) {
+            continue;
+        }
+        let call = calls.entry(node).or_insert(None);
+        if CALLS.contains(&symbol.name.as_str()) {
+            *call = Some(symbol.name);
         }
     }
-    let nodes = nodes.into_iter().map(|(node, call)| {
+    let mut nodes = BTreeMap::new();
+    for (node, call) in calls {
         let call = call.ok_or_else(|| format!("{node} has none of the functions {CALLS:?}"))?;
-        Ok((node, call))
-    });
-    nodes.collect()
+        nodes.insert(node, call);
+    }
+    Ok(nodes)
 }
 
 /// Report of a library, by its version node without `GPUSTUB_`, with the libraries of a release beside the package.
 pub fn reports(site: &Path, release: &str) -> Result<BTreeMap<String, String>> {
-    let wheels = RELEASES.iter().find(|(version, _)| *version == release);
-    let (_, wheels) = wheels.ok_or_else(|| format!("unknown release {release}"))?;
+    let (_, wheels) = (RELEASES.iter())
+        .find(|(version, _)| *version == release)
+        .ok_or_else(|| format!("unknown release {release}"))?;
     for wheel in wheels {
         // Wheels of CUDA 13 share a directory.
         let directory = site.join(wheel_library_dir(wheel)?);
@@ -65,10 +75,10 @@ pub fn reports(site: &Path, release: &str) -> Result<BTreeMap<String, String>> {
             symlink(entry.path(), directory.join(entry.file_name()))?;
         }
     }
-    let mut found = BTreeMap::new();
+    let mut reports = BTreeMap::new();
     for entry in fs::read_dir(site)? {
         let libs = entry?.path();
-        if libs.extension().is_none_or(|end| end != "libs") {
+        if libs.extension().is_none_or(|extension| extension != "libs") {
             continue;
         }
         for file in fs::read_dir(&libs)? {
@@ -79,12 +89,12 @@ pub fn reports(site: &Path, release: &str) -> Result<BTreeMap<String, String>> {
             }
             for (node, function) in nodes(&stub)? {
                 let key = node.trim_start_matches("GPUSTUB_").to_owned();
-                found.insert(key, report(site, &stub, &node, &function)?);
+                reports.insert(key, report(site, &stub, &node, &function)?);
             }
         }
     }
     fs::remove_dir_all(site.join("nvidia"))?;
-    Ok(found)
+    Ok(reports)
 }
 
 /// Report about the library behind a version node, from a process that calls one of its functions.

@@ -46,13 +46,14 @@ struct Case {
 
 /// Codes in output of `--message-format short`.
 fn codes(text: &str) -> BTreeSet<String> {
-    let code = |line: &str| {
-        let (_, rest) = line
-            .split_once(": error[")
-            .or_else(|| line.split_once(": warning["))?;
-        Some(rest.split_once(']')?.0.to_owned())
-    };
-    text.lines().filter_map(code).collect()
+    text.lines()
+        .filter_map(|line| {
+            let (_, rest) = line
+                .split_once(": error[")
+                .or_else(|| line.split_once(": warning["))?;
+            Some(rest.split_once(']')?.0.to_owned())
+        })
+        .collect()
 }
 
 /// Findings of `check`, without their texts: `path: level[rule]`.
@@ -61,16 +62,19 @@ fn findings(wheel: &Path) -> Result<(BTreeSet<String>, String)> {
     let output = check.arg(wheel).output()?;
     let text = String::from_utf8(output.stderr)?;
     let name = wheel.display().to_string();
-    let finding = |line: &str| {
-        let path = line.strip_prefix(&name)?.trim_start_matches('!');
-        Some(path.split_once("]: ")?.0.to_owned() + "]")
-    };
-    Ok((text.lines().filter_map(finding).collect(), text))
+    let findings = text
+        .lines()
+        .filter_map(|line| {
+            let finding = line.strip_prefix(&name)?.trim_start_matches('!');
+            Some(finding.split_once("]: ")?.0.to_owned() + "]")
+        })
+        .collect();
+    Ok((findings, text))
 }
 
 /// Returns an error with the program's output `text` unless both are equal.
 fn same<T: PartialEq + std::fmt::Debug>(
-    what: &str,
+    context: &str,
     ours: &T,
     expected: &T,
     text: &str,
@@ -78,7 +82,7 @@ fn same<T: PartialEq + std::fmt::Debug>(
     if ours == expected {
         Ok(())
     } else {
-        Err(format!("{what}: {ours:?}\n  expected {expected:?}\n{text}").into())
+        Err(format!("{context}: {ours:?}\n  expected {expected:?}\n{text}").into())
     }
 }
 
@@ -96,11 +100,11 @@ fn unpack(wheel: &Path, site: &Path) -> Result<()> {
 impl Case {
     /// Runs the script on an unpacked wheel.
     fn run(&self, name: &str, site: &Path) -> Result<Output> {
-        let with = component(&format!("wheels-repair-with/{name}")).unwrap_or_default();
-        let script = format!("SITE = {site:?}\nWITH = {with:?}\n{}", self.script);
+        let needs = component(&format!("wheels-repair-with/{name}")).unwrap_or_default();
+        let script = format!("SITE = {site:?}\nWITH = {needs:?}\n{}", self.script);
         let mut python = Command::new("python3");
         python.args(["-B", "-c", &script]).envs(&self.environment);
-        python.env("PYTHONPATH", std::env::join_paths([site, &with])?);
+        python.env("PYTHONPATH", std::env::join_paths([site, &needs])?);
         python.env("GPUSTUB_LOG", "1").env_remove("LD_LIBRARY_PATH");
         Ok(python.output()?)
     }
@@ -120,7 +124,7 @@ impl Case {
             );
         }
         fs::remove_dir_all(&site)?;
-        let (faults, _) = findings(&wheel)?;
+        let (original_findings, _) = findings(&wheel)?;
 
         let out = scratch.path().join("out");
         let mut repair = gpustub(&["repair", "--message-format", "short", "--out-dir"])?;
@@ -133,22 +137,22 @@ impl Case {
         let site = scratch.path().join("after/site-packages");
         unpack(&wheel, &site)?;
         let after = self.run(name, &site)?;
-        let lines = String::from_utf8(after.stdout)?;
+        let stdout = String::from_utf8(after.stdout)?;
         let text = String::from_utf8_lossy(&after.stderr);
-        let lines: Vec<String> = lines.lines().map(str::to_owned).collect();
+        let lines: Vec<String> = stdout.lines().map(str::to_owned).collect();
         same("after", &lines, &self.after, &text)?;
 
-        let (left, text) = findings(&wheel)?;
-        same("check", &left, &self.check, &text)?;
-        let new: Vec<&String> = left.difference(&faults).collect();
+        let (repaired_findings, text) = findings(&wheel)?;
+        same("check", &repaired_findings, &self.check, &text)?;
+        let new: Vec<&String> = repaired_findings.difference(&original_findings).collect();
         if !new.is_empty() {
             return Err(format!("new findings: {new:?}\n{text}").into());
         }
-        let shown = succeed(auditwheel(&["show", "--json"])?.arg(&wheel))?;
-        let shown: serde_json::Value = serde_json::from_str(&shown.stdout)?;
+        let ran = succeed(auditwheel(&["show", "--json"])?.arg(&wheel))?;
+        let audit: serde_json::Value = serde_json::from_str(&ran.stdout)?;
         same(
             "tag",
-            &shown["overall_tag"].as_str(),
+            &audit["overall_tag"].as_str(),
             &Some(self.tag.as_str()),
             "",
         )?;
@@ -165,7 +169,7 @@ impl Case {
 }
 
 fn cases() -> Result<BTreeMap<String, PathBuf>> {
-    let mut found = BTreeMap::new();
+    let mut cases = BTreeMap::new();
     for entry in fs::read_dir(repository().join("tests/repair"))? {
         let path = entry?.path();
         let name = path
@@ -173,9 +177,9 @@ fn cases() -> Result<BTreeMap<String, PathBuf>> {
             .unwrap_or_default()
             .to_string_lossy()
             .into_owned();
-        found.insert(name, path);
+        cases.insert(name, path);
     }
-    Ok(found)
+    Ok(cases)
 }
 
 #[test]

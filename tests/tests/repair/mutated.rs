@@ -50,7 +50,7 @@ PYTHON
 struct Numbers(u64);
 
 impl Numbers {
-    fn up_to(&mut self, limit: usize) -> usize {
+    fn next_below(&mut self, limit: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -61,20 +61,19 @@ impl Numbers {
 /// Changes a few bytes, cuts, or repeats a part.
 fn damage(bytes: &[u8], numbers: &mut Numbers) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
-    match numbers.up_to(8) {
-        0 => bytes.truncate(numbers.up_to(bytes.len())),
+    match numbers.next_below(8) {
+        0 => bytes.truncate(numbers.next_below(bytes.len())),
         1 => {
-            let at = numbers.up_to(bytes.len());
-            let part = bytes[at..].to_vec();
-            bytes.extend(part);
+            let start = numbers.next_below(bytes.len());
+            bytes.extend_from_within(start..);
         }
         _ => {
-            for _ in 0..=numbers.up_to(4) {
-                let at = numbers.up_to(bytes.len());
-                bytes[at] = match numbers.up_to(3) {
+            for _ in 0..=numbers.next_below(4) {
+                let offset = numbers.next_below(bytes.len());
+                bytes[offset] = match numbers.next_below(3) {
                     0 => 0xff,
                     1 => 0,
-                    _ => bytes[at] ^ (1 << numbers.up_to(8)),
+                    _ => bytes[offset] ^ (1 << numbers.next_below(8)),
                 };
             }
         }
@@ -106,9 +105,9 @@ fn repair(program: &Path, wheel: &Path, out: &Path, more: &[&str]) -> Result<Out
         .arg(wheel);
     let output = command.output()?;
     let text = String::from_utf8_lossy(&output.stderr);
-    let expected = [Some(0), Some(1), Some(101)].contains(&output.status.code());
+    let is_regular = [Some(0), Some(1), Some(101)].contains(&output.status.code());
     assert!(
-        expected && !text.contains("panicked"),
+        is_regular && !text.contains("panicked"),
         "{}\n{text}",
         wheel.display()
     );
@@ -116,20 +115,20 @@ fn repair(program: &Path, wheel: &Path, out: &Path, more: &[&str]) -> Result<Out
 }
 
 /// Unpacks a wheel, and returns its images apart from stub libraries, by path in the wheel.
-fn images(wheel: &Path, into: &Path) -> Result<BTreeMap<String, PathBuf>> {
-    let mut found = BTreeMap::new();
+fn images(wheel: &Path, directory: &Path) -> Result<BTreeMap<String, PathBuf>> {
+    let mut images = BTreeMap::new();
     for file in Zip::new(File::open(wheel)?)?.files() {
         let (name, mut reader) = file?;
         let mut bytes = Vec::new();
         reader.read_to_end(&mut bytes)?;
-        let path = into.join(&name);
-        fs::create_dir_all(path.parent().unwrap_or(into))?;
+        let path = directory.join(&name);
+        fs::create_dir_all(path.parent().unwrap_or(directory))?;
         File::create(&path)?.write_all(&bytes)?;
         if bytes.starts_with(b"\x7fELF") && !name.contains("libgpustub_") {
-            found.insert(name, path);
+            images.insert(name, path);
         }
     }
-    Ok(found)
+    Ok(images)
 }
 
 /// Loads an image and calls its function.
@@ -169,9 +168,9 @@ fn compare(tools: &Path, before: &Path, after: &Path, expected: &str) -> Result<
     }
 }
 
-/// Repairs damaged wheels. The first `written` of those with a plan are written, and their images are loaded.
+/// Repairs damaged wheels. The first `max_written` of those with a plan are written, and their images are loaded.
 /// The others are planned only, since the stub library of each would be compiled.
-fn repair_damaged(count: usize, written: usize) -> Result<()> {
+fn repair_damaged(count: usize, max_written: usize) -> Result<()> {
     let program = program("cargo-gpustub")?;
     let scratch = gpustub_tests::scratch::scratch()?;
     let directory = scratch.path();
@@ -193,7 +192,7 @@ fn repair_damaged(count: usize, written: usize) -> Result<()> {
     fs::remove_dir_all(&after)?;
 
     let mut numbers = Numbers(0x9e37_79b9_7f4a_7c15);
-    let (mut left, mut planned) = (written, 0);
+    let mut planned = 0;
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for index in 0..count {
         let mut bytes = damage(&originals[index % 2], &mut numbers);
@@ -207,15 +206,14 @@ fn repair_damaged(count: usize, written: usize) -> Result<()> {
             continue;
         }
         planned += 1;
-        if left == 0 {
+        if planned > max_written {
             continue;
         }
-        left -= 1;
         if repair(&program, &wheel, &out, &[])?.status.success() {
             let originals = images(&wheel, &before)?;
             for (name, image) in images(&only_entry(&out)?, &after)? {
-                let kind = compare(&tools, &originals[&name], &image, &expected);
-                let kind = kind.map_err(|error| format!("{index}: {name}: {error:?}"))?;
+                let kind = compare(&tools, &originals[&name], &image, &expected)
+                    .map_err(|error| format!("{index}: {name}: {error:?}"))?;
                 *counts.entry(kind).or_default() += 1;
             }
             fs::remove_dir_all(&before)?;
@@ -223,7 +221,7 @@ fn repair_damaged(count: usize, written: usize) -> Result<()> {
         }
         let _ = fs::remove_dir_all(&out);
     }
-    println!("{planned} of {count} planned, {written} written at most: {counts:?}");
+    println!("{planned} of {count} planned, {max_written} written at most: {counts:?}");
     assert!(planned > 0 && planned < count, "{planned} of {count}");
     assert!(counts.contains_key("repaired"), "{counts:?}");
     // Damage that only the system or the code shows is rare.
@@ -234,29 +232,36 @@ fn repair_damaged(count: usize, written: usize) -> Result<()> {
     Ok(())
 }
 
+/// A number of 4 bytes; 0 beyond the end.
+fn number(bytes: &[u8], offset: usize) -> usize {
+    let word = bytes
+        .get(offset..offset + 4)
+        .and_then(|word| word.try_into().ok());
+    word.map_or(0, u32::from_le_bytes) as usize
+}
+
+fn short_number(bytes: &[u8], offset: usize) -> usize {
+    usize::from(u16::from_le_bytes([bytes[offset], bytes[offset + 1]]))
+}
+
 /// Writes the checksum of each stored file into its headers, where they are intact.
 fn renew_checksums(bytes: &mut [u8]) {
-    let number = |bytes: &[u8], at: usize| -> usize {
-        let word = bytes.get(at..at + 4).and_then(|word| word.try_into().ok());
-        word.map_or(0, u32::from_le_bytes) as usize
-    };
-    let mut at = 0;
-    while let Some(found) = bytes[at..]
+    let mut start = 0;
+    while let Some(offset) = bytes[start..]
         .windows(4)
-        .position(|four| four == b"PK\x01\x02")
+        .position(|signature| signature == b"PK\x01\x02")
     {
-        let central = at + found;
-        at = central + 4;
+        let central = start + offset;
+        start = central + 4;
         let (local, size) = (number(bytes, central + 42), number(bytes, central + 24));
         let Some(header) = bytes.get(local..local + 30) else {
             continue;
         };
-        let short = |at: usize| usize::from(u16::from_le_bytes([header[at], header[at + 1]]));
-        if !header.starts_with(b"PK\x03\x04") || short(8) != 0 {
+        if !header.starts_with(b"PK\x03\x04") || short_number(header, 8) != 0 {
             continue;
         }
-        let start = local + 30 + short(26) + short(28);
-        let Some(data) = bytes.get(start..start.saturating_add(size)) else {
+        let contents = local + 30 + short_number(header, 26) + short_number(header, 28);
+        let Some(data) = bytes.get(contents..contents.saturating_add(size)) else {
             continue;
         };
         let mut crc = flate2::Crc::new();

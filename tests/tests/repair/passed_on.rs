@@ -59,7 +59,7 @@ impl Tree {
     }
 
     /// Repairs the tree, and starts the result; `user` is the edit of `libuser.so`.
-    fn works(&self, user: &str) -> Result<()> {
+    fn check_repair(&self, user: &str) -> Result<()> {
         assert_eq!(self.start("tree", true)?, "707 7\n");
         let ran = self.repair()?.success()?;
         let user = format!("tree/libuser.so: {user}");
@@ -74,7 +74,7 @@ impl Tree {
 
 #[test]
 fn images_that_use_a_library_of_others_are_edited() -> Result<()> {
-    Tree::new("", "")?.works("with libgpustub_tree_")
+    Tree::new("", "")?.check_repair("with libgpustub_tree_")
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn images_that_use_a_library_of_others_are_edited() -> Result<()> {
 fn images_of_each_linker_that_use_a_library_of_others_are_edited() -> Result<()> {
     for linker in ["bfd", "gold", "lld", "mold"] {
         let tree = Tree::new(&format!("-fuse-ld={linker}"), "")?;
-        tree.works("with libgpustub_tree_")
+        tree.check_repair("with libgpustub_tree_")
             .map_err(|error| format!("{linker}: {error:?}"))?;
     }
     Ok(())
@@ -96,7 +96,7 @@ fn images_with_versions_of_a_library_that_others_need_are_edited() -> Result<()>
     let mut patchelf = Command::new("patchelf");
     patchelf.args(["--remove-needed", "libcudart.so.12"]);
     succeed(patchelf.arg(tree.path().join("tree/libuser.so")))?;
-    tree.works("without libcudart.so.12")
+    tree.check_repair("without libcudart.so.12")
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use gpustub_image::edit::{Imported, Patch, inspect, plan};
+use gpustub_image::edit::{Patch, inspect, plan};
 use gpustub_tests::Result;
 use gpustub_tests::command::{Ran, run};
 use gpustub_tests::loader::{is_started, needs_more};
@@ -30,7 +30,7 @@ const STUB_FUNCTIONS: [(&str, &str); 3] = [
 struct Random(u64);
 
 impl Random {
-    fn next(&mut self) -> u64 {
+    fn next_number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -38,8 +38,8 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    fn up_to(&mut self, limit: usize) -> usize {
-        (self.next() % limit.max(1) as u64) as usize
+    fn next_below(&mut self, limit: usize) -> usize {
+        (self.next_number() % limit.max(1) as u64) as usize
     }
 }
 
@@ -57,27 +57,30 @@ struct Seed {
 /// Start and size of a part of an image.
 type Part = (usize, usize);
 
+/// A little-endian number.
+fn number(bytes: &[u8], offset: usize, size: usize) -> usize {
+    let mut number = [0; 8];
+    number[..size].copy_from_slice(&bytes[offset..offset + size]);
+    u64::from_le_bytes(number) as usize
+}
+
 /// Headers and tables of an image (ELF header, program headers, and all loaded sections but code), and its code.
 fn parts(bytes: &[u8]) -> (Vec<Part>, Vec<Part>) {
-    let word = |at: usize, size: usize| {
-        let mut word = [0; 8];
-        word[..size].copy_from_slice(&bytes[at..at + size]);
-        u64::from_le_bytes(word) as usize
-    };
-    let mut parts = vec![(0, 64), (word(32, 8), 56 * word(56, 2))];
-    let (sections, count) = (word(40, 8), word(60, 2));
+    let program_headers = (number(bytes, 32, 8), 56 * number(bytes, 56, 2));
+    let mut parts = vec![(0, 64), program_headers];
+    let (sections, count) = (number(bytes, 40, 8), number(bytes, 60, 2));
     parts.extend((count != 0).then_some((sections, 64 * count)));
     let mut code = Vec::new();
-    for at in (0..count).map(|i| sections + 64 * i) {
-        let (kind, flags) = (word(at + 4, 4), word(at + 8, 8));
+    for header in (0..count).map(|index| sections + 64 * index) {
+        let (kind, flags) = (number(bytes, header + 4, 4), number(bytes, header + 8, 8));
         let is_table = flags & 6 == 2 || matches!(kind, 6 | 14 | 15);
         let has_bytes = kind != 0 && kind != 8;
-        let range = (word(at + 24, 8), word(at + 32, 8));
+        let part = (number(bytes, header + 24, 8), number(bytes, header + 32, 8));
         if is_table && has_bytes {
-            parts.push(range);
+            parts.push(part);
         }
         if flags & 4 != 0 {
-            code.push(range);
+            code.push(part);
         }
     }
     parts.retain(|part| part.1 != 0);
@@ -128,32 +131,32 @@ fn seeds(images: &Images) -> Result<Vec<Seed>> {
 /// Overwrites one to four numbers, most of them in tables.
 fn damage(seed: &Seed, random: &mut Random) -> Vec<u8> {
     let mut bytes = seed.bytes.clone();
-    for _ in 0..1 + random.up_to(4) {
-        let (start, size) = match random.up_to(16) {
+    for _ in 0..1 + random.next_below(4) {
+        let (start, size) = match random.next_below(16) {
             0 => (0, bytes.len()),
             1 => {
-                bytes.truncate(bytes.len() - random.up_to(bytes.len() / 2));
+                bytes.truncate(bytes.len() - random.next_below(bytes.len() / 2));
                 continue;
             }
-            _ => seed.parts[random.up_to(seed.parts.len())],
+            _ => seed.parts[random.next_below(seed.parts.len())],
         };
-        let width = 1 << random.up_to(4);
-        let at = start + random.up_to(size) / width * width;
-        let Some(field) = bytes.get_mut(at..at + width) else {
+        let width = 1 << random.next_below(4);
+        let offset = start + random.next_below(size) / width * width;
+        let Some(field) = bytes.get_mut(offset..offset + width) else {
             continue;
         };
         let mut old = [0; 8];
         old[..width].copy_from_slice(field);
         let old = u64::from_le_bytes(old);
-        let new = match random.up_to(8) {
+        let new = match random.next_below(8) {
             0 => 0,
             1 => u64::MAX,
             2 => old.wrapping_add(1),
             3 => old.wrapping_sub(1),
-            4 => old ^ 1 << random.up_to(8 * width),
+            4 => old ^ 1 << random.next_below(8 * width),
             5 => old.wrapping_mul(2),
-            6 => random.next() >> random.up_to(64),
-            _ => random.up_to(seed.bytes.len()) as u64,
+            6 => random.next_number() >> random.next_below(64),
+            _ => random.next_below(seed.bytes.len()) as u64,
         };
         field.copy_from_slice(&new.to_le_bytes()[..width]);
     }
@@ -195,16 +198,16 @@ fn execute(images: &Images, seed: &Seed, file: &Path, environment: Environment) 
 fn has_stub_imports(bytes: &[u8], patch: &Patch) -> Result<bool> {
     let mut repaired = Vec::new();
     patch.write(bytes, &mut repaired)?;
-    let imports = inspect(&repaired)?.imports.into_iter();
-    let ours = |import: &Imported| {
-        let file = import.file.as_deref() == Some("libgpustub_p.so");
-        file || STUB_FUNCTIONS.iter().any(|(name, _)| *name == import.name)
-    };
-    let found = imports
-        .filter(ours)
-        .map(|import| (import.name, import.node.unwrap_or_default()));
+    let mut stub_imports = BTreeSet::new();
+    for import in inspect(&repaired)?.imports {
+        let is_of_stub = import.file.as_deref() == Some("libgpustub_p.so")
+            || STUB_FUNCTIONS.iter().any(|(name, _)| *name == import.name);
+        if is_of_stub {
+            stub_imports.insert((import.name, import.node.unwrap_or_default()));
+        }
+    }
     let expected = STUB_FUNCTIONS.map(|(name, node)| (name.to_owned(), node.to_owned()));
-    Ok(found.collect::<BTreeSet<_>>() == BTreeSet::from(expected))
+    Ok(stub_imports == BTreeSet::from(expected))
 }
 
 /// Whether an image starts, and then stops in its own code. No tool can know that from tables: damaged
@@ -216,8 +219,14 @@ fn starts(images: &Images, seed: &Seed, file: &Path) -> Result<bool> {
 
 /// Whether instructions were damaged. What they do may depend on the addresses of the run.
 fn has_damaged_code(seed: &Seed, bytes: &[u8]) -> bool {
-    let mut ranges = seed.code.iter().map(|(start, size)| *start..start + size);
-    ranges.any(|range| bytes.get(range.clone()) != Some(&seed.bytes[range]))
+    seed.code.iter().any(|(start, size)| {
+        let range = *start..start + size;
+        bytes.get(range.clone()) != Some(&seed.bytes[range])
+    })
+}
+
+fn make_executable(file: &Path) -> Result<()> {
+    Ok(fs::set_permissions(file, PermissionsExt::from_mode(0o755))?)
 }
 
 /// Result of one damaged image.
@@ -226,21 +235,17 @@ fn outcome(images: &Images, seed: &Seed, number: u64) -> Result<&'static str> {
     let Ok(patch) = plan(&bytes, &request()) else {
         return Ok("refused");
     };
-    let write = |name: &str, write: &dyn Fn(&mut fs::File) -> std::io::Result<()>| -> Result<_> {
-        let path = images.path(&format!("{name}-{number}"));
-        let mut file = fs::File::create(&path)?;
-        write(&mut file)?;
-        file.set_permissions(PermissionsExt::from_mode(0o755))?;
-        Ok(path)
-    };
-    let repaired = write("repaired", &|file| patch.write(&bytes, file))?;
-    let damaged = write("damaged", &|file| std::io::Write::write_all(file, &bytes))?;
+    let repaired = images.path(&format!("repaired-{number}"));
+    patch.write(&bytes, &mut fs::File::create(&repaired)?)?;
+    make_executable(&repaired)?;
+    let damaged = images.path(&format!("damaged-{number}"));
+    fs::write(&damaged, &bytes)?;
+    make_executable(&damaged)?;
     let after = execute(images, seed, &repaired, Environment::Stub)?;
-    let before = || execute(images, seed, &damaged, Environment::Real);
     let kind = if after.status.success() && after.stdout == WITH_STUB {
         "repaired"
     } else {
-        let before = before()?;
+        let before = execute(images, seed, &damaged, Environment::Real)?;
         let loads = before.status.success();
         let may_stop = !loads || has_damaged_code(seed, &bytes);
         match after.status.success() {
@@ -271,33 +276,33 @@ fn damaged_images(count: u64) -> Result<()> {
         let patch = plan(&seed.bytes, &request())?;
         let path = images.path("undamaged");
         patch.write(&seed.bytes, &mut fs::File::create(&path)?)?;
-        fs::set_permissions(&path, PermissionsExt::from_mode(0o755))?;
+        make_executable(&path)?;
         let ran = execute(&images, seed, &path, Environment::Stub)?;
         assert_eq!(ran.stdout, WITH_STUB, "{}", ran.stderr);
     }
     let next = AtomicU64::new(0);
     let work = || {
-        let mut found = Vec::new();
+        let mut outcomes = Vec::new();
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
             if number >= count {
-                return found;
+                return outcomes;
             }
             let seed = &seeds[number as usize % seeds.len()];
-            found.push(outcome(&images, seed, number));
+            outcomes.push(outcome(&images, seed, number));
         }
     };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let found: Vec<_> = std::thread::scope(|scope| {
+    let outcomes: Vec<_> = std::thread::scope(|scope| {
         let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        let found = workers
+        workers
             .into_iter()
-            .flat_map(|worker| worker.join().unwrap());
-        found.collect()
+            .flat_map(|worker| worker.join().unwrap())
+            .collect()
     });
     let mut counts = BTreeMap::new();
     let mut faults = Vec::new();
-    for outcome in found {
+    for outcome in outcomes {
         match outcome {
             Ok(kind) => *counts.entry(kind).or_insert(0) += 1,
             Err(error) => faults.push(error.0),

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gpustub_core::library::{Library, LoadName, VersionProbe};
+use gpustub_core::library::{Library, VersionProbe};
 use gpustub_tests::command::{run, succeed};
 use gpustub_tests::components::{component, wheel_libraries};
 use gpustub_tests::isolated::Isolated;
@@ -12,16 +12,15 @@ use gpustub_tests::scratch::scratch;
 use gpustub_tests::{Result, repository};
 
 use crate::reports;
-use crate::shared::{fake, library, program_with};
+use crate::shared::{fake, library, load_name, program_with};
 
 /// A program with stubs of `libacme.so.9`, which is built for each toolkit.
 fn program(dir: &Path) -> Result<PathBuf> {
     program_with(dir, |library| {
-        let name = |major, name: &str| LoadName {
-            major,
-            name: name.to_owned(),
-        };
-        library.load_names = vec![name(Some(9), "libacme.so.9"), name(None, "libacme.so")];
+        library.load_names = vec![
+            load_name(Some(9), "libacme.so.9"),
+            load_name(None, "libacme.so"),
+        ];
         library.newest_major = 9;
         library.library.to_mut().independent_major = true;
         library.library.to_mut().driver = Some("cuda".to_owned());
@@ -62,7 +61,7 @@ fn driver(dir: &Path) -> Result<PathBuf> {
 struct Case<'c> {
     files: &'c [(&'c Path, &'c str)],
     order: &'c [&'c str],
-    place: Option<&'c str>,
+    accepted: Option<&'c str>,
     loaded: &'c str,
     rejected: &'c [(&'c str, &'c str)],
 }
@@ -82,31 +81,30 @@ fn toolkit_of_a_build_is_read_before_loading() -> Result<()> {
     let runtime_13 = fake(dir.path(), "runtime-13", "libcudart.so.13", None)?;
     let driver = driver(dir.path())?;
     let toolkit = "/usr/local/cuda/lib64";
-    let of = |major: u32, settled: u32| {
+    let [of_12, of_13] = [(12, 13), (13, 12)].map(|(major, settled)| {
         format!("built for major {major}, and cudart settled for major {settled}")
-    };
-    let (of_12, of_13) = (of(12, 13), of(13, 12));
+    });
 
     let cases = [
         // Without a selected toolkit: the first file.
         Case {
             files: &[(&twelve, "/a"), (&thirteen, "/b")],
             order: &["acme"],
-            place: Some("/a"),
+            accepted: Some("/a"),
             loaded: "twelve",
             rejected: &[("/b", "/a/libacme.so.9 comes first")],
         },
         Case {
             files: &[(&twelve, "/a"), (&thirteen, "/b"), (&runtime_13, toolkit)],
             order: &["cudart", "acme"],
-            place: Some("/b"),
+            accepted: Some("/b"),
             loaded: "runtime-13 thirteen",
             rejected: &[("/a", &of_12)],
         },
         Case {
             files: &[(&thirteen, "/a"), (&twelve, "/b"), (&runtime_12, toolkit)],
             order: &["cudart", "acme"],
-            place: Some("/b"),
+            accepted: Some("/b"),
             loaded: "runtime-12 twelve",
             rejected: &[("/a", &of_13)],
         },
@@ -114,7 +112,7 @@ fn toolkit_of_a_build_is_read_before_loading() -> Result<()> {
         Case {
             files: &[(&thirteen, "/a"), (&runtime_12, toolkit)],
             order: &["cudart", "acme"],
-            place: None,
+            accepted: None,
             loaded: "runtime-12",
             rejected: &[("/a", &of_13)],
         },
@@ -122,7 +120,7 @@ fn toolkit_of_a_build_is_read_before_loading() -> Result<()> {
         Case {
             files: &[(&parts, "/a"), (&twelve, "/b"), (&runtime_12, toolkit)],
             order: &["cudart", "acme"],
-            place: Some("/b"),
+            accepted: Some("/b"),
             loaded: "runtime-12 twelve",
             rejected: &[("/a", &of_13)],
         },
@@ -130,7 +128,7 @@ fn toolkit_of_a_build_is_read_before_loading() -> Result<()> {
         Case {
             files: &[(&silent, "/a"), (&twelve, "/b"), (&runtime_12, toolkit)],
             order: &["cudart", "acme"],
-            place: Some("/a"),
+            accepted: Some("/a"),
             loaded: "runtime-12 silent",
             rejected: &[],
         },
@@ -138,14 +136,14 @@ fn toolkit_of_a_build_is_read_before_loading() -> Result<()> {
         Case {
             files: &[(&thirteen, "/a"), (&twelve, "/b"), (&driver, "/ld")],
             order: &["acme"],
-            place: Some("/b"),
+            accepted: Some("/b"),
             loaded: "twelve",
             rejected: &[("/a", "/b/libacme.so.9 comes first")],
         },
         Case {
             files: &[(&thirteen, "/a"), (&driver, "/ld")],
             order: &["acme"],
-            place: Some("/a"),
+            accepted: Some("/a"),
             loaded: "thirteen",
             rejected: &[],
         },
@@ -153,14 +151,14 @@ fn toolkit_of_a_build_is_read_before_loading() -> Result<()> {
         Case {
             files: &[(&thirteen, "/ld"), (&runtime_12, toolkit)],
             order: &["cudart", "acme"],
-            place: None,
+            accepted: None,
             loaded: "runtime-12 thirteen",
             rejected: &[("/ld", &of_13)],
         },
         Case {
             files: &[(&twelve, "/a"), (&runtime_13, toolkit)],
             order: &["+/a/libacme.so.9", "cudart", "acme"],
-            place: None,
+            accepted: None,
             loaded: "twelve runtime-13",
             rejected: &[("/a", &of_12)],
         },
@@ -172,7 +170,7 @@ fn toolkit_of_a_build_is_read_before_loading() -> Result<()> {
                 (&runtime_13, toolkit),
             ],
             order: &["acme", "cudart"],
-            place: Some("/a"),
+            accepted: Some("/a"),
             loaded: "twelve runtime-12",
             rejected: &[],
         },
@@ -180,32 +178,33 @@ fn toolkit_of_a_build_is_read_before_loading() -> Result<()> {
     for case in cases {
         let machine = Isolated::new()?;
         machine.install(&program, "/site-packages/pkg/program")?;
-        for (directory, place) in case.files {
-            machine.install_all(directory, place)?;
+        for (source, directory) in case.files {
+            machine.install_all(source, directory)?;
         }
         let variables = [("GPUSTUB_LOG", "json"), ("LD_LIBRARY_PATH", "/ld")];
         let ran = machine.run_with("/site-packages/pkg/program", case.order, &variables)?;
         let ran = ran.success()?;
         let report = &reports(&ran)?["acme"];
-        let what = format!("{:?}: {}", case.files, ran.stderr);
-        let path = case.place.map(|place| format!("{place}/libacme.so.9"));
-        assert_eq!(report["path"].as_str(), path.as_deref(), "{what}");
+        let context = format!("{:?}: {}", case.files, ran.stderr);
+        let path = (case.accepted).map(|directory| format!("{directory}/libacme.so.9"));
+        assert_eq!(report["path"].as_str(), path.as_deref(), "{context}");
         assert_eq!(
             report["major"],
             if path.is_some() { 9 } else { 0 },
-            "{what}"
+            "{context}"
         );
-        let said = ran
-            .stdout
-            .lines()
-            .filter_map(|line| line.strip_prefix("loaded "));
-        assert_eq!(said.collect::<Vec<_>>().join(" "), case.loaded, "{what}");
-        for (place, why) in case.rejected {
-            let file = format!("{place}/libacme.so.9");
-            let tried = report["candidates"].as_array().into_iter().flatten();
-            let said = tried.filter(|one| one["name"] == file[..]);
-            let said: Vec<_> = said.filter_map(|one| one["reason"].as_str()).collect();
-            assert_eq!(said, [*why], "{file}: {what}");
+        let names: Vec<_> = (ran.stdout.lines())
+            .filter_map(|line| line.strip_prefix("loaded "))
+            .collect();
+        assert_eq!(names.join(" "), case.loaded, "{context}");
+        for (directory, reason) in case.rejected {
+            let file = format!("{directory}/libacme.so.9");
+            let candidates = report["candidates"].as_array().into_iter().flatten();
+            let reasons: Vec<_> = candidates
+                .filter(|candidate| candidate["name"] == file[..])
+                .filter_map(|candidate| candidate["reason"].as_str())
+                .collect();
+            assert_eq!(reasons, [*reason], "{file}: {context}");
         }
     }
     Ok(())
@@ -221,8 +220,8 @@ fn override_may_name_another_toolkit() -> Result<()> {
     machine.install_all(&build(dir.path(), "twelve", "acme +cuda12.9")?, "/o")?;
     let runtime = fake(dir.path(), "runtime", "libcudart.so.13", None)?;
     machine.install_all(&runtime, "/usr/local/cuda/lib64")?;
-    for place in ["/o", "/o/libacme.so.9"] {
-        let variables = [("GPUSTUB_LOG", "json"), ("GPUSTUB_ACME_PATH", place)];
+    for path in ["/o", "/o/libacme.so.9"] {
+        let variables = [("GPUSTUB_LOG", "json"), ("GPUSTUB_ACME_PATH", path)];
         let ran = machine.run_with("/program", &["cudart", "acme"], &variables)?;
         let ran = ran.success()?;
         let path = &reports(&ran)?["acme"]["path"];
@@ -251,8 +250,7 @@ pub fn reported(reader: &Path, rule: &VersionProbe, files: &[PathBuf]) -> Result
         }
     };
     let ran = run(Command::new(reader).args(rule).args(files))?.success()?;
-    let lines = ran.stdout.lines();
-    let majors: Result<Vec<u32>, _> = lines.map(|line| line.parse()).collect();
+    let majors: Result<Vec<u32>, _> = ran.stdout.lines().map(str::parse).collect();
     let majors = majors.map_err(|e| format!("{}: {e}", ran.stdout))?;
     assert_eq!(majors.len(), files.len(), "a major for each file");
     Ok(majors)
@@ -260,7 +258,7 @@ pub fn reported(reader: &Path, rule: &VersionProbe, files: &[PathBuf]) -> Result
 
 /// Checks the rules of the shipped manifest on real builds: wheel or component, file, and the toolkit
 /// for each rule (0: the rule does not apply to that version).
-fn real(id: &str, builds: &[(&str, &str, &[u32])]) -> Result<()> {
+fn check_real_builds(id: &str, builds: &[(&str, &str, &[u32])]) -> Result<()> {
     let dir = scratch()?;
     let reader = reader(dir.path(), &["-O2"])?;
     let rules = &Library::builtin(id)
@@ -269,11 +267,11 @@ fn real(id: &str, builds: &[(&str, &str, &[u32])]) -> Result<()> {
     for (name, file, expected) in builds {
         let directory = wheel_libraries(name).or_else(|_| component(name))?;
         let file = directory.join(file);
-        let majors = rules
-            .iter()
-            .map(|rule| Ok(reported(&reader, rule, std::slice::from_ref(&file))?[0]));
-        let majors: Result<Vec<u32>> = majors.collect();
-        assert_eq!(majors?, *expected, "{}", file.display());
+        let mut majors = Vec::new();
+        for rule in rules {
+            majors.extend(reported(&reader, rule, std::slice::from_ref(&file))?);
+        }
+        assert_eq!(majors, *expected, "{}", file.display());
     }
     Ok(())
 }
@@ -281,17 +279,17 @@ fn real(id: &str, builds: &[(&str, &str, &[u32])]) -> Result<()> {
 #[test]
 #[ignore = "needs components: ./tests/run"]
 fn real_builds_name_their_toolkit() -> Result<()> {
-    real("cudnn", &[("cudnn", "libcudnn.so.9", &[12, 12, 0])])?;
-    real("nccl", &[("nccl", "libnccl.so.2", &[12])])?;
-    real("cusparse", &[("cusparse-12.9", "libcusparse.so.12", &[12])])?;
-    real("cusolver", &[("cusolver-12.9", "libcusolver.so.11", &[12])])?;
-    real("hipsolver", &[("hipsolver-5.5", "libhipsolver.so.0", &[5])])
+    check_real_builds("cudnn", &[("cudnn", "libcudnn.so.9", &[12, 12, 0])])?;
+    check_real_builds("nccl", &[("nccl", "libnccl.so.2", &[12])])?;
+    check_real_builds("cusparse", &[("cusparse-12.9", "libcusparse.so.12", &[12])])?;
+    check_real_builds("cusolver", &[("cusolver-12.9", "libcusolver.so.11", &[12])])?;
+    check_real_builds("hipsolver", &[("hipsolver-5.5", "libhipsolver.so.0", &[5])])
 }
 
 #[test]
 #[ignore = "needs the components of all versions: ./tests/run --all"]
 fn heavy_real_builds_name_every_toolkit() -> Result<()> {
-    real(
+    check_real_builds(
         "cudnn",
         &[
             ("cudnn-8", "libcudnn.so.8", &[0, 0, 11]),
@@ -299,14 +297,14 @@ fn heavy_real_builds_name_every_toolkit() -> Result<()> {
             ("cudnn-9-cuda-13", "libcudnn.so.9", &[13, 13, 0]),
         ],
     )?;
-    real(
+    check_real_builds(
         "nccl",
         &[
             ("nccl-cuda-11", "libnccl.so.2", &[11]),
             ("nccl-cuda-13", "libnccl.so.2", &[13]),
         ],
     )?;
-    real(
+    check_real_builds(
         "hipsolver",
         &[
             ("hipsolver-6.4", "libhipsolver.so.0", &[6]),

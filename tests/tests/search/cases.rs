@@ -44,10 +44,10 @@ fn app() -> String {
 
 impl Case {
     fn world(&self) -> Result<World> {
-        let files = self.files.iter();
-        let files: Result<Vec<_>> = files
-            .map(|(path, content)| Ok((path.clone(), parse(content)?)))
-            .collect();
+        let mut files = Vec::new();
+        for (path, content) in &self.files {
+            files.push((path.clone(), parse(content)?));
+        }
         let order = match &self.order[..] {
             [] => self.stubs.keys().cloned().collect(),
             order => order.to_vec(),
@@ -59,7 +59,7 @@ impl Case {
             program: self.program.clone(),
             start: self.start,
             links: self.links.clone().into_iter().collect(),
-            files: files?,
+            files,
             variables: self.variables.clone(),
             preloads: self.preloads.clone(),
             order,
@@ -73,26 +73,30 @@ impl Case {
         let mut mistakes = mistakes(workshop, &world, system)?;
         let reports = reports(&workshop.run(&world)?)?;
         for (id, path) in &self.expect {
-            let found = reports.get(id).and_then(|report| report["path"].as_str());
-            if found.unwrap_or_default() != path {
-                mistakes.push(format!("{id} comes from {found:?}, not from {path:?}"));
+            let reported = reports.get(id).and_then(|report| report["path"].as_str());
+            if reported.unwrap_or_default() != path {
+                mistakes.push(format!("{id} comes from {reported:?}, not from {path:?}"));
             }
         }
         for (path, words) in &self.why {
-            let tried = reports
+            let is_rejected = reports
                 .values()
-                .filter_map(|report| report["candidates"].as_array());
-            let mut tried = tried.flatten().filter(|one| one["name"] == path[..]);
-            if !tried.any(|one| {
-                one["reason"]
-                    .as_str()
-                    .is_some_and(|why| why.contains(words))
-            }) {
+                .filter_map(|report| report["candidates"].as_array())
+                .flatten()
+                .filter(|candidate| candidate["name"] == path[..])
+                .filter_map(|candidate| candidate["reason"].as_str())
+                .any(|reason| reason.contains(words));
+            if !is_rejected {
                 mistakes.push(format!("{path} is not rejected because {words:?}"));
             }
         }
         Ok(mistakes)
     }
+}
+
+fn numbers(version: &str) -> Option<(u32, u32)> {
+    let (major, minor) = version.split_once('.')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
 fn parse(text: &str) -> Result<Content> {
@@ -101,11 +105,8 @@ fn parse(text: &str) -> Result<Content> {
     }
     let mut words = text.split(' ');
     let (id, version) = (words.next().unwrap_or_default(), words.next());
-    let number = |version: &str| -> Option<(u32, u32)> {
-        let (major, minor) = version.split_once('.')?;
-        Some((major.parse().ok()?, minor.parse().ok()?))
-    };
-    let soname = match (id, version.and_then(number)) {
+    let version = version.and_then(numbers);
+    let soname = match (id, version) {
         ("machine-mismatch", _) => return Ok(Content::WrongMachine),
         ("short", _) => return Ok(Content::Short),
         ("truncated", _) => return Ok(Content::Truncated),
@@ -117,7 +118,7 @@ fn parse(text: &str) -> Result<Content> {
         ("opencl", None) => "libOpenCL.so.1".to_owned(),
         _ => return Err(format!("unknown content {text:?}").into()),
     };
-    let (major, minor) = version.and_then(number).unwrap_or_default();
+    let (major, minor) = version.unwrap_or_default();
     Ok(Content::Library {
         soname,
         version: major * 1000 + minor * 10,
@@ -180,9 +181,9 @@ fn set_user_id_program_reads_no_variable() -> Result<()> {
     ] {
         let variables = [(name, value), ("GPUSTUB_LOG", "1"), ("GPUSTUB_TRACE", "1")];
         let machine = workshop.build(&world)?;
-        let trapped = machine.run_with(&world.program, &words, &variables)?;
+        let ran = machine.run_with(&world.program, &words, &variables)?;
         assert!(
-            trapped.success()?.stdout.contains("/trap"),
+            ran.success()?.stdout.contains("/trap"),
             "{name} leads nowhere"
         );
 

@@ -119,23 +119,30 @@ const CUDA: [Name; 4] = [
     ("libcuda.so.1", "libcuda.so.1", [11080, 12040]),
     ("libcuda.so", "libcuda.so.1", [11040, 13000]),
 ];
-const OWN: [Name; 3] = [
+const ACME_NAMES: [Name; 3] = [
     ("libacme.so.3", "libacme.so.3", [0, 0]),
     ("libacme.so.2", "libacme.so.2", [0, 0]),
     ("libacme.so", "libacme.so.3", [0, 0]),
 ];
 
-/// Programs take time to compile: a few random configurations, each used once.
-fn configs() -> Vec<Config> {
-    let choice = |majors: &[u32], header, dirs: &[&'static str], require, min_version| Choice {
+fn choice(
+    majors: &[u32],
+    header: Option<u32>,
+    dirs: &[&str],
+    require: bool,
+    min_version: Option<(u32, u32)>,
+) -> Choice {
+    Choice {
         majors: majors.to_vec(),
         header,
         search_dirs: dirs.iter().map(|dir| (*dir).to_owned()).collect(),
         require,
         min_version,
-    };
-    let plain = || choice(&[], None, &[], false, None);
-    let of = |cudart, nvrtc, cuda, acme| Config {
+    }
+}
+
+fn config(cudart: Choice, nvrtc: Choice, cuda: Option<Choice>, acme: Choice) -> Config {
+    Config {
         stubs: [
             ("cudart", Some(cudart)),
             ("nvrtc", Some(nvrtc)),
@@ -145,17 +152,22 @@ fn configs() -> Vec<Config> {
         .into_iter()
         .filter_map(|(id, choice)| Some((id.to_owned(), choice?)))
         .collect(),
-    };
+    }
+}
+
+/// Programs take time to compile: a few random configurations, each used once.
+fn configs() -> Vec<Config> {
+    let plain = Choice::default;
     vec![
-        of(plain(), plain(), Some(plain()), plain()),
-        of(plain(), plain(), None, plain()),
-        of(
+        config(plain(), plain(), Some(plain()), plain()),
+        config(plain(), plain(), None, plain()),
+        config(
             choice(&[12, 11], Some(12), &["/srv/search"], false, None),
             choice(&[12, 11], None, &["/srv/search"], true, None),
             Some(choice(&[], None, &["/srv/search"], false, Some((12, 4)))),
             choice(&[2, 3], None, &["/srv/search"], true, None),
         ),
-        of(
+        config(
             choice(
                 &[],
                 Some(12),
@@ -167,13 +179,13 @@ fn configs() -> Vec<Config> {
             Some(choice(&[], None, &["$ORIGIN/../lib"], true, None)),
             choice(&[3], None, &["$ORIGIN/../lib"], false, None),
         ),
-        of(
+        config(
             choice(&[], Some(11), &[], true, None),
             choice(&[11, 13], Some(13), &["$ORIGIN"], true, Some((11, 5))),
             Some(plain()),
             choice(&[], None, &["$ORIGIN", "/srv/search"], true, None),
         ),
-        of(
+        config(
             choice(&[13], Some(13), &["/srv/search", "$ORIGIN"], true, None),
             choice(&[], Some(13), &[], false, None),
             None,
@@ -204,12 +216,12 @@ fn content(name: Name) -> BoxedStrategy<Content> {
 }
 
 fn file_of(
-    places: &'static [&'static str],
+    directories: &'static [&'static str],
     names: &'static [Name],
 ) -> BoxedStrategy<(String, Content)> {
-    (select(places), select(names))
-        .prop_flat_map(|(place, name)| {
-            content(name).prop_map(move |content| (format!("{place}/{}", name.0), content))
+    (select(directories), select(names))
+        .prop_flat_map(|(directory, name)| {
+            content(name).prop_map(move |content| (format!("{directory}/{}", name.0), content))
         })
         .boxed()
 }
@@ -219,7 +231,7 @@ fn file() -> BoxedStrategy<(String, Content)> {
         9 => file_of(&TOOLKIT, &CUDART),
         6 => file_of(&TOOLKIT, &NVRTC),
         4 => file_of(&DRIVER, &CUDA),
-        3 => file_of(&ACME, &OWN),
+        3 => file_of(&ACME, &ACME_NAMES),
     ]
     .boxed()
 }
@@ -345,14 +357,14 @@ pub fn world() -> impl Strategy<Value = World> {
                         .collect()
                 };
                 let (newer, lacks, link) = store;
-                for name in CUDART.iter().chain(&NVRTC).chain(&CUDA).chain(&OWN) {
+                for name in CUDART.iter().chain(&NVRTC).chain(&CUDA).chain(&ACME_NAMES) {
                     let library = Content::Library {
                         soname: name.1.to_owned(),
                         version: name.2[newer],
                         lacks,
                     };
-                    for place in ["/store", "/store/stubs"] {
-                        let path = format!("{place}/{}", name.1);
+                    for directory in ["/store", "/store/stubs"] {
+                        let path = format!("{directory}/{}", name.1);
                         if files
                             .iter()
                             .any(|(_, content)| *content == Content::Link(path.clone()))

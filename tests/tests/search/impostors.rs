@@ -14,10 +14,10 @@ use crate::shared::{library, program_with};
 
 /// Checks that a file is rejected in a searched directory, in the loader's, if the user names it, and, with
 /// the soname of the library, if it is loaded already.
-fn is_rejected(file: &std::path::Path, why: &str, has_soname: bool) -> Result<()> {
+fn check_rejected(file: &std::path::Path, reason: &str, has_soname: bool) -> Result<()> {
     let dir = scratch()?;
     let program = program_with(dir.path(), |_| {})?;
-    for &(place, first, variable) in &[
+    for &(directory, preload, variable) in &[
         ("/a", "", ("LD_LIBRARY_PATH", "")),
         ("/ld", "", ("LD_LIBRARY_PATH", "/ld")),
         ("/y", "", ("GPUSTUB_ACME_PATH", "/y/libacme.so.12")),
@@ -26,9 +26,9 @@ fn is_rejected(file: &std::path::Path, why: &str, has_soname: bool) -> Result<()
     {
         let machine = Isolated::new()?;
         machine.install(&program, "/program")?;
-        let path = format!("{place}/libacme.so.12");
+        let path = format!("{directory}/libacme.so.12");
         machine.install(file, &path)?;
-        let words: Vec<&str> = [first, "acme"]
+        let words: Vec<&str> = [preload, "acme"]
             .into_iter()
             .filter(|w| !w.is_empty())
             .collect();
@@ -42,12 +42,12 @@ fn is_rejected(file: &std::path::Path, why: &str, has_soname: bool) -> Result<()
             ran.stdout
         );
         let report = &reports(&ran)?["acme"];
-        let tried = report["candidates"].as_array().into_iter().flatten();
-        let reasons: Vec<_> = tried
-            .filter(|one| one["name"] == path[..])
-            .map(|one| one["reason"].as_str().unwrap_or_default())
+        let candidates = report["candidates"].as_array().into_iter().flatten();
+        let reasons: Vec<_> = candidates
+            .filter(|candidate| candidate["name"] == path[..])
+            .map(|candidate| candidate["reason"].as_str().unwrap_or_default())
             .collect();
-        assert_eq!(reasons, [why], "{path}: {}", ran.stderr);
+        assert_eq!(reasons, [reason], "{path}: {}", ran.stderr);
     }
     Ok(())
 }
@@ -62,7 +62,7 @@ fn stubs_of_another_image_are_not_the_library() -> Result<()> {
     let shared = Stubs::write(dir.path(), &plan, "cc", &[])?.shared(dir.path(), "shared")?;
     let file = dir.path().join("libacme.so.12");
     fs::rename(shared.library, &file)?;
-    is_rejected(&file, "a library of stubs, not the library", false)
+    check_rejected(&file, "a library of stubs, not the library", false)
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn library_without_any_function_is_unavailable() -> Result<()> {
     let dir = scratch()?;
     let file = dir.path().join("libacme.so.12");
     library(&file, "int unrelated(void) { return 0; }\n", &[])?;
-    is_rejected(
+    check_rejected(
         &file,
         "exports none of the functions that the program calls",
         true,
@@ -91,7 +91,7 @@ fn a_truncated_file_of_the_loaders_cache_is_not_mapped() -> Result<()> {
         &[],
     )?;
     let path = "/cached/libacme.so.12";
-    for is_whole in [true, false] {
+    for is_complete in [true, false] {
         let machine = Isolated::new()?;
         machine.install(&program, "/program")?;
         machine.install(&file, path)?;
@@ -102,7 +102,7 @@ fn a_truncated_file_of_the_loaders_cache_is_not_mapped() -> Result<()> {
                 .arg("-r")
                 .arg(machine.path("/")),
         )?;
-        if !is_whole {
+        if !is_complete {
             let mut options = fs::OpenOptions::new();
             let installed = options.write(true).open(machine.path(path))?;
             installed.set_len(4096)?;
@@ -112,15 +112,15 @@ fn a_truncated_file_of_the_loaders_cache_is_not_mapped() -> Result<()> {
             .run_with("/program", &["acme"], &variables)?
             .success()?;
         let report = &reports(&ran)?["acme"];
-        if is_whole {
+        if is_complete {
             assert_eq!(report["path"], path, "{}", ran.stderr);
             continue;
         }
-        let mut tried = report["candidates"].as_array().into_iter().flatten();
-        let tried = tried.find(|one| one["name"] == path);
-        let why = "truncated: the file ends before its segments do";
+        let mut candidates = report["candidates"].as_array().into_iter().flatten();
+        let candidate = candidates.find(|candidate| candidate["name"] == path);
+        let reason = "truncated: the file ends before its segments do";
         assert!(
-            tried.is_some_and(|one| one["reason"] == why),
+            candidate.is_some_and(|candidate| candidate["reason"] == reason),
             "{}",
             ran.stderr
         );

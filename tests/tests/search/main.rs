@@ -25,27 +25,23 @@ use world::{Workshop, World};
 /// Default directories of this machine's loader.
 fn loader_directories() -> Result<Vec<String>> {
     let ran = succeed(Command::new("/lib64/ld-linux-x86-64.so.2").arg("--list-diagnostics"))?;
-    let named = ran
+    Ok(ran
         .stdout
         .lines()
-        .filter(|line| line.starts_with("path.system_dirs["));
-    let named =
-        named.filter_map(|line| Some(line.split_once("=\"")?.1.trim_end_matches("/\"").to_owned()));
-    Ok(named.collect())
+        .filter(|line| line.starts_with("path.system_dirs["))
+        .filter_map(|line| Some(line.split_once("=\"")?.1.trim_end_matches("/\"").to_owned()))
+        .collect())
 }
 
 /// Reports of a run, by library.
 fn reports(ran: &Ran) -> Result<BTreeMap<String, serde_json::Value>> {
-    let lines = ran.stderr.lines().filter(|line| line.starts_with('{'));
-    lines
-        .map(|line| {
-            let report: serde_json::Value = serde_json::from_str(line)?;
-            Ok((
-                report["library"].as_str().unwrap_or_default().to_owned(),
-                report,
-            ))
-        })
-        .collect()
+    let mut reports = BTreeMap::new();
+    for line in ran.stderr.lines().filter(|line| line.starts_with('{')) {
+        let report: serde_json::Value = serde_json::from_str(line)?;
+        let library = report["library"].as_str().unwrap_or_default().to_owned();
+        reports.insert(library, report);
+    }
+    Ok(reports)
 }
 
 /// Differences between the model and the program's search on this machine.
@@ -62,9 +58,9 @@ fn mistakes(workshop: &mut Workshop, world: &World, system: &[String]) -> Result
             mistakes.push(format!("{id}: no report"));
             continue;
         };
-        for (key, wanted) in [("path", &expected.path), ("found_by", &expected.found)] {
-            if report[key].as_str() != wanted.as_deref() {
-                mistakes.push(format!("{id}: {key} is {}, not {wanted:?}", report[key]));
+        for (key, text) in [("path", &expected.path), ("found_by", &expected.found_by)] {
+            if report[key].as_str() != text.as_deref() {
+                mistakes.push(format!("{id}: {key} is {}, not {text:?}", report[key]));
             }
         }
         if report["major"] != expected.major {
@@ -73,35 +69,36 @@ fn mistakes(workshop: &mut Workshop, world: &World, system: &[String]) -> Result
                 report["major"], expected.major
             ));
         }
-        let tried = report["candidates"].as_array().cloned().unwrap_or_default();
+        let candidates = report["candidates"].as_array().cloned().unwrap_or_default();
         for path in &expected.explained {
-            let why = tried.iter().filter(|one| one["name"] == path[..]);
-            let why: Vec<_> = why.map(|one| &one["reason"]).collect();
-            if why.is_empty() || why.iter().any(|why| *why == "no such file") {
-                mistakes.push(format!("{id}: {path} is not explained: {why:?}"));
+            let reasons: Vec<_> = candidates
+                .iter()
+                .filter(|candidate| candidate["name"] == path[..])
+                .map(|candidate| &candidate["reason"])
+                .collect();
+            if reasons.is_empty() || reasons.iter().any(|reason| *reason == "no such file") {
+                mistakes.push(format!("{id}: {path} is not explained: {reasons:?}"));
             }
         }
-        for one in &tried {
-            let what = one["name"].as_str().unwrap_or_default();
-            if one["reason"] != "no such file"
-                && what.starts_with('/')
-                && world.file(what).is_none()
-                && !world.is_dangling(what)
+        for candidate in &candidates {
+            let (name, reason) = (&candidate["name"], &candidate["reason"]);
+            let path = name.as_str().unwrap_or_default();
+            if *reason != "no such file"
+                && path.starts_with('/')
+                && world.file(path).is_none()
+                && !world.is_dangling(path)
             {
-                mistakes.push(format!(
-                    "{id}: {what} does not exist, but {}",
-                    one["reason"]
-                ));
+                mistakes.push(format!("{id}: {path} does not exist, but {reason}"));
             }
         }
     }
-    let blamed: Vec<_> = mistakes
-        .iter()
-        .filter_map(|m| m.split(':').next())
-        .collect();
-    let blamed = reports.iter().filter(|(id, _)| blamed.contains(&&id[..]));
-    let blamed: Vec<_> = blamed.map(|(_, report)| report.to_string()).collect();
-    mistakes.extend(blamed);
+    let mut wrong_reports = Vec::new();
+    for (id, report) in &reports {
+        if mistakes.iter().any(|m| m.split(':').next() == Some(id)) {
+            wrong_reports.push(report.to_string());
+        }
+    }
+    mistakes.extend(wrong_reports);
     Ok(mistakes)
 }
 

@@ -5,21 +5,21 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gpustub_core::library::{LoadName, Role};
 
-use crate::choose::{Search, parent, root_of, wanted};
+use crate::choose::{Search, parent, request, root_of};
 use crate::world::{Choice, Content, World};
 
 /// Expected result for one library.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Expected {
     pub path: Option<String>,
-    pub found: Option<String>,
+    pub found_by: Option<String>,
     pub major: u32,
     /// Existing but rejected files: the report must name each.
     pub explained: BTreeSet<String>,
 }
 
 /// Library that this program searches for.
-pub struct Wanted {
+pub struct Request {
     pub id: String,
     pub role: Role,
     pub family: bool,
@@ -44,7 +44,7 @@ pub struct SearchLayout {
 pub struct SearchDir {
     pub directory: Option<String>,
     pub root: Option<String>,
-    pub found: String,
+    pub found_by: String,
 }
 
 /// Mapped library: the name that the loader gave it, its path, soname and version.
@@ -88,8 +88,9 @@ impl<'w> Process<'w> {
         for id in &self.world.order {
             self.settle(id);
         }
-        let settled = self.settled.into_iter();
-        settled.map(|(id, (expected, _))| (id, expected)).collect()
+        (self.settled.into_iter())
+            .map(|(id, (expected, _))| (id, expected))
+            .collect()
     }
 
     /// Settles a library; returns its version, 0 if there is none.
@@ -97,35 +98,35 @@ impl<'w> Process<'w> {
         if let Some((_, version)) = self.settled.get(id) {
             return *version;
         }
-        let wanted = wanted(self.world, id);
+        let request = request(self.world, id);
         let mut search = Search {
             limit: 0,
             forced: false,
-            taken: None,
+            accepted: None,
             rejected: BTreeSet::new(),
             loaded: Vec::new(),
         };
-        search.run(self, &wanted);
-        let explained = search.explained(self, &wanted);
+        search.run(self, &request);
+        let explained = search.explained(self, &request);
         let mut expected = Expected {
             explained,
             ..Expected::default()
         };
         let mut version = 0;
-        if let Some(taken) = search.taken {
-            let root = taken
+        if let Some(accepted) = search.accepted {
+            let root = accepted
                 .root
-                .or_else(|| root_of(&wanted.layout, &taken.mapped.name));
-            if wanted.matches(&taken.mapped) {
-                version = taken.mapped.version;
+                .or_else(|| root_of(&request.layout, &accepted.mapped.name));
+            if request.matches(&accepted.mapped) {
+                version = accepted.mapped.version;
             }
-            let fixes = wanted.family && wanted.role == Role::Toolkit && taken.major != 0;
+            let fixes = request.family && request.role == Role::Toolkit && accepted.major != 0;
             if fixes && self.toolkit.is_none() {
-                self.toolkit = Some((taken.major, root));
+                self.toolkit = Some((accepted.major, root));
             }
-            expected.path = Some(taken.mapped.name);
-            expected.found = Some(taken.found);
-            expected.major = taken.major;
+            expected.path = Some(accepted.mapped.name);
+            expected.found_by = Some(accepted.found_by);
+            expected.major = accepted.major;
         }
         self.settled.insert(id.to_owned(), (expected, version));
         version
@@ -176,17 +177,17 @@ impl<'w> Process<'w> {
     }
 
     pub fn loader_directories(&self) -> Vec<String> {
-        let listed = self.variable("LD_LIBRARY_PATH").unwrap_or_default();
-        let listed = listed.split(':').filter(|entry| !entry.is_empty());
-        // The programs run in the root directory.
-        let absolute = |entry: &str| match entry.strip_prefix('/') {
-            Some(_) => entry.to_owned(),
-            None => format!("/{entry}"),
-        };
-        listed
-            .map(absolute)
-            .chain(self.system.iter().cloned())
-            .collect()
+        let mut directories = Vec::new();
+        let variable = self.variable("LD_LIBRARY_PATH").unwrap_or_default();
+        for entry in variable.split(':').filter(|entry| !entry.is_empty()) {
+            // The programs run in the root directory.
+            directories.push(match entry.strip_prefix('/') {
+                Some(_) => entry.to_owned(),
+                None => format!("/{entry}"),
+            });
+        }
+        directories.extend(self.system.iter().cloned());
+        directories
     }
 
     pub fn variable(&self, name: &str) -> Option<&'w str> {
@@ -196,30 +197,30 @@ impl<'w> Process<'w> {
 
     // ---- search directories, in the documented order -------------------------------------------------------
 
-    pub fn search_dirs(&self, wanted: &Wanted) -> Vec<SearchDir> {
+    pub fn search_dirs(&self, request: &Request) -> Vec<SearchDir> {
         let mut dirs = Vec::new();
-        let known = &wanted.layout;
-        let add = &mut |root: &str, below: &[String], found: &str| {
-            add_below(&mut dirs, root, below, found)
+        let layout = &request.layout;
+        let add = &mut |root: &str, below: &[String], found_by: &str| {
+            add_below(&mut dirs, root, below, found_by)
         };
         let here = [String::new()];
-        let is_toolkit = wanted.role == Role::Toolkit;
-        if let (true, true, Some((_, Some(root)))) = (is_toolkit, wanted.family, &self.toolkit) {
+        let is_toolkit = request.role == Role::Toolkit;
+        if let (true, true, Some((_, Some(root)))) = (is_toolkit, request.family, &self.toolkit) {
             add(root, &here, "same toolkit");
-            add(root, &known.wheels, "same toolkit");
-            add(root, &known.root_dirs, "same toolkit");
+            add(root, &layout.wheels, "same toolkit");
+            add(root, &layout.root_dirs, "same toolkit");
         }
         let directory = parent(&self.world.program);
-        for dir in &wanted.choice.search_dirs {
+        for dir in &request.choice.search_dirs {
             add(&dir.replace("$ORIGIN", directory), &here, "search-dirs");
         }
         if is_toolkit {
             let program = &self.world.program;
             let mut prefix = parent(parent(program));
             for name in ["/site-packages/", "/dist-packages/"] {
-                if let Some(at) = program.rfind(name) {
-                    let site = &program[..at + name.len() - 1];
-                    add(site, &known.wheels, "site-packages around the program");
+                if let Some(start) = program.rfind(name) {
+                    let site = &program[..start + name.len() - 1];
+                    add(site, &layout.wheels, "site-packages around the program");
                     prefix = parent(parent(parent(site)));
                 }
             }
@@ -229,7 +230,7 @@ impl<'w> Process<'w> {
                 .is_empty();
             let is_virtual = self.world.file(&format!("{prefix}/pyvenv.cfg")).is_some();
             let around = (is_conda || is_virtual).then_some(prefix);
-            for (environment, found) in [
+            for (environment, found_by) in [
                 (around, "environment of the program"),
                 (self.variable("VIRTUAL_ENV"), "VIRTUAL_ENV"),
             ] {
@@ -238,7 +239,7 @@ impl<'w> Process<'w> {
                 };
                 for python in self.newest_first(&format!("{environment}/lib"), "python3") {
                     let site = format!("{python}/site-packages");
-                    add(&site, &known.wheels, found);
+                    add(&site, &layout.wheels, found_by);
                 }
             }
             let lib = ["lib".to_owned()];
@@ -249,41 +250,41 @@ impl<'w> Process<'w> {
                 add(conda, &lib, "CONDA_PREFIX");
             }
         }
-        for dir in &known.first {
+        for dir in &layout.first {
             add(dir, &here, "driver directory");
         }
         dirs.push(SearchDir {
             directory: None,
             root: None,
-            found: "dynamic loader".to_owned(),
+            found_by: "dynamic loader".to_owned(),
         });
-        let add = &mut |root: &str, below: &[String], found: &str| {
-            add_below(&mut dirs, root, below, found)
+        let add = &mut |root: &str, below: &[String], found_by: &str| {
+            add_below(&mut dirs, root, below, found_by)
         };
         if is_toolkit {
-            for name in &known.variables {
+            for name in &layout.variables {
                 if let Some(root) = self.variable(name) {
-                    add(root, &known.root_dirs, name);
+                    add(root, &layout.root_dirs, name);
                 }
             }
-            for root in &known.roots {
+            for root in &layout.roots {
                 match root.split_once('*') {
-                    None => add(root, &known.root_dirs, "well-known directory"),
+                    None => add(root, &layout.root_dirs, "well-known directory"),
                     Some((prefix, _)) => {
                         let name = &prefix[parent(prefix).len() + 1..];
                         for root in self.newest_first(parent(prefix), name) {
-                            add(&root, &known.root_dirs, "well-known directory");
+                            add(&root, &layout.root_dirs, "well-known directory");
                         }
                     }
                 }
             }
         }
-        let found = match wanted.role {
+        let found_by = match request.role {
             Role::Driver => "driver directory",
             _ => "well-known directory",
         };
-        for dir in &known.last {
-            add(dir, &here, found);
+        for dir in &layout.last {
+            add(dir, &here, found_by);
         }
         dirs
     }
@@ -295,18 +296,21 @@ impl<'w> Process<'w> {
         }
         let entries = self.world.entries(&self.world.canonical(directory));
         let mut entries: Vec<_> = entries.iter().filter(|e| e.starts_with(prefix)).collect();
-        let version = |entry: &str| -> Vec<u32> {
-            let digits = entry.split(|c: char| !c.is_ascii_digit());
-            digits.filter_map(|part| part.parse().ok()).collect()
-        };
-        entries.sort_by_key(|entry| std::cmp::Reverse(version(entry)));
-        let paths = entries.iter().map(|entry| format!("{directory}/{entry}"));
-        paths.collect()
+        entries.sort_by_key(|entry| {
+            let numbers: Vec<u32> = entry
+                .split(|c: char| !c.is_ascii_digit())
+                .filter_map(|digits| digits.parse().ok())
+                .collect();
+            std::cmp::Reverse(numbers)
+        });
+        (entries.iter())
+            .map(|entry| format!("{directory}/{entry}"))
+            .collect()
     }
 }
 
 /// Adds directories below a root, which must be absolute.
-fn add_below(dirs: &mut Vec<SearchDir>, root: &str, below: &[String], found: &str) {
+fn add_below(dirs: &mut Vec<SearchDir>, root: &str, below: &[String], found_by: &str) {
     if root.starts_with('/') {
         dirs.extend(below.iter().map(|below| SearchDir {
             directory: Some(match &below[..] {
@@ -314,7 +318,7 @@ fn add_below(dirs: &mut Vec<SearchDir>, root: &str, below: &[String], found: &st
                 below => format!("{root}/{below}"),
             }),
             root: Some(root.to_owned()),
-            found: found.to_owned(),
+            found_by: found_by.to_owned(),
         }));
     }
 }

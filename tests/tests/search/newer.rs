@@ -78,24 +78,24 @@ fn newer_major_binds_stable_functions_only() -> Result<()> {
             let machine = Isolated::new()?;
             machine.install(&program, "/program")?;
             machine.install(&library, "/opt/libcudart.so.14")?;
-            let named = [("GPUSTUB_CUDART_PATH", "/opt/libcudart.so.14")];
-            let by_override = machine.run_with("/program", &[], &named)?;
-            let mut runs = vec![(by_override, "GPUSTUB_CUDART_PATH")];
+            let variables = [("GPUSTUB_CUDART_PATH", "/opt/libcudart.so.14")];
+            let ran = machine.run_with("/program", &[], &variables)?;
+            let mut runs = vec![(ran, "GPUSTUB_CUDART_PATH")];
             if !soname.is_empty() {
-                let loaded = machine.run_with("/program", &["/opt/libcudart.so.14"], &[])?;
-                runs.push((loaded, "already loaded"));
+                let ran = machine.run_with("/program", &["/opt/libcudart.so.14"], &[])?;
+                runs.push((ran, "already loaded"));
             }
-            for (ran, found) in runs {
+            for (ran, found_by) in runs {
                 let ran = ran.success()?;
                 let (code, version) = if has_query { (0, 14000) } else { (302, 0) };
-                let shown = if has_query {
+                let description = if has_query {
                     "version 14.0"
                 } else {
                     "major 14"
                 };
                 let version = format!("cudaRuntimeGetVersion {code} {version}\n");
                 let newer = format!(
-                    "cudart: /opt/libcudart.so.14, {shown}, newer than the newest known major (13), by {found}: "
+                    "cudart: /opt/libcudart.so.14, {description}, newer than the newest known major (13), by {found_by}: "
                 );
                 ran.expect_in_order(&[
                     "cudaGetDeviceCount 0 7\ncudaMalloc 0 1\n",
@@ -117,7 +117,7 @@ fn newer_major_binds_stable_functions_only() -> Result<()> {
 fn higher_of_soname_and_version_decides() -> Result<()> {
     let dir = scratch()?;
     let program = program(dir.path(), "header-version = \"13\"")?;
-    for (soname, version, shown) in [
+    for (soname, version, description) in [
         ("libcudart.so.14", "13050", "major 14"),
         ("libcudart.so.13", "14000", "version 14.0"),
     ] {
@@ -126,9 +126,9 @@ fn higher_of_soname_and_version_decides() -> Result<()> {
         let machine = Isolated::new()?;
         machine.install(&program, "/program")?;
         machine.install(&library, "/opt/libcudart.so.14")?;
-        let named = [("GPUSTUB_CUDART_PATH", "/opt/libcudart.so.14")];
-        let ran = machine.run_with("/program", &[], &named)?.success()?;
-        let newer = format!("{shown}, newer than the newest known major (13), by ");
+        let variables = [("GPUSTUB_CUDART_PATH", "/opt/libcudart.so.14")];
+        let ran = machine.run_with("/program", &[], &variables)?.success()?;
+        let newer = format!("{description}, newer than the newest known major (13), by ");
         ran.expect_in_order(&[
             "cudaGetDeviceCount 0 7\n",
             "cudaGraphInstantiate 801\ncudaGetDeviceProperties 801\n",

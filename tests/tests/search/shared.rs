@@ -15,18 +15,21 @@ use gpustub_tests::{Result, repository};
 
 use crate::reports;
 
+pub fn load_name(major: Option<u32>, name: &str) -> LoadName {
+    LoadName {
+        major,
+        name: name.to_owned(),
+    }
+}
+
 /// A program with stubs of `libacme.so.12`, which CUDA 12 and 13 have, in the family of cudart.
 fn program(dir: &Path) -> Result<PathBuf> {
     program_with(dir, |library| {
-        let name = |major, name: &str| LoadName {
-            major,
-            name: name.to_owned(),
-        };
         library.load_names = vec![
-            name(Some(13), "libacme.so.12"),
-            name(Some(12), "libacme.so.12"),
-            name(Some(11), "libacme.so.11"),
-            name(None, "libacme.so"),
+            load_name(Some(13), "libacme.so.12"),
+            load_name(Some(12), "libacme.so.12"),
+            load_name(Some(11), "libacme.so.11"),
+            load_name(None, "libacme.so"),
         ];
         library.newest_major = 13;
         library.library.to_mut().toolkit_version_from = ["libbase.so.", "libnvJitLink.so."]
@@ -35,8 +38,8 @@ fn program(dir: &Path) -> Result<PathBuf> {
     })
 }
 
-/// A program with stubs of a library in the family of cudart, whose manifest `says` changes.
-pub fn program_with(dir: &Path, says: impl Fn(&mut LibraryPlan)) -> Result<PathBuf> {
+/// A program with stubs of a library in the family of cudart, whose manifest `edit` changes.
+pub fn program_with(dir: &Path, edit: impl Fn(&mut LibraryPlan)) -> Result<PathBuf> {
     let manifest = "schema = 1\n[stub.cudart]\nheader-version = \"none\"\n[stub.acme]\nsymbols = \"acme.symbols\"\n\
                     load-names = { linux = [\"libacme.so.12\"] }\nsearch-dirs = [\"/a\", \"/b\"]\n";
     let lists = [("acme.symbols", list_of(["acme_function"]))];
@@ -44,7 +47,7 @@ pub fn program_with(dir: &Path, says: impl Fn(&mut LibraryPlan)) -> Result<PathB
     for library in plan.libraries.iter_mut().filter(|l| l.library.id == "acme") {
         library.library.to_mut().family = "cuda".to_owned();
         library.wheel_dirs = vec!["nvidia/cu13/lib".to_owned(), "nvidia/acme/lib".to_owned()];
-        says(library);
+        edit(library);
     }
     let stubs = Stubs::write(dir, &plan, "cc", &[])?;
     let program = dir.join("program");
@@ -105,13 +108,13 @@ type Case<'c> = (
 fn majors_of_one_name_are_distinguished_before_loading() -> Result<()> {
     let dir = scratch()?;
     let program = program(dir.path())?;
-    let of = |name: &str, needs| fake(dir.path(), name, "libacme.so.12", needs);
-    let twelve = of("twelve", Some("libnvJitLink.so.12"))?;
-    let thirteen = of("thirteen", Some("libbase.so.13"))?;
-    let silent = of("silent", None)?;
+    let build = |name: &str, needs| fake(dir.path(), name, "libacme.so.12", needs);
+    let twelve = build("twelve", Some("libnvJitLink.so.12"))?;
+    let thirteen = build("thirteen", Some("libbase.so.13"))?;
+    let silent = build("silent", None)?;
     // Other libraries of the same toolkit have independent majors: their names do not identify it.
-    let misleading = of("misleading", Some("libother.so.11"))?;
-    let future = of("future", Some("libbase.so.14"))?;
+    let misleading = build("misleading", Some("libother.so.11"))?;
+    let future = build("future", Some("libbase.so.14"))?;
     let runtime = fake(dir.path(), "runtime", "libcudart.so.12", None)?;
 
     let cases: [Case<'_>; 9] = [
@@ -172,37 +175,36 @@ fn majors_of_one_name_are_distinguished_before_loading() -> Result<()> {
             "silent",
         ),
     ];
-    for (files, order, place, major, loaded) in cases {
+    for (files, order, accepted, major, loaded) in cases {
         let machine = Isolated::new()?;
         machine.install(&program, "/site-packages/pkg/program")?;
-        for (directory, place) in files {
-            machine.install_all(directory, place)?;
+        for (source, directory) in files {
+            machine.install_all(source, directory)?;
         }
         let variables = [("GPUSTUB_LOG", "json")];
         let ran = machine.run_with("/site-packages/pkg/program", order, &variables)?;
         let ran = ran.success()?;
         let report = &reports(&ran)?["acme"];
-        let what = format!("{files:?}: {}", ran.stderr);
-        let path = format!("{place}/libacme.so.12");
-        let wanted = (!place.is_empty()).then_some(&path[..]);
-        assert_eq!(report["path"].as_str(), wanted, "{what}");
-        assert_eq!(report["major"], major, "{what}");
-        let said = ran
-            .stdout
-            .lines()
-            .filter_map(|line| line.strip_prefix("loaded "));
-        assert_eq!(said.collect::<Vec<_>>().join(" "), loaded, "{what}");
+        let context = format!("{files:?}: {}", ran.stderr);
+        let path = format!("{accepted}/libacme.so.12");
+        let path = (!accepted.is_empty()).then_some(&path[..]);
+        assert_eq!(report["path"].as_str(), path, "{context}");
+        assert_eq!(report["major"], major, "{context}");
+        let names: Vec<_> = (ran.stdout.lines())
+            .filter_map(|line| line.strip_prefix("loaded "))
+            .collect();
+        assert_eq!(names.join(" "), loaded, "{context}");
         // Every other file is explained.
-        for (_, other) in files
-            .iter()
-            .filter(|(from, at)| *at != place && **from != *runtime)
-        {
-            let other = format!("{other}/libacme.so.12");
-            let tried = report["candidates"].as_array().into_iter().flatten();
-            let mut why = tried
-                .filter(|one| one["name"] == other[..])
-                .map(|one| &one["reason"]);
-            assert!(why.any(|why| *why != "no such file"), "{other}: {what}");
+        for (source, directory) in files {
+            if *directory == accepted || **source == *runtime {
+                continue;
+            }
+            let path = format!("{directory}/libacme.so.12");
+            let mut candidates = report["candidates"].as_array().into_iter().flatten();
+            let is_explained = candidates.any(|candidate| {
+                candidate["name"] == path[..] && candidate["reason"] != "no such file"
+            });
+            assert!(is_explained, "{path}: {context}");
         }
     }
     Ok(())
@@ -235,30 +237,30 @@ fn loaded_library_is_checked_for_its_major() -> Result<()> {
             assert_eq!(report["major"], major, "{}", ran.stderr);
             Ok(())
         };
-    let (of_12, of_13) = ("/ld/twelve/libacme.so.12", "/ld/thirteen/libacme.so.12");
+    let (file_12, file_13) = ("/ld/twelve/libacme.so.12", "/ld/thirteen/libacme.so.12");
     check(
         &["acme"],
         ("LD_LIBRARY_PATH", "/ld/twelve"),
-        Some(of_12),
+        Some(file_12),
         12,
     )?;
     check(
         &["acme"],
         ("LD_LIBRARY_PATH", "/ld/thirteen"),
-        Some(of_13),
+        Some(file_13),
         13,
     )?;
-    check(&["acme"], ("GPUSTUB_ACME_PATH", of_12), Some(of_12), 12)?;
+    check(&["acme"], ("GPUSTUB_ACME_PATH", file_12), Some(file_12), 12)?;
     check(
         &["acme"],
         ("GPUSTUB_ACME_PATH", "/ld/thirteen"),
-        Some(of_13),
+        Some(file_13),
         13,
     )?;
     check(
         &["+/ld/twelve/libacme.so.12", "acme"],
         ("LD_LIBRARY_PATH", ""),
-        Some(of_12),
+        Some(file_12),
         12,
     )?;
     machine.install_all(&runtime, "/usr/local/cuda/lib64")?;
@@ -271,7 +273,7 @@ fn loaded_library_is_checked_for_its_major() -> Result<()> {
     check(
         &["cudart", "acme"],
         ("LD_LIBRARY_PATH", "/ld/thirteen"),
-        Some(of_13),
+        Some(file_13),
         13,
     )?;
     Ok(())

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use gpustub_core::library::{Library, LoadName, Preload};
+use gpustub_core::library::{Library, Preload};
 use gpustub_tests::command::{run, succeed};
 use gpustub_tests::components::{wheel_libraries, wheel_library_dir};
 use gpustub_tests::isolated::Isolated;
@@ -12,7 +12,7 @@ use gpustub_tests::scratch::scratch;
 use gpustub_tests::stubs::{Machine, Stubs, plan_or_fail};
 use gpustub_tests::{Result, repository};
 
-use crate::shared::{library, program_with};
+use crate::shared::{library, load_name, program_with};
 
 /// A library that prints its name when it is loaded.
 fn part(file: &Path, name: &str) -> Result<()> {
@@ -23,21 +23,21 @@ fn part(file: &Path, name: &str) -> Result<()> {
     library(file, &source, &[])
 }
 
+fn preload(file: &str, functions: Option<&str>) -> Preload {
+    Preload {
+        file: file.to_owned(),
+        functions: functions.map(str::to_owned),
+    }
+}
+
 /// The manifest's files are loaded if the library would not find them itself, and the program uses a
 /// function that needs them.
 #[test]
 #[ignore = "needs user namespaces: ./tests/run"]
 fn files_that_a_library_opens_are_preloaded() -> Result<()> {
     let dir = scratch()?;
-    let preload = |file: &str, functions: Option<&str>| Preload {
-        file: file.to_owned(),
-        functions: functions.map(str::to_owned),
-    };
     let program = program_with(dir.path(), |library| {
-        library.load_names = vec![LoadName {
-            major: Some(12),
-            name: "libacme.so.12".to_owned(),
-        }];
+        library.load_names = vec![load_name(Some(12), "libacme.so.12")];
         library.newest_major = 12;
         library.root_subdirs = vec!["lib64".to_owned()];
         library.library.to_mut().preload = vec![
@@ -48,18 +48,15 @@ fn files_that_a_library_opens_are_preloaded() -> Result<()> {
         ];
     })?;
     let source = "int acme_function(void) { return 0; }\n";
-    let build = |name: &str, run_path: &str| -> Result<_> {
-        let file = dir.path().join(name).join("libacme.so.12");
-        library(&file, source, &[format!("-Wl,-rpath,{run_path}")])?;
-        Ok(file)
-    };
     let plain = dir.path().join("plain").join("libacme.so.12");
     fs::create_dir_all(dir.path().join("plain"))?;
     fs::write(dir.path().join("plain/acme.c"), source)?;
     let mut command = Command::new("cc");
     command.args(["-shared", "-fPIC", "-Wl,-soname,libacme.so.12", "-o"]);
     succeed(command.arg(&plain).arg(dir.path().join("plain/acme.c")))?;
-    let by_run_path = build("run-path", "$ORIGIN/../../helper/lib")?;
+    let by_run_path = dir.path().join("run-path").join("libacme.so.12");
+    let run_path = "-Wl,-rpath,$ORIGIN/../../helper/lib".to_owned();
+    library(&by_run_path, source, &[run_path])?;
     for name in ["part.so.12", "tool.so", "unused.so", "tool.so.1"] {
         part(&dir.path().join(format!("libacme_{name}")), name)?;
     }
@@ -67,7 +64,7 @@ fn files_that_a_library_opens_are_preloaded() -> Result<()> {
     part(&dir.path().join("libhelper.so.11"), "helper of 11")?;
 
     let wheel = "/env/lib/python3.12/site-packages";
-    for (file, place, helper, loaded) in [
+    for (file, directory, helper_directory, loaded) in [
         // Wheels: the helper has a directory of its own.
         (
             &plain,
@@ -98,22 +95,24 @@ fn files_that_a_library_opens_are_preloaded() -> Result<()> {
         ),
     ] {
         let machine = Isolated::new()?;
-        let at = format!("{wheel}/pkg/program");
-        machine.install(&program, &at)?;
-        machine.install(file, &format!("{place}/libacme.so.12"))?;
+        let program_path = format!("{wheel}/pkg/program");
+        machine.install(&program, &program_path)?;
+        machine.install(file, &format!("{directory}/libacme.so.12"))?;
         for name in ["part.so.12", "tool.so", "unused.so", "tool.so.1"] {
             let name = format!("libacme_{name}");
-            machine.install(&dir.path().join(&name), &format!("{place}/{name}"))?;
+            machine.install(&dir.path().join(&name), &format!("{directory}/{name}"))?;
         }
         for name in ["libhelper.so.11", "libhelper.so.12"] {
-            machine.install(&dir.path().join(name), &format!("{helper}/{name}"))?;
+            machine.install(
+                &dir.path().join(name),
+                &format!("{helper_directory}/{name}"),
+            )?;
         }
-        let ran = machine.run_with(&at, &["acme"], &[])?.success()?;
-        let lines = ran
-            .stdout
-            .lines()
-            .filter(|line| line.starts_with("loaded "));
-        assert_eq!(lines.collect::<Vec<_>>(), loaded, "{place}");
+        let ran = machine.run_with(&program_path, &["acme"], &[])?.success()?;
+        let lines: Vec<_> = (ran.stdout.lines())
+            .filter(|line| line.starts_with("loaded "))
+            .collect();
+        assert_eq!(lines, loaded, "{directory}");
     }
     Ok(())
 }
@@ -195,16 +194,16 @@ fn check_opened_files(table: &str) -> Result<()> {
     succeed(command.arg(source).arg("-o").arg(&program))?;
     for line in table.lines() {
         let words: Vec<_> = line.split(' ').collect();
-        let [wheel, opener, file, of, id, answer] = words[..] else {
+        let [wheel, opener, file, file_wheel, id, answer] = words[..] else {
             return Err(line.into());
         };
         let site = scratch()?;
-        for wheel in [wheel, of] {
-            let place = site.path().join(wheel_library_dir(wheel)?);
-            fs::create_dir_all(&place)?;
+        for wheel in [wheel, file_wheel] {
+            let directory = site.path().join(wheel_library_dir(wheel)?);
+            fs::create_dir_all(&directory)?;
             for entry in fs::read_dir(wheel_libraries(wheel)?)? {
                 let path = entry?.path();
-                let link = place.join(path.file_name().unwrap_or_default());
+                let link = directory.join(path.file_name().unwrap_or_default());
                 if link.symlink_metadata().is_err() {
                     std::os::unix::fs::symlink(path, link)?;
                 }
@@ -219,11 +218,11 @@ fn check_opened_files(table: &str) -> Result<()> {
             opener.display()
         );
         let manifest = Library::builtin(id).ok_or("a shipped library")?;
-        let listed = manifest.preload.iter().any(|preload| {
+        let is_preloaded = manifest.preload.iter().any(|preload| {
             let name = preload.file.rsplit('/').next().unwrap_or_default();
             file.starts_with(name)
         });
-        assert!(listed, "{id} does not preload {file}");
+        assert!(is_preloaded, "{id} does not preload {file}");
     }
     Ok(())
 }

@@ -168,7 +168,7 @@ impl World {
             let (_, content) = self
                 .files
                 .iter()
-                .find(|(at, _)| self.canonical(at) == path)?;
+                .find(|(file, _)| self.canonical(file) == path)?;
             match content {
                 Content::Link(to) => path = self.canonical(to),
                 content => return Some((path, content)),
@@ -179,29 +179,31 @@ impl World {
 
     /// Arguments of the program.
     pub fn arguments(&self) -> Vec<String> {
-        // A program that loads a truncated library itself ends by SIGBUS.
-        let is_whole = |path: &&String| {
-            let found = self.file(path);
-            !matches!(found, Some((_, Content::Truncated)))
-        };
-        let preloads = self.preloads.iter().filter(is_whole);
-        let preloads = preloads.map(|path| format!("+{path}"));
-        preloads.chain(self.order.iter().cloned()).collect()
+        let mut arguments = Vec::new();
+        for path in &self.preloads {
+            // A program that loads a truncated library itself ends by SIGBUS.
+            if !matches!(self.file(path), Some((_, Content::Truncated))) {
+                arguments.push(format!("+{path}"));
+            }
+        }
+        arguments.extend(self.order.iter().cloned());
+        arguments
     }
 
     /// Whether the path is a link without a target.
     pub fn is_dangling(&self, path: &str) -> bool {
         let path = self.canonical(path);
-        let found = self.files.iter().find(|(at, _)| self.canonical(at) == path);
-        matches!(found, Some((_, Content::Link(_)))) && self.file(&path).is_none()
+        let entry = (self.files.iter()).find(|(file, _)| self.canonical(file) == path);
+        matches!(entry, Some((_, Content::Link(_)))) && self.file(&path).is_none()
     }
 
     /// Names of a directory's entries.
     pub fn entries(&self, directory: &str) -> BTreeSet<String> {
         let inside = format!("{directory}/");
-        let paths = self.files.iter().map(|(path, _)| self.canonical(path));
-        let paths = paths.chain(self.links.iter().map(|(link, _)| link.clone()));
-        paths
+        self.files
+            .iter()
+            .map(|(path, _)| self.canonical(path))
+            .chain(self.links.iter().map(|(link, _)| link.clone()))
             .filter_map(|path| Some(path.strip_prefix(&inside)?.split('/').next()?.to_owned()))
             .collect()
     }
@@ -227,21 +229,21 @@ impl Workshop {
 
     /// The program with the stubs of this configuration; its arguments name its requests.
     pub fn program(&mut self, config: &Config) -> Result<PathBuf> {
-        if let Some((_, program)) = self.programs.iter().find(|(other, _)| other == config) {
+        if let Some((_, program)) = self.programs.iter().find(|(built, _)| built == config) {
             return Ok(program.clone());
         }
         let dir = self.dir.path().join(format!("c{}", self.programs.len()));
         fs::create_dir(&dir)?;
-        let files: Vec<String> = config
-            .stubs
-            .keys()
-            .map(|id| format!("{id}.symbols"))
+        let mut lists = Vec::new();
+        for id in config.stubs.keys() {
+            let function = format!("{id}_function");
+            let list = list_of([&function, version_function(id), &required(id)]);
+            lists.push((format!("{id}.symbols"), list));
+        }
+        let lists: Vec<(&str, String)> = lists
+            .iter()
+            .map(|(file, list)| (&file[..], list.clone()))
             .collect();
-        let lists = config.stubs.keys().map(|id| {
-            let own = format!("{id}_function");
-            list_of([&own, version_function(id), &required(id)])
-        });
-        let lists: Vec<(&str, String)> = files.iter().map(|f| &f[..]).zip(lists).collect();
         let plan = plan_or_fail(&config.text(), &lists, &Machine::X86_64.target())?;
         let stubs = Stubs::write(&dir, &plan, "cc", &[])?;
         let program = dir.join("program");
@@ -259,7 +261,7 @@ impl Workshop {
         if let Some(file) = self.libraries.get(content) {
             return Ok(file.clone());
         }
-        let whole = match content {
+        let intact = match content {
             Content::Library { .. } => Vec::new(),
             _ => fs::read(self.content(&Content::Library {
                 soname: "libcudart.so.13".to_owned(),
@@ -282,12 +284,12 @@ impl Workshop {
                 succeed(command.arg(format!("-Wl,-soname,{soname}")))?;
             }
             Content::WrongMachine => {
-                let mut bytes = whole;
+                let mut bytes = intact;
                 bytes[18] = 183; // e_machine: EM_AARCH64
                 fs::write(&file, bytes)?;
             }
-            Content::Short => fs::write(&file, &whole[..300])?,
-            Content::Truncated => fs::write(&file, &whole[..4200])?,
+            Content::Short => fs::write(&file, &intact[..300])?,
+            Content::Truncated => fs::write(&file, &intact[..4200])?,
             Content::Text => fs::write(&file, "INPUT(libsomething.so)\n".repeat(9))?,
             Content::Link(_) => return Err("a link is not a file".into()),
         }
@@ -302,21 +304,16 @@ impl Workshop {
         if world.start == Start::WithoutProc {
             machine.without_proc();
         }
-        let at = |place: &str| -> Result<PathBuf> {
-            let path = machine.path(place);
-            fs::create_dir_all(path.parent().unwrap_or(&path))?;
-            Ok(path)
-        };
         for library in &self.system {
             machine.copy(library, library)?;
         }
         machine.copy(&program, Path::new(&world.program))?;
         for (link, to) in &world.links {
             fs::create_dir_all(machine.path(to))?;
-            symlink(to, at(link)?).map_err(|e| format!("{link}: {e}"))?;
+            symlink(to, path_in_directory(&machine, link)?).map_err(|e| format!("{link}: {e}"))?;
         }
-        for (place, content) in &world.files {
-            let path = at(&world.canonical(place))?;
+        for (file, content) in &world.files {
+            let path = path_in_directory(&machine, &world.canonical(file))?;
             if path.symlink_metadata().is_ok() {
                 continue;
             }
@@ -345,6 +342,13 @@ impl Workshop {
         variables.extend(world.variables.iter().map(|(name, v)| (&name[..], &v[..])));
         machine.run_with(program, &words, &variables)?.success()
     }
+}
+
+/// A path on a machine, whose directory is created.
+fn path_in_directory(machine: &Isolated, path: &str) -> Result<PathBuf> {
+    let path = machine.path(path);
+    fs::create_dir_all(path.parent().unwrap_or(&path))?;
+    Ok(path)
 }
 
 /// Function of a library that `required-functions` may name. One image has one function of a name.

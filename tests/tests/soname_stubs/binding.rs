@@ -25,7 +25,7 @@ const REAL: &str =
     "cudaGetDeviceCount 35 cudaErrorInsufficientDriver, cudaRuntimeGetVersion 0 12090\n";
 
 const STUBS: &str = "a library of stubs, not the library";
-const OWN: &str = "the stubs themselves, not the library";
+const SAME_STUBS: &str = "the stubs themselves, not the library";
 
 /// A finished program, its stubs, and a runtime.
 struct Files {
@@ -64,28 +64,23 @@ fn run(machine: &Isolated, words: &[&str], path: &str, more: &[(&str, &str)]) ->
     ran.success()
 }
 
-/// The report about the runtime: the path of the library, and each rejected file with its reason.
-fn report(ran: &Ran) -> Result<(Value, Vec<(String, String)>)> {
-    let reports = ran.stderr.lines().filter(|line| line.starts_with('{'));
-    for line in reports {
+/// The report about the runtime.
+fn report(ran: &Ran) -> Result<Value> {
+    for line in ran.stderr.lines().filter(|line| line.starts_with('{')) {
         let report: Value = serde_json::from_str(line)?;
-        if report["library"] != "cudart" {
-            continue;
+        if report["library"] == "cudart" {
+            return Ok(report);
         }
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let candidates = report["candidates"].as_array().into_iter().flatten();
-        let tried = candidates.map(|one| (text(&one["name"]), text(&one["reason"])));
-        return Ok((report["path"].clone(), tried.collect()));
     }
     Err(ran.error("no report about cudart"))
 }
 
 /// A file of a directory in front of the real one is rejected for this reason.
-fn is_rejected(tried: &[(String, String)], file: &str, why: &str) {
-    let found = tried
-        .iter()
-        .any(|(name, reason)| name == file && reason == why);
-    assert!(found, "{file}: {tried:?}");
+fn check_rejected(report: &Value, file: &str, reason: &str) {
+    let mut candidates = report["candidates"].as_array().into_iter().flatten();
+    let is_rejected =
+        candidates.any(|candidate| candidate["name"] == file && candidate["reason"] == reason);
+    assert!(is_rejected, "{file}: {report}");
 }
 
 #[test]
@@ -95,24 +90,26 @@ fn stubs_bind_to_no_stubs_and_to_the_library_behind_them() -> Result<()> {
     let machine = files.machine()?;
     machine.install(&files.runtime, &format!("/real/{NAME}"))?;
     // A copy, a link, another name of the same file, and stubs of another package.
-    for directory in ["copy", "link", "hard", "other"] {
-        fs::create_dir(machine.path(directory))?;
+    let stubs = machine.path(&format!("/gpustub/{NAME}"));
+    let [copy, link, hard_link, other_stubs] = ["copy", "link", "hard", "other"]
+        .map(|directory| machine.path(&format!("/{directory}/{NAME}")));
+    for file in [&copy, &link, &hard_link, &other_stubs] {
+        fs::create_dir(file.parent().ok_or("a directory")?)?;
     }
-    let at = |directory: &str| machine.path(&format!("/{directory}/{NAME}"));
-    fs::copy(at("gpustub"), at("copy"))?;
-    symlink(format!("../gpustub/{NAME}"), at("link"))?;
-    fs::hard_link(at("gpustub"), at("hard"))?;
-    let other = files.dir.path().join("other");
+    fs::copy(&stubs, copy)?;
+    symlink(format!("../gpustub/{NAME}"), link)?;
+    fs::hard_link(&stubs, hard_link)?;
+    let exported = files.dir.path().join("other");
     let options = ["cudart", "--type=shared", "--header-version=12", "--quiet"];
-    export(&other, &options)?;
-    fs::copy(other.join("lib/libgpustub_cudart.so"), at("other"))?;
+    export(&exported, &options)?;
+    fs::copy(exported.join("lib/libgpustub_cudart.so"), other_stubs)?;
 
     let before = machine.run("/program", &[])?;
     assert!(!before.status.success(), "{before:?}");
     assert!(before.stderr.contains(NAME), "{}", before.stderr);
 
     let fakes = "/gpustub:/copy:/link:/hard:/other";
-    for (path, output, found) in [
+    for (path, output, library) in [
         ("/gpustub".to_owned(), MISSING, Value::Null),
         (fakes.to_owned(), MISSING, Value::Null),
         (
@@ -123,20 +120,20 @@ fn stubs_bind_to_no_stubs_and_to_the_library_behind_them() -> Result<()> {
     ] {
         let ran = run(&machine, &[], &path, &[])?;
         assert_eq!(ran.stdout, output, "{path}: {}", ran.stderr);
-        let (bound, tried) = report(&ran)?;
-        assert_eq!(bound, found, "{path}");
-        is_rejected(&tried, &format!("/gpustub/{NAME}"), OWN);
+        let report = report(&ran)?;
+        assert_eq!(report["path"], library, "{path}");
+        check_rejected(&report, &format!("/gpustub/{NAME}"), SAME_STUBS);
         for directory in path.split(':').filter(|directory| *directory != "/real") {
-            is_rejected(&tried, &format!("{directory}/{NAME}"), STUBS);
+            check_rejected(&report, &format!("{directory}/{NAME}"), STUBS);
         }
     }
     for variable in [format!("/copy/{NAME}"), "/gpustub".to_owned()] {
-        let more = [("GPUSTUB_CUDART_PATH", &variable[..])];
-        let ran = run(&machine, &[], "/gpustub:/real", &more)?;
+        let variables = [("GPUSTUB_CUDART_PATH", &variable[..])];
+        let ran = run(&machine, &[], "/gpustub:/real", &variables)?;
         assert_eq!(ran.stdout, MISSING, "{variable}: {}", ran.stderr);
     }
-    let more = [("GPUSTUB_CUDART_PATH", "/real")];
-    assert_eq!(run(&machine, &[], "/gpustub", &more)?.stdout, FAKE);
+    let variables = [("GPUSTUB_CUDART_PATH", "/real")];
+    assert_eq!(run(&machine, &[], "/gpustub", &variables)?.stdout, FAKE);
     Ok(())
 }
 
@@ -153,11 +150,11 @@ fn a_library_of_the_loaders_cache_is_found() -> Result<()> {
     succeed(ldconfig.arg("-r").arg(machine.path("/")))?;
     let ran = run(&machine, &[], "/gpustub", &[])?;
     assert_eq!(ran.stdout, FAKE, "{}", ran.stderr);
-    assert_eq!(report(&ran)?.0, format!("/cached/{NAME}"));
+    assert_eq!(report(&ran)?["path"], format!("/cached/{NAME}"));
     // A directory of LD_LIBRARY_PATH precedes the cache.
     machine.install(&files.runtime, &format!("/real/{NAME}"))?;
     let ran = run(&machine, &[], "/gpustub:/real", &[])?;
-    assert_eq!(report(&ran)?.0, format!("/real/{NAME}"));
+    assert_eq!(report(&ran)?["path"], format!("/real/{NAME}"));
     Ok(())
 }
 
@@ -170,9 +167,9 @@ fn a_real_library_that_is_loaded_by_its_path_is_used() -> Result<()> {
     let path = format!("/toolkit/{NAME}");
     let ran = run(&machine, &[&path], "/gpustub", &[])?;
     assert_eq!(ran.stdout, REAL, "{}", ran.stderr);
-    let (bound, tried) = report(&ran)?;
-    assert_eq!(bound, path);
-    is_rejected(&tried, &format!("/gpustub/{NAME}"), STUBS);
+    let report = report(&ran)?;
+    assert_eq!(report["path"], path);
+    check_rejected(&report, &format!("/gpustub/{NAME}"), STUBS);
 
     // A library of another major.
     machine.install_all(&wheel_libraries("cudart-13.5")?, "/newer")?;
@@ -184,19 +181,17 @@ fn a_real_library_that_is_loaded_by_its_path_is_used() -> Result<()> {
 /// File to which a file's reference to `cudaGetDeviceCount` was bound, by `LD_DEBUG=bindings`.
 fn binding<'a>(log: &'a str, file: &str) -> Option<&'a str> {
     let from = format!("binding file {file} [0] to ");
-    let mut lines = log
+    let (_, target) = log
         .lines()
-        .filter(|line| line.contains("`cudaGetDeviceCount'"));
-    let line = lines.find_map(|line| line.split_once(&from[..]))?.1;
-    line.split_once(" [0]").map(|(file, _)| file)
+        .filter(|line| line.contains("`cudaGetDeviceCount'"))
+        .find_map(|line| line.split_once(&from[..]))?;
+    target.split_once(" [0]").map(|(file, _)| file)
 }
 
 /// The loader takes a loaded soname for the request: `docs/finished-programs.md`, "Other libraries of the process".
 #[test]
 fn other_libraries_of_the_process_get_what_was_loaded_first() -> Result<()> {
     let files = Files::new()?;
-    let real = files.runtime.display().to_string();
-    let stubs = files.stubs.display().to_string();
     let innocent = innocent(files.dir.path(), &files.runtime)?;
     let host = files.dir.path().join("host.c");
     fs::write(
@@ -207,16 +202,17 @@ fn other_libraries_of_the_process_get_what_was_loaded_first() -> Result<()> {
     let program = files.dir.path().join("host");
     let mut cc = Command::new("cc");
     succeed(cc.arg(&host).args(["-ldl", "-o"]).arg(&program))?;
-    for (first, expected) in [(&real, &real), (&stubs, &stubs)] {
+    for (loaded, named) in [
+        (&files.runtime, &files.stubs),
+        (&files.stubs, &files.runtime),
+    ] {
         let mut command = Command::new(&program);
-        command.arg(first).arg(&innocent);
-        // The name leads to the other one, but is loaded already.
-        let directories = [&files.runtime, &files.stubs].map(|file| file.parent());
-        let other = if first == &real { 1 } else { 0 };
-        command.env("LD_LIBRARY_PATH", directories[other].ok_or("a directory")?);
+        command.arg(loaded).arg(&innocent);
+        // The name leads to the second library, but is that of a loaded one.
+        command.env("LD_LIBRARY_PATH", named.parent().ok_or("a directory")?);
         let ran = succeed(command.env("LD_DEBUG", "bindings"))?;
         let bound = binding(&ran.stderr, &innocent.display().to_string());
-        assert_eq!(bound, Some(&expected[..]), "{first}");
+        assert_eq!(bound, loaded.to_str());
     }
     Ok(())
 }
@@ -224,11 +220,11 @@ fn other_libraries_of_the_process_get_what_was_loaded_first() -> Result<()> {
 /// Library that needs the real runtime.
 fn innocent(dir: &Path, runtime: &Path) -> Result<PathBuf> {
     let source = "int cudaGetDeviceCount(int *);\nint count(void) { int n; return cudaGetDeviceCount(&n); }\n";
-    let plain = library(&dir.join("innocent"), "libinnocent.so", source, "")?;
+    let innocent = library(&dir.join("innocent"), "libinnocent.so", source, "")?;
     let mut cc = Command::new("cc");
     cc.args(["-shared", "-fPIC", "-Wl,--no-as-needed", "-o"])
-        .arg(&plain);
+        .arg(&innocent);
     cc.arg(dir.join("innocent/library.c")).arg(runtime);
     succeed(&mut cc)?;
-    Ok(plain)
+    Ok(innocent)
 }

@@ -34,6 +34,11 @@ fn programs() -> Result<PathBuf> {
     Ok(target.join("debug"))
 }
 
+/// The program that uses a crate.
+fn program(programs: &Path, name: &str) -> PathBuf {
+    programs.join(format!("uses-{name}"))
+}
+
 /// Carries out the commands of the page that make soname stubs, in `dir`.
 fn stubs(dir: &Path) -> Result<PathBuf> {
     for (line, _) in commands(PAGE)? {
@@ -49,7 +54,7 @@ fn stubs(dir: &Path) -> Result<PathBuf> {
 
 /// Runs a program with these directories as the loader's path.
 fn start(program: &Path, path: &[&Path], more: &[(&str, &str)]) -> Result<Ran> {
-    let path: Vec<OsString> = path.iter().map(|one| one.into()).collect();
+    let path: Vec<OsString> = path.iter().map(Into::into).collect();
     let mut command = Command::new(program);
     for variable in ["ROCM_PATH", "HIP_PATH", "CUDA_PATH", "CUDA_HOME"] {
         command.env_remove(variable);
@@ -70,13 +75,12 @@ fn crates_that_open_libraries_get_errors_or_the_library() -> Result<()> {
     let programs = programs()?;
     let dir = scratch()?;
     let stubs = stubs(dir.path())?;
-    let program = |name: &str| programs.join(format!("uses-{name}"));
 
     // Before: a panic, an abort, errors of the loader. OpenCL and HIP are installed here.
-    let ran = start(&program("cudarc"), &[], &[])?;
+    let ran = start(&program(&programs, "cudarc"), &[], &[])?;
     assert_eq!(ran.status.code(), Some(101), "{ran:?}");
     assert!(ran.stderr.contains("Unable to dynamically load"), "{ran:?}");
-    let ran = start(&program("hip"), &[], &[])?;
+    let ran = start(&program(&programs, "hip"), &[], &[])?;
     assert!(ran.status.signal().is_some(), "{ran:?}");
     assert!(
         ran.stderr.contains("libamdhip64.so: cannot open"),
@@ -84,7 +88,7 @@ fn crates_that_open_libraries_get_errors_or_the_library() -> Result<()> {
     );
     let driver = component("driver-550")?;
     for path in [&[][..], &[driver.as_path()]] {
-        let ran = start(&program("nvml"), path, &[])?;
+        let ran = start(&program(&programs, "nvml"), path, &[])?;
         let why = "libnvidia-ml.so: cannot open shared object file";
         assert!(ran.stdout.contains(why), "{ran:?}");
     }
@@ -119,40 +123,49 @@ fn crates_that_open_libraries_get_errors_or_the_library() -> Result<()> {
         ("opencl3", &["sum Err(-1001)"]),
         ("nvml", &["Err(LibraryNotFound)"]),
     ] {
-        assert_eq!(lines(&program(name), &[&stubs], &off)?, expected, "{name}");
+        assert_eq!(
+            lines(&program(&programs, name), &[&stubs], &off)?,
+            expected,
+            "{name}"
+        );
     }
 
     // Real work with the libraries.
     let nvrtc = wheel_libraries("nvrtc-12.9")?;
-    let made = lines(&program("cudarc"), &[&stubs, &nvrtc], &[])?;
+    let output = lines(&program(&programs, "cudarc"), &[&stubs, &nvrtc], &[])?;
     assert_eq!(
-        made.last().map(String::as_str),
+        output.last().map(String::as_str),
         Some("nvrtc .target sm_52 true")
     );
     let nvrtc = wheel_libraries("nvrtc-13.5")?;
-    let made = lines(&program("cudarc"), &[&stubs, &nvrtc], &[])?;
+    let output = lines(&program(&programs, "cudarc"), &[&stubs, &nvrtc], &[])?;
     assert_eq!(
-        made.last().map(String::as_str),
+        output.last().map(String::as_str),
         Some("nvrtc .target sm_75 true")
     );
-    let made = lines(&program("hip"), &[&stubs], &[])?;
+    let output = lines(&program(&programs, "hip"), &[&stubs], &[])?;
     let expected = [
         "hipGetDeviceCount 100 0",
         "hipRuntimeGetVersion 0 true",
         "hiprtcCreateProgram 0 true",
     ];
-    assert_eq!(made, expected);
+    assert_eq!(output, expected);
     assert_eq!(
-        lines(&program("opencl3"), &[&stubs], &[])?,
+        lines(&program(&programs, "opencl3"), &[&stubs], &[])?,
         ["sum Ok(6048)"]
     );
-    let made = lines(&program("nvml"), &[&stubs, &driver], &[])?;
-    assert_eq!(made, ["Err(DriverNotLoaded)"]);
+    let output = lines(&program(&programs, "nvml"), &[&stubs, &driver], &[])?;
+    assert_eq!(output, ["Err(DriverNotLoaded)"]);
 
     // The files that answered.
     let runtime = wheel_libraries("cudart-12.9")?;
     let path = [stubs.as_path(), &driver, &runtime];
-    let ran = start(&program("cudarc"), &path, &[("GPUSTUB_LOG", "1")])?.success()?;
+    let ran = start(
+        &program(&programs, "cudarc"),
+        &path,
+        &[("GPUSTUB_LOG", "1")],
+    )?
+    .success()?;
     for (library, file) in [
         ("cuda", driver.join("libcuda.so.1")),
         ("cudart", runtime.join("libcudart.so.12")),

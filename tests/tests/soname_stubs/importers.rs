@@ -21,12 +21,12 @@ const CALLED: [&str; 3] = [
 
 /// Names of the functions that a file defines for others, without versions.
 fn functions(table: &str, file: &Path) -> Result<BTreeSet<String>> {
-    let rows = symbols(table, file)?;
-    let rows = rows
+    Ok(symbols(table, file)?
         .into_iter()
-        .filter(|row| row.section != "UND" && row.kind == "FUNC" && row.binding == "GLOBAL");
-    let names = rows.map(|row| row.name.split('@').next().unwrap_or_default().to_owned());
-    Ok(names.filter(|name| name.starts_with("cu")).collect())
+        .filter(|row| row.section != "UND" && row.kind == "FUNC" && row.binding == "GLOBAL")
+        .map(|row| row.name.split('@').next().unwrap_or_default().to_owned())
+        .filter(|name| name.starts_with("cu"))
+        .collect())
 }
 
 fn start(program: &Path, directory: &Path) -> Result<String> {
@@ -44,23 +44,25 @@ fn stubs_are_those_of_the_imported_functions() -> Result<()> {
     let program = finished(dir.path(), &runtime)?;
     let importer = program.display().to_string();
     let called: BTreeSet<String> = CALLED.map(str::to_owned).into();
-    let of = |name: &str, options: &[&str]| {
-        let out = dir.path().join(name);
-        let options = [&["--quiet", "--for", &importer][..], options].concat();
-        export(&out, &options).map(|_| out)
-    };
+    let for_importer = ["--quiet", "--for", &importer];
 
-    let out = of("soname", &["--soname=libcudart.so.12"])?;
-    let few = out.join("lib/libcudart.so.12");
-    assert_eq!(functions("--dyn-syms", &few)?, called);
+    let out = dir.path().join("soname");
+    export(
+        &out,
+        &[&for_importer[..], &["--soname=libcudart.so.12"]].concat(),
+    )?;
+    let small = out.join("lib/libcudart.so.12");
+    assert_eq!(functions("--dyn-syms", &small)?, called);
     let output = start(&program, &out.join("lib"))?;
     assert!(output.starts_with("cudaGetDeviceCount 35 "), "{output}");
 
-    let out = of("shared", &["--type=shared"])?;
+    let out = dir.path().join("shared");
+    export(&out, &[&for_importer[..], &["--type=shared"]].concat())?;
     let shared = out.join("lib/libgpustub_cudart.so");
     assert_eq!(functions("--dyn-syms", &shared)?, called);
 
-    let out = of("static", &[])?;
+    let out = dir.path().join("static");
+    export(&out, &for_importer)?;
     assert_eq!(
         functions("--symbols", &out.join("link/libcudart.a"))?,
         called
@@ -69,10 +71,9 @@ fn stubs_are_those_of_the_imported_functions() -> Result<()> {
     // All functions, for comparison.
     let out = dir.path().join("all");
     export(&out, &["--quiet", "--soname", "libcudart.so.12"])?;
-    let all = out.join("lib/libcudart.so.12");
-    let size = |file: &Path| fs::metadata(file).map(|facts| facts.len());
-    assert!(2 * size(&few)? < 3 * size(&all)?);
-    assert!(functions("--dyn-syms", &all)?.len() > 400);
+    let complete = out.join("lib/libcudart.so.12");
+    assert!(2 * fs::metadata(&small)?.len() < 3 * fs::metadata(&complete)?.len());
+    assert!(functions("--dyn-syms", &complete)?.len() > 400);
     Ok(())
 }
 
@@ -82,11 +83,11 @@ fn imports_without_stubs_are_reported() -> Result<()> {
     let runtime = fake_runtime(&dir.path().join("toolkit"))?;
     let source = "int cudaBindTexture(void), cublasCreate_v2(void *), cudaRuntimeGetVersion(int *);\n\
                   int f(void) { return cudaBindTexture() + cublasCreate_v2(0) + cudaRuntimeGetVersion(0); }\n";
-    let plain = library(dir.path(), "libuser.so", source, "")?;
+    let user = library(dir.path(), "libuser.so", source, "")?;
     let mut cc = Command::new("cc");
-    cc.args(["-shared", "-fPIC", "-o"]).arg(&plain);
+    cc.args(["-shared", "-fPIC", "-o"]).arg(&user);
     succeed(cc.arg(dir.path().join("library.c")).arg(&runtime))?;
-    let importer = plain.display().to_string();
+    let importer = user.display().to_string();
     let ran = export(
         &dir.path().join("out"),
         &["--for", &importer, "--soname", "libcudart.so.12"],

@@ -77,7 +77,7 @@ struct Compiler<'c> {
 
 impl Case {
     fn is_for(&self, compiler: &str) -> bool {
-        self.compilers.is_empty() || self.compilers.iter().any(|one| one == compiler)
+        self.compilers.is_empty() || self.compilers.iter().any(|name| name == compiler)
     }
 
     fn compile(&self, compiler: &Compiler<'_>, dir: &Path) -> Result<()> {
@@ -101,18 +101,22 @@ impl Case {
 
     /// Writes the super-archive `all.a`; the view `family` is the default. Returns whether it was accepted.
     fn write(&self, dir: &Path) -> Result<Expected> {
-        let sources = ["family.o", "common.o"].map(|name| Source::open(&dir.join(name)));
-        let [family, common] = sources;
-        let (family, common) = (known(family)?, known(common)?);
-        let mut layers = vec![known(family.layer())?, known(common.layer())?];
+        let family = readable(Source::open(&dir.join("family.o")))?;
+        let common = readable(Source::open(&dir.join("common.o")))?;
+        let mut layers = vec![readable(family.layer())?, readable(common.layer())?];
         layers[1].interposable = self.interposable;
-        let view = |name: &str, layers: &[usize]| View {
-            name: name.to_owned(),
-            layers: layers.iter().copied().map(LayerId).collect(),
-        };
         let request = Request {
             layers,
-            views: vec![view("family", &[0, 1]), view("common", &[1])],
+            views: vec![
+                View {
+                    name: "family".to_owned(),
+                    layers: vec![LayerId(0), LayerId(1)],
+                },
+                View {
+                    name: "common".to_owned(),
+                    layers: vec![LayerId(1)],
+                },
+            ],
             default: Some(ViewId(0)),
         };
         let mut bytes = Vec::new();
@@ -135,20 +139,29 @@ impl Case {
 
     /// The view that overrides nothing, and the original of the variant, have the member as it was.
     fn check(&self, bytes: &[u8], common: &[u8]) -> Result<()> {
-        let failed = |e: gpustub_archive::Error| format!("{}: {e}", self.name);
-        let archive = SuperArchive::parse(bytes).map_err(failed)?;
-        archive.verify().map_err(failed)?;
-        for view in archive.views() {
-            let members: Vec<_> = view.map_err(failed)?.members().collect();
-            let last = members.last().ok_or("no member")?.map_err(failed)?;
-            let original = last.contents().original().map_err(failed)?;
-            assert!(original.data().map_err(failed)? == common, "{}", self.name);
+        let originals = verified_originals(bytes).map_err(|e| format!("{}: {e}", self.name))?;
+        for original in originals {
+            assert!(original.ok_or("no member")? == common, "{}", self.name);
         }
         Ok(())
     }
 }
 
-fn known<T>(result: Result<T, gpustub_superarchive::Error>) -> Result<T> {
+/// Verifies an archive. Returns the original of the last member of each view.
+fn verified_originals(bytes: &[u8]) -> Result<Vec<Option<&[u8]>>, gpustub_archive::Error> {
+    let archive = SuperArchive::parse(bytes)?;
+    archive.verify()?;
+    let mut originals = Vec::new();
+    for view in archive.views() {
+        originals.push(match view?.members().last() {
+            Some(member) => Some(member?.contents().original()?.data()?),
+            None => None,
+        });
+    }
+    Ok(originals)
+}
+
+fn readable<T>(result: Result<T, gpustub_superarchive::Error>) -> Result<T> {
     result.map_err(|e| e.to_string().into())
 }
 
@@ -176,30 +189,30 @@ fn compile_and_link(
     [c, cpp]: [&str; 2],
     which: impl SliceIndex<[String], Output = [String]>,
 ) -> Result<()> {
-    let all = Overrides::read()?;
-    let linkers = &all.linkers[which];
+    let overrides = Overrides::read()?;
+    let linkers = &overrides.linkers[which];
     let dir = scratch()?;
     let dir = dir.path();
     let mut wrong = Vec::new();
     for (case, options) in
-        (all.cases.iter()).flat_map(|case| all.options.iter().map(move |o| (case, o)))
+        (overrides.cases.iter()).flat_map(|case| overrides.options.iter().map(move |o| (case, o)))
     {
         let name = if case.language == "c" { c } else { cpp };
         if !case.is_for(name) {
             continue;
         }
         case.compile(&Compiler { name, options }, dir)?;
-        let found = case.write(dir)?;
-        let what = format!("{}: {name} {options:?}", case.name);
-        if found != case.comes_to {
-            wrong.push(format!("{what}: {found:?}"));
+        let result = case.write(dir)?;
+        let context = format!("{}: {name} {options:?}", case.name);
+        if result != case.comes_to {
+            wrong.push(format!("{context}: {result:?}"));
             continue;
         }
-        if found == Expected::Refused {
+        if result == Expected::Refused {
             continue;
         }
         for linker in linkers {
-            for words in forms(options, all.options.first() == Some(options)) {
+            for words in forms(options, overrides.options.first() == Some(options)) {
                 let mut command = Command::new(cpp);
                 command
                     .current_dir(dir)
@@ -208,12 +221,12 @@ fn compile_and_link(
                     .args(["-o", "program"]);
                 let ran = run(&mut command)?;
                 if !ran.status.success() {
-                    wrong.push(format!("{what}: {linker}: {}", ran.stderr));
+                    wrong.push(format!("{context}: {linker}: {}", ran.stderr));
                 } else if !run(&mut Command::new(dir.join("program")))?
                     .status
                     .success()
                 {
-                    wrong.push(format!("{what}: {linker} {words:?}: another definition"));
+                    wrong.push(format!("{context}: {linker} {words:?}: another definition"));
                 }
             }
         }
@@ -244,13 +257,13 @@ fn programs_of_clang_use_the_first_layer_with_every_linker() -> Result<()> {
 #[test]
 #[ignore = "needs cross compilers and qemu: ./tests/run"]
 fn programs_of_other_machines_use_the_first_layer() -> Result<()> {
-    let all = Overrides::read()?;
+    let overrides = Overrides::read()?;
     let dir = scratch()?;
     let dir = dir.path();
     let mut linked = 0;
-    for machine in &all.machines {
-        for (case, options) in
-            (all.cases.iter()).flat_map(|case| all.options.iter().map(move |o| (case, o)))
+    for machine in &overrides.machines {
+        for (case, options) in (overrides.cases.iter())
+            .flat_map(|case| overrides.options.iter().map(move |o| (case, o)))
         {
             if case.language != "c"
                 || case.comes_to != Expected::Family
@@ -296,13 +309,13 @@ fn programs_of_other_machines_use_the_first_layer() -> Result<()> {
 #[test]
 #[ignore = "needs clang, lld and llvm of several releases: ./tests/run"]
 fn programs_of_bitcode_use_the_first_layer() -> Result<()> {
-    let all = Overrides::read()?;
+    let overrides = Overrides::read()?;
     let dir = scratch()?;
     let dir = dir.path();
     for release in ["14", "15", "19"] {
         for lto in [&["-flto"][..], &["-flto=thin"], &["-emit-llvm"]] {
             for (case, level) in
-                (all.bitcode.iter()).flat_map(|case| ["-O0", "-O2"].map(|o| (case, o)))
+                (overrides.bitcode.iter()).flat_map(|case| ["-O0", "-O2"].map(|o| (case, o)))
             {
                 let mut options: Vec<String> = lto.iter().map(|&word| word.to_owned()).collect();
                 options.push(level.to_owned());
@@ -314,22 +327,25 @@ fn programs_of_bitcode_use_the_first_layer() -> Result<()> {
                     },
                     dir,
                 )?;
-                let found = case.write(dir)?;
-                let what = format!("{}: {compiler} {options:?}", case.name);
-                assert_eq!(found, case.comes_to, "{what}");
-                if found == Expected::Refused {
+                let result = case.write(dir)?;
+                let context = format!("{}: {compiler} {options:?}", case.name);
+                assert_eq!(result, case.comes_to, "{context}");
+                if result == Expected::Refused {
                     continue;
                 }
                 // The module verifies, and both kinds of linkers take the family's definition.
-                let tool = |name: &str, words: &[&str]| -> Result<()> {
-                    let mut command = Command::new(format!("{name}-{release}"));
-                    succeed(command.current_dir(dir).args(words))?;
-                    Ok(())
-                };
-                for archive in [&["main.o", "all.a"], &["all.a", "main.o"]] {
-                    tool("llvm-link", &[&archive[..], &["-o", "linked.bc"]].concat())?;
-                    tool("opt", &["-passes=verify", "linked.bc", "-o", "verified.bc"])?;
-                    tool("lli", &["verified.bc"])?;
+                for inputs in [["main.o", "all.a"], ["all.a", "main.o"]] {
+                    for (tool, words) in [
+                        (
+                            "llvm-link",
+                            &[&inputs[..], &["-o", "linked.bc"]].concat()[..],
+                        ),
+                        ("opt", &["-passes=verify", "linked.bc", "-o", "verified.bc"]),
+                        ("lli", &["verified.bc"]),
+                    ] {
+                        let mut command = Command::new(format!("{tool}-{release}"));
+                        succeed(command.current_dir(dir).args(words))?;
+                    }
                 }
                 if release != "15" {
                     let mut command = Command::new(format!("clang-{release}"));
@@ -338,7 +354,7 @@ fn programs_of_bitcode_use_the_first_layer() -> Result<()> {
                     if lto != ["-emit-llvm"] {
                         succeed(command.args([&linker, "main.o", "all.a", "-o", "program"]))?;
                         let ran = run(&mut Command::new(dir.join("program")))?;
-                        assert!(ran.status.success(), "{what}: lld");
+                        assert!(ran.status.success(), "{context}: lld");
                     }
                 }
             }
@@ -351,12 +367,12 @@ fn programs_of_bitcode_use_the_first_layer() -> Result<()> {
 #[test]
 #[ignore = "needs clang and llvm: ./tests/run"]
 fn programs_in_memory_use_the_first_layer() -> Result<()> {
-    let all = Overrides::read()?;
+    let overrides = Overrides::read()?;
     let dir = scratch()?;
     let dir = dir.path();
     let options = ["-O1".to_owned(), "-fPIC".to_owned()];
     let mut linked = 0;
-    for case in &all.cases {
+    for case in &overrides.cases {
         let is_c = case.language == "c" && case.is_for("clang-19");
         if !is_c || case.comes_to != Expected::Family || case.name.contains("thread-local") {
             continue;

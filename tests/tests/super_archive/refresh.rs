@@ -11,7 +11,9 @@ use gpustub_tests::Result;
 use gpustub_tests::command::{run, succeed};
 use gpustub_tests::scratch::scratch;
 
-const EVERYWHERE: [&[&str]; 5] = [
+use crate::sample::find;
+
+const BINUTILS: [&[&str]; 5] = [
     &["strip", "-g"],
     &["strip", "--strip-unneeded"],
     // As `dh_strip` of debhelper.
@@ -25,38 +27,44 @@ const EVERYWHERE: [&[&str]; 5] = [
     &["objcopy", "--strip-debug"],
     &["strip", "-U", "-g"],
 ];
-const OTHERS: [&[&str]; 2] = [
+const LLVM: [&[&str]; 2] = [
     &["llvm-strip-19", "-g"],
     &["llvm-objcopy-19", "--strip-debug"],
 ];
 
+fn compile(dir: &Path, name: &str, text: &str) -> Result<Source> {
+    fs::write(dir.join("source.c"), text)?;
+    let output = dir.join(name);
+    let mut cc = Command::new("cc");
+    cc.current_dir(dir)
+        .args(["-g", "-O1", "-c", "source.c", "-o"]);
+    succeed(cc.arg(&output))?;
+    Source::open(&output).map_err(|e| e.to_string().into())
+}
+
+fn view(name: &str, layers: &[usize]) -> View {
+    View {
+        name: name.to_owned(),
+        layers: layers.iter().copied().map(LayerId).collect(),
+    }
+}
+
 /// A super-archive of objects with debug information: `all.a`. The default view shares `shared.o` with the
 /// other one.
 pub fn write(dir: &Path) -> Result<()> {
-    let compile = |name: &str, text: &str| -> Result<Source> {
-        fs::write(dir.join("source.c"), text)?;
-        let output = dir.join(name);
-        let mut cc = Command::new("cc");
-        cc.current_dir(dir)
-            .args(["-g", "-O1", "-c", "source.c", "-o"]);
-        succeed(cc.arg(&output))?;
-        Source::open(&output).map_err(|e| e.to_string().into())
-    };
     let sources = [
-        compile("own-of-the-default.o", "int own(void) { return 1; }")?,
-        compile("own.o", "int own(void) { return 2; }")?,
+        compile(dir, "own-of-the-default.o", "int own(void) { return 1; }")?,
+        compile(dir, "own.o", "int own(void) { return 2; }")?,
         compile(
+            dir,
             "shared.o",
             "int shared(void) { return 3; } int more(void) { return 4; }",
         )?,
     ];
-    let layers = sources.iter().map(|source| source.layer());
-    let view = |name: &str, layers: &[usize]| View {
-        name: name.to_owned(),
-        layers: layers.iter().copied().map(LayerId).collect(),
-    };
     let request = Request {
-        layers: layers
+        layers: sources
+            .iter()
+            .map(|source| source.layer())
             .collect::<Result<_, _>>()
             .map_err(|e| e.to_string())?,
         views: vec![view("default", &[0, 2]), view("other", &[1, 2])],
@@ -73,11 +81,13 @@ pub fn write(dir: &Path) -> Result<()> {
 /// Whether the members of two symbols of the view `other` can be read: its own and the shared one.
 fn readable(bytes: &[u8]) -> Result<[bool; 2], Error> {
     let view = SuperArchive::parse(bytes)?.view("other")?.expect("written");
-    let readable = |symbol| {
-        let member = view.find_symbol(symbol)?.expect("written");
-        Ok(member.data().is_ok())
-    };
-    Ok([readable("own")?, readable("shared")?])
+    let own = view.find_symbol("own")?.expect("written");
+    let shared = view.find_symbol("shared")?.expect("written");
+    Ok([own.data().is_ok(), shared.data().is_ok()])
+}
+
+fn verify(bytes: &[u8]) -> Result<(), Error> {
+    SuperArchive::parse(bytes).and_then(|archive| archive.verify())
 }
 
 fn strip_and_refresh(tools: &[&[&str]]) -> Result<()> {
@@ -96,7 +106,7 @@ fn strip_and_refresh(tools: &[&[&str]]) -> Result<()> {
         let mut bytes = fs::read(&path)?;
         assert!((bytes.len() as u64) < before, "{tool:?}");
         assert_eq!(readable(&bytes), Ok([true, false]), "{tool:?}");
-        let verified = SuperArchive::parse(&bytes).and_then(|archive| archive.verify());
+        let verified = verify(&bytes);
         assert!(
             matches!(verified, Err(Error::MemberMoved { .. })),
             "{tool:?}: {verified:?}"
@@ -114,9 +124,7 @@ fn strip_and_refresh(tools: &[&[&str]]) -> Result<()> {
                     .args(&index[1..])
                     .arg("all.a"),
             )?;
-            let verified = fs::read(&path)?;
-            let verified = SuperArchive::parse(&verified).and_then(|archive| archive.verify());
-            assert_eq!(verified, Ok(()), "{tool:?} {index:?}");
+            assert_eq!(verify(&fs::read(&path)?), Ok(()), "{tool:?} {index:?}");
         }
         let main = "int shared(void), own(void); int main(void) { return own() + shared() != 4; }";
         fs::write(dir.join("main.c"), main)?;
@@ -132,20 +140,31 @@ fn strip_and_refresh(tools: &[&[&str]]) -> Result<()> {
 
 #[test]
 fn refresh_restores_stripped_members() -> Result<()> {
-    strip_and_refresh(&EVERYWHERE)
+    strip_and_refresh(&BINUTILS)
 }
 
 #[test]
 #[ignore = "needs llvm: ./tests/run"]
 fn refresh_restores_members_that_llvm_stripped() -> Result<()> {
-    strip_and_refresh(&OTHERS)
+    strip_and_refresh(&LLVM)
 }
 
 #[test]
 fn refresh_refuses_other_members() -> Result<()> {
     let dir = scratch()?;
     let dir = dir.path();
-    let changed = |command: &[&str]| -> Result<String> {
+    fs::write(dir.join("new.o"), "new")?;
+    for (command, reason) in [
+        (
+            &["ar", "d", "all.a", "shared.o"],
+            "ordinary member 1 is not that of the default view",
+        ),
+        (&["ar", "r", "all.a", "new.o"], "ordinary member 2 is not"),
+        (
+            &["objcopy", "--redefine-sym", "more=less", "all.a"],
+            "does not define `more` any more",
+        ),
+    ] {
         write(dir)?;
         succeed(
             Command::new(command[0])
@@ -153,19 +172,9 @@ fn refresh_refuses_other_members() -> Result<()> {
                 .args(&command[1..]),
         )?;
         let mut bytes = fs::read(dir.join("all.a"))?;
-        let error = refresh(&mut bytes).unwrap_err();
-        Ok(format!("{error}"))
-    };
-    let other = "ordinary member 1 is not that of the default view";
-    assert!(changed(&["ar", "d", "all.a", "shared.o"])?.contains(other));
-    fs::write(dir.join("new.o"), "new")?;
-    let added = changed(&["ar", "r", "all.a", "new.o"])?;
-    assert!(added.contains("ordinary member 2 is not"), "{added}");
-    let renamed = changed(&["objcopy", "--redefine-sym", "more=less", "all.a"])?;
-    assert!(
-        renamed.contains("does not define `more` any more"),
-        "{renamed}"
-    );
+        let error = refresh(&mut bytes).unwrap_err().to_string();
+        assert!(error.contains(reason), "{error}");
+    }
     Ok(())
 }
 
@@ -175,34 +184,35 @@ fn a_changed_index_is_found() -> Result<()> {
     let dir = scratch()?;
     write(dir.path())?;
     let bytes = fs::read(dir.path().join("all.a"))?;
-    let verified = |bytes: &[u8]| SuperArchive::parse(bytes).and_then(|archive| archive.verify());
-    assert_eq!(verified(&bytes), Ok(()));
-    let names = b"own\0shared\0more\0";
-    let at = bytes.windows(names.len()).position(|part| part == names);
-    let at = at.ok_or("an index")?;
-    let with = |at: usize, new: &[u8]| {
-        let mut bytes = bytes.clone();
-        bytes[at..at + new.len()].copy_from_slice(new);
-        bytes
-    };
+    assert_eq!(verify(&bytes), Ok(()));
+    let names = find(&bytes, b"own\0shared\0more\0").ok_or("an index")?;
     // Another name; a symbol twice, of which one is of a later member; another member; fewer symbols.
-    assert_eq!(verified(&with(at, b"0wn")), Err(Error::IndexChanged));
     assert_eq!(
-        verified(&with(at + 4, b"more\0\0")),
+        verify(&overwritten(&bytes, names, b"0wn")),
         Err(Error::IndexChanged)
     );
-    let offsets = at - 3 * 4;
-    let second = bytes[offsets + 4..offsets + 8].to_vec();
-    let first = bytes[offsets..offsets + 4].to_vec();
     assert_eq!(
-        verified(&with(offsets + 4, &first)),
+        verify(&overwritten(&bytes, names + 4, b"more\0\0")),
         Err(Error::IndexChanged)
     );
-    assert!(verified(&with(offsets, &second)).is_err());
-    let mut fewer = with(at - 16, &2_u32.to_be_bytes());
+    let offsets = names - 3 * 4;
+    let first = &bytes[offsets..offsets + 4];
+    let second = &bytes[offsets + 4..offsets + 8];
+    assert_eq!(
+        verify(&overwritten(&bytes, offsets + 4, first)),
+        Err(Error::IndexChanged)
+    );
+    assert!(verify(&overwritten(&bytes, offsets, second)).is_err());
+    let fewer = overwritten(&bytes, names - 16, &2_u32.to_be_bytes());
     // Names follow two offsets.
-    let names = [&second[..], b"own\0shared\0\0\0\0\0\0"].concat();
-    fewer[offsets + 4..offsets + 4 + names.len()].copy_from_slice(&names);
-    assert_eq!(verified(&fewer), Err(Error::IndexIncomplete { missing: 1 }));
+    let rest = [second, b"own\0shared\0\0\0\0\0\0"].concat();
+    let fewer = overwritten(&fewer, offsets + 4, &rest);
+    assert_eq!(verify(&fewer), Err(Error::IndexIncomplete { missing: 1 }));
     Ok(())
+}
+
+fn overwritten(bytes: &[u8], offset: usize, text: &[u8]) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    bytes[offset..offset + text.len()].copy_from_slice(text);
+    bytes
 }

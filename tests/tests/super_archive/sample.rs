@@ -46,7 +46,7 @@ void start(void) {
 #endif
 }
 ";
-const OTHER: &str =
+const ONLY1: &str =
     "int only1(void);\nvoid start(void) { volatile int used = only1(); (void)used; }\n";
 
 /// Kind of the default view's members.
@@ -87,52 +87,26 @@ impl Sample {
             ],
             _ => &["cc"],
         };
-        Self::build(
-            default,
-            &compiler
-                .iter()
-                .map(|&word| word.to_owned())
-                .collect::<Vec<_>>(),
-            &[],
-        )
+        let compiler: Vec<String> = compiler.iter().map(ToString::to_string).collect();
+        Self::build(default, &compiler, &[])
     }
 
     /// Names of all archives in the cases; bitcode only if its tools are installed.
     pub fn all(everywhere: bool) -> impl Iterator<Item = (&'static str, Default)> {
-        let bitcode = ("bitcode", Default::Bitcode);
-        let bitcode = (!everywhere).then_some(bitcode);
+        let bitcode = (!everywhere).then_some(("bitcode", Default::Bitcode));
         Default::ALL.into_iter().chain(bitcode)
     }
 
     /// `compiler`: its command; `hidden`: additional arguments for members of the hidden view.
     pub fn build(default: Default, compiler: &[String], hidden: &[String]) -> Result<Self> {
         let dir = scratch()?;
-        let compile = |source: &str, name: &str, more: &[String]| -> Result<Vec<u8>> {
-            let file = dir.path().join("source.c");
-            fs::write(&file, source)?;
-            let object = dir.path().join(name);
-            let mut command = Command::new(&compiler[0]);
-            command.args(&compiler[1..]).args(more);
-            command.args([
-                "-g",
-                "-O1",
-                "-ffreestanding",
-                "-fno-stack-protector",
-                "-c",
-                "-o",
-            ]);
-            succeed(command.arg(&object).arg(&file))?;
-            Ok(fs::read(object)?)
+        let compiler = Compiler {
+            directory: dir.path(),
+            command: compiler,
         };
-        compile(MAIN, "main.o", &[])?;
-        compile(OTHER, "other.o", &[])?;
-        compile("int other_new(void) { return 3; }", "new.o", &[])?;
-        let member = |number: u32, name: &str, source: &str, more: &[String]| {
-            let mark = format!(
-                "static const char mark[] __attribute__((used)) = \"mark {name} {number}\";\n{source}\n"
-            );
-            compile(&mark, "member.o", more)
-        };
+        compiler.compile(MAIN, "main.o", &[])?;
+        compiler.compile(ONLY1, "other.o", &[])?;
+        compiler.compile("int other_new(void) { return 3; }", "new.o", &[])?;
         let ending = match default {
             Default::Bitcode => ".bc",
             _ => ".o",
@@ -141,37 +115,37 @@ impl Sample {
         for (name, source) in DEFAULT {
             members[0].push(match default {
                 Default::Text => (format!("{name}.txt"), format!("text {name}").into_bytes()),
-                _ => (format!("{name}{ending}"), member(1, name, source, &[])?),
+                _ => {
+                    let object = compiler.member(1, name, source, &[])?;
+                    (format!("{name}{ending}"), object)
+                }
             });
         }
         for (name, source) in HIDDEN {
-            let object = member(2, name, source, hidden)?;
+            let object = compiler.member(2, name, source, hidden)?;
             members[1].push((format!("{name}{ending}"), object));
         }
 
         let bytes = write(default, &members)?;
         fs::write(dir.path().join("lib.a"), &bytes)?;
-        let data = |view: usize, at: usize| Some(members[view][at].1.clone());
-        let shown = |at| {
-            if default == Default::Text {
-                None
-            } else {
-                data(0, at)
-            }
-        };
+        let [default_foo, default_bar] = [0, 1].map(|index| {
+            let (_, data) = &members[0][index];
+            (default != Default::Text).then(|| data.clone())
+        });
+        let [hidden_bar, only1] = [0, 1].map(|index| members[1][index].1.clone());
         let answers = vec![
-            ("default", "foo", shown(0)),
-            ("default", "bar", shown(1)),
+            ("default", "foo", default_foo.clone()),
+            ("default", "bar", default_bar),
             ("default", "only1", None),
-            ("gpu1", "foo", shown(0)),
-            ("gpu1", "bar", data(1, 0)),
-            ("gpu1", "only1", data(1, 1)),
+            ("gpu1", "foo", default_foo),
+            ("gpu1", "bar", Some(hidden_bar)),
+            ("gpu1", "only1", Some(only1)),
         ];
         // A member of the same name and length, with other contents.
         let (name, data) = &members[0][1];
         let mut changed = data.clone();
-        let at = find(data, DEFAULT_MARK.as_bytes()).unwrap_or(data.len() / 2);
-        changed[at] ^= b' ';
+        let offset = find(data, DEFAULT_MARK.as_bytes()).unwrap_or(data.len() / 2);
+        changed[offset] ^= b' ';
         fs::create_dir(dir.path().join("changed"))?;
         fs::write(dir.path().join("changed").join(name), changed)?;
         Ok(Self {
@@ -195,6 +169,40 @@ impl Sample {
     }
 }
 
+/// Command of a compiler, and the directory of its files.
+struct Compiler<'a> {
+    directory: &'a Path,
+    command: &'a [String],
+}
+
+impl Compiler<'_> {
+    fn compile(&self, source: &str, name: &str, options: &[String]) -> Result<Vec<u8>> {
+        let file = self.directory.join("source.c");
+        fs::write(&file, source)?;
+        let object = self.directory.join(name);
+        let mut command = Command::new(&self.command[0]);
+        command.args(&self.command[1..]).args(options);
+        command.args([
+            "-g",
+            "-O1",
+            "-ffreestanding",
+            "-fno-stack-protector",
+            "-c",
+            "-o",
+        ]);
+        succeed(command.arg(&object).arg(&file))?;
+        Ok(fs::read(object)?)
+    }
+
+    /// A member with a mark, of the view with this number.
+    fn member(&self, view: u32, name: &str, source: &str, options: &[String]) -> Result<Vec<u8>> {
+        let text = format!(
+            "static const char mark[] __attribute__((used)) = \"mark {name} {view}\";\n{source}\n"
+        );
+        self.compile(&text, "member.o", options)
+    }
+}
+
 /// Members of a layer: names and contents.
 type Files = Vec<(String, Vec<u8>)>;
 
@@ -214,11 +222,14 @@ fn input((name, data): &(String, Vec<u8>)) -> Result<Input<'_>> {
     })
 }
 
-fn write(default: Default, members: &[Files; 2]) -> Result<Vec<u8>> {
-    let view = |name: &str, layers: &[usize]| View {
+fn view(name: &str, layers: &[usize]) -> View {
+    View {
         name: name.to_owned(),
         layers: layers.iter().copied().map(LayerId).collect(),
-    };
+    }
+}
+
+fn write(default: Default, members: &[Files; 2]) -> Result<Vec<u8>> {
     let mut layers = Vec::new();
     for (name, files) in ["common", "family"].iter().zip(members) {
         let members = files.iter().map(input).collect::<Result<_>>()?;

@@ -17,21 +17,21 @@ use gpustub_tests::{Result, repository};
 use crate::cases::Cases;
 use crate::sample::{Default, Sample};
 
-fn second(file: &Path) -> Result<Ran> {
+/// Runs the second reader.
+fn read_with_python(file: &Path) -> Result<Ran> {
     let program = repository().join("tests/programs/super-archive.py");
     run(Command::new("python3").arg(program).arg(file))
 }
 
 /// Expected output of the second reader, except for the line that names the container.
-fn first(bytes: &[u8]) -> Result<String, gpustub_archive::Error> {
+fn read_with_rust(bytes: &[u8]) -> Result<String, gpustub_archive::Error> {
     let archive = SuperArchive::parse(bytes)?;
     archive.verify()?;
     let mut text = String::new();
     let mut line = |line: std::fmt::Arguments<'_>| {
         writeln!(text, "{line}").expect("a string accepts every text");
     };
-    let default = archive.default_view()?;
-    let default = default.map(|view| view.name());
+    let default = archive.default_view()?.map(|view| view.name());
     let mut number = 0;
     for (view, index) in archive.views().zip(1..) {
         if Some(view?.name()) == default {
@@ -66,15 +66,10 @@ fn first(bytes: &[u8]) -> Result<String, gpustub_archive::Error> {
         let mut symbols = view.symbols().collect::<Result<Vec<_>, _>>()?;
         symbols.sort_by_key(|symbol| symbol.name);
         for symbol in symbols {
-            let found = view
-                .find_symbol(symbol.name)?
-                .map(|member| member.position());
-            assert_eq!(found, Some(symbol.member.position()));
-            line(format_args!(
-                "symbol {} {}",
-                hex(symbol.name),
-                symbol.member.position()
-            ));
+            let position = symbol.member.position();
+            let member = view.find_symbol(symbol.name)?;
+            assert_eq!(member.map(|member| member.position()), Some(position));
+            line(format_args!("symbol {} {position}", hex(symbol.name)));
         }
     }
     Ok(text)
@@ -87,11 +82,11 @@ fn hex(bytes: &[u8]) -> String {
     }
 }
 
-fn same(bytes: &[u8], file: &Path, container: &str) -> Result<()> {
+fn check_readers_agree(bytes: &[u8], file: &Path, container: &str) -> Result<()> {
     std::fs::write(file, bytes)?;
-    let ran = second(file)?.success()?;
-    let first = first(bytes).map_err(|e| ran.error(&e.to_string()))?;
-    let expected = format!("container {container}\n{first}");
+    let ran = read_with_python(file)?.success()?;
+    let text = read_with_rust(bytes).map_err(|e| ran.error(&e.to_string()))?;
+    let expected = format!("container {container}\n{text}");
     if ran.stdout == expected {
         Ok(())
     } else {
@@ -99,32 +94,34 @@ fn same(bytes: &[u8], file: &Path, container: &str) -> Result<()> {
     }
 }
 
+fn member(number: usize, data: &[u8]) -> Input<'_> {
+    let name = match number % 5 {
+        0 => format!("m{number}.o").into_bytes(),
+        1 => format!("a name that is longer than fifteen bytes {number}").into_bytes(),
+        2 => [b"slash/\n\xFF", &number.to_le_bytes()[..]].concat(),
+        3 => Vec::new(),
+        _ => "ä.o".into(),
+    };
+    let symbols = (0..number % 7).map(|symbol| Definition {
+        name: Cow::Owned(format!("_Z{symbol}f{}", number % 100).into_bytes()),
+        binding: Binding::Comdat,
+    });
+    Input {
+        name: Cow::Owned(name),
+        data,
+        symbols: symbols.collect(),
+    }
+}
+
 /// Many views, one empty, of many members: names long, empty and of arbitrary bytes; contents
 /// equal, empty, and of odd lengths.
 fn crowd(views: usize, default: Option<usize>) -> Result<Vec<u8>> {
-    let contents: Vec<String> = (0..300).map(|n| "x".repeat(n % 97)).collect();
-    let member = |at: usize| {
-        let name = match at % 5 {
-            0 => format!("m{at}.o").into_bytes(),
-            1 => format!("a name that is longer than fifteen bytes {at}").into_bytes(),
-            2 => [b"slash/\n\xFF", &at.to_le_bytes()[..]].concat(),
-            3 => Vec::new(),
-            _ => "ä.o".into(),
-        };
-        let symbols = (0..at % 7).map(|number| Definition {
-            name: Cow::Owned(format!("_Z{number}f{}", at % 100).into_bytes()),
-            binding: Binding::Comdat,
-        });
-        Input {
-            name: Cow::Owned(name),
-            data: contents[at].as_bytes(),
-            symbols: symbols.collect(),
-        }
-    };
+    let contents: Vec<String> = (0..300).map(|length| "x".repeat(length % 97)).collect();
     let request = Request {
         layers: (0..10)
             .map(|layer| {
-                let members = (0..30).map(|at| member(layer * 30 + at));
+                let members = (layer * 30..layer * 30 + 30)
+                    .map(|number| member(number, contents[number].as_bytes()));
                 Layer::new(format!("layer {layer}"), members.collect())
             })
             .collect(),
@@ -135,7 +132,9 @@ fn crowd(views: usize, default: Option<usize>) -> Result<Vec<u8>> {
                 } else {
                     format!("gfx{view}")
                 },
-                layers: (0..view % 11).map(|at| LayerId((view + at) % 10)).collect(),
+                layers: (0..view % 11)
+                    .map(|layer| LayerId((view + layer) % 10))
+                    .collect(),
             })
             .collect(),
         default: default.map(ViewId),
@@ -152,7 +151,7 @@ fn second_reader_agrees() -> Result<()> {
     let file = dir.path().join("lib.a");
     for (name, default) in Default::ALL {
         let container = if name == "elf" { "elf" } else { "index" };
-        same(&Sample::new(default)?.bytes, &file, container)?;
+        check_readers_agree(&Sample::new(default)?.bytes, &file, container)?;
     }
     for (views, default) in [
         (0, None),
@@ -161,7 +160,7 @@ fn second_reader_agrees() -> Result<()> {
         (40, None),
         (40, Some(23)),
     ] {
-        same(&crowd(views, default)?, &file, "index")?;
+        check_readers_agree(&crowd(views, default)?, &file, "index")?;
     }
     Ok(())
 }
@@ -172,10 +171,10 @@ fn second_reader_agrees_for_all_machines() -> Result<()> {
     let dir = scratch()?;
     for machine in Cases::read()?.machines {
         let sample = Sample::build(Default::Objects, &machine.compiler, &machine.hidden)?;
-        same(&sample.bytes, &dir.path().join("lib.a"), "elf")?;
+        check_readers_agree(&sample.bytes, &dir.path().join("lib.a"), "elf")?;
     }
     let bitcode = Sample::new(Default::Bitcode)?;
-    same(&bitcode.bytes, &dir.path().join("lib.a"), "bitcode")?;
+    check_readers_agree(&bitcode.bytes, &dir.path().join("lib.a"), "bitcode")?;
     Ok(())
 }
 
@@ -185,15 +184,15 @@ fn second_reader_rejects_the_same_files() -> Result<()> {
     let dir = scratch()?;
     let file = dir.path().join("lib.a");
     let bytes = crowd(12, Some(5))?;
-    let verified = |bytes: &[u8]| SuperArchive::parse(bytes).and_then(|archive| archive.verify());
-    for at in (0..bytes.len()).step_by(bytes.len() / 12) {
+    for offset in (0..bytes.len()).step_by(bytes.len() / 12) {
         let mut changed = bytes.clone();
-        changed[at] ^= 0x10;
-        if verified(&changed).is_err() {
+        changed[offset] ^= 0x10;
+        let verified = SuperArchive::parse(&changed).and_then(|archive| archive.verify());
+        if verified.is_err() {
             std::fs::write(&file, &changed)?;
-            let ran = second(&file)?;
+            let ran = read_with_python(&file)?;
             if ran.status.success() {
-                return Err(ran.error(&format!("the change of byte {at} is not detected")));
+                return Err(ran.error(&format!("the change of byte {offset} is not detected")));
             }
         }
     }

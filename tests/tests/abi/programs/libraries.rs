@@ -30,7 +30,7 @@ pub const CUDART: Programs = Programs {
     headers: &["11.8", "12.9", "13.5"],
     // The last and first of each major, and one between: some functions are added within a major.
     libraries: &["11.8", "12.0", "12.4", "12.9", "13.0", "13.5"],
-    all: false,
+    all_versions: false,
     sonames: &[
         (Version::new(11, 0), "libcudart.so.11.0"),
         (Version::new(12, 0), "libcudart.so.12"),
@@ -76,7 +76,7 @@ pub const HIP: Programs = Programs {
         (Version::new(6, 0), "libamdhip64.so.6"),
         (Version::new(7, 0), "libamdhip64.so.7"),
     ],
-    all: false,
+    all_versions: false,
     component: ("hip-headers-", "hip/hip_runtime_api.h"),
     needs: None,
     defines: &["-D__HIP_PLATFORM_AMD__"],
@@ -212,7 +212,7 @@ pub const HIPBLAS: Programs = Programs {
         (Version::new(6, 0), "libhipblas.so.2"),
         (Version::new(7, 0), "libhipblas.so.3"),
     ],
-    all: false,
+    all_versions: false,
     component: ("hipblas-", "hipblas/hipblas.h"),
     needs: Some((
         &[
