@@ -92,10 +92,9 @@ fn main() {
         let root = root.clone();
         move || every_rule_has_its_cases(&root)
     })];
-    trials.push(Trial::test(
-        "a_file_that_cannot_be_read_is_reported",
-        || unreadable().map_err(|e| Failed::from(e.to_string())),
-    ));
+    trials.push(Trial::test("unreadable_files_are_reported", || {
+        unreadable_files_are_reported().map_err(|e| Failed::from(e.to_string()))
+    }));
     for path in cases(&root) {
         let name = path.strip_prefix(&root).unwrap_or(&path).with_extension("");
         trials.push(Trial::test(name.display().to_string(), move || {
@@ -106,14 +105,17 @@ fn main() {
 }
 
 fn cases(root: &Path) -> Vec<PathBuf> {
-    let list = |directory: &Path| {
+    fn list(directory: &Path) -> Vec<PathBuf> {
         let entries = fs::read_dir(directory).into_iter().flatten().flatten();
         let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
         paths.sort();
         paths
-    };
-    let directories = list(root).into_iter().filter(|path| path.is_dir());
-    directories.flat_map(|directory| list(&directory)).collect()
+    }
+    list(root)
+        .into_iter()
+        .filter(|path| path.is_dir())
+        .flat_map(|directory| list(&directory))
+        .collect()
 }
 
 fn every_rule_has_its_cases(root: &Path) -> std::result::Result<(), Failed> {
@@ -122,7 +124,7 @@ fn every_rule_has_its_cases(root: &Path) -> std::result::Result<(), Failed> {
         expected.extend(["bad", "good"].map(|kind| format!("{}/{kind}", rule.code.id)));
     }
     // `bad-version.toml` is a further case of `bad`.
-    let found: BTreeSet<String> = cases(root)
+    let kinds: BTreeSet<String> = cases(root)
         .iter()
         .filter_map(|path| {
             let file = path.file_stem()?.to_str()?;
@@ -130,21 +132,22 @@ fn every_rule_has_its_cases(root: &Path) -> std::result::Result<(), Failed> {
             Some(format!("{}/{kind}", path.parent()?.file_name()?.to_str()?))
         })
         .collect();
-    if found == expected {
+    if kinds == expected {
         return Ok(());
     }
-    let differ: Vec<&String> = found.symmetric_difference(&expected).collect();
-    Err(format!("without a rule, or without a case: {differ:?}").into())
+    let differences: Vec<&String> = kinds.symmetric_difference(&expected).collect();
+    Err(format!("without a rule, or without a case: {differences:?}").into())
 }
 
 #[expect(clippy::disallowed_methods, reason = "a test's own switch")]
 fn run(path: &Path) -> Result<()> {
     let case: Case = toml::from_str(&fs::read_to_string(path)?)?;
-    let bad = path
+    let is_bad = path
         .file_stem()
         .is_some_and(|stem| stem.to_string_lossy().starts_with("bad"));
     let work = tempfile::tempdir()?;
     let content = work.path().join("content");
+    let package = work.path().join(&case.name);
     for (name, text) in &case.files {
         fs::create_dir_all(content.join(name).parent().ok_or("no parent directory")?)?;
         fs::write(content.join(name), text)?;
@@ -152,104 +155,105 @@ fn run(path: &Path) -> Result<()> {
     for (name, recipe) in &case.images {
         compile(recipe, &content.join(name), work.path())?;
     }
-    let whole = work.path().join(&case.name);
-    let raw = case.raw.iter();
-    let mut raw: Vec<pack::Member> = raw
+    let mut members: Vec<pack::Member> = case
+        .raw
+        .iter()
         .map(|member| (member.name.clone(), member.text.clone().into_bytes()))
         .collect();
     fs::create_dir_all(&content)?;
-    raw.extend(case.padding.map(|size| ("padding".into(), noise(size))));
-    pack::pack(&content, &raw, &whole)?;
+    members.extend(case.padding.map(|size| ("padding".into(), noise(size))));
+    pack::pack(&content, &members, &package)?;
 
     let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-gpustub"));
     command.args(["gpustub", "check", "--message-format", "short"]);
     command.args(&case.options);
     match &case.workspace {
         Some(workspace) => {
-            workspace.prepare(&work.path().join(&case.name))?;
-            workspace.run_in(&mut command, &work.path().join(&case.name));
+            workspace.prepare(&package)?;
+            workspace.run_in(&mut command, &package);
         }
         None if case.paths.is_empty() => drop(command.arg(&case.name).current_dir(work.path())),
         None => drop(command.args(&case.paths).current_dir(work.path())),
     }
     let output = command.output()?;
-    let printed = String::from_utf8(output.stderr)?;
-    let printed: Vec<&str> = printed.lines().collect();
-    if printed != case.expect && std::env::var_os("BLESS").is_some() {
-        bless(path, &printed)?;
-    } else if printed != case.expect {
-        return Err(format!("printed {printed:#?}, expected {:#?}", case.expect).into());
+    let err = String::from_utf8(output.stderr)?;
+    let lines: Vec<&str> = err.lines().collect();
+    if lines != case.expect && std::env::var_os("BLESS").is_some() {
+        bless(path, &lines)?;
+    } else if lines != case.expect {
+        return Err(format!("printed {lines:#?}, expected {:#?}", case.expect).into());
     }
-    if bad == printed.is_empty() {
-        return Err(format!("printed {printed:#?}, which is not {path:?}").into());
+    if is_bad == lines.is_empty() {
+        return Err(format!("printed {lines:#?}, which is not {path:?}").into());
     }
-    let denied = printed.iter().any(|line| line.contains(": error["));
-    if output.status.code() != Some(i32::from(denied)) {
+    let has_errors = lines.iter().any(|line| line.contains(": error["));
+    if output.status.code() != Some(i32::from(has_errors)) {
         return Err(format!("ended with {}", output.status).into());
     }
     Ok(())
 }
 
 /// Writes the lines that were printed into a case.
-fn bless(path: &Path, printed: &[&str]) -> Result<()> {
+fn bless(path: &Path, lines: &[&str]) -> Result<()> {
     let mut case: toml_edit::DocumentMut = fs::read_to_string(path)?.parse()?;
-    let mut lines = toml_edit::Array::from_iter(printed.iter().copied());
-    for line in lines.iter_mut() {
+    let mut expect = toml_edit::Array::from_iter(lines.iter().copied());
+    for line in expect.iter_mut() {
         line.decor_mut().set_prefix("\n    ");
     }
-    lines.set_trailing_comma(true);
-    lines.set_trailing("\n");
-    case.insert("expect", toml_edit::value(lines));
+    expect.set_trailing_comma(true);
+    expect.set_trailing("\n");
+    case.insert("expect", toml_edit::value(expect));
     Ok(fs::write(path, case.to_string())?)
 }
 
 /// Runs as a user who does not own the files, since root can read all.
-fn unreadable() -> Result<()> {
-    let work = tempfile::tempdir()?;
-    let at = |name: &str| work.path().join(name);
-    let program = at("program");
-    fs::copy(env!("CARGO_BIN_EXE_cargo-gpustub"), &program)?;
-    fs::create_dir(at("d"))?;
-    fs::create_dir(at("d/closed"))?;
-    for name in ["d/a.so", "d/b.so"] {
-        fs::write(at(name), "\x7fELF")?;
+fn unreadable_files_are_reported() -> Result<()> {
+    fn set_mode(path: &Path, mode: u32) -> Result<()> {
+        Ok(fs::set_permissions(path, fs::Permissions::from_mode(mode))?)
     }
-    let mode = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode));
-    mode(work.path(), 0o755)?;
-    mode(&at("d/a.so"), 0o000)?;
-    mode(&at("d/closed"), 0o000)?;
+    let work = tempfile::tempdir()?;
+    let directory = work.path();
+    let program = directory.join("program");
+    fs::copy(env!("CARGO_BIN_EXE_cargo-gpustub"), &program)?;
+    fs::create_dir(directory.join("d"))?;
+    fs::create_dir(directory.join("d/closed"))?;
+    for name in ["d/a.so", "d/b.so"] {
+        fs::write(directory.join(name), "\x7fELF")?;
+    }
+    set_mode(directory, 0o755)?;
+    set_mode(&directory.join("d/a.so"), 0o000)?;
+    set_mode(&directory.join("d/closed"), 0o000)?;
     let mut command = Command::new(&program);
-    if fs::metadata(work.path())?.uid() == 0 {
+    if fs::metadata(directory)?.uid() == 0 {
         command.uid(65534);
     }
     let output = command
         .args(["gpustub", "check", "--message-format", "short", "d"])
-        .current_dir(work.path())
+        .current_dir(directory)
         .output()?;
-    let printed = String::from_utf8(output.stderr)?;
-    let printed: Vec<&str> = printed.lines().collect();
+    let err = String::from_utf8(output.stderr)?;
+    let lines: Vec<&str> = err.lines().collect();
     let expected = [
         "d/a.so: error[io-error]: unreadable file or directory: Permission denied (os error 13)",
         "d/b.so: error[malformed-image]: the file is truncated: incomplete ELF header",
         "d/closed: error[io-error]: unreadable file or directory: Permission denied (os error 13)",
     ];
-    if printed != expected || output.status.code() != Some(1) {
-        return Err(format!("{} and printed {printed:#?}", output.status).into());
+    if lines != expected || output.status.code() != Some(1) {
+        return Err(format!("{} and printed {lines:#?}", output.status).into());
     }
-    mode(&at("d/closed"), 0o755)?;
-    Ok(())
+    set_mode(&directory.join("d/closed"), 0o755)
 }
 
 /// Reproducible bytes without a pattern (xorshift).
 fn noise(size: usize) -> Vec<u8> {
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
-    let next = || {
+    let bytes = std::iter::repeat_with(|| {
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
         (state >> 32) as u8
-    };
-    std::iter::repeat_with(next).take(size).collect()
+    });
+    bytes.take(size).collect()
 }
 
 /// Compiles an image, after the libraries that it needs, which only the linker uses.
@@ -270,18 +274,20 @@ fn compile(recipe: &Recipe, output: &Path, work: &Path) -> Result<()> {
             }
         }
         let library = fakes.join(soname);
-        let mut own = vec!["-shared".into(), format!("-Wl,-soname,{soname}")];
+        let mut fake_flags = vec!["-shared".into(), format!("-Wl,-soname,{soname}")];
         if !script.is_empty() {
             let path = fakes.join(format!("{soname}.map"));
             fs::write(&path, script)?;
-            own.push(format!("-Wl,--version-script={}", path.display()));
+            fake_flags.push(format!("-Wl,--version-script={}", path.display()));
         }
-        cc(&fake, &own, &library)?;
+        cc(&fake, &fake_flags, &library)?;
         flags.push("-Wl,--no-as-needed".into());
         flags.push(library.display().to_string());
     }
-    let other = |flag: &String| flag == "-pie" || flag == "-c" || flag.starts_with("-static");
-    if !flags.iter().any(other) {
+    let is_shared = flags
+        .iter()
+        .all(|flag| flag != "-pie" && flag != "-c" && !flag.starts_with("-static"));
+    if is_shared {
         flags.insert(0, "-shared".into());
     }
     cc(&code, &flags, output)?;
@@ -293,29 +299,40 @@ fn compile(recipe: &Recipe, output: &Path, work: &Path) -> Result<()> {
 
 /// Makes the `DT_NEEDED` entry of `name` begin after its `lib`, in a 64-bit file of this byte order.
 fn rename(path: &Path, name: &str) -> Result<()> {
+    let mut bytes = fs::read(path)?;
+    let entry = needed_entry(&bytes, name).ok_or("not needed")?;
+    let offset = read_u64(&bytes, entry + 8) + "lib".len() as u64;
+    bytes[entry + 8..entry + 16].copy_from_slice(&offset.to_le_bytes());
+    Ok(fs::write(path, bytes)?)
+}
+
+/// Offset of the `DT_NEEDED` entry of `name`.
+fn needed_entry(bytes: &[u8], name: &str) -> Option<usize> {
     const DT_NEEDED: u64 = 1;
     const DT_STRTAB: u64 = 5;
-    let mut bytes = fs::read(path)?;
-    let word = |at: usize| {
-        let bytes = bytes.get(at..at + 8).and_then(|b| b.try_into().ok());
-        u64::from_le_bytes(bytes.unwrap_or_default())
-    };
-    let with = |tag| {
-        (0..bytes.len())
-            .step_by(8)
-            .filter(move |&at| word(at) == tag)
-    };
-    // Addresses in the first segment are offsets in the file.
-    let is_name = |table: usize, entry: usize| {
-        let start = word(table + 8).checked_add(word(entry + 8));
-        let text = start.and_then(|start| bytes.get(usize::try_from(start).ok()?..));
-        text.is_some_and(|text| text.starts_with(format!("{name}\0").as_bytes()))
-    };
-    let mut pairs = with(DT_STRTAB).flat_map(|t| with(DT_NEEDED).map(move |n| (t, n)));
-    let (_, entry) = pairs.find(|&(t, n)| is_name(t, n)).ok_or("not needed")?;
-    let cut = word(entry + 8) + "lib".len() as u64;
-    bytes[entry + 8..entry + 16].copy_from_slice(&cut.to_le_bytes());
-    Ok(fs::write(path, bytes)?)
+    let name = format!("{name}\0").into_bytes();
+    for table in words(bytes, DT_STRTAB) {
+        for entry in words(bytes, DT_NEEDED) {
+            // Addresses in the first segment are offsets in the file.
+            let start = read_u64(bytes, table + 8).checked_add(read_u64(bytes, entry + 8));
+            let string = start.and_then(|start| bytes.get(usize::try_from(start).ok()?..));
+            if string.is_some_and(|string| string.starts_with(&name)) {
+                return Some(entry);
+            }
+        }
+    }
+    None
+}
+
+/// Offsets of the aligned words with this value.
+fn words(bytes: &[u8], word: u64) -> impl Iterator<Item = usize> {
+    let offsets = (0..bytes.len()).step_by(8);
+    offsets.filter(move |&offset| read_u64(bytes, offset) == word)
+}
+
+fn read_u64(bytes: &[u8], offset: usize) -> u64 {
+    let word = bytes.get(offset..offset + 8);
+    word.map_or(0, |word| u64::from_le_bytes(word.try_into().unwrap()))
 }
 
 fn cc(code: &str, flags: &[String], output: &Path) -> Result<()> {

@@ -81,19 +81,16 @@ fn an_archive_is_written_once_with_directives_for_cargo() {
     let bytes = fs::read(&file).unwrap();
     let archive = SuperArchive::parse(&bytes).unwrap();
     archive.verify().unwrap();
-    let find = |view: &str, symbol: &str| {
-        let found = archive
-            .view(view)
-            .unwrap()
-            .unwrap()
-            .find_symbol(symbol)
-            .unwrap();
-        found.map(|member| member.data().unwrap().to_vec())
-    };
-    let read = |path: &str| Some(fs::read(package.dir.join(path)).unwrap());
-    assert_eq!(find("gfx900", "cos1"), read("clc/gfx9/cos.o"));
-    assert_eq!(find("generic", "cos1"), read("out/common/cos.o"));
-    assert_eq!(find("gfx900", "sin1"), read("extra.o"));
+    for (view, symbol, object) in [
+        ("gfx900", "cos1", "clc/gfx9/cos.o"),
+        ("generic", "cos1", "out/common/cos.o"),
+        ("gfx900", "sin1", "extra.o"),
+    ] {
+        let view = archive.view(view).unwrap().unwrap();
+        let member = view.find_symbol(symbol).unwrap().unwrap();
+        let object = fs::read(package.dir.join(object)).unwrap();
+        assert_eq!(*member.data().unwrap(), *object);
+    }
     let default = archive.default_view().unwrap().unwrap();
     assert_eq!(default.name(), b"gfx900");
     let index = tool_output("nm", &["-s"], &file);
@@ -102,20 +99,21 @@ fn an_archive_is_written_once_with_directives_for_cargo() {
         "{index}"
     );
 
-    let state = || {
-        let metadata = fs::metadata(&file).unwrap();
-        (metadata.ino(), metadata.mtime_nsec())
-    };
-    let before = state();
+    let before = inode_and_time(&file);
     package.output();
-    assert_eq!(state(), before, "nothing has changed");
+    assert_eq!(inode_and_time(&file), before, "nothing has changed");
     object(
         &package.dir.join("extra.o"),
         &["int tan1(void) { return 1; }"],
     );
     package.output();
-    assert_ne!(state(), before);
+    assert_ne!(inode_and_time(&file), before);
     assert_ne!(fs::read(&file).unwrap(), bytes);
+}
+
+fn inode_and_time(file: &Path) -> (u64, i64) {
+    let metadata = fs::metadata(file).unwrap();
+    (metadata.ino(), metadata.mtime_nsec())
 }
 
 #[test]
@@ -127,17 +125,17 @@ fn errors_have_the_line_of_their_cause() {
     assert!(error.starts_with(expected), "{error}");
 
     fs::write(package.dir.join("GpuStub.toml"), TABLE).unwrap();
-    let gone = package.dir.join("clc/gfx9/gone.o");
-    std::os::unix::fs::symlink("nowhere", &gone).unwrap();
+    let dangling_link = package.dir.join("clc/gfx9/gone.o");
+    std::os::unix::fs::symlink("nowhere", &dangling_link).unwrap();
     let error = package.error();
     assert!(error.contains("gone.o"), "{error}");
-    fs::remove_file(gone).unwrap();
+    fs::remove_file(dangling_link).unwrap();
 
-    let both = [
+    let functions = [
         "int sin1(void) { return 1; }",
         "int cos1(void) { return 1; }",
     ];
-    object(&package.dir.join("extra.o"), &both);
+    object(&package.dir.join("extra.o"), &functions);
     let error = package.error();
     let expected = "GpuStub.toml:5:11: error[layer-conflict]: view `gfx900`: `extra.o` of layer `common` is needed \
                 for `sin1`, and defines `cos1`, which `cos.o` of layer `gfx9` overrides";
@@ -157,21 +155,19 @@ fn patterns_in_a_directory_that_is_not_utf8_are_rejected() {
     let directory = package.dir.join(OsStr::from_bytes(b"a\xff"));
     fs::create_dir(&directory).unwrap();
     fs::write(directory.join("a.o"), "").unwrap();
-    let found = |file: &str| {
+    let find_inputs = |pattern: &str| {
         let text = format!(
-            "schema = 1\n[archive.one]\nlayers = {{ a = [{file:?}] }}\nviews = {{ a = [\"a\"] }}\n"
+            "schema = 1\n[archive.one]\nlayers = {{ a = [{pattern:?}] }}\nviews = {{ a = [\"a\"] }}\n"
         );
-        let (manifest, wrong) = Manifest::parse("GpuStub.toml", &text);
-        assert_eq!(wrong, []);
+        let (manifest, diagnostics) = Manifest::parse("GpuStub.toml", &text);
+        assert_eq!(diagnostics, []);
         gpustub_engine::archive::find(&manifest.archives[0], "GpuStub.toml", &directory, None)
     };
-    assert_eq!(
-        found("a.o").unwrap().layers[0].paths,
-        [directory.join("a.o")]
-    );
-    let wrong = found("*.o").unwrap_err();
+    let inputs = find_inputs("a.o").unwrap();
+    assert_eq!(inputs.layers[0].paths, [directory.join("a.o")]);
+    let diagnostics = find_inputs("*.o").unwrap_err();
     assert!(
-        wrong[0]
+        diagnostics[0]
             .message
             .ends_with("a\\xFF\" cannot be passed to cargo")
     );
@@ -189,25 +185,24 @@ views = { a = [\"a\"] }
 required-features = [\"gpu\"]
 ";
     let mut package = package("some", table);
-    let names = |output: Output| {
-        let names = output
-            .archives
-            .iter()
-            .map(|path| path.file_name().unwrap().to_owned());
-        names
-            .map(|name| name.into_string().unwrap())
-            .collect::<Vec<_>>()
-    };
-    assert_eq!(names(package.output()), ["one.a"]);
+    assert_eq!(archive_names(&package.output()), ["one.a"]);
     package.set("CARGO_FEATURE_GPU", "1");
-    assert_eq!(names(package.output()), ["one.a", "two.a"]);
-    let asked = package.build().archive("two").try_build().unwrap();
-    assert_eq!(names(asked), ["two.a"]);
+    assert_eq!(archive_names(&package.output()), ["one.a", "two.a"]);
+    let output = package.build().archive("two").try_build().unwrap();
+    assert_eq!(archive_names(&output), ["two.a"]);
     let error = package.build().archive("tow").try_build().unwrap_err();
     assert_eq!(
         error.to_string(),
         "error[missing-key]: GpuStub.toml has no [archive.tow]\n  help: did you mean `two`?"
     );
+}
+
+fn archive_names(output: &Output) -> Vec<&str> {
+    output
+        .archives
+        .iter()
+        .map(|path| path.file_name().unwrap().to_str().unwrap())
+        .collect()
 }
 
 /// One function from two files, whose bitcode modules contain the file names.
@@ -230,26 +225,29 @@ default-view = false
         clang.args([name, "-o", "f.bc"]).current_dir(&directory);
         assert!(clang.status().unwrap().success(), "{clang:?}");
     }
-    let members = |form: &str| {
-        let file = package.dir.join("GpuStub.toml");
-        fs::write(file, format!("{table}{form}")).unwrap();
+    for (key, members) in [("", 2), ("canonical-bitcode = true\n", 1)] {
+        let manifest = package.dir.join("GpuStub.toml");
+        fs::write(manifest, format!("{table}{key}")).unwrap();
         let output = package.output();
-        let warnings = |line: &String| line.starts_with("cargo::warning");
-        assert!(!lines(&output).iter().any(warnings), "{output:?}");
+        for line in lines(&output) {
+            assert!(!line.starts_with("cargo::warning"), "{output:?}");
+        }
         let bytes = fs::read(&output.archives[0]).unwrap();
         let archive = SuperArchive::parse(&bytes).unwrap();
         archive.verify().unwrap();
         for view in archive.views() {
-            let found = view.unwrap().find_symbol("f").unwrap().unwrap();
-            assert_eq!(found.name(), b"f.bc");
-            let data = found.data().unwrap();
-            let has = |text: &[u8]| data.windows(text.len()).any(|part| part == text);
-            assert_eq!(has(b".c") || has(b"gfx900"), form.is_empty());
+            let member = view.unwrap().find_symbol("f").unwrap().unwrap();
+            assert_eq!(member.name(), b"f.bc");
+            let module = member.data().unwrap();
+            let names_its_source = contains(module, b".c") || contains(module, b"gfx900");
+            assert_eq!(names_its_source, key.is_empty());
         }
-        archive.contents_count()
-    };
-    assert_eq!(members(""), 2);
-    assert_eq!(members("canonical-bitcode = true\n"), 1);
+        assert_eq!(archive.contents_count(), members);
+    }
+}
+
+fn contains(bytes: &[u8], text: &[u8]) -> bool {
+    bytes.windows(text.len()).any(|window| window == text)
 }
 
 /// Objects of `$OUT_DIR` may be missing in documentation builds.

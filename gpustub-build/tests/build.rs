@@ -9,7 +9,8 @@ mod tools;
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStringExt;
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
 use std::process::Command;
 
 use gpustub_build::{Build, Env, Output};
@@ -157,25 +158,20 @@ fn shared_stubs_are_a_library_with_linker_scripts() {
     let dynamic = tool_output("readelf", &["-dW"], &library);
     assert!(dynamic.contains("[libgpustub_my_package.so]"), "{dynamic}");
     let nm = tool_output("nm", &["-D", "--defined-only"], &library);
-    let listed = &Library::builtin("nvrtc").unwrap().symbols;
-    // nm prints the node itself, too.
-    let node = "GPUSTUB_gpustub_my_package";
-    let mut listed: Vec<String> = listed.functions().map(|s| s.name.clone()).collect();
-    listed.push("gpustub1_api_gpustub_my_package".to_owned());
-    let listed: Vec<_> = listed.iter().map(|name| format!("{name}@{node}")).collect();
-    let exported: Vec<_> = names(&nm)
-        .into_iter()
-        .filter(|n| n.ends_with(&format!("@{node}")))
+    let suffix = "@GPUSTUB_gpustub_my_package";
+    let symbols = &Library::builtin("nvrtc").unwrap().symbols;
+    let mut expected: Vec<String> = symbols
+        .functions()
+        .map(|symbol| format!("{}{suffix}", symbol.name))
         .collect();
-    let mut listed: Vec<&str> = listed.iter().map(String::as_str).collect();
-    listed.sort_unstable();
-    assert_eq!(
-        exported
-            .into_iter()
-            .filter(|n| !n.starts_with("GPUSTUB"))
-            .collect::<Vec<_>>(),
-        listed
-    );
+    expected.push(format!("gpustub1_api_gpustub_my_package{suffix}"));
+    expected.sort_unstable();
+    // nm prints the node itself, too.
+    let exported: Vec<&str> = names(&nm)
+        .into_iter()
+        .filter(|name| name.ends_with(suffix) && !name.starts_with("GPUSTUB"))
+        .collect();
+    assert_eq!(exported, expected);
 
     // A C program that names only the library's usual name links through the script.
     let program = package.dir.join("program");
@@ -265,10 +261,9 @@ fn sources_that_did_not_change_are_not_written() {
     let table = package.dir.join("out/gpustub/gpustub_table.inc");
     package.output();
     // A read-only file could not be written to, but could be replaced: compare the file itself.
-    let inode = |path: &Path| std::os::unix::fs::MetadataExt::ino(&fs::metadata(path).unwrap());
-    let before = inode(&table);
+    let before = fs::metadata(&table).unwrap().ino();
     package.output();
-    assert_eq!(before, inode(&table));
+    assert_eq!(before, fs::metadata(&table).unwrap().ino());
     fs::write(
         package.dir.join("GpuStub.toml"),
         "schema = 1\n[stub.opencl]\n",

@@ -19,7 +19,7 @@ fn at_most_fourteen_with_archives() {
     at_most(14, &["--all-features"]);
 }
 
-fn at_most(most: usize, features: &[&str]) {
+fn at_most(limit: usize, features: &[&str]) {
     let output = Command::new(env!("CARGO"))
         .args([
             "tree",
@@ -41,17 +41,17 @@ fn at_most(most: usize, features: &[&str]) {
     );
     let tree = String::from_utf8(output.stdout).unwrap();
     // Crates of this workspace are shown with their directory: `gpustub-core v0.1.0 (/…)`.
-    let (own, foreign): (BTreeSet<_>, BTreeSet<_>) = tree
+    let (local, foreign): (BTreeSet<_>, BTreeSet<_>) = tree
         .lines()
         .map(|line| line.trim_end_matches(" (*)"))
         .partition(|line| line.contains('('));
     assert!(
-        own.iter().any(|line| line.starts_with("gpustub-core ")),
+        local.iter().any(|line| line.starts_with("gpustub-core ")),
         "{tree}"
     );
     assert!(foreign.iter().any(|line| line.starts_with("cc ")), "{tree}");
     assert!(
-        foreign.len() <= most,
+        foreign.len() <= limit,
         "{} foreign crates: {foreign:#?}",
         foreign.len()
     );

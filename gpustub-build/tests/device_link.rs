@@ -9,17 +9,31 @@ mod toolkit;
 mod tools;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use package::Package;
 use toolkit::{MANIFEST, directives, executable, expect, log, package};
 use tools::{output, tool_output};
+
+const CHECK_CFG: &str = "cargo::rustc-check-cfg=cfg(gpustub_device_link, values(\"waves\"))";
 
 /// Whether a toolkit is installed in a default directory, so that no environment hides it.
 fn is_installed() -> bool {
     ["/usr/local/cuda", "/opt/cuda"]
         .iter()
         .any(|root| Path::new(root).join("bin/nvcc").exists())
+}
+
+#[track_caller]
+fn assert_line(directives: &[String], start: &str) {
+    let is_there = directives.iter().any(|line| line.starts_with(start));
+    assert!(is_there, "no {start}: {directives:#?}");
+}
+
+#[track_caller]
+fn assert_no_line(directives: &[String], start: &str) {
+    let line = directives.iter().find(|line| line.starts_with(start));
+    assert_eq!(line, None, "{directives:#?}");
 }
 
 /// Creates the same package without a compiler.
@@ -34,8 +48,8 @@ fn without_nvcc(name: &str, manifest: &str) -> Package {
 fn a_missing_nvcc_error_lists_candidates_and_packages() {
     let package = without_nvcc("no-nvcc", MANIFEST);
     if is_installed() {
-        let found = format!("{:?}", package.build().try_build());
-        assert!(!found.contains("no CUDA compiler"), "{found}");
+        let result = format!("{:?}", package.build().try_build());
+        assert!(!result.contains("no CUDA compiler"), "{result}");
         return;
     }
     let error = package.error();
@@ -58,41 +72,30 @@ fn an_optional_library_is_left_out_without_nvcc() {
         return a_missing_nvcc_error_lists_candidates_and_packages();
     }
     let directives = directives(&without_nvcc("optional", &manifest));
-    let warned = directives
+    let warning = directives
         .iter()
         .find(|line| line.starts_with("cargo::warning="))
         .unwrap();
     expect(
-        warned,
+        warning,
         &[
             "device-link.waves is left out: ",
             "no CUDA compiler (nvcc) is found",
         ],
     );
-    let has = |start: &str| directives.iter().any(|line| line.starts_with(start));
-    assert!(
-        has("cargo::rustc-check-cfg=cfg(gpustub_device_link, values(\"waves\"))"),
-        "{directives:#?}"
-    );
-    assert!(
-        !has("cargo::rustc-cfg=gpustub_device_link"),
-        "{directives:#?}"
-    );
-    assert!(!has("cargo::rustc-link-lib"), "{directives:#?}");
+    assert_line(&directives, CHECK_CFG);
+    assert_no_line(&directives, "cargo::rustc-cfg=gpustub_device_link");
+    assert_no_line(&directives, "cargo::rustc-link-lib");
     // A compiler installed later is detected.
-    assert!(has("cargo::rerun-if-env-changed=PATH"), "{directives:#?}");
+    assert_line(&directives, "cargo::rerun-if-env-changed=PATH");
 }
 
 #[test]
 fn rustc_knows_the_cfg_of_a_disabled_library() {
     let manifest = format!("{MANIFEST}required-features = [\"gpu\"]\n");
     let directives = directives(&package("off", &manifest));
-    let has = |start: &str| directives.iter().any(|line| line.starts_with(start));
-    assert!(
-        has("cargo::rustc-check-cfg=cfg(gpustub_device_link, values(\"waves\"))"),
-        "{directives:#?}"
-    );
-    assert!(!has("cargo::rustc-cfg"), "{directives:#?}");
+    assert_line(&directives, CHECK_CFG);
+    assert_no_line(&directives, "cargo::rustc-cfg");
 }
 
 /// A script replaces nvcc: the test concerns its output, and no source makes all versions of nvcc
@@ -129,10 +132,10 @@ fn a_missing_named_compiler_is_an_error() {
 fn a_variable_without_a_toolkit_is_reported() {
     let mut package = without_nvcc("in-vain", MANIFEST);
     package.set("CUDA_HOME", "/nowhere");
-    let why = "/nowhere/bin has no nvcc";
+    let reason = "/nowhere/bin has no nvcc";
     if !is_installed() {
-        let tried = format!("tried: NVCC, CUDA_HOME ({why}), CUDA_PATH, PATH");
-        expect(&package.error(), &[&tried]);
+        let candidates = format!("tried: NVCC, CUDA_HOME ({reason}), CUDA_PATH, PATH");
+        expect(&package.error(), &[&candidates]);
     }
 
     let mut package = toolkit::package("stands-in", MANIFEST);
@@ -141,7 +144,7 @@ fn a_variable_without_a_toolkit_is_reported() {
     package.set("CUDA_PATH", &toolkit);
     let directives = directives(&package);
     let warning = format!(
-        "cargo::warning=CUDA_HOME is set, and {why}: {}/bin/nvcc is used",
+        "cargo::warning=CUDA_HOME is set, and {reason}: {}/bin/nvcc is used",
         toolkit.display()
     );
     assert_eq!(
@@ -154,8 +157,7 @@ fn a_variable_without_a_toolkit_is_reported() {
     package.set("CUDA_HOME", &toolkit);
     package.set("CUDA_PATH", "/nowhere");
     let directives = toolkit::directives(&package);
-    let warned = |line: &String| line.starts_with("cargo::warning");
-    assert!(!directives.iter().any(warned), "{directives:#?}");
+    assert_no_line(&directives, "cargo::warning");
 }
 
 #[test]
@@ -217,28 +219,29 @@ fn sources_of_the_build_script_are_compiled() {
 
 #[test]
 fn the_feature_of_a_disabled_required_library_is_named() {
-    let off = "[device-link.geometry]\ninclude-dirs = [\"cuda\"]\nrequired-features = [\"gpu\"]\n";
-    let says = "help: the library requires the cargo feature `gpu` of its package, which is off";
+    let disabled =
+        "[device-link.geometry]\ninclude-dirs = [\"cuda\"]\nrequired-features = [\"gpu\"]\n";
+    let help = "help: the library requires the cargo feature `gpu` of its package, which is off";
     let manifest = format!("{MANIFEST}requires = [\"geometry\"]\n");
     expect(
-        &package("off-here", &format!("{manifest}{off}")).error(),
-        &["error[unknown-device-library]", says],
+        &package("off-here", &format!("{manifest}{disabled}")).error(),
+        &["error[unknown-device-library]", help],
     );
 
-    let mut other = package("off-there", &format!("schema = 1\n{off}"));
-    other.set("CARGO_MANIFEST_LINKS", "shapes");
-    let directives = directives(&other);
+    let mut dependency = package("off-there", &format!("schema = 1\n{disabled}"));
+    dependency.set("CARGO_MANIFEST_LINKS", "shapes");
+    let directives = directives(&dependency);
     let start = "cargo::metadata=GPUSTUB_DISABLED_DEVICE_LINK=";
     let value = directives.iter().find_map(|line| line.strip_prefix(start));
     assert_eq!(value, Some("geometry=gpu"), "{directives:#?}");
     let mut package = package("off-user", &manifest);
     package.set("DEP_SHAPES_GPUSTUB_DISABLED_DEVICE_LINK", value.unwrap());
-    expect(&package.error(), &[says]);
+    expect(&package.error(), &[help]);
 
-    let on = off.replace("required-features = [\"gpu\"]\n", "");
-    let typo = format!("{MANIFEST}requires = [\"geometri\"]\n{on}");
+    let enabled = disabled.replace("required-features = [\"gpu\"]\n", "");
+    let manifest = format!("{MANIFEST}requires = [\"geometri\"]\n{enabled}");
     expect(
-        &toolkit::package("typo", &typo).error(),
+        &toolkit::package("typo", &manifest).error(),
         &["help: did you mean `geometry`?"],
     );
 }
@@ -258,8 +261,7 @@ fn a_pattern_that_matches_nothing_is_named() {
 fn a_host_compiler_that_is_too_new_is_named_before_nvcc_runs() {
     let mut package = package("host", MANIFEST);
     let limit = "#if __GNUC__ > 6\n#error -- unsupported GNU version!\n#endif\n";
-    let header = package.dir.join("toolkit/include/crt/host_config.h");
-    fs::write(&header, limit).unwrap();
+    fs::write(package.dir.join("toolkit/include/crt/host_config.h"), limit).unwrap();
     let major = output("gcc", ["-dumpversion"]);
     expect(
         &package.error(),
@@ -301,16 +303,8 @@ fn external_archives_are_checked() {
     let manifest = "schema = 1\n[device-link.waves]\nprebuilt = \"libwaves.a\"\narchs = [\"sm_80\"]\ncudart = \"none\"\n";
     let package = package("archive", manifest);
     let dir = &package.dir;
-    let finalized = || {
-        package
-            .build()
-            .finalize()
-            .try_build()
-            .unwrap_err()
-            .to_string()
-    };
     expect(
-        &finalized(),
+        &finalize_error(&package),
         &[
             "device-link.waves: ",
             "libwaves.a does not exist",
@@ -318,23 +312,29 @@ fn external_archives_are_checked() {
         ],
     );
 
-    let path = |name: &str| dir.join(name).to_str().unwrap().to_owned();
+    let [source, object, archive] = ["a.s", "a.o", "libwaves.a"].map(|name| dir.join(name));
     fs::write(
-        path("a.s"),
+        &source,
         ".data; .globl __fatbinwrap_1; __fatbinwrap_1: .byte 0\n",
     )
     .unwrap();
-    output("cc", ["-c", &path("a.s"), "-o", &path("a.o")]);
+    let (source, object) = (source.to_str().unwrap(), object.to_str().unwrap());
+    output("cc", ["-c", source, "-o", object]);
     for (options, message) in [
         ("qcS", "libwaves.a has no symbol index"),
         ("rcsT", "libwaves.a is a thin archive"),
     ] {
-        let _ = fs::remove_file(path("libwaves.a"));
-        output("ar", [options, &path("libwaves.a"), &path("a.o")]);
-        expect(&finalized(), &[message]);
+        let _ = fs::remove_file(&archive);
+        output("ar", [options, archive.to_str().unwrap(), object]);
+        expect(&finalize_error(&package), &[message]);
     }
-    fs::write(path("libwaves.a"), "not an archive\n").unwrap();
-    expect(&finalized(), &["libwaves.a is not an archive"]);
+    fs::write(&archive, "not an archive\n").unwrap();
+    expect(&finalize_error(&package), &["libwaves.a is not an archive"]);
+}
+
+fn finalize_error(package: &Package) -> String {
+    let error = package.build().finalize().try_build().unwrap_err();
+    error.to_string()
 }
 
 /// sccache supports nvcc's compile steps. The test concerns its command line: before the compiler,
@@ -347,19 +347,15 @@ fn compiles_use_the_cache_of_cargo() {
         "#!/bin/sh\necho \"wrapped $1\" >>'{}'\nexec \"$@\"\n",
         log_file.display()
     );
-    let wrapper = |name: &str| -> PathBuf {
-        let path = package.dir.join("tools").join(name);
-        executable(&path, &script);
-        path
-    };
-    let (sccache, other) = (wrapper("sccache"), wrapper("other"));
+    let tools = package.dir.join("tools");
+    let (sccache, other_wrapper) = (tools.join("sccache"), tools.join("other"));
+    executable(&sccache, &script);
+    executable(&other_wrapper, &script);
     let nvcc = package.dir.join("toolkit/bin/nvcc");
+    let wrapped_compile = format!("wrapped {}\nnvcc -rdc=true", nvcc.display());
     package.set("RUSTC_WRAPPER", &sccache);
     package.output();
-    expect(
-        &log(&package),
-        &[&format!("wrapped {}\nnvcc -rdc=true", nvcc.display())],
-    );
+    expect(&log(&package), &[&wrapped_compile]);
 
     let out = package.dir.join("out/gpustub/device-link/lib");
     let members = tool_output("ar", &["t"], &out.join("libgpustub_rdc_my_package_waves.a"));
@@ -368,18 +364,18 @@ fn compiles_use_the_cache_of_cargo() {
     // Other wrappers of rustc do not support nvcc.
     fs::remove_file(&log_file).unwrap();
     fs::remove_dir_all(package.dir.join("out")).unwrap();
-    package.set("RUSTC_WRAPPER", &other);
+    package.set("RUSTC_WRAPPER", &other_wrapper);
     package.output();
     assert!(!log(&package).contains("wrapped"), "{}", log(&package));
 
     // As with CC, a wrapper may precede the compiler.
     fs::remove_dir_all(package.dir.join("out")).unwrap();
-    package.set("NVCC", format!("{} {}", other.display(), nvcc.display()));
-    package.output();
-    expect(
-        &log(&package),
-        &[&format!("wrapped {}\nnvcc -rdc=true", nvcc.display())],
+    package.set(
+        "NVCC",
+        format!("{} {}", other_wrapper.display(), nvcc.display()),
     );
+    package.output();
+    expect(&log(&package), &[&wrapped_compile]);
 }
 
 const MODULE: &str = "schema = 1\n[device-link.my-waves]\ntype = \"module\"\nseparable = false\n\
@@ -387,8 +383,8 @@ const MODULE: &str = "schema = 1\n[device-link.my-waves]\ntype = \"module\"\nsep
 
 /// The directives that set variables.
 fn variables(directives: &[String]) -> Vec<&str> {
-    let variables = directives.iter();
-    variables
+    directives
+        .iter()
         .filter_map(|line| line.strip_prefix("cargo::rustc-env="))
         .collect()
 }
@@ -414,17 +410,19 @@ fn whole_program_modules_are_compiled_one_by_one_and_not_linked() {
         &["nvcc -ptx -O0 -gencode arch=compute_80,code=compute_80 "],
     );
     assert!(!log.contains("-rdc") && !log.contains("-dlink"), "{log}");
-    let has = |start: &str| directives.iter().any(|line| line.starts_with(start));
-    assert!(has("cargo::rustc-cfg=gpustub_device_link=\"my-waves\""));
-    assert!(!has("cargo::rustc-link-"), "{directives:#?}");
+    assert_line(
+        &directives,
+        "cargo::rustc-cfg=gpustub_device_link=\"my-waves\"",
+    );
+    assert_no_line(&directives, "cargo::rustc-link-");
 
-    let archs = "archs = [\"sm_80\"]\n";
-    let clash = toolkit::package("clash", &format!("{MODULE}{archs}"));
+    let manifest = format!("{MODULE}archs = [\"sm_80\"]\n");
+    let package = toolkit::package("clash", &manifest);
     for name in ["a-b.cu", "a_b.cu"] {
-        fs::write(clash.dir.join("cuda").join(name), "").unwrap();
+        fs::write(package.dir.join("cuda").join(name), "").unwrap();
     }
     expect(
-        &clash.error(),
+        &package.error(),
         &[
             "GpuStub.toml:2:14: error[invalid-value]: cuda/a_b.cu of device-link.my-waves: another \
              module has the variable GPUSTUB_MODULE_MY_WAVES_A_B",
@@ -439,18 +437,20 @@ fn an_optional_module_without_nvcc_has_no_variable() {
     }
     let manifest = format!("{MODULE}archs = [\"sm_80\"]\noptional = true\n");
     let directives = directives(&without_nvcc("no-module", &manifest));
-    let has = |start: &str| directives.iter().any(|line| line.starts_with(start));
-    assert!(has("cargo::warning=device-link.my-waves is left out: "));
-    assert!(!has("cargo::rustc-cfg"), "{directives:#?}");
+    assert_line(
+        &directives,
+        "cargo::warning=device-link.my-waves is left out: ",
+    );
+    assert_no_line(&directives, "cargo::rustc-cfg");
     assert!(variables(&directives).is_empty(), "{directives:#?}");
 }
 
 #[test]
 fn documentation_is_built_with_empty_modules() {
-    let manifest = format!("{MODULE}archs = [\"sm_80\"]\n");
     let linked = "[device-link.linked]\ntype = \"module\"\nsources = [\"$OUT_DIR/no.cu\"]\n\
                   archs = [\"sm_80\"]\n";
-    let mut package = without_nvcc("docs", &format!("{manifest}{linked}"));
+    let manifest = format!("{MODULE}archs = [\"sm_80\"]\n{linked}");
+    let mut package = without_nvcc("docs", &manifest);
     package.set("DOCS_RS", "1");
     let directives = directives(&package);
     let mut names = Vec::new();
@@ -466,28 +466,30 @@ fn documentation_is_built_with_empty_modules() {
 
 #[test]
 fn device_links_are_refused_for_other_systems() {
-    let windows = |name: &str, manifest: &str| {
-        let mut package = package(name, manifest);
-        for (name, value) in [
-            ("TARGET", "x86_64-pc-windows-msvc"),
-            ("CARGO_CFG_TARGET_OS", "windows"),
-            ("CARGO_CFG_TARGET_ENV", "msvc"),
-        ] {
-            package.set(name, value);
-        }
-        package
-    };
     let message = "error[unsupported-target]: device links are for Linux targets, not for x86_64-pc-windows-msvc";
     for (name, manifest) in [
         ("windows", MANIFEST),
         ("windows-module", &format!("{MODULE}archs = [\"sm_80\"]\n")),
     ] {
-        let package = windows(name, manifest);
+        let package = windows_package(name, manifest);
         expect(&package.error(), &[message, "`optional = true` leaves"]);
         assert_eq!(log(&package), "");
     }
-    let optional = windows("windows-optional", &format!("{MANIFEST}optional = true\n"));
-    let directives = directives(&optional);
+    let manifest = format!("{MANIFEST}optional = true\n");
+    let directives = directives(&windows_package("windows-optional", &manifest));
     let warning = format!("cargo::warning=device-link.waves is left out: {message}");
     assert!(directives.contains(&warning), "{directives:#?}");
+}
+
+/// A package that is built for Windows.
+fn windows_package(name: &str, manifest: &str) -> Package {
+    let mut package = package(name, manifest);
+    for (name, value) in [
+        ("TARGET", "x86_64-pc-windows-msvc"),
+        ("CARGO_CFG_TARGET_OS", "windows"),
+        ("CARGO_CFG_TARGET_ENV", "msvc"),
+    ] {
+        package.set(name, value);
+    }
+    package
 }

@@ -161,7 +161,7 @@ fn names_that_nvcc_alters_are_rejected() {
         fs::create_dir(package.dir.join(directory)).unwrap();
     }
     let cuda = package.dir.join("cuda");
-    for (name, said) in [
+    for (name, message) in [
         (&b"a$(x).cu"[..], "cuda/a$(x).cu, which contains `$`"),
         (b"a`x`.cu", "cuda/a`x`.cu, which contains ```"),
         (b"a\xff.cu", "cuda/a\\xFF.cu\" cannot be passed to cargo"),
@@ -169,7 +169,7 @@ fn names_that_nvcc_alters_are_rejected() {
     ] {
         let path = cuda.join(OsStr::from_bytes(name));
         fs::write(&path, "").unwrap();
-        expect(&package.error(), &[said, "help: "]);
+        expect(&package.error(), &[message, "help: "]);
         fs::remove_file(path).unwrap();
     }
     assert_eq!(log(&package), "");
@@ -217,16 +217,16 @@ fn linking(name: &str, says: &str, code: u8) -> Package {
     let compiler = fs::read_to_string(&nvcc).unwrap();
     executable(&package.dir.join("toolkit/bin/compiler"), &compiler);
     executable(&package.dir.join("toolkit/bin/linker"), &script);
-    let both = "#!/bin/sh\nhere=$(dirname \"$0\")\n\
+    let dispatcher = "#!/bin/sh\nhere=$(dirname \"$0\")\n\
                 case \" $* \" in *' -dlink '*) exec \"$here/linker\" \"$@\" ;; esac\n\
                 exec \"$here/compiler\" \"$@\"\n";
-    executable(&nvcc, both);
+    executable(&nvcc, dispatcher);
     package
 }
 
 fn link_error(package: &Package) -> String {
-    let built = package.build().finalize().try_build();
-    built.unwrap_err().to_string()
+    let error = package.build().finalize().try_build().unwrap_err();
+    error.to_string()
 }
 
 #[test]
@@ -296,47 +296,47 @@ fn an_external_archive_without_an_architecture_is_an_error() {
                     \"sm_90\"]\ncudart = \"none\"\n";
     let package = package("other-archs", manifest);
     let dir = &package.dir;
-    let path = |name: &str| dir.join(name).to_str().unwrap().to_owned();
+    let [source, object, archive] =
+        ["a.s", "a.o", "libwaves.a"].map(|name| dir.join(name).display().to_string());
     let code = ".data; .globl __fatbinwrap_1; __fatbinwrap_1: .byte 0\n";
-    fs::write(path("a.s"), code).unwrap();
-    tools::output("cc", ["-c", &path("a.s"), "-o", &path("a.o")]);
-    tools::output("ar", ["qcs", &path("libwaves.a"), &path("a.o")]);
+    fs::write(&source, code).unwrap();
+    tools::output("cc", ["-c", &source, "-o", &object]);
+    tools::output("ar", ["qcs", &archive, &object]);
     let linker = LINKER.replace("SAYS", "").replace("CODE", "0");
     executable(&dir.join("toolkit/bin/nvcc"), &linker);
-    let list = |archs: &str| {
-        let script = format!(
-            "#!/bin/sh\necho cuobjdump >>'{}'\necho \"member $3:a.o:\"\n\
-             for arch in {archs}; do echo \"ELF file    1: a.1.$arch.cubin\"; done\n\
-             echo \"member $3:host.o:\"\n",
-            path("log")
-        );
-        executable(&dir.join("toolkit/bin/cuobjdump"), &script);
-    };
-    list("sm_75 sm_80");
+    install_cuobjdump(&package, "sm_75 sm_80");
     let error = link_error(&package);
     let start = format!(
         "error[missing-arch]: the device link is for sm_90, and a.o of {} (device-link.waves of \
          my-package 0.1.0) has only sm_75, sm_80\n  help: list",
-        path("libwaves.a")
+        archive
     );
     assert!(error.starts_with(&start), "{error}");
 
-    list("sm_80 sm_90");
-    let build = || package.build().finalize().try_build().unwrap();
-    build();
+    install_cuobjdump(&package, "sm_80 sm_90");
+    package.build().finalize().try_build().unwrap();
     let before = log(&package);
-    build();
+    package.build().finalize().try_build().unwrap();
     assert_eq!(log(&package), before, "the archive is as it was");
 
     // Without the tool, and with a tool that lists nothing.
-    for listed in [None, Some("")] {
-        let _ = fs::remove_dir_all(dir.join("out"));
-        fs::remove_file(dir.join("toolkit/bin/cuobjdump")).unwrap();
-        build();
-        list(listed.unwrap_or_default());
-        let _ = fs::remove_dir_all(dir.join("out"));
-        build();
-    }
+    let _ = fs::remove_dir_all(dir.join("out"));
+    fs::remove_file(dir.join("toolkit/bin/cuobjdump")).unwrap();
+    package.build().finalize().try_build().unwrap();
+    let _ = fs::remove_dir_all(dir.join("out"));
+    install_cuobjdump(&package, "");
+    package.build().finalize().try_build().unwrap();
+}
+
+/// Installs a `cuobjdump` that lists these architectures of `a.o`, and none of `host.o`.
+fn install_cuobjdump(package: &Package, archs: &str) {
+    let script = format!(
+        "#!/bin/sh\necho cuobjdump >>'{}'\necho \"member $3:a.o:\"\n\
+         for arch in {archs}; do echo \"ELF file    1: a.1.$arch.cubin\"; done\n\
+         echo \"member $3:host.o:\"\n",
+        package.dir.join("log").display()
+    );
+    executable(&package.dir.join("toolkit/bin/cuobjdump"), &script);
 }
 
 /// Uses nvlink's warnings about recursion and calls by pointer, which are no mistakes.
@@ -362,13 +362,7 @@ fn a_substitute_toolkit_is_reported_once() {
     let mut package = linking("stands-in", "", 0);
     package.set("CUDA_PATH", package.dir.join("toolkit"));
     package.set("CUDA_HOME", "/nowhere");
-    let warnings = |package: &Package| {
-        let output = package.build().finalize().try_build().unwrap();
-        let directives = output.directives.iter().map(ToString::to_string);
-        let start = "cargo::warning=CUDA_HOME is set, and /nowhere/bin has no nvcc: ";
-        directives.filter(|line| line.starts_with(start)).count()
-    };
-    assert_eq!(warnings(&package), 1);
+    assert_eq!(substitute_warnings(&package), 1);
 
     // A build that only links.
     let dir = package.dir.clone();
@@ -376,7 +370,17 @@ fn a_substitute_toolkit_is_reported_once() {
     fs::copy(libraries, dir.join("libraries")).unwrap();
     package.set("DEP_WAVES_GPUSTUB_DEVICE_LINK", dir.join("libraries"));
     fs::write(dir.join("GpuStub.toml"), "schema = 1\n").unwrap();
-    assert_eq!(warnings(&package), 1);
+    assert_eq!(substitute_warnings(&package), 1);
+}
+
+fn substitute_warnings(package: &Package) -> usize {
+    let output = package.build().finalize().try_build().unwrap();
+    let start = "cargo::warning=CUDA_HOME is set, and /nowhere/bin has no nvcc: ";
+    output
+        .directives
+        .iter()
+        .filter(|directive| directive.to_string().starts_with(start))
+        .count()
 }
 
 /// Number of nvcc calls of a build.
@@ -447,8 +451,9 @@ fn sources_with_similar_names_have_their_own_objects() {
     let metadata =
         fs::read_to_string(package.dir.join("out/gpustub/device-link/libraries")).unwrap();
     let dir = package.dir.display();
-    let [one, other] = ["a-b/c.cu", "a/b-c.cu"].map(|source| format!("\t{dir}/{source}\n"));
-    expect(&metadata, &[&one, &other]);
+    for source in ["a-b/c.cu", "a/b-c.cu"] {
+        expect(&metadata, &[&format!("\t{dir}/{source}\n")]);
+    }
 }
 
 /// An unescaped comma would end the value.

@@ -28,27 +28,27 @@ fn stubs_are_compiled_if_they_or_the_compiler_change() {
     let manifest = format!("{MANIFEST}[stub.cudart]\nheader-version = \"13\"\n");
     let package = package("compiled-once", &manifest);
     let compiler = package.dir.join("cc");
-    let other = package.dir.join("other-cc");
-    let recorded = package.dir.join("compiled");
-    for compiler in [&compiler, &other] {
-        executable(compiler, &CC.replace("LOG", recorded.to_str().unwrap()));
+    let other_compiler = package.dir.join("other-cc");
+    let log = package.dir.join("compiled");
+    for compiler in [&compiler, &other_compiler] {
+        executable(compiler, &CC.replace("LOG", log.to_str().unwrap()));
     }
     let library = package.dir.join("out/gpustub/link/libgpustub_my_package.a");
-    let compiled = |compiler: &Path| {
-        let _ = fs::remove_file(&recorded);
+    let compiles_stubs = |compiler: &Path| {
+        let _ = fs::remove_file(&log);
         package.build().compiler(compiler).try_build().unwrap();
         assert!(library.exists());
-        fs::read_to_string(&recorded).is_ok_and(|log| log.contains("gpustub_runtime.o"))
+        fs::read_to_string(&log).is_ok_and(|log| log.contains("gpustub_runtime.o"))
     };
-    assert!(compiled(&compiler));
-    assert!(!compiled(&compiler), "nothing has changed");
+    assert!(compiles_stubs(&compiler));
+    assert!(!compiles_stubs(&compiler), "nothing has changed");
     fs::write(package.dir.join("cuda/waves.cu"), "// changed").unwrap();
-    assert!(!compiled(&compiler), "only device code has changed");
-    assert!(compiled(&other));
+    assert!(!compiles_stubs(&compiler), "only device code has changed");
+    assert!(compiles_stubs(&other_compiler));
     let newer = manifest.replace("\"13\"", "\"12\"");
     fs::write(package.dir.join("GpuStub.toml"), newer).unwrap();
-    assert!(compiled(&other));
+    assert!(compiles_stubs(&other_compiler));
     fs::remove_file(&library).unwrap();
-    assert!(compiled(&other), "the library is gone");
-    assert!(!compiled(&other), "nothing has changed");
+    assert!(compiles_stubs(&other_compiler), "the library is gone");
+    assert!(!compiles_stubs(&other_compiler), "nothing has changed");
 }

@@ -41,11 +41,11 @@ impl Workspace {
             "pub fn build() {}\n",
         )?;
         for (name, features) in &self.crates {
-            let list: Vec<String> = features
+            let lines: String = features
                 .iter()
                 .map(|name| format!("{name} = []\n"))
                 .collect();
-            let text = package(name) + "[workspace]\n[features]\n" + &list.concat();
+            let text = package(name) + "[workspace]\n[features]\n" + &lines;
             write(directory, &format!("../{name}/Cargo.toml"), &text)?;
             write(directory, &format!("../{name}/src/lib.rs"), "")?;
             manifest += &format!("{name} = {{ path = \"../{name}\", features = {features:?} }}\n");
@@ -57,19 +57,18 @@ impl Workspace {
                 write(directory, "src/main.rs", "fn main() {}\n")?;
             }
         }
-        for (archive, from) in &self.pack {
-            pack::pack(&directory.join(from), &[], &directory.join(archive))?;
+        for (archive, content) in &self.pack {
+            pack::pack(&directory.join(content), &[], &directory.join(archive))?;
         }
         if !self.stale {
             let mut sync = Command::new(env!("CARGO_BIN_EXE_cargo-gpustub"));
             self.run_in(sync.args(["gpustub", "sync", "--workspace"]), directory);
             let output = sync.output()?;
-            let nothing = "has no GpuStub.toml";
-            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            let err = String::from_utf8_lossy(&output.stderr).into_owned();
             // 1: the files are written, and `sync` has reported some of the findings.
             let is_written = matches!(output.status.code(), Some(0 | 1));
-            if !is_written && !said.contains(nothing) {
-                return Err(said.into());
+            if !is_written && !err.contains("has no GpuStub.toml") {
+                return Err(err.into());
             }
         }
         Ok(())

@@ -1,8 +1,7 @@
 //! Super-archives that `GpuStub.toml` declares.
 
-use std::fs;
-
 use super::archives::objects;
+use super::finalizers::read;
 use super::{ends, write};
 
 const BUILD: [&str; 6] = [
@@ -40,45 +39,25 @@ fn a_table_is_wired_and_built() {
         table.split("required-features").next().unwrap(),
     );
     ends(0, directory, &["sync"]);
-    let text = |name: &str| fs::read_to_string(directory.join(name)).unwrap();
+    let manifest = read(directory, "Cargo.toml");
     let helper = "gpustub-build = { version = \"0.1\", features = [\"archive\"] }";
-    assert!(
-        text("Cargo.toml").contains(helper),
-        "{}",
-        text("Cargo.toml")
-    );
-    assert!(
-        !text("Cargo.toml").contains("links"),
-        "{}",
-        text("Cargo.toml")
-    );
-    assert!(text("build.rs").contains("gpustub_build::build();"));
-    assert_eq!(text("src/main.rs"), "fn main() {}\n");
+    assert!(manifest.contains(helper), "{manifest}");
+    assert!(!manifest.contains("links"), "{manifest}");
+    assert!(read(directory, "build.rs").contains("gpustub_build::build();"));
+    assert_eq!(read(directory, "src/main.rs"), "fn main() {}\n");
 
     // The helper is in no registry here, so that cargo can no longer read the package.
-    let without = text("Cargo.toml").replace(helper, "");
-    write(directory, "Cargo.toml", &without);
+    write(directory, "Cargo.toml", &manifest.replace(helper, ""));
     let (out, _) = ends(0, directory, &["plan"]);
-    let planned = "\
+    let expected = "\
 embeds 0.1.0 (GpuStub.toml)
   archive.builtins: $OUT_DIR/builtins.a as GPUSTUB_ARCHIVE_BUILTINS
     view        gfx1100: gfx11, common (default)
     layer       gfx11: gfx11/*.o
     layer       common: common
 ";
-    assert_eq!(out, planned);
-    ends(
-        0,
-        directory,
-        &[
-            "archive",
-            "build",
-            "--manifest-archive",
-            "builtins",
-            "-o",
-            "t.a",
-        ],
-    );
+    assert_eq!(out, expected);
+    ends(0, directory, &BUILD);
     let (out, _) = ends(0, directory, &["archive", "list", "t.a"]);
     assert!(
         out.contains("gfx1100        4        4  gfx11, common (default)"),

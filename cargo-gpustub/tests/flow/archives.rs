@@ -5,6 +5,8 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use serde_json::Value;
+
 use super::{cc, ends, gpustub, write};
 
 /// Creates directories with objects: a function of one line each.
@@ -23,18 +25,10 @@ pub fn objects(directory: &Path) {
         ),
         ("gfx11/kind", "int kind(void) { return 11; }"),
     ] {
-        write(directory, &format!("{path}.c"), text);
-        cc(
-            directory,
-            &[
-                "-c",
-                "-O1",
-                &format!("{path}.c"),
-                "-o",
-                &format!("{path}.o"),
-            ],
-        );
-        fs::remove_file(directory.join(format!("{path}.c"))).unwrap();
+        let (source, object) = (format!("{path}.c"), format!("{path}.o"));
+        write(directory, &source, text);
+        cc(directory, &["-c", "-O1", &source, "-o", &object]);
+        fs::remove_file(directory.join(source)).unwrap();
     }
 }
 
@@ -48,6 +42,23 @@ const BUILD: [&str; 8] = [
     "--view",
     "gfx1100=gfx11,common",
 ];
+
+/// Runs `archive` with these arguments; returns standard output.
+fn run_archive(directory: &Path, arguments: &[&str]) -> String {
+    ends(0, directory, &[&["archive"], arguments].concat()).0
+}
+
+/// Runs `archive` with these arguments; returns its JSON document.
+fn archive_json(directory: &Path, arguments: &[&str]) -> Value {
+    let out = run_archive(directory, &[arguments, &["--format", "json"]].concat());
+    let document: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(document["format_version"], 1);
+    document
+}
+
+fn exit_code(program: &Path) -> Option<i32> {
+    Command::new(program).status().unwrap().code()
+}
 
 #[test]
 fn a_view_has_the_first_definition_of_each_symbol() {
@@ -65,29 +76,38 @@ fn a_view_has_the_first_definition_of_each_symbol() {
     let (_, err) = ends(0, directory, &BUILD);
     assert!(err.contains("Fresh all.a"), "{err}");
 
-    let archive = |words: &[&str]| ends(0, directory, &[&["archive"], words].concat()).0;
     assert_eq!(
-        archive(&["list", "all.a"]),
+        run_archive(directory, &["list", "all.a"]),
         "VIEW     MEMBERS  SYMBOLS  LAYERS\n\
          gfx900         3        4  gfx9, common (default)\n\
          gfx1100        4        4  gfx11, common\n"
     );
     assert_eq!(
-        archive(&["find", "all.a", "kind", "cos1"]),
+        run_archive(directory, &["find", "all.a", "kind", "cos1"]),
         "gfx900   kind  weak.o  common\n\
          gfx900   cos1  cos1.o  gfx9\n\
          gfx1100  kind  kind.o  gfx11\n\
          gfx1100  cos1  cos1.o  gfx11\n"
     );
     assert_eq!(
-        archive(&["nm", "all.a", "--view", "gfx1100"]),
+        run_archive(directory, &["nm", "all.a", "--view", "gfx1100"]),
         "cos1 in cos1.o\ncos4 in cos4.o\nkind in kind.o\nmore in weak.o\n"
     );
     let (_, err) = ends(0, directory, &["archive", "verify", "all.a"]);
     assert!(err.contains("Verified all.a: 2 views"), "{err}");
+}
 
-    // The extracted archive links, and has the family's own definitions.
-    archive(&["extract", "all.a", "--view", "gfx1100", "-o", "gfx1100.a"]);
+/// The archive of a view links, and has the family's own definitions.
+#[test]
+fn extracted_views_link() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    objects(directory);
+    ends(0, directory, &BUILD);
+    run_archive(
+        directory,
+        &["extract", "all.a", "--view", "gfx1100", "-o", "gfx1100.a"],
+    );
     write(
         directory,
         "main.c",
@@ -96,41 +116,35 @@ fn a_view_has_the_first_definition_of_each_symbol() {
     );
     cc(directory, &["main.c", "gfx1100.a", "-o", "gfx1100.exe"]);
     cc(directory, &["main.c", "all.a", "-o", "default.exe"]);
-    let status = |name: &str| Command::new(directory.join(name)).status().unwrap().code();
-    assert_eq!(status("gfx1100.exe"), Some(22 + 11 + 1));
-    assert_eq!(status("default.exe"), Some(18 + 1));
+    assert_eq!(exit_code(&directory.join("gfx1100.exe")), Some(22 + 11 + 1));
+    assert_eq!(exit_code(&directory.join("default.exe")), Some(18 + 1));
+}
 
-    archive(&[
-        "extract",
-        "all.a",
-        "--view",
-        "gfx1100",
-        "--members",
-        "--out-dir",
-        "files",
-    ]);
-    for (name, of) in [
+#[test]
+fn extracted_members_are_the_inputs() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    objects(directory);
+    ends(0, directory, &BUILD);
+    let extract = ["archive", "extract", "all.a", "--view"];
+    let options = ["--members", "--out-dir", "files"];
+    ends(
+        0,
+        directory,
+        &[&extract[..], &["gfx1100"], &options].concat(),
+    );
+    for (name, layer) in [
         ("cos1.o", "gfx11"),
         ("cos4.o", "common"),
         ("kind.o", "gfx11"),
     ] {
-        let read = |directory_of: &str| fs::read(directory.join(directory_of).join(name)).unwrap();
-        assert_eq!(read("files"), read(of), "{name}");
+        let member = fs::read(directory.join("files").join(name)).unwrap();
+        let input = fs::read(directory.join(layer).join(name)).unwrap();
+        assert_eq!(member, input, "{name}");
     }
-    let (_, err) = ends(
-        101,
-        directory,
-        &[
-            "archive",
-            "extract",
-            "all.a",
-            "--view",
-            "gfx900",
-            "--members",
-            "--out-dir",
-            "files",
-        ],
-    );
+    // Existing files are not replaced.
+    let arguments = [&extract[..], &["gfx900"], &options].concat();
+    let (_, err) = ends(101, directory, &arguments);
     assert!(err.contains("cos1.o"), "{err}");
 }
 
@@ -144,25 +158,15 @@ fn json_output_equals_text_output() {
         directory,
         &[&BUILD[..], &["--default-view", "gfx1100"]].concat(),
     );
-    let json = |words: &[&str]| {
-        let (out, _) = ends(
-            0,
-            directory,
-            &[&["archive"], words, &["--format", "json"]].concat(),
-        );
-        let value: serde_json::Value = serde_json::from_str(&out).unwrap();
-        assert_eq!(value["format_version"], 1);
-        value
-    };
-    let list = json(&["list", "all.a"]);
+    let list = archive_json(directory, &["list", "all.a"]);
     assert_eq!(list["views"][1]["default"], true);
     assert_eq!(list["views"][1]["layers"][0], "gfx11");
     assert_eq!(list["views"][1]["members"][0]["layer"], "gfx11");
-    let found = json(&["find", "all.a", "kind", "--view", "gfx1100"]);
-    assert_eq!(found["matches"][0]["member"], "kind.o");
-    let names = json(&["nm", "all.a"]);
-    assert_eq!(names["views"][0]["symbols"].as_array().unwrap().len(), 4);
-    let stats = json(&["stats", "all.a"]);
+    let find = archive_json(directory, &["find", "all.a", "kind", "--view", "gfx1100"]);
+    assert_eq!(find["matches"][0]["member"], "kind.o");
+    let nm = archive_json(directory, &["nm", "all.a"]);
+    assert_eq!(nm["views"][0]["symbols"].as_array().unwrap().len(), 4);
+    let stats = archive_json(directory, &["stats", "all.a"]);
     assert_eq!(stats["total"]["members"], 7);
     // Both families override the common `cos1`, so that no view has it; one has a variant of `weak.o`.
     assert_eq!(stats["unique"]["members"], 6);
@@ -359,11 +363,8 @@ fn canonical_bitcode_is_shared() {
     let build = ["archive", "build", "-o", "all.a", "gfx900", "gfx906"];
     let (_, err) = ends(0, directory, &build);
     assert!(err.contains("all.a: 2 views, 2 members"), "{err}");
-    let (_, err) = ends(
-        0,
-        directory,
-        &[&build[..], &["--canonical-bitcode"]].concat(),
-    );
+    let build_canonical = [&build[..], &["--canonical-bitcode"]].concat();
+    let (_, err) = ends(0, directory, &build_canonical);
     assert!(err.contains("all.a: 2 views, 1 member, "), "{err}");
     let reported =
         "note: 2 bitcode modules contain no processor name: compile them with -mcpu and -mattr";
@@ -371,17 +372,13 @@ fn canonical_bitcode_is_shared() {
 
     // In a wrapper: its magic, its version, offset and size of the module, and a processor.
     let module = fs::read(directory.join("gfx906/f.bc")).unwrap();
-    let head = [0x0B17_C0DE, 0, 20, module.len() as u32, 0].map(u32::to_le_bytes);
+    let header = [0x0B17_C0DE, 0, 20, module.len() as u32, 0].map(u32::to_le_bytes);
     fs::write(
         directory.join("gfx906/f.bc"),
-        [&head.concat()[..], &module].concat(),
+        [&header.concat()[..], &module].concat(),
     )
     .unwrap();
-    let (_, err) = ends(
-        0,
-        directory,
-        &[&build[..], &["--canonical-bitcode"]].concat(),
-    );
+    let (_, err) = ends(0, directory, &build_canonical);
     let reported = "warning[noncanonical-bitcode]: layer `gfx906`: `f.bc` stays as it is: module is in a wrapper";
     assert!(err.contains(reported), "{err}");
     assert!(err.contains("note: 1 bitcode modules"), "{err}");
@@ -421,18 +418,17 @@ fn a_view_of_a_super_archive_is_an_input() {
         "int more(void), kind(void); int main(void) { return more() + kind() != 12; }",
     );
     cc(directory, &["main.c", "again.a", "-o", "main"]);
-    let mut main = Command::new(directory.join("main"));
-    assert!(main.status().unwrap().success());
+    assert_eq!(exit_code(&directory.join("main")), Some(0));
 
     // Extracted members are as they were, unless they are to be linked.
-    for (words, symbol) in [(&[][..], "W kind"), (&["--linked"], "U kind")] {
+    for (option, symbol) in [(&[][..], "W kind"), (&["--linked"], "U kind")] {
         let extract = ["archive", "extract", "-q", "all.a", "--view", "gfx1100"];
         let output = ["-o", "view.a"];
-        ends(0, directory, &[&extract[..], &output, words].concat());
+        ends(0, directory, &[&extract[..], &output, option].concat());
         let mut nm = Command::new("nm");
-        let nm = nm.current_dir(directory).arg("view.a").output().unwrap();
-        let shown = String::from_utf8_lossy(&nm.stdout);
-        assert!(shown.contains(symbol), "{shown}");
+        let output = nm.current_dir(directory).arg("view.a").output().unwrap();
+        let symbols = String::from_utf8_lossy(&output.stdout);
+        assert!(symbols.contains(symbol), "{symbols}");
     }
 }
 
@@ -441,8 +437,8 @@ fn strong_definitions_of_interposable_layers_are_overridden() {
     let directory = tempfile::tempdir().unwrap();
     let directory = directory.path();
     objects(directory);
-    let text = "int kind(void) { return 0; } int other(void) { return kind(); }\n";
-    write(directory, "both.c", text);
+    let source = "int kind(void) { return 0; } int other(void) { return kind(); }\n";
+    write(directory, "both.c", source);
     let options = ["-O2", "-fPIC", "-fsemantic-interposition", "-c", "both.c"];
     cc(directory, &options);
     let build = ["archive", "build", "-o", "b.a", "--view", "v=gfx11,both.o"];
@@ -467,8 +463,7 @@ fn strong_definitions_of_interposable_layers_are_overridden() {
         "int other(void); int main(void) { return other() != 11; }",
     );
     cc(directory, &["main.c", "b.a", "-o", "main"]);
-    let mut main = Command::new(directory.join("main"));
-    assert!(main.status().unwrap().success());
+    assert_eq!(exit_code(&directory.join("main")), Some(0));
     write(
         directory,
         "GpuStub.toml",
@@ -490,6 +485,6 @@ fn strong_definitions_of_interposable_layers_are_overridden() {
         "b",
     ];
     ends(0, directory, &build);
-    let bytes = |name: &str| fs::read(directory.join(name)).unwrap();
-    assert!(bytes("declared.a") == bytes("b.a"));
+    let declared = fs::read(directory.join("declared.a")).unwrap();
+    assert!(declared == fs::read(directory.join("b.a")).unwrap());
 }

@@ -78,18 +78,31 @@ fn ask(shell: &str, arguments: &[&str], script: &str) -> Vec<String> {
 }
 
 fn quoted(words: &[&str]) -> String {
-    let words = words.iter().map(|word| format!("'{word}'"));
-    words.collect::<Vec<_>>().join(" ")
+    let quoted: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
+    quoted.join(" ")
+}
+
+/// Runs the script of each case; its output must have the expected candidates.
+fn check_cases(shell: &str, arguments: &[&str], script: fn(&[&str]) -> String) {
+    for (words, expected) in CASES {
+        let candidates = ask(shell, arguments, &script(words));
+        for word in *expected {
+            assert!(
+                candidates.iter().any(|candidate| candidate == word),
+                "{words:?}: {candidates:?}"
+            );
+        }
+    }
 }
 
 /// Calls the functions that the script registers with `complete -F`, as readline does.
 #[test]
 fn bash_completes_the_tool_and_the_subcommand_of_cargo() {
-    for (words, expected) in CASES {
-        let last = words.len() - 1;
-        let script = format!(
+    check_cases("bash", &["--norc", "--noprofile"], |words| {
+        let current = words.len() - 1;
+        format!(
             "source <(cargo-gpustub completions bash)\n\
-             COMP_WORDS=({}) COMP_CWORD={last} COMP_TYPE=9\n\
+             COMP_WORDS=({}) COMP_CWORD={current} COMP_TYPE=9\n\
              registered=$(complete -p {})\n\
              [[ $registered =~ -F\\ ([^ ]+) ]]\n\
              \"${{BASH_REMATCH[1]}}\" {} '{}' '{}'\n\
@@ -97,17 +110,10 @@ fn bash_completes_the_tool_and_the_subcommand_of_cargo() {
             quoted(words),
             words[0],
             words[0],
-            words[last],
-            words[last - 1],
-        );
-        let offered = ask("bash", &["--norc", "--noprofile"], &script);
-        for word in *expected {
-            assert!(
-                offered.iter().any(|one| one == word),
-                "{words:?}: {offered:?}"
-            );
-        }
-    }
+            words[current],
+            words[current - 1],
+        )
+    });
 }
 
 /// Other subcommands of cargo keep their previous completion.
@@ -124,42 +130,28 @@ fn bash_keeps_the_completion_of_cargo() {
 #[test]
 #[ignore = "needs fish"]
 fn fish_completes_the_tool_and_the_subcommand_of_cargo() {
-    for (words, expected) in CASES {
-        let script = format!(
+    check_cases("fish", &["--no-config"], |words| {
+        format!(
             "cargo-gpustub completions fish | source\ncomplete --do-complete '{}' | cut --fields 1",
             words.join(" ")
-        );
-        let offered = ask("fish", &["--no-config"], &script);
-        for word in *expected {
-            assert!(
-                offered.iter().any(|one| one == word),
-                "{words:?}: {offered:?}"
-            );
-        }
-    }
+        )
+    });
 }
 
 /// zsh completes only in its line editor: the function is called with `_describe` replaced.
 #[test]
 #[ignore = "needs zsh"]
 fn zsh_completes_the_tool_and_the_subcommand_of_cargo() {
-    for (words, expected) in CASES {
+    check_cases("zsh", &["-f"], |words| {
         // `_cargo` calls `_cargo-gpustub` with the words after `cargo`.
-        let own = words.strip_prefix(&["cargo"]).unwrap_or(words);
-        let script = format!(
+        let words = words.strip_prefix(&["cargo"]).unwrap_or(words);
+        format!(
             "compdef() {{ :; }}\n_files() {{ :; }}\n\
              _describe() {{ local name=$3; [[ $1 == -V ]] && name=$3; print -rl -- \"${{(@)${{(P)name}}%%:*}}\"; }}\n\
              source <(cargo-gpustub completions zsh)\n\
              words=({}) CURRENT={}\n_cargo-gpustub",
-            quoted(own),
-            own.len(),
-        );
-        let offered = ask("zsh", &["-f"], &script);
-        for word in *expected {
-            assert!(
-                offered.iter().any(|one| one == word),
-                "{words:?}: {offered:?}"
-            );
-        }
-    }
+            quoted(words),
+            words.len(),
+        )
+    });
 }

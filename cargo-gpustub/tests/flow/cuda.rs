@@ -54,8 +54,10 @@ pub fn rdc(directory: &Path, name: &str, cargo: &str, table: &str) {
 
 /// `[dependencies]` on neighbouring crates.
 pub fn dependencies_on(names: &[&str]) -> String {
-    let line = |name: &&str| format!("{name} = {{ path = \"../{name}\" }}\n");
-    let lines: String = names.iter().map(line).collect();
+    let lines: String = names
+        .iter()
+        .map(|name| format!("{name} = {{ path = \"../{name}\" }}\n"))
+        .collect();
     format!("[dependencies]\n{lines}")
 }
 

@@ -1,14 +1,19 @@
 //! `plan` and `check` on workspaces with relocatable CUDA code. No nvcc is needed.
 
+use std::path::Path;
+
 use super::cuda::{dependencies_on, diamond, plain, program, rdc, workspace};
 use super::{cc, ends, repository, write};
 
-/// Output lines about device links, all or those of one package's nodes.
-pub fn lines(out: &str, of: &str) -> Vec<String> {
+/// Output lines about device links, all or those of the nodes with this prefix.
+pub fn lines(out: &str, prefix: &str) -> Vec<String> {
     let (_, links) = out.split_once("device links\n").unwrap_or_default();
-    let lines = links.lines().map(str::trim);
-    let lines = lines.filter(|line| line.starts_with(of));
-    lines.map(str::to_owned).collect()
+    links
+        .lines()
+        .map(str::trim)
+        .filter(|line| line.starts_with(prefix))
+        .map(str::to_owned)
+        .collect()
 }
 
 #[test]
@@ -27,20 +32,8 @@ fn a_diamond_has_one_link_over_all() {
     ends(0, directory, &["sync", "--workspace"]);
     let (out, err) = ends(0, directory, &["plan"]);
     assert!(err.is_empty(), "{err}");
-    let link = |over: &str, why: &str, archives: &str| {
-        format!("device link: {over} ({why}); links {archives}; for sm_80")
-    };
-    let both = link(
-        "left right base",
-        "2 most derived: left right",
-        "left.a right.a base.a",
-    );
-    let own = |of: &str, rest: &str, archives: &str| {
-        format!(
-            "{of}/lib-tests: {}",
-            link(&format!("{of}{rest}"), "static RDC below", archives)
-        )
-    };
+    let app_link = "device link: left right base (2 most derived: left right); \
+                    links left.a right.a base.a; for sm_80";
     assert_eq!(
         lines(&out, ""),
         [
@@ -50,11 +43,13 @@ fn a_diamond_has_one_link_over_all() {
             "base/rlib: passed on to dependents: base",
             "left/rlib: passed on to dependents: left base",
             "right/rlib: passed on to dependents: right base",
-            &format!("app/bin/app: {both}"),
-            &format!("app/bin-tests/app: {both}"),
-            &own("base", "", "base.a"),
-            &own("left", " base", "left.a base.a"),
-            &own("right", " base", "right.a base.a"),
+            &format!("app/bin/app: {app_link}"),
+            &format!("app/bin-tests/app: {app_link}"),
+            "base/lib-tests: device link: base (static RDC below); links base.a; for sm_80",
+            "left/lib-tests: device link: left base (static RDC below); links left.a base.a; \
+             for sm_80",
+            "right/lib-tests: device link: right base (static RDC below); links right.a base.a; \
+             for sm_80",
         ]
     );
     // One program needs no more than its own packages.
@@ -72,12 +67,8 @@ fn code_is_found_through_crates_without_device_code() {
     plain(directory, "inner", &dependencies_on(&["base"]));
     plain(directory, "outer", &dependencies_on(&["inner"]));
     plain(directory, "aside", "");
-    let lib = "[lib]\ncrate-type = [\"cdylib\", \"staticlib\"]\n";
-    plain(
-        directory,
-        "c",
-        &(lib.to_owned() + &dependencies_on(&["outer"])),
-    );
+    let manifest = "[lib]\ncrate-type = [\"cdylib\", \"staticlib\"]\n".to_owned();
+    plain(directory, "c", &(manifest + &dependencies_on(&["outer"])));
     program(directory, "app", &dependencies_on(&["outer", "aside"]));
     ends(0, directory, &["sync", "--workspace"]);
     let (out, _) = ends(0, directory, &["plan"]);
@@ -86,17 +77,16 @@ fn code_is_found_through_crates_without_device_code() {
         lines(&out, "outer"),
         ["outer/rlib: passed on to dependents: base"]
     );
-    let link = |why: &str| format!("device link: base ({why}); links base.a; for sm_80");
     assert_eq!(
         lines(&out, "app/bin/"),
-        [format!("app/bin/app: {}", link("static RDC below"))]
+        ["app/bin/app: device link: base (static RDC below); links base.a; for sm_80"]
     );
     assert_eq!(
         lines(&out, "c/"),
         [
-            format!("c/cdylib: {}", link("closed image")),
-            format!("c/staticlib: {}", link("static RDC below")),
-            format!("c/lib-tests: {}", link("static RDC below")),
+            "c/cdylib: device link: base (closed image); links base.a; for sm_80",
+            "c/staticlib: device link: base (static RDC below); links base.a; for sm_80",
+            "c/lib-tests: device link: base (static RDC below); links base.a; for sm_80",
         ]
     );
 
@@ -121,8 +111,8 @@ fn plan_reports_a_stale_finalizer() {
     diamond(directory);
     rdc(directory, "late", "", "");
     plain(directory, "between", "");
-    let text = dependencies_on(&["left", "right", "between"]);
-    program(directory, "app", &text);
+    let dependencies = dependencies_on(&["left", "right", "between"]);
+    program(directory, "app", &dependencies);
     ends(0, directory, &["sync", "--workspace"]);
     ends(0, directory, &["plan"]);
     plain(directory, "between", &dependencies_on(&["late"]));
@@ -137,7 +127,7 @@ fn plan_reports_a_stale_finalizer() {
 }
 
 #[test]
-fn dev_dependencies_are_in_tests_alone() {
+fn dev_dependencies_are_only_in_tests() {
     let directory = tempfile::tempdir().unwrap();
     let directory = directory.path();
     workspace(directory);
@@ -150,10 +140,13 @@ fn dev_dependencies_are_in_tests_alone() {
     ends(0, directory, &["sync", "--workspace"]);
     let (out, err) = ends(0, directory, &["plan"]);
     assert!(err.is_empty(), "{err}");
-    let names = lines(&out, "app/");
-    let names: Vec<&str> = names.iter().filter_map(|l| l.split(':').next()).collect();
+    let app_lines = lines(&out, "app/");
+    let nodes: Vec<&str> = app_lines
+        .iter()
+        .filter_map(|line| line.split(':').next())
+        .collect();
     assert_eq!(
-        names,
+        nodes,
         ["app/bin-tests/app", "app/example/ex", "app/test/it"]
     );
     // The tests of a dependency are not built.
@@ -219,24 +212,22 @@ fn features_select_device_libraries() {
                base = { path = \"../base\" }\nextra = { path = \"../extra\", optional = true }\n";
     program(directory, "app", app);
     ends(0, directory, &["sync", "--workspace"]);
-    let link = |features: &[&'static str]| {
-        let (out, _) = ends(
-            0,
-            directory,
-            &[&["plan", "-p", "app"][..], features].concat(),
-        );
+    for (features, libraries) in [
+        (&[][..], "base"),
+        (&["--features", "more"], "more base"),
+        (&["--features", "extra"], "base extra"),
+        (&["--all-features"], "more base extra"),
+    ] {
+        let arguments = [&["plan", "-p", "app"][..], features].concat();
+        let (out, _) = ends(0, directory, &arguments);
         let line = lines(&out, "app/bin/").concat();
-        let (_, over) = line.split_once("device link: ").unwrap();
-        over.split_once(" (").unwrap().0.to_owned()
-    };
-    assert_eq!(link(&[]), "base");
-    assert_eq!(link(&["--features", "more"]), "more base");
-    assert_eq!(link(&["--features", "extra"]), "base extra");
-    assert_eq!(link(&["--all-features"]), "more base extra");
+        let (_, link) = line.split_once("device link: ").unwrap();
+        assert_eq!(link.split_once(" (").unwrap().0, libraries);
+    }
 }
 
 #[test]
-fn one_name_in_two_packages_is_refused_in_one_program() {
+fn duplicate_names_in_one_program_are_refused() {
     let directory = tempfile::tempdir().unwrap();
     let directory = directory.path();
     workspace(directory);
@@ -275,8 +266,7 @@ fn plan_distinguishes_two_versions_of_a_package() {
     let directory = directory.path();
     workspace(directory);
     rdc(directory, "base", "", "");
-    let other = directory.join("others");
-    rdc(&other, "base", "", "");
+    rdc(&directory.join("others"), "base", "", "");
     let path = "others/base/Cargo.toml";
     let text = std::fs::read_to_string(directory.join(path)).unwrap();
     let text = text
@@ -285,8 +275,8 @@ fn plan_distinguishes_two_versions_of_a_package() {
         .replace("workspace = true", "path = \"../../helper\"");
     write(directory, path, &format!("{text}[workspace]\n"));
     plain(directory, "a", &dependencies_on(&["base"]));
-    let b = "[dependencies]\nbase = { path = \"../others/base\" }\n";
-    plain(directory, "b", b);
+    let dependencies = "[dependencies]\nbase = { path = \"../others/base\" }\n";
+    plain(directory, "b", dependencies);
     program(directory, "app", &dependencies_on(&["a", "b"]));
     let (out, err) = ends(1, directory, &["plan"]);
     let reported = "`base@0.1.0/base` and `base@0.2.0/base` are both `device-link.base`";
@@ -329,15 +319,8 @@ fn required_libraries_must_be_dependencies() {
     diamond(directory);
     let path = "left/GpuStub.toml";
     let text = std::fs::read_to_string(directory.join(path)).unwrap();
-    let requires = |name: &str| {
-        write(
-            directory,
-            path,
-            &text.replace("[\"base\"]", &format!("[\"{name}\"]")),
-        );
-        ends(1, directory, &["plan"]).1
-    };
-    let err = requires("bas");
+    write(directory, path, &text.replace("[\"base\"]", "[\"bas\"]"));
+    let (_, err) = ends(1, directory, &["plan"]);
     assert!(
         err.contains("error[unknown-device-library]: `device-link.left` requires `bas`"),
         "{err}"
@@ -345,14 +328,15 @@ fn required_libraries_must_be_dependencies() {
     assert!(err.contains("--> left/GpuStub.toml:5:13"), "{err}");
     assert!(err.contains("did you mean `base`?"), "{err}");
     // The library exists, but no dependency of this package declares it.
-    let err = requires("right");
+    write(directory, path, &text.replace("[\"base\"]", "[\"right\"]"));
+    let (_, err) = ends(1, directory, &["plan"]);
     assert!(
         err.contains("add the package that declares it to [dependencies] of `left`"),
         "{err}"
     );
     write(directory, path, &text);
-    let off = "required-features = [\"gpu\"]\n";
-    rdc(directory, "base", "[features]\ngpu = []\n", off);
+    let condition = "required-features = [\"gpu\"]\n";
+    rdc(directory, "base", "[features]\ngpu = []\n", condition);
     let (_, err) = ends(1, directory, &["plan"]);
     assert!(
         err.contains("the library requires a cargo feature that is off"),
@@ -398,28 +382,10 @@ fn plan_reads_prebuilt_archives() {
     // Not built yet: `sync` reports errors of the plan.
     ends(0, directory, &["sync", "--workspace"]);
 
-    let include = format!(
-        "-I{}",
-        repository().join("cargo-gpustub/tests/check").display()
-    );
-    let archive = |code: &str| {
-        write(
-            directory,
-            "a.c",
-            &format!("#include \"device-code.h\"\n{code}\n"),
-        );
-        cc(directory, &["-w", &include, "-c", "-o", "a.o", "a.c"]);
-        let _ = std::fs::remove_file(directory.join("app/libacme.a"));
-        let ar = std::process::Command::new("ar")
-            .current_dir(directory)
-            .args(["crs", "app/libacme.a", "a.o"])
-            .status();
-        assert!(ar.expect("these tests need an archiver `ar`").success());
-    };
-    archive("OBJECT(_a, SM(80))");
+    prebuilt_archive(directory, "OBJECT(_a, SM(80))");
     ends(0, directory, &["plan"]);
     // The archive has less code than declared.
-    archive("OBJECT(_a, SM(90))");
+    prebuilt_archive(directory, "OBJECT(_a, SM(90))");
     let (_, err) = ends(1, directory, &["plan"]);
     assert!(
         err.contains("`app` has sm_90; the device link of") && err.contains("needs sm_80"),
@@ -434,7 +400,7 @@ fn plan_reads_prebuilt_archives() {
         let (_, err) = ends(1, directory, &[command, "-p", "app"]);
         assert!(err.contains(reported), "{err}");
     }
-    archive("OBJECT(_a, SM(80)) LINK(SM(80)) LINKS(_a)");
+    prebuilt_archive(directory, "OBJECT(_a, SM(80)) LINK(SM(80)) LINKS(_a)");
     let reported = "[device-linked-archive]: the archive of `app`";
     let (_, err) = ends(1, directory, &["plan"]);
     assert!(err.contains(&format!("error{reported}")), "{err}");
@@ -447,6 +413,21 @@ fn plan_reads_prebuilt_archives() {
     write(directory, "app/libacme.a", "no archive");
     let (_, err) = ends(1, directory, &["plan"]);
     assert!(err.contains("libacme.a`"), "{err}");
+}
+
+/// Compiles the archive of `app` from calls of the macros in `device-code.h`.
+fn prebuilt_archive(directory: &Path, code: &str) {
+    let include = repository().join("cargo-gpustub/tests/check");
+    let include = format!("-I{}", include.display());
+    let source = format!("#include \"device-code.h\"\n{code}\n");
+    write(directory, "a.c", &source);
+    cc(directory, &["-w", &include, "-c", "-o", "a.o", "a.c"]);
+    let _ = std::fs::remove_file(directory.join("app/libacme.a"));
+    let ar = std::process::Command::new("ar")
+        .current_dir(directory)
+        .args(["crs", "app/libacme.a", "a.o"])
+        .status();
+    assert!(ar.expect("these tests need an archiver `ar`").success());
 }
 
 /// A circle of libraries, and a library that requires itself.

@@ -33,31 +33,46 @@ fn demo(directory: &Path) {
 /// libraries that only the linker sees.
 fn wheel(directory: &Path) {
     let linker = tempfile::tempdir().unwrap();
-    let at = |name: &str| linker.path().join(name).display().to_string();
     for (soname, function) in [
         ("libcuda.so.1", "cuInit"),
         ("libcudart.so.12", "cudaMalloc"),
     ] {
         write(
             linker.path(),
-            "one.c",
+            "library.c",
             &format!("int {function}(void) {{ return 0; }}"),
         );
-        let own = format!("-Wl,-soname,{soname}");
         cc(
             linker.path(),
-            &["-shared", "-fPIC", "-nostdlib", "one.c", &own, "-o", soname],
+            &[
+                "-shared",
+                "-fPIC",
+                "-nostdlib",
+                "library.c",
+                &format!("-Wl,-soname,{soname}"),
+                "-o",
+                soname,
+            ],
         );
     }
     let code =
         "int cuInit(void), cudaMalloc(void); int f(void) { return cuInit() + cudaMalloc(); }";
     write(linker.path(), "core.c", code);
     write(linker.path(), "wheel/demo/__init__.py", "");
-    let arguments = "-shared -fPIC -nostdlib core.c -Wl,-rpath,/usr/local/cuda/lib64";
-    let (cuda, cudart) = (at("libcuda.so.1"), at("libcudart.so.12"));
-    let mut arguments: Vec<&str> = arguments.split(' ').collect();
-    arguments.extend([&cuda, &cudart, "-o", "wheel/demo/_core.so"]);
-    cc(linker.path(), &arguments);
+    cc(
+        linker.path(),
+        &[
+            "-shared",
+            "-fPIC",
+            "-nostdlib",
+            "core.c",
+            "-Wl,-rpath,/usr/local/cuda/lib64",
+            linker.path().join("libcuda.so.1").to_str().unwrap(),
+            linker.path().join("libcudart.so.12").to_str().unwrap(),
+            "-o",
+            "wheel/demo/_core.so",
+        ],
+    );
     let name = "demo-1.0-py3-none-manylinux_2_28_x86_64.whl";
     fs::create_dir_all(directory.join("dist")).unwrap();
     let output = directory.join("dist").join(name);
@@ -67,25 +82,22 @@ fn wheel(directory: &Path) {
 /// Runs a line in a shell whose `cargo gpustub` is the one of this tree; returns the exit code and
 /// the output, standard output first.
 fn shell(directory: &Path, line: &str) -> (Option<i32>, String) {
-    let own = Path::new(snapbox::cmd::cargo_bin!("cargo-gpustub"))
-        .parent()
-        .unwrap()
-        .to_owned();
+    let program = Path::new(snapbox::cmd::cargo_bin!("cargo-gpustub"));
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let places = std::iter::once(own).chain(std::env::split_paths(&path));
-    let mut bash = Command::new("bash");
-    bash.current_dir(directory)
+    let mut directories = vec![program.parent().unwrap().to_owned()];
+    directories.extend(std::env::split_paths(&path));
+    let output = Command::new("bash")
+        .current_dir(directory)
         .args(["-c", line])
-        .env("PATH", std::env::join_paths(places).unwrap())
+        .env("PATH", std::env::join_paths(directories).unwrap())
         .env("CUDA_HOME", "/nonexistent")
         .env("CARGO_NET_OFFLINE", "true")
-        .env_remove("CARGO_TARGET_DIR");
-    let output = bash.output().unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    (
-        output.status.code(),
-        text(output.stdout) + &text(output.stderr),
-    )
+        .env_remove("CARGO_TARGET_DIR")
+        .output()
+        .unwrap();
+    let out = String::from_utf8(output.stdout).unwrap();
+    let err = String::from_utf8(output.stderr).unwrap();
+    (output.status.code(), out + &err)
 }
 
 #[test]
@@ -96,17 +108,17 @@ fn check_page_shows_the_real_output() {
     wheel(&directory);
     let path = repository().join("docs/check.md");
     let page = fs::read_to_string(&path).unwrap();
-    let (mut new, mut commands) = (String::new(), 0);
+    let (mut new_page, mut commands) = (String::new(), 0);
     for (index, part) in page.split("```").enumerate() {
         let part = match part.split_once('\n') {
             Some(("console", block)) if index % 2 == 1 => {
-                let mut shown = String::from("console\n");
+                let mut session = String::from("console\n");
                 for line in block.lines().filter(|line| line.starts_with("$ ")) {
                     commands += 1;
-                    let (_, printed) = shell(&directory, &line[2..]);
-                    shown += &format!("{line}\n{}\n", printed.trim_end());
+                    let (_, output) = shell(&directory, &line[2..]);
+                    session += &format!("{line}\n{}\n", output.trim_end());
                 }
-                shown
+                session
             }
             Some((info, text)) if index % 2 == 1 => {
                 let file = info
@@ -117,27 +129,30 @@ fn check_page_shows_the_real_output() {
             }
             _ => part.to_owned(),
         };
-        new += if index > 0 { "```" } else { "" };
-        new += &part;
+        new_page += if index > 0 { "```" } else { "" };
+        new_page += &part;
     }
     assert!(commands >= 8, "{commands}");
     if std::env::var_os("BLESS").is_some() {
-        fs::write(&path, &new).unwrap();
+        fs::write(&path, &new_page).unwrap();
     }
-    snapbox::assert_data_eq!(page, snapbox::Data::from(new).raw());
+    snapbox::assert_data_eq!(page, snapbox::Data::from(new_page).raw());
 }
 
 /// Commands of a recipe: the text after this key.
 fn lines(recipe: &str, key: &str) -> Vec<String> {
     let text = fs::read_to_string(repository().join("docs/ci").join(recipe)).unwrap();
-    let found = text.lines().filter_map(|line| {
+    let mut commands = Vec::new();
+    for line in text.lines() {
         let line = line.trim_start();
         let line = line.strip_prefix("- ").unwrap_or(line);
-        line.strip_prefix(key)?
-            .strip_prefix(": ")
-            .map(str::to_owned)
-    });
-    found.collect()
+        if let Some((line_key, command)) = line.split_once(": ")
+            && line_key == key
+        {
+            commands.push(command.to_owned());
+        }
+    }
+    commands
 }
 
 #[test]
@@ -162,8 +177,8 @@ fn recipes_for_ci_run() {
     let hook = lines("pre-commit.yaml", "entry");
     assert_eq!(hook.len(), 1);
     for line in commands.iter().chain(&hook) {
-        let (code, printed) = shell(&directory, line);
-        assert_eq!(code, Some(0), "{line}: {printed}");
+        let (code, output) = shell(&directory, line);
+        assert_eq!(code, Some(0), "{line}: {output}");
     }
     let sarif = fs::read_to_string(directory.join("gpustub.sarif")).unwrap();
     assert!(sarif.contains("\"version\": \"2.1.0\""), "{sarif}");

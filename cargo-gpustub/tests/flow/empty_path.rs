@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 
 use snapbox::cmd::cargo_bin;
 
@@ -21,14 +21,14 @@ fn bare(directory: &Path, arguments: &[&str]) -> Command {
 
 /// Runs and must end with this code; returns standard output and standard error.
 fn ends(code: i32, directory: &Path, arguments: &[&str]) -> (String, String) {
-    let Output {
-        status,
-        stdout,
-        stderr,
-    } = bare(directory, arguments).output().unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    let (out, err) = (text(stdout), text(stderr));
-    assert_eq!(status.code(), Some(code), "{arguments:?}\n{out}\n{err}");
+    let output = bare(directory, arguments).output().unwrap();
+    let out = String::from_utf8(output.stdout).unwrap();
+    let err = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(
+        output.status.code(),
+        Some(code),
+        "{arguments:?}\n{out}\n{err}"
+    );
     (out, err)
 }
 
@@ -48,9 +48,9 @@ fn wheel(directory: &Path) {
         dist_info,
         "Metadata-Version: 2.1\nName: demo\nVersion: 1.0\n",
     );
-    let inside = directory.join("wheel/demo/_gpu.so");
-    fs::create_dir_all(inside.parent().unwrap()).unwrap();
-    fs::copy(directory.join("libgpu.so.1"), inside).unwrap();
+    let module = directory.join("wheel/demo/_gpu.so");
+    fs::create_dir_all(module.parent().unwrap()).unwrap();
+    fs::copy(directory.join("libgpu.so.1"), module).unwrap();
     let wheel = directory.join("demo-1.0-py3-none-linux_x86_64.whl");
     super::pack::pack(&directory.join("wheel"), &[], &wheel).unwrap();
 }
@@ -103,8 +103,8 @@ fn files_in_a_workspace_are_checked_by_its_policy() {
         "GpuStub.toml",
         "schema = 1\n[policy.rules]\nabsolute-runpath = \"warn\"\n",
     );
-    for (from, file) in [(".", "libgpu.so.1"), ("crates/a", "../../libgpu.so.1")] {
-        let (_, err) = ends(0, &directory.join(from), &["check", file]);
+    for (member, file) in [(".", "libgpu.so.1"), ("crates/a", "../../libgpu.so.1")] {
+        let (_, err) = ends(0, &directory.join(member), &["check", file]);
         assert!(err.contains("warning[absolute-runpath]"), "{err}");
     }
     // A member has its own for its directory.
@@ -162,11 +162,11 @@ fn stubs_are_exported_as_sources() {
         err.contains("Generated ") && err.contains("files in out"),
         "{err}"
     );
-    let usual = [&stubs[..], &["same", "--sources-only"]].concat();
-    super::ends(0, directory, &usual);
+    let arguments = [&stubs[..], &["same", "--sources-only"]].concat();
+    super::ends(0, directory, &arguments);
     for file in ["src/stubs.S", "src/gpustub_table.inc", "meson.build"] {
-        let read = |tree: &str| fs::read(directory.join(tree).join(file)).unwrap();
-        assert_eq!(read("out"), read("same"), "{file}");
+        let [bare, usual] = ["out", "same"].map(|tree| fs::read(directory.join(tree).join(file)));
+        assert_eq!(bare.unwrap(), usual.unwrap(), "{file}");
     }
     cc(
         &directory.join("out/src"),

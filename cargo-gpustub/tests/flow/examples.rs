@@ -14,20 +14,22 @@ use super::{ACME, acme, cc, ends, write};
 
 /// Commands in the help of a command.
 fn commands(help: &str) -> Vec<&str> {
-    let lines = help.lines().skip_while(|line| !line.starts_with("Usage:"));
-    let lines = lines.take_while(|line| *line != "Options:" && *line != "Arguments:");
-    let names = lines.filter_map(|line| line.strip_prefix("  "));
-    let names = names.filter(|line| !line.starts_with(' '));
-    names.filter_map(|line| line.split(' ').next()).collect()
+    help.lines()
+        .skip_while(|line| !line.starts_with("Usage:"))
+        .take_while(|line| *line != "Options:" && *line != "Arguments:")
+        .filter_map(|line| line.strip_prefix("  "))
+        .filter(|line| !line.starts_with(' '))
+        .filter_map(|line| line.split(' ').next())
+        .collect()
 }
 
 /// Collects all examples, each with the path of its command.
-fn examples(path: &[&str], found: &mut Vec<(Vec<String>, String)>) {
+fn collect_examples(path: &[&str], examples: &mut Vec<(Vec<String>, String)>) {
     let (help, _) = ends(0, Path::new("."), &[path, &["--help"]].concat());
-    let (_, examples) = help.split_once("\nExamples:\n").expect("examples");
-    for line in examples.lines().map_while(|line| line.strip_prefix("  ")) {
+    let (_, section) = help.split_once("\nExamples:\n").expect("examples");
+    for line in section.lines().map_while(|line| line.strip_prefix("  ")) {
         let path = path.iter().map(|name| (*name).to_owned()).collect();
-        found.push((path, line.to_owned()));
+        examples.push((path, line.to_owned()));
     }
     let usage = help
         .lines()
@@ -35,19 +37,35 @@ fn examples(path: &[&str], found: &mut Vec<(Vec<String>, String)>) {
         .unwrap();
     if usage.ends_with("<COMMAND>") {
         for name in commands(&help).into_iter().filter(|name| *name != "help") {
-            self::examples(&[path, &[name]].concat(), found);
+            collect_examples(&[path, &[name]].concat(), examples);
         }
     }
 }
 
 /// Package with members `kernels` and `physics`, a library, a wheel, a program and archives.
 fn prepare(directory: &Path) {
-    let package = |name: &str, more: &str| {
-        let build = "[build-dependencies]\ngpustub-build = { workspace = true }\n";
-        format!(
-            "[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2024\"\n{more}{build}"
-        )
-    };
+    write_packages(directory);
+    acme(directory);
+    let (list, _) = ends(0, directory, &["symbols", "libacme.so.3"]);
+    write(directory, "symbols/acme.symbols", &list);
+    build_archives(directory);
+    build_images(directory);
+    pack_wheel(directory);
+    let git = Command::new("git")
+        .current_dir(directory)
+        .args(["init", "--quiet"])
+        .status();
+    assert!(git.expect("this test needs git").success());
+}
+
+fn manifest(name: &str, more: &str) -> String {
+    format!(
+        "[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2024\"\n{more}\
+         [build-dependencies]\ngpustub-build = {{ workspace = true }}\n"
+    )
+}
+
+fn write_packages(directory: &Path) {
     let workspace = "[workspace]\nmembers = [\"helper\", \"kernels\", \"physics\"]\n\
                      [workspace.dependencies]\ngpustub-build = { path = \"helper\" }\n\
                      [dependencies]\ncudarc = { path = \"cudarc\", features = [\"nvrtc\"] }\n";
@@ -55,15 +73,15 @@ fn prepare(directory: &Path) {
                   [features]\ndefault = [\"dynamic-linking\"]\ndynamic-linking = []\nnvrtc = []\n";
     write(directory, "cudarc/Cargo.toml", cudarc);
     write(directory, "cudarc/src/lib.rs", "");
-    write(directory, "Cargo.toml", &package("app", workspace));
+    write(directory, "Cargo.toml", &manifest("app", workspace));
     let helper = "[package]\nname = \"gpustub-build\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\
                   [features]\narchive = []\ndevice-link = []\n";
     write(directory, "helper/Cargo.toml", helper);
-    write(directory, "kernels/Cargo.toml", &package("kernels", ""));
+    write(directory, "kernels/Cargo.toml", &manifest("kernels", ""));
     write(
         directory,
         "physics/Cargo.toml",
-        &package("physics", "links = \"gpustub-physics\"\n"),
+        &manifest("physics", "links = \"gpustub-physics\"\n"),
     );
     write(directory, "helper/src/lib.rs", HELPER);
     for source in ["src/lib.rs", "kernels/src/lib.rs", "physics/src/lib.rs"] {
@@ -87,23 +105,22 @@ fn prepare(directory: &Path) {
         "physics/build.rs",
         "fn main() { gpustub_build::finalize() }\n",
     );
-    let code = "schema = 1\n\n[device-link.physics]\ninclude-dirs = [\"include\"]\n";
-    write(directory, "physics/GpuStub.toml", code);
+    let device_link = "schema = 1\n\n[device-link.physics]\ninclude-dirs = [\"include\"]\n";
+    write(directory, "physics/GpuStub.toml", device_link);
     write(directory, "physics/include/physics.cuh", "#pragma once\n");
+}
 
-    acme(directory);
-    let (list, _) = ends(0, directory, &["symbols", "libacme.so.3"]);
-    write(directory, "symbols/acme.symbols", &list);
+fn build_archives(directory: &Path) {
     for name in ["gfx900", "gfx1100", "common"] {
         let source = format!(
             "int {}(void) {{ return 1; }}\n",
             if name == "common" { "shared" } else { "scale" }
         );
-        write(directory, "one.c", &source);
-        cc(directory, &["-c", "one.c", "-o", "one.o"]);
+        write(directory, "member.c", &source);
+        cc(directory, &["-c", "member.c", "-o", "member.o"]);
         let member = (
             format!("{name}.o"),
-            fs::read(directory.join("one.o")).unwrap(),
+            fs::read(directory.join("member.o")).unwrap(),
         );
         pack(
             &directory.join("none"),
@@ -124,6 +141,9 @@ fn prepare(directory: &Path) {
             "gfx1100.a",
         ],
     );
+}
+
+fn build_images(directory: &Path) {
     write(directory, "main.c", "int main(void) { return 0; }\n");
     fs::create_dir_all(directory.join("target/release")).unwrap();
     cc(directory, &["main.c", "-o", "target/release/app"]);
@@ -144,6 +164,9 @@ fn prepare(directory: &Path) {
         "int cudaFree(void *);\nint main(void) { return cudaFree(0); }\n",
     );
     cc(directory, &["user.c", cudart, "-o", "program"]);
+}
+
+fn pack_wheel(directory: &Path) {
     fs::create_dir(directory.join("dist")).unwrap();
     let members = [
         (
@@ -162,21 +185,16 @@ fn prepare(directory: &Path) {
         &directory.join("dist/demo-1.0-py3-none-any.whl"),
     )
     .unwrap();
-    let git = Command::new("git")
-        .current_dir(directory)
-        .args(["init", "--quiet"])
-        .status();
-    assert!(git.expect("this test needs git").success());
 }
 
 /// Helper that compiles nothing, and reports a library of headers.
 const HELPER: &str = r#"
 pub fn build() {}
 pub fn finalize() {
-    let at = |name| std::path::PathBuf::from(std::env::var_os(name).unwrap());
-    let list = at("OUT_DIR").join("gpustub/device-link/libraries");
+    let directory = |name| std::path::PathBuf::from(std::env::var_os(name).unwrap());
+    let list = directory("OUT_DIR").join("gpustub/device-link/libraries");
     std::fs::create_dir_all(list.parent().unwrap()).unwrap();
-    let include = at("CARGO_MANIFEST_DIR").join("include");
+    let include = directory("CARGO_MANIFEST_DIR").join("include");
     let text = "gpustub-device-link 3\nlibrary physics\npackage physics\nbuilt true\narchive \n\
                 cudart none\nstubs none\ntype static\ninclude-dir ";
     std::fs::write(list, format!("{text}{}\n", include.display())).unwrap();
@@ -199,17 +217,17 @@ fn each_example_runs() {
     let mut path = OsString::from(tool.parent().unwrap());
     path.push(":");
     path.push(std::env::var_os("PATH").unwrap());
-    let mut all = Vec::new();
-    examples(&[], &mut all);
-    assert!(all.len() > 40, "{all:?}");
-    for (command, line) in all {
+    let mut examples = Vec::new();
+    collect_examples(&[], &mut examples);
+    assert!(examples.len() > 40, "{examples:?}");
+    for (command, line) in examples {
         let directory = bin.path().join("work");
-        let copied = Command::new("cp")
+        let cp = Command::new("cp")
             .arg("-R")
             .arg(template.path())
             .arg(&directory)
             .status();
-        assert!(copied.unwrap().success());
+        assert!(cp.unwrap().success());
         if command == ["init"] {
             fs::remove_file(directory.join("GpuStub.toml")).unwrap();
             fs::remove_file(directory.join("kernels/GpuStub.toml")).unwrap();
@@ -227,8 +245,10 @@ fn each_example_runs() {
         let text = [output.stdout, output.stderr].concat();
         let text = String::from_utf8_lossy(&text);
         let code = output.status.code();
-        let is_right = code == Some(0) || code == Some(1) && may_have_findings(&line);
-        assert!(is_right, "{line}\n{code:?}\n{text}");
+        assert!(
+            code == Some(0) || code == Some(1) && may_have_findings(&line),
+            "{line}\n{code:?}\n{text}"
+        );
         fs::remove_dir_all(&directory).unwrap();
     }
 }

@@ -14,13 +14,10 @@ fn targets_are_mirrored() {
     }
     let inner = "[target.'cfg(not(windows))'.dependencies]\nboth = { path = \"../both\" }\n";
     plain(directory, "inner", inner);
-    let app = |key: &str| {
-        format!(
-            "[dependencies]\nbase = {{ path = \"../base\" }}\n[target.{key}.dependencies]\n\
-             some = {{ path = \"../some\" }}\ninner = {{ path = \"../inner\" }}\n"
-        )
-    };
-    program(directory, "app", &app("'cfg(target_os = \"linux\")'"));
+    let dependencies = "[dependencies]\nbase = { path = \"../base\" }\n\
+                        [target.'cfg(target_os = \"linux\")'.dependencies]\n\
+                        some = { path = \"../some\" }\ninner = { path = \"../inner\" }\n";
+    program(directory, "app", dependencies);
     ends(0, directory, &["sync", "--workspace"]);
     ends(0, directory, &["sync", "--workspace", "--check"]);
     let text = read(directory, "app/gpustub-final/Cargo.toml");
@@ -33,14 +30,19 @@ fn targets_are_mirrored() {
     }
     let code = read(directory, "app/gpustub-final/src/lib.rs");
     assert!(code.contains("#[cfg(target_os = \"linux\")]\n#[doc(hidden)]\npub use some as _some;"));
-    let of = |target| linked(directory, &["-p", "app", "--target", target]);
-    assert_eq!(of("aarch64-unknown-linux-gnu"), ["base", "both", "some"]);
-    assert_eq!(of("x86_64-pc-windows-msvc"), ["base"]);
+    for (target, crates) in [
+        ("aarch64-unknown-linux-gnu", &["base", "both", "some"][..]),
+        ("x86_64-pc-windows-msvc", &["base"]),
+    ] {
+        let arguments = ["-p", "app", "--target", target];
+        assert_eq!(linked(directory, &arguments), crates);
+    }
     cargo(directory, &["check", "-p", "app"]);
 
     let host = "x86_64-unknown-linux-gnu";
     if cfg!(target_arch = "x86_64") {
-        program(directory, "app", &app(host));
+        let dependencies = dependencies.replace("'cfg(target_os = \"linux\")'", host);
+        program(directory, "app", &dependencies);
         let (_, err) = ends(101, directory, &["sync", "--workspace"]);
         assert!(
             err.contains(&format!("for the target `{host}` only")),
@@ -122,12 +124,8 @@ fn a_library_for_c_and_for_rust_is_refused_where_both_are_used() {
     let directory = directory.path();
     workspace(directory);
     rdc(directory, "base", "", "");
-    let mixed = "[lib]\ncrate-type = [\"cdylib\", \"rlib\"]\n";
-    plain(
-        directory,
-        "mixed",
-        &(mixed.to_owned() + &dependencies_on(&["base"])),
-    );
+    let lib = "[lib]\ncrate-type = [\"cdylib\", \"rlib\"]\n".to_owned();
+    plain(directory, "mixed", &(lib + &dependencies_on(&["base"])));
     ends(0, directory, &["sync", "--workspace"]);
     assert!(read(directory, "mixed/src/lib.rs").starts_with("use gpustub_final_mixed as _;"));
     program(directory, "app", &dependencies_on(&["mixed"]));
@@ -155,8 +153,8 @@ fn a_library_for_c_exports_its_device_link_to_shared_libraries() {
         &(library + &dependencies_on(&["left", "right"])),
     );
     ends(0, directory, &["sync", "--workspace"]);
-    let planned = || ends(0, directory, &["plan", "-p", "forc"]).0;
-    let out = planned();
+    let plan = ["plan", "-p", "forc"];
+    let (out, _) = ends(0, directory, &plan);
     assert!(
         out.contains("exports the functions for left right"),
         "{out}"
@@ -171,7 +169,7 @@ fn a_library_for_c_exports_its_device_link_to_shared_libraries() {
         "type = \"shared\"\nrequires = [\"right\"]\n",
     );
     ends(0, directory, &["sync", "--workspace"]);
-    let out = planned();
+    let (out, _) = ends(0, directory, &plan);
     assert!(out.contains("forc/cdylib: uses left_final"), "{out}");
 }
 

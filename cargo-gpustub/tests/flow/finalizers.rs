@@ -31,22 +31,23 @@ pub fn linked(directory: &Path, arguments: &[&str]) -> Vec<String> {
         "tree", "-e", "normal", "--prefix", "depth", "--format", " {p}",
     ];
     let out = cargo(directory, &[&tree[..], arguments].concat());
-    let lines: Vec<(u32, &str)> = out
-        .lines()
-        .filter_map(|line| {
-            let (depth, rest) = line.split_once(' ')?;
-            Some((depth.parse().ok()?, rest.split(' ').next()?))
-        })
-        .collect();
-    let at = lines
-        .iter()
-        .position(|(_, name)| name.starts_with("gpustub-final"));
-    let at = at.expect("a finalizer");
-    let below = lines[at + 1..]
-        .iter()
-        .take_while(|(depth, _)| *depth > lines[at].0);
-    let direct = below.filter(|(depth, _)| *depth == lines[at].0 + 1);
-    direct.map(|(_, name)| (*name).to_owned()).collect()
+    let mut packages = out.lines().filter_map(|line| {
+        let (depth, package) = line.split_once(' ')?;
+        Some((depth.parse::<u32>().ok()?, package.split(' ').next()?))
+    });
+    let (finalizer_depth, _) = packages
+        .find(|(_, name)| name.starts_with("gpustub-final"))
+        .expect("a finalizer");
+    packages
+        .take_while(|(depth, _)| *depth > finalizer_depth)
+        .filter(|(depth, _)| *depth == finalizer_depth + 1)
+        .map(|(_, name)| name.to_owned())
+        .collect()
+}
+
+/// Crates that the finalizer of `app` has under some features.
+fn linked_in_app(directory: &Path, features: &[&str]) -> Vec<String> {
+    linked(directory, &[&["-p", "app"], features].concat())
 }
 
 #[test]
@@ -61,11 +62,11 @@ fn a_finalizer_depends_on_the_whole_closure() {
     ends(0, &directory.join("app"), &["sync"]);
     assert!(directory.join("app/gpustub-final").exists());
     ends(0, directory, &["sync", "--workspace"]);
-    for again in [
+    for arguments in [
         &["sync", "--workspace"][..],
         &["sync", "--workspace", "--check"],
     ] {
-        let (out, err) = ends(0, directory, again);
+        let (out, err) = ends(0, directory, arguments);
         assert!(out.is_empty() && err.contains("Fresh"), "{out}{err}");
     }
     assert_eq!(linked(directory, &["-p", "app"]), ["base", "left", "right"]);
@@ -100,7 +101,7 @@ fn a_finalizer_depends_on_the_whole_closure() {
 
 /// A new version of the package is written into its finalizer and into the dependency on it.
 #[test]
-fn versions_follow() {
+fn finalizers_follow_the_version_of_their_package() {
     let directory = tempfile::tempdir().unwrap();
     let directory = directory.path();
     diamond(directory);
@@ -140,37 +141,25 @@ fn optional_dependencies_follow_their_features() {
     let inner = "[features]\ndeep = [\"dep:deep\"]\n[dependencies]\n\
                  deep = { path = \"../deep\", optional = true }\n";
     plain(directory, "inner", inner);
-    let app = |named: &str| {
-        format!(
-            "[features]\ndefault = [\"gpu\"]\ngpu = [{}]\ndeep = [\"inner/deep\"]\n\
-             [dependencies]\nbase = {{ path = \"../base\" }}\ninner = {{ path = \"../inner\" }}\n\
-             named = {{ path = \"../named\"{named} }}\n\
-             implicit = {{ path = \"../implicit\", optional = true }}\n",
-            match named {
-                "" => "",
-                _ => "\"dep:named\"",
-            }
-        )
-    };
-    program(directory, "app", &app(", optional = true"));
+    let app = "[features]\ndefault = [\"gpu\"]\ngpu = [\"dep:named\"]\ndeep = [\"inner/deep\"]\n\
+               [dependencies]\nbase = { path = \"../base\" }\ninner = { path = \"../inner\" }\n\
+               named = { path = \"../named\", optional = true }\n\
+               implicit = { path = \"../implicit\", optional = true }\n";
+    program(directory, "app", app);
     ends(0, directory, &["sync", "--workspace"]);
     ends(0, directory, &["sync", "--workspace", "--check"]);
-    let of =
-        |features: &[&'static str]| linked(directory, &[&["-p", "app"][..], features].concat());
-    assert_eq!(of(&["--no-default-features"]), ["base"]);
-    assert_eq!(of(&[]), ["base", "named"]);
-    assert_eq!(
-        of(&["--no-default-features", "-F", "implicit"]),
-        ["base", "implicit"]
-    );
-    assert_eq!(
-        of(&["--no-default-features", "-F", "deep"]),
-        ["base", "deep"]
-    );
-    assert_eq!(
-        of(&["--all-features"]),
-        ["base", "deep", "implicit", "named"]
-    );
+    for (features, crates) in [
+        (&["--no-default-features"][..], &["base"][..]),
+        (&[], &["base", "named"]),
+        (
+            &["--no-default-features", "-F", "implicit"],
+            &["base", "implicit"],
+        ),
+        (&["--no-default-features", "-F", "deep"], &["base", "deep"]),
+        (&["--all-features"], &["base", "deep", "implicit", "named"]),
+    ] {
+        assert_eq!(linked_in_app(directory, features), crates);
+    }
     let text = read(directory, "app/Cargo.toml");
     let line = "implicit = [\"dep:implicit\", \"gpustub-final-app/implicit\"]\n";
     assert!(text.contains(line), "{text}");
@@ -191,7 +180,10 @@ fn optional_dependencies_follow_their_features() {
     write(directory, "app/Cargo.toml", &text);
     ends(0, directory, &["sync", "--workspace"]);
     assert!(!read(directory, "app/Cargo.toml").contains("gpustub-final-app/gpu"));
-    assert_eq!(of(&["--no-default-features"]), ["base", "named"]);
+    assert_eq!(
+        linked_in_app(directory, &["--no-default-features"]),
+        ["base", "named"]
+    );
 }
 
 #[test]
@@ -282,12 +274,11 @@ fn build_scripts_follow_the_programs_of_their_package() {
     let directory = directory.path();
     workspace(directory);
     rdc(directory, "base", "", "");
-    let script = |call: &str| format!("fn main() {{\n    gpustub_build::{call}();\n}}\n");
     // As `sync` wrote it for each package with CUDA code.
-    write(directory, "base/build.rs", &script("finalize"));
+    write(directory, "base/build.rs", &build_script("finalize"));
     ends(1, directory, &["sync", "--workspace", "--check"]);
-    for programs in [false, true, false] {
-        if programs {
+    for has_program in [false, true, false] {
+        if has_program {
             write(directory, "base/src/main.rs", "fn main() {}\n");
         } else {
             let _ = fs::remove_file(directory.join("base/src/main.rs"));
@@ -295,31 +286,38 @@ fn build_scripts_follow_the_programs_of_their_package() {
         ends(0, directory, &["sync", "--workspace"]);
         let (_, err) = ends(0, directory, &["sync", "--workspace", "--check"]);
         assert!(err.contains("Fresh"), "{err}");
-        let call = if programs { "finalize" } else { "build" };
-        assert_eq!(read(directory, "base/build.rs"), script(call));
-        assert_eq!(directory.join("base/gpustub-final").exists(), !programs);
-        let tests = read(directory, "base/src/lib.rs").contains("use gpustub_final_base as _;");
-        assert_eq!(tests, !programs);
+        let call = if has_program { "finalize" } else { "build" };
+        assert_eq!(read(directory, "base/build.rs"), build_script(call));
+        let finalizer = directory.join("base/gpustub-final");
+        assert_eq!(finalizer.exists(), !has_program);
+        let lib = read(directory, "base/src/lib.rs");
+        let uses_finalizer = lib.contains("use gpustub_final_base as _;");
+        assert_eq!(uses_finalizer, !has_program);
         cargo(directory, &["check", "--workspace", "--all-targets"]);
         ends(0, directory, &["plan"]);
     }
     // A dylib is linked by each build.
-    let library = "[lib]\ncrate-type = [\"dylib\"]\n[build-dependencies]";
-    let text = read(directory, "base/Cargo.toml");
-    let dylib = text.replace("[build-dependencies]", library);
-    write(directory, "base/Cargo.toml", &dylib);
+    let manifest = read(directory, "base/Cargo.toml").replace(
+        "[build-dependencies]",
+        "[lib]\ncrate-type = [\"dylib\"]\n[build-dependencies]",
+    );
+    write(directory, "base/Cargo.toml", &manifest);
     ends(0, directory, &["sync", "--workspace"]);
-    assert_eq!(read(directory, "base/build.rs"), script("finalize"));
+    assert_eq!(read(directory, "base/build.rs"), build_script("finalize"));
     assert!(!directory.join("base/gpustub-final").exists());
     let text = read(directory, "base/Cargo.toml").replace("\"dylib\"", "\"lib\"");
     write(directory, "base/Cargo.toml", &text);
     // A script that links in its own way stays.
-    let own = "fn main() {\n    gpustub_build::Build::new().finalize().build();\n}\n";
-    write(directory, "base/build.rs", own);
+    let script = "fn main() {\n    gpustub_build::Build::new().finalize().build();\n}\n";
+    write(directory, "base/build.rs", script);
     ends(0, directory, &["sync", "--workspace"]);
-    assert_eq!(read(directory, "base/build.rs"), own);
+    assert_eq!(read(directory, "base/build.rs"), script);
     assert!(!directory.join("base/gpustub-final").exists());
     ends(0, directory, &["plan"]);
+}
+
+fn build_script(call: &str) -> String {
+    format!("fn main() {{\n    gpustub_build::{call}();\n}}\n")
 }
 
 /// A published library does not name the finalizer of its tests, and builds without it.
@@ -394,21 +392,20 @@ fn direct_device_link_has_no_finalizer() {
     let directory = tempfile::tempdir().unwrap();
     let directory = directory.path();
     diamond(directory);
-    let light = "[build-dependencies]\n\
-                 gpustub-build = { workspace = true, features = [\"device-link\"] }\n";
+    let helper = "[build-dependencies]\n\
+                  gpustub-build = { workspace = true, features = [\"device-link\"] }\n";
     program(
         directory,
         "app",
-        &(dependencies_on(&["left", "right"]) + light),
+        &(dependencies_on(&["left", "right"]) + helper),
     );
-    let script = "fn main() {\n    gpustub_build::finalize();\n}\n";
-    write(directory, "app/build.rs", script);
+    write(directory, "app/build.rs", &build_script("finalize"));
     ends(0, directory, &["sync", "--workspace"]);
     assert!(!directory.join("app/gpustub-final").exists());
     ends(0, directory, &["plan"]);
     // Crates without CUDA code hide their dependencies.
     plain(directory, "between", &dependencies_on(&["left", "right"]));
-    program(directory, "app", &(dependencies_on(&["between"]) + light));
+    program(directory, "app", &(dependencies_on(&["between"]) + helper));
     let (_, err) = ends(1, directory, &["plan"]);
     assert!(err.contains("does not receive left, right, base"), "{err}");
     // An existing finalizer is not kept, either.
@@ -416,9 +413,9 @@ fn direct_device_link_has_no_finalizer() {
     fs::remove_file(directory.join("app/build.rs")).unwrap();
     ends(0, directory, &["sync", "--workspace"]);
     ends(0, directory, &["plan"]);
-    let text = read(directory, "app/Cargo.toml") + light;
+    let text = read(directory, "app/Cargo.toml") + helper;
     write(directory, "app/Cargo.toml", &text);
-    write(directory, "app/build.rs", script);
+    write(directory, "app/build.rs", &build_script("finalize"));
     let (_, err) = ends(1, directory, &["sync", "--workspace"]);
     let reported =
         "error[multiple-finalizers]: the build script of `app` device-links its programs";
@@ -431,8 +428,7 @@ fn finalizer_includes_dependencies_outside_the_workspace() {
     let directory = tempfile::tempdir().unwrap();
     let directory = directory.path();
     workspace(directory);
-    let other = directory.join("others");
-    rdc(&other, "base", "", "");
+    rdc(&directory.join("others"), "base", "", "");
     let path = "others/base/Cargo.toml";
     let text = read(directory, path).replace("workspace = true", "path = \"../../helper\"");
     write(directory, path, &format!("{text}[workspace]\n"));

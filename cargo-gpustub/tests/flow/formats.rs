@@ -14,21 +14,26 @@ fn schema() -> Validator {
     let mut metadata = cargo_metadata::MetadataCommand::new();
     metadata.manifest_path(repository().join("Cargo.toml"));
     // Only the packages for this machine's tests have been downloaded.
-    let rustc = Command::new("rustc").arg("-vV").output().unwrap().stdout;
-    let about = String::from_utf8(rustc).unwrap();
-    let host = about
+    let rustc = Command::new("rustc").arg("-vV").output().unwrap();
+    let rustc_version = String::from_utf8(rustc.stdout).unwrap();
+    let host = rustc_version
         .lines()
         .find_map(|line| line.strip_prefix("host: "))
         .unwrap();
     let options = ["--offline", "--locked", "--filter-platform", host];
     metadata.other_options(options.map(str::to_owned).to_vec());
     let metadata = metadata.exec().expect("the packages of this repository");
-    let holder = metadata
+    let package = metadata
         .packages
         .iter()
-        .find(|p| p.name.as_str() == "serde-sarif");
-    let directory = holder.unwrap().manifest_path.parent().unwrap();
-    let text = fs::read_to_string(directory.join("src/schema.json")).unwrap();
+        .find(|package| package.name.as_str() == "serde-sarif")
+        .unwrap();
+    let schema_path = package
+        .manifest_path
+        .parent()
+        .unwrap()
+        .join("src/schema.json");
+    let text = fs::read_to_string(schema_path).unwrap();
     // The pattern of languages has a bracket that only JavaScript accepts unescaped.
     let text = text.replace("{2}]?$", r"{2}\\]?$");
     let schema: Value = serde_json::from_str(&text).unwrap();
@@ -45,16 +50,16 @@ fn schema() -> Validator {
 
 /// Runs with `--message-format sarif`, which always prints one valid document. Returns its run.
 fn sarif(code: i32, directory: &Path, arguments: &[&str]) -> Value {
-    let all = [arguments, &["--message-format", "sarif"]].concat();
-    let (out, _) = ends(code, directory, &all);
-    let (again, _) = ends(code, directory, &all);
-    assert_eq!(out, again);
+    let arguments = [arguments, &["--message-format", "sarif"]].concat();
+    let (out, _) = ends(code, directory, &arguments);
+    let (second_out, _) = ends(code, directory, &arguments);
+    assert_eq!(out, second_out);
     let document: Value = serde_json::from_str(&out).unwrap();
-    let wrong: Vec<String> = schema()
+    let errors: Vec<String> = schema()
         .iter_errors(&document)
-        .map(|e| e.to_string())
+        .map(|error| error.to_string())
         .collect();
-    assert_eq!(wrong, [""; 0], "{out}");
+    assert_eq!(errors, [""; 0], "{out}");
     document["runs"][0].clone()
 }
 
@@ -67,12 +72,15 @@ fn demo(directory: &Path) {
     write(directory, "dist/a b%ü.so", "\x7fELF");
 }
 
-fn ids(run: &Value) -> Vec<&str> {
+/// The rule of each result, sorted.
+fn rule_ids(run: &Value) -> Vec<&str> {
     let results = run["results"].as_array().unwrap();
-    results
+    let mut ids: Vec<&str> = results
         .iter()
         .map(|result| result["ruleId"].as_str().unwrap())
-        .collect()
+        .collect();
+    ids.sort_unstable();
+    ids
 }
 
 #[test]
@@ -83,25 +91,21 @@ fn sarif_is_valid_against_its_schema() {
     let run = sarif(1, directory, &["check"]);
     let expected = [
         "out-of-sync",
-        "unsupported-header-version",
+        "out-of-sync",
+        "out-of-sync",
         "unknown-rule",
+        "unsupported-header-version",
         "unusable-major",
-        "out-of-sync",
-        "out-of-sync",
     ];
-    let mut found = ids(&run);
-    let mut sorted = expected;
-    found.sort_unstable();
-    sorted.sort_unstable();
-    assert_eq!(found, sorted);
+    assert_eq!(rule_ids(&run), expected);
     let results = run["results"].as_array().unwrap();
-    let major = results
+    let result = results
         .iter()
-        .find(|r| r["ruleId"] == "unusable-major")
+        .find(|result| result["ruleId"] == "unusable-major")
         .unwrap();
-    let place = &major["locations"][0]["physicalLocation"];
-    assert_eq!(place["artifactLocation"]["uri"], "GpuStub.toml");
-    assert_eq!(place["region"]["startLine"], 3);
+    let location = &result["locations"][0]["physicalLocation"];
+    assert_eq!(location["artifactLocation"]["uri"], "GpuStub.toml");
+    assert_eq!(location["region"]["startLine"], 3);
 
     // An invalid file, by a relative and an absolute path.
     for path in ["dist", directory.join("dist").to_str().unwrap()] {
@@ -110,21 +114,20 @@ fn sarif_is_valid_against_its_schema() {
     // No findings; and a command that could not run, with the reason.
     let clean = tempfile::tempdir().unwrap();
     write(clean.path(), "text", "nothing");
-    assert_eq!(ids(&sarif(0, clean.path(), &["check", "text"])), [""; 0]);
+    let run = sarif(0, clean.path(), &["check", "text"]);
+    assert_eq!(rule_ids(&run), [""; 0]);
     let run = sarif(101, clean.path(), &["check"]);
     let invocation = &run["invocations"][0];
     assert_eq!(invocation["executionSuccessful"], false);
     // Other commands support it, too.
     let run = sarif(1, directory, &["sync", "--check"]);
-    let mut found = ids(&run);
-    found.sort_unstable();
     let expected = [
         "out-of-sync",
         "out-of-sync",
         "out-of-sync",
         "unsupported-header-version",
     ];
-    assert_eq!(found, expected);
+    assert_eq!(rule_ids(&run), expected);
 }
 
 /// Only the human-readable format ends with a summary.
@@ -133,11 +136,9 @@ fn summary_is_only_in_human_output() {
     let directory = tempfile::tempdir().unwrap();
     let directory = directory.path();
     demo(directory);
-    let last = |arguments: &[&str]| {
-        let (_, err) = ends(1, directory, &[&["check"], arguments].concat());
-        err.lines().last().unwrap_or_default().to_owned()
-    };
-    assert_eq!(last(&[]), "     Checked 1 package: 5 errors, 1 warning");
+    let (_, err) = ends(1, directory, &["check"]);
+    let summary = err.lines().last().unwrap_or_default();
+    assert_eq!(summary, "     Checked 1 package: 5 errors, 1 warning");
     for format in ["short", "json", "github", "sarif"] {
         let (_, err) = ends(1, directory, &["check", "--message-format", format]);
         assert!(!err.contains("Checked"), "{format}: {err}");
@@ -196,8 +197,8 @@ fn human_output_groups_equal_findings() {
     (header[32], header[52], header[54], header[56]) = (64, 64, 56, 5);
     fs::write(directory.join("lib/c.so"), header).unwrap();
     let (_, err) = ends(1, directory, &["check", "lib"]);
-    let both = " --> lib/a.so\n ::: lib/b.so\n  = help: ";
-    assert!(err.contains(both), "{err}");
+    let group = " --> lib/a.so\n ::: lib/b.so\n  = help: ";
+    assert!(err.contains(group), "{err}");
     assert!(err.contains(" --> lib/c.so\n"), "{err}");
     assert!(err.ends_with("Checked 3 files: 3 errors\n"), "{err}");
     let (_, err) = ends(1, directory, &["check", "--message-format", "short", "lib"]);
@@ -229,8 +230,8 @@ fn findings_without_a_line_name_the_file() {
     let directory = directory.path();
     demo(directory);
     let (out, _) = ends(1, directory, &["check", "--message-format", "github"]);
-    let line = "::error file=build.rs,title=gpustub out-of-sync::";
-    assert!(out.lines().any(|one| one.starts_with(line)), "{out}");
+    let command = "::error file=build.rs,title=gpustub out-of-sync::";
+    assert!(out.lines().any(|line| line.starts_with(command)), "{out}");
     let (_, err) = ends(1, directory, &["check"]);
     assert!(err.contains("\n --> build.rs\n"), "{err}");
 }
@@ -248,25 +249,29 @@ fn temporary_directory_without_space_is_no_finding() {
     write(directory, "d/README", "");
     fs::rename(directory.join(name), directory.join("d").join(name)).unwrap();
     for path in ["d", &format!("d/{name}")] {
-        let mut missing = gpustub(directory, &["check", path]);
-        missing.env("TMPDIR", "/nonexistent");
+        let mut without_directory = gpustub(directory, &["check", path]);
+        without_directory.env("TMPDIR", "/nonexistent");
         // The limit of a file's size stands for a full file system; a write beyond it is an error if the
         // signal is ignored.
-        let mut full = Command::new("bash");
-        full.current_dir(directory)
+        let mut without_space = Command::new("bash");
+        without_space
+            .current_dir(directory)
             .args([
                 "-c",
                 "trap '' XFSZ; ulimit -f 1024; exec \"$0\" check \"$1\"",
             ])
             .args([env!("CARGO_BIN_EXE_cargo-gpustub"), path]);
-        for (command, why) in [
-            (&mut missing, "No such file or directory (os error 2)"),
-            (&mut full, "File too large (os error 27)"),
+        for (command, cause) in [
+            (
+                &mut without_directory,
+                "No such file or directory (os error 2)",
+            ),
+            (&mut without_space, "File too large (os error 27)"),
         ] {
             let output = command.output().unwrap();
             let err = String::from_utf8(output.stderr).unwrap();
             let expected = format!(
-                "error: could not read `{path}`: temporary file for a member: {why}\n\
+                "error: could not read `{path}`: temporary file for a member: {cause}\n\
                  help: free space in the temporary directory, or name another one with TMPDIR\n"
             );
             assert_eq!((output.status.code(), err), (Some(101), expected));

@@ -1,6 +1,6 @@
 //! `diff` on the headers of real libraries.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use gpustub_core::library::Library;
@@ -9,12 +9,8 @@ use serde_json::Value;
 
 use super::{component, ends, repository};
 
-fn wheel(version: Version) -> PathBuf {
-    component(&format!("wheels/cudart-{version}"))
-}
-
 /// First file below a directory with this name prefix.
-fn find(directory: &Path, start: &str) -> Option<PathBuf> {
+fn find(directory: &Path, prefix: &str) -> Option<PathBuf> {
     let mut entries: Vec<PathBuf> = std::fs::read_dir(directory)
         .unwrap_or_else(|e| panic!("{}: {e}", directory.display()))
         .map(|entry| entry.unwrap().path())
@@ -23,33 +19,70 @@ fn find(directory: &Path, start: &str) -> Option<PathBuf> {
     entries.iter().find_map(|path| {
         let name = path.file_name().unwrap().to_string_lossy();
         if path.is_dir() {
-            find(path, start)
+            find(path, prefix)
         } else {
-            name.starts_with(start).then(|| path.clone())
+            name.starts_with(prefix).then(|| path.clone())
         }
     })
 }
 
+/// Directory of the first header below a package's directory with this name prefix.
+fn find_include(package: &str, prefix: &str) -> Option<PathBuf> {
+    let header = find(&component(package), prefix)?;
+    Some(header.parent().unwrap().to_owned())
+}
+
+fn include_option(directory: &Path) -> String {
+    format!("--clang-arg=-I{}", directory.display())
+}
+
 /// Compares two versions of the CUDA runtime; both use our fakes of other packages' headers.
 fn diff(old: Version, new: Version, format: &str) -> String {
-    let library = |version| find(&wheel(version), "libcudart.so.").unwrap();
-    let include = |version| find(&wheel(version), "cuda_runtime_api.h").unwrap();
-    let directory = |version| include(version).parent().unwrap().to_owned();
-    let stand_ins = repository().join("xtask/headers");
+    let [old, new] = [old, new].map(|version| format!("wheels/cudart-{version}"));
+    let [old_library, new_library] =
+        [&old, &new].map(|wheel| find(&component(wheel), "libcudart.so.").unwrap());
+    let [old_headers, new_headers] =
+        [&old, &new].map(|wheel| find_include(wheel, "cuda_runtime_api.h").unwrap());
     let arguments = [
-        "diff".into(),
-        library(old),
-        library(new),
-        "--old-headers".into(),
-        directory(old),
-        "--new-headers".into(),
-        directory(new),
-        format!("--clang-arg=-I{}", stand_ins.display()).into(),
-        "--format".into(),
-        format.into(),
+        "diff",
+        old_library.to_str().unwrap(),
+        new_library.to_str().unwrap(),
+        "--old-headers",
+        old_headers.to_str().unwrap(),
+        "--new-headers",
+        new_headers.to_str().unwrap(),
+        &include_option(&repository().join("xtask/headers")),
+        "--format",
+        format,
     ];
-    let arguments: Vec<&str> = arguments.iter().map(|a| a.to_str().unwrap()).collect();
     ends(1, &repository(), &arguments).0
+}
+
+/// Names of the functions that have this change in a JSON report.
+fn changed_functions<'a>(report: &'a Value, change: &str) -> Vec<&'a str> {
+    let rows = report["changes"].as_array().unwrap();
+    rows.iter()
+        .filter(|row| row["change"] == change)
+        .map(|row| row["name"].as_str().unwrap())
+        .collect()
+}
+
+/// Functions of a library that both versions have, and that differ between them by the ABI table.
+fn table_changes(library: &Library, old: Version, new: Version) -> BTreeSet<&str> {
+    let code = i32::try_from(new.code()).unwrap();
+    let mut names = BTreeSet::new();
+    for symbol in library.symbols.functions() {
+        let is_in_both = [old, new].iter().all(|version| {
+            let releases = &symbol.releases;
+            releases.is_empty() || releases.iter().any(|(a, b)| (a..=b).contains(&version))
+        });
+        let header = HeaderVersion::parse(&old.to_string());
+        let entries = library.abi.entries(&symbol.name, header);
+        if is_in_both && entries.iter().any(|e| e.from <= code && code < e.below) {
+            names.insert(symbol.name.as_str());
+        }
+    }
+    names
 }
 
 const OLD: Version = Version::new(11, 8);
@@ -60,51 +93,28 @@ const NEW: Version = Version::new(13, 0);
 #[test]
 #[ignore = "needs the real packages: GPUSTUB_TEST_COMPONENTS names their directory (tests/run)"]
 fn headers_differ_only_as_the_shipped_abi_tables_state() {
-    let table = &Library::builtin("cudart").unwrap().abi;
     // Types do not show that these functions return functions of the library's own version.
     let bound = ["cudaGetDriverEntryPoint", "cudaGetDriverEntryPoint_ptsz"];
-    for (old, new, only_table) in [
+    for (old, new, only_in_table) in [
         (OLD, MIDDLE, &[][..]),
         (MIDDLE, NEW, &bound),
         (OLD, NEW, &[]),
     ] {
-        let found: Value = serde_json::from_str(&diff(old, new, "json")).unwrap();
-        let rows = found["changes"].as_array().unwrap();
-        let of = |kind: &'static str| -> BTreeSet<&str> {
-            let rows = rows.iter().filter(|row| row["change"] == kind);
-            rows.map(|row| row["name"].as_str().unwrap()).collect()
-        };
-        assert_eq!(of("declared"), [].into(), "{old} {new}");
-        let unknown = found["headers"]["undeclared"].as_array().unwrap();
-        assert!(unknown.len() < 25, "{unknown:?}");
-        let compared = found["headers"]["compared"].as_u64().unwrap();
+        let report: Value = serde_json::from_str(&diff(old, new, "json")).unwrap();
+        let declared = changed_functions(&report, "declared");
+        assert_eq!(declared, [""; 0], "{old} {new}");
+        let undeclared = report["headers"]["undeclared"].as_array().unwrap();
+        assert!(undeclared.len() < 25, "{undeclared:?}");
+        let compared = report["headers"]["compared"].as_u64().unwrap();
         assert!(compared > 300, "{compared} functions");
 
-        let code = i32::try_from(new.code()).unwrap();
-        let header = || HeaderVersion::parse(&old.to_string());
-        let library = Library::builtin("cudart").unwrap();
-        let names = library
-            .symbols
-            .functions()
-            .map(|symbol| symbol.name.as_str());
-        let is_in = |name: &&str| {
-            let present = |version: Version| {
-                let symbol = library.symbols.functions().find(|s| s.name == **name);
-                let present = &symbol.unwrap().releases;
-                present.is_empty() || present.iter().any(|(a, b)| (*a..=*b).contains(&version))
-            };
-            present(old) && present(new)
-        };
-        let differs = |name: &&str| {
-            let mut entries = table.entries(name, header()).into_iter();
-            entries.any(|entry| entry.from <= code && code < entry.below)
-        };
-        let mut expected: BTreeSet<&str> = names.filter(is_in).filter(differs).collect();
+        let mut expected = table_changes(Library::builtin("cudart").unwrap(), old, new);
         assert!(expected.len() >= 8, "{expected:?}");
-        for name in only_table {
+        for name in only_in_table {
             assert!(expected.remove(name), "{name}, {old} {new}");
         }
-        assert_eq!(of("abi"), expected, "{old} {new}");
+        let changed: BTreeSet<&str> = changed_functions(&report, "abi").into_iter().collect();
+        assert_eq!(changed, expected, "{old} {new}");
     }
 }
 
@@ -113,21 +123,21 @@ fn headers_differ_only_as_the_shipped_abi_tables_state() {
 #[test]
 #[ignore = "needs the real packages: GPUSTUB_TEST_COMPONENTS names their directory (tests/run)"]
 fn headers_of_shipped_libraries_are_read() {
-    let mut more: Vec<PathBuf> = ["xtask/headers", "xtask/include"]
-        .map(|directory| repository().join(directory))
+    let mut include_options: Vec<String> = ["xtask/headers", "xtask/include"]
+        .map(|directory| include_option(&repository().join(directory)))
         .into();
-    for (name, header) in [
+    for (package, header) in [
         ("wheels/crt", "host_defines.h"),
         ("wheels/cudart-12.9", "cuda_runtime_api.h"),
         ("wheels/cublas", "cublas_v2.h"),
         ("wheels/cusparse-12.9", "cusparse.h"),
         ("hip-5.7", "hip_runtime_api.h"),
     ] {
-        let found = find(&component(name), header).unwrap();
-        let mut above = found.ancestors();
-        more.push(above.find(|a| a.ends_with("include")).unwrap().to_owned());
+        let header = find(&component(package), header).unwrap();
+        let include = header.ancestors().find(|path| path.ends_with("include"));
+        include_options.push(include_option(include.unwrap()));
     }
-    for (name, library, least) in [
+    for (package, library, min_compared) in [
         ("wheels/cublas", "libcublas.so.", 700),
         ("wheels/cudnn", "libcudnn.so.", 200),
         ("wheels/cufft-12.9", "libcufft.so.", 50),
@@ -141,22 +151,19 @@ fn headers_of_shipped_libraries_are_read() {
         ("rocfft-6.1", "librocfft.so.", 20),
         ("rocrand-5.3", "librocrand.so.", 20),
     ] {
-        let directory = component(name);
-        let library = find(&directory, library).unwrap();
-        let library = library.to_str().unwrap();
-        let include = directories(&directory);
-        let include = include.iter().find(|f| f.ends_with("include")).unwrap();
-        let include = include.to_str().unwrap();
+        let directory = component(package);
+        let path = find(&directory, library).unwrap();
+        let library = path.to_str().unwrap();
+        let mut include = directories(&directory);
+        include.retain(|path| path.ends_with("include"));
+        let include = include[0].to_str().unwrap();
         let mut arguments = vec!["diff", library, library, "--format=json"];
         arguments.extend(["--old-headers", include, "--new-headers", include]);
-        let more: Vec<String> = (more.iter())
-            .map(|directory| format!("--clang-arg=-I{}", directory.display()))
-            .collect();
-        arguments.extend(more.iter().map(String::as_str));
-        let (found, _) = ends(0, &repository(), &arguments);
-        let found: Value = serde_json::from_str(&found).unwrap();
-        let compared = found["headers"]["compared"].as_u64().unwrap();
-        assert!(compared >= least, "{name}: {compared}");
+        arguments.extend(include_options.iter().map(String::as_str));
+        let (out, _) = ends(0, &repository(), &arguments);
+        let report: Value = serde_json::from_str(&out).unwrap();
+        let compared = report["headers"]["compared"].as_u64().unwrap();
+        assert!(compared >= min_compared, "{package}: {compared}");
     }
 }
 
@@ -165,8 +172,6 @@ fn headers_of_shipped_libraries_are_read() {
 #[test]
 #[ignore = "needs the real packages: GPUSTUB_TEST_COMPONENTS names their directory (tests/run)"]
 fn guarded_differences_of_real_headers_are_no_changes() {
-    // Headers of all versions, by library.
-    let mut texts: BTreeMap<&str, String> = BTreeMap::new();
     for (library, soname, prefix, old, new, changed, guarded) in [
         (
             "cublaslt",
@@ -245,78 +250,72 @@ fn guarded_differences_of_real_headers_are_no_changes() {
         ),
     ] {
         let scratch = tempfile::tempdir().unwrap();
-        let headers = gpustub_cdecl::Headers::for_library(library).unwrap();
         let mut arguments = vec!["diff".to_owned(), "--format=json".to_owned()];
-        for (side, [of, runtime]) in [("old", old), ("new", new)] {
-            let include = |name: &str, header: &str| {
-                let found = find(&component(name), header)?;
-                Some(found.parent().unwrap().to_owned())
-            };
-            // The first is one of the C library, for CUPTI.
-            let own = headers.include[0]
-                .iter()
-                .find_map(|header| include(of, header));
-            let own = own.unwrap_or_else(|| panic!("{of} has no header of {library}"));
-            let source = sources(&own);
-            let names = source.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-            let names: BTreeSet<&str> = names.filter(|name| name.starts_with(prefix)).collect();
-            let names: Vec<_> = names.into_iter().collect();
+        for (version, [package, runtime]) in [("old", old), ("new", new)] {
+            let include = library_include(library, package);
+            let source = sources(&include);
+            let names: BTreeSet<&str> = source
+                .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+                .filter(|name| name.starts_with(prefix))
+                .collect();
+            let names: Vec<&str> = names.into_iter().collect();
             let list = format!(
                 "@gpustub-symbols 1\n@soname {soname}\n{}\n",
                 names.join("\n")
             );
-            let file = scratch.path().join(format!("{side}.symbols"));
-            std::fs::write(&file, list).unwrap();
-            *texts.entry(library).or_default() += &plain(&source);
-            arguments.push(file.display().to_string());
-            for directory in [own, include(runtime, "cuda_runtime_api.h").unwrap()] {
-                arguments.push(format!("--{side}-headers={}", directory.display()));
+            let path = scratch.path().join(format!("{version}.symbols"));
+            std::fs::write(&path, list).unwrap();
+            arguments.push(path.display().to_string());
+            let runtime_include = find_include(runtime, "cuda_runtime_api.h").unwrap();
+            for directory in [include, runtime_include] {
+                arguments.push(format!("--{version}-headers={}", directory.display()));
             }
         }
         for stand_ins in ["xtask/headers", "xtask/include"] {
-            let directory = repository().join(stand_ins);
-            arguments.push(format!("--clang-arg=-I{}", directory.display()));
+            arguments.push(include_option(&repository().join(stand_ins)));
         }
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        let found: Value = serde_json::from_str(&ends(1, &repository(), &arguments).0).unwrap();
-        let rows = found["changes"].as_array().unwrap().iter();
-        let rows = rows.filter(|row| row["change"] == "abi");
-        let names: Vec<&str> = rows.map(|row| row["name"].as_str().unwrap()).collect();
-        assert_eq!(names, changed, "{library}: {old:?} {new:?}");
-        let found = found["headers"]["guarded"].as_array().unwrap();
-        assert_eq!(
-            found.len(),
-            guarded,
-            "{library}: {old:?} {new:?}: {found:#?}"
-        );
+        let (out, _) = ends(1, &repository(), &arguments);
+        let report: Value = serde_json::from_str(&out).unwrap();
+        let functions = changed_functions(&report, "abi");
+        assert_eq!(functions, changed, "{library}: {old:?} {new:?}");
+        let rows = report["headers"]["guarded"].as_array().unwrap();
+        assert_eq!(rows.len(), guarded, "{library}: {old:?} {new:?}: {rows:#?}");
     }
+}
+
+/// Directory of a library's headers in a package.
+fn library_include(library: &str, package: &str) -> PathBuf {
+    let headers = gpustub_cdecl::Headers::for_library(library).unwrap();
+    // The first is one of the C library, for CUPTI.
+    headers.include[0]
+        .iter()
+        .find_map(|header| find_include(package, header))
+        .unwrap_or_else(|| panic!("{package} has no header of {library}"))
 }
 
 /// Text of all headers in a directory.
 fn sources(directory: &Path) -> String {
-    let entries = std::fs::read_dir(directory).unwrap();
-    let paths = entries.map(|entry| entry.unwrap().path());
-    let headers = paths.filter(|path| path.extension().is_some_and(|e| e == "h"));
-    headers
-        .map(|path| String::from_utf8_lossy(&std::fs::read(path).unwrap()).into_owned())
-        .collect()
-}
-
-/// Text without line breaks and the marks of comments.
-fn plain(text: &str) -> String {
-    let words = text.split_whitespace();
-    let words: Vec<_> = words.filter(|word| !["*", "\\"].contains(word)).collect();
-    words.join(" ")
+    let mut text = String::new();
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "h") {
+            text += &String::from_utf8_lossy(&std::fs::read(path).unwrap());
+        }
+    }
+    text
 }
 
 /// A directory and all directories below it.
 fn directories(directory: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(directory).unwrap();
-    let paths = entries.map(|entry| entry.unwrap().path());
-    let below = paths
-        .filter(|path| path.is_dir())
-        .flat_map(|p| directories(&p));
-    [directory.to_owned()].into_iter().chain(below).collect()
+    let mut paths = vec![directory.to_owned()];
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            paths.extend(directories(&path));
+        }
+    }
+    paths
 }
 
 /// Output of the real headers, as `docs/diff.md` shows it.
@@ -324,15 +323,16 @@ fn directories(directory: &Path) -> Vec<PathBuf> {
 #[ignore = "needs the real packages: GPUSTUB_TEST_COMPONENTS names their directory (tests/run)"]
 fn page_shows_the_real_output() {
     let page = std::fs::read_to_string(repository().join("docs/diff.md")).unwrap();
-    let blocks = page.split("```text\n").skip(1);
-    let blocks: Vec<&str> = blocks.map(|b| b.split("```").next().unwrap()).collect();
-    let printed = diff(MIDDLE, NEW, "text");
-    let printed: Vec<&str> = printed.lines().collect();
-    let shown: Vec<&str> = (blocks[0].lines())
+    let block = page.split("```text\n").nth(1).unwrap();
+    let block = block.split("```").next().unwrap();
+    let out = diff(MIDDLE, NEW, "text");
+    let out_lines: Vec<&str> = out.lines().collect();
+    let lines: Vec<&str> = block
+        .lines()
         .filter(|line| *line != "…" && !line.starts_with("--- ") && !line.starts_with("+++ "))
         .collect();
-    assert!(shown.len() > 6, "{shown:?}");
-    for line in shown {
-        assert!(printed.contains(&line), "{line}\n{}", printed.join("\n"));
+    assert!(lines.len() > 6, "{lines:?}");
+    for line in lines {
+        assert!(out_lines.contains(&line), "{line}\n{out}");
     }
 }

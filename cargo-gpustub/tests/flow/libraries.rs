@@ -4,6 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use serde_json::Value;
+
 use super::{ACME, acme, cc, ends, gpustub, package, write};
 
 #[test]
@@ -24,32 +26,29 @@ fn doctor_runs_the_real_run_time() {
     );
 
     let library = directory.join("libacme.so.3");
-    let json = gpustub(directory, &["doctor", "--message-format", "json"])
+    let output = gpustub(directory, &["doctor", "--message-format", "json"])
         .env("GPUSTUB_ACME_PATH", &library)
         .output()
         .unwrap();
-    let text = String::from_utf8(json.stdout).unwrap();
-    let lines: Vec<serde_json::Value> = text
+    let out = String::from_utf8(output.stdout).unwrap();
+    let messages: Vec<Value> = out
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
-    assert_eq!(lines.len(), 2, "{text}");
-    assert_eq!(lines[0]["reason"], "machine");
-    assert_eq!(lines[0]["gpustub_version"], env!("CARGO_PKG_VERSION"));
-    assert_eq!(lines[1]["library"], "acme");
-    assert_eq!(lines[1]["available"], true);
-    assert_eq!(lines[1]["path"], library.to_str().unwrap());
-    assert!(
-        lines[1]["report"]
-            .as_str()
-            .unwrap()
-            .contains("3 functions bound"),
-        "{text}"
-    );
+    let [machine, acme] = &messages[..] else {
+        panic!("{out}");
+    };
+    assert_eq!(machine["reason"], "machine");
+    assert_eq!(machine["gpustub_version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(acme["library"], "acme");
+    assert_eq!(acme["available"], true);
+    assert_eq!(acme["path"], library.to_str().unwrap());
+    let report = acme["report"].as_str().unwrap();
+    assert!(report.contains("3 functions bound"), "{out}");
 }
 
 #[test]
-fn the_doctor_without_a_compiler_names_the_remedy() {
+fn doctor_without_a_compiler_names_the_remedy() {
     let directory = tempfile::tempdir().unwrap();
     let output = gpustub(directory.path(), &["doctor"])
         .env("CC", "/nonexistent/cc")
@@ -69,63 +68,74 @@ fn the_doctor_without_a_compiler_names_the_remedy() {
 }
 
 #[test]
-fn symbols_of_a_library() {
+fn symbols_are_listed_in_each_format() {
     let directory = tempfile::tempdir().unwrap();
     let directory = directory.path();
     acme(directory);
-    let library = "libacme.so.3";
-    let (list, err) = ends(0, directory, &["symbols", library]);
+    let (list, err) = ends(0, directory, &["symbols", "libacme.so.3"]);
     assert!(
         list.starts_with("@gpustub-symbols 1\n@soname libacme.so.3\n"),
         "{list}"
     );
     assert_eq!(err, "");
-    let (ifs, _) = ends(0, directory, &["symbols", library, "--format", "ifs"]);
+    let arguments = ["symbols", "libacme.so.3", "--format", "ifs"];
+    let (ifs, _) = ends(0, directory, &arguments);
     assert!(
         ifs.starts_with("--- !ifs-v1\n") && ifs.contains("acmeWeak"),
         "{ifs}"
     );
-    let (json, _) = ends(0, directory, &["symbols", library, "--format", "json"]);
-    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
-    assert_eq!(json["soname"], "libacme.so.3");
-    let find = |name| {
-        json["symbols"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .find(|s| s["name"] == name)
-    };
-    assert_eq!(find("acmeOpen").unwrap()["kind"], "function");
-    assert_eq!(find("acmeWeak").unwrap()["weak"], true);
+    let list = json_symbols(directory, "libacme.so.3");
+    assert_eq!(list["soname"], "libacme.so.3");
+    assert_eq!(json_symbol(&list, "acmeOpen")["kind"], "function");
+    assert_eq!(json_symbol(&list, "acmeWeak")["weak"], true);
+}
 
+fn json_symbols(directory: &Path, library: &str) -> Value {
+    let arguments = ["symbols", library, "--format", "json"];
+    let (json, _) = ends(0, directory, &arguments);
+    serde_json::from_str(&json).unwrap()
+}
+
+/// First symbol of this name.
+fn json_symbol<'a>(list: &'a Value, name: &str) -> &'a Value {
+    let symbols = list["symbols"].as_array().unwrap();
+    let symbol = symbols.iter().find(|symbol| symbol["name"] == name);
+    symbol.unwrap()
+}
+
+#[test]
+fn symbols_have_versions() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    acme(directory);
     write(
         directory,
         "acme.map",
         "ACME_3 { global: acmeOpen; local: *; };\n",
     );
-    let script = "-Wl,--version-script=acme.map";
-    let words = [
-        "-shared",
-        "-fPIC",
-        script,
-        "-o",
-        "libversioned.so",
-        "acme.c",
-    ];
-    cc(directory, &words);
-    let (json, _) = ends(
-        0,
+    cc(
         directory,
-        &["symbols", "libversioned.so", "--format", "json"],
+        &[
+            "-shared",
+            "-fPIC",
+            "-Wl,--version-script=acme.map",
+            "-o",
+            "libversioned.so",
+            "acme.c",
+        ],
     );
-    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
-    let versioned = json["symbols"].as_array().unwrap();
-    let open = versioned.iter().find(|s| s["name"] == "acmeOpen").unwrap();
-    assert_eq!(
-        (&open["version"], &open["default"]),
-        (&"ACME_3".into(), &true.into())
-    );
+    let list = json_symbols(directory, "libversioned.so");
+    let symbol = json_symbol(&list, "acmeOpen");
+    assert_eq!(symbol["version"], "ACME_3");
+    assert_eq!(symbol["default"], true);
+}
 
+#[test]
+fn missing_symbols_and_libraries_are_reported() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    acme(directory);
+    let library = "libacme.so.3";
     ends(
         0,
         directory,
@@ -143,13 +153,14 @@ fn symbols_of_a_library() {
         out.is_empty() && err.contains("did you mean `acmeOpen`?"),
         "{err}"
     );
-    let other = if cfg!(target_arch = "aarch64") {
+    let foreign_machine = if cfg!(target_arch = "aarch64") {
         "x86_64"
     } else {
         "aarch64"
     };
-    let (_, err) = ends(1, directory, &["symbols", library, "--machine", other]);
-    assert!(err.contains(&format!("not for {other}")), "{err}");
+    let arguments = ["symbols", library, "--machine", foreign_machine];
+    let (_, err) = ends(1, directory, &arguments);
+    assert!(err.contains(&format!("not for {foreign_machine}")), "{err}");
     let (_, err) = ends(1, directory, &["symbols", "nothing.so"]);
     assert!(err.contains("`nothing.so` cannot be read"), "{err}");
 }
@@ -176,7 +187,7 @@ fn install_toolkit(directory: &Path) {
 /// Links with every installed linker where a toolkit is, and runs without one: the results are
 /// those of the stubs.
 fn link_and_run(directory: &Path, arguments: &[&str]) {
-    let mut tried = 0;
+    let mut linker_count = 0;
     install_toolkit(directory);
     for linker in ["bfd", "lld", "mold", "gold"] {
         let option = format!("-fuse-ld={linker}");
@@ -202,26 +213,24 @@ fn link_and_run(directory: &Path, arguments: &[&str]) {
             .unwrap();
         let dynamic = String::from_utf8(readelf.stdout).unwrap();
         assert!(dynamic.contains("[libc.so.6]"), "{linker}: {dynamic}");
-        let asks = |library| dynamic.contains(&format!("[lib{library}.so"));
-        assert!(
-            !["cuda", "cudart", "nvrtc"].iter().any(asks),
-            "{linker}: {dynamic}"
-        );
+        for soname_start in ["[libcuda.so", "[libcudart.so", "[libnvrtc.so"] {
+            assert!(!dynamic.contains(soname_start), "{linker}: {dynamic}");
+        }
         let status = Command::new(directory.join("prog"))
             .envs(["CUDART", "NVRTC", "CUDA"].map(|id| (format!("GPUSTUB_{id}_PATH"), "off")))
             .status()
             .unwrap();
         assert_eq!(status.code(), Some(0), "{linker}");
-        tried += 1;
+        linker_count += 1;
     }
-    assert!(tried > 0, "no linker could be tried");
+    assert!(linker_count > 0, "no linker could be tried");
 }
 
 #[test]
 fn export_stubs_keeps_foreign_files() {
     let directory = tempfile::tempdir().unwrap();
     let directory = directory.path();
-    let generate = [
+    let export = [
         "export",
         "stubs",
         "cuda",
@@ -231,16 +240,16 @@ fn export_stubs_keeps_foreign_files() {
         ".",
     ];
     write(directory, "meson.build", "project('ours')\n");
-    let (_, err) = ends(101, directory, &generate);
+    let (_, err) = ends(101, directory, &export);
     assert!(
         err.contains("meson.build` already exists and was not generated by gpustub"),
         "{err}"
     );
     assert!(!directory.join("src").exists());
     fs::remove_file(directory.join("meson.build")).unwrap();
-    ends(0, directory, &generate);
+    ends(0, directory, &export);
     write(directory, "meson.build", "changed\n");
-    ends(0, directory, &generate);
+    ends(0, directory, &export);
     assert_ne!(
         fs::read_to_string(directory.join("meson.build")).unwrap(),
         "changed\n"
@@ -252,7 +261,7 @@ fn generated_archives_link() {
     let directory = tempfile::tempdir().unwrap();
     let directory = directory.path();
     write(directory, "prog.c", PROGRAM);
-    let command = [
+    let export = [
         "export",
         "stubs",
         "nvrtc",
@@ -262,7 +271,7 @@ fn generated_archives_link() {
         "--out-dir",
         "stubs",
     ];
-    let (out, err) = ends(0, directory, &command);
+    let (out, err) = ends(0, directory, &export);
     assert_eq!(out, "");
     assert!(
         err.contains("cc prog.c -L stubs/link -lcuda -lcudart -lnvrtc -ldl -Wl,--gc-sections`"),
@@ -301,7 +310,7 @@ fn generated_archives_link() {
             "asks",
         ],
     );
-    let (_, err) = ends(0, directory, &command);
+    let (_, err) = ends(0, directory, &export);
     assert!(err.contains("Fresh stubs"), "{err}");
 }
 
@@ -313,30 +322,29 @@ fn generated_archives_link_by_path_and_from_several_directories() {
     let directory = directory.path();
     write(directory, "prog.c", PROGRAM);
     let export = ["export", "stubs", "--header-version=13", "--out-dir"];
-    let sets: [&[&str]; 3] = [
-        &["stubs", "cuda", "cudart", "nvrtc"],
+    for out_dir_and_libraries in [
+        &["stubs", "cuda", "cudart", "nvrtc"][..],
         &["first", "cuda"],
         &["second", "cudart", "nvrtc"],
-    ];
-    for set in sets {
-        ends(0, directory, &[&export, set].concat());
+    ] {
+        ends(0, directory, &[&export, out_dir_and_libraries].concat());
     }
-    let paths = |names: &[&str]| -> Vec<String> {
-        let path = |name: &&str| format!("stubs/link/lib{name}.a");
-        names.iter().map(path).collect()
-    };
-    let all = paths(&["cuda", "cudart", "nvrtc"]);
-    let all: Vec<&str> = all.iter().map(String::as_str).collect();
-    link_and_run(directory, &all);
-    let whole = ["-Wl,--whole-archive"];
-    link_and_run(
-        directory,
-        &[&whole, &all[..], &["-Wl,--no-whole-archive"]].concat(),
-    );
+    let paths = [
+        "stubs/link/libcuda.a",
+        "stubs/link/libcudart.a",
+        "stubs/link/libnvrtc.a",
+    ];
+    link_and_run(directory, &paths);
+    let start = ["-Wl,--whole-archive"];
+    let end = ["-Wl,--no-whole-archive"];
+    link_and_run(directory, &[&start[..], &paths, &end].concat());
     let directories = ["-L", "first/link", "-L", "second/link"];
     let names = ["-lcuda", "-lcudart", "-lnvrtc"];
     link_and_run(directory, &[&directories[..], &names].concat());
-    link_and_run(directory, &[&all[..2], &directories, &["-lnvrtc"]].concat());
+    link_and_run(
+        directory,
+        &[&paths[..2], &directories, &["-lnvrtc"]].concat(),
+    );
 }
 
 /// A program links the functions of the libraries that it names, and `gpustub.h` knows all of the directory.
@@ -344,17 +352,19 @@ fn generated_archives_link_by_path_and_from_several_directories() {
 fn a_generated_archive_has_the_functions_of_its_library() {
     let directory = tempfile::tempdir().unwrap();
     let directory = directory.path();
-    let asks = "#include <gpustub.h>\n#include <stddef.h>\nint cudaGetDeviceCount(int *);\n\
+    let source = "#include <gpustub.h>\n#include <stddef.h>\nint cudaGetDeviceCount(int *);\n\
                 int main(void) { int n; return cudaGetDeviceCount(&n) != 35 || gpustub_load(\"nvrtc\") != GPUSTUB_UNAVAILABLE; }\n";
-    write(directory, "asks.c", asks);
-    let stubs = [
+    write(directory, "asks.c", source);
+    let arguments = [
+        "export",
+        "stubs",
         "cudart",
         "nvrtc",
         "--header-version=13",
         "--out-dir",
         "stubs",
     ];
-    ends(0, directory, &[&["export", "stubs"], &stubs[..]].concat());
+    ends(0, directory, &arguments);
     let link = [
         "asks.c",
         "-I",
@@ -384,39 +394,42 @@ fn a_generated_archive_has_the_functions_of_its_library() {
 fn libraries_of_an_earlier_export_are_removed() {
     let directory = tempfile::tempdir().unwrap();
     let directory = directory.path();
-    let export = |more: &[&str]| {
-        let command = [
-            "export",
-            "stubs",
-            "cuda",
-            "--header-version=13",
-            "--out-dir=stubs",
-        ];
-        ends(0, directory, &[&command, more].concat()).1
-    };
-    export(&["nvrtc", "--type=shared"]);
+    export_stubs(directory, &["cuda", "nvrtc", "--type=shared"]);
     write(directory, "stubs/link/notes.txt", "ours\n");
-    let err = export(&["cudart"]);
+    let err = export_stubs(directory, &["cuda", "cudart"]);
     assert!(err.contains("Removed stubs/link/libnvrtc.so"), "{err}");
-    assert!(export(&["cudart"]).contains("Fresh stubs"));
-    let files = |name: &str| {
-        let entries = fs::read_dir(directory.join("stubs").join(name)).unwrap();
-        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-        let mut names: Vec<String> = names.collect();
-        names.sort();
-        names
-    };
-    assert_eq!(files("link"), ["libcuda.a", "libcudart.a", "notes.txt"]);
-    let expected = ["gpustub-cuda.pc", "gpustub-cudart.pc", "gpustub.pc"];
-    assert_eq!(files("pkgconfig"), expected);
+    let err = export_stubs(directory, &["cuda", "cudart"]);
+    assert!(err.contains("Fresh stubs"), "{err}");
+    assert_eq!(
+        file_names(&directory.join("stubs/link")),
+        ["libcuda.a", "libcudart.a", "notes.txt"]
+    );
+    assert_eq!(
+        file_names(&directory.join("stubs/pkgconfig")),
+        ["gpustub-cuda.pc", "gpustub-cudart.pc", "gpustub.pc"]
+    );
     assert!(!directory.join("stubs/lib").exists());
 }
 
-/// Exports cuda, cudart and nvrtc to `stubs`.
-fn export_three(directory: &Path, more: &[&str]) {
-    let command = ["export", "stubs", "nvrtc", "cudart", "cuda"];
+/// Exports libraries to `stubs`; returns standard error.
+fn export_stubs(directory: &Path, arguments: &[&str]) -> String {
     let options = ["--header-version=13", "--out-dir=stubs"];
-    ends(0, directory, &[&command[..], &options, more].concat());
+    ends(
+        0,
+        directory,
+        &[&["export", "stubs"], arguments, &options].concat(),
+    )
+    .1
+}
+
+/// Sorted names of the files in a directory.
+fn file_names(directory: &Path) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
 }
 
 #[test]
@@ -424,21 +437,17 @@ fn generated_shared_libraries_link() {
     let directory = tempfile::tempdir().unwrap();
     let directory = directory.path();
     write(directory, "prog.c", PROGRAM);
-    export_three(directory, &["--type=shared"]);
-    let file = "libgpustub_cuda_cudart_nvrtc.so";
+    export_stubs(directory, &["nvrtc", "cudart", "cuda", "--type=shared"]);
+    let soname = "libgpustub_cuda_cudart_nvrtc.so";
     let lib = directory.join("stubs/lib");
-    let shipped: Vec<_> = fs::read_dir(&lib)
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name())
-        .collect();
-    assert_eq!(shipped, [file]);
+    assert_eq!(file_names(&lib), [soname]);
     let rpath = format!("-Wl,-rpath,{}", lib.display());
     link_and_run(
         directory,
         &["-L", "stubs/link", "-lnvrtc", "-lcudart", "-lcuda", &rpath],
     );
-    let (list, _) = ends(0, directory, &["symbols", &format!("stubs/lib/{file}")]);
-    assert!(list.contains(&format!("@soname {file}\n")), "{list}");
+    let (list, _) = ends(0, directory, &["symbols", &format!("stubs/lib/{soname}")]);
+    assert!(list.contains(&format!("@soname {soname}\n")), "{list}");
     let version = "version=GPUSTUB_gpustub_cuda_cudart_nvrtc compat";
     for name in ["cudaMalloc", "nvrtcVersion"] {
         assert!(list.contains(&format!("\n{name} {version}\n")), "{list}");
@@ -450,7 +459,7 @@ fn sources_alone_compile() {
     let directory = tempfile::tempdir().unwrap();
     let directory = directory.path();
     write(directory, "prog.c", PROGRAM);
-    export_three(directory, &["--sources-only"]);
+    export_stubs(directory, &["nvrtc", "cudart", "cuda", "--sources-only"]);
     for (path, is_there) in [
         ("link", false),
         ("pkgconfig", false),

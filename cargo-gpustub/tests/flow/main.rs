@@ -77,8 +77,8 @@ fn run(directory: &Path, arguments: &[&str]) -> Output {
 /// Runs the subcommand, which must exit with this code; returns standard output and standard error.
 fn ends(code: i32, directory: &Path, arguments: &[&str]) -> (String, String) {
     let output = run(directory, arguments);
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    let (out, err) = (text(output.stdout), text(output.stderr));
+    let out = String::from_utf8(output.stdout).unwrap();
+    let err = String::from_utf8(output.stderr).unwrap();
     assert_eq!(
         output.status.code(),
         Some(code),
@@ -91,8 +91,8 @@ fn cc(directory: &Path, arguments: &[&str]) {
     let output = Command::new("cc")
         .current_dir(directory)
         .args(arguments)
-        .output();
-    let output = output.expect("these tests need a C compiler `cc`");
+        .output()
+        .expect("these tests need a C compiler `cc`");
     assert!(
         output.status.success(),
         "{}",

@@ -29,7 +29,7 @@ fn add_lists_what_dependencies_link() {
     let directory = tempfile::tempdir().unwrap();
     user(directory.path(), "\"dynamic-linking\", \"cuda-12080\"");
     let directory = &directory.path().join("user");
-    let text = || fs::read_to_string(directory.join("GpuStub.toml")).unwrap();
+    let manifest = directory.join("GpuStub.toml");
 
     let (_, err) = ends(0, directory, &["add"]);
     assert!(
@@ -42,7 +42,7 @@ fn add_lists_what_dependencies_link() {
         err.contains("`cargo gpustub add cuda cudart nvrtc`"),
         "{err}"
     );
-    assert_eq!(text(), "schema = 1\n");
+    assert_eq!(fs::read_to_string(&manifest).unwrap(), "schema = 1\n");
 
     let (_, err) = ends(0, directory, &["add", "cuda", "opencl"]);
     let note = "cudarc 0.19.10 links cudart, nvrtc, too: `cargo gpustub add cudart nvrtc`";
@@ -52,7 +52,7 @@ fn add_lists_what_dependencies_link() {
     let expected = "schema = 1\n\n[stub.cuda]\nheader-version = \"12.8\"\n\n[stub.opencl]\n\n\
                     [stub.cudart]\nheader-version = \"12.8\"\n\n\
                     [stub.nvrtc]\nheader-version = \"12.8\"\n";
-    assert_eq!(text(), expected);
+    assert_eq!(fs::read_to_string(&manifest).unwrap(), expected);
     let (_, err) = ends(0, directory, &["add"]);
     assert!(err.contains("Fresh every library that"), "{err}");
 }
@@ -84,9 +84,10 @@ fn stubs_that_a_dependency_never_calls_are_reported() {
         let directory = tempfile::tempdir().unwrap();
         user(directory.path(), features);
         let directory = &directory.path().join("user");
-        let found = "warning[dlopening-dependency]: cudarc 0.19.10 opens its libraries with dlopen";
+        let warning =
+            "warning[dlopening-dependency]: cudarc 0.19.10 opens its libraries with dlopen";
         let (_, err) = ends(101, directory, &["add"]);
-        assert!(err.contains(found) && err.contains(help), "{err}");
+        assert!(err.contains(warning) && err.contains(help), "{err}");
         assert!(err.contains("no dependency links a known one"), "{err}");
         let (_, err) = ends(0, directory, &["add", "nvrtc"]);
         assert!(err.contains("never calls the stubs of nvrtc\n"), "{err}");

@@ -54,21 +54,21 @@ fn output(directory: &Path, compiler: &str, source: &str, library: &str, path: &
         "program",
         "-Lstubs/link",
     ];
-    let compiled = Command::new(compiler)
+    let compilation = Command::new(compiler)
         .current_dir(directory)
         .args(arguments)
         .args([&link, "-ldl", "-Wl,--gc-sections"])
         .output()
         .unwrap();
-    let err = String::from_utf8_lossy(&compiled.stderr);
-    assert!(compiled.status.success(), "{err}");
+    let err = String::from_utf8_lossy(&compilation.stderr);
+    assert!(compilation.status.success(), "{err}");
     let variable = format!("GPUSTUB_{}_PATH", library.to_ascii_uppercase());
-    let ran = Command::new(directory.join("program"))
+    let output = Command::new(directory.join("program"))
         .env(variable, path)
         .output()
         .unwrap();
-    let out = String::from_utf8(ran.stdout).unwrap();
-    assert_eq!(ran.status.code(), Some(0), "{:?}\n{out}", ran.status);
+    let out = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{:?}\n{out}", output.status);
     out
 }
 
@@ -315,18 +315,18 @@ fn headers_give_the_return_types() {
         "7 7 0 0 0\nacme is not available; GPUSTUB_LOG=1 shows why - 0\n0 0 0 0 0\n0 0 0 0 0 0\n"
     );
     let path = directory.join("libacme.so.3");
-    let found = output(&directory, "cc", CALLER, "acme", path.to_str().unwrap());
-    assert_eq!(found, "1 1 5 1 3\n3.1 x 1\n1 2 1 2 4\n1 2 3 1 2 1\n");
+    let present = output(&directory, "cc", CALLER, "acme", path.to_str().unwrap());
+    assert_eq!(present, "1 1 5 1 3\n3.1 x 1\n1 2 1 2 4\n1 2 3 1 2 1\n");
 
     // A person's class stays.
-    let own = list.replace("acmeCount returns=null", "acmeCount returns=value:-1");
-    write(&directory, "symbols/acme.symbols", &own);
+    let edited = list.replace("acmeCount returns=null", "acmeCount returns=value:-1");
+    write(&directory, "symbols/acme.symbols", &edited);
     let (_, err) = ends(0, &directory, &add);
     assert!(
         err.contains("which the headers contradict: acmeCount"),
         "{err}"
     );
-    assert_eq!(read(&directory, "symbols/acme.symbols"), own);
+    assert_eq!(read(&directory, "symbols/acme.symbols"), edited);
 }
 
 /// zlib has no enumeration of statuses: they are `int`.
@@ -334,31 +334,32 @@ fn headers_give_the_return_types() {
 #[ignore = "needs clang and zlib's header (tests/run)"]
 fn strings_of_a_missing_zlib_can_be_read() {
     let (_guard, directory) = project();
-    let file = [
+    let zlib = [
         "/lib/x86_64-linux-gnu/libz.so.1",
         "/lib/aarch64-linux-gnu/libz.so.1",
         "/usr/lib64/libz.so.1",
-    ];
-    let file = file.into_iter().find(|file| Path::new(file).exists());
-    let file = file.expect("the system has zlib");
+    ]
+    .into_iter()
+    .find(|file| Path::new(file).exists())
+    .expect("the system has zlib");
     let add = [
         "add",
         "z",
         "--from",
-        file,
+        zlib,
         "--headers",
         "/usr/include/zlib.h",
     ];
     ends(0, &directory, &add);
     let list = read(&directory, "symbols/z.symbols");
-    for line in [
+    for function in [
         "crc32 returns=null",
         "gzclose returns=status",
         "zlibVersion returns=string",
     ] {
         assert!(
-            list.lines().any(|one| one.starts_with(line)),
-            "{line}\n{list}"
+            list.lines().any(|line| line.starts_with(function)),
+            "{function}\n{list}"
         );
     }
     let source = "#include <stdio.h>\n#include <zlib.h>\nint main(void) {\n\

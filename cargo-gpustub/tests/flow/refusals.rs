@@ -18,27 +18,23 @@ fn a_package_has_its_own_features() {
     let text = std::fs::read_to_string(directory.join("base/GpuStub.toml")).unwrap();
     write(directory, "base/GpuStub.toml", &(text + table));
     rdc(directory, "extra", "", "");
-    let with = |feature: &str| {
-        format!("[dependencies]\nbase = {{ path = \"../base\", features = [\"{feature}\"] }}\n")
-    };
-    program(directory, "one", &with("more"));
-    program(directory, "two", &with("extra"));
+    for (name, feature) in [("one", "more"), ("two", "extra")] {
+        let dependencies = format!(
+            "[dependencies]\nbase = {{ path = \"../base\", features = [\"{feature}\"] }}\n"
+        );
+        program(directory, name, &dependencies);
+    }
     program(directory, "none", &dependencies_on(&["base"]));
     // `more` has no code for the architecture of `base`.
     let (_, err) = ends(1, directory, &["sync", "--workspace"]);
     assert!(err.contains("error[missing-arch]"), "{err}");
-    let over = |name: &str, out: &str| {
-        let line = lines(out, &format!("{name}/bin/")).concat();
-        let (_, over) = line.split_once("device link: ").unwrap();
-        over.split_once(" (").unwrap().0.to_owned()
-    };
     for (name, code, expected) in [
         ("one", 1, "more base"),
         ("two", 0, "base extra"),
         ("none", 0, "base"),
     ] {
         let (out, err) = ends(code, directory, &["plan", "-p", name]);
-        assert_eq!(over(name, &out), expected, "{out}{err}");
+        assert_eq!(linked_libraries(name, &out), expected, "{out}{err}");
         ends(code, directory, &["check", "-p", name]);
         ends(code, directory, &["sync", "-p", name]);
     }
@@ -47,9 +43,9 @@ fn a_package_has_its_own_features() {
     assert!(!out.contains("extra") && !out.contains("more"), "{out}");
     // Together, and without a selection, they have the code that each enables.
     let (out, _) = ends(0, directory, &["plan", "-p", "two", "-p", "none"]);
-    assert_eq!(over("none", &out), "base extra");
+    assert_eq!(linked_libraries("none", &out), "base extra");
     let (out, _) = ends(1, directory, &["plan"]);
-    assert_eq!(over("none", &out), "more base extra");
+    assert_eq!(linked_libraries("none", &out), "more base extra");
     // Features of the command line are those of the selected packages.
     let (_, err) = ends(
         101,
@@ -57,6 +53,13 @@ fn a_package_has_its_own_features() {
         &["plan", "-p", "two", "--features", "nothing"],
     );
     assert!(err.contains("nothing"), "{err}");
+}
+
+/// Libraries in the device link of a package's program, from the output of `plan`.
+fn linked_libraries(name: &str, out: &str) -> String {
+    let line = lines(out, &format!("{name}/bin/")).concat();
+    let (_, link) = line.split_once("device link: ").unwrap();
+    link.split_once(" (").unwrap().0.to_owned()
 }
 
 /// `sync` does not report graphs as fresh that `plan`, `check` and the build reject.
@@ -81,7 +84,7 @@ fn sync_refuses_what_plan_refuses() {
     let (_, err) = ends(0, directory, &["sync", "--workspace"]);
     assert!(err.contains("Fresh"), "{err}");
 
-    let two = "[stub.cuda]\nheader-version = \"12\"\n";
+    let stub = "[stub.cuda]\nheader-version = \"12\"\n";
     for (code, text) in [
         ("missing-arch", good.replace("sm_80", "sm_90")),
         (
@@ -94,13 +97,14 @@ fn sync_refuses_what_plan_refuses() {
             "duplicate-device-symbol",
             good.replace("device-link.left", "device-link.right"),
         ),
-        ("incompatible-stubs", format!("{good}{two}")),
+        ("incompatible-stubs", format!("{good}{stub}")),
     ] {
         write(directory, path, &text);
         if code == "incompatible-stubs" {
             let right = std::fs::read_to_string(directory.join("right/GpuStub.toml")).unwrap();
-            let old = two.replace("12", "11.7");
-            write(directory, "right/GpuStub.toml", &format!("{right}{old}"));
+            let old_stub = stub.replace("12", "11.7");
+            let text = format!("{right}{old_stub}");
+            write(directory, "right/GpuStub.toml", &text);
             let (_, err) = ends(1, directory, &["sync", "--workspace"]);
             assert!(err.contains("Updated GpuStub.lock"), "{err}");
         }
@@ -138,23 +142,22 @@ fn incomplete_plan_is_not_shown() {
     let path = "left/GpuStub.toml";
     let good = std::fs::read_to_string(directory.join(path)).unwrap();
     let json = ["plan", "--format", "json"];
-    let refused = |out: &str| {
-        let document: serde_json::Value = serde_json::from_str(out).unwrap();
-        document["has_errors"].as_bool().unwrap()
-    };
-    assert!(!refused(&ends(0, directory, &json).0));
-    write(directory, path, &good.replace("sm_80", "sm_90"));
-    assert!(refused(&ends(1, directory, &json).0));
+    for (code, text) in [(0, good.clone()), (1, good.replace("sm_80", "sm_90"))] {
+        write(directory, path, &text);
+        let (out, _) = ends(code, directory, &json);
+        let document: serde_json::Value = serde_json::from_str(&out).unwrap();
+        assert_eq!(document["has_errors"], code == 1);
+    }
     let (out, err) = ends(1, directory, &["plan"]);
     assert!(!lines(&out, "app/bin/").is_empty(), "{out}");
     assert!(!err.contains("note: no plan"), "{err}");
-    for half in [
+    for incomplete in [
         good.replace("[\"base\"]", "[\"bas\"]"),
         good.replace("[\"base\"]", "[\"left\"]"),
         good.replace("schema = 1", "schema = 1\nschema = 2"),
         good.replace("*.cu", "cuda/*.cu"),
     ] {
-        write(directory, path, &half);
+        write(directory, path, &incomplete);
         for command in [&["plan"][..], &json, &["plan", "--why", "app/bin/app"]] {
             let (out, err) = ends(1, directory, command);
             assert!(out.is_empty(), "{out}");

@@ -96,18 +96,18 @@ fn a_finalizer_that_is_named_by_hand_keeps_its_name() {
     diamond(directory);
     ends(0, directory, &["sync", "--workspace"]);
     let app = read(directory, "app/Cargo.toml").replace("name = \"app\"", "name = \"new\"");
-    let named = "gpustub-final-app = { path = \"gpustub-final\", ";
-    assert!(app.contains(named));
-    let renamed = "last = { path = \"gpustub-final\", package = \"gpustub-final-app\", ";
-    let other = "[dependencies]\ngpustub-final-app = { path = \"../app/gpustub-final\" }\n";
-    for (who, app, tool) in [
-        ("new", app.replace(named, renamed), ""),
-        ("tool", app.clone(), other),
+    let line = "gpustub-final-app = { path = \"gpustub-final\", ";
+    assert!(app.contains(line));
+    let renamed_line = "last = { path = \"gpustub-final\", package = \"gpustub-final-app\", ";
+    let dependency = "[dependencies]\ngpustub-final-app = { path = \"../app/gpustub-final\" }\n";
+    for (dependent, app, tool) in [
+        ("new", app.replace(line, renamed_line), ""),
+        ("tool", app.clone(), dependency),
     ] {
         write(directory, "app/Cargo.toml", &app);
         plain(directory, "tool", tool);
         let (_, err) = ends(1, directory, &["sync", "--workspace"]);
-        let reported = format!("becomes `gpustub-final-new`, and `{who}` names it by hand");
+        let reported = format!("becomes `gpustub-final-new`, and `{dependent}` names it by hand");
         assert!(err.contains(&reported) && !err.contains("Fresh"), "{err}");
         assert_eq!(read(directory, "app/Cargo.toml"), app);
         cargo(directory, &["metadata", "--format-version", "1"]);
@@ -257,10 +257,12 @@ fn move_directory(directory: &Path) {
 fn delete(directory: &Path) {
     fs::remove_dir_all(directory.join("extra")).unwrap();
     let text = read(directory, "app/Cargo.toml");
-    let kept = text.lines().filter(|line| !line.starts_with("extra"));
-    let kept: Vec<&str> = kept.collect();
-    let kept = kept.join("\n").replace("\"dep:extra\", ", "") + "\n";
-    write(directory, "app/Cargo.toml", &kept);
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.starts_with("extra"))
+        .collect();
+    let text = lines.join("\n").replace("\"dep:extra\", ", "") + "\n";
+    write(directory, "app/Cargo.toml", &text);
 }
 
 /// A version that the dependents accept and the finalizer does not.

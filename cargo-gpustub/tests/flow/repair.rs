@@ -20,17 +20,18 @@ pub fn cudart(directory: &Path, major: &str) {
         &format!("{node} {{ global: *; }};\n"),
     );
     fs::create_dir_all(directory.join("link")).unwrap();
-    let soname = format!("-Wl,-soname,{node}");
-    let mut options = vec![
-        "-shared",
-        "-fPIC",
-        &soname,
-        "-o",
-        "link/libcudart.so",
-        "cudart.c",
-    ];
-    options.push("-Wl,--version-script=cudart.map");
-    cc(directory, &options);
+    cc(
+        directory,
+        &[
+            "-shared",
+            "-fPIC",
+            &format!("-Wl,-soname,{node}"),
+            "-o",
+            "link/libcudart.so",
+            "cudart.c",
+            "-Wl,--version-script=cudart.map",
+        ],
+    );
 }
 
 /// Compiles C code to an image that needs the imitation.
@@ -88,14 +89,13 @@ fn repaired_programs_start_and_report_a_status() {
     assert_eq!(fs::read(directory.join("app")).unwrap(), original);
 
     // Again: the output is known as that of gpustub, and has the same bytes.
-    let read = || fs::read(directory.join("out/app")).unwrap();
-    let first = read();
+    let first = fs::read(directory.join("out/app")).unwrap();
     ends(
         0,
         directory,
         &["repair", "app", "fixed", "--out-dir", "out"],
     );
-    assert_eq!(read(), first);
+    assert_eq!(fs::read(directory.join("out/app")).unwrap(), first);
     // A repaired file needs no repair.
     let (_, err) = ends(0, directory, &["repair", "out/app", "--out-dir", "again"]);
     assert!(err.contains("no GPU library to replace"), "{err}");
@@ -112,19 +112,20 @@ fn repaired_stub_has_only_imported_functions_under_its_own_node() {
         directory,
         &["repair", "libuser.so.1", "--out-dir", "out"],
     );
-    let stub = fs::read_dir(directory.join("out")).unwrap().flatten();
-    let stub = stub
+    let stub = fs::read_dir(directory.join("out"))
+        .unwrap()
+        .flatten()
         .map(|entry| entry.path())
-        .find(|path| path.to_string_lossy().contains("libgpustub_user_"));
-    let bytes = fs::read(stub.unwrap()).unwrap();
+        .find(|path| path.to_string_lossy().contains("libgpustub_user_"))
+        .unwrap();
+    let bytes = fs::read(stub).unwrap();
     let list =
         gpustub_image::read_symbols(&bytes, gpustub_image::SymbolRequirements::default()).unwrap();
-    let symbols = list
+    let symbols: Vec<_> = list
         .symbols
         .iter()
-        .filter(|symbol| symbol.name.starts_with("cuda"));
-    let symbols: Vec<_> = symbols
-        .map(|s| (s.name.as_str(), s.compat, s.version.clone()))
+        .filter(|symbol| symbol.name.starts_with("cuda"))
+        .map(|symbol| (symbol.name.as_str(), symbol.compat, symbol.version.clone()))
         .collect();
     let [(name, is_hidden, Some(node))] = &symbols[..] else {
         panic!("{symbols:?}")
@@ -158,17 +159,18 @@ fn repaired_directory_keeps_other_files_and_links() {
         "{err}"
     );
     assert!(err.contains("tree/lib/load.py:2"), "{err}");
-    let read = |name: &str| fs::read(directory.join("out/tree").join(name)).unwrap();
-    assert_eq!(read("share/readme"), b"text");
-    assert_eq!(read("lib/libother.so.1"), read("lib/libother.so"));
-    assert!(directory.join("out/tree/lib/libother.so.1").is_symlink());
-    let facts = gpustub_image::read_link_facts(&read("lib/deep/libuser.so")).unwrap();
+    let tree = directory.join("out/tree");
+    assert_eq!(fs::read(tree.join("share/readme")).unwrap(), b"text");
+    assert_eq!(
+        fs::read(tree.join("lib/libother.so.1")).unwrap(),
+        fs::read(tree.join("lib/libother.so")).unwrap()
+    );
+    assert!(tree.join("lib/libother.so.1").is_symlink());
+    let image = fs::read(tree.join("lib/deep/libuser.so")).unwrap();
+    let facts = gpustub_image::read_link_facts(&image).unwrap();
     assert_eq!(facts.runpath.as_deref(), Some("$ORIGIN/.."));
     assert!(
-        directory
-            .join("out/tree/lib")
-            .join(&facts.needed[0])
-            .exists(),
+        tree.join("lib").join(&facts.needed[0]).exists(),
         "{facts:?}"
     );
 }
@@ -194,34 +196,35 @@ fn toolkits_of_the_build_machine_leave_the_runpath() {
             "profile.c",
         ],
     );
-    let needs = ["-shared", rpath, "-Wl,--no-as-needed", "-lprofile"];
-    image(directory, "tree/libprofiled.so", COUNT, &needs);
+    let options = ["-shared", rpath, "-Wl,--no-as-needed", "-lprofile"];
+    image(directory, "tree/libprofiled.so", COUNT, &options);
     // Libraries that an image opens by name may be there.
-    let opens = "void *dlopen(const char *, int); int cudaGetDeviceCount(int *);\n\
+    let opener = "void *dlopen(const char *, int); int cudaGetDeviceCount(int *);\n\
         int count(int *n) { return dlopen(\"libnvrtc.so.12\", 1) ? cudaGetDeviceCount(n) : 0; }";
     image(
         directory,
         "tree/libopener.so",
-        opens,
+        opener,
         &["-shared", rpath, "-ldl"],
     );
 
-    let words = ["repair", "tree", "--out-dir", "out", "-v"];
-    let (_, err) = ends(0, directory, &words);
+    let repair = ["repair", "tree", "--out-dir", "out", "-v"];
+    let (_, err) = ends(0, directory, &repair);
     let removed = "; runpath without /usr/local/cuda-12.1/lib64, /usr/local/cuda/lib64/stubs";
     assert!(
         err.contains(&format!("libcudart.so.12{removed}\n")),
         "{err}"
     );
-    let runpath = |name: &str| {
-        let bytes = fs::read(directory.join("out/tree").join(name)).unwrap();
-        let facts = gpustub_image::read_link_facts(&bytes).unwrap();
-        facts.runpath.unwrap()
-    };
-    assert_eq!(runpath("libuser.so"), "/opt/other:$ORIGIN");
-    let all = "/usr/local/cuda-12.1/lib64:/opt/other:/usr/local/cuda/lib64/stubs:$ORIGIN";
-    assert_eq!(runpath("libprofiled.so"), all);
-    assert_eq!(runpath("libopener.so"), all);
+    let unreduced = "/usr/local/cuda-12.1/lib64:/opt/other:/usr/local/cuda/lib64/stubs:$ORIGIN";
+    for (name, runpath) in [
+        ("libuser.so", "/opt/other:$ORIGIN"),
+        ("libprofiled.so", unreduced),
+        ("libopener.so", unreduced),
+    ] {
+        let image = fs::read(directory.join("out/tree").join(name)).unwrap();
+        let facts = gpustub_image::read_link_facts(&image).unwrap();
+        assert_eq!(facts.runpath.as_deref(), Some(runpath));
+    }
 }
 
 #[test]
@@ -230,7 +233,7 @@ fn functions_of_libraries_that_replaced_ones_load_have_stubs() {
     let directory = directory.path();
     fs::create_dir(directory.join("link")).unwrap();
     // As of ROCm: no symbol versions, and only libhipblas needs libamdhip64.
-    for (file, name, code, needs) in [
+    for (file, soname, code, needs) in [
         (
             "libamdhip64.so",
             "libamdhip64.so.6",
@@ -244,21 +247,24 @@ fn functions_of_libraries_that_replaced_ones_load_have_stubs() {
             "-lamdhip64",
         ),
     ] {
-        let (source, soname) = (format!("{file}.c"), format!("-Wl,-soname,{name}"));
+        let (source, library) = (format!("{file}.c"), format!("link/{file}"));
         write(directory, &source, code);
-        let (out, all) = (format!("link/{file}"), "-Wl,--no-as-needed");
-        let mut words = vec![
-            "-shared", "-fPIC", "-o", &out, &source, &soname, "-Llink", all,
-        ];
-        words.extend((!needs.is_empty()).then_some(needs));
-        cc(directory, &words);
-        fs::copy(directory.join(&out), directory.join("link").join(name)).unwrap();
+        let soname_option = format!("-Wl,-soname,{soname}");
+        let mut options = vec!["-shared", "-fPIC", "-o", &library, &source, &soname_option];
+        options.extend(["-Llink", "-Wl,--no-as-needed"]);
+        options.extend((!needs.is_empty()).then_some(needs));
+        cc(directory, &options);
+        fs::copy(
+            directory.join(&library),
+            directory.join("link").join(soname),
+        )
+        .unwrap();
     }
     let code = "int hipblasDestroy(void *); int hipGetLastError(void); int getpid(void);\n\
         int status(void) { return getpid() ? 1000 * hipblasDestroy(0) + hipGetLastError() : 0; }";
     write(directory, "user.c", code);
     fs::create_dir(directory.join("tree")).unwrap();
-    let words = [
+    let options = [
         "-shared",
         "-fPIC",
         "-o",
@@ -267,7 +273,7 @@ fn functions_of_libraries_that_replaced_ones_load_have_stubs() {
         "-Llink",
         "-lhipblas",
     ];
-    cc(directory, &words);
+    cc(directory, &options);
     let code =
         "#include <stdio.h>\nint status(void);\nint main(void) { printf(\"%d\\n\", status()); }";
     write(directory, "app.c", code);
@@ -365,14 +371,17 @@ fn vendors_libraries_of_a_package_need_their_libraries() {
     let directory = directory.path();
     cudart(directory, "12");
     fs::create_dir_all(directory.join("acme")).unwrap();
-    let library = |name: &str, more: &[&str]| {
-        let soname = format!("-Wl,-soname,{}", name.rsplit('/').next().unwrap());
-        let options = ["-shared", "-fPIC", &soname, "-o", name, "cudart.c"];
-        cc(directory, &[&options[..], more].concat());
-    };
-    library("link/libcublasLt.so.12", &[]);
-    let needs = ["-Wl,--no-as-needed", "link/libcublasLt.so.12"];
-    library("acme/libcutensor.so.2", &needs);
+    for (path, needs) in [
+        ("link/libcublasLt.so.12", &[][..]),
+        (
+            "acme/libcutensor.so.2",
+            &["-Wl,--no-as-needed", "link/libcublasLt.so.12"],
+        ),
+    ] {
+        let soname = format!("-Wl,-soname,{}", path.rsplit('/').next().unwrap());
+        let options = ["-shared", "-fPIC", &soname, "-o", path, "cudart.c"];
+        cc(directory, &[&options[..], needs].concat());
+    }
     image(
         directory,
         "acme/libapp.so",
@@ -418,8 +427,10 @@ fn images_that_need_no_repair_are_copied() {
             && err.contains("no GPU library to replace"),
         "{err}"
     );
-    let read = |name: &str| fs::read(directory.join(name)).unwrap();
-    assert_eq!(read("libstatic.so"), read("out/libstatic.so"));
+    assert_eq!(
+        fs::read(directory.join("libstatic.so")).unwrap(),
+        fs::read(directory.join("out/libstatic.so")).unwrap()
+    );
 }
 
 #[test]

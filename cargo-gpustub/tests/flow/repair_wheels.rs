@@ -36,29 +36,39 @@ fn wheel_of(directory: &Path, package: &str, more: &[(&str, &str)], output: &str
         write(directory, &format!("content/{name}"), text);
     }
     let mut record = String::new();
-    let mut directories = vec![content.clone()];
-    while let Some(one) = directories.pop() {
-        for entry in fs::read_dir(one).unwrap().flatten() {
+    for (name, bytes) in read_files(&content) {
+        let quote = if name.contains(',') { "\"" } else { "" };
+        record += &format!("{quote}{name}{quote},{}\n", hash_and_size(&bytes));
+    }
+    record += &format!("{package}-1.0.dist-info/RECORD,,\n");
+    write(directory, &format!("{info}/RECORD"), &record);
+    pack(&content, &[], &directory.join(output)).unwrap();
+}
+
+/// The end of a file's line in `RECORD`.
+fn hash_and_size(bytes: &[u8]) -> String {
+    let mut hasher = Hasher::default();
+    hasher.update(bytes);
+    let entry = hasher.finish();
+    format!("{},{}", entry.hash, entry.size)
+}
+
+/// All files below a directory, by their paths in it.
+fn read_files(root: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    let mut directories = vec![root.to_owned()];
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(directory).unwrap().flatten() {
             let path = entry.path();
             if path.is_dir() {
                 directories.push(path);
                 continue;
             }
-            let mut hasher = Hasher::default();
-            hasher.update(&fs::read(&path).unwrap());
-            let entry = hasher.finish();
-            let name = path.strip_prefix(&content).unwrap().display().to_string();
-            let name = if name.contains(',') {
-                format!("\"{name}\"")
-            } else {
-                name
-            };
-            record += &format!("{name},{},{}\n", entry.hash, entry.size);
+            let name = path.strip_prefix(root).unwrap().display().to_string();
+            files.insert(name, fs::read(path).unwrap());
         }
     }
-    record += &format!("{package}-1.0.dist-info/RECORD,,\n");
-    write(directory, &format!("{info}/RECORD"), &record);
-    pack(&content, &[], &directory.join(output)).unwrap();
+    files
 }
 
 /// Files of a wheel, each with the hash and size that `RECORD` has.
@@ -77,19 +87,7 @@ fn contents(path: &Path) -> BTreeMap<String, Vec<u8>> {
 
 /// Files of an unpacked wheel, as [`contents`].
 fn unpacked(path: &Path) -> BTreeMap<String, Vec<u8>> {
-    let mut files = BTreeMap::new();
-    let mut directories = vec![path.to_owned()];
-    while let Some(one) = directories.pop() {
-        for entry in fs::read_dir(one).unwrap().flatten() {
-            let file = entry.path();
-            if file.is_dir() {
-                directories.push(file);
-                continue;
-            }
-            let name = file.strip_prefix(path).unwrap().display().to_string();
-            files.insert(name, fs::read(file).unwrap());
-        }
-    }
+    let files = read_files(path);
     check_record(&files);
     files
 }
@@ -97,22 +95,15 @@ fn unpacked(path: &Path) -> BTreeMap<String, Vec<u8>> {
 /// Compares the files with the lines of `RECORD`.
 fn check_record(files: &BTreeMap<String, Vec<u8>>) {
     let record = String::from_utf8(files["acme-1.0.dist-info/RECORD"].clone()).unwrap();
-    let line = |line: &str| {
+    let mut entries = BTreeMap::new();
+    for line in record.lines() {
         let (rest, size) = line.rsplit_once(',').unwrap();
         let (name, hash) = rest.rsplit_once(',').unwrap();
-        (name.trim_matches('"').to_owned(), format!("{hash},{size}"))
-    };
-    let lines: BTreeMap<String, String> = record.lines().map(line).collect();
-    assert_eq!(lines.len(), files.len(), "{record}");
+        entries.insert(name.trim_matches('"'), format!("{hash},{size}"));
+    }
+    assert_eq!(entries.len(), files.len(), "{record}");
     for (name, bytes) in files.iter().filter(|(name, _)| !name.ends_with("RECORD")) {
-        let mut hasher = Hasher::default();
-        hasher.update(bytes);
-        let entry = hasher.finish();
-        assert_eq!(
-            lines[name],
-            format!("{},{}", entry.hash, entry.size),
-            "{name}"
-        );
+        assert_eq!(entries[name.as_str()], hash_and_size(bytes), "{name}");
     }
 }
 
@@ -136,8 +127,8 @@ fn repaired_wheel_has_a_true_record() {
     );
     let before = contents(&directory.join(NAME));
 
-    let arguments = ["repair", NAME, "--out-dir"];
-    let (_, err) = ends(0, directory, &[&arguments[..], &["out", "-v"]].concat());
+    let repair = ["repair", NAME, "-v", "--out-dir"];
+    let (_, err) = ends(0, directory, &[&repair[..], &["out"]].concat());
     assert!(
         err.contains("acme.libs/libgpustub_acme_1_0.so: 1 function cudart (headers 12)"),
         "{err}"
@@ -153,24 +144,20 @@ fn repaired_wheel_has_a_true_record() {
     assert!(err.contains("nothing found"), "{out}{err}");
 
     // The same bytes elsewhere; nothing with --dry-run, although the plan is the same.
-    let plan = |text: &str| -> Vec<String> {
-        let verbs = ["Adding", "Editing", "Removing"];
-        let is_plan = |line: &&str| verbs.iter().any(|verb| line.trim().starts_with(verb));
-        text.lines().filter(is_plan).map(str::to_owned).collect()
-    };
-    let (_, dry) = ends(
-        0,
-        directory,
-        &[&arguments[..], &["dry", "--dry-run"]].concat(),
-    );
-    assert_eq!(plan(&dry), plan(&err_of(directory, "again")));
+    let dry_run = ["repair", NAME, "--out-dir", "dry", "--dry-run"];
+    let (_, dry_run_err) = ends(0, directory, &dry_run);
+    let (_, err) = ends(0, directory, &[&repair[..], &["again"]].concat());
+    assert_eq!(plan_lines(&dry_run_err), plan_lines(&err));
     assert!(!directory.join("dry").exists());
-    let read = |out: &str| fs::read(directory.join(out).join(NAME)).unwrap();
-    assert_eq!(read("out"), read("again"));
+    let [first, second] = ["out", "again"].map(|out| fs::read(directory.join(out).join(NAME)));
+    assert_eq!(first.unwrap(), second.unwrap());
 }
 
-fn err_of(directory: &Path, out: &str) -> String {
-    ends(0, directory, &["repair", NAME, "--out-dir", out, "-v"]).1
+fn plan_lines(err: &str) -> Vec<&str> {
+    let verbs = ["Adding", "Editing", "Removing"];
+    err.lines()
+        .filter(|line| verbs.iter().any(|verb| line.trim().starts_with(verb)))
+        .collect()
 }
 
 #[test]
@@ -305,33 +292,35 @@ fn repaired_site_packages_have_true_records() {
         );
     }
     ends(0, directory, &["repair", "env", "--out-dir", "out"]);
-    let read = |package: &str| {
-        let path = directory.join(format!("out/{site}/{package}-1.dist-info/RECORD"));
-        fs::read_to_string(path).unwrap()
-    };
-    let lines = |text: &str| -> Vec<String> {
-        text.lines()
-            .map(|line| line.split(',').next().unwrap().to_owned())
-            .collect()
-    };
-    let (one, two) = (read("one"), read("two"));
+    let site = directory.join("out").join(site);
+    let [first, second] = ["one", "two"].map(|package| {
+        let record = site.join(format!("{package}-1.dist-info/RECORD"));
+        fs::read_to_string(record).unwrap()
+    });
     assert!(
-        !one.contains("sha256=x") && !two.contains("sha256=x"),
-        "{one}{two}"
+        !first.contains("sha256=x") && !second.contains("sha256=x"),
+        "{first}{second}"
     );
     // One package has the shared stub library.
-    let [core, stub, own] = &lines(&one)[..] else {
-        panic!("{one}")
+    let [core, stub, record] = recorded_names(&first)[..] else {
+        panic!("{first}")
     };
     assert!(
-        core == "one/_core.so" && own == "one-1.dist-info/RECORD",
-        "{one}"
+        core == "one/_core.so" && record == "one-1.dist-info/RECORD",
+        "{first}"
     );
-    assert!(
-        directory.join(format!("out/{site}/{stub}")).exists(),
-        "{one}"
+    assert!(site.join(stub).exists(), "{first}");
+    assert_eq!(
+        recorded_names(&second),
+        ["two/_core.so", "two-1.dist-info/RECORD"]
     );
-    assert_eq!(lines(&two), ["two/_core.so", "two-1.dist-info/RECORD"]);
+}
+
+fn recorded_names(record: &str) -> Vec<&str> {
+    record
+        .lines()
+        .map(|line| line.split(',').next().unwrap())
+        .collect()
 }
 
 #[test]
@@ -367,11 +356,11 @@ fn repair_page_shows_the_real_output() {
     let page = fs::read_to_string(super::repository().join("docs/repair.md")).unwrap();
     let (_, rest) = page.split_once("```console\n").unwrap();
     let (block, _) = rest.split_once("```").unwrap();
-    let mut shown = String::new();
+    let mut session = String::new();
     for line in block.lines().filter(|line| line.starts_with("$ ")) {
-        let words: Vec<&str> = line.split(' ').skip(3).collect();
-        let (_, err) = ends(0, directory, &words);
-        shown += &format!("{line}\n{err}");
+        let arguments: Vec<&str> = line.split(' ').skip(3).collect();
+        let (_, err) = ends(0, directory, &arguments);
+        session += &format!("{line}\n{err}");
     }
-    assert_eq!(shown, block);
+    assert_eq!(session, block);
 }

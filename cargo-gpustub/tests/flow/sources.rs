@@ -83,17 +83,17 @@ fn a_declared_source_is_followed_and_stays() {
         user(&directory.join("w/declares"), "declares", Some(source));
         user(&directory.join("w/another"), "another", None);
         ends(0, directory, &["sync", "--workspace"]);
-        let own = read(directory, "w/declares/Cargo.toml");
+        let text = read(directory, "w/declares/Cargo.toml");
         let line = format!("gpustub-build = {source}\n");
-        assert!(own.ends_with(&line), "{own}");
-        let other = read(directory, "w/another/Cargo.toml");
+        assert!(text.ends_with(&line), "{text}");
+        let text = read(directory, "w/another/Cargo.toml");
         // A registry is not a source that others are given.
         let expected = if source.contains("version") {
             "gpustub-build = \"0.1\"\n"
         } else {
             &line
         };
-        assert!(other.ends_with(expected), "{source}: {other}");
+        assert!(text.ends_with(expected), "{source}: {text}");
         let (out, err) = ends(0, directory, &["sync", "--workspace", "--check"]);
         assert!(
             out.is_empty() && err.contains("Fresh"),

@@ -27,8 +27,8 @@ fn sync_removes_stale_finalizers() {
     let directory = directory.path();
     left_over(directory);
     let (out, _) = ends(1, directory, &["sync", "--workspace", "--check"]);
-    let gone = "--- a/app/gpustub-final/Cargo.toml\n+++ /dev/null\n";
-    assert!(out.contains(gone), "{out}");
+    let removal = "--- a/app/gpustub-final/Cargo.toml\n+++ /dev/null\n";
+    assert!(out.contains(removal), "{out}");
     let (_, err) = ends(0, directory, &["sync", "--workspace"]);
     assert!(
         err.contains("Removed app/gpustub-final/Cargo.toml"),
@@ -76,7 +76,7 @@ fn sync_keeps_and_reports_changed_stale_finalizers() {
     let code = read(directory, "app/gpustub-final/src/lib.rs");
     let main = read(directory, "app/src/main.rs");
     let root = read(directory, "Cargo.toml");
-    let other = "[target.'cfg(windows)'.dependencies]\n[build-dependencies]";
+    let windows_table = "[target.'cfg(windows)'.dependencies]\n[build-dependencies]";
     for (file, old, new) in [
         (
             "app/gpustub-final/more.txt",
@@ -92,7 +92,7 @@ fn sync_keeps_and_reports_changed_stale_finalizers() {
             // Windows dependencies are unknown on this host.
             "app/gpustub-final/Cargo.toml",
             manifest.clone(),
-            manifest.replace("[build-dependencies]", other),
+            manifest.replace("[build-dependencies]", windows_table),
         ),
         (
             "app/gpustub-final/src/lib.rs",
@@ -140,8 +140,8 @@ fn sync_keeps_a_finalizer_that_another_package_names() {
     let directory = tempfile::tempdir().unwrap();
     let directory = directory.path();
     left_over(directory);
-    let other = "[dependencies]\ngpustub-final-app = { path = \"../app/gpustub-final\" }\n";
-    program(directory, "tool", other);
+    let dependency = "[dependencies]\ngpustub-final-app = { path = \"../app/gpustub-final\" }\n";
+    program(directory, "tool", dependency);
     let line = "use gpustub_final_app as _; // the device link of its CUDA code\n\nfn main() {}\n";
     write(directory, "tool/src/main.rs", line);
     let (_, err) = ends(0, directory, &["sync", "-p", "app", "-p", "tool"]);
@@ -166,9 +166,9 @@ fn sync_reports_remains_of_a_removed_gpustub_toml() {
     let directory = directory.path();
     diamond(directory);
     // The build script of `light` links the direct dependencies and remains valid.
-    let light = "[build-dependencies]\n\
-                 gpustub-build = { workspace = true, features = [\"device-link\"] }\n";
-    program(directory, "light", &(dependencies_on(&["base"]) + light));
+    let helper = "[build-dependencies]\n\
+                  gpustub-build = { workspace = true, features = [\"device-link\"] }\n";
+    program(directory, "light", &(dependencies_on(&["base"]) + helper));
     let script = "fn main() {\n    gpustub_build::finalize();\n}\n";
     write(directory, "light/build.rs", script);
     plain(directory, "stubs", "");
@@ -181,25 +181,29 @@ fn sync_reports_remains_of_a_removed_gpustub_toml() {
     for name in ["base", "left", "right", "stubs"] {
         fs::remove_file(directory.join(name).join("GpuStub.toml")).unwrap();
     }
-    let named = |err: &str| {
-        for (name, links) in [
-            ("base", "`links = \"gpustub-base\"`, "),
-            ("left", "`links = \"gpustub-left\"`, "),
-            ("stubs", ""),
-        ] {
-            let reported = format!(
-                "warning[out-of-sync]: package `{name}` has no GpuStub.toml, but still has {links}\
-                 the build-dependency `gpustub-build`, the call in its build script"
-            );
-            assert!(err.contains(&reported), "{err}");
-        }
-        assert!(!err.contains("package `light`"), "{err}");
-        assert!(!err.contains("Fresh"), "{err}");
-    };
-    named(&ends(1, directory, &["sync", "--workspace", "--check"]).1);
-    named(&ends(0, directory, &["sync", "--workspace"]).1);
+    let (_, err) = ends(1, directory, &["sync", "--workspace", "--check"]);
+    assert_remains_reported(&err);
+    let (_, err) = ends(0, directory, &["sync", "--workspace"]);
+    assert_remains_reported(&err);
     assert!(!directory.join("app/gpustub-final").exists());
     let (_, err) = ends(101, directory, &["sync", "--workspace", "--check"]);
-    named(&err);
+    assert_remains_reported(&err);
     assert!(err.contains("packages has a GpuStub.toml"), "{err}");
+}
+
+#[track_caller]
+fn assert_remains_reported(err: &str) {
+    for (name, links) in [
+        ("base", "`links = \"gpustub-base\"`, "),
+        ("left", "`links = \"gpustub-left\"`, "),
+        ("stubs", ""),
+    ] {
+        let reported = format!(
+            "warning[out-of-sync]: package `{name}` has no GpuStub.toml, but still has {links}\
+             the build-dependency `gpustub-build`, the call in its build script"
+        );
+        assert!(err.contains(&reported), "{err}");
+    }
+    assert!(!err.contains("package `light`"), "{err}");
+    assert!(!err.contains("Fresh"), "{err}");
 }

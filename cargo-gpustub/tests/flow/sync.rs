@@ -5,7 +5,13 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use serde_json::Value;
+
 use super::{ACME, acme, ends, gpustub, package, repository, write};
+
+fn manifest(directory: &Path) -> String {
+    fs::read_to_string(directory.join("GpuStub.toml")).unwrap()
+}
 
 #[test]
 fn user_defined_library_is_added_and_synced() {
@@ -23,8 +29,8 @@ fn user_defined_library_is_added_and_synced() {
         err.contains("cargo gpustub add LIBRARY --from FILE"),
         "{err}"
     );
-    let from = ["add", "acme", "--from", "libacme.so.3"];
-    ends(0, directory, &from);
+    let add = ["add", "acme", "--from", "libacme.so.3"];
+    ends(0, directory, &add);
     assert!(!directory.join("GpuStub.lock").exists());
     ends(0, directory, &["sync"]);
     let lock = fs::read_to_string(directory.join("GpuStub.lock")).unwrap();
@@ -32,8 +38,8 @@ fn user_defined_library_is_added_and_synced() {
         lock.contains("name = \"acme\"\nchecksum = \"sha256:"),
         "{lock}"
     );
-    for again in [&from[..], &["sync"], &["sync", "--check"]] {
-        let (out, err) = ends(0, directory, again);
+    for arguments in [&add[..], &["sync"], &["sync", "--check"]] {
+        let (out, err) = ends(0, directory, arguments);
         assert!(out.is_empty() && err.contains("Fresh"), "{out}{err}");
     }
 
@@ -97,7 +103,7 @@ fn a_fresh_project_builds_and_runs() {
 
 /// Output of `--check` and `--dry-run` for programs and people; neither writes a file.
 #[test]
-fn a_check_shows_and_writes_nothing() {
+fn check_and_dry_run_write_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let directory = directory.path();
     package(directory, "user", "");
@@ -107,32 +113,32 @@ fn a_check_shows_and_writes_nothing() {
         directory,
         &["sync", "--check", "--message-format", "json"],
     );
-    let lines: Vec<serde_json::Value> = json
+    let messages: Vec<Value> = json
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
-    let of = |key: &str| {
-        lines
+    for (key, texts) in [
+        (
+            "reason",
+            ["operation", "operation", "operation", "diagnostic"],
+        ),
+        ("path", ["Cargo.toml", "build.rs", "GpuStub.lock", ""]),
+        ("change", ["update", "create", "create", ""]),
+        ("state", ["planned", "planned", "planned", ""]),
+    ] {
+        let column: Vec<&str> = messages
             .iter()
-            .map(|line| line[key].as_str().unwrap_or(""))
-            .collect::<Vec<_>>()
-    };
-    assert_eq!(
-        of("reason"),
-        ["operation", "operation", "operation", "diagnostic"]
-    );
-    assert_eq!(of("path"), ["Cargo.toml", "build.rs", "GpuStub.lock", ""]);
-    assert_eq!(of("change"), ["update", "create", "create", ""]);
-    assert_eq!(of("state"), ["planned", "planned", "planned", ""]);
-    assert!(
-        of("diff")[0].ends_with("+gpustub-build = \"0.1\"\n"),
-        "{json}"
-    );
-    assert_eq!(lines[3]["code"], "out-of-sync");
+            .map(|message| message[key].as_str().unwrap_or(""))
+            .collect();
+        assert_eq!(column, texts);
+    }
+    let diff = messages[0]["diff"].as_str().unwrap();
+    assert!(diff.ends_with("+gpustub-build = \"0.1\"\n"), "{json}");
+    assert_eq!(messages[3]["code"], "out-of-sync");
 
-    let (check, _) = ends(1, directory, &["sync", "--check"]);
-    let (dry, err) = ends(0, directory, &["sync", "--dry-run"]);
-    assert_eq!(check, dry);
+    let (check_diff, _) = ends(1, directory, &["sync", "--check"]);
+    let (dry_run_diff, err) = ends(0, directory, &["sync", "--dry-run"]);
+    assert_eq!(check_diff, dry_run_diff);
     assert!(err.contains("nothing was written"), "{err}");
     assert!(!directory.join("build.rs").exists() && !directory.join("GpuStub.lock").exists());
 }
@@ -148,14 +154,15 @@ fn add_without_a_known_header_version_writes_nothing() {
     assert!(err.contains("header version of `cudart` unknown"), "{err}");
     let command = "`cargo gpustub add cudart opencl --header-version 13`";
     assert!(err.contains(command), "{err}");
-    let text = || fs::read_to_string(directory.join("GpuStub.toml")).unwrap();
-    assert_eq!(text(), "schema = 1\n");
+    assert_eq!(manifest(directory), "schema = 1\n");
 
-    let none = ["add", "cudart", "opencl", "--header-version", "none"];
-    let (_, err) = ends(0, directory, &none);
+    let add = ["add", "cudart", "opencl", "--header-version", "none"];
+    let (_, err) = ends(0, directory, &add);
     assert_eq!(err.matches("Adding").count(), 2, "{err}");
-    let chosen = "schema = 1\n\n[stub.cudart]\nheader-version = \"none\"\n\n[stub.opencl]\n";
-    assert_eq!(text(), chosen);
+    assert_eq!(
+        manifest(directory),
+        "schema = 1\n\n[stub.cudart]\nheader-version = \"none\"\n\n[stub.opencl]\n"
+    );
     ends(0, directory, &["sync"]);
 
     // The file as it was committed before there was an error for it.
@@ -173,8 +180,10 @@ fn add_without_a_known_header_version_writes_nothing() {
     );
     assert!(err.contains("Changing cudart"), "{err}");
     let (_, err) = ends(0, directory, &["add", "cuda"]);
-    let found = "Found header version 12.8 (`[toolkit]` of GpuStub.toml)";
-    assert!(err.contains(found), "{err}");
+    assert!(
+        err.contains("Found header version 12.8 (`[toolkit]` of GpuStub.toml)"),
+        "{err}"
+    );
     ends(0, directory, &["sync"]);
 }
 
@@ -193,24 +202,8 @@ fn add_proposes_a_known_header_version() {
         "cudarc/Cargo.toml",
         "[package]\nname = \"cudarc\"\nversion = \"0.17.0\"\n[features]\ncuda-12080 = []\ncuda-11080 = []\n",
     );
-    let add = |code: i32, feature: &str| {
-        let more = format!(
-            "[workspace]\n[dependencies]\ncudarc = {{ path = \"cudarc\", features = [\"{feature}\"] }}\n"
-        );
-        package(directory, "user", &more);
-        write(directory, "GpuStub.toml", "schema = 1\n");
-        let output = gpustub(directory, &["add", "cudart"])
-            .env("CUDA_HOME", directory.join("toolkit"))
-            .output()
-            .unwrap();
-        let err = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(code), "{err}");
-        (
-            fs::read_to_string(directory.join("GpuStub.toml")).unwrap(),
-            err,
-        )
-    };
-    let (text, err) = add(0, "cuda-12080");
+    let err = add_cudart(0, directory, "cuda-12080");
+    let text = manifest(directory);
     assert!(
         text.ends_with("[stub.cudart]\nheader-version = \"12.8\"\n"),
         "{text}"
@@ -220,13 +213,29 @@ fn add_proposes_a_known_header_version() {
         err.contains("feature `cuda-12080` of cudarc 0.17.0"),
         "{err}"
     );
-    let (text, err) = add(1, "cuda-11080");
-    assert_eq!(text, "schema = 1\n");
-    let choice = "choose one: `cargo gpustub add -p user cudart --header-version 12.8`";
+    let err = add_cudart(1, directory, "cuda-11080");
+    assert_eq!(manifest(directory), "schema = 1\n");
+    let help = "choose one: `cargo gpustub add -p user cudart --header-version 12.8`";
     assert!(
-        err.contains("found several versions: 12.8 (") && err.contains(choice),
+        err.contains("found several versions: 12.8 (") && err.contains(help),
         "{err}"
     );
+}
+
+/// Adds `cudart` to a package with this feature of `cudarc`; returns standard error.
+fn add_cudart(code: i32, directory: &Path, feature: &str) -> String {
+    let dependencies = format!(
+        "[workspace]\n[dependencies]\ncudarc = {{ path = \"cudarc\", features = [\"{feature}\"] }}\n"
+    );
+    package(directory, "user", &dependencies);
+    write(directory, "GpuStub.toml", "schema = 1\n");
+    let output = gpustub(directory, &["add", "cudart"])
+        .env("CUDA_HOME", directory.join("toolkit"))
+        .output()
+        .unwrap();
+    let err = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(code), "{err}");
+    err
 }
 
 #[test]
@@ -242,7 +251,7 @@ fn the_header_of_rocm_is_found_by_its_own_variable() {
         .output()
         .unwrap();
     assert!(output.status.success());
-    let text = fs::read_to_string(directory.join("GpuStub.toml")).unwrap();
+    let text = manifest(directory);
     assert!(
         text.ends_with("[stub.hip]\nheader-version = \"6.4\"\n"),
         "{text}"
@@ -259,12 +268,12 @@ fn a_killed_sync_leaves_whole_files() {
     let directory = directory.path();
     let old = "fn main() {}\n";
     let new = "use user as _; // its build script has the GPU stubs\n\nfn main() {}\n";
-    let example = |n: usize| directory.join(format!("examples/e{n}.rs"));
-    for lines in 0..EXAMPLES {
+    let examples: Vec<String> = (0..EXAMPLES).map(|n| format!("examples/e{n}.rs")).collect();
+    for line_count in 0..EXAMPLES {
         package(directory, "user", "");
         write(directory, "GpuStub.toml", "schema = 1\n[stub.opencl]\n");
-        for n in 0..EXAMPLES {
-            write(directory, example(n).to_str().unwrap(), old);
+        for example in &examples {
+            write(directory, example, old);
         }
         for file in ["build.rs", "GpuStub.lock"] {
             if directory.join(file).exists() {
@@ -276,29 +285,29 @@ fn a_killed_sync_leaves_whole_files() {
             .spawn()
             .unwrap();
         let mut status = BufReader::new(child.stderr.take().unwrap());
-        for _ in 0..lines {
+        for _ in 0..line_count {
             status.read_line(&mut String::new()).unwrap();
         }
         child.kill().unwrap();
         child.wait().unwrap();
-        for n in 0..EXAMPLES {
-            let text = fs::read_to_string(example(n)).unwrap();
+        for example in &examples {
+            let text = fs::read_to_string(directory.join(example)).unwrap();
             assert!(text == old || text == new, "{text:?}");
         }
         let manifest = fs::read_to_string(directory.join("Cargo.toml")).unwrap();
         assert!(
-            lines == 0 || manifest.ends_with("gpustub-build = \"0.1\"\n"),
+            line_count == 0 || manifest.ends_with("gpustub-build = \"0.1\"\n"),
             "{manifest}"
         );
         ends(0, directory, &["sync"]);
         ends(0, directory, &["sync", "--check"]);
-        let left: Vec<_> = [directory, &directory.join("examples")]
+        let temporary_files: Vec<_> = [directory, &directory.join("examples")]
             .into_iter()
             .flat_map(|directory| fs::read_dir(directory).unwrap())
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
             .filter(|name| name.starts_with('.'))
             .collect();
-        assert_eq!(left, [""; 0]);
+        assert_eq!(temporary_files, [""; 0]);
     }
 }
 
@@ -313,13 +322,14 @@ fn concurrent_syncs_succeed() {
     for n in 0..RUNS {
         write(directory, &format!("examples/e{n}.rs"), "fn main() {}\n");
     }
-    let run = || {
-        let mut command = gpustub(directory, &["sync"]);
-        command.stderr(Stdio::piped()).spawn().unwrap()
-    };
-    let runs: Vec<_> = (0..RUNS).map(|_| run()).collect();
-    for run in runs {
-        let output = run.wait_with_output().unwrap();
+    let children: Vec<_> = (0..RUNS)
+        .map(|_| {
+            let mut command = gpustub(directory, &["sync"]);
+            command.stderr(Stdio::piped()).spawn().unwrap()
+        })
+        .collect();
+    for child in children {
+        let output = child.wait_with_output().unwrap();
         let err = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{err}");
     }

@@ -20,25 +20,28 @@ fn completions_are_printed_for_each_shell() {
 /// Cargo's choice of colours applies to help, errors and findings; `--color` has precedence.
 #[test]
 fn colours_follow_cargo() {
-    let coloured = |arguments: &[&str], variable: &str| {
-        let mut command = gpustub(Path::new("/"), arguments);
-        let output = command.env("CARGO_TERM_COLOR", variable).output().unwrap();
-        let both = [output.stdout, output.stderr].concat();
-        assert!(!both.is_empty());
-        both.contains(&0x1b)
-    };
     for arguments in [
         &["--help"][..],
         &["syn"],
         &["explain", "nothing"],
         &["add", "nothing"],
     ] {
-        assert!(coloured(arguments, "always"), "{arguments:?}");
-        assert!(!coloured(arguments, "never"), "{arguments:?}");
-        let with = |choice| [arguments, &["--color", choice]].concat();
-        assert!(coloured(&with("always"), "never"), "{arguments:?}");
-        assert!(!coloured(&with("never"), "always"), "{arguments:?}");
+        assert!(is_coloured(arguments, "always"), "{arguments:?}");
+        assert!(!is_coloured(arguments, "never"), "{arguments:?}");
+        let always = [arguments, &["--color", "always"]].concat();
+        assert!(is_coloured(&always, "never"), "{arguments:?}");
+        let never = [arguments, &["--color", "never"]].concat();
+        assert!(!is_coloured(&never, "always"), "{arguments:?}");
     }
+}
+
+/// Whether a command has coloured output with this value of `CARGO_TERM_COLOR`.
+fn is_coloured(arguments: &[&str], variable: &str) -> bool {
+    let mut command = gpustub(Path::new("/"), arguments);
+    let output = command.env("CARGO_TERM_COLOR", variable).output().unwrap();
+    let text = [output.stdout, output.stderr].concat();
+    assert!(!text.is_empty());
+    text.contains(&0x1b)
 }
 
 /// A closed pipe is no error, for any output.
@@ -88,13 +91,13 @@ fn long_work_has_a_status_line_on_a_terminal_only() {
     write(directory, "d/one.so", "text");
     write(directory, "d/two.so", &" ".repeat(3_500_000));
     let check = "check --status-after 0 --color never d";
-    let shown = on_terminal(directory, check, "xterm");
+    let out = on_terminal(directory, check, "xterm");
     for file in ["d/one.so", "d/two.so 3 MB"] {
         let line = format!("\r\u{1b}[K\u{1b}[?7l    Checking {file}\u{1b}[?7h");
-        assert!(shown.contains(&line), "{shown:?}");
+        assert!(out.contains(&line), "{out:?}");
     }
     let end = "\r\u{1b}[K     Checked 2 files: nothing found\r\n";
-    assert!(shown.ends_with(end), "{shown:?}");
+    assert!(out.ends_with(end), "{out:?}");
     let summary = "     Checked 2 files: nothing found";
     for (arguments, terminal, expected) in [
         (check, "dumb", format!("{summary}\r\n")),
@@ -105,8 +108,8 @@ fn long_work_has_a_status_line_on_a_terminal_only() {
             format!("{summary}\r\n"),
         ),
     ] {
-        let shown = on_terminal(directory, arguments, terminal);
-        assert_eq!(shown, expected, "{arguments}");
+        let out = on_terminal(directory, arguments, terminal);
+        assert_eq!(out, expected, "{arguments}");
     }
     let (out, err) = ends(0, directory, &["check", "--status-after", "0", "d"]);
     assert_eq!((out, err), (String::new(), format!("{summary}\n")));

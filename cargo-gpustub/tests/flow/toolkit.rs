@@ -39,12 +39,12 @@ fn toolkit_tree_is_written_once_and_kept() {
     );
     let variable = "CUDA_PATH = { value = \"gpustub-toolkit\", relative = true }\n";
     assert!(read(directory, CONFIG).contains(variable));
-    for again in [
+    for arguments in [
         &["add", "--toolkit", "cuda=12.8"][..],
         &["sync"],
         &["sync", "--check"],
     ] {
-        let (out, err) = ends(0, directory, again);
+        let (out, err) = ends(0, directory, arguments);
         assert!(out.is_empty() && err.contains("Fresh"), "{out}{err}");
     }
 
@@ -66,7 +66,7 @@ fn toolkit_tree_is_written_once_and_kept() {
     assert!(read(directory, CONFIG).ends_with("\n[build]\njobs = 2 # two\n"));
 
     // The command line is written into the table, whose other keys stay.
-    let words = [
+    let add = [
         "add",
         "--toolkit",
         "cuda=13.0",
@@ -77,7 +77,7 @@ fn toolkit_tree_is_written_once_and_kept() {
     ends(
         0,
         directory,
-        &[&words[..], &["--override-build-script", "cuda-driver-sys"]].concat(),
+        &[&add[..], &["--override-build-script", "cuda-driver-sys"]].concat(),
     );
     assert!(read(directory, "GpuStub.toml").ends_with(
         "[toolkit]\ncuda = \"13.0\"\npath = \"third-party/sdk\"\nforce = true\n\
@@ -109,35 +109,35 @@ fn shims_print_their_version_and_compile_nothing() {
         directory,
         &["add", "--toolkit", "cuda=12.8", "--toolkit", "hip=6.4"],
     );
-    let run = |program: &str, argument: &str| {
-        let program = directory.join("gpustub-toolkit/bin").join(program);
-        let output = Command::new(program).arg(argument).output().unwrap();
-        let text = |bytes| String::from_utf8(bytes).unwrap();
-        (
-            output.status.code(),
-            text(output.stdout),
-            text(output.stderr),
-        )
-    };
+    let bin = directory.join("gpustub-toolkit/bin");
     // cudarc parses the fourth line, CMake searches for `V12.8.0`.
     for argument in ["--version", "-V"] {
-        let (code, out, _) = run("nvcc", argument);
+        let (code, out, _) = run_shim(&bin.join("nvcc"), argument);
         let line = out.lines().nth(3).unwrap();
         assert_eq!(line, "Cuda compilation tools, release 12.8, V12.8.0");
         assert_eq!(code, Some(0));
     }
-    assert_eq!(run("hipconfig", "--version").1, "6.4.0");
+    let (_, out, _) = run_shim(&bin.join("hipconfig"), "--version");
+    assert_eq!(out, "6.4.0");
     let root = directory.join("gpustub-toolkit").canonicalize().unwrap();
-    let (_, out, _) = run("hipconfig", "-p");
+    let (_, out, _) = run_shim(&bin.join("hipconfig"), "-p");
     assert_eq!(Path::new(&out).canonicalize().unwrap(), root);
     for (program, argument) in [("nvcc", "-c"), ("hipconfig", "--nothing")] {
-        let (code, out, err) = run(program, argument);
+        let (code, out, err) = run_shim(&bin.join(program), argument);
         assert!(code == Some(1) && out.is_empty(), "{out}");
         assert!(
             err.contains("cargo gpustub add --toolkit") && err.contains("install"),
             "{err}"
         );
     }
+}
+
+/// Exit code, standard output and standard error of a shim.
+fn run_shim(program: &Path, argument: &str) -> (Option<i32>, String, String) {
+    let output = Command::new(program).arg(argument).output().unwrap();
+    let out = String::from_utf8(output.stdout).unwrap();
+    let err = String::from_utf8(output.stderr).unwrap();
+    (output.status.code(), out, err)
 }
 
 /// Every file is text, and can be committed to a repository whose rules exclude archives.
@@ -152,19 +152,12 @@ fn a_tree_can_be_committed() {
         directory,
         &["add", "--toolkit", "cuda=12.8", "--toolkit", "hip=6.4"],
     );
-    let git = |words: &[&str]| {
-        let output = Command::new("git")
-            .current_dir(directory)
-            .args(words)
-            .output();
-        let output = output.expect("this test needs git");
-        let err = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{words:?}: {err}");
-        String::from_utf8(output.stdout).unwrap()
-    };
-    git(&["-c", "init.defaultBranch=main", "init", "--quiet"]);
-    git(&["add", "--all"]);
-    let staged = git(&["ls-files", "--stage", "gpustub-toolkit"]);
+    git(
+        directory,
+        &["-c", "init.defaultBranch=main", "init", "--quiet"],
+    );
+    git(directory, &["add", "--all"]);
+    let staged = git(directory, &["ls-files", "--stage", "gpustub-toolkit"]);
     let mut on_disk = 0;
     let mut directories = vec![directory.join("gpustub-toolkit")];
     while let Some(directory) = directories.pop() {
@@ -186,6 +179,18 @@ fn a_tree_can_be_committed() {
     assert_eq!(staged.lines().count(), on_disk, "{staged}");
     let programs = staged.lines().filter(|line| line.starts_with("100755"));
     assert_eq!(programs.count(), 2, "{staged}");
+}
+
+/// Runs git, which must succeed; returns standard output.
+fn git(directory: &Path, arguments: &[&str]) -> String {
+    let output = Command::new("git")
+        .current_dir(directory)
+        .args(arguments)
+        .output()
+        .expect("this test needs git");
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {err}");
+    String::from_utf8(output.stdout).unwrap()
 }
 
 #[test]
@@ -247,13 +252,13 @@ fn toolkit_headers_come_from_the_given_directory_or_wheel() {
     ends(0, directory, &["sync", "--check"]);
 
     fs::create_dir(directory.join("empty")).unwrap();
-    for (wrong, why) in [
+    for (path, cause) in [
         ("GpuStub.toml", "as a wheel"),
         ("empty", "no headers in"),
         ("nothing", "could not read `nothing`"),
     ] {
-        let (_, err) = ends(101, directory, &["add", "--toolkit-headers", wrong]);
-        assert!(err.contains(why) && !err.contains("panic"), "{err}");
+        let (_, err) = ends(101, directory, &["add", "--toolkit-headers", path]);
+        assert!(err.contains(cause) && !err.contains("panic"), "{err}");
     }
 }
 
@@ -262,7 +267,7 @@ fn invalid_toolkit_is_rejected_without_changes() {
     let directory = tempfile::tempdir().unwrap();
     let directory = directory.path();
     user(directory);
-    for (words, why) in [
+    for (options, cause) in [
         (
             &["--toolkit", "cuda=12"][..],
             "takes a release such as \"12.8\"",
@@ -280,8 +285,8 @@ fn invalid_toolkit_is_rejected_without_changes() {
             "unknown crate `candle-kernels` in `toolkit.override-build-scripts`",
         ),
     ] {
-        let (_, err) = ends(1, directory, &[&["add"], words].concat());
-        assert!(err.contains(why), "{err}");
+        let (_, err) = ends(1, directory, &[&["add"], options].concat());
+        assert!(err.contains(cause), "{err}");
         assert!(!directory.join("gpustub-toolkit").exists() && !directory.join(".cargo").exists());
         assert!(!read(directory, "GpuStub.toml").contains("toolkit"));
     }

@@ -19,18 +19,20 @@ fn declare(directory: &Path) {
 /// Libraries of an exported directory, by their lines in the table of functions.
 fn stubbed(directory: &Path) -> Vec<String> {
     let table = fs::read_to_string(directory.join("src/gpustub_table.inc")).unwrap();
-    let lines = table.lines();
-    let ids = lines.filter_map(|line| line.strip_prefix("GPUSTUB_LIBRARY(")?.strip_suffix(')'));
-    ids.map(str::to_owned).collect()
+    table
+        .lines()
+        .filter_map(|line| line.strip_prefix("GPUSTUB_LIBRARY(")?.strip_suffix(')'))
+        .map(str::to_owned)
+        .collect()
 }
 
 /// Runs `export stubs` with these options; returns the libraries with stubs.
 fn export(directory: &Path, options: &[&str]) -> Vec<String> {
     let command = ["export", "stubs", "--sources-only", "--out-dir", "out"];
     ends(0, directory, &[&command, options].concat());
-    let found = stubbed(&directory.join("out"));
+    let libraries = stubbed(&directory.join("out"));
     fs::remove_dir_all(directory.join("out")).unwrap();
-    found
+    libraries
 }
 
 #[test]

@@ -65,14 +65,14 @@ fn check_at_the_root_checks_the_workspace() {
         format!("{package}{root}"),
     ] {
         write(directory, "Cargo.toml", &manifest);
-        for place in [directory, &directory.join("src")] {
-            let (_, err) = ends(1, place, &["check"]);
+        for working_directory in [directory, &directory.join("src")] {
+            let (_, err) = ends(1, working_directory, &["check"]);
             assert!(err.contains("error[missing-header-version]"), "{err}");
             assert!(!err.contains("nothing declared"), "{err}");
         }
         let note = "note: nothing declared to check: `a` has no GpuStub.toml, but `b` does; see \
                     `--workspace` and `-p`\n     Checked 1 package: nothing found\n";
-        for (place, arguments) in [
+        for (working_directory, arguments) in [
             (&directory.join("a"), &["check"][..]),
             (&directory.to_owned(), &["check", "-p", "a"]),
             (
@@ -80,7 +80,7 @@ fn check_at_the_root_checks_the_workspace() {
                 &["check", "--manifest-path", "a/Cargo.toml"],
             ),
         ] {
-            let (_, err) = ends(0, place, arguments);
+            let (_, err) = ends(0, working_directory, arguments);
             assert_eq!(err, note);
         }
     }
@@ -174,11 +174,11 @@ fn policies_of_root_and_package() {
     let directory = directory.path();
     virtual_workspace(directory);
     for name in ["a", "b"] {
-        let own = match name {
+        let policy = match name {
             "a" => "",
             _ => "[policy.rules]\nunsupported-header-version = \"allow\"\n",
         };
-        let text = format!("schema = 1\n[stub.cudart]\nheader-version = \"13.77\"\n{own}");
+        let text = format!("schema = 1\n[stub.cudart]\nheader-version = \"13.77\"\n{policy}");
         write(directory, &format!("{name}/GpuStub.toml"), &text);
         helper(directory, name);
     }
@@ -187,11 +187,11 @@ fn policies_of_root_and_package() {
     let (_, err) = ends(0, directory, &["sync", "--workspace"]);
     assert!(!err.contains("misplaced-table"), "{err}");
 
-    let short = ["check", "--workspace", "--message-format", "short"];
-    let found = "a/GpuStub.toml:3:18: error[unsupported-header-version]";
-    let (_, err) = ends(1, directory, &short);
+    let check = ["check", "--workspace", "--message-format", "short"];
+    let (_, err) = ends(1, directory, &check);
     assert!(
-        err.contains(found) && !err.contains("b/GpuStub.toml"),
+        err.contains("a/GpuStub.toml:3:18: error[unsupported-header-version]")
+            && !err.contains("b/GpuStub.toml"),
         "{err}"
     );
     let (_, err) = ends(
@@ -207,12 +207,12 @@ fn policies_of_root_and_package() {
     ends(
         0,
         directory,
-        &[&short[..], &["--warn", "unsupported-header-version"]].concat(),
+        &[&check[..], &["--warn", "unsupported-header-version"]].concat(),
     );
     let (_, err) = ends(
         1,
         directory,
-        &[&short[..], &["-D", "unsupported-header-version"]].concat(),
+        &[&check[..], &["-D", "unsupported-header-version"]].concat(),
     );
     assert!(
         err.contains("b/GpuStub.toml:3:18: error[unsupported-header-version]"),
@@ -266,18 +266,18 @@ fn errors_in_a_policy_are_reported_once() {
     package(directory, "demo", "");
     let text = "schema = 1\n[policy]\nplatform-tag = \"manylinux_9\"\n[policy.rules]\nunsupported-header-version = \"forbid\"\n";
     write(directory, "GpuStub.toml", text);
-    let wrong = [
+    let expected = [
         "GpuStub.toml:3:16: error[invalid-value]: invalid value \"manylinux_9\" of `policy.platform-tag`",
         "GpuStub.toml:5:30: error[invalid-value]: `policy.rules.unsupported-header-version` does not take \"forbid\"",
     ];
     for paths in [&[][..], &["src"]] {
-        let words = [&["check", "--message-format", "short"], paths].concat();
-        let (_, err) = ends(1, directory, &words);
+        let arguments = [&["check", "--message-format", "short"], paths].concat();
+        let (_, err) = ends(1, directory, &arguments);
         let reported: Vec<&str> = err
             .lines()
             .filter(|line| line.contains("invalid-value"))
             .collect();
-        assert_eq!(reported, wrong, "{err}");
+        assert_eq!(reported, expected, "{err}");
     }
 }
 
@@ -292,15 +292,15 @@ fn expired_exceptions_do_not_apply() {
                 reason = \"soon\"\nuntil = \"2027-01-31\"\n";
     write(directory, "a/GpuStub.toml", text);
     ends(0, directory, &["sync"]);
-    let on = |day| ["check", "-D", "all", "--today", day];
-    ends(0, directory, &on("2027-01-31"));
-    let (_, err) = ends(1, directory, &on("2027-02-01"));
+    let check = ["check", "-D", "all", "--today"];
+    ends(0, directory, &[&check[..], &["2027-01-31"]].concat());
+    let (_, err) = ends(1, directory, &[&check[..], &["2027-02-01"]].concat());
     assert!(
         err.contains("`[[policy.allow]]` in a/GpuStub.toml expired on 2027-01-31"),
         "{err}"
     );
     assert!(!err.contains("unused-allow"), "{err}");
-    ends(2, directory, &on("2027-02-30"));
+    ends(2, directory, &[&check[..], &["2027-02-30"]].concat());
 }
 
 /// Creates an empty build helper in place of the published one.
@@ -328,30 +328,24 @@ fn fix_applies_safe_fixes_and_requires_a_clean_git_state() {
     let directory = directory.path();
     virtual_workspace(directory);
     helper(directory, "a");
-    let toolkit = directory.join("toolkit");
-    write(&toolkit, "include/cuda.h", "#define CUDA_VERSION 12080\n");
-    let fix = |more: &[&str]| {
-        let arguments = [&["check", "--fix"][..], more].concat();
-        let output = gpustub(directory, &arguments)
-            .env("CUDA_HOME", &toolkit)
-            .output()
-            .unwrap();
-        let err = String::from_utf8(output.stderr).unwrap();
-        (output.status.code(), err)
-    };
+    write(
+        directory,
+        "toolkit/include/cuda.h",
+        "#define CUDA_VERSION 12080\n",
+    );
     let text = "schema = 1\n\n# the runtime\n[stub.cudart] # one\n\n[stub.nvrtc]\nheader-version = \"12.8\"\n\
                 load-names = { linux = [\"libnvrtc.so.12\", \"libnvrtc.so.11\"] }\n\n\
                 [[policy.allow]]\nrule = \"mixed-header-versions\"\nreason = \"it was so\"\n";
     write(directory, "a/GpuStub.toml", text);
 
-    let (code, err) = fix(&[]);
+    let (code, err) = fix(directory, &[]);
     assert_eq!(code, Some(101), "{err}");
     assert!(
         err.contains("a/GpuStub.toml would be changed by --fix without version control"),
         "{err}"
     );
     git(directory, &["init", "-q"]);
-    let (code, err) = fix(&[]);
+    let (code, err) = fix(directory, &[]);
     assert_eq!(code, Some(101), "{err}");
     assert!(err.contains("uncommitted changes: a/GpuStub.toml"), "{err}");
     assert_eq!(
@@ -361,7 +355,7 @@ fn fix_applies_safe_fixes_and_requires_a_clean_git_state() {
 
     git(directory, &["add", "-A"]);
     git(directory, &["commit", "-qm", "x"]);
-    let (code, err) = fix(&[]);
+    let (code, err) = fix(directory, &[]);
     assert_eq!(code, Some(0), "{err}");
     let fixed = text
         .replace(
@@ -383,9 +377,19 @@ fn fix_applies_safe_fixes_and_requires_a_clean_git_state() {
     ends(0, directory, &["sync", "--check"]);
 
     // Uncommitted now, and completely fixed.
-    let (code, err) = fix(&[]);
+    let (code, err) = fix(directory, &[]);
     assert!(code == Some(0) && !err.contains("Fixed"), "{err}");
     write(directory, "a/GpuStub.toml", &format!("{text}# more\n"));
-    assert_eq!(fix(&[]).0, Some(101));
-    assert_eq!(fix(&["--allow-dirty"]).0, Some(0));
+    assert_eq!(fix(directory, &[]).0, Some(101));
+    assert_eq!(fix(directory, &["--allow-dirty"]).0, Some(0));
+}
+
+/// Runs `check --fix` with the toolkit in `toolkit`; returns the exit code and standard error.
+fn fix(directory: &Path, options: &[&str]) -> (Option<i32>, String) {
+    let output = gpustub(directory, &[&["check", "--fix"], options].concat())
+        .env("CUDA_HOME", directory.join("toolkit"))
+        .output()
+        .unwrap();
+    let err = String::from_utf8(output.stderr).unwrap();
+    (output.status.code(), err)
 }
