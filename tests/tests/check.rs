@@ -16,8 +16,9 @@ use gpustub_tests::stubs::{Machine, Stubs, plan_or_fail};
 fn check(directory: &Path) -> Result<Vec<String>> {
     let mut command = gpustub(&["check", "--message-format", "short", "."])?;
     let ran = run(command.current_dir(directory))?;
-    let lines = ran.stderr.lines();
-    Ok(lines
+    Ok(ran
+        .stderr
+        .lines()
         .map(|line| line.trim_start_matches("./").to_owned())
         .collect())
 }
@@ -81,17 +82,15 @@ fn stub_libraries_have_no_findings() -> Result<()> {
     fs::rename(shared.link_library, &linked)?;
     let flags = ["-shared", "-Wl,-rpath,$ORIGIN"];
     link(work, &flags, &linked, &package.join("_core.so"))?;
-    let strip = |file: &Path| succeed(Command::new("strip").arg(file));
-    strip(&library)?;
+    succeed(Command::new("strip").arg(&library))?;
     assert_eq!(check(&package)?, Vec::<String>::new());
     // Shows that the stubs are recognized, also under the real library's name.
     fs::rename(&library, package.join("libcudart.so.12"))?;
-    let found = check(&package)?;
+    let findings = check(&package)?;
+    let expected = "libcudart.so.12: error[ambiguous-stub-name]: ";
     assert!(
-        found
-            .iter()
-            .any(|one| one.starts_with("libcudart.so.12: error[ambiguous-stub-name]: ")),
-        "{found:?}"
+        findings.iter().any(|finding| finding.starts_with(expected)),
+        "{findings:?}"
     );
     Ok(())
 }
@@ -127,14 +126,14 @@ fn a_cudart_that_is_linked_in_is_found_in_stripped_images() -> Result<()> {
 #[test]
 #[ignore = "needs the real libraries of all versions: ./tests/run --all"]
 fn heavy_vendor_libraries_have_no_findings() -> Result<()> {
-    let mut found = Vec::new();
+    let mut findings = Vec::new();
     for entry in fs::read_dir(component("wheels")?.join(".."))? {
         let directory = entry?.path();
         // Third-party wheels: `tests/wheels` has the findings of each.
         if directory.is_dir() && !directory.ends_with("wheels-check") {
-            found.extend(check(&directory)?);
+            findings.extend(check(&directory)?);
         }
     }
-    assert_eq!(found, Vec::<String>::new());
+    assert_eq!(findings, Vec::<String>::new());
     Ok(())
 }

@@ -88,15 +88,15 @@ fn fields_are_equal(releases: &[Release], attributes: &BTreeMap<String, Attribut
                     "{} on {}, driver {driver}",
                     program.headers.version, library.headers.version
                 );
-                let found = Printed::run(&program.stubbed, &library.fake, &[], &variables)?;
-                assert_eq!(found.results, expected.results, "{pair}");
+                let printed = Printed::run(&program.stubbed, &library.fake, &[], &variables)?;
+                assert_eq!(printed.results, expected.results, "{pair}");
                 assert_eq!(
-                    found.fields.len(),
+                    printed.fields.len(),
                     program.headers.values().count(),
                     "{pair}"
                 );
-                for (name, value) in &found.fields {
-                    let wanted = match (expected.fields.get(name), attributes.get(name)) {
+                for (name, value) in &printed.fields {
+                    let expected_value = match (expected.fields.get(name), attributes.get(name)) {
                         (Some(value), _) => {
                             counts.common += 1;
                             value.clone()
@@ -111,7 +111,7 @@ fn fields_are_equal(releases: &[Release], attributes: &BTreeMap<String, Attribut
                         }
                         (None, None) => panic!("{name} has no attribute: attributes.toml"),
                     };
-                    assert_eq!(*value, wanted, "{name} of {pair}");
+                    assert_eq!(*value, expected_value, "{name} of {pair}");
                 }
             }
         }
@@ -126,6 +126,10 @@ fn fields_are_equal(releases: &[Release], attributes: &BTreeMap<String, Attribut
     Ok(())
 }
 
+fn has_field(release: &Release, field: &str) -> bool {
+    release.headers.values().any(|name| name == field)
+}
+
 /// Every program on every fake, with each query failing in turn: the code is that of the query, and nothing
 /// is written.
 fn failures_write_nothing(
@@ -135,20 +139,20 @@ fn failures_write_nothing(
     let newest = DRIVERS[DRIVERS.len() - 1].to_string();
     for library in releases {
         for program in releases {
-            let is_asked = |field: &str| {
-                let has = |release: &Release| release.headers.values().any(|name| name == field);
-                has(program) && !has(library)
-            };
-            let rows = attributes.iter();
-            let rows = rows.map(|(name, row)| (row.attribute.to_string(), is_asked(name)));
-            for (query, is_asked) in rows.chain([(PROPERTIES.to_owned(), true)]) {
+            let mut queries = Vec::new();
+            for (name, row) in attributes {
+                let is_made = has_field(program, name) && !has_field(library, name);
+                queries.push((row.attribute.to_string(), is_made));
+            }
+            queries.push((PROPERTIES.to_owned(), true));
+            for (query, is_made) in queries {
                 let variables = [("FAKE_DRIVER", &newest[..]), ("FAKE_FAIL", &query)];
-                let found = Printed::run(&program.stubbed, &library.fake, &[], &variables)?;
-                let is_failure = [("code", FAILURE), ("last", FAILURE), ("written", "0")];
-                let is_success = [("code", "0"), ("last", "0"), ("written", "1")];
-                for (name, value) in if is_asked { is_failure } else { is_success } {
+                let printed = Printed::run(&program.stubbed, &library.fake, &[], &variables)?;
+                let failure = [("code", FAILURE), ("last", FAILURE), ("written", "0")];
+                let success = [("code", "0"), ("last", "0"), ("written", "1")];
+                for (name, value) in if is_made { failure } else { success } {
                     assert_eq!(
-                        found.results[name], value,
+                        printed.results[name], value,
                         "{name} of {} on {}, without attribute {query}",
                         program.headers.version, library.headers.version
                     );
@@ -169,9 +173,9 @@ fn codes_are_equal_without_device(releases: &[Release]) -> Result<()> {
             let expected = Printed::run(&library.direct, &library.real, more, &[])?;
             codes.push(expected.results["code"].clone());
             for program in releases {
-                let found = Printed::run(&program.stubbed, &library.real, more, &[])?;
+                let printed = Printed::run(&program.stubbed, &library.real, more, &[])?;
                 assert_eq!(
-                    found, expected,
+                    printed, expected,
                     "{} on {}",
                     program.headers.version, library.headers.version
                 );

@@ -48,19 +48,19 @@ pub struct Target {
 
 pub fn targets() -> Result<Vec<Target>> {
     let text = fs::read_to_string(directory().join(TARGETS))?;
-    let rows = text.lines().filter(|line| !line.starts_with('#'));
-    let rows = rows.map(|line| {
+    let mut rows = Vec::new();
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
         let words: Vec<&str> = line.split(' ').collect();
         let [target, views, best] = words[..] else {
             return Err(format!("{TARGETS}: {line}").into());
         };
-        Ok(Target {
+        rows.push(Target {
             target: target.to_owned(),
             views: views.split(',').map(str::to_owned).collect(),
             best: best.to_owned(),
-        })
-    });
-    rows.collect()
+        });
+    }
+    Ok(rows)
 }
 
 /// All cases, by name.
@@ -93,7 +93,7 @@ fn read(path: PathBuf) -> Result<Case> {
     let mut bytes = Vec::new();
     for line in recipe.lines() {
         let words: Vec<&str> = line.split(' ').collect();
-        let done = match words[..] {
+        let applied = match words[..] {
             ["#", ..] => Some(()),
             ["bytes", data] => unhex(data).map(|data| bytes.extend(data)),
             ["base", base] => {
@@ -102,7 +102,7 @@ fn read(path: PathBuf) -> Result<Case> {
             }
             _ => change(&mut bytes, &words),
         };
-        done.ok_or_else(|| format!("{}: cannot be done: {line}", path.display()))?;
+        applied.ok_or_else(|| format!("{}: cannot be done: {line}", path.display()))?;
     }
     Ok(Case {
         name: name.into_owned(),
@@ -114,37 +114,39 @@ fn read(path: PathBuf) -> Result<Case> {
 }
 
 fn unhex(text: &str) -> Option<Vec<u8>> {
-    let digits = text.as_bytes().chunks(2);
-    let bytes = digits.map(|two| u8::from_str_radix(std::str::from_utf8(two).ok()?, 16).ok());
-    bytes.collect()
+    (text.as_bytes().chunks(2))
+        .map(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok())
+        .collect()
 }
 
 /// Applies a line of a recipe.
 fn change(bytes: &mut Vec<u8>, words: &[&str]) -> Option<()> {
-    let (at, data) = match *words {
+    let (offset, data) = match *words {
         ["cut" | "short", size] => {
             let size: usize = size.parse().ok()?;
-            let kept = if words[0] == "cut" {
+            let length = if words[0] == "cut" {
                 Some(size)
             } else {
                 bytes.len().checked_sub(size)
             };
-            bytes.truncate(kept?);
+            bytes.truncate(length?);
             return Some(());
         }
         ["hash"] => {
             rehash(bytes);
             return Some(());
         }
-        ["archive", at, data] => (at.parse().ok()?, unhex(data)?),
-        ["end", at, data] => (bytes.len().checked_sub(at.parse().ok()?)?, unhex(data)?),
-        ["set", part, index, at, data] => {
-            let (index, at): (usize, usize) = (index.parse().ok()?, at.parse().ok()?);
-            (record(bytes, part, index)? + at, unhex(data)?)
+        ["archive", offset, data] => (offset.parse().ok()?, unhex(data)?),
+        ["end", offset, data] => (bytes.len().checked_sub(offset.parse().ok()?)?, unhex(data)?),
+        ["set", part, index, offset, data] => {
+            let (index, offset): (usize, usize) = (index.parse().ok()?, offset.parse().ok()?);
+            (record(bytes, part, index)? + offset, unhex(data)?)
         }
         _ => return None,
     };
-    bytes.get_mut(at..at + data.len())?.copy_from_slice(&data);
+    bytes
+        .get_mut(offset..offset + data.len())?
+        .copy_from_slice(&data);
     Some(())
 }
 
@@ -153,25 +155,25 @@ pub fn blob(bytes: &[u8]) -> Option<usize> {
     bytes.windows(magic.len()).position(|part| part == magic)
 }
 
-pub fn number<const N: usize>(bytes: &[u8], at: usize) -> Option<usize> {
+pub fn number<const N: usize>(bytes: &[u8], offset: usize) -> Option<usize> {
     let mut number = [0; 8];
-    number[..N].copy_from_slice(bytes.get(at..at + N)?);
+    number[..N].copy_from_slice(bytes.get(offset..offset + N)?);
     usize::try_from(u64::from_le_bytes(number)).ok()
 }
 
 /// Offset of a record in the archive.
 fn record(bytes: &[u8], part: &str, index: usize) -> Option<usize> {
     let blob = blob(bytes)?;
-    let mut at = blob;
+    let mut offset = blob;
     if part != "header" {
-        at += number::<4>(bytes, blob + 20)?;
+        offset += number::<4>(bytes, blob + 20)?;
         let before = PARTS.iter().position(|(name, _)| *name == part)?;
         for (number_of, (_, size)) in PARTS[..before].iter().enumerate() {
-            at += number::<4>(bytes, blob + 56 + 4 * number_of)? * size;
+            offset += number::<4>(bytes, blob + 56 + 4 * number_of)? * size;
         }
-        at += index * PARTS[before].1;
+        offset += index * PARTS[before].1;
     }
-    Some(at)
+    Some(offset)
 }
 
 /// Makes the hash of the tables right, if they are within the file.

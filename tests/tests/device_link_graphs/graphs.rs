@@ -32,9 +32,9 @@ fn libraries(count: usize, shape: u32) -> Statements {
     let mut bits = (0..).map(|bit| shape >> bit & 1 == 1);
     let mut next = || bits.next().unwrap_or_default();
     let mut graph = Vec::new();
-    for (at, name) in LIBRARIES[..count].iter().enumerate() {
+    for (index, name) in LIBRARIES[..count].iter().enumerate() {
         let form = if next() { "shared" } else { "static" };
-        let links = LIBRARIES[..at].iter().filter(|_| next());
+        let links = LIBRARIES[..index].iter().filter(|_| next());
         graph.push(format!("{name}*:{form}{}", arrow(links.copied())));
     }
     graph
@@ -44,26 +44,26 @@ fn libraries(count: usize, shape: u32) -> Statements {
 /// program opens, and two cdylibs over a library each. The first statement's node is the process.
 pub fn programs(count: usize) -> Vec<Statements> {
     let names = &LIBRARIES[..count];
-    let mut all = Vec::new();
+    let mut programs = Vec::new();
     for set in 1..1_u32 << count {
-        let links = || {
-            let chosen = |at: &usize| set >> at & 1 == 1;
-            (0..count).filter(chosen).map(|at| names[at])
-        };
+        let links = (0..count)
+            .filter(|index| set >> index & 1 == 1)
+            .map(|index| names[index]);
+        let arrow = arrow(links);
         for star in ["", "*"] {
-            all.push(vec![format!("exe{star}:bin{}", arrow(links()))]);
-            all.push(opened(&[format!("p{star}:cdylib{}", arrow(links()))]));
+            programs.push(vec![format!("exe{star}:bin{arrow}")]);
+            programs.push(opened(&[format!("p{star}:cdylib{arrow}")]));
         }
     }
-    for (at, first) in names.iter().enumerate() {
-        for second in &names[at..] {
-            all.push(opened(&[
+    for (index, first) in names.iter().enumerate() {
+        for second in &names[index..] {
+            programs.push(opened(&[
                 format!("p:cdylib -> {first}"),
                 format!("q:cdylib -> {second}"),
             ]));
         }
     }
-    all
+    programs
 }
 
 fn opened(cdylibs: &[String]) -> Statements {

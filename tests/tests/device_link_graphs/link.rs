@@ -61,8 +61,8 @@ impl Compiler {
 
     /// The device link over these nodes.
     fn device_link(&self, inputs: Vec<String>) -> Result<PathBuf> {
-        if let Some(known) = self.links.borrow().get(&inputs) {
-            return Ok(known.clone());
+        if let Some(link) = self.links.borrow().get(&inputs) {
+            return Ok(link.clone());
         }
         let path = self.directory.join(format!("link-{}.o", inputs.join("-")));
         let mut nvcc = TOOLKIT_13.nvcc()?;
@@ -75,17 +75,17 @@ impl Compiler {
 
     /// Functions of a device link that an object calls.
     fn registration(&self, name: &str) -> Result<Vec<String>> {
-        let all = symbols("--syms", &self.object(name))?.into_iter();
-        let names = all.map(|row| row.name);
-        Ok(names
+        Ok(symbols("--syms", &self.object(name))?
+            .into_iter()
+            .map(|row| row.name)
             .filter(|name| name.starts_with("__cudaRegisterLinkedBinary"))
             .collect())
     }
 }
 
 /// File of a node's image, or of its final.
-pub fn file(plan: &LinkPlan<'_>, at: NodeId, is_final: bool) -> String {
-    let node = plan.node(at);
+pub fn file(plan: &LinkPlan<'_>, id: NodeId, is_final: bool) -> String {
+    let node = plan.node(id);
     match node.form {
         NodeForm::Bin => node.name.clone(),
         _ if is_final => format!("lib{}_final.so", node.name),
@@ -121,27 +121,27 @@ pub struct Images<'a> {
 }
 
 impl Images<'_> {
-    fn name(&self, at: NodeId) -> &str {
-        &self.plan.node(at).name
+    fn name(&self, id: NodeId) -> &str {
+        &self.plan.node(id).name
     }
 
-    fn file(&self, at: NodeId, is_final: bool) -> String {
-        file(self.plan, at, is_final)
+    fn file(&self, id: NodeId, is_final: bool) -> String {
+        file(self.plan, id, is_final)
     }
 
     /// Removes the image of a program.
-    pub fn remove(&self, at: NodeId) {
-        let _ = fs::remove_file(self.directory.join(self.file(at, false)));
+    pub fn remove(&self, id: NodeId) {
+        let _ = fs::remove_file(self.directory.join(self.file(id, false)));
     }
 
     /// Links all images of a node that do not exist yet. An error is the linker's.
     pub fn link(&self, planned: &NodePlan) -> Result<()> {
-        let at = planned.node;
+        let id = planned.node;
         match planned.role {
             LinkRole::Archive => Ok(()),
             LinkRole::Split => {
-                self.image(planned, &planned.line, &self.file(at, false), &[])?;
-                self.image(planned, &planned.final_line, &self.file(at, true), &[])
+                self.image(planned, &planned.line, &self.file(id, false), &[])?;
+                self.image(planned, &planned.final_line, &self.file(id, true), &[])
             }
             _ => self.program(planned),
         }
@@ -150,14 +150,11 @@ impl Images<'_> {
     /// Links a program or cdylib, whose code calls all functions that it reaches.
     fn program(&self, planned: &NodePlan) -> Result<()> {
         let node = self.plan.node(planned.node);
-        let below = self
-            .plan
-            .nodes()
-            .iter()
-            .filter(|other| other.form != NodeForm::Bin);
-        let mut called: Vec<&str> = below.map(|other| &*other.name).collect();
         let reached = self.reached(planned.node);
-        called.retain(|name| reached.contains(&(*name).to_owned()));
+        let called: Vec<&str> = (self.plan.nodes().iter())
+            .filter(|node| node.form != NodeForm::Bin && reached.contains(&node.name))
+            .map(|node| &*node.name)
+            .collect();
         let mut code = String::from("#include <stdio.h>\n");
         for name in &called {
             code += &format!("extern int {name}_run(void);\n");
@@ -195,18 +192,18 @@ impl Images<'_> {
 
     /// Names of the libraries with code that a program reaches, its own first.
     fn reached(&self, from: NodeId) -> Vec<String> {
-        let (mut all, mut open) = (Vec::new(), vec![self.name(from).to_owned()]);
-        while let Some(name) = open.pop() {
-            let Some(node) = self.plan.find(&name).map(|at| self.plan.node(at)) else {
+        let (mut reached, mut pending) = (Vec::new(), vec![self.name(from).to_owned()]);
+        while let Some(name) = pending.pop() {
+            let Some(node) = self.plan.find(&name).map(|id| self.plan.node(id)) else {
                 continue;
             };
-            open.extend(node.links.iter().map(|link| link.to.clone()));
-            let is_rdc = node.kind == gpustub_core::device_link::NodeKind::Rdc;
-            if is_rdc && !all.contains(&name) {
-                all.push(name);
+            pending.extend(node.links.iter().map(|link| link.to.clone()));
+            let is_rdc = node.kind == gpustub_core::device_link::Kind::Rdc;
+            if is_rdc && !reached.contains(&name) {
+                reached.push(name);
             }
         }
-        all
+        reached
     }
 
     fn image(
@@ -220,7 +217,6 @@ impl Images<'_> {
         if output.exists() {
             return Ok(());
         }
-        let names = |nodes: &[NodeId]| nodes.iter().map(|&at| self.name(at).to_owned()).collect();
         let mut cc = Command::new("cc");
         cc.current_dir(self.directory)
             .args(words)
@@ -231,19 +227,24 @@ impl Images<'_> {
         for item in line {
             match *item {
                 LinkItem::Objects => cc.arg(self.compiler.object(self.name(planned.node))),
-                LinkItem::LinkObject => cc.arg(self.compiler.device_link(names(&planned.inputs))?),
-                LinkItem::Final(at) => cc.args([
+                LinkItem::LinkObject => {
+                    let inputs = (planned.inputs.iter())
+                        .map(|&id| self.name(id).to_owned())
+                        .collect();
+                    cc.arg(self.compiler.device_link(inputs)?)
+                }
+                LinkItem::Final(id) => cc.args([
                     "-Wl,--push-state,--no-as-needed",
-                    &self.file(at, true),
+                    &self.file(id, true),
                     "-Wl,--pop-state",
                 ]),
-                LinkItem::Archive(at) => cc.arg(self.compiler.archive(self.name(at))),
-                LinkItem::WholeArchive(at) => {
+                LinkItem::Archive(id) => cc.arg(self.compiler.archive(self.name(id))),
+                LinkItem::WholeArchive(id) => {
                     cc.arg("-Wl,--whole-archive");
-                    cc.arg(self.compiler.archive(self.name(at)));
+                    cc.arg(self.compiler.archive(self.name(id)));
                     cc.arg("-Wl,--no-whole-archive")
                 }
-                LinkItem::Middle(at) => cc.arg(self.file(at, false)),
+                LinkItem::Middle(id) => cc.arg(self.file(id, false)),
                 LinkItem::Cudart(_) => &mut cc,
             };
         }
@@ -259,8 +260,9 @@ impl Images<'_> {
             Command::new(self.directory.join(&node.name))
         } else {
             let mut host = Command::new(&self.compiler.host);
-            let opened = node.opens.iter();
-            host.args(opened.map(|open| self.directory.join(format!("lib{}.so", open.to))));
+            for open in &node.opens {
+                host.arg(self.directory.join(format!("lib{}.so", open.to)));
+            }
             host
         };
         if let Some(directory) = self.compiler.runtime.parent() {

@@ -21,69 +21,65 @@ pub struct Registered {
 impl Registered {
     /// Registrations that the plans of all nodes promise for a process with these.
     pub fn planned(plan: &LinkPlan<'_>, planned: &[NodePlan], process: NodeId) -> Self {
-        let (mut links, mut files) = (BTreeSet::new(), BTreeSet::new());
-        let opened = plan.node(process).opens.iter();
-        let mut open: Vec<NodeId> = opened.filter_map(|open| plan.find(&open.to)).collect();
-        open.push(process);
-        let mut seen = BTreeSet::new();
-        while let Some(at) = open.pop() {
-            let Some(one) = planned
+        let (mut links, mut kernels) = (BTreeSet::new(), BTreeSet::new());
+        let mut pending: Vec<NodeId> = (plan.node(process).opens.iter())
+            .filter_map(|open| plan.find(&open.to))
+            .collect();
+        pending.push(process);
+        let mut visited = BTreeSet::new();
+        while let Some(id) = pending.pop() {
+            let Some(image) = planned
                 .iter()
-                .find(|one| one.node == at)
-                .filter(|_| seen.insert(at))
+                .find(|image| image.node == id)
+                .filter(|_| visited.insert(id))
             else {
                 continue;
             };
-            match one.role {
+            match image.role {
                 LinkRole::UseFinal(top) => drop(links.insert(file(plan, top, true))),
-                LinkRole::OwnLink(_) => drop(links.insert(file(plan, at, false))),
+                LinkRole::OwnLink(_) => drop(links.insert(file(plan, id, false))),
                 _ => {}
             }
-            for item in &one.line {
-                let held = match *item {
-                    LinkItem::Objects => at,
-                    LinkItem::Archive(held) | LinkItem::WholeArchive(held) => held,
+            for item in &image.line {
+                let library = match *item {
+                    LinkItem::Objects => id,
+                    LinkItem::Archive(library) | LinkItem::WholeArchive(library) => library,
                     LinkItem::Middle(middle) => {
-                        open.push(middle);
+                        pending.push(middle);
                         continue;
                     }
                     _ => continue,
                 };
-                files.insert(format!(
+                kernels.insert(format!(
                     "{} {}_kernel",
-                    file(plan, at, false),
-                    plan.node(held).name
+                    file(plan, id, false),
+                    plan.node(library).name
                 ));
             }
         }
         Self {
             links: links.into_iter().collect(),
-            kernels: files.into_iter().collect(),
+            kernels: kernels.into_iter().collect(),
             launched: true,
         }
     }
 
     /// Registrations of a run; `None` if the program could not start, or a library not be opened.
     pub fn recorded(ran: &Ran) -> Option<Self> {
-        let lines = |start: &'static str| {
-            let lines = ran
-                .stderr
-                .lines()
-                .filter_map(move |line| line.strip_prefix(start));
-            lines.map(|line| line.split(' ').collect::<Vec<&str>>())
-        };
-        let file = |place: &str| place.split('+').next().unwrap_or_default().to_owned();
-        let mut links: Vec<String> = lines("record open ").map(|words| file(words[1])).collect();
-        // The mangled name is `_Z8a_kernelPi`.
-        let kernel = |words: Vec<&str>| {
-            let name = words[2].trim_start_matches("_Z").trim_end_matches("Pi");
-            format!(
-                "{} {}",
-                file(words[1]),
-                name.trim_start_matches(|c: char| c.is_ascii_digit())
-            )
-        };
-        let mut kernels: Vec<String> = lines("record function ").map(kernel).collect();
+        let (mut links, mut kernels) = (Vec::new(), Vec::new());
+        for line in ran.stderr.lines() {
+            let words: Vec<&str> = line.split(' ').collect();
+            match words[..] {
+                ["record", "open", _, address, ..] => links.push(image(address).to_owned()),
+                ["record", "function", _, address, mangled, ..] => {
+                    // The mangled name is `_Z8a_kernelPi`.
+                    let name = mangled.trim_start_matches("_Z").trim_end_matches("Pi");
+                    let name = name.trim_start_matches(|c: char| c.is_ascii_digit());
+                    kernels.push(format!("{} {name}", image(address)));
+                }
+                _ => {}
+            }
+        }
         links.sort();
         kernels.sort();
         let launched = ran.stdout.lines().all(|line| line.ends_with(" 0"));
@@ -94,4 +90,9 @@ impl Registered {
         };
         ran.status.success().then_some(registered)
     }
+}
+
+/// Image of an address, `IMAGE+OFFSET`.
+fn image(address: &str) -> &str {
+    address.split('+').next().unwrap_or_default()
 }

@@ -43,18 +43,11 @@ fn graph(numbers: &mut Numbers, prefix: &str) -> Graph {
                 node.links.push(link(&below.name));
             }
         }
-<<<<<<< HEAD
-        let below = |link: &Link| nodes.iter().position(|node| node.name == link.to);
-        let inherits = node.links.iter().filter_map(below);
-        let inherits = inherits.filter(|&at| passes_static[at]).count() > 0;
-        let is_static = kind == NodeKind::Rdc && form == NodeForm::Static;
-=======
         let inherits = node.links.iter().any(|link| {
             (nodes.iter().zip(&passes_static))
                 .any(|(below, passes)| *passes && below.name == link.to)
         });
-        let is_static = kind == Kind::Rdc && form == NodeForm::Static;
->>>>>>> p-testb
+        let is_static = kind == NodeKind::Rdc && form == NodeForm::Static;
         passes_static.push(is_static || (form != NodeForm::Shared && inherits));
         nodes.push(node);
     }
@@ -80,7 +73,7 @@ fn link(name: &str) -> Link {
 /// Target of CMake for a link.
 fn target(graph: &Graph, link: &Link) -> String {
     let is_static = graph.nodes.iter().any(|node| {
-        node.name == link.to && node.kind == Kind::Rdc && node.form == NodeForm::Static
+        node.name == link.to && node.kind == NodeKind::Rdc && node.form == NodeForm::Static
     });
     format!("{}{}", link.to, if is_static { "_static" } else { "" })
 }
@@ -89,19 +82,8 @@ fn target(graph: &Graph, link: &Link) -> String {
 fn cmake(graph: &Graph, out: &mut String) -> Result<()> {
     for node in &graph.nodes {
         let name = &node.name;
-<<<<<<< HEAD
-        let target = |link: &Link| {
-            let to = graph.nodes.iter().find(|node| node.name == link.to);
-            let is_static =
-                to.is_some_and(|node| node.kind == NodeKind::Rdc && node.form == NodeForm::Static);
-            format!("{}{}", link.to, if is_static { "_static" } else { "" })
-        };
-        let links: Vec<String> = node.links.iter().map(target).collect();
-        let links = links.join(" ");
-=======
         let targets: Vec<String> = node.links.iter().map(|link| target(graph, link)).collect();
         let links = targets.join(" ");
->>>>>>> p-testb
         match (node.kind, node.form) {
             (NodeKind::Rdc, NodeForm::Shared) => writeln!(out, "pair({name} {links})")?,
             (NodeKind::Rdc, NodeForm::Static) => writeln!(out, "archive({name} {links})")?,
@@ -141,16 +123,10 @@ fn planned(graph: &Graph) -> Option<String> {
             let top = &plan.node(top).name;
             Some(format!("{name} uses the device link {top}_final"))
         }
-<<<<<<< HEAD
         LinkRole::OwnLink(_) => {
-            let inputs = plan.inputs(id).into_iter();
-            let inputs: Vec<&str> = inputs.map(|id| plan.node(id).name.as_str()).collect();
-=======
-        Role::OwnLink(_) => {
             let inputs: Vec<&str> = (plan.inputs(id).into_iter())
                 .map(|id| plan.node(id).name.as_str())
                 .collect();
->>>>>>> p-testb
             // CMake links a program's own code alone without this function.
             let is_alone = plan.node(id).kind == NodeKind::Rdc && inputs.len() == 1;
             let inputs = inputs.join(" ");

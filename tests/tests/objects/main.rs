@@ -33,15 +33,16 @@ fn objects(dir: &Path, machine: Machine) -> Result<Vec<PathBuf>> {
     with_abi_table(&mut plan, ABI)?;
     let archive = Stubs::write(dir, &plan, &machine.compiler("c"), &[])?.archive()?;
     let ran = succeed(Command::new("ar").current_dir(dir).arg("xv").arg(&archive))?;
-    let names = ran
+    let objects: Vec<_> = ran
         .stdout
         .lines()
-        .filter_map(|line| line.strip_prefix("x - "));
-    let found: Vec<_> = names.map(|name| dir.join(name)).collect();
-    if found.len() < 2 {
+        .filter_map(|line| line.strip_prefix("x - "))
+        .map(|name| dir.join(name))
+        .collect();
+    if objects.len() < 2 {
         return Err(ran.error("the archive should contain the stubs and the run time"));
     }
-    Ok(found)
+    Ok(objects)
 }
 
 /// Compiles and links a program of one C file with the stubs.

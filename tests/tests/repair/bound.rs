@@ -33,14 +33,8 @@ const CALLS: [&str; 7] = [
 
 /// Version nodes of a stub library, with the function to call.
 fn nodes(stub: &Path) -> Result<BTreeMap<String, String>> {
-<<<<<<< HEAD
     let list = read_symbols_file(stub, SymbolRequirements::default())?;
-    let toolkit = |node: &str| TOOLKIT.iter().any(|id| node.ends_with(&format!("_{id}")));
-    let mut nodes = BTreeMap::new();
-=======
-    let list = read_symbols_file(stub, Options::default())?;
     let mut calls = BTreeMap::new();
->>>>>>> p-testb
     for symbol in list.symbols {
         let Some(node) = symbol.version else {
             continue;

@@ -31,10 +31,10 @@ fn the_page_shows_commands_that_work() -> Result<()> {
             assert!(ran.stdout.starts_with("cudaGetDeviceCount "), "{ran:?}");
         }
     }
-    let mut made: Vec<_> = fs::read_dir(dir.path().join("stubs/lib"))?
+    let mut sonames: Vec<_> = fs::read_dir(dir.path().join("stubs/lib"))?
         .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
         .collect::<Result<_>>()?;
-    made.sort();
+    sonames.sort();
     let expected = [
         "libOpenCL.so.1",
         "libamdhip64.so",
@@ -44,6 +44,6 @@ fn the_page_shows_commands_that_work() -> Result<()> {
         "libnvidia-ml.so",
         "libnvrtc.so.12",
     ];
-    assert_eq!(made, expected);
+    assert_eq!(sonames, expected);
     Ok(())
 }

@@ -59,19 +59,20 @@ fn file_name(file: &Path) -> String {
 /// Functions of the library that a program can bind to, as `name` or `name@node`. Those that only C++ programs
 /// have, and hidden versions, get no stub.
 fn functions(list: &[Symbol]) -> BTreeSet<String> {
-    let functions = list.iter().filter(|symbol| {
-        let is_function = matches!(symbol.kind, SymbolKind::Function | SymbolKind::Ifunc);
-        is_function && !symbol.compat && !symbol.name.starts_with("_Z")
-    });
-    let shown = functions.map(|symbol| match &symbol.version {
-        Some(version) => format!("{}@{version}", symbol.name),
-        None => symbol.name.clone(),
-    });
-    shown.collect()
+    list.iter()
+        .filter(|symbol| {
+            let is_function = matches!(symbol.kind, SymbolKind::Function | SymbolKind::Ifunc);
+            is_function && !symbol.compat && !symbol.name.starts_with("_Z")
+        })
+        .map(|symbol| match &symbol.version {
+            Some(version) => format!("{}@{version}", symbol.name),
+            None => symbol.name.clone(),
+        })
+        .collect()
 }
 
 /// Libraries that export functions of C and C++ run times, or of other libraries, beside their own.
-fn is_own(library: &Library, name: &str) -> bool {
+fn is_of_library(library: &Library, name: &str) -> bool {
     let plain = name.split('@').next().unwrap_or(name);
     !library.symbols.lookup(plain).is_empty()
 }
@@ -91,19 +92,22 @@ fn exports_and_version_nodes_are_those_of_the_real_libraries() -> Result<()> {
         let name = file_name(&file);
         let real = functions(&read_symbols_file(&file, SymbolRequirements::default())?.symbols);
         let real: BTreeSet<String> = (real.into_iter())
-            .filter(|one| is_own(library, one))
+            .filter(|function| is_of_library(library, function))
             .collect();
         let exports = library.exports("linux", &name);
         let ours: BTreeSet<String> = (exports.iter())
-            .map(|one| match one.version {
-                Some(version) => format!("{}@{version}", one.name),
-                None => one.name.to_owned(),
+            .map(|export| match export.version {
+                Some(version) => format!("{}@{version}", export.name),
+                None => export.name.to_owned(),
             })
             .collect();
-        let lacking: Vec<_> = real.difference(&ours).collect();
-        assert!(lacking.is_empty(), "{name}: {lacking:?}");
-        let more: Vec<_> = ours.difference(&real).collect();
-        assert!(!is_complete || more.is_empty(), "{name}: {more:?}");
+        let missing: Vec<_> = real.difference(&ours).collect();
+        assert!(missing.is_empty(), "{name}: {missing:?}");
+        let additional: Vec<_> = ours.difference(&real).collect();
+        assert!(
+            !is_complete || additional.is_empty(),
+            "{name}: {additional:?}"
+        );
         assert!(real.len() > 10, "{name}: {}", real.len());
     }
     Ok(())
@@ -112,29 +116,37 @@ fn exports_and_version_nodes_are_those_of_the_real_libraries() -> Result<()> {
 /// Names of the version nodes that a library defines, the base version included.
 fn nodes(file: &Path) -> Result<BTreeSet<String>> {
     let text = readelf(&["--version-info"], file)?;
-    let mut sections = text.split("\n\n");
-    let defined = sections.find(|section| section.starts_with("Version definition section"));
-    let lines = defined.unwrap_or_default().lines();
-    let names = lines.filter_map(|line| line.split_once("Name: "));
-    Ok(names.map(|(_, name)| name.trim().to_owned()).collect())
+    let definitions = text
+        .split("\n\n")
+        .find(|section| section.starts_with("Version definition section"))
+        .unwrap_or_default();
+    Ok(definitions
+        .lines()
+        .filter_map(|line| line.split_once("Name: "))
+        .map(|(_, name)| name.trim().to_owned())
+        .collect())
 }
 
 /// Names of defined functions as `readelf` shows them: `name@@node`.
 fn defined(file: &Path) -> Result<BTreeSet<String>> {
-    let rows = symbols("--dyn-syms", file)?;
-    let rows = rows
-        .into_iter()
-        .filter(|row| row.section != "UND" && matches!(&row.kind[..], "FUNC" | "IFUNC" | "NOTYPE"));
-    let names = rows.map(|row| match row.name.split_once('@') {
-        // The list has no nodes of hiprtc, since only ROCm 5 has any. The loader binds references with a version to
-        // functions without one, too (glibc, dl-lookup.c: check_match).
-        Some((name, _)) if name.starts_with("hiprtc") => name.to_owned(),
-        _ => row.name,
-    });
-    // C++ functions and the compiler's run time get no stub.
-    Ok(names
-        .filter(|name| !name.starts_with("_Z") && !name.starts_with("__gnu_"))
-        .collect())
+    let mut names = BTreeSet::new();
+    for row in symbols("--dyn-syms", file)? {
+        let is_function = matches!(&row.kind[..], "FUNC" | "IFUNC" | "NOTYPE");
+        if row.section == "UND" || !is_function {
+            continue;
+        }
+        let name = match row.name.split_once('@') {
+            // The list has no nodes of hiprtc, since only ROCm 5 has any. The loader binds references with a version
+            // to functions without one, too (glibc, dl-lookup.c: check_match).
+            Some((name, _)) if name.starts_with("hiprtc") => name.to_owned(),
+            _ => row.name,
+        };
+        // C++ functions and the compiler's run time get no stub.
+        if !name.starts_with("_Z") && !name.starts_with("__gnu_") {
+            names.insert(name);
+        }
+    }
+    Ok(names)
 }
 
 /// A program that was linked to ROCm 5's libamdhip64.so.5, which also has the functions of hiprtc, starts and works.
@@ -192,13 +204,13 @@ fn stubs_have_the_symbol_tables_of_the_real_libraries() -> Result<()> {
         assert_eq!(soname(&stubs)?.as_deref(), Some(&name[..]));
         assert_eq!(nodes(&stubs)?, nodes(&file)?, "{name}");
         let (ours, real) = (defined(&stubs)?, defined(&file)?);
-        let lacking: Vec<_> = real.difference(&ours).collect();
-        assert!(lacking.is_empty(), "{name}: {lacking:?}");
+        let missing: Vec<_> = real.difference(&ours).collect();
+        assert!(missing.is_empty(), "{name}: {missing:?}");
         // The driver of 12.4 lacks what later ones have.
-        let more: Vec<_> = ours.difference(&real).collect();
+        let additional: Vec<_> = ours.difference(&real).collect();
         assert!(
-            more.is_empty() || name == "libcuda.so.1",
-            "{name}: {more:?}"
+            additional.is_empty() || name == "libcuda.so.1",
+            "{name}: {additional:?}"
         );
     }
     Ok(())

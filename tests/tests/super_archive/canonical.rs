@@ -66,8 +66,8 @@ const TARGETS: [(&str, [&[&str]; 2]); 3] = [
 fn without_dropped_parts(text: &str) -> Result<String> {
     let (mut kept, mut empty) = (String::new(), Vec::new());
     for line in text.lines() {
-        let dropped = ["; ModuleID", "source_filename", "!llvm.ident ="];
-        if dropped.iter().any(|start| line.starts_with(start)) {
+        let dropped_lines = ["; ModuleID", "source_filename", "!llvm.ident ="];
+        if dropped_lines.iter().any(|start| line.starts_with(start)) {
             continue;
         }
         let mut line = line.to_owned();
@@ -102,7 +102,7 @@ fn text_of(file: &Path, release: &str) -> Result<String> {
 }
 
 /// Canonical form of a module, checked by LLVM to be the module without the dropped parts.
-fn form(dir: &Path, module: &Path, release: &str) -> Result<Vec<u8>> {
+fn canonical_form(dir: &Path, module: &Path, release: &str) -> Result<Vec<u8>> {
     let source = Source::open(module).map_err(|e| e.to_string())?;
     let layers = vec![source.layer().map_err(|e| e.to_string())?];
     let canonical = CanonicalBitcode::from_layers(&layers);
@@ -112,9 +112,9 @@ fn form(dir: &Path, module: &Path, release: &str) -> Result<Vec<u8>> {
     assert_eq!(again.apply(layers.clone()), layers, "canonical already");
     let bytes = layers[0].members[0].data.to_vec();
 
-    let at = dir.join("canonical.bc");
-    fs::write(&at, &bytes)?;
-    let text = text_of(&at, release)?;
+    let file = dir.join("canonical.bc");
+    fs::write(&file, &bytes)?;
+    let text = text_of(&file, release)?;
     assert!(!text.contains("source_filename"), "{text}");
     let edited = dir.join("edited.ll");
     fs::write(&edited, without_dropped_parts(&text_of(module, release)?)?)?;
@@ -127,20 +127,22 @@ fn form(dir: &Path, module: &Path, release: &str) -> Result<Vec<u8>> {
             .arg(&assembled),
     )?;
     let expected = without_dropped_parts(&text_of(&assembled, release)?)?;
-    let found: String = (text.lines())
-        .filter(|line| !line.starts_with("; ModuleID"))
-        .map(|line| {
-            line.split("; preds = ")
-                .next()
-                .unwrap_or_default()
-                .trim_end()
-                .to_owned()
-                + "\n"
-        })
-        .collect();
-    assert_eq!(found, expected, "{} with LLVM {release}", module.display());
+    let mut canonical_text = String::new();
+    for line in text.lines().filter(|l| !l.starts_with("; ModuleID")) {
+        let line = line.split("; preds = ").next().unwrap_or_default();
+        writeln!(canonical_text, "{}", line.trim_end())?;
+    }
+    assert_eq!(
+        canonical_text,
+        expected,
+        "{} with LLVM {release}",
+        module.display()
+    );
     let mut verify = Command::new(format!("opt-{release}"));
-    let ran = run(verify.args(["-passes=verify", "-disable-output"]).arg(&at))?.success()?;
+    let ran = run(verify
+        .args(["-passes=verify", "-disable-output"])
+        .arg(&file))?
+    .success()?;
     assert_eq!(ran.stderr, "");
     Ok(bytes)
 }
@@ -168,7 +170,7 @@ fn llvm_reads_canonical_bitcode_as_the_original_module() -> Result<()> {
                     clang.args(["-fno-exceptions", "-fno-threadsafe-statics"]);
                     clang.args(flags).args(processor);
                     succeed(clang.arg(&source).arg("-o").arg(&module))?;
-                    forms.push(form(dir, &module, release)?);
+                    forms.push(canonical_form(dir, &module, release)?);
                 }
                 assert!(
                     !alike || forms[0] == forms[1],
@@ -180,7 +182,7 @@ fn llvm_reads_canonical_bitcode_as_the_original_module() -> Result<()> {
         fs::write(&text, TEXT)?;
         let mut tool = Command::new(format!("llvm-as-{release}"));
         succeed(tool.arg(&text).arg("-o").arg(&module))?;
-        form(dir, &module, release)?;
+        canonical_form(dir, &module, release)?;
         for (beside, alike) in BESIDE {
             let mut forms = Vec::new();
             // The lengths of the texts also differ in length.
@@ -189,7 +191,7 @@ fn llvm_reads_canonical_bitcode_as_the_original_module() -> Result<()> {
                 fs::write(&text, format!("{ident}{compiler}\"}}\n{beside}\n"))?;
                 let mut tool = Command::new(format!("llvm-as-{release}"));
                 succeed(tool.arg(&text).arg("-o").arg(&module))?;
-                forms.push(form(dir, &module, release)?);
+                forms.push(canonical_form(dir, &module, release)?);
             }
             assert_eq!(forms[0] == forms[1], alike, "{beside} with LLVM {release}");
         }

@@ -74,25 +74,24 @@ impl Cases {
 impl Case {
     /// One case for each release of the tool.
     pub fn releases(&self) -> Vec<Self> {
-        let one = |release: &str| Self {
-            command: (self.command.iter())
-                .map(|word| word.replace("{release}", release))
-                .collect(),
-            ..self.clone()
-        };
-        if self.command[0].contains("{release}") {
-            RELEASES.map(one).to_vec()
-        } else {
-            vec![self.clone()]
+        if !self.command[0].contains("{release}") {
+            return vec![self.clone()];
         }
+        RELEASES
+            .map(|release| Self {
+                command: (self.command.iter())
+                    .map(|word| word.replace("{release}", release))
+                    .collect(),
+                ..self.clone()
+            })
+            .to_vec()
     }
 
     /// Command of the case in a directory, with paths in place of the words in braces.
     pub fn command(&self, dir: &Path, words: &[(&str, &Path)]) -> Command {
         let mut command = Command::new(&self.command[0]);
         for word in &self.command[1..] {
-            let known = words.iter().find(|(name, _)| name == word);
-            match known {
+            match words.iter().find(|(name, _)| name == word) {
                 Some((_, path)) => command.arg(path),
                 None => command.arg(word),
             };

@@ -20,10 +20,10 @@ fn level(bytes: &[u8], sample: &Sample) -> Result<Level> {
         let Ok(Some(view)) = archive.view(view) else {
             return Err(format!("there is no view {view}").into());
         };
-        let found = view
+        let member = view
             .find_symbol(symbol)
             .map_err(|e| format!("{symbol}: {e}"))?;
-        match found.map(|member| member.data()).transpose() {
+        match member.map(|member| member.data()).transpose() {
             Ok(data) => wrong |= data != expected.as_deref(),
             Err(_) => refused = true,
         }
@@ -37,9 +37,10 @@ fn level(bytes: &[u8], sample: &Sample) -> Result<Level> {
 }
 
 fn change(everywhere: bool) -> Result<()> {
-    let cases = Cases::read()?.changes;
-    let cases = cases.iter().filter(|case| case.everywhere == everywhere);
-    let cases: Vec<_> = cases.flat_map(Case::releases).collect();
+    let cases: Vec<_> = (Cases::read()?.changes.iter())
+        .filter(|case| case.everywhere == everywhere)
+        .flat_map(Case::releases)
+        .collect();
     assert!(!cases.is_empty());
     let mut wrong = Vec::new();
     for (name, default) in Sample::all(everywhere) {
@@ -58,9 +59,9 @@ fn change(everywhere: bool) -> Result<()> {
             };
             fs::write(&archive, &sample.bytes)?;
             let ran = succeed(&mut case.command(sample.dir(), &words))?;
-            let found = level(&fs::read(&archive)?, &sample).map_err(|e| ran.error(&e.0))?;
-            if found != *promised {
-                wrong.push(format!("{name}: {}: {found:?}, not {promised:?}", ran.line));
+            let level = level(&fs::read(&archive)?, &sample).map_err(|e| ran.error(&e.0))?;
+            if level != *promised {
+                wrong.push(format!("{name}: {}: {level:?}, not {promised:?}", ran.line));
             }
         }
     }

@@ -52,19 +52,20 @@ const MEMBERS: [(&str, [&[&str]; 2]); 7] = [
 ];
 
 fn write(dir: &Path, compiler: &str, options: [&[&str]; 2]) -> Result<()> {
-    let sources = ["one", "two"].iter().zip(options).map(|(name, options)| {
+    let mut sources = Vec::new();
+    for (name, options) in ["one", "two"].iter().zip(options) {
         let text = format!("int {name}(int x) {{ static float y; y += x; return y; }}");
         fs::write(dir.join(format!("{name}.c")), text)?;
         let mut command = Command::new(compiler);
         command.current_dir(dir).args(["-O2", "-c"]).args(options);
         succeed(command.arg(format!("{name}.c")))?;
-        let source = Source::open(&dir.join(format!("{name}.o")));
-        source.map_err(|e| e.to_string().into())
-    });
-    let sources = sources.collect::<Result<Vec<_>>>()?;
-    let layers = sources.iter().map(|source| source.layer());
+        let object = dir.join(format!("{name}.o"));
+        sources.push(Source::open(&object).map_err(|e| e.to_string())?);
+    }
     let request = Request {
-        layers: layers
+        layers: sources
+            .iter()
+            .map(|source| source.layer())
             .collect::<Result<_, _>>()
             .map_err(|e| e.to_string())?,
         views: vec![View {
@@ -83,10 +84,12 @@ fn write(dir: &Path, compiler: &str, options: [&[&str]; 2]) -> Result<()> {
 /// The lines of properties.
 fn properties(dir: &Path, file: &str) -> Result<String> {
     let ran = run(Command::new("readelf").current_dir(dir).args(["-nW", file]))?.success()?;
-    let lines = ran.stdout.lines().filter(|line| {
-        line.contains("Properties") || line.contains("feature") || line.contains("ISA")
-    });
-    Ok(lines.collect::<Vec<_>>().join("\n"))
+    let lines: Vec<_> = (ran.stdout.lines())
+        .filter(|line| {
+            line.contains("Properties") || line.contains("feature") || line.contains("ISA")
+        })
+        .collect();
+    Ok(lines.join("\n"))
 }
 
 fn compare(compilers: &[&str]) -> Result<()> {
@@ -98,12 +101,10 @@ fn compare(compilers: &[&str]) -> Result<()> {
         }
         write(dir, compiler, options)?;
         let ld = compiler.replace("gcc", "ld");
-        let command = |name: &str, words: &[&str]| -> Result<()> {
-            succeed(Command::new(name).current_dir(dir).args(words))?;
-            Ok(())
-        };
-        command(&ld, &["-r", "one.o", "two.o", "-o", "merged.o"])?;
-        command("ar", &["x", "all.a", "gpustub-views.o"])?;
+        let merge = ["-r", "one.o", "two.o", "-o", "merged.o"];
+        succeed(Command::new(&ld).current_dir(dir).args(merge))?;
+        let extract = ["x", "all.a", "gpustub-views.o"];
+        succeed(Command::new("ar").current_dir(dir).args(extract))?;
         let expected = properties(dir, "merged.o")?;
         assert_eq!(
             properties(dir, "gpustub-views.o")?,
@@ -111,7 +112,8 @@ fn compare(compilers: &[&str]) -> Result<()> {
             "{compiler} {options:?}"
         );
         // Merging it once more changes nothing.
-        command(&ld, &["-r", "--whole-archive", "all.a", "-o", "whole.o"])?;
+        let merge_archive = ["-r", "--whole-archive", "all.a", "-o", "whole.o"];
+        succeed(Command::new(&ld).current_dir(dir).args(merge_archive))?;
         assert_eq!(
             properties(dir, "whole.o")?,
             expected,
@@ -144,10 +146,10 @@ fn linkers_keep_branch_protection() -> Result<()> {
         let mut gcc = Command::new("gcc");
         gcc.current_dir(dir).args(["-shared", "-nostdlib"]);
         gcc.arg(format!("-fuse-ld={linker}"));
-        let whole = "-Wl,--whole-archive,all.a,--no-whole-archive";
-        succeed(gcc.args([whole, "-o", "all.so"]))?;
-        let shown = properties(dir, "all.so")?;
-        assert!(shown.contains("IBT, SHSTK"), "{linker}: {shown}");
+        let archive = "-Wl,--whole-archive,all.a,--no-whole-archive";
+        succeed(gcc.args([archive, "-o", "all.so"]))?;
+        let properties = properties(dir, "all.so")?;
+        assert!(properties.contains("IBT, SHSTK"), "{linker}: {properties}");
     }
     Ok(())
 }

@@ -5,13 +5,14 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use gpustub_archive::SuperArchive;
 use gpustub_superarchive::refresh;
 use gpustub_tests::Result;
 use gpustub_tests::command::{path_with, succeed};
 use gpustub_tests::components::component;
 use gpustub_tests::readme::blocks;
 use gpustub_tests::scratch::scratch;
+
+use crate::refresh::verify;
 
 const CONTROL: &str = "Source: demo\nMaintainer: A <a@example.org>\nBuild-Depends: debhelper-compat (= 13)\n\n\
     Package: demo\nArchitecture: any\nDescription: demo\n";
@@ -23,8 +24,9 @@ const SPEC: &str = "Name: demo\nVersion: 1\nRelease: 1\nSummary: demo\nLicense: 
 
 /// The only block of a kind on the page.
 fn setting(kind: &str) -> Result<String> {
-    let blocks = blocks("docs/archive.md")?.into_iter();
-    let mut blocks = blocks.filter(|block| block.kind == kind);
+    let mut blocks = blocks("docs/archive.md")?
+        .into_iter()
+        .filter(|block| block.kind == kind);
     match (blocks.next(), blocks.next()) {
         (Some(block), None) => Ok(block.text),
         _ => Err(format!("not one block `{kind}`").into()),
@@ -44,8 +46,8 @@ fn tool(name: &str, dir: &Path) -> Result<Command> {
     Ok(command)
 }
 
-/// Copies of `all.a`, by these names.
-fn copies(dir: &Path, to: &Path, names: &[&str]) -> Result<()> {
+/// Copies `all.a` to files with these names.
+fn copy_archive(dir: &Path, to: &Path, names: &[&str]) -> Result<()> {
     fs::create_dir_all(to)?;
     for name in names {
         fs::copy(dir.join("all.a"), to.join(name))?;
@@ -60,10 +62,9 @@ fn stripped<'n>(dir: &Path, files: &Path, names: &[&'n str]) -> Result<Vec<&'n s
     for &name in names {
         let mut bytes = fs::read(files.join(name))?;
         if bytes != original {
-            let verified = |bytes: &[u8]| SuperArchive::parse(bytes).and_then(|all| all.verify());
-            assert!(verified(&bytes).is_err(), "{name}");
+            assert!(verify(&bytes).is_err(), "{name}");
             refresh(&mut bytes).map_err(|e| format!("{name}: {e}"))?;
-            assert_eq!(verified(&bytes), Ok(()), "{name}");
+            assert_eq!(verify(&bytes), Ok(()), "{name}");
             stripped.push(name);
         }
     }
@@ -79,8 +80,8 @@ fn heavy_debhelper_keeps_the_excluded_file() -> Result<()> {
     let dir = dir.path();
     crate::refresh::write(dir)?;
     let files = dir.join("debian/demo/usr/lib");
-    let debhelper = |rules: &str| -> Result<Vec<&str>> {
-        copies(dir, &files, &NAMES)?;
+    let run_debhelper = |rules: &str| -> Result<Vec<&str>> {
+        copy_archive(dir, &files, &NAMES)?;
         for (name, text) in [
             ("control", CONTROL),
             ("changelog", CHANGELOG),
@@ -91,8 +92,11 @@ fn heavy_debhelper_keeps_the_excluded_file() -> Result<()> {
         succeed(tool("make", dir)?.args(["-f", "debian/rules", "override_dh_strip"]))?;
         stripped(dir, &files, &NAMES)
     };
-    assert_eq!(debhelper("override_dh_strip:\n\tdh_strip\n")?, ["liball.a"]);
-    assert!(debhelper(&setting("make")?)?.is_empty());
+    assert_eq!(
+        run_debhelper("override_dh_strip:\n\tdh_strip\n")?,
+        ["liball.a"]
+    );
+    assert!(run_debhelper(&setting("make")?)?.is_empty());
     Ok(())
 }
 
@@ -104,8 +108,8 @@ fn heavy_rpm_keeps_the_file() -> Result<()> {
     crate::refresh::write(dir)?;
     let (from, to) = (dir.join("from"), dir.join("to"));
     fs::create_dir(&to)?;
-    copies(dir, &from, &NAMES)?;
-    let rpm = |setting: &str| -> Result<Vec<&str>> {
+    copy_archive(dir, &from, &NAMES)?;
+    let run_rpm = |setting: &str| -> Result<Vec<&str>> {
         fs::write(dir.join("all.spec"), format!("{setting}{SPEC}"))?;
         let mut rpm = tool("rpmbuild", dir)?;
         let directories = [
@@ -122,7 +126,7 @@ fn heavy_rpm_keeps_the_file() -> Result<()> {
         succeed(rpm.args(["-bb", "all.spec"]))?;
         stripped(dir, &to, &NAMES)
     };
-    assert_eq!(rpm("")?, NAMES);
-    assert!(rpm(&setting("spec")?)?.is_empty());
+    assert_eq!(run_rpm("")?, NAMES);
+    assert!(run_rpm(&setting("spec")?)?.is_empty());
     Ok(())
 }

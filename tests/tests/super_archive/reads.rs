@@ -7,9 +7,10 @@ use crate::cases::{Case, Cases};
 use crate::sample::{HIDDEN_MARKS, Sample};
 
 fn read(everywhere: bool) -> Result<()> {
-    let cases = Cases::read()?.reads;
-    let cases = cases.iter().filter(|case| case.everywhere == everywhere);
-    let cases: Vec<_> = cases.flat_map(Case::releases).collect();
+    let cases: Vec<_> = (Cases::read()?.reads.iter())
+        .filter(|case| case.everywhere == everywhere)
+        .flat_map(Case::releases)
+        .collect();
     assert!(!cases.is_empty());
     for (name, default) in Sample::all(everywhere) {
         let sample = Sample::new(default)?;
@@ -25,14 +26,14 @@ fn read(everywhere: bool) -> Result<()> {
             if case.shows[name].is_empty() && !ran.stdout.is_empty() {
                 return Err(ran.error("the tool should show no members"));
             }
-            let hidden = HIDDEN_MARKS.iter().chain(&["only1"]);
-            for text in hidden {
+            for text in HIDDEN_MARKS.iter().chain(&["only1"]) {
                 if ran.stdout.contains(text) {
                     return Err(ran.error(&format!("{text:?} is hidden, but shown")));
                 }
             }
-            let known = |line: &str| (case.says.iter()).any(|end| line.ends_with(end));
-            if !ran.stderr.lines().all(known) {
+            let is_silent =
+                (ran.stderr.lines()).all(|line| case.says.iter().any(|end| line.ends_with(end)));
+            if !is_silent {
                 return Err(ran.error("a complaint"));
             }
         }

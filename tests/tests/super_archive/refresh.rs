@@ -86,7 +86,7 @@ fn readable(bytes: &[u8]) -> Result<[bool; 2], Error> {
     Ok([own.data().is_ok(), shared.data().is_ok()])
 }
 
-fn verify(bytes: &[u8]) -> Result<(), Error> {
+pub fn verify(bytes: &[u8]) -> Result<(), Error> {
     SuperArchive::parse(bytes).and_then(|archive| archive.verify())
 }
 

@@ -25,39 +25,43 @@ struct Compared {
     extracted: usize,
 }
 
+fn text(error: gpustub_archive::Error) -> String {
+    error.to_string()
+}
+
 /// Compares all views with their references.
 fn compare(bytes: &[u8], views: &[(&str, Reference<'_>)], compared: &mut Compared) -> Result<()> {
-    let failed = |error: gpustub_archive::Error| error.to_string();
-    let archive = SuperArchive::parse(bytes).map_err(failed)?;
-    archive.verify().map_err(failed)?;
+    let archive = SuperArchive::parse(bytes).map_err(text)?;
+    archive.verify().map_err(text)?;
     assert_eq!(archive.view_count(), views.len());
-    let symbols = views.iter().flat_map(|(_, view)| view.symbols.keys());
-    let symbols: BTreeSet<&str> = symbols.copied().collect();
-    let others: Vec<String> = symbols.iter().map(|symbol| format!("{symbol}?")).collect();
+    let symbols: BTreeSet<&str> = (views.iter())
+        .flat_map(|(_, view)| view.symbols.keys().copied())
+        .collect();
+    let absent: Vec<String> = symbols.iter().map(|symbol| format!("{symbol}?")).collect();
     // Contents that were compared with a member of the input.
     let mut equal: HashMap<usize, &[u8]> = HashMap::new();
     for (name, expected) in views {
-        let view = archive.view(name).map_err(failed)?.ok_or(*name)?;
+        let view = archive.view(name).map_err(text)?.ok_or(*name)?;
         assert_eq!(view.member_count(), expected.members.len(), "{name}");
         for (member, (layer, input)) in view.members().zip(&expected.members) {
-            let member = member.map_err(failed)?;
-            let place = (member.name(), member.layer());
-            assert_eq!(place, (input.name.as_bytes(), *layer), "{name}");
-            let contents = member.contents().original().map_err(failed)?;
-            let known = equal.get(&contents.index()).copied();
-            if known.map(<[u8]>::as_ptr) != Some(input.data.as_ptr()) {
-                let data = contents.data().map_err(failed)?;
+            let member = member.map_err(text)?;
+            assert_eq!(member.name(), input.name.as_bytes(), "{name}");
+            assert_eq!(member.layer(), *layer, "{name}");
+            let contents = member.contents().original().map_err(text)?;
+            let compared_data = equal.get(&contents.index()).copied();
+            if compared_data.map(<[u8]>::as_ptr) != Some(input.data.as_ptr()) {
+                let data = contents.data().map_err(text)?;
                 assert!(data == &*input.data, "{name}: {}", input.name);
                 equal.insert(contents.index(), &input.data);
             }
             compared.members += 1;
         }
-        let wanted = symbols.iter().copied();
-        for symbol in wanted.chain(others.iter().map(String::as_str)) {
-            let found = view.find_symbol(symbol).map_err(failed)?;
+        let absent = absent.iter().map(String::as_str);
+        for symbol in symbols.iter().copied().chain(absent) {
+            let member = view.find_symbol(symbol).map_err(text)?;
             let position = expected.symbols.get(symbol).copied();
             assert_eq!(
-                found.map(|found| found.position()),
+                member.map(|member| member.position()),
                 position,
                 "{name}: {symbol}"
             );
@@ -83,19 +87,18 @@ fn commands(file: &Path, views: &[(&str, Reference<'_>)], compared: &mut Compare
         .zip(list["views"].as_array().into_iter().flatten())
     {
         assert_eq!(listed["name"], *name);
-        let members = listed["members"].as_array().ok_or("no members")?;
-        let members = members.iter().map(|member| &member["name"]);
-        let inputs = expected.members.iter().map(|(_, input)| &*input.name);
-        assert!(members.eq(inputs), "list of {name}");
+        let names = (listed["members"].as_array().ok_or("no members")?.iter())
+            .map(|member| &member["name"]);
+        let expected_names = expected.members.iter().map(|(_, input)| &*input.name);
+        assert!(names.eq(expected_names), "list of {name}");
 
         let mut extract = gpustub.archive(&["extract", "-q", "--view", name, "-o"]);
         succeed(extract.arg(&extracted).arg(file))?;
         let source = Source::open(&extracted).map_err(|error| error.to_string())?;
         let layer = source.layer().map_err(|error| error.to_string())?;
-        let members = layer.members.iter();
-        let members = members.map(|member| (&*member.name, member.data));
-        let inputs = expected.members.iter();
-        let inputs = inputs.map(|(_, input)| (input.name.as_bytes(), &input.data[..]));
+        let members = (layer.members.iter()).map(|member| (&*member.name, member.data));
+        let inputs =
+            (expected.members.iter()).map(|(_, input)| (input.name.as_bytes(), &input.data[..]));
         assert!(members.eq(inputs), "members extracted of {name}");
         compared.extracted += expected.members.len();
     }
@@ -105,8 +108,7 @@ fn commands(file: &Path, views: &[(&str, Reference<'_>)], compared: &mut Compare
 /// Prints the numbers of comparisons of a set, none of which failed.
 fn check(row: &Row, walker: &Walker) -> Result<()> {
     let inputs = Inputs::read(row)?;
-    let views = inputs.views.iter();
-    let views: Vec<_> = views
+    let views: Vec<_> = (inputs.views.iter())
         .map(|view| (&*view.name, Reference::new(view, &inputs.layers)))
         .collect();
     let mut compared = Compared::default();
