@@ -198,7 +198,7 @@ impl Images<'_> {
                 continue;
             };
             pending.extend(node.links.iter().map(|link| link.to.clone()));
-            let is_rdc = node.kind == gpustub_core::device_link::Kind::Rdc;
+            let is_rdc = node.kind == gpustub_core::device_link::NodeKind::Rdc;
             if is_rdc && !reached.contains(&name) {
                 reached.push(name);
             }
