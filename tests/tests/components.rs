@@ -34,12 +34,12 @@ fn unpack(files: &[&str]) -> Result<std::result::Result<Vec<String>, String>> {
         .args(files);
     succeed(&mut pack)?;
     let tree = dir.path().join("tree");
-    let wanted = dir.path().join("wanted");
-    fs::write(&wanted, "headers/acme-1\tacme==1\n")?;
+    let list = dir.path().join("wanted");
+    fs::write(&list, "headers/acme-1\tacme==1\n")?;
     let mut command = Command::new("python3");
     command
         .arg(repository().join("tests/components/wheel-headers"))
-        .args([&wanted, &tree])
+        .args([&list, &tree])
         .env("PYTHONPATH", component("pip")?)
         .env("PIP_NO_INDEX", "1")
         .env("PIP_FIND_LINKS", dir.path());
@@ -47,14 +47,14 @@ fn unpack(files: &[&str]) -> Result<std::result::Result<Vec<String>, String>> {
     if ran.status.success() {
         let expected = format!("headers/acme-1\tacme==1\t{}\n", tree.join("0").display());
         assert_eq!(ran.stdout, expected);
-        let list = succeed(
+        let ran = succeed(
             Command::new("find")
                 .current_dir(tree.join("0"))
                 .args(["-type", "f"]),
         )?;
-        let mut found: Vec<String> = list.stdout.lines().map(str::to_owned).collect();
-        found.sort();
-        return Ok(Ok(found));
+        let mut headers: Vec<String> = ran.stdout.lines().map(str::to_owned).collect();
+        headers.sort();
+        return Ok(Ok(headers));
     }
     assert!(!tree.join("include/outside.h").exists());
     Ok(Err(ran
@@ -108,15 +108,12 @@ fn install_sources(versions: &[&str]) -> Result<Vec<String>> {
     }
     let line = "acme-7   sid  acme-toolchain-7 src\n";
     fs::write(dir.path().join("moving-sources.list"), line)?;
-    let listed = versions
+    let output: String = versions
         .iter()
-        .map(|version| format!("Version: {version}\n"));
-    let listed: String = listed.collect();
+        .map(|version| format!("Version: {version}\\n"))
+        .collect();
     for (tool, code) in [
-        (
-            "apt-cache",
-            format!("printf '{}'", listed.replace('\n', "\\n")),
-        ),
+        ("apt-cache", format!("printf '{output}'")),
         (
             "apt-get",
             // The part after `=` is the version. That of version 1 is not listed.
@@ -140,12 +137,12 @@ fn install_sources(versions: &[&str]) -> Result<Vec<String>> {
     install.args([&tools, &script, &dir.path().join("components")]);
     let ran = run(&mut install)?;
     assert_eq!(ran.status.code(), Some(1), "{}", ran.stderr);
-    let at = dir.path().display().to_string();
-    let lines = ran
+    let directory = dir.path().display().to_string();
+    Ok(ran
         .stderr
         .lines()
-        .map(|line| line.replace(&at, "DIRECTORY"));
-    Ok(lines.collect())
+        .map(|line| line.replace(&directory, "DIRECTORY"))
+        .collect())
 }
 
 #[test]
@@ -156,10 +153,10 @@ fn missing_sources_are_named_with_the_versions_that_were_tried() -> Result<()> {
     let error = "error: cannot download the source package `acme-toolchain-7` of Debian sid, for the component \
                  `acme-7`";
     let lines = install_sources(&["2", "1"])?;
-    let at = lines.iter().position(|line| line == error);
-    let at = at.ok_or_else(|| lines.join("\n"))?;
+    let error_line =
+        (lines.iter().position(|line| line == error)).ok_or_else(|| lines.join("\n"))?;
     assert_eq!(
-        lines[at + 1..],
+        lines[error_line + 1..],
         [
             "  tried: 2 (file://DIRECTORY/none)",
             "  tried: 1",

@@ -42,21 +42,21 @@ fn seeds_get_past_the_readers() {
         fs::read_to_string(corpus.join(path)).unwrap()
     };
     let graph = seed("device_link/all-marks");
-    let (graph, found) = gpustub_core::device_link::Graph::parse("x", &graph);
-    assert_eq!((graph.nodes.len(), found), (4, Vec::new()));
-    for (seed_of, symbols) in [("carried-by-an-object", 8), ("carried-by-the-index", 5)] {
-        let text = seed(&format!("super_archive_write/{seed_of}"));
-        let found = gpustub_superarchive::fuzz::super_archive_write(&text);
-        assert_eq!(found, Some(symbols), "{seed_of}");
+    let (graph, diagnostics) = gpustub_core::device_link::Graph::parse("x", &graph);
+    assert_eq!((graph.nodes.len(), diagnostics), (4, Vec::new()));
+    for (name, symbols) in [("carried-by-an-object", 8), ("carried-by-the-index", 5)] {
+        let text = seed(&format!("super_archive_write/{name}"));
+        let written = gpustub_superarchive::fuzz::super_archive_write(&text);
+        assert_eq!(written, Some(symbols), "{name}");
     }
     let list = seed("symbols/all-attributes");
     assert_eq!(gpustub_core::symbols::SymbolList::parse("x", &list).1, []);
-    let both = seed("manifest/own-library");
-    let (text, _) = both.split_once('\0').unwrap();
+    let input = seed("manifest/own-library");
+    let (text, _) = input.split_once('\0').unwrap();
     assert_eq!(gpustub_core::manifest::Manifest::parse("x", text).1, []);
-    let both = seed("library/all-keys");
-    let (text, rest) = both.split_once('\0').unwrap();
+    let input = seed("library/all-keys");
+    let (text, rest) = input.split_once('\0').unwrap();
     let (list, abi) = rest.split_once('\0').unwrap();
-    let (library, found) = gpustub_core::library::Library::parse("x.toml", text, list, abi);
-    assert!(library.is_some(), "{found:?}");
+    let (library, diagnostics) = gpustub_core::library::Library::parse("x.toml", text, list, abi);
+    assert!(library.is_some(), "{diagnostics:?}");
 }

@@ -25,8 +25,8 @@ fn stubs(dir: &Path, library: &str, header: &str) -> Result<Stubs> {
 /// An object compiled against the real `cuda_runtime_api.h` and `cuda.h` of this version.
 fn object(dir: &Path, stubs: &Stubs, version: &str, text: &str) -> Result<PathBuf> {
     let wheel = components::component(&format!("wheels/cudart-{version}"))?;
-    let found = succeed(Command::new("find").arg(&wheel).args(["-name", "cuda.h"]))?.stdout;
-    let headers = Path::new(found.trim())
+    let header = succeed(Command::new("find").arg(&wheel).args(["-name", "cuda.h"]))?.stdout;
+    let headers = Path::new(header.trim())
         .parent()
         .unwrap_or(&wheel)
         .to_owned();
@@ -87,18 +87,17 @@ fn incompatible_headers_are_reported(linker: &str) -> Result<()> {
     }
     let stubs = stubs(dir, "cudart", "none")?;
     let main = object(dir, &stubs, "12.9", MAIN)?;
-    let other = object(dir, &stubs, "13.0", "int other;")?;
+    let newer = object(dir, &stubs, "13.0", "int other;")?;
     let archive = stubs.archive()?;
-    let ran = link(dir, &[&main, &other, &archive], linker)?;
+    let ran = link(dir, &[&main, &newer, &archive], linker)?;
     assert!(
         !ran.status.success() && ran.stderr.contains(ERROR),
         "{ran:?}"
     );
-    let other = object(dir, &stubs, "12.9", "int other;")?;
-    let again = dir.join("again.o");
-    fs::rename(&other, &again)?;
+    let same_version = dir.join("again.o");
+    fs::rename(object(dir, &stubs, "12.9", "int other;")?, &same_version)?;
     let main = object(dir, &stubs, "12.9", MAIN)?;
-    link(dir, &[&main, &again, &archive], linker)?.success()?;
+    link(dir, &[&main, &same_version, &archive], linker)?.success()?;
     Ok(())
 }
 

@@ -44,11 +44,11 @@ fn maturin(out: &str, options: &[&str], variables: &[(&str, PathBuf)]) -> Result
     only_entry(&out)
 }
 
-/// Creates a virtual environment at `place`, with the wheel and the libraries of other wheels where
+/// Creates a virtual environment `venv`, with the wheel and the libraries of other wheels where
 /// pip installs them.
-fn environment(place: &Path, wheels: &[&str]) -> Result<()> {
+fn environment(venv: &Path, wheels: &[&str]) -> Result<()> {
     let mut python = Command::new("python3");
-    succeed(python.args(["-m", "venv", "--without-pip"]).arg(place))?;
+    succeed(python.args(["-m", "venv", "--without-pip"]).arg(venv))?;
     let mut pip = Command::new("python3");
     pip.args([
         "-m",
@@ -57,12 +57,12 @@ fn environment(place: &Path, wheels: &[&str]) -> Result<()> {
         "--disable-pip-version-check",
         "--python",
     ]);
-    pip.arg(place.join("bin/python"))
+    pip.arg(venv.join("bin/python"))
         .args(["install", "--no-index", "--no-deps"]);
     succeed(pip.arg(wheel()?))?;
     for name in wheels {
         let libraries = wheel_libraries(name)?;
-        let directory = site_packages(place)?.join(wheel_library_dir(name)?);
+        let directory = site_packages(venv)?.join(wheel_library_dir(name)?);
         fs::create_dir_all(&directory)?;
         for entry in fs::read_dir(&libraries)? {
             let file = entry?.path();
@@ -76,8 +76,8 @@ fn environment(place: &Path, wheels: &[&str]) -> Result<()> {
 }
 
 /// `lib/python3.X/site-packages`.
-fn site_packages(place: &Path) -> Result<PathBuf> {
-    let mut python = Command::new(place.join("bin/python"));
+fn site_packages(venv: &Path) -> Result<PathBuf> {
+    let mut python = Command::new(venv.join("bin/python"));
     python.args([
         "-c",
         "import sysconfig; print(sysconfig.get_path('purelib'))",
@@ -86,8 +86,8 @@ fn site_packages(place: &Path) -> Result<PathBuf> {
 }
 
 /// Runs the environment's Python, as a shell does in which the environment is not activated.
-fn python(place: &Path, arguments: &[&str]) -> Result<String> {
-    let mut command = Command::new(place.join("bin/python"));
+fn python(venv: &Path, arguments: &[&str]) -> Result<String> {
+    let mut command = Command::new(venv.join("bin/python"));
     command.args(arguments).env_clear();
     Ok(succeed(&mut command)?.stdout)
 }
@@ -95,9 +95,10 @@ fn python(place: &Path, arguments: &[&str]) -> Result<String> {
 /// The README's runs of `demo.py`: the installed packages and the output.
 fn runs() -> Result<Vec<(Option<String>, String)>> {
     let readme = fs::read_to_string(example().join("README.md"))?;
-    let blocks = readme.split("```console\n").skip(1);
-    let blocks = blocks.filter_map(|rest| rest.split("```").next());
-    Ok(blocks
+    Ok(readme
+        .split("```console\n")
+        .skip(1)
+        .filter_map(|rest| rest.split("```").next())
         .filter_map(|block| {
             let (installed, printed) = block.split_once("$ python demo.py\n")?;
             let extra = installed
@@ -122,11 +123,11 @@ fn wheel_works_with_every_cuda_and_without() -> Result<()> {
             _ => &["cudart-13.5", "nvrtc-13.5"],
         };
         let dir = scratch()?;
-        let place = dir.path().join(".venv");
-        environment(&place, wheels)?;
+        let venv = dir.path().join(".venv");
+        environment(&venv, wheels)?;
         let demo = example().join("demo.py");
-        let printed = python(&place, &[&demo.to_string_lossy()])?;
-        let site = site_packages(&place)?;
+        let printed = python(&venv, &[&demo.to_string_lossy()])?;
+        let site = site_packages(&venv)?;
         let printed = printed.replace(
             &*site.to_string_lossy(),
             ".venv/lib/python3.11/site-packages",
@@ -141,11 +142,11 @@ fn wheel_works_with_every_cuda_and_without() -> Result<()> {
 #[ignore = "needs maturin and the wheels of CUDA 12 and 13: ./tests/run"]
 fn libraries_come_from_one_major_if_two_are_installed() -> Result<()> {
     let dir = scratch()?;
-    let place = dir.path().join(".venv");
-    environment(&place, &["cudart-12.9", "nvrtc-13.5", "nvrtc-12.9"])?;
+    let venv = dir.path().join(".venv");
+    environment(&venv, &["cudart-12.9", "nvrtc-13.5", "nvrtc-12.9"])?;
     let script = "import hello_wheel\nfor library in hello_wheel.report().values():\n    \
                   print(library['version'])";
-    assert_eq!(python(&place, &["-c", script])?, "12.9\n12.9\n");
+    assert_eq!(python(&venv, &["-c", script])?, "12.9\n12.9\n");
     Ok(())
 }
 
@@ -169,14 +170,14 @@ fn wheel_tag_is_consistent_and_no_library_is_bundled() -> Result<()> {
     let consistent = format!("{name} is consistent with the following platform tag: \"{tag}\".");
     assert!(words.contains(&consistent), "{reported}");
 
-    let check = || gpustub(&["check", "--deny", "all"]);
-    let reported = succeed(check()?.current_dir(example()).arg(&wheel))?.stderr;
+    let words = ["check", "--deny", "all"];
+    let reported = succeed(gpustub(&words)?.current_dir(example()).arg(&wheel))?.stderr;
     let readme = fs::read_to_string(example().join("README.md"))?;
     assert!(
         reported.contains("nothing found") && readme.contains(&reported),
         "{reported}"
     );
-    succeed(check()?.current_dir(example()))?;
+    succeed(gpustub(&words)?.current_dir(example()))?;
 
     let list = "import sys, zipfile; print(*zipfile.ZipFile(sys.argv[1]).namelist(), sep='\\n')";
     let files = succeed(Command::new("python3").args(["-c", list]).arg(&wheel))?.stdout;
@@ -186,12 +187,12 @@ fn wheel_tag_is_consistent_and_no_library_is_bundled() -> Result<()> {
 }
 
 /// auditwheel and `check` find nothing that the tag does not allow.
-fn conforms(wheel: &Path, tag: &str) -> Result<()> {
-    let shown = succeed(auditwheel(&["show", "--json"])?.arg(wheel))?.stdout;
-    let shown: serde_json::Value = serde_json::from_str(&shown)?;
-    assert_eq!(shown["overall_tag"].as_str(), Some(tag), "{shown}");
-    let checked = succeed(gpustub(&["check", "--deny", "all"])?.arg(wheel))?;
-    assert!(checked.stderr.contains("nothing found"), "{checked:?}");
+fn check_tag(wheel: &Path, tag: &str) -> Result<()> {
+    let ran = succeed(auditwheel(&["show", "--json"])?.arg(wheel))?;
+    let audit: serde_json::Value = serde_json::from_str(&ran.stdout)?;
+    assert_eq!(audit["overall_tag"].as_str(), Some(tag), "{audit}");
+    let ran = succeed(gpustub(&["check", "--deny", "all"])?.arg(wheel))?;
+    assert!(ran.stderr.contains("nothing found"), "{ran:?}");
     Ok(())
 }
 
@@ -246,7 +247,7 @@ fn c_extension_linked_here_conforms_to_manylinux_2_17() -> Result<()> {
         .arg(&wheel)
         .args([package, info]);
     succeed(&mut zip)?;
-    conforms(&wheel, tag)
+    check_tag(&wheel, tag)
 }
 
 /// The README's build for older machines.
@@ -265,7 +266,7 @@ fn heavy_wheel_linked_with_zig_conforms_to_manylinux_2_17() -> Result<()> {
             ),
         ],
     )?;
-    conforms(&wheel, "manylinux_2_17_x86_64")
+    check_tag(&wheel, "manylinux_2_17_x86_64")
 }
 
 /// The code passes the checks of the other packages.

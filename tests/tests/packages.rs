@@ -31,10 +31,8 @@ fn two_users_in_two_directories_generate_the_same_bytes() -> Result<()> {
     let subcommand = program("cargo-gpustub")?;
     for form in ["static", "shared"] {
         let dir = scratch()?;
-        let (one, two) = (
-            dir.path().join("one"),
-            dir.path().join("another/folder/deeper"),
-        );
+        let first = dir.path().join("one");
+        let second = dir.path().join("another/folder/deeper");
         let words = [
             "gpustub",
             "export",
@@ -50,29 +48,29 @@ fn two_users_in_two_directories_generate_the_same_bytes() -> Result<()> {
             form,
             "--out-dir",
         ];
-        succeed(Command::new(&subcommand).args(words).arg(&one))?;
-        std::fs::create_dir_all(&two)?;
-        let mut other = Command::new("unshare");
-        other
+        succeed(Command::new(&subcommand).args(words).arg(&first))?;
+        std::fs::create_dir_all(&second)?;
+        let mut unshare = Command::new("unshare");
+        unshare
             .args(["--user", "--map-user=4321", "--map-group=4321"])
             .arg(&subcommand)
             .args(words);
-        other
-            .arg(&two)
+        unshare
+            .arg(&second)
             .current_dir("/")
             .env("USER", "other")
             .env("TZ", "Asia/Tokyo")
             .env("LC_ALL", "C");
-        succeed(&mut other)?;
+        succeed(&mut unshare)?;
 
-        let (one, two) = (files(&one)?, files(&two)?);
-        assert!(one.len() > 10, "{:?}", one.keys());
+        let (first, second) = (files(&first)?, files(&second)?);
+        assert!(first.len() > 10, "{:?}", first.keys());
         assert_eq!(
-            one.keys().collect::<Vec<_>>(),
-            two.keys().collect::<Vec<_>>()
+            first.keys().collect::<Vec<_>>(),
+            second.keys().collect::<Vec<_>>()
         );
-        for (path, bytes) in &one {
-            assert!(two.get(path) == Some(bytes), "{form}: {path} differs");
+        for (path, bytes) in &first {
+            assert!(second.get(path) == Some(bytes), "{form}: {path} differs");
         }
     }
     Ok(())
@@ -93,8 +91,8 @@ fn packages_compile_from_their_packed_files() -> Result<()> {
         "--no-verify",
         "--quiet",
     ]);
-    for own in ["gpustub-tests", "xtask"] {
-        package.args(["--exclude", own]);
+    for package_name in ["gpustub-tests", "xtask"] {
+        package.args(["--exclude", package_name]);
     }
     succeed(package.arg("--target-dir").arg(dir.path()))?;
 

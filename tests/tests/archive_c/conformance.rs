@@ -92,11 +92,13 @@ fn c_header_chooses_the_targets_of_the_table() -> Result<()> {
 fn header_has_the_generic_processors_of_the_data() -> Result<()> {
     let header = fs::read_to_string(include().join("gpustub_archive.h"))?;
     let data = fs::read_to_string(repository().join("crates/archive/data/generic-processors.txt"))?;
-    let rows = || data.lines().filter(|line| !line.starts_with('#'));
-    for row in rows() {
+    let rows: Vec<&str> = (data.lines())
+        .filter(|line| !line.starts_with('#'))
+        .collect();
+    for row in &rows {
         assert!(header.contains(&format!("\"{row}\\n\"")), "{row}");
     }
-    assert_eq!(header.matches("\\n\"").count() - 1, rows().count());
+    assert_eq!(header.matches("\\n\"").count() - 1, rows.len());
     Ok(())
 }
 
@@ -127,14 +129,14 @@ fn c_header_finds_the_best_view() -> Result<()> {
 /// Each member once, a cycle, undefined symbols, and the definition of the view's first layer.
 #[test]
 fn c_header_finds_what_a_symbol_needs() -> Result<()> {
-    let found = closure(&["needs", "gfx9-generic", "cos16"])?;
+    let needs = closure(&["needs", "gfx9-generic", "cos16"])?;
     assert_eq!(
-        found,
+        needs,
         "member cos16.o\nundefined printf\nmember cos8.o\nmember cos1.o\nmember terms.o\n\
          undefined memcpy\nok\n"
     );
-    let found = closure(&["needs", "gfx1100", "cos8"])?;
-    assert_eq!(found, "member cos8.o\nmember cos1.o\nok\n");
+    let needs = closure(&["needs", "gfx1100", "cos8"])?;
+    assert_eq!(needs, "member cos8.o\nmember cos1.o\nok\n");
     assert_eq!(closure(&["needs", "gfx1100", "printf"])?, "none\n");
     Ok(())
 }
@@ -144,8 +146,9 @@ fn c_header_finds_what_a_symbol_needs() -> Result<()> {
 fn vectors_of_the_format_are_conformance_files() -> Result<()> {
     let format = fs::read_to_string(repository().join("crates/archive/FORMAT.md"))?;
     let (_, vectors) = format.split_once("\n## Vectors\n").ok_or("no vectors")?;
-    let blocks = vectors.split("```text\n").skip(1);
-    let blocks: Vec<_> = blocks.filter_map(|block| block.split_once("```")).collect();
+    let blocks: Vec<_> = (vectors.split("```text\n").skip(1))
+        .filter_map(|block| block.split_once("```"))
+        .collect();
     assert_eq!(blocks.len(), 3);
     let cases = all()?;
     for ((block, _), name) in blocks.iter().zip(["index", "elf", "bitcode"]) {
@@ -153,11 +156,9 @@ fn vectors_of_the_format_are_conformance_files() -> Result<()> {
         let case = cases.iter().find(|case| case.name == name);
         let mut expected = String::new();
         for (row, bytes) in case.ok_or(&*name)?.bytes.chunks(32).enumerate() {
-            let groups = bytes.chunks(8).map(|group| {
-                let digits = group.iter().map(|byte| format!("{byte:02x}"));
-                digits.collect::<String>()
-            });
-            let groups: Vec<_> = groups.collect();
+            let groups: Vec<String> = (bytes.chunks(8))
+                .map(|group| group.iter().map(|byte| format!("{byte:02x}")).collect())
+                .collect();
             expected += &format!("{:04x}  {}\n", row * 32, groups.join(" "));
         }
         assert_eq!(*block, expected, "{name}");

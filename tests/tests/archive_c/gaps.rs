@@ -15,32 +15,32 @@ pub fn gaps(bytes: &[u8]) -> Option<Vec<bool>> {
     let start = blob(bytes)?;
     let end = start + number::<8>(bytes, start + 32)?;
     let archive = SuperArchive::parse(bytes).ok()?;
-    let ordinary = archive
+    // Offsets of contents that no earlier member has.
+    let originals: HashSet<usize> = archive
         .contents()
         .flatten()
-        .filter(|one| one.in_default_view());
-    let offset = |data: &[u8]| data.as_ptr() as usize - bytes.as_ptr() as usize;
-    let first: HashSet<usize> = ordinary
-        .filter_map(|one| one.data().ok().map(offset))
+        .filter(|contents| contents.in_default_view())
+        .filter_map(|contents| contents.data().ok())
+        .map(|data| data.as_ptr() as usize - bytes.as_ptr() as usize)
         .collect();
-    let mut at = 8;
-    while at + 60 <= bytes.len() {
-        let header = bytes.get(at..at + 60)?;
+    let mut member = 8;
+    while member + 60 <= bytes.len() {
+        let header = bytes.get(member..member + 60)?;
         let name = std::str::from_utf8(&header[..16]).ok()?.trim_end();
         let size: usize = std::str::from_utf8(&header[48..58])
             .ok()?
             .trim_end()
             .parse()
             .ok()?;
-        let data = at + 60..at + 60 + size;
+        let data = member + 60..member + 60 + size;
         let is_container = data.contains(&start);
         let is_special = is_container || ["/", "/SYM64/", "//"].contains(&name);
-        if is_special || !first.contains(&data.start) {
-            is_gap[at + 16..at + 48].fill(true);
+        if is_special || !originals.contains(&data.start) {
+            is_gap[member + 16..member + 48].fill(true);
         }
         if is_special {
             // 00 is 0.
-            is_gap[at + 49..at + 58].fill(size == 0);
+            is_gap[member + 49..member + 58].fill(size == 0);
         }
         if is_container && name.starts_with("/") {
             // Zeros between the names of the index and the blob. The trailer follows the blob.
@@ -52,19 +52,19 @@ pub fn gaps(bytes: &[u8]) -> Option<Vec<bool>> {
             is_gap[data.start + used..start].fill(true);
         } else if is_container {
             // The name, too.
-            is_gap[at..at + 16].fill(true);
+            is_gap[member..member + 16].fill(true);
             is_gap[data.start..start].fill(true);
             is_gap[end..data.end].fill(true);
         }
-        at = data.end + size % 2;
-        is_gap[data.end..at].fill(true);
+        member = data.end + size % 2;
+        is_gap[data.end..member].fill(true);
     }
     for contents in archive.contents() {
         let contents = contents.ok()?;
         if contents.data().is_err() {
             let record = usize::try_from(archive.record_offset(contents.index())?).ok()?;
-            let (at, size) = (number::<8>(bytes, record)?, number::<8>(bytes, record + 8)?);
-            is_gap[start + at..start + at + size].fill(true);
+            let (offset, size) = (number::<8>(bytes, record)?, number::<8>(bytes, record + 8)?);
+            is_gap[start + offset..start + offset + size].fill(true);
         }
     }
     Some(is_gap)
@@ -101,10 +101,10 @@ fn each_changed_bit_is_found_or_in_a_gap() -> Result<()> {
     let walker = Walker::checked()?;
     let mut missed_bits = Vec::new();
     let cases = all()?;
-    let sound = cases
+    let sound: Vec<_> = cases
         .iter()
-        .filter(|case| case.answers.ends_with("verify ok\n"));
-    let sound: Vec<_> = sound.collect();
+        .filter(|case| case.answers.ends_with("verify ok\n"))
+        .collect();
     assert!(sound.len() > 12, "{}", sound.len());
     for case in sound {
         let gaps = gaps(&case.bytes).ok_or_else(|| format!("{}: no gaps", case.name))?;

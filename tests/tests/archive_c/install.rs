@@ -23,9 +23,9 @@ const PROGRAM: &str = "#include <gpustub_archive_verify.h>\n\
 fn make(goal: &str, prefix: &Path) -> Result<()> {
     let mut make = Command::new("make");
     make.args(["--quiet", "-C"]).arg(include()).arg(goal);
-    let mut to = OsString::from("PREFIX=");
-    to.push(prefix);
-    succeed(make.arg(to))?;
+    let mut variable = OsString::from("PREFIX=");
+    variable.push(prefix);
+    succeed(make.arg(variable))?;
     Ok(())
 }
 
@@ -75,32 +75,30 @@ fn installed_header_is_found() -> Result<()> {
 
 /// Contents of all files below a prefix.
 fn contents(prefix: &Path) -> Result<BTreeMap<PathBuf, Vec<u8>>> {
-    let files = files_below(prefix)?.into_iter();
-    let contents = files.map(|path| Ok((path.strip_prefix(prefix)?.to_owned(), fs::read(&path)?)));
-    contents.collect()
+    (files_below(prefix)?.into_iter())
+        .map(|path| Ok((path.strip_prefix(prefix)?.to_owned(), fs::read(&path)?)))
+        .collect()
 }
 
 /// `make install` and `export archive-header` have the files in common, but not the rules.
 #[test]
 fn exported_header_is_that_of_make() -> Result<()> {
     let dir = scratch()?;
-    let [made, exported] = ["made", "exported"].map(|name| dir.path().join(name));
-    make("install", &made)?;
-    let export = |words: &[&str]| -> Result<_> {
-        let mut command = gpustub(&["export", "archive-header"])?;
-        succeed(command.args(words).arg("--prefix").arg(&exported))
-    };
-    let listed = export(&["--list"])?.stdout;
+    let [installed, exported] = ["installed", "exported"].map(|name| dir.path().join(name));
+    make("install", &installed)?;
+    let mut list = gpustub(&["export", "archive-header", "--list", "--prefix"])?;
+    let list = succeed(list.arg(&exported))?.stdout;
     assert!(!exported.exists());
     for (status, times) in [("Installed 5 files", 1), ("Fresh", 2)] {
-        let ran = export(&[])?;
+        let mut export = gpustub(&["export", "archive-header", "--prefix"])?;
+        let ran = succeed(export.arg(&exported))?;
         assert!(ran.stderr.contains(status), "{times}: {}", ran.stderr);
     }
-    let made = contents(&made)?;
-    assert_eq!(made, contents(&exported)?);
-    let mut listed: Vec<PathBuf> = listed.lines().map(PathBuf::from).collect();
+    let files = contents(&installed)?;
+    assert_eq!(files, contents(&exported)?);
+    let mut listed: Vec<PathBuf> = list.lines().map(PathBuf::from).collect();
     listed.sort();
-    assert_eq!(listed, made.into_keys().collect::<Vec<_>>());
+    assert_eq!(listed, files.into_keys().collect::<Vec<_>>());
     Ok(())
 }
 
@@ -126,8 +124,9 @@ const PREAMBLE: &str = "#include <gpustub_archive.h>\n#include <stdio.h>\n#inclu
 #[test]
 fn readme_examples_compile() -> Result<()> {
     let readme = fs::read_to_string(include().join("README.md"))?;
-    let blocks = readme.split("```c\n").skip(1);
-    let blocks: Vec<_> = blocks.filter_map(|block| block.split_once("```")).collect();
+    let blocks: Vec<_> = (readme.split("```c\n").skip(1))
+        .filter_map(|block| block.split_once("```"))
+        .collect();
     assert_eq!(blocks.len(), 3);
     // All in one function: later examples use variables of earlier ones.
     let code: String = blocks.iter().map(|block| block.0).collect();

@@ -14,7 +14,7 @@ use gpustub_tests::Result;
 use crate::cases::all;
 
 /// Sound files that this repository's writer cannot give.
-const OTHERS: [(&str, &str); 9] = [
+const NOT_WRITTEN: [(&str, &str); 9] = [
     ("bad-frame", "contents are compressed"),
     ("compressed", "contents are compressed"),
     ("bitcode", SYMBOLS),
@@ -29,7 +29,7 @@ const SYMBOLS: &str = "members of equal contents define different symbols";
 
 /// A view as a reader finds it.
 #[derive(Debug, PartialEq)]
-struct Found {
+struct ReadView {
     name: Vec<u8>,
     layers: Vec<Vec<u8>>,
     /// Names, positions of layers, contents.
@@ -39,7 +39,7 @@ struct Found {
 }
 
 /// The views, and the name of the default one.
-fn found(bytes: &[u8]) -> Result<(Vec<Found>, Option<Vec<u8>>), Error> {
+fn read_views(bytes: &[u8]) -> Result<(Vec<ReadView>, Option<Vec<u8>>), Error> {
     let archive = SuperArchive::parse(bytes)?;
     archive.verify()?;
     let views = archive.views().map(|view| {
@@ -54,7 +54,7 @@ fn found(bytes: &[u8]) -> Result<(Vec<Found>, Option<Vec<u8>>), Error> {
             let symbol = symbol?;
             Ok((symbol.name.to_vec(), symbol.member.position()))
         });
-        Ok(Found {
+        Ok(ReadView {
             name: view.name().to_vec(),
             layers: layers.collect::<Result<_, _>>()?,
             members: members.collect::<Result<_, _>>()?,
@@ -65,36 +65,45 @@ fn found(bytes: &[u8]) -> Result<(Vec<Found>, Option<Vec<u8>>), Error> {
     Ok((views.collect::<Result<_, _>>()?, default))
 }
 
+fn text(name: &[u8]) -> String {
+    String::from_utf8_lossy(name).into_owned()
+}
+
+/// Symbols of a member.
+fn definitions(view: &ReadView, position: usize) -> Vec<Definition<'_>> {
+    (view.symbols.iter())
+        .filter(|(_, member)| **member == position)
+        .map(|(name, _)| Definition {
+            name: name.into(),
+            binding: Binding::Strong,
+        })
+        .collect()
+}
+
 /// A request for these views, with layers of their own.
-fn request<'a>(views: &'a [Found], default: Option<&[u8]>) -> Request<'a> {
+fn request<'a>(views: &'a [ReadView], default: Option<&[u8]>) -> Request<'a> {
     let mut request = Request::default();
-    let text = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
-    for (at, view) in views.iter().enumerate() {
+    for (index, view) in views.iter().enumerate() {
         let first = request.layers.len();
         for (number, name) in view.layers.iter().enumerate() {
-            let members = view.members.iter().enumerate();
-            let members = members.filter(|(_, (_, layer, _))| *layer == number);
-            let members = members.map(|(position, (name, _, data))| {
-                let symbols = view.symbols.iter().filter(|(_, at)| **at == position);
-                let symbols = symbols.map(|(name, _)| Definition {
-                    name: name.into(),
-                    binding: Binding::Strong,
-                });
-                Input {
-                    name: name.into(),
-                    data,
-                    symbols: symbols.collect(),
+            let mut members = Vec::new();
+            for (position, (name, layer, data)) in view.members.iter().enumerate() {
+                if *layer == number {
+                    members.push(Input {
+                        name: name.into(),
+                        data,
+                        symbols: definitions(view, position),
+                    });
                 }
-            });
-            let layer = Layer::new(text(name), members.collect());
-            request.layers.push(layer);
+            }
+            request.layers.push(Layer::new(text(name), members));
         }
         request.views.push(View {
             name: text(&view.name),
             layers: (first..request.layers.len()).map(LayerId).collect(),
         });
         if default == Some(&view.name) {
-            request.default = Some(ViewId(at));
+            request.default = Some(ViewId(index));
         }
     }
     request
@@ -105,16 +114,16 @@ fn writer_gives_the_views_of_the_conformance_files() -> Result<()> {
     let mut compared = Vec::new();
     for case in all()? {
         let is_sound = case.answers.ends_with("verify ok\n");
-        if !is_sound || OTHERS.iter().any(|(name, _)| *name == case.name) {
+        if !is_sound || NOT_WRITTEN.iter().any(|(name, _)| *name == case.name) {
             continue;
         }
         let failed = |error: Error| format!("{}: {error}", case.name);
-        let (views, default) = found(&case.bytes).map_err(failed)?;
+        let (views, default) = read_views(&case.bytes).map_err(failed)?;
         let request = request(&views, default.as_deref());
         let plan = Plan::new(&request).map_err(|error| format!("{}: {error:?}", case.name))?;
         let mut bytes = Vec::new();
         plan.write(&mut bytes)?;
-        let written = found(&bytes).map_err(failed)?;
+        let written = read_views(&bytes).map_err(failed)?;
         assert_eq!(written, (views, default), "{}", case.name);
         compared.push(case.name);
     }
