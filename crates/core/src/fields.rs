@@ -216,9 +216,9 @@ fields! {
     }
     "device-link" {
         "sources": Type::Strings, false, "[\"cuda/*.cu\"]",
-            "`.cu` files to compile, relative to this file: `*` matches any text and `?` one \
-             character of a name, `**` any directories. `$OUT_DIR/` at the start: files that the build script \
-             writes. Without `sources` and `prebuilt` the library consists of its headers.";
+            "Files to compile as CUDA, relative to this file: `*` matches any text and `?` one \
+             character of a name, `**` any directories. Names end in `.cu`, `.cpp`, `.cc` or `.cxx`. \
+             `$OUT_DIR/` at the start: files that the build script writes. Without `sources` and `prebuilt` the library consists of its headers.";
         "prebuilt": Type::String, false, "\"/opt/acme/lib/libacme_static.a\"",
             "Instead of `sources`: a finished archive of relocatable objects, without a device link in \
              it. Relative to this file, absolute, or after `$OUT_DIR/` made by the build script before \

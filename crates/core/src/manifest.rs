@@ -16,6 +16,9 @@ mod targets;
 #[cfg(feature = "tools")]
 mod toolkit;
 
+#[cfg(feature = "device-link")]
+use std::path::Path;
+
 use crate::by_name::ByName;
 use crate::library::{LoadName, Out, Status};
 use crate::version::{HeaderChoice, HeaderVersion, Version};
@@ -42,6 +45,15 @@ pub use toolkit::Toolkit;
 pub fn in_out_dir(path: &str) -> Option<&str> {
     let rest = path.strip_prefix("$OUT_DIR")?;
     (rest.is_empty() || rest.starts_with('/')).then(|| rest.trim_start_matches('/'))
+}
+
+/// Whether a source, or a pattern of sources, can be compiled as CUDA: projects have device code in
+/// `.cu` files, and in C++ files that their build system gives to nvcc with `-x cu`.
+#[cfg(feature = "device-link")]
+pub fn is_cuda_source(path: &Path) -> bool {
+    path.extension()
+        .and_then(|extension| extension.to_str())
+        .is_some_and(|extension| ["cu", "cpp", "cc", "cxx"].contains(&extension))
 }
 
 /// One `[stub.<id>]` table.

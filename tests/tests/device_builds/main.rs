@@ -11,6 +11,7 @@ mod launches;
 mod lto;
 mod modules;
 mod recipes;
+mod sources;
 
 use std::collections::BTreeSet;
 use std::path::Path;

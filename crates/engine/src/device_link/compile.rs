@@ -112,6 +112,10 @@ pub(super) fn units<'a>(
         let dependencies = dir.join(format!("{stem}.d"));
         let mut command = command(build, library, inherited, format);
         command.arg("-MD").arg("-MF").arg(&dependencies);
+        if source.extension().is_none_or(|extension| extension != "cu") {
+            // nvcc takes other extensions for host code.
+            command.args(["-x", "cu"]);
+        }
         command.arg(&source).arg("-o").arg(&object);
         units.push(Unit {
             library,

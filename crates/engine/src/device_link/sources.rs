@@ -1,10 +1,10 @@
-//! Finds the `.cu` files of a library by its patterns.
+//! Finds the sources of a library by its patterns.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use gpustub_core::diag::{Diagnostic, UNMATCHED_SOURCES};
-use gpustub_core::manifest::{Spanned, in_out_dir};
+use gpustub_core::manifest::{Spanned, in_out_dir, is_cuda_source};
 
 use super::context::Context;
 use super::directories::Directories;
@@ -70,7 +70,7 @@ fn check_names(dir: &Path) -> Result<(), Box<Diagnostic>> {
     };
     for entry in entries.flatten() {
         let path = entry.path();
-        if path.extension().is_some_and(|extension| extension == "cu") {
+        if is_cuda_source(&path) {
             files::text(&path)?;
         }
     }

@@ -1,5 +1,7 @@
 //! The `[device-link.<name>]` tables of `GpuStub.toml`.
 
+use std::path::Path;
+
 use super::device_module::{self, ARCHS_HELP, Settings};
 use super::values::{checked_strings, is_below, is_path, path_below, required_features, shorten};
 use crate::by_name::ByName;
@@ -10,7 +12,9 @@ use crate::fields;
 use crate::gpu_arch::Arch;
 use crate::ids::{Id, IndexVec};
 use crate::library::is_id;
-use crate::manifest::{Cudart, DeviceCode, DeviceLink, DeviceModule, LibraryType, SharedFiles};
+use crate::manifest::{
+    Cudart, DeviceCode, DeviceLink, DeviceModule, LibraryType, SharedFiles, is_cuda_source,
+};
 use crate::spanned::Spanned;
 
 /// Values of `type`; `None` is a module, which no program links.
@@ -178,7 +182,8 @@ fn code(
                 if !is_below(glob) {
                     Some("takes globs below this file's directory, with /")
                 } else {
-                    (!glob.ends_with(".cu")).then_some("takes globs that end in .cu")
+                    (!is_cuda_source(Path::new(glob)))
+                        .then_some("takes globs that end in .cu, .cpp, .cc or .cxx")
                 }
             });
             if globs.is_empty() && decoder.count() == count_before {
