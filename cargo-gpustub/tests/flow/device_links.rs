@@ -410,9 +410,19 @@ fn plan_reads_prebuilt_archives() {
     assert!(err.contains(&format!("warning{reported}")), "{err}");
     let (_, err) = ends(1, directory, &["check", "-D", "device-linked-archive"]);
     assert!(err.contains(&format!("error{reported}")), "{err}");
-    write(directory, "app/libacme.a", "no archive");
-    let (_, err) = ends(1, directory, &["plan"]);
-    assert!(err.contains("libacme.a`"), "{err}");
+    // Meson's default for libraries that it does not install; rustc cannot bundle them.
+    for (archive, problem) in [
+        (
+            "!<thin>\n",
+            "libacme.a is a thin archive, which only names its objects",
+        ),
+        ("no archive", "libacme.a is not an archive"),
+    ] {
+        write(directory, "app/libacme.a", archive);
+        let (_, err) = ends(1, directory, &["plan"]);
+        assert!(err.contains(problem), "{err}");
+        assert!(err.contains("--> app/GpuStub.toml:3:12"), "{err}");
+    }
 }
 
 /// Compiles the archive of `app` from calls of the macros in `device-code.h`.

@@ -36,6 +36,7 @@ mod symbol_index;
 mod tables;
 
 pub use directories::Directories;
+pub use external::check_archive;
 pub use final_link::Delivery;
 pub(crate) use modules::build_empty_declared;
 pub(crate) use tables::{build_declared, build_nothing};

@@ -4,15 +4,47 @@
 //! are registered, and cannot be launched. The toolkit's cuobjdump, if installed, lists the code of
 //! each object. Its list omits LTO code, so device links with such code are not checked.
 
+use std::path::Path;
 use std::process::Command;
 
-use gpustub_core::diag::MISSING_ARCH;
+use gpustub_core::diag::{Diagnostic, IO_ERROR, MISSING_ARCH};
 use gpustub_core::gpu_arch::Arch;
 use gpustub_core::text::join;
 
 use super::metadata::DeviceLibrary;
 use super::nvcc::Nvcc;
+use super::symbol_index::{self, IndexError, ObjectIds};
 use crate::error::Error;
+use crate::files;
+
+/// Ids of the objects in the archive of a library. An archive that rustc or nvlink cannot read is an error.
+pub(super) fn object_ids(library: &str, archive: &Path) -> Result<ObjectIds, Box<Diagnostic>> {
+    let error = match symbol_index::object_ids(archive).map_err(|e| files::unread(archive, &e))? {
+        Ok(ids) => return Ok(ids),
+        Err(error) => error,
+    };
+    let (problem, help) = match error {
+        IndexError::NoArchive => (
+            "is not an archive",
+            "`prebuilt` names the .a file of objects that nvcc compiled with -rdc=true".to_owned(),
+        ),
+        IndexError::Thin => (
+            "is a thin archive, which only names its objects",
+            "`ar` without `T` puts them in".to_owned(),
+        ),
+        IndexError::NoIndex => (
+            "has no symbol index",
+            format!("`ranlib {}` writes one", archive.display()),
+        ),
+    };
+    let message = format!("device-link.{library}: {} {problem}", archive.display());
+    Err(Box::new(Diagnostic::error(&IO_ERROR, message).help(help)))
+}
+
+/// Checks that an archive built elsewhere can be linked.
+pub fn check_archive(library: &str, archive: &Path) -> Result<(), Box<Diagnostic>> {
+    object_ids(library, archive).map(drop)
+}
 
 /// Rejects archives without code for the architectures of the link.
 pub(super) fn check(

@@ -16,7 +16,7 @@ use super::describe::{archive_name, describe_all};
 use super::jobs::Tokens;
 use super::metadata::{self, DeviceLibrary};
 use super::nvcc::Nvcc;
-use super::{graph, modules, shared, sources};
+use super::{external, graph, modules, shared, sources};
 use crate::error::Error;
 use crate::files;
 use crate::toolchain::Index;
@@ -143,7 +143,13 @@ fn link_package(
         if !library.built {
             continue;
         }
-        if let DeviceCode::External { .. } = table.code {
+        if let DeviceCode::External { prebuilt, .. } = &table.code {
+            if !library.archive.as_os_str().is_empty() {
+                // rustc, which bundles the archive, does not say what is wrong with it.
+                external::check_archive(&library.name, &library.archive).map_err(|diagnostic| {
+                    Error::from(diagnostic).with_location(context.manifest.location(&prebuilt.span))
+                })?;
+            }
             let shared = [&library.middle, &library.r#final].into_iter().flatten();
             for file in shared.chain([&library.archive]) {
                 // The script's own files are newer than its start, which cargo compares with.

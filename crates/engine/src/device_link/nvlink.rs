@@ -6,12 +6,11 @@ use std::process::Command;
 
 use super::metadata::DeviceLibrary;
 use super::nvcc::Nvcc;
-use super::symbol_index::IndexError;
 use super::{compile, external, lto, nvcc_report, runtime, symbol_index};
 use crate::error::Error;
 use crate::fingerprint;
 use gpustub_core::device_link::NodePlan;
-use gpustub_core::diag::{DEVICE_LINK_ERROR, DEVICE_LINKED_ARCHIVE, IO_ERROR};
+use gpustub_core::diag::{DEVICE_LINK_ERROR, DEVICE_LINKED_ARCHIVE};
 use gpustub_core::gpu_arch::{Arch, ArchKind};
 use gpustub_core::manifest::ModuleFormat;
 use gpustub_core::text::join;
@@ -225,26 +224,7 @@ pub(super) fn has_devrt(members: &[&DeviceLibrary]) -> bool {
 /// Ids of a library's objects.
 pub(super) fn objects(member: &DeviceLibrary) -> Result<Vec<String>, Error> {
     let path = &member.archive;
-    let ids = symbol_index::object_ids(path).map_err(|e| Error::io("read", path, &e))?;
-    let ids = ids.map_err(|error| {
-        let (problem, help) = match error {
-            IndexError::NoArchive => (
-                "is not an archive",
-                "`prebuilt` names the .a file of objects that nvcc compiled with -rdc=true"
-                    .to_owned(),
-            ),
-            IndexError::Thin => (
-                "is a thin archive, which only names its objects",
-                "`ar` without `T` puts them in".to_owned(),
-            ),
-            IndexError::NoIndex => (
-                "has no symbol index",
-                format!("`ranlib {}` writes one", path.display()),
-            ),
-        };
-        let message = format!("device-link.{}: {} {problem}", member.name, path.display());
-        Error::new(&IO_ERROR, message).help(help)
-    })?;
+    let ids = external::object_ids(&member.name, path)?;
     if !ids.linked.is_empty() {
         return Err(Error::new(
             &DEVICE_LINKED_ARCHIVE,

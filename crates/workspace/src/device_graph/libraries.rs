@@ -5,7 +5,7 @@ use gpustub_core::diag::{Diagnostic, MISSING_ARCH, UNKNOWN_DEVICE_LIBRARY};
 use gpustub_core::gpu_arch::{Arch, ArchKind};
 use gpustub_core::manifest::{DeviceCode, DeviceLink, LibraryType, Spanned};
 use gpustub_core::suggest::nearest;
-use gpustub_engine::device_link::{Directories, sources};
+use gpustub_engine::device_link::{Directories, check_archive, sources};
 use gpustub_image::archive_device_code_file;
 
 use super::visibility::PackageLibrary;
@@ -40,7 +40,7 @@ impl<'a> Builder<'a> {
         node.cudart = (kind == NodeKind::Rdc).then_some(declared.cudart);
         match &declared.code {
             DeviceCode::External { prebuilt, .. } => {
-                self.read_archive(index, declared, &prebuilt.value, &mut node);
+                self.read_archive(index, declared, prebuilt, &mut node);
             }
             DeviceCode::Sources(patterns) => self.check_sources(index, id, patterns),
             DeviceCode::Headers => {}
@@ -122,11 +122,16 @@ impl<'a> Builder<'a> {
         &mut self,
         index: PackageIndex,
         declared: &DeviceLink,
-        archive: &str,
+        prebuilt: &Spanned<String>,
         node: &mut Node,
     ) {
+        let archive = &prebuilt.value;
         let path = directory(self.packages.packages[index]).join(archive);
         if !path.exists() {
+            return;
+        }
+        if let Err(error) = check_archive(&declared.name.value, &path) {
+            self.report(*error, index, &prebuilt.span);
             return;
         }
         match archive_device_code_file(&path) {
