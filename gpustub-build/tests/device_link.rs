@@ -334,6 +334,23 @@ fn external_archives_are_checked() {
     }
     fs::write(&archive, "not an archive\n").unwrap();
     expect(&finalize_error(&package), &["libwaves.a is not an archive"]);
+
+    // The section of `clang -x cuda -fgpu-rdc --offload-new-driver` (19), which needs LLVM's packager.
+    fs::write(
+        source,
+        ".section .llvm.offloading,\"e\"; .long 0xad10ff10\n",
+    )
+    .unwrap();
+    output("cc", ["-c", source, "-o", object]);
+    fs::remove_file(&archive).unwrap();
+    output("ar", ["rcs", archive.to_str().unwrap(), object]);
+    expect(
+        &finalize_error(&package),
+        &[
+            "GpuStub.toml:3:12: error[device-link-error]: device-link.waves: ",
+            "libwaves.a has device code that clang compiled, which nvlink cannot read",
+        ],
+    );
 }
 
 fn finalize_error(package: &Package) -> String {

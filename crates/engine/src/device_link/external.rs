@@ -4,10 +4,12 @@
 //! are registered, and cannot be launched. The toolkit's cuobjdump, if installed, lists the code of
 //! each object. Its list omits LTO code, so device links with such code are not checked.
 
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 use std::process::Command;
 
-use gpustub_core::diag::{Diagnostic, IO_ERROR, MISSING_ARCH};
+use gpustub_core::diag::{DEVICE_LINK_ERROR, Diagnostic, IO_ERROR, MISSING_ARCH};
 use gpustub_core::gpu_arch::Arch;
 use gpustub_core::text::join;
 
@@ -17,9 +19,28 @@ use super::symbol_index::{self, IndexError, ObjectIds};
 use crate::error::Error;
 use crate::files;
 
+/// Name of the section with the device code of clang's objects, and start of a file with code for
+/// host and devices (clang's offload packager and bundler).
+const CLANG_MARKS: [&[u8]; 2] = [b".llvm.offloading\0", b"__CLANG_OFFLOAD_BUNDLE__"];
+
+/// Maximum number of bytes that are searched for a mark: each object of clang has one.
+const MAX_SEARCH: u64 = 64 << 20;
+
 /// Ids of the objects in the archive of a library. An archive that rustc or nvlink cannot read is an error.
 pub(super) fn object_ids(library: &str, archive: &Path) -> Result<ObjectIds, Box<Diagnostic>> {
-    let error = match symbol_index::object_ids(archive).map_err(|e| files::unread(archive, &e))? {
+    let unread = |error| files::unread(archive, &error);
+    let error = match symbol_index::object_ids(archive).map_err(unread)? {
+        Ok(ids) if ids.objects.is_empty() && is_by_clang(archive).map_err(unread)? => {
+            let message = format!(
+                "device-link.{library}: {} has device code that clang compiled, which nvlink cannot read",
+                archive.display()
+            );
+            let help =
+                "compile its sources with nvcc, as `sources` of the library or with -rdc=true";
+            return Err(Box::new(
+                Diagnostic::error(&DEVICE_LINK_ERROR, message).help(help),
+            ));
+        }
         Ok(ids) => return Ok(ids),
         Err(error) => error,
     };
@@ -39,6 +60,25 @@ pub(super) fn object_ids(library: &str, archive: &Path) -> Result<ObjectIds, Box
     };
     let message = format!("device-link.{library}: {} {problem}", archive.display());
     Err(Box::new(Diagnostic::error(&IO_ERROR, message).help(help)))
+}
+
+/// Whether a file has one of [`CLANG_MARKS`].
+fn is_by_clang(archive: &Path) -> io::Result<bool> {
+    let mut file = File::open(archive)?.take(MAX_SEARCH);
+    let mut buffer = Vec::new();
+    loop {
+        // A mark may lie across the end of a chunk.
+        buffer.drain(..buffer.len().saturating_sub(CLANG_MARKS[1].len()));
+        if (&mut file).take(1 << 20).read_to_end(&mut buffer)? == 0 {
+            return Ok(false);
+        }
+        if CLANG_MARKS
+            .iter()
+            .any(|mark| buffer.windows(mark.len()).any(|window| window == *mark))
+        {
+            return Ok(true);
+        }
+    }
 }
 
 /// Checks that an archive built elsewhere can be linked.
