@@ -370,11 +370,14 @@ fn archs(
         let Some(arch) = Arch::parse(&name.value) else {
             let short_name = shorten(&name.value);
             let message = format!("`{}` takes {}, not {short_name:?}", list.name, Arch::TAKES);
-            // `80`, `8.0` and `sm80` identify the intended one.
-            let digits: String = short_name.chars().filter(char::is_ascii_digit).collect();
-            let meant = Arch::parse(&format!("sm_{digits}"));
-            let error = decoder.error(&INVALID_VALUE, name.span, message);
-            error.help = meant.map(|arch| format!("did you mean \"{arch}\"?"));
+            let help = if short_name.starts_with("gfx") {
+                Some("gpustub links relocatable device code of CUDA only".to_owned())
+            } else {
+                // `80`, `8.0` and `sm80` identify the intended one.
+                let digits: String = short_name.chars().filter(char::is_ascii_digit).collect();
+                Arch::parse(&format!("sm_{digits}")).map(|arch| format!("did you mean \"{arch}\"?"))
+            };
+            decoder.error(&INVALID_VALUE, name.span, message).help = help;
             continue;
         };
         archs.push(Spanned {
