@@ -484,33 +484,3 @@ fn documentation_is_built_with_empty_modules() {
     let expected = ["GPUSTUB_MODULE_LINKED", "GPUSTUB_MODULE_MY_WAVES_WAVES"];
     assert_eq!(names, expected);
 }
-
-#[test]
-fn device_links_are_refused_for_other_systems() {
-    let message = "error[unsupported-target]: device links are for Linux targets, not for x86_64-pc-windows-msvc";
-    for (name, manifest) in [
-        ("windows", MANIFEST),
-        ("windows-module", &format!("{MODULE}archs = [\"sm_80\"]\n")),
-    ] {
-        let package = windows_package(name, manifest);
-        expect(&package.error(), &[message, "`optional = true` leaves"]);
-        assert_eq!(log(&package), "");
-    }
-    let manifest = format!("{MANIFEST}optional = true\n");
-    let directives = directives(&windows_package("windows-optional", &manifest));
-    let warning = format!("cargo::warning=device-link.waves is left out: {message}");
-    assert!(directives.contains(&warning), "{directives:#?}");
-}
-
-/// A package that is built for Windows.
-fn windows_package(name: &str, manifest: &str) -> Package {
-    let mut package = package(name, manifest);
-    for (name, value) in [
-        ("TARGET", "x86_64-pc-windows-msvc"),
-        ("CARGO_CFG_TARGET_OS", "windows"),
-        ("CARGO_CFG_TARGET_ENV", "msvc"),
-    ] {
-        package.set(name, value);
-    }
-    package
-}

@@ -131,11 +131,23 @@ impl Target {
         None
     }
 
-    /// Error if device code cannot be linked for this target.
+    /// Error if device code cannot be linked for this target. `has_host_code`: programs are linked with it,
+    /// which is not so for modules.
     #[cfg(feature = "device-link")]
-    pub fn check_device_link(&self) -> Option<Diagnostic> {
+    pub fn check_device_link(&self, has_host_code: bool) -> Option<Diagnostic> {
         if self.os == "linux" {
-            return None;
+            return (self.crt_static && has_host_code).then(|| {
+                // A static-pie needs the library all the same, nobody loads it, and the first constructor of the
+                // host code crashes (glibc 2.36, rustc 1.95).
+                let message = format!(
+                    "programs for {} are static (`crt-static`), and the host part of device code \
+                     needs libstdc++, which a static program cannot load",
+                    self.triple
+                );
+                let help = "build with `-C target-feature=-crt-static`; or `optional = true` leaves the \
+                            library out";
+                Diagnostic::error(&STATIC_LIBC, message).help(help)
+            });
         }
         let message = format!(
             "device links are for Linux targets, not for {}",
@@ -182,5 +194,19 @@ mod tests {
         let mut target = Target::from_triple("x86_64-unknown-linux-gnu").unwrap();
         target.crt_static = true;
         assert_eq!(target.check(), None);
+    }
+
+    #[cfg(feature = "device-link")]
+    #[test]
+    fn static_programs_have_no_device_link() {
+        for triple in ["x86_64-unknown-linux-gnu", "x86_64-unknown-linux-musl"] {
+            let mut target = Target::from_triple(triple).unwrap();
+            target.crt_static = true;
+            let error = target.check_device_link(true).unwrap();
+            assert_eq!(error.code.id, "static-libc", "{triple}");
+            assert_eq!(target.check_device_link(false), None, "{triple}");
+            target.crt_static = false;
+            assert_eq!(target.check_device_link(true), None, "{triple}");
+        }
     }
 }

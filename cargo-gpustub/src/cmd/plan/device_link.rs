@@ -104,10 +104,10 @@ pub fn unsupported(
     package: PackageIndex,
     target: &Target,
 ) -> Option<Diagnostic> {
-    let error = target.check_device_link()?;
+    let libraries = packages.rdc(package);
+    let error = target.check_device_link(!libraries.is_empty())?;
     let modules = packages.modules(package).into_iter();
-    let required = packages
-        .rdc(package)
+    let required = libraries
         .into_iter()
         .chain(modules.map(|module| &module.library))
         .find(|table| !table.optional)?;

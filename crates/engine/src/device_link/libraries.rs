@@ -82,7 +82,7 @@ fn build_or_omit(
     dir: &Path,
     directives: &mut Vec<Directive>,
 ) -> Result<(), Error> {
-    let unsupported = context.env.target()?.check_device_link();
+    let unsupported = context.env.target()?.check_device_link(!tables.is_empty());
     // Tables that must be compiled, if there is a compiler; elsewhere none is of use.
     let mut compiled: Vec<&DeviceLink> = Vec::new();
     for table in tables {
