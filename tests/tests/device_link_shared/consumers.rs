@@ -181,6 +181,18 @@ impl<'a> Build<'a> {
                 &[AREA, "cuda_objects"],
             ),
             (
+                "cuda_parts",
+                &["cuda_parts"],
+                &[AREA, BASE, "cuda_parts"],
+                &[AREA, "cuda_parts"],
+            ),
+            (
+                "cuda_parts_module",
+                &["libcuda_parts_module.so"],
+                &[AREA, BASE, "libcuda_parts_module.so"],
+                &[AREA, "libcuda_parts_module.so"],
+            ),
+            (
                 "cuda_whole",
                 &[FINAL, "cuda_whole"],
                 &[AREA, BASE, "cuda_whole"],

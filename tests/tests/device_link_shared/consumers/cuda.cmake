@@ -11,7 +11,12 @@ target_link_libraries(library PUBLIC area::area)
 consumer(cuda_library RUNS own area LINKS library)
 add_library(objects OBJECT own.cu)
 target_link_libraries(objects PRIVATE area::base)
+set_property(TARGET objects PROPERTY POSITION_INDEPENDENT_CODE ON)
 consumer(cuda_objects SOURCE $<TARGET_OBJECTS:objects> RUNS own area LINKS area::area)
+# The usual style of projects: only the library that has the code is separable.
+consumer(cuda_parts SOURCE $<TARGET_OBJECTS:objects> RUNS own area LINKS area::area)
+consumer(cuda_parts_module MODULE SOURCE $<TARGET_OBJECTS:objects> RUNS own area LINKS area::area)
+set_property(TARGET cuda_parts cuda_parts_module PROPERTY CUDA_SEPARABLE_COMPILATION OFF)
 # Code that is not relocatable needs no device link.
 consumer(cuda_whole SOURCE whole.cu RUNS whole area LINKS area::area)
 set_property(TARGET cuda_whole PROPERTY CUDA_SEPARABLE_COMPILATION OFF)
@@ -20,6 +25,6 @@ consumer(cuda_opener SOURCE whole.cu opener.cpp RUNS whole opened LINKS ${CMAKE_
 set_property(TARGET cuda_opener PROPERTY CUDA_RUNTIME_LIBRARY Shared)
 target_compile_definitions(cuda_opener PRIVATE LIBRARY="$<TARGET_FILE:area::area_final>")
 foreach(target IN ITEMS cuda_chain cuda_unrelated cuda_mixed cuda_static cuda_module cuda_library cuda_objects
-    cuda_whole cuda_opener)
+    cuda_parts cuda_parts_module cuda_whole cuda_opener)
   gpustub_target_device_link(${target})
 endforeach()
