@@ -15,12 +15,12 @@ use super::programs::{
 use super::{Outcome, expected, is_understood};
 
 /// Makes the stubs bind each function under its own name.
-fn without_table(call: &str) -> Result<String> {
+fn without_table(resolve: &str) -> Result<String> {
     let condition = "if (!apply_abi_table(binding, library, spec, result)) {";
-    if !call.contains(condition) {
-        return Err(format!("call.c has no `{condition}`").into());
+    if !resolve.contains(condition) {
+        return Err(format!("resolve.c has no `{condition}`").into());
     }
-    Ok(call.replace(condition, "if (0) {"))
+    Ok(resolve.replace(condition, "if (0) {"))
 }
 
 /// Changed functions that a program calls under their own names, and those of which a library understood each call.
@@ -36,7 +36,7 @@ fn changes(programs: &Programs) -> Result<[BTreeSet<String>; 2]> {
         for mode in programs.modes {
             let caller = programs.caller(dir, header, *mode, true, &symbols)?;
             let stubs = programs.stubs(dir, header, *mode, true, &symbols)?;
-            let file = stubs.sources.join("call.c");
+            let file = stubs.sources.join("resolve.c");
             fs::write(&file, without_table(&fs::read_to_string(&file)?)?)?;
             let caller = Programs::link(caller.parent().unwrap_or(dir), &stubs)?;
             for (version, library) in programs.libraries(dir) {
