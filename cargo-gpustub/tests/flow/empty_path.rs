@@ -6,7 +6,7 @@ use std::process::Command;
 
 use snapbox::cmd::cargo_bin;
 
-use super::{ACME, cc, package, write};
+use super::{ACME, cc, ended, package, write};
 
 /// The subcommand with an empty environment, but for a `PATH` that names nothing.
 fn bare(directory: &Path, arguments: &[&str]) -> Command {
@@ -22,14 +22,7 @@ fn bare(directory: &Path, arguments: &[&str]) -> Command {
 /// Runs and must end with this code; returns standard output and standard error.
 fn ends(code: i32, directory: &Path, arguments: &[&str]) -> (String, String) {
     let output = bare(directory, arguments).output().unwrap();
-    let out = String::from_utf8(output.stdout).unwrap();
-    let err = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(
-        output.status.code(),
-        Some(code),
-        "{arguments:?}\n{out}\n{err}"
-    );
-    (out, err)
+    ended(code, output, arguments)
 }
 
 /// A library with a path that only one machine has, and the wheel that it is in.

@@ -76,7 +76,11 @@ fn run(directory: &Path, arguments: &[&str]) -> Output {
 
 /// Runs the subcommand, which must exit with this code; returns standard output and standard error.
 fn ends(code: i32, directory: &Path, arguments: &[&str]) -> (String, String) {
-    let output = run(directory, arguments);
+    ended(code, run(directory, arguments), arguments)
+}
+
+/// Checks the exit code of a run; returns standard output and standard error.
+fn ended(code: i32, output: Output, arguments: &[&str]) -> (String, String) {
     let out = String::from_utf8(output.stdout).unwrap();
     let err = String::from_utf8(output.stderr).unwrap();
     assert_eq!(

@@ -69,7 +69,7 @@ struct Chosen {
     binding: Binding,
 }
 
-/// How a view uses the symbols of a member.
+/// Use of the symbols of a member in a view.
 #[derive(Default)]
 struct Choice {
     /// The first symbol that the view needs the member for.

@@ -81,10 +81,12 @@ fn check(
     let order = planned[programs..]
         .iter()
         .chain(planned[..programs].iter().rev());
-    let is_host = |one: &&NodePlan| one.node == process && !plan.node(process).opens.is_empty();
+    let opens_libraries = !plan.node(process).opens.is_empty();
     let mut linked = Ok(());
-    for one in order.filter(|one| !is_host(one)) {
-        linked = linked.and_then(|()| images.link(one));
+    for node_plan in order {
+        if node_plan.node != process || !opens_libraries {
+            linked = linked.and_then(|()| images.link(node_plan));
+        }
     }
     let expected = Registered::planned(&plan, &planned, process);
     // A graph is rejected if it fails in one of two ways to open libraries.

@@ -81,9 +81,9 @@ pub fn write(dir: &Path) -> Result<()> {
 /// Whether the members of two symbols of the view `other` can be read: its own and the shared one.
 fn readable(bytes: &[u8]) -> Result<[bool; 2], Error> {
     let view = SuperArchive::parse(bytes)?.view("other")?.expect("written");
-    let own = view.find_symbol("own")?.expect("written");
+    let own_member = view.find_symbol("own")?.expect("written");
     let shared = view.find_symbol("shared")?.expect("written");
-    Ok([own.data().is_ok(), shared.data().is_ok()])
+    Ok([own_member.data().is_ok(), shared.data().is_ok()])
 }
 
 pub fn verify(bytes: &[u8]) -> Result<(), Error> {

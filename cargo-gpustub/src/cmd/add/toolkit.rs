@@ -101,13 +101,14 @@ fn declare(
         set(table, "force", true);
     }
     if !options.override_build_scripts.is_empty() {
+        let declared = before
+            .manifest
+            .toolkit
+            .iter()
+            .flat_map(|table| &table.value.override_build_scripts)
+            .map(|name| &name.value);
         let mut crates: Vec<&str> = Vec::new();
-        if let Some(table) = &before.manifest.toolkit {
-            for name in &table.value.override_build_scripts {
-                crates.push(&name.value);
-            }
-        }
-        for name in &options.override_build_scripts {
+        for name in declared.chain(&options.override_build_scripts) {
             if !crates.contains(&name.as_str()) {
                 crates.push(name);
             }

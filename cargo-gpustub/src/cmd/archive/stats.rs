@@ -87,7 +87,7 @@ impl Size {
         self.bytes = self.bytes.saturating_add(bytes);
     }
 
-    /// Row of the table for people.
+    /// Row of the human-readable table.
     fn row(&self, name: &str) -> Vec<String> {
         vec![
             name.to_owned(),

@@ -11,7 +11,7 @@ pub struct Report {
     pub findings: Vec<Diagnostic>,
     pub sources: Sources,
     pub scope: CheckedScope,
-    /// What was checked: `3 files`, or the path of a file.
+    /// The checked files or packages: `3 files`, or the path of a file.
     pub subject: String,
     /// Checked items and their rules, for `--verbose`.
     pub details: Vec<String>,

@@ -66,7 +66,7 @@ struct Abbreviation {
     tail: Tail,
 }
 
-/// What follows the operands of fixed number.
+/// Operands after those of fixed number.
 enum Tail {
     None,
     Array(Operand),
