@@ -41,7 +41,8 @@ fn libraries(count: usize, shape: u32) -> Statements {
 }
 
 /// Programs over any of `count` libraries, with and without relocatable code: programs, cdylibs that a
-/// program opens, and two cdylibs over a library each. The first statement's node is the process.
+/// program opens, two cdylibs over a library each, and two over the same two libraries. The first
+/// statement's node is the process.
 pub fn programs(count: usize) -> Vec<Statements> {
     let names = &LIBRARIES[..count];
     let mut programs = Vec::new();
@@ -61,6 +62,12 @@ pub fn programs(count: usize) -> Vec<Statements> {
                 format!("p:cdylib -> {first}"),
                 format!("q:cdylib -> {second}"),
             ]));
+            if first != second {
+                programs.push(opened(&[
+                    format!("p:cdylib -> {first},{second}"),
+                    format!("q:cdylib -> {first},{second}"),
+                ]));
+            }
         }
     }
     programs

@@ -116,6 +116,19 @@ fn some_graphs_register_as_planned() -> Result<()> {
     graphs_register_as_planned(211)
 }
 
+/// Two images with a device link over the same shared libraries: the one that is opened first registers them.
+#[test]
+#[ignore = "needs CUDA's compiler: ./tests/run"]
+fn second_link_over_the_same_libraries_registers_nothing() -> Result<()> {
+    let dir = scratch()?;
+    let compiler = Compiler::new(dir.path(), &["a", "b"])?;
+    let text = "host:bin opens p,q; p:cdylib -> a,b; q:cdylib -> b,a; a*:shared; b*:shared";
+    let directory = dir.path().join("graph");
+    fs::create_dir(&directory)?;
+    assert_eq!(check(&compiler, &directory, text, 3)?, Ok(true));
+    Ok(())
+}
+
 #[test]
 #[ignore = "needs CUDA's compiler, and minutes: ./tests/run --all"]
 fn heavy_all_graphs_register_as_planned() -> Result<()> {

@@ -21,45 +21,55 @@ pub struct Registered {
 impl Registered {
     /// Registrations that the plans of all nodes promise for a process with these.
     pub fn planned(plan: &LinkPlan<'_>, planned: &[NodePlan], process: NodeId) -> Self {
-        let (mut links, mut kernels) = (BTreeSet::new(), BTreeSet::new());
-        let mut pending: Vec<NodeId> = (plan.node(process).opens.iter())
-            .filter_map(|open| plan.find(&open.to))
-            .collect();
-        pending.push(process);
-        let mut visited = BTreeSet::new();
-        while let Some(id) = pending.pop() {
-            let Some(image) = planned
-                .iter()
-                .find(|image| image.node == id)
-                .filter(|_| visited.insert(id))
-            else {
-                continue;
-            };
-            match image.role {
-                LinkRole::UseFinal(top) => drop(links.insert(file(plan, top, true))),
-                LinkRole::OwnLink(_) => drop(links.insert(file(plan, id, false))),
-                _ => {}
-            }
-            for item in &image.line {
-                let library = match *item {
-                    LinkItem::Objects => id,
-                    LinkItem::Archive(library) | LinkItem::WholeArchive(library) => library,
-                    LinkItem::Middle(middle) => {
-                        pending.push(middle);
-                        continue;
-                    }
-                    _ => continue,
+        let opens = plan.node(process).opens.iter();
+        let opened = opens.filter_map(|open| plan.find(&open.to));
+        let (mut links, mut kernels) = (BTreeSet::new(), Vec::new());
+        let mut loaded = BTreeSet::new();
+        for root in [process].into_iter().chain(opened) {
+            let (mut pending, mut objects, mut links_of_root) =
+                (vec![root], Vec::new(), Vec::new());
+            while let Some(id) = pending.pop() {
+                let Some(image) = planned
+                    .iter()
+                    .find(|image| image.node == id)
+                    .filter(|_| loaded.insert(id))
+                else {
+                    continue;
                 };
-                kernels.insert(format!(
-                    "{} {}_kernel",
-                    file(plan, id, false),
-                    plan.node(library).name
-                ));
+                match image.role {
+                    LinkRole::UseFinal(top) => drop(links.insert(file(plan, top, true))),
+                    LinkRole::OwnLink(_) => links_of_root.push(image),
+                    _ => {}
+                }
+                for item in &image.line {
+                    let library = match *item {
+                        LinkItem::Objects => id,
+                        LinkItem::Archive(library) | LinkItem::WholeArchive(library) => library,
+                        LinkItem::Middle(middle) => {
+                            pending.push(middle);
+                            continue;
+                        }
+                        _ => continue,
+                    };
+                    objects.push(library);
+                    kernels.push(format!(
+                        "{} {}_kernel",
+                        file(plan, id, false),
+                        plan.node(library).name
+                    ));
+                }
+            }
+            // Objects call when they are loaded, so a link over objects that were loaded before registers nothing.
+            for image in links_of_root {
+                if image.inputs.iter().any(|input| objects.contains(input)) {
+                    links.insert(file(plan, image.node, false));
+                }
             }
         }
+        kernels.sort();
         Self {
             links: links.into_iter().collect(),
-            kernels: kernels.into_iter().collect(),
+            kernels,
             launched: true,
         }
     }

@@ -180,6 +180,7 @@ impl Processes<'_, '_> {
             self.visited[image] = true;
         }
         self.drop_covered(root, &mut process.links);
+        self.drop_uncalled(&mut process.links);
         process.images.sort_unstable();
         process.links.sort_unstable();
         process
@@ -208,6 +209,43 @@ impl Processes<'_, '_> {
                     .iter()
                     .all(|member| covered.contains(member))
         });
+    }
+
+    /// Drops the device links that nothing calls, from a list in the order of loading. Of images that load
+    /// the same libraries and have a device link over all of them, the first gets the calls of all objects.
+    fn drop_uncalled(&mut self, links: &mut Vec<NodeId>) {
+        let mut called = BTreeSet::new();
+        links.retain(|&link| {
+            self.loaded_libraries(link)
+                .is_none_or(|libraries| called.insert(libraries))
+        });
+    }
+
+    /// The libraries of an image's own device link, each in an image that is loaded with it. `None` if the
+    /// image holds one of them itself, or if no image that it loads holds one.
+    fn loaded_libraries(&mut self, link: NodeId) -> Option<Vec<Occurrence>> {
+        let plan = self.plan;
+        let walk = &plan.walk;
+        let is_callable = matches!(plan.role(link), LinkRole::OwnLink(_))
+            && plan.node(link).form != NodeForm::Bin
+            && !walk.is_closed(link);
+        let members: BTreeSet<NodeId> = self.members(link).iter().copied().collect();
+        let owns = &walk.image_contents(link).owns;
+        if !is_callable || owns.iter().any(|owned| members.contains(owned)) {
+            return None;
+        }
+        let (mut images, mut visited) = (vec![link], BTreeSet::from([link]));
+        let mut libraries = Vec::new();
+        while let Some(image) = images.pop() {
+            let contents = walk.image_contents(image);
+            for &member in contents.owns.iter().filter(|id| members.contains(id)) {
+                libraries.push(Occurrence { member, image });
+            }
+            images.extend(contents.linked.iter().filter(|&&to| visited.insert(to)));
+        }
+        libraries.sort_unstable();
+        let held = libraries.chunk_by(|a, b| a.member == b.member).count();
+        (held == members.len()).then_some(libraries)
     }
 
     /// Inputs of the device link of a library or plugin.
@@ -346,6 +384,7 @@ impl Processes<'_, '_> {
     fn check_separate_links(&mut self, images: &[NodeId]) {
         let plan = self.plan;
         let mut linked = Vec::new();
+        let mut libraries_by_link: BTreeMap<NodeId, Vec<Occurrence>> = BTreeMap::new();
         let mut images_by_link: BTreeMap<NodeId, Vec<NodeId>> = BTreeMap::new();
         for &image in images {
             let Some(link) = self.links[image] else {
@@ -355,6 +394,9 @@ impl Processes<'_, '_> {
             images_of_link.push(image);
             if images_of_link.len() > 1 {
                 continue;
+            }
+            if let Some(libraries) = self.loaded_libraries(link) {
+                libraries_by_link.insert(link, libraries);
             }
             let owns: BTreeSet<NodeId> = plan
                 .walk
@@ -380,11 +422,17 @@ impl Processes<'_, '_> {
             if occurrences.len() == 1 {
                 continue;
             }
-            let member = occurrences[0].member;
-            members_by_links
-                .entry(images_with(occurrences, member))
-                .or_default()
-                .push(member);
+            let Occurrence { member, image } = occurrences[0];
+            let links = images_with(occurrences, member);
+            let libraries = libraries_by_link.get(&image);
+            // Nothing calls the link of the image that is opened second.
+            if libraries.is_none()
+                || links
+                    .iter()
+                    .any(|link| libraries_by_link.get(link) != libraries)
+            {
+                members_by_links.entry(links).or_default().push(member);
+            }
         }
         for (links, members) in members_by_links {
             let roots = links
