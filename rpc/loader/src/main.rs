@@ -26,6 +26,7 @@
 mod arguments;
 mod cli;
 mod client;
+mod code_object;
 mod constructors;
 mod environment;
 mod error;
