@@ -3,6 +3,7 @@
 #[cfg(feature = "files")]
 mod files;
 mod hostile;
+mod llvm_tests;
 mod print;
 mod program;
 mod rig;
