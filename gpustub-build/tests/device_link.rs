@@ -341,16 +341,22 @@ fn external_archives_are_checked() {
         ".section .llvm.offloading,\"e\"; .long 0xad10ff10\n",
     )
     .unwrap();
-    output("cc", ["-c", source, "-o", object]);
-    fs::remove_file(&archive).unwrap();
-    output("ar", ["rcs", archive.to_str().unwrap(), object]);
-    expect(
-        &finalize_error(&package),
-        &[
-            "GpuStub.toml:3:12: error[device-link-error]: device-link.waves: ",
-            "libwaves.a has device code that clang compiled, which nvlink cannot read",
-        ],
-    );
+    let by_clang = dir.join("clang.o");
+    let by_clang = by_clang.to_str().unwrap();
+    output("cc", ["-c", source, "-o", by_clang]);
+    // Alone, and behind one of nvcc.
+    for objects in [&[by_clang][..], &[object, by_clang]] {
+        fs::remove_file(&archive).unwrap();
+        let words = [&["rcs", archive.to_str().unwrap()], objects].concat();
+        output("ar", words);
+        expect(
+            &finalize_error(&package),
+            &[
+                "GpuStub.toml:3:12: error[device-link-error]: device-link.waves: clang.o of ",
+                "libwaves.a has device code that clang compiled, which nvlink cannot read",
+            ],
+        );
+    }
 }
 
 fn finalize_error(package: &Package) -> String {

@@ -49,6 +49,12 @@ struct entry {
     WRAPPER static struct wrapper whole_wrapper = { 0x466243b1, 1, &whole, 0 }; \
     ID(whole_id, "__NV_MODULE_ID")
 
+/* Names of kernels that the host code of one object uses; "" if there are none. */
+#define NAMES(id, place, text) __attribute__((used, section(place))) static const char id[] = text;
+#define USES(text) \
+    NAMES(uses_ki, ".nvHRKI", "") NAMES(uses_ke, ".nvHRKE", text) NAMES(uses_di, ".nvHRDI", "") \
+    NAMES(uses_de, ".nvHRDE", "") NAMES(uses_ci, ".nvHRCI", "") NAMES(uses_ce, ".nvHRCE", "")
+
 /* A statically linked CUDA runtime. */
 #define RUNTIME \
     const char *runtime(int n) { return n ? "/cudart.shm.%x.%x.%llx" : "startup failure in cuda runtime"; }

@@ -18,9 +18,10 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use gpustub_core::diag::Origin;
+use gpustub_core::offload::{Container, OffloadCode};
 use gpustub_image::{
-    ConsumedFn, ElfImage, Problem, archive_members, code_may_contain, read_image, read_object,
-    read_strings,
+    ConsumedFn, ElfImage, ObjectFacts, Problem, archive_members, code_may_contain, read_image,
+    read_object, read_strings,
 };
 
 use rawzip::ZipSliceArchive;
@@ -170,8 +171,13 @@ impl PackageReader<'_> {
                 let mut package = Package::new(name, ContainerKind::File);
                 package.size = source.size();
                 if format == Format::Other {
-                    let message = "not an ELF file, wheel, crate, zip or tar.gz archive";
-                    package.flaw("", FlawKind::Skipped, message.into());
+                    let message = match Container::of_file(source.head()?) {
+                        Some(container) => {
+                            format!("{container} by clang, whose device code is not checked")
+                        }
+                        None => "not an ELF file, wheel, crate, zip or tar.gz archive".into(),
+                    };
+                    package.flaw("", FlawKind::Skipped, message);
                 }
                 self.member(&mut package, file_name.to_owned(), source)?;
                 self.add(package);
@@ -350,10 +356,22 @@ impl PackageReader<'_> {
                 Ok(member) => member,
                 Err(error) => return package.flaw(path, FlawKind::Archive, error.to_string()),
             };
-            let content = content(member.data, "", &|_| ());
+            // A member that is a container is an object for clang's linker.
+            let content = match Container::of_file(member.data) {
+                Some(_) => Content::Object(Box::new(ObjectFacts {
+                    offload: OffloadCode::read(member.data),
+                    ..ObjectFacts::default()
+                })),
+                None => content(member.data, "", &|_| ()),
+            };
             // Rules need few members of the thousands that a library may have.
             let is_irrelevant = match &content {
-                Content::Object(object) => object.imports.is_empty() && object.defines.is_empty(),
+                Content::Object(object) => {
+                    object.imports.is_empty()
+                        && object.defines.is_empty()
+                        && object.device.modules.is_empty()
+                        && object.offload.is_none()
+                }
                 Content::Other => true,
                 _ => false,
             };

@@ -30,6 +30,7 @@ pub static RULES: &[&Rule] = &[
     &stubs::AMBIGUOUS_STUB_NAME,
     &workspace::BUILD_TIME_TOOLKIT,
     &bundled::BUNDLED_DRIVER,
+    &device_link::CLANG_DEVICE_CODE,
     &runpath::COMPAT_IN_RUNPATH,
     &runpath::DANGLING_RUNPATH,
     &device_link::DEVICE_LINKED_ARCHIVE,

@@ -25,6 +25,8 @@ pub mod ids;
 pub mod imports;
 pub mod library;
 pub mod manifest;
+#[cfg(any(feature = "archive", feature = "device-link"))]
+pub mod offload;
 pub mod plan;
 pub mod planner;
 pub mod reserved;

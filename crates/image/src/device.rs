@@ -11,6 +11,7 @@
 //! | `__nv_relfatbin` | the code of objects, one container each |
 //! | `.nv_fatbin` | the code of device links, and code that needs none |
 //! | `.nvFatBinSegment` | the kind of each container: a record with its address (`fatbinary_section.h`) |
+//! | `.nvHRKI` and five more | names of kernels and variables that the host code of an object uses, and at least one zero |
 //!
 //! The names are those of `crt/link.stub` of the toolkit. In a file without section headers no
 //! device code is found.
@@ -47,6 +48,8 @@ pub struct DeviceCode {
     pub exported: BTreeSet<String>,
     /// Subset of `exported` for which the image's own calls may bind to another image.
     pub interposable: BTreeSet<String>,
+    /// Whether host code of the file uses kernels or variables; `None` if unknown, as for archives.
+    pub used_by_host: Option<bool>,
 }
 
 /// An object of relocatable device code.
@@ -145,6 +148,7 @@ pub(crate) fn device_code(image: &ElfImage<'_>, reads: &Reads<'_>) -> DeviceCode
     for (id, archs) in ids.into_iter().zip(archs) {
         code.modules.push(Module { id, archs });
     }
+    code.used_by_host = used_by_host(&sections.host_names, code.modules.len());
     if !code.links.is_empty() {
         code.linked = linked_archs(image, &sections, reads);
         read_exports(image, &mut code);
@@ -159,6 +163,26 @@ struct Sections<'d> {
     objects: Vec<(u64, &'d [u8])>,
     linked: Vec<(u64, &'d [u8])>,
     wrappers: Vec<(u64, &'d [u8])>,
+    host_names: Vec<(u64, &'d [u8])>,
+}
+
+/// Sections of the arrays `hostRef…` that nvcc writes since 11.8: kernels, variables and constants, with internal
+/// and external linkage.
+const HOST_NAMES: [&[u8]; 6] = [
+    b".nvHRKI", b".nvHRKE", b".nvHRDI", b".nvHRDE", b".nvHRCI", b".nvHRCE",
+];
+
+/// Whether the arrays have a name. `--gc-sections` drops the arrays of some objects, whose names are unknown.
+fn used_by_host(arrays: &[(u64, &[u8])], module_count: usize) -> Option<bool> {
+    if arrays
+        .iter()
+        .any(|(_, array)| array.iter().any(|byte| *byte != 0))
+    {
+        return Some(true);
+    }
+    let is_complete = arrays.len() == HOST_NAMES.len()
+        && arrays.iter().all(|(_, array)| array.len() >= module_count);
+    is_complete.then_some(false)
 }
 
 impl<'d> Sections<'d> {
@@ -172,6 +196,7 @@ impl<'d> Sections<'d> {
                 b"__nv_relfatbin" => &mut sections.objects,
                 b".nv_fatbin" => &mut sections.linked,
                 b".nvFatBinSegment" => &mut sections.wrappers,
+                name if HOST_NAMES.contains(&name) => &mut sections.host_names,
                 _ => continue,
             };
             if let Some(data) = section.data(image.source)

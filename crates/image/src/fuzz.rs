@@ -1,6 +1,7 @@
 //! Properties that hold for any bytes: bodies of fuzz targets and of the tests with damaged files.
 
 use gpustub_core::diag::has_errors;
+use gpustub_core::offload::OffloadCode;
 use gpustub_core::symbols::SymbolList;
 
 use crate::archive::archive_members;
@@ -152,6 +153,8 @@ pub fn archive(data: &[u8]) -> usize {
 #[doc(hidden)]
 pub fn device(data: &[u8]) -> usize {
     let codes = [read_device_code(data), archive_device_code(data)];
+    let archs = OffloadCode::read(data).map_or(0, |code| code.archs.len());
+    assert!(archs <= 1024, "a bounded number of architectures");
     let mut id_count = 0;
     for code in codes.into_iter().flatten() {
         assert!(code.interposable.is_subset(&code.exported));

@@ -1,5 +1,7 @@
 //! Object files: the input of a linker.
 
+use gpustub_core::offload::OffloadCode;
+
 use crate::consumed::Reads;
 use crate::device::{DeviceCode, device_code};
 use crate::elf::ElfImage;
@@ -18,6 +20,8 @@ pub struct ObjectFacts {
     pub defines: Vec<String>,
     /// Relocatable CUDA device code.
     pub device: DeviceCode,
+    /// Device code for clang's linker.
+    pub offload: Option<OffloadCode>,
 }
 
 /// Reads a parsed object file, with the names that `keep` accepts; `None` for an ELF file of
@@ -29,6 +33,7 @@ pub fn read_object(image: &ElfImage<'_>, keep: Keep<'_>) -> Result<Option<Object
     let mut facts = ObjectFacts {
         machine: image.machine(),
         device: device_code(image, &Reads::unreported(image.data())),
+        offload: OffloadCode::read(image.data()),
         ..ObjectFacts::default()
     };
     let Some((table, strings)) = image.full_symbols() else {

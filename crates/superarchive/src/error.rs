@@ -85,7 +85,8 @@ impl Error {
             }
             Problem::UnsupportedInput => {
                 "give a static library, a directory of object files, an object file, or \
-                LLVM bitcode; of a universal (\"fat\") file, the part for one machine"
+                LLVM bitcode; of a universal (\"fat\") file, the part for one \
+                machine, of clang's offload bundles and binaries that for one architecture"
                     .into()
             }
             Problem::DisabledFormat { feature, .. } => {

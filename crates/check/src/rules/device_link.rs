@@ -8,14 +8,16 @@ mod process;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use gpustub_core::code;
 use gpustub_core::diag::{self, Code};
 use gpustub_core::gpu_arch::{Arch, ArchKind};
 use gpustub_core::manifest::RuleLevel;
+use gpustub_core::text::join;
 use gpustub_image::Module;
 
 use crate::evidence::{has_cudart, has_gpustub};
 use crate::gpu_file::gpu_file;
-use crate::package::{Content, Package, PackageImage};
+use crate::package::{Content, Member, Package, PackageImage};
 use crate::rule::{Check, Findings, Rule};
 use process::{ObjectIds, Processes, linked_objects, objects};
 
@@ -49,6 +51,14 @@ pub static DEVICE_LINKED_ARCHIVE: Rule = row(
     RuleLevel::Warn,
     Check::Package(device_linked_archive),
 );
+pub static CLANG_DEVICE_CODE: Rule = Rule {
+    code: code!(
+        "clang-device-code",
+        "relocatable device code that only clang links"
+    ),
+    level: RuleLevel::Warn,
+    check: Check::Package(clang_device_code),
+};
 pub static MIXED_CUDART: Rule = row(
     &diag::MIXED_CUDART,
     RuleLevel::Deny,
@@ -188,6 +198,48 @@ fn device_linked_archive(package: &Package, findings: &mut Findings) {
                     .help("remove the device link: the program has its own over all its archives"),
             );
         }
+    }
+}
+
+fn clang_device_code(package: &Package, findings: &mut Findings) {
+    // Objects by the file that they are in: an archive, or the object itself.
+    let mut files: BTreeMap<&str, (&Member, usize, BTreeSet<&str>)> = BTreeMap::new();
+    for member in &package.members {
+        let Content::Object(object) = &member.content else {
+            continue;
+        };
+        // OpenMP's host code runs without a device link.
+        let Some(code) = object.offload.as_ref().filter(|code| !code.is_openmp) else {
+            continue;
+        };
+        let path = member.library.as_deref().unwrap_or(&member.path);
+        let (_, count, archs) = files.entry(path).or_insert((member, 0, BTreeSet::new()));
+        *count += 1;
+        archs.extend(code.archs.iter().map(String::as_str));
+    }
+    for (first, count, archs) in files.into_values() {
+        let archs = Vec::from_iter(archs);
+        let code = match &archs[..] {
+            [] => "device code".to_owned(),
+            archs => format!("device code for {}", join(archs, ", ")),
+        };
+        let name = first.path.rsplit('!').next().unwrap_or_default();
+        let message = match (&first.library, count) {
+            (None, _) => format!("the object has {code} that only clang links"),
+            (Some(_), 1) => format!("`{name}` has {code} that only clang links"),
+            (Some(_), _) => {
+                format!(
+                    "`{name}` and {} more have {code} that only clang links",
+                    count - 1
+                )
+            }
+        };
+        let location = match &first.library {
+            Some(library) => package.location_of(library),
+            None => package.location(first),
+        };
+        let help = "link with clang (`--offload-link`, for -fgpu-rdc of older releases `--hip-link`), or compile CUDA code with nvcc -rdc=true";
+        findings.push(CLANG_DEVICE_CODE.finding(location, message).help(help));
     }
 }
 

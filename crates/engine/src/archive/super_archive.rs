@@ -10,9 +10,11 @@ use gpustub_core::diag::{
 use gpustub_core::directives::Directive;
 use gpustub_core::ids::Id;
 use gpustub_core::manifest::{self, Archive, in_out_dir};
+use gpustub_core::offload::{Container, OffloadCode};
+use gpustub_core::text::join;
 use gpustub_superarchive::{
-    CanonicalBitcode, Conflict, Layer, LayerId, LayerPosition, MemberPosition, Outcome, Plan,
-    Refusal, Request, Source, View, ViewId, WriteError, has_unknown_symbols,
+    CanonicalBitcode, Conflict, Input, Layer, LayerId, LayerPosition, MemberPosition, Outcome,
+    Plan, Refusal, Request, Source, View, ViewId, WriteError, has_unknown_symbols,
 };
 
 use super::inputs::{LayerPaths, MappedLayers};
@@ -135,25 +137,78 @@ pub fn request<'d>(archive: &Archive, layers: Vec<Layer<'d>>) -> Request<'d> {
     }
 }
 
-/// Reports members whose symbols are unknown, once for each layer.
+/// Reports members whose symbols are unknown, once for each layer: those with device code in a container of clang,
+/// and others.
 pub fn unknown_symbols(layers: &[Layer<'_>]) -> Vec<Diagnostic> {
     let mut warnings = Vec::new();
     for layer in layers {
-        let mut unknown = layer.members.iter().filter(|m| has_unknown_symbols(m));
-        let Some(first) = unknown.next() else {
-            continue;
-        };
-        let name = String::from_utf8_lossy(&first.name);
-        let more = and_more(unknown.count());
-        let message = format!(
-            "layer `{}`: the symbols of `{name}`{more} are unknown: no view finds them",
-            layer.name
-        );
-        let help =
-            "give an archive with an index of them: `gcc-ar`, `llvm-ar` or the compiler's own";
-        warnings.push(Diagnostic::warning(&NO_SYMBOLS, message).help(help));
+        let mut packed: Vec<(&Input<'_>, OffloadCode)> = Vec::new();
+        let mut unknown = Vec::new();
+        for member in &layer.members {
+            match packed_code(member) {
+                Some(code) => packed.push((member, code)),
+                None if has_unknown_symbols(member) => unknown.push(member),
+                None => {}
+            }
+        }
+        if let [(first, code), others @ ..] = &packed[..] {
+            warnings.push(packed_symbols(layer, first, code, others.len()));
+        }
+        if let [first, others @ ..] = &unknown[..] {
+            let message = format!(
+                "layer `{}`: the symbols of `{}`{} are unknown: no view finds them",
+                layer.name,
+                String::from_utf8_lossy(&first.name),
+                and_more(others.len())
+            );
+            let help =
+                "give an archive with an index of them: `gcc-ar`, `llvm-ar` or the compiler's own";
+            warnings.push(Diagnostic::warning(&NO_SYMBOLS, message).help(help));
+        }
     }
     warnings
+}
+
+/// Prefix of the symbol that clang adds to each host object of HIP (`clang/lib/CodeGen/CodeGenModule.cpp`).
+const HIP_UNIT: &[u8] = b"__hip_cuid_";
+
+/// Device code in a container of clang, of a member that defines no symbol itself.
+fn packed_code(member: &Input<'_>) -> Option<OffloadCode> {
+    let symbols = &member.symbols;
+    if symbols
+        .iter()
+        .all(|symbol| symbol.name.starts_with(HIP_UNIT))
+    {
+        OffloadCode::read(member.data)
+    } else {
+        None
+    }
+}
+
+fn packed_symbols(
+    layer: &Layer<'_>,
+    first: &Input<'_>,
+    code: &OffloadCode,
+    more: usize,
+) -> Diagnostic {
+    let archs = Vec::from_iter(&code.archs);
+    let archs = match &archs[..] {
+        [] => String::new(),
+        archs => format!(" for {}", join(archs, ", ")),
+    };
+    let message = format!(
+        "layer `{}`: the device code of `{}`{}{archs} is in {}: no view finds its symbols",
+        layer.name,
+        String::from_utf8_lossy(&first.name),
+        and_more(more),
+        code.container
+    );
+    let tool = match code.container {
+        Container::Binary => "llvm-offload-binary (before LLVM 22: clang-offload-packager)",
+        Container::Bundle | Container::CompressedBundle => "clang-offload-bundler -unbundle",
+    };
+    let help = format!("extract the code of each architecture, for a view of its own: {tool}");
+    Diagnostic::warning(&NO_SYMBOLS, message).help(help)
 }
 
 /// Reports bitcode modules without a canonical form, once for each layer and reason.

@@ -11,6 +11,7 @@ use std::process::Command;
 
 use gpustub_core::diag::{DEVICE_LINK_ERROR, Diagnostic, IO_ERROR, MISSING_ARCH};
 use gpustub_core::gpu_arch::Arch;
+use gpustub_core::offload::OffloadCode;
 use gpustub_core::text::join;
 
 use super::metadata::DeviceLibrary;
@@ -19,29 +20,19 @@ use super::symbol_index::{self, IndexError, ObjectIds};
 use crate::error::Error;
 use crate::files;
 
-/// Name of the section with the device code of clang's objects, and start of a file with code for
-/// host and devices (clang's offload packager and bundler).
-const CLANG_MARKS: [&[u8]; 2] = [b".llvm.offloading\0", b"__CLANG_OFFLOAD_BUNDLE__"];
-
-/// Maximum number of bytes that are searched for a mark: each object of clang has one.
+/// Maximum number of bytes of an archive that are searched for objects of clang, each of which has such code.
 const MAX_SEARCH: u64 = 64 << 20;
 
 /// Ids of the objects in the archive of a library. An archive that rustc or nvlink cannot read is an error.
 pub(super) fn object_ids(library: &str, archive: &Path) -> Result<ObjectIds, Box<Diagnostic>> {
     let unread = |error| files::unread(archive, &error);
     let error = match symbol_index::object_ids(archive).map_err(unread)? {
-        Ok(ids) if ids.objects.is_empty() && is_by_clang(archive).map_err(unread)? => {
-            let message = format!(
-                "device-link.{library}: {} has device code that clang compiled, which nvlink cannot read",
-                archive.display()
-            );
-            let help =
-                "compile its sources with nvcc, as `sources` of the library or with -rdc=true";
-            return Err(Box::new(
-                Diagnostic::error(&DEVICE_LINK_ERROR, message).help(help),
-            ));
+        Ok(ids) => {
+            return match object_by_clang(archive).map_err(unread)? {
+                Some(object) => Err(Box::new(by_clang(library, archive, &object))),
+                None => Ok(ids),
+            };
         }
-        Ok(ids) => return Ok(ids),
         Err(error) => error,
     };
     let (problem, help) = match error {
@@ -62,23 +53,34 @@ pub(super) fn object_ids(library: &str, archive: &Path) -> Result<ObjectIds, Box
     Err(Box::new(Diagnostic::error(&IO_ERROR, message).help(help)))
 }
 
-/// Whether a file has one of [`CLANG_MARKS`].
-fn is_by_clang(archive: &Path) -> io::Result<bool> {
+fn by_clang(library: &str, archive: &Path, object: &str) -> Diagnostic {
+    let message = format!(
+        "device-link.{library}: {object} of {} has device code that clang compiled, which nvlink cannot read",
+        archive.display()
+    );
+    let help = "compile its sources with nvcc, as `sources` of the library or with -rdc=true";
+    Diagnostic::error(&DEVICE_LINK_ERROR, message).help(help)
+}
+
+/// Name of the first object of an archive that has device code in a container of clang.
+fn object_by_clang(archive: &Path) -> io::Result<Option<String>> {
     let mut file = File::open(archive)?.take(MAX_SEARCH);
-    let mut buffer = Vec::new();
-    loop {
-        // A mark may lie across the end of a chunk.
-        buffer.drain(..buffer.len().saturating_sub(CLANG_MARKS[1].len()));
-        if (&mut file).take(1 << 20).read_to_end(&mut buffer)? == 0 {
-            return Ok(false);
+    let mut magic = [0; 8];
+    file.read_exact(&mut magic)?;
+    let mut header = [0; 60];
+    let mut member = Vec::new();
+    while file.read_exact(&mut header).is_ok() {
+        let [name, size] = [&header[..16], &header[48..58]].map(symbol_index::field);
+        let Ok(size) = size.parse::<u64>() else { break };
+        member.clear();
+        (&mut file).take(size).read_to_end(&mut member)?;
+        if OffloadCode::read(&member).is_some() {
+            return Ok(Some(name.trim_end_matches('/').to_owned()));
         }
-        if CLANG_MARKS
-            .iter()
-            .any(|mark| buffer.windows(mark.len()).any(|window| window == *mark))
-        {
-            return Ok(true);
-        }
+        // Members begin at even offsets.
+        (&mut file).take(size % 2).read_to_end(&mut member)?;
     }
+    Ok(None)
 }
 
 /// Checks that an archive built elsewhere can be linked.

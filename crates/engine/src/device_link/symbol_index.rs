@@ -58,7 +58,7 @@ pub(crate) fn object_ids(archive: &Path) -> io::Result<Result<ObjectIds, IndexEr
 }
 
 /// Text of a field in a member's header.
-fn field(bytes: &[u8]) -> &str {
+pub(super) fn field(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap_or("").trim_end()
 }
 

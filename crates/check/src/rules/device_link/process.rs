@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gpustub_image::{ImageKind, Module};
+use gpustub_image::{ImageKind, Module, REGISTER};
 
 use crate::evidence::image_names;
 use crate::gpu_file::{gpu_file, is_system};
@@ -30,6 +30,30 @@ pub(super) fn objects<'a>(image: &PackageImage<'a>) -> ObjectIds<'a> {
 pub(super) fn linked_objects<'a>(image: &PackageImage<'a>) -> ObjectIds<'a> {
     let links = &image.facts.device.links;
     links.iter().map(String::as_str).collect()
+}
+
+/// Functions of the CUDA runtime that register the code of a device link, but neither kernels nor variables.
+const REGISTER_CODE: [&str; 2] = ["__cudaRegisterFatBinary", "__cudaRegisterFatBinaryEnd"];
+
+/// Ids of the objects in an image that has kernels or variables for host code. CudaRdcUtils compiles an empty
+/// source into each final.
+fn used_objects<'a>(image: &PackageImage<'a>) -> ObjectIds<'a> {
+    let imports = &image.facts.imports;
+    let mut registered = imports
+        .iter()
+        .map(|import| import.name.as_str())
+        .filter(|name| name.starts_with("__cudaRegister") && !name.starts_with(REGISTER));
+    let is_used = if registered.clone().any(|name| name == REGISTER_CODE[0]) {
+        registered.any(|name| !REGISTER_CODE.contains(&name))
+    } else {
+        // The runtime, or its stubs, are linked in.
+        image.facts.device.used_by_host != Some(false)
+    };
+    if is_used {
+        objects(image)
+    } else {
+        ObjectIds::new()
+    }
 }
 
 /// Maximum number of images examined per object, of those that contain it and of those that link it.
@@ -278,9 +302,11 @@ impl<'a> Processes<'a> {
     /// contains no objects that bind to its own.
     fn covers(&self, provider: ImageId, covered: ImageId) -> bool {
         let image = self.image(covered);
-        let linked = linked_objects(&image);
+        let (objects, used) = (objects(&image), used_objects(&image));
+        let mut linked = linked_objects(&image);
+        linked.retain(|id| used.contains(id) || !objects.contains(id));
         let exported = &self.image(provider).facts.device.exported;
-        linked.iter().all(|id| exported.contains(*id)) && objects(&image).is_disjoint(&linked)
+        linked.iter().all(|id| exported.contains(*id)) && used.is_disjoint(&linked)
     }
 
     /// Images that bring an image into a process: itself, or those that load it if it is a final.
@@ -361,8 +387,8 @@ fn variant(name: &str) -> Option<(String, String)> {
     (!versions.is_empty()).then_some((unversioned, versions))
 }
 
-/// Finals with the images that load them. A final contains device links and nothing else: no linked object, and
-/// no function for its users, unlike a plugin that device-links libraries.
+/// Finals with the images that load them. A final contains device links and nothing else: no linked object that
+/// host code uses, and no function for its users, unlike a plugin that device-links libraries.
 fn finals(graph: &LoadGraph<'_>) -> BTreeMap<ImageId, Vec<ImageId>> {
     let mut finals: BTreeMap<ImageId, Vec<ImageId>> = graph
         .entries()
@@ -392,5 +418,5 @@ fn is_final(image: &PackageImage<'_>) -> bool {
     image.facts.kind == ImageKind::Library
         && image.facts.other_exports == 0
         && !linked.is_empty()
-        && objects(image).is_disjoint(&linked)
+        && used_objects(image).is_disjoint(&linked)
 }
