@@ -12,6 +12,7 @@ mod lto;
 mod modules;
 mod recipes;
 mod sources;
+mod variables;
 mod visibility;
 
 use std::collections::BTreeSet;
