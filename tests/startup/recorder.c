@@ -154,12 +154,15 @@ void __cudaRegisterManagedVar(void **handle, void **host, char *device, const ch
     managed[managed_count++].handle = number(handle);
 }
 
+/* Called by each source that uses managed variables, with the handle of their device link. */
 char __cudaInitModule(void **handle)
 {
     SAY("init %d\n", number(handle));
     for (int i = 0; i < managed_count; i++)
-        if (managed[i].handle == number(handle))
+        if (managed[i].handle == number(handle)) {
             *managed[i].pointer = calloc(1, managed[i].size);
+            managed[i].handle = 0;
+        }
     return 1;
 }
 

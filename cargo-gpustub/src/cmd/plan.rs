@@ -11,12 +11,14 @@ use std::fmt::Write;
 use cargo_metadata::Package;
 use gpustub_core::device_link::LinkPlan;
 use gpustub_core::diag::has_errors;
+use gpustub_core::gpu_arch::{NVCC_FLAGS, chooses_archs};
 use gpustub_core::library::Role;
 use gpustub_core::manifest::{Archive, LibraryType};
 use gpustub_core::plan::{LibraryPlan, Plan};
 use gpustub_core::target::Target;
 use gpustub_core::version::{HeaderVersion, Version};
 use gpustub_workspace::device_graph::{DeviceGraph, Module};
+use gpustub_workspace::environment::variable;
 use gpustub_workspace::error::{Error, Result};
 use gpustub_workspace::finalizer;
 use gpustub_workspace::graph::PackageGraph;
@@ -150,6 +152,18 @@ fn describe_device_links(text: &mut String, links: &LinkPlan<'_>) {
     }
     for line in links.to_text().lines() {
         let _ = writeln!(text, "  {line}");
+    }
+    for name in NVCC_FLAGS {
+        let Some(value) = variable(name) else {
+            continue;
+        };
+        let value = value.to_string_lossy();
+        if !links.nodes().is_empty() && chooses_archs(&value) {
+            let _ = writeln!(
+                text,
+                "  note: {name} is `{value}`: nvcc also makes code for its architectures"
+            );
+        }
     }
 }
 

@@ -114,6 +114,29 @@ impl fmt::Display for Arch {
     }
 }
 
+/// Variables with options that nvcc adds to those of its command line (nvcc's manual, "NVCC Environment
+/// Variables").
+pub const NVCC_FLAGS: [&str; 2] = ["NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"];
+
+/// Whether options of nvcc choose architectures, also those that depend on the machine (`-arch=native`).
+pub fn chooses_archs(options: &str) -> bool {
+    const NAMES: [&str; 6] = [
+        "arch",
+        "code",
+        "gencode",
+        "generate-code",
+        "gpu-architecture",
+        "gpu-code",
+    ];
+    options
+        .split_whitespace()
+        .filter_map(|word| word.strip_prefix('-'))
+        .any(|word| {
+            let (name, _) = word.split_once('=').unwrap_or((word, ""));
+            NAMES.contains(&name.trim_start_matches('-'))
+        })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -156,6 +179,22 @@ mod tests {
             assert_eq!(Arch::parse(invalid), None, "{invalid}");
         }
         assert!(arch("sm_80") < arch("compute_80") && arch("compute_80") < arch("sm_86"));
+    }
+
+    #[test]
+    fn options_with_architectures_are_recognized() {
+        for (options, expected) in [
+            ("-gencode arch=compute_75,code=sm_75", true),
+            ("-O3 -arch=native", true),
+            ("--gpu-architecture compute_75", true),
+            ("--generate-code=arch=compute_75,code=sm_75", true),
+            ("-code=sm_75", true),
+            ("", false),
+            ("-allow-unsupported-compiler -DX=-arch", false),
+            ("arch=compute_75", false),
+        ] {
+            assert_eq!(chooses_archs(options), expected, "{options}");
+        }
     }
 
     #[test]

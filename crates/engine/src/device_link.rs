@@ -34,6 +34,7 @@ mod shared;
 pub mod sources;
 mod symbol_index;
 mod tables;
+pub mod visibility;
 
 pub use directories::Directories;
 pub use external::check_archive;

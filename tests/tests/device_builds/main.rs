@@ -12,6 +12,8 @@ mod lto;
 mod modules;
 mod recipes;
 mod sources;
+mod variables;
+mod visibility;
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -169,6 +169,12 @@ impl<'a> Build<'a> {
                 &[AREA, "libcuda_module.so"],
             ),
             (
+                "cuda_launches",
+                &["cuda_launches"],
+                &[AREA, BASE],
+                &[AREA, BASE],
+            ),
+            (
                 "cuda_library",
                 &["cuda_library"],
                 &[AREA, BASE, "cuda_library"],

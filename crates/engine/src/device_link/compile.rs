@@ -10,7 +10,7 @@ use super::closure::inherited;
 use super::context::{BuildContext, Context};
 use super::jobs::Tokens;
 use super::metadata::{DeviceLibrary, Object};
-use super::{nvcc_report, sources};
+use super::{nvcc_report, sources, visibility};
 use crate::error::Error;
 use crate::files;
 use crate::fingerprint::{self, InputStates, Started};
@@ -148,6 +148,10 @@ fn command(
     }
     for arch in &library.archs {
         command.arg("-gencode").arg(gencode(arch.value));
+    }
+    if format.is_none() {
+        // Modules have no host code.
+        command.args(visibility::option(build.nvcc, inherited));
     }
     for required in inherited {
         for dir in &required.include_dirs {

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use gpustub_core::diag::{MISSING_COMPILER, MISSING_NVCC};
 use gpustub_core::directives::Directive;
-use gpustub_core::gpu_arch::Arch;
+use gpustub_core::gpu_arch::{Arch, NVCC_FLAGS};
 use gpustub_core::text::join;
 
 use crate::env::Env;
@@ -31,6 +31,8 @@ pub(crate) struct Nvcc {
     wrapper: Option<OsString>,
     /// The programs, with symbolic links resolved.
     programs: Vec<PathBuf>,
+    /// Variables with options that it adds to those of a command, and their values.
+    pub(crate) flags: Vec<(&'static str, String)>,
     /// Other inputs of a command's result, for its fingerprint.
     surroundings: String,
     /// Architecture of the target, as in its triple.
@@ -40,7 +42,7 @@ pub(crate) struct Nvcc {
 }
 
 /// Variables that nvcc and the host compiler read (nvcc's manual, "NVCC Environment Variables";
-/// GCC's, "Environment Variables Affecting GCC").
+/// GCC's, "Environment Variables Affecting GCC"). [`NVCC_FLAGS`] are among them.
 const READ_BY_COMPILERS: [&str; 5] = [
     "NVCC_PREPEND_FLAGS",
     "NVCC_APPEND_FLAGS",
@@ -72,6 +74,7 @@ impl Nvcc {
             host_compiler: None,
             wrapper: wrapper(env),
             programs: Vec::new(),
+            flags: Vec::new(),
             surroundings: String::new(),
             arch: triple.split('-').next().unwrap_or(triple).to_owned(),
             ineffective: search.ineffective,
@@ -83,6 +86,12 @@ impl Nvcc {
         };
         nvcc.programs.extend(on_path(env, &program));
         nvcc.programs.extend(on_path(env, &host_compiler));
+        for name in NVCC_FLAGS {
+            if let Some(value) = get_nonempty(env, name) {
+                let value = value.to_string_lossy().into_owned();
+                nvcc.flags.push((name, value));
+            }
+        }
         for name in READ_BY_COMPILERS {
             if let Some(value) = get_nonempty(env, name) {
                 nvcc.surroundings += &format!(" {name}={value:?}");
@@ -202,7 +211,7 @@ impl Nvcc {
         host: &str,
     ) -> Result<Option<PathBuf>, Error> {
         // nvcc reads these itself.
-        let flags = ["NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"].map(|name| env.get(name));
+        let flags = NVCC_FLAGS.map(|name| env.get(name));
         if env.get("NVCC_CCBIN").is_some() {
             return Ok(None);
         }

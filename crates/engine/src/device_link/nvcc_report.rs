@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use gpustub_core::diag::{DEVICE_LINK_ERROR, NVCC_ERROR};
-use gpustub_core::gpu_arch::{Arch, ArchKind};
+use gpustub_core::gpu_arch::{Arch, ArchKind, chooses_archs};
 use gpustub_core::manifest::DeviceLink;
 use gpustub_core::text::join;
 
@@ -77,7 +77,10 @@ impl CompileError<'_> {
             output.status
         );
         let error = Error::new(&NVCC_ERROR, message).output(nvcc_output.as_bytes());
-        let error = if let Some(header) = missing_header(&nvcc_output) {
+        let archs: Vec<Arch> = self.library.archs.iter().map(|arch| arch.value).collect();
+        let error = if let Some(help) = added_arch_help(self.nvcc, &archs, &nvcc_output) {
+            error.help(help)
+        } else if let Some(header) = missing_header(&nvcc_output) {
             error.help(self.header_help(header))
         } else if nvcc_output.contains("Unresolved extern") {
             error.help(format!(
@@ -115,9 +118,10 @@ impl CompileError<'_> {
     }
 }
 
-/// A failed device link. `dir` keeps the output.
+/// A failed device link for `archs`. `dir` keeps the output.
 pub(super) fn link_error(
     nvcc: &Nvcc,
+    archs: &[Arch],
     members: &[&DeviceLibrary],
     dir: &Path,
     command: &Command,
@@ -127,7 +131,9 @@ pub(super) fn link_error(
     let text = with_sources(demangled(nvcc, dir, &raw), members);
     let message = format!("nvcc cannot link the device code ({})", output.status);
     let error = Error::new(&DEVICE_LINK_ERROR, message).output(text.as_bytes());
-    let error = if unsupported_arch(&raw).is_some() {
+    let error = if let Some(help) = added_arch_help(nvcc, archs, &raw) {
+        error.help(help)
+    } else if unsupported_arch(&raw).is_some() {
         error.help(supported_archs_help(nvcc))
     } else if DEVICE_RUNTIME.iter().any(|name| raw.contains(name)) {
         error.help(DEVRT_HELP)
@@ -209,6 +215,49 @@ fn unsupported_arch(text: &str) -> Option<&str> {
     Some(rest.split_once('\'')?.0)
 }
 
+/// Text before the name of an architecture, and after it, in messages of nvcc, ptxas and nvlink (12.4, 13.5).
+const ARCHS_IN_MESSAGES: [(&str, &str); 4] = [
+    ("Unsupported gpu architecture '", "'"),
+    // The file between both compilers: `/tmp/tmpxft_1_0-6_waves.compute_75.ptx, line 23; error`.
+    (".compute_", ".ptx"),
+    ("(target: ", ")"),
+    ("SM Arch ('", "')"),
+];
+
+/// The architectures that messages name.
+fn archs_in_messages(text: &str) -> impl Iterator<Item = Arch> {
+    text.lines().filter_map(|line| {
+        ARCHS_IN_MESSAGES.iter().find_map(|(before, after)| {
+            let (_, rest) = line.split_once(before)?;
+            let (name, _) = rest.split_once(after)?;
+            Arch::parse(name).or_else(|| Arch::parse(&format!("compute_{name}")))
+        })
+    })
+}
+
+/// Next step after an error about an architecture that a variable adds to `archs`.
+fn added_arch_help(nvcc: &Nvcc, archs: &[Arch], text: &str) -> Option<String> {
+    let added = archs_in_messages(text).find(|arch| {
+        archs
+            .iter()
+            .all(|declared| declared.as_kind(arch.kind) != *arch)
+    })?;
+    let number = added.number.to_string();
+    let variables = nvcc.flags.iter().filter(|(_, value)| chooses_archs(value));
+    // Names such as `native` have no number.
+    let (name, value) = variables.max_by_key(|(_, value)| value.contains(&number))?;
+    let declared: Vec<_> = archs.iter().map(Arch::to_string).collect();
+    let step = match unsupported_arch(text) {
+        Some(_) => "",
+        None => ", or compile every library and `prebuilt` archive for it",
+    };
+    Some(format!(
+        "the variable {name} is `{value}`, and nvcc also makes code for {added}, which is not in `archs` ({}): \
+         remove it from {name}{step}",
+        join(&declared, " ")
+    ))
+}
+
 /// Help that lists the architectures of a toolkit.
 fn supported_archs_help(nvcc: &Nvcc) -> String {
     let step = "or compile with another toolkit (NVCC, CUDA_HOME)";
@@ -238,6 +287,33 @@ mod tests {
         command.args(["-c", "my waves.cu", "-DX='a'", "", "-arch=sm_80"]);
         let expected = r"nvcc -c 'my waves.cu' '-DX='\''a'\''' '' -arch=sm_80";
         assert_eq!(shell(&command), expected);
+    }
+
+    #[test]
+    fn architectures_are_read_from_messages() {
+        for (text, expected) in [
+            (
+                "nvlink error   : Undefined reference to '_Z3prei' in 's.a:s.o' (target: sm_75)",
+                Some("sm_75"),
+            ),
+            (
+                "x\nnvlink warning : SM Arch ('sm_90a') not found in 'waves.o'\n",
+                Some("sm_90a"),
+            ),
+            (
+                "nvcc fatal   : Unsupported gpu architecture 'compute_60'",
+                Some("compute_60"),
+            ),
+            (
+                "ptxas /tmp/tmpxft_000064ad_00000000-6_f.compute_75.ptx, line 23; error   : Feature",
+                Some("compute_75"),
+            ),
+            ("waves.compute_new.ptx, (target: all", None),
+            ("", None),
+        ] {
+            let name = archs_in_messages(text).next().map(|arch| arch.to_string());
+            assert_eq!(name.as_deref(), expected, "{text}");
+        }
     }
 
     #[test]

@@ -121,7 +121,7 @@ fn run(
     // -Werror: recursion and calls by pointer are warnings as well: their stacks have no bound.
     if !result.status.success() || printed.contains(NO_ARCH) {
         return Err(nvcc_report::link_error(
-            nvcc, members, dir, &command, &result,
+            nvcc, archs, members, dir, &command, &result,
         ));
     }
     check(&expected)?;

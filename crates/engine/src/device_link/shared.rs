@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use super::context::Context;
 use super::metadata::{DeviceLibrary, Stubs};
 use super::nvcc::Nvcc;
-use super::{nvlink, runtime};
+use super::{nvlink, runtime, visibility};
 use crate::error::Error;
 use crate::files;
 use crate::fingerprint::{self, InputStates};
@@ -218,7 +218,12 @@ impl SharedBuild<'_> {
         }
         fingerprint::invalidate(output)?;
         let before = InputStates::read(&args.inputs);
-        linker.run(&mut command)?;
+        linker
+            .run(&mut command)
+            .map_err(|error| match visibility::help(&error.to_string()) {
+                Some(help) => error.help(help),
+                None => error,
+            })?;
         files::rename(&new, output)?;
         fingerprint::record_known(output, &key, &args.inputs, &before)
     }

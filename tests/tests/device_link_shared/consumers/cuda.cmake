@@ -5,6 +5,8 @@ consumer(cuda_unrelated SOURCE own.cu RUNS own area volume LINKS area::area volu
 consumer(cuda_mixed SOURCE own.cu RUNS own area tally LINKS area::area tally::tally_static)
 consumer(cuda_static SOURCE own.cu RUNS own tally LINKS tally::tally_static)
 consumer(cuda_module MODULE SOURCE own.cu RUNS own area LINKS area::area)
+# The kernel of another image.
+consumer(cuda_launches SOURCE launches.cu RUNS launches area LINKS area::area)
 # Relocatable code in a static library and in objects of the project.
 add_library(library STATIC own.cu)
 target_link_libraries(library PUBLIC area::area)
@@ -24,7 +26,7 @@ set_property(TARGET cuda_whole PROPERTY CUDA_SEPARABLE_COMPILATION OFF)
 consumer(cuda_opener SOURCE whole.cu opener.cpp RUNS whole opened LINKS ${CMAKE_DL_LIBS})
 set_property(TARGET cuda_opener PROPERTY CUDA_RUNTIME_LIBRARY Shared)
 target_compile_definitions(cuda_opener PRIVATE LIBRARY="$<TARGET_FILE:area::area_final>")
-foreach(target IN ITEMS cuda_chain cuda_unrelated cuda_mixed cuda_static cuda_module cuda_library cuda_objects
-    cuda_parts cuda_parts_module cuda_whole cuda_opener)
+foreach(target IN ITEMS cuda_chain cuda_unrelated cuda_mixed cuda_static cuda_module cuda_launches cuda_library
+    cuda_objects cuda_parts cuda_parts_module cuda_whole cuda_opener)
   gpustub_target_device_link(${target})
 endforeach()

@@ -6,6 +6,7 @@ use cargo_metadata::Package;
 use gpustub_core::gpu_arch::{Arch, ArchKind};
 use gpustub_core::manifest::Cudart;
 use gpustub_engine::device_link::metadata::{DeviceLibrary, Stubs};
+use gpustub_engine::device_link::visibility;
 use gpustub_engine::toolchain::shared::link_file;
 use serde_json::{Value, json};
 
@@ -56,15 +57,10 @@ fn library_data(package: &Package, library: &DeviceLibrary, libraries: &[DeviceL
         format!("${{_gpustub_prefix}}/include/{}", library.name)
     };
     let defines = library.defines.iter().map(|define| escaped(define));
-    let flags = library
-        .compile_options
-        .iter()
-        .map(|option| format!("$<$<COMPILE_LANGUAGE:CUDA>:{}>", escaped(option)));
     json!({
         "name": library.name,
         "include": include_dir,
         "defines": cmake_list(defines),
-        "flags": cmake_list(flags),
         "targets": targets(package, library, libraries),
     })
 }
@@ -98,6 +94,7 @@ fn targets(package: &Package, library: &DeviceLibrary, libraries: &[DeviceLibrar
         let mut middle = target_data(&common, name.clone(), "SHARED", file.clone(), links);
         middle["soname"] = file.into();
         middle["part"] = "Shared".into();
+        middle["flags"] = cmake_list(flags(library).chain([visible_entities()])).into();
         middle["stubs"] = stubs.clone().into();
         let file = file_name(r#final);
         let mut r#final = target_data(&common, final_name, "SHARED", file.clone(), name);
@@ -127,6 +124,7 @@ fn common_data(package: &Package, library: &DeviceLibrary, libraries: &[DeviceLi
     let stubs_target = stubs_of(library, libraries).map(|stubs| stubs_target(package, stubs));
     json!({
         "soname": "",
+        "flags": cmake_list(flags(library)),
         "runtime": needs_toolkit(library),
         "stubs": "",
         "members": [],
@@ -151,6 +149,26 @@ fn target_data(common: &Value, name: String, kind: &str, file: String, links: St
     data["file"] = file.into();
     data["links"] = links.into();
     data
+}
+
+/// Options of nvcc for the sources of dependents.
+fn flags(library: &DeviceLibrary) -> impl Iterator<Item = String> {
+    library
+        .compile_options
+        .iter()
+        .map(|option| format!("$<$<COMPILE_LANGUAGE:CUDA>:{}>", escaped(option)))
+}
+
+/// Option of nvcc for sources that use kernels and variables of a shared library.
+fn visible_entities() -> String {
+    let is_hiding = format!(
+        "$<VERSION_GREATER_EQUAL:$<CUDA_COMPILER_VERSION>,{}>",
+        visibility::FIRST_MAJOR
+    );
+    format!(
+        "$<$<AND:$<COMPILE_LANG_AND_ID:CUDA,NVIDIA>,{is_hiding}>:{}>",
+        visibility::OPTION
+    )
 }
 
 /// CMake target of a library.
