@@ -37,7 +37,7 @@ pub struct Cli {
     pub threads: [u32; 3],
     /// Kernel to run instead of _begin, _start and _end, with the parameters
     /// (int argc, char **argv, char **envp, int *result)
-    #[arg(long, alias = "kernel", value_name = "NAME")]
+    #[arg(long, value_name = "NAME")]
     pub entry: Option<OsString>,
     /// Directory of the files that the program may use [default: no files]
     #[arg(long, value_name = "DIR")]
@@ -64,11 +64,9 @@ pub struct Cli {
     pub command: Vec<OsString>,
 }
 
-/// Options of llvm-gpu-loader: one for each dimension, and those of LLVM 19 and 20.
+/// Options of llvm-gpu-loader, one for each dimension.
 #[derive(Debug, clap::Args)]
 struct Dimensions {
-    #[arg(long, hide = true)]
-    no_parallelism: bool,
     #[arg(long, hide = true, value_name = "X", value_parser = positive)]
     blocks_x: Option<u32>,
     #[arg(long, hide = true, value_name = "Y", value_parser = positive)]
@@ -106,19 +104,12 @@ impl Cli {
         with_overrides(self.threads, [threads_x, threads_y, threads_z])
     }
 
-    /// Whether only one loader may run a program at a time.
-    pub fn is_exclusive(&self) -> bool {
-        self.dimensions.no_parallelism
-    }
-
     /// Parses the command line of this process.
     ///
     /// # Errors
     ///
     /// For a usage error, and for requested help.
     pub fn parse_words(words: impl IntoIterator<Item = OsString>) -> Result<Self, Error> {
-        let mut words: Vec<OsString> = words.into_iter().collect();
-        add_second_dashes(&mut words);
         let cli = Self::try_parse_from(words)?;
         // All words after the image are the program's, even known options; words before it are not.
         match cli.command.first() {
@@ -133,40 +124,6 @@ impl Cli {
             _ => Ok(cli),
         }
     }
-}
-
-/// Writes options of one dash, as LLVM's command lines may have them, with two. Words after the image are the program's.
-fn add_second_dashes(words: &mut [OsString]) {
-    let command = Cli::command();
-    let mut options = words.iter_mut().skip(1);
-    while let Some(word) = options.next() {
-        let Some(text) = word.to_str().filter(|text| text.starts_with('-')) else {
-            return;
-        };
-        let (name, value) = match text.trim_start_matches('-').split_once('=') {
-            Some((name, value)) => (name, Some(value)),
-            None => (text.trim_start_matches('-'), None),
-        };
-        let argument = command
-            .get_arguments()
-            .find(|argument| long_names(argument).any(|known| known == name));
-        let Some(argument) = argument.filter(|_| name.len() > 1) else {
-            continue;
-        };
-        let takes_word = argument.get_action().takes_values() && value.is_none();
-        if !text.starts_with("--") {
-            *word = format!("-{text}").into();
-        }
-        if takes_word {
-            options.next();
-        }
-    }
-}
-
-/// Names of an option, with hidden ones.
-fn long_names(argument: &clap::Arg) -> impl Iterator<Item = &str> {
-    let aliases = argument.get_all_aliases().unwrap_or_default();
-    argument.get_long().into_iter().chain(aliases)
 }
 
 /// The dimensions, with those that have an option of their own replaced.
@@ -314,39 +271,6 @@ mod tests {
                     assert!(Cli::parse_words(words(&line)).is_err(), "{line}");
                 }
             }
-        }
-    }
-
-    #[test]
-    fn spellings_of_llvm_are_accepted() {
-        for line in [
-            "gpurpc-loader -threads 8 -blocks=2 a -threads 3",
-            "gpurpc-loader -threads-x 8 --blocks-x=2 a -threads 3",
-            "gpurpc-loader --threads=8 -blocks 2 --no-parallelism a -threads 3",
-            "gpurpc-loader --no-parallelism -kernel main -threads=8 --blocks-x 2 a -threads 3",
-        ] {
-            let cli = Cli::parse_words(words(line)).expect("a command line");
-            assert_eq!(
-                (cli.thread_shape(), cli.block_shape()),
-                ([8, 1, 1], [2, 1, 1]),
-                "{line}"
-            );
-            assert_eq!(cli.command, words("a -threads 3"), "{line}");
-            assert_eq!(
-                cli.is_exclusive(),
-                line.contains("--no-parallelism"),
-                "{line}"
-            );
-            assert_eq!(cli.entry.is_some(), line.contains("-kernel"), "{line}");
-        }
-        for wrong in [
-            "-tread 8 a",
-            "-threads a",
-            "-t 8 a",
-            "--print-resource-usage a",
-        ] {
-            let line = format!("gpurpc-loader {wrong}");
-            assert!(Cli::parse_words(words(&line)).is_err(), "{line}");
         }
     }
 

@@ -38,9 +38,7 @@ mod runtime;
 mod services;
 
 use std::ffi::c_int;
-use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -95,7 +93,6 @@ fn run(cli: &Cli) -> Result<Outcome> {
         // SAFETY: no other thread has started yet.
         unsafe { environment::disable_lazy_loading() };
     }
-    let _lock = cli.is_exclusive().then(lock).transpose()?;
     let gpu = Arc::new(Gpu::open(kind, cli.device)?);
     let program = Program {
         image: &image,
@@ -112,21 +109,6 @@ fn run(cli: &Cli) -> Result<Outcome> {
         timeout: cli.timeout,
     };
     run::run(&gpu, &program)
-}
-
-/// Waits until no other loader of this file has the lock (flock(2)), which it keeps to the end of its process.
-fn lock() -> Result<File> {
-    const LOCK_EX: c_int = 2;
-    unsafe extern "C" {
-        safe fn flock(file: c_int, operation: c_int) -> c_int;
-    }
-    let lock = std::env::current_exe()
-        .and_then(File::open)
-        .and_then(|file| match flock(file.as_raw_fd(), LOCK_EX) {
-            0 => Ok(file),
-            _ => Err(io::Error::last_os_error()),
-        });
-    lock.map_err(|error| Error::new(Code::Failed, format!("cannot lock the loader: {error}")))
 }
 
 /// Reads the image; `-` is standard input, which the program then finds at its end.

@@ -154,11 +154,24 @@ fn handlers(
         let opcode = opcode_name(call.opcode);
         eprintln!("warning: call on port {port} refused: opcode {opcode}: {reason}");
     });
-    services
-        .llvm_tests()
-        .register(&mut handlers)
-        .map_err(|error| Error::new(Code::Failed, error.to_string()))?;
-    Ok(handlers)
+    match register(services, &mut handlers) {
+        Ok(()) => Ok(handlers),
+        Err(error) => Err(Error::new(Code::Failed, error.to_string())),
+    }
+}
+
+/// Registers libc's services, and one for LLVM's tests and for measurements of a round trip.
+fn register(
+    services: libc::Services,
+    handlers: &mut Handlers,
+) -> std::result::Result<(), gpurpc::Error> {
+    services.register(handlers)?;
+    handlers.on_warp(opcode::TEST_INCREMENT, 1, |warp| {
+        for lane in warp.lanes() {
+            warp.set_word(lane, 0, warp.input().get(lane)[0].wrapping_add(1));
+        }
+    })?;
+    Ok(())
 }
 
 /// Allocates memory of the device and waits for the allocation. Returns nothing if there is not enough memory.

@@ -29,7 +29,6 @@ mod files;
 mod growing_bytes;
 mod io;
 mod lanes;
-mod llvm_tests;
 mod pool;
 mod print;
 pub mod printf;
@@ -117,7 +116,6 @@ pub struct Services {
     system: Option<System>,
     host_call: Option<HostCall>,
     limits: LibcLimits,
-    has_llvm_tests: bool,
 }
 
 impl Services {
@@ -134,7 +132,6 @@ impl Services {
             system: None,
             host_call: None,
             limits: LibcLimits::default(),
-            has_llvm_tests: false,
         }
     }
 
@@ -228,13 +225,6 @@ impl Services {
         self
     }
 
-    /// Answers the calls of LLVM's own tests, too: [`opcode::TEST_INCREMENT`], [`opcode::TEST_INTERFACE`] and
-    /// [`opcode::TEST_STREAM`] (LLVM's `libc/test/integration/startup/gpu`).
-    pub fn llvm_tests(mut self) -> Self {
-        self.has_llvm_tests = true;
-        self
-    }
-
     /// Registers handlers for all these opcodes.
     ///
     /// # Errors
@@ -284,9 +274,6 @@ impl Services {
         program::register_calls(self.system, self.host_call, &pool, &mut handlers)?;
         print::register(&io, &mut handlers)?;
         io::register(&io, &mut handlers)?;
-        if self.has_llvm_tests {
-            llvm_tests::register(&mut handlers)?;
-        }
         Ok(handlers)
     }
 }

@@ -3,7 +3,6 @@
 #[cfg(feature = "files")]
 mod files;
 mod hostile;
-mod llvm_tests;
 mod print;
 mod program;
 mod rig;

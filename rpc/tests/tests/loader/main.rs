@@ -1,7 +1,6 @@
 //! `gpurpc-loader` with fake drivers, without a GPU. The tests cover the loader's own work, not the
 //! waiting of a real driver or the memory that a GPU sees.
 
-mod llvm_tests;
 mod readme;
 mod wavefront;
 
