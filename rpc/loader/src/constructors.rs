@@ -8,8 +8,9 @@ use std::collections::BTreeSet;
 use std::ffi::CString;
 
 use clap::ValueEnum;
+use object::read::elf::ElfFile64;
+use object::{Object, ObjectSection, ObjectSymbol};
 
-use crate::code_object;
 use crate::error::{Code, Error, Result};
 use crate::kernel::Kernel;
 use crate::runtime::{Gpu, Handle};
@@ -74,11 +75,18 @@ fn detect(gpu: &Gpu, image: &[u8], kernels: &[Kernel]) -> Result<Constructors> {
     }
 }
 
-/// Whether `_end` has parameters, by its descriptor in a code object for AMD's GPUs. Arguments that the compiler
-/// adds have 56 bytes (V4) or 256 (V5 and later).
+/// Whether `_end` has parameters, by its descriptor in a code object for AMD's GPUs: 64 bytes, of which four
+/// at offset 8 are the size of all arguments (LLVM's AMDGPUUsage, "Code Object V3 Kernel Descriptor"). Arguments
+/// that the compiler adds have 56 bytes (V4) or 256 (V5 and later).
 fn end_has_parameters(image: &[u8]) -> Option<bool> {
-    let end = *code_object::descriptors(image).get("_end")?;
-    Some(![0, 56, 256].contains(&end.kernarg_size()))
+    let file = ElfFile64::<object::Endianness>::parse(image).ok()?;
+    let symbol = file
+        .dynamic_symbols()
+        .find(|symbol| symbol.name() == Ok("_end.kd"))?;
+    let section = file.section_by_index(symbol.section_index()?).ok()?;
+    let descriptor = section.data_range(symbol.address(), 64).ok()??;
+    let size = u32::from_le_bytes(*descriptor.get(8..)?.first_chunk()?);
+    Some(![0, 56, 256].contains(&size))
 }
 
 /// Prefixes of the variables that images for NVIDIA's GPUs have for each constructor and destructor, with the

@@ -35,7 +35,8 @@ impl Kind {
     /// If no driver can run the image; the message contains `path`.
     pub fn detect(image: &[u8], path: &str) -> Result<Self> {
         if image.starts_with(ELF) {
-            return match elf_machine(image) {
+            let machine = image.get(MACHINE).and_then(|bytes| bytes.first_chunk());
+            return match machine.map(|bytes| u16::from_le_bytes(*bytes)) {
                 Some(EM_CUDA) => Ok(Self::Cuda),
                 Some(EM_AMDGPU) => Ok(Self::Hip),
                 Some(machine) => Err(not_a_program(
@@ -69,12 +70,6 @@ impl Kind {
         Err(not_a_program(path, "unknown format")
             .help("supported are cubin, PTX, fatbin, AMDGPU code object and HIP bundle; --runtime skips this check"))
     }
-}
-
-/// `e_machine` of an ELF file.
-pub fn elf_machine(image: &[u8]) -> Option<u16> {
-    let machine = image.strip_prefix(ELF).and(image.get(MACHINE))?;
-    Some(u16::from_le_bytes(*machine.first_chunk()?))
 }
 
 fn not_a_program(path: &str, description: &str) -> Error {

@@ -26,7 +26,6 @@
 mod arguments;
 mod cli;
 mod client;
-mod code_object;
 mod constructors;
 mod environment;
 mod error;

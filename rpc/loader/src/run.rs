@@ -11,7 +11,6 @@ use gpurpc::{Generation, Layout};
 
 use crate::arguments::CStringArray;
 use crate::client::Client;
-use crate::code_object;
 use crate::constructors::{self, Constructors};
 use crate::error::{ABORTED, Code, Error, Result};
 use crate::kernel::{Arguments, Kernel};
@@ -123,17 +122,15 @@ fn copy_to_device(gpu: &Gpu, strings: &CStringArray) -> Result<u64> {
 /// Starts the services of the program's client.
 fn serve(gpu: &Arc<Gpu>, program: &Program<'_>, client: Client) -> Result<Services> {
     let generation = client.generation;
-    // The image decides: RDNA runs wavefronts of both sizes, and a client has the packets of its own lanes.
-    let lanes = code_object::lanes(program.image)?.unwrap_or_else(|| gpu.lanes());
     let ports = match program.ports {
         Some(ports) => ports,
-        None => default_ports(program.shape.size(), gpu.resident_warps(lanes), generation)
+        None => default_ports(program.shape.size(), gpu.resident_warps(), generation)
             .unwrap_or_else(|warning| {
                 eprintln!("{warning}");
                 generation.max_ports
             }),
     };
-    let layout = Layout::with_generation(generation, ports, lanes)
+    let layout = Layout::with_generation(generation, ports, gpu.lanes())
         .map_err(|error| Error::new(Code::Failed, error.to_string()))?;
     let mut memory: HostMemory = gpu.host_memory(layout.size())?;
     // SAFETY: the device does not use it yet.

@@ -5,8 +5,7 @@
  *
  * Each call of the driver is a line in the file FAKE_LOG, with its stream. Asynchronous work of a driver takes some
  * queries here (cuMemAllocAsync is complete at the third one). FAKE_IMAGE is the path of a shared library that is loaded
- * in place of every image, so that images for real GPUs run; FAKE_IMAGE_OF_HIP the one of HIP's driver, whose client has
- * the lanes of the image. With FAKE_CLIENT the driver writes a client of its own into
+ * in place of every image, so that images for real GPUs run. With FAKE_CLIENT the driver writes a client of its own into
  * a loaded image. Other variables: FAKE_VERSION, FAKE_DEVICES, FAKE_POOLS, FAKE_PROCESSORS, FAKE_THREADS,
  * FAKE_STATUS_OF_INIT, FAKE_STATUS_OF_KERNELS, FAKE_END. */
 #define _GNU_SOURCE
@@ -167,13 +166,7 @@ static int global(void *module, const char *name, void **address, size_t *size)
 static void *load(const void *image)
 {
     char path[64];
-#ifdef FAKE_IMAGE_OF_DRIVER
-    const char *replacement = getenv(FAKE_IMAGE_OF_DRIVER);
-#else
-    const char *replacement = NULL;
-#endif
-    if (!replacement)
-        replacement = getenv("FAKE_IMAGE");
+    const char *replacement = getenv("FAKE_IMAGE");
     if (!replacement) {
         size_t size = size_of(image);
         int file = memfd_create("image", 0);

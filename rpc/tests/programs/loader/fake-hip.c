@@ -1,5 +1,4 @@
 /* libamdhip64.so.6, as far as the loader calls it: see fake-gpu.h. */
-#define FAKE_IMAGE_OF_DRIVER "FAKE_IMAGE_OF_HIP"
 #include "fake-gpu.h"
 
 int hipRuntimeGetVersion(int *version)

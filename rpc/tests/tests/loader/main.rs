@@ -2,7 +2,6 @@
 //! waiting of a real driver or the memory that a GPU sees.
 
 mod readme;
-mod wavefront;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

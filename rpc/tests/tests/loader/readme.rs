@@ -11,13 +11,12 @@ use gpurpc_tests::compilers::TOOLKIT_13;
 use gpurpc_tests::readme::{Block, blocks};
 use gpurpc_tests::{Result, workspace};
 
-use crate::wavefront::host_program;
 use crate::{Bench, CUDA, Driver, HIP, compile};
 
 const PAGE: &str = "loader/README.md";
 
 /// Path of the README's program.
-pub fn hello() -> PathBuf {
+fn hello() -> PathBuf {
     workspace().join("loader/programs/hello.c")
 }
 
@@ -131,8 +130,6 @@ impl Copy {
         // The kernel of `--entry` in the examples has another name.
         let alias = "-Wl,--defsym=test_main=_start";
         compile(&hello(), &bench.path("hello.so"), &["-Wpedantic", alias])?;
-        // The images for AMD's GPUs are for gfx90a, whose wavefronts have 64 lanes.
-        host_program(&bench, 64, &[alias])?;
         Ok(Self { bench, root })
     }
 
@@ -152,7 +149,6 @@ impl Copy {
         fs::write(self.bench.path("log"), "")?;
         command.env("PATH", path_with(&self.bench.path("bin"))?);
         command.env("FAKE_IMAGE", self.bench.path("hello.so"));
-        command.env("FAKE_IMAGE_OF_HIP", self.bench.path("hello-64.so"));
         command.env("FAKE_LOG", self.bench.path("log"));
         command.env("FAKE_DEVICES", "2");
         for driver in [CUDA, HIP] {
