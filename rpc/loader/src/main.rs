@@ -23,6 +23,7 @@
 //! | 127 | the image does not exist: [`Code::NotFound`] |
 //! | 134 | the program aborted: [`error::ABORTED`] |
 
+mod amdgpu_metadata;
 mod arguments;
 mod cli;
 mod client;
@@ -31,7 +32,9 @@ mod environment;
 mod error;
 mod image;
 mod image_kernels;
+mod image_lanes;
 mod kernel;
+mod msgpack;
 mod run;
 mod runtime;
 mod services;
