@@ -38,6 +38,7 @@ mod msgpack;
 mod run;
 mod runtime;
 mod services;
+mod test_services;
 
 use std::ffi::c_int;
 use std::io::{self, Read, Write};

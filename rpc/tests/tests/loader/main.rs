@@ -2,6 +2,7 @@
 //! waiting of a real driver or the memory that a GPU sees.
 
 mod lanes;
+mod llvm_startup;
 mod readme;
 
 use std::collections::{BTreeMap, BTreeSet};
