@@ -204,7 +204,8 @@ typedef struct gpurpc_device_options {
     /* Number of calls that can be open at once, 1 to 4096, or to 16384 with clients of LLVM 23: as many as warps run
      * at the same time. Warps that wait for a port may keep the warp that holds it from running. */
     uint32_t ports;
-    /* Number of threads of a warp: 1, 32 or 64. */
+    /* Number of threads of a warp in the kernels: 1, 32 or 64. Compilers choose it for AMD's GPUs (-mwavefrontsize64), whatever
+     * the device reports. */
     uint32_t lanes;
     /* Memory, by its address on the host: zeroed, or as an earlier server has left it. Null: `alloc` allocates it, and
      * it is zeroed; without `alloc` it is memory of this library, which the program makes accessible to the device. It

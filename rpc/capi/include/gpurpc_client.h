@@ -227,7 +227,10 @@ GPURPC_DETAIL_INLINE_FN uint64_t gpurpc_lane_mask(void) { return gpurpc_detail_b
 GPURPC_DETAIL_FN void gpurpc_detail_sync(uint64_t mask) { (void)mask; }
 GPURPC_DETAIL_FN void gpurpc_detail_pause(void) {}
 #else
+/* Tests define another number: threads of a host in place of a device with wider warps. */
+#ifndef GPURPC_DETAIL_LANES
 #define GPURPC_DETAIL_LANES 1
+#endif
 GPURPC_DETAIL_FN uint32_t gpurpc_lane_id(void) { return 0; }
 GPURPC_DETAIL_INLINE_FN uint64_t gpurpc_lane_mask(void) { return 1; }
 GPURPC_DETAIL_FN uint64_t gpurpc_detail_ballot(uint64_t mask, int what) { return what ? mask : 0; }

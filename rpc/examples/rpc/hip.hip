@@ -72,7 +72,7 @@ int main() {
     gpurpc_device_options_t options = {};
     options.struct_size = sizeof options;
     options.ports = 1024;
-    // 64 on some of AMD's GPUs, 32 on others.
+    // The kernels have the device's number, as they are compiled without -mwavefrontsize64: 64 on some GPUs, 32 on others.
     int lanes = 0;
     hip(hipDeviceGetAttribute(&lanes, hipDeviceAttributeWarpSize, 0));
     options.lanes = static_cast<uint32_t>(lanes);

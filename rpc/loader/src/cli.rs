@@ -37,7 +37,7 @@ pub struct Cli {
     pub threads: [u32; 3],
     /// Kernel to run instead of _begin, _start and _end, with the parameters
     /// (int argc, char **argv, char **envp, int *result)
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, visible_alias = "kernel", value_name = "NAME")]
     pub entry: Option<OsString>,
     /// Directory of the files that the program may use [default: no files]
     #[arg(long, value_name = "DIR")]
@@ -115,16 +115,34 @@ impl Cli {
         match cli.command.first() {
             // `-` alone is standard input.
             Some(image) if image.as_encoded_bytes().starts_with(b"-") && image != "-" => {
-                let message = format!(
-                    "unexpected argument '{}'; use ./{0} for an image of that name",
-                    image.to_string_lossy()
-                );
+                let message = match UNSUPPORTED.iter().find(|(option, _)| image == option) {
+                    Some((option, help)) => {
+                        format!("'{option}' of LLVM's loaders is not supported\n  help: {help}")
+                    }
+                    None => format!(
+                        "unexpected argument '{}'; use ./{0} for an image of that name",
+                        image.to_string_lossy()
+                    ),
+                };
                 Err(Self::command().error(ErrorKind::UnknownArgument, message))
             }
             _ => Ok(cli),
         }
     }
 }
+
+/// Options of LLVM's loaders, which are refused, with what to use instead (`llvm/tools/llvm-gpu-loader`, before LLVM 21
+/// `libc/utils/gpu/loader`).
+const UNSUPPORTED: [(&str, &str); 2] = [
+    (
+        "--no-parallelism",
+        "programs share the device with others: run them one after another, for example by flock(1) or ctest's RESOURCE_LOCK",
+    ),
+    (
+        "--print-resource-usage",
+        "`cuobjdump --dump-resource-usage` prints it for NVIDIA's GPUs, `llvm-readelf --notes` for AMD's",
+    ),
+];
 
 /// The dimensions, with those that have an option of their own replaced.
 fn with_overrides(dimensions: [u32; 3], overrides: [Option<u32>; 3]) -> [u32; 3] {
@@ -252,18 +270,77 @@ mod tests {
         }
     }
 
+    /// Command lines of LLVM's loaders: `llvm-gpu-loader` since LLVM 21, before it `nvptx-loader` and `amdhsa-loader`.
     #[test]
-    fn options_of_llvm_set_one_dimension() {
-        let cli = Cli::parse_words(words(
-            "gpurpc-loader --threads 8,2 --threads-y 3 --blocks-z 4 a",
-        ));
-        let cli = cli.expect("a command line");
+    fn options_of_llvms_loaders_are_accepted() {
+        for (releases, options, blocks, threads, entry) in [
+            ("19 to 24", "--threads 8", [1; 3], [8, 1, 1], None),
+            ("19 to 24", "--threads=8", [1; 3], [8, 1, 1], None),
+            ("19 to 24", "--threads-x 8", [1; 3], [8, 1, 1], None),
+            ("19 to 24", "--threads-y=8", [1; 3], [1, 8, 1], None),
+            ("19 to 24", "--threads-z 8", [1; 3], [1, 1, 8], None),
+            ("19 to 24", "--blocks 8", [8, 1, 1], [1; 3], None),
+            ("19 to 24", "--blocks-x=8", [8, 1, 1], [1; 3], None),
+            ("19 to 24", "--blocks-y 8", [1, 8, 1], [1; 3], None),
+            ("19 to 24", "--blocks-z=8", [1, 1, 8], [1; 3], None),
+            // Of LLVM's start-up tests.
+            (
+                "19 to 24",
+                "--threads 32 --blocks 8",
+                [8, 1, 1],
+                [32, 1, 1],
+                None,
+            ),
+            (
+                "19 to 24",
+                "--blocks-x 5 --blocks-y 6 --blocks-z 7 --threads-x 2 --threads-y 3 --threads-z 4",
+                [5, 6, 7],
+                [2, 3, 4],
+                None,
+            ),
+            (
+                "24",
+                "--kernel test_main",
+                [1; 3],
+                [1; 3],
+                Some("test_main"),
+            ),
+            (
+                "24",
+                "--kernel=test_main",
+                [1; 3],
+                [1; 3],
+                Some("test_main"),
+            ),
+        ] {
+            let line = format!("gpurpc-loader {options} a.out --blocks-x 9 --kernel other");
+            let cli = Cli::parse_words(words(&line));
+            let cli = cli.unwrap_or_else(|error| panic!("LLVM {releases}: {line}: {error}"));
+            let shapes = (cli.block_shape(), cli.thread_shape());
+            assert_eq!(shapes, (blocks, threads), "{line}");
+            assert_eq!(cli.entry, entry.map(OsString::from), "{line}");
+            assert_eq!(cli.command, words("a.out --blocks-x 9 --kernel other"));
+        }
+        for (option, help) in UNSUPPORTED {
+            let line = format!("gpurpc-loader --threads 8 {option} a.out");
+            let error = Cli::parse_words(words(&line)).expect_err(option);
+            let message = error.to_string();
+            assert!(
+                message.contains(option) && message.contains(help),
+                "{message}"
+            );
+            // Behind the image it is the program's.
+            let line = format!("gpurpc-loader a.out {option}");
+            assert!(Cli::parse_words(words(&line)).is_ok(), "{line}");
+        }
+    }
+
+    #[test]
+    fn options_of_one_dimension_win() {
+        let line = "gpurpc-loader --threads 8,2 --threads-y 3 --blocks-z 4 a";
+        let cli = Cli::parse_words(words(line)).expect("a command line");
         assert_eq!(cli.thread_shape(), [8, 3, 1]);
         assert_eq!(cli.block_shape(), [1, 1, 4]);
-        let line = "gpurpc-loader --threads-x 2 --threads-y=3 --threads-z 4 --blocks-x=5 --blocks-y 6 --blocks-z=7 a --blocks-x 1";
-        let cli = Cli::parse_words(words(line)).expect("a command line");
-        assert_eq!(cli.thread_shape(), [2, 3, 4]);
-        assert_eq!(cli.block_shape(), [5, 6, 7]);
         for option in ["threads", "blocks"] {
             for dimension in ["x", "y", "z"] {
                 for wrong in ["0", "-1", "1,2", "4294967296", "x"] {

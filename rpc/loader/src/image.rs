@@ -21,7 +21,7 @@ const MACHINE: std::ops::Range<usize> = 18..20;
 /// Magic numbers.
 const ELF: &[u8] = b"\x7fELF";
 const FATBIN: &[u8] = &0xba55_ed50_u32.to_le_bytes();
-const BUNDLE: &[u8] = b"__CLANG_OFFLOAD_BUNDLE__";
+pub const BUNDLE: &[u8] = b"__CLANG_OFFLOAD_BUNDLE__";
 const COMPRESSED_BUNDLE: &[u8] = b"CCOB";
 /// LLVM's `Object/OffloadBinary.h`.
 const OFFLOAD: &[u8] = b"\x10\xff\x10\xad";
@@ -35,8 +35,7 @@ impl Kind {
     /// If no driver can run the image; the message contains `path`.
     pub fn detect(image: &[u8], path: &str) -> Result<Self> {
         if image.starts_with(ELF) {
-            let machine = image.get(MACHINE).and_then(|bytes| bytes.first_chunk());
-            return match machine.map(|bytes| u16::from_le_bytes(*bytes)) {
+            return match machine(image) {
                 Some(EM_CUDA) => Ok(Self::Cuda),
                 Some(EM_AMDGPU) => Ok(Self::Hip),
                 Some(machine) => Err(not_a_program(
@@ -70,6 +69,12 @@ impl Kind {
         Err(not_a_program(path, "unknown format")
             .help("supported are cubin, PTX, fatbin, AMDGPU code object and HIP bundle; --runtime skips this check"))
     }
+}
+
+/// Machine of an ELF file; nothing if this is none.
+pub fn machine(image: &[u8]) -> Option<u16> {
+    let bytes = image.get(MACHINE).filter(|_| image.starts_with(ELF))?;
+    Some(u16::from_le_bytes(*bytes.first_chunk()?))
 }
 
 fn not_a_program(path: &str, description: &str) -> Error {

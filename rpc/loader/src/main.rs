@@ -23,6 +23,7 @@
 //! | 127 | the image does not exist: [`Code::NotFound`] |
 //! | 134 | the program aborted: [`error::ABORTED`] |
 
+mod amdgpu_metadata;
 mod arguments;
 mod cli;
 mod client;
@@ -31,10 +32,13 @@ mod environment;
 mod error;
 mod image;
 mod image_kernels;
+mod image_lanes;
 mod kernel;
+mod msgpack;
 mod run;
 mod runtime;
 mod services;
+mod test_services;
 
 use std::ffi::c_int;
 use std::io::{self, Read, Write};

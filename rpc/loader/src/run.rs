@@ -13,6 +13,7 @@ use crate::arguments::CStringArray;
 use crate::client::Client;
 use crate::constructors::{self, Constructors};
 use crate::error::{ABORTED, Code, Error, Result};
+use crate::image_lanes;
 use crate::kernel::{Arguments, Kernel};
 use crate::runtime::{Gpu, Handle, HostMemory, Shape};
 use crate::services::{ClientMemory, ExitRequest, Services, allocate, wait};
@@ -122,15 +123,16 @@ fn copy_to_device(gpu: &Gpu, strings: &CStringArray) -> Result<u64> {
 /// Starts the services of the program's client.
 fn serve(gpu: &Arc<Gpu>, program: &Program<'_>, client: Client) -> Result<Services> {
     let generation = client.generation;
+    let lanes = image_lanes::lanes(program.image, gpu.lanes())?;
     let ports = match program.ports {
         Some(ports) => ports,
-        None => default_ports(program.shape.size(), gpu.resident_warps(), generation)
+        None => default_ports(program.shape.size(), gpu.resident_warps(lanes), generation)
             .unwrap_or_else(|warning| {
                 eprintln!("{warning}");
                 generation.max_ports
             }),
     };
-    let layout = Layout::with_generation(generation, ports, gpu.lanes())
+    let layout = Layout::with_generation(generation, ports, lanes)
         .map_err(|error| Error::new(Code::Failed, error.to_string()))?;
     let mut memory: HostMemory = gpu.host_memory(layout.size())?;
     // SAFETY: the device does not use it yet.

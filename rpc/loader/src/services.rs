@@ -13,6 +13,7 @@ use gpurpc::{Layout, opcode};
 
 use crate::error::{Code, Error, Result};
 use crate::runtime::{Gpu, Handle, HostMemory};
+use crate::test_services;
 
 /// Pause between two polls for calls that other threads answer.
 const POLL_INTERVAL: Duration = Duration::from_micros(50);
@@ -154,24 +155,11 @@ fn handlers(
         let opcode = opcode_name(call.opcode);
         eprintln!("warning: call on port {port} refused: opcode {opcode}: {reason}");
     });
-    match register(services, &mut handlers) {
-        Ok(()) => Ok(handlers),
-        Err(error) => Err(Error::new(Code::Failed, error.to_string())),
-    }
-}
-
-/// Registers libc's services, and one for LLVM's tests and for measurements of a round trip.
-fn register(
-    services: libc::Services,
-    handlers: &mut Handlers,
-) -> std::result::Result<(), gpurpc::Error> {
-    services.register(handlers)?;
-    handlers.on_warp(opcode::TEST_INCREMENT, 1, |warp| {
-        for lane in warp.lanes() {
-            warp.set_word(lane, 0, warp.input().get(lane)[0].wrapping_add(1));
-        }
-    })?;
-    Ok(())
+    services
+        .register(&mut handlers)
+        .and_then(|_| test_services::register(&mut handlers))
+        .map_err(|error| Error::new(Code::Failed, error.to_string()))?;
+    Ok(handlers)
 }
 
 /// Allocates memory of the device and waits for the allocation. Returns nothing if there is not enough memory.

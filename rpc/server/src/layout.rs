@@ -161,7 +161,7 @@ impl Layout {
     }
 
     /// A client for memory that the device sees at `buffer`, with all ports unlocked: the initial state on
-    /// the device. The number of its lanes is that of the device.
+    /// the device. The number of its lanes is that of the kernels that use it.
     pub fn client(self, buffer: u64) -> ClientBytes {
         let Generation {
             client_size,

@@ -141,14 +141,14 @@ impl Gpu {
         self.api.check(&stack.set, status)
     }
 
-    /// Number of threads of a warp (wavefront) that take part in a call.
+    /// Number of threads of a warp (wavefront), as the driver reports it. Images may have another one.
     pub fn lanes(&self) -> u32 {
         self.lanes
     }
 
-    /// Number of warps that the device can run at once, if the driver knows it.
-    pub fn resident_warps(&self) -> Option<u32> {
-        let warps = self.resident_threads / self.lanes.max(1);
+    /// Number of warps of `lanes` threads that the device can run at once, if the driver knows it.
+    pub fn resident_warps(&self, lanes: u32) -> Option<u32> {
+        let warps = self.resident_threads / lanes.max(1);
         (warps > 0).then_some(warps)
     }
 

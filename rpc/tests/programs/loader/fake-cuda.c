@@ -1,4 +1,5 @@
 /* libcuda.so.1, as far as the loader calls it: see fake-gpu.h. */
+#define FAKE_IMAGE "FAKE_CUDA_IMAGE"
 #include "fake-gpu.h"
 
 int cuDriverGetVersion(int *version)
@@ -32,8 +33,8 @@ int cuDeviceGet(int *device, int ordinal)
 int cuDeviceGetAttribute(int *value, int attribute, int device)
 {
     record("cuDeviceGetAttribute %d device=%d", attribute, device);
-    /* CU_DEVICE_ATTRIBUTE_WARP_SIZE: the warp size of gpurpc_client.h on a host. */
-    *value = attribute == 10 ? 1 : attribute == 115 ? variable("FAKE_POOLS", 1) : 0;
+    /* CU_DEVICE_ATTRIBUTE_WARP_SIZE. */
+    *value = attribute == 10 ? variable("FAKE_LANES", 1) : attribute == 115 ? variable("FAKE_POOLS", 1) : 0;
     /* Multiprocessors, and threads of each. */
     if (attribute == 16 || attribute == 39)
         *value = variable(attribute == 16 ? "FAKE_PROCESSORS" : "FAKE_THREADS", 0);
@@ -153,7 +154,7 @@ int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned gr
     struct kernel *kernel = function;
     record("cuLaunchKernel %s stream=%d grid=%u,%u,%u block=%u,%u,%u shared=%u", kernel->name, number(stream), grid_x,
            grid_y, grid_z, block_x, block_y, block_z, shared);
-    return extra ? INVALID_VALUE : start(kernel, grid_x * grid_y * grid_z * block_x * block_y * block_z, stream, values);
+    return extra ? INVALID_VALUE : start(kernel, grid_x * grid_y * grid_z, block_x * block_y * block_z, stream, values);
 }
 
 int cuStreamQuery(void *stream)

@@ -4,8 +4,9 @@
  * neither memory models, nor the waiting of a real driver.
  *
  * Each call of the driver is a line in the file FAKE_LOG, with its stream. Asynchronous work of a driver takes some
- * queries here (cuMemAllocAsync is complete at the third one). FAKE_IMAGE is the path of a shared library that is loaded
- * in place of every image, so that images for real GPUs run. With FAKE_CLIENT the driver writes a client of its own into
+ * queries here (cuMemAllocAsync is complete at the third one). FAKE_CUDA_IMAGE and FAKE_HIP_IMAGE are paths of shared
+ * libraries that are loaded in place of every image, so that images for real GPUs run. FAKE_LANES is the warp size that the
+ * driver reports, by default that of gpurpc_client.h on a host. With FAKE_CLIENT the driver writes a client of its own into
  * a loaded image. Other variables: FAKE_VERSION, FAKE_DEVICES, FAKE_POOLS, FAKE_PROCESSORS, FAKE_THREADS,
  * FAKE_STATUS_OF_INIT, FAKE_STATUS_OF_KERNELS, FAKE_END. */
 #define _GNU_SOURCE
@@ -42,7 +43,7 @@ struct kernel {
 struct launch {
     struct kernel *kernel;
     struct stream *stream;
-    unsigned turn, threads;
+    unsigned turn, threads, block_size;
     int argc;
     char **argv, **envp;
     int *result;
@@ -52,7 +53,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static struct stream streams[STREAMS];
 static int created;
-static _Thread_local unsigned own_thread;
+static _Thread_local unsigned own_thread, own_block_size;
 
 static int variable(const char *name, int otherwise)
 {
@@ -143,6 +144,11 @@ static unsigned thread_number(void)
     return own_thread;
 }
 
+static unsigned block_size(void)
+{
+    return own_block_size;
+}
+
 /* Size of an ELF file, whose section headers are its end. */
 static size_t size_of(const void *image)
 {
@@ -166,7 +172,7 @@ static int global(void *module, const char *name, void **address, size_t *size)
 static void *load(const void *image)
 {
     char path[64];
-    const char *replacement = getenv("FAKE_IMAGE");
+    const char *replacement = getenv(FAKE_IMAGE);
     if (!replacement) {
         size_t size = size_of(image);
         int file = memfd_create("image", 0);
@@ -188,6 +194,9 @@ static void *load(const void *image)
     unsigned (**thread)(void) = (unsigned (**)(void))dlsym(module, "fake_thread");
     if (thread)
         *thread = thread_number;
+    unsigned (**size)(void) = (unsigned (**)(void))dlsym(module, "fake_block_size");
+    if (size)
+        *size = block_size;
     return module;
 }
 
@@ -218,6 +227,7 @@ static void *run_thread(void *argument)
     struct thread *thread = argument;
     const struct launch *launch = thread->launch;
     own_thread = thread->number;
+    own_block_size = launch->block_size;
     launch->kernel->run(launch->argc, launch->argv, launch->envp, launch->result);
     return NULL;
 }
@@ -253,11 +263,11 @@ static void *run_launch(void *argument)
     return NULL;
 }
 
-static int start(struct kernel *kernel, unsigned threads, struct stream *stream, void **values)
+static int start(struct kernel *kernel, unsigned blocks, unsigned block_size, struct stream *stream, void **values)
 {
     struct launch *launch = calloc(1, sizeof *launch);
     pthread_t runner;
-    *launch = (struct launch){.kernel = kernel, .stream = stream, .threads = threads};
+    *launch = (struct launch){.kernel = kernel, .stream = stream, .threads = blocks * block_size, .block_size = block_size};
     launch->argc = *(int *)values[0];
     if (kernel->parameters > 1)
         launch->argv = *(char ***)values[1];

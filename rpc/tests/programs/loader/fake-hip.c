@@ -1,4 +1,5 @@
 /* libamdhip64.so.6, as far as the loader calls it: see fake-gpu.h. */
+#define FAKE_IMAGE "FAKE_HIP_IMAGE"
 #include "fake-gpu.h"
 
 int hipRuntimeGetVersion(int *version)
@@ -24,7 +25,7 @@ int hipGetDeviceCount(int *count)
 int hipDeviceGetAttribute(int *value, int attribute, int device)
 {
     record("hipDeviceGetAttribute %d device=%d", attribute, device);
-    *value = attribute == 87 ? 1 : attribute == 88 ? variable("FAKE_POOLS", 1) : 0;
+    *value = attribute == 87 ? variable("FAKE_LANES", 1) : attribute == 88 ? variable("FAKE_POOLS", 1) : 0;
     /* Multiprocessors, and threads of each. */
     if (attribute == 63 || attribute == 57)
         *value = variable(attribute == 63 ? "FAKE_PROCESSORS" : "FAKE_THREADS", 0);
@@ -105,7 +106,7 @@ int hipModuleLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsi
     struct kernel *kernel = function;
     record("hipModuleLaunchKernel %s stream=%d grid=%u,%u,%u block=%u,%u,%u shared=%u", kernel->name, number(stream),
            grid_x, grid_y, grid_z, block_x, block_y, block_z, shared);
-    return extra ? INVALID_VALUE : start(kernel, grid_x * grid_y * grid_z * block_x * block_y * block_z, stream, values);
+    return extra ? INVALID_VALUE : start(kernel, grid_x * grid_y * grid_z, block_x * block_y * block_z, stream, values);
 }
 
 int hipStreamQuery(void *stream)

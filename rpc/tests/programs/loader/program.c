@@ -112,6 +112,25 @@ static void show(int argc, char **argv, char **envp)
     print("\n");
 }
 
+/* Bytes from the packet of a port to that of the next port. */
+static int show_places(void)
+{
+    char text[64];
+    gpurpc_call_t first = begin(GPURPC_OPCODE_TEST_INCREMENT), second = begin(GPURPC_OPCODE_TEST_INCREMENT);
+    long ports = (long)second.port - (long)first.port;
+    snprintf(text, sizeof text, "%ld bytes\n", ((char *)second.packet - (char *)first.packet) / ports);
+    gpurpc_call_t *calls[] = {&second, &first};
+    for (int i = 0; i < 2; i++) {
+        gpurpc_call_fill(calls[i])->data[0] = 41;
+        gpurpc_call_send(calls[i]);
+        if (gpurpc_call_recv(calls[i])->data[0] != 42)
+            return 6;
+        gpurpc_call_close(calls[i]);
+    }
+    print(text);
+    return 0;
+}
+
 /* Work of each thread, many at once; the results of all threads are combined by "or". */
 static int work(unsigned thread)
 {
@@ -141,6 +160,8 @@ static int run(int argc, char **argv, char **envp)
     unsigned thread = fake_thread();
     if (strcmp(what, "work") == 0)
         return work(thread);
+    if (strcmp(what, "places") == 0)
+        return show_places();
     if (strcmp(what, "show") == 0)
         show(argc, argv, envp);
     else if (strcmp(what, "ports") == 0) {

@@ -1,6 +1,8 @@
 //! `gpurpc-loader` with fake drivers, without a GPU. The tests cover the loader's own work, not the
 //! waiting of a real driver or the memory that a GPU sees.
 
+mod lanes;
+mod llvm_startup;
 mod readme;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -104,6 +104,11 @@ fn nvcc_compiles_the_program_of_the_readme() -> Result<()> {
     Ok(())
 }
 
+/// Programs of the host for CUDA and HIP, with the warp sizes of the README's images: `sm_75` and `gfx90a`.
+const HELLO: [(&str, u32); 2] = [("hello-32.so", 32), ("hello-64.so", 64)];
+/// Variables of the fake drivers for programs in place of images.
+const FAKE_IMAGES: [&str; 2] = ["FAKE_CUDA_IMAGE", "FAKE_HIP_IMAGE"];
+
 /// A copy of the README's directory, with the loader and fake drivers that run the host's version of its program in
 /// place of images for GPUs.
 struct Copy {
@@ -129,7 +134,10 @@ impl Copy {
         symlink(&bench.loader, bench.path("bin/gpurpc-loader"))?;
         // The kernel of `--entry` in the examples has another name.
         let alias = "-Wl,--defsym=test_main=_start";
-        compile(&hello(), &bench.path("hello.so"), &["-Wpedantic", alias])?;
+        for (name, lanes) in HELLO {
+            let lanes = format!("-DGPURPC_DETAIL_LANES={lanes}");
+            compile(&hello(), &bench.path(name), &["-Wpedantic", alias, &lanes])?;
+        }
         Ok(Self { bench, root })
     }
 
@@ -148,7 +156,9 @@ impl Copy {
     fn prepare<'a>(&self, command: &'a mut Command) -> Result<&'a mut Command> {
         fs::write(self.bench.path("log"), "")?;
         command.env("PATH", path_with(&self.bench.path("bin"))?);
-        command.env("FAKE_IMAGE", self.bench.path("hello.so"));
+        for (variable, (name, _)) in FAKE_IMAGES.into_iter().zip(HELLO) {
+            command.env(variable, self.bench.path(name));
+        }
         command.env("FAKE_LOG", self.bench.path("log"));
         command.env("FAKE_DEVICES", "2");
         for driver in [CUDA, HIP] {
@@ -312,7 +322,7 @@ fn readme_runner_is_used_by_cargo() -> Result<()> {
     write_package(&package)?;
     let run_program = |variable: Option<(String, String)>| {
         let mut command = cargo(&package);
-        copy.prepare(&mut command)?.env("FAKE_IMAGE", &image);
+        copy.prepare(&mut command)?.env(FAKE_IMAGES[0], &image);
         command
             .env("CARGO_TARGET_DIR", package.join("target"))
             .envs(variable);

@@ -95,6 +95,8 @@ void fence(int) {
     meet(mask(), 0);
 }
 
+void pause() { rest(); }
+
 void end() {
     here->self().running = false;
     rest();

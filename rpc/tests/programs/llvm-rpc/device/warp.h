@@ -20,6 +20,9 @@ uint32_t broadcast(uint64_t mask, uint32_t value);
 // relies on that, and sends the packets that all lanes have filled.
 void fence(int order);
 
+// Lets other lanes and other threads of the host run, while this one waits for the host.
+void pause();
+
 // Ends this lane.
 [[noreturn]] void end();
 } // namespace warp

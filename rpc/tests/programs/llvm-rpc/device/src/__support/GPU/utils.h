@@ -16,6 +16,10 @@ inline void sync_lane(uint64_t mask) { warp::sync(mask); }
 inline bool is_first_lane(uint64_t mask) { return __gpu_is_first_in_lane(mask); }
 inline uint32_t get_cluster_id() { return 0; }
 [[noreturn]] inline void end_program() { warp::end(); }
+// For programs with threads of a launch: ../llvm-startup/start.cpp.
+uint64_t get_thread_id();
+uint64_t get_block_id();
+uint64_t get_num_threads();
 } // namespace gpu
 } // namespace LIBC_NAMESPACE_DECL
 
