@@ -11,6 +11,7 @@
 //! OUT_DIR/gpustub/exports.rs code of a finalizer crate
 //! ```
 
+mod beside;
 mod closure;
 mod compile;
 mod context;

@@ -275,6 +275,20 @@ pub(super) fn link_into(library: &DeviceLibrary, dir: &Path) -> Result<(), Error
     Ok(())
 }
 
+/// The files of a library in `dir`, and their companions there.
+pub(super) fn files_in(library: &DeviceLibrary, dir: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for file in [&library.middle, &library.r#final].into_iter().flatten() {
+        files.extend(file.file_name().map(|name| dir.join(name)));
+    }
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        if is_companion(&entry.file_name().to_string_lossy()) {
+            files.push(entry.path());
+        }
+    }
+    files
+}
+
 fn is_companion(name: &str) -> bool {
     name.contains(".so")
         && !name.ends_with(fingerprint::SUFFIX)
