@@ -11,6 +11,7 @@ mod extensions;
 mod installed;
 mod mistakes;
 mod plans;
+mod products;
 mod stubs;
 
 use std::fs;
