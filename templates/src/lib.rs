@@ -118,6 +118,7 @@ templates![
     "tree/export/stubs/meson.build.hbs",
     "tree/export/device-link/config-version.cmake.hbs",
     "tree/export/device-link/config.cmake.hbs",
+    "tree/export/device-link/gpustub-check-image.cmake.hbs",
     "tree/export/device-link/gpustub-device-graph.cmake.hbs",
     "tree/export/device-link/gpustub-device-link.cmake.hbs",
     "tree/linker-script.hbs",

@@ -8,6 +8,7 @@ mod dlopen_notes;
 mod label_mismatch;
 mod linkage;
 mod load_names;
+mod loading;
 mod runpath;
 mod runtimes;
 mod stubs;
@@ -76,6 +77,7 @@ pub static RULES: &[&Rule] = &[
     &label_mismatch::TOOLKIT_LABEL_MISMATCH,
     &load_names::UNKNOWN_DLOPEN_NAME,
     &workspace::UNKNOWN_LOAD_NAME,
+    &loading::UNLOADABLE_IMAGE,
     &symbols::UNRESOLVED_GPU_SYMBOL,
     &container::UNSAFE_PATH,
     &device_link::UNSHARED_DEVICE_GLOBALS,

@@ -11,6 +11,7 @@ mod check;
 mod explain;
 mod faults;
 mod graph;
+mod loading;
 mod module;
 #[cfg(feature = "tools")]
 mod notation;
@@ -26,6 +27,7 @@ use graph::ResolvedGraph;
 use walk::Walk;
 
 pub use graph::{Graph, Link, Node, NodeForm, NodeId, NodeKind, Open};
+pub use loading::{LoadFacts, LoadFault, load_faults};
 pub use module::{module_archs, module_lacks_arch, module_variable_taken};
 pub use plan::{Artifact, LinkItem, LinkPlan, LinkReason, LinkRole, NodePlan};
 pub use runtime::{hidden_stubs, shared_launches, static_runtime};

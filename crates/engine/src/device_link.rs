@@ -11,6 +11,7 @@
 //! OUT_DIR/gpustub/exports.rs code of a finalizer crate
 //! ```
 
+mod beside;
 mod closure;
 mod compile;
 mod context;
@@ -23,6 +24,7 @@ mod final_link;
 mod graph;
 mod jobs;
 mod libraries;
+mod loadable;
 mod lto;
 pub mod metadata;
 mod modules;
@@ -39,5 +41,6 @@ pub mod visibility;
 pub use directories::Directories;
 pub use external::check_archive;
 pub use final_link::Delivery;
+pub use loadable::check_loadable;
 pub(crate) use modules::build_empty_declared;
 pub(crate) use tables::{build_declared, build_nothing};

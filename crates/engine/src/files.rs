@@ -29,6 +29,14 @@ pub(crate) fn write_if_changed(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     rename(&new, path)
 }
 
+/// Directory of cargo's own libraries, which `cargo run` and `cargo test` search, of a script with this OUT_DIR:
+/// `<profile>/build/<package>/out`. `None`: another layout.
+pub(crate) fn cargo_libraries(out_dir: &Path) -> Option<PathBuf> {
+    let build = out_dir.ancestors().nth(2)?;
+    let deps = build.parent()?.join("deps");
+    (build.ends_with("build") && deps.is_dir()).then_some(deps)
+}
+
 /// Makes `link` another name of the file `to`; a symbolic one, so that it follows a file that is
 /// written again.
 #[cfg(all(feature = "device-link", unix))]

@@ -160,20 +160,12 @@ fn static_library(
 /// `<profile>/build/<package>/out`, `cargo run` and `cargo test` still work, and the rule
 /// `missing-stub-library` reports programs that do not start.
 fn copy_beside_programs(out_dir: &Path, library: &Path) {
-    let build = out_dir
-        .ancestors()
-        .nth(2)
-        .filter(|build| build.ends_with("build"));
-    let (Some(profile), Some(name)) = (build.and_then(Path::parent), library.file_name()) else {
+    let (Some(deps), Some(name)) = (files::cargo_libraries(out_dir), library.file_name()) else {
         return;
     };
-    let Ok(bytes) = fs::read(library) else {
+    let (Some(profile), Ok(bytes)) = (deps.parent(), fs::read(library)) else {
         return;
     };
-    let deps = profile.join("deps");
-    if !deps.is_dir() {
-        return;
-    }
     for dir in [profile, &deps, &profile.join("examples")] {
         let _ = files::write_if_changed(&dir.join(name), &bytes);
     }

@@ -6,6 +6,7 @@
 
 mod candidates;
 pub mod libraries;
+mod loadable;
 pub mod loaders;
 pub mod names;
 mod package_plan;
@@ -15,5 +16,6 @@ mod releases;
 pub mod wheel;
 
 pub use candidates::{candidates, followers};
+pub use loadable::load_fault;
 pub use package_plan::{ImagePlan, Inspections, PackagePlan, PlanOptions, StubLibrary, StubPlan};
 pub use plan::plan;

@@ -58,7 +58,7 @@ impl<'a> Build<'a> {
     }
 
     /// With CMake's language CUDA.
-    fn cuda(self) -> Self {
+    pub fn cuda(self) -> Self {
         let nvcc = self.project.toolkit.join("bin/nvcc");
         self.option("-DCUDA=ON")
             .option(format!("-DCMAKE_CUDA_COMPILER={}", nvcc.display()))
@@ -93,10 +93,17 @@ impl<'a> Build<'a> {
             fs::remove_dir_all(self.build_directory())?;
         }
         self.configure(generator)?.success()?;
+        succeed(&mut self.target("all"))?;
+        Ok(())
+    }
+
+    /// Command that builds a target.
+    pub fn target(&self, name: &str) -> Command {
         let mut cmake = Command::new("cmake");
         cmake.arg("--build").arg(self.build_directory());
-        succeed(cmake.env("LIBRARY_PATH", self.directory.join("runtime")))?;
-        Ok(())
+        cmake.args(["--target", name]);
+        cmake.env("LIBRARY_PATH", self.directory.join("runtime"));
+        cmake
     }
 
     fn build_directory(&self) -> PathBuf {

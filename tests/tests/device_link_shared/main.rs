@@ -4,12 +4,14 @@
 //! `workspace`: `area` and `volume` call the device code of `base`; `one` and `behind` use `area` alone,
 //! `two` and `many` both. `extensions` has libraries for C, and the static library `detail`.
 
+mod build_dir;
 mod changes;
 mod consumers;
 mod extensions;
 mod installed;
 mod mistakes;
 mod plans;
+mod products;
 mod stubs;
 
 use std::fs;
@@ -118,12 +120,17 @@ impl Project {
     }
 
     fn cargo(&self, words: &[&str]) -> Command {
+        self.cargo_into(&self.target(), words)
+    }
+
+    /// Cargo with a target directory.
+    fn cargo_into(&self, target: &Path, words: &[&str]) -> Command {
         let mut command = cargo(&self.directory);
         self.environment(&mut command);
         command.args(words).arg("--offline");
         // With a target, rustc's flags do not reach the build scripts, which are thus built once.
         command.args(["--target", TRIPLE]);
-        command.arg("--target-dir").arg(self.target());
+        command.arg("--target-dir").arg(target);
         if self.preloads {
             // Cargo makes the loader search the real runtime first.
             let library = self.runtime.join("libcudart.so.13");

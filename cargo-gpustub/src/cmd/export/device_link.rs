@@ -14,6 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use cargo_metadata::{Message, Package};
+use gpustub_engine::device_link::check_loadable;
 use gpustub_engine::device_link::metadata::{DeviceLibrary, parse};
 use gpustub_engine::toolchain::shared::link_file;
 use gpustub_workspace::cargo;
@@ -34,7 +35,11 @@ use installed::{file_name, has_code, static_name, stubs_of};
 const MAX_HEADERS: usize = 5000;
 
 /// Functions of CMake, which do not depend on the package.
-const FUNCTIONS: [&str; 2] = ["gpustub-device-link.cmake", "gpustub-device-graph.cmake"];
+const FUNCTIONS: [&str; 3] = [
+    "gpustub-device-link.cmake",
+    "gpustub-device-graph.cmake",
+    "gpustub-check-image.cmake",
+];
 
 /// Files below the prefix, with the source or the text of each.
 type Files = BTreeMap<String, Content>;
@@ -75,6 +80,7 @@ pub fn run(options: &cli::ExportDeviceLink, shell: &mut Shell) -> Result<bool> {
         });
     }
     install(operations, &root, shell)?;
+    check_installed(&libraries, &root.join("lib"))?;
     if !stale.is_empty() {
         shell.note(format!(
             "stale files from an earlier export: {}",
@@ -87,6 +93,43 @@ pub fn run(options: &cli::ExportDeviceLink, shell: &mut Shell) -> Result<bool> {
         root.display()
     ));
     Ok(true)
+}
+
+/// Reads the installed libraries again, as a program loads them: a final, with all that it requires.
+fn check_installed(libraries: &[DeviceLibrary], lib: &Path) -> Result<()> {
+    for library in libraries {
+        let Some(r#final) = &library.r#final else {
+            continue;
+        };
+        let mut process = vec![lib.join(file_name(r#final))];
+        for required in required(library, libraries) {
+            let stubs = stubs_of(required, libraries);
+            for file in [required.middle.as_deref(), stubs].into_iter().flatten() {
+                process.push(lib.join(file_name(file)));
+            }
+        }
+        check_loadable(&process).map_err(engine_error)?;
+    }
+    Ok(())
+}
+
+/// A library, and all that it requires.
+fn required<'a>(
+    library: &'a DeviceLibrary,
+    libraries: &'a [DeviceLibrary],
+) -> Vec<&'a DeviceLibrary> {
+    let mut closure = vec![library];
+    let mut index = 0;
+    while let Some(library) = closure.get(index).copied() {
+        for name in &library.requires {
+            let required = libraries.iter().find(|library| library.name == *name);
+            if let Some(required) = required.filter(|required| !closure.contains(required)) {
+                closure.push(required);
+            }
+        }
+        index += 1;
+    }
+    closure
 }
 
 /// Existing files of an earlier export that `files` does not contain. These are not removed, as other

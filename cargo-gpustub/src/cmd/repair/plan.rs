@@ -15,7 +15,8 @@ use gpustub_engine::toolchain::Toolchain;
 use gpustub_engine::write_sources;
 use gpustub_image::edit::{self, Editable, Patch};
 use gpustub_repair::{
-    Inspections, PackagePlan, PlanOptions, StubPlan, candidates, followers, loaders, names,
+    Inspections, PackagePlan, PlanOptions, StubPlan, candidates, followers, load_fault, loaders,
+    names,
 };
 use gpustub_workspace::error::Result;
 use gpustub_workspace::report::Sources;
@@ -120,7 +121,7 @@ impl Edits {
             let (plan, mut diagnostics) = gpustub_repair::plan(package, &inspections, &options);
             let excluded_count = options.excluded.len();
             let stubs = generate_stubs(&plan, &mut options.excluded)?;
-            let patches = patch_images(&plan, editables, &mut options.excluded);
+            let patches = patch_images(package, &plan, editables, &mut options.excluded);
             if options.excluded.len() == excluded_count {
                 diagnostics.extend(loaders::opened_by_images(package, &plan));
                 return Ok(Self {
@@ -155,6 +156,7 @@ fn generate_stubs(
 
 /// Plans the edit of each image. The images that cannot be edited are added to `excluded`.
 fn patch_images(
+    package: &Package,
     plan: &PackagePlan,
     editables: &Editables<'_>,
     excluded: &mut BTreeMap<String, String>,
@@ -164,10 +166,21 @@ fn patch_images(
         let Some(Ok(editable)) = editables.get(image.path.as_str()) else {
             continue;
         };
-        match editable.plan(&image.request) {
-            Ok(patch) => drop(patches.insert(image.path.clone(), patch)),
-            Err(problem) => drop(excluded.insert(image.path.clone(), problem.to_string())),
-        }
+        let edited = editable.expected(&image.request);
+        let reason = match editable
+            .plan(&image.request)
+            .and_then(|patch| Ok((patch, edited?)))
+        {
+            Ok((patch, edited)) => match load_fault(package, plan, image, &edited) {
+                None => {
+                    patches.insert(image.path.clone(), patch);
+                    continue;
+                }
+                Some(fault) => fault,
+            },
+            Err(problem) => problem.to_string(),
+        };
+        excluded.insert(image.path.clone(), reason);
     }
     patches
 }

@@ -19,6 +19,7 @@ use crate::evidence::{has_cudart, has_gpustub};
 use crate::gpu_file::gpu_file;
 use crate::package::{Content, Member, Package, PackageImage};
 use crate::rule::{Check, Findings, Rule};
+pub(super) use process::is_final;
 use process::{ObjectIds, Processes, linked_objects, objects};
 
 pub static MISSING_DEVICE_LINK: Rule = row(

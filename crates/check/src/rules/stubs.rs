@@ -68,7 +68,7 @@ fn missing_stub_library(package: &Package, findings: &mut Findings) {
 
 /// Whether the loader may find a library outside of the package. Of a single file, the directory on this
 /// machine is known; the program that loads a single library is not, and may have loaded the stubs.
-fn is_elsewhere(image: &PackageImage<'_>, name: &str) -> bool {
+pub(super) fn is_elsewhere(image: &PackageImage<'_>, name: &str) -> bool {
     if image.package.kind == ContainerKind::File && image.facts.kind == ImageKind::Library {
         return true;
     }

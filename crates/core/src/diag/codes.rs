@@ -78,6 +78,7 @@ codes! {
     UNKNOWN_LIBRARY "unknown-library": "a library that gpustub does not ship a manifest for";
     UNKNOWN_SYMBOL "unknown-symbol": "a symbol that no view of a super-archive contains";
     UNKNOWN_VERSION "unknown-version": "a version that is unknown in the library's manifest";
+    UNLOADABLE_IMAGE "unloadable-image": "an image that the dynamic loader rejects";
     UNMATCHED_SOURCES "unmatched-sources": "a pattern that matches no source file";
     UNSHARED_DEVICE_GLOBALS "unshared-device-globals": "device globals with a copy per image";
     UNSUPPORTED_FORMAT "unsupported-format": "file in a format newer than this gpustub";

@@ -9,6 +9,7 @@ use gpustub_core::directives::Directive;
 use gpustub_core::manifest::{DeviceCode, DeviceLink, DeviceModule, LibraryType};
 use gpustub_core::text::join;
 
+use super::beside;
 use super::closure::{inherited, upstream};
 use super::compile::{self, Unit};
 use super::context::{BuildContext, Context};
@@ -164,6 +165,7 @@ fn link_package(
         link_names.push(match &library.middle {
             Some(middle) => {
                 shared::link_into(library, lib)?;
+                beside::link(context.out_dir(), &shared::files_in(library, lib));
                 ("dylib", shared::link_name(middle, &library.name, lib)?)
             }
             None => ("static", link_name(library, lib)?),

@@ -10,6 +10,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::context::Context;
+use super::loadable::check_loadable;
 use super::metadata::{DeviceLibrary, Stubs};
 use super::nvcc::Nvcc;
 use super::{nvlink, runtime, visibility};
@@ -118,7 +119,24 @@ impl SharedBuild<'_> {
         if library.cudart != Cudart::None {
             args.args.push("-Wl,-z,defs".into());
         }
-        self.link(r#final, args)
+        self.link(r#final, args)?;
+        self.check_loadable(library, planned)
+    }
+
+    /// Reads the libraries again: no linker checks what the loader needs.
+    fn check_loadable(&self, library: &DeviceLibrary, planned: &NodePlan) -> Result<(), Error> {
+        let lib = self.dir.join("lib");
+        let mut process = files_in(library, &lib);
+        for item in &planned.final_line {
+            let LinkItem::Middle(node) = *item else {
+                continue;
+            };
+            let middle = self.library(node).middle.as_deref();
+            process.extend(middle.and_then(Path::file_name).map(|name| lib.join(name)));
+        }
+        process.sort();
+        process.dedup();
+        check_loadable(&process)
     }
 
     fn library(&self, node: NodeId) -> &DeviceLibrary {
@@ -278,6 +296,20 @@ pub(super) fn link_into(library: &DeviceLibrary, dir: &Path) -> Result<(), Error
         }
     }
     Ok(())
+}
+
+/// The files of a library in `dir`, and their companions there.
+pub(super) fn files_in(library: &DeviceLibrary, dir: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for file in [&library.middle, &library.r#final].into_iter().flatten() {
+        files.extend(file.file_name().map(|name| dir.join(name)));
+    }
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        if is_companion(&entry.file_name().to_string_lossy()) {
+            files.push(entry.path());
+        }
+    }
+    files
 }
 
 fn is_companion(name: &str) -> bool {

@@ -34,6 +34,16 @@ impl<'i, 'd> Editable<'i, 'd> {
         &self.details.inspection
     }
 
+    /// Requirements of the edited image, which [`Self::plan`] compares with those that it reads from it.
+    ///
+    /// # Errors
+    ///
+    /// If this edit is not possible.
+    pub fn expected(&self, request: &EditRequest) -> Result<Inspection, EditProblem> {
+        let inspection = &self.details.inspection;
+        Ok(Targets::find(inspection, request)?.expected(inspection, request))
+    }
+
     /// Returns the edited image that `request` describes. The patch belongs to the bytes of this image.
     ///
     /// # Errors

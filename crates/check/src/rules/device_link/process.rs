@@ -168,12 +168,12 @@ impl<'a> Processes<'a> {
                 }
             }
         }
-        for (&program, loaded) in &self.programs {
+        for (program, loaded) in self.complete_roots() {
             let matched: ObjectIds<'a> = loaded
                 .iter()
                 .flat_map(|&id| counterparts_of(&self.image(id)))
                 .collect();
-            for &id in loaded {
+            for &id in &loaded {
                 let image = self.image(id);
                 let mut ids = objects_of(&image);
                 // Ids without a counterpart in any image were reported for the image itself.
@@ -186,6 +186,20 @@ impl<'a> Processes<'a> {
             }
         }
         unmatched
+    }
+
+    /// Programs, and of named files those that load a final, with all images loaded with each: the device links of their
+    /// processes. No program that opens such a file has a second device link over its libraries.
+    fn complete_roots(&self) -> BTreeMap<ImageId, BTreeSet<ImageId>> {
+        let mut roots = self.programs.clone();
+        if self.is_open {
+            for &id in self.finals.values().flatten() {
+                roots
+                    .entry(id)
+                    .or_insert_with(|| self.graph.loaded_with(id).into_iter().collect());
+            }
+        }
+        roots
     }
 
     /// Whether all libraries that these images need are in the package, or known to have no such code.
@@ -413,7 +427,8 @@ fn finals(graph: &LoadGraph<'_>) -> BTreeMap<ImageId, Vec<ImageId>> {
     finals
 }
 
-fn is_final(image: &PackageImage<'_>) -> bool {
+/// Whether an image is a final.
+pub(in crate::rules) fn is_final(image: &PackageImage<'_>) -> bool {
     let linked = linked_objects(image);
     image.facts.kind == ImageKind::Library
         && image.facts.other_exports == 0

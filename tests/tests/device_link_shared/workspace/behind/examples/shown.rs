@@ -1,0 +1,5 @@
+//! Calls CUDA code, like the program.
+
+fn main() {
+    println!("status {}", plain::run());
+}

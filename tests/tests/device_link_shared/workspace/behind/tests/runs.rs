@@ -1,0 +1,4 @@
+#[test]
+fn it_runs() {
+    assert_eq!(plain::run(), 0);
+}
