@@ -34,8 +34,11 @@ fn unloadable_image(package: &Package, findings: &mut Findings) {
             run_path: image.facts.link.runpath.clone(),
             ..LoadFacts::default()
         };
+        // Without a run path, LD_LIBRARY_PATH or the loader's configuration is meant to lead to the libraries, as to
+        // those that CMake installs by default.
         let is_unreachable = |name: &str| {
-            is_started(&image)
+            facts.run_path.is_some()
+                && is_started(&image)
                 && has_device_code(&image, name)
                 && libraries.find(&image, name).is_none()
                 && !is_elsewhere(&image, name)

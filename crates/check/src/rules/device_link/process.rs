@@ -224,8 +224,29 @@ impl<'a> Processes<'a> {
                 }
             }
         }
-        pairs.retain(|&(first, second), ids| self.may_meet(first, second, ids));
+        pairs.retain(|&(first, second), ids| {
+            !self.loads_same_libraries(first, second, ids) && self.may_meet(first, second, ids)
+        });
         self.affected_images(pairs)
+    }
+
+    /// Whether all objects of both device links are in other images, which each of the two loads: whichever is loaded
+    /// first registers them, and nothing calls the other.
+    fn loads_same_libraries(&self, first: ImageId, second: ImageId, ids: &ObjectIds<'a>) -> bool {
+        let loaded: [BTreeSet<ImageId>; 2] =
+            [first, second].map(|id| self.graph.loaded_with(id).into_iter().collect());
+        let are_all_linked = [first, second]
+            .iter()
+            .all(|&id| linked_objects(&self.image(id)) == *ids);
+        are_all_linked
+            && ids.iter().all(|id| {
+                self.holders.get(id).is_some_and(|holders| {
+                    holders.iter().all(|holder| {
+                        ![first, second].contains(holder)
+                            && loaded.iter().all(|images| images.contains(holder))
+                    })
+                })
+            })
     }
 
     fn affected_images(
