@@ -4,11 +4,13 @@
 #include <dlfcn.h>
 #include <string.h>
 
-/* Returns the library of a name, or NULL. */
+/* Returns the library of a name, or NULL. The image has parts if it has ours: the reference keeps them. */
 static struct library_state *find_state(const char *name)
 {
+    if (!name || !gpustub1_own_parts)
+        return NULL;
     FOR_EACH_PART (part, NULL)
-        if (name && !strcmp(part->library->id, name))
+        if (!strcmp(part->library->id, name))
             return part->library->state;
     return NULL;
 }

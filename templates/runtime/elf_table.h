@@ -10,8 +10,8 @@
  * labels outside of groups are local, and each object delimits its own slots.
  *
  * Start/stop symbols for the slots would serve as well, but make bfd and mold keep every slot, used or
- * not. For the parts, a reference from each function keeps the section also where these symbols do not
- * (lld, -z start-stop-gc). */
+ * not. For the parts, a reference from each function, and one from the queries, keeps the section also where
+ * these symbols do not (lld, -z start-stop-gc). */
 
 /* A word of the machine. */
 #if __SIZEOF_POINTER__ == 8
@@ -70,6 +70,9 @@
  .section gpustub1_parts, "aw", %progbits
  .endif
  GPUSTUB_WORD_ALIGN
+ .ifndef .Lparts
+.Lparts:
+ .endif
 .Lpart_\library:
  GPUSTUB_WORD gpustub1_library_\library\()_\tables, \first, \last, .Lpages_first, .Lpages_last, 0
 .endm
@@ -194,6 +197,14 @@ gpustub1_targets_\name:
  .hidden gpustub1_no_part
 gpustub1_no_part:
  GPUSTUB_WORD 0, 0, 0, 0, 0, 0
+
+/* Reference of the queries (api.c): the libraries of this object are known though no function is used. */
+ .section .rodata.gpustub.parts, "aG", %progbits, gpustub1.parts, comdat
+ .p2align 2
+ .globl gpustub1_own_parts
+ .hidden gpustub1_own_parts
+gpustub1_own_parts:
+ .long .Lparts - .
 
 #ifdef GPUSTUB_EXPORT
 /* Note by which the run time of other images recognises a shared library of stubs (file_check.c). */

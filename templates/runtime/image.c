@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <elf.h>
+#include <errno.h>
 #include <limits.h>
 #include <link.h>
 #include <stdio.h>
@@ -169,6 +170,23 @@ static char *program_path(const struct own_image *own, const char *name)
     /* A relative name does not hold after a chdir, but without /proc there is no other. */
     char *mapped = name && *name != '/' ? mapped_file(own->address) : NULL;
     return mapped || !name ? mapped : realpath(name, NULL);
+}
+
+/* Lists the paths by which the program was started, as they were written: the one that the kernel got, and
+ * argv[0], which names the interpreter of a script. Returns their number. */
+size_t started_names(const char *names[2])
+{
+    size_t count = 0;
+#ifdef __linux__
+    const char *path = (const char *)getauxval(AT_EXECFN);
+    if (path)
+        names[count++] = path;
+    if (program_invocation_name)
+        names[count++] = program_invocation_name;
+#else
+    (void)names;
+#endif
+    return count;
 }
 
 /* Returns the absolute path of the file that contains this code; NULL if unknown. */

@@ -311,6 +311,7 @@ ALWAYS_INLINE void *to_pointer(uintptr_t address)
 /* image.c */
 INTERNAL const void *mapped_address(uintptr_t base, uintptr_t address);
 INTERNAL char *own_image_path(void);
+INTERNAL size_t started_names(const char *names[2]);
 INTERNAL struct loaded_image *list_loaded_images(const struct library *library);
 INTERNAL int inspect_handle(void *handle, const struct library *library, char **path,
                             int32_t *major);

@@ -127,6 +127,20 @@ static void append_missing_dirs(struct text *text, const struct result *result)
     }
 }
 
+/* Appends the variable that would add wheels to the search, if none were searched. */
+static void append_wheels_hint(struct text *text, const struct library *library,
+                               const struct result *result)
+{
+    if (!*library->wheel_dirs || is_secure())
+        return;
+    for (int i = 0; i < result->candidates_len; i++) {
+        const char *directory;
+        if (candidate_directory(&result->candidates[i], &directory) && strstr(directory, "-packages/"))
+            return;
+    }
+    append(text, "; no Python environment (VIRTUAL_ENV)");
+}
+
 static void append_text_report(struct text *text, const struct library_state *state,
                                const struct result *result)
 {
@@ -172,6 +186,7 @@ static void append_text_report(struct text *text, const struct library_state *st
         append(text, result->is_provisional ? ": unavailable for now: " : ": unavailable: ");
         append_printable(text, result->reason);
         append_missing_dirs(text, result);
+        append_wheels_hint(text, library, result);
     }
     for (int i = 0; i < result->candidates_len; i++) {
         const struct candidate *candidate = &result->candidates[i];

@@ -212,13 +212,44 @@ static void add_environment(struct search_dirs *dirs, const struct library *libr
     free(lib);
 }
 
-/* Adds wheels in the site-packages directory that contains the image, in the environment that contains it,
- * and below VIRTUAL_ENV; then conda's libraries. `pyvenv.cfg` marks a virtual environment, `conda-meta` one
- * of conda. Both have programs in `bin`, which start without activation (pipx, `uv tool`). */
+static int is_conda(const char *prefix)
+{
+    return prefix && exists_below(prefix, "conda-meta");
+}
+
+/* Returns whether a directory is a Python environment: `pyvenv.cfg` marks a virtual one, `conda-meta` one of
+ * conda. Both have programs in `bin`, which start without activation (pipx, `uv tool`). */
+static int is_environment(const char *prefix)
+{
+    return is_conda(prefix) || (prefix && exists_below(prefix, "pyvenv.cfg"));
+}
+
+/* Returns the prefix of the environment whose Python was started, or NULL. A virtual environment's `bin/python`
+ * is a link to another Python, so the path counts as it was written. */
+static char *started_environment(void)
+{
+    const char *names[2];
+    size_t count = started_names(names);
+    for (size_t i = 0; i < count; i++) {
+        const char *directory = names[i][0] == '/' ? "" : read_env("PWD");
+        int is_path = directory && strchr(names[i], '/');
+        char *path = is_path ? join(directory, *directory ? "/" : "", names[i]) : NULL;
+        char *prefix = path ? parent_of(path, 2) : NULL;
+        free(path);
+        if (is_environment(prefix))
+            return prefix;
+        free(prefix);
+    }
+    return NULL;
+}
+
+/* Adds wheels in the site-packages directory that contains the image, in the environment that contains it, in
+ * that of the started Python, and below VIRTUAL_ENV; then conda's libraries. */
 static void add_python_dirs(struct search_dirs *dirs, const struct library *library,
                             const char *own)
 {
-    static const char found_by[] = "environment of the program";
+    static const char around[] = "environment of the program";
+    static const char by_path[] = "environment of the started program";
     const char *end = own ? component_end(own, "site-packages") : NULL;
     if (own && !end)
         end = component_end(own, "dist-packages");
@@ -229,16 +260,21 @@ static void add_python_dirs(struct search_dirs *dirs, const struct library *libr
     }
     /* PREFIX/lib/python3.12/site-packages, or PREFIX/bin/program */
     char *prefix = site ? parent_of(site, 3) : own ? parent_of(own, 2) : NULL;
-    int is_conda = prefix && exists_below(prefix, "conda-meta");
-    if (is_conda || (prefix && exists_below(prefix, "pyvenv.cfg")))
-        add_environment(dirs, library, prefix, found_by);
+    char *started = is_secure() ? NULL : started_environment();
     const char *environment = read_env("VIRTUAL_ENV"), *conda = read_env("CONDA_PREFIX");
+    if (is_environment(prefix))
+        add_environment(dirs, library, prefix, around);
+    if (started)
+        add_environment(dirs, library, started, by_path);
     if (environment)
         add_environment(dirs, library, environment, "VIRTUAL_ENV");
-    if (is_conda)
-        add_search_dir(dirs, prefix, "lib", found_by);
+    if (is_conda(prefix))
+        add_search_dir(dirs, prefix, "lib", around);
+    if (is_conda(started))
+        add_search_dir(dirs, started, "lib", by_path);
     if (conda)
         add_search_dir(dirs, conda, "lib", "CONDA_PREFIX");
+    free(started);
     free(prefix);
     free(site);
 }

@@ -86,6 +86,9 @@ extern struct part __start_gpustub1_parts[] HIDDEN, __stop_gpustub1_parts[] HIDD
  * symbols above for an existing section only. */
 extern struct part gpustub1_no_part[] HIDDEN;
 
+/* Distance to the parts of an object. Code that refers to it keeps them (elf_table.h). */
+extern const int32_t gpustub1_own_parts HIDDEN;
+
 /* Adapters of a function. All offsets are relative to their own address, which is not aligned. */
 struct adapter_list {
     int32_t targets; /* -> void *[MAX_TARGETS], on the slots' pages: functions of the library, once bound */

@@ -31,8 +31,8 @@ pub fn render(plan: &Plan) -> SourceSet {
     with_table(plan, u8::from(!plan.linked.is_empty()))
 }
 
-/// As [`render`], for C projects: with lld's default (`-z start-stop-gc`), which rustc turns off, `gpustub.h`
-/// would not know libraries of which a program uses no function.
+/// As [`render`], for C projects, which split the stubs into an object per library: with lld's default
+/// (`-z start-stop-gc`), `gpustub.h` would not know libraries of which a program uses no function.
 pub fn render_for_c(plan: &Plan) -> SourceSet {
     with_table(plan, 1)
 }

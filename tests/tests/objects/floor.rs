@@ -131,7 +131,7 @@ fn stubs_do_not_raise_the_floor_of_other_targets() -> Result<()> {
 const KNOWN: &str = "
     .asciz .byte .cfi_def_cfa .cfi_def_cfa_offset .cfi_def_cfa_register .cfi_endproc .cfi_escape
     .cfi_offset .cfi_remember_state .cfi_restore .cfi_restore_state .cfi_same_value .cfi_signal_frame
-    .cfi_startproc .else .elseif .endif .endm .endr .globl .hidden .if .inst .irp .long .macro
+    .cfi_startproc .else .elseif .endif .endm .endr .globl .hidden .if .ifndef .inst .irp .long .macro
     .p2align .quad .section .short .size .type .word .zero
     addq andl andq btl call cmpb cmpl cmpq cpuid fldcw fnstcw ja jb je jmp jmpq jnc jne jnz jz
     ldmxcsr leaq leave movaps movb movl movq movslq movzbl movzwl imulq pushq stmxcsr subq testl testq vmovaps xgetbv

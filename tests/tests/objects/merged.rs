@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use gpustub_core::plan::Plan;
 use gpustub_tests::command::{Ran, run, succeed};
 use gpustub_tests::elf::{readelf, symbols};
 use gpustub_tests::scratch::scratch;
@@ -55,6 +56,10 @@ fn value(function: &str) -> String {
 
 impl Rig {
     fn new() -> Result<Self> {
+        Self::with(|package, plan| Stubs::write(package, plan, "cc", &[]))
+    }
+
+    fn with(write: impl Fn(&Path, &Plan) -> Result<Stubs>) -> Result<Self> {
         let dir = scratch()?;
         let mut sources = PathBuf::new();
         for (name, trap, other) in PACKAGES {
@@ -77,7 +82,7 @@ impl Rig {
             let plan = plan_or_fail(&manifest, &lists, &Machine::X86_64.target())?;
             let package = dir.path().join(name);
             fs::create_dir(&package)?;
-            let stubs = Stubs::write(&package, &plan, "cc", &[])?;
+            let stubs = write(&package, &plan)?;
             fs::rename(stubs.archive()?, dir.path().join(format!("{name}.a")))?;
             sources = stubs.sources;
         }
@@ -236,6 +241,22 @@ fn packages_share_an_image_with_other_linkers() -> Result<()> {
         rig.check(linker, &[])?;
     }
     rig.check("lld", &["-Wl,-z,nostart-stop-gc"])
+}
+
+/// A program that only asks knows its package's libraries, also with lld, which collects sections that only
+/// start and stop symbols refer to.
+#[test]
+#[ignore = "needs lld, mold and gold: ./tests/run"]
+fn queries_know_libraries_of_which_no_function_is_used() -> Result<()> {
+    let rig = Rig::with(Stubs::write_for_cargo)?;
+    for linker in ["bfd", "gold", "lld", "mold"] {
+        let linker = format!("-fuse-ld={linker}");
+        let (linked, image) = rig.link(&["a"], &[], &[&linker, "-DAPI", "-Wl,--gc-sections"])?;
+        linked.success()?;
+        let output = succeed(&mut Command::new(&image))?.stdout;
+        assert_eq!(output, expected(&["a"], &[], true), "{linker}");
+    }
+    Ok(())
 }
 
 /// Stubs of cudart for headers of this version, as one archive per package.

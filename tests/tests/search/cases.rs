@@ -199,3 +199,29 @@ fn set_user_id_program_reads_no_variable() -> Result<()> {
     }
     Ok(())
 }
+
+/// The path by which a program is started is the caller's choice, too.
+#[test]
+#[ignore = "needs root: ./tests/run"]
+fn set_user_id_program_searches_no_environment_of_its_path() -> Result<()> {
+    let text = r#"
+        stubs = { cudart = {} }
+        program = "/venv/bin/program"
+        files."/venv/pyvenv.cfg" = "text"
+        files."/venv/lib/python3.12/site-packages/nvidia/cu13/lib/libcudart.so.13" = "cudart 13.0"
+        expect = {}
+    "#;
+    let case: Case = toml::from_str(text)?;
+    let world = case.world()?;
+    let words = world.arguments();
+    let words: Vec<&str> = words.iter().map(|word| &word[..]).collect();
+    let mut workshop = Workshop::new()?;
+    let machine = workshop.build(&world)?;
+    let ran = machine.run_with(&world.program, &words, &[])?.success()?;
+    assert!(ran.stdout.contains("/venv/lib"), "{}", ran.stdout);
+    let ran = machine
+        .run_set_user_id(&world.program, &words, &[])?
+        .success()?;
+    assert_eq!(ran.stdout, "cudart nowhere\n");
+    Ok(())
+}

@@ -310,6 +310,7 @@ pub fn world() -> impl Strategy<Value = World> {
         1 => Just(Start::ThroughLoader),
         1 => Just(Start::ThroughLoaderRelative),
         1 => Just(Start::WithoutProc),
+        1 => Just(Start::ByLink),
     ];
     let marks = subsequence(vec!["/venv/pyvenv.cfg", "/conda/conda-meta/history"], 0..=2);
     (

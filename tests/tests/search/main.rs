@@ -4,6 +4,7 @@ mod broken;
 mod built;
 mod cases;
 mod choose;
+mod environment;
 mod generate;
 mod impostors;
 mod model;

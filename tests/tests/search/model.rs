@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use gpustub_core::library::{LoadName, Role};
 
 use crate::choose::{Search, parent, request, root_of};
-use crate::world::{Choice, Content, World};
+use crate::world::{Choice, Content, LINK, Start, World};
 
 /// Expected result for one library.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -230,8 +230,15 @@ impl<'w> Process<'w> {
                 .is_empty();
             let is_virtual = self.world.file(&format!("{prefix}/pyvenv.cfg")).is_some();
             let around = (is_conda || is_virtual).then_some(prefix);
+            let started = parent(parent(LINK));
+            let is_started = self.world.start == Start::ByLink
+                && self.world.file(&format!("{started}/pyvenv.cfg")).is_some();
             for (environment, found_by) in [
                 (around, "environment of the program"),
+                (
+                    is_started.then_some(started),
+                    "environment of the started program",
+                ),
                 (self.variable("VIRTUAL_ENV"), "VIRTUAL_ENV"),
             ] {
                 let Some(environment) = environment else {

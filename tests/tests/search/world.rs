@@ -94,7 +94,12 @@ pub enum Start {
     ThroughLoaderRelative,
     /// On a machine without `/proc`.
     WithoutProc,
+    /// By [`LINK`], as a virtual environment's `python`.
+    ByLink,
 }
+
+/// The link to the program that [`Start::ByLink`] starts.
+pub const LINK: &str = "/venv/bin/python";
 
 /// Machine and the actions of its program.
 #[derive(Clone, Default)]
@@ -308,6 +313,10 @@ impl Workshop {
             machine.copy(library, library)?;
         }
         machine.copy(&program, Path::new(&world.program))?;
+        if world.start == Start::ByLink {
+            symlink(&world.program, path_in_directory(&machine, LINK)?)
+                .map_err(|e| format!("{LINK}: {e}"))?;
+        }
         for (link, to) in &world.links {
             fs::create_dir_all(machine.path(to))?;
             symlink(to, path_in_directory(&machine, link)?).map_err(|e| format!("{link}: {e}"))?;
@@ -337,6 +346,9 @@ impl Workshop {
             let relative = program.trim_start_matches('/');
             words.insert(0, if is_relative { relative } else { program });
             program = "/lib64/ld-linux-x86-64.so.2";
+        }
+        if world.start == Start::ByLink {
+            program = LINK;
         }
         let mut variables = vec![("GPUSTUB_LOG", "json")];
         variables.extend(world.variables.iter().map(|(name, v)| (&name[..], &v[..])));
