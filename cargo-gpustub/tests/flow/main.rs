@@ -20,6 +20,7 @@ mod own;
 mod refusals;
 mod renames;
 mod repair;
+mod repair_kept;
 mod repair_wheels;
 mod sources;
 mod stale;

@@ -12,10 +12,10 @@ use super::pack::pack;
 use super::repair::{COUNT, cudart, image};
 use super::{ends, write};
 
-const NAME: &str = "acme-1.0-py3-none-manylinux_2_28_x86_64.whl";
+pub const NAME: &str = "acme-1.0-py3-none-manylinux_2_28_x86_64.whl";
 
 /// Packs the files of a wheel, with `RECORD` and the further files `more`.
-fn wheel(directory: &Path, more: &[(&str, &str)]) {
+pub fn wheel(directory: &Path, more: &[(&str, &str)]) {
     wheel_of(directory, "acme", more, NAME);
 }
 
@@ -72,7 +72,7 @@ fn read_files(root: &Path) -> BTreeMap<String, Vec<u8>> {
 }
 
 /// Files of a wheel, each with the hash and size that `RECORD` has.
-fn contents(path: &Path) -> BTreeMap<String, Vec<u8>> {
+pub fn contents(path: &Path) -> BTreeMap<String, Vec<u8>> {
     let zip = Zip::new(File::open(path).unwrap()).unwrap();
     let mut files = BTreeMap::new();
     for file in zip.files() {
@@ -108,7 +108,7 @@ fn check_record(files: &BTreeMap<String, Vec<u8>>) {
 }
 
 /// Requirements of an image in a wheel.
-fn needed(files: &BTreeMap<String, Vec<u8>>, name: &str) -> Vec<String> {
+pub fn needed(files: &BTreeMap<String, Vec<u8>>, name: &str) -> Vec<String> {
     gpustub_image::read_link_facts(&files[name]).unwrap().needed
 }
 
@@ -193,7 +193,8 @@ fn grafted_copies_leave_a_wheel_and_majors_have_stubs_of_their_own() {
     image(directory, "content/acme/_core13.so", COUNT, &["-shared"]);
     wheel(directory, &[]);
 
-    ends(0, directory, &["repair", NAME, "--out-dir", "out"]);
+    let repair = ["repair", NAME, "--out-dir", "out", "--remove-copies"];
+    ends(0, directory, &repair);
     let after = contents(&directory.join("out").join(NAME));
     assert!(!after.contains_key(&format!("acme.libs/{grafted}")));
     for major in ["12", "13"] {

@@ -5,6 +5,7 @@
 //! [`wheel`] writes the wheel. Only `wheel` reads and writes files, which the caller opens.
 
 mod candidates;
+mod kept;
 pub mod libraries;
 pub mod loaders;
 pub mod names;

@@ -191,6 +191,7 @@ fn stub_options(input: &Input, options: &cli::Repair) -> PlanOptions {
             .iter()
             .map(|header| (header.family.clone(), header.version.clone()))
             .collect(),
+        removes_copies: options.remove_copies,
         ..PlanOptions::default()
     };
     match &input.source {
@@ -203,7 +204,6 @@ fn stub_options(input: &Input, options: &cli::Repair) -> PlanOptions {
                 Some((name, _)) => format!("{name}.libs"),
                 None => format!("{}.libs", metadata.name.replace('-', "_")),
             };
-            stub_options.removes_copies = true;
         }
         Source::Files(files) => {
             let name = files.first().map_or("", |(name, _)| name.as_str());
@@ -214,7 +214,6 @@ fn stub_options(input: &Input, options: &cli::Repair) -> PlanOptions {
             let name = full_path.file_name().unwrap_or_default();
             stub_options.prefix = prefix(&name.to_string_lossy());
             stub_options.directory = common_directory(&candidates(&input.package));
-            stub_options.removes_copies = true;
         }
     }
     stub_options
