@@ -241,6 +241,101 @@ fn signed_and_damaged_wheels_are_refused() {
     assert!(!directory.join("bad").exists());
 }
 
+/// Lines of `RECORD` that do not match the wheel, in place of that of the image or of `a.py`, with the message.
+const WRONG_RECORDS: [(&str, &str, &str); 8] = [
+    (
+        "acme/_core.so",
+        "{path},sha256=x,{size}",
+        "`acme/_core.so` differs from its hash in RECORD",
+    ),
+    (
+        "acme/a.py",
+        "{path},{hash},7",
+        "`acme/a.py` has 6 bytes, and 7 in RECORD",
+    ),
+    ("acme/a.py", "", "`acme/a.py` is not in RECORD"),
+    (
+        "acme/a.py",
+        "{path},,",
+        "`acme/a.py` has no hash by SHA-256 or better in RECORD",
+    ),
+    (
+        "acme/a.py",
+        "{path},md5=x,6",
+        "`acme/a.py` has no hash by SHA-256 or better in RECORD",
+    ),
+    (
+        "acme/a.py",
+        "{line}\nacme/b.py,{hash},6",
+        "`acme/b.py` is in RECORD, but not in the wheel",
+    ),
+    (
+        "acme/a.py",
+        "{line}\n{line}",
+        "`acme/a.py` has two lines in RECORD",
+    ),
+    ("", "", "`acme/_core.so` is not in RECORD"),
+];
+
+/// A repair would give these files true hashes.
+#[test]
+fn wheels_with_a_wrong_record_are_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    cudart(directory, "12");
+    image(directory, "content/acme/_core.so", COUNT, &["-shared"]);
+    wheel(directory, &[("acme/a.py", "x = 1\n")]);
+    let content = directory.join("content");
+    let record = content.join("acme-1.0.dist-info/RECORD");
+    let true_record = fs::read_to_string(&record).unwrap();
+    for (path, template, message) in WRONG_RECORDS {
+        let mut text = String::new();
+        for line in true_record.lines().filter(|_| !path.is_empty()) {
+            let fields: Vec<&str> = line.split(',').collect();
+            text += &match fields[0] == path {
+                true => template
+                    .replace("{line}", line)
+                    .replace("{path}", path)
+                    .replace("{hash}", fields[1])
+                    .replace("{size}", fields[2]),
+                false => line.to_owned(),
+            };
+            text.push('\n');
+        }
+        fs::write(&record, text).unwrap();
+        pack(&content, &[], &directory.join(NAME)).unwrap();
+        let (_, err) = ends(1, directory, &["repair", NAME, "--out-dir", "out"]);
+        assert!(
+            err.contains(&format!(
+                "error[unsupported-wheel]: not rewritten: {message}"
+            )) && err.contains("`wheel pack`"),
+            "{message}\n{err}"
+        );
+        assert!(!directory.join("out").exists());
+    }
+    // Other hashes than SHA-256, and signatures without any, are valid.
+    fs::write(content.join("acme-1.0.dist-info/RECORD.p7s"), "").unwrap();
+    let sha512 = "acme/a.py,sha512=e73veyKgykOKZRFOeqVV-RiHar0CPb8GFYkM-jCLUlHBkx-rU_sUNgozT0yN7lCJ48E3W_3uNVShst_MuAk21g,6";
+    let text: String = true_record
+        .lines()
+        .map(|line| {
+            if line.starts_with("acme/a.py") {
+                sha512
+            } else {
+                line
+            }
+        })
+        .map(|line| format!("{line}\n"))
+        .collect();
+    fs::write(&record, text + "acme-1.0.dist-info/RECORD.p7s,,\n").unwrap();
+    pack(&content, &[], &directory.join(NAME)).unwrap();
+    ends(
+        0,
+        directory,
+        &["repair", NAME, "--out-dir", "out", "--unsign"],
+    );
+}
+
 #[test]
 fn repaired_directory_of_a_wheel_has_a_true_record() {
     let directory = tempfile::tempdir().unwrap();

@@ -18,6 +18,10 @@ use rawzip::{CompressionMethod, ZipArchiveEntryWayfinder, ZipSliceArchive};
 
 use crate::record::{self, Hasher};
 
+mod verify;
+
+pub use verify::RecordFault;
+
 /// Largest central directory: 200,000 files have a quarter of it.
 const MAX_DIRECTORY: usize = 64 << 20;
 
@@ -128,14 +132,6 @@ impl Wheel {
             .map(|entry| (entry.name.as_str(), entry.size))
     }
 
-    /// Path of `RECORD`, without its signatures.
-    pub fn record(&self) -> Option<&str> {
-        self.entries
-            .iter()
-            .map(|entry| entry.name.as_str())
-            .find(|name| is_dist_info(name, "RECORD"))
-    }
-
     /// Signatures of `RECORD`.
     pub fn signatures(&self) -> Vec<&str> {
         self.entries
@@ -156,6 +152,10 @@ impl Wheel {
             .iter()
             .find(|entry| entry.name == path)
             .ok_or(io::ErrorKind::NotFound)?;
+        self.unpack_entry(entry, out)
+    }
+
+    fn unpack_entry(&self, entry: &ZipEntry, out: &mut dyn Write) -> io::Result<()> {
         let body = self
             .zip
             .archive()
@@ -186,23 +186,18 @@ impl Wheel {
         mut changes: Changes<'_>,
         out: &mut (impl Write + Seek),
     ) -> io::Result<()> {
-        let record_path = self
-            .record()
-            .ok_or_else(|| io::Error::other("has no RECORD"))?
-            .to_owned();
+        let record_entry = self.record_entry()?;
         let mut hashes: BTreeMap<String, record::Entry> = BTreeMap::new();
         let mut writer = WheelWriter {
             out,
             directory: Vec::new(),
             count: 0,
         };
-        let mut record_entry = None;
         for entry in &self.entries {
             if changes.removed.contains(&entry.name) {
                 continue;
             }
-            if entry.name == record_path {
-                record_entry = Some(entry);
+            if entry.name == record_entry.name {
                 continue;
             }
             match changes.replaced.remove(&entry.name) {
@@ -222,7 +217,6 @@ impl Wheel {
         if let Some(path) = changes.replaced.keys().next() {
             return Err(io::Error::other(format!("has no `{path}`")));
         }
-        let record_entry = record_entry.ok_or_else(malformed)?;
         for (path, bytes) in &changes.added {
             let mut hasher = Hasher::default();
             hasher.update(bytes);
@@ -232,7 +226,7 @@ impl Wheel {
         }
         let text = record::edited(
             &self.record_text(record_entry)?,
-            &record_path,
+            &record_entry.name,
             &hashes,
             &changes.removed,
         );
@@ -242,6 +236,13 @@ impl Wheel {
             &mut |out| out.write_all(text.as_bytes()),
         )?;
         writer.finish()
+    }
+
+    fn record_entry(&self) -> io::Result<&ZipEntry> {
+        self.entries
+            .iter()
+            .find(|entry| is_dist_info(&entry.name, "RECORD"))
+            .ok_or_else(|| io::Error::other("has no RECORD"))
     }
 
     fn record_text(&self, entry: &ZipEntry) -> io::Result<String> {

@@ -171,15 +171,21 @@ fn rewritable_wheel(
     }
     let zip = zip.ok_or_else(|| refuse("not rewritten: not a zip archive".to_owned()))?;
     let wheel = Wheel::new(zip).map_err(|e| refuse(format!("not rewritten: it {e}")))?;
-    if wheel.record().is_none() {
-        return Err(refuse("not rewritten: it has no RECORD".to_owned()));
-    }
     if !options.unsign
         && let Some(signature) = wheel.signatures().first()
     {
         return Err(Box::new(signed(&package.name, signature)));
     }
-    Ok(wheel)
+    match wheel.record_fault() {
+        Ok(None) => Ok(wheel),
+        Ok(Some(fault)) => Err(Box::new(
+            refuse(format!("not rewritten: `{}` {}", fault.member, fault.message)).help(
+                "build the wheel again; or unpack it, compare the file with its source, and run `wheel pack`, which \
+                 writes a new RECORD",
+            ),
+        )),
+        Err(e) => Err(refuse(format!("not rewritten: it {e}"))),
+    }
 }
 
 /// Signature of a `RECORD` in a directory.
