@@ -9,6 +9,10 @@ use crate::gpu_file::{GpuFile, gpu_file};
 use crate::package::PackageImage;
 use crate::rule::{Check, Findings, Rule};
 
+/// Help for images that need GPU libraries.
+pub const USE_STUBS: &str =
+    "link the gpustub stubs instead, or edit the finished file with `cargo gpustub repair`";
+
 pub static NEEDED_TOOLKIT: Rule = Rule {
     code: code!(
         "needed-toolkit",
@@ -70,7 +74,7 @@ fn report_missing(
             "fails to start where {} {verb} missing (DT_NEEDED)",
             missing.join(", ")
         ),
-        "link the gpustub stubs instead",
+        USE_STUBS,
     );
 }
 
