@@ -14,6 +14,8 @@ mod finalizers;
 mod formats;
 mod graphs;
 mod headers;
+#[cfg(unix)]
+mod interrupts;
 mod libraries;
 mod offers;
 mod own;

@@ -292,14 +292,16 @@ fn wheels_with_a_wrong_record_are_refused() {
         let mut text = String::new();
         for line in true_record.lines().filter(|_| !path.is_empty()) {
             let fields: Vec<&str> = line.split(',').collect();
-            text += &match fields[0] == path {
-                true => template
-                    .replace("{line}", line)
-                    .replace("{path}", path)
-                    .replace("{hash}", fields[1])
-                    .replace("{size}", fields[2]),
-                false => line.to_owned(),
+            let template = if fields[0] == path {
+                template
+            } else {
+                "{line}"
             };
+            text += &template
+                .replace("{line}", line)
+                .replace("{path}", path)
+                .replace("{hash}", fields[1])
+                .replace("{size}", fields[2]);
             text.push('\n');
         }
         fs::write(&record, text).unwrap();

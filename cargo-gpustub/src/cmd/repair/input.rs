@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 
-use gpustub_check::read::{self, Zip};
+use gpustub_check::read::{self, Scratch, Zip};
 use gpustub_check::{ContainerKind, Flaw, FlawKind, Package};
 use gpustub_core::diag::{Diagnostic, UNSUPPORTED_WHEEL};
 use gpustub_repair::loaders;
@@ -16,6 +16,7 @@ use gpustub_workspace::status_line::StatusLine;
 use memmap2::Mmap;
 
 use crate::cli;
+use crate::scratch::scratch_error;
 
 /// Files that are repaired as one.
 pub struct Input {
@@ -144,7 +145,8 @@ fn read_package(path: &Path, zip: Option<&Zip>, status: &StatusLine) -> Result<O
         Some(zip) => read::read_wheel(zip, &name, &begin),
         None => read::read_reporting(path, &name, &begin),
     };
-    let packages = packages.map_err(|e| Error::io("read", path, &e))?;
+    let packages = packages
+        .map_err(|e| scratch_error(&name, &e).unwrap_or_else(|| Error::io("read", path, &e)))?;
     Ok(packages.into_iter().next())
 }
 
@@ -242,7 +244,8 @@ impl Input {
         });
         image.map_err(|e| {
             let path = self.package.display_path_of(member);
-            Error::new(format!("could not read `{path}`: {e}"))
+            scratch_error(&path, &e)
+                .unwrap_or_else(|| Error::new(format!("could not read `{path}`: {e}")))
         })
     }
 
@@ -284,7 +287,8 @@ fn lossy_text(bytes: &[u8]) -> String {
 }
 
 fn unpacked(wheel: &Wheel, member: &str) -> io::Result<File> {
-    let mut out = BufWriter::new(tempfile::tempfile()?);
+    let mut out = BufWriter::new(Scratch::new()?);
     wheel.unpack(member, &mut out)?;
-    out.into_inner().map_err(io::IntoInnerError::into_error)
+    let scratch = out.into_inner().map_err(io::IntoInnerError::into_error)?;
+    Ok(scratch.into_file())
 }

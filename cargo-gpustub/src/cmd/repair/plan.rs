@@ -24,7 +24,8 @@ use gpustub_workspace::workspace::{host_triple, target};
 
 use super::input::{Input, Source};
 use crate::cli;
-use crate::compile::{engine_error, scratch};
+use crate::compile::engine_error;
+use crate::scratch::scratch;
 use crate::shipped;
 
 /// A planned repair.
