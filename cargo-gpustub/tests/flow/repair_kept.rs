@@ -157,3 +157,22 @@ fn edited_images_call_the_loader_of_their_package() {
         "{output:?}"
     );
 }
+
+/// A copy that stays has the major of the headers that the image was compiled against.
+#[test]
+fn copies_that_stay_name_the_headers() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    let copy = "tree/libcudart-5a077122.so.12.0.107";
+    library(directory, copy, "cudaGetDeviceCount", &[]);
+    library(directory, "link/libcuda.so.1", "cuCtxCreate_v2", &[]);
+    let code = "int getpid(void), cuCtxCreate_v2(void *), cudaGetDeviceCount(void *);\n\
+        int f(void) { return getpid() ? cuCtxCreate_v2(0) + cudaGetDeviceCount(0) : 0; }\n";
+    write(directory, "user.c", code);
+    let options = ["-shared", "-fPIC", "-o", "tree/libuser.so", "user.c", copy];
+    let driver = ["link/libcuda.so.1", "-Wl,-rpath,$ORIGIN"];
+    cc(directory, &[&options[..], &driver].concat());
+    let repair = ["repair", "tree", "--out-dir", "out", "--dry-run"];
+    let (_, err) = ends(0, directory, &repair);
+    assert!(err.contains("1 function cuda (headers 12)"), "{err}");
+}

@@ -13,6 +13,7 @@ mod package_plan;
 mod plan;
 pub mod record;
 mod releases;
+pub mod verify;
 pub mod wheel;
 
 pub use candidates::{candidates, followers};

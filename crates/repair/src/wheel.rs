@@ -18,10 +18,6 @@ use rawzip::{CompressionMethod, ZipArchiveEntryWayfinder, ZipSliceArchive};
 
 use crate::record::{self, Hasher};
 
-mod verify;
-
-pub use verify::RecordFault;
-
 /// Largest central directory: 200,000 files have a quarter of it.
 const MAX_DIRECTORY: usize = 64 << 20;
 
@@ -48,18 +44,18 @@ const IN_ZIP64: u32 = u32::MAX;
 /// A wheel, opened for rewriting.
 pub struct Wheel {
     zip: Zip,
-    entries: Vec<ZipEntry>,
+    pub(crate) entries: Vec<ZipEntry>,
 }
 
 /// A file of the archive.
-struct ZipEntry {
-    name: String,
+pub(crate) struct ZipEntry {
+    pub(crate) name: String,
     /// Record of the central directory.
     central: Vec<u8>,
     /// Header and data, up to the next file.
     range: Range<u64>,
     wayfinder: ZipArchiveEntryWayfinder,
-    size: u64,
+    pub(crate) size: u64,
 }
 
 /// Writes the new contents of a file.
@@ -155,7 +151,7 @@ impl Wheel {
         self.unpack_entry(entry, out)
     }
 
-    fn unpack_entry(&self, entry: &ZipEntry, out: &mut dyn Write) -> io::Result<()> {
+    pub(crate) fn unpack_entry(&self, entry: &ZipEntry, out: &mut dyn Write) -> io::Result<()> {
         let body = self
             .zip
             .archive()
@@ -238,14 +234,14 @@ impl Wheel {
         writer.finish()
     }
 
-    fn record_entry(&self) -> io::Result<&ZipEntry> {
+    pub(crate) fn record_entry(&self) -> io::Result<&ZipEntry> {
         self.entries
             .iter()
             .find(|entry| is_dist_info(&entry.name, "RECORD"))
             .ok_or_else(|| io::Error::other("has no RECORD"))
     }
 
-    fn record_text(&self, entry: &ZipEntry) -> io::Result<String> {
+    pub(crate) fn record_text(&self, entry: &ZipEntry) -> io::Result<String> {
         if entry.size > MAX_RECORD {
             return Err(io::Error::other("has a RECORD that is too large"));
         }

@@ -9,6 +9,7 @@ use gpustub_check::{ContainerKind, Flaw, FlawKind, Package};
 use gpustub_core::diag::{Diagnostic, UNSUPPORTED_WHEEL};
 use gpustub_repair::loaders;
 use gpustub_repair::record::is_record;
+use gpustub_repair::verify::record_fault;
 use gpustub_repair::wheel::Wheel;
 use gpustub_workspace::display_path::display_path;
 use gpustub_workspace::error::{Error, Result};
@@ -178,7 +179,7 @@ fn rewritable_wheel(
     {
         return Err(Box::new(signed(&package.name, signature)));
     }
-    match wheel.record_fault() {
+    match record_fault(&wheel) {
         Ok(None) => Ok(wheel),
         Ok(Some(fault)) => Err(Box::new(
             refuse(format!("not rewritten: `{}` {}", fault.member, fault.message)).help(

@@ -93,7 +93,10 @@ pub fn decide(
 ) -> Result<Option<Decision>, Refusal> {
     check_kept_libraries(graph, kept, id, inspection)?;
     let needed = inspection.needed.iter().filter(|name| !kept.contains(name));
+    // Libraries that are kept have the major of the headers, too.
+    let mut known = requirements(inspection, inspection.needed.iter());
     let mut requirements = requirements(inspection, needed);
+    known.extend_from_slice(passed_on);
     requirements.extend_from_slice(passed_on);
     if requirements.is_empty() {
         return Ok(None);
@@ -106,13 +109,14 @@ pub fn decide(
         // musl ignores versions (dynlink.c: find_sym), so the stubs would be visible to all libraries.
         return Err(format!("needs {musl}: musl binds functions without their versions").into());
     }
+    let majors = majors(&known)?;
     let mut decision = Decision {
         id,
         path: graph.image(id).member.path.clone(),
         machine: inspection.machine.clone(),
         functions: BTreeMap::new(),
         unversioned: Vec::new(),
-        majors: majors(&requirements)?,
+        majors,
         requirements,
     };
     bind_imports(graph, kept, inspection, &mut decision)?;
